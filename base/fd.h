@@ -1,0 +1,37 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace rankrun {
+
+// Owns a file descriptor, or none. Thread: one at a time.
+class Fd {
+ public:
+  static constexpr int kNone = -1;
+
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.Release()) {}
+  Fd& operator=(Fd&& other) noexcept {
+    Reset(other.Release());
+    return *this;
+  }
+  ~Fd() { Reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ != kNone; }
+  int Release() { return std::exchange(fd_, kNone); }
+
+  // EINTR after close() on Linux means closed, so there is nothing to retry.
+  void Reset(int fd = kNone) {
+    if (fd_ != kNone) ::close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = kNone;
+};
+
+}  // namespace rankrun

@@ -1,0 +1,92 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "base/write_all.h"
+
+namespace rankrun {
+namespace {
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      return spdlog::level::off;
+  }
+  __builtin_unreachable();
+}
+
+// Hands each line to the function of SetLogSink, or writes it to descriptor 2.
+class RedirectableSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void Redirect(std::function<void(std::string_view)> target) {
+    std::lock_guard lock(mutex_);
+    target_ = std::move(target);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view text(line.data(), line.size());
+    if (target_) {
+      target_(text);
+    } else {
+      WriteAll(2, text);  // there is no better place to say that this failed
+    }
+  }
+  void flush_() override {}
+
+  std::function<void(std::string_view)> target_;  // guarded by base_sink's mutex_
+};
+
+struct Logging {
+  std::shared_ptr<RedirectableSink> sink = std::make_shared<RedirectableSink>();
+  spdlog::logger logger{"rankrun", sink};  // spdlog shares its sinks between loggers
+
+  Logging() {
+    logger.set_pattern("rankrun: %l: %v");
+    const char* wanted = std::getenv("RANKRUN_LOG");
+    std::string name = wanted == nullptr || *wanted == '\0' ? "warn" : wanted;
+    auto level = spdlog::level::from_str(name);  // "off" for an unknown name
+    if (level == spdlog::level::off && name != "off") {
+      level = spdlog::level::warn;
+      logger.set_level(level);
+      logger.warn("RANKRUN_LOG is \"{}\": want debug, info, warn, error or off; warn is used",
+                  name);
+    }
+    logger.set_level(level);
+  }
+};
+
+Logging& TheLogging() {
+  // Never destroyed: threads may log while the process ends.
+  static auto* logging = new Logging;
+  return *logging;
+}
+
+}  // namespace
+
+void Log(LogLevel level, std::string_view message) {
+  TheLogging().logger.log(ToSpdlog(level), spdlog::string_view_t(message.data(), message.size()));
+}
+
+bool LogEnabled(LogLevel level) { return TheLogging().logger.should_log(ToSpdlog(level)); }
+
+void SetLogSink(std::function<void(std::string_view line)> sink) {
+  TheLogging().sink->Redirect(std::move(sink));
+}
+
+}  // namespace rankrun

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace rankrun {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError, kOff };
+
+// Writes one line "rankrun: <level>: <message>" to the log sink (standard
+// error until SetLogSink) if `level` is at least that of RANKRUN_LOG
+// (debug, info, warn, error, off; default warn). Thread: any.
+void Log(LogLevel level, std::string_view message);
+
+// Whether a Log at this level would write: for messages that cost to build.
+bool LogEnabled(LogLevel level);
+
+inline void LogDebug(std::string_view message) { Log(LogLevel::kDebug, message); }
+inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
+inline void LogWarn(std::string_view message) { Log(LogLevel::kWarn, message); }
+inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
+
+// Sends finished lines (with newline) to `sink` from now on; an empty sink
+// restores standard error. The sink may be called on any thread that logs.
+void SetLogSink(std::function<void(std::string_view line)> sink);
+
+}  // namespace rankrun

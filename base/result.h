@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace rankrun {
+
+enum class ErrorCode {
+  kTimeout,
+  kCancelled,
+  kPeerLost,
+  kNotFound,
+  kInvalid,
+  kProtocol,
+  kExhausted,  // out of descriptors, memory or processes: may work later
+  kSystem,
+};
+
+// Why an operation failed: a code for the program, a sentence for the person.
+struct Error {
+  ErrorCode code;
+  std::string message;  // "connect 10.0.0.1:29500: connection refused"
+
+  // This error, told from one level up: "<what>: <message>".
+  Error In(std::string_view what) && {
+    message.insert(0, std::string(what) + ": ");
+    return std::move(*this);
+  }
+};
+
+// "<what>: <text of errno_value>", with the code that fits (kNotFound for
+// ENOENT, kTimeout for ETIMEDOUT, kExhausted for EMFILE and its like).
+Error SystemError(std::string_view what, int errno_value);
+
+// A T or the Error that prevented it. Reads like std::expected<T, Error>
+// (C++23), which is to replace it.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() & { return std::get<0>(state_); }
+  const T& operator*() const& { return std::get<0>(state_); }
+  T&& operator*() && { return std::get<0>(std::move(state_)); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  const Error& error() const& { return std::get<1>(state_); }
+  Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  explicit operator bool() const { return !error_; }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return *std::move(error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace rankrun

@@ -1,0 +1,49 @@
+#include "base/roll_call.h"
+
+#include "base/check.h"
+#include "base/format.h"
+
+namespace rankrun {
+
+RollCall::RollCall(int participants, TimePoint since)
+    : here_(static_cast<size_t>(participants), false), missing_(participants), since_(since) {}
+
+bool RollCall::Arrive(int who) {
+  RANKRUN_CHECK(who >= 0 && who < participants(), "a stranger in the roll call");
+  auto place = here_.begin() + who;
+  if (*place) return false;
+  *place = true;
+  missing_ -= 1;
+  return true;
+}
+
+std::vector<int> RollCall::Missing() const {
+  std::vector<int> missing;
+  for (int who = 0; who < participants(); ++who) {
+    if (!here_[static_cast<size_t>(who)]) missing.push_back(who);
+  }
+  return missing;
+}
+
+std::string RollCall::Describe(TimePoint now, const std::string& noun) const {
+  std::string text = std::to_string(present()) + " of " + std::to_string(participants()) +
+                     " present after " + FormatSeconds(now - since_);
+  if (complete()) return text;
+  return text + ", missing: " + noun + (noun.empty() ? "" : " ") + FormatRanks(Missing());
+}
+
+std::string FormatRanks(const std::vector<int>& ranks) {
+  if (ranks.empty()) return "none";
+  std::string text;
+  for (size_t first = 0; first < ranks.size();) {
+    size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(ranks[first]);
+    if (last > first) text += (last == first + 1 ? ", " : "-") + std::to_string(ranks[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+}  // namespace rankrun

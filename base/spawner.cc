@@ -1,0 +1,64 @@
+#include "base/spawner.h"
+
+#include <signal.h>
+
+#include <memory>
+
+#include "base/uv_loop.h"
+
+namespace rankrun {
+
+Spawner::Spawner(Loop& loop) : loop_(loop) {
+  // Signals of this process are the loop thread's.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { RunThread(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Spawner::~Spawner() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
+  loop_.AssertOnLoop();
+  pending_ += 1;
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back({std::move(spec), std::move(on_started)});
+  }
+  changed_.notify_one();
+}
+
+void Spawner::Abandon() {
+  loop_.AssertOnLoop();
+  std::lock_guard lock(mutex_);
+  pending_ -= static_cast<int>(jobs_.size());
+  jobs_.clear();
+}
+
+void Spawner::RunThread() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+    if (ending_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    // std::function wants copyable captures; a pidfd is not.
+    auto started = std::make_shared<Result<SpawnedProcess>>(SpawnProcess(job.spec));
+    loop_.Post([this, started, on_started = std::move(job.on_started)] {
+      pending_ -= 1;
+      on_started(std::move(*started));
+    });
+    lock.lock();
+  }
+}
+
+}  // namespace rankrun

@@ -1,0 +1,112 @@
+#include "base/status_page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace rankrun {
+namespace {
+
+Result<ino_t> InodeOf(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return SystemError("read the status page's inode", errno);
+  if (static_cast<size_t>(status.st_size) != kStatusPageBytes) {
+    return Error{ErrorCode::kInvalid, "not a status page: wrong size"};
+  }
+  return status.st_ino;
+}
+
+// The agent in "/proc/<agent>/fd/<n>", or nothing of that form.
+pid_t AgentOf(const char* path) {
+  int agent = 0;
+  int fd = 0;
+  return std::sscanf(path, "/proc/%d/fd/%d", &agent, &fd) == 2 ? agent : 0;
+}
+
+}  // namespace
+
+Result<StatusPage> StatusPage::Map(Fd fd) {
+  void* address = mmap(nullptr, kStatusPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) return SystemError("map the status page", errno);
+  return StatusPage(std::move(fd), static_cast<StatusPageHeader*>(address));
+}
+
+Result<StatusPage> StatusPage::Create() {
+  Fd fd(memfd_create("rankrun-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return SystemError("create a status page", errno);
+  constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+  if (ftruncate(fd.get(), kStatusPageBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return SystemError("size the status page", errno);
+  }
+  auto inode = InodeOf(fd.get());
+  if (!inode) return std::move(inode).error();
+  auto page = Map(std::move(fd));
+  if (!page) return page;
+  *page->header_ = StatusPageHeader{.magic = kStatusPageMagic,
+                                    .version = kStatusPageVersion,
+                                    .size_bytes = kStatusPageBytes,
+                                    .inode = *inode,
+                                    .agent_pid = getpid(),
+                                    .reserved = 0};
+  return page;
+}
+
+Result<StatusPage> StatusPage::Adopt(Fd fd, pid_t agent_pid) {
+  auto inode = InodeOf(fd.get());
+  if (!inode) return std::move(inode).error();
+  auto page = Map(std::move(fd));
+  if (!page) return page;
+  const StatusPageHeader& header = page->header();
+  if (header.magic != kStatusPageMagic || header.inode != *inode || header.agent_pid != agent_pid) {
+    return Error{ErrorCode::kInvalid, "not the status page of this worker's agent"};
+  }
+  if (header.version != kStatusPageVersion) {
+    return Error{ErrorCode::kInvalid, "status page of version " + std::to_string(header.version) +
+                                          ", want version " + std::to_string(kStatusPageVersion) +
+                                          ": rankrun and librankrun differ"};
+  }
+  return page;
+}
+
+Result<StatusPage> StatusPage::FromEnvironment() {
+  const char* fd_text = std::getenv("RANKRUN_STATUS_FD");
+  const char* path = std::getenv("RANKRUN_STATUS_PATH");
+  if (fd_text == nullptr || path == nullptr) {
+    return Error{ErrorCode::kNotFound, "no status page: not started by rankrun"};
+  }
+  // A copy, so that the descriptor stays open for this process's children.
+  Fd inherited(fcntl(std::atoi(fd_text), F_DUPFD_CLOEXEC, 0));
+  if (inherited) {
+    auto page = Adopt(std::move(inherited), AgentOf(path));
+    if (page) return page;
+  }
+  Fd opened(open(path, O_RDWR | O_CLOEXEC));
+  if (!opened) return SystemError(std::string("open ") + path, errno);
+  return Adopt(std::move(opened), AgentOf(path));
+}
+
+StatusPage::StatusPage(StatusPage&& other) noexcept
+    : fd_(std::move(other.fd_)), header_(std::exchange(other.header_, nullptr)) {}
+
+StatusPage& StatusPage::operator=(StatusPage&& other) noexcept {
+  fd_ = std::move(other.fd_);
+  std::swap(header_, other.header_);
+  return *this;
+}
+
+StatusPage::~StatusPage() {
+  if (header_ != nullptr) munmap(header_, kStatusPageBytes);
+}
+
+std::string StatusPage::Path() const {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_.get());
+}
+
+}  // namespace rankrun

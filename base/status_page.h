@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace rankrun {
+
+// The page through which a worker shows its agent what it does, and the agent
+// tells it who has died: a memory file that outlives the worker. Its tables
+// come with the collectives; the header says whose page it is.
+constexpr uint64_t kStatusPageMagic = 0x31455441'54535252;  // "RRSTATE1", little-endian
+constexpr uint32_t kStatusPageVersion = 1;
+constexpr size_t kStatusPageBytes = 64 * 1024;
+
+struct StatusPageHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t size_bytes;
+  uint64_t inode;     // of the memory file: a copy has another one
+  int32_t agent_pid;  // as in RANKRUN_STATUS_PATH
+  uint32_t reserved;
+};
+
+// A status page mapped into this process. Unmapped at the end.
+// Thread: one at a time, but for what its layout says about other processes.
+class StatusPage {
+ public:
+  // The agent's side: a new page, sealed against resizing.
+  static Result<StatusPage> Create();
+
+  // The worker's side: the page named by RANKRUN_STATUS_FD, or else by
+  // RANKRUN_STATUS_PATH. Errors: kNotFound when neither is set; kInvalid when
+  // what they name is not a page of the agent in RANKRUN_STATUS_PATH (the
+  // program may have put something else at that descriptor).
+  static Result<StatusPage> FromEnvironment();
+
+  StatusPage(StatusPage&& other) noexcept;
+  StatusPage& operator=(StatusPage&& other) noexcept;
+  ~StatusPage();
+
+  const StatusPageHeader& header() const { return *header_; }
+  int fd() const { return fd_.get(); }
+
+  // "/proc/<this process>/fd/<n>": how others open it while we have it open.
+  std::string Path() const;
+
+ private:
+  StatusPage(Fd fd, StatusPageHeader* header) : fd_(std::move(fd)), header_(header) {}
+
+  static Result<StatusPage> Map(Fd fd);
+  static Result<StatusPage> Adopt(Fd fd, pid_t agent_pid);
+
+  Fd fd_;
+  StatusPageHeader* header_;
+};
+
+}  // namespace rankrun

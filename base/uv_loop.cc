@@ -1,0 +1,78 @@
+#include "base/uv_loop.h"
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "base/uv_timer.h"
+#include "base/uv_wakeup.h"
+
+namespace rankrun {
+namespace {
+
+uv_loop_t* NewLoop() {
+  auto* loop = new uv_loop_t;
+  RANKRUN_CHECK(uv_loop_init(loop) == 0, "cannot create an event loop");
+  return loop;
+}
+
+}  // namespace
+
+void Loop::Deleter::operator()(uv_loop_s* loop) const {
+  // Turns that only run the close callbacks of handles dropped before us. One
+  // that waits for nothing cannot block.
+  for (int turn = 0; turn < 2; ++turn) uv_run(loop, UV_RUN_NOWAIT);
+  // A cancelled or finishing pool request holds the loop a little longer.
+  while (uv_loop_alive(loop) != 0 && loop->active_reqs.count > 0) uv_run(loop, UV_RUN_ONCE);
+  RANKRUN_CHECK(uv_loop_close(loop) == 0, "a handle outlives its event loop");
+  delete loop;
+}
+
+Loop::Loop()
+    : loop_(NewLoop()),
+      thread_(std::this_thread::get_id()),
+      wakeup_(std::make_unique<Wakeup>(*this, [this] { RunPosted(); })) {}
+
+Loop::~Loop() { wakeup_.reset(); }
+
+void Loop::Run() {
+  thread_ = std::this_thread::get_id();
+  stopped_ = false;
+  while (!stopped_) uv_run(loop_.get(), UV_RUN_ONCE);
+}
+
+void Loop::Stop() {
+  AssertOnLoop();
+  stopped_ = true;
+}
+
+bool Loop::RunUntil(const std::function<bool()>& done, std::chrono::milliseconds timeout) {
+  thread_ = std::this_thread::get_id();
+  bool expired = false;
+  Timer deadline(*this, [&expired] { expired = true; });
+  deadline.Start(timeout);
+  while (!done() && !expired) uv_run(loop_.get(), UV_RUN_ONCE);
+  return done();
+}
+
+void Loop::Post(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(task));
+  }
+  wakeup_->Wake();
+}
+
+void Loop::AssertOnLoop() const {
+  RANKRUN_CHECK(IsOnLoop(), "called on another thread than the loop's");
+}
+
+void Loop::RunPosted() {
+  std::vector<std::function<void()>> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(posted_);
+  }
+  for (auto& task : tasks) task();
+}
+
+}  // namespace rankrun

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace rankrun {
+
+class Loop;
+
+// Writes to a descriptor that may block for ever (a stopped terminal, a full
+// pipe, a hung disk) without blocking the loop: one write at a time is with
+// libuv's pool, the rest waits in memory. The caller keeps that small by
+// looking at queued_bytes() and waiting for `on_progress`.
+// Does not own the descriptor. Thread: loop.
+// Lifetime: may end at any time, also inside on_progress; what is queued then
+// is discarded, what is being written may still arrive.
+class Output {
+ public:
+  // `on_progress`, which may be empty, is called after each write that ended.
+  Output(Loop& loop, int fd, std::function<void()> on_progress);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output();
+
+  // Queues `bytes`. After a write has failed (closed terminal, full disk) they
+  // are dropped and counted instead.
+  void Write(std::string_view bytes);
+
+  size_t queued_bytes() const;
+  size_t dropped_bytes() const { return dropped_bytes_; }
+
+ private:
+  struct Request;
+
+  void StartWrite();
+  void OnWritten(ssize_t result);
+
+  Loop& loop_;
+  int fd_;
+  std::function<void()> on_progress_;
+  std::string waiting_;           // not yet given to the pool
+  Request* in_flight_ = nullptr;  // owned by libuv until its callback
+  size_t dropped_bytes_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace rankrun

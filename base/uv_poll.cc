@@ -1,0 +1,34 @@
+#include "base/uv_poll.h"
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "base/uv_loop.h"
+
+namespace rankrun {
+
+Poll::Poll(std::function<void()> on_readable) : on_readable_(std::move(on_readable)) {}
+
+Result<std::unique_ptr<Poll>> Poll::Open(Loop& loop, int fd, std::function<void()> on_readable) {
+  loop.AssertOnLoop();
+  std::unique_ptr<Poll> poll(new Poll(std::move(on_readable)));
+  auto handle = std::make_unique<uv_poll_t>();
+  if (int status = uv_poll_init(loop.raw(), handle.get(), fd); status != 0) {
+    return SystemError("watch a descriptor", -status);
+  }
+  poll->handle_.reset(handle.release());
+  poll->handle_->data = poll.get();
+  return poll;
+}
+
+void Poll::Start() {
+  // libuv reports a hang-up or an error as readable as well.
+  int status = uv_poll_start(handle_.get(), UV_READABLE, [](uv_poll_t* handle, int, int) {
+    if (auto* self = static_cast<Poll*>(handle->data)) self->on_readable_();
+  });
+  RANKRUN_CHECK(status == 0, "a descriptor that was open cannot be watched");
+}
+
+void Poll::Stop() { uv_poll_stop(handle_.get()); }
+
+}  // namespace rankrun

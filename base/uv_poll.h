@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+
+#include "base/result.h"
+#include "base/uv_handle.h"
+
+namespace rankrun {
+
+class Loop;
+
+// Calls `on_readable` whenever a descriptor is readable, hung up or broken:
+// the callback finds out which by reading. For pidfds, pipes and sockets that
+// belong to somebody else; it does not own the descriptor, which must stay
+// open longer. Thread: loop.  Lifetime: may not end inside its own callback.
+class Poll {
+ public:
+  // Errors: kSystem for a descriptor that cannot be polled (a regular file).
+  static Result<std::unique_ptr<Poll>> Open(Loop& loop, int fd, std::function<void()> on_readable);
+  Poll(const Poll&) = delete;
+  Poll& operator=(const Poll&) = delete;
+
+  void Start();  // level-triggered; idempotent
+  void Stop();   // no call after this returns
+
+ private:
+  explicit Poll(std::function<void()> on_readable);
+
+  std::function<void()> on_readable_;
+  UvHandle<uv_poll_s> handle_;
+};
+
+}  // namespace rankrun

@@ -1,0 +1,103 @@
+#include "base/uv_stream.h"
+
+#include <uv.h>
+
+#include <array>
+#include <memory>
+
+#include "base/check.h"
+
+namespace rankrun {
+namespace {
+
+// A write in flight: owns its bytes until libuv has called back.
+struct WriteRequest {
+  uv_write_t request;
+  std::string bytes;
+};
+
+uv_stream_t* AsStream(uv_tcp_t* handle) { return reinterpret_cast<uv_stream_t*>(handle); }
+
+}  // namespace
+
+struct Stream::Trampolines {
+  // libuv asks for a buffer and fills it before it asks again, so one per
+  // thread serves every connection.
+  static void Allocate(uv_handle_t*, size_t, uv_buf_t* buffer) {
+    thread_local std::array<char, 65536> bytes;
+    *buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
+  }
+
+  static void Read(uv_stream_t* handle, ssize_t count, const uv_buf_t* buffer) {
+    auto* self = static_cast<Stream*>(handle->data);
+    if (self == nullptr || count == 0) return;  // 0: nothing to read after all
+    if (count > 0) {
+      self->callbacks_.on_data({buffer->base, static_cast<size_t>(count)});
+    } else if (count == UV_EOF) {
+      self->End(std::nullopt);
+    } else {
+      self->End(SystemError("read from " + self->peer_.ToString(), static_cast<int>(-count)));
+    }
+  }
+
+  static void Written(uv_write_t* request, int status) {
+    std::unique_ptr<WriteRequest> done(reinterpret_cast<WriteRequest*>(request));
+    auto* self = static_cast<Stream*>(request->handle->data);
+    if (self == nullptr) return;
+    if (status < 0) {
+      self->End(SystemError("write to " + self->peer_.ToString(), -status));
+    } else if (self->queued_bytes() == 0 && self->callbacks_.on_drained) {
+      self->callbacks_.on_drained();
+    }
+  }
+};
+
+Stream::Stream(UvHandle<uv_tcp_s> handle, SocketAddress peer)
+    : peer_(std::move(peer)), handle_(std::move(handle)) {
+  handle_->data = this;
+}
+
+void Stream::Start(Callbacks callbacks) {
+  callbacks_ = std::move(callbacks);
+  ResumeReading();
+}
+
+void Stream::Write(std::string bytes) {
+  if (ended_ || bytes.empty()) return;
+  size_t sent = 0;
+  if (queued_bytes() == 0) {
+    uv_buf_t buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
+    int count = uv_try_write(AsStream(handle_.get()), &buffer, 1);
+    if (count > 0) sent = static_cast<size_t>(count);
+    if (sent == bytes.size()) return;
+  }
+  // An error of the attempt above shows again here, by callback.
+  auto write = std::make_unique<WriteRequest>();
+  write->bytes = std::move(bytes);
+  uv_buf_t rest =
+      uv_buf_init(write->bytes.data() + sent, static_cast<unsigned>(write->bytes.size() - sent));
+  int status = uv_write(&write->request, AsStream(handle_.get()), &rest, 1, Trampolines::Written);
+  RANKRUN_CHECK(status == 0, "a write to an open connection cannot be queued");
+  write.release();
+}
+
+size_t Stream::queued_bytes() const {
+  return uv_stream_get_write_queue_size(AsStream(handle_.get()));
+}
+
+void Stream::PauseReading() { uv_read_stop(AsStream(handle_.get())); }
+
+void Stream::ResumeReading() {
+  if (ended_) return;
+  // Already reading is UV_EALREADY: no error.
+  uv_read_start(AsStream(handle_.get()), Trampolines::Allocate, Trampolines::Read);
+}
+
+void Stream::End(std::optional<Error> error) {
+  if (ended_) return;
+  ended_ = true;
+  PauseReading();
+  if (callbacks_.on_end) callbacks_.on_end(std::move(error));
+}
+
+}  // namespace rankrun

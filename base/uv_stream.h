@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/socket_address.h"
+#include "base/uv_handle.h"
+
+namespace rankrun {
+
+class Loop;
+
+// One accepted TCP connection: bytes in by callback, bytes out by Write.
+// Thread: loop.  Lifetime: may not end inside one of its own callbacks (record
+// it and drop it from a 0 ms Timer). No callback comes after its end; what was
+// written and not yet sent is then discarded.
+class Stream {
+ public:
+  struct Callbacks {
+    // `bytes` is valid during the call only.
+    std::function<void(std::span<const char> bytes)> on_data;
+    // Called once: the peer closed (no error) or the connection broke.
+    std::function<void(std::optional<Error>)> on_end;
+    // Everything written so far has gone to the kernel. May be empty.
+    std::function<void()> on_drained;
+  };
+
+  // Takes an accepted, initialised handle from a Listener.
+  Stream(UvHandle<uv_tcp_s> handle, SocketAddress peer);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Begins to deliver. To be called once.
+  void Start(Callbacks callbacks);
+
+  // Queues `bytes` and sends as much as the kernel takes at once. Nothing is
+  // lost by errors in between: a broken connection is told by on_end.
+  void Write(std::string bytes);
+
+  // Bytes queued and not yet taken by the kernel: for back-pressure.
+  size_t queued_bytes() const;
+
+  void PauseReading();
+  void ResumeReading();
+
+  const SocketAddress& peer() const { return peer_; }
+
+ private:
+  struct Trampolines;  // the C callbacks, in uv_stream.cc
+
+  void End(std::optional<Error> error);
+
+  SocketAddress peer_;
+  Callbacks callbacks_;
+  bool ended_ = false;
+  UvHandle<uv_tcp_s> handle_;
+};
+
+}  // namespace rankrun

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+
+namespace rankrun {
+
+// Writes all of `bytes`, however many calls it takes. Blocks as the descriptor
+// does. Errors: kSystem; how much was written before is unknown then.
+Result<void> TryWriteAll(int fd, std::string_view bytes);
+
+// The same where nothing can be done about a failure.
+void WriteAll(int fd, std::string_view bytes);
+
+}  // namespace rankrun
