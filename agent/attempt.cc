@@ -1,0 +1,134 @@
+#include "agent/attempt.h"
+
+#include <signal.h>
+
+#include <utility>
+
+#include "agent/worker_environment.h"
+#include "base/log.h"
+#include "base/uv_loop.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr int kStartRetries = 10;
+constexpr std::chrono::seconds kRetryPause{1};
+
+}  // namespace
+
+Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbacks)
+    : around_(surroundings),
+      number_(number),
+      callbacks_(std::move(callbacks)),
+      started_(std::chrono::steady_clock::now()),
+      retries_left_(kStartRetries),
+      retry_(around_.loop, [this] {
+        for (int local_rank : std::exchange(postponed_, {})) StartWorker(local_rank);
+      }) {
+  for (int rank = 0; rank < around_.spec.workers; ++rank) {
+    workers_.push_back(
+        std::make_unique<Worker>(around_.loop, rank,
+                                 Worker::Callbacks{.on_exit = [this, rank] { OnEnded(rank); },
+                                                   .on_stderr = callbacks_.on_stderr}));
+  }
+}
+
+void Attempt::Start(uint16_t master_port) {
+  master_port_ = master_port;
+  for (int rank = 0; rank < around_.spec.workers; ++rank) StartWorker(rank);
+}
+
+void Attempt::StartWorker(int local_rank) {
+  Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  if (auto prepared = worker.Prepare(); !prepared) {
+    Error error = std::move(prepared).error();
+    around_.loop.Post([this, local_rank, error] { OnStartResult(local_rank, error); });
+    return;
+  }
+  around_.spawner.Start(SpecFor(local_rank), [this, local_rank](Result<SpawnedProcess> result) {
+    OnStartResult(local_rank, std::move(result));
+  });
+}
+
+SpawnSpec Attempt::SpecFor(int local_rank) const {
+  const Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  WorkerPlace place{
+      .local_rank = local_rank,
+      .attempt = number_,
+      .master_port = master_port_,
+      .cores = around_.cores,
+      .error_file = around_.errors ? around_.errors->ErrorFile(number_, local_rank) : "",
+      .status_path = worker.StatusPath()};
+  SpawnSpec spec{.file = around_.spec.program.file,
+                 .arguments = around_.spec.program.arguments,
+                 .environment = WorkerEnvironment(around_.spec, place),
+                 .stdin_fd = local_rank == 0 ? 0 : around_.null_fd,
+                 .open_files = around_.spec.open_files};
+  worker.Equip(spec);
+  return spec;
+}
+
+void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
+  Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  if (result) {
+    worker.OnStarted(std::move(*result));
+    callbacks_.on_started(local_rank);
+    return;
+  }
+  if (result.error().code == ErrorCode::kExhausted && retries_left_ > 0) {
+    if (postponed_.empty()) retries_left_ -= 1;
+    LogWarn(result.error().message + "; trying again in 1 s");
+    postponed_.push_back(local_rank);
+    retry_.Start(kRetryPause);
+    return;
+  }
+  worker.OnStartFailed(std::move(result).error());
+  OnEnded(local_rank);
+}
+
+void Attempt::OnEnded(int local_rank) {
+  const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
+  if (record.failed() && !first_failed_) first_failed_ = local_rank;
+  callbacks_.on_ended(record);
+}
+
+void Attempt::Signal(int signal_number) {
+  for (auto& worker : workers_) worker->Signal(signal_number);
+}
+
+void Attempt::Signal(int signal_number, int local_rank) {
+  workers_[static_cast<size_t>(local_rank)]->Signal(signal_number);
+}
+
+void Attempt::Pass(int signal_number) {
+  for (auto& worker : workers_) worker->Pass(signal_number);
+}
+
+bool Attempt::CheckExitOf(pid_t pid) {
+  for (auto& worker : workers_) {
+    if (!worker->IsProcess(pid)) continue;
+    worker->CheckExit();
+    return true;
+  }
+  return false;
+}
+
+void Attempt::PauseStderr() {
+  for (auto& worker : workers_) worker->PauseStderr();
+}
+
+void Attempt::ResumeStderr() {
+  for (auto& worker : workers_) worker->ResumeStderr();
+}
+
+AttemptRecord Attempt::TakeRecord() {
+  AttemptRecord record{.attempt = number_,
+                       .max_restarts = around_.spec.max_restarts,
+                       .lasted = std::chrono::steady_clock::now() - started_,
+                       .cause = static_cast<size_t>(first_failed_.value_or(0)),
+                       .workers = {}};
+  for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
+  return record;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/attempt_record.h"
+#include "agent/error_directory.h"
+#include "agent/job_spec.h"
+#include "agent/worker.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/spawner.h"
+#include "base/uv_timer.h"
+
+namespace rankrun::agent {
+
+// The workers of one attempt, from their start to their records.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class Attempt {
+ public:
+  struct Callbacks {
+    std::function<void(int local_rank)> on_started;
+    std::function<void(const WorkerRecord&)> on_ended;  // also when it could not be started
+    std::function<void(std::string_view lines)> on_stderr;
+  };
+
+  // Of the whole job; outlives the attempt.
+  struct Surroundings {
+    Loop& loop;
+    const JobSpec& spec;
+    Spawner& spawner;
+    const ErrorDirectory* errors;  // null: the folder could not be made
+    int cores;
+    int null_fd;  // /dev/null: standard input of all workers but local rank 0
+  };
+
+  Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Starts all workers; one for which the machine has nothing left (descriptors,
+  // processes) is tried again each second for a while. Callbacks come later,
+  // never from here.
+  void Start(uint16_t master_port);
+
+  void Signal(int signal_number);
+  void Signal(int signal_number, int local_rank);
+
+  // A signal that is not meant to end them (SIGUSR1, SIGSTOP, SIGCONT).
+  void Pass(int signal_number);
+
+  // Looks after a worker whose process has this number, if there is one.
+  bool CheckExitOf(pid_t pid);
+
+  void PauseStderr();
+  void ResumeStderr();
+
+  // What became of it, after its end; `restarts` is left to the caller.
+  AttemptRecord TakeRecord();
+
+ private:
+  void StartWorker(int local_rank);
+  void OnStartResult(int local_rank, Result<SpawnedProcess> result);
+  void OnEnded(int local_rank);
+  SpawnSpec SpecFor(int local_rank) const;
+
+  const Surroundings around_;
+  const int number_;
+  Callbacks callbacks_;
+  TimePoint started_;
+  uint16_t master_port_ = 0;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
+  std::optional<int> first_failed_;               // local rank
+  std::vector<int> postponed_;                    // local ranks to be started again
+  int retries_left_;
+  Timer retry_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/spawn.h"
+
+namespace rankrun::agent {
+
+// How one worker's part of an attempt ended: the evidence of a report.
+struct WorkerRecord {
+  int global_rank = 0;
+  int local_rank = 0;
+  pid_t pid = 0;                         // 0: it was never started
+  std::optional<ProcessExit> exit;       // nothing: it could not be started
+  std::optional<Error> start_error;      // then this is why
+  int sent_signal = 0;                   // the last signal that rankrun had sent before the end
+  std::string stderr_tail;               // at most the last 64 KiB
+  std::string stderr_file;               // where that is kept; empty: nowhere
+  std::optional<std::string> exception;  // from its error file
+
+  bool failed() const { return !exit || !exit->succeeded(); }
+};
+
+// A failed attempt.
+struct AttemptRecord {
+  int attempt = 0;
+  int max_restarts = 0;
+  bool restarts = false;  // another attempt follows
+  Duration lasted{};
+  size_t cause = 0;  // index of the worker that failed first
+  std::vector<WorkerRecord> workers;
+};
+
+// The exit code of a job that ended with this attempt: the cause's own, 128+n
+// for signal n, 127 or 126 (not found, not executable) if it never started.
+int ExitCodeOf(const WorkerRecord& cause);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,152 @@
+#include "agent/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/spawn.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string ReadFile(const std::string& path) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char buffer[4096];
+  ssize_t count = 0;
+  while (fd && (count = read(fd.get(), buffer, sizeof buffer)) > 0) {
+    text.append(buffer, static_cast<size_t>(count));
+  }
+  return text;
+}
+
+// Calls `visit` with each name in a folder of numbers.
+void ForEachNumber(const std::string& folder, const std::function<void(pid_t)>& visit) {
+  std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
+  while (entries != nullptr) {
+    const dirent* entry = readdir(entries.get());
+    if (entry == nullptr) return;
+    if (pid_t number = std::atoi(entry->d_name); number > 0) visit(number);
+  }
+}
+
+// The fields of /proc/<pid>/stat after the name, which may hold anything:
+// "S 1 ..." (state, parent).
+std::string StatAfterName(pid_t pid) {
+  std::string stat = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  size_t end_of_name = stat.rfind(") ");
+  return end_of_name == std::string::npos ? "" : stat.substr(end_of_name + 2);
+}
+
+// Kernels without CONFIG_PROC_CHILDREN: look at every process.
+std::vector<pid_t> ChildrenByScan(pid_t parent) {
+  std::vector<pid_t> children;
+  ForEachNumber("/proc", [&](pid_t pid) {
+    std::string stat = StatAfterName(pid);
+    if (stat.size() > 2 && std::atoi(stat.c_str() + 2) == parent) children.push_back(pid);
+  });
+  return children;
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  static const bool has_lists = access("/proc/thread-self/children", F_OK) == 0;
+  if (!has_lists) return ChildrenByScan(parent);
+  std::vector<pid_t> children;
+  std::string tasks = "/proc/" + std::to_string(parent) + "/task";
+  ForEachNumber(tasks, [&](pid_t task) {
+    std::string list = ReadFile(tasks + "/" + std::to_string(task) + "/children");
+    const char* at = list.data();
+    const char* end = at + list.size();
+    for (pid_t pid = 0;; ++at) {
+      auto [rest, error] = std::from_chars(at, end, pid);
+      if (error != std::errc()) return;
+      children.push_back(pid);
+      at = rest;
+      if (at == end) return;
+    }
+  });
+  return children;
+}
+
+void CollectBelow(pid_t parent, const std::set<pid_t>& spared, std::vector<pid_t>& found) {
+  for (pid_t child : ChildrenOf(parent)) {
+    if (spared.contains(child)) continue;
+    found.push_back(child);
+    CollectBelow(child, spared, found);
+  }
+}
+
+std::vector<pid_t> Below(const std::set<pid_t>& spared) {
+  std::vector<pid_t> found;
+  CollectBelow(getpid(), spared, found);
+  return found;
+}
+
+void ReapEnded() {
+  siginfo_t info{};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
+}
+
+}  // namespace
+
+void BecomeSubreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+std::vector<pid_t> Children() { return ChildrenOf(getpid()); }
+
+std::vector<pid_t> Descendants() { return Below({}); }
+
+bool HasChildren() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+std::string DescribeProcess(pid_t pid) {
+  std::string folder = "/proc/" + std::to_string(pid);
+  std::string name = ReadFile(folder + "/comm");
+  if (!name.empty()) name.pop_back();  // the newline
+  std::string stat = StatAfterName(pid);
+  std::string text = "pid " + std::to_string(pid) + " (" + name + ")";
+  if (!stat.empty()) text += std::string(", state ") + stat[0];
+  std::string channel = ReadFile(folder + "/wchan");
+  if (channel.size() > 1) text += " in " + channel;
+  return text;
+}
+
+int KillDescendants(const std::set<pid_t>& spared) {
+  std::set<pid_t> killed;
+  TimePoint started = std::chrono::steady_clock::now();
+  Duration next_word = seconds(1);
+  for (;;) {
+    std::vector<pid_t> left = Below(spared);
+    for (pid_t pid : left) {
+      kill(pid, SIGKILL);
+      killed.insert(pid);
+    }
+    ReapEnded();
+    if (spared.empty() ? !HasChildren() : left.empty()) return static_cast<int>(killed.size());
+    if (Duration waited = std::chrono::steady_clock::now() - started; waited > next_word) {
+      for (pid_t pid : left) LogError("still waiting for the end of " + DescribeProcess(pid));
+      next_word = waited + seconds(30);
+    }
+    std::this_thread::sleep_for(milliseconds(1));  // the kernel tears them down
+  }
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,88 @@
+#include "agent/evidence.h"
+
+#include <fcntl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/uv_loop.h"
+#include "base/uv_timer.h"
+#include "base/uv_work.h"
+#include "base/write_all.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kPatience{1};
+
+// One worker's files, with copies of all that the pool's thread needs.
+struct Files {
+  std::string error_file;
+  std::string stderr_file;  // empty: nothing to save
+  std::string stderr_tail;
+  std::optional<std::string> exception;
+};
+
+struct Collection {
+  AttemptRecord record;
+  std::vector<Files> files;
+  std::function<void(AttemptRecord)> done;  // empty once called
+  std::unique_ptr<Timer> patience;
+
+  void Finish() {
+    if (!done) return;
+    std::exchange(done, {})(std::move(record));
+  }
+};
+
+void ReadAndSave(Files& files) {
+  files.exception = ReadErrorFile(files.error_file);
+  if (files.stderr_file.empty()) return;
+  Fd file(open(files.stderr_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (file) WriteAll(file.get(), files.stderr_tail);
+}
+
+std::vector<Files> NameFiles(const ErrorDirectory& errors, AttemptRecord& record) {
+  std::vector<Files> files;
+  for (WorkerRecord& worker : record.workers) {
+    if (!worker.stderr_tail.empty()) {
+      worker.stderr_file = errors.StderrFile(record.attempt, worker.local_rank);
+    }
+    files.push_back({.error_file = errors.ErrorFile(record.attempt, worker.local_rank),
+                     .stderr_file = worker.stderr_file,
+                     .stderr_tail = worker.stderr_tail,
+                     .exception = std::nullopt});
+  }
+  return files;
+}
+
+}  // namespace
+
+void CompleteRecord(Loop& loop, const ErrorDirectory* errors, AttemptRecord record,
+                    std::function<void(AttemptRecord)> done) {
+  // Shared by the pool's job and the timer.
+  auto collection = std::make_shared<Collection>();
+  if (errors != nullptr) collection->files = NameFiles(*errors, record);
+  collection->record = std::move(record);
+  collection->done = std::move(done);
+  collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });
+  collection->patience->Start(kPatience);
+  RunInPool(
+      loop,
+      [collection] {
+        for (Files& files : collection->files) ReadAndSave(files);
+      },
+      [collection] {
+        if (collection->done) {
+          for (size_t i = 0; i < collection->files.size(); ++i) {
+            collection->record.workers[i].exception = std::move(collection->files[i].exception);
+          }
+        }
+        collection->Finish();
+      });
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,218 @@
+#include "agent/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/descendants.h"
+#include "agent/stop_filter.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/spawn.h"
+#include "base/write_all.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+// After a second request to stop, or its goodbye, the agent has this long.
+constexpr milliseconds kAgentPatience{5'000};
+
+constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
+
+[[noreturn]] void Fail(const std::string& what) {
+  WriteAll(2, "rankrun: " + what + "\n");
+  _exit(kExitInternalError);
+}
+
+// A closed descriptor 0, 1 or 2 would be taken by the next file we open.
+void OpenStandardDescriptors() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) close(fd);
+}
+
+void AddUnlessIgnored(sigset_t& set, int signal_number) {
+  struct sigaction action;
+  sigaction(signal_number, nullptr, &action);
+  if (action.sa_handler != SIG_IGN) sigaddset(&set, signal_number);
+}
+
+sigset_t HandledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kEndSignals) AddUnlessIgnored(set, number);
+  for (int number : kPassedSignals) AddUnlessIgnored(set, number);
+  AddUnlessIgnored(set, SIGTSTP);
+  sigaddset(&set, SIGCONT);
+  return set;
+}
+
+bool Contains(const auto& numbers, int signal_number) {
+  for (int number : numbers) {
+    if (number == signal_number) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void EndBySignal(int signal_number) {
+  if (getpid() == 1) _exit(128 + signal_number);  // the kernel shields PID 1 from itself
+  rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  signal(signal_number, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal_number);
+  kill(getpid(), signal_number);
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  _exit(128 + signal_number);
+}
+
+class Guardian {
+ public:
+  Guardian(pid_t agent, Fd pidfd, Fd signals, GuardianLink link, std::set<pid_t> innocents)
+      : agent_(agent),
+        pidfd_(std::move(pidfd)),
+        signals_(std::move(signals)),
+        link_(std::move(link)),
+        innocents_(std::move(innocents)) {}
+
+  [[noreturn]] void Run() {
+    while (!agent_exit_) {
+      pollfd waits[] = {
+          {pidfd_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {link_fd_, POLLIN, 0}};
+      poll(waits, 3, Timeout());
+      if (waits[1].revents != 0) ReadSignals();
+      if (waits[2].revents != 0) ReadLink();
+      if (patience_ends_ && std::chrono::steady_clock::now() >= *patience_ends_) {
+        kill(agent_, SIGKILL);
+      }
+      // The agent's last message is in the socket before its end shows here.
+      if (waits[0].revents != 0) agent_exit_ = ReapByPidfd(pidfd_.get());
+    }
+    ReadLink();
+    End();
+  }
+
+ private:
+  int Timeout() const {
+    if (!patience_ends_) return -1;
+    auto left = *patience_ends_ - std::chrono::steady_clock::now();
+    return static_cast<int>(std::max<int64_t>(0, std::chrono::ceil<milliseconds>(left).count()));
+  }
+
+  void LosePatienceLater() {
+    if (!patience_ends_) patience_ends_ = std::chrono::steady_clock::now() + kAgentPatience;
+  }
+
+  void ReadSignals() {
+    signalfd_siginfo info;
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+      int number = static_cast<int>(info.ssi_signo);
+      auto sender = static_cast<pid_t>(info.ssi_pid);
+      link_.Send(SignalNotice{number, sender});
+      if (number == SIGTSTP) kill(getpid(), SIGSTOP);  // the agent stops the workers
+      if (!Contains(kEndSignals, number)) continue;
+      filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());
+      stop_signal_ = number;
+      if (filter_.requests() >= 2) LosePatienceLater();
+    }
+  }
+
+  void ReadLink() {
+    while (auto message = link_.Receive()) {
+      if (std::holds_alternative<LinkClosed>(*message)) {
+        link_fd_ = Fd::kNone;  // poll() skips it; the pidfd tells the end
+        return;
+      }
+      if (auto* goodbye = std::get_if<Goodbye>(&*message)) {
+        goodbye_ = *goodbye;
+        LosePatienceLater();
+      }
+    }
+  }
+
+  [[noreturn]] void End() {
+    int killed = KillDescendants(innocents_);
+    if (!goodbye_) EndWithoutGoodbye(killed);
+    if (goodbye_->end_signal != 0) EndBySignal(goodbye_->end_signal);
+    _exit(goodbye_->exit_code);
+  }
+
+  [[noreturn]] void EndWithoutGoodbye(int killed) {
+    std::string rest = "; " + std::to_string(killed) +
+                       " processes below it were killed, nothing of the job is left";
+    std::string agent = "the agent (pid " + std::to_string(agent_) + ") ";
+    if (patience_ends_) {
+      WriteAll(2, "rankrun: " + agent + "had not ended " + FormatSeconds(kAgentPatience) +
+                      " after the second request to stop and was killed" + rest + "\n");
+      EndBySignal(stop_signal_);
+    }
+    std::string how = agent_exit_->signaled
+                          ? "was killed by " + SignalName(agent_exit_->value)
+                          : "ended with exit code " + std::to_string(agent_exit_->value);
+    Fail(agent + how + " in the middle of the job" + rest);
+  }
+
+  pid_t agent_;
+  Fd pidfd_;
+  Fd signals_;
+  GuardianLink link_;
+  int link_fd_ = link_.fd();  // kNone once the agent has closed its end
+  std::set<pid_t> innocents_;
+  StopFilter filter_;
+  int stop_signal_ = 0;  // the last one that asked for the end
+  std::optional<TimePoint> patience_ends_;
+  std::optional<Goodbye> goodbye_;
+  std::optional<ProcessExit> agent_exit_;
+};
+
+}  // namespace
+
+void RunGuarded(const std::function<void(GuardianLink)>& agent_main) {
+  OpenStandardDescriptors();
+  // A closed terminal or a file size limit must not end the supervisor. Workers
+  // get the defaults back.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  BecomeSubreaper();
+  std::vector<pid_t> before;
+  if (HasChildren()) before = Children();
+  auto link = GuardianLink::CreatePair();
+  if (!link) Fail(link.error().message);
+  sigset_t handled = HandledSignals();
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
+  pid_t agent = fork();
+  if (agent < 0) Fail(SystemError("start the agent", errno).message);
+  if (agent == 0) {
+    setsid();
+    BecomeSubreaper();
+    { GuardianLink guardians_end = std::move(link->first); }
+    agent_main(std::move(link->second));
+    _exit(kExitInternalError);  // only a goodbye ends the job well
+  }
+  { GuardianLink agents_end = std::move(link->second); }
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, agent, 0)));
+  Fd signals(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!pidfd || !signals) Fail(SystemError("watch the agent", errno).message);
+  Guardian(agent, std::move(pidfd), std::move(signals), std::move(link->first),
+           {before.begin(), before.end()})
+      .Run();
+}
+
+}  // namespace rankrun::agent

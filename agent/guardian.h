@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+
+#include "agent/guardian_link.h"
+
+namespace rankrun::agent {
+
+// Forks this process into a guardian, which stays the process that the user
+// started, and an agent, which runs `agent_main` in a session of its own and
+// returns when the job is over. To be called first of all in main(): before
+// any thread, any handler and any descriptor of ours.
+//
+// The guardian passes signals on (HUP, INT, QUIT and TERM end the job, unless
+// they were ignored when we were started, as nohup does; USR1, USR2 go to the
+// workers; TSTP and CONT stop and continue the workers), adopts what the agent
+// leaves behind and kills it, and ends as the agent's goodbye says: never
+// before every descendant is gone. A process that was our child before us
+// (`sleep & exec rankrun`) is not touched.
+// Does not return.
+[[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
+
+// The exit code for an end that is rankrun's own fault.
+constexpr int kExitInternalError = 205;
+
+}  // namespace rankrun::agent

@@ -1,0 +1,56 @@
+#include "agent/guardian_link.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace rankrun::agent {
+namespace {
+
+enum class Kind : int { kSignal, kGoodbye };
+
+// Both ends are one program, forked: a plain struct is the wire format.
+struct Packet {
+  Kind kind;
+  int first;
+  int second;
+};
+
+void SendPacket(int fd, const Packet& packet) {
+  ssize_t sent;
+  do {
+    sent = send(fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+}
+
+}  // namespace
+
+Result<std::pair<GuardianLink, GuardianLink>> GuardianLink::CreatePair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
+    return SystemError("create the guardian's socket", errno);
+  }
+  return std::pair(GuardianLink(Fd(fds[0])), GuardianLink(Fd(fds[1])));
+}
+
+void GuardianLink::Send(SignalNotice notice) {
+  SendPacket(fd_.get(), {Kind::kSignal, notice.signal_number, notice.sender});
+}
+
+void GuardianLink::Send(Goodbye goodbye) {
+  SendPacket(fd_.get(), {Kind::kGoodbye, goodbye.exit_code, goodbye.end_signal});
+}
+
+std::optional<GuardianLink::Message> GuardianLink::Receive() {
+  Packet packet;
+  ssize_t count;
+  do {
+    count = recv(fd_.get(), &packet, sizeof packet, MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0 && errno == EAGAIN) return std::nullopt;
+  if (count != sizeof packet) return LinkClosed{};
+  if (packet.kind == Kind::kGoodbye) return Goodbye{packet.first, packet.second};
+  return SignalNotice{packet.first, packet.second};
+}
+
+}  // namespace rankrun::agent

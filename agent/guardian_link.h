@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace rankrun::agent {
+
+// A signal that reached the guardian, passed on to the agent.
+struct SignalNotice {
+  int signal_number;
+  pid_t sender;  // 0: the kernel (a terminal's Ctrl-C)
+};
+
+// The agent's last word: how the guardian is to end.
+struct Goodbye {
+  int exit_code;
+  int end_signal;  // end by this signal instead, if not 0
+};
+
+struct LinkClosed {};  // the other side has died
+
+// The socket between guardian and agent. Each end sees the other's death as
+// LinkClosed, never as a signal that could be mistaken for a request.
+// Thread: one at a time.
+class GuardianLink {
+ public:
+  using Message = std::variant<SignalNotice, Goodbye, LinkClosed>;
+
+  // The guardian's end and the agent's end.
+  static Result<std::pair<GuardianLink, GuardianLink>> CreatePair();
+
+  // Never blocks; a message that cannot be sent (the other side is gone, or
+  // has not read for long) is dropped: its end will be seen by Receive.
+  void Send(SignalNotice notice);
+  void Send(Goodbye goodbye);
+
+  // The next message, or nothing if there is none yet.
+  std::optional<Message> Receive();
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  explicit GuardianLink(Fd fd) : fd_(std::move(fd)) {}
+
+  Fd fd_;
+};
+
+}  // namespace rankrun::agent

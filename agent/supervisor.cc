@@ -1,0 +1,329 @@
+#include "agent/supervisor.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "agent/descendants.h"
+#include "agent/evidence.h"
+#include "agent/guardian.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/uv_loop.h"
+
+namespace rankrun::agent {
+namespace {
+
+// Workers are held back while this much of their output waits to be shown.
+constexpr size_t kLargestBacklogBytes = 1024 * 1024;
+constexpr std::chrono::seconds kFlushPatience{30};
+
+constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
+
+bool EndsJob(int signal_number) {
+  for (int number : kEndSignals) {
+    if (number == signal_number) return true;
+  }
+  return false;
+}
+
+// An inherited SIG_IGN (nohup) stays.
+bool IsIgnored(int signal_number) {
+  struct sigaction action;
+  sigaction(signal_number, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+int CoresInCpuset() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Reporter reporter)
+    : loop_(loop),
+      spec_(spec),
+      policy_{.workers = spec.workers,
+              .max_restarts = spec.max_restarts,
+              .shutdown_timeout = spec.shutdown_timeout},
+      link_(link),
+      reporter_(std::move(reporter)),
+      guardian_(getppid()),
+      stderr_(loop, STDERR_FILENO, [this] { OnShown(); }),
+      decide_(loop, [this] { Decide(); }),
+      deadline_(loop, [this] { Post(DeadlinePassed{}); }),
+      flush_deadline_(loop, [this] { loop_.Stop(); }),
+      spawner_(loop) {}
+
+Supervisor::~Supervisor() { SetLogSink({}); }
+
+Result<void> Supervisor::Open() {
+  if (auto opened = OpenStore(); !opened) return opened;
+  null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null_fd_) return SystemError("open /dev/null", errno);
+  OpenErrorDirectory();
+  auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
+  if (!poll) return std::move(poll).error();
+  link_poll_ = std::move(*poll);
+  link_poll_->Start();
+  if (auto caught = CatchSignals(); !caught) return caught;
+  SetLogSink([this](std::string_view line) {
+    if (loop_.IsOnLoop()) {
+      stderr_.Write(line);
+    } else {
+      loop_.Post([this, text = std::string(line)] { stderr_.Write(text); });
+    }
+  });
+  return {};
+}
+
+void Supervisor::OpenErrorDirectory() {
+  auto created = ErrorDirectory::Create();
+  if (created) {
+    errors_.emplace(std::move(*created));
+  } else {
+    LogWarn(created.error().message +
+            "; workers get no error file (set TMPDIR to a writable folder)");
+  }
+}
+
+Result<void> Supervisor::CatchSignals() {
+  auto catch_one = [this](int number, std::function<void()> caught) -> Result<void> {
+    if (IsIgnored(number)) return {};
+    auto signal = rankrun::Signal::Catch(loop_, number, std::move(caught));
+    if (!signal) return std::move(signal).error();
+    signals_.push_back(std::move(*signal));
+    return {};
+  };
+  for (int number : kEndSignals) {
+    auto caught = catch_one(number, [this, number] { OnSignal({number, getpid(), 0}); });
+    if (!caught) return caught;
+  }
+  for (int number : kPassedSignals) {
+    auto caught = catch_one(number, [this, number] { OnSignal({number, getpid(), 0}); });
+    if (!caught) return caught;
+  }
+  // Before the first worker exists; an inherited SIG_IGN would lose exits.
+  signal(SIGCHLD, SIG_DFL);
+  if (auto caught = catch_one(SIGCHLD, [this] { ReapOrphans(); }); !caught) return caught;
+  // The guardian blocked them for both of us until there were handlers.
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  return {};
+}
+
+Result<void> Supervisor::OpenStore() {
+  store::ServerOptions options;
+  uint16_t port = spec_.master_port.value_or(0);
+  options.addresses.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", port)});
+  options.addresses.push_back(
+      {.address = *SocketAddress::FromNumeric("::1", port), .optional = true});
+  if (spec_.master_addr_typed) {
+    auto found = SocketAddress::Resolve(spec_.master_addr, port);
+    if (!found) return std::move(found).error().In("--master-addr " + spec_.master_addr);
+    for (const SocketAddress& address : *found) {
+      if (!address.is_loopback()) options.addresses.push_back({.address = address});
+    }
+  }
+  auto server = store::Server::Listen(loop_, std::move(options));
+  if (!server) return std::move(server).error().In("cannot host the workers' store");
+  store_ = std::move(*server);
+  return {};
+}
+
+// Every attempt gets an empty store. A port that the user typed stays; else
+// the attempt gets its own, so that stragglers of the last one cannot find it.
+void Supervisor::RenewStore() {
+  if (state_.attempt == 0) return;  // Open made it
+  if (!spec_.master_port) {
+    std::unique_ptr<store::Server> old = std::move(store_);
+    auto opened = OpenStore();
+    if (opened) return;
+    LogWarn(opened.error().message + "; the store stays at port " + std::to_string(old->port()));
+    store_ = std::move(old);
+  }
+  store_->Reset();
+}
+
+Goodbye Supervisor::Run() {
+  Post(Begin{});
+  loop_.Run();
+  errors_.reset();
+  return {.exit_code = exit_code_,
+          .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
+}
+
+void Supervisor::Post(Event event) {
+  events_.push_back(std::move(event));
+  decide_.Start(std::chrono::milliseconds(0));
+}
+
+// In a turn of its own: no object dies inside its own callback.
+void Supervisor::Decide() {
+  while (!events_.empty()) {
+    for (const Event& event : std::exchange(events_, {})) Apply(event);
+  }
+}
+
+void Supervisor::Apply(const Event& event) {
+  if (state_.over()) return;
+  Transition transition = Step(policy_, state_, event, std::chrono::steady_clock::now());
+  bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
+                      attempt_ != nullptr;
+  if (attempt_over) EndAttempt(transition.next);
+  state_ = transition.next;
+  for (const Action& action : transition.actions) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::Act(const StartAttempt&) {
+  RenewStore();
+  Attempt::Callbacks callbacks{
+      .on_started = [this](int local_rank) { Post(WorkerStarted{local_rank}); },
+      .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); },
+      .on_stderr = [this](std::string_view lines) { Show(lines); }};
+  Attempt::Surroundings surroundings{.loop = loop_,
+                                     .spec = spec_,
+                                     .spawner = spawner_,
+                                     .errors = errors_ ? &*errors_ : nullptr,
+                                     .cores = CoresInCpuset(),
+                                     .null_fd = null_fd_.get()};
+  attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
+  attempt_->Start(store_->port());
+}
+
+void Supervisor::Act(const SignalWorkers& action) {
+  if (action.local_rank) {
+    attempt_->Signal(action.signal_number, *action.local_rank);
+  } else {
+    attempt_->Signal(action.signal_number);
+  }
+}
+
+void Supervisor::Act(const Sweep& action) {
+  sweeping_ = true;
+  ReapOrphans();
+  if (!sweeping_) return;
+  for (pid_t pid : Descendants()) {
+    LogInfo("ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
+            SignalName(action.signal_number));
+    kill(pid, action.signal_number);
+    kill(pid, SIGCONT);
+  }
+}
+
+void Supervisor::Act(const ArmDeadline&) {
+  deadline_.Start(state_.deadline - std::chrono::steady_clock::now());
+}
+
+void Supervisor::OnLinkReadable() {
+  while (auto message = link_.Receive()) {
+    if (std::holds_alternative<LinkClosed>(*message)) OnGuardianLost();
+    if (auto* notice = std::get_if<SignalNotice>(&*message)) {
+      OnSignal({notice->signal_number, guardian_, notice->sender});
+    }
+  }
+}
+
+void Supervisor::OnSignal(const SignalOrigin& origin) {
+  int number = origin.signal_number;
+  if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
+  if (!EndsJob(number)) {
+    if (attempt_) attempt_->Pass(number);
+    return;
+  }
+  if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
+  if (state_.over()) {
+    impatient_ = true;
+    FinishWhenShown();
+    return;
+  }
+  if (stop_filter_.requests() == 1) {
+    Show("rankrun: " + SignalName(number) + ": stopping the workers, within " +
+         FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
+  }
+  Post(StopRequested{number});
+}
+
+// Nobody is left to report to: end everything, now.
+void Supervisor::OnGuardianLost() {
+  spawner_.Abandon();
+  KillDescendants({});
+  errors_.reset();
+  _exit(kExitInternalError);
+}
+
+// Reaps adopted orphans. A child whose start is not yet known to us might look
+// like one, so it waits for those.
+void Supervisor::ReapOrphans() {
+  while (spawner_.pending() == 0) {
+    siginfo_t info{};
+    int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (status != 0 || info.si_pid == 0) break;
+    bool is_worker = attempt_ != nullptr && attempt_->CheckExitOf(info.si_pid);
+    if (!is_worker) ReapByPid(info.si_pid);
+  }
+  if (sweeping_ && !HasChildren()) {
+    sweeping_ = false;
+    Post(NothingLeft{});
+  }
+}
+
+void Supervisor::Show(std::string_view text) {
+  stderr_.Write(text);
+  if (!stderr_paused_ && stderr_.queued_bytes() > kLargestBacklogBytes) {
+    stderr_paused_ = true;
+    if (attempt_) attempt_->PauseStderr();
+  }
+}
+
+void Supervisor::OnShown() {
+  if (stderr_paused_ && stderr_.queued_bytes() < kLargestBacklogBytes / 2) {
+    stderr_paused_ = false;
+    if (attempt_) attempt_->ResumeStderr();
+  }
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::EndAttempt(const GroupState& next) {
+  AttemptRecord record = attempt_->TakeRecord();
+  attempt_.reset();
+  stderr_paused_ = false;
+  const WorkerRecord& cause = record.workers[record.cause];
+  // Workers that somebody asked to stop have not failed, one that had failed
+  // before has.
+  if (!cause.failed() || (next.phase == Phase::kStopped && cause.sent_signal != 0)) return;
+  record.restarts = next.phase == Phase::kRunning;
+  if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
+  if (errors_) errors_->Keep();
+  open_reports_ += 1;
+  CompleteRecord(loop_, errors_ ? &*errors_ : nullptr, std::move(record),
+                 [this](const AttemptRecord& complete) {
+                   open_reports_ -= 1;
+                   Show(reporter_(complete));
+                   if (state_.over()) FinishWhenShown();
+                 });
+}
+
+void Supervisor::FinishWhenShown() {
+  bool shown = open_reports_ == 0 && stderr_.queued_bytes() == 0;
+  if (shown || impatient_) {
+    loop_.Stop();
+  } else {
+    flush_deadline_.Start(kFlushPatience);
+  }
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/attempt_record.h"
+#include "agent/line_buffer.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/spawn.h"
+#include "base/status_page.h"
+#include "base/uv_poll.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// One worker of one attempt: its process, its status page and its standard
+// error. It records; it decides nothing.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class Worker {
+ public:
+  struct Callbacks {
+    std::function<void()> on_exit;                          // once: ended() is true now
+    std::function<void(std::string_view lines)> on_stderr;  // whole lines, to be shown
+  };
+
+  Worker(Loop& loop, int local_rank, Callbacks callbacks);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Makes what the process inherits. Can be repeated after an error.
+  // Errors: kExhausted, kSystem.
+  Result<void> Prepare();
+
+  // Of a prepared worker: puts the descriptors that it inherits into `spec`.
+  void Equip(SpawnSpec& spec) const;
+  std::string StatusPath() const { return status_page_->Path(); }
+
+  // What became of the start.
+  void OnStarted(SpawnedProcess process);
+  void OnStartFailed(Error error);
+
+  // To its process group, if it is running. `Signal` is meant to end it: the
+  // record shows it, and a stopped process is continued to see it.
+  void Signal(int signal_number);
+  void Pass(int signal_number);
+
+  // Reaps the process if it has ended, and calls on_exit then.
+  void CheckExit();
+
+  bool running() const { return pid_.has_value(); }
+  bool ended() const { return record_.exit.has_value() || record_.start_error.has_value(); }
+  bool IsProcess(pid_t pid) const { return pid_ == pid; }
+  const WorkerRecord& record() const { return record_; }
+
+  // The record with the end of standard error, taken out of this object.
+  WorkerRecord TakeRecord();
+
+  void PauseStderr();
+  void ResumeStderr();
+
+ private:
+  // Shows and keeps what is in the pipe, at most one pipe's content.
+  void ReadStderr();
+
+  Loop& loop_;
+  Callbacks callbacks_;
+  WorkerRecord record_;
+  std::optional<StatusPage> status_page_;
+  Fd stderr_read_;
+  Fd stderr_write_;  // open until the process has its copy
+  LineBuffer lines_;
+  TailBuffer tail_;
+  std::optional<pid_t> pid_;  // forgotten in the instant that reaps it
+  Fd pidfd_;
+  std::unique_ptr<Poll> stderr_poll_;
+  std::unique_ptr<Poll> exit_poll_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,63 @@
+#include "agent/worker_environment.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/spawn.h"
+
+namespace rankrun::agent {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Variables Parse(const std::vector<std::string>& environment) {
+  Variables variables;
+  for (const std::string& entry : environment) {
+    size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;  // no name: not a variable
+    variables.insert_or_assign(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+// One node: node rank 0 of 1, and every worker in one role.
+void SetRanks(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
+  std::string rank = std::to_string(place.local_rank);
+  std::string size = std::to_string(spec.workers);
+  v["RANK"] = v["LOCAL_RANK"] = v["ROLE_RANK"] = rank;
+  v["WORLD_SIZE"] = v["LOCAL_WORLD_SIZE"] = v["ROLE_WORLD_SIZE"] = size;
+  v["GROUP_RANK"] = "0";
+  v["GROUP_WORLD_SIZE"] = "1";
+  v["ROLE_NAME"] = "default";
+}
+
+void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
+  v["TORCHELASTIC_RESTART_COUNT"] = std::to_string(place.attempt);
+  v["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(spec.max_restarts);
+  v["TORCHELASTIC_RUN_ID"] = spec.run_id;
+  v["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // Python's spelling: workers compare the text
+  v["TORCHELASTIC_ERROR_FILE"] = place.error_file;
+  v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+}
+
+}  // namespace
+
+std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlace& place) {
+  Variables v = Parse(spec.environment);
+  SetRanks(v, spec, place);
+  SetElastic(v, spec, place);
+  v["MASTER_ADDR"] = spec.master_addr;
+  v["MASTER_PORT"] = std::to_string(place.master_port);
+  v.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  v.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, place.cores / spec.workers)));
+  if (!place.status_path.empty()) {
+    v["RANKRUN_STATUS_FD"] = std::to_string(kStatusPageFd);
+    v["RANKRUN_STATUS_PATH"] = place.status_path;
+  }
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : v) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/job_spec.h"
+
+namespace rankrun::agent {
+
+// The place of one worker in one attempt.
+struct WorkerPlace {
+  int local_rank;
+  int attempt;
+  uint16_t master_port;
+  int cores;                // in this process's cpuset
+  std::string error_file;   // empty: there is none
+  std::string status_path;  // of the worker's status page; empty: there is none
+};
+
+// The whole environment of a worker: the user's, overlaid with what torchrun's
+// contract promises. Pure.
+// Source: pytorch.org/docs/stable/elastic/run.html
+std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlace& place);
+
+}  // namespace rankrun::agent

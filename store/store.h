@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace rankrun::store {
+
+// What compare_set found and did.
+struct CompareSetResult {
+  std::string value;  // the value at the key afterwards; `expected` if there is none
+  bool swapped;       // whether `desired` was stored
+};
+
+// A key-value store in which the workers of a job meet. Keys are text, values
+// are bytes. Semantics as torch.distributed.Store.
+// Thread: any (an implementation serialises calls).
+// Source: pytorch.org/docs/stable/distributed.html
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual Result<void> Set(std::string_view key, std::string_view value) = 0;
+
+  // Waits until the key exists, then returns its value.
+  // Errors: kTimeout after `timeout`, naming the key; kPeerLost when the
+  // server is gone.
+  virtual Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) = 0;
+
+  // Adds to the decimal number at `key` (0 if missing) and returns the sum.
+  // Errors: kPeerLost when the value is no number: the server closes.
+  virtual Result<int64_t> Add(std::string_view key, int64_t delta) = 0;
+
+  // Whether all keys exist, at once.
+  virtual Result<bool> Check(std::span<const std::string> keys) = 0;
+
+  // Waits until all keys exist. Errors: kTimeout, naming the keys asked for.
+  virtual Result<void> Wait(std::span<const std::string> keys,
+                            std::chrono::milliseconds timeout) = 0;
+
+  // Stores `desired` if the value equals `expected`, or if the key is missing
+  // and `expected` is empty.
+  virtual Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
+                                              std::string_view desired) = 0;
+
+  // Whether the key existed.
+  virtual Result<bool> Delete(std::string_view key) = 0;
+};
+
+}  // namespace rankrun::store
