@@ -1,0 +1,14 @@
+// rankrun: starts, watches and restarts the workers of a distributed job.
+
+#include <string>
+#include <vector>
+
+#include "agent/guardian.h"
+#include "launcher/launch.h"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  rankrun::agent::RunGuarded([&arguments](rankrun::agent::GuardianLink link) {
+    rankrun::launcher::RunAgent(arguments, std::move(link));
+  });
+}

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/guardian_link.h"
+
+namespace rankrun::launcher {
+
+// The agent's main(): understands the command line, runs the job, and says
+// goodbye to the guardian: also for --help and for what it refuses.
+// `arguments` are those after the program's name.
+void RunAgent(const std::vector<std::string>& arguments, agent::GuardianLink link);
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,94 @@
+#include "launcher/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace rankrun::launcher {
+namespace {
+
+constexpr const char* kStandardPath = "/usr/local/bin:/usr/bin:/bin";
+
+bool IsFile(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool IsExecutable(const std::string& path) {
+  return IsFile(path) && access(path.c_str(), X_OK) == 0;
+}
+
+std::optional<std::string> FindInPath(const std::string& name, const Environment& environment) {
+  std::string path = environment("PATH").value_or(kStandardPath);
+  for (size_t begin = 0; begin <= path.size();) {
+    size_t end = std::min(path.find(':', begin), path.size());
+    std::string folder = path.substr(begin, end - begin);
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (IsExecutable(candidate)) return candidate;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> FindFile(const std::string& name, const Environment& environment) {
+  bool has_slash = name.find('/') != std::string::npos;
+  if (IsFile(name)) return has_slash ? name : "./" + name;
+  if (auto found = FindInPath(name, environment); found && !has_slash) return *found;
+  if (IsFolder(name)) return Error{ErrorCode::kInvalid, name + " is a folder, want a program"};
+  return Error{ErrorCode::kNotFound,
+               has_slash
+                   ? name + ": no such file"
+                   : name + ": no such file in the current folder, nor such a program in PATH"};
+}
+
+Result<std::string> FindPython(const Environment& environment) {
+  if (auto chosen = environment("PYTHON_EXEC")) {
+    if (chosen->find('/') != std::string::npos) return *chosen;
+    if (auto found = FindInPath(*chosen, environment)) return *found;
+    return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + *chosen + "\": not found in PATH"};
+  }
+  if (auto virtual_env = environment("VIRTUAL_ENV")) {
+    std::string python = *virtual_env + "/bin/python";
+    if (IsExecutable(python)) return python;
+    return Error{ErrorCode::kNotFound,
+                 "VIRTUAL_ENV is \"" + *virtual_env + "\": it has no bin/python"};
+  }
+  if (auto found = FindInPath("python3", environment)) return *found;
+  return Error{ErrorCode::kNotFound, "no python3 in PATH (set PYTHON_EXEC, or use --no-python)"};
+}
+
+Result<agent::Program> UnderPython(std::vector<std::string> words, const Environment& environment) {
+  auto python = FindPython(environment);
+  if (!python) return std::move(python).error();
+  agent::Program program{.file = *python, .arguments = {*python, "-u"}};
+  program.arguments.insert(program.arguments.end(), words.begin(), words.end());
+  return program;
+}
+
+}  // namespace
+
+Result<agent::Program> ResolveProgram(const ProgramRequest& request,
+                                      const Environment& environment) {
+  std::vector<std::string> words = request.words;
+  if (request.module) {
+    words.insert(words.begin(), "-m");
+    return UnderPython(std::move(words), environment);
+  }
+  auto file = FindFile(words[0], environment);
+  if (!file) return std::move(file).error();
+  bool executable = access(file->c_str(), X_OK) == 0;
+  if (request.no_python && !executable) {
+    return Error{ErrorCode::kInvalid,
+                 words[0] + ": has no exec permission, and --no-python forbids Python"};
+  }
+  bool python = !request.no_python && (words[0].ends_with(".py") || !executable);
+  if (!python) return agent::Program{.file = *file, .arguments = std::move(words)};
+  words[0] = *file;
+  return UnderPython(std::move(words), environment);
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,111 @@
+#include "launcher/report.h"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "agent/line_buffer.h"
+#include "base/format.h"
+#include "base/roll_call.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using agent::AttemptRecord;
+using agent::WorkerRecord;
+
+constexpr size_t kShownLines = 20;
+constexpr size_t kLongestLine = 300;
+
+std::string HowItEnded(const WorkerRecord& worker) {
+  if (!worker.exit) return "could not be started: " + worker.start_error->message;
+  bool by_signal = worker.exit->signaled;
+  std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
+                              : "exit code " + std::to_string(worker.exit->value);
+  if (by_signal && worker.exit->value == worker.sent_signal) return how + ", sent by rankrun";
+  if (worker.sent_signal != 0) {
+    return how + ", after rankrun had sent " + SignalName(worker.sent_signal);
+  }
+  return by_signal ? how + ", not sent by rankrun" : how;
+}
+
+// Bytes that could move the cursor or ring the bell are shown as "?".
+std::string Printable(std::string_view line) {
+  std::string text(line.substr(0, kLongestLine));
+  for (char& c : text) {
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\t') c = '?';
+  }
+  return line.size() > kLongestLine ? text + "..." : text;
+}
+
+std::string Evidence(const WorkerRecord& worker) {
+  std::string text;
+  if (worker.exception) {
+    for (const std::string& line : agent::LastLines(*worker.exception, kShownLines)) {
+      text += "    exception: " + Printable(line) + "\n";
+    }
+  }
+  std::vector<std::string> lines = agent::LastLines(worker.stderr_tail, kShownLines);
+  if (lines.empty()) return text;
+  text += "    last lines of its standard error:\n";
+  for (const std::string& line : lines) text += "    | " + Printable(line) + "\n";
+  if (!worker.stderr_file.empty()) text += "    more: " + worker.stderr_file + "\n";
+  return text;
+}
+
+// Workers of which there is nothing to show but that they ended alike.
+std::string Who(const std::vector<const WorkerRecord*>& workers) {
+  std::vector<int> ranks;
+  for (const WorkerRecord* worker : workers) ranks.push_back(worker->global_rank);
+  std::string who = (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
+  if (workers.size() > 1 || workers[0]->pid == 0) return who;
+  return who + " (pid " + std::to_string(workers[0]->pid) + ")";
+}
+
+std::string Consequences(const AttemptRecord& record) {
+  std::vector<const WorkerRecord*> left;
+  for (const WorkerRecord& worker : record.workers) {
+    if (&worker != &record.workers[record.cause]) left.push_back(&worker);
+  }
+  std::string text;
+  while (!left.empty()) {
+    std::string how = HowItEnded(*left[0]);
+    std::string evidence = Evidence(*left[0]);
+    std::vector<const WorkerRecord*> alike{left[0]};
+    auto joins = [&](const WorkerRecord* other) {
+      return other != left[0] && evidence.empty() && HowItEnded(*other) == how &&
+             Evidence(*other).empty();
+    };
+    std::copy_if(left.begin(), left.end(), std::back_inserter(alike), joins);
+    text += "  then: " + Who(alike) + ": " + how + "\n" + evidence;
+    std::erase_if(left, [&](const WorkerRecord* worker) {
+      return std::find(alike.begin(), alike.end(), worker) != alike.end();
+    });
+  }
+  return text;
+}
+
+std::string WhatNext(const AttemptRecord& record) {
+  std::string most = std::to_string(record.max_restarts);
+  if (record.restarts) {
+    return "restart " + std::to_string(record.attempt + 1) + " of " + most;
+  }
+  if (record.attempt < record.max_restarts) return "the end, as requested";
+  std::string why =
+      record.max_restarts == 0 ? "--max-restarts is 0" : most + " of " + most + " restarts used";
+  return "the end, " + why + "; exit code " +
+         std::to_string(ExitCodeOf(record.workers[record.cause]));
+}
+
+}  // namespace
+
+std::string FormatReport(const AttemptRecord& record) {
+  const WorkerRecord& cause = record.workers[record.cause];
+  std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
+                     FormatSeconds(record.lasted) + "\n";
+  text += "  cause: " + Who({&cause}) + ": " + HowItEnded(cause) + "\n" + Evidence(cause);
+  text += Consequences(record);
+  return text + "  next: " + WhatNext(record) + "\n";
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "agent/attempt_record.h"
+
+namespace rankrun::launcher {
+
+// The report on a failed attempt, for a person: the cause first, then what the
+// other workers did, each with its last words, then what happens next. Ends in
+// a newline. Pure.
+std::string FormatReport(const agent::AttemptRecord& record);
+
+}  // namespace rankrun::launcher
