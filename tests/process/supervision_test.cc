@@ -1,0 +1,231 @@
+// What is left behind: nothing, whoever dies, whenever.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "tests/process/harness.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Workers with a child in their process group and one in a session of its own.
+constexpr const char* kFamily = "sleep 1000 & setsid sleep 1000 & echo up; wait";
+
+ProcessExit KilledBy(int signal_number) { return {.signaled = true, .value = signal_number}; }
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+struct SupervisionTest : ::testing::Test {
+  void SetUp() override { AdoptOrphans(); }
+};
+
+TEST_F(SupervisionTest, NothingIsLeftAfterSuccess) {
+  Job run({.arguments = Shell({"-n", "2"}, "setsid sleep 1000 & exit 0")});
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(SupervisionTest, DescendantsThatIgnoreTermAreKilled) {
+  Job run({.arguments = Shell({},
+                              "setsid sh -c \"trap '' TERM; echo up; sleep 1000; "
+                              "sleep 1000\" & while ! read x; do :; done; exit 0"),
+           .stdin_text = "go\n"});
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(SupervisionTest, GrandchildWithOpenStderrHoldsNothingUp) {
+  auto started = std::chrono::steady_clock::now();
+  Job run({.arguments = Shell({}, "setsid sleep 1000 & exit 7")});
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 7}));
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(10));
+}
+
+TEST_F(SupervisionTest, StubbornWorkersAreKilledAfterTheTimeout) {
+  Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "0.2"},
+                              "trap '' TERM INT; echo up; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(SupervisionTest, SecondSignalKillsAtOnce) {
+  Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "1000"},
+                              "trap '' TERM INT; echo up; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  run.Signal(SIGINT);
+  ASSERT_TRUE(run.WaitForErr("stopping the workers"));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(SupervisionTest, OneSignalToEverybodyIsOneRequest) {
+  Job run({.arguments = Shell({"--shutdown-timeout", "1000"},
+                              "trap 'echo term; sleep 0.3; echo saved; exit 0' TERM; "
+                              "echo up; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  kill(run.Agent(), SIGTERM);
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+  EXPECT_THAT(run.Out(), HasSubstr("saved"));
+}
+
+TEST_F(SupervisionTest, FailureBeforeTheSignalIsStillReported) {
+  Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "1000"},
+                              "trap 'echo term' TERM; echo up; [ $RANK = 1 ] && exit 9; "
+                              "while :; do sleep 0.01; done")});
+  ASSERT_TRUE(run.WaitForOut("term"));
+  run.Signal(SIGINT);
+  ASSERT_TRUE(run.WaitForErr("stopping the workers"));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
+  EXPECT_THAT(run.Err(), HasSubstr("cause: rank 1"));
+}
+
+TEST_F(SupervisionTest, IgnoredHangUpStaysIgnored) {
+  Job run({.arguments = Shell({}, "echo up; read x; exec sleep 1000"),
+           .in_child = [] { signal(SIGHUP, SIG_IGN); }});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  run.Signal(SIGHUP);
+  kill(run.Agent(), SIGHUP);
+  run.Signal(SIGTERM);  // was it the HUP, it would end by that
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+}
+
+TEST_F(SupervisionTest, StopAndContinueReachTheWorkers) {
+  Job run({.arguments = Shell({}, "echo up; exec sleep 1000")});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  pid_t worker = run.Workers(1)[0];
+  auto state = [](pid_t pid) {
+    std::string stat = ReadText("/proc/" + std::to_string(pid) + "/stat");
+    return stat.empty() ? '?' : stat[stat.rfind(')') + 2];
+  };
+  run.Signal(SIGTSTP);
+  EXPECT_TRUE(WaitFor([&] { return state(worker) == 'T' && state(run.pid()) == 'T'; }));
+  run.Signal(SIGCONT);
+  EXPECT_TRUE(WaitFor([&] { return state(worker) == 'S' && state(run.pid()) == 'S'; }));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+}
+
+TEST_F(SupervisionTest, DeathOfTheAgentEndsTheJobWithOneSentence) {
+  Job run({.arguments = Shell({"-n", "2"}, kFamily)});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  kill(run.Agent(), SIGKILL);
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 205}));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+  EXPECT_THAT(run.Err(), AllOf(HasSubstr("was killed by SIGKILL in the middle of the job"),
+                               HasSubstr("nothing of the job is left")));
+  EXPECT_EQ(Count(run.Err(), "\n"), 1);
+}
+
+TEST_F(SupervisionTest, DeathOfTheGuardianEndsEverything) {
+  Job run({.arguments = Shell({"-n", "2"}, kFamily)});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  run.Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGKILL));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+}
+
+TEST_F(SupervisionTest, ChildrenOfTheShellThatBecameRankrunAreNotTouched) {
+  ScratchFolder folder;
+  std::string script = folder.Script(
+      "innocent.sh", "sleep 1000 & echo $! > " + folder.Path("pid") +
+                         "\nexec " RANKRUN_BINARY_DIR
+                         "/bin/rankrun --no-python /bin/sh -c 'echo up; exec sleep 1000'");
+  Job run({.program = script});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  pid_t innocent = std::stoi(ReadText(folder.Path("pid")));
+  for (pid_t child : ChildrenOf(run.pid())) {
+    if (child != innocent) kill(child, SIGKILL);
+  }
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 205}));
+  EXPECT_FALSE(NothingIsLeft(milliseconds(0))) << "the innocent one lives";
+  EXPECT_EQ(kill(innocent, SIGKILL), 0);
+  EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
+}
+
+// The invariant of the whole design, at moments that nobody chose.
+TEST_F(SupervisionTest, WhoeverIsKilledWheneverNothingIsLeft) {
+  constexpr int kRuns = 50;
+  unsigned seed = 20240117;
+  for (int i = 0; i < kRuns; ++i, ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    Job run({.arguments = Shell({"-n", "3", "--max-restarts", "1000"}, kFamily)});
+    auto moment = std::chrono::microseconds(random() % 40'000);
+    std::this_thread::sleep_for(moment);
+    int victim = static_cast<int>(random() % 3);
+    pid_t agent = 0;
+    if (auto children = ChildrenOf(run.pid()); !children.empty()) agent = children[0];
+    std::vector<pid_t> workers = agent == 0 ? std::vector<pid_t>() : ChildrenOf(agent);
+    if (victim == 0) run.Signal(SIGKILL);
+    if (victim == 1 && agent != 0) kill(agent, SIGKILL);
+    if (victim == 2 && !workers.empty()) {
+      kill(workers[random() % workers.size()], SIGKILL);
+      ASSERT_TRUE(run.WaitForErr("next: restart 1 of 1000")) << run.Err();
+      run.Signal(SIGKILL);
+    }
+    if (victim != 0 && (victim == 2 ? workers.empty() : agent == 0)) run.Signal(SIGKILL);
+    ASSERT_TRUE(run.Wait().has_value());
+    ASSERT_TRUE(NothingIsLeft(milliseconds(1'000)));
+  }
+}
+
+TEST_F(SupervisionTest, ClosedStandardErrorHarmsNothing) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  reader.Reset();
+  Job run(
+      {.arguments = Shell({"-n", "2"}, "seq 1 50000 >&2; echo done"), .stderr_fd = writer.get()});
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+  EXPECT_EQ(Count(run.Out(), "done"), 2);
+}
+
+TEST_F(SupervisionTest, SlowTerminalHoldsBackTheWriterNotMemory) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  Job run({.arguments = Shell({}, "head -c 200000000 /dev/zero | tr '\\0' '\\n' >&2; echo done"),
+           .stderr_fd = writer.get()});
+  writer.Reset();
+  pid_t agent = run.Agent();
+  auto kilobytes = [agent] {
+    std::string status = ReadText("/proc/" + std::to_string(agent) + "/status");
+    size_t at = status.find("VmRSS:");
+    return at == std::string::npos ? 0L : std::strtol(status.c_str() + at + 6, nullptr, 10);
+  };
+  // Full: what waits in the agent is above its bound and grows no more.
+  long last = 0;
+  ASSERT_TRUE(WaitFor([&] { return std::exchange(last, kilobytes()) == kilobytes() && last > 0; }));
+  EXPECT_LT(kilobytes(), 200'000);
+  std::vector<char> buffer(1 << 20);
+  size_t total = 0;
+  for (ssize_t count; (count = read(reader.get(), buffer.data(), buffer.size())) > 0;) {
+    total += static_cast<size_t>(count);
+  }
+  EXPECT_EQ(total, 200'000'000U);
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
