@@ -1,0 +1,142 @@
+// launch_bench [--rounds N] [--runs N] [--limit SECONDS] [--any-load]
+//              NAME COMMAND NAME COMMAND ...
+// Times whole commands, in alternation: in each round, every command is run
+// `runs` times in a row, and the next round begins when the machine is idle
+// again. Prints the median of the rounds' medians and the difference to the
+// first command. A run that takes longer than the limit is killed with its
+// process group and counted as failed.
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "base/spawn.h"
+#include "bench/timing.h"
+
+namespace rankrun::bench {
+namespace {
+
+struct Program {
+  std::string name;
+  std::vector<std::string> words;
+  std::vector<double> round_medians;  // milliseconds
+  int failures = 0;
+};
+
+struct Settings {
+  int rounds = 5;
+  int runs = 50;
+  int limit_seconds = 20;
+  bool any_load = false;
+  std::vector<Program> programs;
+};
+
+void WaitForIdleMachine() {
+  constexpr int kLongestWaitSeconds = 300;
+  double load = 0;
+  for (int second = 0; second < kLongestWaitSeconds; ++second) {
+    if (getloadavg(&load, 1) != 1 || load < 0.5) return;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  std::fprintf(stderr, "launch_bench: the load is still %.2f after %d s; measuring all the same\n",
+               load, kLongestWaitSeconds);
+}
+
+SpawnSpec SpecFor(const Program& program) {
+  SpawnSpec spec{.file = program.words[0], .arguments = program.words};
+  for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
+  return spec;
+}
+
+// Milliseconds of one run, or nothing if it failed or took too long.
+std::optional<double> RunOnce(const SpawnSpec& spec, int limit_seconds) {
+  auto started = std::chrono::steady_clock::now();
+  auto process = SpawnProcess(spec);
+  if (!process) return std::nullopt;
+  pollfd wait{process->pidfd.get(), POLLIN, 0};
+  if (poll(&wait, 1, limit_seconds * 1000) == 0) kill(-process->pid, SIGKILL);
+  while (waitpid(process->pid, nullptr, WNOHANG | WNOWAIT) == 0) poll(&wait, 1, -1);
+  Milliseconds took = std::chrono::steady_clock::now() - started;
+  auto exit = ReapByPidfd(process->pidfd.get());
+  if (!exit || !exit->succeeded()) return std::nullopt;
+  return took.count();
+}
+
+void RunRound(Program& program, const Settings& settings) {
+  SpawnSpec spec = SpecFor(program);
+  std::vector<double> times;
+  for (int run = 0; run < settings.runs; ++run) {
+    if (auto took = RunOnce(spec, settings.limit_seconds)) {
+      times.push_back(*took);
+    } else {
+      program.failures += 1;
+    }
+  }
+  if (!times.empty()) program.round_medians.push_back(Median(times));
+}
+
+bool Parse(int argc, char** argv, Settings& settings) {
+  int i = 1;
+  for (; i < argc && std::strncmp(argv[i], "--", 2) == 0; ++i) {
+    std::string flag = argv[i];
+    if (flag == "--any-load") {
+      settings.any_load = true;
+      continue;
+    }
+    if (i + 1 == argc) return false;
+    int value = std::atoi(argv[++i]);
+    if (flag == "--rounds") settings.rounds = value;
+    if (flag == "--runs") settings.runs = value;
+    if (flag == "--limit") settings.limit_seconds = value;
+  }
+  for (; i + 1 < argc; i += 2) {
+    Program program{.name = argv[i], .words = {}, .round_medians = {}};
+    std::istringstream words(argv[i + 1]);
+    for (std::string word; words >> word;) program.words.push_back(word);
+    if (program.words.empty()) return false;
+    settings.programs.push_back(std::move(program));
+  }
+  return i == argc && !settings.programs.empty();
+}
+
+void Print(const std::vector<Program>& programs) {
+  std::printf("%-12s %12s %14s %8s\n", "program", "median [ms]", "over first", "failed");
+  double first = Median(programs[0].round_medians);
+  for (const Program& program : programs) {
+    double median = Median(program.round_medians);
+    std::printf("%-12s %12.2f %11.2f ms %8d\n", program.name.c_str(), median, median - first,
+                program.failures);
+  }
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  if (!Parse(argc, argv, settings)) {
+    std::fputs(
+        "usage: launch_bench [--rounds N] [--runs N] [--limit SECONDS] [--any-load]"
+        " NAME COMMAND ...\n",
+        stderr);
+    return 2;
+  }
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (Program& program : settings.programs) {
+      if (!settings.any_load) WaitForIdleMachine();
+      RunRound(program, settings);
+    }
+  }
+  Print(settings.programs);
+  return settings.programs[0].failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rankrun::bench
+
+int main(int argc, char** argv) { return rankrun::bench::Main(argc, argv); }

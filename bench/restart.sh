@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# How long a restart takes on one node. Usage: bench/restart.sh [RESTARTS]
+set -eu
+cd "$(dirname "$0")/.."
+bin=build/release/bin
+exec $bin/restart_bench $bin/rankrun $bin/restart_worker "${1:-30}"

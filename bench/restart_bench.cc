@@ -1,0 +1,116 @@
+// restart_bench RANKRUN WORKER [RESTARTS]: how long a restart takes, by the
+// clocks of the workers themselves. Prints medians of
+//   death of a worker -> SIGTERM at the last of its peers,
+//   last exit         -> first line of main() of the last new worker,
+// and, as the least that is possible, the second for a bare vfork+exec loop.
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/spawn.h"
+#include "bench/restart_log.h"
+#include "bench/timing.h"
+
+namespace rankrun::bench {
+namespace {
+
+constexpr int kWorkers = 4;
+
+double ToMilliseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
+
+int64_t Last(const std::atomic<int64_t>* times) {
+  return *std::max_element(times, times + kWorkers,
+                           [](const auto& a, const auto& b) { return a.load() < b.load(); });
+}
+
+SpawnSpec SpecFor(std::vector<std::string> words, std::string rank) {
+  SpawnSpec spec{.file = words[0], .arguments = std::move(words)};
+  for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
+  if (!rank.empty()) spec.environment.push_back("RANK=" + rank);
+  return spec;
+}
+
+bool RunToEnd(const SpawnSpec& spec) {
+  auto process = SpawnProcess(spec);
+  if (!process) {
+    std::fprintf(stderr, "restart_bench: %s\n", process.error().message.c_str());
+    return false;
+  }
+  int status = 0;
+  waitpid(process->pid, &status, 0);
+  return status == 0;
+}
+
+// From before the first vfork to the last worker's main(), in milliseconds.
+double BareLoop(const std::string& worker, const std::string& path, RestartLog& log) {
+  std::vector<SpawnSpec> specs;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    specs.push_back(SpecFor({worker, path, "0"}, std::to_string(rank)));
+  }
+  int64_t started = Now();
+  for (const SpawnSpec& spec : specs) {
+    if (!SpawnProcess(spec)) std::exit(1);
+  }
+  while (wait(nullptr) > 0) {
+  }
+  return ToMilliseconds(Last(log.attempts[0].in_main) - started);
+}
+
+struct Medians {
+  double death_to_term;
+  double exit_to_main;
+};
+
+Medians Evaluate(const RestartLog& log, int restarts) {
+  std::vector<double> death_to_term;
+  std::vector<double> exit_to_main;
+  for (int i = 0; i < restarts; ++i) {
+    int64_t last_exit = Last(log.attempts[i].got_term);
+    death_to_term.push_back(ToMilliseconds(last_exit - log.attempts[i].died));
+    exit_to_main.push_back(ToMilliseconds(Last(log.attempts[i + 1].in_main) - last_exit));
+  }
+  return {Median(death_to_term), Median(exit_to_main)};
+}
+
+int Main(int argc, char** argv) {
+  int restarts = argc > 3 ? std::atoi(argv[3]) : 30;
+  if (argc < 3 || restarts < 1 || restarts >= kMostAttempts) {
+    std::fputs("usage: restart_bench RANKRUN RESTART_WORKER [RESTARTS]\n", stderr);
+    return 2;
+  }
+  std::string path = "/dev/shm/restart_bench." + std::to_string(getpid());
+  RestartLog* log = OpenLog(path.c_str(), O_RDWR | O_CREAT);
+  if (log == nullptr) return 1;
+  std::vector<double> bare;
+  for (int i = 0; i < restarts; ++i) bare.push_back(BareLoop(argv[2], path, *log));
+  new (log) RestartLog{};
+  std::string count = std::to_string(restarts);
+  SpawnSpec spec = SpecFor({argv[1], "-n", std::to_string(kWorkers), "--max-restarts", count,
+                            "--no-python", argv[2], path, count},
+                           "");
+  Fd null(open("/dev/null", O_WRONLY));
+  spec.stderr_fd = null.get();  // a report for each restart
+  bool ended_well = RunToEnd(spec);
+  unlink(path.c_str());
+  if (!ended_well) {
+    std::fputs("restart_bench: the job failed\n", stderr);
+    return 1;
+  }
+  Medians medians = Evaluate(*log, restarts);
+  double bare_median = Median(bare);
+  std::printf("restart of %d workers, medians of %d\n", kWorkers, restarts);
+  std::printf("  death of one -> SIGTERM at the last peer   %6.2f ms\n", medians.death_to_term);
+  std::printf("  last exit -> all in main()                 %6.2f ms\n", medians.exit_to_main);
+  std::printf("  the same by a bare vfork+exec loop         %6.2f ms\n", bare_median);
+  std::printf("  (target: %.2f ms = 1.3 x bare + 2 ms)\n", 1.3 * bare_median + 2);
+  return 0;
+}
+
+}  // namespace
+}  // namespace rankrun::bench
+
+int main(int argc, char** argv) { return rankrun::bench::Main(argc, argv); }
