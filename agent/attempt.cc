@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/cause.h"
 #include "agent/worker_environment.h"
 #include "base/log.h"
 #include "base/uv_loop.h"
@@ -88,7 +89,7 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
 
 void Attempt::OnEnded(int local_rank) {
   const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
-  if (record.failed() && !first_failed_) first_failed_ = local_rank;
+  ended_.push_back(static_cast<size_t>(local_rank));
   callbacks_.on_ended(record);
 }
 
@@ -125,9 +126,10 @@ AttemptRecord Attempt::TakeRecord() {
   AttemptRecord record{.attempt = number_,
                        .max_restarts = around_.spec.max_restarts,
                        .lasted = std::chrono::steady_clock::now() - started_,
-                       .cause = static_cast<size_t>(first_failed_.value_or(0)),
+                       .cause = 0,
                        .workers = {}};
   for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
+  record.cause = ChooseCause(record.workers, ended_);
   return record;
 }
 

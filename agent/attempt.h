@@ -72,7 +72,7 @@ class Attempt {
   TimePoint started_;
   uint16_t master_port_ = 0;
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
-  std::optional<int> first_failed_;               // local rank
+  std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
   Timer retry_;

@@ -33,12 +33,13 @@ struct AttemptRecord {
   int max_restarts = 0;
   bool restarts = false;  // another attempt follows
   Duration lasted{};
-  size_t cause = 0;  // index of the worker that failed first
+  size_t cause = 0;  // index of the worker that failed first, by causality
   std::vector<WorkerRecord> workers;
 };
 
 // The exit code of a job that ended with this attempt: the cause's own, 128+n
-// for signal n, 127 or 126 (not found, not executable) if it never started.
+// for signal n, 127 or 126 (not found, not executable) if it never started, 1
+// if our signal came before its own end did.
 int ExitCodeOf(const WorkerRecord& cause);
 
 }  // namespace rankrun::agent

@@ -18,14 +18,14 @@ constexpr int kStatusPageFd = 3;
 // What to start. All of it is prepared before the fork: the child only makes
 // system calls.
 struct SpawnSpec {
-  std::string file;                      // path for execve: no look-up
-  std::vector<std::string> arguments;    // argv, argv[0] included
-  std::vector<std::string> environment;  // "NAME=value", the whole of it
-  int stdin_fd = 0;                      // becomes 0; likewise the others
+  std::string file;                           // path for execve: no look-up
+  std::vector<std::string> arguments;         // argv, argv[0] included
+  std::vector<std::string> environment = {};  // "NAME=value", the whole of it
+  int stdin_fd = 0;                           // becomes 0; likewise the others
   int stdout_fd = 1;
   int stderr_fd = 2;
-  int status_page_fd = Fd::kNone;    // becomes kStatusPageFd
-  std::optional<rlim_t> open_files;  // soft limit of descriptors
+  int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
+  std::optional<rlim_t> open_files = {};  // soft limit of descriptors
 };
 
 struct SpawnedProcess {

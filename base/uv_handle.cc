@@ -16,6 +16,7 @@ void Close(H* handle) {
 
 void CloseThenDelete::operator()(uv_async_s* handle) const { Close(handle); }
 void CloseThenDelete::operator()(uv_poll_s* handle) const { Close(handle); }
+void CloseThenDelete::operator()(uv_prepare_s* handle) const { Close(handle); }
 void CloseThenDelete::operator()(uv_signal_s* handle) const { Close(handle); }
 void CloseThenDelete::operator()(uv_tcp_s* handle) const { Close(handle); }
 void CloseThenDelete::operator()(uv_timer_s* handle) const { Close(handle); }

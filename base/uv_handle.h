@@ -4,6 +4,7 @@
 
 struct uv_async_s;
 struct uv_poll_s;
+struct uv_prepare_s;
 struct uv_signal_s;
 struct uv_tcp_s;
 struct uv_timer_s;
@@ -16,6 +17,7 @@ namespace rankrun {
 struct CloseThenDelete {
   void operator()(uv_async_s* handle) const;
   void operator()(uv_poll_s* handle) const;
+  void operator()(uv_prepare_s* handle) const;
   void operator()(uv_signal_s* handle) const;
   void operator()(uv_tcp_s* handle) const;
   void operator()(uv_timer_s* handle) const;

@@ -3,6 +3,7 @@
 #include <uv.h>
 
 #include "base/check.h"
+#include "base/uv_handle.h"
 #include "base/uv_timer.h"
 #include "base/uv_wakeup.h"
 
@@ -43,6 +44,8 @@ void Loop::Run() {
 void Loop::Stop() {
   AssertOnLoop();
   stopped_ = true;
+  // A timer that is due runs before the loop waits for events: not to wait now.
+  uv_stop(loop_.get());
 }
 
 bool Loop::RunUntil(const std::function<bool()>& done, std::chrono::milliseconds timeout) {
@@ -50,7 +53,15 @@ bool Loop::RunUntil(const std::function<bool()>& done, std::chrono::milliseconds
   bool expired = false;
   Timer deadline(*this, [&expired] { expired = true; });
   deadline.Start(timeout);
-  while (!done() && !expired) uv_run(loop_.get(), UV_RUN_ONCE);
+  // Asked before each wait, since a timer that is due runs in front of it.
+  std::function<bool()> over = [&] { return done() || expired; };
+  UvHandle<uv_prepare_t> before_wait(new uv_prepare_t{});
+  uv_prepare_init(loop_.get(), before_wait.get());  // cannot fail; nor can the start
+  before_wait->data = &over;
+  uv_prepare_start(before_wait.get(), [](uv_prepare_t* handle) {
+    if ((*static_cast<std::function<bool()>*>(handle->data))()) uv_stop(handle->loop);
+  });
+  while (!over()) uv_run(loop_.get(), UV_RUN_ONCE);
   return done();
 }
 

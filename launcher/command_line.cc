@@ -48,11 +48,19 @@ std::string HelpOf(const Flag& flag) {
   return help;
 }
 
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: rankrun [flags] program [arguments]\n";
+  }
+};
+
 // CLI11's options, made from the table; values stay text until all are checked.
 class Parser {
  public:
   Parser() {
     app_.set_help_flag();  // ours is in the table
+    app_.formatter(std::make_shared<HelpFormatter>());
     for (const Flag& flag : Flags()) Add(flag);
   }
 
@@ -134,8 +142,6 @@ Result<Options> ParseCommandLine(std::span<const std::string> arguments) {
   return options;
 }
 
-std::string HelpText() {
-  return "Usage: rankrun [flags] program [arguments]\n\n" + Parser().Help();
-}
+std::string HelpText() { return Parser().Help(); }
 
 }  // namespace rankrun::launcher

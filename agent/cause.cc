@@ -1,0 +1,63 @@
+#include "agent/cause.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "agent/line_buffer.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kLastWords = 20;  // lines
+
+constexpr std::string_view kLostPeer[] = {
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Connection was likely closed",
+    "Connection refused",
+    "Broken pipe",
+    "socket hang up",
+    "remote process exited",
+    "DistNetworkError",
+    "lost rank ",
+};
+
+// Python's, as a program that ends by an exception prints it.
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+
+bool LastWordsContain(std::string_view tail, std::string_view part) {
+  for (const std::string& line : LastLines(tail, kLastWords)) {
+    if (line.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// It ended badly before anybody told it to.
+bool FailedByItself(const WorkerRecord& worker) {
+  return worker.failed() && worker.sent_signal == 0 && !SaysItLostAPeer(worker.stderr_tail);
+}
+
+// It was on its way out with an exception of its own when our signal came.
+bool WasFailingByItself(const WorkerRecord& worker) {
+  return worker.failed() && LastWordsContain(worker.stderr_tail, kTraceback) &&
+         !SaysItLostAPeer(worker.stderr_tail);
+}
+
+}  // namespace
+
+bool SaysItLostAPeer(std::string_view stderr_tail) {
+  return std::ranges::any_of(
+      kLostPeer, [&](std::string_view part) { return LastWordsContain(stderr_tail, part); });
+}
+
+size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {
+  auto first = [&](auto condition) -> std::optional<size_t> {
+    auto found = std::ranges::find_if(ended, [&](size_t i) { return condition(workers[i]); });
+    return found == ended.end() ? std::nullopt : std::optional(*found);
+  };
+  if (auto found = first(FailedByItself)) return *found;
+  if (auto found = first(WasFailingByItself)) return *found;
+  return first([](const WorkerRecord& worker) { return worker.failed(); }).value_or(ended.front());
+}
+
+}  // namespace rankrun::agent
