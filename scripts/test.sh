@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs all tests. Usage: scripts/test.sh [PRESET [CTEST-ARGUMENT...]]
+# PRESET: release (default), debug, asan, tsan. The results are also written to
+# build/PRESET/tests.xml. Tests that need PyTorch 2.13 are skipped by name
+# without it: scripts/venv.sh installs it.
+set -eu
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+[ $# -gt 0 ] && shift
+scripts/setup.sh --packages-only
+
+echo "== building in build/$preset"
+[ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+ninja -C "build/$preset"
+
+echo "== testing build/$preset"
+jobs=$(nproc)
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
+  --output-junit tests.xml --parallel "$jobs" "$@"
