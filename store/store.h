@@ -14,7 +14,8 @@ namespace rankrun::store {
 // What compare_set found and did.
 struct CompareSetResult {
   std::string value;  // the value at the key afterwards; `expected` if there is none
-  bool swapped;       // whether `desired` was stored
+  bool swapped;       // whether `desired` is there; a client over the wire cannot tell
+                      // that from "was there before"
 };
 
 // A key-value store in which the workers of a job meet. Keys are text, values

@@ -1,0 +1,132 @@
+#include "store/client_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <string>
+
+namespace rankrun::store {
+namespace {
+
+using std::chrono::milliseconds;
+
+Error SocketError(std::string_view what, int errno_value) {
+  Error error = SystemError(what, errno_value);
+  switch (errno_value) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      error.code = ErrorCode::kPeerLost;
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+Error OutOfTime(std::string_view what) {
+  return Error{ErrorCode::kTimeout, std::string(what) + ": timed out"};
+}
+
+// Whether `events`, an error or a hang-up came before the deadline.
+Result<bool> PollUntil(int fd, short events, TimePoint deadline) {
+  while (true) {
+    auto left = std::chrono::ceil<milliseconds>(deadline - MonotonicClock().Now());
+    auto wait_ms = std::clamp<milliseconds::rep>(left.count(), 0, INT_MAX);
+    pollfd polled{fd, events, 0};
+    int count = poll(&polled, 1, static_cast<int>(wait_ms));
+    if (count > 0) return true;
+    if (count < 0 && errno != EINTR) return SystemError("poll a socket", errno);
+    // After EINTR, or a wait that was cut to INT_MAX, some time may be left.
+    if (count == 0 && MonotonicClock().Now() >= deadline) return false;
+  }
+}
+
+void SetOptions(int fd) {
+  int on = 1;
+  int idle_seconds = 60;
+  // Without them the store works as well, only slower, or is told later of a
+  // peer whose power failed.
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+}
+
+Result<void> FinishConnect(int fd, const std::string& what, TimePoint deadline) {
+  auto ready = PollUntil(fd, POLLOUT, deadline);
+  if (!ready) return std::move(ready).error().In(what);
+  if (!*ready) return OutOfTime(what);
+  int cause = 0;
+  socklen_t size = sizeof cause;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) != 0) return SystemError(what, errno);
+  if (cause != 0) return SocketError(what, cause);
+  return {};
+}
+
+}  // namespace
+
+Result<ClientSocket> ClientSocket::Connect(const SocketAddress& peer, TimePoint deadline) {
+  const std::string what = "connect to " + peer.ToString();
+  Fd fd(socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return SystemError(what, errno);
+  if (connect(fd.get(), peer.raw(), peer.raw_size()) != 0) {
+    // A connect that a signal interrupts goes on by itself, as one in progress.
+    if (errno != EINPROGRESS && errno != EINTR) return SocketError(what, errno);
+    if (auto done = FinishConnect(fd.get(), what, deadline); !done) return std::move(done).error();
+  }
+  auto local = SocketAddress::LocalOf(fd.get());
+  if (!local) return std::move(local).error().In(what);
+  // When nobody listens on a port that the kernel gives to clients, it may
+  // give it to us, and then we have connected to ourselves.
+  if (local->ToString() == peer.ToString()) return SocketError(what, ECONNREFUSED);
+  SetOptions(fd.get());
+  return ClientSocket(std::move(fd), *local, peer);
+}
+
+Result<void> ClientSocket::Send(std::string_view bytes, TimePoint deadline) {
+  while (!bytes.empty()) {
+    ssize_t sent = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      auto ready = PollUntil(fd_.get(), POLLOUT, deadline);
+      if (!ready) return std::move(ready).error();
+      if (!*ready) return OutOfTime("send to " + peer_.ToString());
+    } else if (errno != EINTR) {
+      return SocketError("send to " + peer_.ToString(), errno);
+    }
+  }
+  return {};
+}
+
+Result<void> ClientSocket::Receive(std::span<char> bytes, TimePoint deadline) {
+  while (!bytes.empty()) {
+    ssize_t received = recv(fd_.get(), bytes.data(), bytes.size(), 0);
+    if (received > 0) {
+      bytes = bytes.subspan(static_cast<size_t>(received));
+    } else if (received == 0) {
+      return Error{ErrorCode::kPeerLost,
+                   "receive from " + peer_.ToString() + ": the peer closed the connection"};
+    } else if (errno == EAGAIN) {
+      auto ready = WaitReadable(deadline);
+      if (!ready) return std::move(ready).error();
+      if (!*ready) return OutOfTime("receive from " + peer_.ToString());
+    } else if (errno != EINTR) {
+      return SocketError("receive from " + peer_.ToString(), errno);
+    }
+  }
+  return {};
+}
+
+Result<bool> ClientSocket::WaitReadable(TimePoint deadline) const {
+  return PollUntil(fd_.get(), POLLIN, deadline);
+}
+
+}  // namespace rankrun::store

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/uv_timer.h"
+#include "store/engine.h"
+#include "store/one_port.h"
+#include "store/wire.h"
+
+namespace rankrun::store {
+
+struct ServerOptions {
+  std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort
+  WireLimits limits;
+  size_t largest_connections = 65'536;
+  // What all keys, values and waits may take.
+  size_t largest_store_bytes = size_t{4} << 30;
+  // What requests that are half here and replies that are not sent yet may
+  // take, all connections together.
+  size_t largest_traffic_bytes = size_t{4} << 30;
+  // From here on, a client that does not fetch its replies is not read.
+  size_t unsent_bytes = size_t{1} << 20;
+};
+
+// A store server: TCP connections that speak PyTorch's protocol to one Engine.
+// A client that breaks the protocol or a limit is closed, with a log line; all
+// others go on.
+// Thread: loop.  Lifetime: shorter than the loop.
+class Server {
+ public:
+  // Errors: those of ListenOnOnePort; kInvalid for limits that cannot work.
+  static Result<std::unique_ptr<Server>> Listen(Loop& loop, ServerOptions options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  uint16_t port() const { return listeners_.front()->address().port(); }
+  size_t connection_count() const { return connections_.size(); }
+  size_t key_count() const { return engine_.key_count(); }
+
+  // Closes all connections and forgets all keys: a fresh store at the same
+  // addresses. A connection that the kernel has taken and the loop has not is
+  // kept, and served by the fresh store.
+  void Reset();
+
+ private:
+  struct Connection;
+
+  Server(Loop& loop, ServerOptions options);
+
+  void OnAccept(std::unique_ptr<Stream> stream);
+  void OnData(Connection& connection, std::string_view bytes);
+  void OnDrained(Connection& connection);
+
+  void HandleInput(Connection& connection, std::string_view input);
+  std::string_view ApplyRequests(Connection& connection, std::string_view input);
+  Result<bool> ApplyNext(Connection& connection, std::string_view& input);
+  Connection& Find(ConnectionId id);
+  void SendReplies(Connection& connection);
+  bool IsCongested(const Connection& connection) const;
+  bool AccountFor(Connection& connection);
+
+  void Refuse(Connection& connection, std::string_view why);
+  void End(Connection& connection);
+  void DropEnded();
+
+  void Warn(const std::string& message);
+  void OnWarnWindowOver();
+
+  Loop& loop_;
+  const ServerOptions options_;
+  Engine engine_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  ConnectionId next_id_ = 1;
+  size_t traffic_bytes_ = 0;         // the sum of the connections' traffic_bytes
+  std::vector<Outgoing> replies_;    // of one request; kept for its memory
+  std::vector<ConnectionId> woken_;  // others with unsent replies
+  std::vector<ConnectionId> ended_;  // to be dropped by drop_ended_
+  Timer drop_ended_;                 // a connection may not die inside its own callback
+  Timer warn_window_;
+  size_t warnings_ = 0;  // since warn_window_ was started
+};
+
+}  // namespace rankrun::store

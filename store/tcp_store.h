@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "store/client_socket.h"
+#include "store/request.h"
+#include "store/store.h"
+
+namespace rankrun::store {
+
+struct TcpStoreOptions {
+  // For looking up the name, connecting and the greeting together.
+  std::chrono::milliseconds connect_timeout{300'000};
+  // For sending a request and receiving its reply; what Wait and Get wait for
+  // their keys comes on top.
+  std::chrono::milliseconds reply_timeout{60'000};
+};
+
+// A client of one store server, rankrun's or PyTorch's (2.3 or newer). Blocking;
+// needs no event loop. Keys get the "/" before them that PyTorch's clients put
+// there, so both see the same keys.
+//
+// An error other than the kTimeout of a key that did not come in time breaks
+// the store for good: later calls fail with kPeerLost and name the first error.
+// Thread: any; calls are serialised, so a Wait holds up the others.
+// Lifetime: independent of the server.
+// Source: docs/store-protocol.md.
+class TcpStore final : public Store {
+ public:
+  // Connects to the server, again and again with pauses until `connect_timeout`
+  // if it is not there yet.
+  // Errors, when time is up, by what failed last: kNotFound (no such name),
+  // kPeerLost (refused, reset, closed), kTimeout (no answer). At once:
+  // kProtocol, when somebody answers who is no store server.
+  static Result<std::unique_ptr<TcpStore>> Connect(const std::string& host, uint16_t port,
+                                                   const TcpStoreOptions& options = {});
+
+  Result<void> Set(std::string_view key, std::string_view value) override;
+  Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) override;
+  Result<int64_t> Add(std::string_view key, int64_t delta) override;
+  Result<bool> Check(std::span<const std::string> keys) override;
+
+  // Keys that come in the instant of the time-out count as come.
+  Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
+
+  // The protocol does not tell whether `desired` was stored: `swapped` is also
+  // true when the value was `desired` before.
+  Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
+                                      std::string_view desired) override;
+  Result<bool> Delete(std::string_view key) override;
+
+  // Our end of the connection: the address by which the server's host sees us.
+  const SocketAddress& local_address() const { return local_address_; }
+
+ private:
+  TcpStore(ClientSocket socket, std::chrono::milliseconds reply_timeout);
+
+  // One round trip each. To be called with mutex_ held.
+  Result<int64_t> AskNumber(const Request& request);
+  Result<std::string> AskValue(const Request& request);
+  Result<bool> AwaitKeys(std::span<const std::string> keys, std::chrono::milliseconds timeout);
+  Result<bool> CancelWait();
+
+  Result<void> Send(const Request& request, TimePoint deadline);
+  Result<void> Receive(std::span<char> bytes, TimePoint deadline);
+  template <typename Answer>
+  Result<Answer> ReceiveByte(Answer largest, TimePoint deadline);
+  Error Break(Error error);
+  TimePoint ReplyDeadline() const;
+
+  const SocketAddress local_address_;
+  const std::chrono::milliseconds reply_timeout_;
+  std::mutex mutex_;
+  ClientSocket socket_;                // guarded by mutex_
+  std::optional<std::string> broken_;  // by which error; guarded by mutex_
+};
+
+}  // namespace rankrun::store

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/request.h"
+
+namespace rankrun::store {
+
+// The bytes of PyTorch's TCPStore protocol as spoken from PyTorch 2.3 on: both
+// directions, no I/O. Integers are in the host's byte order, as PyTorch sends
+// them.
+// Source: docs/store-protocol.md, found out by running PyTorch 2.13.
+
+constexpr uint32_t kValidateMagic = 0x3C85F7CE;
+
+// The largest that a server takes; more closes the connection.
+struct WireLimits {
+  size_t key_bytes = 8 * 1024;
+  size_t value_bytes = 64 * 1024 * 1024;
+  size_t keys_per_request = 131'072;
+};
+
+struct Operation;  // a row of the table of operations in wire.cc
+
+// Cuts what one client sends into requests. Pure. Takes memory in proportion
+// to what has arrived, whatever lengths were announced.
+class RequestDecoder {
+ public:
+  explicit RequestDecoder(const WireLimits& limits) : limits_(limits) {}
+
+  // Takes bytes off the front of `bytes` until a request is complete and
+  // returns that; nothing if all of `bytes` is taken and more must come. Checks
+  // and swallows the VALIDATE with which a connection begins.
+  // Errors: kProtocol, after which the connection is to be closed and this
+  // object not used again.
+  Result<std::optional<Request>> Next(std::string_view& bytes);
+
+  // What the incomplete request takes, bookkeeping included.
+  size_t held_bytes() const;
+
+ private:
+  Result<void> Begin(uint8_t opcode);
+  std::optional<Request> Finish();
+
+  // Each takes what it can of `bytes`; whether that was all it needed.
+  Result<bool> ReadFields(std::string_view& bytes);
+  Result<bool> ReadMagic(std::string_view& bytes);
+  Result<bool> ReadKeys(std::string_view& bytes);
+  Result<bool> ReadString(std::string_view& bytes, std::string_view what, size_t limit);
+  bool ReadNumber(std::string_view& bytes, size_t size);
+
+  const WireLimits limits_;
+  bool validated_ = false;
+
+  // The request that is being read.
+  const Operation* operation_ = nullptr;
+  size_t field_ = 0;                   // in operation_->fields
+  std::array<char, 8> word_{};         // of an integer, what has come
+  size_t word_bytes_ = 0;              // how much of it
+  uint64_t number_ = 0;                // the integer read last
+  std::optional<uint64_t> keys_left_;  // of a key list, once the count is known
+  std::optional<uint64_t> length_;     // of strings_.back(), while it is read
+  std::vector<std::string> strings_;   // keys and values in their order
+  size_t string_bytes_ = 0;            // in all of strings_
+};
+
+// Appends what a server sends for `reply`.
+void AppendReply(std::string& out, const Reply& reply);
+
+// What a client sends first: VALIDATE.
+std::string EncodeValidate();
+
+// What a client sends for `request`.
+std::string EncodeRequest(const Request& request);
+
+}  // namespace rankrun::store

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/socket_address.h"
+#include "store/wire.h"
+
+namespace rankrun::store {
+
+// A socket bound to a free port of 127.0.0.1, not listening: who connects is
+// refused.
+inline Fd BoundSocket() {
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress address = *SocketAddress::FromNumeric("127.0.0.1", 0);
+  EXPECT_EQ(bind(fd.get(), address.raw(), address.raw_size()), 0);
+  return fd;
+}
+
+// One accepted connection of a FakeServer, as a script sees it.
+class FakeConnection {
+ public:
+  explicit FakeConnection(Fd fd) : fd_(std::move(fd)) {}
+
+  // Exactly `count` bytes; fewer if the client has left.
+  std::string Receive(size_t count) {
+    std::string bytes(count, '\0');
+    ssize_t received = recv(fd_.get(), bytes.data(), count, MSG_WAITALL);
+    bytes.resize(received > 0 ? static_cast<size_t>(received) : 0);
+    return bytes;
+  }
+  void Send(std::string_view bytes) { send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+  // Reads VALIDATE and PING and answers as a store server does.
+  void Greet() {
+    Receive(EncodeValidate().size() + 1);
+    Send(Receive(sizeof(uint32_t)));
+  }
+  void ReceiveRequest(const Request& request) {
+    EXPECT_EQ(Receive(EncodeRequest(request).size()), EncodeRequest(request));
+  }
+  void AwaitEnd() {
+    while (!Receive(1).empty()) continue;
+  }
+  // Closes with a reset instead of an end.
+  void Reset() {
+    linger at_once{1, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    fd_.Reset();
+  }
+
+ private:
+  Fd fd_;
+};
+
+// Accepts connections one after the other and lets `serve` do what it likes
+// with each, given its number from 0.
+// The test's clients must be gone before it.
+class FakeServer {
+ public:
+  using Serve = std::function<void(FakeConnection& connection, int number)>;
+
+  explicit FakeServer(Serve serve) : listener_(BoundSocket()), serve_(std::move(serve)) {
+    EXPECT_EQ(listen(listener_.get(), 16), 0);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~FakeServer() {
+    shutdown(listener_.get(), SHUT_RDWR);  // ends accept
+    thread_.join();
+  }
+
+  uint16_t port() const { return SocketAddress::LocalOf(listener_.get())->port(); }
+
+ private:
+  void Run() {
+    for (int number = 0;; ++number) {
+      Fd fd(accept(listener_.get(), nullptr, nullptr));
+      if (!fd) return;
+      FakeConnection connection(std::move(fd));
+      serve_(connection, number);
+    }
+  }
+
+  Fd listener_;
+  Serve serve_;
+  std::thread thread_;
+};
+
+}  // namespace rankrun::store

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "store/client_socket.h"
+#include "store/wire.h"
+
+namespace rankrun::store {
+
+inline TimePoint Soon() { return MonotonicClock().Now() + std::chrono::seconds(20); }
+
+// A client that says what the test wants, byte by byte.
+class RawClient {
+ public:
+  // Connects and, unless told otherwise, sends VALIDATE.
+  explicit RawClient(const SocketAddress& server, bool validate = true)
+      : socket_(Connected(server)) {
+    if (validate) Send(EncodeValidate());
+  }
+
+  bool Send(std::string_view bytes) { return bool(socket_.Send(bytes, Soon())); }
+  bool Ask(const Request& request) { return Send(EncodeRequest(request)); }
+
+  // Exactly `count` bytes; empty if the connection ends before.
+  std::string Receive(size_t count) {
+    std::string bytes(count, '\0');
+    auto received = socket_.Receive(bytes, Soon());
+    if (!received) last_error_ = received.error();
+    return received ? bytes : std::string();
+  }
+  std::string ReceiveValue() {
+    uint64_t length = 0;
+    std::string bytes = Receive(sizeof length);
+    if (bytes.empty()) return bytes;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    return Receive(length);
+  }
+
+  // Whether the server has closed the connection instead of sending anything.
+  bool IsClosed() { return Receive(1).empty() && last_error_.code == ErrorCode::kPeerLost; }
+
+  // Whether the server answers a PING, and has sent nothing before that.
+  bool IsServed() {
+    Ask(PingRequest{4711});
+    std::string expected;
+    AppendReply(expected, PingReply{4711});
+    return Receive(expected.size()) == expected;
+  }
+
+  const SocketAddress& local() const { return socket_.local(); }
+
+ private:
+  static ClientSocket Connected(const SocketAddress& server) {
+    auto socket = ClientSocket::Connect(server, Soon());
+    EXPECT_TRUE(socket) << socket.error().message;
+    return std::move(*socket);
+  }
+
+  ClientSocket socket_;
+  Error last_error_{ErrorCode::kSystem, ""};
+};
+
+}  // namespace rankrun::store

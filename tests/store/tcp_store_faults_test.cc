@@ -1,0 +1,223 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "store/tcp_store.h"
+#include "tests/store/fake_server.h"
+
+namespace rankrun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Keys = std::vector<std::string>;
+
+constexpr TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s};
+
+Error ConnectError(const std::string& host, uint16_t port,
+                   std::chrono::milliseconds timeout = 200ms) {
+  auto store = TcpStore::Connect(host, port, {.connect_timeout = timeout});
+  EXPECT_FALSE(store);
+  return store ? Error{} : store.error();
+}
+
+std::unique_ptr<TcpStore> ConnectTo(const FakeServer& server, const TcpStoreOptions& options) {
+  auto store = TcpStore::Connect("127.0.0.1", server.port(), options);
+  EXPECT_TRUE(store) << store.error().message;
+  return std::move(*store);
+}
+
+TEST(TcpStoreConnectTest, ANameWithoutAnAddressIsNotFound) {
+  // A part longer than 63 letters is no name, so that no name server is asked.
+  Error error = ConnectError(std::string(70, 'x'), 29500);
+  EXPECT_EQ(error.code, ErrorCode::kNotFound) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("look up xxx"));
+}
+
+TEST(TcpStoreConnectTest, ARefusedConnectionIsPeerLost) {
+  Fd bound = BoundSocket();
+  const uint16_t port = SocketAddress::LocalOf(bound.get())->port();
+  Error error = ConnectError("127.0.0.1", port);
+  EXPECT_EQ(error.code, ErrorCode::kPeerLost);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("connect to the store at 127.0.0.1:"),
+                                   HasSubstr("Connection refused"), HasSubstr("(attempt ")));
+}
+
+TEST(TcpStoreConnectTest, AServerThatSaysNothingIsATimeOut) {
+  FakeServer server([](FakeConnection& c, int) { c.AwaitEnd(); });
+  Error error = ConnectError("127.0.0.1", server.port());
+  EXPECT_EQ(error.code, ErrorCode::kTimeout);
+  EXPECT_THAT(error.message, HasSubstr("timed out"));
+}
+
+TEST(TcpStoreConnectTest, AServerThatClosesIsPeerLost) {
+  FakeServer server([](FakeConnection& c, int) { c.Receive(10); });
+  Error error = ConnectError("127.0.0.1", server.port());
+  EXPECT_EQ(error.code, ErrorCode::kPeerLost);
+  EXPECT_THAT(error.message, HasSubstr("the peer closed the connection"));
+}
+
+TEST(TcpStoreConnectTest, AServerThatResetsIsPeerLost) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Receive(10);
+    c.Reset();
+  });
+  Error error = ConnectError("127.0.0.1", server.port());
+  EXPECT_EQ(error.code, ErrorCode::kPeerLost);
+  EXPECT_THAT(error.message, HasSubstr("Connection reset by peer"));
+}
+
+TEST(TcpStoreConnectTest, AServerOfAnotherProtocolIsToldAtOnce) {
+  FakeServer server([](FakeConnection& c, int number) {
+    EXPECT_EQ(number, 0);
+    c.Receive(10);
+    c.Send("HTTP/1.1 400 Bad Request\r\n\r\n");
+  });
+  Error error = ConnectError("127.0.0.1", server.port(), 1h);
+  EXPECT_EQ(error.code, ErrorCode::kProtocol);
+  EXPECT_THAT(error.message, HasSubstr("it is no store server: its answer begins with \"HTTP\""));
+}
+
+TEST(TcpStoreConnectTest, ItIsTriedUntilTheServerIsThere) {
+  FakeServer server([](FakeConnection& c, int number) {
+    if (number == 0) return;
+    if (number == 1) return c.Reset();
+    c.Greet();
+    c.AwaitEnd();
+  });
+  ConnectTo(server, kPatient);
+}
+
+TEST(TcpStoreConnectTest, TheGreetingIsValidateAndAPingWithOurPid) {
+  FakeServer server([](FakeConnection& c, int) {
+    EXPECT_EQ(c.Receive(5), std::string("\x00\xce\xf7\x85\x3c", 5));
+    const auto pid = static_cast<uint32_t>(getpid());
+    const std::string ping = EncodeRequest(PingRequest{pid});
+    EXPECT_EQ(c.Receive(5), ping);
+    c.Send(ping.substr(1));
+    c.AwaitEnd();
+  });
+  ConnectTo(server, kPatient);
+}
+
+TEST(TcpStoreFaultsTest, AReplyThatDoesNotComeBreaksTheStore) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.AwaitEnd();
+  });
+  auto store = ConnectTo(server, {.connect_timeout = 20s, .reply_timeout = 50ms});
+  auto first = store->Add("n", 1);
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(first.error().message,
+              AllOf(HasSubstr("add to key n: no reply from the store at 127.0.0.1:"),
+                    HasSubstr("within 0.050 s")));
+  auto later = store->Check(Keys{"k"});
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().code, ErrorCode::kPeerLost);
+  EXPECT_THAT(later.error().message,
+              HasSubstr("check key k: the connection broke earlier: no reply from the store"));
+}
+
+TEST(TcpStoreFaultsTest, AHalfReplyBreaksTheStore) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.Send("\x01\x02\x03");
+    c.AwaitEnd();
+  });
+  auto store = ConnectTo(server, {.connect_timeout = 20s, .reply_timeout = 50ms});
+  EXPECT_EQ(store->Add("n", 1).error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(store->Add("n", 1).error().code, ErrorCode::kPeerLost);
+}
+
+TEST(TcpStoreFaultsTest, ACancelThatIsNotAnsweredBreaksTheStore) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.AwaitEnd();
+  });
+  auto store = ConnectTo(server, {.connect_timeout = 20s, .reply_timeout = 50ms});
+  auto came = store->Wait(Keys{"k"}, 1ms);
+  ASSERT_FALSE(came);
+  EXPECT_THAT(came.error().message, HasSubstr("wait for key k: no reply from the store at"));
+  EXPECT_EQ(store->Add("n", 1).error().code, ErrorCode::kPeerLost);
+}
+
+// The release was on its way when the client gave up.
+TEST(TcpStoreFaultsTest, AReleaseThatCrossesTheCancelCounts) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.ReceiveRequest(WaitRequest{{"/k"}});
+    c.ReceiveRequest(CancelWaitRequest{});
+    c.Send(std::string_view("\0\1", 2));
+    c.ReceiveRequest(AddRequest{"/n", 1});
+    c.Send(std::string_view("\5\0\0\0\0\0\0\0", 8));
+    c.AwaitEnd();
+  });
+  auto store = ConnectTo(server, kPatient);
+  EXPECT_TRUE(store->Wait(Keys{"k"}, 1ms));
+  EXPECT_EQ(*store->Add("n", 1), 5);
+}
+
+TEST(TcpStoreFaultsTest, RepliesThatMeanNothingBreakTheStore) {
+  const std::string answers[] = {"\x07", "\x01", std::string("\0\0", 2)};
+  for (const std::string& answer : answers) {
+    FakeServer server([&](FakeConnection& c, int) {
+      c.Greet();
+      c.ReceiveRequest(WaitRequest{{"/k"}});
+      if (answer.size() > 1) c.ReceiveRequest(CancelWaitRequest{});
+      c.Send(answer);
+      c.AwaitEnd();
+    });
+    auto store = ConnectTo(server, kPatient);
+    auto came = store->Wait(Keys{"k"}, answer.size() > 1 ? 1ms : 20s);
+    ASSERT_FALSE(came);
+    EXPECT_EQ(came.error().code, ErrorCode::kProtocol) << came.error().message;
+    EXPECT_EQ(store->Add("n", 1).error().code, ErrorCode::kPeerLost);
+  }
+}
+
+TEST(TcpStoreFaultsTest, AnAbsurdLengthTakesNoMemory) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.ReceiveRequest(WaitRequest{{"/k"}});
+    c.Send(std::string_view("\0", 1));
+    c.ReceiveRequest(GetRequest{"/k"});
+    c.Send(std::string(8, '\x7f') + "a few bytes");
+  });
+  auto store = ConnectTo(server, kPatient);
+  auto value = store->Get("k", 20s);
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().code, ErrorCode::kPeerLost);
+}
+
+TEST(TcpStoreFaultsTest, AReplyInSinglePiecesIsPutTogether) {
+  FakeServer server([](FakeConnection& c, int) {
+    c.Greet();
+    c.ReceiveRequest(WaitRequest{{"/k"}});
+    c.Send(std::string_view("\0", 1));
+    c.ReceiveRequest(GetRequest{"/k"});
+    for (char byte : std::string("\5\0\0\0\0\0\0\0value", 13)) c.Send({&byte, 1});
+    c.AwaitEnd();
+  });
+  EXPECT_EQ(*ConnectTo(server, kPatient)->Get("k", 20s), "value");
+}
+
+TEST(TcpStoreFaultsTest, AServerThatDoesNotReadIsATimeOut) {
+  std::mutex done;
+  std::unique_lock lock(done);
+  FakeServer server([&](FakeConnection& c, int) {
+    c.Greet();
+    std::lock_guard wait(done);
+  });
+  auto store = ConnectTo(server, {.connect_timeout = 20s, .reply_timeout = 50ms});
+  auto set = store->Set("k", std::string(64 << 20, 'v'));
+  lock.unlock();
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, ErrorCode::kTimeout);
+}
+
+}  // namespace
+}  // namespace rankrun::store
