@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that rankrun is built from, and builds it
-# (preset release, in build/release). Does nothing that is done already.
+# Installs the Debian packages that rankrun is built from, and builds its
+# programs and libraries (preset release, in build/release). Does nothing that
+# is done already.
 # Usage: scripts/setup.sh [--packages-only]     as root, or by sudo.
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,9 +36,5 @@ fi
 [ "${1:-}" = --packages-only ] && exit 0
 
 echo "== building in build/release"
-[ -f build/release/build.ninja ] || cmake --preset release >build-release.log || {
-  cat build-release.log >&2
-  exit 1
-}
-rm -f build-release.log
-ninja -C build/release
+[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
+ninja -C build/release programs
