@@ -49,7 +49,12 @@ std::string ErrorDirectory::StderrFile(int attempt, int local_rank) const {
 
 std::optional<std::string> ReadErrorFile(const std::string& path) {
   std::ifstream file(path);
-  json content = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  json content;
+  try {
+    content = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  } catch (const std::ios_base::failure&) {
+    return std::nullopt;  // libstdc++ throws when it cannot read: a folder, a broken disk
+  }
   if (!content.is_object() || !content.contains("message")) return std::nullopt;
   const json& message = content["message"];
   if (message.is_string()) return message.get<std::string>();

@@ -190,6 +190,7 @@ void RunGuarded(const std::function<void(GuardianLink)>& agent_main) {
   // get the defaults back.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // an inherited SIG_IGN would lose the ends of children
   BecomeSubreaper();
   std::vector<pid_t> before;
   if (HasChildren()) before = Children();

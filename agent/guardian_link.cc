@@ -46,7 +46,9 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   ssize_t count;
   do {
     count = recv(fd_.get(), &packet, sizeof packet, MSG_DONTWAIT);
-  } while (count < 0 && errno == EINTR);
+    // The other side died with unread messages, which is told once and before
+    // its own last messages.
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count < 0 && errno == EAGAIN) return std::nullopt;
   if (count != sizeof packet) return LinkClosed{};
   if (packet.kind == Kind::kGoodbye) return Goodbye{packet.first, packet.second};

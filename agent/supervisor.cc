@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 #include <utility>
@@ -45,6 +46,13 @@ int CoresInCpuset() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
+}
+
+void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
+  bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
+    return other.address.ToString() == address.ToString();
+  });
+  if (!known) addresses.push_back({.address = address});
 }
 
 }  // namespace
@@ -112,8 +120,6 @@ Result<void> Supervisor::CatchSignals() {
     auto caught = catch_one(number, [this, number] { OnSignal({number, getpid(), 0}); });
     if (!caught) return caught;
   }
-  // Before the first worker exists; an inherited SIG_IGN would lose exits.
-  signal(SIGCHLD, SIG_DFL);
   if (auto caught = catch_one(SIGCHLD, [this] { ReapOrphans(); }); !caught) return caught;
   // The guardian blocked them for both of us until there were handlers.
   sigset_t none;
@@ -128,15 +134,19 @@ Result<void> Supervisor::OpenStore() {
   options.addresses.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", port)});
   options.addresses.push_back(
       {.address = *SocketAddress::FromNumeric("::1", port), .optional = true});
+  std::string typed;  // what to blame
   if (spec_.master_addr_typed) {
+    typed = "--master-addr " + spec_.master_addr;
     auto found = SocketAddress::Resolve(spec_.master_addr, port);
-    if (!found) return std::move(found).error().In("--master-addr " + spec_.master_addr);
-    for (const SocketAddress& address : *found) {
-      if (!address.is_loopback()) options.addresses.push_back({.address = address});
-    }
+    if (!found) return Error{ErrorCode::kInvalid, typed + ": " + found.error().message};
+    for (const SocketAddress& address : *found) AddOnce(address, options.addresses);
   }
+  if (spec_.master_port) typed = "--master-port " + std::to_string(port);
   auto server = store::Server::Listen(loop_, std::move(options));
-  if (!server) return std::move(server).error().In("cannot host the workers' store");
+  if (!server && !typed.empty()) {
+    return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+  }
+  if (!server) return std::move(server).error();
   store_ = std::move(*server);
   return {};
 }

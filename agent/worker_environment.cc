@@ -51,6 +51,8 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
   v["MASTER_PORT"] = std::to_string(place.master_port);
   v.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   v.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, place.cores / spec.workers)));
+  v.erase("RANKRUN_STATUS_FD");  // those of a launcher around us
+  v.erase("RANKRUN_STATUS_PATH");
   if (!place.status_path.empty()) {
     v["RANKRUN_STATUS_FD"] = std::to_string(kStatusPageFd);
     v["RANKRUN_STATUS_PATH"] = place.status_path;

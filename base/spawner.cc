@@ -28,7 +28,7 @@ Spawner::~Spawner() {
 
 void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
   loop_.AssertOnLoop();
-  pending_ += 1;
+  *pending_ += 1;
   {
     std::lock_guard lock(mutex_);
     jobs_.push_back({std::move(spec), std::move(on_started)});
@@ -39,7 +39,7 @@ void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
 void Spawner::Abandon() {
   loop_.AssertOnLoop();
   std::lock_guard lock(mutex_);
-  pending_ -= static_cast<int>(jobs_.size());
+  *pending_ -= static_cast<int>(jobs_.size());
   jobs_.clear();
 }
 
@@ -53,8 +53,10 @@ void Spawner::RunThread() {
     lock.unlock();
     // std::function wants copyable captures; a pidfd is not.
     auto started = std::make_shared<Result<SpawnedProcess>>(SpawnProcess(job.spec));
-    loop_.Post([this, started, on_started = std::move(job.on_started)] {
-      pending_ -= 1;
+    loop_.Post([alive = std::weak_ptr(pending_), started, on_started = std::move(job.on_started)] {
+      auto pending = alive.lock();
+      if (pending == nullptr) return;
+      *pending -= 1;
       on_started(std::move(*started));
     });
     lock.lock();

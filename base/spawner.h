@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -16,7 +17,8 @@ class Loop;
 // file system holds up nothing else. That thread is the parent that their
 // PDEATHSIG means, so it lives as long as this object.
 // Thread: loop.  Lifetime: longer than the processes it started; it kills those
-// that are left. The destructor waits for a start that is under way.
+// that are left. The destructor waits for a start that is under way; its
+// `on_started` is not called any more.
 class Spawner {
  public:
   using OnStarted = std::function<void(Result<SpawnedProcess>)>;
@@ -35,7 +37,7 @@ class Spawner {
 
   // Starts whose `on_started` has not been called. While there are any, a
   // child of this process may not be known by its number yet.
-  int pending() const { return pending_; }
+  int pending() const { return *pending_; }
 
  private:
   struct Job {
@@ -45,7 +47,9 @@ class Spawner {
   void RunThread();
 
   Loop& loop_;
-  int pending_ = 0;
+  // Watched by the results on their way through the loop, which may find this
+  // object gone. Touched on the loop only.
+  std::shared_ptr<int> pending_ = std::make_shared<int>(0);
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;  // guarded by mutex_

@@ -80,7 +80,8 @@ void Output::OnWritten(ssize_t result) {
   } else {
     StartWrite();
   }
-  if (on_progress_) on_progress_();  // last: it may end this object
+  // Last, and by a copy: it may end this object.
+  if (auto on_progress = on_progress_) on_progress();
 }
 
 }  // namespace rankrun

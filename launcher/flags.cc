@@ -75,7 +75,8 @@ Error UnknownFlag(std::string_view name) {
   }
   // What it begins is nearer than what it resembles.
   auto distance = [&](const Flag& flag) {
-    return flag.name.starts_with(name) ? 0 : EditDistance(name, flag.name);
+    bool begins = !name.empty() && flag.name.starts_with(name);
+    return begins ? 0 : EditDistance(name, flag.name);
   };
   const Flag& nearest = *std::ranges::min_element(kFlags, {}, distance);
   if (distance(nearest) <= std::max<size_t>(2, name.size() / 3)) {
@@ -167,9 +168,10 @@ class Splitter {
         if (auto added = Add(*flag, std::nullopt); !added) return added;
         continue;
       }
+      if (i + 1 == cluster.size()) return Add(*flag, std::nullopt);
       std::string rest = cluster.substr(i + 1);
       if (rest.starts_with('=')) rest.erase(0, 1);
-      return Add(*flag, rest.empty() ? std::nullopt : std::optional(rest));
+      return Add(*flag, rest);
     }
     return {};
   }

@@ -100,7 +100,8 @@ agent::Goodbye Launch(const Options& options, agent::GuardianLink& link) {
   auto& spec = *new agent::JobSpec(MakeJobSpec(options, std::move(*program)));
   auto& supervisor = *new agent::Supervisor(loop, spec, link, FormatReport);
   if (auto opened = supervisor.Open(); !opened) {
-    return Refuse(opened.error(), agent::kExitInternalError);
+    bool bad_flag = opened.error().code == ErrorCode::kInvalid;
+    return Refuse(opened.error(), bad_flag ? kExitUsage : agent::kExitInternalError);
   }
   return supervisor.Run();
 }

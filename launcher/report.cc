@@ -31,11 +31,14 @@ std::string HowItEnded(const WorkerRecord& worker) {
 
 // Bytes that could move the cursor or ring the bell are shown as "?".
 std::string Printable(std::string_view line) {
-  std::string text(line.substr(0, kLongestLine));
+  size_t end = std::min(line.size(), kLongestLine);
+  auto inside_letter = [&] { return (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80; };
+  while (end > 0 && end < line.size() && inside_letter()) --end;  // of UTF-8
+  std::string text(line.substr(0, end));
   for (char& c : text) {
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\t') c = '?';
   }
-  return line.size() > kLongestLine ? text + "..." : text;
+  return end < line.size() ? text + "..." : text;
 }
 
 std::string Evidence(const WorkerRecord& worker) {

@@ -168,8 +168,32 @@ TEST(RunTest, TakenPortIsNamed) {
   std::string port = first.Out().substr(5);
   port.pop_back();
   Job second({.arguments = Shell({"--master-port", port}, "exit 0")});
-  EXPECT_EQ(second.Wait(), Code(205));
-  EXPECT_THAT(second.Err(), AllOf(HasSubstr(port), HasSubstr("Address already in use")));
+  EXPECT_EQ(second.Wait(), Code(2));
+  EXPECT_THAT(second.Err(), AllOf(HasSubstr("rankrun: --master-port " + port + ": "),
+                                  HasSubstr("Address already in use")));
+}
+
+TEST(RunTest, TypedAddressIsBoundBesidesLoopbackAndPassedUnchanged) {
+  std::string script =
+      "bash -c 'for host in $MASTER_ADDR 127.0.0.1; do exec 3<>/dev/tcp/$host/$MASTER_PORT || "
+      "exit; "
+      "echo $host; done'";
+  Job job({.arguments = Shell({"--master-addr", "127.0.1.1"}, script)});
+  EXPECT_EQ(job.Wait(), kSuccess) << job.Err();
+  EXPECT_EQ(job.Out(), "127.0.1.1\n127.0.0.1\n");
+}
+
+TEST(RunTest, AddressOfAnotherHostIsRefused) {
+  Job job({.arguments = Shell({"--master-addr", "192.0.2.1"}, "exit 0")});  // TEST-NET-1
+  EXPECT_EQ(job.Wait(), Code(2));
+  EXPECT_THAT(job.Err(), AllOf(HasSubstr("rankrun: --master-addr 192.0.2.1: "),
+                               HasSubstr("Cannot assign requested address")));
+}
+
+TEST(RunTest, InheritedIgnoredChildSignalLosesNoExit) {
+  Job job(
+      {.arguments = Shell({"-n", "2"}, "exit 5"), .in_child = [] { signal(SIGCHLD, SIG_IGN); }});
+  EXPECT_EQ(job.Wait(), Code(5));
 }
 
 TEST(RunTest, StandardErrorIsRelayedInWholeLines) {

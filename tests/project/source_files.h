@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace rankrun::test {
+
+inline std::string ReadText(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The C++ files below a folder of the source tree, as paths from its root.
+inline std::vector<std::string> SourceFiles(const std::string& folder) {
+  const std::filesystem::path root = RANKRUN_SOURCE_DIR;
+  std::vector<std::string> files;
+  if (!std::filesystem::exists(root / folder)) return files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+    std::filesystem::path ending = entry.path().extension();
+    if (!entry.is_regular_file() || (ending != ".h" && ending != ".cc")) continue;
+    files.push_back(std::filesystem::relative(entry.path(), root));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace rankrun::test
