@@ -1,0 +1,49 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <rankrun/export.h>
+
+namespace rankrun {
+
+// What the public functions of this library throw. what() is one line that
+// says which operation of which group on which rank failed, and why.
+// The base class itself is thrown for wrong use: a bad environment or
+// argument, a call before Init. Nothing was sent then, and the group is as
+// usable as it was.
+class RANKRUN_API DistError : public std::runtime_error {
+ public:
+  explicit DistError(const std::string& message);
+  ~DistError() override;
+};
+
+// The backend could not do it; the process group is broken.
+class RANKRUN_API DistBackendError : public DistError {
+ public:
+  using DistError::DistError;
+  ~DistBackendError() override;
+};
+
+// A deadline passed; the text names the ranks that were waited for.
+class RANKRUN_API DistTimeoutError : public DistBackendError {
+ public:
+  using DistBackendError::DistBackendError;
+  ~DistTimeoutError() override;
+};
+
+// The store could not be reached, or a connection to another rank was lost.
+class RANKRUN_API DistNetworkError : public DistError {
+ public:
+  using DistError::DistError;
+  ~DistNetworkError() override;
+};
+
+// The store answered with an error, or was lost after Init.
+class RANKRUN_API DistStoreError : public DistError {
+ public:
+  using DistError::DistError;
+  ~DistStoreError() override;
+};
+
+}  // namespace rankrun

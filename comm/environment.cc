@@ -1,0 +1,107 @@
+#include "comm/environment.h"
+
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+namespace rankrun::comm {
+namespace {
+
+struct Whole {
+  const char* name;
+  int min;
+  int max = std::numeric_limits<int>::max();
+};
+
+std::string Wanted(const Whole& number) {
+  const std::string text = "want a whole number ";
+  if (number.max == std::numeric_limits<int>::max()) {
+    return text + ">= " + std::to_string(number.min) + " (set by rankrun or torchrun)";
+  }
+  return text + std::to_string(number.min) + ".." + std::to_string(number.max) +
+         " (set by rankrun or torchrun)";
+}
+
+// An empty string counts as unset, as in torch.distributed.
+std::optional<std::string> Value(const GetVariable& get, const char* name) {
+  const char* value = get(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+Result<std::optional<int>> OptionalNumber(const GetVariable& get, const Whole& number) {
+  const std::optional<std::string> text = Value(get, number.name);
+  if (!text) return std::optional<int>();
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool whole = error == std::errc() && end == text->data() + text->size();
+  if (!whole || value < number.min || value > number.max) {
+    return Error{ErrorCode::kInvalid,
+                 std::string(number.name) + " is \"" + *text + "\": " + Wanted(number)};
+  }
+  return std::optional<int>(value);
+}
+
+Result<int> Number(const GetVariable& get, const Whole& number) {
+  Result<std::optional<int>> value = OptionalNumber(get, number);
+  if (!value) return std::move(value).error();
+  if (*value) return **value;
+  return Error{ErrorCode::kInvalid, std::string(number.name) + " is not set: " + Wanted(number)};
+}
+
+Result<void> ReadPlace(const GetVariable& get, Environment& environment) {
+  Result<int> world_size = Number(get, {.name = "WORLD_SIZE", .min = 1});
+  if (!world_size) return std::move(world_size).error();
+  Result<int> global_rank = Number(get, {.name = "RANK", .min = 0});
+  if (!global_rank) return std::move(global_rank).error();
+  if (*global_rank >= *world_size) {
+    return Error{ErrorCode::kInvalid, "RANK is " + std::to_string(*global_rank) +
+                                          ": want less than WORLD_SIZE, which is " +
+                                          std::to_string(*world_size)};
+  }
+  environment.global_rank = *global_rank;
+  environment.world_size = *world_size;
+  return {};
+}
+
+Result<void> ReadStore(const GetVariable& get, Environment& environment) {
+  const std::optional<std::string> host = Value(get, "MASTER_ADDR");
+  if (!host) {
+    return Error{ErrorCode::kInvalid,
+                 "MASTER_ADDR is not set: want the host of the store (set by rankrun or torchrun)"};
+  }
+  Result<int> port = Number(get, {.name = "MASTER_PORT", .min = 1, .max = 65535});
+  if (!port) return std::move(port).error();
+  environment.master_addr = *host;
+  environment.master_port = static_cast<uint16_t>(*port);
+  return {};
+}
+
+}  // namespace
+
+std::string PlaceOf(const Environment& environment) {
+  return ", rank " + std::to_string(environment.global_rank) + " of " +
+         std::to_string(environment.world_size);
+}
+
+Result<Environment> ReadEnvironment(const GetVariable& get) {
+  Environment environment;
+  if (auto ok = ReadPlace(get, environment); !ok) return std::move(ok).error();
+  if (auto ok = ReadStore(get, environment); !ok) return std::move(ok).error();
+  auto local_world_size = OptionalNumber(get, {.name = "LOCAL_WORLD_SIZE", .min = 1});
+  if (!local_world_size) return std::move(local_world_size).error();
+  auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
+  if (!attempt) return std::move(attempt).error();
+  environment.local_world_size = *local_world_size;
+  environment.attempt = attempt->value_or(0);
+  const std::string names = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
+  environment.network_interface = names.substr(0, names.find(','));
+  return environment;
+}
+
+std::string ListenHost(const Environment& environment, const std::string& store_connection_host) {
+  if (environment.local_world_size == environment.world_size) return "127.0.0.1";
+  return store_connection_host;
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/backend.h"
+
+namespace rankrun::comm {
+
+// Loads librankrun_<name>.so from the first of `folders` that has it. It stays
+// loaded until the process ends: backends have threads and thread-local data.
+// Errors: kNotFound with every path tried and the loader's words, or for a name
+// that is none; kSystem for a plug-in of another version.
+Result<const BackendPlugin*> LoadPlugin(const std::string& name,
+                                        const std::vector<std::string>& folders);
+
+// Where plug-ins are looked for: the folder RANKRUN_PLUGIN_DIR if it is set,
+// beside this library, in rankrun/ there.
+std::vector<std::string> PluginFolders();
+
+}  // namespace rankrun::comm

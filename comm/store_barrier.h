@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/roll_call.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// A sequence of barriers over the keys of a store, each with one verdict that
+// all ranks share: either every rank passes, or every rank is told the same
+// list of missing ones. Rank 0 keeps the roll; but whoever runs out of time
+// first settles the verdict, so a missing rank 0 is named as any other.
+//
+//   <prefix>/<n>/arrived/<rank>   set by each rank as it comes
+//   <prefix>/<n>/verdict          "ok" or who is missing; written once
+//
+// Thread: one at a time.  Lifetime: `store` outlives it.
+class StoreBarrier {
+ public:
+  StoreBarrier(store::Store& store, std::string prefix, int global_rank, int world_size);
+
+  // Waits until every rank has called Pass as often as this one. Whether it
+  // passes or not, the next call is the next barrier.
+  // Errors: kTimeout, with all missing ranks in the text; kProtocol when the
+  // store fails.
+  Result<void> Pass(std::chrono::milliseconds timeout);
+
+ private:
+  struct Round {
+    uint64_t number;
+    TimePoint since;
+    TimePoint deadline;
+  };
+
+  std::string ArrivedKey(uint64_t number, int global_rank) const;
+  std::string VerdictKey(uint64_t number) const;
+  Result<std::string> Verdict(const Round& round);
+  Result<std::string> KeepRoll(const Round& round);
+  Result<std::string> AwaitVerdict(const Round& round);
+  Result<RollCall> CallRoll(const Round& round);
+  Result<std::string> SettleByRoll(const Round& round);
+  Result<std::string> Settle(const Round& round, const std::string& verdict);
+  Result<void> DeleteKeysBefore(uint64_t number);
+
+  store::Store& store_;
+  const std::string prefix_;
+  const int global_rank_;
+  const int world_size_;
+  uint64_t next_ = 0;
+  uint64_t first_kept_ = 0;  // rank 0 only: keys of barriers before are deleted
+};
+
+}  // namespace rankrun::comm

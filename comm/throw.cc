@@ -1,0 +1,26 @@
+#include "comm/throw.h"
+
+#include <rankrun/dist_error.h>
+
+namespace rankrun::comm {
+
+void Throw(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalid:
+      throw DistError(error.message);
+    case ErrorCode::kTimeout:
+      throw DistTimeoutError(error.message);
+    case ErrorCode::kPeerLost:
+      throw DistNetworkError(error.message);
+    case ErrorCode::kProtocol:
+      throw DistStoreError(error.message);
+    case ErrorCode::kCancelled:
+    case ErrorCode::kExhausted:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kSystem:
+      throw DistBackendError(error.message);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace rankrun::comm
