@@ -1,0 +1,160 @@
+// The public functions, as a program meets them.
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "tests/comm/ranks.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void SetPlace(int global_rank, int world_size, uint16_t port) {
+  setenv("RANK", std::to_string(global_rank).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
+}
+
+// What each of `world_size` processes says after `body`.
+std::vector<std::string> OnRanks(int world_size, const std::function<std::string()>& body) {
+  ServerProcess server;
+  std::vector<std::unique_ptr<ChildProcess>> processes;
+  for (int r = 0; r < world_size; ++r) {
+    processes.push_back(std::make_unique<ChildProcess>([&, r] {
+      SetPlace(r, world_size, server.port());
+      try {
+        return body();
+      } catch (const DistError& error) {
+        return std::string(error.what());
+      }
+    }));
+  }
+  std::vector<std::string> texts;
+  for (auto& process : processes) texts.push_back(process->Text());
+  return texts;
+}
+
+TEST(DistributedTest, InitMakesTheWorldAndDestroyEndsItAHundredTimes) {
+  const auto texts = OnRanks(2, [] {
+    float sum = 0;
+    for (int i = 0; i < 100; ++i) {
+      ProcessGroup& world = Init();
+      std::vector<float> one{1.0F};
+      World().AllReduce(one);
+      sum += one[0];
+      if (!Initialized() || &world != &World()) return std::string("no world");
+      Destroy();
+      if (Initialized()) return std::string("still a world");
+    }
+    return std::to_string(static_cast<int>(sum));
+  });
+  EXPECT_THAT(texts, testing::Each("200"));
+}
+
+TEST(DistributedTest, InitTwiceIsAnError) {
+  const auto texts = OnRanks(1, [] {
+    Init();
+    Init();
+    return std::string("no error");
+  });
+  EXPECT_EQ(texts[0], "Init: there is a world process group already: Destroy() it first");
+}
+
+TEST(DistributedTest, WorldBeforeInitIsAnErrorAndDestroyDoesNothing) {
+  Destroy();
+  EXPECT_FALSE(Initialized());
+  EXPECT_THROW(World(), DistError);
+}
+
+TEST(DistributedTest, ABadEnvironmentIsAnErrorThatNamesTheVariable) {
+  SetPlace(0, 1, 1);
+  setenv("WORLD_SIZE", "x", 1);
+  try {
+    Init();
+    FAIL();
+  } catch (const DistError& error) {
+    EXPECT_EQ(typeid(error), typeid(DistError));
+    EXPECT_STREQ(
+        error.what(),
+        "Init: WORLD_SIZE is \"x\": want a whole number >= 1 (set by rankrun or torchrun)");
+  }
+}
+
+TEST(DistributedTest, AStoreThatIsNotThereIsANetworkError) {
+  uint16_t port = 0;
+  {
+    ServerProcess gone;
+    port = gone.port();
+  }
+  SetPlace(0, 1, port);
+  try {
+    Init({.timeout = milliseconds(200)});
+    FAIL();
+  } catch (const DistNetworkError& error) {
+    EXPECT_THAT(error.what(), AllOf(StartsWith("Init of the world process group, rank 0 of 1: "),
+                                    HasSubstr("127.0.0.1")));
+  }
+}
+
+TEST(DistributedTest, AMissingBackendIsABackendErrorBeforeAnybodyWaits) {
+  ServerProcess server;
+  SetPlace(0, 2, server.port());
+  try {
+    Init({.backend = "none"});
+    FAIL();
+  } catch (const DistBackendError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(RANKRUN_LIB_DIR "/librankrun_none.so"));
+  }
+}
+
+TEST(DistributedTest, AMissingRankIsATimeoutErrorThatNamesIt) {
+  ServerProcess server;
+  SetPlace(0, 2, server.port());
+  try {
+    Init({.timeout = milliseconds(200)});
+    FAIL();
+  } catch (const DistTimeoutError& error) {
+    EXPECT_THAT(error.what(), EndsWith("missing: rank 1"));
+  }
+  EXPECT_FALSE(Initialized());
+}
+
+TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
+  const auto texts = OnRanks(1, [] {
+    ProcessGroup& world = Init();
+    std::vector<double> values(3);
+    std::string caught;
+    try {
+      world.Broadcast(values, 1);
+    } catch (const DistError& error) {
+      caught += error.what();
+    }
+    try {
+      world.MonitoredBarrier(milliseconds(0));
+    } catch (const DistError& error) {
+      caught += std::string("; ") + error.what();
+    }
+    world.Barrier();
+    world.MonitoredBarrier();
+    return caught + (world.state() == GroupState::kOk ? "; ok" : "; broken");
+  });
+  EXPECT_EQ(texts[0],
+            "Broadcast: source is rank 1: want 0..0; timeout is 0 ms: want at least 1 ms; ok");
+}
+
+}  // namespace
+}  // namespace rankrun::comm

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// The keys that all ranks of a test share.
+struct MemoryKeys {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::string, std::less<>> values;
+  std::optional<Error> failure;  // of every call from now on, if set
+
+  size_t size() {
+    std::lock_guard lock(mutex);
+    return values.size();
+  }
+  void FailWith(Error error) {
+    std::lock_guard lock(mutex);
+    failure = std::move(error);
+    changed.notify_all();
+  }
+};
+
+// A store without a server: each rank of a test has one, on the same keys.
+class MemoryStore final : public store::Store {
+ public:
+  explicit MemoryStore(std::shared_ptr<MemoryKeys> keys) : keys_(std::move(keys)) {}
+
+  Result<void> Set(std::string_view key, std::string_view value) override {
+    std::lock_guard lock(keys_->mutex);
+    if (keys_->failure) return *keys_->failure;
+    keys_->values.insert_or_assign(std::string(key), value);
+    keys_->changed.notify_all();
+    return {};
+  }
+
+  Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) override {
+    const std::string name(key);
+    if (auto ok = Wait(std::span(&name, 1), timeout); !ok) return std::move(ok).error();
+    std::lock_guard lock(keys_->mutex);
+    return keys_->values.at(name);
+  }
+
+  Result<int64_t> Add(std::string_view key, int64_t delta) override {
+    std::lock_guard lock(keys_->mutex);
+    if (keys_->failure) return *keys_->failure;
+    std::string& value = keys_->values[std::string(key)];
+    const int64_t sum = (value.empty() ? 0 : std::stoll(value)) + delta;
+    value = std::to_string(sum);
+    keys_->changed.notify_all();
+    return sum;
+  }
+
+  Result<bool> Check(std::span<const std::string> keys) override {
+    std::lock_guard lock(keys_->mutex);
+    if (keys_->failure) return *keys_->failure;
+    return Have(keys);
+  }
+
+  Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override {
+    std::unique_lock lock(keys_->mutex);
+    const auto enough = [&] { return keys_->failure || Have(keys); };
+    const bool came = keys_->changed.wait_for(lock, timeout, enough);
+    if (keys_->failure) return *keys_->failure;
+    if (!came) return Error{ErrorCode::kTimeout, "not set"};
+    return {};
+  }
+
+  Result<store::CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
+                                             std::string_view desired) override {
+    std::lock_guard lock(keys_->mutex);
+    if (keys_->failure) return *keys_->failure;
+    const auto found = keys_->values.find(key);
+    const bool missing = found == keys_->values.end();
+    if (missing ? !expected.empty() : found->second != expected) {
+      return store::CompareSetResult{missing ? std::string(expected) : found->second, false};
+    }
+    keys_->values.insert_or_assign(std::string(key), desired);
+    keys_->changed.notify_all();
+    return store::CompareSetResult{std::string(desired), true};
+  }
+
+  Result<bool> Delete(std::string_view key) override {
+    std::lock_guard lock(keys_->mutex);
+    if (keys_->failure) return *keys_->failure;
+    const auto found = keys_->values.find(key);
+    if (found == keys_->values.end()) return false;
+    keys_->values.erase(found);
+    return true;
+  }
+
+ private:
+  bool Have(std::span<const std::string> keys) const {
+    for (const std::string& key : keys) {
+      if (!keys_->values.contains(key)) return false;
+    }
+    return true;
+  }
+
+  const std::shared_ptr<MemoryKeys> keys_;  // shared by the ranks of the test
+};
+
+}  // namespace rankrun::comm

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "tests/store/server_thread.h"
+
+namespace rankrun::comm {
+
+// Runs `rank` for each of `world_size` ranks, each in a thread of its own.
+inline void RunRanks(int world_size, const std::function<void(int global_rank)>& rank) {
+  std::vector<std::jthread> threads;
+  for (int r = 0; r < world_size; ++r) threads.emplace_back([&rank, r] { rank(r); });
+}
+
+// A forked process that runs `body` and hands back the text it returns.
+// The tests' own process has no threads, so that forking it is safe.
+class ChildProcess {
+ public:
+  explicit ChildProcess(const std::function<std::string()>& body) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    read_end_ = Fd(ends[0]);
+    pid_ = fork();
+    if (pid_ == 0) {
+      const std::string text = body();
+      if (write(ends[1], text.data(), text.size()) < 0) _exit(1);
+      _exit(0);
+    }
+    close(ends[1]);
+  }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  ~ChildProcess() {
+    if (pid_ > 0) {
+      Kill();
+      waitpid(pid_, nullptr, 0);
+    }
+  }
+
+  void Kill() { kill(pid_, SIGKILL); }
+
+  // What `body` returned; waits for the end of the process.
+  std::string Text() {
+    std::string text;
+    char part[4096];
+    for (ssize_t got; (got = read(read_end_.get(), part, sizeof part)) > 0;) {
+      text.append(part, static_cast<size_t>(got));
+    }
+    EXPECT_EQ(waitpid(std::exchange(pid_, -1), &status_, 0) > 0, true);
+    return text;
+  }
+  int status() const { return status_; }  // after Text()
+
+ private:
+  Fd read_end_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+};
+
+// A real store server in a process of its own.
+class ServerProcess {
+ public:
+  ServerProcess() : port_pipe_(MakePipe()), process_([this] { return Serve(); }) {
+    EXPECT_EQ(read(port_pipe_[0].get(), &port_, sizeof port_), ssize_t{sizeof port_});
+  }
+  uint16_t port() const { return port_; }
+  void Kill() { process_.Kill(); }
+
+ private:
+  static std::vector<Fd> MakePipe() {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    std::vector<Fd> fds;
+    fds.emplace_back(ends[0]);
+    fds.emplace_back(ends[1]);
+    return fds;
+  }
+
+  std::string Serve() {
+    store::ServerThread server;
+    const uint16_t port = server.port();
+    if (write(port_pipe_[1].get(), &port, sizeof port) < 0) _exit(1);
+    for (;;) pause();  // until killed
+  }
+
+  std::vector<Fd> port_pipe_;
+  ChildProcess process_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace rankrun::comm

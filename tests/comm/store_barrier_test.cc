@@ -1,0 +1,146 @@
+#include "comm/store_barrier.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <vector>
+
+#include "store/tcp_store.h"
+#include "tests/comm/memory_store.h"
+#include "tests/comm/ranks.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Each;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr milliseconds kLong{60'000};
+constexpr milliseconds kShort{50};
+
+struct StoreBarrierTest : testing::Test {
+  // Passes one barrier as each of `ranks` and returns what they were told.
+  std::vector<std::string> PassAs(const std::vector<int>& ranks, milliseconds timeout) {
+    std::vector<std::string> told(ranks.size());
+    RunRanks(static_cast<int>(ranks.size()), [&](int i) {
+      const auto index = static_cast<size_t>(i);
+      const auto passed = BarrierOf(ranks[index]).Pass(timeout);
+      EXPECT_TRUE(passed || passed.error().code == ErrorCode::kTimeout);
+      told[index] = passed ? "passed" : passed.error().message;
+    });
+    return told;
+  }
+
+  StoreBarrier& BarrierOf(int global_rank) { return *barriers[static_cast<size_t>(global_rank)]; }
+
+  StoreBarrierTest() {
+    for (int r = 0; r < 4; ++r) {
+      stores.push_back(std::make_unique<MemoryStore>(keys));
+      barriers.push_back(std::make_unique<StoreBarrier>(*stores.back(), "b", r, 4));
+    }
+  }
+
+  std::shared_ptr<MemoryKeys> keys = std::make_shared<MemoryKeys>();
+  std::vector<std::unique_ptr<MemoryStore>> stores;
+  std::vector<std::unique_ptr<StoreBarrier>> barriers;
+};
+
+TEST_F(StoreBarrierTest, AllPassWhenAllCome) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(PassAs({0, 1, 2, 3}, kLong), Each("passed"));
+  }
+}
+
+TEST_F(StoreBarrierTest, AllMissingRanksAreNamedToAllThatCame) {
+  EXPECT_THAT(PassAs({0, 2}, kShort), Each(EndsWith("missing: ranks 1, 3")));
+}
+
+TEST_F(StoreBarrierTest, RankZeroAloneIsToldOfAllOthers) {
+  EXPECT_THAT(PassAs({0}, kShort), Each(EndsWith("missing: ranks 1-3")));
+}
+
+TEST_F(StoreBarrierTest, AMissingRankZeroIsNamedToo) {
+  EXPECT_THAT(PassAs({1, 2, 3}, kShort), Each(EndsWith("missing: rank 0")));
+}
+
+TEST_F(StoreBarrierTest, AllAreToldTheSameWords) {
+  const auto told = PassAs({0, 1, 3}, kShort);
+  EXPECT_THAT(told, Each(told[0]));
+  EXPECT_THAT(told[0], HasSubstr("3 of 4 present after 0.0"));
+}
+
+TEST_F(StoreBarrierTest, TheFirstDeadlineIsEverybodys) {
+  std::string impatient, patient;
+  RunRanks(2, [&](int i) {
+    const auto passed = BarrierOf(i + 1).Pass(i == 0 ? kShort : kLong);
+    ASSERT_FALSE(passed);
+    (i == 0 ? impatient : patient) = passed.error().message;
+  });
+  EXPECT_EQ(patient, impatient);
+}
+
+TEST_F(StoreBarrierTest, ALateRankIsToldAtOnce) {
+  const auto told = PassAs({0, 1, 2}, kShort);
+  EXPECT_THAT(PassAs({3}, kLong), Each(told[0]));
+}
+
+TEST_F(StoreBarrierTest, ALateRankZeroIsToldAtOnce) {
+  const auto told = PassAs({1, 3}, kShort);
+  EXPECT_THAT(PassAs({0}, kLong), Each(told[0]));
+}
+
+TEST_F(StoreBarrierTest, TheNextBarrierWorksAfterAFailedOne) {
+  PassAs({0, 1, 2}, kShort);
+  PassAs({3}, kLong);
+  EXPECT_THAT(PassAs({0, 1, 2, 3}, kLong), Each("passed"));
+}
+
+TEST_F(StoreBarrierTest, OnlyTheKeysOfTheLastBarrierAreKept) {
+  PassAs({0, 1, 2, 3}, kLong);
+  const size_t after_one = keys->size();
+  PassAs({0, 1, 2}, kShort);
+  PassAs({3}, kLong);
+  for (int i = 0; i < 5; ++i) PassAs({0, 1, 2, 3}, kLong);
+  EXPECT_EQ(keys->size(), after_one);
+}
+
+TEST_F(StoreBarrierTest, AStoreThatFailsIsAnErrorOfTheStore) {
+  keys->FailWith({ErrorCode::kPeerLost, "store closed the connection"});
+  for (int r : {0, 1}) {
+    const auto passed = BarrierOf(r).Pass(kLong);
+    ASSERT_FALSE(passed);
+    EXPECT_EQ(passed.error().code, ErrorCode::kProtocol);
+    EXPECT_EQ(passed.error().message, "store closed the connection");
+  }
+}
+
+TEST_F(StoreBarrierTest, ALoneRankPassesAtOnce) {
+  StoreBarrier barrier(*stores[0], "alone", 0, 1);
+  EXPECT_TRUE(barrier.Pass(kShort));
+}
+
+TEST(StoreBarrierOverTcpTest, AllMissingRanksAreNamedAndTheNextOnePasses) {
+  store::ServerThread server;
+  std::vector<std::string> told(4);
+  RunRanks(4, [&](int r) {
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    ASSERT_TRUE(store) << store.error().message;
+    StoreBarrier barrier(**store, "b", r, 4);
+    if (r == 3) {
+      // Comes only when the others have given up.
+      const std::string verdict = "b/0/verdict";
+      ASSERT_TRUE((*store)->Wait(std::span(&verdict, 1), kLong));
+    }
+    const auto first = barrier.Pass(r == 3 ? kLong : kShort);
+    ASSERT_FALSE(first);
+    told[static_cast<size_t>(r)] = first.error().message;
+    EXPECT_TRUE(barrier.Pass(kLong));
+  });
+  EXPECT_THAT(told, Each(told[0]));
+  EXPECT_THAT(told[0], EndsWith("missing: rank 3"));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
