@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// What the user asked for. Counts are at least 1 unless said otherwise.
+struct Args {
+  std::string data = "/usr/share/common-licenses/GPL-3";
+  int64_t steps = 400;
+  int batch = 256;  // samples of all workers together, per step
+  int hidden = 64;
+  uint64_t seed = 1;
+  std::string checkpoint;  // empty: none
+  int64_t checkpoint_every = 100;
+  int die_rank = -1;  // -1: nobody
+  int64_t die_at = 0;
+};
+
+// Reads the command line; ends the process for --help (0) and for a bad one
+// (2, after one line on standard error).
+Args ParseArgs(int argc, char** argv);

@@ -1,0 +1,147 @@
+// Data-parallel training with rankrun: every worker computes the gradient of
+// its share of the batch, AllReduce adds the shares up, every worker takes the
+// same step. `rankrun -n 4 train_lm`; 1, 2 or 4 workers follow the same curve.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "adam.h"
+#include "args.h"
+#include "checkpoint.h"
+#include "data.h"
+#include "model.h"
+
+namespace {
+
+constexpr uint64_t kEvaluationSeed = 0;  // of a fixed set: losses of all runs compare
+constexpr int kEvaluationSamples = 2048;
+constexpr int64_t kReportEvery = 50;
+
+class Trainer {
+ public:
+  Trainer(const Args& args, rankrun::ProcessGroup& world)
+      : args_(args),
+        world_(world),
+        data_(args.data),
+        model_(args.hidden),
+        adam_(model_.weights().size()),
+        sums_(model_.weights().size() + 1),
+        evaluation_(data_.Draw(kEvaluationSeed, 0, kEvaluationSamples)) {}
+
+  void Run() {
+    model_.Randomize(args_.seed);
+    Resume();
+    Print("step %lld of %lld: evaluated loss %.4f, %d workers\n", Int(done_), Int(args_.steps),
+          Evaluate(), world_.world_size());
+    reported_ = done_;
+    since_ = std::chrono::steady_clock::now();
+    while (done_ < args_.steps) {
+      Step();
+      if (done_ % args_.checkpoint_every == 0 || done_ == args_.steps) Save();
+    }
+    Print("final loss %.4f\n", Evaluate());
+  }
+
+ private:
+  static long long Int(int64_t value) { return value; }
+  bool first() const { return world_.global_rank() == 0; }
+  float Evaluate() const { return first() ? model_.Loss(data_, evaluation_) : 0.0F; }
+
+  template <typename... Values>
+  void Print(const char* format, Values... values) const {
+    if (!first()) return;
+    std::printf(format, values...);
+    std::fflush(stdout);  // a reader behind a pipe sees progress, a crash loses none
+  }
+
+  Checkpoint State() {
+    return {.step = done_,
+            .hidden = args_.hidden,
+            .parts = {model_.weights(), adam_.mean(), adam_.variance()}};
+  }
+
+  // Rank 0 reads, the others get it from there: only its host needs the file.
+  void Resume() {
+    if (args_.checkpoint.empty()) return;
+    Checkpoint state = State();
+    std::vector<double> step{-1.0};  // none; exact up to 2^53
+    if (first() && LoadCheckpoint(args_.checkpoint, state)) {
+      step[0] = static_cast<double>(state.step);
+    }
+    world_.Broadcast(step, 0);
+    if (step[0] < 0) return;
+    for (const auto& part : state.parts) world_.Broadcast(part, 0);
+    done_ = static_cast<int64_t>(step[0]);
+    Print("resumed from step %lld\n", Int(done_));
+  }
+
+  void Save() {
+    if (first() && !args_.checkpoint.empty()) SaveCheckpoint(args_.checkpoint, State());
+  }
+
+  void Step() {
+    const int64_t step = done_ + 1;
+    DieIfAsked(step);
+    const auto batch = data_.Draw(args_.seed, static_cast<uint64_t>(step), args_.batch);
+    const auto share = Share(batch, world_.global_rank(), world_.world_size());
+    // The loss travels behind the gradient, in the same AllReduce.
+    sums_.assign(sums_.size(), 0.0F);
+    const std::span<float> gradient = std::span(sums_).first(sums_.size() - 1);
+    sums_.back() = model_.AddGradient(data_, share, gradient);
+    world_.AllReduce(sums_);
+    for (float& sum : sums_) sum /= static_cast<float>(args_.batch);
+    adam_.Update(model_.weights(), gradient, step);
+    done_ = step;
+    if (step % kReportEvery == 0) Report();
+  }
+
+  void Report() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - since_).count();
+    since_ = now;
+    const auto bytes = static_cast<double>((done_ - reported_) * args_.batch);
+    reported_ = done_;
+    Print("step %lld of %lld: loss %.4f, %.0f bytes/s\n", Int(done_), Int(args_.steps),
+          sums_.back(), bytes / seconds);
+  }
+
+  void DieIfAsked(int64_t step) const {
+    const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    const bool first_attempt = attempt == nullptr || std::string_view(attempt) == "0";
+    if (world_.global_rank() == args_.die_rank && step == args_.die_at && first_attempt) {
+      std::raise(SIGKILL);
+    }
+  }
+
+  const Args& args_;
+  rankrun::ProcessGroup& world_;
+  const Data data_;
+  Model model_;
+  Adam adam_;
+  std::vector<float> sums_;  // gradient, then loss
+  const std::vector<size_t> evaluation_;
+  int64_t done_ = 0;      // steps
+  int64_t reported_ = 0;  // of them, when bytes per second were printed last
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Args args = ParseArgs(argc, argv);
+  try {
+    Trainer(args, rankrun::Init()).Run();
+    rankrun::Destroy();
+    return 0;
+  } catch (const std::exception& error) {  // a DistError among them
+    std::fprintf(stderr, "train_lm: %s\n", error.what());
+    return 1;
+  }
+}
