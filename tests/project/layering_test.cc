@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/project/source_files.h"
 
@@ -23,7 +23,8 @@ const std::map<std::string, std::set<std::string>> kBelow = {
 };
 
 // Libraries that only .cc files may see.
-const std::regex kHidden(R"(<(uv\.h|spdlog/|CLI/|nlohmann/|fmt/|gloo/).*)");
+constexpr const char* kHidden[] = {"<uv.h",      "<uv/",  "<spdlog/", "<CLI/",
+                                   "<nlohmann/", "<fmt/", "<gloo/"};
 
 struct Include {
   std::string file;    // "agent/worker.cc"
@@ -31,13 +32,15 @@ struct Include {
 };
 
 std::vector<Include> IncludesOf(const std::string& folder) {
-  static const std::regex line(R"(^[ \t]*#[ \t]*include[ \t]*([<"][^>"]+[>"]))",
-                               std::regex::ECMAScript | std::regex::multiline);
   std::vector<Include> includes;
   for (const std::string& file : test::SourceFiles(folder)) {
-    std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
-    for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
-      includes.push_back({file, (*at)[1]});
+    std::istringstream text(test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file));
+    for (std::string line; std::getline(text, line);) {
+      std::erase(line, ' ');
+      size_t begin = line.find_first_of("<\"");
+      if (!line.starts_with("#include") || begin == std::string::npos) continue;
+      size_t end = line.find_first_of(">\"", begin + 1);
+      includes.push_back({file, line.substr(begin, end - begin + 1)});
     }
   }
   return includes;
@@ -90,8 +93,10 @@ TEST(LayeringTest, NoHeaderShowsALibrary) {
   for (const auto& [folder, below] : kBelow) {
     for (const Include& include : IncludesOf(folder)) {
       if (!include.file.ends_with(".h") || include.file.starts_with("comm/gloo/")) continue;
-      EXPECT_FALSE(std::regex_match(include.target, kHidden))
-          << include.file << " includes " << include.target;
+      for (const char* hidden : kHidden) {
+        EXPECT_FALSE(include.target.starts_with(hidden))
+            << include.file << " includes " << include.target;
+      }
     }
   }
 }

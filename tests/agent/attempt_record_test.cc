@@ -1,0 +1,53 @@
+#include "agent/attempt_record.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace rankrun::agent {
+namespace {
+
+WorkerRecord Exited(int code) {
+  WorkerRecord record;
+  record.exit = ProcessExit{.signaled = false, .value = code};
+  return record;
+}
+
+WorkerRecord Killed(int signal_number) {
+  WorkerRecord record;
+  record.exit = ProcessExit{.signaled = true, .value = signal_number};
+  return record;
+}
+
+WorkerRecord NotStarted(ErrorCode code) {
+  WorkerRecord record;
+  record.start_error = Error{code, "start x: why"};
+  return record;
+}
+
+TEST(AttemptRecordTest, TheCausesOwnCodeIsTheJobs) {
+  EXPECT_EQ(ExitCodeOf(Exited(1)), 1);
+  EXPECT_EQ(ExitCodeOf(Exited(85)), 85);
+  EXPECT_EQ(ExitCodeOf(Exited(255)), 255);
+}
+
+TEST(AttemptRecordTest, ASignalIsShownAsAShellDoes) {
+  EXPECT_EQ(ExitCodeOf(Killed(SIGKILL)), 137);
+  EXPECT_EQ(ExitCodeOf(Killed(SIGSEGV)), 139);
+}
+
+TEST(AttemptRecordTest, AFailedStartIsShownAsAShellDoes) {
+  EXPECT_EQ(ExitCodeOf(NotStarted(ErrorCode::kNotFound)), 127);
+  EXPECT_EQ(ExitCodeOf(NotStarted(ErrorCode::kSystem)), 126);
+  EXPECT_EQ(ExitCodeOf(NotStarted(ErrorCode::kExhausted)), 126);
+}
+
+TEST(AttemptRecordTest, OnlyExitZeroIsNoFailure) {
+  EXPECT_FALSE(Exited(0).failed());
+  EXPECT_TRUE(Exited(1).failed());
+  EXPECT_TRUE(Killed(SIGTERM).failed());
+  EXPECT_TRUE(NotStarted(ErrorCode::kNotFound).failed());
+  EXPECT_TRUE(WorkerRecord().failed());
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,154 @@
+#include "agent/descendants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using testing::UnorderedElementsAreArray;
+
+// A pipe through which processes of a tree tell their numbers.
+struct DescendantsTest : testing::Test {
+  DescendantsTest() { BecomeSubreaper(); }
+  ~DescendantsTest() override { KillDescendants({}); }
+
+  void Tell() {
+    pid_t self = getpid();
+    if (write(pipe.write_end.get(), &self, sizeof self) != sizeof self) _exit(1);
+  }
+  // The next `count` processes that have told.
+  std::vector<pid_t> Hear(size_t count) {
+    std::vector<pid_t> pids(count);
+    for (pid_t& pid : pids) EXPECT_EQ(read(pipe.read_end.get(), &pid, sizeof pid), 4);
+    return pids;
+  }
+  int Live() {
+    Tell();
+    for (;;) pause();
+  }
+
+  // A child in a session of its own, whose child in a session of its own has
+  // a child too.
+  pid_t StartTree() {
+    return test::Fork([this] {
+      setsid();
+      test::Fork([this] {
+        setsid();
+        test::Fork([this] { return Live(); });
+        return Live();
+      });
+      return Live();
+    });
+  }
+
+  test::Pipe pipe = test::MakePipe();
+};
+
+TEST_F(DescendantsTest, NoChildIsNone) {
+  EXPECT_FALSE(HasChildren());
+  EXPECT_TRUE(Children().empty());
+  EXPECT_TRUE(Descendants().empty());
+  EXPECT_EQ(KillDescendants({}), 0);
+}
+
+TEST_F(DescendantsTest, FindsTheWholeTreeParentsFirst) {
+  pid_t root = StartTree();
+  std::vector<pid_t> tree = Hear(3);
+  EXPECT_TRUE(HasChildren());
+  EXPECT_EQ(Children(), std::vector{root});
+  std::vector<pid_t> found = Descendants();
+  EXPECT_THAT(found, UnorderedElementsAreArray(tree));
+  EXPECT_EQ(found[0], root);
+}
+
+TEST_F(DescendantsTest, FindsChildrenOfOtherThreads) {
+  std::vector<pid_t> told;
+  std::thread([&] {
+    test::Fork([this] { return Live(); });
+    told = Hear(1);
+  }).join();
+  EXPECT_EQ(Children(), told);
+}
+
+TEST_F(DescendantsTest, AdoptsOrphans) {
+  pid_t root = StartTree();
+  std::vector<pid_t> tree = Hear(3);
+  kill(root, SIGKILL);
+  EXPECT_EQ(test::WaitForExit(root).value, SIGKILL);
+  std::erase(tree, root);
+  EXPECT_THAT(Descendants(), UnorderedElementsAreArray(tree));
+  EXPECT_EQ(Children().size(), 1u);
+}
+
+TEST_F(DescendantsTest, AZombieIsAChildUntilItIsReaped) {
+  pid_t child = test::Fork([] { return 0; });
+  ASSERT_TRUE(test::WaitFor([&] { return !test::IsRunning(child); }));
+  EXPECT_TRUE(HasChildren());
+  EXPECT_EQ(Children(), std::vector{child});
+  test::WaitForExit(child);
+  EXPECT_FALSE(HasChildren());
+}
+
+TEST_F(DescendantsTest, KillLeavesNothing) {
+  for (int i = 0; i < 3; ++i) StartTree();
+  std::vector<pid_t> trees = Hear(9);
+  EXPECT_EQ(KillDescendants({}), 9);
+  EXPECT_TRUE(test::HasNoChild());
+  for (pid_t pid : trees) EXPECT_NE(kill(pid, 0), 0) << pid;
+}
+
+TEST_F(DescendantsTest, KillReachesStoppedProcesses) {
+  pid_t root = StartTree();
+  for (pid_t pid : Hear(3)) kill(pid, SIGSTOP);
+  EXPECT_EQ(KillDescendants({}), 3);
+  EXPECT_NE(kill(root, 0), 0);
+}
+
+// Processes that have gone on forking when they are killed.
+TEST_F(DescendantsTest, KillReachesProcessesThatKeepForking) {
+  for (int i = 0; i < 2; ++i) {
+    test::Fork([this] {
+      Tell();
+      for (pid_t child = 0; child == 0;) {
+        child = fork();
+        if (child == 0) setsid();
+      }
+      return 0;
+    });
+  }
+  Hear(2);
+  KillDescendants({});
+  EXPECT_TRUE(test::HasNoChild());
+}
+
+TEST_F(DescendantsTest, TheSparedAndTheirChildrenLive) {
+  pid_t spared = StartTree();
+  std::vector<pid_t> innocents = Hear(3);
+  pid_t other = StartTree();
+  Hear(3);
+  EXPECT_EQ(KillDescendants({spared}), 3);
+  EXPECT_NE(kill(other, 0), 0);
+  for (pid_t pid : innocents) EXPECT_TRUE(test::IsRunning(pid)) << pid;
+  EXPECT_THAT(Descendants(), UnorderedElementsAreArray(innocents));
+}
+
+TEST_F(DescendantsTest, DescribesAProcess) {
+  pid_t child = StartTree();
+  Hear(3);
+  std::string text = DescribeProcess(child);
+  std::string name = test::ReadWholeFile("/proc/self/comm");
+  name.pop_back();
+  EXPECT_TRUE(text.starts_with("pid " + std::to_string(child) + " (" + name + "), state ")) << text;
+}
+
+TEST_F(DescendantsTest, DescribesAProcessThatIsGone) {
+  pid_t child = test::Fork([] { return 0; });
+  test::WaitForExit(child);
+  EXPECT_EQ(DescribeProcess(child), "pid " + std::to_string(child) + " ()");
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,95 @@
+#include "agent/evidence.h"
+
+#include <gtest/gtest.h>
+
+#include "base/uv_loop.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct EvidenceTest : testing::Test {
+  EvidenceTest() {
+    errors.emplace(std::move(*ErrorDirectory::Create()));
+    for (int rank = 0; rank < 2; ++rank) {
+      WorkerRecord worker;
+      worker.global_rank = worker.local_rank = rank;
+      worker.exit = ProcessExit{.signaled = false, .value = 1};
+      record.workers.push_back(worker);
+    }
+    record.attempt = 1;
+    record.cause = 1;
+  }
+
+  void Complete() { CompleteWith(&*errors); }
+  void CompleteWith(const ErrorDirectory* directory) {
+    CompleteRecord(loop, directory, record, [this](AttemptRecord done) {
+      calls += 1;
+      complete = std::move(done);
+    });
+    EXPECT_EQ(calls, 0) << "called inside the call";
+    ASSERT_TRUE(loop.RunUntil([this] { return calls > 0; }, test::kLong));
+  }
+
+  test::TempFolder folder;
+  test::ScopedVariable tmpdir{"TMPDIR", folder.path().c_str()};
+  std::optional<ErrorDirectory> errors;
+  Loop loop;
+  AttemptRecord record;
+  AttemptRecord complete;
+  int calls = 0;
+};
+
+TEST_F(EvidenceTest, ReadsTheExceptionOfEachWorker) {
+  std::ofstream(errors->ErrorFile(1, 1)) << R"({"message": "ValueError: no"})";
+  std::ofstream(errors->ErrorFile(0, 0)) << R"({"message": "of an earlier attempt"})";
+  Complete();
+  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].exception, "ValueError: no");
+  EXPECT_EQ(complete.cause, 1u);
+}
+
+TEST_F(EvidenceTest, SavesTheEndOfStandardErrorWhereThereIsOne) {
+  record.workers[1].stderr_tail = "last words\n";
+  Complete();
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+  EXPECT_EQ(complete.workers[1].stderr_file, errors->StderrFile(1, 1));
+  EXPECT_EQ(test::ReadWholeFile(errors->StderrFile(1, 1)), "last words\n");
+  EXPECT_EQ(complete.workers[1].stderr_tail, "last words\n");
+  EXPECT_FALSE(std::filesystem::exists(errors->StderrFile(1, 0)));
+}
+
+TEST_F(EvidenceTest, WithoutAFolderTheRecordComesAsItIs) {
+  record.workers[0].stderr_tail = "words\n";
+  CompleteWith(nullptr);
+  EXPECT_EQ(complete.workers.size(), 2u);
+  EXPECT_EQ(complete.workers[0].stderr_tail, "words\n");
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+}
+
+TEST_F(EvidenceTest, AFolderThatIsGoneIsNoHarm) {
+  record.workers[0].stderr_tail = "words\n";
+  std::filesystem::remove_all(errors->path());
+  Complete();
+  EXPECT_EQ(complete.workers.size(), 2u);
+}
+
+// A pipe that nobody writes to: opening it hangs, as a file on a dead server.
+TEST_F(EvidenceTest, AFileThatHangsHoldsNothingUpForMoreThanASecond) {
+  std::string hangs = errors->ErrorFile(1, 0);
+  ASSERT_EQ(mkfifo(hangs.c_str(), 0600), 0);
+  record.workers[1].stderr_tail = "words\n";
+  TimePoint begin = std::chrono::steady_clock::now();
+  Complete();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
+  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].stderr_tail, "words\n");
+  { Fd release(open(hangs.c_str(), O_WRONLY | O_CLOEXEC)); }
+  EXPECT_FALSE(loop.RunUntil([this] { return calls > 1; }, milliseconds(50)));
+}
+
+}  // namespace
+}  // namespace rankrun::agent

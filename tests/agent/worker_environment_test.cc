@@ -1,0 +1,143 @@
+#include "agent/worker_environment.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace rankrun::agent {
+namespace {
+
+struct WorkerEnvironmentTest : testing::Test {
+  WorkerEnvironmentTest() {
+    spec.workers = 4;
+    spec.max_restarts = 3;
+    spec.master_addr = "10.0.0.1";
+    spec.run_id = "job-7";
+    spec.environment = {"PATH=/bin", "HOME=/root"};
+  }
+
+  // The environment as a map; each name must be there once.
+  std::map<std::string, std::string> Make() {
+    std::map<std::string, std::string> variables;
+    for (const std::string& entry : WorkerEnvironment(spec, place)) {
+      size_t equals = entry.find('=');
+      bool is_new = variables.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second;
+      EXPECT_TRUE(is_new) << entry;
+    }
+    return variables;
+  }
+  std::string Get(const std::string& name) {
+    auto variables = Make();
+    auto found = variables.find(name);
+    return found == variables.end() ? "(unset)" : found->second;
+  }
+
+  JobSpec spec;
+  WorkerPlace place{.local_rank = 2,
+                    .attempt = 1,
+                    .master_port = 29501,
+                    .cores = 16,
+                    .error_file = "/tmp/e/error.json",
+                    .status_path = "/proc/9/fd/12"};
+};
+
+// Source: the table of the contract, one row each.
+TEST_F(WorkerEnvironmentTest, FulfilsTorchrunsContract) {
+  const std::map<std::string, std::string> contract = {
+      {"RANK", "2"},
+      {"LOCAL_RANK", "2"},
+      {"GROUP_RANK", "0"},
+      {"ROLE_RANK", "2"},
+      {"ROLE_NAME", "default"},
+      {"LOCAL_WORLD_SIZE", "4"},
+      {"WORLD_SIZE", "4"},
+      {"GROUP_WORLD_SIZE", "1"},
+      {"ROLE_WORLD_SIZE", "4"},
+      {"MASTER_ADDR", "10.0.0.1"},
+      {"MASTER_PORT", "29501"},
+      {"TORCHELASTIC_RESTART_COUNT", "1"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
+      {"TORCHELASTIC_RUN_ID", "job-7"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+      {"OMP_NUM_THREADS", "4"},
+      {"TORCHELASTIC_ERROR_FILE", "/tmp/e/error.json"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {"RANKRUN_STATUS_FD", "3"},
+      {"RANKRUN_STATUS_PATH", "/proc/9/fd/12"},
+      {"PATH", "/bin"},
+      {"HOME", "/root"},
+  };
+  EXPECT_EQ(Make(), contract);
+}
+
+TEST_F(WorkerEnvironmentTest, OurPlaceReplacesThatOfAnOuterLauncher) {
+  spec.environment = {"RANK=17",
+                      "LOCAL_RANK=17",
+                      "WORLD_SIZE=64",
+                      "MASTER_ADDR=other",
+                      "MASTER_PORT=1",
+                      "TORCHELASTIC_RUN_ID=outer",
+                      "GROUP_RANK=5",
+                      "RANKRUN_STATUS_FD=99",
+                      "TORCHELASTIC_ERROR_FILE=/outer",
+                      "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGUSR1",
+                      "TORCHELASTIC_USE_AGENT_STORE=False"};
+  EXPECT_EQ(Get("RANK"), "2");
+  EXPECT_EQ(Get("LOCAL_RANK"), "2");
+  EXPECT_EQ(Get("WORLD_SIZE"), "4");
+  EXPECT_EQ(Get("MASTER_ADDR"), "10.0.0.1");
+  EXPECT_EQ(Get("MASTER_PORT"), "29501");
+  EXPECT_EQ(Get("TORCHELASTIC_RUN_ID"), "job-7");
+  EXPECT_EQ(Get("GROUP_RANK"), "0");
+  EXPECT_EQ(Get("RANKRUN_STATUS_FD"), "3");
+  EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "/tmp/e/error.json");
+  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  EXPECT_EQ(Get("TORCHELASTIC_USE_AGENT_STORE"), "True");
+}
+
+TEST_F(WorkerEnvironmentTest, TheUsersOwnChoicesAreKept) {
+  spec.environment = {"OMP_NUM_THREADS=7", "TORCH_NCCL_ASYNC_ERROR_HANDLING=0",
+                      "CUDA_VISIBLE_DEVICES=1,3"};
+  EXPECT_EQ(Get("OMP_NUM_THREADS"), "7");
+  EXPECT_EQ(Get("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "1,3");
+}
+
+TEST_F(WorkerEnvironmentTest, NothingIsInventedThatTheContractLeavesUnset) {
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "(unset)");
+  EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "(unset)");
+}
+
+TEST_F(WorkerEnvironmentTest, WorkersShareTheCoresButHaveOneEach) {
+  place.cores = 7;
+  spec.workers = 2;
+  EXPECT_EQ(Get("OMP_NUM_THREADS"), "3");
+  spec.workers = 8;
+  EXPECT_EQ(Get("OMP_NUM_THREADS"), "1");
+  place.cores = 0;
+  EXPECT_EQ(Get("OMP_NUM_THREADS"), "1");
+}
+
+TEST_F(WorkerEnvironmentTest, WithoutAnErrorFileTheVariableIsEmpty) {
+  place.error_file = "";
+  EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "");
+}
+
+TEST_F(WorkerEnvironmentTest, WithoutAStatusPageThereIsNoneOfAnOuterLauncherEither) {
+  place.status_path = "";
+  spec.environment = {"RANKRUN_STATUS_FD=3", "RANKRUN_STATUS_PATH=/proc/1/fd/5"};
+  EXPECT_EQ(Get("RANKRUN_STATUS_FD"), "(unset)");
+  EXPECT_EQ(Get("RANKRUN_STATUS_PATH"), "(unset)");
+}
+
+TEST_F(WorkerEnvironmentTest, ValuesMayHoldAnything) {
+  spec.environment = {"A=b=c", "EMPTY=", "LINES=x\ny", "noise without a sign"};
+  EXPECT_EQ(Get("A"), "b=c");
+  EXPECT_EQ(Get("EMPTY"), "");
+  EXPECT_EQ(Get("LINES"), "x\ny");
+  EXPECT_EQ(Make().count("noise without a sign"), 0u);
+}
+
+}  // namespace
+}  // namespace rankrun::agent

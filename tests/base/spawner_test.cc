@@ -1,0 +1,155 @@
+#include "base/spawner.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/uv_loop.h"
+#include "tests/base/support.h"
+
+namespace rankrun {
+namespace {
+
+using std::chrono::milliseconds;
+
+SpawnSpec Shell(const std::string& script) {
+  SpawnSpec spec;
+  spec.file = "/bin/sh";
+  spec.arguments = {"sh", "-c", script};
+  spec.environment = {"PATH=/usr/bin:/bin"};
+  return spec;
+}
+
+SpawnSpec ExitWith(int code) { return Shell("exit " + std::to_string(code)); }
+
+struct SpawnerTest : testing::Test {
+  void Start(SpawnSpec spec) {
+    spawner->Start(std::move(spec), [this](Result<SpawnedProcess> result) {
+      always_on_loop &= loop.IsOnLoop();
+      results.push_back(std::move(result));
+    });
+  }
+  bool RunUntilStarted(size_t count) {
+    return loop.RunUntil([&] { return results.size() >= count; }, test::kLong);
+  }
+
+  Loop loop;
+  std::unique_ptr<Spawner> spawner = std::make_unique<Spawner>(loop);
+  std::vector<Result<SpawnedProcess>> results;
+  bool always_on_loop = true;
+};
+
+TEST_F(SpawnerTest, StartsAndTellsOnTheLoop) {
+  Start(ExitWith(5));
+  EXPECT_EQ(spawner->pending(), 1);
+  EXPECT_TRUE(results.empty());
+  ASSERT_TRUE(RunUntilStarted(1));
+  EXPECT_EQ(spawner->pending(), 0);
+  EXPECT_TRUE(always_on_loop);
+  ASSERT_TRUE(results[0]);
+  EXPECT_EQ(test::WaitForExit(results[0]->pid), (ProcessExit{.signaled = false, .value = 5}));
+}
+
+TEST_F(SpawnerTest, ManyStartInTheirOrder) {
+  constexpr int kMany = 100;
+  for (int i = 0; i < kMany; ++i) Start(ExitWith(i));
+  EXPECT_EQ(spawner->pending(), kMany);
+  ASSERT_TRUE(RunUntilStarted(kMany));
+  EXPECT_EQ(spawner->pending(), 0);
+  for (int i = 0; i < kMany; ++i) {
+    auto& result = results[static_cast<size_t>(i)];
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(test::WaitForExit(result->pid).value, i);
+  }
+}
+
+TEST_F(SpawnerTest, AFailureIsToldInItsPlace) {
+  Start(ExitWith(0));
+  SpawnSpec missing = ExitWith(0);
+  missing.file = "/no/such/program";
+  Start(missing);
+  Start(ExitWith(0));
+  ASSERT_TRUE(RunUntilStarted(3));
+  ASSERT_FALSE(results[1]);
+  EXPECT_EQ(results[1].error().code, ErrorCode::kNotFound);
+  for (size_t i : {0u, 2u}) {
+    ASSERT_TRUE(results[i]);
+    EXPECT_EQ(test::WaitForExit(results[i]->pid), ProcessExit{});
+  }
+}
+
+TEST_F(SpawnerTest, AbandonedStartsAreNeverTold) {
+  constexpr int kMany = 100;
+  for (int i = 0; i < kMany; ++i) Start(ExitWith(0));
+  spawner->Abandon();
+  auto under_way = static_cast<size_t>(spawner->pending());
+  EXPECT_LT(under_way, static_cast<size_t>(kMany)) << "100 starts take longer than this";
+  ASSERT_TRUE(RunUntilStarted(under_way));
+  EXPECT_FALSE(loop.RunUntil([&] { return results.size() > under_way; }, milliseconds(20)));
+  EXPECT_EQ(spawner->pending(), 0);
+  for (auto& result : results) EXPECT_EQ(test::WaitForExit(result->pid), ProcessExit{});
+  EXPECT_TRUE(test::HasNoChild());
+}
+
+TEST_F(SpawnerTest, ItStillStartsAfterAbandon) {
+  Start(ExitWith(0));
+  spawner->Abandon();
+  size_t before = static_cast<size_t>(spawner->pending());
+  Start(ExitWith(9));
+  ASSERT_TRUE(RunUntilStarted(before + 1));
+  EXPECT_EQ(test::WaitForExit(results.back()->pid).value, 9);
+  if (before > 0) test::WaitForExit(results.front()->pid);
+}
+
+TEST_F(SpawnerTest, ItsProcessesLiveAsLongAsItDoes) {
+  Start(Shell("exec sleep 1000"));
+  ASSERT_TRUE(RunUntilStarted(1));
+  ASSERT_TRUE(results[0]);
+  pollfd wait{results[0]->pidfd.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&wait, 1, 20), 0) << "it died early";
+  spawner.reset();
+  EXPECT_EQ(test::WaitForExit(results[0]->pid), (ProcessExit{.signaled = true, .value = SIGKILL}));
+}
+
+TEST_F(SpawnerTest, NothingIsToldAfterItsEnd) {
+  for (int i = 0; i < 3; ++i) Start(Shell("exec sleep 1000"));
+  test::WaitFor([] { return !test::HasNoChild(); });  // one is under way
+  spawner.reset();
+  EXPECT_FALSE(loop.RunUntil([&] { return !results.empty(); }, milliseconds(20)));
+  while (!test::HasNoChild()) {
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_ALL, 0, &info, WEXITED), 0);
+    EXPECT_EQ(info.si_status, SIGKILL);
+  }
+}
+
+std::set<std::string> Threads() {
+  std::set<std::string> paths;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    paths.insert(task.path());
+  }
+  return paths;
+}
+
+TEST(SpawnerThreadTest, TakesNoSignals) {
+  Loop loop;
+  std::set<std::string> before = Threads();
+  Spawner spawner(loop);
+  std::set<std::string> after = Threads();
+  EXPECT_EQ(after.size(), before.size() + 1);
+  for (const std::string& thread : after) {
+    if (before.contains(thread)) continue;
+    std::string status = test::ReadWholeFile(thread + "/status");
+    uint64_t blocked = std::stoull(status.substr(status.find("SigBlk:") + 7), nullptr, 16);
+    for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) {
+      EXPECT_EQ(blocked >> (number - 1) & 1, 1u) << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rankrun

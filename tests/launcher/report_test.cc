@@ -1,0 +1,211 @@
+#include "launcher/report.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace rankrun::launcher {
+namespace {
+
+using agent::AttemptRecord;
+using agent::WorkerRecord;
+using std::chrono::milliseconds;
+
+struct ReportTest : testing::Test {
+  ReportTest() {
+    record.lasted = milliseconds(2500);
+    for (int rank = 0; rank < 4; ++rank) {
+      WorkerRecord worker;
+      worker.global_rank = worker.local_rank = rank;
+      worker.pid = 100 + rank;
+      worker.exit = ProcessExit{.signaled = true, .value = SIGTERM};
+      worker.sent_signal = SIGTERM;
+      record.workers.push_back(worker);
+    }
+    record.cause = 2;
+    Cause().sent_signal = 0;
+  }
+
+  WorkerRecord& Cause() { return record.workers[2]; }
+  void CauseExits(int code) { Cause().exit = ProcessExit{.signaled = false, .value = code}; }
+
+  // Only one worker, the cause: for its part of the report.
+  void OnlyTheCause() {
+    record.workers = {Cause()};
+    record.cause = 0;
+  }
+  std::string Line(const std::string& beginning) const {
+    std::string text = FormatReport(record);
+    size_t at = text.find("\n  " + beginning);
+    if (at == std::string::npos) return "no such line in\n" + text;
+    return text.substr(at + 3, text.find('\n', at + 1) - at - 3);
+  }
+
+  AttemptRecord record;
+};
+
+TEST_F(ReportTest, AKilledRankComesFirstAndItsConsequencesInOneLine) {
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): killed by SIGKILL, not sent by rankrun\n"
+            "  then: ranks 0, 1, 3: killed by SIGTERM, sent by rankrun\n"
+            "  next: the end, --max-restarts is 0; exit code 137\n");
+}
+
+TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
+  CauseExits(3);
+  Cause().exception = "ValueError: no such batch";
+  Cause().stderr_tail = "loading\nTraceback (most recent call last):\nValueError: no such batch\n";
+  Cause().stderr_file = "/tmp/e/attempt_1_local_rank_2.stderr";
+  record.attempt = 1;
+  record.max_restarts = 3;
+  record.restarts = true;
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 1 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 3\n"
+            "    exception: ValueError: no such batch\n"
+            "    last lines of its standard error:\n"
+            "    | loading\n"
+            "    | Traceback (most recent call last):\n"
+            "    | ValueError: no such batch\n"
+            "    more: /tmp/e/attempt_1_local_rank_2.stderr\n"
+            "  then: ranks 0, 1, 3: killed by SIGTERM, sent by rankrun\n"
+            "  next: restart 2 of 3\n");
+}
+
+TEST_F(ReportTest, AFailedStartSaysWhy) {
+  Cause().pid = 0;
+  Cause().exit.reset();
+  Cause().start_error = Error{ErrorCode::kNotFound, "start ./x: No such file or directory"};
+  OnlyTheCause();
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2: could not be started: start ./x: No such file or directory\n"
+            "  next: the end, --max-restarts is 0; exit code 127\n");
+}
+
+TEST_F(ReportTest, AUsedUpBudgetIsSaid) {
+  CauseExits(7);
+  record.attempt = record.max_restarts = 3;
+  EXPECT_EQ(Line("next:"), "next: the end, 3 of 3 restarts used; exit code 7");
+}
+
+TEST_F(ReportTest, AStopAfterTheFailureIsSaid) {
+  CauseExits(7);
+  record.max_restarts = 3;
+  EXPECT_EQ(Line("next:"), "next: the end, as requested");
+}
+
+TEST_F(ReportTest, HowAWorkerEndedIsToldApartFromWhatWeSent) {
+  CauseExits(0);
+  Cause().sent_signal = SIGTERM;
+  EXPECT_EQ(Line("cause:"), "cause: rank 2 (pid 102): exit code 0, after rankrun had sent SIGTERM");
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGSEGV};
+  EXPECT_EQ(Line("cause:"),
+            "cause: rank 2 (pid 102): killed by SIGSEGV, after rankrun had sent SIGTERM");
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  Cause().sent_signal = SIGKILL;
+  EXPECT_EQ(Line("cause:"), "cause: rank 2 (pid 102): killed by SIGKILL, sent by rankrun");
+}
+
+TEST_F(ReportTest, WorkersThatEndedDifferentlyHaveLinesOfTheirOwn) {
+  CauseExits(1);
+  record.workers[1].exit = ProcessExit{.signaled = false, .value = 0};
+  record.workers[1].sent_signal = 0;
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "  then: ranks 0, 3: killed by SIGTERM, sent by rankrun\n"
+            "  then: rank 1 (pid 101): exit code 0\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, AConsequenceWithSomethingToShowIsNotGrouped) {
+  CauseExits(1);
+  record.workers[1].stderr_tail = "lost my peer\n";
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "  then: ranks 0, 3: killed by SIGTERM, sent by rankrun\n"
+            "  then: rank 1 (pid 101): killed by SIGTERM, sent by rankrun\n"
+            "    last lines of its standard error:\n"
+            "    | lost my peer\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, TheOthersAreGroupedBehindAConsequenceWithSomethingToShow) {
+  CauseExits(1);
+  record.workers[0].exception = "DistError: lost rank 2";
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "  then: rank 0 (pid 100): killed by SIGTERM, sent by rankrun\n"
+            "    exception: DistError: lost rank 2\n"
+            "  then: ranks 1, 3: killed by SIGTERM, sent by rankrun\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, AThousandAlikeAreOneLine) {
+  CauseExits(1);
+  while (record.workers.size() < 1000) {
+    WorkerRecord worker = record.workers[0];
+    worker.global_rank = static_cast<int>(record.workers.size());
+    record.workers.push_back(worker);
+  }
+  EXPECT_EQ(Line("then:"), "then: ranks 0, 1, 3-999: killed by SIGTERM, sent by rankrun");
+}
+
+TEST_F(ReportTest, EveryLineOfAnExceptionIsShown) {
+  CauseExits(1);
+  OnlyTheCause();
+  record.workers[0].exception = "RuntimeError: first\nsecond";
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "    exception: RuntimeError: first\n"
+            "    exception: second\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, ControlCharactersCannotReachTheTerminal) {
+  CauseExits(1);
+  Cause().stderr_tail = "\x1b[2Jcleared\a\ttab\x7f\n";
+  Cause().exception = "E: \x1b]0;title\a";
+  std::string text = FormatReport(record);
+  EXPECT_NE(text.find("    | ?[2Jcleared?\ttab?\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    exception: E: ?]0;title?\n"), std::string::npos) << text;
+  for (char c : text) EXPECT_TRUE(c == '\n' || c == '\t' || (c >= ' ' && c < 0x7f));
+}
+
+TEST_F(ReportTest, LettersOfOtherAlphabetsAreKept) {
+  CauseExits(1);
+  Cause().stderr_tail = "Überlauf: größer als 5 µs – 日本\n";
+  EXPECT_NE(FormatReport(record).find("| Überlauf: größer als 5 µs – 日本\n"), std::string::npos);
+}
+
+TEST_F(ReportTest, ALongLineIsCut) {
+  CauseExits(1);
+  Cause().stderr_tail = std::string(300, 'a') + "\n" + std::string(301, 'b') + "\n";
+  std::string text = FormatReport(record);
+  EXPECT_NE(text.find("| " + std::string(300, 'a') + "\n"), std::string::npos);
+  EXPECT_NE(text.find("| " + std::string(300, 'b') + "...\n"), std::string::npos);
+}
+
+TEST_F(ReportTest, OnlyTheLastTwentyLinesAreShown) {
+  CauseExits(1);
+  for (int i = 0; i < 100; ++i) Cause().stderr_tail += "line " + std::to_string(i) + "\n";
+  std::string text = FormatReport(record);
+  EXPECT_EQ(text.find("| line 79\n"), std::string::npos);
+  EXPECT_NE(text.find("| line 80\n"), std::string::npos);
+  EXPECT_NE(text.find("| line 99\n"), std::string::npos);
+}
+
+TEST_F(ReportTest, ALineOfUtf8IsNotCutInsideALetter) {
+  CauseExits(1);
+  Cause().stderr_tail = std::string(299, 'a') + "ü" + "rest\n";
+  std::string text = FormatReport(record);
+  EXPECT_NE(text.find("| " + std::string(299, 'a') + "...\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace rankrun::launcher
