@@ -95,6 +95,13 @@ void Attempt::OnEnded(int local_rank) {
 
 void Attempt::Signal(int signal_number) {
   for (auto& worker : workers_) worker->Signal(signal_number);
+  // What has not been started yet need not be.
+  retry_.Stop();
+  for (int local_rank : std::exchange(postponed_, {})) {
+    Error error{ErrorCode::kCancelled, "not started any more"};
+    workers_[static_cast<size_t>(local_rank)]->OnStartFailed(std::move(error));
+    OnEnded(local_rank);
+  }
 }
 
 void Attempt::Signal(int signal_number, int local_rank) {

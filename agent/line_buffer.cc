@@ -30,7 +30,7 @@ void TailBuffer::Add(std::string_view bytes) {
 std::string TailBuffer::Tail() const {
   if (kept_.size() <= kKeptBytes && kept_.size() == total_bytes_) return kept_;
   size_t begin = kept_.size() - std::min(kept_.size(), kKeptBytes);
-  size_t newline = kept_.find('\n', begin);
+  size_t newline = kept_.find('\n', begin == 0 ? 0 : begin - 1);
   if (newline != std::string::npos && newline + 1 < kept_.size()) begin = newline + 1;
   return kept_.substr(begin);
 }
