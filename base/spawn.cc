@@ -1,6 +1,7 @@
 #include "base/spawn.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@ struct ChildPlan {
   char* const* argv;
   char* const* envp;
   int fds[kStatusPageFd + 1];  // sources of descriptors 0..3, kNone for none
+  int failure_fd;              // where errno goes; closed by a good exec
   pid_t parent;
   const rlimit* open_files;  // null: as it is
 };
@@ -47,8 +49,8 @@ int ArrangeDescriptors(const ChildPlan& plan) {
     if (dup2(scratch[target], target) < 0) return errno;
   }
   bool has_page = plan.fds[kStatusPageFd] != Fd::kNone;
-  // Old kernels lack the call. All of our own descriptors are close-on-exec.
-  syscall(SYS_close_range, has_page ? kStatusPageFd + 1 : kStatusPageFd, ~0U, 0);
+  // Kernels before 5.11 lack this. All of our own descriptors are close-on-exec.
+  syscall(SYS_close_range, has_page ? kStatusPageFd + 1 : kStatusPageFd, ~0U, CLOSE_RANGE_CLOEXEC);
   return 0;
 }
 
@@ -61,21 +63,27 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+[[noreturn]] void FailChild(int failure_fd, int failure) {
+  // The parent takes a pipe that closes without a word for success, but then a
+  // process that ended with this code.
+  if (write(failure_fd, &failure, sizeof failure) != sizeof failure) _exit(kExecFailed);
+  _exit(kExecFailed);
+}
+
 // Runs in the child, on the parent's memory: system calls only, no return.
-// Returns errno to the parent through `failure`.
 [[noreturn]] __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) void RunChild(
-    const ChildPlan& plan, volatile int& failure) {
+    const ChildPlan& plan) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.parent) _exit(kExecFailed);  // died before the line above
-  failure = ArrangeDescriptors(plan);
-  if (failure != 0) _exit(kExecFailed);
+  int failure_fd = fcntl(plan.failure_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
+  if (failure_fd < 0) FailChild(plan.failure_fd, errno);
+  if (int failure = ArrangeDescriptors(plan); failure != 0) FailChild(failure_fd, failure);
   if (plan.open_files != nullptr) setrlimit(RLIMIT_NOFILE, plan.open_files);
   // Last: an inherited handler must not run on the parent's memory.
   ResetSignals();
   execve(plan.file, plan.argv, plan.envp);
-  failure = errno;
-  _exit(kExecFailed);
+  FailChild(failure_fd, errno);
 }
 
 std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
@@ -86,15 +94,26 @@ std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
 }
 
 // With all signals blocked, so that none runs a handler in the child.
-pid_t ForkAndExec(const ChildPlan& plan, volatile int& failure) {
+pid_t ForkAndExec(const ChildPlan& plan) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t pid = vfork();
-  if (pid == 0) RunChild(plan, failure);
-  if (pid < 0) failure = errno;
+  if (pid == 0) RunChild(plan);
+  int failure = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = failure;
   return pid;
+}
+
+// What the child wrote before it gave up; 0 if the exec closed the pipe.
+int ReadFailure(int fd) {
+  int failure = 0;
+  ssize_t count;
+  do {
+    count = read(fd, &failure, sizeof failure);
+  } while (count < 0 && errno == EINTR);
+  return count == sizeof failure ? failure : 0;
 }
 
 std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
@@ -110,31 +129,36 @@ std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
 }  // namespace
 
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
+  std::string what = "start " + spec.file;
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);
   std::optional<rlimit> open_files = OpenFilesLimit(spec);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(what, errno);
+  Fd failure_read(ends[0]);
+  Fd failure_write(ends[1]);
   ChildPlan plan{.file = spec.file.c_str(),
                  .argv = argv.data(),
                  .envp = envp.data(),
                  .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd, spec.status_page_fd},
+                 .failure_fd = failure_write.get(),
                  .parent = getpid(),
                  .open_files = open_files ? &*open_files : nullptr};
-  volatile int failure = 0;
-  pid_t pid = ForkAndExec(plan, failure);
-  if (pid > 0 && failure != 0) {
-    siginfo_t info;
-    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
-    }
-  }
-  if (failure != 0) return SystemError("start " + spec.file, failure);
+  pid_t pid = ForkAndExec(plan);
+  if (pid < 0) return SystemError(what, errno);
+  failure_write.Reset();
+  int failure = ReadFailure(failure_read.get());
   // Nobody else reaps our children, so the number is still this child's.
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) {
-    Error error = SystemError("watch " + spec.file, errno);
+  if (failure == 0 && !pidfd) {
+    failure = errno;
     kill(pid, SIGKILL);
-    return error;
   }
-  return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
+  if (failure == 0) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
+  siginfo_t info;
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  return SystemError(what, failure);
 }
 
 std::optional<ProcessExit> ReapByPidfd(int pidfd) {

@@ -25,8 +25,8 @@ struct OutputTest : testing::Test {
     return test::ReadToEnd(pipe.read_end.get());
   }
 
+  test::Pipe pipe = test::MakePipe();  // outlives the loop, which waits for writes under way
   Loop loop;
-  test::Pipe pipe = test::MakePipe();
 };
 
 TEST_F(OutputTest, WritesInOrder) {
