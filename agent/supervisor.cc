@@ -173,8 +173,8 @@ Goodbye Supervisor::Run() {
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
 
-void Supervisor::Post(Event event) {
-  events_.push_back(std::move(event));
+void Supervisor::Post(const Event& event) {
+  events_.push_back(event);
   decide_.Start(std::chrono::milliseconds(0));
 }
 

@@ -50,7 +50,7 @@ class Supervisor {
   Result<void> OpenStore();
   void RenewStore();
 
-  void Post(Event event);
+  void Post(const Event& event);
   void Decide();
   void Apply(const Event& event);
   void Act(const StartAttempt&);

@@ -52,8 +52,8 @@ struct Stream::Trampolines {
   }
 };
 
-Stream::Stream(UvHandle<uv_tcp_s> handle, SocketAddress peer)
-    : peer_(std::move(peer)), handle_(std::move(handle)) {
+Stream::Stream(UvHandle<uv_tcp_s> handle, const SocketAddress& peer)
+    : peer_(peer), handle_(std::move(handle)) {
   handle_->data = this;
 }
 

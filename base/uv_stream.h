@@ -30,7 +30,7 @@ class Stream {
   };
 
   // Takes an accepted, initialised handle from a Listener.
-  Stream(UvHandle<uv_tcp_s> handle, SocketAddress peer);
+  Stream(UvHandle<uv_tcp_s> handle, const SocketAddress& peer);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 

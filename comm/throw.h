@@ -15,7 +15,7 @@ namespace rankrun::comm {
 [[noreturn]] void Throw(const Error& error);
 
 // The value, or an exception.
-inline void Unwrap(Result<void> result) {
+inline void Unwrap(const Result<void>& result) {
   if (!result) Throw(result.error());
 }
 template <typename T>

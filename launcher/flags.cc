@@ -146,7 +146,7 @@ class Splitter {
     return {};
   }
 
-  Result<void> TakeLong(std::string text) {
+  Result<void> TakeLong(const std::string& text) {
     size_t equals = text.find('=');
     std::string name = text.substr(0, equals);
     std::ranges::replace(name, '_', '-');

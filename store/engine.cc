@@ -64,7 +64,7 @@ Result<void> Engine::On(ConnectionId from, CompareSetRequest request,
   bool matches = current == nullptr ? request.expected.empty() : *current == request.expected;
   if (!matches) {
     // A missing key is answered with `expected`: PyTorch's clients rely on it.
-    std::string value = current == nullptr ? std::move(request.expected) : *current;
+    std::string value = current == nullptr ? request.expected : *current;
     replies.push_back({from, ValueReply{std::move(value)}});
     return {};
   }
@@ -74,7 +74,8 @@ Result<void> Engine::On(ConnectionId from, CompareSetRequest request,
   return put;
 }
 
-Result<void> Engine::On(ConnectionId from, GetRequest request, std::vector<Outgoing>& replies) {
+Result<void> Engine::On(ConnectionId from, const GetRequest& request,
+                        std::vector<Outgoing>& replies) {
   const std::string* value = Find(request.key);
   replies.push_back({from, ValueReply{value == nullptr ? std::string() : *value}});
   return {};
@@ -114,7 +115,7 @@ Result<void> Engine::On(ConnectionId from, WaitRequest request, std::vector<Outg
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, DeleteKeyRequest request,
+Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request,
                         std::vector<Outgoing>& replies) {
   auto found = keys_.find(request.key);
   auto* value = found == keys_.end() ? nullptr : std::get_if<std::string>(&found->second);

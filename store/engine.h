@@ -81,11 +81,11 @@ class Engine {
   // One per kind of request; see Apply.
   Result<void> On(ConnectionId, SetRequest, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, CompareSetRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, GetRequest, std::vector<Outgoing>&);
+  Result<void> On(ConnectionId, const GetRequest&, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, AddRequest, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, CheckRequest, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, WaitRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, DeleteKeyRequest, std::vector<Outgoing>&);
+  Result<void> On(ConnectionId, const DeleteKeyRequest&, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, CancelWaitRequest, std::vector<Outgoing>&);
   Result<void> On(ConnectionId, PingRequest, std::vector<Outgoing>&);
 

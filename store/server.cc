@@ -78,7 +78,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
           [this, connection](std::span<const char> bytes) {
             OnData(*connection, {bytes.data(), bytes.size()});
           },
-      .on_end = [this, connection](std::optional<Error>) { End(*connection); },
+      .on_end = [this, connection](const std::optional<Error>&) { End(*connection); },
       .on_drained = [this, connection] { OnDrained(*connection); },
   });
 }
