@@ -73,6 +73,7 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   Worker& worker = *workers_[static_cast<size_t>(local_rank)];
   if (result) {
     worker.OnStarted(std::move(*result));
+    if (stderr_paused_) worker.PauseStderr();
     callbacks_.on_started(local_rank);
     return;
   }
@@ -122,10 +123,12 @@ bool Attempt::CheckExitOf(pid_t pid) {
 }
 
 void Attempt::PauseStderr() {
+  stderr_paused_ = true;
   for (auto& worker : workers_) worker->PauseStderr();
 }
 
 void Attempt::ResumeStderr() {
+  stderr_paused_ = false;
   for (auto& worker : workers_) worker->ResumeStderr();
 }
 

@@ -75,6 +75,7 @@ class Attempt {
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
+  bool stderr_paused_ = false;
   Timer retry_;
 };
 

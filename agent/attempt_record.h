@@ -20,6 +20,7 @@ struct WorkerRecord {
   std::optional<ProcessExit> exit;       // nothing: it could not be started
   std::optional<Error> start_error;      // then this is why
   int sent_signal = 0;                   // the last signal that rankrun had sent before the end
+  int passed_signal = 0;                 // the last one that rankrun passed on (SIGUSR1)
   std::string stderr_tail;               // at most the last 64 KiB
   std::string stderr_file;               // where that is kept; empty: nowhere
   std::optional<std::string> exception;  // from its error file
@@ -32,6 +33,7 @@ struct AttemptRecord {
   int attempt = 0;
   int max_restarts = 0;
   bool restarts = false;  // another attempt follows
+  int stop_signal = 0;    // somebody asked rankrun to stop: no attempt follows
   Duration lasted{};
   size_t cause = 0;  // index of the worker that failed first, by causality
   std::vector<WorkerRecord> workers;

@@ -17,8 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/log.h"
-#include "base/spawn.h"
+#include "base/write_all.h"
 
 namespace rankrun::agent {
 namespace {
@@ -133,6 +132,7 @@ int KillDescendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
   TimePoint started = std::chrono::steady_clock::now();
   Duration next_word = seconds(1);
+  int empty_looks = 0;
   for (;;) {
     std::vector<pid_t> left = Below(spared);
     for (pid_t pid : left) {
@@ -140,9 +140,15 @@ int KillDescendants(const std::set<pid_t>& spared) {
       killed.insert(pid);
     }
     ReapEnded();
-    if (spared.empty() ? !HasChildren() : left.empty()) return static_cast<int>(killed.size());
+    empty_looks = left.empty() ? empty_looks + 1 : 0;
+    // Beside spared ones there is no proof by ECHILD: /proc may miss a process
+    // that is just being handed over, but not twice.
+    bool none_left = spared.empty() ? !HasChildren() : empty_looks >= 2;
+    if (none_left) return static_cast<int>(killed.size());
     if (Duration waited = std::chrono::steady_clock::now() - started; waited > next_word) {
-      for (pid_t pid : left) LogError("still waiting for the end of " + DescribeProcess(pid));
+      for (pid_t pid : left) {
+        WriteLastWords(2, "rankrun: still waiting for the end of " + DescribeProcess(pid) + "\n");
+      }
       next_word = waited + seconds(30);
     }
     std::this_thread::sleep_for(milliseconds(1));  // the kernel tears them down

@@ -27,8 +27,8 @@ bool HasChildren();
 std::string DescribeProcess(pid_t pid);
 
 // Kills every descendant and reaps every child until there is none, whatever
-// the descendants do meanwhile. Those in `spared`, and what is below them, are
-// left alone. Blocks; names on standard error what has not died within a
+// the descendants do meanwhile. Those in `spared`, and what is below them while
+// they live, are left alone. Blocks; names on standard error what has not died within a
 // second, and goes on waiting for it. Returns how many were killed.
 int KillDescendants(const std::set<pid_t>& spared);
 

@@ -25,6 +25,9 @@ std::string FileName(const std::string& folder, int attempt, int local_rank,
 Result<ErrorDirectory> ErrorDirectory::Create() {
   const char* parent = std::getenv("TMPDIR");
   std::string path = parent != nullptr && *parent != '\0' ? parent : "/tmp";
+  // Workers may change their folder.
+  std::error_code relative;
+  if (auto absolute = std::filesystem::absolute(path, relative); !relative) path = absolute;
   path += "/rankrun-XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return SystemError("create the folder " + path, errno);
   return ErrorDirectory(std::move(path));
@@ -34,9 +37,13 @@ ErrorDirectory::ErrorDirectory(ErrorDirectory&& other) noexcept
     : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
 
 ErrorDirectory::~ErrorDirectory() {
-  if (path_.empty() || keep_) return;
+  if (path_.empty()) return;
   std::error_code ignored;  // a folder that cannot be removed harms nobody
-  std::filesystem::remove_all(path_, ignored);
+  if (keep_) {
+    std::filesystem::remove(path_, ignored);  // if it is empty
+  } else {
+    std::filesystem::remove_all(path_, ignored);
+  }
 }
 
 std::string ErrorDirectory::ErrorFile(int attempt, int local_rank) const {

@@ -9,7 +9,7 @@ namespace rankrun::agent {
 
 // A private folder (mode 0700, in TMPDIR) in which the workers of a job leave
 // their error files, and the agent the last words of failed ones. Removed at
-// the end unless kept. Thread: one at a time; the names may be used by any.
+// the end unless kept and not empty. Thread: one at a time; the names may be used by any.
 class ErrorDirectory {
  public:
   static Result<ErrorDirectory> Create();

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +17,7 @@
 #include <string>
 
 #include "agent/descendants.h"
+#include "agent/job_signals.h"
 #include "agent/stop_filter.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -30,11 +33,8 @@ using std::chrono::milliseconds;
 // After a second request to stop, or its goodbye, the agent has this long.
 constexpr milliseconds kAgentPatience{5'000};
 
-constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
-
 [[noreturn]] void Fail(const std::string& what) {
-  WriteAll(2, "rankrun: " + what + "\n");
+  WriteLastWords(2, "rankrun: " + what + "\n");
   _exit(kExitInternalError);
 }
 
@@ -48,9 +48,7 @@ void OpenStandardDescriptors() {
 }
 
 void AddUnlessIgnored(sigset_t& set, int signal_number) {
-  struct sigaction action;
-  sigaction(signal_number, nullptr, &action);
-  if (action.sa_handler != SIG_IGN) sigaddset(&set, signal_number);
+  if (!IsIgnored(signal_number)) sigaddset(&set, signal_number);
 }
 
 sigset_t HandledSignals() {
@@ -58,16 +56,18 @@ sigset_t HandledSignals() {
   sigemptyset(&set);
   for (int number : kEndSignals) AddUnlessIgnored(set, number);
   for (int number : kPassedSignals) AddUnlessIgnored(set, number);
-  AddUnlessIgnored(set, SIGTSTP);
+  // PID 1 cannot stop itself, and nobody would continue its workers.
+  if (getpid() != 1) AddUnlessIgnored(set, SIGTSTP);
   sigaddset(&set, SIGCONT);
+  sigaddset(&set, SIGCHLD);
   return set;
 }
 
-bool Contains(const auto& numbers, int signal_number) {
-  for (int number : numbers) {
-    if (number == signal_number) return true;
-  }
-  return false;
+void ChangeMask(int how, int signal_number) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal_number);
+  sigprocmask(how, &set, nullptr);
 }
 
 [[noreturn]] void EndBySignal(int signal_number) {
@@ -75,11 +75,8 @@ bool Contains(const auto& numbers, int signal_number) {
   rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   signal(signal_number, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal_number);
   kill(getpid(), signal_number);
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  ChangeMask(SIG_UNBLOCK, signal_number);
   _exit(128 + signal_number);
 }
 
@@ -99,9 +96,7 @@ class Guardian {
       poll(waits, 3, Timeout());
       if (waits[1].revents != 0) ReadSignals();
       if (waits[2].revents != 0) ReadLink();
-      if (patience_ends_ && std::chrono::steady_clock::now() >= *patience_ends_) {
-        kill(agent_, SIGKILL);
-      }
+      if (patience_ends_ && std::chrono::steady_clock::now() >= *patience_ends_) KillAgent();
       // The agent's last message is in the socket before its end shows here.
       if (waits[0].revents != 0) agent_exit_ = ReapByPidfd(pidfd_.get());
     }
@@ -111,7 +106,7 @@ class Guardian {
 
  private:
   int Timeout() const {
-    if (!patience_ends_) return -1;
+    if (!patience_ends_ || killed_agent_) return -1;
     auto left = *patience_ends_ - std::chrono::steady_clock::now();
     return static_cast<int>(std::max<int64_t>(0, std::chrono::ceil<milliseconds>(left).count()));
   }
@@ -120,17 +115,48 @@ class Guardian {
     if (!patience_ends_) patience_ends_ = std::chrono::steady_clock::now() + kAgentPatience;
   }
 
+  void KillAgent() {
+    killed_agent_ = true;
+    kill(agent_, SIGKILL);
+  }
+
   void ReadSignals() {
     signalfd_siginfo info;
     while (read(signals_.get(), &info, sizeof info) == sizeof info) {
       int number = static_cast<int>(info.ssi_signo);
-      auto sender = static_cast<pid_t>(info.ssi_pid);
-      link_.Send(SignalNotice{number, sender});
-      if (number == SIGTSTP) kill(getpid(), SIGSTOP);  // the agent stops the workers
-      if (!Contains(kEndSignals, number)) continue;
-      filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());
-      stop_signal_ = number;
-      if (filter_.requests() >= 2) LosePatienceLater();
+      if (number == SIGCHLD) {
+        ReapStrangers();
+      } else {
+        OnSignal(number, static_cast<pid_t>(info.ssi_pid));
+      }
+    }
+  }
+
+  void OnSignal(int number, pid_t sender) {
+    link_.Send(SignalNotice{number, sender});
+    if (number == SIGTSTP) Stop();
+    if (!EndsJob(number)) return;
+    filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());
+    stop_signal_ = number;
+    if (filter_.requests() >= 2) LosePatienceLater();
+  }
+
+  // The agent stops the workers. The signal's own default, because it does
+  // nothing where there is no shell to continue us; then the workers go on.
+  void Stop() {
+    raise(SIGTSTP);
+    ChangeMask(SIG_UNBLOCK, SIGTSTP);
+    ChangeMask(SIG_BLOCK, SIGTSTP);
+    link_.Send(SignalNotice{SIGCONT, getpid()});
+  }
+
+  // Orphans that are not of the agent: those of PID 1, and of our innocents.
+  void ReapStrangers() {
+    for (;;) {
+      siginfo_t info{};
+      int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+      if (status != 0 || info.si_pid == 0 || info.si_pid == agent_) return;
+      ReapByPid(info.si_pid);
     }
   }
 
@@ -158,9 +184,9 @@ class Guardian {
     std::string rest = "; " + std::to_string(killed) +
                        " processes below it were killed, nothing of the job is left";
     std::string agent = "the agent (pid " + std::to_string(agent_) + ") ";
-    if (patience_ends_) {
-      WriteAll(2, "rankrun: " + agent + "had not ended " + FormatSeconds(kAgentPatience) +
-                      " after the second request to stop and was killed" + rest + "\n");
+    if (killed_agent_) {
+      WriteLastWords(2, "rankrun: " + agent + "had not ended " + FormatSeconds(kAgentPatience) +
+                            " after the second request to stop and was killed" + rest + "\n");
       EndBySignal(stop_signal_);
     }
     std::string how = agent_exit_->signaled
@@ -178,6 +204,7 @@ class Guardian {
   StopFilter filter_;
   int stop_signal_ = 0;  // the last one that asked for the end
   std::optional<TimePoint> patience_ends_;
+  bool killed_agent_ = false;
   std::optional<Goodbye> goodbye_;
   std::optional<ProcessExit> agent_exit_;
 };
@@ -202,6 +229,7 @@ void RunGuarded(const std::function<void(GuardianLink)>& agent_main) {
   if (agent < 0) Fail(SystemError("start the agent", errno).message);
   if (agent == 0) {
     setsid();
+    prctl(PR_SET_NAME, "rankrun-agent");  // `killall rankrun` is to mean the guardian
     BecomeSubreaper();
     { GuardianLink guardians_end = std::move(link->first); }
     agent_main(std::move(link->second));

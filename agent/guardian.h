@@ -16,7 +16,7 @@ namespace rankrun::agent {
 // workers; TSTP and CONT stop and continue the workers), adopts what the agent
 // leaves behind and kills it, and ends as the agent's goodbye says: never
 // before every descendant is gone. A process that was our child before us
-// (`sleep & exec rankrun`) is not touched.
+// (`sleep & exec rankrun`) is not touched; orphans that it leaves are.
 // Does not return.
 [[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
 

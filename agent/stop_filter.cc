@@ -8,7 +8,8 @@ constexpr std::chrono::milliseconds kSameRequest{500};
 }  // namespace
 
 bool StopFilter::Count(const SignalOrigin& origin, TimePoint now) {
-  bool echo = last_ && last_->signal_number == origin.signal_number && *last_ != origin &&
+  bool pressed_again = last_ == origin && origin.sender == kTerminal;
+  bool echo = last_ && last_->signal_number == origin.signal_number && !pressed_again &&
               now - last_at_ < kSameRequest;
   if (echo) return false;
   last_ = origin;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "agent/descendants.h"
 #include "agent/evidence.h"
 #include "agent/guardian.h"
+#include "agent/job_signals.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/uv_loop.h"
@@ -24,28 +26,22 @@ namespace {
 // Workers are held back while this much of their output waits to be shown.
 constexpr size_t kLargestBacklogBytes = 1024 * 1024;
 constexpr std::chrono::seconds kFlushPatience{30};
-
-constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
-
-bool EndsJob(int signal_number) {
-  for (int number : kEndSignals) {
-    if (number == signal_number) return true;
-  }
-  return false;
-}
-
-// An inherited SIG_IGN (nohup) stays.
-bool IsIgnored(int signal_number) {
-  struct sigaction action;
-  sigaction(signal_number, nullptr, &action);
-  return action.sa_handler == SIG_IGN;
-}
+constexpr std::chrono::seconds kShortFlushPatience{1};  // after a second request to stop
 
 int CoresInCpuset() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
+}
+
+// Leaves descriptors for the workers and for looking after them: clients must
+// not be able to take them all.
+size_t ConnectionsWithin(size_t wanted, int workers) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  constexpr size_t kForEachWorker = 6;
+  size_t ours = 32 + kForEachWorker * static_cast<size_t>(workers);
+  return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
 }
 
 void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
@@ -75,6 +71,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
 Supervisor::~Supervisor() { SetLogSink({}); }
 
 Result<void> Supervisor::Open() {
+  if (auto found = FindAddresses(); !found) return found;
   if (auto opened = OpenStore(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
@@ -113,11 +110,15 @@ Result<void> Supervisor::CatchSignals() {
     return {};
   };
   for (int number : kEndSignals) {
-    auto caught = catch_one(number, [this, number] { OnSignal({number, getpid(), 0}); });
+    auto caught = catch_one(number, [this, number] {
+      OnSignal({number, getpid(), kUnknownSender});
+    });
     if (!caught) return caught;
   }
   for (int number : kPassedSignals) {
-    auto caught = catch_one(number, [this, number] { OnSignal({number, getpid(), 0}); });
+    auto caught = catch_one(number, [this, number] {
+      OnSignal({number, getpid(), kUnknownSender});
+    });
     if (!caught) return caught;
   }
   if (auto caught = catch_one(SIGCHLD, [this] { ReapOrphans(); }); !caught) return caught;
@@ -128,27 +129,37 @@ Result<void> Supervisor::CatchSignals() {
   return {};
 }
 
+// Once: the look-up of a name may block for long.
+Result<void> Supervisor::FindAddresses() {
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
+  if (!spec_.master_addr_typed) return {};
+  auto found = SocketAddress::Resolve(spec_.master_addr, 0);
+  if (!found) {
+    return Error{ErrorCode::kInvalid,
+                 "--master-addr " + spec_.master_addr + ": " + found.error().message};
+  }
+  for (const SocketAddress& address : *found) AddOnce(address, addresses_);
+  return {};
+}
+
 Result<void> Supervisor::OpenStore() {
   store::ServerOptions options;
-  uint16_t port = spec_.master_port.value_or(0);
-  options.addresses.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", port)});
-  options.addresses.push_back(
-      {.address = *SocketAddress::FromNumeric("::1", port), .optional = true});
-  std::string typed;  // what to blame
-  if (spec_.master_addr_typed) {
-    typed = "--master-addr " + spec_.master_addr;
-    auto found = SocketAddress::Resolve(spec_.master_addr, port);
-    if (!found) return Error{ErrorCode::kInvalid, typed + ": " + found.error().message};
-    for (const SocketAddress& address : *found) AddOnce(address, options.addresses);
+  options.addresses = addresses_;
+  for (auto& bind : options.addresses) {
+    bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
   }
-  if (spec_.master_port) typed = "--master-port " + std::to_string(port);
+  options.largest_connections = ConnectionsWithin(options.largest_connections, spec_.workers);
   auto server = store::Server::Listen(loop_, std::move(options));
-  if (!server && !typed.empty()) {
-    return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+  if (server) {
+    store_ = std::move(*server);
+    return {};
   }
-  if (!server) return std::move(server).error();
-  store_ = std::move(*server);
-  return {};
+  std::string typed;  // what to blame
+  if (spec_.master_addr_typed) typed = "--master-addr " + spec_.master_addr;
+  if (spec_.master_port) typed = "--master-port " + std::to_string(*spec_.master_port);
+  if (typed.empty()) return std::move(server).error();
+  return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
 }
 
 // Every attempt gets an empty store. A port that the user typed stays; else
@@ -201,7 +212,7 @@ void Supervisor::Apply(const Event& event) {
 void Supervisor::Act(const StartAttempt&) {
   RenewStore();
   Attempt::Callbacks callbacks{
-      .on_started = [this](int local_rank) { Post(WorkerStarted{local_rank}); },
+      .on_started = [this](int local_rank) { OnStarted(local_rank); },
       .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); },
       .on_stderr = [this](std::string_view lines) { Show(lines); }};
   Attempt::Surroundings surroundings{.loop = loop_,
@@ -212,6 +223,11 @@ void Supervisor::Act(const StartAttempt&) {
                                      .null_fd = null_fd_.get()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
   attempt_->Start(store_->port());
+}
+
+void Supervisor::OnStarted(int local_rank) {
+  if (workers_stopped_) attempt_->Pass(SIGSTOP);  // Ctrl-Z came before it
+  Post(WorkerStarted{local_rank});
 }
 
 void Supervisor::Act(const SignalWorkers& action) {
@@ -226,9 +242,14 @@ void Supervisor::Act(const Sweep& action) {
   sweeping_ = true;
   ReapOrphans();
   if (!sweeping_) return;
+  // What lives on after a SIGKILL is worth a word.
+  LogLevel level = sweep_kills_ > 0 ? LogLevel::kWarn : LogLevel::kInfo;
+  if (action.signal_number == SIGKILL) sweep_kills_ += 1;
   for (pid_t pid : Descendants()) {
-    LogInfo("ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
-            SignalName(action.signal_number));
+    if (LogEnabled(level)) {
+      Log(level, "ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
+                     SignalName(action.signal_number));
+    }
     kill(pid, action.signal_number);
     kill(pid, SIGCONT);
   }
@@ -251,10 +272,12 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
   int number = origin.signal_number;
   if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
   if (!EndsJob(number)) {
+    workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
     if (attempt_) attempt_->Pass(number);
     return;
   }
   if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
+  impatient_ = stop_filter_.requests() >= 2;
   if (state_.over()) {
     impatient_ = true;
     FinishWhenShown();
@@ -267,9 +290,12 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
   Post(StopRequested{number});
 }
 
-// Nobody is left to report to: end everything, now.
+// Nobody is left to report to: end everything, now. The workers first, which
+// needs no descriptor.
 void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
+  if (attempt_) attempt_->Signal(SIGKILL);
+  store_.reset();
   KillDescendants({});
   errors_.reset();
   _exit(kExitInternalError);
@@ -300,6 +326,9 @@ void Supervisor::Show(std::string_view text) {
 }
 
 void Supervisor::OnShown() {
+  if (size_t lost = stderr_.TakeLoss(); lost > 0) {
+    Show("rankrun: " + std::to_string(lost) + " bytes for standard error could not be written\n");
+  }
   if (stderr_paused_ && stderr_.queued_bytes() < kLargestBacklogBytes / 2) {
     stderr_paused_ = false;
     if (attempt_) attempt_->ResumeStderr();
@@ -311,11 +340,13 @@ void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   attempt_.reset();
   stderr_paused_ = false;
+  sweep_kills_ = 0;
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that somebody asked to stop have not failed, one that had failed
   // before has.
   if (!cause.failed() || (next.phase == Phase::kStopped && cause.sent_signal != 0)) return;
   record.restarts = next.phase == Phase::kRunning;
+  record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
   if (errors_) errors_->Keep();
   open_reports_ += 1;
@@ -328,11 +359,10 @@ void Supervisor::EndAttempt(const GroupState& next) {
 }
 
 void Supervisor::FinishWhenShown() {
-  bool shown = open_reports_ == 0 && stderr_.queued_bytes() == 0;
-  if (shown || impatient_) {
+  if (open_reports_ == 0 && stderr_.queued_bytes() == 0) {
     loop_.Stop();
   } else {
-    flush_deadline_.Start(kFlushPatience);
+    flush_deadline_.Start(impatient_ ? kShortFlushPatience : kFlushPatience);
   }
 }
 

@@ -47,6 +47,7 @@ class Supervisor {
  private:
   void OpenErrorDirectory();
   Result<void> CatchSignals();
+  Result<void> FindAddresses();
   Result<void> OpenStore();
   void RenewStore();
 
@@ -58,6 +59,7 @@ class Supervisor {
   void Act(const Sweep& action);
   void Act(const ArmDeadline&);
 
+  void OnStarted(int local_rank);
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void OnGuardianLost();
@@ -82,9 +84,12 @@ class Supervisor {
   Output stderr_;
   bool stderr_paused_ = false;
   bool sweeping_ = false;   // NothingLeft is owed
+  int sweep_kills_ = 0;     // SIGKILLs to what this attempt left behind
   int open_reports_ = 0;    // being completed
-  bool impatient_ = false;  // do not wait for output any more
+  bool impatient_ = false;  // asked twice: do not wait long for the terminal
   int exit_code_ = 0;
+  bool workers_stopped_ = false;  // by Ctrl-Z
+  std::vector<store::BindAddress> addresses_;
   std::unique_ptr<store::Server> store_;
   std::vector<std::unique_ptr<rankrun::Signal>> signals_;
   Timer decide_;

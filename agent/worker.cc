@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/descendants.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "base/uv_loop.h"
 
 namespace rankrun::agent {
@@ -58,13 +60,19 @@ void Worker::OnStartFailed(Error error) {
 
 void Worker::Signal(int signal_number) {
   if (!pid_) return;
+  if (record_.sent_signal == SIGKILL) {
+    LogWarn("rank " + std::to_string(record_.global_rank) +
+            " has not died of SIGKILL: " + DescribeProcess(*pid_));
+  }
   record_.sent_signal = signal_number;
-  Pass(signal_number);
-  Pass(SIGCONT);
+  kill(-*pid_, signal_number);
+  kill(-*pid_, SIGCONT);
 }
 
 void Worker::Pass(int signal_number) {
-  if (pid_) kill(-*pid_, signal_number);
+  if (!pid_) return;
+  record_.passed_signal = signal_number;
+  kill(-*pid_, signal_number);
 }
 
 void Worker::CheckExit() {

@@ -26,7 +26,7 @@ namespace rankrun::agent {
 class Worker {
  public:
   struct Callbacks {
-    std::function<void()> on_exit;                          // once: ended() is true now
+    std::function<void()> on_exit;                          // once: the record has its exit
     std::function<void(std::string_view lines)> on_stderr;  // whole lines, to be shown
   };
 
@@ -46,16 +46,14 @@ class Worker {
   void OnStarted(SpawnedProcess process);
   void OnStartFailed(Error error);
 
-  // To its process group, if it is running. `Signal` is meant to end it: the
-  // record shows it, and a stopped process is continued to see it.
+  // To its process group, if it is running; the record shows it. `Signal` is
+  // meant to end it: a stopped process is continued to see it.
   void Signal(int signal_number);
   void Pass(int signal_number);
 
   // Reaps the process if it has ended, and calls on_exit then.
   void CheckExit();
 
-  bool running() const { return pid_.has_value(); }
-  bool ended() const { return record_.exit.has_value() || record_.start_error.has_value(); }
   bool IsProcess(pid_t pid) const { return pid_ == pid; }
   const WorkerRecord& record() const { return record_; }
 

@@ -88,7 +88,8 @@ Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, Ti
   if (now < s.deadline) return {s, {ArmDeadline{}}};  // woken early
   if (s.phase == Phase::kStopping) {
     s.kill_now = true;
-    return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
+    s.deadline = now + policy.sweep_timeout;  // then it is said who has not died
+    return {s, {SignalWorkers{SIGKILL, std::nullopt}, ArmDeadline{}}};
   }
   // Again and again: the children of the killed come up only then.
   s.deadline = now + policy.sweep_timeout;

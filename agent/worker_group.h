@@ -35,7 +35,7 @@ struct GroupState {
   int alive = 0;          // workers that are starting or run
   bool failed = false;    // a worker of this attempt failed
   int stop_signal = 0;    // somebody asked to stop, with this signal
-  bool kill_now = false;  // ... and asked twice
+  bool kill_now = false;  // asked twice, or the deadline has passed
   TimePoint deadline{};   // meaningful in kStopping and kSweeping
 
   bool over() const {

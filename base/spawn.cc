@@ -116,6 +116,16 @@ int ReadFailure(int fd) {
   return count == sizeof failure ? failure : 0;
 }
 
+// An exec's error, with what the kernel's word for it does not say.
+Error ExecError(const std::string& file, int failure) {
+  Error error = SystemError("start " + file, failure);
+  if (failure == ENOEXEC) error.message += " (a script must begin with #! and its interpreter)";
+  if (failure == ENOENT && access(file.c_str(), F_OK) == 0) {
+    error.message += " (the file is there, the interpreter that it names is not)";
+  }
+  return error;
+}
+
 std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
   siginfo_t info{};
   int status;
@@ -158,7 +168,7 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
   siginfo_t info;
   while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
   }
-  return SystemError(what, failure);
+  return ExecError(spec.file, failure);
 }
 
 std::optional<ProcessExit> ReapByPidfd(int pidfd) {

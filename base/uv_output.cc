@@ -9,6 +9,11 @@
 #include "base/uv_loop.h"
 
 namespace rankrun {
+namespace {
+
+constexpr std::chrono::milliseconds kRetryPause{10};
+
+}  // namespace
 
 struct Output::Request {
   uv_fs_t fs{};
@@ -18,10 +23,18 @@ struct Output::Request {
 };
 
 Output::Output(Loop& loop, int fd, std::function<void()> on_progress)
-    : loop_(loop), fd_(fd), on_progress_(std::move(on_progress)) {}
+    : loop_(loop),
+      fd_(fd),
+      on_progress_(std::move(on_progress)),
+      retry_(loop, [this] { StartWrite(); }) {}
 
 Output::~Output() {
-  if (in_flight_ != nullptr) in_flight_->owner = nullptr;
+  if (in_flight_ == nullptr) return;
+  if (waits_for_retry_) {
+    delete in_flight_;
+  } else {
+    in_flight_->owner = nullptr;
+  }
 }
 
 void Output::Write(std::string_view bytes) {
@@ -45,6 +58,7 @@ size_t Output::queued_bytes() const {
 }
 
 void Output::StartWrite() {
+  waits_for_retry_ = false;
   Request* request = in_flight_;
   uv_buf_t rest = uv_buf_init(request->bytes.data() + request->written,
                               static_cast<unsigned>(request->bytes.size() - request->written));
@@ -62,20 +76,36 @@ void Output::StartWrite() {
   RANKRUN_CHECK(status == 0, "cannot queue a write");
 }
 
+size_t Output::TakeLoss() {
+  if (!works_) return 0;
+  return dropped_bytes_ - std::exchange(told_bytes_, dropped_bytes_);
+}
+
+void Output::OnFailure(int errno_value) {
+  works_ = false;
+  broken_ = errno_value == EPIPE || errno_value == EBADF || errno_value == EIO;
+  dropped_bytes_ += queued_bytes();
+  waiting_.clear();
+  in_flight_->written = in_flight_->bytes.size();
+}
+
 void Output::OnWritten(ssize_t result) {
-  if (result >= 0) {
-    in_flight_->written += static_cast<size_t>(result);
-  } else if (result != -EINTR && result != -EAGAIN) {
-    broken_ = true;
-    dropped_bytes_ += queued_bytes();
-    waiting_.clear();
+  if (result == -EAGAIN) {
+    waits_for_retry_ = true;
+    retry_.Start(kRetryPause);
+    return;
   }
-  bool finished = broken_ || in_flight_->written == in_flight_->bytes.size();
-  if (finished) {
+  if (result >= 0) {
+    works_ = true;
+    in_flight_->written += static_cast<size_t>(result);
+  } else if (result != -EINTR) {
+    OnFailure(static_cast<int>(-result));
+  }
+  if (in_flight_->written == in_flight_->bytes.size()) {
     in_flight_->bytes = std::exchange(waiting_, {});
     in_flight_->written = 0;
   }
-  if (in_flight_->bytes.empty() || broken_) {
+  if (in_flight_->bytes.empty()) {
     delete std::exchange(in_flight_, nullptr);
   } else {
     StartWrite();

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/uv_timer.h"
+
 namespace rankrun {
 
 class Loop;
@@ -25,18 +27,21 @@ class Output {
   Output& operator=(const Output&) = delete;
   ~Output();
 
-  // Queues `bytes`. After a write has failed (closed terminal, full disk) they
-  // are dropped and counted instead.
+  // Queues `bytes`. When a write fails, what is queued is dropped and counted;
+  // after that of a closed terminal or pipe, all that follows too.
   void Write(std::string_view bytes);
 
   size_t queued_bytes() const;
   size_t dropped_bytes() const { return dropped_bytes_; }
+  // Bytes dropped before writing worked again, once; 0 while it does not.
+  size_t TakeLoss();
 
  private:
   struct Request;
 
   void StartWrite();
   void OnWritten(ssize_t result);
+  void OnFailure(int errno_value);
 
   Loop& loop_;
   int fd_;
@@ -44,7 +49,11 @@ class Output {
   std::string waiting_;           // not yet given to the pool
   Request* in_flight_ = nullptr;  // owned by libuv until its callback
   size_t dropped_bytes_ = 0;
+  size_t told_bytes_ = 0;  // of those, taken by TakeLoss
+  bool works_ = true;      // the last write did
   bool broken_ = false;
+  bool waits_for_retry_ = false;  // nothing is with the pool then
+  Timer retry_;                   // of a non-blocking descriptor that is full
 };
 
 }  // namespace rankrun

@@ -27,10 +27,9 @@ int64_t Last(const std::atomic<int64_t>* times) {
                            [](const auto& a, const auto& b) { return a.load() < b.load(); });
 }
 
-SpawnSpec SpecFor(std::vector<std::string> words, std::string rank) {
+SpawnSpec SpecFor(std::vector<std::string> words) {
   SpawnSpec spec{.file = words[0], .arguments = std::move(words)};
   for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
-  if (!rank.empty()) spec.environment.push_back("RANK=" + rank);
   return spec;
 }
 
@@ -45,15 +44,23 @@ bool RunToEnd(const SpawnSpec& spec) {
   return status == 0;
 }
 
-// From before the first vfork to the last worker's main(), in milliseconds.
+// From before the first vfork to the last worker's main(), in milliseconds:
+// nothing but vfork and exec.
 double BareLoop(const std::string& worker, const std::string& path, RestartLog& log) {
-  std::vector<SpawnSpec> specs;
-  for (int rank = 0; rank < kWorkers; ++rank) {
-    specs.push_back(SpecFor({worker, path, "0"}, std::to_string(rank)));
-  }
+  std::string words[] = {worker, path, "0"};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  std::string rank = "RANK=0";
+  std::vector<char*> envp;
+  for (char** entry = environ; *entry != nullptr; ++entry) envp.push_back(*entry);
+  envp.insert(envp.end(), {rank.data(), nullptr});
   int64_t started = Now();
-  for (const SpawnSpec& spec : specs) {
-    if (!SpawnProcess(spec)) std::exit(1);
+  for (rank.back() = '0'; rank.back() < '0' + kWorkers; ++rank.back()) {
+    pid_t pid = vfork();
+    if (pid == 0) {
+      execve(argv[0], argv, envp.data());
+      _exit(127);
+    }
+    if (pid < 0) std::exit(1);
   }
   while (wait(nullptr) > 0) {
   }
@@ -90,8 +97,7 @@ int Main(int argc, char** argv) {
   new (log) RestartLog{};
   std::string count = std::to_string(restarts);
   SpawnSpec spec = SpecFor({argv[1], "-n", std::to_string(kWorkers), "--max-restarts", count,
-                            "--no-python", argv[2], path, count},
-                           "");
+                            "--no-python", argv[2], path, count});
   Fd null(open("/dev/null", O_WRONLY));
   spec.stderr_fd = null.get();  // a report for each restart
   bool ended_well = RunToEnd(spec);

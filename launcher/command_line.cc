@@ -23,8 +23,9 @@ std::string CheckValue(const Flag& flag, const std::string& text) {
   switch (flag.value) {
     case FlagValue::kCount: {
       auto number = ParseNumber<int>(text);
-      if (number && *number >= flag.least) return "";
-      return "want a whole number of at least " + std::to_string(flag.least) + got;
+      if (number && *number >= flag.least && *number <= flag.most) return "";
+      return "want a whole number from " + std::to_string(flag.least) + " to " +
+             std::to_string(flag.most) + got;
     }
     case FlagValue::kPort:
       return ParseNumber<uint16_t>(text) ? "" : "want a port number from 0 to 65535" + got;
@@ -95,6 +96,7 @@ class Parser {
     bool is_switch = flag.value == FlagValue::kNone;
     CLI::Option* option = is_switch ? app_.add_flag(names) : app_.add_option(names);
     option->description(HelpOf(flag));
+    option->group(flag.from_torchrun ? "Flags as torchrun's" : "Flags of rankrun's own");
     if (is_switch) return;
     option->type_name(std::string(flag.value_name))->take_last();
     option->check([&flag](const std::string& text) { return CheckValue(flag, text); });

@@ -9,23 +9,24 @@ namespace rankrun::launcher {
 namespace {
 
 constexpr Flag kFlags[] = {
-    {"nproc-per-node", 'n', FlagValue::kCount, 1, "N", "1", true, "Workers to start on this node."},
-    {"max-restarts", 0, FlagValue::kCount, 0, "N", "0", true,
+    {"nproc-per-node", 'n', FlagValue::kCount, 1, 10'000, "N", "1", true,
+     "Workers to start on this node."},
+    {"max-restarts", 0, FlagValue::kCount, 0, 1'000'000, "N", "0", true,
      "How often all workers are started again after one has failed."},
-    {"standalone", 0, FlagValue::kNone, 0, "", "", true,
+    {"standalone", 0, FlagValue::kNone, 0, 0, "", "", true,
      "One node that needs no other and no fixed port: what rankrun does anyway."},
-    {"master-addr", 0, FlagValue::kText, 0, "ADDRESS", "127.0.0.1", true,
+    {"master-addr", 0, FlagValue::kText, 0, 0, "ADDRESS", "127.0.0.1", true,
      "MASTER_ADDR of the workers; the store listens there besides loopback."},
-    {"master-port", 0, FlagValue::kPort, 0, "PORT", "a free one per attempt", true,
+    {"master-port", 0, FlagValue::kPort, 0, 0, "PORT", "a free one per attempt", true,
      "MASTER_PORT of the workers, kept over restarts."},
-    {"no-python", 0, FlagValue::kNone, 0, "", "", true,
+    {"no-python", 0, FlagValue::kNone, 0, 0, "", "", true,
      "Execute the program itself, whatever its name."},
-    {"module", 'm', FlagValue::kNone, 0, "", "", true,
+    {"module", 'm', FlagValue::kNone, 0, 0, "", "", true,
      "The program is a Python module, as with python -m."},
-    {"shutdown-timeout", 0, FlagValue::kSeconds, 0, "SECONDS", "25", true,
+    {"shutdown-timeout", 0, FlagValue::kSeconds, 0, 0, "SECONDS", "25", true,
      "From the signal that asks a worker to end to SIGKILL."},
-    {"version", 0, FlagValue::kNone, 0, "", "", false, "Print the version and exit."},
-    {"help", 'h', FlagValue::kNone, 0, "", "", true, "Print this text and exit."},
+    {"version", 0, FlagValue::kNone, 0, 0, "", "", false, "Print the version and exit."},
+    {"help", 'h', FlagValue::kNone, 0, 0, "", "", true, "Print this text and exit."},
 };
 
 // Flags of torchrun that this version does not have: known, so that a typo

@@ -11,21 +11,23 @@ namespace rankrun::launcher {
 
 enum class FlagValue {
   kNone,     // a switch
-  kCount,    // a whole number, at least `least`
+  kCount,    // a whole number from `least` to `most`
   kPort,     // 0 to 65535
   kSeconds,  // a number of seconds, at least 0, fractions allowed
   kText,
 };
 
-// One flag. The parser, --help and the man page are made from the table.
+// One flag. The parser and --help are made from the table; a test compares the
+// man page with it.
 struct Flag {
   std::string_view name;  // "nproc-per-node"
   char letter;            // 'n'; 0 for none
   FlagValue value;
-  int least;                       // of a kCount
+  int least;  // of a kCount
+  int most;
   std::string_view value_name;     // "N"
   std::string_view default_value;  // as shown; empty: none
-  bool from_torchrun;              // same name and meaning there
+  bool from_torchrun;              // has its name and meaning from there
   std::string_view help;
 };
 

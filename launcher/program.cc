@@ -47,7 +47,11 @@ Result<std::string> FindFile(const std::string& name, const Environment& environ
 
 Result<std::string> FindPython(const Environment& environment) {
   if (auto chosen = environment("PYTHON_EXEC")) {
-    if (chosen->find('/') != std::string::npos) return *chosen;
+    bool has_slash = chosen->find('/') != std::string::npos;
+    if (has_slash && IsExecutable(*chosen)) return *chosen;
+    if (has_slash) {
+      return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + *chosen + "\": no such program"};
+    }
     if (auto found = FindInPath(*chosen, environment)) return *found;
     return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + *chosen + "\": not found in PATH"};
   }

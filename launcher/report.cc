@@ -23,6 +23,9 @@ std::string HowItEnded(const WorkerRecord& worker) {
   std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
                               : "exit code " + std::to_string(worker.exit->value);
   if (by_signal && worker.exit->value == worker.sent_signal) return how + ", sent by rankrun";
+  if (by_signal && worker.exit->value == worker.passed_signal) {
+    return how + ", passed on by rankrun";
+  }
   if (worker.sent_signal != 0) {
     return how + ", after rankrun had sent " + SignalName(worker.sent_signal);
   }
@@ -93,7 +96,9 @@ std::string WhatNext(const AttemptRecord& record) {
   if (record.restarts) {
     return "restart " + std::to_string(record.attempt + 1) + " of " + most;
   }
-  if (record.attempt < record.max_restarts) return "the end, as requested";
+  if (record.stop_signal != 0) {
+    return "the end, rankrun was asked to stop by " + SignalName(record.stop_signal);
+  }
   std::string why =
       record.max_restarts == 0 ? "--max-restarts is 0" : most + " of " + most + " restarts used";
   return "the end, " + why + "; exit code " +

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import gc
 import os
 
 import torch
@@ -86,6 +87,7 @@ def main():
     try:
         train(args)
     finally:
+        gc.collect()  # DDP is part of a cycle, and must go before its process group
         dist.destroy_process_group()
 
 

@@ -45,9 +45,21 @@ TEST_F(ErrorDirectoryTest, IsKeptOnRequest) {
     ASSERT_TRUE(directory);
     path = directory->path();
     directory->Keep();
+    std::ofstream(directory->StderrFile(0, 0)) << "last words";
     ErrorDirectory moved = std::move(*directory);
   }
   EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(ErrorDirectoryTest, IsNotKeptWhenThereIsNothingInIt) {
+  std::string path;
+  {
+    auto directory = ErrorDirectory::Create();
+    ASSERT_TRUE(directory);
+    path = directory->path();
+    directory->Keep();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(ErrorDirectoryTest, AMovedFromOneRemovesNothing) {

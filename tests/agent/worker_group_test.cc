@@ -169,8 +169,13 @@ TEST_F(WorkerGroupTest, StragglerIsKilledOnlyAfterTheGrace) {
   EXPECT_EQ(actions, Actions{ArmDeadline{}});
   clock.Advance(milliseconds(1));
   Apply(DeadlinePassed{});
-  EXPECT_EQ(actions, SignalAll(SIGKILL));
+  Actions kill_and_look_again = SignalAll(SIGKILL);
+  kill_and_look_again.push_back(ArmDeadline{});
+  EXPECT_EQ(actions, kill_and_look_again);
   EXPECT_EQ(state.phase, Phase::kStopping);
+  clock.Advance(policy.sweep_timeout);
+  Apply(DeadlinePassed{});
+  EXPECT_EQ(actions, kill_and_look_again);
 }
 
 TEST_F(WorkerGroupTest, AfterAKillTheSweepKillsAtOnce) {

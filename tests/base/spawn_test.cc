@@ -197,14 +197,15 @@ TEST(SpawnTest, AFileWithoutExecPermissionIsAnError) {
 
 TEST(SpawnTest, AMissingInterpreterIsNotFound) {
   test::TempFolder folder;
-  ExpectFailure(folder.Write("program", "#!/no/such/interpreter\n", 0755), ErrorCode::kNotFound,
-                "No such file or directory");
+  ExpectFailure(
+      folder.Write("program", "#!/no/such/interpreter\n", 0755), ErrorCode::kNotFound,
+      "No such file or directory (the file is there, the interpreter that it names is not)");
 }
 
 TEST(SpawnTest, AFileThatIsNoProgramIsAnError) {
   test::TempFolder folder;
   ExpectFailure(folder.Write("program", "plain text", 0755), ErrorCode::kSystem,
-                "Exec format error");
+                "Exec format error (a script must begin with #! and its interpreter)");
 }
 
 TEST(SpawnTest, ArgumentsThatAreTooLongAreAnError) {

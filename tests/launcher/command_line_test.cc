@@ -79,7 +79,7 @@ TEST(CommandLineTest, TheProgramsArgumentsAreItsOwn) {
 }
 
 TEST(CommandLineTest, WorkersAreAtLeastOne) {
-  std::string wanted = "--nproc-per-node: want a whole number of at least 1, got ";
+  std::string wanted = "--nproc-per-node: want a whole number from 1 to 10000, got ";
   for (const char* bad : {"0", "-1", "1.5", "two", "4x", "99999999999", "1e3", "+2", "auto"}) {
     EXPECT_EQ(ErrorOf({"-n", bad, "x"}), wanted + '"' + bad + '"');
   }
@@ -88,7 +88,7 @@ TEST(CommandLineTest, WorkersAreAtLeastOne) {
 TEST(CommandLineTest, RestartsAreAtLeastNone) {
   EXPECT_EQ(Parse({"--max-restarts=0"}).max_restarts, 0);
   EXPECT_EQ(ErrorOf({"--max-restarts=-1", "x"}),
-            "--max-restarts: want a whole number of at least 0, got \"-1\"");
+            "--max-restarts: want a whole number from 0 to 1000000, got \"-1\"");
 }
 
 TEST(CommandLineTest, APortIsAPort) {
@@ -113,7 +113,7 @@ TEST(CommandLineTest, SecondsMayHaveFractionsButAreNeverNegative) {
 
 TEST(CommandLineTest, AWrongValueIsAnErrorThoughALaterOneIsRight) {
   EXPECT_EQ(ErrorOf({"-n", "two", "-n", "2", "x"}),
-            "--nproc-per-node: want a whole number of at least 1, got \"two\"");
+            "--nproc-per-node: want a whole number from 1 to 10000, got \"two\"");
 }
 
 TEST(CommandLineTest, AProgramIsNeeded) {

@@ -93,7 +93,17 @@ TEST_F(ReportTest, AUsedUpBudgetIsSaid) {
 TEST_F(ReportTest, AStopAfterTheFailureIsSaid) {
   CauseExits(7);
   record.max_restarts = 3;
-  EXPECT_EQ(Line("next:"), "next: the end, as requested");
+  record.stop_signal = SIGTERM;
+  EXPECT_EQ(Line("next:"), "next: the end, rankrun was asked to stop by SIGTERM");
+  record.attempt = 3;
+  EXPECT_EQ(Line("next:"), "next: the end, rankrun was asked to stop by SIGTERM");
+}
+
+TEST_F(ReportTest, ASignalThatWasPassedOnIsSaid) {
+  CauseExits(0);
+  Cause().passed_signal = SIGUSR1;
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGUSR1};
+  EXPECT_EQ(Line("cause:"), "cause: rank 2 (pid 102): killed by SIGUSR1, passed on by rankrun");
 }
 
 TEST_F(ReportTest, HowAWorkerEndedIsToldApartFromWhatWeSent) {

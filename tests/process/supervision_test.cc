@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -27,6 +28,17 @@ int Count(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+char StateOf(pid_t pid) {
+  std::string stat = ReadText("/proc/" + std::to_string(pid) + "/stat");
+  return stat.empty() ? '?' : stat[stat.rfind(')') + 2];
+}
+
+long ResidentKilobytes(pid_t pid) {
+  std::string status = ReadText("/proc/" + std::to_string(pid) + "/status");
+  size_t at = status.find("VmRSS:");
+  return at == std::string::npos ? 0L : std::strtol(status.c_str() + at + 6, nullptr, 10);
 }
 
 struct SupervisionTest : ::testing::Test {
@@ -70,7 +82,7 @@ TEST_F(SupervisionTest, SecondSignalKillsAtOnce) {
   ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
   run.Signal(SIGINT);
   ASSERT_TRUE(run.WaitForErr("stopping the workers"));
-  run.Signal(SIGINT);
+  run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
@@ -86,6 +98,47 @@ TEST_F(SupervisionTest, OneSignalToEverybodyIsOneRequest) {
   EXPECT_THAT(run.Out(), HasSubstr("saved"));
 }
 
+// timeout(1) signals its child, and then its whole process group.
+TEST_F(SupervisionTest, TimeoutIsOneRequest) {
+  std::string rankrun = RANKRUN_BINARY_DIR "/bin/rankrun";
+  Job run({.arguments = {"0.5", rankrun, "--no-python", "/bin/sh", "-c",
+                         "trap 'sleep 0.1; echo saved; exit 0' TERM; while :; do sleep 0.01; done"},
+           .program = "/usr/bin/timeout"});
+  ASSERT_TRUE(run.Wait().has_value());
+  EXPECT_EQ(run.Out(), "saved\n");
+}
+
+TEST_F(SupervisionTest, WorkerThatTakesAllConnectionsTakesNotTheLastDescriptors) {
+  Job run({.arguments = Shell({"-n", "2"},
+                              "exec bash -c 'for i in {1..60}; do "
+                              "exec {fd}<>/dev/tcp/127.0.0.1/$MASTER_PORT; done; echo up; "
+                              "exec sleep 1000'"),
+           .in_child = [] {
+             rlimit few{64, 64};
+             setrlimit(RLIMIT_NOFILE, &few);
+           }});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  run.Signal(SIGKILL);
+  ASSERT_TRUE(run.Wait().has_value());
+  EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+}
+
+TEST_F(SupervisionTest, StartsAfterCtrlZWaitForTheContinuation) {
+  Job run({.arguments = Shell({"--max-restarts", "1"},
+                              "echo up $TORCHELASTIC_RESTART_COUNT; exec sleep 1000")});
+  ASSERT_TRUE(run.WaitForOut("up 0"));
+  pid_t worker = run.Workers(1)[0];
+  run.Signal(SIGTSTP);
+  ASSERT_TRUE(WaitFor([&] { return StateOf(run.pid()) == 'T'; }));
+  kill(worker, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] {
+    std::vector<pid_t> workers = ChildrenOf(run.Agent());
+    return workers.size() == 1 && workers[0] != worker && StateOf(workers[0]) == 'T';
+  }));
+  run.Signal(SIGCONT);
+  EXPECT_TRUE(run.WaitForOut("up 1"));
+}
+
 TEST_F(SupervisionTest, FailureBeforeTheSignalIsStillReported) {
   Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "1000"},
                               "trap 'echo term' TERM; echo up; [ $RANK = 1 ] && exit 9; "
@@ -93,7 +146,7 @@ TEST_F(SupervisionTest, FailureBeforeTheSignalIsStillReported) {
   ASSERT_TRUE(run.WaitForOut("term"));
   run.Signal(SIGINT);
   ASSERT_TRUE(run.WaitForErr("stopping the workers"));
-  run.Signal(SIGINT);
+  run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
   EXPECT_THAT(run.Err(), HasSubstr("cause: rank 1"));
 }
@@ -112,14 +165,10 @@ TEST_F(SupervisionTest, StopAndContinueReachTheWorkers) {
   Job run({.arguments = Shell({}, "echo up; exec sleep 1000")});
   ASSERT_TRUE(run.WaitForOut("up"));
   pid_t worker = run.Workers(1)[0];
-  auto state = [](pid_t pid) {
-    std::string stat = ReadText("/proc/" + std::to_string(pid) + "/stat");
-    return stat.empty() ? '?' : stat[stat.rfind(')') + 2];
-  };
   run.Signal(SIGTSTP);
-  EXPECT_TRUE(WaitFor([&] { return state(worker) == 'T' && state(run.pid()) == 'T'; }));
+  EXPECT_TRUE(WaitFor([&] { return StateOf(worker) == 'T' && StateOf(run.pid()) == 'T'; }));
   run.Signal(SIGCONT);
-  EXPECT_TRUE(WaitFor([&] { return state(worker) == 'S' && state(run.pid()) == 'S'; }));
+  EXPECT_TRUE(WaitFor([&] { return StateOf(worker) == 'S' && StateOf(run.pid()) == 'S'; }));
   run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
 }
@@ -209,11 +258,7 @@ TEST_F(SupervisionTest, SlowTerminalHoldsBackTheWriterNotMemory) {
            .stderr_fd = writer.get()});
   writer.Reset();
   pid_t agent = run.Agent();
-  auto kilobytes = [agent] {
-    std::string status = ReadText("/proc/" + std::to_string(agent) + "/status");
-    size_t at = status.find("VmRSS:");
-    return at == std::string::npos ? 0L : std::strtol(status.c_str() + at + 6, nullptr, 10);
-  };
+  auto kilobytes = [agent] { return ResidentKilobytes(agent); };
   // Full: what waits in the agent is above its bound and grows no more.
   long last = 0;
   ASSERT_TRUE(WaitFor([&] { return std::exchange(last, kilobytes()) == kilobytes() && last > 0; }));
@@ -225,6 +270,28 @@ TEST_F(SupervisionTest, SlowTerminalHoldsBackTheWriterNotMemory) {
   }
   EXPECT_EQ(total, 200'000'000U);
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+}
+
+// Some write before the last of them has been started.
+TEST_F(SupervisionTest, StuckTerminalHoldsBackAllWritersAndNoSignal) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  Job run(
+      {.arguments = Shell({"-n", "8"}, "trap '' INT; yes spam >&2"), .stderr_fd = writer.get()});
+  writer.Reset();
+  ASSERT_EQ(run.Workers(8).size(), 8U);
+  long last = 0;
+  ASSERT_TRUE(WaitFor([&] {
+    long now = ResidentKilobytes(run.Agent());
+    return std::exchange(last, now) == now && now > 0;
+  }));
+  EXPECT_LT(last, 200'000);
+  run.Signal(SIGINT);
+  run.Signal(SIGTERM);  // the second request: nothing waits for the terminal now
+  EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <signal.h>
+
+namespace rankrun::agent {
+
+// Signals that end the job, and those that are passed to the workers.
+constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
+
+inline bool EndsJob(int signal_number) {
+  for (int number : kEndSignals) {
+    if (number == signal_number) return true;
+  }
+  return false;
+}
+
+// An inherited SIG_IGN (nohup) stays.
+inline bool IsIgnored(int signal_number) {
+  struct sigaction action;
+  sigaction(signal_number, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+}  // namespace rankrun::agent
