@@ -18,6 +18,11 @@ namespace rankrun::testing {
 namespace {
 
 [[noreturn]] void RunChild(const Job::Options& options, const ScratchFolder& folder) {
+  if (options.orphaned) {
+    setsid();
+  } else {
+    setpgid(0, 0);  // with a parent in the session, wherever the tests run
+  }
   int in = open(folder.Path("in").c_str(), O_RDONLY);
   int out = open(folder.Path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   int err = options.stderr_fd != Fd::kNone

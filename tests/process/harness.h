@@ -48,6 +48,7 @@ class Job {
     std::string program = {};                           // empty: rankrun
     std::string stdin_text = {};
     std::function<void()> in_child = {};  // before the exec
+    bool orphaned = false;                // its process group: there is no shell to continue it
     int stderr_fd = Fd::kNone;            // instead of the file
   };
   explicit Job(const Options& options);

@@ -173,6 +173,20 @@ TEST_F(SupervisionTest, StopAndContinueReachTheWorkers) {
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
 }
 
+// Nobody would continue it.
+TEST_F(SupervisionTest, CtrlZDoesNothingWhereThereIsNoShell) {
+  Job run({.arguments = Shell({},
+                              "trap 'echo continued' CONT; echo up; "
+                              "while :; do sleep 0.01; done"),
+           .orphaned = true});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  run.Signal(SIGTSTP);
+  EXPECT_TRUE(run.WaitForOut("continued"));
+  EXPECT_EQ(StateOf(run.pid()), 'S');
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+}
+
 TEST_F(SupervisionTest, DeathOfTheAgentEndsTheJobWithOneSentence) {
   Job run({.arguments = Shell({"-n", "2"}, kFamily)});
   ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));

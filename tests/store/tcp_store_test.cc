@@ -217,6 +217,7 @@ TEST_F(TcpStoreTest, AWaitEndsWhenTheServerGoes) {
 }
 
 TEST_F(TcpStoreTest, FindsTheServerByName) {
+  if (!SocketAddress::Resolve("localhost", 0)) GTEST_SKIP() << "localhost has no address here";
   auto by_name = TcpStore::Connect("localhost", server.port(), {.connect_timeout = 20s});
   ASSERT_TRUE(by_name) << by_name.error().message;
   EXPECT_EQ(*(*by_name)->Add("n", 1), 1);
