@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +53,37 @@ class Store {
 
   // Whether the key existed.
   virtual Result<bool> Delete(std::string_view key) = 0;
+
+  // Puts `value` behind the value of `key`, or makes the key.
+  virtual Result<void> Append(std::string_view key, std::string_view value) = 0;
+
+  // Waits until all keys exist, then returns their values in the order of
+  // `keys`. Errors: kTimeout, naming the keys asked for.
+  virtual Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
+                                                    std::chrono::milliseconds timeout) = 0;
+
+  // One Set after the other. Errors: kInvalid when the lengths differ.
+  virtual Result<void> MultiSet(std::span<const std::string> keys,
+                                std::span<const std::string> values) = 0;
+
+  // How many keys there are in the whole store, those of other prefixes and of
+  // PyTorch's own bookkeeping ("init/") included.
+  virtual Result<int64_t> NumKeys() = 0;
+
+  // The keys that Set and Get of this object know by these names, in no order.
+  virtual Result<std::vector<std::string>> ListKeys() = 0;
+
+  // First-in-first-out queues, in a name space of their own that only Wait and
+  // Check share with the keys: a queue that is not empty counts as existing.
+  virtual Result<void> QueuePush(std::string_view key, std::string_view value) = 0;
+  // The oldest value. Errors: kTimeout when the queue stays empty.
+  virtual Result<std::string> QueuePop(std::string_view key, std::chrono::milliseconds timeout) = 0;
+  // The oldest value, or nothing if the queue is empty now.
+  virtual Result<std::optional<std::string>> TryQueuePop(std::string_view key) = 0;
+  virtual Result<int64_t> QueueLength(std::string_view key) = 0;
+
+  // Another client of the same store, whose calls do not wait for this one's.
+  virtual Result<std::unique_ptr<Store>> Clone() = 0;
 };
 
 }  // namespace rankrun::store
