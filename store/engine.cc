@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+
+#include "store/engine_sizes.h"
 
 namespace rankrun::store {
 namespace {
-
-// What an entry takes besides its key and value, roughly: a node of the table
-// with its share of buckets, and a node of a list with its slot.
-constexpr size_t kEntryBytes = 128;
-constexpr size_t kWaiterBytes = 64;
 
 // As std::stoll, which PyTorch's server uses: blanks and a sign may come
 // before, anything may follow.
@@ -35,187 +31,219 @@ int64_t WrappingSum(int64_t a, int64_t b) {
 
 }  // namespace
 
-Result<void> Engine::Apply(ConnectionId from, Request request, std::vector<Outgoing>& replies) {
+Result<void> Engine::Apply(ConnectionId from, Request request, Replies& replies) {
   return std::visit([&](auto& one_kind) { return On(from, std::move(one_kind), replies); },
                     request);
 }
 
-void Engine::Disconnect(ConnectionId connection) {
-  auto found = waits_.find(connection);
-  if (found == waits_.end()) return;
-  for (const Wait& wait : found->second) Withdraw(wait);
-  waits_.erase(found);
+Result<void> Engine::On(ConnectionId, SetRequest request, Replies& replies) {
+  if (auto fits = Reserve(GrowthOf(request.key, request.value.size())); !fits) return fits;
+  Put(std::move(request.key), std::move(request.value), replies);
+  return {};
 }
 
-void Engine::Clear() {
-  waits_.clear();
-  keys_.clear();
-  bytes_ = 0;
-  key_count_ = 0;
-}
-
-Result<void> Engine::On(ConnectionId, SetRequest request, std::vector<Outgoing>& replies) {
-  return Put(std::move(request.key), std::move(request.value), replies);
-}
-
-Result<void> Engine::On(ConnectionId from, CompareSetRequest request,
-                        std::vector<Outgoing>& replies) {
+Result<void> Engine::On(ConnectionId from, CompareSetRequest request, Replies& replies) {
   const std::string* current = Find(request.key);
   bool matches = current == nullptr ? request.expected.empty() : *current == request.expected;
   if (!matches) {
     // A missing key is answered with `expected`: PyTorch's clients rely on it.
     std::string value = current == nullptr ? request.expected : *current;
-    replies.push_back({from, ValueReply{std::move(value)}});
+    Answer(from, ValueReply{std::move(value)}, replies);
     return {};
   }
-  std::string stored = request.desired;
-  auto put = Put(std::move(request.key), std::move(request.desired), replies);
-  if (put) replies.push_back({from, ValueReply{std::move(stored)}});
-  return put;
+  if (auto fits = Reserve(GrowthOf(request.key, request.desired.size())); !fits) return fits;
+  Put(std::move(request.key), request.desired, replies);
+  Answer(from, ValueReply{std::move(request.desired)}, replies);
+  return {};
 }
 
-Result<void> Engine::On(ConnectionId from, const GetRequest& request,
-                        std::vector<Outgoing>& replies) {
+Result<void> Engine::On(ConnectionId from, const GetRequest& request, Replies& replies) {
   const std::string* value = Find(request.key);
-  replies.push_back({from, ValueReply{value == nullptr ? std::string() : *value}});
+  Answer(from, ValueReply{value == nullptr ? std::string() : *value}, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, AddRequest request, std::vector<Outgoing>& replies) {
-  int64_t sum = request.delta;
-  if (const std::string* text = Find(request.key)) {
-    auto number = ParseNumber(*text);
-    if (!number) {
-      return Error{ErrorCode::kInvalid, "ADD to key " + request.key + ": its value is no number"};
-    }
-    sum = WrappingSum(*number, request.delta);
-  }
-  auto put = Put(std::move(request.key), std::to_string(sum), replies);
-  if (put) replies.push_back({from, NumberReply{sum}});
-  return put;
+Result<void> Engine::On(ConnectionId from, AddRequest request, Replies& replies) {
+  auto sum = NumberAfter("ADD", request.key, request.delta);
+  if (!sum) return std::move(sum).error();
+  std::string text = std::to_string(*sum);
+  if (auto fits = Reserve(GrowthOf(request.key, text.size())); !fits) return fits;
+  Put(std::move(request.key), std::move(text), replies);
+  Answer(from, NumberReply{*sum}, replies);
+  return {};
 }
 
-Result<void> Engine::On(ConnectionId from, CheckRequest request, std::vector<Outgoing>& replies) {
+Result<void> Engine::On(ConnectionId from, const CheckRequest& request, Replies& replies) {
   bool ready = std::all_of(request.keys.begin(), request.keys.end(),
-                           [this](const std::string& key) { return Find(key) != nullptr; });
-  replies.push_back({from, ready ? CheckReply::kReady : CheckReply::kNotReady});
+                           [this](const std::string& key) { return Exists(key); });
+  Answer(from, ready ? CheckReply::kReady : CheckReply::kNotReady, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, WaitRequest request, std::vector<Outgoing>& replies) {
-  std::erase_if(request.keys, [this](const std::string& key) { return Find(key) != nullptr; });
+Result<void> Engine::On(ConnectionId from, WaitRequest request, Replies& replies) {
+  std::erase_if(request.keys, [this](const std::string& key) { return Exists(key); });
   if (request.keys.empty()) {
-    replies.push_back({from, WaitReply::kStopWaiting});
+    Answer(from, WaitReply::kStopWaiting, replies);
     return {};
   }
   size_t needed = 0;
-  for (const std::string& key : request.keys) needed += key.size() + kEntryBytes + kWaiterBytes;
-  if (auto fits = Reserve(needed); !fits) return fits;
-  Register(from, std::move(request.keys));
-  return {};
-}
-
-Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request,
-                        std::vector<Outgoing>& replies) {
-  auto found = keys_.find(request.key);
-  auto* value = found == keys_.end() ? nullptr : std::get_if<std::string>(&found->second);
-  if (value != nullptr) {
-    bytes_ -= kEntryBytes + found->first.size() + value->size();
-    key_count_ -= 1;
-    keys_.erase(found);  // nobody waits for a key that exists
+  for (const std::string& key : request.keys) {
+    needed += GrowthOf(key, 0) + kExtrasBytes + kWaiterBytes;
   }
-  replies.push_back({from, NumberReply{value != nullptr ? 1 : 0}});
+  if (auto fits = Reserve(needed); !fits) return fits;
+  Wait& wait = AddWait(from, /*is_barrier=*/false);
+  wait.slots.reserve(request.keys.size());
+  for (std::string& key : request.keys) Register(wait, std::move(key));
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, CancelWaitRequest, std::vector<Outgoing>& replies) {
+Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request, Replies& replies) {
+  auto found = names_.find(request.key);
+  bool exists = found != names_.end() && found->second.value.has_value();
+  if (exists) {
+    bytes_ -= found->second.value->size();
+    key_count_ -= 1;
+    found->second.value.reset();
+    Tidy(*found);
+  }
+  Answer(from, NumberReply{exists ? 1 : 0}, replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId from, CancelWaitRequest, Replies& replies) {
   Disconnect(from);
   // Also when nothing was waited for: the client counts on exactly one.
-  replies.push_back({from, WaitReply::kWaitCanceled});
+  Answer(from, WaitReply::kWaitCanceled, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, PingRequest request, std::vector<Outgoing>& replies) {
-  replies.push_back({from, PingReply{request.nonce}});
+Result<void> Engine::On(ConnectionId from, PingRequest request, Replies& replies) {
+  Answer(from, PingReply{request.nonce}, replies);
   return {};
 }
 
-const std::string* Engine::Find(const std::string& key) const {
-  auto found = keys_.find(key);
-  return found == keys_.end() ? nullptr : std::get_if<std::string>(&found->second);
+Result<void> Engine::On(ConnectionId from, GetNumKeysRequest, Replies& replies) {
+  Answer(from, NumberReply{static_cast<int64_t>(key_count_)}, replies);
+  return {};
 }
 
-Result<void> Engine::Reserve(size_t more_bytes) const {
-  if (more_bytes <= largest_bytes_ - bytes_) return {};
-  return Error{ErrorCode::kSystem, "the store is full: it holds " + std::to_string(bytes_) +
-                                       " of " + std::to_string(largest_bytes_) + " bytes and " +
-                                       std::to_string(more_bytes) + " more are needed"};
-}
-
-Result<void> Engine::Put(std::string key, std::string value, std::vector<Outgoing>& replies) {
-  auto found = keys_.find(key);
-  bool is_new = found == keys_.end();
-  std::string* old_value = is_new ? nullptr : std::get_if<std::string>(&found->second);
-  size_t old_bytes = old_value != nullptr ? old_value->size() : 0;
-  size_t new_bytes = value.size() + (is_new ? kEntryBytes + key.size() : 0);
-  if (new_bytes > old_bytes) {
-    if (auto fits = Reserve(new_bytes - old_bytes); !fits) return fits;
+Result<void> Engine::On(ConnectionId from, ListKeysRequest, Replies& replies) {
+  KeysReply reply;
+  size_t reply_bytes = 0;
+  for (const auto& [key, name] : names_) {
+    if (!name.value) continue;
+    reply_bytes += sizeof(uint64_t) + key.size();
+    if (auto fits = CheckReplySize(reply_bytes); !fits) return fits;
+    reply.keys.push_back(key);
   }
-  bytes_ = bytes_ - old_bytes + new_bytes;
-  if (old_value != nullptr) {
-    *old_value = std::move(value);
+  Answer(from, std::move(reply), replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId, AppendRequest request, Replies& replies) {
+  auto found = names_.find(request.key);
+  if (found == names_.end() || !found->second.value) {
+    return On(0, SetRequest{std::move(request.key), std::move(request.value)}, replies);
+  }
+  std::string& value = *found->second.value;
+  if (auto fits = CheckReplySize(value.size() + request.value.size()); !fits) return fits;
+  if (auto fits = Reserve(request.value.size()); !fits) return fits;
+  bytes_ += request.value.size();
+  value += request.value;
+  WakeAll(*found, replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId from, const MultiGetRequest& request, Replies& replies) {
+  size_t reply_bytes = 0;
+  for (const std::string& key : request.keys) {
+    const std::string* value = Find(key);
+    reply_bytes += sizeof(uint64_t) + (value == nullptr ? 0 : value->size());
+  }
+  if (auto fits = CheckReplySize(reply_bytes); !fits) return fits;
+  ValuesReply reply;
+  reply.values.reserve(request.keys.size());
+  for (const std::string& key : request.keys) {
+    const std::string* value = Find(key);
+    reply.values.push_back(value == nullptr ? std::string() : *value);
+  }
+  Answer(from, std::move(reply), replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId, MultiSetRequest request, Replies& replies) {
+  // At least what is needed at any time in between, so that all is set or
+  // nothing is.
+  size_t needed = 0;
+  for (const auto& [key, value] : request.entries) needed += GrowthOf(key, value.size());
+  if (auto fits = Reserve(needed); !fits) return fits;
+  for (auto& [key, value] : request.entries) Put(std::move(key), std::move(value), replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId, QueuePushRequest request, Replies& replies) {
+  size_t item_bytes = kItemBytes + request.value.size();
+  auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + item_bytes);
+  if (!fits) return fits;
+  Extras& extras = ExtrasOf(Touch(std::move(request.key)).second);
+  extras.queue.push_back(std::move(request.value));
+  bytes_ += item_bytes;
+  if (extras.waiters.empty()) return {};
+  // One value is for one waiter; the others would find nothing.
+  Waiter first = extras.waiters.front();
+  extras.waiters.pop_front();
+  Arrive(first, replies);
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId from, const QueuePopRequest& request, Replies& replies) {
+  auto found = names_.find(request.key);
+  if (found == names_.end() || LengthOf(found->second) == 0) {
+    Answer(from, PopReply{0, std::nullopt}, replies);
     return {};
   }
-  key_count_ += 1;
-  if (is_new) {
-    keys_.emplace(std::move(key), std::move(value));
-    return {};
-  }
-  Waiters waiters = std::move(std::get<Waiters>(found->second));
-  found->second = std::move(value);
-  Wake(waiters, replies);
+  auto& queue = found->second.extras->queue;
+  bytes_ -= kItemBytes + queue.front().size();
+  Answer(from, PopReply{static_cast<int64_t>(queue.size()), std::move(queue.front())}, replies);
+  queue.pop_front();
+  Tidy(*found);
   return {};
 }
 
-void Engine::Register(ConnectionId connection, std::vector<std::string> missing) {
-  std::list<Wait>& waits = waits_[connection];
-  Wait& wait = waits.emplace_back(Wait{connection, missing.size(), {}, {}});
-  wait.self = std::prev(waits.end());
-  wait.slots.reserve(missing.size());
-  for (std::string& key : missing) {
-    auto [entry, is_new] = keys_.try_emplace(std::move(key), Waiters());
-    if (is_new) bytes_ += kEntryBytes + entry->first.size();
-    bytes_ += kWaiterBytes;
-    auto& waiters = std::get<Waiters>(entry->second);
-    waiters.push_back({&wait, wait.slots.size()});
-    wait.slots.push_back({&*entry, std::prev(waiters.end())});
-  }
+Result<void> Engine::On(ConnectionId from, const QueueLenRequest& request, Replies& replies) {
+  auto found = names_.find(request.key);
+  size_t length = found == names_.end() ? 0 : LengthOf(found->second);
+  Answer(from, NumberReply{static_cast<int64_t>(length)}, replies);
+  return {};
 }
 
-void Engine::Wake(const Waiters& waiters, std::vector<Outgoing>& replies) {
-  bytes_ -= waiters.size() * kWaiterBytes;
-  for (const Waiter& waiter : waiters) {
-    Wait& wait = *waiter.wait;
-    wait.slots[waiter.slot].key = nullptr;
-    wait.missing -= 1;
-    if (wait.missing > 0) continue;
-    replies.push_back({wait.connection, WaitReply::kStopWaiting});
-    auto of_connection = waits_.find(wait.connection);
-    of_connection->second.erase(wait.self);
-    if (of_connection->second.empty()) waits_.erase(of_connection);
+Result<void> Engine::On(ConnectionId from, BarrierRequest request, Replies& replies) {
+  auto count = NumberAfter("BARRIER", request.key, 1);
+  if (!count) return std::move(count).error();
+  std::string text = std::to_string(*count);
+  auto fits = Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaiterBytes);
+  if (!fits) return fits;
+  if (*count >= request.world_size) {
+    Put(std::move(request.key), std::move(text), replies);
+    Answer(from, WaitReply::kStopWaiting, replies);
+    return {};
   }
+  Names::value_type& name = Touch(request.key);
+  Assign(name.second, std::move(text));
+  WakeWaits(name, replies);  // the key has come; the barrier has not
+  Register(AddWait(from, /*is_barrier=*/true), std::move(request.key));
+  return {};
 }
 
-void Engine::Withdraw(const Wait& wait) {
-  for (const Slot& slot : wait.slots) {
-    if (slot.key == nullptr) continue;
-    auto& waiters = std::get<Waiters>(slot.key->second);
-    waiters.erase(slot.place);
-    bytes_ -= kWaiterBytes;
-    if (!waiters.empty()) continue;
-    bytes_ -= kEntryBytes + slot.key->first.size();
-    keys_.erase(keys_.find(slot.key->first));
-  }
+// What `operation` makes of the number at `key`, which is 0 if it is missing.
+Result<int64_t> Engine::NumberAfter(std::string_view operation, const std::string& key,
+                                    int64_t delta) const {
+  const std::string* text = Find(key);
+  if (text == nullptr) return delta;
+  auto number = ParseNumber(*text);
+  if (number) return WrappingSum(*number, delta);
+  return Error{ErrorCode::kInvalid,
+               std::string(operation) + " to key " + key + ": its value is no number"};
 }
 
 }  // namespace rankrun::store

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -24,31 +25,34 @@ struct Outgoing {
   bool operator==(const Outgoing&) const = default;
 };
 
-// The keys, their values and who waits for them. Pure: no I/O, no clock, no
-// threads. Each request costs time in proportion to its own size and to the
-// waits that it ends, however many keys and connections there are.
+// The keys, their values, the queues, and who waits for them. Pure: no I/O, no
+// clock, no threads. Each request costs time in proportion to its own size, its
+// reply's and the waits that it ends, however many keys and connections there
+// are.
 // Thread: one at a time.
 // Source: docs/store-protocol.md, which says where this differs from PyTorch.
 class Engine {
  public:
-  // `largest_bytes` bounds what keys, values and waits take, bookkeeping
-  // included by estimate.
-  explicit Engine(size_t largest_bytes) : largest_bytes_(largest_bytes) {}
+  // `largest_bytes` bounds what keys, values, queues and waits take,
+  // bookkeeping included by estimate; `largest_reply_bytes` what one reply
+  // takes, and with it a value that grows by APPEND.
+  explicit Engine(size_t largest_bytes, size_t largest_reply_bytes = size_t{1} << 30)
+      : largest_bytes_(largest_bytes), largest_reply_bytes_(largest_reply_bytes) {}
   Engine(const Engine&) = delete;  // waits point into their keys
   Engine& operator=(const Engine&) = delete;
 
   // Carries out `request` and appends the replies that it causes: to `from`
-  // (none for SET, and for WAIT until its keys exist) and to those whose waits
-  // it ends.
+  // (none for SET, APPEND, MULTI_SET and QUEUE_PUSH, and for WAIT and BARRIER
+  // until they are fulfilled) and to those whose waits it ends.
   // Errors, after which nothing has changed and `from` is to be closed:
-  // kInvalid for ADD to what is no number; kSystem when the store is full.
+  // kInvalid for ADD and BARRIER at what is no number; kSystem when the store
+  // is full or the reply too large.
   Result<void> Apply(ConnectionId from, Request request, std::vector<Outgoing>& replies);
 
   // Forgets what `connection` waits for, in proportion to that.
   void Disconnect(ConnectionId connection);
 
-  // Forgets all keys and all waits.
-  void Clear();
+  void Clear();  // forgets all keys, queues and waits
 
   size_t key_count() const { return key_count_; }
   size_t bytes() const { return bytes_; }
@@ -60,46 +64,86 @@ class Engine {
     size_t slot;  // in wait->slots
   };
   using Waiters = std::list<Waiter>;
-  // A key either exists, with its value, or is waited for by at least one.
-  using KeyState = std::variant<std::string, Waiters>;
-  using Keys = std::unordered_map<std::string, KeyState>;
+  // What few names have besides a value.
+  struct Extras {
+    Waiters waiters;     // WAITs; none while the name has a value
+    Waiters at_barrier;  // BARRIERs, which wait for more than a value
+    std::list<std::string> queue;
+    bool empty() const { return waiters.empty() && at_barrier.empty() && queue.empty(); }
+  };
+  // A name is here as long as it has a value or is waited for or queued at.
+  struct Name {
+    std::optional<std::string> value;
+    std::unique_ptr<Extras> extras;  // null: none
+  };
+  using Names = std::unordered_map<std::string, Name>;
 
-  // Where a wait stands in the list of one of its keys.
+  // Where a wait stands in the list of one of its names.
   struct Slot {
-    Keys::value_type* key;  // null once the key has come
+    Names::value_type* name;  // null once it has come
     Waiters::iterator place;
   };
-  // One WAIT that is not fulfilled yet.
+  // One WAIT or BARRIER that is not fulfilled yet.
   struct Wait {
     ConnectionId connection;
-    size_t missing;  // slots whose key has not come
-    std::vector<Slot> slots;
-    std::list<Wait>::iterator self;
+    bool is_barrier;
+    size_t missing = 0;  // slots whose name has not come
+    std::vector<Slot> slots = {};
+    std::list<Wait>::iterator self = {};
   };
   using Waits = std::unordered_map<ConnectionId, std::list<Wait>>;
+  using Replies = std::vector<Outgoing>;
 
   // One per kind of request; see Apply.
-  Result<void> On(ConnectionId, SetRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, CompareSetRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, const GetRequest&, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, AddRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, CheckRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, WaitRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, const DeleteKeyRequest&, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, CancelWaitRequest, std::vector<Outgoing>&);
-  Result<void> On(ConnectionId, PingRequest, std::vector<Outgoing>&);
+  Result<void> On(ConnectionId, SetRequest, Replies&);
+  Result<void> On(ConnectionId, CompareSetRequest, Replies&);
+  Result<void> On(ConnectionId, const GetRequest&, Replies&);
+  Result<void> On(ConnectionId, AddRequest, Replies&);
+  Result<void> On(ConnectionId, const CheckRequest&, Replies&);
+  Result<void> On(ConnectionId, WaitRequest, Replies&);
+  Result<void> On(ConnectionId, const DeleteKeyRequest&, Replies&);
+  Result<void> On(ConnectionId, CancelWaitRequest, Replies&);
+  Result<void> On(ConnectionId, PingRequest, Replies&);
+  Result<void> On(ConnectionId, GetNumKeysRequest, Replies&);
+  Result<void> On(ConnectionId, ListKeysRequest, Replies&);
+  Result<void> On(ConnectionId, AppendRequest, Replies&);
+  Result<void> On(ConnectionId, const MultiGetRequest&, Replies&);
+  Result<void> On(ConnectionId, MultiSetRequest, Replies&);
+  Result<void> On(ConnectionId, QueuePushRequest, Replies&);
+  Result<void> On(ConnectionId, const QueuePopRequest&, Replies&);
+  Result<void> On(ConnectionId, const QueueLenRequest&, Replies&);
+  Result<void> On(ConnectionId, BarrierRequest, Replies&);
 
+  static void Answer(ConnectionId to, Reply reply, Replies& replies);
+  static size_t LengthOf(const Name& name);  // of its queue
   const std::string* Find(const std::string& key) const;
-  Result<void> Put(std::string key, std::string value, std::vector<Outgoing>& replies);
+  bool Exists(const std::string& key) const;  // the key, or a value in the queue
+  Result<int64_t> NumberAfter(std::string_view operation, const std::string& key,
+                              int64_t delta) const;
   Result<void> Reserve(size_t more_bytes) const;
-  void Register(ConnectionId connection, std::vector<std::string> missing);
-  void Wake(const Waiters& waiters, std::vector<Outgoing>& replies);
+  Result<void> CheckReplySize(size_t bytes) const;
+  size_t GrowthOf(const std::string& key, size_t value_bytes) const;
+
+  // The steps of changes, for which Reserve has found room.
+  Names::value_type& Touch(std::string key);
+  Extras& ExtrasOf(Name& name);
+  void Tidy(Names::value_type& name);
+  void Assign(Name& name, std::string value);
+  void Put(std::string key, std::string value, Replies& replies);
+
+  static Waiters& ListFor(const Wait& wait, Extras& extras);
+  Wait& AddWait(ConnectionId connection, bool is_barrier);
+  void Register(Wait& wait, std::string key);
+  void WakeAll(Names::value_type& name, Replies& replies);
+  void WakeWaits(Names::value_type& name, Replies& replies);
+  void Arrive(const Waiter& waiter, Replies& replies);
   void Withdraw(const Wait& wait);
 
   const size_t largest_bytes_;
+  const size_t largest_reply_bytes_;
   size_t bytes_ = 0;
-  size_t key_count_ = 0;  // those of keys_ that exist
-  Keys keys_;
+  size_t key_count_ = 0;  // names that have a value
+  Names names_;
   Waits waits_;
 };
 

@@ -12,8 +12,8 @@ using std::chrono::seconds;
 
 constexpr size_t kWarningsPerSecond = 5;
 
-// Full of replies, an outbox holds less than twice this, and libuv counts its
-// bytes in an unsigned int.
+// The largest reply. Full of replies, an outbox holds less than twice this, and
+// libuv counts its bytes in an unsigned int.
 constexpr size_t kLargestPiece = size_t{1} << 30;
 
 }  // namespace
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Server>> Server::Listen(Loop& loop, ServerOptions options
 Server::Server(Loop& loop, ServerOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      engine_(options_.largest_store_bytes),
+      engine_(options_.largest_store_bytes, kLargestPiece),
       drop_ended_(loop, [this] { DropEnded(); }),
       warn_window_(loop, [this] { OnWarnWindowOver(); }) {}
 
@@ -130,6 +130,9 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (!request) return std::move(request).error();
   if (!*request) return false;
   replies_.clear();
+  // A client that cannot take a WAIT back and asks for something else has given
+  // up on it, and would take the answer for that of another request.
+  if (!connection.decoder.cancels_waits()) engine_.Disconnect(connection.id);
   auto applied = engine_.Apply(connection.id, std::move(**request), replies_);
   if (!applied) return std::move(applied).error();
   for (const Outgoing& outgoing : replies_) {

@@ -1,13 +1,10 @@
 #include "store/tcp_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cctype>
-#include <random>
 #include <thread>
 
 #include "base/format.h"
+#include "store/client_time.h"
 #include "store/wire.h"
 
 namespace rankrun::store {
@@ -15,21 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// So that one address that answers nothing leaves time for the others.
-constexpr milliseconds kLongestAttempt{10'000};
-constexpr milliseconds kShortestPause{5};
-constexpr milliseconds kFirstPause{50};
-constexpr milliseconds kLongestPause{2'000};
-
 constexpr size_t kKeysNamedInErrors = 8;
 
-TimePoint Now() { return MonotonicClock().Now(); }
-
-// A time-out that would end after the end of time is a year.
-TimePoint After(milliseconds timeout) {
-  constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-  return Now() + std::clamp(timeout, milliseconds(0), kForever);
-}
+// Between attempts to pop from a queue that others empty.
+constexpr milliseconds kFirstPause{1};
+constexpr milliseconds kLongestPause{50};
 
 template <typename T>
 std::span<char> BytesOf(T& value) {
@@ -59,98 +46,7 @@ Error NotSetInTime(const std::string& what, milliseconds timeout) {
                what + ": not set within " + std::to_string(timeout.count()) + " ms"};
 }
 
-// The pauses between attempts to connect: growing, and each spread by half, so
-// that thousands of clients do not come back in step.
-class Backoff {
- public:
-  Backoff()
-      : random_(static_cast<unsigned>(getpid()) ^
-                static_cast<unsigned>(Now().time_since_epoch().count())) {}
-
-  // Whether there is time for another attempt, after a pause. None is made in
-  // the last instant: it could only time out, and would hide the true cause.
-  bool Pause(TimePoint deadline) {
-    std::uniform_int_distribution<milliseconds::rep> spread(pause_.count() / 2,
-                                                            pause_.count() * 3 / 2);
-    Duration pause = std::min<Duration>(milliseconds(spread(random_)), (deadline - Now()) / 2);
-    if (pause < kShortestPause) return false;
-    std::this_thread::sleep_for(pause);
-    pause_ = std::min(pause_ * 3 / 2, kLongestPause);
-    return true;
-  }
-
- private:
-  std::minstd_rand random_;
-  milliseconds pause_ = kFirstPause;
-};
-
-std::string Printable(std::string_view bytes) {
-  std::string text;
-  for (char c : bytes) text += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '.';
-  return text;
-}
-
-// VALIDATE has no reply, so a PING follows: only a store server echoes it.
-Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
-  const auto nonce = static_cast<uint32_t>(getpid());
-  auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline);
-  if (!sent) return sent;
-  uint32_t echo = 0;
-  if (auto received = socket.Receive(BytesOf(echo), deadline); !received) return received;
-  if (echo == nonce) return {};
-  std::span<char> bytes = BytesOf(echo);
-  return Error{ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
-                                         ": it is no store server: its answer begins with \"" +
-                                         Printable({bytes.data(), bytes.size()}) + "\""};
-}
-
-Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline) {
-  auto socket = ClientSocket::Connect(address, std::min(deadline, After(kLongestAttempt)));
-  if (!socket) return socket;
-  auto greeted = Greet(*socket, deadline);
-  if (!greeted) return std::move(greeted).error();
-  return socket;
-}
-
-// One attempt at each address of the host. The error is that of the last, or
-// of one where another program answered: pausing will not change that.
-Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline) {
-  auto addresses = SocketAddress::Resolve(host, port);
-  if (!addresses) return std::move(addresses).error();
-  Error error{ErrorCode::kNotFound, "look up " + host + ": no address"};
-  for (const SocketAddress& address : *addresses) {
-    auto socket = ConnectAndGreet(address, deadline);
-    if (socket) return socket;
-    if (error.code != ErrorCode::kProtocol) error = std::move(socket).error();
-  }
-  return error;
-}
-
 }  // namespace
-
-Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uint16_t port,
-                                                    const TcpStoreOptions& options) {
-  const TimePoint start = Now();
-  const TimePoint deadline = After(options.connect_timeout);
-  Backoff backoff;
-  int attempts = 1;
-  auto socket = ConnectOnce(host, port, deadline);
-  while (!socket && socket.error().code != ErrorCode::kProtocol && backoff.Pause(deadline)) {
-    socket = ConnectOnce(host, port, deadline);
-    ++attempts;
-  }
-  if (socket) {
-    return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options.reply_timeout));
-  }
-  Error error =
-      std::move(socket).error().In("connect to the store at " + host + ":" + std::to_string(port));
-  error.message +=
-      " (attempt " + std::to_string(attempts) + ", after " + FormatSeconds(Now() - start) + ")";
-  return error;
-}
-
-TcpStore::TcpStore(ClientSocket socket, milliseconds reply_timeout)
-    : local_address_(socket.local()), reply_timeout_(reply_timeout), socket_(std::move(socket)) {}
 
 Result<void> TcpStore::Set(std::string_view key, std::string_view value) {
   std::lock_guard lock(mutex_);
@@ -213,6 +109,112 @@ Result<bool> TcpStore::Delete(std::string_view key) {
   return *count > 0;
 }
 
+Result<void> TcpStore::Append(std::string_view key, std::string_view value) {
+  std::lock_guard lock(mutex_);
+  auto told = Send(AppendRequest{WireKey(key), std::string(value)}, ReplyDeadline());
+  if (!told) return std::move(told).error().In("append to key " + std::string(key));
+  return told;
+}
+
+Result<std::vector<std::string>> TcpStore::MultiGet(std::span<const std::string> keys,
+                                                    milliseconds timeout) {
+  std::lock_guard lock(mutex_);
+  const std::string what = "get " + Describe(keys);
+  auto came = AwaitKeys(keys, timeout);
+  if (!came) return std::move(came).error().In(what);
+  if (!*came) return NotSetInTime(what, timeout);
+  const TimePoint deadline = ReplyDeadline();
+  auto sent = Send(MultiGetRequest{WireKeys(keys)}, deadline);
+  if (!sent) return std::move(sent).error().In(what);
+  auto values = ReceiveValues(keys.size(), deadline);
+  if (!values) return std::move(values).error().In(what);
+  return values;
+}
+
+Result<void> TcpStore::MultiSet(std::span<const std::string> keys,
+                                std::span<const std::string> values) {
+  if (keys.size() != values.size()) {
+    return Error{ErrorCode::kInvalid, "set " + std::to_string(keys.size()) + " keys: there are " +
+                                          std::to_string(values.size()) + " values"};
+  }
+  MultiSetRequest request;
+  for (size_t i = 0; i < keys.size(); ++i)
+    request.entries.emplace_back(WireKey(keys[i]), values[i]);
+  std::lock_guard lock(mutex_);
+  auto told = Send(request, ReplyDeadline());
+  if (!told) return std::move(told).error().In("set " + Describe(keys));
+  return told;
+}
+
+Result<int64_t> TcpStore::NumKeys() {
+  std::lock_guard lock(mutex_);
+  auto count = AskNumber(GetNumKeysRequest{});
+  if (!count) return std::move(count).error().In("count the keys");
+  return count;
+}
+
+Result<std::vector<std::string>> TcpStore::ListKeys() {
+  std::lock_guard lock(mutex_);
+  const TimePoint deadline = ReplyDeadline();
+  auto sent = Send(ListKeysRequest{}, deadline);
+  if (!sent) return std::move(sent).error().In("list the keys");
+  uint64_t count = 0;
+  auto received = Receive(BytesOf(count), deadline);
+  if (!received) return std::move(received).error().In("list the keys");
+  auto names = ReceiveValues(count, deadline);
+  if (!names) return std::move(names).error().In("list the keys");
+  std::vector<std::string> keys;
+  for (const std::string& name : *names) {
+    if (name.starts_with('/')) keys.push_back(name.substr(1));
+  }
+  return keys;
+}
+
+Result<void> TcpStore::QueuePush(std::string_view key, std::string_view value) {
+  std::lock_guard lock(mutex_);
+  auto told = Send(QueuePushRequest{WireKey(key), std::string(value)}, ReplyDeadline());
+  if (!told) return std::move(told).error().In("push to queue " + std::string(key));
+  return told;
+}
+
+Result<std::string> TcpStore::QueuePop(std::string_view key, milliseconds timeout) {
+  std::lock_guard lock(mutex_);
+  const std::string name(key);
+  const std::string what = "pop from queue " + name;
+  const TimePoint deadline = After(timeout);
+  milliseconds pause{0};
+  while (true) {
+    auto left = std::chrono::ceil<milliseconds>(deadline - Now());
+    auto came = AwaitKeys({&name, 1}, left);
+    if (!came) return std::move(came).error().In(what);
+    auto value = *came ? AskPop(key) : std::optional<std::string>();
+    if (!value) return std::move(value).error().In(what);
+    if (*value) return std::move(**value);
+    if (!*came || Now() >= deadline) {
+      return Error{ErrorCode::kTimeout,
+                   what + ": empty for " + std::to_string(timeout.count()) + " ms"};
+    }
+    // Another client was faster. Or a key of the same name ends each wait at
+    // once, and without a pause we would keep the server busy.
+    std::this_thread::sleep_for(std::min<Duration>(pause, deadline - Now()));
+    pause = std::min(2 * pause + kFirstPause, kLongestPause);
+  }
+}
+
+Result<std::optional<std::string>> TcpStore::TryQueuePop(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  auto value = AskPop(key);
+  if (!value) return std::move(value).error().In("pop from queue " + std::string(key));
+  return value;
+}
+
+Result<int64_t> TcpStore::QueueLength(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  auto length = AskNumber(QueueLenRequest{WireKey(key)});
+  if (!length) return std::move(length).error().In("measure queue " + std::string(key));
+  return length;
+}
+
 Result<int64_t> TcpStore::AskNumber(const Request& request) {
   const TimePoint deadline = ReplyDeadline();
   if (auto sent = Send(request, deadline); !sent) return std::move(sent).error();
@@ -225,6 +227,19 @@ Result<int64_t> TcpStore::AskNumber(const Request& request) {
 Result<std::string> TcpStore::AskValue(const Request& request) {
   const TimePoint deadline = ReplyDeadline();
   if (auto sent = Send(request, deadline); !sent) return std::move(sent).error();
+  return ReceiveValue(deadline);
+}
+
+Result<std::optional<std::string>> TcpStore::AskPop(std::string_view key) {
+  auto length_before = AskNumber(QueuePopRequest{WireKey(key)});
+  if (!length_before) return std::move(length_before).error();
+  if (*length_before == 0) return std::optional<std::string>();
+  auto value = ReceiveValue(ReplyDeadline());
+  if (!value) return std::move(value).error();
+  return std::optional<std::string>(std::move(*value));
+}
+
+Result<std::string> TcpStore::ReceiveValue(TimePoint deadline) {
   uint64_t length = 0;
   auto received = Receive(BytesOf(length), deadline);
   // In pieces, so that memory is taken for what has arrived only.
@@ -237,6 +252,16 @@ Result<std::string> TcpStore::AskValue(const Request& request) {
   }
   if (!received) return std::move(received).error();
   return value;
+}
+
+Result<std::vector<std::string>> TcpStore::ReceiveValues(uint64_t count, TimePoint deadline) {
+  std::vector<std::string> values;
+  for (uint64_t i = 0; i < count; ++i) {
+    auto value = ReceiveValue(deadline);
+    if (!value) return std::move(value).error();
+    values.push_back(std::move(*value));
+  }
+  return values;
 }
 
 // Whether the keys came in time.
@@ -299,12 +324,12 @@ Result<Answer> TcpStore::ReceiveByte(Answer largest, TimePoint deadline) {
 Error TcpStore::Break(Error error) {
   if (error.code == ErrorCode::kTimeout) {
     error.message = "no reply from the store at " + socket_.peer().ToString() + " within " +
-                    FormatSeconds(reply_timeout_);
+                    FormatSeconds(options_.reply_timeout);
   }
   broken_ = error.message;
   return error;
 }
 
-TimePoint TcpStore::ReplyDeadline() const { return After(reply_timeout_); }
+TimePoint TcpStore::ReplyDeadline() const { return After(options_.reply_timeout); }
 
 }  // namespace rankrun::store

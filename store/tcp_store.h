@@ -15,8 +15,8 @@ namespace rankrun::store {
 struct TcpStoreOptions {
   // For looking up the name, connecting and the greeting together.
   std::chrono::milliseconds connect_timeout{300'000};
-  // For sending a request and receiving its reply; what Wait and Get wait for
-  // their keys comes on top.
+  // For sending a request and receiving its reply; what is waited for keys and
+  // queues comes on top.
   std::chrono::milliseconds reply_timeout{60'000};
 };
 
@@ -52,28 +52,48 @@ class TcpStore final : public Store {
   Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
                                       std::string_view desired) override;
   Result<bool> Delete(std::string_view key) override;
+  Result<void> Append(std::string_view key, std::string_view value) override;
+  Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
+                                            std::chrono::milliseconds timeout) override;
+  Result<void> MultiSet(std::span<const std::string> keys,
+                        std::span<const std::string> values) override;
+  Result<int64_t> NumKeys() override;
+  Result<std::vector<std::string>> ListKeys() override;
+
+  Result<void> QueuePush(std::string_view key, std::string_view value) override;
+  Result<std::string> QueuePop(std::string_view key, std::chrono::milliseconds timeout) override;
+  Result<std::optional<std::string>> TryQueuePop(std::string_view key) override;
+  Result<int64_t> QueueLength(std::string_view key) override;
+
+  // Opens a connection of its own, to the same address and with the same
+  // options. Errors: those of Connect. Works also when this store is broken.
+  Result<std::unique_ptr<Store>> Clone() override;
 
   // Our end of the connection: the address by which the server's host sees us.
   const SocketAddress& local_address() const { return local_address_; }
 
  private:
-  TcpStore(ClientSocket socket, std::chrono::milliseconds reply_timeout);
+  TcpStore(ClientSocket socket, const TcpStoreOptions& options);
 
   // One round trip each. To be called with mutex_ held.
   Result<int64_t> AskNumber(const Request& request);
   Result<std::string> AskValue(const Request& request);
+  Result<std::optional<std::string>> AskPop(std::string_view key);
   Result<bool> AwaitKeys(std::span<const std::string> keys, std::chrono::milliseconds timeout);
   Result<bool> CancelWait();
 
   Result<void> Send(const Request& request, TimePoint deadline);
   Result<void> Receive(std::span<char> bytes, TimePoint deadline);
+  Result<std::string> ReceiveValue(TimePoint deadline);
+  Result<std::vector<std::string>> ReceiveValues(uint64_t count, TimePoint deadline);
   template <typename Answer>
   Result<Answer> ReceiveByte(Answer largest, TimePoint deadline);
   Error Break(Error error);
   TimePoint ReplyDeadline() const;
 
+  const TcpStoreOptions options_;
   const SocketAddress local_address_;
-  const std::chrono::milliseconds reply_timeout_;
+  const SocketAddress server_address_;
   std::mutex mutex_;
   ClientSocket socket_;                // guarded by mutex_
   std::optional<std::string> broken_;  // by which error; guarded by mutex_

@@ -3,36 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <span>
 
 #include "base/check.h"
+#include "store/opcode.h"
 
 namespace rankrun::store {
 namespace {
 
-enum class Opcode : uint8_t {
-  kValidate = 0,
-  kSet = 1,
-  kCompareSet = 2,
-  kGet = 3,
-  kAdd = 4,
-  kCheck = 5,
-  kWait = 6,
-  kGetNumKeys = 7,
-  kDeleteKey = 8,
-  kAppend = 9,
-  kMultiGet = 10,
-  kMultiSet = 11,
-  kCancelWait = 12,
-  kPing = 13,
-  kQueuePush = 14,
-  kQueuePop = 15,
-  kQueueLen = 16,
-  kListKeys = 17,
-  kBarrier = 18,
-};
-
 // What follows the opcode, in order.
-enum class Field : uint8_t { kNone, kMagic, kNonce, kNumber, kKey, kValue, kKeys };
+enum class Field : uint8_t { kNone, kNonce, kNumber, kKey, kValue, kKeys, kEntries };
 
 // What was read of one request.
 struct Parts {
@@ -46,64 +26,83 @@ struct Operation {
   Opcode opcode;
   std::string_view name;
   std::array<Field, 3> fields;
-  Request (*build)(Parts);  // null: no request for the engine
-  bool supported = true;
+  Request (*build)(Parts);  // null: not served
+};
+
+// How one generation of PyTorch numbers the operations.
+struct Dialect {
+  std::span<const Opcode> opcodes;  // by the byte that stands for them
+  bool validates;                   // whether a connection begins with VALIDATE
 };
 
 namespace {
 
-// Row i has opcode i.
+Request BuildMultiSet(Parts p) {
+  MultiSetRequest request;
+  request.entries.reserve(p.strings.size() / 2);
+  for (size_t i = 0; i + 1 < p.strings.size(); i += 2) {
+    request.entries.emplace_back(std::move(p.strings[i]), std::move(p.strings[i + 1]));
+  }
+  return request;
+}
+
+// One request that is made of a key; of a key and a value; of keys; of nothing.
+template <typename R>
+Request OfKey(Parts p) {
+  return R{std::move(p.strings[0])};
+}
+template <typename R>
+Request OfKeyAndValue(Parts p) {
+  return R{std::move(p.strings[0]), std::move(p.strings[1])};
+}
+template <typename R>
+Request OfKeyAndNumber(Parts p) {
+  return R{std::move(p.strings[0]), static_cast<int64_t>(p.number)};
+}
+template <typename R>
+Request OfKeys(Parts p) {
+  return R{std::move(p.strings)};
+}
+template <typename R>
+Request OfNothing(Parts) {
+  return R{};
+}
+
+Request BuildCompareSet(Parts p) {
+  return CompareSetRequest{std::move(p.strings[0]), std::move(p.strings[1]),
+                           std::move(p.strings[2])};
+}
+
+Request BuildPing(Parts p) { return PingRequest{static_cast<uint32_t>(p.number)}; }
+
+// Row i is of opcode i.
 constexpr Operation kOperations[] = {
-    {Opcode::kValidate, "VALIDATE", {Field::kMagic}, nullptr},
-    {Opcode::kSet,
-     "SET",
-     {Field::kKey, Field::kValue},
-     [](Parts p) -> Request {
-       return SetRequest{std::move(p.strings[0]), std::move(p.strings[1])};
-     }},
+    {Opcode::kValidate, "VALIDATE", {}, nullptr},
+    {Opcode::kSet, "SET", {Field::kKey, Field::kValue}, OfKeyAndValue<SetRequest>},
     {Opcode::kCompareSet,
      "COMPARE_SET",
      {Field::kKey, Field::kValue, Field::kValue},
-     [](Parts p) -> Request {
-       return CompareSetRequest{std::move(p.strings[0]), std::move(p.strings[1]),
-                                std::move(p.strings[2])};
-     }},
-    {Opcode::kGet,
-     "GET",
-     {Field::kKey},
-     [](Parts p) -> Request { return GetRequest{std::move(p.strings[0])}; }},
-    {Opcode::kAdd,
-     "ADD",
-     {Field::kKey, Field::kNumber},
-     [](Parts p) -> Request {
-       return AddRequest{std::move(p.strings[0]), static_cast<int64_t>(p.number)};
-     }},
-    {Opcode::kCheck,
-     "CHECK",
-     {Field::kKeys},
-     [](Parts p) -> Request { return CheckRequest{std::move(p.strings)}; }},
-    {Opcode::kWait,
-     "WAIT",
-     {Field::kKeys},
-     [](Parts p) -> Request { return WaitRequest{std::move(p.strings)}; }},
-    {Opcode::kGetNumKeys, "GETNUMKEYS", {}, nullptr, false},
-    {Opcode::kDeleteKey,
-     "DELETE_KEY",
-     {Field::kKey},
-     [](Parts p) -> Request { return DeleteKeyRequest{std::move(p.strings[0])}; }},
-    {Opcode::kAppend, "APPEND", {}, nullptr, false},
-    {Opcode::kMultiGet, "MULTI_GET", {}, nullptr, false},
-    {Opcode::kMultiSet, "MULTI_SET", {}, nullptr, false},
-    {Opcode::kCancelWait, "CANCEL_WAIT", {}, [](Parts) -> Request { return CancelWaitRequest{}; }},
-    {Opcode::kPing,
-     "PING",
-     {Field::kNonce},
-     [](Parts p) -> Request { return PingRequest{static_cast<uint32_t>(p.number)}; }},
-    {Opcode::kQueuePush, "QUEUE_PUSH", {}, nullptr, false},
-    {Opcode::kQueuePop, "QUEUE_POP", {}, nullptr, false},
-    {Opcode::kQueueLen, "QUEUE_LEN", {}, nullptr, false},
-    {Opcode::kListKeys, "LIST_KEYS", {}, nullptr, false},
-    {Opcode::kBarrier, "BARRIER", {}, nullptr, false},
+     BuildCompareSet},
+    {Opcode::kGet, "GET", {Field::kKey}, OfKey<GetRequest>},
+    {Opcode::kAdd, "ADD", {Field::kKey, Field::kNumber}, OfKeyAndNumber<AddRequest>},
+    {Opcode::kCheck, "CHECK", {Field::kKeys}, OfKeys<CheckRequest>},
+    {Opcode::kWait, "WAIT", {Field::kKeys}, OfKeys<WaitRequest>},
+    {Opcode::kGetNumKeys, "GETNUMKEYS", {}, OfNothing<GetNumKeysRequest>},
+    {Opcode::kDeleteKey, "DELETE_KEY", {Field::kKey}, OfKey<DeleteKeyRequest>},
+    {Opcode::kAppend, "APPEND", {Field::kKey, Field::kValue}, OfKeyAndValue<AppendRequest>},
+    {Opcode::kMultiGet, "MULTI_GET", {Field::kKeys}, OfKeys<MultiGetRequest>},
+    {Opcode::kMultiSet, "MULTI_SET", {Field::kEntries}, BuildMultiSet},
+    {Opcode::kCancelWait, "CANCEL_WAIT", {}, OfNothing<CancelWaitRequest>},
+    {Opcode::kPing, "PING", {Field::kNonce}, BuildPing},
+    {Opcode::kQueuePush,
+     "QUEUE_PUSH",
+     {Field::kKey, Field::kValue},
+     OfKeyAndValue<QueuePushRequest>},
+    {Opcode::kQueuePop, "QUEUE_POP", {Field::kKey}, OfKey<QueuePopRequest>},
+    {Opcode::kQueueLen, "QUEUE_LEN", {Field::kKey}, OfKey<QueueLenRequest>},
+    {Opcode::kListKeys, "LIST_KEYS", {}, OfNothing<ListKeysRequest>},
+    {Opcode::kBarrier, "BARRIER", {Field::kKey, Field::kNumber}, OfKeyAndNumber<BarrierRequest>},
+    {Opcode::kWatchKey, "WATCH_KEY", {}, nullptr},
 };
 
 constexpr bool RowsAreInOrder() {
@@ -114,24 +113,34 @@ constexpr bool RowsAreInOrder() {
 }
 static_assert(RowsAreInOrder());
 
+// PyTorch up to about 2.1.
+constexpr Opcode kOldOpcodes[] = {
+    Opcode::kSet,  Opcode::kCompareSet, Opcode::kGet,      Opcode::kAdd,       Opcode::kCheck,
+    Opcode::kWait, Opcode::kGetNumKeys, Opcode::kWatchKey, Opcode::kDeleteKey,
+};
+
+constexpr auto kCurrentOpcodes = [] {
+  std::array<Opcode, static_cast<size_t>(Opcode::kBarrier) + 1> opcodes{};
+  for (size_t i = 0; i < opcodes.size(); ++i) opcodes[i] = static_cast<Opcode>(i);
+  return opcodes;
+}();
+
+constexpr Dialect kOldDialect{kOldOpcodes, false};
+constexpr Dialect kCurrentDialect{kCurrentOpcodes, true};
+
+// With which a connection of the current dialect begins. In the old one it is
+// SET, whose key's length comes next and tells the two apart.
+constexpr uint8_t kValidateByte = 0;
+
+// With which PyTorch of about 2.2 began each request.
+constexpr uint8_t kMagicByte = kValidateMagic & 0xFF;
+
 Error ProtocolError(std::string message) { return Error{ErrorCode::kProtocol, std::move(message)}; }
 
 std::string Hex(uint64_t number) {
   std::array<char, 16> digits;
   auto end = std::to_chars(digits.begin(), digits.end(), number, 16).ptr;
   return std::string("0x").append(digits.begin(), end);
-}
-
-template <typename T>
-void AppendInteger(std::string& out, T number) {
-  char bytes[sizeof number];
-  std::memcpy(bytes, &number, sizeof number);
-  out.append(bytes, sizeof bytes);
-}
-
-void AppendString(std::string& out, std::string_view text) {
-  AppendInteger(out, static_cast<uint64_t>(text.size()));
-  out += text;
 }
 
 // Grows `text` at most to twice what has arrived, and to no more than the
@@ -142,68 +151,16 @@ void AppendArrived(std::string& text, std::string_view part, size_t announced) {
   text += part;
 }
 
-struct RequestWriter {
-  std::string& out;
-
-  void Begin(Opcode opcode) { out += static_cast<char>(opcode); }
-  void Keys(const std::vector<std::string>& keys) {
-    AppendInteger(out, static_cast<uint64_t>(keys.size()));
-    for (const std::string& key : keys) AppendString(out, key);
-  }
-
-  void operator()(const SetRequest& request) {
-    Begin(Opcode::kSet);
-    AppendString(out, request.key);
-    AppendString(out, request.value);
-  }
-  void operator()(const CompareSetRequest& request) {
-    Begin(Opcode::kCompareSet);
-    AppendString(out, request.key);
-    AppendString(out, request.expected);
-    AppendString(out, request.desired);
-  }
-  void operator()(const GetRequest& request) {
-    Begin(Opcode::kGet);
-    AppendString(out, request.key);
-  }
-  void operator()(const AddRequest& request) {
-    Begin(Opcode::kAdd);
-    AppendString(out, request.key);
-    AppendInteger(out, request.delta);
-  }
-  void operator()(const CheckRequest& request) {
-    Begin(Opcode::kCheck);
-    Keys(request.keys);
-  }
-  void operator()(const WaitRequest& request) {
-    Begin(Opcode::kWait);
-    Keys(request.keys);
-  }
-  void operator()(const DeleteKeyRequest& request) {
-    Begin(Opcode::kDeleteKey);
-    AppendString(out, request.key);
-  }
-  void operator()(const CancelWaitRequest&) { Begin(Opcode::kCancelWait); }
-  void operator()(const PingRequest& request) {
-    Begin(Opcode::kPing);
-    AppendInteger(out, request.nonce);
-  }
-};
-
-struct ReplyWriter {
-  std::string& out;
-
-  void operator()(const ValueReply& reply) { AppendString(out, reply.value); }
-  void operator()(const NumberReply& reply) { AppendInteger(out, reply.number); }
-  void operator()(CheckReply reply) { out += static_cast<char>(reply); }
-  void operator()(WaitReply reply) { out += static_cast<char>(reply); }
-  void operator()(const PingReply& reply) { AppendInteger(out, reply.nonce); }
-};
-
 }  // namespace
 
 Result<std::optional<Request>> RequestDecoder::Next(std::string_view& bytes) {
   while (operation_ != nullptr || !bytes.empty()) {
+    if (dialect_ == nullptr) {
+      auto told = TellDialect(bytes);
+      if (!told) return std::move(told).error();
+      if (!*told) break;
+      continue;
+    }
     if (operation_ == nullptr) {
       auto begun = Begin(static_cast<uint8_t>(bytes.front()));
       if (!begun) return std::move(begun).error();
@@ -212,7 +169,7 @@ Result<std::optional<Request>> RequestDecoder::Next(std::string_view& bytes) {
     auto complete = ReadFields(bytes);
     if (!complete) return std::move(complete).error();
     if (!*complete) break;
-    if (auto request = Finish()) return request;
+    return std::optional<Request>(Finish());
   }
   return std::optional<Request>();
 }
@@ -221,26 +178,63 @@ size_t RequestDecoder::held_bytes() const {
   return string_bytes_ + strings_.size() * sizeof(std::string);
 }
 
-Result<void> RequestDecoder::Begin(uint8_t opcode) {
-  bool known = opcode < std::size(kOperations);
-  std::string name = known ? std::string(kOperations[opcode].name) : std::to_string(opcode);
-  bool is_validate = opcode == static_cast<uint8_t>(Opcode::kValidate);
-  if (!validated_ && !is_validate) {
-    return ProtocolError("operation " + name +
-                         " came before VALIDATE (no store client, or one of PyTorch before 2.3)");
+bool RequestDecoder::cancels_waits() const { return dialect_ == nullptr || dialect_->validates; }
+
+// Whether the first bytes of the connection, which it takes, were enough.
+Result<bool> RequestDecoder::TellDialect(std::string_view& bytes) {
+  if (!begun_with_validate_) {
+    auto first = static_cast<uint8_t>(bytes.front());
+    if (first != kValidateByte) return TellDialectWithoutValidate(first);
+    bytes.remove_prefix(1);
+    begun_with_validate_ = true;
   }
-  if (validated_ && is_validate) return ProtocolError("operation VALIDATE came a second time");
-  if (!known) return ProtocolError("operation " + name + " is unknown");
-  if (!kOperations[opcode].supported) {
-    return ProtocolError("operation " + name + " is not supported");
+  if (!ReadNumber(bytes, sizeof kValidateMagic)) return false;
+  if (number_ == kValidateMagic) {
+    dialect_ = &kCurrentDialect;
+    return true;
   }
-  operation_ = &kOperations[opcode];
+  if (number_ > limits_.key_bytes) {
+    return ProtocolError("VALIDATE with " + Hex(number_) + " instead of " + Hex(kValidateMagic) +
+                         " (no store client)");
+  }
+  dialect_ = &kOldDialect;
+  operation_ = &kOperations[static_cast<size_t>(Opcode::kSet)];
+  word_bytes_ = sizeof kValidateMagic;  // word_ holds the first half of the length
+  return true;
+}
+
+Result<bool> RequestDecoder::TellDialectWithoutValidate(uint8_t first) {
+  if (first < kOldDialect.opcodes.size()) {
+    dialect_ = &kOldDialect;
+    return true;
+  }
+  if (first == kMagicByte) {
+    return ProtocolError("the connection begins with " + Hex(first) +
+                         ", as PyTorch of about 2.2 does, whose protocol is not supported");
+  }
+  bool known = first < kCurrentDialect.opcodes.size();
+  return ProtocolError("operation " +
+                       (known ? std::string(kOperations[first].name) : std::to_string(first)) +
+                       " came before VALIDATE (no store client)");
+}
+
+Result<void> RequestDecoder::Begin(uint8_t byte) {
+  if (byte >= dialect_->opcodes.size()) {
+    return ProtocolError("operation " + std::to_string(byte) + " is unknown");
+  }
+  const Operation& operation = kOperations[static_cast<size_t>(dialect_->opcodes[byte])];
+  if (operation.opcode == Opcode::kValidate) {
+    return ProtocolError("operation VALIDATE came a second time");
+  }
+  if (operation.build == nullptr) {
+    return ProtocolError("operation " + std::string(operation.name) + " is not supported");
+  }
+  operation_ = &operation;
   return {};
 }
 
-std::optional<Request> RequestDecoder::Finish() {
-  std::optional<Request> request;
-  if (operation_->build != nullptr) request = operation_->build({strings_, number_});
+Request RequestDecoder::Finish() {
+  Request request = operation_->build({strings_, number_});
   operation_ = nullptr;
   field_ = 0;
   strings_.clear();
@@ -254,9 +248,6 @@ Result<bool> RequestDecoder::ReadFields(std::string_view& bytes) {
     switch (operation_->fields[field_]) {
       case Field::kNone:
         return true;
-      case Field::kMagic:
-        complete = ReadMagic(bytes);
-        break;
       case Field::kNonce:
         complete = ReadNumber(bytes, sizeof(uint32_t));
         break;
@@ -270,7 +261,10 @@ Result<bool> RequestDecoder::ReadFields(std::string_view& bytes) {
         complete = ReadString(bytes, "value", limits_.value_bytes);
         break;
       case Field::kKeys:
-        complete = ReadKeys(bytes);
+        complete = ReadList(bytes, /*with_values=*/false);
+        break;
+      case Field::kEntries:
+        complete = ReadList(bytes, /*with_values=*/true);
         break;
     }
     if (!complete || !*complete) return complete;
@@ -278,32 +272,26 @@ Result<bool> RequestDecoder::ReadFields(std::string_view& bytes) {
   return true;
 }
 
-Result<bool> RequestDecoder::ReadMagic(std::string_view& bytes) {
-  if (!ReadNumber(bytes, sizeof kValidateMagic)) return false;
-  if (number_ != kValidateMagic) {
-    return ProtocolError("VALIDATE with " + Hex(number_) + " instead of " + Hex(kValidateMagic) +
-                         " (no store client, or one of PyTorch before 2.3)");
-  }
-  validated_ = true;
-  return true;
-}
-
-Result<bool> RequestDecoder::ReadKeys(std::string_view& bytes) {
-  if (!keys_left_) {
+// A count, then so many keys, or keys each followed by its value.
+Result<bool> RequestDecoder::ReadList(std::string_view& bytes, bool with_values) {
+  const uint64_t strings_per_key = with_values ? 2 : 1;
+  if (!list_left_) {
     if (!ReadNumber(bytes, sizeof(uint64_t))) return false;
     if (number_ > limits_.keys_per_request) {
       return ProtocolError(std::string(operation_->name) + " of " + std::to_string(number_) +
                            " keys is over the limit of " +
                            std::to_string(limits_.keys_per_request));
     }
-    keys_left_ = number_;
+    list_left_ = number_ * strings_per_key;
   }
-  while (*keys_left_ > 0) {
-    auto complete = ReadString(bytes, "key", limits_.key_bytes);
+  while (*list_left_ > 0) {
+    bool is_key = *list_left_ % strings_per_key == 0;
+    auto complete = is_key ? ReadString(bytes, "key", limits_.key_bytes)
+                           : ReadString(bytes, "value", limits_.value_bytes);
     if (!complete || !*complete) return complete;
-    *keys_left_ -= 1;
+    *list_left_ -= 1;
   }
-  keys_left_.reset();
+  list_left_.reset();
   return true;
 }
 
@@ -345,20 +333,6 @@ bool RequestDecoder::ReadNumber(std::string_view& bytes, size_t size) {
     std::memcpy(&number_, word_.data(), sizeof number_);
   }
   return true;
-}
-
-void AppendReply(std::string& out, const Reply& reply) { std::visit(ReplyWriter{out}, reply); }
-
-std::string EncodeValidate() {
-  std::string out(1, static_cast<char>(Opcode::kValidate));
-  AppendInteger(out, kValidateMagic);
-  return out;
-}
-
-std::string EncodeRequest(const Request& request) {
-  std::string out;
-  std::visit(RequestWriter{out}, request);
-  return out;
 }
 
 }  // namespace rankrun::store

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "tests/store/engine_fixture.h"
+
 namespace rankrun::store {
 namespace {
 
@@ -12,37 +14,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kPlenty = size_t{1} << 30;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-
-struct EngineTest : testing::Test {
-  std::vector<Outgoing> Ask(ConnectionId from, Request request) {
-    std::vector<Outgoing> replies;
-    auto applied = engine.Apply(from, std::move(request), replies);
-    EXPECT_TRUE(applied) << applied.error().message;
-    return replies;
-  }
-  Error Refused(ConnectionId from, Request request) {
-    std::vector<Outgoing> replies;
-    auto applied = engine.Apply(from, std::move(request), replies);
-    EXPECT_THAT(replies, IsEmpty());
-    EXPECT_FALSE(applied);
-    return applied ? Error{} : applied.error();
-  }
-  std::string Value(const std::string& key) {
-    return std::get<ValueReply>(Ask(99, GetRequest{key}).at(0).reply).value;
-  }
-  bool Exists(const std::string& key) {
-    return std::get<CheckReply>(Ask(99, CheckRequest{{key}}).at(0).reply) == CheckReply::kReady;
-  }
-  Engine engine{kPlenty};
-};
-
-Outgoing Number(ConnectionId to, int64_t number) { return {to, NumberReply{number}}; }
-Outgoing Text(ConnectionId to, std::string value) { return {to, ValueReply{std::move(value)}}; }
-Outgoing Released(ConnectionId to) { return {to, WaitReply::kStopWaiting}; }
-Outgoing Canceled(ConnectionId to) { return {to, WaitReply::kWaitCanceled}; }
 
 TEST_F(EngineTest, SetOverwritesAndHasNoReply) {
   EXPECT_THAT(Ask(1, SetRequest{"k", "one"}), IsEmpty());
@@ -177,11 +150,14 @@ TEST_F(EngineTest, WaitEndsWithTheLastMissingKey) {
 }
 
 TEST_F(EngineTest, EveryWayToCreateAKeyWakes) {
-  const Request creators[] = {SetRequest{"k", ""}, AddRequest{"k", 0},
-                              CompareSetRequest{"k", "", "x"}};
+  const Request creators[] = {SetRequest{"k", ""},          AddRequest{"k", 0},
+                              AppendRequest{"k", ""},       CompareSetRequest{"k", "", "x"},
+                              MultiSetRequest{{{"k", ""}}}, BarrierRequest{"k", 2},
+                              BarrierRequest{"k", 1}};
   for (const Request& creator : creators) {
     Ask(1, WaitRequest{{"k"}});
     EXPECT_EQ(Ask(2, creator).front(), Released(1));
+    Ask(2, CancelWaitRequest{});
     Ask(2, DeleteKeyRequest{"k"});
   }
 }
@@ -303,6 +279,10 @@ TEST_F(FullEngineTest, AFullStoreRefusesWhatNeedsMore) {
   EXPECT_FALSE(Accepts(AddRequest{"n", 1}));
   EXPECT_FALSE(Accepts(CompareSetRequest{"c", "", "x"}));
   EXPECT_FALSE(Accepts(WaitRequest{{"w"}}));
+  EXPECT_FALSE(Accepts(AppendRequest{"k", std::string(200, 'x')}));
+  EXPECT_FALSE(Accepts(MultiSetRequest{{{"k", ""}, {"b", std::string(200, 'x')}}}));
+  EXPECT_FALSE(Accepts(QueuePushRequest{"q", ""}));
+  EXPECT_FALSE(Accepts(BarrierRequest{"b", 2}));
   EXPECT_EQ(small.key_count(), 1u);
 }
 

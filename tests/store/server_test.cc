@@ -123,11 +123,11 @@ TEST(ServerTest, AProtocolErrorClosesThatClientOnly) {
   RawClient good(Loopback(server.port()));
   RawClient bad(Loopback(server.port()));
   bad.Ask(SetRequest{"/k", "kept"});
-  bad.Send("\x0e");
+  bad.Send("\x13");
   EXPECT_TRUE(bad.IsClosed());
   EXPECT_TRUE(server.Eventually([](Server& s) { return s.connection_count() == 1; }));
   EXPECT_THAT(log.Get(), Contains(AllOf(HasSubstr(bad.local().ToString()),
-                                        HasSubstr("operation QUEUE_PUSH is not supported"))));
+                                        HasSubstr("operation 19 is unknown"))));
   EXPECT_THAT(log.Get(), SizeIs(1));
   good.Ask(GetRequest{"/k"});
   EXPECT_EQ(good.ReceiveValue(), "kept");

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <random>
+
+#include "tests/store/wire_decode.h"
 
 namespace rankrun::store {
 namespace {
@@ -13,52 +14,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// "00 ce f7": the way the vectors of docs/store-protocol.md are written.
-std::string FromHex(std::string_view hex) {
-  std::string bytes;
-  int digits = 0;
-  unsigned value = 0;
-  for (char c : hex) {
-    if (c == ' ') continue;
-    unsigned digit = std::isdigit(static_cast<unsigned char>(c)) != 0
-                         ? static_cast<unsigned>(c - '0')
-                         : static_cast<unsigned>(c - 'a') + 10;
-    value = value * 16 + digit;
-    if (++digits % 2 == 0) {
-      bytes += static_cast<char>(value);
-      value = 0;
-    }
-  }
-  return bytes;
-}
-
-struct Decoded {
-  std::vector<Request> requests;
-  std::string error;  // empty: none
-};
-
-// Decodes `bytes` as they would come in reads of `piece` bytes.
-Decoded Decode(std::string_view bytes, size_t piece, const WireLimits& limits = {}) {
-  RequestDecoder decoder(limits);
-  Decoded decoded;
-  while (!bytes.empty()) {
-    std::string_view read = bytes.substr(0, piece);
-    bytes.remove_prefix(read.size());
-    while (true) {
-      auto next = decoder.Next(read);
-      if (!next) {
-        EXPECT_EQ(next.error().code, ErrorCode::kProtocol);
-        decoded.error = next.error().message;
-        return decoded;
-      }
-      if (!*next) break;
-      decoded.requests.push_back(std::move(**next));
-    }
-    EXPECT_TRUE(read.empty());
-  }
-  return decoded;
-}
 
 std::string AfterValidate(std::string_view hex) { return EncodeValidate() + FromHex(hex); }
 
@@ -82,6 +37,18 @@ const std::vector<Vector>& RequestVectors() {
       {"06 01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 2f 6e", WaitRequest{{"/n"}}},
       {"08 02 00 00 00 00 00 00 00 2f 6b", DeleteKeyRequest{"/k"}},
       {"0c", CancelWaitRequest{}},
+      {"07", GetNumKeysRequest{}},
+      {"09 02 00 00 00 00 00 00 00 2f 6b 02 00 00 00 00 00 00 00 7a 7a", AppendRequest{"/k", "zz"}},
+      {"0a 02 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 2f 61 02 00 00 00 00 00 00 00 2f 62",
+       MultiGetRequest{{"/a", "/b"}}},
+      {"0b 02 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 2f 61 01 00 00 00 00 00 00 00 31"
+       "02 00 00 00 00 00 00 00 2f 62 02 00 00 00 00 00 00 00 32 32",
+       MultiSetRequest{{{"/a", "1"}, {"/b", "22"}}}},
+      {"0e 02 00 00 00 00 00 00 00 2f 71 01 00 00 00 00 00 00 00 6d", QueuePushRequest{"/q", "m"}},
+      {"0f 02 00 00 00 00 00 00 00 2f 71", QueuePopRequest{"/q"}},
+      {"10 02 00 00 00 00 00 00 00 2f 71", QueueLenRequest{"/q"}},
+      {"11", ListKeysRequest{}},
+      {"12 02 00 00 00 00 00 00 00 2f 62 03 00 00 00 00 00 00 00", BarrierRequest{"/b", 3}},
   };
   return vectors;
 }
@@ -138,6 +105,13 @@ TEST(WireTest, RepliesAreEncodedAsInTheProtocolsVectors) {
       {CheckReply::kNotReady, "01"},
       {WaitReply::kStopWaiting, "00"},
       {WaitReply::kWaitCanceled, "01"},
+      {ValuesReply{{"1", "22"}}, "01 00 00 00 00 00 00 00 31 02 00 00 00 00 00 00 00 32 32"},
+      {ValuesReply{}, ""},
+      {PopReply{1, "m"}, "01 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 6d"},
+      {PopReply{0, std::nullopt}, "00 00 00 00 00 00 00 00"},
+      {KeysReply{{"init/", "/n"}},
+       "02 00 00 00 00 00 00 00 05 00 00 00 00 00 00 00 69 6e 69 74 2f"
+       "02 00 00 00 00 00 00 00 2f 6e"},
   };
   std::string all;
   std::string expected;
@@ -154,40 +128,9 @@ TEST(WireTest, ValidateAloneIsNoRequest) {
   EXPECT_EQ(decoded.error, "");
 }
 
-TEST(WireTest, NothingComesBeforeValidate) {
-  EXPECT_THAT(Decode(FromHex("0d 39 30 00 00"), 99).error,
-              AllOf(HasSubstr("operation PING"), HasSubstr("before VALIDATE")));
-  // The magic before each request: a short-lived version of PyTorch.
-  EXPECT_THAT(Decode(FromHex("ce f7 85 3c"), 99).error,
-              AllOf(HasSubstr("operation 206"), HasSubstr("before VALIDATE")));
-}
-
-TEST(WireTest, ClientsOfOldPyTorchAreToldApart) {
-  // PyTorch 1.13 begins with ADD "init/" 1 or with SET, in its own numbers.
-  EXPECT_THAT(
-      Decode(FromHex("03 05 00 00 00 00 00 00 00 69 6e 69 74 2f 01 00 00 00 00 00 00 00"), 99)
-          .error,
-      HasSubstr("PyTorch before 2.3"));
-  EXPECT_THAT(
-      Decode(FromHex("00 02 00 00 00 00 00 00 00 2f 6b"), 99).error,
-      AllOf(HasSubstr("VALIDATE with 0x2 instead of 0x3c85f7ce"), HasSubstr("PyTorch before 2.3")));
-}
-
 TEST(WireTest, ValidateComesOnce) {
   EXPECT_THAT(Decode(AfterValidate("00 ce f7 85 3c"), 99).error,
               HasSubstr("VALIDATE came a second time"));
-}
-
-TEST(WireTest, OperationsThatAreNotSupportedAreNamed) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"07", "GETNUMKEYS"}, {"09", "APPEND"},     {"0a", "MULTI_GET"},
-      {"0b", "MULTI_SET"},  {"0e", "QUEUE_PUSH"}, {"0f", "QUEUE_POP"},
-      {"10", "QUEUE_LEN"},  {"11", "LIST_KEYS"},  {"12", "BARRIER"},
-  };
-  for (const auto& [hex, name] : cases) {
-    EXPECT_EQ(Decode(AfterValidate(hex), 99).error,
-              "operation " + std::string(name) + " is not supported");
-  }
 }
 
 TEST(WireTest, OperationsWithoutANameAreNumbered) {
@@ -204,7 +147,8 @@ TEST(WireTest, RequestsBeforeAnErrorAreStillDecoded) {
 TEST(WireTest, LimitsAreInclusive) {
   const WireLimits limits{.key_bytes = 4, .value_bytes = 6, .keys_per_request = 2};
   const Request allowed[] = {SetRequest{"1234", "123456"}, CheckRequest{{"1234", ""}},
-                             CompareSetRequest{"1234", "123456", "123456"}};
+                             CompareSetRequest{"1234", "123456", "123456"},
+                             MultiSetRequest{{{"1234", "123456"}, {"", ""}}}};
   for (const Request& request : allowed) {
     EXPECT_EQ(Decode(EncodeValidate() + EncodeRequest(request), 3, limits).error, "");
   }
@@ -215,6 +159,13 @@ TEST(WireTest, LimitsAreInclusive) {
       {CompareSetRequest{"1", "", "1234567"},
        "COMPARE_SET with a value of 7 bytes is over the limit of 6"},
       {WaitRequest{{"", "", ""}}, "WAIT of 3 keys is over the limit of 2"},
+      {MultiSetRequest{{{"", ""}, {"", ""}, {"", ""}}},
+       "MULTI_SET of 3 keys is over the limit of 2"},
+      {MultiSetRequest{{{"1", ""}, {"12345", ""}}},
+       "MULTI_SET with a key of 5 bytes is over the limit of 4"},
+      {MultiSetRequest{{{"12345", ""}}}, "MULTI_SET with a key of 5 bytes is over the limit of 4"},
+      {MultiSetRequest{{{"1", "1234567"}}},
+       "MULTI_SET with a value of 7 bytes is over the limit of 6"},
   };
   for (const auto& [request, error] : refused) {
     EXPECT_EQ(Decode(EncodeValidate() + EncodeRequest(request), 3, limits).error, error);
@@ -273,7 +224,7 @@ class RandomRequests {
     return std::uniform_int_distribution<size_t>(0, bound - 1)(random_);
   }
   Request Next() {
-    switch (Below(9)) {
+    switch (Below(18)) {
       case 0:
         return SetRequest{Bytes(20), Bytes(2000)};
       case 1:
@@ -290,6 +241,24 @@ class RandomRequests {
         return DeleteKeyRequest{Bytes(20)};
       case 7:
         return CancelWaitRequest{};
+      case 8:
+        return GetNumKeysRequest{};
+      case 9:
+        return ListKeysRequest{};
+      case 10:
+        return AppendRequest{Bytes(20), Bytes(2000)};
+      case 11:
+        return MultiGetRequest{Keys()};
+      case 12:
+        return MultiSetRequest{{{Bytes(20), Bytes(200)}, {Bytes(20), Bytes(200)}}};
+      case 13:
+        return QueuePushRequest{Bytes(20), Bytes(200)};
+      case 14:
+        return QueuePopRequest{Bytes(20)};
+      case 15:
+        return QueueLenRequest{Bytes(20)};
+      case 16:
+        return BarrierRequest{Bytes(20), static_cast<int64_t>(Below(SIZE_MAX))};
       default:
         return PingRequest{static_cast<uint32_t>(Below(UINT32_MAX))};
     }

@@ -1,0 +1,166 @@
+#include "store/engine.h"
+#include "store/engine_sizes.h"
+
+// The engine's bookkeeping: names, what they take, and the waits at them.
+
+namespace rankrun::store {
+
+void Engine::Disconnect(ConnectionId connection) {
+  auto found = waits_.find(connection);
+  if (found == waits_.end()) return;
+  for (const Wait& wait : found->second) Withdraw(wait);
+  waits_.erase(found);
+}
+
+void Engine::Clear() {
+  waits_.clear();
+  names_.clear();
+  bytes_ = 0;
+  key_count_ = 0;
+}
+
+// Apart from its callers: where g++ 12 sees which reply it is, it warns falsely
+// of what the other kinds leave uninitialised.
+void Engine::Answer(ConnectionId to, Reply reply, Replies& replies) {
+  replies.push_back({to, std::move(reply)});
+}
+
+size_t Engine::LengthOf(const Name& name) {
+  return name.extras == nullptr ? 0 : name.extras->queue.size();
+}
+
+const std::string* Engine::Find(const std::string& key) const {
+  auto found = names_.find(key);
+  if (found == names_.end() || !found->second.value) return nullptr;
+  return &*found->second.value;
+}
+
+bool Engine::Exists(const std::string& key) const {
+  auto found = names_.find(key);
+  return found != names_.end() && (found->second.value || LengthOf(found->second) > 0);
+}
+
+Result<void> Engine::Reserve(size_t more_bytes) const {
+  if (more_bytes <= largest_bytes_ - bytes_) return {};
+  return Error{ErrorCode::kSystem, "the store is full: it holds " + std::to_string(bytes_) +
+                                       " of " + std::to_string(largest_bytes_) + " bytes and " +
+                                       std::to_string(more_bytes) + " more are needed"};
+}
+
+Result<void> Engine::CheckReplySize(size_t bytes) const {
+  if (bytes <= largest_reply_bytes_) return {};
+  return Error{ErrorCode::kSystem, "a reply of " + std::to_string(bytes) +
+                                       " bytes is over the limit of " +
+                                       std::to_string(largest_reply_bytes_)};
+}
+
+// What the store would grow by if the value at `key` had that size.
+size_t Engine::GrowthOf(const std::string& key, size_t value_bytes) const {
+  auto found = names_.find(key);
+  if (found == names_.end()) return kEntryBytes + key.size() + value_bytes;
+  size_t old_bytes = found->second.value ? found->second.value->size() : 0;
+  return value_bytes > old_bytes ? value_bytes - old_bytes : 0;
+}
+
+Engine::Names::value_type& Engine::Touch(std::string key) {
+  auto [name, is_new] = names_.try_emplace(std::move(key));
+  if (is_new) bytes_ += kEntryBytes + name->first.size();
+  return *name;
+}
+
+Engine::Extras& Engine::ExtrasOf(Name& name) {
+  if (name.extras == nullptr) {
+    name.extras = std::make_unique<Extras>();
+    bytes_ += kExtrasBytes;
+  }
+  return *name.extras;
+}
+
+// Frees what is empty; `name` may be gone afterwards.
+void Engine::Tidy(Names::value_type& name) {
+  auto& extras = name.second.extras;
+  if (extras != nullptr && extras->empty()) {
+    extras.reset();
+    bytes_ -= kExtrasBytes;
+  }
+  if (extras != nullptr || name.second.value) return;
+  bytes_ -= kEntryBytes + name.first.size();
+  names_.erase(names_.find(name.first));
+}
+
+void Engine::Assign(Name& name, std::string value) {
+  if (!name.value) key_count_ += 1;
+  bytes_ += value.size();
+  bytes_ -= name.value ? name.value->size() : 0;
+  name.value = std::move(value);
+}
+
+void Engine::Put(std::string key, std::string value, Replies& replies) {
+  Names::value_type& name = Touch(std::move(key));
+  Assign(name.second, std::move(value));
+  WakeAll(name, replies);
+}
+
+Engine::Wait& Engine::AddWait(ConnectionId connection, bool is_barrier) {
+  std::list<Wait>& waits = waits_[connection];
+  Wait& wait = waits.emplace_back(Wait{.connection = connection, .is_barrier = is_barrier});
+  wait.self = std::prev(waits.end());
+  return wait;
+}
+
+Engine::Waiters& Engine::ListFor(const Wait& wait, Extras& extras) {
+  return wait.is_barrier ? extras.at_barrier : extras.waiters;
+}
+
+// Makes `wait` wait for `key` also, once however often it is named.
+void Engine::Register(Wait& wait, std::string key) {
+  Names::value_type& name = Touch(std::move(key));
+  Waiters& waiters = ListFor(wait, ExtrasOf(name.second));
+  if (!waiters.empty() && waiters.back().wait == &wait) return;
+  bytes_ += kWaiterBytes;
+  waiters.push_back({&wait, wait.slots.size()});
+  wait.slots.push_back({&name, std::prev(waiters.end())});
+  wait.missing += 1;
+}
+
+// After a change of the value at `name`, which ends all waits there.
+void Engine::WakeAll(Names::value_type& name, Replies& replies) {
+  WakeWaits(name, replies);
+  if (name.second.extras == nullptr) return;
+  for (const Waiter& waiter : std::exchange(name.second.extras->at_barrier, {})) {
+    Arrive(waiter, replies);
+  }
+  Tidy(name);
+}
+
+void Engine::WakeWaits(Names::value_type& name, Replies& replies) {
+  if (name.second.extras == nullptr) return;
+  for (const Waiter& waiter : std::exchange(name.second.extras->waiters, {})) {
+    Arrive(waiter, replies);
+  }
+  Tidy(name);
+}
+
+// What `waiter`, which is off its list, stands for has come.
+void Engine::Arrive(const Waiter& waiter, Replies& replies) {
+  bytes_ -= kWaiterBytes;
+  Wait& wait = *waiter.wait;
+  wait.slots[waiter.slot].name = nullptr;
+  wait.missing -= 1;
+  if (wait.missing > 0) return;
+  Answer(wait.connection, WaitReply::kStopWaiting, replies);
+  auto of_connection = waits_.find(wait.connection);
+  of_connection->second.erase(wait.self);
+  if (of_connection->second.empty()) waits_.erase(of_connection);
+}
+
+void Engine::Withdraw(const Wait& wait) {
+  for (const Slot& slot : wait.slots) {
+    if (slot.name == nullptr) continue;
+    ListFor(wait, *slot.name->second.extras).erase(slot.place);
+    bytes_ -= kWaiterBytes;
+    Tidy(*slot.name);
+  }
+}
+
+}  // namespace rankrun::store

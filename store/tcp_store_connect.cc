@@ -1,0 +1,126 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <random>
+#include <thread>
+
+#include "base/format.h"
+#include "store/client_time.h"
+#include "store/tcp_store.h"
+#include "store/wire.h"
+
+namespace rankrun::store {
+namespace {
+
+using std::chrono::milliseconds;
+
+// So that one address that answers nothing leaves time for the others.
+constexpr milliseconds kLongestAttempt{10'000};
+constexpr milliseconds kShortestPause{5};
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kLongestPause{2'000};
+
+// The pauses between attempts to connect: growing, and each spread by half, so
+// that thousands of clients do not come back in step.
+class Backoff {
+ public:
+  Backoff()
+      : random_(static_cast<unsigned>(getpid()) ^
+                static_cast<unsigned>(Now().time_since_epoch().count())) {}
+
+  // Whether there is time for another attempt, after a pause. None is made in
+  // the last instant: it could only time out, and would hide the true cause.
+  bool Pause(TimePoint deadline) {
+    std::uniform_int_distribution<milliseconds::rep> spread(pause_.count() / 2,
+                                                            pause_.count() * 3 / 2);
+    Duration pause = std::min<Duration>(milliseconds(spread(random_)), (deadline - Now()) / 2);
+    if (pause < kShortestPause) return false;
+    std::this_thread::sleep_for(pause);
+    pause_ = std::min(pause_ * 3 / 2, kLongestPause);
+    return true;
+  }
+
+ private:
+  std::minstd_rand random_;
+  milliseconds pause_ = kFirstPause;
+};
+
+std::string Printable(std::string_view bytes) {
+  std::string text;
+  for (char c : bytes) text += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '.';
+  return text;
+}
+
+// VALIDATE has no reply, so a PING follows: only a store server echoes it.
+Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
+  const auto nonce = static_cast<uint32_t>(getpid());
+  auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline);
+  if (!sent) return sent;
+  uint32_t echo = 0;
+  const std::span<char> bytes(reinterpret_cast<char*>(&echo), sizeof echo);
+  if (auto received = socket.Receive(bytes, deadline); !received) return received;
+  if (echo == nonce) return {};
+  return Error{ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
+                                         ": it is no store server: its answer begins with \"" +
+                                         Printable({bytes.data(), bytes.size()}) + "\""};
+}
+
+Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline) {
+  auto socket = ClientSocket::Connect(address, std::min(deadline, After(kLongestAttempt)));
+  if (!socket) return socket;
+  auto greeted = Greet(*socket, deadline);
+  if (!greeted) return std::move(greeted).error();
+  return socket;
+}
+
+// One attempt at each address of the host. The error is that of the last, or
+// of one where another program answered: pausing will not change that.
+Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline) {
+  auto addresses = SocketAddress::Resolve(host, port);
+  if (!addresses) return std::move(addresses).error();
+  Error error{ErrorCode::kNotFound, "look up " + host + ": no address"};
+  for (const SocketAddress& address : *addresses) {
+    auto socket = ConnectAndGreet(address, deadline);
+    if (socket) return socket;
+    if (error.code != ErrorCode::kProtocol) error = std::move(socket).error();
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uint16_t port,
+                                                    const TcpStoreOptions& options) {
+  const TimePoint start = Now();
+  const TimePoint deadline = After(options.connect_timeout);
+  Backoff backoff;
+  int attempts = 1;
+  auto socket = ConnectOnce(host, port, deadline);
+  while (!socket && socket.error().code != ErrorCode::kProtocol && backoff.Pause(deadline)) {
+    socket = ConnectOnce(host, port, deadline);
+    ++attempts;
+  }
+  if (socket) {
+    return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options));
+  }
+  Error error =
+      std::move(socket).error().In("connect to the store at " + host + ":" + std::to_string(port));
+  error.message +=
+      " (attempt " + std::to_string(attempts) + ", after " + FormatSeconds(Now() - start) + ")";
+  return error;
+}
+
+TcpStore::TcpStore(ClientSocket socket, const TcpStoreOptions& options)
+    : options_(options),
+      local_address_(socket.local()),
+      server_address_(socket.peer()),
+      socket_(std::move(socket)) {}
+
+Result<std::unique_ptr<Store>> TcpStore::Clone() {
+  auto clone = Connect(server_address_.Host(), server_address_.port(), options_);
+  if (!clone) return std::move(clone).error().In("clone a store");
+  return std::unique_ptr<Store>(std::move(*clone));
+}
+
+}  // namespace rankrun::store
