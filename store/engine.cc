@@ -177,7 +177,7 @@ Result<void> Engine::On(ConnectionId, MultiSetRequest request, Replies& replies)
   size_t needed = 0;
   for (const auto& [key, value] : request.entries) needed += GrowthOf(key, value.size());
   if (auto fits = Reserve(needed); !fits) return fits;
-  for (auto& [key, value] : request.entries) Put(std::move(key), std::move(value), replies);
+  for (auto& entry : request.entries) Put(std::move(entry.first), std::move(entry.second), replies);
   return {};
 }
 
