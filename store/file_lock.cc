@@ -1,0 +1,59 @@
+#include "store/file_lock.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "base/format.h"
+
+namespace rankrun::store {
+namespace {
+
+using std::chrono::microseconds;
+
+// Who holds the lock needs it for microseconds, so the first pauses are short.
+constexpr microseconds kFirstPause{20};
+constexpr microseconds kLongestPause{2'000};
+
+int SetLock(int fd, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+}  // namespace
+
+Result<FileLock> FileLock::Acquire(Fd file, TimePoint deadline) {
+  const TimePoint start = MonotonicClock().Now();
+  Duration pause = kFirstPause;
+  // F_OFD_SETLKW would have no deadline.
+  while (SetLock(file.get(), F_WRLCK) != 0) {
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return SystemError("lock", errno);
+    const TimePoint now = MonotonicClock().Now();
+    if (now >= deadline) {
+      return Error{ErrorCode::kTimeout, "lock: another process has held the lock for " +
+                                            FormatSeconds(now - start) + "; is it stopped?"};
+    }
+    std::this_thread::sleep_for(std::min(pause, deadline - now));
+    pause = std::min<Duration>(pause * 3 / 2, kLongestPause);
+  }
+  return FileLock(std::move(file));
+}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  Release();
+  file_ = std::move(other.file_);
+  return *this;
+}
+
+// Before the close, which would leave the lock to a process forked meanwhile.
+void FileLock::Release() {
+  if (!file_) return;
+  SetLock(file_.get(), F_UNLCK);
+  file_.Reset();
+}
+
+}  // namespace rankrun::store

@@ -1,0 +1,291 @@
+#include "store/table_store.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "store/describe.h"
+
+namespace rankrun::store {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+using Keys = std::span<const std::string>;
+
+constexpr Duration kFirstSleep = 1ms;
+// What a wait whose time is up still gives to a source that is busy.
+constexpr milliseconds kGrace{1'000};
+
+// As std::stoll, which PyTorch's stores use: blanks and a sign may come
+// before, anything may follow.
+std::optional<int64_t> ParseNumber(std::string_view text) {
+  size_t start = text.find_first_not_of(" \t\n\v\f\r");
+  if (start == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(start);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;  // from_chars would take it
+  }
+  int64_t number = 0;
+  auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  return number;
+}
+
+// Sums wrap around, as they do in PyTorch in practice.
+int64_t WrappingSum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+class SharedTableStore final : public TableStore {
+ public:
+  explicit SharedTableStore(std::shared_ptr<TableSource> source) : TableStore(std::move(source)) {}
+};
+
+}  // namespace
+
+Result<void> TableStore::Set(std::string_view key, std::string_view value) {
+  auto done = Commit({Change::Kind::kSet, std::string(key), std::string(value)});
+  if (!done) return std::move(done).error().In("set key " + std::string(key));
+  return done;
+}
+
+Result<std::string> TableStore::Get(std::string_view key, milliseconds timeout) {
+  const std::string name(key);
+  auto values = MultiGet({&name, 1}, timeout);
+  if (!values) return std::move(values).error();
+  return std::move(values->front());
+}
+
+Result<int64_t> TableStore::Add(std::string_view key, int64_t delta) {
+  const std::string what = "add to key " + std::string(key);
+  Session session;
+  if (auto begun = Begin(session, Purpose::kChange); !begun) {
+    return std::move(begun).error().In(what);
+  }
+  int64_t sum = delta;
+  if (const std::string* text = source_->table().Find(key)) {
+    auto number = ParseNumber(*text);
+    if (!number) return Error{ErrorCode::kInvalid, what + ": its value is no number"};
+    sum = WrappingSum(*number, delta);
+  }
+  auto done =
+      source_->Commit(session, {{Change::Kind::kSet, std::string(key), std::to_string(sum)}});
+  if (!done) return std::move(done).error().In(what);
+  return sum;
+}
+
+Result<bool> TableStore::Check(Keys keys) {
+  Session session;
+  if (auto begun = Begin(session, Purpose::kRead); !begun) {
+    return std::move(begun).error().In("check " + DescribeKeys(keys));
+  }
+  return std::all_of(keys.begin(), keys.end(), [this](const std::string& key) {
+    return source_->table().Has(key, Among::kBoth);
+  });
+}
+
+Result<void> TableStore::Wait(Keys keys, milliseconds timeout) {
+  const std::string what = "wait for " + DescribeKeys(keys);
+  const TimePoint deadline = DeadlineAfter(timeout);
+  Session session;
+  if (auto begun = BeginWait(session, Purpose::kRead, deadline); !begun) {
+    return std::move(begun).error().In(what);
+  }
+  auto missing = Await(session, keys, Among::kBoth, deadline);
+  if (!missing) return std::move(missing).error().In(what);
+  if (missing->empty()) return {};
+  if (missing->size() == keys.size()) missing->clear();  // `what` names them
+  return NotSetInTime(what, timeout, *missing);
+}
+
+Result<CompareSetResult> TableStore::CompareSet(std::string_view key, std::string_view expected,
+                                                std::string_view desired) {
+  const std::string what = "compare and set key " + std::string(key);
+  Session session;
+  if (auto begun = Begin(session, Purpose::kChange); !begun) {
+    return std::move(begun).error().In(what);
+  }
+  const std::string* current = source_->table().Find(key);
+  bool matches = current == nullptr ? expected.empty() : *current == expected;
+  if (!matches) {
+    // A missing key is answered with `expected`: PyTorch's clients rely on it.
+    return CompareSetResult{current == nullptr ? std::string(expected) : *current, false};
+  }
+  auto done =
+      source_->Commit(session, {{Change::Kind::kSet, std::string(key), std::string(desired)}});
+  if (!done) return std::move(done).error().In(what);
+  return CompareSetResult{std::string(desired), true};
+}
+
+Result<bool> TableStore::Delete(std::string_view key) {
+  const std::string what = "delete key " + std::string(key);
+  Session session;
+  if (auto begun = Begin(session, Purpose::kChange); !begun) {
+    return std::move(begun).error().In(what);
+  }
+  if (source_->table().Find(key) == nullptr) return false;
+  auto done = source_->Commit(session, {{Change::Kind::kDelete, std::string(key)}});
+  if (!done) return std::move(done).error().In(what);
+  return true;
+}
+
+Result<void> TableStore::Append(std::string_view key, std::string_view value) {
+  auto done = Commit({Change::Kind::kAppend, std::string(key), std::string(value)});
+  if (!done) return std::move(done).error().In("append to key " + std::string(key));
+  return done;
+}
+
+Result<std::vector<std::string>> TableStore::MultiGet(Keys keys, milliseconds timeout) {
+  const std::string what = "get " + DescribeKeys(keys);
+  const TimePoint deadline = DeadlineAfter(timeout);
+  Session session;
+  if (auto begun = BeginWait(session, Purpose::kRead, deadline); !begun) {
+    return std::move(begun).error().In(what);
+  }
+  // Again, because a key that has come may be gone when the last one comes.
+  for (;;) {
+    std::vector<std::string> values;
+    for (const std::string& key : keys) {
+      const std::string* value = source_->table().Find(key);
+      if (value == nullptr) break;
+      values.push_back(*value);
+    }
+    if (values.size() == keys.size()) return values;
+    auto missing = Await(session, keys, Among::kKeys, deadline);
+    if (!missing) return std::move(missing).error().In(what);
+    if (missing->empty()) continue;
+    if (missing->size() == keys.size()) missing->clear();  // `what` names them
+    return NotSetInTime(what, timeout, *missing);
+  }
+}
+
+Result<void> TableStore::MultiSet(Keys keys, Keys values) {
+  const std::string what = "set " + DescribeKeys(keys);
+  if (keys.size() != values.size()) {
+    return Error{ErrorCode::kInvalid, what + ": " + std::to_string(keys.size()) + " keys and " +
+                                          std::to_string(values.size()) + " values"};
+  }
+  std::vector<Change> changes;
+  changes.reserve(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    changes.push_back({Change::Kind::kSet, keys[i], values[i]});
+  }
+  Session session;
+  auto done = Begin(session, Purpose::kChange);
+  if (done) done = source_->Commit(session, std::move(changes));
+  if (!done) return std::move(done).error().In(what);
+  return done;
+}
+
+Result<int64_t> TableStore::NumKeys() {
+  Session session;
+  if (auto begun = Begin(session, Purpose::kRead); !begun) {
+    return std::move(begun).error().In("count the keys");
+  }
+  return static_cast<int64_t>(source_->table().size());
+}
+
+Result<std::vector<std::string>> TableStore::ListKeys() {
+  Session session;
+  if (auto begun = Begin(session, Purpose::kRead); !begun) {
+    return std::move(begun).error().In("list the keys");
+  }
+  return source_->table().Keys();
+}
+
+Result<void> TableStore::QueuePush(std::string_view key, std::string_view value) {
+  auto done = Commit({Change::Kind::kPush, std::string(key), std::string(value)});
+  if (!done) return std::move(done).error().In("push to queue " + std::string(key));
+  return done;
+}
+
+Result<std::string> TableStore::QueuePop(std::string_view key, milliseconds timeout) {
+  const std::string name(key);
+  const std::string what = "pop from queue " + name;
+  const TimePoint deadline = DeadlineAfter(timeout);
+  for (;;) {
+    Session session;
+    auto begun = BeginWait(session, Purpose::kChange, deadline);
+    if (!begun) return std::move(begun).error().In(what);
+    auto value = PopNow(session, name);
+    if (!value) return std::move(value).error().In(what);
+    if (*value) return **std::move(value);
+    auto missing = Await(session, {&name, 1}, Among::kQueues, deadline);
+    if (!missing) return std::move(missing).error().In(what);
+    if (missing->empty()) continue;  // another client may be faster, so look again
+    return Error{ErrorCode::kTimeout,
+                 what + ": empty for " + std::to_string(timeout.count()) + " ms"};
+  }
+}
+
+Result<std::optional<std::string>> TableStore::TryQueuePop(std::string_view key) {
+  Session session;
+  auto begun = Begin(session, Purpose::kChange);
+  if (!begun) return std::move(begun).error().In("pop from queue " + std::string(key));
+  auto value = PopNow(session, std::string(key));
+  if (!value) return std::move(value).error().In("pop from queue " + std::string(key));
+  return value;
+}
+
+Result<int64_t> TableStore::QueueLength(std::string_view key) {
+  Session session;
+  if (auto begun = Begin(session, Purpose::kRead); !begun) {
+    return std::move(begun).error().In("length of queue " + std::string(key));
+  }
+  return static_cast<int64_t>(source_->table().QueueLength(key));
+}
+
+Result<std::unique_ptr<Store>> TableStore::Clone() {
+  return std::unique_ptr<Store>(new SharedTableStore(source_));
+}
+
+Result<void> TableStore::Begin(Session& session, Purpose purpose) {
+  return source_->Refresh(session, purpose, DeadlineAfter(source_->Patience()));
+}
+
+Result<void> TableStore::BeginWait(Session& session, Purpose purpose, TimePoint deadline) {
+  const TimePoint grace = DeadlineAfter(std::min(kGrace, source_->Patience()));
+  return source_->Refresh(session, purpose, std::max(deadline, grace));
+}
+
+Result<void> TableStore::Commit(Change change) {
+  Session session;
+  auto done = Begin(session, Purpose::kChange);
+  if (!done) return done;
+  return source_->Commit(session, {std::move(change)});
+}
+
+Result<std::optional<std::string>> TableStore::PopNow(Session& session, const std::string& key) {
+  const std::string* front = source_->table().QueueFront(key);
+  if (front == nullptr) return std::optional<std::string>();
+  std::string value = *front;
+  auto done = source_->Commit(session, {{Change::Kind::kPop, key}});
+  if (!done) return std::move(done).error();
+  return std::optional(std::move(value));
+}
+
+// Returns the keys that have not come before the deadline: none is success.
+// `session` holds what one refreshed for kRead does, before and after.
+Result<std::vector<std::string>> TableStore::Await(Session& session, Keys keys, Among among,
+                                                   TimePoint deadline) {
+  session.file.reset();  // nobody can write while we sleep otherwise
+  KeyTable::Watch watch(source_->table(), keys, among);
+  Duration sleep = kFirstSleep;
+  while (!watch.complete()) {
+    const TimePoint now = MonotonicClock().Now();
+    if (now >= deadline) return watch.Missing();
+    sleep = std::min(sleep * 2, source_->LongestSleep());
+    const bool others_write = source_->LongestSleep() != Duration::max();
+    const TimePoint until = others_write ? std::min(deadline, now + sleep) : deadline;
+    watch.completed().wait_until(session.lock, until, [&] { return watch.complete(); });
+    if (watch.complete() || !others_write) continue;
+    if (auto seen = BeginWait(session, Purpose::kRead, deadline); !seen) {
+      return std::move(seen).error();
+    }
+  }
+  return std::vector<std::string>();
+}
+
+}  // namespace rankrun::store
