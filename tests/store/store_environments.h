@@ -1,0 +1,81 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/file_store.h"
+#include "store/hash_store.h"
+#include "store/prefix_store.h"
+#include "tests/base/support.h"
+
+namespace rankrun::store {
+
+// What a kind of store lives in during a test: a file, a server, memory.
+class StoreEnvironment {
+ public:
+  virtual ~StoreEnvironment() = default;
+  // Another client of the same data.
+  virtual std::unique_ptr<Store> Open() = 0;
+  // Whether Open() in a forked process reaches the same data.
+  virtual bool crosses_processes() const { return false; }
+};
+
+class HashEnvironment final : public StoreEnvironment {
+ public:
+  std::unique_ptr<Store> Open() override { return std::move(*first_.Clone()); }
+
+ private:
+  HashStore first_;
+};
+
+class FileEnvironment final : public StoreEnvironment {
+ public:
+  std::unique_ptr<Store> Open() override {
+    auto store = FileStore::Open(folder_.Path("store"), "run");
+    EXPECT_TRUE(store) << store.error().message;
+    return std::move(*store);
+  }
+  bool crosses_processes() const override { return true; }
+
+ private:
+  test::TempFolder folder_;
+};
+
+class PrefixEnvironment final : public StoreEnvironment {
+ public:
+  explicit PrefixEnvironment(std::unique_ptr<StoreEnvironment> inner) : inner_(std::move(inner)) {}
+  std::unique_ptr<Store> Open() override {
+    return std::make_unique<PrefixStore>("p", inner_->Open());
+  }
+  bool crosses_processes() const override { return inner_->crosses_processes(); }
+
+ private:
+  std::unique_ptr<StoreEnvironment> inner_;
+};
+
+struct StoreKind {
+  std::string name;
+  std::function<std::unique_ptr<StoreEnvironment>()> make;
+};
+
+// Every kind of store that the contract holds for. A new one is a line here.
+inline std::vector<StoreKind> StoreKinds() {
+  std::vector<StoreKind> kinds = {
+      {"HashStore", [] { return std::make_unique<HashEnvironment>(); }},
+      {"FileStore", [] { return std::make_unique<FileEnvironment>(); }},
+  };
+  const size_t plain = kinds.size();
+  for (size_t i = 0; i < plain; ++i) {
+    kinds.push_back({"PrefixStoreOver" + kinds[i].name, [make = kinds[i].make] {
+                       return std::make_unique<PrefixEnvironment>(make());
+                     }});
+  }
+  return kinds;
+}
+
+}  // namespace rankrun::store
