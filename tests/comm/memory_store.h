@@ -102,7 +102,28 @@ class MemoryStore final : public store::Store {
     return true;
   }
 
+  // What comm asks no store for.
+  Result<void> Append(std::string_view, std::string_view) override { return Unused(); }
+  Result<std::vector<std::string>> MultiGet(std::span<const std::string>,
+                                            std::chrono::milliseconds) override {
+    return Unused();
+  }
+  Result<void> MultiSet(std::span<const std::string>, std::span<const std::string>) override {
+    return Unused();
+  }
+  Result<int64_t> NumKeys() override { return Unused(); }
+  Result<std::vector<std::string>> ListKeys() override { return Unused(); }
+  Result<void> QueuePush(std::string_view, std::string_view) override { return Unused(); }
+  Result<std::string> QueuePop(std::string_view, std::chrono::milliseconds) override {
+    return Unused();
+  }
+  Result<std::optional<std::string>> TryQueuePop(std::string_view) override { return Unused(); }
+  Result<int64_t> QueueLength(std::string_view) override { return Unused(); }
+  Result<std::unique_ptr<Store>> Clone() override { return Unused(); }
+
  private:
+  static Error Unused() { return Error{ErrorCode::kInvalid, "not in a memory store"}; }
+
   bool Have(std::span<const std::string> keys) const {
     for (const std::string& key : keys) {
       if (!keys_->values.contains(key)) return false;
