@@ -185,7 +185,7 @@ TEST_F(SupervisionTest, CtrlZDoesNothingWhereThereIsNoShell) {
     run.Signal(SIGTSTP);
     return Count(run.Out(), "continued") > 0;
   }));
-  EXPECT_EQ(StateOf(run.pid()), 'S');
+  EXPECT_NE(StateOf(run.pid()), 'T');
   run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
 }
