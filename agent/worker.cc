@@ -51,6 +51,7 @@ void Worker::OnStarted(SpawnedProcess process) {
   exit_poll_ = std::move(*poll);
   exit_poll_->Start();
   stderr_poll_->Start();
+  for (int signal_number : std::exchange(early_signals_, {})) Pass(signal_number);
 }
 
 void Worker::OnStartFailed(Error error) {
@@ -70,6 +71,7 @@ void Worker::Signal(int signal_number) {
 }
 
 void Worker::Pass(int signal_number) {
+  if (record_.pid == 0) early_signals_.push_back(signal_number);  // it may run already
   if (!pid_) return;
   record_.passed_signal = signal_number;
   kill(-*pid_, signal_number);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/attempt_record.h"
 #include "agent/line_buffer.h"
@@ -75,7 +76,8 @@ class Worker {
   Fd stderr_write_;  // open until the process has its copy
   LineBuffer lines_;
   TailBuffer tail_;
-  std::optional<pid_t> pid_;  // forgotten in the instant that reaps it
+  std::vector<int> early_signals_;  // to be passed once the process is known
+  std::optional<pid_t> pid_;        // forgotten in the instant that reaps it
   Fd pidfd_;
   std::unique_ptr<Poll> stderr_poll_;
   std::unique_ptr<Poll> exit_poll_;
