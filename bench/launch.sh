@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 bin=build/release/bin
+export OMP_NUM_THREADS=1  # torchrun talks about it otherwise
 rounds=5 runs=50 peer_rounds=5 peer_runs=5 load=
 if [ "${1:-}" = --quick ]; then
   rounds=1 runs=5 peer_rounds=1 peer_runs=1 load=--any-load
@@ -20,7 +21,7 @@ peers=()
 torchrun=${RANKRUN_TEST_VENV:-build/venv}/bin/torchrun
 [ -x "$torchrun" ] && peers+=(torchrun "$torchrun --nproc-per-node 4 --no-python /bin/true")
 if command -v mpirun >/dev/null; then
-  peers+=(mpirun "mpirun --allow-run-as-root --oversubscribe -n 4 /bin/true")
+  peers+=(mpirun "$(command -v mpirun) --allow-run-as-root --oversubscribe -n 4 /bin/true")
 fi
 if [ ${#peers[@]} -gt 0 ]; then
   echo "== beside peers, $peer_rounds rounds of $peer_runs runs, at most 20 s each"
