@@ -1,35 +1,11 @@
 #include "store/engine.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "store/counter.h"
 #include "store/engine_sizes.h"
 
 namespace rankrun::store {
-namespace {
-
-// As std::stoll, which PyTorch's server uses: blanks and a sign may come
-// before, anything may follow.
-std::optional<int64_t> ParseNumber(std::string_view text) {
-  size_t start = text.find_first_not_of(" \t\n\v\f\r");
-  if (start == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(start);
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-    if (text.starts_with('-')) return std::nullopt;  // from_chars would take it
-  }
-  int64_t number = 0;
-  auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
-}
-
-// Sums wrap around, as they do in PyTorch in practice.
-int64_t WrappingSum(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-
-}  // namespace
 
 Result<void> Engine::Apply(ConnectionId from, Request request, Replies& replies) {
   return std::visit([&](auto& one_kind) { return On(from, std::move(one_kind), replies); },
@@ -240,7 +216,7 @@ Result<int64_t> Engine::NumberAfter(std::string_view operation, const std::strin
                                     int64_t delta) const {
   const std::string* text = Find(key);
   if (text == nullptr) return delta;
-  auto number = ParseNumber(*text);
+  auto number = ParseCounter(*text);
   if (number) return WrappingSum(*number, delta);
   return Error{ErrorCode::kInvalid,
                std::string(operation) + " to key " + key + ": its value is no number"};

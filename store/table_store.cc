@@ -1,8 +1,8 @@
 #include "store/table_store.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "store/counter.h"
 #include "store/describe.h"
 
 namespace rankrun::store {
@@ -16,27 +16,6 @@ using Keys = std::span<const std::string>;
 constexpr Duration kFirstSleep = 1ms;
 // What a wait whose time is up still gives to a source that is busy.
 constexpr milliseconds kGrace{1'000};
-
-// As std::stoll, which PyTorch's stores use: blanks and a sign may come
-// before, anything may follow.
-std::optional<int64_t> ParseNumber(std::string_view text) {
-  size_t start = text.find_first_not_of(" \t\n\v\f\r");
-  if (start == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(start);
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-    if (text.starts_with('-')) return std::nullopt;  // from_chars would take it
-  }
-  int64_t number = 0;
-  auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
-}
-
-// Sums wrap around, as they do in PyTorch in practice.
-int64_t WrappingSum(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
 
 class SharedTableStore final : public TableStore {
  public:
@@ -66,7 +45,7 @@ Result<int64_t> TableStore::Add(std::string_view key, int64_t delta) {
   }
   int64_t sum = delta;
   if (const std::string* text = source_->table().Find(key)) {
-    auto number = ParseNumber(*text);
+    auto number = ParseCounter(*text);
     if (!number) return Error{ErrorCode::kInvalid, what + ": its value is no number"};
     sum = WrappingSum(*number, delta);
   }
