@@ -92,6 +92,19 @@ SocketAddress SocketAddress::WithPort(uint16_t port) const {
   return copy;
 }
 
+AddressBytes SocketAddress::Bytes() const {
+  AddressBytes bytes{};
+  if (family() == AF_INET6) {
+    auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage_);
+    std::memcpy(bytes.data(), &v6->sin6_addr, sizeof v6->sin6_addr);
+  } else {
+    auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage_);
+    bytes[10] = bytes[11] = 0xFF;
+    std::memcpy(&bytes[12], &v4->sin_addr, sizeof v4->sin_addr);
+  }
+  return bytes;
+}
+
 bool SocketAddress::is_loopback() const {
   if (family() == AF_INET) {
     auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage_);

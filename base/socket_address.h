@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-#include <chrono>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +10,9 @@
 #include "base/result.h"
 
 namespace rankrun {
+
+// An IPv6 address, or the IPv6 address that an IPv4 one is mapped to.
+using AddressBytes = std::array<uint8_t, 16>;
 
 // An IPv4 or IPv6 address with a port. A value.
 class SocketAddress {
@@ -33,6 +36,7 @@ class SocketAddress {
   SocketAddress WithPort(uint16_t port) const;
   int family() const { return storage_.ss_family; }
   bool is_loopback() const;
+  AddressBytes Bytes() const;
   std::string Host() const;      // "127.0.0.1", "::1"
   std::string ToString() const;  // "127.0.0.1:29500", "[::1]:29500"
 
