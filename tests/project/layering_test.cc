@@ -81,6 +81,7 @@ TEST(LayeringTest, LibuvIsVisibleInItsWrappersOnly) {
   for (const auto& [folder, below] : kBelow) {
     for (const Include& include : IncludesOf(folder)) {
       if (!include.target.starts_with("<uv")) continue;
+      if (include.file == "bench/store_echo.cc") continue;  // libuv without us, to compare with
       EXPECT_TRUE(include.file.starts_with("base/uv_") && include.file.ends_with(".cc"))
           << include.file << " includes " << include.target;
       wrappers += 1;

@@ -1,0 +1,34 @@
+#include "bench/server_process.h"
+
+#include <time.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace rankrun::bench {
+
+Result<int64_t> CpuNanoseconds(pid_t pid) {
+  // The scheduler's own figure, up to this instant; /proc shows that of the
+  // last tick.
+  clockid_t clock{};
+  timespec used{};
+  int failed = clock_getcpuclockid(pid, &clock);
+  if (failed == 0 && clock_gettime(clock, &used) != 0) failed = errno;
+  if (failed != 0) {
+    return Error{ErrorCode::kSystem,
+                 "read the CPU time of process " + std::to_string(pid) + ": " + strerror(failed)};
+  }
+  return int64_t{1'000'000'000} * used.tv_sec + used.tv_nsec;
+}
+
+Result<int64_t> ResidentKiB(pid_t pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/status";
+  std::ifstream status(path);
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6));
+  }
+  return Error{ErrorCode::kSystem, "read the memory of a process: there is no VmRSS in " + path};
+}
+
+}  // namespace rankrun::bench

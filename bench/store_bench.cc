@@ -1,0 +1,138 @@
+// store_bench: loads a store server, of rankrun or of PyTorch, and says what it
+// took. Its own thread does little but send and receive, so that the server is
+// what is measured. See store_vs_torch.sh.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "bench/store_load.h"
+
+namespace rankrun::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Settings {
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;
+  int server_pid = 0;
+  double patience_seconds = 10;
+  bool json = false;
+  LoadOptions load;
+  double seconds = 1;
+};
+
+double Rounded(double number) { return std::round(number * 1000) / 1000; }
+
+Json ToJson(const LoadFigures& figures) {
+  Json json{
+      {"requests", figures.requests},
+      {"seconds", Rounded(figures.seconds)},
+      {"requests_per_second", std::round(static_cast<double>(figures.requests) / figures.seconds)},
+      {"us_p50", Rounded(figures.us_p50)},
+      {"us_p90", Rounded(figures.us_p90)},
+      {"us_p99", Rounded(figures.us_p99)},
+      {"us_p99.9", Rounded(figures.us_p999)},
+      {"us_max", Rounded(figures.us_max)}};
+  if (figures.server) {
+    json["server_cpu_us_per_request"] = Rounded(figures.server->cpu_us_per_request);
+    json["server_kib_before"] = figures.server->before_kib;
+    json["server_kib_open"] = figures.server->open_kib;
+    json["server_kib_end"] = figures.server->end_kib;
+  }
+  return json;
+}
+
+void AddTarget(CLI::App* command, Settings& settings) {
+  command->add_option("--host", settings.host, "Numeric address of the server")
+      ->capture_default_str();
+  command->add_option("--port", settings.port, "Port of the server")
+      ->required()
+      ->check(CLI::Range(1, 65535));
+  command
+      ->add_option("--server-pid", settings.server_pid,
+                   "Measure CPU time and memory of this process, too")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--patience", settings.patience_seconds,
+                   "Fail when the server says nothing for so many seconds")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command->add_flag("--json", settings.json, "Print one JSON object on one line");
+}
+
+CLI::App* AddLoad(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand(
+      "load",
+      "Requests over and over. SET has no reply, so a PING is sent behind the SETs of each send\n"
+      "and its answer waited for; only the SETs count as requests. Latency is that of a send.");
+  AddTarget(command, settings);
+  const std::map<std::string, Operation> operations = {
+      {"get", Operation::kGet}, {"set", Operation::kSet}, {"add", Operation::kAdd}};
+  command->add_option("--operation", settings.load.operation, "get, set or add")
+      ->required()
+      ->transform(CLI::CheckedTransformer(operations));
+  command->add_option("--connections", settings.load.connections, "Each has a key of its own")
+      ->check(CLI::Range(1, 65'000))
+      ->capture_default_str();
+  command->add_option("--value-bytes", settings.load.value_bytes, "Of each value")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--pipeline", settings.load.pipeline, "Requests per send, on a connection")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--seconds", settings.seconds, "How long, besides some time to warm up")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  command->add_flag("--echo", settings.load.echo,
+                    "The server is store_echo: only the length of replies is checked");
+  return command;
+}
+
+Result<Target> TargetOf(const Settings& settings) {
+  auto address = SocketAddress::FromNumeric(settings.host, settings.port);
+  if (!address) return address.error();
+  std::chrono::duration<double> patience(settings.patience_seconds);
+  return Target{*address, settings.server_pid,
+                std::chrono::duration_cast<std::chrono::milliseconds>(patience)};
+}
+
+Result<Json> Run(const CLI::App& command, Settings& settings) {
+  auto target = TargetOf(settings);
+  if (!target) return target.error();
+  settings.load.time = std::chrono::duration<double>(settings.seconds);
+  auto figures = RunLoad(*target, settings.load);
+  if (!figures) return std::move(figures).error().In(command.get_name());
+  return ToJson(*figures);
+}
+
+void Print(const Json& figures, bool as_json) {
+  if (as_json) {
+    std::printf("%s\n", figures.dump().c_str());
+    return;
+  }
+  for (const auto& [name, value] : figures.items()) {
+    std::printf("%-28s %s\n", name.c_str(), value.dump().c_str());
+  }
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Loads a store server and says what it took.", "store_bench");
+  app.require_subcommand(1);
+  AddLoad(app, settings);
+  CLI11_PARSE(app, argc, argv);
+  auto figures = Run(*app.get_subcommands().front(), settings);
+  if (!figures) {
+    std::fprintf(stderr, "store_bench: %s\n", figures.error().message.c_str());
+    return 1;
+  }
+  Print(*figures, settings.json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace rankrun::bench
+
+int main(int argc, char** argv) { return rankrun::bench::Main(argc, argv); }

@@ -1,0 +1,159 @@
+#include "bench/store_load.h"
+
+#include <vector>
+
+#include "bench/histogram.h"
+#include "bench/server_process.h"
+#include "bench/store_peers.h"
+#include "bench/store_traffic.h"
+
+namespace rankrun::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::duration;
+
+constexpr duration<double> kLongestWarmUp{0.5};
+
+class Load {
+ public:
+  Load(const Target& target, const LoadOptions& options, Peers& peers)
+      : target_(target), options_(options), peers_(peers) {}
+
+  Result<LoadFigures> Run();
+
+ private:
+  struct Sender {
+    Traffic traffic;
+    SteadyClock::time_point sent{};
+  };
+
+  Result<void> Begin();
+  Result<void> RunFor(duration<double> time);
+  Result<void> Finish();
+  Result<void> SendBatch(size_t peer, SteadyClock::time_point now);
+  Result<void> OnBytes(size_t peer, std::string_view bytes);
+  Result<int64_t> Cpu() const;
+  Result<int64_t> Resident() const;
+  LoadFigures Figures(duration<double> time) const;
+
+  const Target& target_;
+  const LoadOptions& options_;
+  Peers& peers_;
+  const Peers::OnBytes on_bytes_ = [this](size_t peer, std::string_view bytes) {
+    return OnBytes(peer, bytes);
+  };
+  std::vector<Sender> senders_;
+  Histogram latencies_;
+  uint64_t requests_ = 0;
+  size_t under_way_ = 0;
+  bool sending_ = true;
+};
+
+Result<int64_t> Load::Cpu() const {
+  return target_.pid == 0 ? Result<int64_t>(0) : CpuNanoseconds(target_.pid);
+}
+
+Result<int64_t> Load::Resident() const {
+  return target_.pid == 0 ? Result<int64_t>(0) : ResidentKiB(target_.pid);
+}
+
+Result<LoadFigures> Load::Run() {
+  auto before = Resident();
+  if (!before) return before.error();
+  if (auto ok = Begin(); !ok) return ok.error();
+  auto open = Resident();
+  if (!open) return open.error();
+  if (auto ok = RunFor(std::min(kLongestWarmUp, options_.time / 5)); !ok) return ok.error();
+  latencies_.Clear();
+  requests_ = 0;
+  auto cpu_begin = Cpu();
+  if (!cpu_begin) return cpu_begin.error();
+  auto begin = SteadyClock::now();
+  if (auto ok = RunFor(options_.time); !ok) return ok.error();
+  auto cpu_end = Cpu();
+  if (!cpu_end) return cpu_end.error();
+  LoadFigures figures = Figures(SteadyClock::now() - begin);
+  if (auto ok = Finish(); !ok) return ok.error();
+  auto end = Resident();
+  if (!end) return end.error();
+  if (target_.pid == 0) return figures;
+  double cpu_us = static_cast<double>(*cpu_end - *cpu_begin) / 1e3;
+  figures.server = {cpu_us / static_cast<double>(figures.requests), *before, *open, *end};
+  return figures;
+}
+
+Result<void> Load::Begin() {
+  senders_.reserve(options_.connections);
+  for (size_t i = 0; i < options_.connections; ++i) senders_.push_back({Traffic(options_, i)});
+  auto greeted = AddAndGreet(peers_, options_.connections,
+                             [this](size_t peer) { return senders_[peer].traffic.greeting(); });
+  if (!greeted) return greeted;
+  auto now = SteadyClock::now();
+  for (size_t i = 0; i < senders_.size(); ++i) {
+    if (auto ok = SendBatch(i, now); !ok) return ok;
+  }
+  return {};
+}
+
+Result<void> Load::RunFor(duration<double> time) {
+  auto end = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(time);
+  while (SteadyClock::now() < end) {
+    if (auto ok = peers_.Wait(on_bytes_); !ok) return ok;
+  }
+  return {};
+}
+
+// Waits for the replies that are due, so that these are checked too.
+Result<void> Load::Finish() {
+  sending_ = false;
+  while (under_way_ > 0) {
+    if (auto ok = peers_.Wait(on_bytes_); !ok) {
+      return std::move(ok).error().In(std::to_string(under_way_) + " connections lack replies");
+    }
+  }
+  return {};
+}
+
+Result<void> Load::SendBatch(size_t peer, SteadyClock::time_point now) {
+  senders_[peer].sent = now;
+  under_way_ += 1;
+  return peers_.Send(peer, senders_[peer].traffic.batch());
+}
+
+Result<void> Load::OnBytes(size_t peer, std::string_view bytes) {
+  Sender& sender = senders_[peer];
+  auto complete = sender.traffic.Take(bytes);
+  if (!complete) return complete.error();
+  if (!*complete) return {};
+  auto now = SteadyClock::now();
+  latencies_.Add(static_cast<uint64_t>((now - sender.sent).count()));
+  requests_ += sender.traffic.batch_requests();
+  under_way_ -= 1;
+  return sending_ ? SendBatch(peer, now) : Result<void>();
+}
+
+LoadFigures Load::Figures(duration<double> time) const {
+  auto us = [this](double share) {
+    return static_cast<double>(latencies_.Percentile(share)) / 1e3;
+  };
+  return {.requests = requests_,
+          .seconds = time.count(),
+          .us_p50 = us(0.5),
+          .us_p90 = us(0.9),
+          .us_p99 = us(0.99),
+          .us_p999 = us(0.999),
+          .us_max = static_cast<double>(latencies_.max()) / 1e3,
+          .server = std::nullopt};
+}
+
+}  // namespace
+
+Result<LoadFigures> RunLoad(const Target& target, const LoadOptions& options) {
+  if (auto ok = AllowOpenFiles(options.connections); !ok) return ok.error();
+  auto peers = Peers::Create(target.address, target.patience);
+  if (!peers) return peers.error();
+  return Load(target, options, **peers).Run();
+}
+
+}  // namespace rankrun::bench

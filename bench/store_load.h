@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "base/socket_address.h"
+
+namespace rankrun::bench {
+
+// The server, and how it is measured.
+struct Target {
+  SocketAddress address;
+  pid_t pid = 0;  // 0: its CPU time and memory are not measured
+  std::chrono::milliseconds patience{10'000};
+};
+
+enum class Operation { kGet, kSet, kAdd };
+
+struct LoadOptions {
+  Operation operation = Operation::kGet;
+  size_t connections = 64;
+  size_t value_bytes = 64;
+  size_t pipeline = 1;  // requests that each connection sends at once
+  std::chrono::duration<double> time{1};
+  bool echo = false;  // the server is store_echo
+};
+
+struct ServerUse {
+  double cpu_us_per_request = 0;
+  int64_t before_kib = 0;  // resident: before the first connection
+  int64_t open_kib = 0;    // with all connections open, each having sent one request
+  int64_t end_kib = 0;     // after the load, with all connections open
+};
+
+struct LoadFigures {
+  uint64_t requests = 0;
+  double seconds = 0;
+  double us_p50 = 0, us_p90 = 0, us_p99 = 0, us_p999 = 0, us_max = 0;  // of one send's replies
+  std::optional<ServerUse> server;
+};
+
+// Keeps `pipeline` requests under way on each connection: sends them at once,
+// waits for their replies, sends the next. Every reply is checked. SET has no
+// reply: a PING is sent behind the last of each send and its answer waited for,
+// and only the SETs count. A first part of the time, a fifth but at most half a
+// second, is not counted.
+// Errors: those of Peers; kProtocol for a wrong reply.
+Result<LoadFigures> RunLoad(const Target& target, const LoadOptions& options);
+
+}  // namespace rankrun::bench
