@@ -1,5 +1,6 @@
 #include "base/uv_stream.h"
 
+#include <sys/socket.h>
 #include <uv.h>
 
 #include <array>
@@ -91,6 +92,20 @@ void Stream::ResumeReading() {
   if (ended_) return;
   // Already reading is UV_EALREADY: no error.
   uv_read_start(AsStream(handle_.get()), Trampolines::Allocate, Trampolines::Read);
+}
+
+void Stream::DiscardInput() {
+  // As much as the kernel may hold of a connection; a peer that sends on and
+  // on gets its reset.
+  constexpr size_t kMostBytes = size_t{8} << 20;
+  uv_os_fd_t fd;
+  if (uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &fd) != 0) return;
+  std::array<char, 65536> bytes;
+  for (size_t discarded = 0; discarded < kMostBytes;) {
+    ssize_t count = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count <= 0) return;
+    discarded += static_cast<size_t>(count);
+  }
 }
 
 void Stream::End(std::optional<Error> error) {

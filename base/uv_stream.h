@@ -47,6 +47,11 @@ class Stream {
   void PauseReading();
   void ResumeReading();
 
+  // Reads away what has come and nobody will want, before the end of this
+  // object: closed with input unread, the kernel tells the peer of a reset,
+  // which also destroys what was sent to it and not yet read.
+  void DiscardInput();
+
   const SocketAddress& peer() const { return peer_; }
 
  private:
