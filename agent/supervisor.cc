@@ -149,7 +149,7 @@ Result<void> Supervisor::OpenStore() {
   for (auto& bind : options.addresses) {
     bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
   }
-  options.largest_connections = ConnectionsWithin(options.largest_connections, spec_.workers);
+  options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   auto server = store::Server::Listen(loop_, std::move(options));
   if (server) {
     store_ = std::move(*server);

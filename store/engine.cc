@@ -162,6 +162,7 @@ Result<void> Engine::On(ConnectionId, QueuePushRequest request, Replies& replies
   auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + item_bytes);
   if (!fits) return fits;
   Extras& extras = ExtrasOf(Touch(std::move(request.key)).second);
+  if (extras.queue.empty()) queue_count_ += 1;
   extras.queue.push_back(std::move(request.value));
   bytes_ += item_bytes;
   if (extras.waiters.empty()) return {};
@@ -182,6 +183,7 @@ Result<void> Engine::On(ConnectionId from, const QueuePopRequest& request, Repli
   bytes_ -= kItemBytes + queue.front().size();
   Answer(from, PopReply{static_cast<int64_t>(queue.size()), std::move(queue.front())}, replies);
   queue.pop_front();
+  if (queue.empty()) queue_count_ -= 1;
   Tidy(*found);
   return {};
 }

@@ -54,7 +54,16 @@ class Engine {
 
   void Clear();  // forgets all keys, queues and waits
 
+  // A name that is waited for, by whom: once for each WAIT and BARRIER.
+  struct Waited {
+    std::string name;
+    std::vector<ConnectionId> waiters;
+  };
+  // In no order. For people: costs time in proportion to all waits.
+  std::vector<Waited> ListWaits() const;
+
   size_t key_count() const { return key_count_; }
+  size_t queue_count() const { return queue_count_; }
   size_t bytes() const { return bytes_; }
 
  private:
@@ -142,7 +151,8 @@ class Engine {
   const size_t largest_bytes_;
   const size_t largest_reply_bytes_;
   size_t bytes_ = 0;
-  size_t key_count_ = 0;  // names that have a value
+  size_t key_count_ = 0;    // names that have a value
+  size_t queue_count_ = 0;  // names that have a queue
   Names names_;
   Waits waits_;
 };

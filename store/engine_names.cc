@@ -17,6 +17,25 @@ void Engine::Clear() {
   names_.clear();
   bytes_ = 0;
   key_count_ = 0;
+  queue_count_ = 0;
+}
+
+std::vector<Engine::Waited> Engine::ListWaits() const {
+  std::unordered_map<const Names::value_type*, Waited> by_name;
+  for (const auto& [connection, waits] : waits_) {
+    for (const Wait& wait : waits) {
+      for (const Slot& slot : wait.slots) {
+        if (slot.name == nullptr) continue;
+        Waited& waited = by_name[slot.name];
+        waited.name = slot.name->first;
+        waited.waiters.push_back(connection);
+      }
+    }
+  }
+  std::vector<Waited> all;
+  all.reserve(by_name.size());
+  for (auto& entry : by_name) all.push_back(std::move(entry.second));
+  return all;
 }
 
 // Apart from its callers: where g++ 12 sees which reply it is, it warns falsely

@@ -1,39 +1,43 @@
 #include "store/server.h"
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/uv_loop.h"
-#include "base/uv_stream.h"
+#include "store/server_connection.h"
 
 namespace rankrun::store {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr size_t kWarningsPerSecond = 5;
-
 // The largest reply. Full of replies, an outbox holds less than twice this, and
 // libuv counts its bytes in an unsigned int.
 constexpr size_t kLargestPiece = size_t{1} << 30;
 
-}  // namespace
+Result<void> CheckLimits(const ServerOptions& options) {
+  const WireLimits& limits = options.limits;
+  if (options.unsent_bytes == 0 || options.unsent_bytes > kLargestPiece) {
+    return Error{ErrorCode::kInvalid, "unsent bytes must be from 1 to 1 GiB"};
+  }
+  if (limits.key_bytes > kLargestPiece || limits.value_bytes > kLargestPiece) {
+    return Error{ErrorCode::kInvalid, "the largest key and value must be at most 1 GiB"};
+  }
+  const size_t compare_set = limits.key_bytes + 2 * limits.value_bytes;
+  if (limits.request_bytes < compare_set) {
+    return Error{ErrorCode::kInvalid,
+                 "the largest request must hold a key and two values, which may take " +
+                     std::to_string(compare_set) + " bytes, not " +
+                     std::to_string(limits.request_bytes)};
+  }
+  return {};
+}
 
-struct Server::Connection {
-  const ConnectionId id;
-  const std::unique_ptr<Stream> stream;
-  RequestDecoder decoder;
-  std::string unhandled = {};  // requests that wait until replies are sent
-  std::string outbox = {};     // replies that are to be written in one go
-  size_t traffic_bytes = 0;    // as of the last AccountFor
-  bool ended = false;          // nothing is read or answered any more
-};
+}  // namespace
 
 Result<std::unique_ptr<Server>> Server::Listen(Loop& loop, ServerOptions options) {
   loop.AssertOnLoop();
-  if (options.unsent_bytes == 0 || options.unsent_bytes > kLargestPiece ||
-      options.limits.value_bytes > kLargestPiece) {
-    return Error{ErrorCode::kInvalid,
-                 "start a store server: unsent bytes and the largest value must be at most 1 GiB"};
+  if (auto possible = CheckLimits(options); !possible) {
+    return std::move(possible).error().In("start a store server");
   }
   std::unique_ptr<Server> server(new Server(loop, std::move(options)));
   Server* self = server.get();
@@ -48,24 +52,38 @@ Result<std::unique_ptr<Server>> Server::Listen(Loop& loop, ServerOptions options
 Server::Server(Loop& loop, ServerOptions options)
     : loop_(loop),
       options_(std::move(options)),
+      started_(MonotonicClock().Now()),
       engine_(options_.largest_store_bytes, kLargestPiece),
+      admission_(options_.admission),
       drop_ended_(loop, [this] { DropEnded(); }),
+      stalls_(options_.half_request_timeout),
+      stall_deadline_(loop, [this] { OnStallDeadline(); }),
       warn_window_(loop, [this] { OnWarnWindowOver(); }) {}
 
-Server::~Server() = default;
+Server::~Server() { CloseAll(); }
 
 void Server::Reset() {
   loop_.AssertOnLoop();
-  connections_.clear();
-  ended_.clear();
-  traffic_bytes_ = 0;
+  CloseAll();
   engine_.Clear();
 }
 
+void Server::CloseAll() {
+  for (auto& [id, connection] : connections_) connection->stream->DiscardInput();
+  for (auto& [id, connection] : connections_) {
+    admission_.Leave(connection->stream->peer(), connection->silent);
+  }
+  connections_.clear();
+  ended_.clear();
+  stalls_.Clear();
+  traffic_bytes_ = 0;
+}
+
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
-  if (connections_.size() >= options_.largest_connections) {
-    Warn("store: refused a connection from " + stream->peer().ToString() + ": there are " +
-         std::to_string(connections_.size()) + " already");
+  if (auto entered = admission_.Enter(stream->peer()); !entered) {
+    endings_[static_cast<size_t>(Ending::kRefused)] += 1;
+    Warn("store: refused a connection from " + stream->peer().ToString() + ": " +
+         entered.error().message);
     return;
   }
   ConnectionId id = next_id_++;
@@ -84,7 +102,12 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
 }
 
 void Server::OnData(Connection& connection, std::string_view bytes) {
-  if (!connection.ended) HandleInput(connection, bytes);
+  if (connection.ended) return;
+  if (connection.silent) {
+    connection.silent = false;
+    admission_.Speak(connection.stream->peer());
+  }
+  HandleInput(connection, bytes);
 }
 
 void Server::OnDrained(Connection& connection) {
@@ -96,17 +119,23 @@ void Server::OnDrained(Connection& connection) {
 // Handles requests until the input is used up, or so much is unsent that the
 // rest of it must wait; then nothing more is read.
 void Server::HandleInput(Connection& connection, std::string_view input) {
+  const size_t input_bytes = input.size();
   do {
     input = ApplyRequests(connection, input);
     SendReplies(connection);
   } while (!connection.ended && !input.empty() && !IsCongested(connection));
   if (connection.ended) return;
   connection.unhandled = input;
-  if (IsCongested(connection)) connection.stream->PauseReading();
+  if (IsCongested(connection)) {
+    connection.stream->PauseReading();
+    EndStall(connection);  // it cannot send the rest now
+  } else if (connection.decoder.is_within_request()) {
+    WatchForStall(connection, input_bytes);
+  }
   if (!AccountFor(connection)) {
-    Refuse(connection, "requests and replies under way take " + std::to_string(traffic_bytes_) +
-                           " bytes, over the limit of " +
-                           std::to_string(options_.largest_traffic_bytes));
+    Refuse(connection, Ending::kLimit,
+           "requests and replies under way take " + std::to_string(traffic_bytes_) +
+               " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes));
   }
 }
 
@@ -116,7 +145,8 @@ std::string_view Server::ApplyRequests(Connection& connection, std::string_view 
   while (connection.outbox.size() < options_.unsent_bytes) {
     auto applied = ApplyNext(connection, input);
     if (!applied) {
-      Refuse(connection, applied.error().message);
+      const bool full = applied.error().code == ErrorCode::kSystem;
+      Refuse(connection, full ? Ending::kLimit : Ending::kProtocol, applied.error().message);
       return {};
     }
     if (!*applied) break;
@@ -129,6 +159,9 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   auto request = connection.decoder.Next(input);
   if (!request) return std::move(request).error();
   if (!*request) return false;
+  EndStall(connection);
+  requests_[(*request)->index()] += 1;
+  if (AnswerAboutItself(connection, **request)) return true;
   replies_.clear();
   // A client that cannot take a WAIT back and asks for something else has given
   // up on it, and would take the answer for that of another request.
@@ -173,7 +206,34 @@ bool Server::AccountFor(Connection& connection) {
   return !grew || traffic_bytes_ <= options_.largest_traffic_bytes;
 }
 
-void Server::Refuse(Connection& connection, std::string_view why) {
+void Server::WatchForStall(Connection& connection, size_t bytes) {
+  connection.half = true;
+  const TimePoint now = MonotonicClock().Now();
+  const bool is_first = !stalls_.NextDeadline();
+  stalls_.Progress(connection.id, bytes, now);
+  if (is_first) stall_deadline_.Start(options_.half_request_timeout);
+}
+
+void Server::EndStall(Connection& connection) {
+  if (!connection.half) return;
+  connection.half = false;
+  stalls_.Forget(connection.id);
+}
+
+void Server::OnStallDeadline() {
+  const TimePoint now = MonotonicClock().Now();
+  for (ConnectionId id : stalls_.TakeStalled(now)) {
+    Connection& connection = Find(id);
+    connection.half = false;
+    Refuse(connection, Ending::kStalled,
+           "of a request it had begun, less than " + std::to_string(Stalls::kProgressBytes) +
+               " bytes came within " + FormatSeconds(options_.half_request_timeout));
+  }
+  if (auto next = stalls_.NextDeadline()) stall_deadline_.Start(*next - now);
+}
+
+void Server::Refuse(Connection& connection, Ending ending, std::string_view why) {
+  endings_[static_cast<size_t>(ending)] += 1;
   Warn("store: closed the connection from " + connection.stream->peer().ToString() + ": " +
        std::string(why));
   End(connection);
@@ -183,6 +243,7 @@ void Server::End(Connection& connection) {
   if (connection.ended) return;
   connection.ended = true;
   connection.stream->PauseReading();
+  EndStall(connection);
   engine_.Disconnect(connection.id);
   ended_.push_back(connection.id);
   drop_ended_.Start(seconds(0));
@@ -191,25 +252,12 @@ void Server::End(Connection& connection) {
 void Server::DropEnded() {
   for (ConnectionId id : std::exchange(ended_, {})) {
     auto found = connections_.find(id);
-    traffic_bytes_ -= found->second->traffic_bytes;
+    const Connection& connection = *found->second;
+    traffic_bytes_ -= connection.traffic_bytes;
+    admission_.Leave(connection.stream->peer(), connection.silent);
+    connection.stream->DiscardInput();
     connections_.erase(found);
   }
-}
-
-// One line each for the first few in a second, then one line for their number:
-// a client in a loop must not fill the log.
-void Server::Warn(const std::string& message) {
-  if (warnings_ == 0) warn_window_.Start(seconds(1));
-  warnings_ += 1;
-  if (warnings_ <= kWarningsPerSecond) LogWarn(message);
-}
-
-void Server::OnWarnWindowOver() {
-  if (warnings_ > kWarningsPerSecond) {
-    LogWarn("store: closed or refused " + std::to_string(warnings_ - kWarningsPerSecond) +
-            " more connections within a second");
-  }
-  warnings_ = 0;
 }
 
 }  // namespace rankrun::store

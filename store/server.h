@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,10 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/uv_timer.h"
+#include "store/admission.h"
 #include "store/engine.h"
 #include "store/one_port.h"
+#include "store/server_stats.h"
+#include "store/stalls.h"
 #include "store/wire.h"
 
 namespace rankrun::store {
@@ -19,7 +24,7 @@ namespace rankrun::store {
 struct ServerOptions {
   std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort
   WireLimits limits;
-  size_t largest_connections = 65'536;
+  AdmissionLimits admission;
   // What all keys, values and waits may take.
   size_t largest_store_bytes = size_t{4} << 30;
   // What requests that are half here and replies that are not sent yet may
@@ -27,11 +32,14 @@ struct ServerOptions {
   size_t largest_traffic_bytes = size_t{4} << 30;
   // From here on, a client that does not fetch its replies is not read.
   size_t unsent_bytes = size_t{1} << 20;
+  // How long a request may stay half sent without Stalls::kProgressBytes more
+  // of it. A connection between two requests may be silent for ever.
+  std::chrono::milliseconds half_request_timeout{60'000};
 };
 
 // A store server: TCP connections that speak PyTorch's protocol to one Engine.
 // A client that breaks the protocol or a limit is closed, with a log line; all
-// others go on.
+// others go on. What it knows about itself is at kStatsKey, for CHECK and GET.
 // Thread: loop.  Lifetime: shorter than the loop.
 class Server {
  public:
@@ -44,10 +52,12 @@ class Server {
   uint16_t port() const { return listeners_.front()->address().port(); }
   size_t connection_count() const { return connections_.size(); }
   size_t key_count() const { return engine_.key_count(); }
+  ServerStats Stats() const;
 
   // Closes all connections and forgets all keys: a fresh store at the same
-  // addresses. A connection that the kernel has taken and the loop has not is
-  // kept, and served by the fresh store.
+  // addresses. Clients see an end of stream, as they do when the server ends,
+  // never a reset. A connection that the kernel has taken and the loop has not
+  // is kept, and served by the fresh store.
   void Reset();
 
  private:
@@ -62,22 +72,30 @@ class Server {
   void HandleInput(Connection& connection, std::string_view input);
   std::string_view ApplyRequests(Connection& connection, std::string_view input);
   Result<bool> ApplyNext(Connection& connection, std::string_view& input);
+  bool AnswerAboutItself(Connection& connection, const Request& request);
   Connection& Find(ConnectionId id);
   void SendReplies(Connection& connection);
   bool IsCongested(const Connection& connection) const;
   bool AccountFor(Connection& connection);
 
-  void Refuse(Connection& connection, std::string_view why);
+  void WatchForStall(Connection& connection, size_t bytes);
+  void EndStall(Connection& connection);
+  void OnStallDeadline();
+
+  void Refuse(Connection& connection, Ending ending, std::string_view why);
   void End(Connection& connection);
   void DropEnded();
+  void CloseAll();
 
   void Warn(const std::string& message);
   void OnWarnWindowOver();
 
   Loop& loop_;
   const ServerOptions options_;
+  const TimePoint started_;
   Engine engine_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  Admission admission_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   ConnectionId next_id_ = 1;
   size_t traffic_bytes_ = 0;         // the sum of the connections' traffic_bytes
@@ -85,6 +103,10 @@ class Server {
   std::vector<ConnectionId> woken_;  // others with unsent replies
   std::vector<ConnectionId> ended_;  // to be dropped by drop_ended_
   Timer drop_ended_;                 // a connection may not die inside its own callback
+  Stalls stalls_;
+  Timer stall_deadline_;
+  RequestCounts requests_{};
+  EndingCounts endings_{};
   Timer warn_window_;
   size_t warnings_ = 0;  // since warn_window_ was started
 };

@@ -78,30 +78,36 @@ Request BuildPing(Parts p) { return PingRequest{static_cast<uint32_t>(p.number)}
 // Row i is of opcode i.
 constexpr Operation kOperations[] = {
     {Opcode::kValidate, "VALIDATE", {}, nullptr},
-    {Opcode::kSet, "SET", {Field::kKey, Field::kValue}, OfKeyAndValue<SetRequest>},
+    {Opcode::kSet, SetRequest::kName, {Field::kKey, Field::kValue}, OfKeyAndValue<SetRequest>},
     {Opcode::kCompareSet,
-     "COMPARE_SET",
+     CompareSetRequest::kName,
      {Field::kKey, Field::kValue, Field::kValue},
      BuildCompareSet},
-    {Opcode::kGet, "GET", {Field::kKey}, OfKey<GetRequest>},
-    {Opcode::kAdd, "ADD", {Field::kKey, Field::kNumber}, OfKeyAndNumber<AddRequest>},
-    {Opcode::kCheck, "CHECK", {Field::kKeys}, OfKeys<CheckRequest>},
-    {Opcode::kWait, "WAIT", {Field::kKeys}, OfKeys<WaitRequest>},
-    {Opcode::kGetNumKeys, "GETNUMKEYS", {}, OfNothing<GetNumKeysRequest>},
-    {Opcode::kDeleteKey, "DELETE_KEY", {Field::kKey}, OfKey<DeleteKeyRequest>},
-    {Opcode::kAppend, "APPEND", {Field::kKey, Field::kValue}, OfKeyAndValue<AppendRequest>},
-    {Opcode::kMultiGet, "MULTI_GET", {Field::kKeys}, OfKeys<MultiGetRequest>},
-    {Opcode::kMultiSet, "MULTI_SET", {Field::kEntries}, BuildMultiSet},
-    {Opcode::kCancelWait, "CANCEL_WAIT", {}, OfNothing<CancelWaitRequest>},
-    {Opcode::kPing, "PING", {Field::kNonce}, BuildPing},
+    {Opcode::kGet, GetRequest::kName, {Field::kKey}, OfKey<GetRequest>},
+    {Opcode::kAdd, AddRequest::kName, {Field::kKey, Field::kNumber}, OfKeyAndNumber<AddRequest>},
+    {Opcode::kCheck, CheckRequest::kName, {Field::kKeys}, OfKeys<CheckRequest>},
+    {Opcode::kWait, WaitRequest::kName, {Field::kKeys}, OfKeys<WaitRequest>},
+    {Opcode::kGetNumKeys, GetNumKeysRequest::kName, {}, OfNothing<GetNumKeysRequest>},
+    {Opcode::kDeleteKey, DeleteKeyRequest::kName, {Field::kKey}, OfKey<DeleteKeyRequest>},
+    {Opcode::kAppend,
+     AppendRequest::kName,
+     {Field::kKey, Field::kValue},
+     OfKeyAndValue<AppendRequest>},
+    {Opcode::kMultiGet, MultiGetRequest::kName, {Field::kKeys}, OfKeys<MultiGetRequest>},
+    {Opcode::kMultiSet, MultiSetRequest::kName, {Field::kEntries}, BuildMultiSet},
+    {Opcode::kCancelWait, CancelWaitRequest::kName, {}, OfNothing<CancelWaitRequest>},
+    {Opcode::kPing, PingRequest::kName, {Field::kNonce}, BuildPing},
     {Opcode::kQueuePush,
-     "QUEUE_PUSH",
+     QueuePushRequest::kName,
      {Field::kKey, Field::kValue},
      OfKeyAndValue<QueuePushRequest>},
-    {Opcode::kQueuePop, "QUEUE_POP", {Field::kKey}, OfKey<QueuePopRequest>},
-    {Opcode::kQueueLen, "QUEUE_LEN", {Field::kKey}, OfKey<QueueLenRequest>},
-    {Opcode::kListKeys, "LIST_KEYS", {}, OfNothing<ListKeysRequest>},
-    {Opcode::kBarrier, "BARRIER", {Field::kKey, Field::kNumber}, OfKeyAndNumber<BarrierRequest>},
+    {Opcode::kQueuePop, QueuePopRequest::kName, {Field::kKey}, OfKey<QueuePopRequest>},
+    {Opcode::kQueueLen, QueueLenRequest::kName, {Field::kKey}, OfKey<QueueLenRequest>},
+    {Opcode::kListKeys, ListKeysRequest::kName, {}, OfNothing<ListKeysRequest>},
+    {Opcode::kBarrier,
+     BarrierRequest::kName,
+     {Field::kKey, Field::kNumber},
+     OfKeyAndNumber<BarrierRequest>},
     {Opcode::kWatchKey, "WATCH_KEY", {}, nullptr},
 };
 
@@ -303,6 +309,11 @@ Result<bool> RequestDecoder::ReadString(std::string_view& bytes, std::string_vie
       return ProtocolError(std::string(operation_->name) + " with a " + std::string(what) + " of " +
                            std::to_string(number_) + " bytes is over the limit of " +
                            std::to_string(limit));
+    }
+    if (number_ > limits_.request_bytes - string_bytes_) {
+      return ProtocolError(
+          std::string(operation_->name) + " of " + std::to_string(string_bytes_ + number_) +
+          " bytes or more is over the limit of " + std::to_string(limits_.request_bytes));
     }
     length_ = number_;
     strings_.emplace_back();

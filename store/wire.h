@@ -27,6 +27,7 @@ struct WireLimits {
   size_t key_bytes = 8 * 1024;
   size_t value_bytes = 64 * 1024 * 1024;
   size_t keys_per_request = 131'072;
+  size_t request_bytes = 256 * 1024 * 1024;  // its keys and values together
 };
 
 struct Operation;  // a row of the table of operations in wire.cc
@@ -47,6 +48,12 @@ class RequestDecoder {
 
   // What the incomplete request takes, bookkeeping included.
   size_t held_bytes() const;
+
+  // Whether a request has begun, or the greeting, and is not complete.
+  bool is_within_request() const {
+    return operation_ != nullptr || word_bytes_ > 0 ||
+           (begun_with_validate_ && dialect_ == nullptr);
+  }
 
   // Whether the client takes back a WAIT that took too long (CANCEL_WAIT). The
   // old dialect cannot: its clients just send their next request.

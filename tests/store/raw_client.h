@@ -13,6 +13,12 @@ namespace rankrun::store {
 
 inline TimePoint Soon() { return MonotonicClock().Now() + std::chrono::seconds(20); }
 
+inline std::string Encoded(const Reply& reply) {
+  std::string bytes;
+  AppendReply(bytes, reply);
+  return bytes;
+}
+
 // A client that says what the test wants, byte by byte.
 class RawClient {
  public:
@@ -42,6 +48,11 @@ class RawClient {
 
   // Whether the server has closed the connection instead of sending anything.
   bool IsClosed() { return Receive(1).empty() && last_error_.code == ErrorCode::kPeerLost; }
+
+  // Whether that was an end of stream, as of a server that closed in order.
+  bool IsClosedCleanly() {
+    return IsClosed() && last_error_.message.find("reset") == std::string::npos;
+  }
 
   // Whether the server answers a PING, and has sent nothing before that.
   bool IsServed() {

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
 
-#include "base/log.h"
+#include "tests/store/log_lines.h"
 #include "tests/store/raw_client.h"
 #include "tests/store/server_thread.h"
 
@@ -17,33 +16,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-// The lines that are logged while it lives.
-class LogLines {
- public:
-  LogLines() {
-    SetLogSink([this](std::string_view line) {
-      std::lock_guard lock(mutex_);
-      lines_.emplace_back(line);
-    });
-  }
-  ~LogLines() { SetLogSink({}); }
-
-  std::vector<std::string> Get() {
-    std::lock_guard lock(mutex_);
-    return lines_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;  // guarded by mutex_
-};
-
-std::string Encoded(const Reply& reply) {
-  std::string bytes;
-  AppendReply(bytes, reply);
-  return bytes;
-}
 
 TEST(ServerTest, AnswersAClient) {
   ServerThread server;
@@ -183,7 +155,7 @@ TEST(ServerTest, AFloodOfErrorsIsSummedUp) {
 TEST(ServerTest, ClientsOverTheLimitAreRefused) {
   LogLines log;
   ServerOptions options;
-  options.largest_connections = 2;
+  options.admission.connections = 2;
   ServerThread server(options);
   RawClient first(Loopback(server.port()));
   auto second = std::make_unique<RawClient>(Loopback(server.port()));
@@ -191,7 +163,7 @@ TEST(ServerTest, ClientsOverTheLimitAreRefused) {
   EXPECT_TRUE(second->IsServed());
   RawClient third(Loopback(server.port()));
   EXPECT_TRUE(third.IsClosed());
-  EXPECT_THAT(log.Get(), Contains(HasSubstr("there are 2 already")));
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("there are 2 connections already")));
   second.reset();
   EXPECT_TRUE(server.Eventually([](Server& s) { return s.connection_count() == 1; }));
   EXPECT_TRUE(RawClient(Loopback(server.port())).IsServed());

@@ -187,7 +187,7 @@ TEST(WireTest, TheDefaultLimitsAreThoseOfTheDocument) {
 // To reserve either would throw.
 TEST(WireTest, AnAnnouncedLengthTakesNoMemory) {
   constexpr size_t kBeyondReason = size_t{1} << 62;
-  const WireLimits limits{kBeyondReason, kBeyondReason, kBeyondReason};
+  const WireLimits limits{kBeyondReason, kBeyondReason, kBeyondReason, 2 * kBeyondReason};
   RequestDecoder value_decoder(limits);
   std::string set = AfterValidate("01 01 00 00 00 00 00 00 00 6b 00 00 00 00 00 00 00 40 78");
   std::string_view bytes = set;

@@ -1,0 +1,46 @@
+#include "store/admission.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace rankrun::store {
+
+Result<void> Admission::Enter(const SocketAddress& peer) {
+  if (!IsAllowed(peer)) {
+    return Error{ErrorCode::kInvalid, "the address is in none of the ranges that are allowed"};
+  }
+  if (connections_ >= limits_.connections) {
+    return Error{ErrorCode::kInvalid,
+                 "there are " + std::to_string(connections_) + " connections already"};
+  }
+  auto found = silent_.find(peer.Bytes());
+  size_t silent = found == silent_.end() ? 0 : found->second;
+  if (silent >= limits_.silent_per_address) {
+    return Error{ErrorCode::kInvalid, "the address has " + std::to_string(silent) +
+                                          " connections already that have sent nothing"};
+  }
+  silent_[peer.Bytes()] += 1;
+  connections_ += 1;
+  return {};
+}
+
+void Admission::Speak(const SocketAddress& peer) {
+  auto found = silent_.find(peer.Bytes());
+  RANKRUN_CHECK(found != silent_.end(), "a connection spoke that was never let in");
+  found->second -= 1;
+  if (found->second == 0) silent_.erase(found);
+}
+
+void Admission::Leave(const SocketAddress& peer, bool silent) {
+  if (silent) Speak(peer);
+  connections_ -= 1;
+}
+
+bool Admission::IsAllowed(const SocketAddress& peer) const {
+  return limits_.allowed.empty() ||
+         std::any_of(limits_.allowed.begin(), limits_.allowed.end(),
+                     [&](const AddressRange& range) { return range.Contains(peer); });
+}
+
+}  // namespace rankrun::store
