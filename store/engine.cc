@@ -12,14 +12,14 @@ Result<void> Engine::Apply(ConnectionId from, Request request, Replies& replies)
                     request);
 }
 
-Result<void> Engine::On(ConnectionId, SetRequest request, Replies& replies) {
-  if (auto fits = Reserve(GrowthOf(request.key, request.value.size())); !fits) return fits;
-  Put(std::move(request.key), std::move(request.value), replies);
-  return {};
+Result<void> Engine::On(ConnectionId, SetRequest&& request, Replies& replies) {
+  auto place = names_.find(request.key);
+  return PutAt(place, std::move(request.key), std::move(request.value), replies);
 }
 
-Result<void> Engine::On(ConnectionId from, CompareSetRequest request, Replies& replies) {
-  const std::string* current = Find(request.key);
+Result<void> Engine::On(ConnectionId from, CompareSetRequest&& request, Replies& replies) {
+  auto place = names_.find(request.key);
+  const std::string* current = ValueAt(place);
   bool matches = current == nullptr ? request.expected.empty() : *current == request.expected;
   if (!matches) {
     // A missing key is answered with `expected`: PyTorch's clients rely on it.
@@ -27,8 +27,8 @@ Result<void> Engine::On(ConnectionId from, CompareSetRequest request, Replies& r
     Answer(from, ValueReply{std::move(value)}, replies);
     return {};
   }
-  if (auto fits = Reserve(GrowthOf(request.key, request.desired.size())); !fits) return fits;
-  Put(std::move(request.key), request.desired, replies);
+  auto put = PutAt(place, std::move(request.key), std::string(request.desired), replies);
+  if (!put) return put;
   Answer(from, ValueReply{std::move(request.desired)}, replies);
   return {};
 }
@@ -39,12 +39,12 @@ Result<void> Engine::On(ConnectionId from, const GetRequest& request, Replies& r
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, AddRequest request, Replies& replies) {
-  auto sum = NumberAfter("ADD", request.key, request.delta);
+Result<void> Engine::On(ConnectionId from, AddRequest&& request, Replies& replies) {
+  auto place = names_.find(request.key);
+  auto sum = NumberAfter("ADD", request.key, ValueAt(place), request.delta);
   if (!sum) return std::move(sum).error();
-  std::string text = std::to_string(*sum);
-  if (auto fits = Reserve(GrowthOf(request.key, text.size())); !fits) return fits;
-  Put(std::move(request.key), std::move(text), replies);
+  auto put = PutAt(place, std::move(request.key), std::to_string(*sum), replies);
+  if (!put) return put;
   Answer(from, NumberReply{*sum}, replies);
   return {};
 }
@@ -56,7 +56,7 @@ Result<void> Engine::On(ConnectionId from, const CheckRequest& request, Replies&
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, WaitRequest request, Replies& replies) {
+Result<void> Engine::On(ConnectionId from, WaitRequest&& request, Replies& replies) {
   std::erase_if(request.keys, [this](const std::string& key) { return Exists(key); });
   if (request.keys.empty()) {
     Answer(from, WaitReply::kStopWaiting, replies);
@@ -86,24 +86,24 @@ Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request, Repl
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, CancelWaitRequest, Replies& replies) {
+Result<void> Engine::On(ConnectionId from, CancelWaitRequest&&, Replies& replies) {
   Disconnect(from);
   // Also when nothing was waited for: the client counts on exactly one.
   Answer(from, WaitReply::kWaitCanceled, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, PingRequest request, Replies& replies) {
+Result<void> Engine::On(ConnectionId from, PingRequest&& request, Replies& replies) {
   Answer(from, PingReply{request.nonce}, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, GetNumKeysRequest, Replies& replies) {
+Result<void> Engine::On(ConnectionId from, GetNumKeysRequest&&, Replies& replies) {
   Answer(from, NumberReply{static_cast<int64_t>(key_count_)}, replies);
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, ListKeysRequest, Replies& replies) {
+Result<void> Engine::On(ConnectionId from, ListKeysRequest&&, Replies& replies) {
   KeysReply reply;
   size_t reply_bytes = 0;
   for (const auto& [key, name] : names_) {
@@ -116,7 +116,7 @@ Result<void> Engine::On(ConnectionId from, ListKeysRequest, Replies& replies) {
   return {};
 }
 
-Result<void> Engine::On(ConnectionId, AppendRequest request, Replies& replies) {
+Result<void> Engine::On(ConnectionId, AppendRequest&& request, Replies& replies) {
   auto found = names_.find(request.key);
   if (found == names_.end() || !found->second.value) {
     return On(0, SetRequest{std::move(request.key), std::move(request.value)}, replies);
@@ -147,7 +147,7 @@ Result<void> Engine::On(ConnectionId from, const MultiGetRequest& request, Repli
   return {};
 }
 
-Result<void> Engine::On(ConnectionId, MultiSetRequest request, Replies& replies) {
+Result<void> Engine::On(ConnectionId, MultiSetRequest&& request, Replies& replies) {
   // At least what is needed at any time in between, so that all is set or
   // nothing is.
   size_t needed = 0;
@@ -157,7 +157,7 @@ Result<void> Engine::On(ConnectionId, MultiSetRequest request, Replies& replies)
   return {};
 }
 
-Result<void> Engine::On(ConnectionId, QueuePushRequest request, Replies& replies) {
+Result<void> Engine::On(ConnectionId, QueuePushRequest&& request, Replies& replies) {
   size_t item_bytes = kItemBytes + request.value.size();
   auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + item_bytes);
   if (!fits) return fits;
@@ -195,8 +195,8 @@ Result<void> Engine::On(ConnectionId from, const QueueLenRequest& request, Repli
   return {};
 }
 
-Result<void> Engine::On(ConnectionId from, BarrierRequest request, Replies& replies) {
-  auto count = NumberAfter("BARRIER", request.key, 1);
+Result<void> Engine::On(ConnectionId from, BarrierRequest&& request, Replies& replies) {
+  auto count = NumberAfter("BARRIER", request.key, Find(request.key), 1);
   if (!count) return std::move(count).error();
   std::string text = std::to_string(*count);
   auto fits = Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaiterBytes);
@@ -213,10 +213,10 @@ Result<void> Engine::On(ConnectionId from, BarrierRequest request, Replies& repl
   return {};
 }
 
-// What `operation` makes of the number at `key`, which is 0 if it is missing.
+// What `operation` makes of the number at `key`, whose value is `text`; 0 if
+// that is missing.
 Result<int64_t> Engine::NumberAfter(std::string_view operation, const std::string& key,
-                                    int64_t delta) const {
-  const std::string* text = Find(key);
+                                    const std::string* text, int64_t delta) const {
   if (text == nullptr) return delta;
   auto number = ParseCounter(*text);
   if (number) return WrappingSum(*number, delta);

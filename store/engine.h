@@ -104,41 +104,45 @@ class Engine {
   using Replies = std::vector<Outgoing>;
 
   // One per kind of request; see Apply.
-  Result<void> On(ConnectionId, SetRequest, Replies&);
-  Result<void> On(ConnectionId, CompareSetRequest, Replies&);
+  Result<void> On(ConnectionId, SetRequest&&, Replies&);
+  Result<void> On(ConnectionId, CompareSetRequest&&, Replies&);
   Result<void> On(ConnectionId, const GetRequest&, Replies&);
-  Result<void> On(ConnectionId, AddRequest, Replies&);
+  Result<void> On(ConnectionId, AddRequest&&, Replies&);
   Result<void> On(ConnectionId, const CheckRequest&, Replies&);
-  Result<void> On(ConnectionId, WaitRequest, Replies&);
+  Result<void> On(ConnectionId, WaitRequest&&, Replies&);
   Result<void> On(ConnectionId, const DeleteKeyRequest&, Replies&);
-  Result<void> On(ConnectionId, CancelWaitRequest, Replies&);
-  Result<void> On(ConnectionId, PingRequest, Replies&);
-  Result<void> On(ConnectionId, GetNumKeysRequest, Replies&);
-  Result<void> On(ConnectionId, ListKeysRequest, Replies&);
-  Result<void> On(ConnectionId, AppendRequest, Replies&);
+  Result<void> On(ConnectionId, CancelWaitRequest&&, Replies&);
+  Result<void> On(ConnectionId, PingRequest&&, Replies&);
+  Result<void> On(ConnectionId, GetNumKeysRequest&&, Replies&);
+  Result<void> On(ConnectionId, ListKeysRequest&&, Replies&);
+  Result<void> On(ConnectionId, AppendRequest&&, Replies&);
   Result<void> On(ConnectionId, const MultiGetRequest&, Replies&);
-  Result<void> On(ConnectionId, MultiSetRequest, Replies&);
-  Result<void> On(ConnectionId, QueuePushRequest, Replies&);
+  Result<void> On(ConnectionId, MultiSetRequest&&, Replies&);
+  Result<void> On(ConnectionId, QueuePushRequest&&, Replies&);
   Result<void> On(ConnectionId, const QueuePopRequest&, Replies&);
   Result<void> On(ConnectionId, const QueueLenRequest&, Replies&);
-  Result<void> On(ConnectionId, BarrierRequest, Replies&);
+  Result<void> On(ConnectionId, BarrierRequest&&, Replies&);
 
   static void Answer(ConnectionId to, Reply reply, Replies& replies);
   static size_t LengthOf(const Name& name);  // of its queue
   const std::string* Find(const std::string& key) const;
+  const std::string* ValueAt(Names::const_iterator place) const;
   bool Exists(const std::string& key) const;  // the key, or a value in the queue
   Result<int64_t> NumberAfter(std::string_view operation, const std::string& key,
-                              int64_t delta) const;
+                              const std::string* text, int64_t delta) const;
   Result<void> Reserve(size_t more_bytes) const;
   Result<void> CheckReplySize(size_t bytes) const;
   size_t GrowthOf(const std::string& key, size_t value_bytes) const;
+  size_t GrowthAt(Names::const_iterator place, size_t key_bytes, size_t value_bytes) const;
 
   // The steps of changes, for which Reserve has found room.
   Names::value_type& Touch(std::string key);
   Extras& ExtrasOf(Name& name);
   void Tidy(Names::value_type& name);
   void Assign(Name& name, std::string value);
-  void Put(std::string key, std::string value, Replies& replies);
+  void Put(std::string&& key, std::string&& value, Replies& replies);
+  Result<void> PutAt(Names::iterator place, std::string&& key, std::string&& value,
+                     Replies& replies);
 
   static Waiters& ListFor(const Wait& wait, Extras& extras);
   Wait& AddWait(ConnectionId connection, bool is_barrier);

@@ -48,10 +48,10 @@ size_t Engine::LengthOf(const Name& name) {
   return name.extras == nullptr ? 0 : name.extras->queue.size();
 }
 
-const std::string* Engine::Find(const std::string& key) const {
-  auto found = names_.find(key);
-  if (found == names_.end() || !found->second.value) return nullptr;
-  return &*found->second.value;
+const std::string* Engine::Find(const std::string& key) const { return ValueAt(names_.find(key)); }
+
+const std::string* Engine::ValueAt(Names::const_iterator place) const {
+  return place == names_.end() || !place->second.value ? nullptr : &*place->second.value;
 }
 
 bool Engine::Exists(const std::string& key) const {
@@ -75,9 +75,13 @@ Result<void> Engine::CheckReplySize(size_t bytes) const {
 
 // What the store would grow by if the value at `key` had that size.
 size_t Engine::GrowthOf(const std::string& key, size_t value_bytes) const {
-  auto found = names_.find(key);
-  if (found == names_.end()) return kEntryBytes + key.size() + value_bytes;
-  size_t old_bytes = found->second.value ? found->second.value->size() : 0;
+  return GrowthAt(names_.find(key), key.size(), value_bytes);
+}
+
+size_t Engine::GrowthAt(Names::const_iterator place, size_t key_bytes, size_t value_bytes) const {
+  if (place == names_.end()) return kEntryBytes + key_bytes + value_bytes;
+  const std::string* old = ValueAt(place);
+  size_t old_bytes = old == nullptr ? 0 : old->size();
   return value_bytes > old_bytes ? value_bytes - old_bytes : 0;
 }
 
@@ -114,10 +118,20 @@ void Engine::Assign(Name& name, std::string value) {
   name.value = std::move(value);
 }
 
-void Engine::Put(std::string key, std::string value, Replies& replies) {
+void Engine::Put(std::string&& key, std::string&& value, Replies& replies) {
   Names::value_type& name = Touch(std::move(key));
   Assign(name.second, std::move(value));
   WakeAll(name, replies);
+}
+
+// The same at `place`, where `key` is or would be, if there is room for it.
+Result<void> Engine::PutAt(Names::iterator place, std::string&& key, std::string&& value,
+                           Replies& replies) {
+  if (auto fits = Reserve(GrowthAt(place, key.size(), value.size())); !fits) return fits;
+  Names::value_type& name = place == names_.end() ? Touch(std::move(key)) : *place;
+  Assign(name.second, std::move(value));
+  WakeAll(name, replies);
+  return {};
 }
 
 Engine::Wait& Engine::AddWait(ConnectionId connection, bool is_barrier) {

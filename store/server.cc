@@ -125,7 +125,7 @@ void Server::HandleInput(Connection& connection, std::string_view input) {
     SendReplies(connection);
   } while (!connection.ended && !input.empty() && !IsCongested(connection));
   if (connection.ended) return;
-  connection.unhandled = input;
+  if (!input.empty()) connection.unhandled = input;
   if (IsCongested(connection)) {
     connection.stream->PauseReading();
     EndStall(connection);  // it cannot send the rest now
@@ -169,8 +169,12 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   auto applied = engine_.Apply(connection.id, std::move(**request), replies_);
   if (!applied) return std::move(applied).error();
   for (const Outgoing& outgoing : replies_) {
-    AppendReply(Find(outgoing.to).outbox, outgoing.reply);
-    if (outgoing.to != connection.id) woken_.push_back(outgoing.to);
+    if (outgoing.to == connection.id) {
+      AppendReply(connection.outbox, outgoing.reply);
+    } else {
+      AppendReply(Find(outgoing.to).outbox, outgoing.reply);
+      woken_.push_back(outgoing.to);
+    }
   }
   return true;
 }

@@ -315,6 +315,12 @@ Result<bool> RequestDecoder::ReadString(std::string_view& bytes, std::string_vie
           std::string(operation_->name) + " of " + std::to_string(string_bytes_ + number_) +
           " bytes or more is over the limit of " + std::to_string(limits_.request_bytes));
     }
+    if (number_ <= bytes.size()) {
+      strings_.emplace_back(bytes.substr(0, number_));
+      string_bytes_ += number_;
+      bytes.remove_prefix(number_);
+      return true;
+    }
     length_ = number_;
     strings_.emplace_back();
   }
