@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/engine.h"
+
+namespace rankrun::store {
+
+// What the engine is to do, said as plainly as possible: every wait is looked
+// at whenever a key comes, and nothing is counted but afresh. It has no limits.
+class EngineModel {
+ public:
+  // Whether `request` is accepted; appends the replies that it causes.
+  bool Apply(ConnectionId from, const Request& request, std::vector<Outgoing>& replies) {
+    return std::visit([&](const auto& one_kind) { return On(from, one_kind, replies); }, request);
+  }
+  void Disconnect(ConnectionId from);
+
+  // What a limit for replies looks at, if it looks at `request`.
+  size_t LimitedReplyBytes(const Request& request) const;
+
+  size_t key_count() const { return values_.size(); }
+  size_t queue_count() const;
+  size_t bytes() const;
+  std::map<std::string, std::vector<ConnectionId>> ListWaits() const;  // the waiters sorted
+
+ private:
+  using Replies = std::vector<Outgoing>;
+  struct Wait {
+    ConnectionId connection;
+    std::vector<std::string> missing;
+    bool is_barrier = false;
+  };
+
+  bool On(ConnectionId from, const SetRequest& r, Replies& replies);
+  bool On(ConnectionId from, const CompareSetRequest& r, Replies& replies);
+  bool On(ConnectionId from, const GetRequest& r, Replies& replies);
+  bool On(ConnectionId from, const AddRequest& r, Replies& replies);
+  bool On(ConnectionId from, const CheckRequest& r, Replies& replies);
+  bool On(ConnectionId from, const WaitRequest& r, Replies& replies);
+  bool On(ConnectionId from, const DeleteKeyRequest& r, Replies& replies);
+  bool On(ConnectionId from, const CancelWaitRequest& r, Replies& replies);
+  bool On(ConnectionId from, const PingRequest& r, Replies& replies);
+  bool On(ConnectionId from, const GetNumKeysRequest& r, Replies& replies);
+  bool On(ConnectionId from, const ListKeysRequest& r, Replies& replies);
+  bool On(ConnectionId from, const AppendRequest& r, Replies& replies);
+  bool On(ConnectionId from, const MultiGetRequest& r, Replies& replies);
+  bool On(ConnectionId from, const MultiSetRequest& r, Replies& replies);
+  bool On(ConnectionId from, const QueuePushRequest& r, Replies& replies);
+  bool On(ConnectionId from, const QueuePopRequest& r, Replies& replies);
+  bool On(ConnectionId from, const QueueLenRequest& r, Replies& replies);
+  bool On(ConnectionId from, const BarrierRequest& r, Replies& replies);
+
+  std::string ValueOf(const std::string& key) const;  // empty if it is missing
+  size_t LengthOf(const std::string& queue) const;
+  std::optional<int64_t> Sum(const std::string& key, int64_t delta) const;  // no number: nothing
+  std::vector<std::string> Missing(std::vector<std::string> keys) const;
+  void Put(const std::string& key, const std::string& value, Replies& replies);
+  void Release(const std::string& key, bool barriers, Replies& replies);
+
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::deque<std::string>> queues_;
+  std::vector<Wait> waits_;  // in the order in which they came
+};
+
+}  // namespace rankrun::store
