@@ -75,11 +75,14 @@ Result<void> Engine::On(ConnectionId from, WaitRequest&& request, Replies& repli
 
 Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request, Replies& replies) {
   auto found = names_.find(request.key);
-  bool exists = found != names_.end() && found->second.value.has_value();
+  bool exists = ValueAt(found) != nullptr;
+  if (auto fits = CheckNoticeSize(NoticeBytes(found, 0)); !fits) return fits;
   if (exists) {
-    bytes_ -= found->second.value->size();
+    const std::string old = std::move(*found->second.value);
+    bytes_ -= old.size();
     key_count_ -= 1;
     found->second.value.reset();
+    Notify(*found, NoticeReply::Change::kDeleted, old, replies);
     Tidy(*found);
   }
   Answer(from, NumberReply{exists ? 1 : 0}, replies);
@@ -87,7 +90,7 @@ Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request, Repl
 }
 
 Result<void> Engine::On(ConnectionId from, CancelWaitRequest&&, Replies& replies) {
-  Disconnect(from);
+  CancelWaits(from);
   // Also when nothing was waited for: the client counts on exactly one.
   Answer(from, WaitReply::kWaitCanceled, replies);
   return {};
@@ -124,9 +127,15 @@ Result<void> Engine::On(ConnectionId, AppendRequest&& request, Replies& replies)
   std::string& value = *found->second.value;
   if (auto fits = CheckReplySize(value.size() + request.value.size()); !fits) return fits;
   if (auto fits = Reserve(request.value.size()); !fits) return fits;
+  auto told = CheckNoticeSize(NoticeBytes(found, value.size() + request.value.size()));
+  if (!told) return told;
+  const bool is_watched =
+      found->second.extras != nullptr && !found->second.extras->watchers.empty();
+  const std::string old = is_watched ? value : std::string();
   bytes_ += request.value.size();
   value += request.value;
-  WakeAll(*found, replies);
+  Notify(*found, NoticeReply::Change::kUpdated, old, replies);
+  WakeBarriers(*found, replies);
   return {};
 }
 
@@ -151,8 +160,15 @@ Result<void> Engine::On(ConnectionId, MultiSetRequest&& request, Replies& replie
   // At least what is needed at any time in between, so that all is set or
   // nothing is.
   size_t needed = 0;
-  for (const auto& [key, value] : request.entries) needed += GrowthOf(key, value.size());
+  size_t notice_bytes = 0;
+  for (const auto& [key, value] : request.entries) {
+    auto place = names_.find(key);
+    needed += GrowthAt(place, key.size(), value.size());
+    // Twice, since it may be the old value of the next entry.
+    notice_bytes += NoticeBytes(place, 2 * value.size());
+  }
   if (auto fits = Reserve(needed); !fits) return fits;
+  if (auto fits = CheckNoticeSize(notice_bytes); !fits) return fits;
   for (auto& entry : request.entries) Put(std::move(entry.first), std::move(entry.second), replies);
   return {};
 }
@@ -201,15 +217,27 @@ Result<void> Engine::On(ConnectionId from, BarrierRequest&& request, Replies& re
   std::string text = std::to_string(*count);
   auto fits = Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaiterBytes);
   if (!fits) return fits;
+  auto told = CheckNoticeSize(NoticeBytes(names_.find(request.key), text.size()));
+  if (!told) return told;
   if (*count >= request.world_size) {
     Put(std::move(request.key), std::move(text), replies);
     Answer(from, WaitReply::kStopWaiting, replies);
     return {};
   }
   Names::value_type& name = Touch(request.key);
-  Assign(name.second, std::move(text));
-  WakeWaits(name, replies);  // the key has come; the barrier has not
+  Assign(name, std::move(text), replies);  // the key has come; the barrier has not
   Register(AddWait(from, /*is_barrier=*/true), std::move(request.key));
+  return {};
+}
+
+Result<void> Engine::On(ConnectionId from, WatchKeyRequest&& request, Replies& replies) {
+  auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + kWaiterBytes);
+  if (!fits) return fits;
+  Names::value_type& name = Touch(std::move(request.key));
+  std::list<ConnectionId>& watchers = ExtrasOf(name.second).watchers;
+  watches_[from].push_back({&name, watchers.insert(watchers.end(), from)});
+  bytes_ += kWaiterBytes;
+  Answer(from, WatchReply::kRegistered, replies);
   return {};
 }
 

@@ -3,21 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "store/engine_names.h"
 #include "store/request.h"
 
 namespace rankrun::store {
-
-// Whose request it is. The caller numbers its connections and uses no number
-// twice.
-using ConnectionId = uint64_t;
 
 struct Outgoing {
   ConnectionId to;
@@ -43,16 +37,19 @@ class Engine {
 
   // Carries out `request` and appends the replies that it causes: to `from`
   // (none for SET, APPEND, MULTI_SET and QUEUE_PUSH, and for WAIT and BARRIER
-  // until they are fulfilled) and to those whose waits it ends.
+  // until they are fulfilled), to those whose waits it ends, and to those who
+  // watch a key that it changes.
   // Errors, after which nothing has changed and `from` is to be closed:
   // kInvalid for ADD and BARRIER at what is no number; kSystem when the store
-  // is full or the reply too large.
+  // is full, or the reply or all notices together too large.
   Result<void> Apply(ConnectionId from, Request request, std::vector<Outgoing>& replies);
 
   // Forgets what `connection` waits for, in proportion to that.
+  void CancelWaits(ConnectionId connection);
+  // And what it watches.
   void Disconnect(ConnectionId connection);
 
-  void Clear();  // forgets all keys, queues and waits
+  void Clear();  // forgets all keys, queues, waits and watches
 
   // A name that is waited for, by whom: once for each WAIT and BARRIER.
   struct Waited {
@@ -67,40 +64,14 @@ class Engine {
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Wait;
-  struct Waiter {
-    Wait* wait;
-    size_t slot;  // in wait->slots
-  };
-  using Waiters = std::list<Waiter>;
-  // What few names have besides a value.
-  struct Extras {
-    Waiters waiters;     // WAITs; none while the name has a value
-    Waiters at_barrier;  // BARRIERs, which wait for more than a value
-    std::list<std::string> queue;
-    bool empty() const { return waiters.empty() && at_barrier.empty() && queue.empty(); }
-  };
-  // A name is here as long as it has a value or is waited for or queued at.
-  struct Name {
-    std::optional<std::string> value;
-    std::unique_ptr<Extras> extras;  // null: none
-  };
-  using Names = std::unordered_map<std::string, Name>;
-
-  // Where a wait stands in the list of one of its names.
-  struct Slot {
-    Names::value_type* name;  // null once it has come
-    Waiters::iterator place;
-  };
-  // One WAIT or BARRIER that is not fulfilled yet.
-  struct Wait {
-    ConnectionId connection;
-    bool is_barrier;
-    size_t missing = 0;  // slots whose name has not come
-    std::vector<Slot> slots = {};
-    std::list<Wait>::iterator self = {};
-  };
-  using Waits = std::unordered_map<ConnectionId, std::list<Wait>>;
+  using Extras = engine::Extras;
+  using Name = engine::Name;
+  using Names = engine::Names;
+  using Slot = engine::Slot;
+  using Wait = engine::Wait;
+  using Waiter = engine::Waiter;
+  using Waiters = engine::Waiters;
+  using Watch = engine::Watch;
   using Replies = std::vector<Outgoing>;
 
   // One per kind of request; see Apply.
@@ -122,6 +93,7 @@ class Engine {
   Result<void> On(ConnectionId, const QueuePopRequest&, Replies&);
   Result<void> On(ConnectionId, const QueueLenRequest&, Replies&);
   Result<void> On(ConnectionId, BarrierRequest&&, Replies&);
+  Result<void> On(ConnectionId, WatchKeyRequest&&, Replies&);
 
   static void Answer(ConnectionId to, Reply reply, Replies& replies);
   static size_t LengthOf(const Name& name);  // of its queue
@@ -132,6 +104,8 @@ class Engine {
                               const std::string* text, int64_t delta) const;
   Result<void> Reserve(size_t more_bytes) const;
   Result<void> CheckReplySize(size_t bytes) const;
+  Result<void> CheckNoticeSize(size_t bytes) const;
+  size_t NoticeBytes(Names::const_iterator place, size_t value_bytes) const;
   size_t GrowthOf(const std::string& key, size_t value_bytes) const;
   size_t GrowthAt(Names::const_iterator place, size_t key_bytes, size_t value_bytes) const;
 
@@ -139,7 +113,10 @@ class Engine {
   Names::value_type& Touch(std::string key);
   Extras& ExtrasOf(Name& name);
   void Tidy(Names::value_type& name);
-  void Assign(Name& name, std::string value);
+  void Assign(Names::value_type& name, std::string&& value, Replies& replies);
+  void Change(Names::value_type& name, std::string&& value, Replies& replies);
+  void Notify(const Names::value_type& name, NoticeReply::Change change,
+              const std::string& old_value, Replies& replies) const;
   void Put(std::string&& key, std::string&& value, Replies& replies);
   Result<void> PutAt(Names::iterator place, std::string&& key, std::string&& value,
                      Replies& replies);
@@ -147,7 +124,7 @@ class Engine {
   static Waiters& ListFor(const Wait& wait, Extras& extras);
   Wait& AddWait(ConnectionId connection, bool is_barrier);
   void Register(Wait& wait, std::string key);
-  void WakeAll(Names::value_type& name, Replies& replies);
+  void WakeBarriers(Names::value_type& name, Replies& replies);
   void WakeWaits(Names::value_type& name, Replies& replies);
   void Arrive(const Waiter& waiter, Replies& replies);
   void Withdraw(const Wait& wait);
@@ -158,7 +135,8 @@ class Engine {
   size_t key_count_ = 0;    // names that have a value
   size_t queue_count_ = 0;  // names that have a queue
   Names names_;
-  Waits waits_;
+  std::unordered_map<ConnectionId, std::list<Wait>> waits_;
+  std::unordered_map<ConnectionId, std::vector<Watch>> watches_;
 };
 
 }  // namespace rankrun::store

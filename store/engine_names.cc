@@ -6,6 +6,18 @@
 namespace rankrun::store {
 
 void Engine::Disconnect(ConnectionId connection) {
+  CancelWaits(connection);
+  auto found = watches_.find(connection);
+  if (found == watches_.end()) return;
+  for (const Watch& watch : found->second) {
+    watch.name->second.extras->watchers.erase(watch.place);
+    bytes_ -= kWaiterBytes;
+    Tidy(*watch.name);
+  }
+  watches_.erase(found);
+}
+
+void Engine::CancelWaits(ConnectionId connection) {
   auto found = waits_.find(connection);
   if (found == waits_.end()) return;
   for (const Wait& wait : found->second) Withdraw(wait);
@@ -14,6 +26,7 @@ void Engine::Disconnect(ConnectionId connection) {
 
 void Engine::Clear() {
   waits_.clear();
+  watches_.clear();
   names_.clear();
   bytes_ = 0;
   key_count_ = 0;
@@ -73,6 +86,21 @@ Result<void> Engine::CheckReplySize(size_t bytes) const {
                                        std::to_string(largest_reply_bytes_)};
 }
 
+Result<void> Engine::CheckNoticeSize(size_t bytes) const {
+  if (bytes <= largest_reply_bytes_) return {};
+  return Error{ErrorCode::kSystem, "to tell those who watch takes " + std::to_string(bytes) +
+                                       " bytes, over the limit of " +
+                                       std::to_string(largest_reply_bytes_)};
+}
+
+// What those who watch would be told of a new value of that size.
+size_t Engine::NoticeBytes(Names::const_iterator place, size_t value_bytes) const {
+  if (place == names_.end() || place->second.extras == nullptr) return 0;
+  const std::string* old = ValueAt(place);
+  size_t old_bytes = old == nullptr ? 0 : old->size();
+  return place->second.extras->watchers.size() * (place->first.size() + old_bytes + value_bytes);
+}
+
 // What the store would grow by if the value at `key` had that size.
 size_t Engine::GrowthOf(const std::string& key, size_t value_bytes) const {
   return GrowthAt(names_.find(key), key.size(), value_bytes);
@@ -111,26 +139,47 @@ void Engine::Tidy(Names::value_type& name) {
   names_.erase(names_.find(name.first));
 }
 
-void Engine::Assign(Name& name, std::string value) {
-  if (!name.value) key_count_ += 1;
-  bytes_ += value.size();
-  bytes_ -= name.value ? name.value->size() : 0;
-  name.value = std::move(value);
+// Ends the WAITs there, and tells those who watch. `name` stays.
+void Engine::Assign(Names::value_type& name, std::string&& value, Replies& replies) {
+  auto change = NoticeReply::Change::kUpdated;
+  if (!name.second.value) {
+    change = NoticeReply::Change::kCreated;
+    key_count_ += 1;
+    name.second.value.emplace();
+  }
+  bytes_ += value.size() - name.second.value->size();
+  name.second.value->swap(value);
+  if (name.second.extras == nullptr) return;
+  WakeWaits(name, replies);
+  Notify(name, change, value, replies);
 }
 
+// Ends the BARRIERs there as well.
+void Engine::Change(Names::value_type& name, std::string&& value, Replies& replies) {
+  Assign(name, std::move(value), replies);
+  WakeBarriers(name, replies);
+}
+
+void Engine::Notify(const Names::value_type& name, NoticeReply::Change change,
+                    const std::string& old_value, Replies& replies) const {
+  if (name.second.extras == nullptr) return;
+  for (ConnectionId watcher : name.second.extras->watchers) {
+    std::string new_value = name.second.value ? *name.second.value : std::string();
+    Answer(watcher, NoticeReply{change, name.first, old_value, std::move(new_value)}, replies);
+  }
+}
+
+// Gives `key` the value, for which there is room.
 void Engine::Put(std::string&& key, std::string&& value, Replies& replies) {
-  Names::value_type& name = Touch(std::move(key));
-  Assign(name.second, std::move(value));
-  WakeAll(name, replies);
+  Change(Touch(std::move(key)), std::move(value), replies);
 }
 
 // The same at `place`, where `key` is or would be, if there is room for it.
 Result<void> Engine::PutAt(Names::iterator place, std::string&& key, std::string&& value,
                            Replies& replies) {
   if (auto fits = Reserve(GrowthAt(place, key.size(), value.size())); !fits) return fits;
-  Names::value_type& name = place == names_.end() ? Touch(std::move(key)) : *place;
-  Assign(name.second, std::move(value));
-  WakeAll(name, replies);
+  if (auto fits = CheckNoticeSize(NoticeBytes(place, value.size())); !fits) return fits;
+  Change(place == names_.end() ? Touch(std::move(key)) : *place, std::move(value), replies);
   return {};
 }
 
@@ -156,9 +205,7 @@ void Engine::Register(Wait& wait, std::string key) {
   wait.missing += 1;
 }
 
-// After a change of the value at `name`, which ends all waits there.
-void Engine::WakeAll(Names::value_type& name, Replies& replies) {
-  WakeWaits(name, replies);
+void Engine::WakeBarriers(Names::value_type& name, Replies& replies) {
   if (name.second.extras == nullptr) return;
   for (const Waiter& waiter : std::exchange(name.second.extras->at_barrier, {})) {
     Arrive(waiter, replies);

@@ -110,12 +110,18 @@ struct BarrierRequest {
   int64_t world_size;
   bool operator==(const BarrierRequest&) const = default;
 };
+// Old dialect only. Each change of the key from now on is told; see NoticeReply.
+struct WatchKeyRequest {
+  static constexpr std::string_view kName = "WATCH_KEY";
+  std::string key;
+  bool operator==(const WatchKeyRequest&) const = default;
+};
 
 using Request =
     std::variant<SetRequest, CompareSetRequest, GetRequest, AddRequest, CheckRequest, WaitRequest,
                  DeleteKeyRequest, CancelWaitRequest, PingRequest, GetNumKeysRequest,
                  ListKeysRequest, AppendRequest, MultiGetRequest, MultiSetRequest, QueuePushRequest,
-                 QueuePopRequest, QueueLenRequest, BarrierRequest>;
+                 QueuePopRequest, QueueLenRequest, BarrierRequest, WatchKeyRequest>;
 
 constexpr size_t kRequestKinds = std::variant_size_v<Request>;
 
@@ -160,8 +166,19 @@ struct PopReply {
   std::optional<std::string> value;  // none if the queue was empty
   bool operator==(const PopReply&) const = default;
 };
+// To WATCH_KEY, at once.
+enum class WatchReply : uint8_t { kRegistered = 3 };
+// To whoever watches `key`, unasked.
+struct NoticeReply {
+  enum class Change : uint8_t { kUpdated = 0, kCreated = 1, kDeleted = 2 };
+  Change change;
+  std::string key;
+  std::string old_value;  // empty if the key was created
+  std::string new_value;  // empty if it was deleted
+  bool operator==(const NoticeReply&) const = default;
+};
 
 using Reply = std::variant<ValueReply, NumberReply, CheckReply, WaitReply, PingReply, ValuesReply,
-                           KeysReply, PopReply>;
+                           KeysReply, PopReply, WatchReply, NoticeReply>;
 
 }  // namespace rankrun::store

@@ -14,6 +14,9 @@ using std::chrono::seconds;
 // libuv counts its bytes in an unsigned int.
 constexpr size_t kLargestPiece = size_t{1} << 30;
 
+// With so much unsent, a client that gets one more notice does not read.
+constexpr size_t kUnsentNotices = size_t{64} << 20;
+
 Result<void> CheckLimits(const ServerOptions& options) {
   const WireLimits& limits = options.limits;
   if (options.unsent_bytes == 0 || options.unsent_bytes > kLargestPiece) {
@@ -132,17 +135,15 @@ void Server::HandleInput(Connection& connection, std::string_view input) {
   } else if (connection.decoder.is_within_request()) {
     WatchForStall(connection, input_bytes);
   }
-  if (!AccountFor(connection)) {
-    Refuse(connection, Ending::kLimit,
-           "requests and replies under way take " + std::to_string(traffic_bytes_) +
-               " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes));
-  }
+  Account(connection);
 }
 
 // Collects the replies in outboxes. Stops early, with the input that is left,
-// when the one of `connection` is full.
+// when the one of `connection` is full, and after notices, of which a small
+// request may cause many large ones.
 std::string_view Server::ApplyRequests(Connection& connection, std::string_view input) {
-  while (connection.outbox.size() < options_.unsent_bytes) {
+  has_notices_ = false;
+  while (connection.outbox.size() < options_.unsent_bytes && !has_notices_) {
     auto applied = ApplyNext(connection, input);
     if (!applied) {
       const bool full = applied.error().code == ErrorCode::kSystem;
@@ -165,18 +166,24 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   replies_.clear();
   // A client that cannot take a WAIT back and asks for something else has given
   // up on it, and would take the answer for that of another request.
-  if (!connection.decoder.cancels_waits()) engine_.Disconnect(connection.id);
+  if (!connection.decoder.cancels_waits()) engine_.CancelWaits(connection.id);
   auto applied = engine_.Apply(connection.id, std::move(**request), replies_);
   if (!applied) return std::move(applied).error();
-  for (const Outgoing& outgoing : replies_) {
-    if (outgoing.to == connection.id) {
-      AppendReply(connection.outbox, outgoing.reply);
-    } else {
-      AppendReply(Find(outgoing.to).outbox, outgoing.reply);
-      woken_.push_back(outgoing.to);
+  for (const Outgoing& outgoing : replies_) Deliver(connection, outgoing);
+  return true;
+}
+
+void Server::Deliver(Connection& current, const Outgoing& outgoing) {
+  Connection& to = outgoing.to == current.id ? current : Find(outgoing.to);
+  if (std::holds_alternative<NoticeReply>(outgoing.reply)) {
+    has_notices_ = true;
+    if (to.outbox.size() + to.stream->queued_bytes() >= kUnsentNotices) {
+      Refuse(to, Ending::kLimit, "it does not fetch the notices of its watches");
     }
   }
-  return true;
+  if (to.ended) return;
+  AppendReply(to.outbox, outgoing.reply);
+  if (to.id != current.id) woken_.push_back(to.id);
 }
 
 // Those woken cannot have left: the engine forgets whoever ends.
@@ -192,6 +199,7 @@ void Server::SendReplies(Connection& connection) {
     // Empty, and nothing is written, if it was woken more than once.
     Connection& woken = Find(id);
     woken.stream->Write(std::exchange(woken.outbox, {}));
+    Account(woken);
   }
   woken_.clear();
 }
@@ -200,14 +208,17 @@ bool Server::IsCongested(const Connection& connection) const {
   return connection.stream->queued_bytes() >= options_.unsent_bytes;
 }
 
-// Whether all connections together are within the limit.
-bool Server::AccountFor(Connection& connection) {
+// Closes `connection` if with it all together are over the limit.
+void Server::Account(Connection& connection) {
   size_t now_bytes = connection.decoder.held_bytes() + connection.unhandled.size() +
                      connection.stream->queued_bytes();
   bool grew = now_bytes > connection.traffic_bytes;
   traffic_bytes_ = traffic_bytes_ - connection.traffic_bytes + now_bytes;
   connection.traffic_bytes = now_bytes;
-  return !grew || traffic_bytes_ <= options_.largest_traffic_bytes;
+  if (!grew || traffic_bytes_ <= options_.largest_traffic_bytes || connection.ended) return;
+  Refuse(connection, Ending::kLimit,
+         "requests and replies under way take " + std::to_string(traffic_bytes_) +
+             " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes));
 }
 
 void Server::WatchForStall(Connection& connection, size_t bytes) {

@@ -73,10 +73,11 @@ class Server {
   std::string_view ApplyRequests(Connection& connection, std::string_view input);
   Result<bool> ApplyNext(Connection& connection, std::string_view& input);
   bool AnswerAboutItself(Connection& connection, const Request& request);
+  void Deliver(Connection& current, const Outgoing& outgoing);
   Connection& Find(ConnectionId id);
   void SendReplies(Connection& connection);
   bool IsCongested(const Connection& connection) const;
-  bool AccountFor(Connection& connection);
+  void Account(Connection& connection);
 
   void WatchForStall(Connection& connection, size_t bytes);
   void EndStall(Connection& connection);
@@ -100,6 +101,7 @@ class Server {
   ConnectionId next_id_ = 1;
   size_t traffic_bytes_ = 0;         // the sum of the connections' traffic_bytes
   std::vector<Outgoing> replies_;    // of one request; kept for its memory
+  bool has_notices_ = false;         // among the replies of this round
   std::vector<ConnectionId> woken_;  // others with unsent replies
   std::vector<ConnectionId> ended_;  // to be dropped by drop_ended_
   Timer drop_ended_;                 // a connection may not die inside its own callback

@@ -26,7 +26,7 @@ struct Operation {
   Opcode opcode;
   std::string_view name;
   std::array<Field, 3> fields;
-  Request (*build)(Parts);  // null: not served
+  Request (*build)(Parts);  // null: of VALIDATE, which is no request
 };
 
 // How one generation of PyTorch numbers the operations.
@@ -108,7 +108,7 @@ constexpr Operation kOperations[] = {
      BarrierRequest::kName,
      {Field::kKey, Field::kNumber},
      OfKeyAndNumber<BarrierRequest>},
-    {Opcode::kWatchKey, "WATCH_KEY", {}, nullptr},
+    {Opcode::kWatchKey, WatchKeyRequest::kName, {Field::kKey}, OfKey<WatchKeyRequest>},
 };
 
 constexpr bool RowsAreInOrder() {
@@ -231,9 +231,6 @@ Result<void> RequestDecoder::Begin(uint8_t byte) {
   const Operation& operation = kOperations[static_cast<size_t>(dialect_->opcodes[byte])];
   if (operation.opcode == Opcode::kValidate) {
     return ProtocolError("operation VALIDATE came a second time");
-  }
-  if (operation.build == nullptr) {
-    return ProtocolError("operation " + std::string(operation.name) + " is not supported");
   }
   operation_ = &operation;
   return {};

@@ -93,7 +93,7 @@ void AppendReply(std::string& out, const Reply& reply);
 // What a client sends first: VALIDATE.
 std::string EncodeValidate();
 
-// What a client sends for `request`.
+// What a client sends for `request`, which is not WATCH_KEY.
 std::string EncodeRequest(const Request& request);
 
 }  // namespace rankrun::store

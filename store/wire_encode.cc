@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "base/check.h"
 #include "store/opcode.h"
 #include "store/wire.h"
 
@@ -71,6 +72,9 @@ struct RequestWriter {
   void operator()(const QueuePopRequest& r) { KeyOnly(Opcode::kQueuePop, r.key); }
   void operator()(const QueueLenRequest& r) { KeyOnly(Opcode::kQueueLen, r.key); }
   void operator()(const BarrierRequest& r) { KeyAndNumber(Opcode::kBarrier, r.key, r.world_size); }
+  void operator()(const WatchKeyRequest&) {
+    RANKRUN_CHECK(false, "WATCH_KEY is not in the current dialect");
+  }
 };
 
 struct ReplyWriter {
@@ -91,6 +95,13 @@ struct ReplyWriter {
   void operator()(const PopReply& reply) {
     AppendInteger(out, reply.length_before);
     if (reply.value) AppendString(out, *reply.value);
+  }
+  void operator()(WatchReply reply) { out += static_cast<char>(reply); }
+  void operator()(const NoticeReply& reply) {
+    out += static_cast<char>(reply.change);
+    AppendString(out, reply.key);
+    AppendString(out, reply.old_value);
+    AppendString(out, reply.new_value);
   }
 };
 

@@ -42,7 +42,7 @@ int64_t Small(Choices& choices) { return static_cast<int64_t>(choices.Below(9)) 
 
 // In braces, arguments are evaluated in their order.
 Request AnyRequest(Choices& choices) {
-  switch (choices.Below(22)) {
+  switch (choices.Below(24)) {
     case 0:
       return SetRequest{Key(choices), Value(choices)};
     case 1:
@@ -80,6 +80,8 @@ Request AnyRequest(Choices& choices) {
     case 18:
     case 19:
       return WaitRequest{SomeKeys(choices)};
+    case 20:
+      return WatchKeyRequest{Key(choices)};
     default:
       return DeleteKeyRequest{Key(choices)};
   }
@@ -92,6 +94,16 @@ void SortKeys(std::vector<Outgoing>& replies) {
       std::sort(list->keys.begin(), list->keys.end());
     }
   }
+}
+
+size_t NoticeBytes(const std::vector<Outgoing>& replies) {
+  size_t bytes = 0;
+  for (const Outgoing& outgoing : replies) {
+    if (auto* notice = std::get_if<NoticeReply>(&outgoing.reply)) {
+      bytes += notice->key.size() + notice->old_value.size() + notice->new_value.size();
+    }
+  }
+  return bytes;
 }
 
 std::map<std::string, std::vector<ConnectionId>> SortedWaits(const Engine& engine) {
@@ -121,6 +133,7 @@ size_t LargestGrowth(const Request& request) {
   constexpr size_t kLongestNumber = 20;
   constexpr size_t kPerName =
       kEntryBytes + kExtrasBytes + kWaiterBytes + kItemBytes + kLongestNumber;
+  if (auto* watch = std::get_if<WatchKeyRequest>(&request)) return kPerName + watch->key.size();
   size_t names = std::visit(GrowingNames{}, request);
   return names == 0 ? 0 : names * kPerName + EncodeRequest(request).size();
 }
@@ -173,12 +186,13 @@ std::string History::Ask(ConnectionId from, const Request& request) {
   const std::string name(kRequestNames[request.index()]);
   const bool fits = engine_.bytes() + LargestGrowth(request) <= largest_bytes_;
   const bool answerable = model_.LimitedReplyBytes(request) <= largest_reply_bytes_;
+  const bool tellable = model_.LargestNoticeBytes(request) <= largest_reply_bytes_;
   std::vector<Outgoing> replies;
   std::vector<Outgoing> expected;
   auto applied = engine_.Apply(from, request, replies);
   if (!applied) Disconnect(from);
   if (!applied && applied.error().code == ErrorCode::kSystem) {
-    if (fits && answerable) return name + " is refused: " + applied.error().message;
+    if (fits && answerable && tellable) return name + " is refused: " + applied.error().message;
     return replies.empty() ? "" : name + " is refused and answered";
   }
   if (!answerable) return name + " is answered beyond the limit";
@@ -186,6 +200,7 @@ std::string History::Ask(ConnectionId from, const Request& request) {
   if (!accepted) model_.Disconnect(from);
   if (bool(applied) != accepted) return name + (accepted ? " is refused" : " is accepted");
   SortKeys(replies);
+  if (NoticeBytes(replies) > largest_reply_bytes_) return name + " is told beyond the limit";
   return replies == expected ? "" : name + " causes other replies";
 }
 

@@ -5,10 +5,16 @@
 #include <set>
 
 #include "store/engine_sizes.h"
+#include "store/wire.h"
 
 namespace rankrun::store {
 
 void EngineModel::Disconnect(ConnectionId from) {
+  CancelWaits(from);
+  std::erase_if(watches_, [&](const auto& watch) { return watch.second == from; });
+}
+
+void EngineModel::CancelWaits(ConnectionId from) {
   std::erase_if(waits_, [&](const Wait& wait) { return wait.connection == from; });
 }
 
@@ -20,6 +26,18 @@ size_t EngineModel::LimitedReplyBytes(const Request& request) const {
     for (const std::string& key : many->keys) bytes += sizeof(uint64_t) + ValueOf(key).size();
   } else if (auto* append = std::get_if<AppendRequest>(&request)) {
     if (values_.contains(append->key)) bytes = ValueOf(append->key).size() + append->value.size();
+  }
+  return bytes;
+}
+
+size_t EngineModel::LargestNoticeBytes(const Request& request) const {
+  constexpr size_t kLongestNumber = 20;
+  if (std::holds_alternative<WatchKeyRequest>(request)) return 0;
+  // An entry of a MULTI_SET may be the old value of the next.
+  const size_t new_bytes = kLongestNumber + 2 * EncodeRequest(request).size();
+  size_t bytes = 0;
+  for (const auto& [key, watcher] : watches_) {
+    bytes += key.size() + ValueOf(key).size() + new_bytes;
   }
   return bytes;
 }
@@ -44,6 +62,10 @@ size_t EngineModel::bytes() const {
   for (const auto& [name, waiters] : ListWaits()) {
     with_extras.insert(name);
     bytes += waiters.size() * kWaiterBytes;
+  }
+  for (const auto& [key, watcher] : watches_) {
+    with_extras.insert(key);
+    bytes += kWaiterBytes;
   }
   names.insert(with_extras.begin(), with_extras.end());
   for (const std::string& name : names) bytes += kEntryBytes + name.size();
@@ -103,12 +125,15 @@ bool EngineModel::On(ConnectionId from, const WaitRequest& r, Replies& replies) 
 }
 
 bool EngineModel::On(ConnectionId from, const DeleteKeyRequest& r, Replies& replies) {
-  replies.push_back({from, NumberReply{static_cast<int64_t>(values_.erase(r.key))}});
+  const std::string old = ValueOf(r.key);
+  const size_t erased = values_.erase(r.key);
+  if (erased > 0) Notify({NoticeReply::Change::kDeleted, r.key, old, ""}, replies);
+  replies.push_back({from, NumberReply{static_cast<int64_t>(erased)}});
   return true;
 }
 
 bool EngineModel::On(ConnectionId from, const CancelWaitRequest&, Replies& replies) {
-  Disconnect(from);
+  CancelWaits(from);
   replies.push_back({from, WaitReply::kWaitCanceled});
   return true;
 }
@@ -177,14 +202,19 @@ bool EngineModel::On(ConnectionId from, const QueueLenRequest& r, Replies& repli
 bool EngineModel::On(ConnectionId from, const BarrierRequest& r, Replies& replies) {
   auto count = Sum(r.key, 1);
   if (!count) return false;
-  values_[r.key] = std::to_string(*count);
-  Release(r.key, /*barriers=*/false, replies);
+  Assign(r.key, std::to_string(*count), replies);
   if (*count < r.world_size) {
     waits_.push_back({from, {r.key}, /*is_barrier=*/true});
     return true;
   }
   Release(r.key, /*barriers=*/true, replies);
   replies.push_back({from, WaitReply::kStopWaiting});
+  return true;
+}
+
+bool EngineModel::On(ConnectionId from, const WatchKeyRequest& r, Replies& replies) {
+  watches_.emplace_back(r.key, from);
+  replies.push_back({from, WatchReply::kRegistered});
   return true;
 }
 
@@ -216,9 +246,23 @@ std::vector<std::string> EngineModel::Missing(std::vector<std::string> keys) con
 }
 
 void EngineModel::Put(const std::string& key, const std::string& value, Replies& replies) {
+  Assign(key, value, replies);
+  Release(key, /*barriers=*/true, replies);
+}
+
+void EngineModel::Assign(const std::string& key, const std::string& value, Replies& replies) {
+  using Change = NoticeReply::Change;
+  const NoticeReply notice{values_.contains(key) ? Change::kUpdated : Change::kCreated, key,
+                           ValueOf(key), value};
   values_[key] = value;
   Release(key, /*barriers=*/false, replies);
-  Release(key, /*barriers=*/true, replies);
+  Notify(notice, replies);
+}
+
+void EngineModel::Notify(const NoticeReply& notice, Replies& replies) const {
+  for (const auto& [key, watcher] : watches_) {
+    if (key == notice.key) replies.push_back({watcher, notice});
+  }
 }
 
 void EngineModel::Release(const std::string& key, bool barriers, Replies& replies) {

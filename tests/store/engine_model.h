@@ -22,6 +22,9 @@ class EngineModel {
   }
   void Disconnect(ConnectionId from);
 
+  // At least what `request` may cause to be told to those who watch.
+  size_t LargestNoticeBytes(const Request& request) const;
+
   // What a limit for replies looks at, if it looks at `request`.
   size_t LimitedReplyBytes(const Request& request) const;
 
@@ -56,17 +59,23 @@ class EngineModel {
   bool On(ConnectionId from, const QueuePopRequest& r, Replies& replies);
   bool On(ConnectionId from, const QueueLenRequest& r, Replies& replies);
   bool On(ConnectionId from, const BarrierRequest& r, Replies& replies);
+  bool On(ConnectionId from, const WatchKeyRequest& r, Replies& replies);
 
   std::string ValueOf(const std::string& key) const;  // empty if it is missing
   size_t LengthOf(const std::string& queue) const;
   std::optional<int64_t> Sum(const std::string& key, int64_t delta) const;  // no number: nothing
   std::vector<std::string> Missing(std::vector<std::string> keys) const;
+  void CancelWaits(ConnectionId from);
   void Put(const std::string& key, const std::string& value, Replies& replies);
+  void Assign(const std::string& key, const std::string& value, Replies& replies);
+  void Notify(const NoticeReply& notice, Replies& replies) const;
   void Release(const std::string& key, bool barriers, Replies& replies);
 
   std::map<std::string, std::string> values_;
   std::map<std::string, std::deque<std::string>> queues_;
   std::vector<Wait> waits_;  // in the order in which they came
+  // Keys, and who watches them, in the order in which they came.
+  std::vector<std::pair<std::string, ConnectionId>> watches_;
 };
 
 }  // namespace rankrun::store

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/store/log_lines.h"
 #include "tests/store/raw_client.h"
 #include "tests/store/server_thread.h"
 #include "tests/store/wire_decode.h"
@@ -9,6 +10,10 @@
 
 namespace rankrun::store {
 namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
 
 struct OldClient : RawClient {
   explicit OldClient(const ServerThread& server)
@@ -103,6 +108,59 @@ TEST(ServerDialectsTest, CurrentClientsHaveQueuesListsAndBarriers) {
   EXPECT_EQ(one.ReceiveValue(), "2");
   EXPECT_EQ(one.ReceiveValue(), "");
   EXPECT_TRUE(one.IsServed());
+}
+
+constexpr const char* kWatchK = "07 02 00 00 00 00 00 00 00 2f 6b";
+
+TEST(ServerDialectsTest, AnOldClientIsToldOfWhatItWatches) {
+  ServerThread server;
+  OldClient callbacks(server);
+  RawClient other(Loopback(server.port()));
+  callbacks.SendHex(kWatchK);
+  EXPECT_EQ(callbacks.Receive(1), FromHex("03"));
+  other.Ask(SetRequest{"/k", "one"});
+  const std::string created = FromHex(
+      "01 02 00 00 00 00 00 00 00 2f 6b 00 00 00 00 00 00 00 00 03 00 00 00 00 00 00 00 6f 6e 65");
+  EXPECT_EQ(callbacks.Receive(created.size()), created);
+  other.Ask(SetRequest{"/k", "two"});
+  const std::string updated = FromHex(
+      "00 02 00 00 00 00 00 00 00 2f 6b 03 00 00 00 00 00 00 00 6f 6e 65 "
+      "03 00 00 00 00 00 00 00 74 77 6f");
+  EXPECT_EQ(callbacks.Receive(updated.size()), updated);
+  other.Ask(DeleteKeyRequest{"/k"});
+  const std::string deleted = FromHex(
+      "02 02 00 00 00 00 00 00 00 2f 6b 03 00 00 00 00 00 00 00 74 77 6f 00 00 00 00 00 00 00 00");
+  EXPECT_EQ(callbacks.Receive(deleted.size()), deleted);
+}
+
+// A later request takes back the WAITs of an old client, not its watches.
+TEST(ServerDialectsTest, OtherRequestsOfAnOldClientKeepItsWatches) {
+  ServerThread server;
+  OldClient old(server);
+  old.SendHex(kWatchK);
+  EXPECT_EQ(old.Receive(1), FromHex("03"));
+  old.SendHex(kNumKeys);
+  EXPECT_EQ(old.Receive(8).size(), 8u);
+  old.SendHex(kSetK);
+  EXPECT_EQ(old.Receive(30).size(), 30u);
+}
+
+// Each change of a value of 1 MB is told with the old and the new value.
+TEST(ServerDialectsTest, AWatcherThatFetchesNothingIsClosed) {
+  LogLines log;
+  ServerThread server;
+  OldClient callbacks(server);
+  callbacks.SendHex(kWatchK);
+  EXPECT_EQ(callbacks.Receive(1), FromHex("03"));
+  RawClient other(Loopback(server.port()));
+  other.Ask(SetRequest{"/k", std::string(1'000'000, 'v')});
+  std::string requests;
+  for (int i = 0; i < 200; ++i) requests += EncodeRequest(AppendRequest{"/k", "v"});
+  other.Send(requests);
+  EXPECT_TRUE(other.IsServed());
+  EXPECT_TRUE(server.Eventually([](Server& s) { return s.connection_count() == 1; }));
+  EXPECT_THAT(log.Get(), Contains(AllOf(HasSubstr(callbacks.local().ToString()),
+                                        HasSubstr("does not fetch the notices"))));
 }
 
 }  // namespace

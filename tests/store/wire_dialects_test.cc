@@ -30,6 +30,7 @@ const std::vector<Captured>& OldRequests() {
       {"04 01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 2f 6e", CheckRequest{{"/n"}}},
       {"06", GetNumKeysRequest{}},
       {"08 02 00 00 00 00 00 00 00 2f 6b", DeleteKeyRequest{"/k"}},
+      {"07 02 00 00 00 00 00 00 00 2f 6b", WatchKeyRequest{"/k"}},
   };
   return captured;
 }
@@ -117,7 +118,6 @@ TEST(WireDialectsTest, NothingElseComesBeforeValidate) {
 TEST(WireDialectsTest, OldConnectionsHaveTheOldOperationsOnly) {
   EXPECT_EQ(Decode(FromHex("06 09"), 99).error, "operation 9 is unknown");
   EXPECT_EQ(Decode(FromHex("06 0c"), 99).error, "operation 12 is unknown");
-  EXPECT_EQ(Decode(FromHex("07"), 99).error, "operation WATCH_KEY is not supported");
 }
 
 TEST(WireDialectsTest, AnOldSetAsSecondRequestIsNoValidate) {
