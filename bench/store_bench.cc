@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/store_load.h"
+#include "bench/store_storm.h"
+#include "bench/store_waits.h"
 
 namespace rankrun::bench {
 namespace {
@@ -19,8 +21,10 @@ struct Settings {
   int server_pid = 0;
   double patience_seconds = 10;
   bool json = false;
-  LoadOptions load;
   double seconds = 1;
+  LoadOptions load;
+  WaitsOptions waits;
+  size_t clients = 4000;
 };
 
 double Rounded(double number) { return std::round(number * 1000) / 1000; }
@@ -44,6 +48,35 @@ Json ToJson(const LoadFigures& figures) {
   return json;
 }
 
+Json ToJson(const StormFigures& figures) {
+  return {{"ms", Rounded(figures.ms)},
+          {"server_cpu_us_per_client", Rounded(figures.server_cpu_us_per_client)}};
+}
+
+Json ToJson(const WaitsFigures& figures) {
+  Json json{{"without", ToJson(figures.without)},
+            {"with", ToJson(figures.with)},
+            {"latency_ratio", Rounded(figures.with.us_p50 / figures.without.us_p50)}};
+  if (figures.with.server && figures.without.server) {
+    json["cpu_ratio"] = Rounded(figures.with.server->cpu_us_per_request /
+                                figures.without.server->cpu_us_per_request);
+  }
+  json["register_ms"] = Rounded(figures.register_ms);
+  json["release_ms"] = Rounded(figures.release_ms);
+  return json;
+}
+
+Json ToJson(const WakeFigures& figures) {
+  return {{"ms", Rounded(figures.ms)},
+          {"server_cpu_us_per_waiter", Rounded(figures.server_cpu_us_per_waiter)}};
+}
+
+template <typename Figures>
+Result<Json> AsJson(Result<Figures> figures) {
+  if (!figures) return std::move(figures).error();
+  return ToJson(*figures);
+}
+
 void AddTarget(CLI::App* command, Settings& settings) {
   command->add_option("--host", settings.host, "Numeric address of the server")
       ->capture_default_str();
@@ -62,7 +95,13 @@ void AddTarget(CLI::App* command, Settings& settings) {
   command->add_flag("--json", settings.json, "Print one JSON object on one line");
 }
 
-CLI::App* AddLoad(CLI::App& app, Settings& settings) {
+void AddSeconds(CLI::App* command, Settings& settings) {
+  command->add_option("--seconds", settings.seconds, "How long a load, besides time to warm up")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+}
+
+void AddLoad(CLI::App& app, Settings& settings) {
   CLI::App* command = app.add_subcommand(
       "load",
       "Requests over and over. SET has no reply, so a PING is sent behind the SETs of each send\n"
@@ -82,12 +121,42 @@ CLI::App* AddLoad(CLI::App& app, Settings& settings) {
   command->add_option("--pipeline", settings.load.pipeline, "Requests per send, on a connection")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--seconds", settings.seconds, "How long, besides some time to warm up")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
+  AddSeconds(command, settings);
   command->add_flag("--echo", settings.load.echo,
                     "The server is store_echo: only the length of replies is checked");
-  return command;
+}
+
+void AddStorm(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand(
+      "storm",
+      "The clients of a job begin all at once: each connects, introduces itself, counts itself in\n"
+      "and waits for a key that the last one sets. The time is that until all are released.");
+  AddTarget(command, settings);
+  command->add_option("--clients", settings.clients, "How many")
+      ->check(CLI::Range(1, 65'000))
+      ->capture_default_str();
+}
+
+void AddWaits(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand(
+      "waits", "One connection's SET and PING, without and with many other keys waited for.");
+  AddTarget(command, settings);
+  AddSeconds(command, settings);
+  command->add_option("--keys", settings.waits.keys, "Keys that are waited for")
+      ->check(CLI::Range(1, 2'000'000))
+      ->capture_default_str();
+  command->add_option("--connections", settings.waits.connections, "Which share these keys")
+      ->check(CLI::Range(1, 65'000))
+      ->capture_default_str();
+}
+
+void AddWake(CLI::App& app, Settings& settings) {
+  CLI::App* command =
+      app.add_subcommand("wake", "Many connections wait for one key, which then is set.");
+  AddTarget(command, settings);
+  command->add_option("--waiters", settings.clients, "How many")
+      ->check(CLI::Range(1, 65'000))
+      ->capture_default_str();
 }
 
 Result<Target> TargetOf(const Settings& settings) {
@@ -98,13 +167,14 @@ Result<Target> TargetOf(const Settings& settings) {
                 std::chrono::duration_cast<std::chrono::milliseconds>(patience)};
 }
 
-Result<Json> Run(const CLI::App& command, Settings& settings) {
+Result<Json> Run(const std::string& command, Settings& settings) {
   auto target = TargetOf(settings);
   if (!target) return target.error();
-  settings.load.time = std::chrono::duration<double>(settings.seconds);
-  auto figures = RunLoad(*target, settings.load);
-  if (!figures) return std::move(figures).error().In(command.get_name());
-  return ToJson(*figures);
+  settings.load.time = settings.waits.time = std::chrono::duration<double>(settings.seconds);
+  if (command == "storm") return AsJson(RunStorm(*target, settings.clients));
+  if (command == "waits") return AsJson(RunWaits(*target, settings.waits));
+  if (command == "wake") return AsJson(RunWake(*target, settings.clients));
+  return AsJson(RunLoad(*target, settings.load));
 }
 
 void Print(const Json& figures, bool as_json) {
@@ -122,10 +192,14 @@ int Main(int argc, char** argv) {
   CLI::App app("Loads a store server and says what it took.", "store_bench");
   app.require_subcommand(1);
   AddLoad(app, settings);
+  AddStorm(app, settings);
+  AddWaits(app, settings);
+  AddWake(app, settings);
   CLI11_PARSE(app, argc, argv);
-  auto figures = Run(*app.get_subcommands().front(), settings);
+  std::string command = app.get_subcommands().front()->get_name();
+  auto figures = Run(command, settings);
   if (!figures) {
-    std::fprintf(stderr, "store_bench: %s\n", figures.error().message.c_str());
+    std::fprintf(stderr, "store_bench: %s: %s\n", command.c_str(), figures.error().message.c_str());
     return 1;
   }
   Print(*figures, settings.json);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "bench/histogram.h"
-#include "bench/server_process.h"
 #include "bench/store_peers.h"
 #include "bench/store_traffic.h"
 
@@ -33,8 +32,6 @@ class Load {
   Result<void> Finish();
   Result<void> SendBatch(size_t peer, SteadyClock::time_point now);
   Result<void> OnBytes(size_t peer, std::string_view bytes);
-  Result<int64_t> Cpu() const;
-  Result<int64_t> Resident() const;
   LoadFigures Figures(duration<double> time) const;
 
   const Target& target_;
@@ -50,32 +47,24 @@ class Load {
   bool sending_ = true;
 };
 
-Result<int64_t> Load::Cpu() const {
-  return target_.pid == 0 ? Result<int64_t>(0) : CpuNanoseconds(target_.pid);
-}
-
-Result<int64_t> Load::Resident() const {
-  return target_.pid == 0 ? Result<int64_t>(0) : ResidentKiB(target_.pid);
-}
-
 Result<LoadFigures> Load::Run() {
-  auto before = Resident();
+  auto before = target_.ResidentKiB();
   if (!before) return before.error();
   if (auto ok = Begin(); !ok) return ok.error();
-  auto open = Resident();
+  auto open = target_.ResidentKiB();
   if (!open) return open.error();
   if (auto ok = RunFor(std::min(kLongestWarmUp, options_.time / 5)); !ok) return ok.error();
   latencies_.Clear();
   requests_ = 0;
-  auto cpu_begin = Cpu();
+  auto cpu_begin = target_.CpuNanoseconds();
   if (!cpu_begin) return cpu_begin.error();
   auto begin = SteadyClock::now();
   if (auto ok = RunFor(options_.time); !ok) return ok.error();
-  auto cpu_end = Cpu();
+  auto cpu_end = target_.CpuNanoseconds();
   if (!cpu_end) return cpu_end.error();
   LoadFigures figures = Figures(SteadyClock::now() - begin);
   if (auto ok = Finish(); !ok) return ok.error();
-  auto end = Resident();
+  auto end = target_.ResidentKiB();
   if (!end) return end.error();
   if (target_.pid == 0) return figures;
   double cpu_us = static_cast<double>(*cpu_end - *cpu_begin) / 1e3;

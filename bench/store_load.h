@@ -1,23 +1,14 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "base/result.h"
-#include "base/socket_address.h"
+#include "bench/store_target.h"
 
 namespace rankrun::bench {
-
-// The server, and how it is measured.
-struct Target {
-  SocketAddress address;
-  pid_t pid = 0;  // 0: its CPU time and memory are not measured
-  std::chrono::milliseconds patience{10'000};
-};
 
 enum class Operation { kGet, kSet, kAdd };
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+#include "bench/store_target.h"
+
+namespace rankrun::bench {
+
+struct StormFigures {
+  double ms = 0;                        // from the first connect to the last release
+  double server_cpu_us_per_client = 0;  // 0 without a pid
+};
+
+// `clients` clients begin a job, all at once: each connects, introduces itself,
+// counts itself in, and waits until the last one that counted has set a key.
+// Errors: those of Peers; kProtocol for a wrong reply.
+Result<StormFigures> RunStorm(const Target& target, size_t clients);
+
+}  // namespace rankrun::bench
