@@ -27,8 +27,9 @@ class Load {
     SteadyClock::time_point sent{};
   };
 
-  Result<void> Begin();
+  Result<void> Connect();
   Result<void> RunFor(duration<double> time);
+  Result<void> Begin();
   Result<void> Finish();
   Result<void> SendBatch(size_t peer, SteadyClock::time_point now);
   Result<void> OnBytes(size_t peer, std::string_view bytes);
@@ -44,13 +45,13 @@ class Load {
   Histogram latencies_;
   uint64_t requests_ = 0;
   size_t under_way_ = 0;
-  bool sending_ = true;
+  bool sending_ = false;  // the next batch, once one is answered
 };
 
 Result<LoadFigures> Load::Run() {
   auto before = target_.ResidentKiB();
   if (!before) return before.error();
-  if (auto ok = Begin(); !ok) return ok.error();
+  if (auto ok = Connect(); !ok) return ok.error();
   auto open = target_.ResidentKiB();
   if (!open) return open.error();
   if (auto ok = RunFor(std::min(kLongestWarmUp, options_.time / 5)); !ok) return ok.error();
@@ -60,10 +61,9 @@ Result<LoadFigures> Load::Run() {
   if (!cpu_begin) return cpu_begin.error();
   auto begin = SteadyClock::now();
   if (auto ok = RunFor(options_.time); !ok) return ok.error();
+  LoadFigures figures = Figures(SteadyClock::now() - begin);
   auto cpu_end = target_.CpuNanoseconds();
   if (!cpu_end) return cpu_end.error();
-  LoadFigures figures = Figures(SteadyClock::now() - begin);
-  if (auto ok = Finish(); !ok) return ok.error();
   auto end = target_.ResidentKiB();
   if (!end) return end.error();
   if (target_.pid == 0) return figures;
@@ -72,12 +72,26 @@ Result<LoadFigures> Load::Run() {
   return figures;
 }
 
-Result<void> Load::Begin() {
+Result<void> Load::Connect() {
   senders_.reserve(options_.connections);
   for (size_t i = 0; i < options_.connections; ++i) senders_.push_back({Traffic(options_, i)});
-  auto greeted = AddAndGreet(peers_, options_.connections,
-                             [this](size_t peer) { return senders_[peer].traffic.greeting(); });
-  if (!greeted) return greeted;
+  return AddAndGreet(peers_, options_.connections,
+                     [this](size_t peer) { return senders_[peer].traffic.greeting(); });
+}
+
+// From no request under way to none, so that what the server has done is what
+// was asked and answered, not a request more or less on each connection.
+Result<void> Load::RunFor(duration<double> time) {
+  auto end = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(time);
+  if (auto ok = Begin(); !ok) return ok;
+  while (SteadyClock::now() < end) {
+    if (auto ok = peers_.Wait(on_bytes_); !ok) return ok;
+  }
+  return Finish();
+}
+
+Result<void> Load::Begin() {
+  sending_ = true;
   auto now = SteadyClock::now();
   for (size_t i = 0; i < senders_.size(); ++i) {
     if (auto ok = SendBatch(i, now); !ok) return ok;
@@ -85,15 +99,6 @@ Result<void> Load::Begin() {
   return {};
 }
 
-Result<void> Load::RunFor(duration<double> time) {
-  auto end = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(time);
-  while (SteadyClock::now() < end) {
-    if (auto ok = peers_.Wait(on_bytes_); !ok) return ok;
-  }
-  return {};
-}
-
-// Waits for the replies that are due, so that these are checked too.
 Result<void> Load::Finish() {
   sending_ = false;
   while (under_way_ > 0) {
