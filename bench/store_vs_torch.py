@@ -1,0 +1,260 @@
+"""Measures rankrun's store server beside PyTorch's and beside store_echo. See store_vs_torch.sh.
+
+The servers take turns, and a ratio is one of neighbours; then the median of ratios is taken.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import store_servers
+from store_servers import BIN, LOCAL_NAMES, SLOW_NAMES, SLOW_NAMES_SECONDS, Failed, Servers, SlowNameserver
+
+IDLE_LOAD = 0.5
+LONGEST_WAIT_FOR_IDLE_SECONDS = 300
+PATIENCE_SECONDS = 120
+
+LARGEST_ECHO_RATIO = 1.10
+LEAST_PIPELINE_RATIO = 3.0
+MEMORY_KIB, MEMORY_KIB_PER_CONNECTION = 10 * 1024, 2
+
+
+class Plan:
+    """How much is measured."""
+
+    def __init__(self, quick):
+        self.rounds = 1 if quick else 7
+        self.seconds = 0.2 if quick else 1
+        self.connections = [64, 1000, 4000]
+        self.operations = ["get", "set", "add"]
+        self.pipeline = 32
+        self.clients = 4000
+        self.slow_clients = 4 if quick else 64
+        self.slow_rounds = 1 if quick else 3
+        self.waited_keys = 100_000
+        self.peers = ["rankrun", "PyTorch"] if store_servers.has_torch() else ["rankrun"]
+
+
+def bench(server, command, *options):
+    """Runs store_bench once; its figures."""
+    words = [*store_servers.pinned(1), BIN / "store_bench", command, "--port", server.port,
+             "--server-pid", server.pid, "--patience", PATIENCE_SECONDS, "--json", *options]
+    words += ["--echo"] if server.name == "echo" else []
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False, timeout=10 * PATIENCE_SECONDS)
+    if done.returncode != 0:
+        raise Failed(f"measure {server.name}: {done.stderr.strip()}; "
+                     f"the server's errors: {server.errors()}")
+    return json.loads(done.stdout)
+
+
+def alternate(servers, rounds, measure):
+    """What `measure` says of each server, `rounds` times in turn: {name: [figure, ...]}."""
+    figures = {name: [] for name in servers}
+    for _ in range(rounds):
+        for name, server in servers.items():
+            figures[name].append(measure(server))
+    return figures
+
+
+def median(figures, name):
+    return statistics.median(figures[name]) if name in figures else None
+
+
+def ratio(figures, above, below):
+    """The median of the rounds' ratios, or None without that server."""
+    if above not in figures or below not in figures:
+        return None
+    return statistics.median(a / b for a, b in zip(figures[above], figures[below]))
+
+
+def text(number, digits=2):
+    return "-" if number is None else f"{number:.{digits}f}"
+
+
+def row(*cells):
+    print("  " + "".join(f"{cell:<36}" if i == 0 else f"{cell:>16}"
+                         for i, cell in enumerate(cells)), flush=True)
+
+
+def head(title, *cells):
+    print(f"== {title}")
+    row(*cells)
+
+
+def load_options(plan, operation, connections, pipeline=1):
+    return ["--operation", operation, "--connections", connections, "--pipeline", pipeline,
+            "--seconds", plan.seconds]
+
+
+def measure_cpu(plan):
+    """One request at a time on each connection. Returns all ratios to echo and to PyTorch."""
+    head(f"server CPU per request [us], 64-byte values, medians of {plan.rounds}",
+         "", "echo", "rankrun", "PyTorch", "rankrun/echo", "rankrun/PyTorch")
+    to_echo, to_torch = [], []
+    for connections in plan.connections:
+        with Servers(["echo", *plan.peers], LOCAL_NAMES) as servers:
+            for operation in plan.operations:
+                options = load_options(plan, operation, connections)
+                figures = alternate(servers, plan.rounds, lambda server: bench(
+                    server, "load", *options)["server_cpu_us_per_request"])
+                to_echo.append(ratio(figures, "rankrun", "echo"))
+                to_torch.append(ratio(figures, "rankrun", "PyTorch"))
+                row(f"{operation}, {connections}",
+                    *(text(median(figures, name)) for name in ("echo", "rankrun", "PyTorch")),
+                    text(to_echo[-1], 3), text(to_torch[-1], 3))
+    return to_echo, [value for value in to_torch if value is not None]
+
+
+def measure_pipelines(plan):
+    """Many requests per send. Returns the ratios of rates."""
+    head(f"rate [1000 requests/s], {plan.pipeline} per send, medians of {plan.rounds}",
+         "", "rankrun", "PyTorch", "rankrun/PyTorch")
+    ratios = []
+    for connections in plan.connections:
+        with Servers(plan.peers, LOCAL_NAMES) as servers:
+            for operation in plan.operations:
+                options = load_options(plan, operation, connections, plan.pipeline)
+                rates = alternate(servers, plan.rounds, lambda server: bench(
+                    server, "load", *options)["requests_per_second"] / 1000)
+                ratios.append(ratio(rates, "rankrun", "PyTorch"))
+                row(f"{operation}, {connections}", text(median(rates, "rankrun"), 0),
+                    text(median(rates, "PyTorch"), 0), text(ratios[-1]))
+    return [value for value in ratios if value is not None]
+
+
+def measure_storm(plan, clients, rounds, files, names):
+    """All clients of a job at once. Returns the ratio of times."""
+    head(f"storm of {clients} clients, {names}, medians of {rounds}",
+         "", "rankrun", "PyTorch", "rankrun/PyTorch")
+    with Servers(plan.peers, files) as servers:
+        figures = alternate(servers, rounds,
+                            lambda server: bench(server, "storm", "--clients", clients))
+    result = None
+    for label, key in (("first connect to last release [ms]", "ms"),
+                       ("server CPU per client [us]", "server_cpu_us_per_client")):
+        values = {name: [f[key] for f in all_of] for name, all_of in figures.items()}
+        quotient = ratio(values, "rankrun", "PyTorch")
+        result = quotient if key == "ms" else result
+        row(label, text(median(values, "rankrun")), text(median(values, "PyTorch")),
+            text(quotient, 4))
+    return result
+
+
+def measure_slow_names(plan):
+    """The same while the nameserver is slow. Returns the ratio of times, None if not measured."""
+    if not store_servers.mount_namespace():
+        print("skipped: the storm with a slow resolver (no private mounts are allowed)")
+        return None
+    try:
+        with SlowNameserver():
+            return measure_storm(plan, plan.slow_clients, plan.slow_rounds, SLOW_NAMES,
+                                 f"{SLOW_NAMES_SECONDS} s for each look-up of a name")
+    except PermissionError:
+        print("skipped: the storm with a slow resolver (port 53 is not ours to take)")
+        return None
+
+
+def measure_memory(plan):
+    """Resident memory of fresh servers. Returns rankrun's in KiB."""
+    head(f"resident memory [KiB], {plan.clients} connections with a 64-byte value each",
+         "", "before", "all open", "after requests", "KiB/connection")
+    options = load_options(plan, "get", plan.clients)
+    most = 0
+    with Servers(["echo", *plan.peers], LOCAL_NAMES) as servers:
+        for name, server in servers.items():
+            figures = bench(server, "load", *options)
+            before, opened, end = (figures[f"server_kib_{when}"]
+                                   for when in ("before", "open", "end"))
+            row(name, before, opened, end, text((max(opened, end) - before) / plan.clients))
+            most = max(opened, end) if name == "rankrun" else most
+    return most
+
+
+def measure_waits(plan):
+    """What waits cost others, and what it costs to wake them."""
+    head(f"waits, medians of {plan.rounds}", "", "rankrun", "PyTorch", "rankrun/PyTorch")
+    with Servers(plan.peers, LOCAL_NAMES) as servers:
+        waits = alternate(servers, plan.rounds, lambda server: bench(
+            server, "waits", "--keys", plan.waited_keys, "--seconds", plan.seconds))
+        wakes = alternate(servers, plan.rounds, lambda server: bench(
+            server, "wake", "--waiters", plan.clients))
+    for figures, label, key in (
+            (waits, "SET+PING, p50 with/without", "latency_ratio"),
+            (waits, "SET+PING, CPU with/without", "cpu_ratio"),
+            (waits, f"register {plan.waited_keys} [ms]", "register_ms"),
+            (waits, f"release {plan.waited_keys} [ms]", "release_ms"),
+            (wakes, f"wake {plan.clients} of a key [ms]", "ms"),
+            (wakes, "server CPU/waiter [us]", "server_cpu_us_per_waiter")):
+        values = {name: [f[key] for f in all_of] for name, all_of in figures.items()}
+        row(label, text(median(values, "rankrun")), text(median(values, "PyTorch")),
+            text(ratio(values, "rankrun", "PyTorch")))
+
+
+def judge(what, measured, target, met):
+    verdict = "not measured" if measured is None else "met" if met(measured) else "MISSED"
+    print(f"  {what:<58} {text(measured, 3):>10}   target {target:<8} {verdict}")
+
+
+def measure_all(plan):
+    to_echo, to_torch = measure_cpu(plan)
+    pipelines = measure_pipelines(plan)
+    storm = measure_storm(plan, plan.clients, plan.rounds, LOCAL_NAMES, "local names")
+    slow = measure_slow_names(plan)
+    memory = measure_memory(plan)
+    measure_waits(plan)
+    most_kib = MEMORY_KIB + MEMORY_KIB_PER_CONNECTION * plan.clients
+    print("== summary")
+    judge("server CPU per request, rankrun/echo, the highest", max(to_echo),
+          f"<= {LARGEST_ECHO_RATIO}", lambda r: r <= LARGEST_ECHO_RATIO)
+    judge("server CPU per request, rankrun/PyTorch, the highest", max(to_torch, default=None),
+          "< 1", lambda r: r < 1)
+    judge(f"rate, {plan.pipeline} per send, rankrun/PyTorch, the lowest",
+          min(pipelines, default=None), f">= {LEAST_PIPELINE_RATIO}",
+          lambda r: r >= LEAST_PIPELINE_RATIO)
+    judge(f"storm of {plan.clients}, rankrun/PyTorch", storm, "< 1", lambda r: r < 1)
+    judge(f"storm of {plan.slow_clients}, slow names, rankrun/PyTorch", slow, "< 1",
+          lambda r: r < 1)
+    judge(f"memory at {plan.clients} connections [KiB]", memory, f"< {most_kib}",
+          lambda kib: kib < most_kib)
+
+
+def wait_for_idle_machine():
+    for _ in range(LONGEST_WAIT_FOR_IDLE_SECONDS):
+        if os.getloadavg()[0] < IDLE_LOAD:
+            return
+        time.sleep(1)
+    raise Failed(f"measure: the load is still {os.getloadavg()[0]:.2f} after "
+                 f"{LONGEST_WAIT_FOR_IDLE_SECONDS} s, it must be below {IDLE_LOAD}; "
+                 "--any-load measures all the same")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="store_vs_torch.sh", description=__doc__)
+    parser.add_argument("--quick", action="store_true",
+                        help="one short round, whatever the load: to see that it works")
+    parser.add_argument("--any-load", action="store_true", help="do not wait for an idle machine")
+    arguments = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the servers inherit it
+    try:
+        if not (arguments.quick or arguments.any_load):
+            wait_for_idle_machine()
+        if not store_servers.has_torch():
+            print(f"skipped: PyTorch's server (no {store_servers.VENV}; scripts/venv.sh makes it)")
+        if not store_servers.mount_namespace():
+            print("note: no private mounts are allowed, names are looked up as on this machine")
+        if not store_servers.cores():
+            print("note: there is one core only, servers and load share it")
+        measure_all(Plan(arguments.quick))
+    except Failed as failure:
+        sys.exit(f"store_vs_torch.sh: {failure}")
+
+
+if __name__ == "__main__":
+    main()
