@@ -49,8 +49,11 @@ Json ToJson(const LoadFigures& figures) {
 }
 
 Json ToJson(const StormFigures& figures) {
-  return {{"ms", Rounded(figures.ms)},
-          {"server_cpu_us_per_client", Rounded(figures.server_cpu_us_per_client)}};
+  Json json{{"ms", Rounded(figures.ms)}};
+  if (figures.server_cpu_us_per_client) {
+    json["server_cpu_us_per_client"] = Rounded(*figures.server_cpu_us_per_client);
+  }
+  return json;
 }
 
 Json ToJson(const WaitsFigures& figures) {
@@ -67,8 +70,11 @@ Json ToJson(const WaitsFigures& figures) {
 }
 
 Json ToJson(const WakeFigures& figures) {
-  return {{"ms", Rounded(figures.ms)},
-          {"server_cpu_us_per_waiter", Rounded(figures.server_cpu_us_per_waiter)}};
+  Json json{{"ms", Rounded(figures.ms)}};
+  if (figures.server_cpu_us_per_waiter) {
+    json["server_cpu_us_per_waiter"] = Rounded(*figures.server_cpu_us_per_waiter);
+  }
+  return json;
 }
 
 template <typename Figures>

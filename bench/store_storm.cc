@@ -137,8 +137,11 @@ Result<StormFigures> RunStorm(const Target& target, size_t clients) {
   std::chrono::duration<double, std::milli> took = SteadyClock::now() - begin;
   auto cpu_end = target.CpuNanoseconds();
   if (!cpu_end) return cpu_end.error();
+  StormFigures figures{.ms = took.count()};
+  if (target.pid == 0) return figures;
   double cpu_us = static_cast<double>(*cpu_end - *cpu_begin) / 1e3;
-  return StormFigures{took.count(), cpu_us / static_cast<double>(clients)};
+  figures.server_cpu_us_per_client = cpu_us / static_cast<double>(clients);
+  return figures;
 }
 
 }  // namespace rankrun::bench

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "bench/store_target.h"
 
 namespace rankrun::bench {
 
 struct StormFigures {
-  double ms = 0;                        // from the first connect to the last release
-  double server_cpu_us_per_client = 0;  // 0 without a pid
+  double ms = 0;  // from the first connect to the last release
+  std::optional<double> server_cpu_us_per_client = std::nullopt;  // none without a pid
 };
 
 // `clients` clients begin a job, all at once: each connects, introduces itself,

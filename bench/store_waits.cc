@@ -145,8 +145,11 @@ Result<WakeFigures> RunWake(const Target& target, size_t waiter_count) {
   Milliseconds took = SteadyClock::now() - begin;
   auto cpu_end = target.CpuNanoseconds();
   if (!cpu_end) return cpu_end.error();
+  WakeFigures figures{.ms = took.count()};
+  if (target.pid == 0) return figures;
   double cpu_us = static_cast<double>(*cpu_end - *cpu_begin) / 1e3;
-  return WakeFigures{took.count(), cpu_us / static_cast<double>(waiter_count)};
+  figures.server_cpu_us_per_waiter = cpu_us / static_cast<double>(waiter_count);
+  return figures;
 }
 
 }  // namespace rankrun::bench

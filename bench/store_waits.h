@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "bench/store_load.h"
 #include "bench/store_target.h"
@@ -26,8 +27,8 @@ struct WaitsFigures {
 Result<WaitsFigures> RunWaits(const Target& target, const WaitsOptions& options);
 
 struct WakeFigures {
-  double ms = 0;                        // from the SET to the last release
-  double server_cpu_us_per_waiter = 0;  // 0 without a pid
+  double ms = 0;  // from the SET to the last release
+  std::optional<double> server_cpu_us_per_waiter = std::nullopt;  // none without a pid
 };
 
 // `waiters` connections wait for one key, which then is set. Errors: those of
