@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets and runs each for SECONDS (default 60) from its corpus
+# in tests/fuzz/corpus, which stays as it is. Fails if an input breaks a promise;
+# that input is then a file in build/fuzz, to be run again by
+# build/fuzz/bin/TARGET FILE.
+# Usage: scripts/fuzz.sh [SECONDS]
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+build=build/fuzz
+
+[ -f $build/build.ninja ] || cmake --preset fuzz >/dev/null
+targets=(wire engine)
+ninja -C $build "${targets[@]/%/_fuzz}"
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# fuzz NAME: runs NAME_fuzz; prints what it came to.
+fuzz() {
+  local name=$1 log=$build/$1_fuzz.log failed=0
+  mkdir "$folder/$name"
+  echo "== fuzzing $name for $seconds s"
+  $build/bin/${name}_fuzz -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -malloc_limit_mb=32 -max_len=4096 -artifact_prefix="$build/$name-" \
+    "$folder/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 || failed=1
+  if [ $failed -eq 1 ]; then
+    grep -vE '^#[0-9]' "$log" | tail -n 60
+    echo "fuzz.sh: ${name}_fuzz failed; its whole output is in $log" >&2
+    return 1
+  fi
+  grep -E '^#[0-9]+.*DONE' "$log"  # coverage, features, corpus, runs per second
+}
+
+failed=0
+for target in "${targets[@]}"; do fuzz "$target" || failed=1; done
+exit $failed
