@@ -39,7 +39,10 @@ std::string SampleOf(const Flag& flag) {
       return "7";
     case FlagValue::kSeconds:
       return "1.5";
+    case FlagValue::kSize:
+      return "64M";
     case FlagValue::kText:
+    case FlagValue::kAnyText:
       return "text";
   }
   return "";
@@ -81,7 +84,7 @@ TEST(FlagsTest, EveryFlagIsAcceptedInEachOfItsSpellings) {
       words.push_back("train.py");
       SplitArguments split = Split(words);
       EXPECT_EQ(split.flags, Words{canonical}) << words[0];
-      EXPECT_EQ(split.program, Words{"train.py"}) << words[0];
+      EXPECT_EQ(split.words, Words{"train.py"}) << words[0];
     }
   }
 }
@@ -100,7 +103,7 @@ TEST(FlagsTest, LettersMayBeInAClusterWithAValueAtItsEnd) {
 TEST(FlagsTest, TheProgramBeginsAtTheFirstWordThatIsNoFlag) {
   SplitArguments split = Split({"-n", "4", "train.py", "--lr", "0.1", "-n", "9"});
   EXPECT_EQ(split.flags, Words{"--nproc-per-node=4"});
-  EXPECT_EQ(split.program, (Words{"train.py", "--lr", "0.1", "-n", "9"}));
+  EXPECT_EQ(split.words, (Words{"train.py", "--lr", "0.1", "-n", "9"}));
 }
 
 TEST(FlagsTest, AUnderscoreInAValueStays) {
@@ -110,29 +113,29 @@ TEST(FlagsTest, AUnderscoreInAValueStays) {
 
 TEST(FlagsTest, NothingGivenIsNothing) {
   EXPECT_EQ(Split({}).flags, Words{});
-  EXPECT_EQ(Split({}).program, Words{});
+  EXPECT_EQ(Split({}).words, Words{});
 }
 
 TEST(FlagsTest, ADashAloneAndAnEmptyWordAreNoFlags) {
-  EXPECT_EQ(Split({"-", "x"}).program, (Words{"-", "x"}));
-  EXPECT_EQ(Split({"", "x"}).program, (Words{"", "x"}));
+  EXPECT_EQ(Split({"-", "x"}).words, (Words{"-", "x"}));
+  EXPECT_EQ(Split({"", "x"}).words, (Words{"", "x"}));
 }
 
 TEST(FlagsTest, TheFirstTwoDashesAreSwallowed) {
-  EXPECT_EQ(Split({"-n2", "--", "train.py", "a"}).program, (Words{"train.py", "a"}));
-  EXPECT_EQ(Split({"train.py", "--", "a"}).program, (Words{"train.py", "a"}));
-  EXPECT_EQ(Split({"--"}).program, Words{});
+  EXPECT_EQ(Split({"-n2", "--", "train.py", "a"}).words, (Words{"train.py", "a"}));
+  EXPECT_EQ(Split({"train.py", "--", "a"}).words, (Words{"train.py", "a"}));
+  EXPECT_EQ(Split({"--"}).words, Words{});
 }
 
 TEST(FlagsTest, OnlyTheFirstTwoDashesAreSwallowed) {
-  EXPECT_EQ(Split({"--", "train.py", "--", "a"}).program, (Words{"train.py", "--", "a"}));
-  EXPECT_EQ(Split({"--", "--", "a"}).program, (Words{"--", "a"}));
-  EXPECT_EQ(Split({"train.py", "--", "--", "a"}).program, (Words{"train.py", "--", "a"}));
-  EXPECT_EQ(Split({"train.py", "a", "--"}).program, (Words{"train.py", "a", "--"}));
+  EXPECT_EQ(Split({"--", "train.py", "--", "a"}).words, (Words{"train.py", "--", "a"}));
+  EXPECT_EQ(Split({"--", "--", "a"}).words, (Words{"--", "a"}));
+  EXPECT_EQ(Split({"train.py", "--", "--", "a"}).words, (Words{"train.py", "--", "a"}));
+  EXPECT_EQ(Split({"train.py", "a", "--"}).words, (Words{"train.py", "a", "--"}));
 }
 
 TEST(FlagsTest, AfterTwoDashesAFlagIsTheProgram) {
-  EXPECT_EQ(Split({"--", "-n", "4"}).program, (Words{"-n", "4"}));
+  EXPECT_EQ(Split({"--", "-n", "4"}).words, (Words{"-n", "4"}));
 }
 
 TEST(FlagsTest, AMissingValueIsSaid) {

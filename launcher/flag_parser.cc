@@ -1,0 +1,180 @@
+#include "launcher/flag_parser.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace rankrun::launcher {
+namespace {
+
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// What is wrong with a value, or nothing.
+std::string CheckValue(const Flag& flag, const std::string& text) {
+  std::string got = ", got \"" + text + "\"";
+  switch (flag.value) {
+    case FlagValue::kCount: {
+      auto number = ParseNumber<int>(text);
+      if (number && *number >= flag.least && *number <= flag.most) return "";
+      return "want a whole number from " + std::to_string(flag.least) + " to " +
+             std::to_string(flag.most) + got;
+    }
+    case FlagValue::kPort:
+      return ParseNumber<uint16_t>(text) ? "" : "want a port number from 0 to 65535" + got;
+    case FlagValue::kSeconds: {
+      auto number = ParseNumber<double>(text);
+      constexpr double kYear = 365.0 * 24 * 3600;
+      if (number && *number >= 0 && *number <= kYear) return "";
+      return "want seconds, from 0 to a year" + got;
+    }
+    case FlagValue::kSize:
+      return ParseSize(text) ? "" : "want a size, as 512, 8K, 64M, 1G or 2T" + got;
+    case FlagValue::kText:
+      return text.empty() ? "want a value that is not empty" : "";
+    case FlagValue::kAnyText:
+    case FlagValue::kNone:
+      return "";
+  }
+  __builtin_unreachable();
+}
+
+std::string HelpOf(const Flag& flag) {
+  std::string help(flag.help);
+  if (!flag.default_value.empty()) help += " Default: " + std::string(flag.default_value) + ".";
+  return help;
+}
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: " + usage_ + "\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
+// CLI11's options, made from the table; values stay text until all are checked.
+class Parser {
+ public:
+  explicit Parser(const FlagTable& table, const std::string& description = "")
+      : table_(table), app_(description, std::string(table.command)) {
+    app_.set_help_flag();  // ours is in the table
+    for (const Flag& flag : table.flags) Add(flag);
+  }
+
+  Result<ParsedFlags> Parse(const std::vector<std::string>& flags) {
+    std::vector<std::string> stack;  // as CLI11 wants it
+    for (const std::string& flag : flags) {
+      size_t equals = flag.find('=');
+      bool empty = equals + 1 == flag.size();  // CLI11 would take the next flag for the value
+      stack.push_back(empty ? flag.substr(0, equals) : flag);
+      if (empty) stack.emplace_back();
+    }
+    std::ranges::reverse(stack);
+    try {
+      app_.parse(std::move(stack));
+    } catch (const CLI::Error& error) {
+      return Error{ErrorCode::kInvalid, error.what()};
+    }
+    ParsedFlags::Values values;
+    for (const Flag& flag : table_.flags) {
+      const CLI::Option* option = app_.get_option("--" + std::string(flag.name));
+      if (option->count() > 0) values.emplace(flag.name, option->results());
+    }
+    return ParsedFlags(std::move(values));
+  }
+
+  std::string Help(const std::string& usage) {
+    app_.formatter(std::make_shared<HelpFormatter>(usage));
+    return app_.help();
+  }
+
+ private:
+  void Add(const Flag& flag) {
+    std::string names = "--" + std::string(flag.name);
+    if (flag.letter != 0) names = std::string("-") + flag.letter + "," + names;
+    bool is_switch = flag.value == FlagValue::kNone;
+    CLI::Option* option = is_switch ? app_.add_flag(names) : app_.add_option(names);
+    option->description(HelpOf(flag));
+    option->group(flag.from_torchrun ? "Flags as torchrun's" : std::string(table_.heading));
+    if (is_switch) return;
+    option->type_name(std::string(flag.value_name))->take_last();
+    option->check([&flag](const std::string& text) { return CheckValue(flag, text); });
+  }
+
+  const FlagTable& table_;
+  CLI::App app_;
+};
+
+// 1 for "", 1024 for "K", 0 for what is no unit.
+uint64_t BytesOfUnit(std::string_view unit) {
+  constexpr std::string_view kUnits = "KMGT";
+  if (unit.empty()) return 1;
+  size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : kUnits.npos;
+  return power == kUnits.npos ? 0 : uint64_t{1024} << (10 * power);
+}
+
+}  // namespace
+
+std::vector<std::string> ParsedFlags::Texts(std::string_view name) const {
+  auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
+std::optional<std::string> ParsedFlags::Text(std::string_view name) const {
+  auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.back();
+}
+
+std::optional<int> ParsedFlags::Count(std::string_view name) const {
+  auto text = Text(name);
+  return text ? ParseNumber<int>(*text) : std::nullopt;
+}
+
+std::optional<uint16_t> ParsedFlags::Port(std::string_view name) const {
+  auto text = Text(name);
+  return text ? ParseNumber<uint16_t>(*text) : std::nullopt;
+}
+
+std::optional<std::chrono::milliseconds> ParsedFlags::Seconds(std::string_view name) const {
+  auto text = Text(name);
+  auto number = text ? ParseNumber<double>(*text) : std::nullopt;
+  if (!number) return std::nullopt;
+  return std::chrono::milliseconds(std::llround(*number * 1000));
+}
+
+std::optional<uint64_t> ParsedFlags::Size(std::string_view name) const {
+  auto text = Text(name);
+  return text ? ParseSize(*text) : std::nullopt;
+}
+
+Result<ParsedFlags> ParseFlags(const FlagTable& table, const std::vector<std::string>& flags) {
+  return Parser(table).Parse(flags);
+}
+
+std::string FormatHelp(const FlagTable& table, const std::string& usage,
+                       const std::string& description) {
+  return Parser(table, description).Help(std::string(table.command) + " " + usage);
+}
+
+std::optional<uint64_t> ParseSize(std::string_view text) {
+  size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  auto number = ParseNumber<uint64_t>(text.substr(0, digits));
+  uint64_t unit = BytesOfUnit(text.substr(digits));
+  if (!number || *number == 0 || unit == 0) return std::nullopt;
+  if (*number > std::numeric_limits<uint64_t>::max() / unit) return std::nullopt;
+  return *number * unit;
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace rankrun::launcher {
+
+enum class FlagValue {
+  kNone,     // a switch
+  kCount,    // a whole number from `least` to `most`
+  kPort,     // 0 to 65535
+  kSeconds,  // a number of seconds, at least 0, fractions allowed
+  kSize,     // bytes: 512, 8K, 64M, 1G, 2T
+  kText,     // not empty
+  kAnyText,  // may be empty
+};
+
+// One flag. The parser and --help are made from the table; a test compares the
+// man page with it.
+struct Flag {
+  std::string_view name;  // "nproc-per-node"
+  char letter;            // 'n'; 0 for none
+  FlagValue value;
+  int least;  // of a kCount
+  int most;
+  std::string_view value_name;     // "N"
+  std::string_view default_value;  // as shown; empty: none
+  bool from_torchrun;              // has its name and meaning from there
+  std::string_view help;
+};
+
+// The flags of one command.
+struct FlagTable {
+  std::string_view command;  // as its user calls it: "rankrun", "rankctl store get"
+  std::span<const Flag> flags;
+  std::string_view heading = "Flags";  // in --help, of those that are not torchrun's
+  // Flags of torchrun that are not here: known, so that a typo hint does not
+  // mislead.
+  std::span<const std::string_view> only_torchrun = {};
+};
+
+// A command line cut into its two parts.
+struct SplitArguments {
+  // "--name" or "--name=value", names as in the table.
+  std::vector<std::string> flags;
+  // What is no flag, untouched.
+  std::vector<std::string> words;
+};
+
+// What ends the flags, besides "--".
+enum class FlagsEnd {
+  kAtFirstWord,  // the words are a program and arguments of its own
+  kNowhere,      // flags may stand among the words
+};
+
+// Finds the flags and brings them into one form: both spellings of torchrun
+// (--max-restarts, --max_restarts), values attached or not, letters in
+// clusters. "-" and negative numbers are words. The first "--" is swallowed;
+// with kAtFirstWord also one right after the first word, as torchrun does. Pure.
+// Errors: kInvalid for an unknown flag (with the nearest known name), a
+// missing value, or a value that a switch cannot take.
+Result<SplitArguments> SplitFlags(const FlagTable& table, FlagsEnd end,
+                                  std::span<const std::string> arguments);
+
+}  // namespace rankrun::launcher
