@@ -1,13 +1,13 @@
 #include "launcher/launch.h"
 
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "agent/guardian.h"
 #include "agent/supervisor.h"
+#include "base/open_files.h"
 #include "base/uv_loop.h"
 #include "base/write_all.h"
 #include "launcher/command_line.h"
@@ -59,17 +59,6 @@ std::string RandomRunId() {
   return text;
 }
 
-// Our store needs a descriptor for each connection; the workers get the limit
-// that the user had.
-rlim_t RaiseOpenFiles() {
-  rlimit limit;
-  getrlimit(RLIMIT_NOFILE, &limit);
-  rlim_t as_it_was = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // without it the old limit holds
-  return as_it_was;
-}
-
 agent::JobSpec MakeJobSpec(const Options& options, agent::Program program) {
   agent::JobSpec spec;
   spec.workers = options.workers;
@@ -82,7 +71,7 @@ agent::JobSpec MakeJobSpec(const Options& options, agent::Program program) {
   spec.run_id = RandomRunId();
   spec.program = std::move(program);
   for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
-  spec.open_files = RaiseOpenFiles();
+  spec.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
   return spec;
 }
 
