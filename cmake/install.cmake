@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
-  install(TARGETS rankrun RUNTIME)
+  install(TARGETS rankrun rankctl RUNTIME)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)

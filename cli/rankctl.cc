@@ -1,0 +1,13 @@
+// rankctl: looks into running jobs and their stores.
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, and said
+  return rankrun::cli::RunRankctl(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace rankrun::cli {
+
+// The commands of `rankctl store`.
+std::span<const Command> StoreCommands();
+
+}  // namespace rankrun::cli

@@ -1,0 +1,196 @@
+#include "cli/store_serve.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "agent/job_signals.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/open_files.h"
+#include "base/uv_loop.h"
+#include "base/uv_output.h"
+#include "base/uv_signal.h"
+#include "base/write_all.h"
+#include "cli/output.h"
+
+namespace rankrun::cli {
+namespace {
+
+constexpr uint16_t kDefaultPort = 29500;
+// Of log lines that a stopped terminal does not take.
+constexpr size_t kMostLogBytes = size_t{1} << 20;
+
+struct Host {
+  std::string name;
+  bool optional = false;
+};
+
+std::vector<Host> HostsOf(const launcher::ParsedFlags& flags) {
+  std::vector<Host> hosts;
+  for (const std::string& name : flags.Texts("host")) {
+    if (name == "all") {
+      hosts.insert(hosts.end(), {{"0.0.0.0"}, {"::", true}});
+    } else {
+      hosts.push_back({name});
+    }
+  }
+  if (hosts.empty()) hosts = {{"127.0.0.1"}, {"::1", true}};
+  return hosts;
+}
+
+bool Has(const std::vector<store::BindAddress>& addresses, const SocketAddress& wanted) {
+  return std::ranges::any_of(addresses, [&](const store::BindAddress& bind) {
+    return bind.address.ToString() == wanted.ToString();
+  });
+}
+
+Result<std::vector<store::BindAddress>> AddressesOf(const launcher::ParsedFlags& flags) {
+  uint16_t port = flags.Port("port").value_or(kDefaultPort);
+  std::vector<store::BindAddress> addresses;
+  for (const Host& host : HostsOf(flags)) {
+    auto found = SocketAddress::Resolve(host.name, port);
+    if (!found) return std::move(found).error().In("--host");
+    for (const SocketAddress& address : *found) {
+      if (!Has(addresses, address)) addresses.push_back({address, host.optional});
+    }
+  }
+  return addresses;
+}
+
+bool IsAnyAddress(const store::BindAddress& bind) {
+  std::string host = bind.address.Host();
+  return host == "0.0.0.0" || host == "::";
+}
+
+void WarnOfAnyAddress(const store::ServerOptions& options) {
+  if (std::ranges::any_of(options.addresses, IsAnyAddress)) {
+    Fail(
+        "warning: the store listens on all interfaces: whoever reaches its port may read and "
+        "change it",
+        kExitDone);
+  }
+}
+
+// Whole or not at all, so that a script that waits for the file can read it.
+Result<void> WritePortFile(const std::string& path, uint16_t port) {
+  std::string draft = path + ".new";
+  Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return SystemError("create " + draft, errno);
+  auto written = TryWriteAll(fd.get(), std::to_string(port) + "\n");
+  if (!written) return std::move(written).error().In(draft);
+  if (rename(draft.c_str(), path.c_str()) != 0) return SystemError("create " + path, errno);
+  return {};
+}
+
+// One of an earlier store must not be taken for ours.
+Result<void> RemovePortFile(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return SystemError("replace " + path, errno);
+}
+
+[[noreturn]] void EndBySignal(int signal_number) {
+  if (getpid() == 1) _exit(128 + signal_number);  // the kernel shields PID 1 from itself
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+  _exit(128 + signal_number);
+}
+
+// The server's messages as rankctl's, without blocking the loop.
+class ServerLog {
+ public:
+  explicit ServerLog(Loop& loop) : errors_(loop, STDERR_FILENO, {}) {
+    SetLogSink([this](std::string_view line) { Write(line); });
+  }
+  ServerLog(const ServerLog&) = delete;
+  ~ServerLog() { SetLogSink({}); }
+
+ private:
+  void Write(std::string_view line) {
+    constexpr std::string_view kProgram = "rankrun: ";
+    if (line.starts_with(kProgram)) line.remove_prefix(kProgram.size());
+    if (errors_.queued_bytes() < kMostLogBytes) errors_.Write("rankctl: " + std::string(line));
+  }
+
+  Output errors_;
+};
+
+// Ends the loop at a signal that asks for the end; `ended_by` is then its number.
+Result<std::vector<std::unique_ptr<Signal>>> CatchSignals(Loop& loop, int& ended_by) {
+  std::vector<std::unique_ptr<Signal>> signals;
+  for (int number : {SIGINT, SIGTERM}) {
+    if (agent::IsIgnored(number)) continue;
+    auto caught = Signal::Catch(loop, number, [&loop, &ended_by, number] {
+      ended_by = number;
+      loop.Stop();
+    });
+    if (!caught) return std::move(caught).error();
+    signals.push_back(std::move(*caught));
+  }
+  return signals;
+}
+
+Result<void> Announce(const SocketAddress& address, const std::optional<std::string>& port_file) {
+  if (port_file) {
+    auto written = WritePortFile(*port_file, address.port());
+    if (!written) return std::move(written).error().In("--port-file");
+  }
+  auto told = TryWriteAll(STDOUT_FILENO, "rankctl: store at " + address.ToString() + "\n");
+  if (!told) return std::move(told).error().In("standard output");
+  return {};
+}
+
+Result<void> Serve(const launcher::ParsedFlags& flags, store::ServerOptions options) {
+  Loop loop;
+  ServerLog log(loop);
+  const SocketAddress first = options.addresses.front().address;
+  auto server = store::Server::Listen(loop, std::move(options));
+  if (!server) return std::move(server).error();
+  int ended_by = 0;
+  auto signals = CatchSignals(loop, ended_by);
+  if (!signals) return std::move(signals).error();
+  auto announced = Announce(first.WithPort((*server)->port()), flags.Text("port-file"));
+  if (!announced) return announced;
+  loop.Run();
+  server->reset();
+  // The loop is not destroyed: a write to a stopped terminal could hold it for
+  // ever.
+  EndBySignal(ended_by);
+}
+
+}  // namespace
+
+Result<store::ServerOptions> ServerOptionsOf(const launcher::ParsedFlags& flags) {
+  store::ServerOptions options;
+  auto addresses = AddressesOf(flags);
+  if (!addresses) return std::move(addresses).error();
+  options.addresses = std::move(*addresses);
+  options.limits.key_bytes = flags.Size("max-key").value_or(options.limits.key_bytes);
+  options.limits.value_bytes = flags.Size("max-value").value_or(options.limits.value_bytes);
+  options.largest_store_bytes = flags.Size("max-bytes").value_or(options.largest_store_bytes);
+  options.largest_traffic_bytes = flags.Size("max-traffic").value_or(options.largest_traffic_bytes);
+  if (auto count = flags.Count("max-connections")) {
+    options.largest_connections = static_cast<size_t>(*count);
+  }
+  return options;
+}
+
+int RunServe(const CommandLine& line) {
+  auto options = ServerOptionsOf(line.flags);
+  if (!options) return Fail(options.error().message, kExitUsage);
+  if (auto file = line.flags.Text("port-file")) {
+    if (auto removed = RemovePortFile(*file); !removed) {
+      return Fail("--port-file: " + removed.error().message, kExitNo);
+    }
+  }
+  RaiseOpenFiles();
+  WarnOfAnyAddress(*options);
+  auto served = Serve(line.flags, std::move(*options));
+  return Fail(served.error().message, kExitNo);
+}
+
+}  // namespace rankrun::cli
