@@ -23,15 +23,6 @@ std::span<char> BytesOf(T& value) {
   return {reinterpret_cast<char*>(&value), sizeof value};
 }
 
-std::string WireKey(std::string_view key) { return std::string(1, '/').append(key); }
-
-std::vector<std::string> WireKeys(std::span<const std::string> keys) {
-  std::vector<std::string> wire_keys;
-  wire_keys.reserve(keys.size());
-  for (const std::string& key : keys) wire_keys.push_back(WireKey(key));
-  return wire_keys;
-}
-
 // "key a", "keys a, b, c and 12 more"
 std::string Describe(std::span<const std::string> keys) {
   std::string text = keys.size() == 1 ? "key" : "keys";
@@ -64,6 +55,13 @@ Result<std::string> TcpStore::Get(std::string_view key, milliseconds timeout) {
   if (!*came) return NotSetInTime(what, timeout);
   auto value = AskValue(GetRequest{WireKey(key)});
   if (!value) return std::move(value).error().In(what);
+  return value;
+}
+
+Result<std::string> TcpStore::GetNow(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  auto value = AskValue(GetRequest{WireKey(key)});
+  if (!value) return std::move(value).error().In("get key " + std::string(key));
   return value;
 }
 
@@ -163,9 +161,10 @@ Result<std::vector<std::string>> TcpStore::ListKeys() {
   if (!received) return std::move(received).error().In("list the keys");
   auto names = ReceiveValues(count, deadline);
   if (!names) return std::move(names).error().In("list the keys");
+  const std::string& prefix = options_.key_prefix;
   std::vector<std::string> keys;
   for (const std::string& name : *names) {
-    if (name.starts_with('/')) keys.push_back(name.substr(1));
+    if (name.starts_with(prefix)) keys.push_back(name.substr(prefix.size()));
   }
   return keys;
 }
@@ -213,6 +212,13 @@ Result<int64_t> TcpStore::QueueLength(std::string_view key) {
   auto length = AskNumber(QueueLenRequest{WireKey(key)});
   if (!length) return std::move(length).error().In("measure queue " + std::string(key));
   return length;
+}
+
+std::vector<std::string> TcpStore::WireKeys(std::span<const std::string> keys) const {
+  std::vector<std::string> wire_keys;
+  wire_keys.reserve(keys.size());
+  for (const std::string& key : keys) wire_keys.push_back(WireKey(key));
+  return wire_keys;
 }
 
 Result<int64_t> TcpStore::AskNumber(const Request& request) {

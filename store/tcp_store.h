@@ -18,11 +18,14 @@ struct TcpStoreOptions {
   // For sending a request and receiving its reply; what is waited for keys and
   // queues comes on top.
   std::chrono::milliseconds reply_timeout{60'000};
+  // What the server's keys have before those of this store, which sees no
+  // others. Empty: the server's keys as they are.
+  std::string key_prefix = "/";
 };
 
 // A client of one store server, rankrun's or PyTorch's (2.3 or newer). Blocking;
 // needs no event loop. Keys get the "/" before them that PyTorch's clients put
-// there, so both see the same keys.
+// there, so both see the same keys, unless the options say otherwise.
 //
 // An error other than the kTimeout of a key that did not come in time breaks
 // the store for good: later calls fail with kPeerLost and name the first error.
@@ -41,6 +44,11 @@ class TcpStore final : public Store {
 
   Result<void> Set(std::string_view key, std::string_view value) override;
   Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) override;
+  // The value of a key that is there, as Check said: unlike Get, no wait. For a
+  // key that has gone since, an empty value, or kPeerLost from a server of
+  // PyTorch's without libuv.
+  Result<std::string> GetNow(std::string_view key);
+
   Result<int64_t> Add(std::string_view key, int64_t delta) override;
   Result<bool> Check(std::span<const std::string> keys) override;
 
@@ -74,6 +82,9 @@ class TcpStore final : public Store {
 
  private:
   TcpStore(ClientSocket socket, const TcpStoreOptions& options);
+
+  std::string WireKey(std::string_view key) const { return options_.key_prefix + std::string(key); }
+  std::vector<std::string> WireKeys(std::span<const std::string> keys) const;
 
   // One round trip each. To be called with mutex_ held.
   Result<int64_t> AskNumber(const Request& request);

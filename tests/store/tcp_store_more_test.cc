@@ -50,6 +50,29 @@ TEST_F(TcpStoreMoreTest, ManyKeysAreSetAndFetchedAtOnce) {
   EXPECT_TRUE(store->MultiSet(Keys{}, Keys{}));
 }
 
+TEST_F(TcpStoreMoreTest, AKeyThatIsThereIsFetchedWithoutAWait) {
+  ASSERT_TRUE(store->Set("k", "v"));
+  EXPECT_EQ(*store->GetNow("k"), "v");
+  EXPECT_EQ(*store->GetNow("missing"), "");
+}
+
+TEST_F(TcpStoreMoreTest, OtherPrefixesThanTheSlashShowOtherKeys) {
+  auto connect = [this](const std::string& prefix) {
+    return *TcpStore::Connect("127.0.0.1", server.port(),
+                              {.connect_timeout = 20s, .key_prefix = prefix});
+  };
+  auto raw = connect("");
+  auto prefixed = connect("/p/");
+  ASSERT_TRUE(store->Set("p/k", "1"));
+  ASSERT_TRUE(raw->Set("init/", "2"));
+  EXPECT_EQ(*raw->Get("/p/k", 10s), "1");
+  EXPECT_EQ(*prefixed->Get("k", 10s), "1");
+  EXPECT_FALSE(*store->Check(Keys{"init/"}));
+  EXPECT_THAT(*raw->ListKeys(), UnorderedElementsAre("/p/k", "init/"));
+  EXPECT_THAT(*prefixed->ListKeys(), ElementsAre("k"));
+  EXPECT_THAT(*(*prefixed->Clone())->ListKeys(), ElementsAre("k"));
+}
+
 TEST_F(TcpStoreMoreTest, MultiSetOfUnequalLengthsIsInvalid) {
   auto set = store->MultiSet(Keys{"a", "b"}, Keys{"1"});
   ASSERT_FALSE(set);
