@@ -1,0 +1,53 @@
+#include "cli/store_stats.h"
+
+#include "cli/output.h"
+#include "cli/store_client.h"
+#include "cli/store_text.h"
+
+namespace rankrun::cli {
+namespace {
+
+// rankrun's servers have a key of this name, which no client's key can have:
+// those begin with "/". Other servers just do not know it.
+const std::string kStatsKey = "rankrun/stats";
+
+Result<PlainStats> Count(const launcher::ParsedFlags& flags, StoreClient& client) {
+  auto keys = client.store->NumKeys();
+  if (!keys) return std::move(keys).error();
+  PlainStats stats{.keys = *keys};
+  auto names = client.store->ListKeys();
+  if (!names && names.error().code == ErrorCode::kPeerLost) {
+    // An old server closes at what it does not know. One that is gone is told
+    // from that by connecting again.
+    auto again = OpenRawStore(flags);
+    if (!again) return std::move(again).error();
+    return stats;
+  }
+  if (!names) return std::move(names).error();
+  stats.bytes = 0;
+  for (const std::string& name : *names) {
+    auto value = Look(*client.store, name);
+    if (!value) return std::move(value).error();
+    if (*value) *stats.bytes += name.size() + (*value)->size();
+  }
+  return stats;
+}
+
+}  // namespace
+
+int RunStats(const CommandLine& line) {
+  const bool as_json = line.flags.Has("json");
+  auto client = OpenRawStore(line.flags);
+  if (!client) return FailStore(client.error());
+  auto told = Look(*client->store, kStatsKey);
+  if (!told) return FailStore(told.error());
+  if (*told) {
+    auto text = as_json ? StatsJson(**told) : StatsText(**told);
+    return text ? Print(*text) : FailStore(text.error());
+  }
+  auto counted = Count(line.flags, *client);
+  if (!counted) return FailStore(counted.error());
+  return Print(as_json ? PlainStatsJson(*counted) : PlainStatsText(*counted));
+}
+
+}  // namespace rankrun::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "cli/command.h"
+
+namespace rankrun::cli {
+
+// `rankctl store get|set|add|wait|del`: one or a few keys each. They return the
+// exit code.
+int RunGet(const CommandLine& line);
+int RunSet(const CommandLine& line);
+int RunAdd(const CommandLine& line);
+int RunWait(const CommandLine& line);
+int RunDel(const CommandLine& line);
+
+}  // namespace rankrun::cli

@@ -1,0 +1,105 @@
+#include "cli/store_watch.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "cli/store_client.h"
+#include "cli/store_text.h"
+
+namespace rankrun::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDefaultInterval{200};
+constexpr milliseconds kShortestInterval{1};
+constexpr std::chrono::seconds kLongestWait{10};
+constexpr std::chrono::hours kForever{24 * 365};
+
+// One key, as it was when we looked last.
+struct Watched {
+  std::string key;
+  std::optional<std::string> value = {};
+  bool looked_at = false;
+};
+
+std::optional<ChangeKind> Compare(const Watched& before, const std::optional<std::string>& now) {
+  if (before.value == now) return std::nullopt;
+  if (!now) return ChangeKind::kDeleted;
+  if (before.value) return ChangeKind::kChanged;
+  return before.looked_at ? ChangeKind::kSet : ChangeKind::kIs;
+}
+
+class Watcher {
+ public:
+  Watcher(StoreClient& client, const CommandLine& line)
+      : store_(*client.store),
+        as_json_(line.flags.Has("json")),
+        interval_(
+            std::max(line.flags.Seconds("interval").value_or(kDefaultInterval), kShortestInterval)),
+        deadline_(MonotonicClock().Now() + line.flags.Seconds("timeout").value_or(kForever)) {
+    for (const std::string& key : line.operands) watched_.push_back({key});
+  }
+
+  int Run() {
+    while (true) {
+      if (int failed = LookAtAll()) return failed;
+      Duration left = deadline_ - MonotonicClock().Now();
+      if (left <= Duration(0)) return kExitDone;
+      if (int failed = Pause(left)) return failed;
+    }
+  }
+
+ private:
+  int LookAtAll() {
+    for (Watched& watched : watched_) {
+      auto now = Look(store_, watched.key);
+      if (!now) return FailStore(now.error());
+      if (auto kind = Compare(watched, *now)) {
+        int failed = Show({.at = std::chrono::system_clock::now(),
+                           .kind = *kind,
+                           .key = watched.key,
+                           .value = now->value_or("")});
+        if (failed) return failed;
+      }
+      watched.value = std::move(*now);
+      watched.looked_at = true;
+    }
+    return kExitDone;
+  }
+
+  int Show(const Change& change) const {
+    return Print(as_json_ ? ChangeJson(change) : ChangeLine(change));
+  }
+
+  // A single key that is not there need not be asked for: the server tells.
+  int Pause(Duration left) {
+    if (watched_.size() > 1 || watched_[0].value) {
+      std::this_thread::sleep_for(std::min<Duration>(interval_, left));
+      return kExitDone;
+    }
+    auto pause = std::chrono::ceil<milliseconds>(std::min<Duration>(kLongestWait, left));
+    auto came = store_.Wait({&watched_[0].key, 1}, pause);
+    // A connection that broke is told by the next look.
+    if (came || came.error().code == ErrorCode::kTimeout) return kExitDone;
+    return FailStore(came.error());
+  }
+
+  store::TcpStore& store_;
+  const bool as_json_;
+  const milliseconds interval_;
+  const TimePoint deadline_;
+  std::vector<Watched> watched_;
+};
+
+}  // namespace
+
+int RunWatch(const CommandLine& line) {
+  auto client = OpenStore(line.flags);
+  if (!client) return FailStore(client.error());
+  return Watcher(*client, line).Run();
+}
+
+}  // namespace rankrun::cli
