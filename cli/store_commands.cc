@@ -63,6 +63,8 @@ constexpr std::array kServe{
     Flag{"host", 0, FlagValue::kText, 0, 0, "ADDR", "127.0.0.1 and ::1", false,
          "Listen there: an address, a name, or all. May be given several times."},
     Flag{"port", 0, FlagValue::kPort, 0, 0, "PORT", "29500", false, "0 is a free one."},
+    Flag{"allow", 0, FlagValue::kText, 0, 0, "CIDR", "everybody", false,
+         "Who may connect, as 10.0.0.0/8. May be given several times."},
     Flag{"port-file", 0, FlagValue::kText, 0, 0, "FILE", "", false,
          "Write the port there once the store listens."},
     Size("max-key", "8K", "The largest key."),
@@ -71,6 +73,7 @@ constexpr std::array kServe{
          "More are refused."},
     Size("max-bytes", "4G", "What all keys, values and waits may take."),
     Size("max-traffic", "4G", "What requests and replies under way may take."),
+    Seconds("half-request-timeout", "60", "How long a request may stay half sent."),
     kHelp};
 constexpr auto kGet = Join(std::array{Switch("now", "Do not wait for the key."), kTimeout}, kKeys);
 constexpr auto kSet =

@@ -62,6 +62,26 @@ Result<std::vector<store::BindAddress>> AddressesOf(const launcher::ParsedFlags&
   return addresses;
 }
 
+Result<store::AdmissionLimits> AdmissionOf(const launcher::ParsedFlags& flags) {
+  store::AdmissionLimits limits;
+  for (const std::string& text : flags.Texts("allow")) {
+    auto range = AddressRange::Parse(text);
+    if (!range) return std::move(range).error().In("--allow");
+    limits.allowed.push_back(*range);
+  }
+  if (auto count = flags.Count("max-connections")) limits.connections = static_cast<size_t>(*count);
+  return limits;
+}
+
+store::WireLimits LimitsOf(const launcher::ParsedFlags& flags) {
+  store::WireLimits limits;
+  limits.key_bytes = flags.Size("max-key").value_or(limits.key_bytes);
+  limits.value_bytes = flags.Size("max-value").value_or(limits.value_bytes);
+  // COMPARE_SET carries two values.
+  limits.request_bytes = std::max(limits.request_bytes, limits.key_bytes + 2 * limits.value_bytes);
+  return limits;
+}
+
 bool IsAnyAddress(const store::BindAddress& bind) {
   std::string host = bind.address.Host();
   return host == "0.0.0.0" || host == "::";
@@ -169,12 +189,16 @@ Result<store::ServerOptions> ServerOptionsOf(const launcher::ParsedFlags& flags)
   auto addresses = AddressesOf(flags);
   if (!addresses) return std::move(addresses).error();
   options.addresses = std::move(*addresses);
-  options.limits.key_bytes = flags.Size("max-key").value_or(options.limits.key_bytes);
-  options.limits.value_bytes = flags.Size("max-value").value_or(options.limits.value_bytes);
+  auto admission = AdmissionOf(flags);
+  if (!admission) return std::move(admission).error();
+  options.admission = std::move(*admission);
+  options.limits = LimitsOf(flags);
   options.largest_store_bytes = flags.Size("max-bytes").value_or(options.largest_store_bytes);
   options.largest_traffic_bytes = flags.Size("max-traffic").value_or(options.largest_traffic_bytes);
-  if (auto count = flags.Count("max-connections")) {
-    options.largest_connections = static_cast<size_t>(*count);
+  options.half_request_timeout =
+      flags.Seconds("half-request-timeout").value_or(options.half_request_timeout);
+  if (options.half_request_timeout == std::chrono::milliseconds(0)) {
+    return Error{ErrorCode::kInvalid, "--half-request-timeout: want more than 0 seconds"};
   }
   return options;
 }

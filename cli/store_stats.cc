@@ -3,13 +3,10 @@
 #include "cli/output.h"
 #include "cli/store_client.h"
 #include "cli/store_text.h"
+#include "store/server_stats.h"
 
 namespace rankrun::cli {
 namespace {
-
-// rankrun's servers have a key of this name, which no client's key can have:
-// those begin with "/". Other servers just do not know it.
-const std::string kStatsKey = "rankrun/stats";
 
 Result<PlainStats> Count(const launcher::ParsedFlags& flags, StoreClient& client) {
   auto keys = client.store->NumKeys();
@@ -39,7 +36,7 @@ int RunStats(const CommandLine& line) {
   const bool as_json = line.flags.Has("json");
   auto client = OpenRawStore(line.flags);
   if (!client) return FailStore(client.error());
-  auto told = Look(*client->store, kStatsKey);
+  auto told = Look(*client->store, std::string(store::kStatsKey));
   if (!told) return FailStore(told.error());
   if (*told) {
     auto text = as_json ? StatsJson(**told) : StatsText(**told);

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+
 #include "tests/process/rankctl.h"
 
 namespace rankrun::testing {
@@ -14,6 +16,34 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
+
+// A client that says something and then waits.
+class Stranger {
+ public:
+  Stranger(const ServedStore& server, const std::string& words)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(std::stoi(server.port())));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    send(fd_.get(), words.data(), words.size(), MSG_NOSIGNAL);
+  }
+
+  // Whether the server closes it before the deadline.
+  bool IsClosed(milliseconds deadline = milliseconds(20'000)) const {
+    return WaitFor(
+        [this] {
+          char byte;
+          ssize_t count = recv(fd_.get(), &byte, 1, MSG_DONTWAIT);
+          return count == 0 || (count < 0 && errno == ECONNRESET);
+        },
+        deadline);
+  }
+
+ private:
+  Fd fd_;
+};
 
 TEST(RankctlServeTest, SaysWhereItListensAndServes) {
   ServedStore server;
@@ -63,8 +93,25 @@ TEST(RankctlServeTest, WhoOpensAllInterfacesIsWarned) {
     EXPECT_TRUE(job.WaitForOut("\n")) << host;
     EXPECT_EQ(job.Err(),
               "rankctl: warning: the store listens on all interfaces: whoever reaches its port may "
-              "read and change it\n");
+              "read and change it; --allow names those who may\n");
   }
+}
+
+TEST(RankctlServeTest, OnlyThoseAllowedMayConnect) {
+  ServedStore server({"--host=0.0.0.0", "--allow", "10.0.0.0/8", "--allow=fd00::/8"});
+  EXPECT_EQ(server.job().Err(), "");
+  Job get({.arguments = {"store", "get", "--now", "--timeout=0", "--store",
+                         "127.0.0.1:" + server.port(), "k"},
+           .program = kRankctl});
+  EXPECT_EQ(get.Wait(), Code(3));
+  EXPECT_TRUE(server.job().WaitForErr("\n"));
+  EXPECT_THAT(server.job().Err(), HasSubstr("rankctl: warning: store: "));
+}
+
+TEST(RankctlServeTest, ARequestThatStaysHalfSentIsClosed) {
+  ServedStore server({"--half-request-timeout", "0.05"});
+  Stranger stranger(server, std::string("\0\xce\xf7\x85\x3c\0half", 10));
+  EXPECT_TRUE(stranger.IsClosed());
 }
 
 TEST(RankctlServeTest, OneAddressMayBeNamedTwice) {
@@ -84,6 +131,11 @@ TEST(RankctlServeTest, WrongFlagsEndWithTwoAndOneLine) {
             "--max-connections: want a whole number from 1 to 10000000, got \"0\""},
            {{"--port", "65536"}, "--port: want a port number from 0 to 65535, got \"65536\""},
            {{"--prt", "1"}, "unknown flag --prt; did you mean --port?"},
+           {{"--allow", "10.0.0.7/8"},
+            "--allow: \"10.0.0.7/8\" is no range of addresses: the address has bits behind its "
+            "first "
+            "8; 10.0.0.0/8, fd00::/8 or 10.0.0.7 would be"},
+           {{"--half-request-timeout=0"}, "--half-request-timeout: want more than 0 seconds"},
            {{"key"}, "1 operand given; usage: rankctl store serve [flags]"}}) {
     std::vector<std::string> arguments{"store", "serve"};
     arguments.insert(arguments.end(), each.arguments.begin(), each.arguments.end());
@@ -102,17 +154,9 @@ TEST(RankctlServeTest, ALimitThatCannotWorkIsRefused) {
 
 TEST(RankctlServeTest, ItsMessagesAreRankctls) {
   ServedStore server;
-  int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(std::stoi(server.port())));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  std::string stranger = "GET / HTTP/1.1\r\n\r\n";
-  send(client, stranger.data(), stranger.size(), MSG_NOSIGNAL);
+  Stranger stranger(server, "GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(server.job().WaitForErr("\n"));
   EXPECT_THAT(server.job().Err(), StartsWith("rankctl: warning: store: closed the connection"));
-  close(client);
 }
 
 TEST(RankctlServeTest, AFullDiskUnderItsOutputEndsIt) {
