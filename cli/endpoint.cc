@@ -29,7 +29,8 @@ Result<Endpoint> Parse(const std::string& text, const std::string& origin) {
   if (bracketed) host = host.substr(1, host.size() - 2);
   // Without brackets, a part of an IPv6 address would be taken for the port.
   bool has_colon = host.find(':') != std::string::npos;
-  if (!port || host.empty() || has_colon != bracketed) return bad;
+  bool has_bracket = host.find_first_of("[]") != std::string::npos;
+  if (!port || host.empty() || has_bracket || has_colon != bracketed) return bad;
   return Endpoint{.host = host, .port = *port, .origin = origin};
 }
 

@@ -87,11 +87,12 @@ bool IsAnyAddress(const store::BindAddress& bind) {
   return host == "0.0.0.0" || host == "::";
 }
 
-void WarnOfAnyAddress(const store::ServerOptions& options) {
-  if (std::ranges::any_of(options.addresses, IsAnyAddress)) {
+void WarnOfOpenDoor(const store::ServerOptions& options) {
+  bool for_all = options.admission.allowed.empty();
+  if (for_all && std::ranges::any_of(options.addresses, IsAnyAddress)) {
     Fail(
         "warning: the store listens on all interfaces: whoever reaches its port may read and "
-        "change it",
+        "change it; --allow names those who may",
         kExitDone);
   }
 }
@@ -212,7 +213,7 @@ int RunServe(const CommandLine& line) {
     }
   }
   RaiseOpenFiles();
-  WarnOfAnyAddress(*options);
+  WarnOfOpenDoor(*options);
   auto served = Serve(line.flags, std::move(*options));
   return Fail(served.error().message, kExitNo);
 }

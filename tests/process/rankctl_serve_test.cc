@@ -149,7 +149,7 @@ TEST(RankctlServeTest, WrongFlagsEndWithTwoAndOneLine) {
 TEST(RankctlServeTest, ALimitThatCannotWorkIsRefused) {
   Job job({.arguments = {"store", "serve", "--port=0", "--max-value=2G"}, .program = kRankctl});
   EXPECT_EQ(job.Wait(), Code(1));
-  EXPECT_THAT(job.Err(), HasSubstr("the largest value must be at most 1 GiB"));
+  EXPECT_THAT(job.Err(), HasSubstr("the largest key and value must be at most 1 GiB"));
 }
 
 TEST(RankctlServeTest, ItsMessagesAreRankctls) {
