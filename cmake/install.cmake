@@ -1,5 +1,5 @@
 # What `cmake --install` puts where. Programs, the library, its plug-in, its
-# headers, a CMake package and man pages; nothing else.
+# headers, a CMake package, a pkg-config file and man pages; nothing else.
 include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
@@ -25,6 +25,23 @@ install(FILES
   ${CMAKE_BINARY_DIR}/rankrunConfig.cmake
   ${CMAKE_BINARY_DIR}/rankrunConfigVersion.cmake
   DESTINATION ${package_dir})
+
+# For pkg-config. It finds the rest from where the file lies, so that the
+# prefix may be chosen at the installation.
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} OR IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
+  set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+  set(pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
+  set(pc_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+else()
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+    BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    OUTPUT_VARIABLE prefix_from_pc)
+  set(pc_prefix "\${pcfiledir}/${prefix_from_pc}")
+  set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file(cmake/rankrun.pc.in ${CMAKE_BINARY_DIR}/rankrun.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/rankrun.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.1)
 install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
-# builds and runs examples/train_lm from there, as an outside program would.
+# builds and runs programs from there, as an outsider would: examples/train_lm
+# by CMake, a small one by pkg-config.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
@@ -12,3 +13,23 @@ cmake --build "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
 "$folder/usr/bin/rankrun" -n 2 "$folder/build/train_lm" --steps 5 --hidden 8 | tee "$folder/out"
 grep -q '^final loss' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
+test -f "$folder/usr/share/man/man1/rankctl.1"
+"$folder/usr/bin/rankctl" --version | grep -q '^rankctl [0-9]'
+
+if ! command -v pkg-config >/dev/null; then
+  echo "skipped: a program by pkg-config, which is not installed"
+  exit 0
+fi
+PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name rankrun.pc)")
+export PKG_CONFIG_PATH
+cat >"$folder/meet.cc" <<'EOF'
+#include <rankrun/distributed.h>
+int main() {
+  rankrun::Init().Barrier();
+  rankrun::Destroy();
+}
+EOF
+# The flags are several words.
+# shellcheck disable=SC2046
+c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs rankrun)
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun) "$folder/usr/bin/rankrun" -n 2 "$folder/meet"
