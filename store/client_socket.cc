@@ -59,14 +59,25 @@ void SetOptions(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
 }
 
+// Of a connect: what the system's words leave open.
+Error ConnectError(const std::string& what, int errno_value) {
+  Error error = SocketError(what, errno_value);
+  if (errno_value == ECONNREFUSED) error.message += ": nobody listens there";
+  return error;
+}
+
 Result<void> FinishConnect(int fd, const std::string& what, TimePoint deadline) {
   auto ready = PollUntil(fd, POLLOUT, deadline);
   if (!ready) return std::move(ready).error().In(what);
-  if (!*ready) return OutOfTime(what);
+  if (!*ready) {
+    return Error{ErrorCode::kTimeout, what +
+                                          ": no answer: no such host, a firewall in between, or "
+                                          "more connections than its listener can take"};
+  }
   int cause = 0;
   socklen_t size = sizeof cause;
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) != 0) return SystemError(what, errno);
-  if (cause != 0) return SocketError(what, cause);
+  if (cause != 0) return ConnectError(what, cause);
   return {};
 }
 
@@ -78,14 +89,14 @@ Result<ClientSocket> ClientSocket::Connect(const SocketAddress& peer, TimePoint 
   if (!fd) return SystemError(what, errno);
   if (connect(fd.get(), peer.raw(), peer.raw_size()) != 0) {
     // A connect that a signal interrupts goes on by itself, as one in progress.
-    if (errno != EINPROGRESS && errno != EINTR) return SocketError(what, errno);
+    if (errno != EINPROGRESS && errno != EINTR) return ConnectError(what, errno);
     if (auto done = FinishConnect(fd.get(), what, deadline); !done) return std::move(done).error();
   }
   auto local = SocketAddress::LocalOf(fd.get());
   if (!local) return std::move(local).error().In(what);
   // When nobody listens on a port that the kernel gives to clients, it may
   // give it to us, and then we have connected to ourselves.
-  if (local->ToString() == peer.ToString()) return SocketError(what, ECONNREFUSED);
+  if (local->ToString() == peer.ToString()) return ConnectError(what, ECONNREFUSED);
   SetOptions(fd.get());
   return ClientSocket(std::move(fd), *local, peer);
 }

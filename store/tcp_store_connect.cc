@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/format.h"
-#include "store/client_time.h"
+#include "store/describe.h"
 #include "store/tcp_store.h"
 #include "store/wire.h"
 
@@ -20,6 +20,8 @@ constexpr milliseconds kLongestAttempt{10'000};
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{2'000};
+
+TimePoint Now() { return MonotonicClock().Now(); }
 
 // The pauses between attempts to connect: growing, and each spread by half, so
 // that thousands of clients do not come back in step.
@@ -52,14 +54,28 @@ std::string Printable(std::string_view bytes) {
   return text;
 }
 
+// What an error of the connection means in its first round trip, where the
+// usual causes are few.
+Error ExplainedAtGreeting(Error error) {
+  if (error.code == ErrorCode::kTimeout) {
+    error.message +=
+        ": it takes connections and answers nothing, so it hangs or is no store server";
+  } else if (error.code == ErrorCode::kPeerLost) {
+    error.message += ": it takes no clients from here, or is no store server";
+  }
+  return error;
+}
+
 // VALIDATE has no reply, so a PING follows: only a store server echoes it.
 Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
   const auto nonce = static_cast<uint32_t>(getpid());
   auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline);
-  if (!sent) return sent;
+  if (!sent) return ExplainedAtGreeting(std::move(sent).error());
   uint32_t echo = 0;
   const std::span<char> bytes(reinterpret_cast<char*>(&echo), sizeof echo);
-  if (auto received = socket.Receive(bytes, deadline); !received) return received;
+  if (auto received = socket.Receive(bytes, deadline); !received) {
+    return ExplainedAtGreeting(std::move(received).error());
+  }
   if (echo == nonce) return {};
   return Error{ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
                                          ": it is no store server: its answer begins with \"" +
@@ -67,23 +83,27 @@ Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
 }
 
 Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline) {
-  auto socket = ClientSocket::Connect(address, std::min(deadline, After(kLongestAttempt)));
+  auto socket = ClientSocket::Connect(address, std::min(deadline, DeadlineAfter(kLongestAttempt)));
   if (!socket) return socket;
   auto greeted = Greet(*socket, deadline);
   if (!greeted) return std::move(greeted).error();
   return socket;
 }
 
-// One attempt at each address of the host. The error is that of the last, or
-// of one where another program answered: pausing will not change that.
+// One attempt at each address of the host. The error tells of all, with the
+// code of the last; or of one where another program answered: pausing will not
+// change that.
 Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline) {
   auto addresses = SocketAddress::Resolve(host, port);
   if (!addresses) return std::move(addresses).error();
-  Error error{ErrorCode::kNotFound, "look up " + host + ": no address"};
+  Error error{ErrorCode::kNotFound, ""};
   for (const SocketAddress& address : *addresses) {
     auto socket = ConnectAndGreet(address, deadline);
     if (socket) return socket;
-    if (error.code != ErrorCode::kProtocol) error = std::move(socket).error();
+    if (error.code == ErrorCode::kProtocol) continue;
+    if (socket.error().code == ErrorCode::kProtocol) error.message.clear();
+    error.code = socket.error().code;
+    error.message += (error.message.empty() ? "" : "; ") + socket.error().message;
   }
   return error;
 }
@@ -93,7 +113,7 @@ Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoi
 Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uint16_t port,
                                                     const TcpStoreOptions& options) {
   const TimePoint start = Now();
-  const TimePoint deadline = After(options.connect_timeout);
+  const TimePoint deadline = DeadlineAfter(options.connect_timeout);
   Backoff backoff;
   int attempts = 1;
   auto socket = ConnectOnce(host, port, deadline);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,26 @@ inline Fd BoundSocket() {
   EXPECT_EQ(bind(fd.get(), address.raw(), address.raw_size()), 0);
   return fd;
 }
+
+// A listener on 127.0.0.1 that accepts nothing and whose queue is full: the
+// kernel drops who connects, as a firewall would.
+class FullListener {
+ public:
+  FullListener() : listener_(BoundSocket()) {
+    EXPECT_EQ(listen(listener_.get(), 0), 0);
+    for (Fd& fd : waiting_) {
+      fd = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      const SocketAddress address = *SocketAddress::LocalOf(listener_.get());
+      connect(fd.get(), address.raw(), address.raw_size());
+    }
+  }
+
+  uint16_t port() const { return SocketAddress::LocalOf(listener_.get())->port(); }
+
+ private:
+  Fd listener_;
+  std::array<Fd, 4> waiting_;  // room for one; the kernel may grant one more
+};
 
 // One accepted connection of a FakeServer, as a script sees it.
 class FakeConnection {
