@@ -17,10 +17,24 @@ std::string DescribeKeys(std::span<const std::string> keys) {
 }
 
 Error NotSetInTime(const std::string& what, milliseconds timeout,
-                   std::span<const std::string> missing) {
+                   std::span<const std::string> missing, bool maybe_more) {
   std::string who = missing.empty() ? "" : DescribeKeys(missing) + " ";
+  if (!missing.empty() && maybe_more) who.insert(0, "at least ");
   return Error{ErrorCode::kTimeout,
                what + ": " + who + "not set within " + std::to_string(timeout.count()) + " ms"};
+}
+
+Error QueueEmpty(const std::string& what, milliseconds timeout) {
+  return Error{ErrorCode::kTimeout,
+               what + ": empty for " + std::to_string(timeout.count()) + " ms"};
+}
+
+Error UnequalLengths(std::span<const std::string> keys, std::span<const std::string> values) {
+  const auto count = [](size_t number, const std::string& noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+  };
+  return Error{ErrorCode::kInvalid, "set " + DescribeKeys(keys) + ": " + count(keys.size(), "key") +
+                                        " and " + count(values.size(), "value")};
 }
 
 TimePoint DeadlineAfter(milliseconds timeout) {

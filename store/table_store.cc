@@ -142,10 +142,7 @@ Result<std::vector<std::string>> TableStore::MultiGet(Keys keys, milliseconds ti
 
 Result<void> TableStore::MultiSet(Keys keys, Keys values) {
   const std::string what = "set " + DescribeKeys(keys);
-  if (keys.size() != values.size()) {
-    return Error{ErrorCode::kInvalid, what + ": " + std::to_string(keys.size()) + " keys and " +
-                                          std::to_string(values.size()) + " values"};
-  }
+  if (keys.size() != values.size()) return UnequalLengths(keys, values);
   std::vector<Change> changes;
   changes.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -194,8 +191,7 @@ Result<std::string> TableStore::QueuePop(std::string_view key, milliseconds time
     auto missing = Await(session, {&name, 1}, Among::kQueues, deadline);
     if (!missing) return std::move(missing).error().In(what);
     if (missing->empty()) continue;  // another client may be faster, so look again
-    return Error{ErrorCode::kTimeout,
-                 what + ": empty for " + std::to_string(timeout.count()) + " ms"};
+    return QueueEmpty(what, timeout);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/format.h"
-#include "store/client_time.h"
+#include "store/describe.h"
 #include "store/wire.h"
 
 namespace rankrun::store {
@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t kKeysNamedInErrors = 8;
+// How many CHECKs go out at once to find the missing keys.
+constexpr size_t kProbes = 64;
 
 // Between attempts to pop from a queue that others empty.
 constexpr milliseconds kFirstPause{1};
@@ -23,18 +24,13 @@ std::span<char> BytesOf(T& value) {
   return {reinterpret_cast<char*>(&value), sizeof value};
 }
 
-// "key a", "keys a, b, c and 12 more"
-std::string Describe(std::span<const std::string> keys) {
-  std::string text = keys.size() == 1 ? "key" : "keys";
-  size_t named = std::min(keys.size(), kKeysNamedInErrors);
-  for (size_t i = 0; i < named; ++i) text += (i == 0 ? " " : ", ") + keys[i];
-  if (named < keys.size()) text += " and " + std::to_string(keys.size() - named) + " more";
-  return text;
-}
+TimePoint Now() { return MonotonicClock().Now(); }
 
-Error NotSetInTime(const std::string& what, milliseconds timeout) {
-  return Error{ErrorCode::kTimeout,
-               what + ": not set within " + std::to_string(timeout.count()) + " ms"};
+// Of the keys of one call, those that did not come.
+Error NotCome(const std::string& what, milliseconds timeout, std::span<const std::string> keys,
+              std::vector<std::string> missing) {
+  if (missing.size() == keys.size()) missing.clear();  // `what` names them
+  return NotSetInTime(what, timeout, missing, keys.size() > kProbes);
 }
 
 }  // namespace
@@ -50,9 +46,9 @@ Result<std::string> TcpStore::Get(std::string_view key, milliseconds timeout) {
   std::lock_guard lock(mutex_);
   const std::string name(key);
   const std::string what = "get key " + name;
-  auto came = AwaitKeys({&name, 1}, timeout);
-  if (!came) return std::move(came).error().In(what);
-  if (!*came) return NotSetInTime(what, timeout);
+  auto missing = AwaitKeys({&name, 1}, timeout);
+  if (!missing) return std::move(missing).error().In(what);
+  if (!missing->empty()) return NotSetInTime(what, timeout);
   auto value = AskValue(GetRequest{WireKey(key)});
   if (!value) return std::move(value).error().In(what);
   return value;
@@ -76,18 +72,18 @@ Result<bool> TcpStore::Check(std::span<const std::string> keys) {
   std::lock_guard lock(mutex_);
   const TimePoint deadline = ReplyDeadline();
   auto sent = Send(CheckRequest{WireKeys(keys)}, deadline);
-  if (!sent) return std::move(sent).error().In("check " + Describe(keys));
+  if (!sent) return std::move(sent).error().In("check " + DescribeKeys(keys));
   auto reply = ReceiveByte(CheckReply::kNotReady, deadline);
-  if (!reply) return std::move(reply).error().In("check " + Describe(keys));
+  if (!reply) return std::move(reply).error().In("check " + DescribeKeys(keys));
   return *reply == CheckReply::kReady;
 }
 
 Result<void> TcpStore::Wait(std::span<const std::string> keys, milliseconds timeout) {
   std::lock_guard lock(mutex_);
-  auto came = AwaitKeys(keys, timeout);
-  if (!came) return std::move(came).error().In("wait for " + Describe(keys));
-  if (!*came) return NotSetInTime("wait for " + Describe(keys), timeout);
-  return {};
+  auto missing = AwaitKeys(keys, timeout);
+  if (!missing) return std::move(missing).error().In("wait for " + DescribeKeys(keys));
+  if (missing->empty()) return {};
+  return NotCome("wait for " + DescribeKeys(keys), timeout, keys, std::move(*missing));
 }
 
 Result<CompareSetResult> TcpStore::CompareSet(std::string_view key, std::string_view expected,
@@ -117,10 +113,10 @@ Result<void> TcpStore::Append(std::string_view key, std::string_view value) {
 Result<std::vector<std::string>> TcpStore::MultiGet(std::span<const std::string> keys,
                                                     milliseconds timeout) {
   std::lock_guard lock(mutex_);
-  const std::string what = "get " + Describe(keys);
-  auto came = AwaitKeys(keys, timeout);
-  if (!came) return std::move(came).error().In(what);
-  if (!*came) return NotSetInTime(what, timeout);
+  const std::string what = "get " + DescribeKeys(keys);
+  auto missing = AwaitKeys(keys, timeout);
+  if (!missing) return std::move(missing).error().In(what);
+  if (!missing->empty()) return NotCome(what, timeout, keys, std::move(*missing));
   const TimePoint deadline = ReplyDeadline();
   auto sent = Send(MultiGetRequest{WireKeys(keys)}, deadline);
   if (!sent) return std::move(sent).error().In(what);
@@ -131,16 +127,13 @@ Result<std::vector<std::string>> TcpStore::MultiGet(std::span<const std::string>
 
 Result<void> TcpStore::MultiSet(std::span<const std::string> keys,
                                 std::span<const std::string> values) {
-  if (keys.size() != values.size()) {
-    return Error{ErrorCode::kInvalid, "set " + std::to_string(keys.size()) + " keys: there are " +
-                                          std::to_string(values.size()) + " values"};
-  }
+  if (keys.size() != values.size()) return UnequalLengths(keys, values);
   MultiSetRequest request;
   for (size_t i = 0; i < keys.size(); ++i)
     request.entries.emplace_back(WireKey(keys[i]), values[i]);
   std::lock_guard lock(mutex_);
   auto told = Send(request, ReplyDeadline());
-  if (!told) return std::move(told).error().In("set " + Describe(keys));
+  if (!told) return std::move(told).error().In("set " + DescribeKeys(keys));
   return told;
 }
 
@@ -180,19 +173,16 @@ Result<std::string> TcpStore::QueuePop(std::string_view key, milliseconds timeou
   std::lock_guard lock(mutex_);
   const std::string name(key);
   const std::string what = "pop from queue " + name;
-  const TimePoint deadline = After(timeout);
+  const TimePoint deadline = DeadlineAfter(timeout);
   milliseconds pause{0};
   while (true) {
     auto left = std::chrono::ceil<milliseconds>(deadline - Now());
-    auto came = AwaitKeys({&name, 1}, left);
-    if (!came) return std::move(came).error().In(what);
-    auto value = *came ? AskPop(key) : std::optional<std::string>();
+    auto missing = AwaitKeys({&name, 1}, left);
+    if (!missing) return std::move(missing).error().In(what);
+    auto value = missing->empty() ? AskPop(key) : std::optional<std::string>();
     if (!value) return std::move(value).error().In(what);
     if (*value) return std::move(**value);
-    if (!*came || Now() >= deadline) {
-      return Error{ErrorCode::kTimeout,
-                   what + ": empty for " + std::to_string(timeout.count()) + " ms"};
-    }
+    if (!missing->empty() || Now() >= deadline) return QueueEmpty(what, timeout);
     // Another client was faster. Or a key of the same name ends each wait at
     // once, and without a pause we would keep the server busy.
     std::this_thread::sleep_for(std::min<Duration>(pause, deadline - Now()));
@@ -270,23 +260,30 @@ Result<std::vector<std::string>> TcpStore::ReceiveValues(uint64_t count, TimePoi
   return values;
 }
 
-// Whether the keys came in time.
-Result<bool> TcpStore::AwaitKeys(std::span<const std::string> keys, milliseconds timeout) {
-  const TimePoint deadline = After(timeout);
+// The keys that did not come in time: none is success. Of more than kProbes
+// keys perhaps not all.
+Result<std::vector<std::string>> TcpStore::AwaitKeys(std::span<const std::string> keys,
+                                                     milliseconds timeout) {
+  const TimePoint deadline = DeadlineAfter(timeout);
   auto sent = Send(WaitRequest{WireKeys(keys)}, ReplyDeadline());
   if (!sent) return std::move(sent).error();
   auto readable = socket_.WaitReadable(deadline);
   if (!readable) return Break(std::move(readable).error());
-  if (!*readable) return CancelWait();
-  auto reply = ReceiveByte(WaitReply::kStopWaiting, ReplyDeadline());
-  if (!reply) return std::move(reply).error();
-  return true;
+  const TimePoint reply_deadline = ReplyDeadline();
+  if (*readable) {
+    auto reply = ReceiveByte(WaitReply::kStopWaiting, reply_deadline);
+    if (!reply) return std::move(reply).error();
+    return std::vector<std::string>();
+  }
+  auto came = CancelWait(reply_deadline);
+  if (!came) return std::move(came).error();
+  if (*came) return std::vector<std::string>();
+  return FindMissing(keys, reply_deadline);
 }
 
 // Takes a WAIT back. The keys may come before the server knows that; it has
 // then sent the reply of WAIT, and that of CANCEL_WAIT comes after it.
-Result<bool> TcpStore::CancelWait() {
-  const TimePoint deadline = ReplyDeadline();
+Result<bool> TcpStore::CancelWait(TimePoint deadline) {
   if (auto sent = Send(CancelWaitRequest{}, deadline); !sent) return std::move(sent).error();
   auto first = ReceiveByte(WaitReply::kWaitCanceled, deadline);
   if (!first) return std::move(first).error();
@@ -297,11 +294,54 @@ Result<bool> TcpStore::CancelWait() {
   return Break({ErrorCode::kProtocol, "the server has ended one wait twice"});
 }
 
+// Which of `keys` are missing, after a WAIT for them in vain. One CHECK tells it
+// for one key; many keys are asked for in slices, and the first slices that
+// miss some are looked at again: a few round trips for any number of keys.
+Result<std::vector<std::string>> TcpStore::FindMissing(std::span<const std::string> keys,
+                                                       TimePoint deadline) {
+  std::vector<std::string> suspects(keys.begin(), keys.end());
+  while (suspects.size() > 1) {
+    const size_t slice_size = (suspects.size() + kProbes - 1) / kProbes;
+    auto missing = FindMissingSlices(suspects, slice_size, deadline);
+    if (!missing || slice_size == 1) return missing;
+    if (missing->empty()) break;
+    suspects = std::move(*missing);
+  }
+  return suspects;
+}
+
+// The keys of those slices that are not complete; of the first ones only, if
+// one more turn could not tell all of them apart.
+Result<std::vector<std::string>> TcpStore::FindMissingSlices(std::span<const std::string> keys,
+                                                             size_t slice_size,
+                                                             TimePoint deadline) {
+  std::string probes;
+  std::vector<std::span<const std::string>> slices;
+  for (; !keys.empty(); keys = keys.subspan(slices.back().size())) {
+    slices.push_back(keys.first(std::min(slice_size, keys.size())));
+    probes += EncodeRequest(CheckRequest{WireKeys(slices.back())});
+  }
+  if (auto sent = SendBytes(probes, deadline); !sent) return std::move(sent).error();
+  std::vector<std::string> missing;
+  for (std::span<const std::string> slice : slices) {
+    auto reply = ReceiveByte(CheckReply::kNotReady, deadline);
+    if (!reply) return std::move(reply).error();
+    const bool fits = missing.size() + slice.size() <= std::max(kProbes, slice_size);
+    if (*reply == CheckReply::kReady || !fits) continue;
+    missing.insert(missing.end(), slice.begin(), slice.end());
+  }
+  return missing;
+}
+
 Result<void> TcpStore::Send(const Request& request, TimePoint deadline) {
+  return SendBytes(EncodeRequest(request), deadline);
+}
+
+Result<void> TcpStore::SendBytes(std::string_view bytes, TimePoint deadline) {
   if (broken_) {
     return Error{ErrorCode::kPeerLost, "the connection broke earlier: " + *broken_};
   }
-  auto sent = socket_.Send(EncodeRequest(request), deadline);
+  auto sent = socket_.Send(bytes, deadline);
   if (!sent) return Break(std::move(sent).error());
   return sent;
 }
@@ -329,6 +369,7 @@ Result<Answer> TcpStore::ReceiveByte(Answer largest, TimePoint deadline) {
 // the next request, so there is none.
 Error TcpStore::Break(Error error) {
   if (error.code == ErrorCode::kTimeout) {
+    error.code = ErrorCode::kPeerLost;
     error.message = "no reply from the store at " + socket_.peer().ToString() + " within " +
                     FormatSeconds(options_.reply_timeout);
   }
@@ -336,6 +377,6 @@ Error TcpStore::Break(Error error) {
   return error;
 }
 
-TimePoint TcpStore::ReplyDeadline() const { return After(options_.reply_timeout); }
+TimePoint TcpStore::ReplyDeadline() const { return DeadlineAfter(options_.reply_timeout); }
 
 }  // namespace rankrun::store

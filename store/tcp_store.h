@@ -29,6 +29,7 @@ struct TcpStoreOptions {
 //
 // An error other than the kTimeout of a key that did not come in time breaks
 // the store for good: later calls fail with kPeerLost and name the first error.
+// A reply that does not come is kPeerLost, too.
 // Thread: any; calls are serialised, so a Wait holds up the others.
 // Lifetime: independent of the server.
 // Source: docs/store-protocol.md.
@@ -52,11 +53,13 @@ class TcpStore final : public Store {
   Result<int64_t> Add(std::string_view key, int64_t delta) override;
   Result<bool> Check(std::span<const std::string> keys) override;
 
-  // Keys that come in the instant of the time-out count as come.
+  // Keys that come in the instant of the time-out count as come. Of more than
+  // 64 keys, at least one that is missing is named.
   Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
 
   // The protocol does not tell whether `desired` was stored: `swapped` is also
-  // true when the value was `desired` before.
+  // true when the value was `desired` before, or is missing and `expected` is
+  // `desired`.
   Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
                                       std::string_view desired) override;
   Result<bool> Delete(std::string_view key) override;
@@ -90,10 +93,16 @@ class TcpStore final : public Store {
   Result<int64_t> AskNumber(const Request& request);
   Result<std::string> AskValue(const Request& request);
   Result<std::optional<std::string>> AskPop(std::string_view key);
-  Result<bool> AwaitKeys(std::span<const std::string> keys, std::chrono::milliseconds timeout);
-  Result<bool> CancelWait();
+  Result<std::vector<std::string>> AwaitKeys(std::span<const std::string> keys,
+                                             std::chrono::milliseconds timeout);
+  Result<bool> CancelWait(TimePoint deadline);
+  Result<std::vector<std::string>> FindMissing(std::span<const std::string> keys,
+                                               TimePoint deadline);
+  Result<std::vector<std::string>> FindMissingSlices(std::span<const std::string> keys,
+                                                     size_t slice_size, TimePoint deadline);
 
   Result<void> Send(const Request& request, TimePoint deadline);
+  Result<void> SendBytes(std::string_view bytes, TimePoint deadline);
   Result<void> Receive(std::span<char> bytes, TimePoint deadline);
   Result<std::string> ReceiveValue(TimePoint deadline);
   Result<std::vector<std::string>> ReceiveValues(uint64_t count, TimePoint deadline);

@@ -77,7 +77,7 @@ TEST_F(TcpStoreMoreTest, MultiSetOfUnequalLengthsIsInvalid) {
   auto set = store->MultiSet(Keys{"a", "b"}, Keys{"1"});
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(set.error().message, "set 2 keys: there are 1 values");
+  EXPECT_EQ(set.error().message, "set keys a, b: 2 keys and 1 value");
   EXPECT_FALSE(*store->Check(Keys{"a"}));
 }
 
@@ -86,7 +86,7 @@ TEST_F(TcpStoreMoreTest, MultiGetWaitsForAllKeys) {
   auto got = store->MultiGet(Keys{"a", "b"}, 20ms);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, ErrorCode::kTimeout);
-  EXPECT_EQ(got.error().message, "get keys a, b: not set within 20 ms");
+  EXPECT_EQ(got.error().message, "get keys a, b: key b not set within 20 ms");
   ASSERT_TRUE(store->Set("b", ""));
   EXPECT_THAT(*store->MultiGet(Keys{"b", "a", "b"}, 10s), ElementsAre("", "1", ""));
 }

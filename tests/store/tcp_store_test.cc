@@ -88,12 +88,31 @@ TEST_F(TcpStoreTest, WaitNamesTheKeysThatDidNotCome) {
   EXPECT_EQ(get.error().message, "get key a: not set within 20 ms");
 }
 
-TEST_F(TcpStoreTest, WaitForManyKeysNamesTheFirst) {
+TEST_F(TcpStoreTest, WaitForManyKeysNamesSomeOfTheMissing) {
+  for (size_t count : {size_t{64}, size_t{65}, size_t{100}, size_t{5000}}) {
+    const std::string prefix = std::to_string(count) + "/";
+    Keys keys;
+    for (size_t i = 0; i < count; ++i) keys.push_back(prefix + std::to_string(i));
+    ASSERT_TRUE(store->MultiSet(keys, keys));
+    ASSERT_TRUE(store->Wait(keys, 0ms));
+    for (const size_t missing : {count - 1, count - 2}) ASSERT_TRUE(*store->Delete(keys[missing]));
+    const std::string at_least = count == 64 ? "" : "at least ";
+    EXPECT_THAT(store->Wait(keys, 1ms).error().message,
+                HasSubstr(" more: " + at_least + "keys " + keys[count - 2] + ", " + keys.back() +
+                          " not set within 1 ms"));
+  }
+}
+
+TEST_F(TcpStoreTest, WaitForManyKeysOfWhichNoneComesNamesTheFirst) {
   Keys keys;
-  for (int i = 0; i < 100; ++i) keys.push_back("key" + std::to_string(i));
+  for (int i = 0; i < 64; ++i) keys.push_back("key" + std::to_string(i));
   EXPECT_EQ(store->Wait(keys, 1ms).error().message,
-            "wait for keys key0, key1, key2, key3, key4, key5, key6, key7 and 92 more: "
+            "wait for keys key0, key1, key2, key3, key4, key5, key6, key7 and 56 more: "
             "not set within 1 ms");
+  for (int i = 64; i < 100; ++i) keys.push_back("key" + std::to_string(i));
+  EXPECT_EQ(store->Wait(keys, 1ms).error().message,
+            "wait for keys key0, key1, key2, key3, key4, key5, key6, key7 and 92 more: at least "
+            "keys key0, key1, key2, key3, key4, key5, key6, key7 and 56 more not set within 1 ms");
 }
 
 TEST_F(TcpStoreTest, StaysUsableAfterATimeOut) {
