@@ -167,6 +167,36 @@ TEST_P(StoreContract, CompareSetFollowsItsTable) {
   EXPECT_EQ(*other->Get("c", kLong), "two");
 }
 
+// `swapped` is the truth, except over the wire, where this one is taken for
+// stored: the value is the desired one.
+TEST_P(StoreContract, CompareSetOfAMissingKeyToWhatIsExpectedStoresNothing) {
+  auto same = store->CompareSet("c", "x", "x");
+  EXPECT_EQ(same->value, "x");
+  EXPECT_EQ(same->swapped, environment->goes_over_the_wire());
+  EXPECT_FALSE(*other->Check(Keys{"c"}));
+}
+
+TEST_P(StoreContract, ATimeOutNamesTheKeysThatAreMissing) {
+  ASSERT_TRUE(store->Set("there", "v"));
+  EXPECT_THAT(store->Wait(Keys{"there", "absent"}, 3ms).error().message,
+              AllOf(HasSubstr("absent not set within 3 ms"), HasSubstr(": key ")));
+  EXPECT_THAT(store->MultiGet(Keys{"absent", "there", "away"}, 3ms).error().message,
+              AllOf(HasSubstr("away not set within 3 ms"), HasSubstr(": keys ")));
+}
+
+// Get waits for a key, except over the wire, where a queue ends its wait, too.
+TEST_P(StoreContract, GetOfAQueuesNameFindsNoValue) {
+  ASSERT_TRUE(store->QueuePush("q", "item"));
+  auto value = store->Get("q", 3ms);
+  if (environment->goes_over_the_wire()) {
+    EXPECT_EQ(*value, "");
+  } else {
+    ASSERT_FALSE(value);
+    EXPECT_EQ(value.error().code, ErrorCode::kTimeout);
+  }
+  EXPECT_EQ(*store->QueueLength("q"), 1);
+}
+
 TEST_P(StoreContract, AddReadsNumbersAsPyTorchDoes) {
   EXPECT_EQ(*store->Add("zero", 0), 0);
   EXPECT_EQ(*store->Get("zero", kLong), "0");

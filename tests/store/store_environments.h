@@ -11,7 +11,9 @@
 #include "store/file_store.h"
 #include "store/hash_store.h"
 #include "store/prefix_store.h"
+#include "store/tcp_store.h"
 #include "tests/base/support.h"
+#include "tests/store/server_thread.h"
 
 namespace rankrun::store {
 
@@ -23,6 +25,9 @@ class StoreEnvironment {
   virtual std::unique_ptr<Store> Open() = 0;
   // Whether Open() in a forked process reaches the same data.
   virtual bool crosses_processes() const { return false; }
+  // Whether the server's protocol comes between the store and its data: see
+  // tcp_store.h and table_store.h for what is less exact then.
+  virtual bool goes_over_the_wire() const { return false; }
 };
 
 class HashEnvironment final : public StoreEnvironment {
@@ -46,6 +51,20 @@ class FileEnvironment final : public StoreEnvironment {
   test::TempFolder folder_;
 };
 
+class TcpEnvironment final : public StoreEnvironment {
+ public:
+  std::unique_ptr<Store> Open() override {
+    auto store = TcpStore::Connect("127.0.0.1", server_.port(), {.connect_timeout = test::kLong});
+    EXPECT_TRUE(store) << store.error().message;
+    return std::move(*store);
+  }
+  bool crosses_processes() const override { return true; }
+  bool goes_over_the_wire() const override { return true; }
+
+ private:
+  ServerThread server_;
+};
+
 class PrefixEnvironment final : public StoreEnvironment {
  public:
   explicit PrefixEnvironment(std::unique_ptr<StoreEnvironment> inner) : inner_(std::move(inner)) {}
@@ -53,6 +72,7 @@ class PrefixEnvironment final : public StoreEnvironment {
     return std::make_unique<PrefixStore>("p", inner_->Open());
   }
   bool crosses_processes() const override { return inner_->crosses_processes(); }
+  bool goes_over_the_wire() const override { return inner_->goes_over_the_wire(); }
 
  private:
   std::unique_ptr<StoreEnvironment> inner_;
@@ -68,6 +88,7 @@ inline std::vector<StoreKind> StoreKinds() {
   std::vector<StoreKind> kinds = {
       {"HashStore", [] { return std::make_unique<HashEnvironment>(); }},
       {"FileStore", [] { return std::make_unique<FileEnvironment>(); }},
+      {"TcpStore", [] { return std::make_unique<TcpEnvironment>(); }},
   };
   const size_t plain = kinds.size();
   for (size_t i = 0; i < plain; ++i) {
