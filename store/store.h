@@ -42,7 +42,8 @@ class Store {
   // Whether all keys exist, at once.
   virtual Result<bool> Check(std::span<const std::string> keys) = 0;
 
-  // Waits until all keys exist. Errors: kTimeout, naming the keys asked for.
+  // Waits until all keys exist. Errors: kTimeout, naming the keys asked for and
+  // those that are missing.
   virtual Result<void> Wait(std::span<const std::string> keys,
                             std::chrono::milliseconds timeout) = 0;
 
@@ -58,7 +59,7 @@ class Store {
   virtual Result<void> Append(std::string_view key, std::string_view value) = 0;
 
   // Waits until all keys exist, then returns their values in the order of
-  // `keys`. Errors: kTimeout, naming the keys asked for.
+  // `keys`. Errors: kTimeout, as Wait.
   virtual Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
                                                     std::chrono::milliseconds timeout) = 0;
 

@@ -56,10 +56,10 @@ class TableSource {
 // that have one. No call holds a lock while it waits, so calls of several
 // threads on one object do not wait for each other.
 //
-// More exact than over the wire: `swapped` of CompareSet is the truth, time-outs
-// name the keys that are still missing, Get and QueuePop return a value that
-// was there at one instant (over the wire it may go between WAIT and GET), and
-// Get of a queue's name waits for a key of that name.
+// More exact than over the wire: `swapped` of CompareSet is the truth, Get and
+// QueuePop return a value that was there at one instant (over the wire it may
+// go between WAIT and GET), and Get of a queue's name waits for a key of that
+// name.
 // Errors, besides those of store.h: kInvalid from Add when the value is no
 // number; those of the source.
 // Thread: any.

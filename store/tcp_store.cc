@@ -211,6 +211,13 @@ std::vector<std::string> TcpStore::WireKeys(std::span<const std::string> keys) c
   return wire_keys;
 }
 
+Result<int64_t> TcpStore::CountWorkers(int64_t more) {
+  std::lock_guard lock(mutex_);
+  auto count = AskNumber(AddRequest{"init/", more});
+  if (!count) return std::move(count).error().In("count the workers");
+  return count;
+}
+
 Result<int64_t> TcpStore::AskNumber(const Request& request) {
   const TimePoint deadline = ReplyDeadline();
   if (auto sent = Send(request, deadline); !sent) return std::move(sent).error();

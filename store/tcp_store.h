@@ -80,6 +80,10 @@ class TcpStore final : public Store {
   // options. Errors: those of Connect. Works also when this store is broken.
   Result<std::unique_ptr<Store>> Clone() override;
 
+  // Adds to PyTorch's count of the stores that workers have opened, a key that
+  // Set and Get cannot reach, and returns it.
+  Result<int64_t> CountWorkers(int64_t more);
+
   // Our end of the connection: the address by which the server's host sees us.
   const SocketAddress& local_address() const { return local_address_; }
 

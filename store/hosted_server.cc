@@ -1,0 +1,74 @@
+#include "store/hosted_server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <system_error>
+#include <thread>
+
+#include "base/uv_loop.h"
+
+namespace rankrun::store {
+
+// The server must be gone before its loop.
+struct HostedServer::Running {
+  Loop loop;
+  std::unique_ptr<Server> server;
+  std::thread thread;
+};
+
+namespace {
+
+// Keeps signals for the threads of the program, which are ready for them, while
+// a thread is made: it inherits the mask.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HostedServer>> HostedServer::Start(ServerOptions options) {
+  auto running = std::make_unique<Running>();
+  auto server = Server::Listen(running->loop, std::move(options));
+  if (!server) return std::move(server).error();
+  running->server = std::move(*server);
+  const uint16_t port = running->server->port();
+  try {
+    SignalsBlocked blocked;
+    running->thread = std::thread([loop = &running->loop] { loop->Run(); });
+  } catch (const std::system_error& error) {
+    return SystemError("start the thread of a store server", error.code().value());
+  }
+  return std::unique_ptr<HostedServer>(new HostedServer(std::move(running), port));
+}
+
+HostedServer::HostedServer(std::unique_ptr<Running> running, uint16_t port)
+    : process_(getpid()), port_(port), running_(std::move(running)) {}
+
+HostedServer::~HostedServer() {
+  if (getpid() != process_) {
+    // The loop's epoll descriptor is shared with the parent, whose server would
+    // lose its sockets if we took ours out.
+    static_cast<void>(running_.release());
+    return;
+  }
+  running_->loop.Post([running = running_.get()] {
+    running->server.reset();
+    running->loop.Stop();
+  });
+  running_->thread.join();
+}
+
+}  // namespace rankrun::store
