@@ -6,12 +6,18 @@ find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Gloo REQUIRED)
 
-# libuv is linked statically: a shared one costs the launcher 0.2 ms at start.
+# libuv is static in programs: a shared one costs the launcher 0.2 ms at start.
+# It is shared in librankrun.so, since Debian's libuv_a.a is no position
+# independent code.
 find_library(UV_STATIC_LIBRARY NAMES libuv_a.a REQUIRED)
+find_library(UV_SHARED_LIBRARY NAMES libuv.so REQUIRED)
 find_path(UV_INCLUDE_DIR NAMES uv.h REQUIRED)
-add_library(uv_static INTERFACE)
-target_include_directories(uv_static SYSTEM INTERFACE ${UV_INCLUDE_DIR})
-target_link_libraries(uv_static INTERFACE ${UV_STATIC_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
+add_library(rankrun_uv INTERFACE)
+target_include_directories(rankrun_uv SYSTEM INTERFACE ${UV_INCLUDE_DIR})
+set(linked_into_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
+target_link_libraries(rankrun_uv INTERFACE
+  $<IF:${linked_into_shared},${UV_SHARED_LIBRARY},${UV_STATIC_LIBRARY}>
+  Threads::Threads ${CMAKE_DL_LIBS})
 
 # Found if present, never required: the GPU backend needs them, nothing else does.
 find_package(CUDAToolkit QUIET)
