@@ -8,7 +8,8 @@
 namespace rankrun {
 
 // What the public functions of this library throw. what() is one line that
-// says which operation of which group on which rank failed, and why.
+// says which operation of which group on which rank, or of which key, failed
+// and why.
 // The base class itself is thrown for wrong use: a bad environment or
 // argument, a call before Init. Nothing was sent then, and the group is as
 // usable as it was.
@@ -25,7 +26,7 @@ class RANKRUN_API DistBackendError : public DistError {
   ~DistBackendError() override;
 };
 
-// A deadline passed; the text names the ranks that were waited for.
+// A deadline of a process group passed; the text names the ranks that were waited for.
 class RANKRUN_API DistTimeoutError : public DistBackendError {
  public:
   using DistBackendError::DistBackendError;
@@ -39,7 +40,9 @@ class RANKRUN_API DistNetworkError : public DistError {
   ~DistNetworkError() override;
 };
 
-// The store answered with an error, or was lost after Init.
+// The store answered with an error, or was lost after Init. From a Store
+// (store.h): a key did not come in time, the text names it; or the store
+// cannot do it. A lost server is a DistNetworkError there.
 class RANKRUN_API DistStoreError : public DistError {
  public:
   using DistError::DistError;

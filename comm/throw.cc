@@ -23,4 +23,21 @@ void Throw(const Error& error) {
   __builtin_unreachable();
 }
 
+void ThrowStoreError(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalid:
+      throw DistError(error.message);
+    case ErrorCode::kPeerLost:
+      throw DistNetworkError(error.message);
+    case ErrorCode::kTimeout:
+    case ErrorCode::kProtocol:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kExhausted:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kSystem:
+      throw DistStoreError(error.message);
+  }
+  __builtin_unreachable();
+}
+
 }  // namespace rankrun::comm

@@ -9,9 +9,10 @@
 namespace rankrun::comm {
 namespace {
 
-const std::type_info& ThrownFor(ErrorCode code) {
+const std::type_info& ThrownFor(ErrorCode code, void (*thrower)(const Error&) = Throw) {
   try {
-    Throw({code, "AllReduce #1: why"});
+    thrower({code, "AllReduce #1: why"});
+    return typeid(void);
   } catch (const DistError& error) {
     EXPECT_STREQ(error.what(), "AllReduce #1: why");
     return typeid(error);
@@ -25,6 +26,17 @@ TEST(ThrowTest, EveryCodeHasItsKind) {
   EXPECT_EQ(ThrownFor(ErrorCode::kProtocol), typeid(DistStoreError));
   EXPECT_EQ(ThrownFor(ErrorCode::kSystem), typeid(DistBackendError));
   EXPECT_EQ(ThrownFor(ErrorCode::kNotFound), typeid(DistBackendError));
+}
+
+TEST(ThrowTest, OfAStoreEveryCodeHasItsKind) {
+  EXPECT_EQ(ThrownFor(ErrorCode::kInvalid, ThrowStoreError), typeid(DistError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kTimeout, ThrowStoreError), typeid(DistStoreError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kPeerLost, ThrowStoreError), typeid(DistNetworkError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kProtocol, ThrowStoreError), typeid(DistStoreError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kNotFound, ThrowStoreError), typeid(DistStoreError));
+  EXPECT_THROW(UnwrapStore(Result<int>(Error{ErrorCode::kTimeout, ""})), DistStoreError);
+  EXPECT_THROW(UnwrapStore(Result<void>(Error{ErrorCode::kTimeout, ""})), DistStoreError);
+  EXPECT_EQ(UnwrapStore(Result<int>(7)), 7);
 }
 
 TEST(ThrowTest, ATimeoutIsABackendErrorAndARuntimeError) {

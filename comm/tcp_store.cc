@@ -1,0 +1,112 @@
+#include "store/tcp_store.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <rankrun/store.h>
+
+#include "comm/store_state.h"
+#include "comm/throw.h"
+#include "store/describe.h"
+
+namespace rankrun {
+namespace comm {
+namespace {
+
+using std::chrono::milliseconds;
+using State = std::unique_ptr<StoreState>;
+
+// Between looks at how many workers have come, as PyTorch's.
+constexpr milliseconds kPause{10};
+
+Error Invalid(std::string message) {
+  return Error{ErrorCode::kInvalid, "TcpStore: " + std::move(message)};
+}
+
+Result<void> Check(const TcpStoreOptions& options) {
+  if (options.host.empty()) return Invalid("host is empty: want the server's name or address");
+  if (options.port == 0 && !options.is_server) {
+    return Invalid("port is 0: want the server's port, since this is not the server");
+  }
+  if (options.world_size && *options.world_size < 1) {
+    return Invalid("world_size is " + std::to_string(*options.world_size) + ": want at least 1");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<store::HostedServer>> Serve(const TcpStoreOptions& options) {
+  const bool loopback =
+      options.host == "localhost" || options.host == "127.0.0.1" || options.host == "::1";
+  auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", options.port);
+  if (!v4) return std::move(v4).error();
+  auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", options.port);
+  if (!v6) return std::move(v6).error();
+  store::ServerOptions server;
+  server.addresses = {{.address = *v4}, {.address = *v6, .optional = true}};
+  return store::HostedServer::Start(std::move(server));
+}
+
+// That a server could not be reached says more about the connection than what
+// the look-up or the time-out was called on the way.
+Result<std::unique_ptr<store::TcpStore>> Connect(const std::string& host, uint16_t port,
+                                                 milliseconds timeout) {
+  auto store = store::TcpStore::Connect(host, port, {.connect_timeout = timeout});
+  if (!store) return Error{ErrorCode::kPeerLost, std::move(store).error().message};
+  return store;
+}
+
+// Counts this object in; the server waits for the others.
+Result<void> MeetWorkers(store::TcpStore& store, const TcpStoreOptions& options,
+                         TimePoint deadline) {
+  if (!options.world_size || !options.wait_for_workers) return {};
+  auto count = store.CountWorkers(1);
+  while (count && options.is_server && *count < *options.world_size) {
+    const Duration left = deadline - MonotonicClock().Now();
+    if (left <= Duration(0)) {
+      return Error{ErrorCode::kTimeout, "wait for workers: " + std::to_string(*count) + " of " +
+                                            std::to_string(*options.world_size) +
+                                            " have connected within " +
+                                            std::to_string(options.timeout.count()) + " ms"};
+    }
+    std::this_thread::sleep_for(std::min<Duration>(kPause, left));
+    count = store.CountWorkers(0);
+  }
+  if (!count) return std::move(count).error();
+  return {};
+}
+
+Result<State> Open(const TcpStoreOptions& options) {
+  if (auto ok = Check(options); !ok) return std::move(ok).error();
+  const TimePoint deadline = store::DeadlineAfter(options.timeout);
+  State state(new StoreState{
+      .timeout = CheckedTimeout(options.timeout), .name = options.host, .port = options.port});
+  if (options.is_server) {
+    auto server = Serve(options);
+    if (!server) return std::move(server).error();
+    state->server = std::move(*server);
+    state->port = state->server->port();
+  }
+  // From here the server is on this machine, whatever others call it.
+  auto store =
+      Connect(options.is_server ? "127.0.0.1" : options.host, state->port, options.timeout);
+  if (!store) return std::move(store).error();
+  if (auto met = MeetWorkers(**store, options, deadline); !met) return std::move(met).error();
+  state->store = std::move(*store);
+  return state;
+}
+
+}  // namespace
+}  // namespace comm
+
+TcpStore::TcpStore(const TcpStoreOptions& options)
+    : Store(comm::UnwrapStore(comm::Open(options))) {}
+TcpStore::~TcpStore() = default;
+
+uint16_t TcpStore::port() const { return state_->port; }
+
+const std::string& TcpStore::host() const { return state_->name; }
+
+bool TcpStore::is_server() const { return state_->server != nullptr; }
+
+}  // namespace rankrun
