@@ -1,17 +1,21 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
-# builds and runs programs from there, as an outsider would: examples/train_lm
-# by CMake, a small one by pkg-config.
+# builds and runs programs from there, as an outsider would: the examples
+# train_lm and store by CMake, a small one by pkg-config.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-cmake -S "$source/examples/train_lm" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
-cmake --build "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
-"$folder/usr/bin/rankrun" -n 2 "$folder/build/train_lm" --steps 5 --hidden 8 | tee "$folder/out"
+for example in train_lm store; do
+  cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
+  cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
+done
+"$folder/usr/bin/rankrun" -n 2 "$folder/train_lm/train_lm" --steps 5 --hidden 8 | tee "$folder/out"
 grep -q '^final loss' "$folder/out"
+"$folder/usr/bin/rankrun" -n 2 "$folder/store/meet" --jobs 5 | tee "$folder/out"
+grep -q '^all have met: 5 jobs are done' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 "$folder/usr/bin/rankctl" --version | grep -q '^rankctl [0-9]'
