@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 // So that one address that answers nothing leaves time for the others.
 constexpr milliseconds kLongestAttempt{10'000};
+// A last attempt that has less may time out just because it was the last.
+constexpr milliseconds kFairAttempt{1'000};
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{2'000};
@@ -118,8 +120,12 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
   int attempts = 1;
   auto socket = ConnectOnce(host, port, deadline);
   while (!socket && socket.error().code != ErrorCode::kProtocol && backoff.Pause(deadline)) {
-    socket = ConnectOnce(host, port, deadline);
+    const bool hurried = deadline - Now() < kFairAttempt;
+    auto next = ConnectOnce(host, port, deadline);
     ++attempts;
+    // That there was no time for an answer does not hide the true cause.
+    if (!next && next.error().code == ErrorCode::kTimeout && hurried) continue;
+    socket = std::move(next);
   }
   if (socket) {
     return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options));

@@ -18,7 +18,7 @@ using Keys = std::vector<std::string>;
 constexpr TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s};
 
 Error ConnectError(const std::string& host, uint16_t port,
-                   std::chrono::milliseconds timeout = 200ms) {
+                   std::chrono::milliseconds timeout = 500ms) {
   auto store = TcpStore::Connect(host, port, {.connect_timeout = timeout});
   EXPECT_FALSE(store);
   return store ? Error{} : store.error();
