@@ -1,0 +1,67 @@
+"""The agent's store and a server of PyTorch's own, asked the same and compared."""
+import datetime
+import os
+import re
+
+import torch.distributed as dist
+
+MiB = 1 << 20
+STEPS = []
+
+
+def step(function):
+    """Makes a function of a store one of STEPS."""
+    STEPS.append(function)
+    return function
+
+
+def seconds(count):
+    return datetime.timedelta(seconds=count)
+
+
+class Server:
+    """A store server, where clients can be opened."""
+
+    def __init__(self, host, port, owner=None):
+        self.host, self.port, self._owner = host, port, owner
+
+    def open(self, timeout=seconds(30)):
+        return dist.TCPStore(self.host, self.port, is_master=False, timeout=timeout)
+
+
+def agents_server():
+    return Server(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+
+
+def pytorchs_server():
+    owner = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    return Server("127.0.0.1", owner.port, owner)
+
+
+def raised(error):
+    """Type and text of an exception, without what differs from run to run."""
+    text = str(error).split("\nException raised from")[0].split("\nInvoked with:")[0]
+    # Which of them depends on what the server had read when it closed.
+    if re.search("got 0 bytes|Connection reset by peer|Broken pipe", text):
+        text = "connection lost"
+    return type(error).__name__, text
+
+
+def attempt(call, *arguments, **named):
+    """What a call returns, or raises."""
+    try:
+        return call(*arguments, **named)
+    except Exception as error:  # all of them are results here
+        return raised(error)
+
+
+def compare(steps, ours, theirs):
+    """Runs each step with a client of its own; the results must be equal."""
+    different = []
+    for each in steps:
+        result, expected = each(ours.open()), each(theirs.open())
+        print("same" if result == expected else "DIFFERENT", each.__name__, flush=True)
+        if result != expected:
+            different.append(each.__name__)
+            print(f"  rankrun: {str(result)[:2000]}\n  PyTorch: {str(expected)[:2000]}", flush=True)
+    assert not different, different
