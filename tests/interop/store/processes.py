@@ -2,7 +2,7 @@
 import multiprocessing
 import os
 
-from side_by_side import Server, agents_server, pytorchs_server
+from side_by_side import Server, agents_server, pytorchs_server_process
 
 PROCESSES = 8
 ROUNDS = 40
@@ -60,12 +60,6 @@ def final_state(store):
     return state
 
 
-def serve(port, end):
-    server = pytorchs_server()
-    port.put(server.port)
-    end.wait()
-
-
 def run(host, port):
     results = fork.SimpleQueue()
     workers = [fork.Process(target=work, args=(index, host, port, results))
@@ -78,15 +72,10 @@ def run(host, port):
     return sorted(results.get() for _ in workers)
 
 
-# No store in this process before the last fork: its threads would be missing.
-ports, end = fork.SimpleQueue(), fork.Event()
-peer = fork.Process(target=serve, args=(ports, end), daemon=True)
-peer.start()
-ours, theirs = agents_server(), Server("127.0.0.1", ports.get())
-outcomes = [run(server.host, server.port) for server in (ours, theirs)]
-states = [final_state(server.open()) for server in (ours, theirs)]
-end.set()
-peer.join(60)
+with pytorchs_server_process() as theirs:
+    servers = agents_server(), theirs
+    outcomes = [run(server.host, server.port) for server in servers]
+    states = [final_state(server.open()) for server in servers]
 assert outcomes[0] == outcomes[1], outcomes
 assert states[0] == states[1], states
 assert states[0]["cas"] == str(PROCESSES * ROUNDS).encode()

@@ -1,5 +1,7 @@
 """The agent's store and a server of PyTorch's own, asked the same and compared."""
+import contextlib
 import datetime
+import multiprocessing
 import os
 import re
 
@@ -36,6 +38,26 @@ def agents_server():
 def pytorchs_server():
     owner = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     return Server("127.0.0.1", owner.port, owner)
+
+
+def _serve(port, end):
+    server = pytorchs_server()
+    port.put(server.port)
+    end.wait()
+
+
+@contextlib.contextmanager
+def pytorchs_server_process():
+    """The server in a process of its own. There must be no store in this one: it is forked."""
+    fork = multiprocessing.get_context("fork")
+    port, end = fork.SimpleQueue(), fork.Event()
+    process = fork.Process(target=_serve, args=(port, end), daemon=True)
+    process.start()
+    try:
+        yield Server("127.0.0.1", port.get())
+    finally:
+        end.set()
+        process.join(60)
 
 
 def raised(error):
