@@ -159,6 +159,7 @@ TEST(ServerHostileTest, WhoeverReadsLateGetsAllHisReplies) {
     EXPECT_TRUE(late->IsServed());
   };
   AskDuring(good, {read_all});
+  ExpectPrompt(good);
   ExpectMemoryWithinLimits(server, base_bytes, 2);
 }
 
@@ -220,6 +221,26 @@ TEST(ServerHostileTest, AHundredThousandWaitsGoWithTheirClient) {
   client.reset();
   EXPECT_TRUE(server.Eventually([](Server& s) { return s.connection_count() == 0; }));
   server.OnLoop([](Server& s) { EXPECT_TRUE(HoldsNothing(s)); });
+}
+
+// Each answer takes time in proportion to all waits.
+TEST(ServerHostileTest, AClientThatWantsStatsOnAndOnHoldsUpNobody) {
+  constexpr size_t kQuestions = 30;
+  ServerThread server;
+  GoodClient good(Loopback(server.port()));
+  RawClient curious(Loopback(server.port()));
+  curious.Send(AWaitForEachKey());
+  EXPECT_TRUE(curious.IsServed());
+  std::string requests;
+  for (size_t i = 0; i < kQuestions; ++i) {
+    requests += EncodeRequest(GetRequest{std::string(kStatsKey)});
+  }
+  auto ask = [&] {
+    curious.Send(requests);
+    for (size_t i = 0; i < kQuestions; ++i) ASSERT_FALSE(curious.ReceiveValue().empty());
+  };
+  AskDuring(good, {ask});
+  ExpectPrompt(good);
 }
 
 TEST(ServerHostileTest, OneWaitForAHundredThousandKeysEndsWithTheLast) {
