@@ -7,7 +7,7 @@
 
 namespace rankrun::store {
 
-Result<void> Engine::Apply(ConnectionId from, Request request, Replies& replies) {
+Result<void> Engine::Apply(ConnectionId from, Request&& request, Replies& replies) {
   return std::visit([&](auto& one_kind) { return On(from, std::move(one_kind), replies); },
                     request);
 }

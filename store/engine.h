@@ -42,7 +42,7 @@ class Engine {
   // Errors, after which nothing has changed and `from` is to be closed:
   // kInvalid for ADD and BARRIER at what is no number; kSystem when the store
   // is full, or the reply or all notices together too large.
-  Result<void> Apply(ConnectionId from, Request request, std::vector<Outgoing>& replies);
+  Result<void> Apply(ConnectionId from, Request&& request, std::vector<Outgoing>& replies);
 
   // Forgets what `connection` waits for, in proportion to that.
   void CancelWaits(ConnectionId connection);

@@ -14,6 +14,9 @@ using std::chrono::seconds;
 // libuv counts its bytes in an unsigned int.
 constexpr size_t kLargestPiece = size_t{1} << 30;
 
+// So many take less than a millisecond, unless they are large.
+constexpr size_t kRequestsPerTurn = 1024;
+
 // With so much unsent, a client that gets one more notice does not read.
 constexpr size_t kUnsentNotices = size_t{64} << 20;
 
@@ -58,6 +61,7 @@ Server::Server(Loop& loop, ServerOptions options)
       started_(MonotonicClock().Now()),
       engine_(options_.largest_store_bytes, kLargestPiece),
       admission_(options_.admission),
+      next_turn_(loop, [this] { OnNextTurn(); }),
       drop_ended_(loop, [this] { DropEnded(); }),
       stalls_(options_.half_request_timeout),
       stall_deadline_(loop, [this] { OnStallDeadline(); }),
@@ -77,6 +81,7 @@ void Server::CloseAll() {
     admission_.Leave(connection->stream->peer(), connection->silent);
   }
   connections_.clear();
+  waiting_.clear();
   ended_.clear();
   stalls_.Clear();
   traffic_bytes_ = 0;
@@ -100,7 +105,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
             OnData(*connection, {bytes.data(), bytes.size()});
           },
       .on_end = [this, connection](const std::optional<Error>&) { End(*connection); },
-      .on_drained = [this, connection] { OnDrained(*connection); },
+      .on_drained = [this, connection] { GoOn(*connection); },
   });
 }
 
@@ -113,37 +118,48 @@ void Server::OnData(Connection& connection, std::string_view bytes) {
   HandleInput(connection, bytes);
 }
 
-void Server::OnDrained(Connection& connection) {
+// Handles what was left over, now that there is room or time for it.
+void Server::GoOn(Connection& connection) {
   if (connection.ended) return;
   HandleInput(connection, std::exchange(connection.unhandled, {}));
-  if (!connection.ended && !IsCongested(connection)) connection.stream->ResumeReading();
+  if (connection.ended || !connection.unhandled.empty() || IsCongested(connection)) return;
+  connection.stream->ResumeReading();
 }
 
-// Handles requests until the input is used up, or so much is unsent that the
-// rest of it must wait; then nothing more is read.
+void Server::OnNextTurn() {
+  for (ConnectionId id : std::exchange(waiting_, {})) {
+    auto found = connections_.find(id);
+    if (found != connections_.end()) GoOn(*found->second);
+  }
+}
+
+// Handles one turn's requests. The rest of `input` waits until replies are
+// sent, or until the other connections have had a turn; nothing is read before.
 void Server::HandleInput(Connection& connection, std::string_view input) {
   const size_t input_bytes = input.size();
-  do {
-    input = ApplyRequests(connection, input);
-    SendReplies(connection);
-  } while (!connection.ended && !input.empty() && !IsCongested(connection));
+  input = ApplyRequests(connection, input);
+  SendReplies(connection);
   if (connection.ended) return;
-  if (!input.empty()) connection.unhandled = input;
-  if (IsCongested(connection)) {
+  if (!input.empty() || IsCongested(connection)) {
+    connection.unhandled = input;
     connection.stream->PauseReading();
     EndStall(connection);  // it cannot send the rest now
+    if (!IsCongested(connection)) {
+      waiting_.push_back(connection.id);
+      next_turn_.Start(seconds(0));
+    }
   } else if (connection.decoder.is_within_request()) {
     WatchForStall(connection, input_bytes);
   }
   Account(connection);
 }
 
-// Collects the replies in outboxes. Stops early, with the input that is left,
-// when the one of `connection` is full, and after notices, of which a small
-// request may cause many large ones.
+// Collects the replies in outboxes, until the one of `connection` is full, or
+// its turn is over for another reason. Returns the input that is left.
 std::string_view Server::ApplyRequests(Connection& connection, std::string_view input) {
-  has_notices_ = false;
-  while (connection.outbox.size() < options_.unsent_bytes && !has_notices_) {
+  turn_is_over_ = false;
+  for (size_t count = 0; count < kRequestsPerTurn && !turn_is_over_; ++count) {
+    if (connection.outbox.size() >= options_.unsent_bytes) break;
     auto applied = ApplyNext(connection, input);
     if (!applied) {
       const bool full = applied.error().code == ErrorCode::kSystem;
@@ -176,7 +192,7 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
 void Server::Deliver(Connection& current, const Outgoing& outgoing) {
   Connection& to = outgoing.to == current.id ? current : Find(outgoing.to);
   if (std::holds_alternative<NoticeReply>(outgoing.reply)) {
-    has_notices_ = true;
+    turn_is_over_ = true;  // a small request may cause many large notices
     if (to.outbox.size() + to.stream->queued_bytes() >= kUnsentNotices) {
       Refuse(to, Ending::kLimit, "it does not fetch the notices of its watches");
     }

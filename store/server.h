@@ -67,12 +67,14 @@ class Server {
 
   void OnAccept(std::unique_ptr<Stream> stream);
   void OnData(Connection& connection, std::string_view bytes);
-  void OnDrained(Connection& connection);
+  void GoOn(Connection& connection);
+  void OnNextTurn();
 
   void HandleInput(Connection& connection, std::string_view input);
   std::string_view ApplyRequests(Connection& connection, std::string_view input);
   Result<bool> ApplyNext(Connection& connection, std::string_view& input);
   bool AnswerAboutItself(Connection& connection, const Request& request);
+  const std::string& StatsText();
   void Deliver(Connection& current, const Outgoing& outgoing);
   Connection& Find(ConnectionId id);
   void SendReplies(Connection& connection);
@@ -99,16 +101,20 @@ class Server {
   Admission admission_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   ConnectionId next_id_ = 1;
-  size_t traffic_bytes_ = 0;         // the sum of the connections' traffic_bytes
-  std::vector<Outgoing> replies_;    // of one request; kept for its memory
-  bool has_notices_ = false;         // among the replies of this round
-  std::vector<ConnectionId> woken_;  // others with unsent replies
+  size_t traffic_bytes_ = 0;           // the sum of the connections' traffic_bytes
+  std::vector<Outgoing> replies_;      // of one request; kept for its memory
+  bool turn_is_over_ = false;          // of the connection that is being handled
+  std::vector<ConnectionId> woken_;    // others with unsent replies
+  std::vector<ConnectionId> waiting_;  // with requests for their next turn
+  Timer next_turn_;
   std::vector<ConnectionId> ended_;  // to be dropped by drop_ended_
   Timer drop_ended_;                 // a connection may not die inside its own callback
   Stalls stalls_;
   Timer stall_deadline_;
   RequestCounts requests_{};
   EndingCounts endings_{};
+  std::string stats_text_;
+  TimePoint stats_fresh_until_{};
   Timer warn_window_;
   size_t warnings_ = 0;  // since warn_window_ was started
 };

@@ -53,7 +53,7 @@ ServerStats Server::Stats() const {
 // Whether `request` was for kStatsKey, and is answered.
 bool Server::AnswerAboutItself(Connection& connection, const Request& request) {
   if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {
-    AppendReply(connection.outbox, ValueReply{ToJson(Stats())});
+    AppendReply(connection.outbox, ValueReply{StatsText()});
     return true;
   }
   if (auto* check = std::get_if<CheckRequest>(&request);
@@ -62,6 +62,20 @@ bool Server::AnswerAboutItself(Connection& connection, const Request& request) {
     return true;
   }
   return false;
+}
+
+// Where there are many waits, who asks again soon gets the same text: else a
+// client that asks on and on would hold up all others.
+const std::string& Server::StatsText() {
+  constexpr std::chrono::milliseconds kCheap{1};
+  constexpr int kRest = 20;
+  const TimePoint begin = MonotonicClock().Now();
+  if (begin < stats_fresh_until_) return stats_text_;
+  stats_text_ = ToJson(Stats());
+  const TimePoint end = MonotonicClock().Now();
+  const Duration cost = end - begin;
+  stats_fresh_until_ = cost < kCheap ? end : end + kRest * cost;
+  return stats_text_;
 }
 
 // One line each for the first few in a second, then one line for their number:

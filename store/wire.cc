@@ -26,7 +26,7 @@ struct Operation {
   Opcode opcode;
   std::string_view name;
   std::array<Field, 3> fields;
-  Request (*build)(Parts);  // null: of VALIDATE, which is no request
+  void (*build)(Parts, Request&);  // null: of VALIDATE, which is no request
 };
 
 // How one generation of PyTorch numbers the operations.
@@ -37,43 +37,44 @@ struct Dialect {
 
 namespace {
 
-Request BuildMultiSet(Parts p) {
-  MultiSetRequest request;
-  request.entries.reserve(p.strings.size() / 2);
+void BuildMultiSet(Parts p, Request& request) {
+  auto& entries = request.emplace<MultiSetRequest>().entries;
+  entries.reserve(p.strings.size() / 2);
   for (size_t i = 0; i + 1 < p.strings.size(); i += 2) {
-    request.entries.emplace_back(std::move(p.strings[i]), std::move(p.strings[i + 1]));
+    entries.emplace_back(std::move(p.strings[i]), std::move(p.strings[i + 1]));
   }
-  return request;
 }
 
 // One request that is made of a key; of a key and a value; of keys; of nothing.
 template <typename R>
-Request OfKey(Parts p) {
-  return R{std::move(p.strings[0])};
+void OfKey(Parts p, Request& request) {
+  request.emplace<R>(std::move(p.strings[0]));
 }
 template <typename R>
-Request OfKeyAndValue(Parts p) {
-  return R{std::move(p.strings[0]), std::move(p.strings[1])};
+void OfKeyAndValue(Parts p, Request& request) {
+  request.emplace<R>(std::move(p.strings[0]), std::move(p.strings[1]));
 }
 template <typename R>
-Request OfKeyAndNumber(Parts p) {
-  return R{std::move(p.strings[0]), static_cast<int64_t>(p.number)};
+void OfKeyAndNumber(Parts p, Request& request) {
+  request.emplace<R>(std::move(p.strings[0]), static_cast<int64_t>(p.number));
 }
 template <typename R>
-Request OfKeys(Parts p) {
-  return R{std::move(p.strings)};
+void OfKeys(Parts p, Request& request) {
+  request.emplace<R>(std::move(p.strings));
 }
 template <typename R>
-Request OfNothing(Parts) {
-  return R{};
+void OfNothing(Parts, Request& request) {
+  request.emplace<R>();
 }
 
-Request BuildCompareSet(Parts p) {
-  return CompareSetRequest{std::move(p.strings[0]), std::move(p.strings[1]),
-                           std::move(p.strings[2])};
+void BuildCompareSet(Parts p, Request& request) {
+  request.emplace<CompareSetRequest>(std::move(p.strings[0]), std::move(p.strings[1]),
+                                     std::move(p.strings[2]));
 }
 
-Request BuildPing(Parts p) { return PingRequest{static_cast<uint32_t>(p.number)}; }
+void BuildPing(Parts p, Request& request) {
+  request.emplace<PingRequest>(static_cast<uint32_t>(p.number));
+}
 
 // Row i is of opcode i.
 constexpr Operation kOperations[] = {
@@ -159,7 +160,7 @@ void AppendArrived(std::string& text, std::string_view part, size_t announced) {
 
 }  // namespace
 
-Result<std::optional<Request>> RequestDecoder::Next(std::string_view& bytes) {
+Result<Request*> RequestDecoder::Next(std::string_view& bytes) {
   while (operation_ != nullptr || !bytes.empty()) {
     if (dialect_ == nullptr) {
       auto told = TellDialect(bytes);
@@ -175,13 +176,18 @@ Result<std::optional<Request>> RequestDecoder::Next(std::string_view& bytes) {
     auto complete = ReadFields(bytes);
     if (!complete) return std::move(complete).error();
     if (!*complete) break;
-    return std::optional<Request>(Finish());
+    Finish();
+    return &request_;
   }
-  return std::optional<Request>();
+  return nullptr;
 }
 
 size_t RequestDecoder::held_bytes() const {
-  return string_bytes_ + strings_.size() * sizeof(std::string);
+  size_t spare = 0;
+  if (!strings_.empty() && strings_.back().capacity() >= sizeof(std::string)) {
+    spare = strings_.back().capacity() - strings_.back().size();
+  }
+  return string_bytes_ + spare + strings_.size() * sizeof(std::string);
 }
 
 bool RequestDecoder::cancels_waits() const { return dialect_ == nullptr || dialect_->validates; }
@@ -236,13 +242,12 @@ Result<void> RequestDecoder::Begin(uint8_t byte) {
   return {};
 }
 
-Request RequestDecoder::Finish() {
-  Request request = operation_->build({strings_, number_});
+void RequestDecoder::Finish() {
+  operation_->build({strings_, number_}, request_);
   operation_ = nullptr;
   field_ = 0;
   strings_.clear();
   string_bytes_ = 0;
-  return request;
 }
 
 Result<bool> RequestDecoder::ReadFields(std::string_view& bytes) {
@@ -332,6 +337,11 @@ Result<bool> RequestDecoder::ReadString(std::string_view& bytes, std::string_vie
 }
 
 bool RequestDecoder::ReadNumber(std::string_view& bytes, size_t size) {
+  if (word_bytes_ == 0 && size == sizeof number_ && bytes.size() >= size) {
+    std::memcpy(&number_, bytes.data(), sizeof number_);
+    bytes.remove_prefix(size);
+    return true;
+  }
   size_t part = std::min(bytes.size(), size - word_bytes_);
   std::copy_n(bytes.data(), part, word_.data() + word_bytes_);
   bytes.remove_prefix(part);

@@ -40,11 +40,12 @@ class RequestDecoder {
   explicit RequestDecoder(const WireLimits& limits) : limits_(limits) {}
 
   // Takes bytes off the front of `bytes` until a request is complete and
-  // returns that; nothing if all of `bytes` is taken and more must come. Tells
-  // the dialect by the first bytes, and swallows VALIDATE.
+  // returns that, to be moved from before the next call; null if all of `bytes`
+  // is taken and more must come. Tells the dialect by the first bytes, and
+  // swallows VALIDATE.
   // Errors: kProtocol, after which the connection is to be closed and this
   // object not used again.
-  Result<std::optional<Request>> Next(std::string_view& bytes);
+  Result<Request*> Next(std::string_view& bytes);
 
   // What the incomplete request takes, bookkeeping included.
   size_t held_bytes() const;
@@ -61,7 +62,7 @@ class RequestDecoder {
 
  private:
   Result<void> Begin(uint8_t byte);
-  Request Finish();
+  void Finish();
 
   // Each takes what it can of `bytes`; whether that was all it needed.
   Result<bool> TellDialect(std::string_view& bytes);
@@ -74,6 +75,8 @@ class RequestDecoder {
   const WireLimits limits_;
   const Dialect* dialect_ = nullptr;  // until it is known
   bool begun_with_validate_ = false;  // or with a SET of the old dialect
+
+  Request request_;  // the last complete one
 
   // The request that is being read.
   const Operation* operation_ = nullptr;

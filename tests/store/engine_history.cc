@@ -189,7 +189,7 @@ std::string History::Ask(ConnectionId from, const Request& request) {
   const bool tellable = model_.LargestNoticeBytes(request) <= largest_reply_bytes_;
   std::vector<Outgoing> replies;
   std::vector<Outgoing> expected;
-  auto applied = engine_.Apply(from, request, replies);
+  auto applied = engine_.Apply(from, Request(request), replies);
   if (!applied) Disconnect(from);
   if (!applied && applied.error().code == ErrorCode::kSystem) {
     if (fits && answerable && tellable) return name + " is refused: " + applied.error().message;

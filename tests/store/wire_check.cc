@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "store/opcode.h"
 #include "tests/store/wire_frames.h"
 
 namespace rankrun::store {
@@ -98,10 +99,20 @@ Told DecodeWhole(std::string_view stream, const WireLimits& limits, std::string&
   return feeder.Finish();
 }
 
+// As in Frames: that of WATCH_KEY, which the current dialect lacks, is one of
+// our own.
+std::string Encoded(const Request& request) {
+  auto* watch = std::get_if<WatchKeyRequest>(&request);
+  if (watch == nullptr) return EncodeRequest(request);
+  std::string get = EncodeRequest(GetRequest{watch->key});
+  get.front() = static_cast<char>(Opcode::kWatchKey);
+  return get;
+}
+
 std::string CompareWithFrames(const Told& told, const Frames& frames) {
   if (told.requests.size() != frames.requests.size()) return "another number of requests";
   for (size_t i = 0; i < frames.requests.size(); ++i) {
-    if (EncodeRequest(told.requests[i]) != frames.requests[i]) {
+    if (Encoded(told.requests[i]) != frames.requests[i]) {
       return "request " + std::to_string(i + 1) + " encodes to other bytes";
     }
   }
@@ -130,9 +141,14 @@ std::string CheckWireInput(std::string_view input) {
   if (!wrong.empty()) return wrong;
 
   std::string again = EncodeValidate();
-  for (const Request& request : whole.requests) again += EncodeRequest(request);
+  std::vector<Request> current;
+  for (const Request& request : whole.requests) {
+    if (std::holds_alternative<WatchKeyRequest>(request)) continue;
+    again += EncodeRequest(request);
+    current.push_back(request);
+  }
   const Told decoded_again = DecodeWhole(again, WireLimits{}, wrong);
-  if (!(decoded_again.requests == whole.requests)) return "encoded, it decodes to something else";
+  if (!(decoded_again.requests == current)) return "encoded, it decodes to something else";
   return wrong;
 }
 

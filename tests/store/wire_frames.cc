@@ -5,12 +5,13 @@
 namespace rankrun::store {
 namespace {
 
-// By opcode, what follows it. k: a key, v: a value, n: 8 bytes, p: 4 bytes, K: a
-// count and keys, E: a count and keys with values, -: nothing.
-constexpr std::string_view kCurrent[] = {"!", "kv", "kvv", "k", "kn", "K", "K", "-", "k", "kv",
-                                         "K", "E",  "-",   "p", "kv", "k", "k", "-", "kn"};
-// The old dialect's numbers, as those of the current one; 0: not served.
-constexpr char kOld[] = {1, 2, 3, 4, 5, 6, 7, 0, 8};
+// By opcode, what follows it; the last is of the old dialect only. k: a key, v: a value, n: 8
+// bytes, p: 4 bytes, K: a count and keys, E: a count and keys with values, -: nothing.
+constexpr std::string_view kCurrent[] = {"!", "kv", "kvv", "k", "kn", "K", "K", "-", "k",  "kv",
+                                         "K", "E",  "-",   "p", "kv", "k", "k", "-", "kn", "k"};
+constexpr size_t kCurrentCount = std::size(kCurrent) - 1;
+// The old dialect's numbers, as those of the current one.
+constexpr char kOld[] = {1, 2, 3, 4, 5, 6, 7, kCurrentCount, 8};
 
 // Why reading stopped.
 enum class Stop { kNot, kBroken, kMore };
@@ -54,7 +55,7 @@ class Reader {
 
   Stop Request() {
     auto opcode = static_cast<unsigned char>(rest_[0]);
-    if (opcode >= (frames_.old_dialect ? std::size(kOld) : std::size(kCurrent))) {
+    if (opcode >= (frames_.old_dialect ? std::size(kOld) : kCurrentCount)) {
       return Stop::kBroken;
     }
     if (frames_.old_dialect) opcode = static_cast<unsigned char>(kOld[opcode]);
