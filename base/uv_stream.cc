@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 
@@ -17,6 +18,13 @@ struct WriteRequest {
   std::string bytes;
 };
 
+// Two lines of the cache from there on.
+void Prefetch(const void* bytes) {
+  constexpr size_t kLineBytes = 64;
+  __builtin_prefetch(bytes);
+  __builtin_prefetch(static_cast<const char*>(bytes) + kLineBytes);
+}
+
 uv_stream_t* AsStream(uv_tcp_t* handle) { return reinterpret_cast<uv_stream_t*>(handle); }
 
 }  // namespace
@@ -24,7 +32,8 @@ uv_stream_t* AsStream(uv_tcp_t* handle) { return reinterpret_cast<uv_stream_t*>(
 struct Stream::Trampolines {
   // libuv asks for a buffer and fills it before it asks again, so one per
   // thread serves every connection.
-  static void Allocate(uv_handle_t*, size_t, uv_buf_t* buffer) {
+  static void Allocate(uv_handle_t* handle, size_t, uv_buf_t* buffer) {
+    if (auto* self = static_cast<Stream*>(handle->data)) Prefetch(self->needed_by_on_data_);
     thread_local std::array<char, 65536> bytes;
     *buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
   }
@@ -54,27 +63,32 @@ struct Stream::Trampolines {
 };
 
 Stream::Stream(UvHandle<uv_tcp_s> handle, const SocketAddress& peer)
-    : peer_(peer), handle_(std::move(handle)) {
+    : handle_(std::move(handle)), peer_(peer) {
   handle_->data = this;
 }
 
 void Stream::Start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
+  needed_by_on_data_ = callbacks_.needed_by_on_data;
   ResumeReading();
 }
 
-void Stream::Write(std::string bytes) {
-  if (ended_ || bytes.empty()) return;
+void Stream::Write(std::string& bytes) {
+  if (ended_) bytes.clear();
+  if (bytes.empty()) return;
   size_t sent = 0;
   if (queued_bytes() == 0) {
     uv_buf_t buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
     int count = uv_try_write(AsStream(handle_.get()), &buffer, 1);
     if (count > 0) sent = static_cast<size_t>(count);
-    if (sent == bytes.size()) return;
+    if (sent == bytes.size()) {
+      bytes.clear();
+      return;
+    }
   }
   // An error of the attempt above shows again here, by callback.
   auto write = std::make_unique<WriteRequest>();
-  write->bytes = std::move(bytes);
+  write->bytes = std::exchange(bytes, {});
   uv_buf_t rest =
       uv_buf_init(write->bytes.data() + sent, static_cast<unsigned>(write->bytes.size() - sent));
   int status = uv_write(&write->request, AsStream(handle_.get()), &rest, 1, Trampolines::Written);
