@@ -13,12 +13,12 @@ Result<void> Engine::Apply(ConnectionId from, Request&& request, Replies& replie
 }
 
 Result<void> Engine::On(ConnectionId, SetRequest&& request, Replies& replies) {
-  auto place = names_.find(request.key);
+  auto place = names_.Find(request.key);
   return PutAt(place, std::move(request.key), std::move(request.value), replies);
 }
 
 Result<void> Engine::On(ConnectionId from, CompareSetRequest&& request, Replies& replies) {
-  auto place = names_.find(request.key);
+  auto place = names_.Find(request.key);
   const std::string* current = ValueAt(place);
   bool matches = current == nullptr ? request.expected.empty() : *current == request.expected;
   if (!matches) {
@@ -40,7 +40,7 @@ Result<void> Engine::On(ConnectionId from, const GetRequest& request, Replies& r
 }
 
 Result<void> Engine::On(ConnectionId from, AddRequest&& request, Replies& replies) {
-  auto place = names_.find(request.key);
+  auto place = names_.Find(request.key);
   auto sum = NumberAfter("ADD", request.key, ValueAt(place), request.delta);
   if (!sum) return std::move(sum).error();
   auto put = PutAt(place, std::move(request.key), std::to_string(*sum), replies);
@@ -74,14 +74,14 @@ Result<void> Engine::On(ConnectionId from, WaitRequest&& request, Replies& repli
 }
 
 Result<void> Engine::On(ConnectionId from, const DeleteKeyRequest& request, Replies& replies) {
-  auto found = names_.find(request.key);
+  auto found = names_.Find(request.key);
   bool exists = ValueAt(found) != nullptr;
   if (auto fits = CheckNoticeSize(NoticeBytes(found, 0)); !fits) return fits;
   if (exists) {
-    const std::string old = std::move(*found->second.value);
+    const std::string old = std::move(*found->value);
     bytes_ -= old.size();
     key_count_ -= 1;
-    found->second.value.reset();
+    found->value.reset();
     Notify(*found, NoticeReply::Change::kDeleted, old, replies);
     Tidy(*found);
   }
@@ -107,30 +107,30 @@ Result<void> Engine::On(ConnectionId from, GetNumKeysRequest&&, Replies& replies
 }
 
 Result<void> Engine::On(ConnectionId from, ListKeysRequest&&, Replies& replies) {
-  KeysReply reply;
   size_t reply_bytes = 0;
-  for (const auto& [key, name] : names_) {
-    if (!name.value) continue;
-    reply_bytes += sizeof(uint64_t) + key.size();
-    if (auto fits = CheckReplySize(reply_bytes); !fits) return fits;
-    reply.keys.push_back(key);
-  }
+  names_.ForEach([&](const engine::Name& name) {
+    if (name.value) reply_bytes += sizeof(uint64_t) + name.key.size();
+  });
+  if (auto fits = CheckReplySize(reply_bytes); !fits) return fits;
+  KeysReply reply;
+  names_.ForEach([&](const engine::Name& name) {
+    if (name.value) reply.keys.push_back(name.key);
+  });
   Answer(from, std::move(reply), replies);
   return {};
 }
 
 Result<void> Engine::On(ConnectionId, AppendRequest&& request, Replies& replies) {
-  auto found = names_.find(request.key);
-  if (found == names_.end() || !found->second.value) {
+  auto found = names_.Find(request.key);
+  if (ValueAt(found) == nullptr) {
     return On(0, SetRequest{std::move(request.key), std::move(request.value)}, replies);
   }
-  std::string& value = *found->second.value;
+  std::string& value = *found->value;
   if (auto fits = CheckReplySize(value.size() + request.value.size()); !fits) return fits;
   if (auto fits = Reserve(request.value.size()); !fits) return fits;
   auto told = CheckNoticeSize(NoticeBytes(found, value.size() + request.value.size()));
   if (!told) return told;
-  const bool is_watched =
-      found->second.extras != nullptr && !found->second.extras->watchers.empty();
+  const bool is_watched = found->extras != nullptr && !found->extras->watchers.empty();
   const std::string old = is_watched ? value : std::string();
   bytes_ += request.value.size();
   value += request.value;
@@ -162,7 +162,7 @@ Result<void> Engine::On(ConnectionId, MultiSetRequest&& request, Replies& replie
   size_t needed = 0;
   size_t notice_bytes = 0;
   for (const auto& [key, value] : request.entries) {
-    auto place = names_.find(key);
+    auto place = names_.Find(key);
     needed += GrowthAt(place, key.size(), value.size());
     // Twice, since it may be the old value of the next entry.
     notice_bytes += NoticeBytes(place, 2 * value.size());
@@ -177,7 +177,7 @@ Result<void> Engine::On(ConnectionId, QueuePushRequest&& request, Replies& repli
   size_t item_bytes = kItemBytes + request.value.size();
   auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + item_bytes);
   if (!fits) return fits;
-  Extras& extras = ExtrasOf(Touch(std::move(request.key)).second);
+  Extras& extras = ExtrasOf(Touch(std::move(request.key)));
   if (extras.queue.empty()) queue_count_ += 1;
   extras.queue.push_back(std::move(request.value));
   bytes_ += item_bytes;
@@ -190,12 +190,12 @@ Result<void> Engine::On(ConnectionId, QueuePushRequest&& request, Replies& repli
 }
 
 Result<void> Engine::On(ConnectionId from, const QueuePopRequest& request, Replies& replies) {
-  auto found = names_.find(request.key);
-  if (found == names_.end() || LengthOf(found->second) == 0) {
+  auto found = names_.Find(request.key);
+  if (LengthOf(found) == 0) {
     Answer(from, PopReply{0, std::nullopt}, replies);
     return {};
   }
-  auto& queue = found->second.extras->queue;
+  auto& queue = found->extras->queue;
   bytes_ -= kItemBytes + queue.front().size();
   Answer(from, PopReply{static_cast<int64_t>(queue.size()), std::move(queue.front())}, replies);
   queue.pop_front();
@@ -205,8 +205,7 @@ Result<void> Engine::On(ConnectionId from, const QueuePopRequest& request, Repli
 }
 
 Result<void> Engine::On(ConnectionId from, const QueueLenRequest& request, Replies& replies) {
-  auto found = names_.find(request.key);
-  size_t length = found == names_.end() ? 0 : LengthOf(found->second);
+  const size_t length = LengthOf(names_.Find(request.key));
   Answer(from, NumberReply{static_cast<int64_t>(length)}, replies);
   return {};
 }
@@ -217,14 +216,14 @@ Result<void> Engine::On(ConnectionId from, BarrierRequest&& request, Replies& re
   std::string text = std::to_string(*count);
   auto fits = Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaiterBytes);
   if (!fits) return fits;
-  auto told = CheckNoticeSize(NoticeBytes(names_.find(request.key), text.size()));
+  auto told = CheckNoticeSize(NoticeBytes(names_.Find(request.key), text.size()));
   if (!told) return told;
   if (*count >= request.world_size) {
     Put(std::move(request.key), std::move(text), replies);
     Answer(from, WaitReply::kStopWaiting, replies);
     return {};
   }
-  Names::value_type& name = Touch(request.key);
+  Name& name = Touch(request.key);
   Assign(name, std::move(text), replies);  // the key has come; the barrier has not
   Register(AddWait(from, /*is_barrier=*/true), std::move(request.key));
   return {};
@@ -233,8 +232,8 @@ Result<void> Engine::On(ConnectionId from, BarrierRequest&& request, Replies& re
 Result<void> Engine::On(ConnectionId from, WatchKeyRequest&& request, Replies& replies) {
   auto fits = Reserve(GrowthOf(request.key, 0) + kExtrasBytes + kWaiterBytes);
   if (!fits) return fits;
-  Names::value_type& name = Touch(std::move(request.key));
-  std::list<ConnectionId>& watchers = ExtrasOf(name.second).watchers;
+  Name& name = Touch(std::move(request.key));
+  std::list<ConnectionId>& watchers = ExtrasOf(name).watchers;
   watches_[from].push_back({&name, watchers.insert(watchers.end(), from)});
   bytes_ += kWaiterBytes;
   Answer(from, WatchReply::kRegistered, replies);

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "store/engine_names.h"
+#include "store/name_table.h"
 #include "store/request.h"
 
 namespace rankrun::store {
@@ -66,7 +67,6 @@ class Engine {
  private:
   using Extras = engine::Extras;
   using Name = engine::Name;
-  using Names = engine::Names;
   using Slot = engine::Slot;
   using Wait = engine::Wait;
   using Waiter = engine::Waiter;
@@ -96,36 +96,35 @@ class Engine {
   Result<void> On(ConnectionId, WatchKeyRequest&&, Replies&);
 
   static void Answer(ConnectionId to, Reply reply, Replies& replies);
-  static size_t LengthOf(const Name& name);  // of its queue
+  static size_t LengthOf(const Name* place);  // of its queue
   const std::string* Find(const std::string& key) const;
-  const std::string* ValueAt(Names::const_iterator place) const;
+  static const std::string* ValueAt(const Name* place);
   bool Exists(const std::string& key) const;  // the key, or a value in the queue
   Result<int64_t> NumberAfter(std::string_view operation, const std::string& key,
                               const std::string* text, int64_t delta) const;
   Result<void> Reserve(size_t more_bytes) const;
   Result<void> CheckReplySize(size_t bytes) const;
   Result<void> CheckNoticeSize(size_t bytes) const;
-  size_t NoticeBytes(Names::const_iterator place, size_t value_bytes) const;
+  static size_t NoticeBytes(const Name* place, size_t value_bytes);
   size_t GrowthOf(const std::string& key, size_t value_bytes) const;
-  size_t GrowthAt(Names::const_iterator place, size_t key_bytes, size_t value_bytes) const;
+  static size_t GrowthAt(const Name* place, size_t key_bytes, size_t value_bytes);
 
   // The steps of changes, for which Reserve has found room.
-  Names::value_type& Touch(std::string key);
+  Name& Touch(std::string key);
   Extras& ExtrasOf(Name& name);
-  void Tidy(Names::value_type& name);
-  void Assign(Names::value_type& name, std::string&& value, Replies& replies);
-  void Change(Names::value_type& name, std::string&& value, Replies& replies);
-  void Notify(const Names::value_type& name, NoticeReply::Change change,
-              const std::string& old_value, Replies& replies) const;
+  void Tidy(Name& name);
+  void Assign(Name& name, std::string&& value, Replies& replies);
+  void Change(Name& name, std::string&& value, Replies& replies);
+  void Notify(const Name& name, NoticeReply::Change change, const std::string& old_value,
+              Replies& replies) const;
   void Put(std::string&& key, std::string&& value, Replies& replies);
-  Result<void> PutAt(Names::iterator place, std::string&& key, std::string&& value,
-                     Replies& replies);
+  Result<void> PutAt(Name* place, std::string&& key, std::string&& value, Replies& replies);
 
   static Waiters& ListFor(const Wait& wait, Extras& extras);
   Wait& AddWait(ConnectionId connection, bool is_barrier);
   void Register(Wait& wait, std::string key);
-  void WakeBarriers(Names::value_type& name, Replies& replies);
-  void WakeWaits(Names::value_type& name, Replies& replies);
+  void WakeBarriers(Name& name, Replies& replies);
+  void WakeWaits(Name& name, Replies& replies);
   void Arrive(const Waiter& waiter, Replies& replies);
   void Withdraw(const Wait& wait);
 
@@ -134,7 +133,7 @@ class Engine {
   size_t bytes_ = 0;
   size_t key_count_ = 0;    // names that have a value
   size_t queue_count_ = 0;  // names that have a queue
-  Names names_;
+  engine::NameTable names_;
   std::unordered_map<ConnectionId, std::list<Wait>> waits_;
   std::unordered_map<ConnectionId, std::vector<Watch>> watches_;
 };

@@ -4,13 +4,19 @@
 // The engine's bookkeeping: names, what they take, and the waits at them.
 
 namespace rankrun::store {
+namespace {
+
+// Values up to this size take the place of the old one's bytes.
+constexpr size_t kCopiedBytes = 256;
+
+}  // namespace
 
 void Engine::Disconnect(ConnectionId connection) {
   CancelWaits(connection);
   auto found = watches_.find(connection);
   if (found == watches_.end()) return;
   for (const Watch& watch : found->second) {
-    watch.name->second.extras->watchers.erase(watch.place);
+    watch.name->extras->watchers.erase(watch.place);
     bytes_ -= kWaiterBytes;
     Tidy(*watch.name);
   }
@@ -27,20 +33,20 @@ void Engine::CancelWaits(ConnectionId connection) {
 void Engine::Clear() {
   waits_.clear();
   watches_.clear();
-  names_.clear();
+  names_.Clear();
   bytes_ = 0;
   key_count_ = 0;
   queue_count_ = 0;
 }
 
 std::vector<Engine::Waited> Engine::ListWaits() const {
-  std::unordered_map<const Names::value_type*, Waited> by_name;
+  std::unordered_map<const Name*, Waited> by_name;
   for (const auto& [connection, waits] : waits_) {
     for (const Wait& wait : waits) {
       for (const Slot& slot : wait.slots) {
         if (slot.name == nullptr) continue;
         Waited& waited = by_name[slot.name];
-        waited.name = slot.name->first;
+        waited.name = slot.name->key;
         waited.waiters.push_back(connection);
       }
     }
@@ -57,19 +63,19 @@ std::vector<Engine::Waited> Engine::ListWaits() const {
   replies.emplace_back(to, std::move(reply));
 }
 
-size_t Engine::LengthOf(const Name& name) {
-  return name.extras == nullptr ? 0 : name.extras->queue.size();
+size_t Engine::LengthOf(const Name* place) {
+  return place == nullptr || place->extras == nullptr ? 0 : place->extras->queue.size();
 }
 
-const std::string* Engine::Find(const std::string& key) const { return ValueAt(names_.find(key)); }
+const std::string* Engine::Find(const std::string& key) const { return ValueAt(names_.Find(key)); }
 
-const std::string* Engine::ValueAt(Names::const_iterator place) const {
-  return place == names_.end() || !place->second.value ? nullptr : &*place->second.value;
+const std::string* Engine::ValueAt(const Name* place) {
+  return place == nullptr || !place->value ? nullptr : &*place->value;
 }
 
 bool Engine::Exists(const std::string& key) const {
-  auto found = names_.find(key);
-  return found != names_.end() && (found->second.value || LengthOf(found->second) > 0);
+  const Name* found = names_.Find(key);
+  return ValueAt(found) != nullptr || LengthOf(found) > 0;
 }
 
 Result<void> Engine::Reserve(size_t more_bytes) const {
@@ -94,28 +100,28 @@ Result<void> Engine::CheckNoticeSize(size_t bytes) const {
 }
 
 // What those who watch would be told of a new value of that size.
-size_t Engine::NoticeBytes(Names::const_iterator place, size_t value_bytes) const {
-  if (place == names_.end() || place->second.extras == nullptr) return 0;
+size_t Engine::NoticeBytes(const Name* place, size_t value_bytes) {
+  if (place == nullptr || place->extras == nullptr) return 0;
   const std::string* old = ValueAt(place);
   size_t old_bytes = old == nullptr ? 0 : old->size();
-  return place->second.extras->watchers.size() * (place->first.size() + old_bytes + value_bytes);
+  return place->extras->watchers.size() * (place->key.size() + old_bytes + value_bytes);
 }
 
 // What the store would grow by if the value at `key` had that size.
 size_t Engine::GrowthOf(const std::string& key, size_t value_bytes) const {
-  return GrowthAt(names_.find(key), key.size(), value_bytes);
+  return GrowthAt(names_.Find(key), key.size(), value_bytes);
 }
 
-size_t Engine::GrowthAt(Names::const_iterator place, size_t key_bytes, size_t value_bytes) const {
-  if (place == names_.end()) return kEntryBytes + key_bytes + value_bytes;
+size_t Engine::GrowthAt(const Name* place, size_t key_bytes, size_t value_bytes) {
+  if (place == nullptr) return kEntryBytes + key_bytes + value_bytes;
   const std::string* old = ValueAt(place);
   size_t old_bytes = old == nullptr ? 0 : old->size();
   return value_bytes > old_bytes ? value_bytes - old_bytes : 0;
 }
 
-Engine::Names::value_type& Engine::Touch(std::string key) {
-  auto [name, is_new] = names_.try_emplace(std::move(key));
-  if (is_new) bytes_ += kEntryBytes + name->first.size();
+engine::Name& Engine::Touch(std::string key) {
+  auto [name, is_new] = names_.FindOrAdd(std::move(key));
+  if (is_new) bytes_ += kEntryBytes + name->key.size();
   return *name;
 }
 
@@ -128,44 +134,50 @@ Engine::Extras& Engine::ExtrasOf(Name& name) {
 }
 
 // Frees what is empty; `name` may be gone afterwards.
-void Engine::Tidy(Names::value_type& name) {
-  auto& extras = name.second.extras;
+void Engine::Tidy(Name& name) {
+  auto& extras = name.extras;
   if (extras != nullptr && extras->empty()) {
     extras.reset();
     bytes_ -= kExtrasBytes;
   }
-  if (extras != nullptr || name.second.value) return;
-  bytes_ -= kEntryBytes + name.first.size();
-  names_.erase(names_.find(name.first));
+  if (extras != nullptr || name.value) return;
+  bytes_ -= kEntryBytes + name.key.size();
+  names_.Erase(name);
 }
 
 // Ends the WAITs there, and tells those who watch. `name` stays.
-void Engine::Assign(Names::value_type& name, std::string&& value, Replies& replies) {
+void Engine::Assign(Name& name, std::string&& value, Replies& replies) {
   auto change = NoticeReply::Change::kUpdated;
-  if (!name.second.value) {
+  if (!name.value) {
     change = NoticeReply::Change::kCreated;
     key_count_ += 1;
-    name.second.value.emplace();
+    name.value.emplace();
   }
-  bytes_ += value.size() - name.second.value->size();
-  name.second.value->swap(value);
-  if (name.second.extras == nullptr) return;
+  std::string& place = *name.value;
+  bytes_ += value.size() - place.size();
+  const bool has_room = value.size() <= place.capacity() && place.capacity() <= kCopiedBytes;
+  if (name.extras == nullptr && has_room) {
+    place = value;  // copied, since to swap memory costs more
+    return;
+  }
+  place.swap(value);
+  if (name.extras == nullptr) return;
   WakeWaits(name, replies);
   Notify(name, change, value, replies);
 }
 
 // Ends the BARRIERs there as well.
-void Engine::Change(Names::value_type& name, std::string&& value, Replies& replies) {
+void Engine::Change(Name& name, std::string&& value, Replies& replies) {
   Assign(name, std::move(value), replies);
   WakeBarriers(name, replies);
 }
 
-void Engine::Notify(const Names::value_type& name, NoticeReply::Change change,
-                    const std::string& old_value, Replies& replies) const {
-  if (name.second.extras == nullptr) return;
-  for (ConnectionId watcher : name.second.extras->watchers) {
-    std::string new_value = name.second.value ? *name.second.value : std::string();
-    Answer(watcher, NoticeReply{change, name.first, old_value, std::move(new_value)}, replies);
+void Engine::Notify(const Name& name, NoticeReply::Change change, const std::string& old_value,
+                    Replies& replies) const {
+  if (name.extras == nullptr) return;
+  for (ConnectionId watcher : name.extras->watchers) {
+    std::string new_value = name.value ? *name.value : std::string();
+    Answer(watcher, NoticeReply{change, name.key, old_value, std::move(new_value)}, replies);
   }
 }
 
@@ -175,11 +187,10 @@ void Engine::Put(std::string&& key, std::string&& value, Replies& replies) {
 }
 
 // The same at `place`, where `key` is or would be, if there is room for it.
-Result<void> Engine::PutAt(Names::iterator place, std::string&& key, std::string&& value,
-                           Replies& replies) {
+Result<void> Engine::PutAt(Name* place, std::string&& key, std::string&& value, Replies& replies) {
   if (auto fits = Reserve(GrowthAt(place, key.size(), value.size())); !fits) return fits;
   if (auto fits = CheckNoticeSize(NoticeBytes(place, value.size())); !fits) return fits;
-  Change(place == names_.end() ? Touch(std::move(key)) : *place, std::move(value), replies);
+  Change(place == nullptr ? Touch(std::move(key)) : *place, std::move(value), replies);
   return {};
 }
 
@@ -196,8 +207,8 @@ Engine::Waiters& Engine::ListFor(const Wait& wait, Extras& extras) {
 
 // Makes `wait` wait for `key` also, once however often it is named.
 void Engine::Register(Wait& wait, std::string key) {
-  Names::value_type& name = Touch(std::move(key));
-  Waiters& waiters = ListFor(wait, ExtrasOf(name.second));
+  Name& name = Touch(std::move(key));
+  Waiters& waiters = ListFor(wait, ExtrasOf(name));
   if (!waiters.empty() && waiters.back().wait == &wait) return;
   bytes_ += kWaiterBytes;
   waiters.push_back({&wait, wait.slots.size()});
@@ -205,17 +216,17 @@ void Engine::Register(Wait& wait, std::string key) {
   wait.missing += 1;
 }
 
-void Engine::WakeBarriers(Names::value_type& name, Replies& replies) {
-  if (name.second.extras == nullptr) return;
-  for (const Waiter& waiter : std::exchange(name.second.extras->at_barrier, {})) {
+void Engine::WakeBarriers(Name& name, Replies& replies) {
+  if (name.extras == nullptr) return;
+  for (const Waiter& waiter : std::exchange(name.extras->at_barrier, {})) {
     Arrive(waiter, replies);
   }
   Tidy(name);
 }
 
-void Engine::WakeWaits(Names::value_type& name, Replies& replies) {
-  if (name.second.extras == nullptr) return;
-  for (const Waiter& waiter : std::exchange(name.second.extras->waiters, {})) {
+void Engine::WakeWaits(Name& name, Replies& replies) {
+  if (name.extras == nullptr) return;
+  for (const Waiter& waiter : std::exchange(name.extras->waiters, {})) {
     Arrive(waiter, replies);
   }
   Tidy(name);
@@ -237,7 +248,7 @@ void Engine::Arrive(const Waiter& waiter, Replies& replies) {
 void Engine::Withdraw(const Wait& wait) {
   for (const Slot& slot : wait.slots) {
     if (slot.name == nullptr) continue;
-    ListFor(wait, *slot.name->second.extras).erase(slot.place);
+    ListFor(wait, *slot.name->extras).erase(slot.place);
     bytes_ -= kWaiterBytes;
     Tidy(*slot.name);
   }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace rankrun::store {
@@ -20,6 +19,7 @@ using ConnectionId = uint64_t;
 // What the engine keeps of keys, queues, waits and watches.
 namespace rankrun::store::engine {
 
+struct Name;
 struct Wait;
 struct Waiter {
   Wait* wait;
@@ -36,17 +36,19 @@ struct Extras {
     return waiters.empty() && at_barrier.empty() && queue.empty() && watchers.empty();
   }
 };
-// A name is here as long as it has a value or is waited for, watched or
-// queued at.
+// A name is here as long as it has a value or is waited for, watched or queued
+// at. It stays where it is. What a look-up needs comes first.
 struct Name {
-  std::optional<std::string> value;
-  std::unique_ptr<Extras> extras;  // null: none
+  Name* next = nullptr;  // in its bucket
+  size_t hash = 0;
+  std::string key = {};
+  std::optional<std::string> value = {};
+  std::unique_ptr<Extras> extras = {};  // null: none
 };
-using Names = std::unordered_map<std::string, Name>;
 
 // Where a wait stands in the list of one of its names.
 struct Slot {
-  Names::value_type* name;  // null once it has come
+  Name* name;  // null once it has come
   Waiters::iterator place;
 };
 // One WAIT or BARRIER that is not fulfilled yet.
@@ -60,7 +62,7 @@ struct Wait {
 
 // Where a watch stands in the list of its name.
 struct Watch {
-  Names::value_type* name;
+  Name* name;
   std::list<ConnectionId>::iterator place;
 };
 

@@ -14,6 +14,9 @@ using std::chrono::seconds;
 // libuv counts its bytes in an unsigned int.
 constexpr size_t kLargestPiece = size_t{1} << 30;
 
+// What a large reply leaves is not kept.
+constexpr size_t kKeptOutbox = size_t{256} << 10;
+
 // So many take less than a millisecond, unless they are large.
 constexpr size_t kRequestsPerTurn = 1024;
 
@@ -95,8 +98,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
     return;
   }
   ConnectionId id = next_id_++;
-  std::unique_ptr<Connection> owned(
-      new Connection{id, std::move(stream), RequestDecoder(options_.limits)});
+  auto owned = std::make_unique<Connection>(id, std::move(stream), options_.limits);
   Connection* connection = owned.get();
   connections_.emplace(id, std::move(owned));
   connection->stream->Start({
@@ -106,6 +108,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
           },
       .on_end = [this, connection](const std::optional<Error>&) { End(*connection); },
       .on_drained = [this, connection] { GoOn(*connection); },
+      .needed_by_on_data = connection,
   });
 }
 
@@ -159,7 +162,7 @@ void Server::HandleInput(Connection& connection, std::string_view input) {
 std::string_view Server::ApplyRequests(Connection& connection, std::string_view input) {
   turn_is_over_ = false;
   for (size_t count = 0; count < kRequestsPerTurn && !turn_is_over_; ++count) {
-    if (connection.outbox.size() >= options_.unsent_bytes) break;
+    if (outbox_.size() >= options_.unsent_bytes) break;
     auto applied = ApplyNext(connection, input);
     if (!applied) {
       const bool full = applied.error().code == ErrorCode::kSystem;
@@ -178,7 +181,7 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (!*request) return false;
   EndStall(connection);
   requests_[(*request)->index()] += 1;
-  if (AnswerAboutItself(connection, **request)) return true;
+  if (AnswerAboutItself(**request)) return true;
   replies_.clear();
   // A client that cannot take a WAIT back and asks for something else has given
   // up on it, and would take the answer for that of another request.
@@ -189,16 +192,21 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   return true;
 }
 
-void Server::Deliver(Connection& current, const Outgoing& outgoing) {
-  Connection& to = outgoing.to == current.id ? current : Find(outgoing.to);
+void Server::Deliver(const Connection& current, const Outgoing& outgoing) {
+  if (outgoing.to == current.id && !std::holds_alternative<NoticeReply>(outgoing.reply)) {
+    AppendReply(outbox_, outgoing.reply);
+    return;
+  }
+  Connection& to = Find(outgoing.to);
+  std::string& outbox = to.id == current.id ? outbox_ : to.outbox;
   if (std::holds_alternative<NoticeReply>(outgoing.reply)) {
     turn_is_over_ = true;  // a small request may cause many large notices
-    if (to.outbox.size() + to.stream->queued_bytes() >= kUnsentNotices) {
+    if (outbox.size() + to.stream->queued_bytes() >= kUnsentNotices) {
       Refuse(to, Ending::kLimit, "it does not fetch the notices of its watches");
     }
   }
   if (to.ended) return;
-  AppendReply(to.outbox, outgoing.reply);
+  AppendReply(outbox, outgoing.reply);
   if (to.id != current.id) woken_.push_back(to.id);
 }
 
@@ -210,7 +218,8 @@ Server::Connection& Server::Find(ConnectionId id) {
 }
 
 void Server::SendReplies(Connection& connection) {
-  connection.stream->Write(std::exchange(connection.outbox, {}));
+  connection.stream->Write(outbox_);
+  if (outbox_.capacity() > kKeptOutbox) outbox_ = {};
   for (ConnectionId id : woken_) {
     // Empty, and nothing is written, if it was woken more than once.
     Connection& woken = Find(id);

@@ -73,9 +73,9 @@ class Server {
   void HandleInput(Connection& connection, std::string_view input);
   std::string_view ApplyRequests(Connection& connection, std::string_view input);
   Result<bool> ApplyNext(Connection& connection, std::string_view& input);
-  bool AnswerAboutItself(Connection& connection, const Request& request);
+  bool AnswerAboutItself(const Request& request);
   const std::string& StatsText();
-  void Deliver(Connection& current, const Outgoing& outgoing);
+  void Deliver(const Connection& current, const Outgoing& outgoing);
   Connection& Find(ConnectionId id);
   void SendReplies(Connection& connection);
   bool IsCongested(const Connection& connection) const;
@@ -103,6 +103,7 @@ class Server {
   ConnectionId next_id_ = 1;
   size_t traffic_bytes_ = 0;           // the sum of the connections' traffic_bytes
   std::vector<Outgoing> replies_;      // of one request; kept for its memory
+  std::string outbox_;                 // to the connection that is being handled
   bool turn_is_over_ = false;          // of the connection that is being handled
   std::vector<ConnectionId> woken_;    // others with unsent replies
   std::vector<ConnectionId> waiting_;  // with requests for their next turn

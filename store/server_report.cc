@@ -51,14 +51,14 @@ ServerStats Server::Stats() const {
 }
 
 // Whether `request` was for kStatsKey, and is answered.
-bool Server::AnswerAboutItself(Connection& connection, const Request& request) {
+bool Server::AnswerAboutItself(const Request& request) {
   if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {
-    AppendReply(connection.outbox, ValueReply{StatsText()});
+    AppendReply(outbox_, ValueReply{StatsText()});
     return true;
   }
   if (auto* check = std::get_if<CheckRequest>(&request);
       check != nullptr && IsAboutItself(check->keys)) {
-    AppendReply(connection.outbox, CheckReply::kReady);
+    AppendReply(outbox_, CheckReply::kReady);
     return true;
   }
   return false;
