@@ -85,7 +85,7 @@ Result<void> Load::RunFor(duration<double> time) {
   auto end = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(time);
   if (auto ok = Begin(); !ok) return ok;
   while (SteadyClock::now() < end) {
-    if (auto ok = peers_.Wait(on_bytes_); !ok) return ok;
+    if (auto ok = peers_.Spin(on_bytes_); !ok) return ok;
   }
   return Finish();
 }
@@ -102,7 +102,7 @@ Result<void> Load::Begin() {
 Result<void> Load::Finish() {
   sending_ = false;
   while (under_way_ > 0) {
-    if (auto ok = peers_.Wait(on_bytes_); !ok) {
+    if (auto ok = peers_.Spin(on_bytes_); !ok) {
       return std::move(ok).error().In(std::to_string(under_way_) + " connections lack replies");
     }
   }

@@ -97,14 +97,22 @@ Result<void> Peers::Poll(const OnBytes& on_bytes) {
   return Dispatch(count, on_bytes);
 }
 
-// Asks again and again, and never sleeps: else a server would pay for waking us
-// up, and the more so the closer it is to our own speed.
 Result<void> Peers::Wait(const OnBytes& on_bytes) {
+  int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
+                         static_cast<int>(patience_.count()));
+  return DispatchSome(count, on_bytes);
+}
+
+Result<void> Peers::Spin(const OnBytes& on_bytes) {
   const TimePoint deadline = MonotonicClock().Now() + patience_;
   int count = 0;
   do {
     count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), 0);
   } while (count == 0 && MonotonicClock().Now() < deadline);
+  return DispatchSome(count, on_bytes);
+}
+
+Result<void> Peers::DispatchSome(int count, const OnBytes& on_bytes) {
   if (count == 0) {
     return Error{ErrorCode::kTimeout, server_.ToString() + " sent nothing for " +
                                           std::to_string(patience_.count()) + " ms"};
