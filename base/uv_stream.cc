@@ -54,9 +54,10 @@ struct Stream::Trampolines {
     std::unique_ptr<WriteRequest> done(reinterpret_cast<WriteRequest*>(request));
     auto* self = static_cast<Stream*>(request->handle->data);
     if (self == nullptr) return;
+    self->queued_bytes_ -= done->bytes.size();
     if (status < 0) {
       self->End(SystemError("write to " + self->peer_.ToString(), -status));
-    } else if (self->queued_bytes() == 0 && self->callbacks_.on_drained) {
+    } else if (self->queued_bytes_ == 0 && self->callbacks_.on_drained) {
       self->callbacks_.on_drained();
     }
   }
@@ -77,7 +78,7 @@ void Stream::Write(std::string& bytes) {
   if (ended_) bytes.clear();
   if (bytes.empty()) return;
   size_t sent = 0;
-  if (queued_bytes() == 0) {
+  if (queued_bytes_ == 0) {
     uv_buf_t buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
     int count = uv_try_write(AsStream(handle_.get()), &buffer, 1);
     if (count > 0) sent = static_cast<size_t>(count);
@@ -93,11 +94,8 @@ void Stream::Write(std::string& bytes) {
       uv_buf_init(write->bytes.data() + sent, static_cast<unsigned>(write->bytes.size() - sent));
   int status = uv_write(&write->request, AsStream(handle_.get()), &rest, 1, Trampolines::Written);
   RANKRUN_CHECK(status == 0, "a write to an open connection cannot be queued");
+  queued_bytes_ += write->bytes.size();
   write.release();
-}
-
-size_t Stream::queued_bytes() const {
-  return uv_stream_get_write_queue_size(AsStream(handle_.get()));
 }
 
 void Stream::PauseReading() { uv_read_stop(AsStream(handle_.get())); }

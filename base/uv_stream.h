@@ -46,8 +46,9 @@ class Stream {
   void Write(std::string& bytes);
   void Write(std::string&& bytes) { Write(bytes); }
 
-  // Bytes queued and not yet taken by the kernel: for back-pressure.
-  size_t queued_bytes() const;
+  // What queued writes take, each until the kernel has taken all of it: for
+  // back-pressure and for accounts of memory.
+  size_t queued_bytes() const { return queued_bytes_; }
 
   void PauseReading();
   void ResumeReading();
@@ -68,6 +69,7 @@ class Stream {
   UvHandle<uv_tcp_s> handle_;
   const void* needed_by_on_data_ = nullptr;
   bool ended_ = false;
+  size_t queued_bytes_ = 0;
   Callbacks callbacks_;
   SocketAddress peer_;
 };
