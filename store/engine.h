@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "store/engine_names.h"
 #include "store/name_table.h"
+#include "store/reply.h"
 #include "store/request.h"
 
 namespace rankrun::store {
@@ -23,7 +24,7 @@ struct Outgoing {
 // The keys, their values, the queues, and who waits for them. Pure: no I/O, no
 // clock, no threads. Each request costs time in proportion to its own size, its
 // reply's and the waits that it ends, however many keys and connections there
-// are.
+// are; LIST_KEYS, to all names.
 // Thread: one at a time.
 // Source: docs/store-protocol.md, which says where this differs from PyTorch.
 class Engine {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "store/client_socket.h"
+#include "store/reply.h"
 #include "store/request.h"
 #include "store/store.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "store/reading.h"
+#include "store/reply.h"
 #include "store/request.h"
 
 namespace rankrun::store {
