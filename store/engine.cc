@@ -62,14 +62,14 @@ Result<void> Engine::On(ConnectionId from, WaitRequest&& request, Replies& repli
     Answer(from, WaitReply::kStopWaiting, replies);
     return {};
   }
-  size_t needed = 0;
+  size_t needed = kWaitBytes;
   for (const std::string& key : request.keys) {
     needed += GrowthOf(key, 0) + kExtrasBytes + kWaiterBytes;
   }
   if (auto fits = Reserve(needed); !fits) return fits;
   Wait& wait = AddWait(from, /*is_barrier=*/false);
-  wait.slots.reserve(request.keys.size());
   for (std::string& key : request.keys) Register(wait, std::move(key));
+  wait.slots.shrink_to_fit();
   return {};
 }
 
@@ -166,9 +166,10 @@ Result<void> Engine::On(ConnectionId, MultiSetRequest&& request, Replies& replie
     needed += GrowthAt(place, key.size(), value.size());
     // Twice, since it may be the old value of the next entry.
     notice_bytes += NoticeBytes(place, 2 * value.size());
+    // Each time: of many, the sum would overflow.
+    if (auto fits = CheckNoticeSize(notice_bytes); !fits) return fits;
   }
   if (auto fits = Reserve(needed); !fits) return fits;
-  if (auto fits = CheckNoticeSize(notice_bytes); !fits) return fits;
   for (auto& entry : request.entries) Put(std::move(entry.first), std::move(entry.second), replies);
   return {};
 }
@@ -214,7 +215,8 @@ Result<void> Engine::On(ConnectionId from, BarrierRequest&& request, Replies& re
   auto count = NumberAfter("BARRIER", request.key, Find(request.key), 1);
   if (!count) return std::move(count).error();
   std::string text = std::to_string(*count);
-  auto fits = Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaiterBytes);
+  auto fits =
+      Reserve(GrowthOf(request.key, text.size()) + kExtrasBytes + kWaitBytes + kWaiterBytes);
   if (!fits) return fits;
   auto told = CheckNoticeSize(NoticeBytes(names_.Find(request.key), text.size()));
   if (!told) return told;

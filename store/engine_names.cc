@@ -8,6 +8,7 @@ namespace {
 
 // Values up to this size take the place of the old one's bytes.
 constexpr size_t kCopiedBytes = 256;
+constexpr size_t kSpareBytes = 32;  // that such a value may have besides twice its size
 
 }  // namespace
 
@@ -155,8 +156,9 @@ void Engine::Assign(Name& name, std::string&& value, Replies& replies) {
   }
   std::string& place = *name.value;
   bytes_ += value.size() - place.size();
-  const bool has_room = value.size() <= place.capacity() && place.capacity() <= kCopiedBytes;
-  if (name.extras == nullptr && has_room) {
+  const bool has_room =
+      value.size() <= place.capacity() && place.capacity() <= 2 * value.size() + kSpareBytes;
+  if (name.extras == nullptr && has_room && value.size() <= kCopiedBytes) {
     place = value;  // copied, since to swap memory costs more
     return;
   }
@@ -198,6 +200,7 @@ Engine::Wait& Engine::AddWait(ConnectionId connection, bool is_barrier) {
   std::list<Wait>& waits = waits_[connection];
   Wait& wait = waits.emplace_back(Wait{.connection = connection, .is_barrier = is_barrier});
   wait.self = std::prev(waits.end());
+  bytes_ += kWaitBytes;
   return wait;
 }
 
@@ -234,12 +237,12 @@ void Engine::WakeWaits(Name& name, Replies& replies) {
 
 // What `waiter`, which is off its list, stands for has come.
 void Engine::Arrive(const Waiter& waiter, Replies& replies) {
-  bytes_ -= kWaiterBytes;
   Wait& wait = *waiter.wait;
   wait.slots[waiter.slot].name = nullptr;
   wait.missing -= 1;
   if (wait.missing > 0) return;
   Answer(wait.connection, WaitReply::kStopWaiting, replies);
+  bytes_ -= kWaitBytes + wait.slots.size() * kWaiterBytes;
   auto of_connection = waits_.find(wait.connection);
   of_connection->second.erase(wait.self);
   if (of_connection->second.empty()) waits_.erase(of_connection);
@@ -249,9 +252,9 @@ void Engine::Withdraw(const Wait& wait) {
   for (const Slot& slot : wait.slots) {
     if (slot.name == nullptr) continue;
     ListFor(wait, *slot.name->extras).erase(slot.place);
-    bytes_ -= kWaiterBytes;
     Tidy(*slot.name);
   }
+  bytes_ -= kWaitBytes + wait.slots.size() * kWaiterBytes;
 }
 
 }  // namespace rankrun::store

@@ -24,7 +24,7 @@ Name* NameTable::Find(std::string_view key) const {
 std::pair<Name*, bool> NameTable::FindOrAdd(std::string&& key) {
   const size_t hash = HashOf(key);
   if (Name* found = FindFrom(BucketOf(hash), hash, key)) return {found, false};
-  if (size_ == buckets_.size()) Grow();
+  if (size_ == buckets_.size()) Resize(2 * size_);
   Name*& bucket = BucketOf(hash);
   bucket = new Name{.next = bucket, .hash = hash, .key = std::move(key)};
   size_ += 1;
@@ -40,17 +40,21 @@ void NameTable::Erase(Name& name) {
   *link = name.next;
   delete &name;
   size_ -= 1;
+  if (buckets_.size() > kFewestBuckets && size_ < buckets_.size() / 8) {
+    Resize(buckets_.size() / 2);
+  }
 }
 
 void NameTable::Clear() {
   for (Name*& bucket : buckets_) {
     while (bucket != nullptr) delete std::exchange(bucket, bucket->next);
   }
+  buckets_ = std::vector<Name*>(kFewestBuckets);
   size_ = 0;
 }
 
-void NameTable::Grow() {
-  std::vector<Name*> old(2 * buckets_.size());
+void NameTable::Resize(size_t buckets) {
+  std::vector<Name*> old(buckets);
   old.swap(buckets_);
   for (Name* name : old) {
     while (name != nullptr) {

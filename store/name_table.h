@@ -39,9 +39,12 @@ class NameTable {
 
  private:
   Name*& BucketOf(size_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
-  void Grow();
+  void Resize(size_t buckets);
 
-  std::vector<Name*> buckets_ = std::vector<Name*>(16);  // a power of two; owns the names
+  static constexpr size_t kFewestBuckets = 16;
+
+  // A power of two of them, between a name each and an eighth of it; owns the names.
+  std::vector<Name*> buckets_ = std::vector<Name*>(kFewestBuckets);
   size_t size_ = 0;
 };
 

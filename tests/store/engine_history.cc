@@ -132,7 +132,7 @@ struct GrowingNames {
 size_t LargestGrowth(const Request& request) {
   constexpr size_t kLongestNumber = 20;
   constexpr size_t kPerName =
-      kEntryBytes + kExtrasBytes + kWaiterBytes + kItemBytes + kLongestNumber;
+      kEntryBytes + kExtrasBytes + kWaitBytes + kWaiterBytes + kItemBytes + kLongestNumber;
   if (auto* watch = std::get_if<WatchKeyRequest>(&request)) return kPerName + watch->key.size();
   size_t names = std::visit(GrowingNames{}, request);
   return names == 0 ? 0 : names * kPerName + EncodeRequest(request).size();

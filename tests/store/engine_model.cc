@@ -61,8 +61,8 @@ size_t EngineModel::bytes() const {
   }
   for (const auto& [name, waiters] : ListWaits()) {
     with_extras.insert(name);
-    bytes += waiters.size() * kWaiterBytes;
   }
+  for (const Wait& wait : waits_) bytes += kWaitBytes + wait.slots * kWaiterBytes;
   for (const auto& [key, watcher] : watches_) {
     with_extras.insert(key);
     bytes += kWaiterBytes;
@@ -120,7 +120,8 @@ bool EngineModel::On(ConnectionId from, const CheckRequest& r, Replies& replies)
 bool EngineModel::On(ConnectionId from, const WaitRequest& r, Replies& replies) {
   auto missing = Missing(r.keys);
   if (missing.empty()) replies.push_back({from, WaitReply::kStopWaiting});
-  if (!missing.empty()) waits_.push_back({from, missing});
+  const std::set<std::string> distinct(missing.begin(), missing.end());
+  if (!missing.empty()) waits_.push_back({from, missing, distinct.size()});
   return true;
 }
 
@@ -204,7 +205,7 @@ bool EngineModel::On(ConnectionId from, const BarrierRequest& r, Replies& replie
   if (!count) return false;
   Assign(r.key, std::to_string(*count), replies);
   if (*count < r.world_size) {
-    waits_.push_back({from, {r.key}, /*is_barrier=*/true});
+    waits_.push_back({from, {r.key}, /*slots=*/1, /*is_barrier=*/true});
     return true;
   }
   Release(r.key, /*barriers=*/true, replies);

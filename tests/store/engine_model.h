@@ -38,6 +38,7 @@ class EngineModel {
   struct Wait {
     ConnectionId connection;
     std::vector<std::string> missing;
+    size_t slots = 0;  // names that it began with
     bool is_barrier = false;
   };
 
