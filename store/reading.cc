@@ -8,7 +8,7 @@
 namespace rankrun::store {
 namespace {
 
-Error ProtocolError(std::string message) { return Error{ErrorCode::kProtocol, std::move(message)}; }
+Error OverLimit(std::string message) { return Error{ErrorCode::kProtocol, std::move(message)}; }
 
 // Grows `text` at most to twice what has arrived, and to no more than the
 // announced length, so that a finished value carries no spare room.
@@ -85,8 +85,8 @@ Result<bool> Reading::ReadList(std::string_view& bytes, bool with_values,
   if (!list_left_) {
     if (!ReadNumber(bytes, sizeof(uint64_t))) return false;
     if (number_ > limits.keys_per_request) {
-      return ProtocolError(std::string(operation_->name) + " of " + std::to_string(number_) +
-                           " keys is over the limit of " + std::to_string(limits.keys_per_request));
+      return OverLimit(std::string(operation_->name) + " of " + std::to_string(number_) +
+                       " keys is over the limit of " + std::to_string(limits.keys_per_request));
     }
     list_left_ = number_ * strings_per_key;
   }
@@ -105,12 +105,12 @@ Result<bool> Reading::ReadString(std::string_view& bytes, bool is_key, const Wir
     if (!ReadNumber(bytes, sizeof(uint64_t))) return false;
     const size_t limit = is_key ? limits.key_bytes : limits.value_bytes;
     if (number_ > limit) {
-      return ProtocolError(std::string(operation_->name) + " with a " + (is_key ? "key" : "value") +
-                           " of " + std::to_string(number_) + " bytes is over the limit of " +
-                           std::to_string(limit));
+      return OverLimit(std::string(operation_->name) + " with a " + (is_key ? "key" : "value") +
+                       " of " + std::to_string(number_) + " bytes is over the limit of " +
+                       std::to_string(limit));
     }
     if (number_ > limits.request_bytes - string_bytes_) {
-      return ProtocolError(
+      return OverLimit(
           std::string(operation_->name) + " of " + std::to_string(string_bytes_ + number_) +
           " bytes or more is over the limit of " + std::to_string(limits.request_bytes));
     }

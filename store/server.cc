@@ -18,7 +18,7 @@ constexpr size_t kLargestPiece = size_t{1} << 30;
 constexpr size_t kKeptOutbox = size_t{256} << 10;
 
 // So many take less than a millisecond, unless they are large.
-constexpr size_t kRequestsPerTurn = 1024;
+constexpr size_t kRequestsPerTurn = 512;
 
 // With so much unsent, a client that gets one more notice does not read.
 constexpr size_t kUnsentNotices = size_t{64} << 20;
@@ -37,6 +37,9 @@ Result<void> CheckLimits(const ServerOptions& options) {
                  "the largest request must hold a key and two values, which may take " +
                      std::to_string(compare_set) + " bytes, not " +
                      std::to_string(limits.request_bytes)};
+  }
+  if (options.half_request_timeout <= options.half_request_timeout.zero()) {
+    return Error{ErrorCode::kInvalid, "the time for half a request must be more than 0"};
   }
   return {};
 }
@@ -88,6 +91,7 @@ void Server::CloseAll() {
   ended_.clear();
   stalls_.Clear();
   traffic_bytes_ = 0;
+  stats_fresh_until_ = {};
 }
 
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
@@ -132,24 +136,28 @@ void Server::GoOn(Connection& connection) {
 void Server::OnNextTurn() {
   for (ConnectionId id : std::exchange(waiting_, {})) {
     auto found = connections_.find(id);
-    if (found != connections_.end()) GoOn(*found->second);
+    if (found == connections_.end()) continue;
+    found->second->waiting = false;
+    GoOn(*found->second);
   }
 }
 
-// Handles one turn's requests. The rest of `input` waits until replies are
-// sent, or until the other connections have had a turn; nothing is read before.
+// Handles one turn's requests. The rest of `input`, and of what else comes,
+// waits until replies are sent, or until the other connections have had a turn.
 void Server::HandleInput(Connection& connection, std::string_view input) {
   const size_t input_bytes = input.size();
   input = ApplyRequests(connection, input);
   SendReplies(connection);
   if (connection.ended) return;
-  if (!input.empty() || IsCongested(connection)) {
+  const bool is_congested = IsCongested(connection);
+  if (turn_is_over_ || is_congested || !input.empty()) {
     connection.unhandled = input;
     connection.stream->PauseReading();
     EndStall(connection);  // it cannot send the rest now
-    if (!IsCongested(connection)) {
+    if (!is_congested && !connection.waiting) {
+      connection.waiting = true;
       waiting_.push_back(connection.id);
-      next_turn_.Start(seconds(0));
+      next_turn_.Wake();
     }
   } else if (connection.decoder.is_within_request()) {
     WatchForStall(connection, input_bytes);
@@ -161,12 +169,12 @@ void Server::HandleInput(Connection& connection, std::string_view input) {
 // its turn is over for another reason. Returns the input that is left.
 std::string_view Server::ApplyRequests(Connection& connection, std::string_view input) {
   turn_is_over_ = false;
-  for (size_t count = 0; count < kRequestsPerTurn && !turn_is_over_; ++count) {
-    if (outbox_.size() >= options_.unsent_bytes) break;
+  for (size_t count = 0; !turn_is_over_ && outbox_.size() < options_.unsent_bytes; ++count) {
+    if (count == kRequestsPerTurn) turn_is_over_ = true;
     auto applied = ApplyNext(connection, input);
     if (!applied) {
-      const bool full = applied.error().code == ErrorCode::kSystem;
-      Refuse(connection, full ? Ending::kLimit : Ending::kProtocol, applied.error().message);
+      const bool is_limit = applied.error().code == ErrorCode::kSystem;
+      Refuse(connection, is_limit ? Ending::kLimit : Ending::kProtocol, applied.error().message);
       return {};
     }
     if (!*applied) break;
@@ -181,14 +189,16 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (!*request) return false;
   EndStall(connection);
   requests_[(*request)->index()] += 1;
-  if (AnswerAboutItself(**request)) return true;
-  replies_.clear();
   // A client that cannot take a WAIT back and asks for something else has given
   // up on it, and would take the answer for that of another request.
   if (!connection.decoder.cancels_waits()) engine_.CancelWaits(connection.id);
+  if (AnswerAboutItself(**request)) return true;
+  if (std::holds_alternative<ListKeysRequest>(**request)) turn_is_over_ = true;
   auto applied = engine_.Apply(connection.id, std::move(**request), replies_);
+  (*request)->emplace<PingRequest>();  // frees what is left of it
   if (!applied) return std::move(applied).error();
   for (const Outgoing& outgoing : replies_) Deliver(connection, outgoing);
+  replies_.clear();
   return true;
 }
 
@@ -198,14 +208,15 @@ void Server::Deliver(const Connection& current, const Outgoing& outgoing) {
     return;
   }
   Connection& to = Find(outgoing.to);
+  if (to.ended) return;
   std::string& outbox = to.id == current.id ? outbox_ : to.outbox;
   if (std::holds_alternative<NoticeReply>(outgoing.reply)) {
     turn_is_over_ = true;  // a small request may cause many large notices
     if (outbox.size() + to.stream->queued_bytes() >= kUnsentNotices) {
       Refuse(to, Ending::kLimit, "it does not fetch the notices of its watches");
+      return;
     }
   }
-  if (to.ended) return;
   AppendReply(outbox, outgoing.reply);
   if (to.id != current.id) woken_.push_back(to.id);
 }
@@ -233,17 +244,39 @@ bool Server::IsCongested(const Connection& connection) const {
   return connection.stream->queued_bytes() >= options_.unsent_bytes;
 }
 
-// Closes `connection` if with it all together are over the limit.
+// Of all connections, closes the one that takes most if together they are over
+// the limit.
 void Server::Account(Connection& connection) {
-  size_t now_bytes = connection.decoder.held_bytes() + connection.unhandled.size() +
+  if (connection.ended) return;
+  const size_t before = connection.traffic_bytes;
+  Recount(connection);
+  if (connection.traffic_bytes <= before || traffic_bytes_ <= options_.largest_traffic_bytes) {
+    return;
+  }
+  CloseLargest();
+}
+
+void Server::Recount(Connection& connection) {
+  size_t now_bytes = connection.decoder.held_bytes() + connection.unhandled.capacity() +
                      connection.stream->queued_bytes();
-  bool grew = now_bytes > connection.traffic_bytes;
   traffic_bytes_ = traffic_bytes_ - connection.traffic_bytes + now_bytes;
   connection.traffic_bytes = now_bytes;
-  if (!grew || traffic_bytes_ <= options_.largest_traffic_bytes || connection.ended) return;
-  Refuse(connection, Ending::kLimit,
+}
+
+void Server::CloseLargest() {
+  Connection* largest = nullptr;
+  for (auto& [id, connection] : connections_) {
+    if (connection->ended) continue;
+    Recount(*connection);
+    if (largest == nullptr || connection->traffic_bytes > largest->traffic_bytes) {
+      largest = connection.get();
+    }
+  }
+  if (largest == nullptr || traffic_bytes_ <= options_.largest_traffic_bytes) return;
+  Refuse(*largest, Ending::kLimit,
          "requests and replies under way take " + std::to_string(traffic_bytes_) +
-             " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes));
+             " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes) +
+             ", and its own " + std::to_string(largest->traffic_bytes) + " are the most");
 }
 
 void Server::WatchForStall(Connection& connection, size_t bytes) {
@@ -284,6 +317,7 @@ void Server::End(Connection& connection) {
   connection.ended = true;
   connection.stream->PauseReading();
   EndStall(connection);
+  traffic_bytes_ -= std::exchange(connection.traffic_bytes, 0);
   engine_.Disconnect(connection.id);
   ended_.push_back(connection.id);
   drop_ended_.Start(seconds(0));
@@ -293,7 +327,6 @@ void Server::DropEnded() {
   for (ConnectionId id : std::exchange(ended_, {})) {
     auto found = connections_.find(id);
     const Connection& connection = *found->second;
-    traffic_bytes_ -= connection.traffic_bytes;
     admission_.Leave(connection.stream->peer(), connection.silent);
     connection.stream->DiscardInput();
     connections_.erase(found);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/uv_timer.h"
+#include "base/uv_wakeup.h"
 #include "store/admission.h"
 #include "store/engine.h"
 #include "store/one_port.h"
@@ -80,6 +81,8 @@ class Server {
   void SendReplies(Connection& connection);
   bool IsCongested(const Connection& connection) const;
   void Account(Connection& connection);
+  void Recount(Connection& connection);
+  void CloseLargest();
 
   void WatchForStall(Connection& connection, size_t bytes);
   void EndStall(Connection& connection);
@@ -107,9 +110,9 @@ class Server {
   bool turn_is_over_ = false;          // of the connection that is being handled
   std::vector<ConnectionId> woken_;    // others with unsent replies
   std::vector<ConnectionId> waiting_;  // with requests for their next turn
-  Timer next_turn_;
-  std::vector<ConnectionId> ended_;  // to be dropped by drop_ended_
-  Timer drop_ended_;                 // a connection may not die inside its own callback
+  Wakeup next_turn_;                   // a timer would fire again before the loop looks at others
+  std::vector<ConnectionId> ended_;    // to be dropped by drop_ended_
+  Timer drop_ended_;                   // a connection may not die inside its own callback
   Stalls stalls_;
   Timer stall_deadline_;
   RequestCounts requests_{};

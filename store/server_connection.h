@@ -20,6 +20,7 @@ struct Server::Connection {
   size_t traffic_bytes = 0;  // as of the last Account
   bool silent = true;        // has not said anything yet
   bool half = false;         // is known to stalls_
+  bool waiting = false;      // is in waiting_
   bool ended = false;        // nothing is read or answered any more
   std::string unhandled;     // requests that wait until replies are sent
   std::string outbox;        // replies that others caused, not written yet

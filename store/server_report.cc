@@ -53,6 +53,7 @@ ServerStats Server::Stats() const {
 // Whether `request` was for kStatsKey, and is answered.
 bool Server::AnswerAboutItself(const Request& request) {
   if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {
+    turn_is_over_ = true;
     AppendReply(outbox_, ValueReply{StatsText()});
     return true;
   }

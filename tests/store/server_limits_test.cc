@@ -99,6 +99,24 @@ TEST(ServerLimitsTest, ARequestOverTheLimitIsRefusedBeforeItHasCome) {
                                             "of 2500")));
 }
 
+TEST(ServerLimitsTest, OverTheLimitOfTrafficTheOneThatTakesMostIsClosed) {
+  LogLines log;
+  ServerOptions options;
+  options.largest_traffic_bytes = 1'000'000;
+  ServerThread server(options);
+  RawClient large(Loopback(server.port()));
+  RawClient small(Loopback(server.port()));
+  const std::string request = EncodeRequest(SetRequest{"/k", std::string(800'000, 'v')});
+  large.Send(request.substr(0, request.size() - 1));
+  EXPECT_TRUE(server.Eventually([](Server& s) { return s.Stats().traffic_bytes > 799'000; }));
+  small.Send(request.substr(0, 300'000));
+  EXPECT_TRUE(large.IsClosed());
+  small.Send(request.substr(300'000));
+  EXPECT_TRUE(small.IsServed());
+  EXPECT_THAT(log.Get(), Contains(AllOf(HasSubstr(large.local().ToString()),
+                                        HasSubstr("over the limit of 1000000"))));
+}
+
 TEST(ServerLimitsTest, ALimitForRequestsMustHoldTwoValues) {
   Loop loop;
   ServerOptions options;
@@ -108,6 +126,16 @@ TEST(ServerLimitsTest, ALimitForRequestsMustHoldTwoValues) {
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(server.error().message, HasSubstr("must hold a key and two values"));
+}
+
+TEST(ServerLimitsTest, HalfARequestNeedsSomeTime) {
+  Loop loop;
+  ServerOptions options;
+  options.addresses = {{Loopback()}};
+  options.half_request_timeout = milliseconds(0);
+  auto server = Server::Listen(loop, options);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().code, ErrorCode::kInvalid);
 }
 
 TEST(ServerLimitsTest, ValuesOfAHundredMegabytesWorkByOption) {
