@@ -21,6 +21,7 @@ Error SocketError(std::string_view what, int errno_value) {
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:
+    case ETIMEDOUT:  // keep-alive, or the kernel's own patience: not our deadline
     case EHOSTUNREACH:
     case ENETUNREACH:
       error.code = ErrorCode::kPeerLost;

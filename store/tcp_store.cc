@@ -306,12 +306,17 @@ Result<bool> TcpStore::CancelWait(TimePoint deadline) {
 // miss some are looked at again: a few round trips for any number of keys.
 Result<std::vector<std::string>> TcpStore::FindMissing(std::span<const std::string> keys,
                                                        TimePoint deadline) {
-  std::vector<std::string> suspects(keys.begin(), keys.end());
+  const std::vector<std::string> all(keys.begin(), keys.end());
+  std::vector<std::string> suspects = all;
   while (suspects.size() > 1) {
     const size_t slice_size = (suspects.size() + kProbes - 1) / kProbes;
     auto missing = FindMissingSlices(suspects, slice_size, deadline);
-    if (!missing || slice_size == 1) return missing;
-    if (missing->empty()) break;
+    if (!missing) return missing;
+    if (missing->empty() && suspects.size() < all.size()) {
+      suspects = all;  // these have come meanwhile; others may not have
+      continue;
+    }
+    if (missing->empty() || slice_size == 1) return missing;
     suspects = std::move(*missing);
   }
   return suspects;
