@@ -14,7 +14,12 @@ Error OverLimit(std::string message) { return Error{ErrorCode::kProtocol, std::m
 // announced length, so that a finished value carries no spare room.
 void AppendArrived(std::string& text, std::string_view part, size_t announced) {
   size_t needed = text.size() + part.size();
-  if (needed > text.capacity()) text.reserve(std::min(announced, 2 * needed));
+  if (needed > text.capacity()) {
+    std::string grown;  // reserve on `text` would at least double its room
+    grown.reserve(std::min(announced, 2 * needed));
+    grown += text;
+    text.swap(grown);
+  }
   text += part;
 }
 
