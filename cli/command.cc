@@ -82,7 +82,7 @@ int RunCommand(const Command& command, std::span<const std::string> arguments) {
 int RunGroup(std::string_view group, std::span<const Command> commands,
              std::span<const std::string> arguments) {
   FlagTable table{.command = group, .flags = kGroupFlags};
-  auto read = Read(table, FlagsEnd::kAtFirstWord, arguments);
+  auto read = Read(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
   std::string usage = "COMMAND [flags] [operands]";
   if (read->flags.Has("help")) {
@@ -103,7 +103,7 @@ int RunGroup(std::string_view group, std::span<const Command> commands,
 
 int RunRankctl(std::span<const std::string> arguments) {
   FlagTable table{.command = "rankctl", .flags = kTopFlags};
-  auto read = Read(table, FlagsEnd::kAtFirstWord, arguments);
+  auto read = Read(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
   std::string usage = "store COMMAND [flags] [operands]";
   if (read->flags.Has("help")) {

@@ -24,7 +24,7 @@ class Splitter {
     bool swallowed = false;
     while (!left_.empty() && !swallowed) {
       if (!IsFlag(left_[0])) {
-        if (end_ == FlagsEnd::kAtFirstWord) break;
+        if (end_ != FlagsEnd::kNowhere) break;
         result_.words.push_back(Take());
         continue;
       }
@@ -35,7 +35,8 @@ class Splitter {
       if (!taken) return std::move(taken).error();
     }
     result_.words.insert(result_.words.end(), left_.begin(), left_.end());
-    if (!swallowed && result_.words.size() > 1 && result_.words[1] == "--") {
+    bool may_follow = end_ == FlagsEnd::kAtProgram && !swallowed;
+    if (may_follow && result_.words.size() > 1 && result_.words[1] == "--") {
       result_.words.erase(result_.words.begin() + 1);
     }
     return std::move(result_);
@@ -44,7 +45,7 @@ class Splitter {
  private:
   bool IsFlag(std::string_view argument) const {
     if (argument.size() < 2 || argument[0] != '-') return false;
-    return end_ == FlagsEnd::kAtFirstWord || !IsNumber(argument);
+    return end_ != FlagsEnd::kNowhere || !IsNumber(argument);
   }
 
   std::string Take() {

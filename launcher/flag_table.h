@@ -53,14 +53,16 @@ struct SplitArguments {
 
 // What ends the flags, besides "--".
 enum class FlagsEnd {
-  kAtFirstWord,  // the words are a program and arguments of its own
-  kNowhere,      // flags may stand among the words
+  kAtProgram,  // the words are a program and its arguments, perhaps with "--" between
+  kAtCommand,  // the words are a command and what it reads itself
+  kNowhere,    // flags may stand among the words
 };
 
 // Finds the flags and brings them into one form: both spellings of torchrun
 // (--max-restarts, --max_restarts), values attached or not, letters in
-// clusters. "-" and negative numbers are words. The first "--" is swallowed;
-// with kAtFirstWord also one right after the first word, as torchrun does. Pure.
+// clusters. "-" and, with kNowhere, negative numbers are words. The first "--"
+// is swallowed; with kAtProgram also one right after the program, as torchrun
+// does. Pure.
 // Errors: kInvalid for an unknown flag (with the nearest known name), a
 // missing value, or a value that a switch cannot take.
 Result<SplitArguments> SplitFlags(const FlagTable& table, FlagsEnd end,

@@ -59,7 +59,7 @@ const FlagTable& RankrunFlags() { return kTable; }
 std::span<const Flag> Flags() { return kFlags; }
 
 Result<SplitArguments> SplitCommandLine(std::span<const std::string> arguments) {
-  return SplitFlags(kTable, FlagsEnd::kAtFirstWord, arguments);
+  return SplitFlags(kTable, FlagsEnd::kAtProgram, arguments);
 }
 
 }  // namespace rankrun::launcher

@@ -44,8 +44,17 @@ TEST(FlagParserTest, FlagsMayStandAmongTheWords) {
 }
 
 TEST(FlagParserTest, FlagsEndAtTheFirstWordWhereTheyMust) {
-  Parsed parsed = Parse({"--json", "get", "--json", "-5"}, FlagsEnd::kAtFirstWord);
-  EXPECT_EQ(parsed.words, (Words{"get", "--json", "-5"}));
+  for (FlagsEnd end : {FlagsEnd::kAtProgram, FlagsEnd::kAtCommand}) {
+    Parsed parsed = Parse({"--json", "get", "--json", "-5", "--"}, end);
+    EXPECT_EQ(parsed.words, (Words{"get", "--json", "-5", "--"}));
+    EXPECT_EQ(Parse({"--", "get", "--", "-5"}, end).words, (Words{"get", "--", "-5"}));
+  }
+}
+
+TEST(FlagParserTest, TwoDashesBehindTheFirstWordAreSwallowedOnlyIfItIsAProgram) {
+  Words arguments{"get", "--", "-k", "--"};
+  EXPECT_EQ(Parse(arguments, FlagsEnd::kAtProgram).words, (Words{"get", "-k", "--"}));
+  EXPECT_EQ(Parse(arguments, FlagsEnd::kAtCommand).words, arguments);
 }
 
 TEST(FlagParserTest, AllValuesOfAFlagAreThereAndTheLastCounts) {

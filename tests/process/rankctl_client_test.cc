@@ -83,6 +83,15 @@ TEST_F(RankctlClientTest, WhatDidNotComeInTimeIsNamed) {
   EXPECT_EQ(Run({"wait", "b"}), Done());
 }
 
+TEST_F(RankctlClientTest, AfterTwoDashesKeysAndValuesMayLookLikeFlags) {
+  EXPECT_EQ(Run({"set", "--", "-k", "-v"}), Done());
+  EXPECT_EQ(Run({"get", "--", "-k"}), Done("-v"));
+  EXPECT_EQ(Run({"set", "--", "--raw", "--"}), Done());
+  EXPECT_EQ(Run({"get", "--now", "--", "--raw"}), Done("--"));
+  EXPECT_EQ(Run({"del", "--", "--raw", "k"}), No("key k: not set"));
+  EXPECT_EQ(Run({"list"}), Done("-k\n"));
+}
+
 TEST_F(RankctlClientTest, SetIfComparesFirst) {
   EXPECT_EQ(Run({"set", "--if", "", "k", "1"}), Done());
   EXPECT_EQ(Run({"set", "k", "2", "--if=1"}), Done());
