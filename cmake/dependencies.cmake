@@ -7,14 +7,14 @@ find_package(fmt REQUIRED)
 find_package(Gloo REQUIRED)
 
 # libuv is static in programs: a shared one costs the launcher 0.2 ms at start.
-# It is shared in librankrun.so, since Debian's libuv_a.a is no position
-# independent code.
+# It is shared in librankrun.so and in plug-ins, since Debian's libuv_a.a is no
+# position independent code.
 find_library(UV_STATIC_LIBRARY NAMES libuv_a.a REQUIRED)
 find_library(UV_SHARED_LIBRARY NAMES libuv.so REQUIRED)
 find_path(UV_INCLUDE_DIR NAMES uv.h REQUIRED)
 add_library(rankrun_uv INTERFACE)
 target_include_directories(rankrun_uv SYSTEM INTERFACE ${UV_INCLUDE_DIR})
-set(linked_into_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
+set(linked_into_shared $<IN_LIST:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY$<SEMICOLON>MODULE_LIBRARY>)
 target_link_libraries(rankrun_uv INTERFACE
   $<IF:${linked_into_shared},${UV_SHARED_LIBRARY},${UV_STATIC_LIBRARY}>
   Threads::Threads ${CMAKE_DL_LIBS})
