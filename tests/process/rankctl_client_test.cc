@@ -214,11 +214,11 @@ TEST(RankctlTest, LargeValuesGoAsFarAsTheServerAllows) {
   constexpr size_t kMiB = size_t{1} << 20;
   ServedStore server({"--max-value=100M"});
   std::string value(100 * kMiB, 'x');
-  Job::Options options = Command(server.address(), {"set", "k", "-"});
+  Job::Options options = Command(server.address(), {"set", "--timeout=60", "k", "-"});
   options.stdin_text = value;
   Job set(options);
   EXPECT_EQ(OutcomeOf(set), (Outcome{0, "", ""}));
-  Job get(Command(server.address(), {"get", "k"}));
+  Job get(Command(server.address(), {"get", "--timeout=60", "k"}));
   EXPECT_EQ(get.Wait(), Code(0));
   EXPECT_TRUE(get.Out() == value);
   options.stdin_text += "x";
