@@ -67,7 +67,7 @@ constexpr std::array kServe{
          "Who may connect, as 10.0.0.0/8. May be given several times."},
     Flag{"port-file", 0, FlagValue::kText, 0, 0, "FILE", "", false,
          "Write the port there once the store listens."},
-    Size("max-key", "8K", "The largest key."),
+    Size("max-key", "8K", "The largest key; at most 1G."),
     Size("max-value", "64M", "The largest value; at most 1G."),
     Flag{"max-connections", 0, FlagValue::kCount, 1, 10'000'000, "N", "65536", false,
          "More are refused."},

@@ -10,10 +10,6 @@ namespace {
 
 using std::chrono::seconds;
 
-// The largest reply. Full of replies, an outbox holds less than twice this, and
-// libuv counts its bytes in an unsigned int.
-constexpr size_t kLargestPiece = size_t{1} << 30;
-
 // What a large reply leaves is not kept.
 constexpr size_t kKeptOutbox = size_t{256} << 10;
 

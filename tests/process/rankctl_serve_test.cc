@@ -146,10 +146,16 @@ TEST(RankctlServeTest, WrongFlagsEndWithTwoAndOneLine) {
   }
 }
 
-TEST(RankctlServeTest, ALimitThatCannotWorkIsRefused) {
-  Job job({.arguments = {"store", "serve", "--port=0", "--max-value=2G"}, .program = kRankctl});
-  EXPECT_EQ(job.Wait(), Code(1));
-  EXPECT_THAT(job.Err(), HasSubstr("the largest key and value must be at most 1 GiB"));
+TEST(RankctlServeTest, ALimitThatCannotWorkIsRefusedBeforeThePortFileIsTouched) {
+  for (std::string flag : {"--max-key", "--max-value"}) {
+    ScratchFolder folder;
+    std::string file = folder.Script("port", "of an earlier store");
+    Job job({.arguments = {"store", "serve", "--port=0", "--port-file", file, flag + "=2G"},
+             .program = kRankctl});
+    EXPECT_EQ(job.Wait(), Code(2));
+    EXPECT_EQ(job.Err(), "rankctl: " + flag + ": want at most 1G, got 2147483648 bytes\n");
+    EXPECT_NE(ReadText(file), "");
+  }
 }
 
 TEST(RankctlServeTest, ItsMessagesAreRankctls) {
