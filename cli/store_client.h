@@ -42,6 +42,9 @@ Result<std::vector<std::string>> MissingOf(store::TcpStore& store,
 // two requests: of a key that is deleted between them, the value is empty.
 Result<std::optional<std::string>> Look(store::TcpStore& store, const std::string& key);
 
+// For what is only to explain something: long enough for a server that is there.
+constexpr std::chrono::seconds kToExplain{1};
+
 // "key a", "keys a, b": all of them, escaped.
 std::string NameKeys(std::span<const std::string> keys);
 

@@ -82,7 +82,7 @@ int SetIf(StoreClient& client, const std::string& key, const std::string& expect
 // connection tells whether that was it.
 Error ExplainAdd(StoreClient& client, const std::string& key, Error error) {
   if (error.code != ErrorCode::kPeerLost) return error;
-  auto clone = client.store->Clone();
+  auto clone = client.store->Clone(kToExplain);
   if (!clone) return error;
   auto value = (*clone)->Get(key, milliseconds(0));
   if (!value || store::ParseCounter(*value)) return error;

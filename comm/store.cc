@@ -104,7 +104,7 @@ int64_t Store::QueueLength(std::string_view key) {
 }
 
 std::unique_ptr<Store> Store::Clone() {
-  auto clone = UnwrapStore(state_->store->Clone());
+  auto clone = UnwrapStore(state_->store->Clone(timeout()));
   return std::unique_ptr<Store>(new Store(comm::StateOf(std::move(clone), timeout())));
 }
 

@@ -78,7 +78,8 @@ class RANKRUN_API Store {
   int64_t QueueLength(std::string_view key);
 
   // Another client of the same data, with this one's time-out as it is now. A
-  // TcpStore's has a connection of its own and works as long as the server.
+  // TcpStore's has a connection of its own and works as long as the server. It
+  // throws DistNetworkError, telling why, if it cannot connect within timeout().
   std::unique_ptr<Store> Clone();
 
   // How long waits take at most if they are not told; 300 s at first. Below 0

@@ -78,8 +78,8 @@ Result<int64_t> PrefixStore::QueueLength(std::string_view key) {
   return store_.QueueLength(Name(key));
 }
 
-Result<std::unique_ptr<Store>> PrefixStore::Clone() {
-  auto clone = store_.Clone();
+Result<std::unique_ptr<Store>> PrefixStore::Clone(std::chrono::milliseconds timeout) {
+  auto clone = store_.Clone(timeout);
   if (!clone) return clone;
   return std::unique_ptr<Store>(new PrefixStore(prefix_, std::move(*clone)));
 }

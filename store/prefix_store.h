@@ -46,7 +46,7 @@ class PrefixStore final : public Store {
 
   // The same prefix over a clone of the other store, which the result owns: it
   // may outlive both.
-  Result<std::unique_ptr<Store>> Clone() override;
+  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
 
  private:
   std::string Name(std::string_view key) const;

@@ -84,7 +84,8 @@ class Store {
   virtual Result<int64_t> QueueLength(std::string_view key) = 0;
 
   // Another client of the same store, whose calls do not wait for this one's.
-  virtual Result<std::unique_ptr<Store>> Clone() = 0;
+  // Errors: over TCP those of TcpStore::Connect, after `timeout`; else none.
+  virtual Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) = 0;
 };
 
 }  // namespace rankrun::store

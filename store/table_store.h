@@ -87,7 +87,7 @@ class TableStore : public Store {
   Result<std::optional<std::string>> TryQueuePop(std::string_view key) override;
   Result<int64_t> QueueLength(std::string_view key) override;
   // Shares the table with this one.
-  Result<std::unique_ptr<Store>> Clone() override;
+  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
 
  protected:
   explicit TableStore(std::shared_ptr<TableSource> source) : source_(std::move(source)) {}

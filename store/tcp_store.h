@@ -78,8 +78,9 @@ class TcpStore final : public Store {
   Result<int64_t> QueueLength(std::string_view key) override;
 
   // Opens a connection of its own, to the same address and with the same
-  // options. Errors: those of Connect. Works also when this store is broken.
-  Result<std::unique_ptr<Store>> Clone() override;
+  // options, but for `timeout` to connect. Errors: those of Connect. Works also
+  // when this store is broken.
+  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
 
   // Adds to PyTorch's count of the stores that workers have opened, a key that
   // Set and Get cannot reach, and returns it.

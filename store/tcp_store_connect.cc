@@ -143,8 +143,10 @@ TcpStore::TcpStore(ClientSocket socket, const TcpStoreOptions& options)
       server_address_(socket.peer()),
       socket_(std::move(socket)) {}
 
-Result<std::unique_ptr<Store>> TcpStore::Clone() {
-  auto clone = Connect(server_address_.Host(), server_address_.port(), options_);
+Result<std::unique_ptr<Store>> TcpStore::Clone(milliseconds timeout) {
+  TcpStoreOptions options = options_;
+  options.connect_timeout = timeout;
+  auto clone = Connect(server_address_.Host(), server_address_.port(), options);
   if (!clone) return std::move(clone).error().In("clone a store");
   return std::unique_ptr<Store>(std::move(*clone));
 }

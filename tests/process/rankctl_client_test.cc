@@ -298,6 +298,17 @@ TEST(RankctlTest, AServerThatDoesNotAnswerIsLeft) {
   EXPECT_THAT(job.Err(), MatchesRegex("rankctl: connect to the store [^\n]*\n"));
 }
 
+TEST(RankctlTest, AnAddWhoseServerFallsSilentIsNotExplainedForLong) {
+  store::FakeServer server([](store::FakeConnection& connection, int number) {
+    if (number > 0) return connection.AwaitEnd();
+    connection.Greet();
+    connection.ReceiveRequest(store::AddRequest{"/n", 1});
+    connection.Reset();
+  });
+  Job job(Command("127.0.0.1:" + std::to_string(server.port()), {"add", "--timeout=3600", "n"}));
+  EXPECT_EQ(job.Wait(), Code(3));
+}
+
 TEST(RankctlTest, UnknownCommandsEndWithTwoAndTheNearestName) {
   struct Case {
     Words arguments;

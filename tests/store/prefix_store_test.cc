@@ -67,7 +67,7 @@ TEST(PrefixStore, ItsCloneOutlivesItAndTheOtherStore) {
     HashStore whole;
     PrefixStore store("p", whole);
     ASSERT_TRUE(store.Set("k", "1"));
-    clone = std::move(*store.Clone());
+    clone = std::move(*store.Clone(20s));
   }
   EXPECT_EQ(*clone->Get("k", 0ms), "1");
 }

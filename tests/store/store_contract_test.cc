@@ -310,13 +310,13 @@ TEST_P(StoreContract, OneKeyWakesAllWhoWait) {
 }
 
 TEST_P(StoreContract, CloneSharesTheDataAndDoesNotWaitForOurCalls) {
-  auto clone = store->Clone();
+  auto clone = store->Clone(kLong);
   ASSERT_TRUE(clone);
   EXPECT_TRUE(WakesUp([&] { return *store->Get("k", kLong) == "v"; },
                       [&] { ASSERT_TRUE((*clone)->Set("k", "v")); }));
   store.reset();
   EXPECT_EQ(*(*clone)->Get("k", kLong), "v");
-  EXPECT_TRUE((*(*clone)->Clone())->Set("k", "w"));
+  EXPECT_TRUE((*(*clone)->Clone(kLong))->Set("k", "w"));
   EXPECT_EQ(*other->Get("k", kLong), "w");
 }
 

@@ -32,7 +32,7 @@ class StoreEnvironment {
 
 class HashEnvironment final : public StoreEnvironment {
  public:
-  std::unique_ptr<Store> Open() override { return std::move(*first_.Clone()); }
+  std::unique_ptr<Store> Open() override { return std::move(*first_.Clone(test::kLong)); }
 
  private:
   HashStore first_;

@@ -70,7 +70,7 @@ TEST_F(TcpStoreMoreTest, OtherPrefixesThanTheSlashShowOtherKeys) {
   EXPECT_FALSE(*store->Check(Keys{"init/"}));
   EXPECT_THAT(*raw->ListKeys(), UnorderedElementsAre("/p/k", "init/"));
   EXPECT_THAT(*prefixed->ListKeys(), ElementsAre("k"));
-  EXPECT_THAT(*(*prefixed->Clone())->ListKeys(), ElementsAre("k"));
+  EXPECT_THAT(*(*prefixed->Clone(20s))->ListKeys(), ElementsAre("k"));
 }
 
 TEST_F(TcpStoreMoreTest, MultiSetOfUnequalLengthsIsInvalid) {
@@ -138,7 +138,7 @@ TEST_F(TcpStoreMoreTest, EachValueIsPoppedOnce) {
   std::vector<std::thread> threads;
   for (auto& mine : popped) {
     threads.emplace_back([&] {
-      auto clone = store->Clone();
+      auto clone = store->Clone(20s);
       ASSERT_TRUE(clone) << clone.error().message;
       for (int i = 0; i < kEach; ++i) {
         auto value = (*clone)->QueuePop("q", 30s);
@@ -159,7 +159,7 @@ TEST_F(TcpStoreMoreTest, EachValueIsPoppedOnce) {
 }
 
 TEST_F(TcpStoreMoreTest, ACloneDoesNotWaitForTheOther) {
-  auto clone = store->Clone();
+  auto clone = store->Clone(20s);
   ASSERT_TRUE(clone) << clone.error().message;
   std::thread waiter([this] { EXPECT_TRUE(store->Wait(Keys{"k"}, 20s)); });
   EXPECT_EQ(*(*clone)->Add("n", 1), 1);
@@ -171,7 +171,7 @@ TEST_F(TcpStoreMoreTest, ABrokenStoreCanBeCloned) {
   server.OnLoop([](Server& s) { s.Reset(); });
   EXPECT_FALSE(store->Add("n", 1));
   EXPECT_FALSE(store->Add("n", 1));
-  auto clone = store->Clone();
+  auto clone = store->Clone(20s);
   ASSERT_TRUE(clone) << clone.error().message;
   EXPECT_EQ(*(*clone)->Add("n", 1), 1);
 }
