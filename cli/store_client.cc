@@ -88,6 +88,19 @@ Result<std::optional<std::string>> Look(store::TcpStore& store, const std::strin
   return std::optional<std::string>(std::move(*value));
 }
 
+bool QueueFinder::IsQueue(const std::string& key) {
+  if (has_failed_) return false;
+  if (!asker_) {
+    auto clone = store_.Clone(kToExplain);
+    has_failed_ = !clone;
+    if (!clone) return false;
+    asker_ = std::move(*clone);
+  }
+  auto length = asker_->QueueLength(key);
+  has_failed_ = !length;
+  return length && *length > 0;
+}
+
 std::string NameKeys(std::span<const std::string> keys) {
   std::string text = keys.size() == 1 ? "key" : "keys";
   for (size_t i = 0; i < keys.size(); ++i) text += (i == 0 ? " " : ", ") + Escaped(keys[i]);

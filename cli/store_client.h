@@ -45,6 +45,23 @@ Result<std::optional<std::string>> Look(store::TcpStore& store, const std::strin
 // For what is only to explain something: long enough for a server that is there.
 constexpr std::chrono::seconds kToExplain{1};
 
+// Tells queues from keys: for Check and Wait, a queue that is not empty exists
+// as a key does, and its value is then empty.
+class QueueFinder {
+ public:
+  explicit QueueFinder(store::TcpStore& store) : store_(store) {}
+
+  // Whether `key`, which exists and is empty, is (also) the name of a queue. No
+  // if the server cannot tell.
+  bool IsQueue(const std::string& key);
+
+ private:
+  store::TcpStore& store_;
+  // Servers without queues close the connection that asks.
+  std::unique_ptr<store::Store> asker_;
+  bool has_failed_ = false;
+};
+
 // "key a", "keys a, b": all of them, escaped.
 std::string NameKeys(std::span<const std::string> keys);
 

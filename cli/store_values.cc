@@ -72,9 +72,11 @@ int SetIf(StoreClient& client, const std::string& key, const std::string& expect
   }
   if (set->value == value && expected != value) return kExitDone;
   // The same reply for a key that is not there as for one that is as expected.
-  auto there = client.store->Check({&key, 1});
+  auto there = Look(*client.store, key);
   if (!there) return FailStore(there.error());
-  if (*there && expected == value) return kExitDone;
+  // What is empty then may be a queue of that name.
+  bool is_key = *there && (value.empty() || !(*there)->empty());
+  if (is_key && expected == value) return kExitDone;
   return Fail(name + ": not set, want " + Quoted(expected), kExitNo);
 }
 
@@ -102,6 +104,9 @@ int RunGet(const CommandLine& line) {
   if (!missing->empty()) return Fail(NotSetWithin(*missing, timeout), kExitNo);
   auto value = client->store->GetNow(key);
   if (!value) return FailStore(value.error());
+  if (value->empty() && QueueFinder(*client->store).IsQueue(key)) {
+    return Fail(NameKeys({&key, 1}) + ": not set; there is a queue of that name", kExitNo);
+  }
   if (isatty(STDOUT_FILENO) != 0) *value += '\n';
   return Print(*value);
 }

@@ -23,6 +23,7 @@ struct Watched {
   std::string key;
   std::optional<std::string> value = {};
   bool looked_at = false;
+  bool is_queue = false;
 };
 
 std::optional<ChangeKind> Compare(const Watched& before, const std::optional<std::string>& now) {
@@ -36,6 +37,7 @@ class Watcher {
  public:
   Watcher(StoreClient& client, const CommandLine& line)
       : store_(*client.store),
+        queues_(store_),
         as_json_(line.flags.Has("json")),
         interval_(
             std::max(line.flags.Seconds("interval").value_or(kDefaultInterval), kShortestInterval)),
@@ -57,6 +59,8 @@ class Watcher {
     for (Watched& watched : watched_) {
       auto now = Look(store_, watched.key);
       if (!now) return FailStore(now.error());
+      watched.is_queue = *now && (*now)->empty() && queues_.IsQueue(watched.key);
+      if (watched.is_queue) *now = std::nullopt;
       if (auto kind = Compare(watched, *now)) {
         int failed = Show({.at = std::chrono::system_clock::now(),
                            .kind = *kind,
@@ -74,9 +78,10 @@ class Watcher {
     return Print(as_json_ ? ChangeJson(change) : ChangeLine(change));
   }
 
-  // A single key that is not there need not be asked for: the server tells.
+  // A single key that is not there need not be asked for: the server tells,
+  // unless it takes a queue for the key.
   int Pause(Duration left) {
-    if (watched_.size() > 1 || watched_[0].value) {
+    if (watched_.size() > 1 || watched_[0].value || watched_[0].is_queue) {
       std::this_thread::sleep_for(std::min<Duration>(interval_, left));
       return kExitDone;
     }
@@ -88,6 +93,7 @@ class Watcher {
   }
 
   store::TcpStore& store_;
+  QueueFinder queues_;
   const bool as_json_;
   const milliseconds interval_;
   const TimePoint deadline_;

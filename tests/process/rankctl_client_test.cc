@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/tcp_store.h"
 #include "tests/process/rankctl.h"
 #include "tests/store/fake_server.h"
 
@@ -307,6 +308,40 @@ TEST(RankctlTest, AnAddWhoseServerFallsSilentIsNotExplainedForLong) {
   });
   Job job(Command("127.0.0.1:" + std::to_string(server.port()), {"add", "--timeout=3600", "n"}));
   EXPECT_EQ(job.Wait(), Code(3));
+}
+
+TEST_F(RankctlClientTest, AQueueIsNoKey) {
+  auto port = static_cast<uint16_t>(std::stoi(server.port()));
+  auto store = store::TcpStore::Connect("127.0.0.1", port);
+  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_TRUE((*store)->QueuePush("q", "x"));
+  EXPECT_EQ(Run({"get", "q"}), No("key q: not set; there is a queue of that name"));
+  EXPECT_EQ(Run({"set", "--if=x", "q", "x"}), No("key q: not set, want \"x\""));
+  EXPECT_EQ(Run({"watch", "--timeout=0.05", "q"}), Done());
+  EXPECT_EQ(Run({"wait", "q"}), Done());
+  Run({"set", "k", "1"});
+  Job watch(Command(server.address(), {"watch", "--interval=0.001", "q", "k"}));
+  EXPECT_TRUE(watch.WaitForOut("\tis\tk\t1\n"));
+  Run({"set", "q", "v"});
+  EXPECT_TRUE(watch.WaitForOut("\tset\tq\tv\n"));
+  EXPECT_EQ(Run({"get", "q"}), Done("v"));
+}
+
+// As PyTorch's before 2.8.
+TEST(RankctlTest, AnEmptyValueComesFromAServerWithoutQueues) {
+  store::FakeServer server([](store::FakeConnection& connection, int number) {
+    connection.Greet();
+    if (number > 0) {
+      connection.ReceiveRequest(store::QueueLenRequest{"/k"});
+      return connection.Reset();
+    }
+    connection.ReceiveRequest(store::CheckRequest{{"/k"}});
+    connection.Send(std::string(1, '\0'));
+    connection.ReceiveRequest(store::GetRequest{"/k"});
+    connection.Send(std::string(8, '\0'));
+  });
+  Job job(Command("127.0.0.1:" + std::to_string(server.port()), {"get", "--now", "k"}));
+  EXPECT_EQ(OutcomeOf(job), (Outcome{0, "", ""}));
 }
 
 TEST(RankctlTest, UnknownCommandsEndWithTwoAndTheNearestName) {
