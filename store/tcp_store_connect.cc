@@ -16,7 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 
 // So that one address that answers nothing leaves time for the others.
-constexpr milliseconds kLongestAttempt{10'000};
+constexpr milliseconds kLongestConnect{10'000};
+// Twice as long after each round that ended so: the server may only be slow.
+constexpr milliseconds kFirstGreeting{10'000};
 // A last attempt that has less may time out just because it was the last.
 constexpr milliseconds kFairAttempt{1'000};
 constexpr milliseconds kShortestPause{5};
@@ -84,10 +86,11 @@ Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
                                          Printable({bytes.data(), bytes.size()}) + "\""};
 }
 
-Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline) {
-  auto socket = ClientSocket::Connect(address, std::min(deadline, DeadlineAfter(kLongestAttempt)));
+Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline,
+                                     Duration longest_greeting) {
+  auto socket = ClientSocket::Connect(address, std::min(deadline, DeadlineAfter(kLongestConnect)));
   if (!socket) return socket;
-  auto greeted = Greet(*socket, deadline);
+  auto greeted = Greet(*socket, std::min(deadline, Now() + longest_greeting));
   if (!greeted) return std::move(greeted).error();
   return socket;
 }
@@ -95,12 +98,15 @@ Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint dea
 // One attempt at each address of the host. The error tells of all, with the
 // code of the last; or of one where another program answered: pausing will not
 // change that.
-Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline) {
+Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline,
+                                 Duration longest_greeting) {
   auto addresses = SocketAddress::Resolve(host, port);
   if (!addresses) return std::move(addresses).error();
   Error error{ErrorCode::kNotFound, ""};
+  auto left = static_cast<Duration::rep>(addresses->size());
   for (const SocketAddress& address : *addresses) {
-    auto socket = ConnectAndGreet(address, deadline);
+    const TimePoint now = Now();
+    auto socket = ConnectAndGreet(address, now + (deadline - now) / left--, longest_greeting);
     if (socket) return socket;
     if (error.code == ErrorCode::kProtocol) continue;
     if (socket.error().code == ErrorCode::kProtocol) error.message.clear();
@@ -118,10 +124,14 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
   const TimePoint deadline = DeadlineAfter(options.connect_timeout);
   Backoff backoff;
   int attempts = 1;
-  auto socket = ConnectOnce(host, port, deadline);
+  Duration longest_greeting = kFirstGreeting;
+  auto socket = ConnectOnce(host, port, deadline, longest_greeting);
   while (!socket && socket.error().code != ErrorCode::kProtocol && backoff.Pause(deadline)) {
     const bool hurried = deadline - Now() < kFairAttempt;
-    auto next = ConnectOnce(host, port, deadline);
+    if (socket.error().code == ErrorCode::kTimeout) {
+      longest_greeting = std::min(longest_greeting * 2, deadline - start);
+    }
+    auto next = ConnectOnce(host, port, deadline, longest_greeting);
     ++attempts;
     // That there was no time for an answer does not hide the true cause.
     if (!next && next.error().code == ErrorCode::kTimeout && hurried) continue;

@@ -138,6 +138,23 @@ TEST(TcpStoreConnectTest, OfSeveralAddressesTheErrorTellsOfEach) {
                                    HasSubstr("it takes no clients from here")));
 }
 
+TEST(TcpStoreConnectTest, AnAddressThatTakesConnectionsAndSaysNothingLeavesTimeForTheOthers) {
+  FakeServer server([](FakeConnection& connection, int) {
+    connection.Greet();
+    connection.AwaitEnd();
+  });
+  auto addresses = SocketAddress::Resolve("localhost", server.port());
+  ASSERT_TRUE(addresses) << addresses.error().message;
+  const SocketAddress& first = addresses->front();
+  const Fd silent(socket(first.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (addresses->size() < 2 || bind(silent.get(), first.raw(), first.raw_size()) != 0) {
+    GTEST_SKIP() << "localhost has no free address before 127.0.0.1";
+  }
+  ASSERT_EQ(listen(silent.get(), 16), 0);
+  auto store = TcpStore::Connect("localhost", server.port(), {.connect_timeout = 6s});
+  EXPECT_TRUE(store) << store.error().message;
+}
+
 TEST(TcpStoreFaultsTest, AReplyThatDoesNotComeBreaksTheStore) {
   FakeServer server([](FakeConnection& c, int) {
     c.Greet();
