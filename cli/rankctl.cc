@@ -1,4 +1,4 @@
-// rankctl: looks into running jobs and their stores.
+// rankctl: looks into the stores of jobs, or hosts one.
 
 #include <signal.h>
 

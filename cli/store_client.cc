@@ -23,6 +23,10 @@ std::optional<std::string> Variable(const std::string& name) {
   return value;
 }
 
+milliseconds TimeoutOf(const launcher::ParsedFlags& flags) {
+  return flags.Seconds("timeout").value_or(kDefaultTimeout);
+}
+
 // What PyTorch's clients put before a key, PrefixStores included.
 std::string KeyPrefix(const launcher::ParsedFlags& flags) {
   std::string prefix = flags.Has("raw") ? "" : "/";
@@ -30,10 +34,10 @@ std::string KeyPrefix(const launcher::ParsedFlags& flags) {
   return prefix;
 }
 
-Result<StoreClient> Open(const launcher::ParsedFlags& flags, std::string key_prefix) {
+Result<StoreClient> Open(const launcher::ParsedFlags& flags, std::string key_prefix,
+                         milliseconds timeout) {
   auto endpoint = FindStore(flags.Text("store"), Variable);
   if (!endpoint) return std::move(endpoint).error();
-  milliseconds timeout = flags.Seconds("timeout").value_or(kDefaultTimeout);
   store::TcpStoreOptions options{
       .connect_timeout = std::max<milliseconds>(timeout, kLeastForConnecting),
       .reply_timeout = std::max<milliseconds>(timeout, kLeastForReplies),
@@ -50,10 +54,16 @@ Result<StoreClient> Open(const launcher::ParsedFlags& flags, std::string key_pre
 }  // namespace
 
 Result<StoreClient> OpenStore(const launcher::ParsedFlags& flags) {
-  return Open(flags, KeyPrefix(flags));
+  return Open(flags, KeyPrefix(flags), TimeoutOf(flags));
 }
 
-Result<StoreClient> OpenRawStore(const launcher::ParsedFlags& flags) { return Open(flags, ""); }
+Result<StoreClient> OpenStoreToWatch(const launcher::ParsedFlags& flags) {
+  return Open(flags, KeyPrefix(flags), kDefaultTimeout);
+}
+
+Result<StoreClient> OpenRawStore(const launcher::ParsedFlags& flags) {
+  return Open(flags, "", TimeoutOf(flags));
+}
 
 Result<std::vector<std::string>> MissingAfter(store::TcpStore& store,
                                               std::span<const std::string> keys,

@@ -25,6 +25,10 @@ struct StoreClient {
 // those of TcpStore::Connect.
 Result<StoreClient> OpenStore(const launcher::ParsedFlags& flags);
 
+// The same for a command that --timeout ends: connecting, and each reply, may
+// take as long as without it.
+Result<StoreClient> OpenStoreToWatch(const launcher::ParsedFlags& flags);
+
 // The same for the server's keys as they are, whatever the flags say.
 Result<StoreClient> OpenRawStore(const launcher::ParsedFlags& flags);
 

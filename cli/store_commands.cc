@@ -87,7 +87,7 @@ constexpr auto kList =
 constexpr std::array kStats{kJson, kStore, kTimeout, kHelp};
 constexpr auto kWatch =
     Join(std::array{Seconds("interval", "0.2", "Between two looks at a key."),
-                    Seconds("timeout", "none; 10 for connecting", "When to end."),
+                    Seconds("timeout", "none", "When to end; connecting may take 10 seconds."),
                     Switch("json", "Print each change as one line of JSON.")},
          kKeys);
 

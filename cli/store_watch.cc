@@ -103,7 +103,7 @@ class Watcher {
 }  // namespace
 
 int RunWatch(const CommandLine& line) {
-  auto client = OpenStore(line.flags);
+  auto client = OpenStoreToWatch(line.flags);
   if (!client) return FailStore(client.error());
   return Watcher(*client, line).Run();
 }

@@ -29,7 +29,8 @@ struct TcpStoreOptions {
   // option, itself among them, have connected.
   std::optional<int> world_size = std::nullopt;
   bool wait_for_workers = true;  // false: as without world_size
-  // For the constructor, and what timeout() is at first.
+  // For the constructor, and what timeout() is at first. Looking up the name of
+  // `host` is limited by the resolver's own time-outs (resolv.conf) only.
   std::chrono::milliseconds timeout = std::chrono::seconds(300);
 };
 
