@@ -40,9 +40,7 @@ def command_of(name):
         return [BIN / "store_echo"]
     if name == "PyTorch":
         return [VENV / "bin" / "python", ROOT / "bench" / "store_torch_server.py"]
-    if (BIN / "rankctl").exists():
-        return [BIN / "rankctl", "store", "serve", "--port", "0"]
-    return [BIN / "store_server"]
+    return [BIN / "rankctl", "store", "serve", "--port", "0"]
 
 
 def has_torch():
@@ -77,7 +75,14 @@ class SlowNameserver:
 
     def __enter__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind((SLOW_NAMESERVER, 53))
+        try:
+            self.socket.bind((SLOW_NAMESERVER, 53))
+        except OSError as error:
+            self.socket.close()
+            if isinstance(error, PermissionError):
+                raise  # nothing is wrong, only not allowed
+            raise Failed(f"start a nameserver at {SLOW_NAMESERVER}, port 53: "
+                         f"{error.strerror}") from error
         self.thread = threading.Thread(target=self._answer, daemon=True)
         self.thread.start()
         return self
@@ -105,7 +110,9 @@ class Server:
         self.name = name
         self.folder = tempfile.TemporaryDirectory(prefix="store_bench.")
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+", encoding="utf-8")
-        command = [*pinned(0), *(str(word) for word in command_of(name))]
+        # Behind unshare, which would undo it: the end of this process ends the server.
+        command = ["setpriv", "--pdeathsig", "TERM", *pinned(0),
+                   *(str(word) for word in command_of(name))]
         self.process = subprocess.Popen(
             self._with_files(files, command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.log, text=True)

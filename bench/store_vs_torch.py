@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -45,8 +46,13 @@ def bench(server, command, *options):
     words = [*store_servers.pinned(1), BIN / "store_bench", command, "--port", server.port,
              "--server-pid", server.pid, "--patience", PATIENCE_SECONDS, "--json", *options]
     words += ["--echo"] if server.name == "echo" else []
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, timeout=10 * PATIENCE_SECONDS)
+    limit = 10 * PATIENCE_SECONDS
+    try:
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                              check=False, timeout=limit)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"measure {server.name}: store_bench {command} has not ended within {limit} s; "
+                     f"the server's errors: {server.errors()}") from error
     if done.returncode != 0:
         raise Failed(f"measure {server.name}: {done.stderr.strip()}; "
                      f"the server's errors: {server.errors()}")
@@ -242,6 +248,8 @@ def main():
     arguments = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the servers inherit it
+    # So that the servers are stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if not (arguments.quick or arguments.any_load):
             wait_for_idle_machine()
