@@ -49,14 +49,10 @@ TEST(AddressRangeTest, OtherTextIsRefusedWithItsReason) {
     const char* text;
     const char* why;
   } cases[] = {
-      {"", "not an IPv4 or IPv6 address"},
-      {"host", "not an IPv4 or IPv6 address"},
-      {"10.0.0.0/", "a number from 0 to 32"},
-      {"10.0.0.0/33", "a number from 0 to 32"},
-      {"10.0.0.0/8x", "a number from 0 to 32"},
-      {"10.0.0.0/-1", "a number from 0 to 32"},
-      {"fd00::/129", "a number from 0 to 128"},
-      {"10.0.0.7/8", "bits behind its first 8"},
+      {"", "not an IPv4 or IPv6 address"},        {"host", "not an IPv4 or IPv6 address"},
+      {"10.0.0.0/", "a number from 0 to 32"},     {"10.0.0.0/33", "a number from 0 to 32"},
+      {"10.0.0.0/8x", "a number from 0 to 32"},   {"10.0.0.0/-1", "a number from 0 to 32"},
+      {"fd00::/129", "a number from 0 to 128"},   {"10.0.0.7/8", "bits behind its first 8"},
       {"fd00::1/64", "bits behind its first 64"},
   };
   for (const auto& one : cases) {
