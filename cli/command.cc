@@ -15,8 +15,6 @@ using launcher::FlagsEnd;
 using launcher::FlagTable;
 using launcher::FlagValue;
 
-constexpr Flag kHelp{"help", 'h',   FlagValue::kNone,           0, 0, "",
-                     "",     false, "Print this text and exit."};
 constexpr Flag kTopFlags[] = {
     {"version", 0, FlagValue::kNone, 0, 0, "", "", false, "Print the version and exit."}, kHelp};
 constexpr Flag kGroupFlags[] = {kHelp};

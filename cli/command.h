@@ -9,6 +9,10 @@
 
 namespace rankrun::cli {
 
+// The flag that every table has.
+inline constexpr launcher::Flag kHelp{"help", 'h',   launcher::FlagValue::kNone, 0, 0, "",
+                                      "",     false, "Print this text and exit."};
+
 // What a command is run with. The operands are as many as it takes.
 struct CommandLine {
   launcher::ParsedFlags flags;

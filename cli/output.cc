@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/write_all.h"
-#include "cli/escape.h"
 
 namespace rankrun::cli {
 

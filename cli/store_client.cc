@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/escape.h"
+#include "base/printable.h"
 #include "cli/output.h"
 
 namespace rankrun::cli {

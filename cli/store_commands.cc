@@ -37,8 +37,6 @@ constexpr Flag Seconds(std::string_view name, std::string_view default_value,
   return {name, 0, FlagValue::kSeconds, 0, 0, "SECONDS", default_value, false, help};
 }
 
-constexpr Flag kHelp{"help", 'h',   FlagValue::kNone,           0, 0, "",
-                     "",     false, "Print this text and exit."};
 constexpr Flag kJson = Switch("json", "Print JSON.");
 constexpr Flag kStore{"store",
                       0,

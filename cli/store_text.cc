@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "cli/escape.h"
+#include "base/printable.h"
 
 namespace rankrun::cli {
 namespace {

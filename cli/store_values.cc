@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/format.h"
-#include "cli/escape.h"
+#include "base/printable.h"
 #include "cli/output.h"
 #include "cli/store_client.h"
 #include "store/counter.h"

@@ -1,11 +1,11 @@
 #include "launcher/report.h"
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
 
 #include "agent/line_buffer.h"
 #include "base/format.h"
+#include "base/printable.h"
 #include "base/roll_call.h"
 
 namespace rankrun::launcher {
@@ -15,7 +15,7 @@ using agent::AttemptRecord;
 using agent::WorkerRecord;
 
 constexpr size_t kShownLines = 20;
-constexpr size_t kLongestLine = 300;
+constexpr size_t kLongestLine = 300;  // in characters
 
 std::string HowItEnded(const WorkerRecord& worker) {
   if (!worker.exit) return "could not be started: " + worker.start_error->message;
@@ -32,29 +32,17 @@ std::string HowItEnded(const WorkerRecord& worker) {
   return by_signal ? how + ", not sent by rankrun" : how;
 }
 
-// Bytes that could move the cursor or ring the bell are shown as "?".
-std::string Printable(std::string_view line) {
-  size_t end = std::min(line.size(), kLongestLine);
-  auto inside_letter = [&] { return (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80; };
-  while (end > 0 && end < line.size() && inside_letter()) --end;  // of UTF-8
-  std::string text(line.substr(0, end));
-  for (char& c : text) {
-    if (std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\t') c = '?';
-  }
-  return end < line.size() ? text + "..." : text;
-}
-
 std::string Evidence(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
     for (const std::string& line : agent::LastLines(*worker.exception, kShownLines)) {
-      text += "    exception: " + Printable(line) + "\n";
+      text += "    exception: " + OneLine(line, kLongestLine) + "\n";
     }
   }
   std::vector<std::string> lines = agent::LastLines(worker.stderr_tail, kShownLines);
   if (lines.empty()) return text;
   text += "    last lines of its standard error:\n";
-  for (const std::string& line : lines) text += "    | " + Printable(line) + "\n";
+  for (const std::string& line : lines) text += "    | " + OneLine(line, kLongestLine) + "\n";
   if (!worker.stderr_file.empty()) text += "    more: " + worker.stderr_file + "\n";
   return text;
 }

@@ -1,11 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <random>
 #include <thread>
 
 #include "base/format.h"
+#include "base/printable.h"
 #include "store/describe.h"
 #include "store/tcp_store.h"
 #include "store/wire.h"
@@ -52,12 +52,6 @@ class Backoff {
   milliseconds pause_ = kFirstPause;
 };
 
-std::string Printable(std::string_view bytes) {
-  std::string text;
-  for (char c : bytes) text += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '.';
-  return text;
-}
-
 // What an error of the connection means in its first round trip, where the
 // usual causes are few.
 Error ExplainedAtGreeting(Error error) {
@@ -83,7 +77,7 @@ Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
   if (echo == nonce) return {};
   return Error{ErrorCode::kProtocol, "greet " + socket.peer().ToString() +
                                          ": it is no store server: its answer begins with \"" +
-                                         Printable({bytes.data(), bytes.size()}) + "\""};
+                                         Escaped({bytes.data(), bytes.size()}) + "\""};
 }
 
 Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline,

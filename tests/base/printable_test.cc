@@ -1,35 +1,41 @@
-#include "cli/escape.h"
+#include "base/printable.h"
 
 #include <gtest/gtest.h>
 
-namespace rankrun::cli {
+namespace rankrun {
 namespace {
 
-TEST(EscapeTest, TextStays) {
+TEST(PrintableTest, TextStays) {
   EXPECT_EQ(Escaped(""), "");
   EXPECT_EQ(Escaped("a key/with words"), "a key/with words");
   EXPECT_EQ(Escaped("päth 漢字 \U0001F600"), "päth 漢字 \U0001F600");
 }
 
-TEST(EscapeTest, ControlCharactersAreSpelledOut) {
+TEST(PrintableTest, ControlCharactersAreSpelledOut) {
   EXPECT_EQ(Escaped("a\nb\tc\rd"), "a\\nb\\tc\\rd");
   EXPECT_EQ(Escaped(std::string("\0\x1b[31m\x7f", 7)), "\\x00\\x1b[31m\\x7f");
   EXPECT_EQ(Escaped("\u0085\u009b"), "\\xc2\\x85\\xc2\\x9b");
 }
 
-TEST(EscapeTest, ABackslashIsTwoSoThatNothingLooksLikeAnEscape) {
+TEST(PrintableTest, ABackslashIsTwoSoThatNothingLooksLikeAnEscape) {
   EXPECT_EQ(Escaped("\\n"), "\\\\n");
   EXPECT_EQ(OneLine("\\n"), "\\n");
   EXPECT_EQ(OneLine("a\nb"), "a\\nb");
 }
 
-TEST(EscapeTest, WhatTurnsTheDirectionOfWritingIsSpelledOut) {
+TEST(PrintableTest, ALineKeepsItsTabsAndIsCutIfItIsTooWide) {
+  EXPECT_EQ(OneLine("a\tb\r"), "a\tb\\r");
+  EXPECT_EQ(OneLine("a\\tb", 4), "a\\tb");
+  EXPECT_EQ(OneLine("a\tbcd", 4), "a...");
+}
+
+TEST(PrintableTest, WhatTurnsTheDirectionOfWritingIsSpelledOut) {
   EXPECT_EQ(Escaped("\u202e"), "\\xe2\\x80\\xae");
   EXPECT_EQ(Escaped("\u2066\u2069\u200f\u2028"),
             "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xe2\\x80\\x8f\\xe2\\x80\\xa8");
 }
 
-TEST(EscapeTest, WhatIsNoUtf8IsSpelledOut) {
+TEST(PrintableTest, WhatIsNoUtf8IsSpelledOut) {
   for (const char* bad : {"\xff", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\xaf",
                           "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
                           "\xf5\x80\x80\x80", "\xc3(", "\xe2\x28\xa1"}) {
@@ -42,7 +48,7 @@ TEST(EscapeTest, WhatIsNoUtf8IsSpelledOut) {
   EXPECT_TRUE(IsUtf8(std::string("\0", 1)));
 }
 
-TEST(EscapeTest, WhatIsTooWideIsCutBetweenCharacters) {
+TEST(PrintableTest, WhatIsTooWideIsCutBetweenCharacters) {
   EXPECT_EQ(EscapedAndCut("0123456789", 10), "0123456789");
   EXPECT_EQ(EscapedAndCut("0123456789a", 10), "0123456...");
   EXPECT_EQ(EscapedAndCut("ééééééééééé", 10), "ééééééé...");
@@ -52,10 +58,10 @@ TEST(EscapeTest, WhatIsTooWideIsCutBetweenCharacters) {
   EXPECT_EQ(EscapedAndCut(std::string(100'000'000, 'x'), 5), "xx...");
 }
 
-TEST(EscapeTest, HexHasTwoDigitsPerByte) {
+TEST(PrintableTest, HexHasTwoDigitsPerByte) {
   EXPECT_EQ(Hex(std::string("\0\xff\x10", 3)), "00ff10");
   EXPECT_EQ(Hex(""), "");
 }
 
 }  // namespace
-}  // namespace rankrun::cli
+}  // namespace rankrun

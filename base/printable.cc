@@ -1,9 +1,9 @@
-#include "cli/escape.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace rankrun::cli {
+namespace rankrun {
 namespace {
 
 // One character, or one byte that belongs to none.
@@ -38,8 +38,14 @@ bool IsShown(const Piece& piece) {
   return piece.valid && !control && !turns;
 }
 
-std::string Shown(std::string_view bytes, const Piece& piece, bool double_backslash) {
-  if (double_backslash && bytes == "\\") return "\\\\";
+enum class Style {
+  kUnambiguous,
+  kOneLine,
+};
+
+std::string Shown(std::string_view bytes, const Piece& piece, Style style) {
+  if (style == Style::kUnambiguous && bytes == "\\") return "\\\\";
+  if (style == Style::kOneLine && bytes == "\t") return "\t";
   if (IsShown(piece)) return std::string(bytes);
   if (bytes == "\n") return "\\n";
   if (bytes == "\t") return "\\t";
@@ -53,13 +59,13 @@ constexpr size_t kNoWidth = SIZE_MAX;
 constexpr std::string_view kCut = "...";
 
 // Stops as soon as it is wider than `width`, with what fits beside kCut.
-std::string Escape(std::string_view bytes, bool double_backslash, size_t width) {
+std::string Escape(std::string_view bytes, Style style, size_t width) {
   std::string text;
   size_t taken = 0;          // characters in text
   size_t fits_in_bytes = 0;  // of text, that leave room for kCut
   while (!bytes.empty()) {
     Piece piece = FirstPiece(bytes);
-    std::string shown = Shown(bytes.substr(0, piece.bytes), piece, double_backslash);
+    std::string shown = Shown(bytes.substr(0, piece.bytes), piece, style);
     taken += IsShown(piece) && shown.size() == piece.bytes ? 1 : shown.size();
     text += shown;
     if (width == kNoWidth || taken + kCut.size() <= width) fits_in_bytes = text.size();
@@ -71,13 +77,15 @@ std::string Escape(std::string_view bytes, bool double_backslash, size_t width) 
 
 }  // namespace
 
-std::string Escaped(std::string_view bytes) { return Escape(bytes, true, kNoWidth); }
+std::string Escaped(std::string_view bytes) { return Escape(bytes, Style::kUnambiguous, kNoWidth); }
 
 std::string EscapedAndCut(std::string_view bytes, size_t width) {
-  return Escape(bytes, true, width);
+  return Escape(bytes, Style::kUnambiguous, width);
 }
 
-std::string OneLine(std::string_view bytes) { return Escape(bytes, false, kNoWidth); }
+std::string OneLine(std::string_view bytes, size_t width) {
+  return Escape(bytes, Style::kOneLine, width);
+}
 
 bool IsUtf8(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -98,4 +106,4 @@ std::string Hex(std::string_view bytes) {
   return text;
 }
 
-}  // namespace rankrun::cli
+}  // namespace rankrun
