@@ -22,6 +22,7 @@ PATIENCE_SECONDS = 120
 
 LARGEST_ECHO_RATIO = 1.10
 LEAST_PIPELINE_RATIO = 3.0
+LARGEST_P99_MS = 10
 MEMORY_KIB, MEMORY_KIB_PER_CONNECTION = 10 * 1024, 2
 
 
@@ -202,6 +203,37 @@ def measure_waits(plan):
             text(ratio(values, "rankrun", "PyTorch")))
 
 
+def measure_hostile(plan):
+    """How long others wait while some do what harm they can. Returns the p99 in ms."""
+    head(f"latency of GET on 64 connections [ms], medians of {plan.rounds}",
+         "", "p50", "p99", "max", "server KiB")
+    options = load_options(plan, "get", 64)
+    result = None
+    with Servers(["rankrun"], LOCAL_NAMES) as servers:
+        for label, crowd in (("alone", None), ("among 500 slow and hostile clients", True)):
+            hostile = start_hostile(servers["rankrun"]) if crowd else None
+            rounds = [bench(servers["rankrun"], "load", *options) for _ in range(plan.rounds)]
+            if hostile:
+                hostile.communicate()  # it ends with its standard input
+            p50, p99, most = (statistics.median(figures[key] for figures in rounds) / 1000
+                              for key in ("us_p50", "us_p99", "us_max"))
+            row(label, text(p50, 3), text(p99, 3), text(most, 3), rounds[-1]["server_kib_end"])
+            result = p99
+    return result
+
+
+def start_hostile(server):
+    words = [*store_servers.pinned(1), sys.executable, store_servers.ROOT / "bench" / "store_hostile.py",
+             server.port]
+    hostile = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    if hostile.stdout.readline().strip() != "ready":
+        hostile.kill()
+        raise Failed(f"measure rankrun: the hostile clients could not connect; "
+                     f"the server's errors: {server.errors()}")
+    return hostile
+
+
 def judge(what, measured, target, met):
     verdict = "not measured" if measured is None else "met" if met(measured) else "MISSED"
     print(f"  {what:<58} {text(measured, 3):>10}   target {target:<8} {verdict}")
@@ -214,6 +246,7 @@ def measure_all(plan):
     slow = measure_slow_names(plan)
     memory = measure_memory(plan)
     measure_waits(plan)
+    hostile_p99 = measure_hostile(plan)
     most_kib = MEMORY_KIB + MEMORY_KIB_PER_CONNECTION * plan.clients
     print("== summary")
     judge("server CPU per request, rankrun/echo, the highest", max(to_echo),
@@ -228,6 +261,8 @@ def measure_all(plan):
           lambda r: r < 1)
     judge(f"memory at {plan.clients} connections [KiB]", memory, f"< {most_kib}",
           lambda kib: kib < most_kib)
+    judge("p99 among hostile clients [ms]", hostile_p99, f"< {LARGEST_P99_MS}",
+          lambda ms: ms < LARGEST_P99_MS)
 
 
 def wait_for_idle_machine():
