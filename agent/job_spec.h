@@ -24,6 +24,7 @@ struct JobSpec {
   std::string master_addr = "127.0.0.1";  // passed to the workers as it is
   bool master_addr_typed = false;         // then it is bound besides loopback
   std::optional<uint16_t> master_port;    // nothing: a free one for each attempt
+  std::optional<size_t> store_max_value;  // bytes; nothing: the store's default
   std::string run_id;
   Program program;
   std::vector<std::string> environment;  // as the user had it, "NAME=value"

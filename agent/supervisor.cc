@@ -150,6 +150,7 @@ Result<void> Supervisor::OpenStore() {
     bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
   }
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
+  if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));
   if (server) {
     store_ = std::move(*server);

@@ -89,9 +89,7 @@ Result<store::WireLimits> LimitsOf(const launcher::ParsedFlags& flags) {
   auto value = PieceOf(flags, "max-value", limits.value_bytes);
   if (!value) return std::move(value).error();
   limits.key_bytes = *key;
-  limits.value_bytes = *value;
-  // COMPARE_SET carries two values.
-  limits.request_bytes = std::max(limits.request_bytes, limits.key_bytes + 2 * limits.value_bytes);
+  limits.AllowValues(*value);
   return limits;
 }
 

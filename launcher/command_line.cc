@@ -6,6 +6,8 @@
 namespace rankrun::launcher {
 namespace {
 
+constexpr uint64_t kLargestStoreValue = uint64_t{1} << 30;
+
 Result<void> CheckTogether(const Options& options) {
   if (options.help || options.version) return {};
   if (options.program.empty() || options.program[0].empty()) {
@@ -14,6 +16,9 @@ Result<void> CheckTogether(const Options& options) {
   }
   if (options.module && options.no_python) {
     return Error{ErrorCode::kInvalid, "--module and --no-python exclude each other"};
+  }
+  if (options.store_max_value.value_or(0) > kLargestStoreValue) {
+    return Error{ErrorCode::kInvalid, "--store-max-value: want a size up to 1G"};
   }
   return {};
 }
@@ -31,6 +36,7 @@ Result<Options> ParseCommandLine(std::span<const std::string> arguments) {
   options.shutdown_timeout = flags->Seconds("shutdown-timeout").value_or(options.shutdown_timeout);
   options.master_addr = flags->Text("master-addr");
   options.master_port = flags->Port("master-port");
+  options.store_max_value = flags->Size("store-max-value");
   options.no_python = flags->Has("no-python");
   options.module = flags->Has("module");
   options.help = flags->Has("help");

@@ -18,6 +18,7 @@ struct Options {
   std::chrono::milliseconds shutdown_timeout{25'000};
   std::optional<std::string> master_addr;
   std::optional<uint16_t> master_port;
+  std::optional<uint64_t> store_max_value;  // bytes
   bool no_python = false;
   bool module = false;
   bool help = false;

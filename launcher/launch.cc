@@ -68,6 +68,7 @@ agent::JobSpec MakeJobSpec(const Options& options, agent::Program program) {
   spec.master_addr = options.master_addr.value_or(spec.master_addr);
   spec.master_port = options.master_port;
   if (options.master_port == 0) spec.master_port.reset();  // 0: a free one
+  spec.store_max_value = options.store_max_value;
   spec.run_id = RandomRunId();
   spec.program = std::move(program);
   for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,12 @@ struct WireLimits {
   size_t value_bytes = 64 * 1024 * 1024;
   size_t keys_per_request = 131'072;
   size_t request_bytes = 256 * 1024 * 1024;  // its keys and values together
+
+  // Values, and with them a COMPARE_SET, which carries two.
+  void AllowValues(size_t bytes) {
+    value_bytes = bytes;
+    request_bytes = std::max(request_bytes, key_bytes + 2 * value_bytes);
+  }
 };
 
 // One request on its way in, of which any part may have come. Pure.

@@ -40,17 +40,19 @@ TEST(CommandLineTest, TheDefaultsAreThoseOfTheTable) {
             DefaultOf("shutdown-timeout"));
   EXPECT_EQ(options.master_addr, std::nullopt);
   EXPECT_EQ(options.master_port, std::nullopt);
+  EXPECT_EQ(options.store_max_value, std::nullopt);
   EXPECT_FALSE(options.no_python || options.module || options.help || options.version);
 }
 
 TEST(CommandLineTest, ReadsEveryFlag) {
-  Options options =
-      Parse({"-n8", "--max-restarts=3", "--standalone", "--master-addr=10.0.0.1",
-             "--master-port=29500", "--no-python", "--shutdown-timeout=2.5", "--version", "-h"});
+  Options options = Parse({"-n8", "--max-restarts=3", "--standalone", "--master-addr=10.0.0.1",
+                           "--master-port=29500", "--store-max-value=100M", "--no-python",
+                           "--shutdown-timeout=2.5", "--version", "-h"});
   EXPECT_EQ(options.workers, 8);
   EXPECT_EQ(options.max_restarts, 3);
   EXPECT_EQ(options.master_addr, "10.0.0.1");
   EXPECT_EQ(options.master_port, 29500);
+  EXPECT_EQ(options.store_max_value, 100u << 20);
   EXPECT_TRUE(options.no_python);
   EXPECT_EQ(options.shutdown_timeout, milliseconds(2500));
   EXPECT_TRUE(options.version);
@@ -109,6 +111,11 @@ TEST(CommandLineTest, SecondsMayHaveFractionsButAreNeverNegative) {
         ErrorOf({"--shutdown-timeout", bad, "x"}),
         std::string("--shutdown-timeout: want seconds, from 0 to a year, got \"") + bad + '"');
   }
+}
+
+TEST(CommandLineTest, AStoreValueHasAtMostAGibibyte) {
+  EXPECT_EQ(Parse({"--store-max-value=1G", "x"}).store_max_value, 1u << 30);
+  EXPECT_EQ(ErrorOf({"--store-max-value=1025M", "x"}), "--store-max-value: want a size up to 1G");
 }
 
 TEST(CommandLineTest, AWrongValueIsAnErrorThoughALaterOneIsRight) {

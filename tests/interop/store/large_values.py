@@ -1,14 +1,18 @@
-"""Values above PyTorch's 8 MiB, up to rankrun's 64: its own client copes with them."""
+"""Values above PyTorch's 8 MiB, up to rankrun's limit: its own client copes with them.
+
+Usage: large_values.py MIB
+"""
 import os
+import sys
 
 from side_by_side import MiB, agents_server, attempt, seconds
 
-LARGEST = 64 * MiB
+LARGEST = int(sys.argv[1]) * MiB
 server = agents_server()
 store = server.open(seconds(120))
 other = server.open(seconds(120))
 
-value = os.urandom(MiB) * 64
+value = os.urandom(MiB) * (LARGEST // MiB)
 store.set("large", value)
 assert other.get("large") == value
 assert other.compare_set("large", "no", "x") == value
