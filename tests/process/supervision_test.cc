@@ -140,9 +140,13 @@ TEST_F(SupervisionTest, StartsAfterCtrlZWaitForTheContinuation) {
 }
 
 TEST_F(SupervisionTest, FailureBeforeTheSignalIsStillReported) {
+  ScratchFolder folder;  // rank 1 fails once rank 0 is ready for the signal
+  const std::string ready = folder.Path("ready");
   Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "1000"},
-                              "trap 'echo term' TERM; echo up; [ $RANK = 1 ] && exit 9; "
-                              "while :; do sleep 0.01; done")});
+                              "if [ $RANK = 1 ]; then until [ -e " + ready +
+                                  " ]; do sleep 0.01; done; exit 9; fi; "
+                                  "trap 'echo term' TERM; : > " +
+                                  ready + "; while :; do sleep 0.01; done")});
   ASSERT_TRUE(run.WaitForOut("term"));
   run.Signal(SIGINT);
   ASSERT_TRUE(run.WaitForErr("stopping the workers"));
