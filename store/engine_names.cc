@@ -61,7 +61,7 @@ std::vector<Engine::Waited> Engine::ListWaits() const {
 // Not inlined: where g++ 12 sees which reply it is, it warns falsely
 // of what the other kinds leave uninitialised.
 [[gnu::noinline]] void Engine::Answer(ConnectionId to, Reply reply, Replies& replies) {
-  replies.emplace_back(to, std::move(reply));
+  replies.push_back({to, std::move(reply)});
 }
 
 size_t Engine::LengthOf(const Name* place) {

@@ -14,19 +14,19 @@ void BuildMultiSet(Parts p, Request& request) {
 // One request that is made of a key; of a key and a value; of keys; of nothing.
 template <typename R>
 void OfKey(Parts p, Request& request) {
-  request.emplace<R>(std::move(p.strings[0]));
+  request.emplace<R>(R{std::move(p.strings[0])});
 }
 template <typename R>
 void OfKeyAndValue(Parts p, Request& request) {
-  request.emplace<R>(std::move(p.strings[0]), std::move(p.strings[1]));
+  request.emplace<R>(R{std::move(p.strings[0]), std::move(p.strings[1])});
 }
 template <typename R>
 void OfKeyAndNumber(Parts p, Request& request) {
-  request.emplace<R>(std::move(p.strings[0]), static_cast<int64_t>(p.number));
+  request.emplace<R>(R{std::move(p.strings[0]), static_cast<int64_t>(p.number)});
 }
 template <typename R>
 void OfKeys(Parts p, Request& request) {
-  request.emplace<R>(std::move(p.strings));
+  request.emplace<R>(R{std::move(p.strings)});
 }
 template <typename R>
 void OfNothing(Parts, Request& request) {
@@ -34,12 +34,12 @@ void OfNothing(Parts, Request& request) {
 }
 
 void BuildCompareSet(Parts p, Request& request) {
-  request.emplace<CompareSetRequest>(std::move(p.strings[0]), std::move(p.strings[1]),
-                                     std::move(p.strings[2]));
+  request.emplace<CompareSetRequest>(
+      CompareSetRequest{std::move(p.strings[0]), std::move(p.strings[1]), std::move(p.strings[2])});
 }
 
 void BuildPing(Parts p, Request& request) {
-  request.emplace<PingRequest>(static_cast<uint32_t>(p.number));
+  request.emplace<PingRequest>(PingRequest{static_cast<uint32_t>(p.number)});
 }
 
 // Row i is of opcode i.
