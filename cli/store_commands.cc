@@ -8,6 +8,7 @@
 #include "cli/store_stats.h"
 #include "cli/store_values.h"
 #include "cli/store_watch.h"
+#include "store/server.h"
 
 namespace rankrun::cli {
 namespace {
@@ -28,8 +29,9 @@ constexpr Flag Switch(std::string_view name, std::string_view help) {
   return {name, 0, FlagValue::kNone, 0, 0, "", "", false, help};
 }
 
-constexpr Flag Size(std::string_view name, std::string_view default_value, std::string_view help) {
-  return {name, 0, FlagValue::kSize, 0, 0, "SIZE", default_value, false, help};
+constexpr Flag Size(std::string_view name, std::string_view default_value, std::string_view help,
+                    int most_g = 0) {
+  return {name, 0, FlagValue::kSize, 0, most_g, "SIZE", default_value, false, help};
 }
 
 constexpr Flag Seconds(std::string_view name, std::string_view default_value,
@@ -65,8 +67,8 @@ constexpr std::array kServe{
          "Who may connect, as 10.0.0.0/8. May be given several times."},
     Flag{"port-file", 0, FlagValue::kText, 0, 0, "FILE", "", false,
          "Write the port there once the store listens."},
-    Size("max-key", "8K", "The largest key; at most 1G."),
-    Size("max-value", "64M", "The largest value; at most 1G."),
+    Size("max-key", "8K", "The largest key; at most 1G.", store::kLargestPieceG),
+    Size("max-value", "64M", "The largest value; at most 1G.", store::kLargestPieceG),
     Flag{"max-connections", 0, FlagValue::kCount, 1, 10'000'000, "N", "65536", false,
          "More are refused."},
     Size("max-bytes", "4G", "What all keys, values and waits may take."),

@@ -73,23 +73,10 @@ Result<store::AdmissionLimits> AdmissionOf(const launcher::ParsedFlags& flags) {
   return limits;
 }
 
-// A limit of one piece of a request.
-Result<size_t> PieceOf(const launcher::ParsedFlags& flags, const std::string& name,
-                       size_t otherwise) {
-  size_t bytes = flags.Size(name).value_or(otherwise);
-  if (bytes <= store::kLargestPiece) return bytes;
-  return Error{ErrorCode::kInvalid,
-               "--" + name + ": want at most 1G, got " + std::to_string(bytes) + " bytes"};
-}
-
-Result<store::WireLimits> LimitsOf(const launcher::ParsedFlags& flags) {
+store::WireLimits LimitsOf(const launcher::ParsedFlags& flags) {
   store::WireLimits limits;
-  auto key = PieceOf(flags, "max-key", limits.key_bytes);
-  if (!key) return std::move(key).error();
-  auto value = PieceOf(flags, "max-value", limits.value_bytes);
-  if (!value) return std::move(value).error();
-  limits.key_bytes = *key;
-  limits.AllowValues(*value);
+  limits.key_bytes = flags.Size("max-key").value_or(limits.key_bytes);
+  limits.AllowValues(flags.Size("max-value").value_or(limits.value_bytes));
   return limits;
 }
 
@@ -204,9 +191,7 @@ Result<store::ServerOptions> ServerOptionsOf(const launcher::ParsedFlags& flags)
   auto admission = AdmissionOf(flags);
   if (!admission) return std::move(admission).error();
   options.admission = std::move(*admission);
-  auto limits = LimitsOf(flags);
-  if (!limits) return std::move(limits).error();
-  options.limits = *limits;
+  options.limits = LimitsOf(flags);
   options.largest_store_bytes = flags.Size("max-bytes").value_or(options.largest_store_bytes);
   options.largest_traffic_bytes = flags.Size("max-traffic").value_or(options.largest_traffic_bytes);
   options.half_request_timeout =

@@ -6,8 +6,6 @@
 namespace rankrun::launcher {
 namespace {
 
-constexpr uint64_t kLargestStoreValue = uint64_t{1} << 30;
-
 Result<void> CheckTogether(const Options& options) {
   if (options.help || options.version) return {};
   if (options.program.empty() || options.program[0].empty()) {
@@ -16,9 +14,6 @@ Result<void> CheckTogether(const Options& options) {
   }
   if (options.module && options.no_python) {
     return Error{ErrorCode::kInvalid, "--module and --no-python exclude each other"};
-  }
-  if (options.store_max_value.value_or(0) > kLargestStoreValue) {
-    return Error{ErrorCode::kInvalid, "--store-max-value: want a size up to 1G"};
   }
   return {};
 }

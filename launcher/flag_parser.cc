@@ -17,6 +17,14 @@ std::optional<Number> ParseNumber(std::string_view text) {
   return number;
 }
 
+std::string CheckSize(const Flag& flag, const std::string& text) {
+  auto bytes = ParseSize(text);
+  if (!bytes) return "want a size, as 512, 8K, 64M, 1G or 2T, got \"" + text + "\"";
+  if (flag.most == 0 || *bytes <= static_cast<uint64_t>(flag.most) << 30) return "";
+  return "want at most " + std::to_string(flag.most) + "G, got " + std::to_string(*bytes) +
+         " bytes";
+}
+
 // What is wrong with a value, or nothing.
 std::string CheckValue(const Flag& flag, const std::string& text) {
   std::string got = ", got \"" + text + "\"";
@@ -36,7 +44,7 @@ std::string CheckValue(const Flag& flag, const std::string& text) {
       return "want seconds, from 0 to a year" + got;
     }
     case FlagValue::kSize:
-      return ParseSize(text) ? "" : "want a size, as 512, 8K, 64M, 1G or 2T" + got;
+      return CheckSize(flag, text);
     case FlagValue::kText:
       return text.empty() ? "want a value that is not empty" : "";
     case FlagValue::kAnyText:

@@ -25,8 +25,8 @@ struct Flag {
   std::string_view name;  // "nproc-per-node"
   char letter;            // 'n'; 0 for none
   FlagValue value;
-  int least;  // of a kCount
-  int most;
+  int least;                       // of a kCount
+  int most;                        // of a kCount; of a kSize in units of 1G, 0 for any
   std::string_view value_name;     // "N"
   std::string_view default_value;  // as shown; empty: none
   bool from_torchrun;              // has its name and meaning from there

@@ -1,5 +1,7 @@
 #include "launcher/flags.h"
 
+#include "store/server.h"
+
 namespace rankrun::launcher {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr Flag kFlags[] = {
      "Execute the program itself, whatever its name."},
     {"module", 'm', FlagValue::kNone, 0, 0, "", "", true,
      "The program is a Python module, as with python -m."},
-    {"store-max-value", 0, FlagValue::kSize, 0, 0, "SIZE", "64M", false,
+    {"store-max-value", 0, FlagValue::kSize, 0, store::kLargestPieceG, "SIZE", "64M", false,
      "The largest value in the job's store; at most 1G."},
     {"shutdown-timeout", 0, FlagValue::kSeconds, 0, 0, "SECONDS", "25", true,
      "From the signal that asks a worker to end to SIGKILL."},

@@ -24,7 +24,8 @@ namespace rankrun::store {
 
 // The largest key, value and reply. Full of replies, an outbox holds less than
 // twice this, and libuv counts its bytes in an unsigned int.
-constexpr size_t kLargestPiece = size_t{1} << 30;
+constexpr int kLargestPieceG = 1;
+constexpr size_t kLargestPiece = size_t{kLargestPieceG} << 30;
 
 struct ServerOptions {
   std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort

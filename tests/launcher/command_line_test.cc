@@ -115,7 +115,8 @@ TEST(CommandLineTest, SecondsMayHaveFractionsButAreNeverNegative) {
 
 TEST(CommandLineTest, AStoreValueHasAtMostAGibibyte) {
   EXPECT_EQ(Parse({"--store-max-value=1G", "x"}).store_max_value, 1u << 30);
-  EXPECT_EQ(ErrorOf({"--store-max-value=1025M", "x"}), "--store-max-value: want a size up to 1G");
+  EXPECT_EQ(ErrorOf({"--store-max-value=1025M", "x"}),
+            "--store-max-value: want at most 1G, got 1074790400 bytes");
 }
 
 TEST(CommandLineTest, AWrongValueIsAnErrorThoughALaterOneIsRight) {
