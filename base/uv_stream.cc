@@ -33,7 +33,8 @@ struct Stream::Trampolines {
   // libuv asks for a buffer and fills it before it asks again, so one per
   // thread serves every connection.
   static void Allocate(uv_handle_t* handle, size_t, uv_buf_t* buffer) {
-    if (auto* self = static_cast<Stream*>(handle->data)) Prefetch(self->needed_by_on_data_);
+    if (auto* self = static_cast<Stream*>(handle->data))
+      Prefetch(self->callbacks_.needed_by_on_data);
     thread_local std::array<char, 65536> bytes;
     *buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
   }
@@ -70,7 +71,6 @@ Stream::Stream(UvHandle<uv_tcp_s> handle, const SocketAddress& peer)
 
 void Stream::Start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
-  needed_by_on_data_ = callbacks_.needed_by_on_data;
   ResumeReading();
 }
 

@@ -21,15 +21,15 @@ class Loop;
 class Stream {
  public:
   struct Callbacks {
+    // What on_data will look at first, if anything: it is fetched into the
+    // cache while the kernel reads, which counts with thousands of streams.
+    const void* needed_by_on_data = nullptr;
     // `bytes` is valid during the call only.
     std::function<void(std::span<const char> bytes)> on_data;
     // Called once: the peer closed (no error) or the connection broke.
     std::function<void(std::optional<Error>)> on_end;
     // Everything written so far has gone to the kernel. May be empty.
     std::function<void()> on_drained;
-    // What on_data will look at first, if anything: it is fetched into the
-    // cache while the kernel reads, which counts with thousands of streams.
-    const void* needed_by_on_data = nullptr;
   };
 
   // Takes an accepted, initialised handle from a Listener.
@@ -67,7 +67,6 @@ class Stream {
 
   // What each read and write needs comes first.
   UvHandle<uv_tcp_s> handle_;
-  const void* needed_by_on_data_ = nullptr;
   bool ended_ = false;
   size_t queued_bytes_ = 0;
   Callbacks callbacks_;

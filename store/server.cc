@@ -78,10 +78,7 @@ void Server::Reset() {
 }
 
 void Server::CloseAll() {
-  for (auto& [id, connection] : connections_) connection->stream->DiscardInput();
-  for (auto& [id, connection] : connections_) {
-    admission_.Leave(connection->stream->peer(), connection->silent);
-  }
+  for (auto& [id, connection] : connections_) Release(*connection);
   connections_.clear();
   waiting_.clear();
   ended_.clear();
@@ -102,13 +99,13 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   Connection* connection = owned.get();
   connections_.emplace(id, std::move(owned));
   connection->stream->Start({
+      .needed_by_on_data = connection,
       .on_data =
           [this, connection](std::span<const char> bytes) {
             OnData(*connection, {bytes.data(), bytes.size()});
           },
       .on_end = [this, connection](const std::optional<Error>&) { End(*connection); },
       .on_drained = [this, connection] { GoOn(*connection); },
-      .needed_by_on_data = connection,
   });
 }
 
@@ -253,7 +250,7 @@ void Server::Account(Connection& connection) {
 }
 
 void Server::Recount(Connection& connection) {
-  size_t now_bytes = connection.decoder.held_bytes() + connection.unhandled.capacity() +
+  size_t now_bytes = connection.decoder.held_bytes() + connection.unhandled.size() +
                      connection.stream->queued_bytes();
   traffic_bytes_ = traffic_bytes_ - connection.traffic_bytes + now_bytes;
   connection.traffic_bytes = now_bytes;
@@ -321,12 +318,15 @@ void Server::End(Connection& connection) {
 
 void Server::DropEnded() {
   for (ConnectionId id : std::exchange(ended_, {})) {
-    auto found = connections_.find(id);
-    const Connection& connection = *found->second;
-    admission_.Leave(connection.stream->peer(), connection.silent);
-    connection.stream->DiscardInput();
-    connections_.erase(found);
+    Release(Find(id));
+    connections_.erase(id);
   }
+}
+
+// What is to be done before a connection is dropped.
+void Server::Release(Connection& connection) {
+  admission_.Leave(connection.stream->peer(), connection.silent);
+  connection.stream->DiscardInput();
 }
 
 }  // namespace rankrun::store

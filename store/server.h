@@ -96,6 +96,7 @@ class Server {
   void Refuse(Connection& connection, Ending ending, std::string_view why);
   void End(Connection& connection);
   void DropEnded();
+  void Release(Connection& connection);
   void CloseAll();
 
   void Warn(const std::string& message);
