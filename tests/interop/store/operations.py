@@ -4,9 +4,9 @@ import threading
 import torch.distributed as dist
 from side_by_side import (STEPS, MiB, agents_server, attempt, compare, pytorchs_server, seconds,
                           step)
+from values import EVERY_BYTE  # and a step
 
 SHORT = seconds(0.05)  # of what cannot happen
-EVERY_BYTE = bytes(range(256))
 
 
 def set_for_all(store, key, value):
@@ -28,14 +28,6 @@ def values_of_all_sizes(store):
         store.set("sized", value)
         results.append(store.get("sized") == value)
     return results, store.delete_key("sized")
-
-
-@step
-def values_of_all_bytes(store):
-    values = [EVERY_BYTE, b"\0", b"\0\0\0", b"", "", "grüße", "日本語", b"\xff\xfe", "a\r\nb"]
-    for i, value in enumerate(values):
-        store.set(f"value{i}", value)
-    return [store.get(f"value{i}") for i in range(len(values))]
 
 
 @step
