@@ -33,11 +33,12 @@ size_t EngineModel::LimitedReplyBytes(const Request& request) const {
 size_t EngineModel::LargestNoticeBytes(const Request& request) const {
   constexpr size_t kLongestNumber = 20;
   if (std::holds_alternative<WatchKeyRequest>(request)) return 0;
-  // An entry of a MULTI_SET may be the old value of the next.
+  // An entry of a MULTI_SET may be the old value of the next; what APPEND makes
+  // begins with the old value.
   const size_t new_bytes = kLongestNumber + 2 * EncodeRequest(request).size();
   size_t bytes = 0;
   for (const auto& [key, watcher] : watches_) {
-    bytes += key.size() + ValueOf(key).size() + new_bytes;
+    bytes += key.size() + 2 * ValueOf(key).size() + new_bytes;
   }
   return bytes;
 }

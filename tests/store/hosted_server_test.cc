@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "tests/base/support.h"
 #include "tests/store/raw_client.h"
@@ -50,11 +51,14 @@ std::set<std::string> Threads() {
 
 // A signal of the program is for a thread that expects it.
 TEST(HostedServerTest, ItsThreadTakesNoSignals) {
+  std::thread([] {}).join();  // a sanitizer's own thread comes with the first
   const std::set<std::string> before = Threads();
   auto server = HostedServer::Start(At(0));
   ASSERT_TRUE(server) << server.error().message;
+  int made = 0;
   for (const std::string& path : Threads()) {
     if (before.contains(path)) continue;
+    made += 1;
     const std::string status = test::ReadWholeFile(path + "/status");
     const uint64_t blocked =
         std::stoull(status.substr(status.find("SigBlk:") + sizeof "SigBlk:"), nullptr, 16);
@@ -62,7 +66,7 @@ TEST(HostedServerTest, ItsThreadTakesNoSignals) {
       EXPECT_NE(blocked & uint64_t{1} << (signal_number - 1), 0U) << signal_number;
     }
   }
-  EXPECT_EQ(Threads().size(), before.size() + 1);
+  EXPECT_EQ(made, 1);
   sigset_t ours;
   pthread_sigmask(SIG_SETMASK, nullptr, &ours);
   EXPECT_EQ(sigismember(&ours, SIGTERM), 0);
