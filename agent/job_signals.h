@@ -2,11 +2,13 @@
 
 #include <signal.h>
 
+#include <array>
+
 namespace rankrun::agent {
 
 // Signals that end the job, and those that are passed to the workers.
-constexpr int kEndSignals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2};
+inline constexpr std::array kEndSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+inline constexpr std::array kPassedSignals = {SIGUSR1, SIGUSR2};
 
 inline bool EndsJob(int signal_number) {
   for (int number : kEndSignals) {
