@@ -1,0 +1,5 @@
+#!/bin/sh
+# checkpoint.sh RANKRUN VENV PROGRAM: a distributed checkpoint outlives an attempt.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$(dirname "$0")/run.sh" "$1" "$2" -n 4 --max-restarts 1 "$3" "$folder"
