@@ -2,18 +2,33 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/uv_loop.h"
 
 namespace rankrun {
 
-Spawner::Spawner(Loop& loop) : loop_(loop) {
+namespace {
+
+constexpr size_t kMostThreads = 4;
+// That many are started by one thread sooner than another thread is made.
+constexpr size_t kJobsPerThread = 4;
+
+}  // namespace
+
+Spawner::Spawner(Loop& loop)
+    : loop_(loop),
+      most_threads_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads)) {
+  AddThread();
+}
+
+void Spawner::AddThread() {
   // Signals of this process are the loop thread's.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { RunThread(); });
+  threads_.emplace_back([this] { RunThread(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -22,18 +37,21 @@ Spawner::~Spawner() {
     std::lock_guard lock(mutex_);
     ending_ = true;
   }
-  changed_.notify_one();
-  thread_.join();
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
   loop_.AssertOnLoop();
   *pending_ += 1;
+  size_t waiting;
   {
     std::lock_guard lock(mutex_);
     jobs_.push_back({std::move(spec), std::move(on_started)});
+    waiting = jobs_.size();
   }
   changed_.notify_one();
+  if (waiting > kJobsPerThread * threads_.size() && threads_.size() < most_threads_) AddThread();
 }
 
 void Spawner::Abandon() {

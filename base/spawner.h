@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/spawn.h"
 
@@ -13,9 +14,10 @@ namespace rankrun {
 
 class Loop;
 
-// Starts processes on a thread of its own, so that an exec that hangs in a
-// file system holds up nothing else. That thread is the parent that their
-// PDEATHSIG means, so it lives as long as this object.
+// Starts processes on threads of its own, so that an exec that hangs in a file
+// system holds up nothing else: on one, and on a few if many wait, since a
+// start holds its thread until the exec. These are the parents that PDEATHSIG
+// means, so they live as long as this object.
 // Thread: loop.  Lifetime: longer than the processes it started; it kills those
 // that are left. The destructor waits for a start that is under way; its
 // `on_started` is not called any more.
@@ -28,8 +30,8 @@ class Spawner {
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
 
-  // Starts `spec` after all that was asked for before, then calls `on_started`
-  // on the loop. Descriptors of `spec` stay open until then.
+  // Starts `spec`, not before all that was asked for before is begun, then calls
+  // `on_started` on the loop. Descriptors of `spec` stay open until then.
   void Start(SpawnSpec spec, OnStarted on_started);
 
   // Forgets what has not been started yet; its `on_started` is never called.
@@ -44,6 +46,7 @@ class Spawner {
     SpawnSpec spec;
     OnStarted on_started;
   };
+  void AddThread();
   void RunThread();
 
   Loop& loop_;
@@ -54,7 +57,8 @@ class Spawner {
   std::condition_variable changed_;
   std::deque<Job> jobs_;  // guarded by mutex_
   bool ending_ = false;   // guarded by mutex_
-  std::thread thread_;
+  const size_t most_threads_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace rankrun

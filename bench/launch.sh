@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# How long `-n 4 /bin/true` takes: rankrun, a bare vfork+exec+wait loop, and the
-# peers that are installed (torchrun in the virtual environment, mpirun); then
-# the memory of rankrun's two processes. Usage: bench/launch.sh [--quick]
+# How long 4 and 64 times /bin/true take: rankrun, a bare vfork+exec+wait loop,
+# and, for 4, the peers that are installed (torchrun in the virtual environment,
+# mpirun); then the memory of rankrun's two processes.
+# Usage: bench/launch.sh [--quick]
 set -eu
 cd "$(dirname "$0")/.."
 bin=build/release/bin
@@ -11,10 +12,12 @@ if [ "${1:-}" = --quick ]; then
   rounds=1 runs=5 peer_rounds=1 peer_runs=1 load=--any-load
 fi
 
-echo "== start of 4 x /bin/true, $rounds rounds of $runs runs"
-$bin/launch_bench --rounds $rounds --runs $runs $load \
-  bare "$bin/bare_loop 4 /bin/true" \
-  rankrun "$bin/rankrun -n 4 /bin/true"
+for n in 4 64; do
+  echo "== start of $n x /bin/true, $rounds rounds of $runs runs"
+  $bin/launch_bench --rounds $rounds --runs $runs $load \
+    bare "$bin/bare_loop $n /bin/true" \
+    rankrun "$bin/rankrun -n $n /bin/true"
+done
 
 # Peers take seconds a run: fewer of them, beside as few of ours.
 peers=()

@@ -54,17 +54,18 @@ TEST_F(SpawnerTest, StartsAndTellsOnTheLoop) {
   EXPECT_EQ(test::WaitForExit(results[0]->pid), (ProcessExit{.signaled = false, .value = 5}));
 }
 
-TEST_F(SpawnerTest, ManyStartInTheirOrder) {
+TEST_F(SpawnerTest, OfManyEachIsStartedOnce) {
   constexpr int kMany = 100;
   for (int i = 0; i < kMany; ++i) Start(ExitWith(i));
   EXPECT_EQ(spawner->pending(), kMany);
   ASSERT_TRUE(RunUntilStarted(kMany));
   EXPECT_EQ(spawner->pending(), 0);
-  for (int i = 0; i < kMany; ++i) {
-    auto& result = results[static_cast<size_t>(i)];
+  std::set<int> codes;
+  for (auto& result : results) {
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(test::WaitForExit(result->pid).value, i);
+    codes.insert(test::WaitForExit(result->pid).value);
   }
+  EXPECT_EQ(codes.size(), static_cast<size_t>(kMany));
 }
 
 TEST_F(SpawnerTest, AFailureIsToldInItsPlace) {
