@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "base/exec_error.h"
+
 namespace rankrun {
 namespace {
 
@@ -24,7 +26,15 @@ struct ChildPlan {
   int fds[kStatusPageFd + 1];  // sources of descriptors 0..3, kNone for none
   int failure_fd;              // where errno goes; closed by a good exec
   pid_t parent;
-  const rlimit* open_files;  // null: as it is
+  const rlimit* open_files;                    // null: as it is
+  const std::vector<unsigned long>& cpu_mask;  // empty: as it is
+};
+
+// What the child says before it gives up.
+struct Failure {
+  enum class Step : int { kNone, kPrepare, kBind, kExec };
+  Step step = Step::kNone;
+  int number = 0;  // errno
 };
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
@@ -63,7 +73,13 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void FailChild(int failure_fd, int failure) {
+bool BindToCpus(const std::vector<unsigned long>& mask) {
+  if (mask.empty()) return true;
+  return syscall(SYS_sched_setaffinity, 0, mask.size() * sizeof mask[0], mask.data()) == 0;
+}
+
+[[noreturn]] void FailChild(int failure_fd, Failure::Step step, int number) {
+  Failure failure{.step = step, .number = number};
   // The parent takes a pipe that closes without a word for success, but then a
   // process that ended with this code.
   if (write(failure_fd, &failure, sizeof failure) != sizeof failure) _exit(kExecFailed);
@@ -77,13 +93,16 @@ void ResetSignals() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.parent) _exit(kExecFailed);  // died before the line above
   int failure_fd = fcntl(plan.failure_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
-  if (failure_fd < 0) FailChild(plan.failure_fd, errno);
-  if (int failure = ArrangeDescriptors(plan); failure != 0) FailChild(failure_fd, failure);
+  if (failure_fd < 0) FailChild(plan.failure_fd, Failure::Step::kPrepare, errno);
+  if (int number = ArrangeDescriptors(plan); number != 0) {
+    FailChild(failure_fd, Failure::Step::kPrepare, number);
+  }
   if (plan.open_files != nullptr) setrlimit(RLIMIT_NOFILE, plan.open_files);
+  if (!BindToCpus(plan.cpu_mask)) FailChild(failure_fd, Failure::Step::kBind, errno);
   // Last: an inherited handler must not run on the parent's memory.
   ResetSignals();
   execve(plan.file, plan.argv, plan.envp);
-  FailChild(failure_fd, errno);
+  FailChild(failure_fd, Failure::Step::kExec, errno);
 }
 
 std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
@@ -106,24 +125,21 @@ pid_t ForkAndExec(const ChildPlan& plan) {
   return pid;
 }
 
-// What the child wrote before it gave up; 0 if the exec closed the pipe.
-int ReadFailure(int fd) {
-  int failure = 0;
+// What the child wrote before it gave up; nothing if the exec closed the pipe.
+Failure ReadFailure(int fd) {
+  Failure failure;
   ssize_t count;
   do {
     count = read(fd, &failure, sizeof failure);
   } while (count < 0 && errno == EINTR);
-  return count == sizeof failure ? failure : 0;
+  return count == sizeof failure ? failure : Failure{};
 }
 
-// An exec's error, with what the kernel's word for it does not say.
-Error ExecError(const std::string& file, int failure) {
-  Error error = SystemError("start " + file, failure);
-  if (failure == ENOEXEC) error.message += " (a script must begin with #! and its interpreter)";
-  if (failure == ENOENT && access(file.c_str(), F_OK) == 0) {
-    error.message += " (the file is there, the interpreter that it names is not)";
-  }
-  return error;
+Error StartError(const SpawnSpec& spec, const Failure& failure) {
+  if (failure.step == Failure::Step::kExec) return ExplainExecError(spec, failure.number);
+  std::string what = "start " + spec.file;
+  if (failure.step == Failure::Step::kBind) what += ": bind to CPUs " + FormatCpus(spec.cpus);
+  return SystemError(what, failure.number);
 }
 
 std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
@@ -143,6 +159,7 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);
   std::optional<rlimit> open_files = OpenFilesLimit(spec);
+  std::vector<unsigned long> cpu_mask = CpuMask(spec.cpus);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(what, errno);
   Fd failure_read(ends[0]);
@@ -153,22 +170,24 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
                  .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd, spec.status_page_fd},
                  .failure_fd = failure_write.get(),
                  .parent = getpid(),
-                 .open_files = open_files ? &*open_files : nullptr};
+                 .open_files = open_files ? &*open_files : nullptr,
+                 .cpu_mask = cpu_mask};
   pid_t pid = ForkAndExec(plan);
   if (pid < 0) return SystemError(what, errno);
   failure_write.Reset();
-  int failure = ReadFailure(failure_read.get());
+  Failure failure = ReadFailure(failure_read.get());
   // Nobody else reaps our children, so the number is still this child's.
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (failure == 0 && !pidfd) {
-    failure = errno;
+  bool started = failure.step == Failure::Step::kNone;
+  if (started && !pidfd) {
+    failure = {.step = Failure::Step::kPrepare, .number = errno};
     kill(pid, SIGKILL);
   }
-  if (failure == 0) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
+  if (started && pidfd) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
   siginfo_t info;
   while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
   }
-  return ExecError(spec.file, failure);
+  return StartError(spec, failure);
 }
 
 std::optional<ProcessExit> ReapByPidfd(int pidfd) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -26,6 +27,7 @@ struct SpawnSpec {
   int stderr_fd = 2;
   int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
   std::optional<rlim_t> open_files = {};  // soft limit of descriptors
+  Cpus cpus = {};                         // where it may run; empty: where we may
 };
 
 struct SpawnedProcess {
@@ -37,8 +39,8 @@ struct SpawnedProcess {
 // their default, with no descriptors but those of `spec`, and with
 // PDEATHSIG = SIGKILL: it dies when the *thread* that called this ends.
 // Blocks until the exec has happened or failed.
-// Errors: kNotFound or kSystem, "start <file>: <cause>", when fork or exec
-// failed; nothing is left behind then. The caller reaps the process.
+// Errors: kNotFound or kSystem, "start <file>: <cause>", when fork, binding or
+// exec failed; nothing is left behind then. The caller reaps the process.
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec);
 
 // How a process ended.

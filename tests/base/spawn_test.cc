@@ -52,14 +52,6 @@ std::string StatusLineOfChild(const std::string& name) {
 
 constexpr const char* kNoSignals = "0000000000000000";
 
-void ExpectFailure(const std::string& file, ErrorCode code, const std::string& cause) {
-  auto process = SpawnProcess(Spec(file, {file}));
-  ASSERT_FALSE(process) << file;
-  EXPECT_EQ(process.error().code, code);
-  EXPECT_EQ(process.error().message, "start " + file + ": " + cause);
-  EXPECT_TRUE(test::HasNoChild());
-}
-
 TEST(SpawnTest, TheExitCodeComesBack) {
   EXPECT_EQ(RunShell("exit 0").exit, (ProcessExit{.signaled = false, .value = 0}));
   EXPECT_EQ(RunShell("exit 37").exit, (ProcessExit{.signaled = false, .value = 37}));
@@ -184,34 +176,33 @@ TEST(SpawnTest, AClosedSourceIsAnError) {
   EXPECT_TRUE(test::HasNoChild());
 }
 
-TEST(SpawnTest, AMissingFileIsNotFound) {
-  ExpectFailure("/no/such/program", ErrorCode::kNotFound, "No such file or directory");
-}
-
-TEST(SpawnTest, AFileWithoutExecPermissionIsAnError) {
-  test::TempFolder folder;
-  ExpectFailure(folder.Write("program", "#!/bin/sh\n", 0644), ErrorCode::kSystem,
-                "Permission denied");
-  ExpectFailure(folder.path(), ErrorCode::kSystem, "Permission denied");
-}
-
-TEST(SpawnTest, AMissingInterpreterIsNotFound) {
-  test::TempFolder folder;
-  ExpectFailure(
-      folder.Write("program", "#!/no/such/interpreter\n", 0755), ErrorCode::kNotFound,
-      "No such file or directory (the file is there, the interpreter that it names is not)");
-}
-
-TEST(SpawnTest, AFileThatIsNoProgramIsAnError) {
-  test::TempFolder folder;
-  ExpectFailure(folder.Write("program", "plain text", 0755), ErrorCode::kSystem,
-                "Exec format error (a script must begin with #! and its interpreter)");
-}
-
-TEST(SpawnTest, ArgumentsThatAreTooLongAreAnError) {
-  auto process = SpawnProcess(Spec("/bin/true", {"true", std::string(1 << 20, 'x')}));
+TEST(SpawnTest, AFailedExecIsExplainedAndLeavesNothingBehind) {
+  auto process = SpawnProcess(Spec("/no/such/program", {"program"}));
   ASSERT_FALSE(process);
-  EXPECT_EQ(process.error().message, "start /bin/true: Argument list too long");
+  EXPECT_EQ(process.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(process.error().message,
+            "start /no/such/program: no such file: there is no folder /no");
+  EXPECT_TRUE(test::HasNoChild());
+}
+
+TEST(SpawnTest, TheChildRunsOnTheGivenCpusOnly) {
+  auto allowed = AllowedCpus();
+  ASSERT_TRUE(allowed);
+  SpawnSpec spec = Spec("/bin/grep", {"grep", "Cpus_allowed_list", "/proc/self/status"});
+  spec.cpus = {allowed->back()};
+  EXPECT_EQ(RunToEnd(spec).output, "Cpus_allowed_list:\t" + FormatCpus(spec.cpus) + "\n");
+  spec.cpus = {};
+  EXPECT_EQ(RunToEnd(spec).output, "Cpus_allowed_list:\t" + FormatCpus(*allowed) + "\n");
+  EXPECT_EQ(*AllowedCpus(), *allowed) << "the parent's own was changed";
+}
+
+TEST(SpawnTest, CpusThatDoNotExistAreAnErrorThatNamesThem) {
+  SpawnSpec spec = Spec("/bin/true", {"true"});
+  spec.cpus = {8000, 8001};
+  auto process = SpawnProcess(spec);
+  ASSERT_FALSE(process);
+  EXPECT_EQ(process.error().message, "start /bin/true: bind to CPUs 8000-8001: Invalid argument");
+  EXPECT_TRUE(test::HasNoChild());
 }
 
 TEST(SpawnTest, BlockedSignalsAreNotInherited) {
