@@ -39,6 +39,9 @@ struct AttemptRecord {
   std::vector<WorkerRecord> workers;
 };
 
+// "exit code 3", "killed by SIGTERM, sent by rankrun", "could not be started: ...".
+std::string HowItEnded(const WorkerRecord& worker);
+
 // The exit code of a job that ended with this attempt: the cause's own, 128+n
 // for signal n, 127 or 126 (not found, not executable) if it never started, 1
 // if our signal came before its own end did.

@@ -17,21 +17,6 @@ using agent::WorkerRecord;
 constexpr size_t kShownLines = 20;
 constexpr size_t kLongestLine = 300;  // in characters
 
-std::string HowItEnded(const WorkerRecord& worker) {
-  if (!worker.exit) return "could not be started: " + worker.start_error->message;
-  bool by_signal = worker.exit->signaled;
-  std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
-                              : "exit code " + std::to_string(worker.exit->value);
-  if (by_signal && worker.exit->value == worker.sent_signal) return how + ", sent by rankrun";
-  if (by_signal && worker.exit->value == worker.passed_signal) {
-    return how + ", passed on by rankrun";
-  }
-  if (worker.sent_signal != 0) {
-    return how + ", after rankrun had sent " + SignalName(worker.sent_signal);
-  }
-  return by_signal ? how + ", not sent by rankrun" : how;
-}
-
 std::string Evidence(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
