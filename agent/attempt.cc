@@ -53,19 +53,24 @@ void Attempt::StartWorker(int local_rank) {
 
 SpawnSpec Attempt::SpecFor(int local_rank) const {
   const Worker& worker = *workers_[static_cast<size_t>(local_rank)];
-  WorkerPlace place{
-      .local_rank = local_rank,
-      .attempt = number_,
-      .master_port = master_port_,
-      .cores = around_.cores,
-      .error_file = around_.errors ? around_.errors->ErrorFile(number_, local_rank) : "",
-      .status_path = worker.StatusPath()};
+  WorkerPlace place{.local_rank = local_rank,
+                    .attempt = number_,
+                    .master_port = master_port_,
+                    .cores = around_.cores,
+                    .error_file = around_.logs ? around_.logs->ErrorFile(number_, local_rank) : "",
+                    .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = around_.spec.program.arguments,
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = local_rank == 0 ? 0 : around_.null_fd,
                  .open_files = around_.spec.open_files};
   worker.Equip(spec);
+  if (around_.logs != nullptr) {
+    // There, since a file system may hang.
+    spec.before = [folder = around_.logs->WorkerFolder(number_, local_rank)] {
+      if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
+    };
+  }
   return spec;
 }
 

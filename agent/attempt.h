@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "agent/attempt_record.h"
-#include "agent/error_directory.h"
 #include "agent/job_spec.h"
+#include "agent/log_directory.h"
 #include "agent/worker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -31,7 +31,7 @@ class Attempt {
     Loop& loop;
     const JobSpec& spec;
     Spawner& spawner;
-    const ErrorDirectory* errors;  // null: the folder could not be made
+    const LogDirectory* logs;  // null: the folder could not be made
     int cores;
     int null_fd;  // /dev/null: standard input of all workers but local rank 0
   };

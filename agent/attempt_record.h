@@ -21,8 +21,10 @@ struct WorkerRecord {
   std::optional<Error> start_error;      // then this is why
   int sent_signal = 0;                   // the last signal that rankrun had sent before the end
   int passed_signal = 0;                 // the last one that rankrun passed on (SIGUSR1)
-  std::string stderr_tail;               // at most the last 64 KiB
-  std::string stderr_file;               // where that is kept; empty: nowhere
+  std::string stdout_tail;               // at most the last 64 KiB
+  std::string stderr_tail;               // likewise
+  std::string stdout_file;               // where all of it is kept; empty: nowhere
+  std::string stderr_file;               // where all or the tail of it is kept; empty: nowhere
   std::optional<std::string> exception;  // from its error file
 
   bool failed() const { return !exit || !exit->succeeded(); }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/error_file.h"
 #include "base/fd.h"
 #include "base/uv_loop.h"
 #include "base/uv_timer.h"
@@ -45,14 +46,13 @@ void ReadAndSave(Files& files) {
   if (file) WriteAll(file.get(), files.stderr_tail);
 }
 
-std::vector<Files> NameFiles(const ErrorDirectory& errors, AttemptRecord& record) {
+std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& record) {
   std::vector<Files> files;
   for (WorkerRecord& worker : record.workers) {
-    if (!worker.stderr_tail.empty()) {
-      worker.stderr_file = errors.StderrFile(record.attempt, worker.local_rank);
-    }
-    files.push_back({.error_file = errors.ErrorFile(record.attempt, worker.local_rank),
-                     .stderr_file = worker.stderr_file,
+    bool unsaved = worker.stderr_file.empty() && !worker.stderr_tail.empty();
+    if (unsaved) worker.stderr_file = directory.StderrFile(record.attempt, worker.local_rank);
+    files.push_back({.error_file = directory.ErrorFile(record.attempt, worker.local_rank),
+                     .stderr_file = unsaved ? worker.stderr_file : "",
                      .stderr_tail = worker.stderr_tail,
                      .exception = std::nullopt});
   }
@@ -61,11 +61,11 @@ std::vector<Files> NameFiles(const ErrorDirectory& errors, AttemptRecord& record
 
 }  // namespace
 
-void CompleteRecord(Loop& loop, const ErrorDirectory* errors, AttemptRecord record,
+void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord record,
                     std::function<void(AttemptRecord)> done) {
   // Shared by the pool's job and the timer.
   auto collection = std::make_shared<Collection>();
-  if (errors != nullptr) collection->files = NameFiles(*errors, record);
+  if (directory != nullptr) collection->files = NameFiles(*directory, record);
   collection->record = std::move(record);
   collection->done = std::move(done);
   collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });

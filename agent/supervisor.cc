@@ -75,7 +75,7 @@ Result<void> Supervisor::Open() {
   if (auto opened = OpenStore(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
-  OpenErrorDirectory();
+  if (auto opened = OpenLogs(); !opened) return opened;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
@@ -91,14 +91,20 @@ Result<void> Supervisor::Open() {
   return {};
 }
 
-void Supervisor::OpenErrorDirectory() {
-  auto created = ErrorDirectory::Create();
+Result<void> Supervisor::OpenLogs() {
+  if (spec_.output.no_files) return {};
+  auto created = spec_.output.log_dir
+                     ? LogDirectory::CreateNamed(*spec_.output.log_dir, spec_.run_id)
+                     : LogDirectory::CreateTemporary(spec_.run_id);
   if (created) {
-    errors_.emplace(std::move(*created));
+    logs_.emplace(std::move(*created));
+  } else if (created.error().code == ErrorCode::kInvalid) {
+    return std::move(created).error();
   } else {
     LogWarn(created.error().message +
             "; workers get no error file (set TMPDIR to a writable folder)");
   }
+  return {};
 }
 
 Result<void> Supervisor::CatchSignals() {
@@ -180,7 +186,7 @@ void Supervisor::RenewStore() {
 Goodbye Supervisor::Run() {
   Post(Begin{});
   loop_.Run();
-  errors_.reset();
+  logs_.reset();
   return {.exit_code = exit_code_,
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
@@ -219,7 +225,7 @@ void Supervisor::Act(const StartAttempt&) {
   Attempt::Surroundings surroundings{.loop = loop_,
                                      .spec = spec_,
                                      .spawner = spawner_,
-                                     .errors = errors_ ? &*errors_ : nullptr,
+                                     .logs = logs_ ? &*logs_ : nullptr,
                                      .cores = CoresInCpuset(),
                                      .null_fd = null_fd_.get()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
@@ -298,7 +304,7 @@ void Supervisor::OnGuardianLost() {
   if (attempt_) attempt_->Signal(SIGKILL);
   store_.reset();
   KillDescendants({});
-  errors_.reset();
+  logs_.reset();
   _exit(kExitInternalError);
 }
 
@@ -349,9 +355,9 @@ void Supervisor::EndAttempt(const GroupState& next) {
   record.restarts = next.phase == Phase::kRunning;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
-  if (errors_) errors_->Keep();
+  if (logs_) logs_->Keep();
   open_reports_ += 1;
-  CompleteRecord(loop_, errors_ ? &*errors_ : nullptr, std::move(record),
+  CompleteRecord(loop_, logs_ ? &*logs_ : nullptr, std::move(record),
                  [this](const AttemptRecord& complete) {
                    open_reports_ -= 1;
                    Show(reporter_(complete));

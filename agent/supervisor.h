@@ -45,7 +45,7 @@ class Supervisor {
   Goodbye Run();
 
  private:
-  void OpenErrorDirectory();
+  Result<void> OpenLogs();
   Result<void> CatchSignals();
   Result<void> FindAddresses();
   Result<void> OpenStore();
@@ -79,7 +79,7 @@ class Supervisor {
   StopFilter stop_filter_;
   pid_t guardian_;
   std::vector<Event> events_;  // to be decided on in the next turn
-  std::optional<ErrorDirectory> errors_;
+  std::optional<LogDirectory> logs_;
   Fd null_fd_;
   Output stderr_;
   bool stderr_paused_ = false;

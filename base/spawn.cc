@@ -155,6 +155,7 @@ std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
 }  // namespace
 
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
+  if (spec.before) spec.before();
   std::string what = "start " + spec.file;
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct SpawnSpec {
   int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
   std::optional<rlim_t> open_files = {};  // soft limit of descriptors
   Cpus cpus = {};                         // where it may run; empty: where we may
+  std::function<void()> before = {};      // in this process, on the thread that starts it
 };
 
 struct SpawnedProcess {

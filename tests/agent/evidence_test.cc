@@ -13,7 +13,10 @@ using std::chrono::seconds;
 
 struct EvidenceTest : testing::Test {
   EvidenceTest() {
-    errors.emplace(std::move(*ErrorDirectory::Create()));
+    logs.emplace(std::move(*LogDirectory::CreateTemporary("job")));
+    for (int attempt : {0, 1}) {
+      for (int rank : {0, 1}) EXPECT_TRUE(MakeFolders(logs->WorkerFolder(attempt, rank)));
+    }
     for (int rank = 0; rank < 2; ++rank) {
       WorkerRecord worker;
       worker.global_rank = worker.local_rank = rank;
@@ -24,8 +27,8 @@ struct EvidenceTest : testing::Test {
     record.cause = 1;
   }
 
-  void Complete() { CompleteWith(&*errors); }
-  void CompleteWith(const ErrorDirectory* directory) {
+  void Complete() { CompleteWith(&*logs); }
+  void CompleteWith(const LogDirectory* directory) {
     CompleteRecord(loop, directory, record, [this](AttemptRecord done) {
       calls += 1;
       complete = std::move(done);
@@ -36,7 +39,7 @@ struct EvidenceTest : testing::Test {
 
   test::TempFolder folder;
   test::ScopedVariable tmpdir{"TMPDIR", folder.path().c_str()};
-  std::optional<ErrorDirectory> errors;
+  std::optional<LogDirectory> logs;
   Loop loop;
   AttemptRecord record;
   AttemptRecord complete;
@@ -44,8 +47,8 @@ struct EvidenceTest : testing::Test {
 };
 
 TEST_F(EvidenceTest, ReadsTheExceptionOfEachWorker) {
-  std::ofstream(errors->ErrorFile(1, 1)) << R"({"message": "ValueError: no"})";
-  std::ofstream(errors->ErrorFile(0, 0)) << R"({"message": "of an earlier attempt"})";
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": "ValueError: no"})";
+  std::ofstream(logs->ErrorFile(0, 0)) << R"({"message": "of an earlier attempt"})";
   Complete();
   EXPECT_EQ(complete.workers[0].exception, std::nullopt);
   EXPECT_EQ(complete.workers[1].exception, "ValueError: no");
@@ -56,10 +59,10 @@ TEST_F(EvidenceTest, SavesTheEndOfStandardErrorWhereThereIsOne) {
   record.workers[1].stderr_tail = "last words\n";
   Complete();
   EXPECT_EQ(complete.workers[0].stderr_file, "");
-  EXPECT_EQ(complete.workers[1].stderr_file, errors->StderrFile(1, 1));
-  EXPECT_EQ(test::ReadWholeFile(errors->StderrFile(1, 1)), "last words\n");
+  EXPECT_EQ(complete.workers[1].stderr_file, logs->StderrFile(1, 1));
+  EXPECT_EQ(test::ReadWholeFile(logs->StderrFile(1, 1)), "last words\n");
   EXPECT_EQ(complete.workers[1].stderr_tail, "last words\n");
-  EXPECT_FALSE(std::filesystem::exists(errors->StderrFile(1, 0)));
+  EXPECT_FALSE(std::filesystem::exists(logs->StderrFile(1, 0)));
 }
 
 TEST_F(EvidenceTest, WithoutAFolderTheRecordComesAsItIs) {
@@ -72,14 +75,14 @@ TEST_F(EvidenceTest, WithoutAFolderTheRecordComesAsItIs) {
 
 TEST_F(EvidenceTest, AFolderThatIsGoneIsNoHarm) {
   record.workers[0].stderr_tail = "words\n";
-  std::filesystem::remove_all(errors->path());
+  std::filesystem::remove_all(logs->path());
   Complete();
   EXPECT_EQ(complete.workers.size(), 2u);
 }
 
 // A pipe that nobody writes to: opening it hangs, as a file on a dead server.
 TEST_F(EvidenceTest, AFileThatHangsHoldsNothingUpForMoreThanASecond) {
-  std::string hangs = errors->ErrorFile(1, 0);
+  std::string hangs = logs->ErrorFile(1, 0);
   ASSERT_EQ(mkfifo(hangs.c_str(), 0600), 0);
   record.workers[1].stderr_tail = "words\n";
   TimePoint begin = std::chrono::steady_clock::now();

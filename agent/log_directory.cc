@@ -1,0 +1,131 @@
+#include "agent/log_directory.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What `prefix` needs at its end for mkdtemp, which replaces six characters
+// only, to make eight random ones.
+std::string WithEightRandom(const std::string& prefix) {
+  constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz012345";
+  unsigned char random[2] = {};
+  if (getrandom(random, sizeof random, 0) != sizeof random) random[0] = random[1] = 0;
+  return prefix + kLetters[random[0] % 32] + kLetters[random[1] % 32] + "XXXXXX";
+}
+
+// A run's name as one part of a path.
+std::string FolderName(std::string run_id) {
+  constexpr size_t kLongestName = 200;  // of the 255 that file systems take
+  std::ranges::replace(run_id, '/', '_');
+  return run_id.substr(0, kLongestName) + "_";
+}
+
+Result<std::string> MakePrivateFolder(std::string path) {
+  if (mkdtemp(path.data()) == nullptr) return SystemError("create the folder " + path, errno);
+  return path;
+}
+
+// Workers may change their folder.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  auto absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
+Result<std::string> MakeTemporaryBase(const std::string& parent) {
+  return MakePrivateFolder(Absolute(parent) + "/rankrun-XXXXXX");
+}
+
+void RemoveEmptyFolders(const fs::path& path) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (entry.is_directory(ignored) && !entry.is_symlink(ignored)) RemoveEmptyFolders(entry);
+  }
+  fs::remove(path, ignored);
+}
+
+}  // namespace
+
+Result<LogDirectory> LogDirectory::CreateNamed(const std::string& base, const std::string& run_id) {
+  std::string path = Absolute(base);
+  auto refuse = [&](Error error) {
+    return Error{ErrorCode::kInvalid, "--log-dir " + base + ": " + std::move(error.message)};
+  };
+  if (auto made = MakeFolders(path); !made) return refuse(std::move(made).error());
+  auto run = MakePrivateFolder(WithEightRandom(path + "/" + FolderName(run_id)));
+  if (!run) return refuse(std::move(run).error());
+  return LogDirectory("", std::move(*run));
+}
+
+Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id) {
+  constexpr char kDefault[] = "/tmp";
+  const char* typed = std::getenv("TMPDIR");
+  bool has_typed = typed != nullptr && *typed != '\0';
+  auto base = MakeTemporaryBase(has_typed ? typed : kDefault);
+  if (!base && has_typed) {
+    Error first = base.error();
+    base = MakeTemporaryBase(kDefault);
+    if (!base) return first;
+    LogWarn(first.message + "; using /tmp instead (set TMPDIR to a writable folder)");
+  }
+  if (!base) return std::move(base).error();
+  auto run = MakePrivateFolder(WithEightRandom(*base + "/" + FolderName(run_id)));
+  if (!run) return std::move(run).error();
+  return LogDirectory(std::move(*base), std::move(*run));
+}
+
+LogDirectory::LogDirectory(LogDirectory&& other) noexcept
+    : temporary_base_(std::exchange(other.temporary_base_, {})),
+      path_(std::move(other.path_)),
+      keep_(other.keep_) {}
+
+LogDirectory::~LogDirectory() {
+  if (temporary_base_.empty()) return;
+  std::error_code ignored;  // a folder that cannot be removed harms nobody
+  if (keep_) {
+    RemoveEmptyFolders(temporary_base_);
+  } else {
+    fs::remove_all(temporary_base_, ignored);
+  }
+}
+
+std::string LogDirectory::AttemptFolder(int attempt) const {
+  return path_ + "/attempt_" + std::to_string(attempt);
+}
+
+std::string LogDirectory::WorkerFolder(int attempt, int local_rank) const {
+  return AttemptFolder(attempt) + "/" + std::to_string(local_rank);
+}
+
+std::string LogDirectory::ErrorFile(int attempt, int local_rank) const {
+  return WorkerFolder(attempt, local_rank) + "/error.json";
+}
+
+std::string LogDirectory::StdoutFile(int attempt, int local_rank) const {
+  return WorkerFolder(attempt, local_rank) + "/stdout.log";
+}
+
+std::string LogDirectory::StderrFile(int attempt, int local_rank) const {
+  return WorkerFolder(attempt, local_rank) + "/stderr.log";
+}
+
+Result<void> MakeFolders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return SystemError("create the folder " + path, error.value());
+  return {};
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,55 @@
+#include "agent/error_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+struct ErrorFileTest : testing::Test {
+  std::optional<std::string> Read(std::string_view content) {
+    return ReadErrorFile(folder.Write("error.json", content));
+  }
+
+  test::TempFolder folder;
+};
+
+// The file that @record writes.
+TEST_F(ErrorFileTest, ReadsTheFormOfRecord) {
+  EXPECT_EQ(Read(R"({"message": {"message": "ValueError: no", "extraInfo":
+                 {"py_callstack": "Traceback ...", "timestamp": "1700000000"}}})"),
+            "ValueError: no");
+}
+
+// The same after a nested launcher has copied it.
+TEST_F(ErrorFileTest, ReadsTheFormWithAnErrorCode) {
+  EXPECT_EQ(Read(R"({"message": {"message": "OSError: disk", "errorCode": 13,
+                 "extraInfo": {"timestamp": "1700000000"}}})"),
+            "OSError: disk");
+}
+
+TEST_F(ErrorFileTest, ReadsTheFormOfAPlainText) {
+  EXPECT_EQ(Read(R"({"message": "it broke\nbadly", "timestamp": 1700000000})"), "it broke\nbadly");
+}
+
+TEST_F(ErrorFileTest, AnythingElseIsNothing) {
+  for (const char* content :
+       {"", "{", "null", "[]", "7", "\"text\"", "{}", R"({"message": 7})", R"({"message": null})",
+        R"({"message": {}})", R"({"message": {"message": 7}})", R"({"message": ["a"]})",
+        R"({"message": {"message": {"message": "deep"}}})", R"({"message": "cut)", "\xff\xfe",
+        R"({"error": "other"})"}) {
+    EXPECT_EQ(Read(content), std::nullopt) << content;
+  }
+  EXPECT_EQ(Read(std::string(100'000, '[')), std::nullopt);
+  EXPECT_EQ(Read(std::string("{\"message\": \"\xff\"}")), std::nullopt) << "not UTF-8";
+}
+
+TEST_F(ErrorFileTest, NoFileIsNothing) {
+  EXPECT_EQ(ReadErrorFile(folder.Path("none")), std::nullopt);
+  EXPECT_EQ(ReadErrorFile(folder.path()), std::nullopt);
+  EXPECT_EQ(ReadErrorFile(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
