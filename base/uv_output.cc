@@ -77,12 +77,12 @@ void Output::StartWrite() {
 }
 
 size_t Output::TakeLoss() {
-  if (!works_) return 0;
+  if (failure_ != 0) return 0;
   return dropped_bytes_ - std::exchange(told_bytes_, dropped_bytes_);
 }
 
 void Output::OnFailure(int errno_value) {
-  works_ = false;
+  failure_ = errno_value;
   broken_ = errno_value == EPIPE || errno_value == EBADF || errno_value == EIO;
   dropped_bytes_ += queued_bytes();
   waiting_.clear();
@@ -96,7 +96,7 @@ void Output::OnWritten(ssize_t result) {
     return;
   }
   if (result >= 0) {
-    works_ = true;
+    failure_ = 0;
     in_flight_->written += static_cast<size_t>(result);
   } else if (result != -EINTR) {
     OnFailure(static_cast<int>(-result));

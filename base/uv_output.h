@@ -35,6 +35,8 @@ class Output {
   size_t dropped_bytes() const { return dropped_bytes_; }
   // Bytes dropped before writing worked again, once; 0 while it does not.
   size_t TakeLoss();
+  // Why the last write failed; 0 if it worked.
+  int failure() const { return failure_; }
 
  private:
   struct Request;
@@ -50,7 +52,7 @@ class Output {
   Request* in_flight_ = nullptr;  // owned by libuv until its callback
   size_t dropped_bytes_ = 0;
   size_t told_bytes_ = 0;  // of those, taken by TakeLoss
-  bool works_ = true;      // the last write did
+  int failure_ = 0;        // of the last write
   bool broken_ = false;
   bool waits_for_retry_ = false;  // nothing is with the pool then
   Timer retry_;                   // of a non-blocking descriptor that is full
