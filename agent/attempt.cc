@@ -26,11 +26,13 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
       retry_(around_.loop, [this] {
         for (int local_rank : std::exchange(postponed_, {})) StartWorker(local_rank);
       }) {
+  JobOutput& output = around_.output;
+  output.BeginAttempt(number_);
   for (int rank = 0; rank < around_.spec.workers; ++rank) {
-    workers_.push_back(
-        std::make_unique<Worker>(around_.loop, rank,
-                                 Worker::Callbacks{.on_exit = [this, rank] { OnEnded(rank); },
-                                                   .on_stderr = callbacks_.on_stderr}));
+    Worker::Streams streams{.standard_output = output.StreamFor(number_, rank, Console::kStdout),
+                            .standard_error = output.StreamFor(number_, rank, Console::kStderr)};
+    workers_.push_back(std::make_unique<Worker>(around_.loop, rank, std::move(streams),
+                                                [this, rank] { OnEnded(rank); }));
   }
 }
 
@@ -53,11 +55,12 @@ void Attempt::StartWorker(int local_rank) {
 
 SpawnSpec Attempt::SpecFor(int local_rank) const {
   const Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  const LogDirectory* logs = around_.output.logs();
   WorkerPlace place{.local_rank = local_rank,
                     .attempt = number_,
                     .master_port = master_port_,
                     .cores = around_.cores,
-                    .error_file = around_.logs ? around_.logs->ErrorFile(number_, local_rank) : "",
+                    .error_file = logs != nullptr ? logs->ErrorFile(number_, local_rank) : "",
                     .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = around_.spec.program.arguments,
@@ -65,9 +68,9 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                  .stdin_fd = local_rank == 0 ? 0 : around_.null_fd,
                  .open_files = around_.spec.open_files};
   worker.Equip(spec);
-  if (around_.logs != nullptr) {
+  if (logs != nullptr) {
     // There, since a file system may hang.
-    spec.before = [folder = around_.logs->WorkerFolder(number_, local_rank)] {
+    spec.before = [folder = logs->WorkerFolder(number_, local_rank)] {
       if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
     };
   }
@@ -78,7 +81,6 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   Worker& worker = *workers_[static_cast<size_t>(local_rank)];
   if (result) {
     worker.OnStarted(std::move(*result));
-    if (stderr_paused_) worker.PauseStderr();
     callbacks_.on_started(local_rank);
     return;
   }
@@ -127,14 +129,8 @@ bool Attempt::CheckExitOf(pid_t pid) {
   return false;
 }
 
-void Attempt::PauseStderr() {
-  stderr_paused_ = true;
-  for (auto& worker : workers_) worker->PauseStderr();
-}
-
-void Attempt::ResumeStderr() {
-  stderr_paused_ = false;
-  for (auto& worker : workers_) worker->ResumeStderr();
+void Attempt::ResumeOutput() {
+  for (auto& worker : workers_) worker->ResumeOutput();
 }
 
 AttemptRecord Attempt::TakeRecord() {

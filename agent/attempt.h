@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "agent/attempt_record.h"
+#include "agent/job_output.h"
 #include "agent/job_spec.h"
-#include "agent/log_directory.h"
 #include "agent/worker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -23,7 +23,6 @@ class Attempt {
   struct Callbacks {
     std::function<void(int local_rank)> on_started;
     std::function<void(const WorkerRecord&)> on_ended;  // also when it could not be started
-    std::function<void(std::string_view lines)> on_stderr;
   };
 
   // Of the whole job; outlives the attempt.
@@ -31,7 +30,7 @@ class Attempt {
     Loop& loop;
     const JobSpec& spec;
     Spawner& spawner;
-    const LogDirectory* logs;  // null: the folder could not be made
+    JobOutput& output;
     int cores;
     int null_fd;  // /dev/null: standard input of all workers but local rank 0
   };
@@ -54,8 +53,8 @@ class Attempt {
   // Looks after a worker whose process has this number, if there is one.
   bool CheckExitOf(pid_t pid);
 
-  void PauseStderr();
-  void ResumeStderr();
+  // What takes the workers' output may have room again.
+  void ResumeOutput();
 
   // What became of it, after its end; `restarts` is left to the caller.
   AttemptRecord TakeRecord();
@@ -75,7 +74,6 @@ class Attempt {
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
-  bool stderr_paused_ = false;
   Timer retry_;
 };
 

@@ -23,10 +23,11 @@
 namespace rankrun::agent {
 namespace {
 
-// Workers are held back while this much of their output waits to be shown.
-constexpr size_t kLargestBacklogBytes = 1024 * 1024;
-constexpr std::chrono::seconds kFlushPatience{30};
-constexpr std::chrono::seconds kShortFlushPatience{1};  // after a second request to stop
+// How long the last output may wait at the end of a job for its reader, who may
+// be a person with a pager; after a request to stop, and after a second one.
+constexpr std::chrono::seconds kFlushPatience{300};
+constexpr std::chrono::seconds kFlushPatienceStopped{10};
+constexpr std::chrono::seconds kFlushPatienceKilled{1};
 
 int CoresInCpuset() {
   cpu_set_t set;
@@ -39,7 +40,7 @@ int CoresInCpuset() {
 size_t ConnectionsWithin(size_t wanted, int workers) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  constexpr size_t kForEachWorker = 6;
+  constexpr size_t kForEachWorker = 10;
   size_t ours = 32 + kForEachWorker * static_cast<size_t>(workers);
   return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
 }
@@ -62,7 +63,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
       link_(link),
       reporter_(std::move(reporter)),
       guardian_(getppid()),
-      stderr_(loop, STDERR_FILENO, [this] { OnShown(); }),
+      output_(loop, spec, [this] { OnOutputProgress(); }),
       decide_(loop, [this] { Decide(); }),
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
       flush_deadline_(loop, [this] { loop_.Stop(); }),
@@ -75,7 +76,7 @@ Result<void> Supervisor::Open() {
   if (auto opened = OpenStore(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
-  if (auto opened = OpenLogs(); !opened) return opened;
+  if (auto opened = output_.OpenLogs(); !opened) return opened;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
@@ -83,27 +84,11 @@ Result<void> Supervisor::Open() {
   if (auto caught = CatchSignals(); !caught) return caught;
   SetLogSink([this](std::string_view line) {
     if (loop_.IsOnLoop()) {
-      stderr_.Write(line);
+      output_.Say(line);
     } else {
-      loop_.Post([this, text = std::string(line)] { stderr_.Write(text); });
+      loop_.Post([this, text = std::string(line)] { output_.Say(text); });
     }
   });
-  return {};
-}
-
-Result<void> Supervisor::OpenLogs() {
-  if (spec_.output.no_files) return {};
-  auto created = spec_.output.log_dir
-                     ? LogDirectory::CreateNamed(*spec_.output.log_dir, spec_.run_id)
-                     : LogDirectory::CreateTemporary(spec_.run_id);
-  if (created) {
-    logs_.emplace(std::move(*created));
-  } else if (created.error().code == ErrorCode::kInvalid) {
-    return std::move(created).error();
-  } else {
-    LogWarn(created.error().message +
-            "; workers get no error file (set TMPDIR to a writable folder)");
-  }
   return {};
 }
 
@@ -186,7 +171,7 @@ void Supervisor::RenewStore() {
 Goodbye Supervisor::Run() {
   Post(Begin{});
   loop_.Run();
-  logs_.reset();
+  output_.CloseLogs();
   return {.exit_code = exit_code_,
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
@@ -220,12 +205,11 @@ void Supervisor::Act(const StartAttempt&) {
   RenewStore();
   Attempt::Callbacks callbacks{
       .on_started = [this](int local_rank) { OnStarted(local_rank); },
-      .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); },
-      .on_stderr = [this](std::string_view lines) { Show(lines); }};
+      .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); }};
   Attempt::Surroundings surroundings{.loop = loop_,
                                      .spec = spec_,
                                      .spawner = spawner_,
-                                     .logs = logs_ ? &*logs_ : nullptr,
+                                     .output = output_,
                                      .cores = CoresInCpuset(),
                                      .null_fd = null_fd_.get()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
@@ -291,8 +275,8 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
     return;
   }
   if (stop_filter_.requests() == 1) {
-    Show("rankrun: " + SignalName(number) + ": stopping the workers, within " +
-         FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
+    output_.Say("rankrun: " + SignalName(number) + ": stopping the workers, within " +
+                FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
   }
   Post(StopRequested{number});
 }
@@ -304,7 +288,7 @@ void Supervisor::OnGuardianLost() {
   if (attempt_) attempt_->Signal(SIGKILL);
   store_.reset();
   KillDescendants({});
-  logs_.reset();
+  output_.CloseLogs();
   _exit(kExitInternalError);
 }
 
@@ -324,29 +308,14 @@ void Supervisor::ReapOrphans() {
   }
 }
 
-void Supervisor::Show(std::string_view text) {
-  stderr_.Write(text);
-  if (!stderr_paused_ && stderr_.queued_bytes() > kLargestBacklogBytes) {
-    stderr_paused_ = true;
-    if (attempt_) attempt_->PauseStderr();
-  }
-}
-
-void Supervisor::OnShown() {
-  if (size_t lost = stderr_.TakeLoss(); lost > 0) {
-    Show("rankrun: " + std::to_string(lost) + " bytes for standard error could not be written\n");
-  }
-  if (stderr_paused_ && stderr_.queued_bytes() < kLargestBacklogBytes / 2) {
-    stderr_paused_ = false;
-    if (attempt_) attempt_->ResumeStderr();
-  }
+void Supervisor::OnOutputProgress() {
+  if (attempt_) attempt_->ResumeOutput();
   if (state_.over()) FinishWhenShown();
 }
 
 void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   attempt_.reset();
-  stderr_paused_ = false;
   sweep_kills_ = 0;
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that somebody asked to stop have not failed, one that had failed
@@ -355,22 +324,24 @@ void Supervisor::EndAttempt(const GroupState& next) {
   record.restarts = next.phase == Phase::kRunning;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
-  if (logs_) logs_->Keep();
+  if (LogDirectory* logs = output_.logs()) logs->Keep();
   open_reports_ += 1;
-  CompleteRecord(loop_, logs_ ? &*logs_ : nullptr, std::move(record),
-                 [this](const AttemptRecord& complete) {
-                   open_reports_ -= 1;
-                   Show(reporter_(complete));
-                   if (state_.over()) FinishWhenShown();
-                 });
+  CompleteRecord(loop_, output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
+    open_reports_ -= 1;
+    output_.Say(reporter_(complete));
+    if (state_.over()) FinishWhenShown();
+  });
 }
 
 void Supervisor::FinishWhenShown() {
-  if (open_reports_ == 0 && stderr_.queued_bytes() == 0) {
+  if (open_reports_ == 0 && output_.idle()) {
     loop_.Stop();
-  } else {
-    flush_deadline_.Start(impatient_ ? kShortFlushPatience : kFlushPatience);
+    return;
   }
+  bool asked = stop_filter_.requests() > 0;
+  flush_deadline_.Start(impatient_ ? kFlushPatienceKilled
+                        : asked    ? kFlushPatienceStopped
+                                   : kFlushPatience);
 }
 
 }  // namespace rankrun::agent

@@ -8,11 +8,11 @@
 
 #include "agent/attempt.h"
 #include "agent/guardian_link.h"
+#include "agent/job_output.h"
 #include "agent/job_spec.h"
 #include "agent/stop_filter.h"
 #include "agent/worker_group.h"
 #include "base/spawner.h"
-#include "base/uv_output.h"
 #include "base/uv_poll.h"
 #include "base/uv_signal.h"
 #include "base/uv_timer.h"
@@ -41,11 +41,10 @@ class Supervisor {
 
   // Runs the job to its end; returns how the guardian is to end then. Nothing
   // of the job is left, and all output has been written, or nobody has read it
-  // for 30 s.
+  // for minutes.
   Goodbye Run();
 
  private:
-  Result<void> OpenLogs();
   Result<void> CatchSignals();
   Result<void> FindAddresses();
   Result<void> OpenStore();
@@ -64,8 +63,7 @@ class Supervisor {
   void OnSignal(const SignalOrigin& origin);
   void OnGuardianLost();
   void ReapOrphans();
-  void Show(std::string_view text);
-  void OnShown();
+  void OnOutputProgress();
 
   void EndAttempt(const GroupState& next);
   void FinishWhenShown();
@@ -79,10 +77,8 @@ class Supervisor {
   StopFilter stop_filter_;
   pid_t guardian_;
   std::vector<Event> events_;  // to be decided on in the next turn
-  std::optional<LogDirectory> logs_;
   Fd null_fd_;
-  Output stderr_;
-  bool stderr_paused_ = false;
+  JobOutput output_;
   bool sweeping_ = false;   // NothingLeft is owed
   int sweep_kills_ = 0;     // SIGKILLs to what this attempt left behind
   int open_reports_ = 0;    // being completed

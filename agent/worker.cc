@@ -1,11 +1,7 @@
 #include "agent/worker.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <utility>
 
 #include "agent/descendants.h"
@@ -15,34 +11,29 @@
 
 namespace rankrun::agent {
 
-Worker::Worker(Loop& loop, int local_rank, Callbacks callbacks)
-    : loop_(loop), callbacks_(std::move(callbacks)) {
+Worker::Worker(Loop& loop, int local_rank, Streams streams, std::function<void()> on_exit)
+    : loop_(loop), streams_(std::move(streams)), on_exit_(std::move(on_exit)) {
   record_.global_rank = record_.local_rank = local_rank;  // one node: they are the same
 }
 
 Result<void> Worker::Prepare() {
   auto page = StatusPage::Create();
   if (!page) return std::move(page).error();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("create a pipe", errno);
-  Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  auto poll = Poll::Open(loop_, read_end.get(), [this] { ReadStderr(); });
-  if (!poll) return std::move(poll).error();
+  if (auto ready = streams_.standard_output->Prepare(); !ready) return ready;
+  if (auto ready = streams_.standard_error->Prepare(); !ready) return ready;
   status_page_ = std::move(*page);
-  stderr_poll_ = std::move(*poll);
-  stderr_read_ = std::move(read_end);
-  stderr_write_ = std::move(write_end);
   return {};
 }
 
 void Worker::Equip(SpawnSpec& spec) const {
-  spec.stderr_fd = stderr_write_.get();
+  spec.stdout_fd = streams_.standard_output->worker_end();
+  spec.stderr_fd = streams_.standard_error->worker_end();
   spec.status_page_fd = status_page_->fd();
 }
 
 void Worker::OnStarted(SpawnedProcess process) {
-  stderr_write_.Reset();
+  streams_.standard_output->Start();
+  streams_.standard_error->Start();
   pid_ = process.pid;
   record_.pid = process.pid;
   pidfd_ = std::move(process.pidfd);
@@ -50,12 +41,12 @@ void Worker::OnStarted(SpawnedProcess process) {
   RANKRUN_CHECK(static_cast<bool>(poll), "a pidfd cannot be watched");
   exit_poll_ = std::move(*poll);
   exit_poll_->Start();
-  stderr_poll_->Start();
   for (int signal_number : std::exchange(early_signals_, {})) Pass(signal_number);
 }
 
 void Worker::OnStartFailed(Error error) {
-  stderr_write_.Reset();
+  streams_.standard_output->GiveUp();
+  streams_.standard_error->GiveUp();
   record_.start_error = std::move(error);
 }
 
@@ -83,36 +74,25 @@ void Worker::CheckExit() {
   if (!record_.exit) return;
   pid_.reset();
   exit_poll_->Stop();
-  ReadStderr();
-  callbacks_.on_exit();
+  streams_.standard_output->CatchUp();
+  streams_.standard_error->CatchUp();
+  on_exit_();
 }
 
 WorkerRecord Worker::TakeRecord() {
-  if (stderr_poll_ != nullptr) {
-    ReadStderr();  // what the last of its descendants wrote
-    stderr_poll_->Stop();
-  }
-  if (std::string rest = lines_.TakeRest(); !rest.empty()) callbacks_.on_stderr(rest + "\n");
-  record_.stderr_tail = tail_.Tail();
+  // With what the last of its descendants wrote.
+  streams_.standard_output->Finish();
+  streams_.standard_error->Finish();
+  record_.stdout_tail = streams_.standard_output->Tail();
+  record_.stderr_tail = streams_.standard_error->Tail();
+  record_.stdout_file = streams_.standard_output->file();
+  record_.stderr_file = streams_.standard_error->file();
   return std::move(record_);
 }
 
-void Worker::PauseStderr() {
-  if (stderr_poll_ != nullptr) stderr_poll_->Stop();
-}
-
-void Worker::ResumeStderr() {
-  if (stderr_poll_ != nullptr && record_.pid != 0) stderr_poll_->Start();
-}
-
-void Worker::ReadStderr() {
-  thread_local std::array<char, TailBuffer::kKeptBytes> buffer;
-  ssize_t count = read(stderr_read_.get(), buffer.data(), buffer.size());
-  if (count == 0) stderr_poll_->Stop();  // closed by all who had it
-  if (count <= 0) return;
-  std::string_view bytes(buffer.data(), static_cast<size_t>(count));
-  tail_.Add(bytes);
-  if (std::string lines = lines_.Add(bytes); !lines.empty()) callbacks_.on_stderr(lines);
+void Worker::ResumeOutput() {
+  streams_.standard_output->Resume();
+  streams_.standard_error->Resume();
 }
 
 }  // namespace rankrun::agent

@@ -4,11 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "agent/attempt_record.h"
-#include "agent/line_buffer.h"
+#include "agent/output_stream.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/spawn.h"
@@ -21,17 +20,18 @@ class Loop;
 
 namespace rankrun::agent {
 
-// One worker of one attempt: its process, its status page and its standard
-// error. It records; it decides nothing.
+// One worker of one attempt: its process, its status page and its output. It
+// records; it decides nothing.
 // Thread: loop.  Lifetime: may not end inside its own callbacks.
 class Worker {
  public:
-  struct Callbacks {
-    std::function<void()> on_exit;                          // once: the record has its exit
-    std::function<void(std::string_view lines)> on_stderr;  // whole lines, to be shown
+  struct Streams {
+    std::unique_ptr<OutputStream> standard_output;
+    std::unique_ptr<OutputStream> standard_error;
   };
 
-  Worker(Loop& loop, int local_rank, Callbacks callbacks);
+  // `on_exit` is called once: the record has its exit.
+  Worker(Loop& loop, int local_rank, Streams streams, std::function<void()> on_exit);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -58,28 +58,21 @@ class Worker {
   bool IsProcess(pid_t pid) const { return pid_ == pid; }
   const WorkerRecord& record() const { return record_; }
 
-  // The record with the end of standard error, taken out of this object.
+  // The record with the ends of its output, taken out of this object.
   WorkerRecord TakeRecord();
 
-  void PauseStderr();
-  void ResumeStderr();
+  // What takes its output may have room again.
+  void ResumeOutput();
 
  private:
-  // Shows and keeps what is in the pipe, at most one pipe's content.
-  void ReadStderr();
-
   Loop& loop_;
-  Callbacks callbacks_;
+  Streams streams_;
+  std::function<void()> on_exit_;
   WorkerRecord record_;
   std::optional<StatusPage> status_page_;
-  Fd stderr_read_;
-  Fd stderr_write_;  // open until the process has its copy
-  LineBuffer lines_;
-  TailBuffer tail_;
   std::vector<int> early_signals_;  // to be passed once the process is known
   std::optional<pid_t> pid_;        // forgotten in the instant that reaps it
   Fd pidfd_;
-  std::unique_ptr<Poll> stderr_poll_;
   std::unique_ptr<Poll> exit_poll_;
 };
 

@@ -210,10 +210,17 @@ TEST(RunTest, StandardErrorIsRelayedInWholeLines) {
   EXPECT_EQ(Lines(run.Err()), expected);
 }
 
-TEST(RunTest, LastWordsWithoutANewlineAreShown) {
-  Job run({.arguments = Shell({}, "printf 'no newline' >&2")});
+TEST(RunTest, LastWordsWithoutANewlineAreShownAsTheyAre) {
+  Job run({.arguments = Shell({}, "printf 'no newline' >&2; printf 'none' ")});
   EXPECT_EQ(run.Wait(), kSuccess);
-  EXPECT_EQ(run.Err(), "no newline\n");
+  EXPECT_EQ(run.Err(), "no newline");
+  EXPECT_EQ(run.Out(), "none");
+}
+
+TEST(RunTest, ALineLeftOpenIsEndedBeforeWhatFollows) {
+  Job run({.arguments = Shell({"-n", "2"}, "printf 'no newline' >&2; exit 3")});
+  EXPECT_EQ(run.Wait(), Code(3));
+  EXPECT_THAT(run.Err(), HasSubstr("no newline\nrankrun: attempt 0 failed"));
 }
 
 TEST(RunTest, PythonFilesRunUnderPythonUnbuffered) {

@@ -1,0 +1,44 @@
+#include "agent/output_channel.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace rankrun::agent {
+
+Result<OutputChannel> OutputChannel::OpenPipe(size_t bytes) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("create a pipe", errno);
+  OutputChannel channel{.read_end = Fd(ends[0]), .worker_end = Fd(ends[1])};
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of this end only
+  // Beyond what a user may have it stays as it is.
+  fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(bytes));
+  return channel;
+}
+
+Result<OutputChannel> OutputChannel::OpenTerminal(int like_fd) {
+  OutputChannel channel{.read_end = Fd(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)),
+                        .worker_end = Fd()};
+  if (!channel.read_end) return SystemError("create a terminal", errno);
+  int master = channel.read_end.get();
+  if (grantpt(master) != 0 || unlockpt(master) != 0) {
+    return SystemError("unlock a terminal", errno);
+  }
+  // Not by its name, which may mean another one in a container.
+  channel.worker_end.Reset(ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!channel.worker_end) return SystemError("open a terminal", errno);
+  termios settings;
+  if (tcgetattr(channel.worker_end.get(), &settings) == 0) {
+    cfmakeraw(&settings);
+    tcsetattr(channel.worker_end.get(), TCSANOW, &settings);
+  }
+  winsize size;
+  if (ioctl(like_fd, TIOCGWINSZ, &size) == 0) ioctl(master, TIOCSWINSZ, &size);
+  return channel;
+}
+
+}  // namespace rankrun::agent
