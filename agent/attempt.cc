@@ -1,6 +1,7 @@
 #include "agent/attempt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -26,6 +27,9 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
       retry_(around_.loop, [this] {
         for (int local_rank : std::exchange(postponed_, {})) StartWorker(local_rank);
       }) {
+  if (around_.spec.output.standard_input.reader == StdinPlan::Reader::kAll) {
+    feed_ = std::make_unique<StdinFeed>(around_.loop, STDIN_FILENO, around_.spec.workers);
+  }
   JobOutput& output = around_.output;
   output.BeginAttempt(number_);
   for (int rank = 0; rank < around_.spec.workers; ++rank) {
@@ -42,8 +46,7 @@ void Attempt::Start(uint16_t master_port) {
 }
 
 void Attempt::StartWorker(int local_rank) {
-  Worker& worker = *workers_[static_cast<size_t>(local_rank)];
-  if (auto prepared = worker.Prepare(); !prepared) {
+  if (auto prepared = Prepare(local_rank); !prepared) {
     Error error = std::move(prepared).error();
     around_.loop.Post([this, local_rank, error] { OnStartResult(local_rank, error); });
     return;
@@ -51,6 +54,20 @@ void Attempt::StartWorker(int local_rank) {
   around_.spawner.Start(SpecFor(local_rank), [this, local_rank](Result<SpawnedProcess> result) {
     OnStartResult(local_rank, std::move(result));
   });
+}
+
+Result<void> Attempt::Prepare(int local_rank) {
+  if (feed_ != nullptr) {
+    if (auto ready = feed_->Prepare(local_rank); !ready) return ready;
+  }
+  return workers_[static_cast<size_t>(local_rank)]->Prepare();
+}
+
+int Attempt::StdinFor(int local_rank) const {
+  const StdinPlan& plan = around_.spec.output.standard_input;
+  if (feed_ != nullptr) return feed_->worker_end(local_rank);
+  bool reads = plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank;
+  return reads ? STDIN_FILENO : around_.null_fd;
 }
 
 SpawnSpec Attempt::SpecFor(int local_rank) const {
@@ -65,7 +82,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = around_.spec.program.arguments,
                  .environment = WorkerEnvironment(around_.spec, place),
-                 .stdin_fd = local_rank == 0 ? 0 : around_.null_fd,
+                 .stdin_fd = StdinFor(local_rank),
                  .open_files = around_.spec.open_files};
   worker.Equip(spec);
   if (logs != nullptr) {
@@ -81,6 +98,7 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   Worker& worker = *workers_[static_cast<size_t>(local_rank)];
   if (result) {
     worker.OnStarted(std::move(*result));
+    if (feed_ != nullptr) feed_->OnStarted(local_rank);
     callbacks_.on_started(local_rank);
     return;
   }
@@ -92,6 +110,7 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
     return;
   }
   worker.OnStartFailed(std::move(result).error());
+  if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
   OnEnded(local_rank);
 }
 
@@ -108,6 +127,7 @@ void Attempt::Signal(int signal_number) {
   for (int local_rank : std::exchange(postponed_, {})) {
     Error error{ErrorCode::kCancelled, "not started any more"};
     workers_[static_cast<size_t>(local_rank)]->OnStartFailed(std::move(error));
+    if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
     OnEnded(local_rank);
   }
 }

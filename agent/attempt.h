@@ -8,6 +8,7 @@
 #include "agent/attempt_record.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
+#include "agent/stdin_feed.h"
 #include "agent/worker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -32,7 +33,7 @@ class Attempt {
     Spawner& spawner;
     JobOutput& output;
     int cores;
-    int null_fd;  // /dev/null: standard input of all workers but local rank 0
+    int null_fd;  // /dev/null: standard input of workers that have no other
   };
 
   Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
@@ -64,6 +65,8 @@ class Attempt {
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
   void OnEnded(int local_rank);
   SpawnSpec SpecFor(int local_rank) const;
+  Result<void> Prepare(int local_rank);
+  int StdinFor(int local_rank) const;
 
   const Surroundings around_;
   const int number_;
@@ -74,6 +77,7 @@ class Attempt {
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
+  std::unique_ptr<StdinFeed> feed_;  // null: not everybody reads our standard input
   Timer retry_;
 };
 

@@ -7,11 +7,13 @@
 
 namespace rankrun {
 
-Poll::Poll(std::function<void()> on_readable) : on_readable_(std::move(on_readable)) {}
+Poll::Poll(std::function<void()> on_ready, Event event)
+    : on_ready_(std::move(on_ready)), event_(event) {}
 
-Result<std::unique_ptr<Poll>> Poll::Open(Loop& loop, int fd, std::function<void()> on_readable) {
+Result<std::unique_ptr<Poll>> Poll::Open(Loop& loop, int fd, std::function<void()> on_ready,
+                                         Event event) {
   loop.AssertOnLoop();
-  std::unique_ptr<Poll> poll(new Poll(std::move(on_readable)));
+  std::unique_ptr<Poll> poll(new Poll(std::move(on_ready), event));
   auto handle = std::make_unique<uv_poll_t>();
   if (int status = uv_poll_init(loop.raw(), handle.get(), fd); status != 0) {
     return SystemError("watch a descriptor", -status);
@@ -22,9 +24,10 @@ Result<std::unique_ptr<Poll>> Poll::Open(Loop& loop, int fd, std::function<void(
 }
 
 void Poll::Start() {
-  // libuv reports a hang-up or an error as readable as well.
-  int status = uv_poll_start(handle_.get(), UV_READABLE, [](uv_poll_t* handle, int, int) {
-    if (auto* self = static_cast<Poll*>(handle->data)) self->on_readable_();
+  // libuv reports a hang-up or an error as readable or writable as well.
+  int events = event_ == Event::kReadable ? UV_READABLE : UV_WRITABLE;
+  int status = uv_poll_start(handle_.get(), events, [](uv_poll_t* handle, int, int) {
+    if (auto* self = static_cast<Poll*>(handle->data)) self->on_ready_();
   });
   RANKRUN_CHECK(status == 0, "a descriptor that was open cannot be watched");
 }

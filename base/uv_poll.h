@@ -9,14 +9,18 @@ namespace rankrun {
 
 class Loop;
 
-// Calls `on_readable` whenever a descriptor is readable, hung up or broken:
-// the callback finds out which by reading. For pidfds, pipes and sockets that
+// Calls `on_ready` whenever a descriptor is readable (or writable, if that was
+// asked for), hung up or broken: the callback finds out which by reading or
+// writing. For pidfds, pipes and sockets that
 // belong to somebody else; it does not own the descriptor, which must stay
 // open longer. Thread: loop.  Lifetime: may not end inside its own callback.
 class Poll {
  public:
+  enum class Event { kReadable, kWritable };
+
   // Errors: kSystem for a descriptor that cannot be polled (a regular file).
-  static Result<std::unique_ptr<Poll>> Open(Loop& loop, int fd, std::function<void()> on_readable);
+  static Result<std::unique_ptr<Poll>> Open(Loop& loop, int fd, std::function<void()> on_ready,
+                                            Event event = Event::kReadable);
   Poll(const Poll&) = delete;
   Poll& operator=(const Poll&) = delete;
 
@@ -24,9 +28,10 @@ class Poll {
   void Stop();   // no call after this returns
 
  private:
-  explicit Poll(std::function<void()> on_readable);
+  Poll(std::function<void()> on_ready, Event event);
 
-  std::function<void()> on_readable_;
+  std::function<void()> on_ready_;
+  Event event_;
   UvHandle<uv_poll_s> handle_;
 };
 

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/uv_poll.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// Copies one descriptor, our standard input, to every worker of an attempt. The
+// slowest holds back the reading; one that has closed its end is left out.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class StdinFeed {
+ public:
+  // `source` stays open longer. Nothing is read before all `workers` have been
+  // started, or given up.
+  StdinFeed(Loop& loop, int source, int workers);
+  StdinFeed(const StdinFeed&) = delete;
+  StdinFeed& operator=(const StdinFeed&) = delete;
+  ~StdinFeed();
+
+  // Makes what the worker inherits. Can be repeated. Errors: kExhausted, kSystem.
+  Result<void> Prepare(int local_rank);
+  int worker_end(int local_rank) const;
+
+  // What became of the start; once for each worker.
+  void OnStarted(int local_rank);
+  void OnGivenUp(int local_rank);
+
+ private:
+  struct Reader {
+    Fd worker_end = Fd();   // until the worker has its copy
+    Fd write_end = Fd();    // none: it is left out
+    size_t sent_bytes = 0;  // of piece_
+    std::unique_ptr<Poll> poll = {};
+  };
+  struct PoolRead;
+
+  Reader& At(int local_rank) { return readers_[static_cast<size_t>(local_rank)]; }
+  void OnSettled();
+  void OpenSource();
+  void ReadMore();
+  void ReadReady();
+  void ReadInPool();
+  void OnRead(ssize_t count, std::string bytes);
+  void Send(Reader& reader);
+  void Continue();
+
+  Loop& loop_;
+  int source_;
+  Fd reopened_;  // the source, non-blocking for us only
+  std::vector<Reader> readers_;
+  int unsettled_;               // workers whose start is open
+  std::string piece_;           // what is being sent
+  std::unique_ptr<Poll> poll_;  // of the source; null: it is read in the pool
+  std::shared_ptr<PoolRead> pool_read_;
+};
+
+}  // namespace rankrun::agent
