@@ -29,27 +29,23 @@ bool IsGone(int failure) { return failure == EPIPE || failure == EIO || failure 
 }  // namespace
 
 Console::Console(Loop& loop, int stdout_fd, int stderr_fd, std::function<void()> on_progress)
-    : on_progress_(std::move(on_progress)) {
+    : on_progress_(std::move(on_progress)), one_side_(LeadToTheSame(stdout_fd, stderr_fd)) {
   sides_[kStdout].output =
       std::make_unique<Output>(loop, stdout_fd, [this] { OnProgress(kStdout); });
   sides_[kStderr].output =
       std::make_unique<Output>(loop, stderr_fd, [this] { OnProgress(kStderr); });
-  sides_[kStdout].screen = std::make_shared<Screen>();
-  sides_[kStderr].screen =
-      LeadToTheSame(stdout_fd, stderr_fd) ? sides_[kStdout].screen : std::make_shared<Screen>();
 }
 
 void Console::Write(Channel channel, const Text& text) {
-  Side& side = sides_[channel];
-  Screen& screen = *side.screen;
+  Side& side = SideOf(channel);
   std::string_view bytes = text.bytes;
-  bool same_writer = screen.writer == text.writer;
+  bool same_writer = side.writer == text.writer;
   bool ends_line = text.after_return && bytes.starts_with('\n');
   // Whoever came between has ended that line already.
   if (ends_line && !same_writer) bytes.remove_prefix(1);
   if (bytes.empty()) return;
-  bool ends_old_line = !same_writer && NeedsNewLine(screen.last, bytes);
-  bool at_line_start = !same_writer || screen.last == '\n' || screen.last == '\r';
+  bool ends_old_line = !same_writer && NeedsNewLine(side.last, bytes);
+  bool at_line_start = !same_writer || side.last == '\n' || side.last == '\r';
   if (ends_line && same_writer) at_line_start = false;
   if (text.prefix.empty() && !ends_old_line) {
     side.output->Write(bytes);
@@ -58,11 +54,12 @@ void Console::Write(Channel channel, const Text& text) {
     AppendPrefixed(bytes, text.prefix, at_line_start, out);
     side.output->Write(out);
   }
-  screen = {.writer = text.writer, .last = bytes.back()};
+  side.writer = text.writer;
+  side.last = bytes.back();
 }
 
 bool Console::full(Channel channel) const {
-  return sides_[channel].output->queued_bytes() > kMostQueuedBytes;
+  return SideOf(channel).output->queued_bytes() > kMostQueuedBytes;
 }
 
 size_t Console::queued_bytes() const {
@@ -77,7 +74,8 @@ std::string Console::NewFailure(Channel channel) {
     return std::to_string(lost) + " bytes for " + name + " could not be written";
   }
   int failure = side.output->failure();
-  if (failure == 0 || channel == kStderr || std::exchange(side.told, true)) return "";
+  bool is_seen = channel == kStdout && !one_side_;
+  if (failure == 0 || !is_seen || std::exchange(side.told, true)) return "";
   std::string until = IsGone(failure) ? "lost from here on" : "lost until that works again";
   return SystemError("write to " + name, failure).message + "; what workers print is " + until;
 }

@@ -46,21 +46,23 @@ class Console {
   size_t queued_bytes() const;
 
  private:
-  // What the screen, or the file, that a channel leads to shows last.
-  struct Screen {
-    int writer = kOurselves;
-    char last = '\n';
-  };
+  // A screen, pipe or file, and what it shows last.
   struct Side {
     std::unique_ptr<Output> output;
-    std::shared_ptr<Screen> screen;  // of both sides, if they lead to the same
-    bool told = false;               // a failure has been said
+    int writer = kOurselves;
+    char last = '\n';
+    bool told = false;  // a failure has been said
   };
 
+  // Both channels have one if they lead to the same: two outputs would write
+  // in any order.
+  Side& SideOf(Channel channel) { return sides_[one_side_ ? kStdout : channel]; }
+  const Side& SideOf(Channel channel) const { return sides_[one_side_ ? kStdout : channel]; }
   void OnProgress(Channel channel);
   std::string NewFailure(Channel channel);
 
   std::function<void()> on_progress_;
+  const bool one_side_;
   std::array<Side, 2> sides_;
 };
 

@@ -22,8 +22,8 @@ TEST(ExpandPrefixTest, KnownNamesBecomeTheirValues) {
 
 // What Python 3.11's string.Template(...).safe_substitute gave.
 TEST(ExpandPrefixTest, AnythingElseStaysAsItIs) {
-  for (const char* text : {"${other}", "$other", "${rank", "${}", "$", "a$", "$ rank", "$1",
-                           "${rank }", "$rank_"}) {
+  for (const char* text :
+       {"${other}", "$other", "${rank", "${}", "$", "a$", "$ rank", "$1", "${rank }", "$rank_"}) {
     EXPECT_EQ(ExpandPrefix(text, kPlace), text);
   }
   EXPECT_EQ(ExpandPrefix("$$rank $$", kPlace), "$rank $");

@@ -1,0 +1,183 @@
+#include "agent/log_file.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "agent/file_sink.h"
+#include "agent/log_writer.h"
+#include "base/uv_loop.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(BytesUntilRotationTest, EverythingFitsWithoutALimitOrBelowIt) {
+  EXPECT_EQ(BytesUntilRotation("abc", 1'000'000, 0, false), 3u);
+  EXPECT_EQ(BytesUntilRotation("abc", 7, 10, false), 3u);
+  EXPECT_EQ(BytesUntilRotation("", 10, 10, false), 0u);
+}
+
+TEST(BytesUntilRotationTest, CutsBehindTheLastLineThatFits) {
+  EXPECT_EQ(BytesUntilRotation("a\nb\nlong", 4, 10, false), 4u);
+}
+
+TEST(BytesUntilRotationTest, ALineThatDoesNotFitGoesIntoTheNextFile) {
+  EXPECT_EQ(BytesUntilRotation("abcdef\n", 4, 10, false), 0u);
+}
+
+TEST(BytesUntilRotationTest, ALineThatFitsIntoNoFileIsCut) {
+  EXPECT_EQ(BytesUntilRotation(std::string(25, 'x'), 4, 10, false), 6u);
+  EXPECT_EQ(BytesUntilRotation(std::string(25, 'x'), 0, 10, false), 10u);
+  EXPECT_EQ(BytesUntilRotation("abcdefgh", 6, 10, true), 4u) << "its begin is here already";
+  EXPECT_EQ(BytesUntilRotation("abc", 10, 10, true), 0u);
+}
+
+struct LogFileTest : testing::Test {
+  LogFileTest() { signal(SIGXFSZ, SIG_IGN); }
+  std::string Text(const std::string& name = "log") {
+    return test::ReadWholeFile(folder.Path(name));
+  }
+
+  test::TempFolder folder;
+  TimePoint now{};
+};
+
+TEST_F(LogFileTest, IsThereFromTheFirstCallOnWithItsFolders) {
+  LogFile file(folder.Path("a/b/log"));
+  EXPECT_EQ(file.Write("", now), std::nullopt);
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("a/b/log")));
+  EXPECT_EQ(file.Write("text", now), std::nullopt);
+  EXPECT_EQ(Text("a/b/log"), "text");
+}
+
+TEST_F(LogFileTest, EmptiesWhatWasThere) {
+  folder.Write("log", "old");
+  LogFile file(folder.Path("log"));
+  file.Write("new", now);
+  EXPECT_EQ(Text(), "new");
+}
+
+TEST_F(LogFileTest, KeepsOnePredecessorOverItsLimit) {
+  LogFile file(folder.Path("log"), 10);
+  for (const char* line : {"one\n", "two\n", "three\n", "four\n"}) file.Write(line, now);
+  EXPECT_EQ(Text("log.1"), "three\n");
+  EXPECT_EQ(Text("log"), "four\n");
+  file.Write("1\n2\n3\n4\n5\n6\n7\n8\n9\n", now);
+  EXPECT_EQ(Text("log.1") + Text("log"), "3\n4\n5\n6\n7\n8\n9\n");
+  EXPECT_LE(Text("log.1").size(), 10u);
+}
+
+TEST_F(LogFileTest, AFullDiskIsToldOnceTriedAgainAndLeavesANote) {
+  LogFile file(folder.Path("log"));
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 6;
+  setrlimit(RLIMIT_FSIZE, &small);  // EFBIG: like a disk that is full
+  EXPECT_EQ(file.Write("abc\ndefgh\n", now), "write to " + folder.Path("log") + ": File too large");
+  EXPECT_EQ(file.Write("lost\n", now), std::nullopt);
+  EXPECT_EQ(file.Write("lost\n", now + seconds(1)), std::nullopt) << "told once";
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(file.Write("lost\n", now + seconds(1)), std::nullopt) << "not tried again yet";
+  EXPECT_EQ(file.Write("back\n", now + seconds(2)), std::nullopt);
+  EXPECT_EQ(Text(), "abc\nde\n[rankrun: 19 bytes are missing here]\nback\n");
+}
+
+TEST_F(LogFileTest, AFileThatCannotBeMadeIsTriedAgain) {
+  folder.Write("folder", "a file");
+  LogFile file(folder.Path("folder/log"));
+  EXPECT_THAT(file.Write("", now).value_or(""), testing::EndsWith(": Not a directory"));
+  std::filesystem::remove(folder.Path("folder"));
+  EXPECT_EQ(file.Write("text\n", now + seconds(1)), std::nullopt);
+  EXPECT_EQ(Text("folder/log"), "text\n");
+}
+
+struct LogWriterTest : testing::Test {
+  LogWriter::Entry* Open(const std::string& name) {
+    return writer->Open(LogFile(folder.Path(name)), "rank 3");
+  }
+  void Finish() {
+    ASSERT_TRUE(loop.RunUntil([this] { return writer->idle(); }, test::kLong));
+  }
+  std::string Text(const std::string& name) { return test::ReadWholeFile(folder.Path(name)); }
+
+  test::TempFolder folder;
+  Loop loop;
+  int progress = 0;
+  std::vector<std::string> troubles;
+  std::optional<LogWriter> writer{
+      std::in_place, loop,
+      LogWriter::Callbacks{.on_progress = [this] { progress += 1; },
+                           .on_trouble = [this](const std::string& t) { troubles.push_back(t); }}};
+};
+
+TEST_F(LogWriterTest, EachFileGetsItsBytesInOrder) {
+  LogWriter::Entry* files[] = {Open("0"), Open("1"), Open("2")};
+  std::string expected;
+  for (int i = 0; i < 1000; ++i) {
+    std::string line = std::to_string(i) + "\n";
+    for (auto* file : files) writer->Write(file, line);
+    expected += line;
+    if (i % 100 == 0) loop.RunUntil([] { return true; }, seconds(1));
+  }
+  for (auto* file : files) writer->Close(file);
+  Finish();
+  for (const char* name : {"0", "1", "2"}) EXPECT_EQ(Text(name), expected);
+  EXPECT_GT(progress, 0);
+  EXPECT_TRUE(troubles.empty());
+}
+
+TEST_F(LogWriterTest, AFileIsThereBeforeAnythingIsWritten) {
+  Open("empty");
+  Finish();
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("empty")));
+}
+
+TEST_F(LogWriterTest, TroubleIsToldOnceWithWhoseItIs) {
+  folder.Write("folder", "a file");
+  auto* file = Open("folder/log");
+  Finish();
+  writer->Write(file, "more");
+  Finish();
+  EXPECT_THAT(troubles, testing::ElementsAre(testing::StartsWith("rank 3: write to ")));
+}
+
+// A pipe that nobody reads, as a disk that hangs.
+TEST_F(LogWriterTest, AFileThatHangsFillsUpAndLosesNothing) {
+  ASSERT_EQ(mkfifo(folder.Path("fifo").c_str(), 0600), 0);
+  auto* file = Open("fifo");
+  size_t written = 0;
+  while (!writer->full(file)) {
+    writer->Write(file, std::string(100'000, 'x'));
+    written += 100'000;
+  }
+  EXPECT_LE(written, 4u << 20);
+  writer->Close(file);
+  Fd reader(open(folder.Path("fifo").c_str(), O_RDONLY | O_CLOEXEC));
+  std::thread reads([&] { EXPECT_EQ(test::ReadToEnd(reader.get()).size(), written); });
+  Finish();
+  reads.join();
+}
+
+TEST_F(LogWriterTest, MayEndWhileAWriteIsUnderWay) {
+  writer->Write(Open("log"), "text");
+  writer.reset();
+  EXPECT_FALSE(loop.RunUntil([this] { return progress > 0; }, std::chrono::milliseconds(20)));
+}
+
+TEST_F(LogWriterTest, AFilterPassesLinesThatContainATextWithTheirPrefix) {
+  auto* file = Open("filtered");
+  FilterSink sink(*writer, file, {.texts = {"loss", "WARN"}, .prefix = "[default0]:"});
+  sink.Write("loss=1\nother\nthe lo");
+  sink.Write("ss\r\nWARNING loss\nno\nat the end loss");
+  sink.Finish();
+  Finish();
+  EXPECT_EQ(Text("filtered"),
+            "[default0]:loss=1\n[default0]:the loss\n[default0]:WARNING loss\n"
+            "[default0]:at the end loss\n");
+}
+
+}  // namespace
+}  // namespace rankrun::agent

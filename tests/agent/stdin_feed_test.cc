@@ -1,0 +1,146 @@
+#include "agent/stdin_feed.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "base/uv_loop.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+struct StdinFeedTest : testing::Test {
+  StdinFeedTest() { signal(SIGPIPE, SIG_IGN); }
+
+  void Start(int source, int workers) {
+    feed.emplace(loop, source, workers);
+    for (int rank = 0; rank < workers; ++rank) {
+      Prepare(rank);
+    }
+    for (int rank = 0; rank < workers; ++rank) feed->OnStarted(rank);
+  }
+  void Prepare(int rank) {
+    ASSERT_TRUE(feed->Prepare(rank));
+    ends.emplace_back(fcntl(feed->worker_end(rank), F_DUPFD_CLOEXEC, 0));
+    fcntl(ends.back().get(), F_SETFL, O_NONBLOCK);
+    texts.emplace_back();
+  }
+  // Reads what one worker has got by now; whether its input has ended.
+  bool Read(size_t rank) {
+    char buffer[8192];
+    for (;;) {
+      ssize_t count = read(ends[rank].get(), buffer, sizeof buffer);
+      if (count < 0) return false;
+      if (count == 0) return true;
+      texts[rank].append(buffer, static_cast<size_t>(count));
+    }
+  }
+  bool Ends(size_t rank) {
+    return loop.RunUntil([&] { return Read(rank); }, test::kLong);
+  }
+  void Turn() {
+    loop.RunUntil([] { return false; }, std::chrono::milliseconds(5));
+  }
+
+  Loop loop;
+  std::optional<StdinFeed> feed;
+  std::vector<Fd> ends;
+  std::vector<std::string> texts;
+};
+
+TEST_F(StdinFeedTest, EveryWorkerGetsAllOfAFile) {
+  test::TempFolder folder;
+  std::string text(300'000, 'x');
+  Fd file(open(folder.Write("in", text).c_str(), O_RDONLY | O_CLOEXEC));
+  Start(file.get(), 3);
+  auto all_end = [this] {
+    bool first = Read(0), second = Read(1), third = Read(2);
+    return first && second && third;
+  };
+  ASSERT_TRUE(loop.RunUntil(all_end, test::kLong));
+  for (const std::string& got : texts) EXPECT_EQ(got, text);
+}
+
+TEST_F(StdinFeedTest, APipeIsFollowedAsItIsWritten) {
+  test::Pipe pipe = test::MakePipe();
+  Start(pipe.read_end.get(), 2);
+  for (const char* line : {"one\n", "two\n"}) {
+    ASSERT_EQ(write(pipe.write_end.get(), line, 4), 4);
+    ASSERT_TRUE(loop.RunUntil([&] { return Read(0) || texts[0].ends_with(line); }, test::kLong));
+  }
+  pipe.write_end.Reset();
+  EXPECT_TRUE(Ends(0));
+  EXPECT_TRUE(Ends(1));
+  EXPECT_EQ(texts[0], "one\ntwo\n");
+  EXPECT_EQ(texts[1], "one\ntwo\n");
+  EXPECT_EQ(fcntl(pipe.read_end.get(), F_GETFL) & O_NONBLOCK, 0) << "it may be shared";
+}
+
+TEST_F(StdinFeedTest, ASocketIsRead) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  Fd ours(pair[0]);
+  Fd theirs(pair[1]);
+  Start(theirs.get(), 1);
+  ASSERT_EQ(write(ours.get(), "text", 4), 4);
+  ours.Reset();
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0], "text");
+}
+
+TEST_F(StdinFeedTest, TheSlowestHoldsBackTheReading) {
+  test::Pipe pipe = test::MakePipe();
+  Start(pipe.read_end.get(), 2);
+  size_t written = 0;
+  fcntl(pipe.write_end.get(), F_SETFL, O_NONBLOCK);
+  std::string block(65536, 'x');
+  // Worker 1 reads nothing.
+  for (int idle = 0; idle < 20;) {
+    ssize_t count = write(pipe.write_end.get(), block.data(), block.size());
+    if (count > 0) {
+      written += static_cast<size_t>(count);
+      idle = 0;
+    } else {
+      idle += 1;
+    }
+    Read(0);
+    Turn();
+  }
+  EXPECT_LT(written, 1'000'000u);
+  ends[1].Reset();  // it is left out
+  pipe.write_end.Reset();
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0].size(), written);
+}
+
+TEST_F(StdinFeedTest, NothingIsReadBeforeAllWorkersHaveStarted) {
+  test::TempFolder folder;
+  Fd file(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
+  feed.emplace(loop, file.get(), 2);
+  Prepare(0);
+  Prepare(1);
+  feed->OnStarted(0);
+  Turn();
+  EXPECT_EQ(lseek(file.get(), 0, SEEK_CUR), 0);
+  ends[1].Reset();
+  feed->OnGivenUp(1);
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0], "text");
+}
+
+TEST_F(StdinFeedTest, AClosedInputIsAnEndAtOnce) {
+  Start(-1, 1);
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0], "");
+}
+
+TEST_F(StdinFeedTest, MayEndWhileItReads) {
+  test::TempFolder folder;
+  Fd file(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
+  Start(file.get(), 1);
+  feed.reset();
+  EXPECT_TRUE(Ends(0));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
