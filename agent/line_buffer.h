@@ -12,7 +12,7 @@ namespace rankrun::agent {
 // either once it is longer than a screen can use. Pure.
 class LineBuffer {
  public:
-  static constexpr size_t kLongestPart = 64 * 1024;
+  static constexpr size_t kLongestPart = 32 * 1024;
 
   // All complete lines that `bytes` ends, as one piece; empty if there is none.
   std::string Add(std::string_view bytes);
