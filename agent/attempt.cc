@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/cause.h"
+#include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
 #include "base/log.h"
 #include "base/uv_loop.h"
@@ -80,7 +81,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                     .error_file = logs != nullptr ? logs->ErrorFile(number_, local_rank) : "",
                     .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = around_.spec.program.file,
-                 .arguments = around_.spec.program.arguments,
+                 .arguments = ArgumentsFor(around_.spec.program, local_rank),
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = around_.spec.open_files};

@@ -16,7 +16,8 @@ namespace rankrun::agent {
 // What a worker executes.
 struct Program {
   std::string file;                    // for execve
-  std::vector<std::string> arguments;  // argv, argv[0] included
+  std::vector<std::string> arguments;  // argv, argv[0] included; see ArgumentsFor
+  bool halve_dollars = false;          // "$$" in them becomes "$", as under torchrun
 };
 
 // How the workers share the cores that we may use: neighbours in the machine
