@@ -4,6 +4,7 @@
 
 #include "cli/output.h"
 #include "cli/store_commands.h"
+#include "launcher/help.h"
 #include "launcher/nearest_name.h"
 #include "launcher/version.h"
 

@@ -2,6 +2,7 @@
 
 #include "launcher/flag_parser.h"
 #include "launcher/flags.h"
+#include "launcher/help.h"
 
 namespace rankrun::launcher {
 namespace {

@@ -2,80 +2,36 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "launcher/nearest_name.h"
+#include "launcher/text.h"
 
 namespace rankrun::launcher {
 namespace {
 
-template <typename Number>
-std::optional<Number> ParseNumber(std::string_view text) {
-  Number number{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::string CheckSize(const Flag& flag, const std::string& text) {
   auto bytes = ParseSize(text);
-  if (!bytes) return "want a size, as 512, 8K, 64M, 1G or 2T, got \"" + text + "\"";
+  if (!bytes) return "want a size, as 512, 8K, 64M, 1G or 2T" + Got(text);
   if (flag.most == 0 || *bytes <= static_cast<uint64_t>(flag.most) << 30) return "";
   return "want at most " + std::to_string(flag.most) + "G, got " + std::to_string(*bytes) +
          " bytes";
 }
 
-// What is wrong with a value, or nothing.
-std::string CheckValue(const Flag& flag, const std::string& text) {
-  std::string got = ", got \"" + text + "\"";
-  switch (flag.value) {
-    case FlagValue::kCount: {
-      auto number = ParseNumber<int>(text);
-      if (number && *number >= flag.least && *number <= flag.most) return "";
-      return "want a whole number from " + std::to_string(flag.least) + " to " +
-             std::to_string(flag.most) + got;
-    }
-    case FlagValue::kPort:
-      return ParseNumber<uint16_t>(text) ? "" : "want a port number from 0 to 65535" + got;
-    case FlagValue::kSeconds: {
-      auto number = ParseNumber<double>(text);
-      constexpr double kYear = 365.0 * 24 * 3600;
-      if (number && *number >= 0 && *number <= kYear) return "";
-      return "want seconds, from 0 to a year" + got;
-    }
-    case FlagValue::kSize:
-      return CheckSize(flag, text);
-    case FlagValue::kText:
-      return text.empty() ? "want a value that is not empty" : "";
-    case FlagValue::kAnyText:
-    case FlagValue::kNone:
-      return "";
-  }
-  __builtin_unreachable();
+// "want spawn, fork or forkserver, got ..."
+std::string CheckChoice(const Flag& flag, const std::string& text) {
+  std::vector<std::string_view> choices = ChoicesOf(flag);
+  if (std::ranges::find(choices, text) != choices.end()) return "";
+  std::string wrong = "want " + Listed(choices) + Got(text);
+  auto nearest = NearestName(text, choices);
+  return nearest ? wrong + "; did you mean " + std::string(*nearest) + "?" : wrong;
 }
-
-std::string HelpOf(const Flag& flag) {
-  std::string help(flag.help);
-  if (!flag.default_value.empty()) help += " Default: " + std::string(flag.default_value) + ".";
-  return help;
-}
-
-class HelpFormatter final : public CLI::Formatter {
- public:
-  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {}
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "\nUsage: " + usage_ + "\n";
-  }
-
- private:
-  std::string usage_;
-};
 
 // CLI11's options, made from the table; values stay text until all are checked.
 class Parser {
  public:
-  explicit Parser(const FlagTable& table, const std::string& description = "")
-      : table_(table), app_(description, std::string(table.command)) {
+  explicit Parser(const FlagTable& table) : table_(table), app_("", std::string(table.command)) {
     app_.set_help_flag();  // ours is in the table
     for (const Flag& flag : table.flags) Add(flag);
   }
@@ -102,22 +58,15 @@ class Parser {
     return ParsedFlags(std::move(values));
   }
 
-  std::string Help(const std::string& usage) {
-    app_.formatter(std::make_shared<HelpFormatter>(usage));
-    return app_.help();
-  }
-
  private:
   void Add(const Flag& flag) {
     std::string names = "--" + std::string(flag.name);
     if (flag.letter != 0) names = std::string("-") + flag.letter + "," + names;
     bool is_switch = flag.value == FlagValue::kNone;
     CLI::Option* option = is_switch ? app_.add_flag(names) : app_.add_option(names);
-    option->description(HelpOf(flag));
-    option->group(flag.from_torchrun ? "Flags as torchrun's" : std::string(table_.heading));
     if (is_switch) return;
-    option->type_name(std::string(flag.value_name))->take_last();
-    option->check([&flag](const std::string& text) { return CheckValue(flag, text); });
+    option->take_last();
+    option->check([&flag](const std::string& text) { return WrongValue(flag, text); });
   }
 
   const FlagTable& table_;
@@ -133,6 +82,58 @@ uint64_t BytesOfUnit(std::string_view unit) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> ChoicesOf(const Flag& flag) {
+  std::vector<std::string_view> choices;
+  std::string_view left = flag.choices;
+  while (!left.empty()) {
+    size_t end = std::min(left.find('|'), left.size());
+    choices.push_back(left.substr(0, end));
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return choices;
+}
+
+std::string Listed(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+std::string WrongValue(const Flag& flag, const std::string& text) {
+  std::string got = Got(text);
+  switch (flag.value) {
+    case FlagValue::kCount: {
+      auto number = ParseNumber<int>(text);
+      if (number && *number >= flag.least && *number <= flag.most) return "";
+      return "want a whole number from " + std::to_string(flag.least) + " to " +
+             std::to_string(flag.most) + got;
+    }
+    case FlagValue::kPort:
+      return ParseNumber<uint16_t>(text) ? "" : "want a port number from 0 to 65535" + got;
+    case FlagValue::kSeconds: {
+      auto number = ParseNumber<double>(text);
+      constexpr double kYear = 365.0 * 24 * 3600;
+      if (number && *number >= 0 && *number <= kYear) return "";
+      return "want seconds, from 0 to a year" + got;
+    }
+    case FlagValue::kSize:
+      return CheckSize(flag, text);
+    case FlagValue::kChoice:
+      return CheckChoice(flag, text);
+    case FlagValue::kText:
+    case FlagValue::kFile:
+    case FlagValue::kFolder:
+      return text.empty() ? "want a value that is not empty" : "";
+    case FlagValue::kAnyText:
+    case FlagValue::kNone:
+      return "";
+  }
+  __builtin_unreachable();
+}
 
 std::vector<std::string> ParsedFlags::Texts(std::string_view name) const {
   auto found = values_.find(name);
@@ -169,11 +170,6 @@ std::optional<uint64_t> ParsedFlags::Size(std::string_view name) const {
 
 Result<ParsedFlags> ParseFlags(const FlagTable& table, const std::vector<std::string>& flags) {
   return Parser(table).Parse(flags);
-}
-
-std::string FormatHelp(const FlagTable& table, const std::string& usage,
-                       const std::string& description) {
-  return Parser(table, description).Help(std::string(table.command) + " " + usage);
 }
 
 std::optional<uint64_t> ParseSize(std::string_view text) {

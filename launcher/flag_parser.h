@@ -40,9 +40,14 @@ class ParsedFlags {
 // Errors: kInvalid, one line that names the flag and what would be right.
 Result<ParsedFlags> ParseFlags(const FlagTable& table, const std::vector<std::string>& flags);
 
-// The text of --help. `usage` follows the name of the command.
-std::string FormatHelp(const FlagTable& table, const std::string& usage,
-                       const std::string& description);
+// What is wrong with a value ("want seconds, ..."), or nothing. `flag` is no
+// switch.
+std::string WrongValue(const Flag& flag, const std::string& text);
+
+std::vector<std::string_view> ChoicesOf(const Flag& flag);
+
+// "a, b or c"
+std::string Listed(const std::vector<std::string_view>& names);
 
 // Bytes: a whole number, then K, M, G or T for units of 1024. Nothing for what
 // is none, and for 0.

@@ -68,16 +68,30 @@ class Splitter {
 
   Error UnknownFlag(std::string_view name) const {
     std::string text = "unknown flag --" + std::string(name);
-    if (std::ranges::find(table_.only_torchrun, name) != table_.only_torchrun.end()) {
-      return {ErrorCode::kInvalid,
-              "--" + std::string(name) + ": this flag of torchrun is not supported yet"};
-    }
     std::vector<std::string_view> names;
     for (const Flag& flag : table_.flags) names.push_back(flag.name);
     if (auto nearest = NearestName(name, names)) {
       return {ErrorCode::kInvalid, text + "; did you mean --" + std::string(*nearest) + "?"};
     }
     return {ErrorCode::kInvalid, text + "; " + WhereAllAre()};
+  }
+
+  // The flag of that name, else the only one of torchrun's that begins so.
+  Result<const Flag*> Find(std::string_view name) const {
+    if (const Flag* flag = ByName(name)) return flag;
+    std::vector<const Flag*> candidates;
+    for (const Flag& flag : table_.flags) {
+      bool begins = !name.empty() && flag.from_torchrun && flag.name.starts_with(name);
+      if (begins) candidates.push_back(&flag);
+    }
+    if (candidates.size() == 1) return candidates[0];
+    if (candidates.empty()) return UnknownFlag(name);
+    std::string text = "--" + std::string(name) + " may be ";
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (i > 0) text += i + 1 == candidates.size() ? " or " : ", ";
+      text += Canonical(*candidates[i]);
+    }
+    return Error{ErrorCode::kInvalid, std::move(text)};
   }
 
   // `attached` is what stood after "=" or after the letter.
@@ -103,10 +117,10 @@ class Splitter {
     size_t equals = text.find('=');
     std::string name = text.substr(0, equals);
     std::ranges::replace(name, '_', '-');
-    const Flag* flag = ByName(name);
-    if (flag == nullptr) return UnknownFlag(name);
-    if (equals == std::string::npos) return Add(*flag, std::nullopt);
-    return Add(*flag, text.substr(equals + 1));
+    auto flag = Find(name);
+    if (!flag) return std::move(flag).error();
+    if (equals == std::string::npos) return Add(**flag, std::nullopt);
+    return Add(**flag, text.substr(equals + 1));
   }
 
   // "-n4", "-n=4", "-m", "-mn4".

@@ -17,10 +17,21 @@ enum class FlagValue {
   kSize,     // bytes: 512, 8K, 64M, 1G, 2T
   kText,     // not empty
   kAnyText,  // may be empty
+  kChoice,   // one of `choices`
+  kFile,     // its name
+  kFolder,   // its name
 };
 
-// One flag. The parser and --help are made from the table; a test compares the
-// man page with it.
+// Where else than on the command line a flag's value may stand.
+enum class Elsewhere {
+  kNowhere,
+  kOurs,  // RANKRUN_<NAME>, and the file of --config
+  kPet,   // those, and torchrun's PET_<NAME>
+};
+
+// One flag. The parser, --help, the completion of shells and what is read from
+// variables and files are made from the table; a test compares the man page
+// with it.
 struct Flag {
   std::string_view name;  // "nproc-per-node"
   char letter;            // 'n'; 0 for none
@@ -31,6 +42,12 @@ struct Flag {
   std::string_view default_value;  // as shown; empty: none
   bool from_torchrun;              // has its name and meaning from there
   std::string_view help;
+  std::string_view group = {};  // heading in --help; empty: the table's
+  std::string_view choices =
+      {};  // "spawn|fork": what a kChoice takes; of others, what shells offer
+  Elsewhere elsewhere = Elsewhere::kNowhere;
+  bool repeats = false;                 // every value counts, not only the last
+  std::string_view last_variable = {};  // looked at where no other is set; empty: none
 };
 
 // The flags of one command.
@@ -38,9 +55,6 @@ struct FlagTable {
   std::string_view command;  // as its user calls it: "rankrun", "rankctl store get"
   std::span<const Flag> flags;
   std::string_view heading = "Flags";  // in --help, of those that are not torchrun's
-  // Flags of torchrun that are not here: known, so that a typo hint does not
-  // mislead.
-  std::span<const std::string_view> only_torchrun = {};
 };
 
 // A command line cut into its two parts.
@@ -63,8 +77,9 @@ enum class FlagsEnd {
 // clusters. "-" and, with kNowhere, negative numbers are words. The first "--"
 // is swallowed; with kAtProgram also one right after the program, as torchrun
 // does. Pure.
-// Errors: kInvalid for an unknown flag (with the nearest known name), a
-// missing value, or a value that a switch cannot take.
+// Errors: kInvalid for an unknown flag (with the nearest known name), an
+// ambiguous one (with all that it may be), a missing value, or a value that a
+// switch cannot take.
 Result<SplitArguments> SplitFlags(const FlagTable& table, FlagsEnd end,
                                   std::span<const std::string> arguments);
 

@@ -12,6 +12,7 @@ constexpr Flag kFlags[] = {
     {"size", 's', FlagValue::kSize, 0, 0, "SIZE", "1K", false, "How much."},
     {"if", 0, FlagValue::kAnyText, 0, 0, "TEXT", "", false, "Any text."},
     {"json", 0, FlagValue::kNone, 0, 0, "", "", false, "A switch."},
+    {"color", 0, FlagValue::kChoice, 0, 0, "WORD", "", false, "When.", "", "never|always|auto"},
 };
 constexpr FlagTable kTable{.command = "tool store", .flags = kFlags};
 
@@ -90,6 +91,16 @@ TEST(FlagParserTest, WhatIsNoSizeIsRefused) {
     EXPECT_EQ(ErrorOf({"--size=" + std::string(bad)}),
               "--size: want a size, as 512, 8K, 64M, 1G or 2T, got \"" + std::string(bad) + '"');
   }
+}
+
+TEST(FlagParserTest, AChoiceIsOneOfItsWords) {
+  for (const char* choice : {"never", "always", "auto"}) {
+    EXPECT_EQ(Parse({"--color", choice}).flags.Text("color"), choice);
+  }
+  std::string wanted = "--color: want never, always or auto, got ";
+  EXPECT_EQ(ErrorOf({"--color=nevr"}), wanted + "\"nevr\"; did you mean never?");
+  EXPECT_EQ(ErrorOf({"--color=sometimes"}), wanted + "\"sometimes\"");
+  EXPECT_EQ(ErrorOf({"--color="}), "--color needs a value (WORD)");
 }
 
 TEST(FlagParserTest, AnUnknownFlagIsNamedWithTheNearestOne) {

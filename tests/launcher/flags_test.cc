@@ -43,7 +43,11 @@ std::string SampleOf(const Flag& flag) {
       return "64M";
     case FlagValue::kText:
     case FlagValue::kAnyText:
+    case FlagValue::kFile:
+    case FlagValue::kFolder:
       return "text";
+    case FlagValue::kChoice:
+      return std::string(flag.choices.substr(0, flag.choices.find('|')));
   }
   return "";
 }
@@ -139,7 +143,7 @@ TEST(FlagsTest, AfterTwoDashesAFlagIsTheProgram) {
 }
 
 TEST(FlagsTest, AMissingValueIsSaid) {
-  std::string needs = "--nproc-per-node needs a value (N)";
+  std::string needs = "--nproc-per-node needs a value (N|auto|cpu|gpu)";
   EXPECT_EQ(ErrorOf({"--nproc-per-node"}), needs);
   EXPECT_EQ(ErrorOf({"--nproc-per-node="}), needs);
   EXPECT_EQ(ErrorOf({"--nproc-per-node=", "4", "x"}), needs);
@@ -156,55 +160,124 @@ TEST(FlagsTest, ASwitchTakesNoValue) {
 }
 
 TEST(FlagsTest, AnUnknownFlagGetsTheNearestName) {
-  EXPECT_EQ(ErrorOf({"--max-restart=3", "x"}),
-            "unknown flag --max-restart; did you mean --max-restarts?");
+  EXPECT_EQ(ErrorOf({"--max-restars=3", "x"}),
+            "unknown flag --max-restars; did you mean --max-restarts?");
   EXPECT_EQ(ErrorOf({"--nproc_pernode", "2", "x"}),
             "unknown flag --nproc-pernode; did you mean --nproc-per-node?");
   EXPECT_EQ(ErrorOf({"--hepl"}), "unknown flag --hepl; did you mean --help?");
-  EXPECT_EQ(ErrorOf({"--modul", "x"}), "unknown flag --modul; did you mean --module?");
+  EXPECT_EQ(ErrorOf({"--modules", "x"}), "unknown flag --modules; did you mean --module?");
 }
 
-TEST(FlagsTest, TheBeginningOfAFlagGetsItsWholeName) {
-  EXPECT_EQ(ErrorOf({"--max", "3", "x"}), "unknown flag --max; did you mean --max-restarts?");
-  EXPECT_EQ(ErrorOf({"--nproc=2", "x"}), "unknown flag --nproc; did you mean --nproc-per-node?");
+// The flags of torchrun's specification, and no others, count as its own.
+TEST(FlagsTest, AllFlagsOfTorchrunAreThere) {
+  const std::set<std::string_view> wanted = {"nnodes",
+                                             "nproc-per-node",
+                                             "rdzv-backend",
+                                             "rdzv-endpoint",
+                                             "rdzv-id",
+                                             "rdzv-conf",
+                                             "standalone",
+                                             "max-restarts",
+                                             "monitor-interval",
+                                             "start-method",
+                                             "event-log-handler",
+                                             "role",
+                                             "module",
+                                             "no-python",
+                                             "run-path",
+                                             "log-dir",
+                                             "redirects",
+                                             "tee",
+                                             "local-ranks-filter",
+                                             "duplicate-stdout-filters",
+                                             "duplicate-stderr-filters",
+                                             "node-rank",
+                                             "master-addr",
+                                             "master-port",
+                                             "local-addr",
+                                             "logs-specs",
+                                             "numa-binding",
+                                             "signals-to-handle",
+                                             "shutdown-timeout",
+                                             "virtual-local-rank",
+                                             "help"};
+  const std::set<std::string_view> without_pet = {"logs-specs", "numa-binding", "help"};
+  std::set<std::string_view> found;
+  for (const Flag& flag : Flags()) {
+    if (flag.from_torchrun) found.insert(flag.name);
+    bool pet = wanted.contains(flag.name) && !without_pet.contains(flag.name);
+    EXPECT_EQ(flag.elsewhere == Elsewhere::kPet, pet) << flag.name;
+  }
+  EXPECT_EQ(found, wanted);
+}
+
+// The flags of torchrun that begin with `typed`.
+std::vector<std::string> Beginning(const std::string& typed) {
+  std::vector<std::string> names;
+  for (const Flag& flag : Flags()) {
+    if (flag.from_torchrun && flag.name.starts_with(typed)) names.emplace_back(flag.name);
+  }
+  return names;
+}
+
+// Every beginning of every flag of torchrun.
+TEST(FlagsTest, AFlagOfTorchrunMayBeCutShortAsLongAsItIsOne) {
+  for (const Flag& flag : Flags()) {
+    if (!flag.from_torchrun) continue;
+    for (size_t length = 1; length < flag.name.size(); ++length) {
+      std::string typed(flag.name.substr(0, length));
+      auto exact = std::ranges::find(Flags(), typed, &Flag::name);
+      if (exact != Flags().end()) continue;  // a whole name: that flag
+      std::string value = SampleOf(flag);
+      std::string canonical = "--" + std::string(flag.name) + (value.empty() ? "" : "=" + value);
+      for (const std::string& spelled : {typed, Underscored(typed)}) {
+        Words words = {"--" + spelled + (value.empty() ? "" : "=" + value), "x"};
+        if (Beginning(typed).size() == 1) {
+          EXPECT_EQ(Split(words).flags, Words{canonical}) << typed;
+        } else {
+          EXPECT_TRUE(ErrorOf(words).starts_with("--" + typed + " may be --")) << typed;
+        }
+      }
+    }
+  }
+}
+
+TEST(FlagsTest, ABeginningOfSeveralFlagsNamesThemAll) {
+  EXPECT_EQ(ErrorOf({"--log", "x"}), "--log may be --log-dir or --logs-specs");
+  EXPECT_EQ(ErrorOf({"--rdzv_=c10d", "x"}),
+            "--rdzv- may be --rdzv-backend, --rdzv-endpoint, --rdzv-id or --rdzv-conf");
+}
+
+TEST(FlagsTest, TheBeginningsThatScriptsUse) {
+  EXPECT_EQ(Split({"--redirect=3", "x"}).flags, Words{"--redirects=3"});
+  EXPECT_EQ(Split({"--nproc-p", "2", "x"}).flags, Words{"--nproc-per-node=2"});
+  EXPECT_EQ(Split({"--nproc=2", "x"}).flags, Words{"--nproc-per-node=2"});
+  EXPECT_EQ(Split({"--standalon", "x"}).flags, Words{"--standalone"});
+  EXPECT_EQ(Split({"--max", "3", "x"}).flags, Words{"--max-restarts=3"});
+  EXPECT_EQ(Split({"-mt3", "x"}).flags, (Words{"--module", "--tee=3"}));
+}
+
+TEST(FlagsTest, AFlagOfOurOwnIsNeverCutShort) {
+  EXPECT_EQ(ErrorOf({"--explai", "x"}), "unknown flag --explai; did you mean --explain?");
+  EXPECT_EQ(ErrorOf({"--time", "5", "x"}), "unknown flag --time; did you mean --timeout?");
+}
+
+TEST(FlagsTest, AWholeNameOfOursWinsOverABeginningOfTorchruns) {
+  EXPECT_EQ(Split({"--env", "A", "x"}).flags, Words{"--env=A"});
+  EXPECT_EQ(Split({"--events", "f", "x"}).flags, Words{"--events=f"});
+  EXPECT_EQ(Split({"--event=null", "x"}).flags, Words{"--event-log-handler=null"});
+}
+
+TEST(FlagsTest, UnderAnotherNameTheHintNamesIt) {
+  auto split = SplitCommandLine(Words{"--frobnicate"}, kTorchrun);
+  EXPECT_EQ(split.error().message, "unknown flag --frobnicate; torchrun --help lists all");
 }
 
 TEST(FlagsTest, AFlagLikeNoOtherGetsNoHint) {
   EXPECT_EQ(ErrorOf({"--frobnicate", "x"}), "unknown flag --frobnicate; rankrun --help lists all");
   EXPECT_EQ(ErrorOf({"--=4", "x"}), "unknown flag --; rankrun --help lists all");
-  EXPECT_EQ(ErrorOf({"-x", "x"}), "unknown flag -x in \"-x\"; rankrun --help lists all");
-  EXPECT_EQ(ErrorOf({"-mx", "x"}), "unknown flag -x in \"-mx\"; rankrun --help lists all");
-}
-
-// Every flag of the table of torchrun's specification that is not ours yet.
-TEST(FlagsTest, FlagsThatOnlyTorchrunHasAreRefusedByName) {
-  const char* const names[] = {"nnodes",
-                               "rdzv-backend",
-                               "rdzv-endpoint",
-                               "rdzv-id",
-                               "rdzv-conf",
-                               "role",
-                               "node-rank",
-                               "monitor-interval",
-                               "start-method",
-                               "event-log-handler",
-                               "run-path",
-                               "log-dir",
-                               "redirects",
-                               "tee",
-                               "local-ranks-filter",
-                               "local-addr",
-                               "logs-specs",
-                               "virtual-local-rank",
-                               "numa-binding",
-                               "signals-to-handle",
-                               "duplicate-stdout-filters",
-                               "duplicate-stderr-filters"};
-  for (const std::string name : names) {
-    std::string refusal = "--" + name + ": this flag of torchrun is not supported yet";
-    EXPECT_EQ(ErrorOf({"--" + name, "1", "x"}), refusal);
-    EXPECT_EQ(ErrorOf({"--" + Underscored(name) + "=1", "x"}), refusal);
-  }
+  EXPECT_EQ(ErrorOf({"-z", "x"}), "unknown flag -z in \"-z\"; rankrun --help lists all");
+  EXPECT_EQ(ErrorOf({"-mz", "x"}), "unknown flag -z in \"-mz\"; rankrun --help lists all");
 }
 
 TEST(FlagsTest, TheSameFlagMayComeTwice) {

@@ -41,7 +41,7 @@ TEST(RunTest, VersionAndHelpGoToStandardOutput) {
 TEST(RunTest, TypoInAFlagEndsWithTwoAndTheNearestName) {
   Job run({.arguments = {"--max-restart", "3", "true"}});
   EXPECT_EQ(run.Wait(), Code(2));
-  EXPECT_EQ(run.Err(), "rankrun: unknown flag --max-restart; did you mean --max-restarts?\n");
+  EXPECT_EQ(run.Err(), "rankrun: unknown flag --max-restars; did you mean --max-restarts?\n");
 }
 
 TEST(RunTest, UnknownProgramEndsAsInAShell) {
