@@ -1,0 +1,166 @@
+#include "launcher/config_file.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "launcher/nearest_name.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kProgramKey = "program";
+
+std::string TypeOf(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::string:
+      return "a text";
+    case Json::value_t::boolean:
+      return value.get<bool>() ? "true" : "false";
+    default:
+      return "the number " + value.dump();
+  }
+}
+
+std::optional<std::string> TextOf(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number()) return value.dump();
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(const FlagTable& table, const std::string& path) : table_(table), path_(path) {}
+
+  Result<ConfigFile> Read(const Json& object) {
+    if (!object.is_object()) return Wrong("want a JSON object, got " + TypeOf(object));
+    for (const auto& [key, value] : object.items()) {
+      if (auto read = ReadKey(key, value); !read) return std::move(read).error();
+    }
+    return std::move(result_);
+  }
+
+  Error Wrong(const std::string& what) const { return {ErrorCode::kInvalid, path_ + ": " + what}; }
+
+ private:
+  Error Wrong(const std::string& key, const std::string& what) const {
+    return Wrong("\"" + key + "\": " + what);
+  }
+
+  Error UnknownKey(const std::string& key, const std::string& name) const {
+    std::vector<std::string_view> names = {kProgramKey};
+    for (const Flag& flag : table_.flags) {
+      if (IsKey(flag)) names.push_back(flag.name);
+    }
+    auto nearest = NearestName(name, names);
+    std::string hint = nearest ? "did you mean \"" + std::string(*nearest) + "\"?"
+                               : std::string(table_.command) + " --help lists all";
+    return Wrong("unknown key \"" + key + "\"; " + hint);
+  }
+
+  // What names the file itself cannot stand in it.
+  static bool IsKey(const Flag& flag) {
+    return flag.elsewhere != Elsewhere::kNowhere && flag.name != "config";
+  }
+
+  Result<void> ReadKey(const std::string& key, const Json& value) {
+    std::string name = key;
+    std::ranges::replace(name, '_', '-');
+    if (name == kProgramKey) return ReadProgram(key, value);
+    auto flag = std::ranges::find(table_.flags, name, &Flag::name);
+    if (flag == table_.flags.end() || !IsKey(*flag)) return UnknownKey(key, name);
+    auto values = flag->repeats ? ReadVariables(key, value) : ReadValue(*flag, key, value);
+    if (!values) return std::move(values).error();
+    Setting setting{std::move(*values), "\"" + key + "\" in " + path_};
+    if (!result_.settings.emplace(name, std::move(setting)).second) {
+      return Wrong(key, "is there in both spellings");
+    }
+    return {};
+  }
+
+  Result<std::vector<std::string>> ReadValue(const Flag& flag, const std::string& key,
+                                             const Json& value) const {
+    using Values = std::vector<std::string>;
+    if (flag.value == FlagValue::kNone) {
+      if (value.is_boolean()) return Values{value.get<bool>() ? "true" : "false"};
+      return Wrong(key, "want true or false, got " + TypeOf(value));
+    }
+    auto text = TextOf(value);
+    if (!text) return Wrong(key, "want a text or a number, got " + TypeOf(value));
+    std::string wrong = WrongValue(flag, *text);
+    if (!wrong.empty()) return Wrong(key, wrong);
+    return Values{*text};
+  }
+
+  Result<std::vector<std::string>> ReadVariables(const std::string& key, const Json& value) const {
+    if (value.is_array()) return ReadTexts(key, value);
+    if (!value.is_object()) {
+      return Wrong(key, "want an object of names and values, got " + TypeOf(value));
+    }
+    std::vector<std::string> values;
+    for (const auto& [name, entry] : value.items()) {
+      auto text = TextOf(entry);
+      if (!text) {
+        return Wrong(key, "want a text or a number for \"" + name + "\", got " + TypeOf(entry));
+      }
+      values.push_back(name + "=" + *text);
+    }
+    return values;
+  }
+
+  Result<std::vector<std::string>> ReadTexts(const std::string& key, const Json& array) const {
+    std::vector<std::string> texts;
+    for (const Json& entry : array) {
+      auto text = TextOf(entry);
+      if (!text) return Wrong(key, "want texts or numbers, got " + TypeOf(entry));
+      texts.push_back(*text);
+    }
+    return texts;
+  }
+
+  Result<void> ReadProgram(const std::string& key, const Json& value) {
+    if (!value.is_array() && !value.is_string()) {
+      return Wrong(key, "want an array of texts, got " + TypeOf(value));
+    }
+    auto words = ReadTexts(key, value.is_array() ? value : Json::array({value}));
+    if (!words) return std::move(words).error();
+    result_.program = std::move(*words);
+    return {};
+  }
+
+  const FlagTable& table_;
+  const std::string& path_;
+  ConfigFile result_;
+};
+
+// "line 3, column 5" of the byte that the parser stumbled over, counted from 1.
+std::string PlaceOf(const std::string& text, size_t byte) {
+  std::string_view before = std::string_view(text).substr(0, byte == 0 ? 0 : byte - 1);
+  size_t line = 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
+  size_t line_begin = before.rfind('\n');
+  size_t column = line_begin == before.npos ? before.size() + 1 : before.size() - line_begin;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+}  // namespace
+
+Result<ConfigFile> ReadConfig(const FlagTable& table, const std::string& text,
+                              const std::string& path) {
+  Reader reader(table, path);
+  try {
+    return reader.Read(Json::parse(text));
+  } catch (const Json::parse_error& error) {
+    return reader.Wrong("this is no JSON from " + PlaceOf(text, error.byte) + " on");
+  } catch (const Json::exception& error) {  // a text that is no UTF-8, told by dump()
+    return reader.Wrong(error.what());
+  }
+}
+
+}  // namespace rankrun::launcher
