@@ -34,6 +34,7 @@ struct OutputSpec {
   // Before each line on the console; ${role_name}, ${local_rank} and ${rank}
   // stand for their values. Empty: none.
   std::string prefix;
+  bool prefix_teed_only = false;  // only lines that go to a file and the console carry it
   // Lines that contain one of them go, of all workers whose stream has a file,
   // to filtered_stdout.log and filtered_stderr.log besides.
   std::vector<std::string> stdout_filters;

@@ -82,6 +82,12 @@ Result<agent::Program> ResolveProgram(const ProgramRequest& request,
     words.insert(words.begin(), "-m");
     return UnderPython(std::move(words), environment);
   }
+  if (request.always_python && !request.no_python) {
+    if (!IsFile(words[0]) && !IsFolder(words[0])) {
+      return Error{ErrorCode::kNotFound, words[0] + ": no such file"};
+    }
+    return UnderPython(std::move(words), environment);
+  }
   auto file = FindFile(words[0], environment);
   if (!file) return std::move(file).error();
   bool executable = access(file->c_str(), X_OK) == 0;

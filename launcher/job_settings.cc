@@ -1,0 +1,212 @@
+#include "launcher/job_settings.h"
+
+#include <algorithm>
+#include <array>
+
+#include "launcher/flags.h"
+#include "launcher/output_settings.h"
+#include "launcher/rendezvous.h"
+#include "launcher/signal_names.h"
+#include "launcher/text.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using agent::Binding;
+
+struct BindingName {
+  std::string_view name;
+  Binding binding;
+};
+
+constexpr std::array<BindingName, 4> kBindings = {{{"none", Binding::kNone},
+                                                   {"core", Binding::kCore},
+                                                   {"numa", Binding::kNuma},
+                                                   {"socket", Binding::kSocket}}};
+constexpr std::array<BindingName, 4> kNumaBindings = {{{"node", Binding::kNuma},
+                                                       {"socket", Binding::kSocket},
+                                                       {"exclusive", Binding::kExclusive},
+                                                       {"core-complex", Binding::kCoreComplex}}};
+
+// What the table has no effect for, whatever its value.
+struct NoEffect {
+  std::string_view name;
+  std::string_view why;
+};
+constexpr std::array<NoEffect, 2> kNoEffect = {
+    {{"monitor-interval", "an end is seen at once"},
+     {"start-method", "every worker is executed afresh"}}};
+
+std::optional<Binding> ByName(const std::array<BindingName, 4>& names,
+                              const std::optional<std::string>& name) {
+  for (const BindingName& known : names) {
+    if (known.name == name) return known.binding;
+  }
+  return std::nullopt;
+}
+
+class Planner {
+ public:
+  Planner(const Settings& settings, bool as_torchrun, const Machine& machine)
+      : settings_(settings), as_torchrun_(as_torchrun), machine_(machine) {}
+
+  Result<JobPlan> Plan() {
+    if (settings_.Has("logs-specs")) {
+      return settings_.Wrong("logs-specs",
+                             "names a Python class, which rankrun cannot load; "
+                             "use --log-dir, --redirects and --tee");
+    }
+    for (auto step : {&Planner::PlanWorkers, &Planner::PlanRendezvous, &Planner::PlanBinding,
+                      &Planner::PlanSignals, &Planner::PlanOutput, &Planner::PlanEnvironment}) {
+      if (auto planned = (this->*step)(); !planned) return std::move(planned).error();
+    }
+    PlanSupervision();
+    for (std::string_view name : {"module", "no-python"}) {
+      if (settings_.IsOn("run-path") && settings_.IsOn(name)) {
+        Ignore(name, "overridden by " + settings_.OriginOf("run-path"));
+      }
+    }
+    for (const NoEffect& no_effect : kNoEffect) {
+      Ignore(no_effect.name, std::string(no_effect.why));
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void Ignore(std::string_view name, const std::string& why) {
+    auto found = settings_.all().find(name);
+    if (found == settings_.all().end()) return;
+    plan_.ignored.push_back({found->second.origin + " " + ShownValue(found->second), why});
+  }
+
+  void Add(const std::vector<Note>& notes) {
+    plan_.ignored.insert(plan_.ignored.end(), notes.begin(), notes.end());
+  }
+
+  Result<void> PlanWorkers() {
+    auto gpus = ReadGpus(settings_);
+    if (!gpus) return std::move(gpus).error();
+    auto count = ReadWorkerCount(settings_, {.gpus_typed = *gpus,
+                                             .visible_gpus = machine_.visible_gpus,
+                                             .cpus = machine_.cpus,
+                                             .one_by_default = as_torchrun_});
+    if (!count) return std::move(count).error();
+    plan_.spec.gpus = std::move(*gpus);
+    plan_.spec.workers = count->workers;
+    plan_.why_workers = std::move(count->why);
+    plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");
+    plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
+    return {};
+  }
+
+  Result<void> PlanRendezvous() {
+    auto rendezvous = ReadRendezvous(settings_);
+    if (!rendezvous) return std::move(rendezvous).error();
+    plan_.spec.master_addr_typed = rendezvous->address.has_value();
+    plan_.spec.master_addr = rendezvous->address.value_or(plan_.spec.master_addr);
+    plan_.spec.master_port = rendezvous->port;
+    plan_.spec.run_id = rendezvous->run_id.empty() ? machine_.random_id : rendezvous->run_id;
+    if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
+    Add(rendezvous->ignored);
+    return {};
+  }
+
+  Result<void> PlanBinding() {
+    auto ours = ByName(kBindings, settings_.Text("bind"));
+    auto theirs = ByName(kNumaBindings, settings_.Text("numa-binding"));
+    if (ours && theirs && *ours != *theirs) {
+      return Error{ErrorCode::kInvalid, settings_.OriginOf("bind") + " " + *settings_.Text("bind") +
+                                            " and " + settings_.OriginOf("numa-binding") + " " +
+                                            *settings_.Text("numa-binding") +
+                                            " exclude each other; want one of them"};
+    }
+    plan_.spec.binding = ours ? *ours : theirs.value_or(Binding::kNone);
+    return {};
+  }
+
+  Result<void> PlanSignals() {
+    auto text = settings_.Text("signals-to-handle");
+    if (!text) return {};
+    auto signals = ParseSignals(*text);
+    if (!signals) return settings_.Wrong("signals-to-handle", signals.error().message);
+    plan_.spec.end_signals = std::move(*signals);
+    return {};
+  }
+
+  Result<void> PlanOutput() {
+    auto output = ReadOutput(settings_, {.workers = plan_.spec.workers,
+                                         .as_torchrun = as_torchrun_,
+                                         .environment = machine_.environment});
+    if (!output) return std::move(output).error();
+    plan_.spec.output = std::move(output->spec);
+    Add(output->ignored);
+    plan_.spec.events_file = settings_.Text("events").value_or("");
+    plan_.spec.events_console = settings_.Text("event-log-handler") == "console";
+    return {};
+  }
+
+  Result<void> PlanEnvironment() {
+    plan_.spec.environment = machine_.variables;
+    plan_.spec.open_files = machine_.open_files;
+    for (const std::string& entry : settings_.values().Texts("env")) {
+      size_t equals = entry.find('=');
+      std::string name = entry.substr(0, equals);
+      if (name.empty()) return settings_.Wrong("env", "want NAME=VALUE or NAME" + Got(entry));
+      if (equals != entry.npos) {
+        plan_.spec.environment.push_back(entry);  // a later one of a name counts
+        continue;
+      }
+      auto is_it = [&](const std::string& known) { return known.starts_with(name + "="); };
+      if (std::ranges::none_of(machine_.variables, is_it)) {
+        return settings_.Wrong("env", name + " is not set here; want " + name + "=VALUE");
+      }
+    }
+    return {};
+  }
+
+  void PlanSupervision() {
+    const ParsedFlags& values = settings_.values();
+    agent::JobSpec& spec = plan_.spec;
+    spec.max_restarts = values.Count("max-restarts").value_or(spec.max_restarts);
+    spec.shutdown_timeout = values.Seconds("shutdown-timeout").value_or(spec.shutdown_timeout);
+    spec.save_timeout = values.Seconds("save-timeout").value_or(spec.save_timeout);
+    spec.time_limit = values.Seconds("timeout");
+    if (spec.time_limit == std::chrono::milliseconds(0)) spec.time_limit.reset();
+    spec.continue_on_failure = settings_.IsOn("continue-on-failure");
+  }
+
+  const Settings& settings_;
+  const bool as_torchrun_;
+  const Machine& machine_;
+  JobPlan plan_;
+};
+
+}  // namespace
+
+Result<JobPlan> MakeJobPlan(const Settings& settings, std::string_view command,
+                            const Machine& machine) {
+  return Planner(settings, command == kTorchrun, machine).Plan();
+}
+
+Result<ProgramRequest> MakeProgramRequest(const Settings& settings, std::string_view command,
+                                          const std::vector<std::string>& words) {
+  if (words.empty() || words[0].empty()) {
+    return Error{ErrorCode::kInvalid, "no program given; usage: " + std::string(command) +
+                                          " [flags] program [arguments]"};
+  }
+  ProgramRequest request{.words = words,
+                         .no_python = settings.IsOn("no-python"),
+                         .module = settings.IsOn("module"),
+                         .always_python = command == kTorchrun};
+  if (settings.IsOn("run-path")) {  // wins over the other two, as torchrun has it
+    request.always_python = true;
+    request.no_python = request.module = false;
+  }
+  if (request.module && request.no_python) {
+    return Error{ErrorCode::kInvalid, settings.OriginOf("module") + " and " +
+                                          settings.OriginOf("no-python") + " exclude each other"};
+  }
+  return request;
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,96 @@
+#include "launcher/worker_count.h"
+
+#include "tests/launcher/settings_of.h"
+
+namespace rankrun::launcher {
+namespace {
+
+struct Rig {
+  Words gpus = {};
+  int cpus = 6;
+  bool one_by_default = false;
+};
+
+Result<WorkerCount> Read(const Words& flags, const Rig& rig) {
+  Settings settings = SettingsOf(flags);
+  auto typed = ReadGpus(settings);
+  if (!typed) return typed.error();
+  return ReadWorkerCount(settings, {.gpus_typed = *typed,
+                                    .visible_gpus = [&rig]() { return Result<Words>(rig.gpus); },
+                                    .cpus = rig.cpus,
+                                    .one_by_default = rig.one_by_default});
+}
+
+int WorkersOf(const Words& flags, const Rig& rig = {}) {
+  auto count = Read(flags, rig);
+  EXPECT_TRUE(count) << count.error().message;
+  return count ? count->workers : -1;
+}
+
+std::string ErrorOf(const Words& flags, const Rig& rig = {}) {
+  auto count = Read(flags, rig);
+  return count ? "accepted" : count.error().message;
+}
+
+TEST(WorkerCountTest, ANumberIsANumber) {
+  EXPECT_EQ(WorkersOf({"-n1"}), 1);
+  EXPECT_EQ(WorkersOf({"-n10000"}), 10'000);
+  EXPECT_EQ(Read({"-n4"}, {})->why, "");
+}
+
+TEST(WorkerCountTest, TheDefaultIsTheNumberOfGpusElseOne) {
+  EXPECT_EQ(WorkersOf({}), 1);
+  EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}}), 3);
+  EXPECT_EQ(WorkersOf({"--gpus=4,7"}, {.gpus = {"0", "1", "2"}}), 2);
+  EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}, .one_by_default = true}), 1);
+  EXPECT_EQ(Read({}, {.gpus = {"0", "1"}})->why, "one for each of 2 GPUs that we may use");
+  EXPECT_EQ(Read({"--gpus=4"}, {})->why, "one for each of 1 GPU of --gpus");
+}
+
+TEST(WorkerCountTest, WordsAskTheMachine) {
+  Rig none;
+  Rig some{.gpus = {"0", "GPU-1"}};
+  EXPECT_EQ(WorkersOf({"-ncpu"}, some), 6);
+  EXPECT_EQ(WorkersOf({"-ngpu"}, some), 2);
+  EXPECT_EQ(WorkersOf({"-nauto"}, some), 2);
+  EXPECT_EQ(WorkersOf({"-nauto"}, none), 6);
+  EXPECT_EQ(WorkersOf({"-ngpu", "--gpus=3"}, none), 1);
+  EXPECT_EQ(ErrorOf({"-ngpu"}, none),
+            "--nproc-per-node: gpu needs a GPU, and there is none that we may use");
+}
+
+TEST(WorkerCountTest, WhatIsNoCountIsRefused) {
+  std::string wanted =
+      "--nproc-per-node: want a whole number from 1 to 10000, auto, cpu or gpu, got ";
+  for (const char* bad : {"0", "-1", "1.5", "4x", "10001", "99999999999", "1e3", "+2", "many"}) {
+    EXPECT_EQ(ErrorOf({"-n", bad}), wanted + '"' + bad + '"');
+  }
+  EXPECT_EQ(ErrorOf({"-ngpus"}), wanted + "\"gpus\"; did you mean gpu?");
+  EXPECT_EQ(ErrorOf({"-nxpu"}),
+            "--nproc-per-node: rankrun cannot count devices of the kind xpu; want their number");
+}
+
+TEST(WorkerCountTest, AFailedSearchIsAnErrorWhereItMatters) {
+  auto broken = []() { return Result<Words>(Error{ErrorCode::kSystem, "no NVML"}); };
+  CountedDevices devices{.gpus_typed = {}, .visible_gpus = broken, .cpus = 2};
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-nauto"}), devices).error().message,
+            "--nproc-per-node auto: no NVML");
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({}), devices).error().message, "no NVML");
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-n2"}), devices)->workers, 2);
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->workers, 2);
+}
+
+TEST(WorkerCountTest, GpusAreAListWithoutRepetition) {
+  auto gpus = ReadGpus(SettingsOf({"--gpus=2, 4,GPU-5"}));
+  ASSERT_TRUE(gpus);
+  EXPECT_EQ(*gpus, (Words{"2", "4", "GPU-5"}));
+  EXPECT_EQ(*ReadGpus(SettingsOf({})), std::nullopt);
+  for (const char* bad : {",", "1,", "1,,2", " "}) {
+    EXPECT_EQ(ErrorOf({"--gpus", bad}),
+              std::string("--gpus: want GPUs with commas between, as 0,2, got \"") + bad + '"');
+  }
+  EXPECT_EQ(ErrorOf({"--gpus=1,2,1"}), "--gpus: GPU 1 is there twice, got \"1,2,1\"");
+}
+
+}  // namespace
+}  // namespace rankrun::launcher
