@@ -7,7 +7,7 @@
 #include "launcher/launch.h"
 
 int main(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  std::vector<std::string> arguments(argv, argv + argc);
   rankrun::agent::RunGuarded([&arguments](rankrun::agent::GuardianLink link) {
     rankrun::launcher::RunAgent(arguments, std::move(link));
   });

@@ -1,50 +1,81 @@
 #include "launcher/command_line.h"
 
-#include "launcher/flag_parser.h"
+#include "launcher/config_file.h"
 #include "launcher/flags.h"
 #include "launcher/help.h"
 
 namespace rankrun::launcher {
 namespace {
 
-Result<void> CheckTogether(const Options& options) {
-  if (options.help || options.version) return {};
-  if (options.program.empty() || options.program[0].empty()) {
-    return Error{ErrorCode::kInvalid,
-                 "no program given; usage: rankrun [flags] program [arguments]"};
+class Collector {
+ public:
+  Collector(std::string_view command, const Sources& sources)
+      : table_(RankrunFlags(command)), sources_(sources) {}
+
+  Result<CommandLine> Collect(Arguments arguments) {
+    found_.push_back(SettingsOfFlags(table_, arguments.flags));
+    for (const char* prefix : {"RANKRUN_", "PET_"}) {
+      auto variables = SettingsOfVariables(table_, prefix, sources_.environment);
+      if (!variables) return std::move(variables).error();
+      found_.push_back(std::move(*variables));
+    }
+    CommandLine line{.settings = {}, .words = std::move(arguments.words), .words_origin = ""};
+    if (auto changed = ChangeFolder(); !changed) return std::move(changed).error();
+    if (auto read = ReadFile(line); !read) return std::move(read).error();
+    line.settings = Settings(table_, found_);
+    return line;
   }
-  if (options.module && options.no_python) {
-    return Error{ErrorCode::kInvalid, "--module and --no-python exclude each other"};
+
+ private:
+  Result<void> ChangeFolder() {
+    Settings settings(table_, found_);
+    auto folder = settings.Text("chdir");
+    if (!folder) return {};
+    auto changed = sources_.change_folder(*folder);
+    if (!changed) return settings.Wrong("chdir", changed.error().message);
+    return {};
   }
-  return {};
-}
+
+  Result<void> ReadFile(CommandLine& line) {
+    Settings settings(table_, found_);
+    auto path = settings.Text("config");
+    if (!path) return {};
+    auto text = sources_.read_file(*path);
+    if (!text) return settings.Wrong("config", text.error().message);
+    auto config = ReadConfig(table_, *text, *path);
+    if (!config) return std::move(config).error();
+    if (line.words.empty() && !config->program.empty()) {
+      line.words = std::move(config->program);
+      line.words_origin = "\"program\" in " + *path;
+    }
+    bool changes_folder = !settings.Has("chdir") && config->settings.contains("chdir");
+    found_.push_back(std::move(config->settings));
+    return changes_folder ? ChangeFolder() : Result<void>();
+  }
+
+  const FlagTable table_;
+  const Sources& sources_;
+  std::vector<SettingsSource> found_;  // from the strongest to the weakest
+};
 
 }  // namespace
 
-Result<Options> ParseCommandLine(std::span<const std::string> arguments) {
-  auto split = SplitCommandLine(arguments);
+Result<Arguments> ReadArguments(std::string_view command, std::span<const std::string> arguments) {
+  auto split = SplitCommandLine(arguments, command);
   if (!split) return std::move(split).error();
-  auto flags = ParseFlags(RankrunFlags(), split->flags);
+  auto flags = ParseFlags(RankrunFlags(command), split->flags);
   if (!flags) return std::move(flags).error();
-  Options options;
-  options.workers = flags->Count("nproc-per-node").value_or(options.workers);
-  options.max_restarts = flags->Count("max-restarts").value_or(options.max_restarts);
-  options.shutdown_timeout = flags->Seconds("shutdown-timeout").value_or(options.shutdown_timeout);
-  options.master_addr = flags->Text("master-addr");
-  options.master_port = flags->Port("master-port");
-  options.store_max_value = flags->Size("store-max-value");
-  options.no_python = flags->Has("no-python");
-  options.module = flags->Has("module");
-  options.help = flags->Has("help");
-  options.version = flags->Has("version");
-  options.program = std::move(split->words);
-  if (auto checked = CheckTogether(options); !checked) return std::move(checked).error();
-  return options;
+  return Arguments{std::move(*flags), std::move(split->words)};
 }
 
-std::string HelpText() {
+Result<CommandLine> CollectSettings(std::string_view command, Arguments arguments,
+                                    const Sources& sources) {
+  return Collector(command, sources).Collect(std::move(arguments));
+}
+
+std::string HelpText(std::string_view command) {
   return FormatHelp(
-      RankrunFlags(), "[flags] program [arguments]",
+      RankrunFlags(command), "[flags] program [arguments]",
       "Starts one worker per slot, hosts the store in which they meet, watches them and\n"
       "restarts them when one fails.");
 }

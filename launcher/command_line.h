@@ -1,35 +1,47 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "launcher/settings.h"
 
 namespace rankrun::launcher {
 
-// What the command line said, with the table's defaults for the rest.
-struct Options {
-  int workers = 1;
-  int max_restarts = 0;
-  std::chrono::milliseconds shutdown_timeout{25'000};
-  std::optional<std::string> master_addr;
-  std::optional<uint16_t> master_port;
-  std::optional<uint64_t> store_max_value;  // bytes
-  bool no_python = false;
-  bool module = false;
-  bool help = false;
-  bool version = false;
-  std::vector<std::string> program;  // and its arguments
+// What the arguments alone say.
+struct Arguments {
+  ParsedFlags flags;
+  std::vector<std::string> words;  // the program and its arguments
 };
 
+// `command` is the name that rankrun was started by.
 // Errors: kInvalid, one line that names the flag and what would be right.
-Result<Options> ParseCommandLine(std::span<const std::string> arguments);
+Result<Arguments> ReadArguments(std::string_view command, std::span<const std::string> arguments);
+
+// What arguments, variables and the file of --config say together.
+struct CommandLine {
+  Settings settings;
+  std::vector<std::string> words;
+  std::string words_origin;  // empty: the arguments
+};
+
+// Where settings are looked for besides the arguments.
+struct Sources {
+  Environment environment;
+  std::function<Result<std::string>(const std::string& path)> read_file;
+  std::function<Result<void>(const std::string& path)> change_folder;  // for --chdir
+};
+
+// Flags win over RANKRUN_* over PET_* variables over the file. The folder is
+// changed before the file is read, unless it is the file that says so.
+// Errors: kInvalid, one line that names the flag, variable or file.
+Result<CommandLine> CollectSettings(std::string_view command, Arguments arguments,
+                                    const Sources& sources);
 
 // The text of --help.
-std::string HelpText();
+std::string HelpText(std::string_view command);
 
 }  // namespace rankrun::launcher

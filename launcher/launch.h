@@ -9,7 +9,8 @@ namespace rankrun::launcher {
 
 // The agent's main(): understands the command line, runs the job, and says
 // goodbye to the guardian: also for --help and for what it refuses.
-// `arguments` are those after the program's name.
+// `arguments` begin with the name by which the program was called; under the
+// name torchrun its defaults are torchrun's.
 void RunAgent(const std::vector<std::string>& arguments, agent::GuardianLink link);
 
 }  // namespace rankrun::launcher

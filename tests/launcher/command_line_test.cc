@@ -1,101 +1,54 @@
 #include "launcher/command_line.h"
 
-#include <gtest/gtest.h>
-
-#include "launcher/flags.h"
+#include "tests/launcher/settings_of.h"
 
 namespace rankrun::launcher {
 namespace {
 
-using std::chrono::milliseconds;
-using Words = std::vector<std::string>;
-
-Options Parse(Words words) {
-  words.push_back("train.py");
-  auto options = ParseCommandLine(words);
-  EXPECT_TRUE(options) << options.error().message;
-  return options ? *options : Options{};
+Arguments Read(const Words& words) {
+  auto arguments = ReadArguments(kRankrun, words);
+  EXPECT_TRUE(arguments) << arguments.error().message;
+  return arguments ? *arguments : Arguments{};
 }
 
 std::string ErrorOf(const Words& words) {
-  auto options = ParseCommandLine(words);
-  EXPECT_FALSE(options);
-  if (options) return "accepted";
-  EXPECT_EQ(options.error().code, ErrorCode::kInvalid);
-  return options.error().message;
-}
-
-std::string DefaultOf(std::string_view name) {
-  for (const Flag& flag : Flags()) {
-    if (flag.name == name) return std::string(flag.default_value);
-  }
-  return "no such flag";
-}
-
-TEST(CommandLineTest, TheDefaultsAreThoseOfTheTable) {
-  Options options = Parse({});
-  EXPECT_EQ(std::to_string(options.workers), DefaultOf("nproc-per-node"));
-  EXPECT_EQ(std::to_string(options.max_restarts), DefaultOf("max-restarts"));
-  EXPECT_EQ(std::to_string(options.shutdown_timeout / std::chrono::seconds(1)),
-            DefaultOf("shutdown-timeout"));
-  EXPECT_EQ(options.master_addr, std::nullopt);
-  EXPECT_EQ(options.master_port, std::nullopt);
-  EXPECT_EQ(options.store_max_value, std::nullopt);
-  EXPECT_FALSE(options.no_python || options.module || options.help || options.version);
-}
-
-TEST(CommandLineTest, ReadsEveryFlag) {
-  Options options = Parse({"-n8", "--max-restarts=3", "--standalone", "--master-addr=10.0.0.1",
-                           "--master-port=29500", "--store-max-value=100M", "--no-python",
-                           "--shutdown-timeout=2.5", "--version", "-h"});
-  EXPECT_EQ(options.workers, 8);
-  EXPECT_EQ(options.max_restarts, 3);
-  EXPECT_EQ(options.master_addr, "10.0.0.1");
-  EXPECT_EQ(options.master_port, 29500);
-  EXPECT_EQ(options.store_max_value, 100u << 20);
-  EXPECT_TRUE(options.no_python);
-  EXPECT_EQ(options.shutdown_timeout, milliseconds(2500));
-  EXPECT_TRUE(options.version);
-  EXPECT_TRUE(options.help);
-  EXPECT_EQ(options.program, Words{"train.py"});
-  EXPECT_TRUE(Parse({"-m"}).module);
+  auto arguments = ReadArguments(kRankrun, words);
+  EXPECT_FALSE(arguments);
+  if (arguments) return "accepted";
+  EXPECT_EQ(arguments.error().code, ErrorCode::kInvalid);
+  return arguments.error().message;
 }
 
 TEST(CommandLineTest, TheLastOfSeveralValuesCounts) {
-  Options options = Parse({"-n2", "--nproc_per_node=4", "--standalone", "--standalone"});
-  EXPECT_EQ(options.workers, 4);
+  EXPECT_EQ(Read({"-n2", "--nproc_per_node=4", "--standalone", "--standalone", "x"})
+                .flags.Text("nproc-per-node"),
+            "4");
 }
 
 TEST(CommandLineTest, TextComesThroughUntouched) {
   for (const char* address : {"::1", "[::1]", "[a,b]", "a,b", "\"x\"", "'x'", "my host", "$HOME",
                               "%h", "a=b", "{}", "-x"}) {
-    EXPECT_EQ(Parse({"--master-addr=" + std::string(address)}).master_addr, address);
+    EXPECT_EQ(Read({"--master-addr=" + std::string(address), "x"}).flags.Text("master-addr"),
+              address);
   }
 }
 
 TEST(CommandLineTest, TheProgramsArgumentsAreItsOwn) {
-  auto options = ParseCommandLine(Words{"-n2", "train.py", "--help", "-n", "x", "--nnodes=2"});
-  ASSERT_TRUE(options);
-  EXPECT_EQ(options->program, (Words{"train.py", "--help", "-n", "x", "--nnodes=2"}));
-  EXPECT_FALSE(options->help);
+  Arguments arguments = Read({"-n2", "train.py", "--help", "-n", "x", "--nnodes=2"});
+  EXPECT_EQ(arguments.words, (Words{"train.py", "--help", "-n", "x", "--nnodes=2"}));
+  EXPECT_FALSE(arguments.flags.Has("help"));
 }
 
-TEST(CommandLineTest, WorkersAreAtLeastOne) {
-  std::string wanted = "--nproc-per-node: want a whole number from 1 to 10000, got ";
-  for (const char* bad : {"0", "-1", "1.5", "two", "4x", "99999999999", "1e3", "+2", "auto"}) {
-    EXPECT_EQ(ErrorOf({"-n", bad, "x"}), wanted + '"' + bad + '"');
+TEST(CommandLineTest, ACountIsAWholeNumber) {
+  for (const char* bad : {"-1", "1.5", "two", "4x", "99999999999", "1e3", "+2"}) {
+    EXPECT_EQ(
+        ErrorOf({"--max-restarts", bad, "x"}),
+        std::string("--max-restarts: want a whole number from 0 to 1000000, got \"") + bad + '"');
   }
 }
 
-TEST(CommandLineTest, RestartsAreAtLeastNone) {
-  EXPECT_EQ(Parse({"--max-restarts=0"}).max_restarts, 0);
-  EXPECT_EQ(ErrorOf({"--max-restarts=-1", "x"}),
-            "--max-restarts: want a whole number from 0 to 1000000, got \"-1\"");
-}
-
 TEST(CommandLineTest, APortIsAPort) {
-  EXPECT_EQ(Parse({"--master-port=0"}).master_port, 0);
-  EXPECT_EQ(Parse({"--master-port=65535"}).master_port, 65535);
+  EXPECT_EQ(Read({"--master-port=65535", "x"}).flags.Port("master-port"), 65535);
   for (const char* bad : {"65536", "-1", "http", "1.0", "0x50"}) {
     EXPECT_EQ(ErrorOf({"--master-port", bad, "x"}),
               std::string("--master-port: want a port number from 0 to 65535, got \"") + bad + '"');
@@ -103,78 +56,108 @@ TEST(CommandLineTest, APortIsAPort) {
 }
 
 TEST(CommandLineTest, SecondsMayHaveFractionsButAreNeverNegative) {
-  EXPECT_EQ(Parse({"--shutdown-timeout=0"}).shutdown_timeout, milliseconds(0));
-  EXPECT_EQ(Parse({"--shutdown-timeout=0.25"}).shutdown_timeout, milliseconds(250));
-  EXPECT_EQ(Parse({"--shutdown-timeout=1e1"}).shutdown_timeout, milliseconds(10'000));
+  using std::chrono::milliseconds;
+  for (auto [text, wanted] : {std::pair{"0", 0}, {"0.25", 250}, {"1e1", 10'000}}) {
+    EXPECT_EQ(Read({"--timeout", text, "x"}).flags.Seconds("timeout"), milliseconds(wanted));
+  }
   for (const char* bad : {"-1", "nan", "inf", "soon", "1s", "1e300", "40000000"}) {
-    EXPECT_EQ(
-        ErrorOf({"--shutdown-timeout", bad, "x"}),
-        std::string("--shutdown-timeout: want seconds, from 0 to a year, got \"") + bad + '"');
+    EXPECT_EQ(ErrorOf({"--timeout", bad, "x"}),
+              std::string("--timeout: want seconds, from 0 to a year, got \"") + bad + '"');
   }
 }
 
 TEST(CommandLineTest, AStoreValueHasAtMostAGibibyte) {
-  EXPECT_EQ(Parse({"--store-max-value=1G", "x"}).store_max_value, 1u << 30);
+  EXPECT_EQ(Read({"--store-max-value=1G", "x"}).flags.Size("store-max-value"), 1u << 30);
   EXPECT_EQ(ErrorOf({"--store-max-value=1025M", "x"}),
             "--store-max-value: want at most 1G, got 1074790400 bytes");
 }
 
 TEST(CommandLineTest, AWrongValueIsAnErrorThoughALaterOneIsRight) {
-  EXPECT_EQ(ErrorOf({"-n", "two", "-n", "2", "x"}),
-            "--nproc-per-node: want a whole number from 1 to 10000, got \"two\"");
-}
-
-TEST(CommandLineTest, AProgramIsNeeded) {
-  std::string wanted = "no program given; usage: rankrun [flags] program [arguments]";
-  EXPECT_EQ(ErrorOf({}), wanted);
-  EXPECT_EQ(ErrorOf({"-n2"}), wanted);
-  EXPECT_EQ(ErrorOf({"-n2", "--"}), wanted);
-  EXPECT_EQ(ErrorOf({"", "x"}), wanted);
-}
-
-TEST(CommandLineTest, HelpAndVersionNeedNoProgram) {
-  auto help = ParseCommandLine(Words{"--help"});
-  ASSERT_TRUE(help);
-  EXPECT_TRUE(help->help);
-  auto version = ParseCommandLine(Words{"--version"});
-  ASSERT_TRUE(version);
-  EXPECT_TRUE(version->version);
-}
-
-TEST(CommandLineTest, ModuleAndNoPythonExcludeEachOther) {
-  EXPECT_EQ(ErrorOf({"-m", "--no-python", "mod"}), "--module and --no-python exclude each other");
+  EXPECT_EQ(ErrorOf({"--max-restarts", "two", "--max-restarts", "2", "x"}),
+            "--max-restarts: want a whole number from 0 to 1000000, got \"two\"");
 }
 
 TEST(CommandLineTest, ErrorsOfTheFlagsComeThrough) {
-  EXPECT_EQ(ErrorOf({"--max-restart=1", "x"}),
-            "unknown flag --max-restart; did you mean --max-restarts?");
+  EXPECT_EQ(ErrorOf({"--max-restars=1", "x"}),
+            "unknown flag --max-restars; did you mean --max-restarts?");
 }
 
-// Words of a text, with any run of white space as one blank.
-std::string Flowed(const std::string& text) {
-  std::string flowed;
-  for (char c : text) {
-    bool blank = c == ' ' || c == '\n';
-    if (!blank) {
-      flowed += c;
-    } else if (!flowed.ends_with(' ')) {
-      flowed += ' ';
-    }
+// One collection of settings, with the files and folders that it asked for.
+struct CollectTest : testing::Test {
+  Result<CommandLine> Collect(const Words& words) {
+    auto arguments = ReadArguments(kRankrun, words);
+    EXPECT_TRUE(arguments) << arguments.error().message;
+    return CollectSettings(kRankrun, *arguments,
+                           {.environment = EnvironmentOf(variables),
+                            .read_file = [this](const std::string& path) -> Result<std::string> {
+                              steps.push_back("read " + path);
+                              if (file.empty()) return Error{ErrorCode::kNotFound, path + ": gone"};
+                              return file;
+                            },
+                            .change_folder = [this](const std::string& path) -> Result<void> {
+                              steps.push_back("cd " + path);
+                              if (path == "gone") return Error{ErrorCode::kNotFound, "gone: gone"};
+                              return {};
+                            }});
   }
-  return flowed;
+
+  Variables variables;
+  std::string file;
+  Words steps;
+};
+
+TEST_F(CollectTest, TheFileIsTheWeakestSource) {
+  file = R"({"tee": "1", "redirects": "1", "max-restarts": 1, "role": "file"})";
+  variables = {{"PET_TEE", "2"}, {"PET_REDIRECTS", "2"}, {"RANKRUN_MAX_RESTARTS", "2"}};
+  auto line = Collect({"--config=job.json", "--tee=3", "train.py"});
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->settings.Text("tee"), "3");
+  EXPECT_EQ(line->settings.Text("redirects"), "2");
+  EXPECT_EQ(line->settings.Text("max-restarts"), "2");
+  EXPECT_EQ(line->settings.Text("role"), "file");
+  EXPECT_EQ(line->settings.OriginOf("role"), "\"role\" in job.json");
+  EXPECT_EQ(line->settings.overridden().size(), 4U);
 }
 
-TEST(CommandLineTest, HelpListsEveryFlagWithItsTextAndDefault) {
-  std::string help = Flowed(HelpText());
-  EXPECT_NE(help.find("Usage: rankrun [flags] program [arguments] "), std::string::npos);
-  for (const Flag& flag : Flags()) {
-    std::string entry = "--" + std::string(flag.name) + " ";
-    if (flag.letter != 0) entry = std::string("-") + flag.letter + "," + entry;
-    if (!flag.value_name.empty()) entry += std::string(flag.value_name) + " ";
-    entry += flag.help;
-    if (!flag.default_value.empty()) entry += " Default: " + std::string(flag.default_value) + ".";
-    EXPECT_NE(help.find(entry), std::string::npos) << entry << "\nis not in\n" << help;
-  }
+TEST_F(CollectTest, TheFilesProgramCountsIfNoneIsTyped) {
+  file = R"({"program": ["train.py", "--x"]})";
+  auto line = Collect({"--config=job.json"});
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->words, (Words{"train.py", "--x"}));
+  EXPECT_EQ(line->words_origin, "\"program\" in job.json");
+  line = Collect({"--config=job.json", "other.py"});
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->words, Words{"other.py"});
+  EXPECT_EQ(line->words_origin, "");
+}
+
+TEST_F(CollectTest, AVariableMayNameTheFile) {
+  file = R"({"tee": 3})";
+  variables = {{"RANKRUN_CONFIG", "job.json"}};
+  auto line = Collect({"train.py"});
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->settings.Text("tee"), "3");
+}
+
+TEST_F(CollectTest, TheFolderIsChangedBeforeTheFileIsRead) {
+  file = R"({"chdir": "elsewhere"})";
+  ASSERT_TRUE(Collect({"--config=job.json", "--chdir=there", "train.py"}));
+  EXPECT_EQ(steps, (Words{"cd there", "read job.json"}));
+}
+
+TEST_F(CollectTest, AFolderOfTheFileIsChangedToAfterIt) {
+  file = R"({"chdir": "there"})";
+  ASSERT_TRUE(Collect({"--config=job.json", "train.py"}));
+  EXPECT_EQ(steps, (Words{"read job.json", "cd there"}));
+}
+
+TEST_F(CollectTest, ErrorsNameWhereTheValueCameFrom) {
+  EXPECT_EQ(Collect({"--config=job.json", "x"}).error().message, "--config: job.json: gone");
+  variables = {{"RANKRUN_CHDIR", "gone"}};
+  EXPECT_EQ(Collect({"x"}).error().message, "RANKRUN_CHDIR: gone: gone");
+  variables = {{"PET_MAX_RESTARTS", "x"}};
+  EXPECT_EQ(Collect({"x"}).error().message,
+            "PET_MAX_RESTARTS: want a whole number from 0 to 1000000, got \"x\"");
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "launcher/machine.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <thread>
+
+#include "base/fd.h"
+
+extern char** environ;
+
+namespace rankrun::launcher {
+namespace {
+
+constexpr size_t kLargestFileBytes = 1024 * 1024;
+
+int UsableCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
+}
+
+Result<std::vector<std::string>> NoGpus() { return std::vector<std::string>(); }
+
+std::optional<std::string> Variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Machine ThisMachine() {
+  Machine machine{.environment = Variable,
+                  .variables = {},
+                  .visible_gpus = NoGpus,
+                  .cpus = UsableCpus(),
+                  .open_files = {},
+                  .random_id = RandomUuid()};
+  for (char** entry = environ; *entry != nullptr; ++entry) machine.variables.emplace_back(*entry);
+  return machine;
+}
+
+std::string RandomUuid() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return std::to_string(getpid());
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
+  std::string text;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 0x0f];
+  }
+  return text;
+}
+
+Result<std::string> ReadSettingsFile(const std::string& path) {
+  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return SystemError(path, errno);
+  std::string text;
+  char buffer[16 * 1024];
+  for (;;) {
+    ssize_t got = read(file.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError(path, errno);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > kLargestFileBytes) {
+      return Error{ErrorCode::kInvalid, path + ": larger than 1 MiB"};
+    }
+  }
+}
+
+Result<void> ChangeFolder(const std::string& path) {
+  if (chdir(path.c_str()) != 0) return SystemError(path, errno);
+  return {};
+}
+
+}  // namespace rankrun::launcher

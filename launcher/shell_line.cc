@@ -1,0 +1,78 @@
+#include "launcher/shell_line.h"
+
+#include <algorithm>
+
+#include "agent/program_arguments.h"
+#include "agent/worker_environment.h"
+
+namespace rankrun::launcher {
+namespace {
+
+constexpr uint16_t kTorchrunPort = 29500;
+constexpr std::string_view kAgentStore = "TORCHELASTIC_USE_AGENT_STORE=";
+constexpr std::string_view kErrorFile = "TORCHELASTIC_ERROR_FILE=";
+
+bool IsPlain(char c) {
+  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return letter || (c >= '0' && c <= '9') ||
+         std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+}
+
+// "NAME='a value'": an assignment.
+std::string QuotedEntry(const std::string& entry) {
+  size_t equals = entry.find('=');
+  std::string value = entry.substr(equals + 1);
+  return ShellQuoted(entry.substr(0, equals)) + "=" + (value.empty() ? "" : ShellQuoted(value));
+}
+
+std::string WorkerLine(const agent::JobSpec& spec, const Machine& machine, int local_rank) {
+  agent::WorkerPlace place{.local_rank = local_rank,
+                           .attempt = 0,
+                           .master_port = spec.master_port.value_or(kTorchrunPort),
+                           .cores = machine.cpus,
+                           .error_file = "",
+                           .status_path = ""};
+  std::string line;
+  for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
+    if (entry.starts_with(kAgentStore)) {
+      line += " " + std::string(kAgentStore) + "False";
+    } else if (!entry.starts_with(kErrorFile) &&
+               std::ranges::find(machine.variables, entry) == machine.variables.end()) {
+      line += " " + QuotedEntry(entry);
+    }
+  }
+  std::vector<std::string> arguments = agent::ArgumentsFor(spec.program, local_rank);
+  arguments[0] = spec.program.file;
+  return line + " " + ShellLine(arguments) + "\n";
+}
+
+}  // namespace
+
+std::string ShellQuoted(std::string_view word) {
+  if (!word.empty() && std::ranges::all_of(word, IsPlain)) return std::string(word);
+  std::string quoted = "'";
+  for (char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string ShellLine(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuoted(word);
+  return line;
+}
+
+std::string DryRunText(const agent::JobSpec& spec, const Machine& machine,
+                       const std::string& folder) {
+  std::string env = folder.empty() ? "env" : "env -C " + ShellQuoted(folder);
+  std::string text;
+  for (int rank = 0; rank < spec.workers; ++rank) text += env + WorkerLine(spec, machine, rank);
+  return text;
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,74 @@
+#include "launcher/help.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "launcher/command_line.h"
+#include "launcher/flags.h"
+
+namespace rankrun::launcher {
+namespace {
+
+// Words of a text, with any run of white space as one blank.
+std::string Flowed(const std::string& text) {
+  std::string flowed;
+  for (char c : text) {
+    bool blank = c == ' ' || c == '\n';
+    if (!blank) {
+      flowed += c;
+    } else if (!flowed.ends_with(' ')) {
+      flowed += ' ';
+    }
+  }
+  return flowed;
+}
+
+TEST(HelpTest, ListsEveryFlagWithItsTextAndDefault) {
+  std::string help = Flowed(HelpText(kRankrun));
+  EXPECT_NE(help.find("Usage: rankrun [flags] program [arguments] "), std::string::npos);
+  for (const Flag& flag : Flags()) {
+    std::string entry = " --" + std::string(flag.name) + " ";
+    if (flag.letter != 0) entry = std::string(" -") + flag.letter + "," + entry.substr(1);
+    if (!flag.value_name.empty()) entry += std::string(flag.value_name) + " ";
+    entry += flag.help;
+    if (!flag.default_value.empty()) entry += " Default: " + std::string(flag.default_value) + ".";
+    EXPECT_NE(help.find(entry), std::string::npos) << entry << "\nis not in\n" << help;
+  }
+}
+
+TEST(HelpTest, NoLineIsWiderThanAHundredColumns) {
+  std::istringstream lines(HelpText(kRankrun));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+TEST(HelpTest, UsageHasTheNameThatWasCalled) {
+  EXPECT_NE(HelpText(kTorchrun).find("Usage: torchrun [flags] program"), std::string::npos);
+}
+
+TEST(HelpTest, FlagsStandUnderTheirHeadingsInOrder) {
+  constexpr Flag kFlags[] = {
+      {"one", 'o', FlagValue::kText, 0, 0, "TEXT", "1", false, "The one.", "First"},
+      {"a-very-long-name-for-a-flag", 0, FlagValue::kNone, 0, 0, "", "", false, "Two.", "Second"},
+      {"three", 0, FlagValue::kNone, 0, 0, "", "", false, "Three.", "First"},
+      {"four", 0, FlagValue::kNone, 0, 0, "", "", false, "Four."},
+  };
+  EXPECT_EQ(FormatHelp({.command = "tool", .flags = kFlags}, "[flags]", "Does it."),
+            "Does it.\n"
+            "\n"
+            "Usage: tool [flags]\n"
+            "\n"
+            "First:\n"
+            "  -o,--one TEXT               The one. Default: 1.\n"
+            "  --three                     Three.\n"
+            "\n"
+            "Second:\n"
+            "  --a-very-long-name-for-a-flag\n"
+            "                              Two.\n"
+            "\n"
+            "Flags:\n"
+            "  --four                      Four.\n");
+}
+
+}  // namespace
+}  // namespace rankrun::launcher
