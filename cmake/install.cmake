@@ -1,9 +1,21 @@
-# What `cmake --install` puts where. Programs, the library, its plug-in, its
-# headers, a CMake package, a pkg-config file and man pages; nothing else.
+# What `cmake --install` puts where. Programs, their completion scripts, the
+# library, its plug-in, its headers, a CMake package, a pkg-config file and man
+# pages; nothing else.
 include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
   install(TARGETS rankrun rankctl RUNTIME)
+  set(completions ${CMAKE_BINARY_DIR}/completions)
+  install(FILES ${completions}/bash/rankrun
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completions}/zsh/_rankrun
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completions}/fish/rankrun.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  if(RANKRUN_INSTALL_TORCHRUN)
+    file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/torchrun SYMBOLIC)
+    install(FILES ${CMAKE_BINARY_DIR}/torchrun DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)

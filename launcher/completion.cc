@@ -30,72 +30,72 @@ std::string InQuotes(std::string_view text) {
   return quoted;
 }
 
-// The case lines of bash that complete the value of a flag.
-std::string BashValues(const FlagTable& table) {
-  std::string cases;
-  for (const Flag& flag : table.flags) {
-    if (!TakesValue(flag)) continue;
-    std::string words = "COMPREPLY=()";
-    if (!flag.choices.empty())
-      words = "COMPREPLY=($(compgen -W '" + Words(flag) + "' -- \"$current\"))";
-    if (flag.value == FlagValue::kFile) words = "COMPREPLY=($(compgen -f -- \"$current\"))";
-    if (flag.value == FlagValue::kFolder) words = "COMPREPLY=($(compgen -d -- \"$current\"))";
-    cases += "    " + Pattern(flag) + ") " + words + "; return ;;\n";
-  }
-  return cases;
+// What completes the value of a flag in bash; nothing: nothing does.
+std::string BashAction(const Flag& flag) {
+  if (flag.value == FlagValue::kFile) return "_rankrun_offer -f";
+  if (flag.value == FlagValue::kFolder) return "_rankrun_offer -d";
+  return flag.choices.empty() ? "" : "_rankrun_offer -W '" + Words(flag) + "'";
 }
 
-std::string BashScript(const FlagTable& table) {
-  std::string name(table.command);
-  std::string takes_value;
-  std::string flags;
-  for (const Flag& flag : table.flags) {
-    if (TakesValue(flag)) takes_value += (takes_value.empty() ? "" : "|") + Pattern(flag);
-    flags += (flags.empty() ? "" : " ") + std::string("--") + std::string(flag.name);
+// `skeleton` with the table's words in the place of @FLAGS@ and so on.
+std::string Filled(std::string skeleton, std::string_view place, const std::string& words) {
+  for (size_t at = skeleton.find(place); at != skeleton.npos; at = skeleton.find(place)) {
+    skeleton.replace(at, place.size(), words);
   }
-  return "# Completion of " + name + " for bash.\n_" + name + R"(() {
-  local current=${COMP_WORDS[COMP_CWORD]} flag= i
+  return skeleton;
+}
+
+// bash takes the "=" and the ":" of --tee=0:3 as words of their own.
+constexpr const char* kBashSkeleton = R"(# Completion of @COMMAND@ for bash.
+_rankrun_offer() {
+  case $1 in -f | -d) compopt -o filenames 2>/dev/null ;; esac
+  mapfile -t COMPREPLY < <(compgen "$@" -- "$current")
+}
+
+_rankrun() {
+  local current=${COMP_WORDS[COMP_CWORD]} word flag= i=1
   COMPREPLY=()
-  # bash cuts "--tee=3" into three words; _words has it whole.
-  local -a _words=()
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case ${COMP_WORDS[i]} in
-      =) flag==; _words+=("$flag") ;;
-      *) _words+=("${COMP_WORDS[i]}") ;;
-    esac
-  done
-  [ "$current" = = ] && { _words+=(=); current=; }
-  flag=
-  for ((i = 0; i < ${#_words[@]}; i++)); do
-    case ${_words[i]} in
-      )" +
-         takes_value + R"()
-        flag=${_words[i]}
-        [ "${_words[i+1]-}" = = ] && i=$((i + 1))
-        [ $((i + 1)) -lt ${#_words[@]} ] && flag=
-        i=$((i + 1)) ;;
-      --|[!-]*) _)" +
-         name + R"(_program; return ;;
+  [ "$current" = = ] && current=
+  while [ "$i" -lt "$COMP_CWORD" ]; do
+    word=${COMP_WORDS[i]}
+    i=$((i + 1))
+    case $word in --*) word=${word//_/-} ;; esac
+    case $word in
+      @TAKES_VALUE@)
+        [ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
+        [ "$i" -ge "$COMP_CWORD" ] && flag=$word
+        i=$((i + 1))
+        while [ "${COMP_WORDS[i]}" = : ]; do i=$((i + 2)); done ;;
+      --) break ;;
+      -*) ;;
+      *) return ;;  # the program's own arguments
     esac
   done
   case $flag in
-)" + BashValues(table) +
-         R"(  esac
+@VALUES@    ?*) return ;;
+  esac
   case $current in
-    -*) COMPREPLY=($(compgen -W ')" +
-         flags + R"(' -- "$current")) ;;
-    *) _)" +
-         name + R"(_program ;;
+    -*) _rankrun_offer -W '@FLAGS@' ;;
+    ?*) _rankrun_offer -f -A command ;;
   esac
 }
-_)" + name +
-         R"(_program() {
-  COMPREPLY=($(compgen -f -- "$current"))
-  [ "$COMP_CWORD" -gt "${#_words[@]}" ] && return
-  COMPREPLY+=($(compgen -c -- "$current"))
-}
-complete -o filenames -o bashdefault -F _)" +
-         name + " " + name + "\n";
+complete -o bashdefault -o default -F _rankrun @COMMAND@
+)";
+
+std::string BashScript(const FlagTable& table) {
+  std::string takes_value;
+  std::string flags;
+  std::string values;
+  for (const Flag& flag : table.flags) {
+    flags += (flags.empty() ? "--" : " --") + std::string(flag.name);
+    if (TakesValue(flag)) takes_value += (takes_value.empty() ? "" : "|") + Pattern(flag);
+    std::string action = BashAction(flag);
+    if (!action.empty()) values += "    " + Pattern(flag) + ") " + action + "; return ;;\n";
+  }
+  std::string script = Filled(kBashSkeleton, "@COMMAND@", std::string(table.command));
+  script = Filled(std::move(script), "@TAKES_VALUE@", takes_value);
+  script = Filled(std::move(script), "@VALUES@", values);
+  return Filled(std::move(script), "@FLAGS@", flags);
 }
 
 // What zsh's _arguments is told of a flag's value.

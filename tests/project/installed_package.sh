@@ -18,6 +18,10 @@ grep -q '^final loss' "$folder/out"
 grep -q '^all have met: 5 jobs are done' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
+test -s "$folder/usr/share/bash-completion/completions/rankrun"
+test -s "$folder/usr/share/zsh/site-functions/_rankrun"
+test -s "$folder/usr/share/fish/vendor_completions.d/rankrun.fish"
+test ! -e "$folder/usr/bin/torchrun"  # only on request
 "$folder/usr/bin/rankctl" --version | grep -q '^rankctl [0-9]'
 
 if ! command -v pkg-config >/dev/null; then
