@@ -180,6 +180,19 @@ TEST_F(ProgramTest, NoPythonAtAllIsSaid) {
               "no python3 in PATH (set PYTHON_EXEC, or use --no-python)");
 }
 
+TEST_F(ProgramTest, AlwaysUnderPythonAsItIsNamed) {
+  InWork("train", 0755);
+  ExpectRun({.words = {"train", "x"}, .always_python = true}, python, {python, "-u", "train", "x"});
+  std::filesystem::create_directories("package");
+  ExpectRun({.words = {"package"}, .always_python = true}, python, {python, "-u", "package"});
+  ExpectRun({.words = {"train"}, .no_python = true, .always_python = true}, "./train", {"train"});
+  ExpectRun({.words = {"mod"}, .module = true, .always_python = true}, python,
+            {python, "-u", "-m", "mod"});
+  folder.Write("bin/tool", "#!/bin/sh\n", 0755);
+  ExpectError({.words = {"tool"}, .always_python = true}, ErrorCode::kNotFound,
+              "tool: no such file");
+}
+
 TEST_F(ProgramTest, ALinkIsWhatItPointsTo) {
   InWork("real", 0755);
   std::filesystem::create_symlink("real", "link");

@@ -1,0 +1,117 @@
+#include "launcher/explain.h"
+
+#include <gmock/gmock.h>
+
+#include "launcher/shell_line.h"
+#include "tests/launcher/settings_of.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Machine TestMachine() {
+  return {.environment = EnvironmentOf({}),
+          .variables = {"HOME=/root", "OMP_NUM_THREADS=3"},
+          .visible_gpus = [] { return Result<Words>(Words{}); },
+          .cpus = 8,
+          .open_files = {},
+          .random_id = "random"};
+}
+
+JobPlan PlanOf(const Settings& settings, const Words& program) {
+  auto plan = MakeJobPlan(settings, kRankrun, TestMachine());
+  EXPECT_TRUE(plan) << plan.error().message;
+  if (!plan) return {};
+  plan->spec.program = {.file = program[0], .arguments = program};
+  return *plan;
+}
+
+std::string Explain(const Words& flags, const Variables& variables = {},
+                    const Words& program = {"/bin/prog", "--out=$local_rank", "a b"}) {
+  CommandLine line{.settings = SettingsOf(flags, variables), .words = program, .words_origin = ""};
+  return ExplainText(RankrunFlags(), line, PlanOf(line.settings, program), TestMachine());
+}
+
+TEST(ExplainTest, EachSettingIsThereWithItsOrigin) {
+  std::string text = Explain({"-n2", "--max-restarts=1"}, {{"PET_TEE", "3"}});
+  EXPECT_THAT(text, HasSubstr("Settings that are no defaults\n"
+                              "  nproc-per-node  2  --nproc-per-node\n"
+                              "  tee             3  PET_TEE\n"
+                              "  max-restarts    1  --max-restarts\n"));
+  EXPECT_THAT(Explain({}), HasSubstr("Settings: all have their defaults\n"));
+}
+
+TEST(ExplainTest, WhatHasNoEffectIsThereWithTheReason) {
+  std::string text =
+      Explain({"--tee=3", "--monitor-interval=1"}, {{"PET_TEE", "1"}, {"PET_RDZV_CONF", "a=b"}});
+  EXPECT_THAT(text, HasSubstr("\nWithout effect\n"
+                              "  PET_TEE 1             overridden by --tee\n"
+                              "  PET_RDZV_CONF a=b     on one node nobody waits for others\n"
+                              "  --monitor-interval 1  an end is seen at once\n"));
+  EXPECT_THAT(Explain({}), Not(HasSubstr("Without effect")));
+}
+
+TEST(ExplainTest, ThePlanSaysWhatWouldRun) {
+  EXPECT_THAT(Explain({"-n2"}),
+              AllOf(HasSubstr("  workers      2\n"),
+                    HasSubstr("  program      /bin/prog --out=0 'a b' (of local rank 0)\n"),
+                    HasSubstr("  MASTER_PORT  a free one for each attempt\n"),
+                    HasSubstr("  prefix       \"[${rank}] \"\n")));
+  EXPECT_THAT(Explain({"--master-port=29500"}),
+              AllOf(HasSubstr("  workers      1: there is no GPU that we may use\n"),
+                    HasSubstr("  MASTER_PORT  29500\n"), HasSubstr("  MASTER_PORT=29500\n")));
+}
+
+TEST(ExplainTest, ThePlanSaysWhereOutputGoes) {
+  EXPECT_THAT(
+      Explain({"-n4", "--redirects=0:1,2:1,3:1", "--log-dir=logs", "--rdzv-id=job"}),
+      AllOf(HasSubstr("  stdout       console for local ranks 1; stdout.log for local ranks "
+                      "0,2-3\n"),
+            HasSubstr("  stderr       console for local ranks 0-3\n"),
+            HasSubstr("  files        logs/job_XXXXXXXX/attempt_0/<local rank>/\n")));
+  EXPECT_THAT(Explain({"--log-dir=/dev/null"}), HasSubstr("  files        none\n"));
+}
+
+TEST(ExplainTest, TheEnvironmentIsOnlyWhatRankrunSets) {
+  EXPECT_THAT(Explain({"-n2", "-xA=b"}),
+              AllOf(HasSubstr("  RANK=0\n"), HasSubstr("  WORLD_SIZE=2\n"), HasSubstr("  A=b\n"),
+                    HasSubstr("  MASTER_PORT=<a free one for each attempt>\n"),
+                    Not(HasSubstr("HOME=")), Not(HasSubstr("OMP_NUM_THREADS="))));
+}
+
+TEST(ExplainTest, WhatAUserTypedDoesNotReachTheTerminalRaw) {
+  EXPECT_THAT(Explain({"--role=\x1b[31m"}), Not(HasSubstr("\x1b")));
+}
+
+TEST(ShellLineTest, WordsAreQuotedIfTheyMustBe) {
+  struct Row {
+    const char* word;
+    const char* quoted;
+  };
+  for (const Row& row :
+       {Row{"", "''"}, Row{"a", "a"}, Row{"a b", "'a b'"}, Row{"$x", "'$x'"},
+        Row{"it's", "'it'\\''s'"}, Row{"a=b:c,d/e-f_g.h@i%j+k", "a=b:c,d/e-f_g.h@i%j+k"},
+        Row{"*", "'*'"}, Row{"a\nb", "'a\nb'"}, Row{"~", "'~'"}}) {
+    EXPECT_EQ(ShellQuoted(row.word), row.quoted);
+  }
+}
+
+TEST(DryRunTest, ThereIsOneLineForEachWorkerThatAShellRuns) {
+  Settings settings = SettingsOf({"-n2", "-xA=it's"});
+  JobPlan plan = PlanOf(settings, {"/bin/sh", "-c", "echo \"$RANK $A\" $local_rank $MASTER_PORT"});
+  std::string text = DryRunText(plan.spec, TestMachine(), "/");
+  EXPECT_THAT(text, HasSubstr("env -C / A='it'\\''s' "));
+  EXPECT_THAT(text, HasSubstr(" TORCHELASTIC_USE_AGENT_STORE=False "));
+  FILE* pipe = popen(text.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char output[200] = {};
+  size_t got = fread(output, 1, sizeof output - 1, pipe);
+  EXPECT_EQ(pclose(pipe), 0);
+  EXPECT_EQ(std::string(output, got), "0 it's 0 29500\n1 it's 1 29500\n");
+}
+
+}  // namespace
+}  // namespace rankrun::launcher
