@@ -39,7 +39,7 @@ TEST(RunTest, VersionAndHelpGoToStandardOutput) {
 }
 
 TEST(RunTest, TypoInAFlagEndsWithTwoAndTheNearestName) {
-  Job run({.arguments = {"--max-restart", "3", "true"}});
+  Job run({.arguments = {"--max-restars", "3", "true"}});
   EXPECT_EQ(run.Wait(), Code(2));
   EXPECT_EQ(run.Err(), "rankrun: unknown flag --max-restars; did you mean --max-restarts?\n");
 }

@@ -1,0 +1,112 @@
+// The command line as a user meets it: names, sources, and what starts nothing.
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/process/harness.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
+
+ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
+
+struct CommandLineTest : ::testing::Test {
+  CommandLineTest() { EXPECT_EQ(symlink(RANKRUN_BINARY_DIR "/bin/rankrun", torchrun.c_str()), 0); }
+
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder.Path(name)) << text;
+    return folder.Path(name);
+  }
+
+  ScratchFolder folder;
+  std::string torchrun = folder.Path("torchrun");
+};
+
+// sh stands in for Python: `sh -u FILE ARGUMENTS` is what it is given.
+TEST_F(CommandLineTest, UnderTheNameOfTorchrunEveryProgramRunsUnderPython) {
+  std::string program = folder.Script("train", "echo $0 $1 $2");
+  Job run({.arguments = {program, "$local_rank", "a$$b"},
+           .variables = {{"PYTHON_EXEC", "/bin/sh"}},
+           .program = torchrun});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out(), program + " 0 a$b\n");
+}
+
+TEST_F(CommandLineTest, AsRankrunTwoDollarsStay) {
+  Job run({.arguments = {"-n1", "/bin/echo", "${local_rank}", "a$$b"}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out(), "0 a$$b\n");
+}
+
+TEST_F(CommandLineTest, TheMessageHasTheNameThatWasCalled) {
+  Job run({.arguments = {"--nonsense"}, .program = torchrun});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_EQ(run.Err(), "torchrun: unknown flag --nonsense; torchrun --help lists all\n");
+}
+
+TEST_F(CommandLineTest, AWrongVariableEndsWithTwoAndItsName) {
+  Job run({.arguments = {"/bin/true"}, .variables = {{"PET_MAX_RESTARTS", "x"}}});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_EQ(run.Err(),
+            "rankrun: PET_MAX_RESTARTS: want a whole number from 0 to 1000000, got \"x\"\n");
+}
+
+TEST_F(CommandLineTest, AFileMayHoldTheWholeJob) {
+  std::string config = Write("job.json", R"({"nproc-per-node": 2, "env": {"A": "b"},
+      "chdir": ")" + folder.path() + R"(", "stdin": "none",
+      "program": ["/bin/sh", "-c", "echo $A $PWD >out.$RANK"]})");
+  Job run({.arguments = {"--config", config}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  for (const char* name : {"out.0", "out.1"}) {
+    EXPECT_EQ(ReadText(folder.Path(name)), "b " + folder.path() + "\n");
+  }
+}
+
+TEST_F(CommandLineTest, AMissingFileOrFolderIsSaidWithItsFlag) {
+  Job config({.arguments = {"--config", "/nowhere/job.json", "true"}});
+  EXPECT_EQ(config.Wait(), Code(2));
+  EXPECT_EQ(config.Err(), "rankrun: --config: /nowhere/job.json: No such file or directory\n");
+  Job chdir({.arguments = {"--chdir=/nowhere", "true"}});
+  EXPECT_EQ(chdir.Wait(), Code(2));
+  EXPECT_EQ(chdir.Err(), "rankrun: --chdir: /nowhere: No such file or directory\n");
+}
+
+TEST_F(CommandLineTest, ProgramsAreLookedForInTheFolderThatWasChangedTo) {
+  folder.Script("here", "echo here");
+  Job run({.arguments = {"--chdir", folder.path(), "here"}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out(), "here\n");
+}
+
+TEST_F(CommandLineTest, ExplainAndDryRunStartNothing) {
+  std::string program = folder.Script("touch", "touch " + folder.Path("started"));
+  Job explain({.arguments = {"-n2", "--explain", program}});
+  EXPECT_EQ(explain.Wait(), kSuccess) << explain.Err();
+  EXPECT_THAT(explain.Out(), AllOf(HasSubstr("\nPlan\n"), HasSubstr("WORLD_SIZE=2\n")));
+  Job dry({.arguments = {"-n2", "--dry-run", program}});
+  EXPECT_EQ(dry.Wait(), kSuccess) << dry.Err();
+  EXPECT_THAT(dry.Out(), AllOf(HasSubstr(" RANK=0 "), HasSubstr(" RANK=1 ")));
+  EXPECT_NE(access(folder.Path("started").c_str(), F_OK), 0);
+}
+
+TEST_F(CommandLineTest, CompletionGoesToStandardOutput) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    Job run({.arguments = {"--completion", shell}});
+    EXPECT_EQ(run.Wait(), kSuccess);
+    EXPECT_THAT(run.Out(), HasSubstr("nproc-per-node"));
+  }
+  Job bad({.arguments = {"--completion", "bahs"}});
+  EXPECT_EQ(bad.Wait(), Code(2));
+  EXPECT_EQ(bad.Err(),
+            "rankrun: --completion: want bash, zsh or fish, got \"bahs\"; did you mean bash?\n");
+}
+
+}  // namespace
+}  // namespace rankrun::testing
