@@ -86,9 +86,10 @@ TEST(RendezvousTest, AStaticEndpointIsTheMaster) {
     const char* host;
     std::optional<uint16_t> port;
   };
-  for (const Row& row : {Row{"host:29400", "host", 29400}, Row{"10.0.0.1:1", "10.0.0.1", 1},
-                         Row{"[::1]:65535", "::1", 65535}, Row{"fe80::1:80", "fe80::1", 80}, Row{"a_b.c-d:80", "a_b.c-d", 80},
-                         Row{"localhost:0", "localhost", std::nullopt}}) {
+  for (const Row& row :
+       {Row{"host:29400", "host", 29400}, Row{"10.0.0.1:1", "10.0.0.1", 1},
+        Row{"[::1]:65535", "::1", 65535}, Row{"fe80::1:80", "fe80::1", 80},
+        Row{"a_b.c-d:80", "a_b.c-d", 80}, Row{"localhost:0", "localhost", std::nullopt}}) {
     Rendezvous rendezvous = Read({"--rdzv-endpoint", row.endpoint});
     EXPECT_EQ(rendezvous.address, row.host);
     EXPECT_EQ(rendezvous.port, row.port);
@@ -109,8 +110,7 @@ TEST(RendezvousTest, AStaticEndpointNeedsAPort) {
 }
 
 TEST(RendezvousTest, AnEndpointHasItsForm) {
-  for (const char* bad :
-       {":29400", "[::1", "[]:1", "ho st:1", "http://h:1", "[::1", "h,i:1"}) {
+  for (const char* bad : {":29400", "[::1", "[]:1", "ho st:1", "http://h:1", "[::1", "h,i:1"}) {
     EXPECT_NE(ErrorOf({"--rdzv-endpoint", bad}), "accepted") << bad;
   }
   EXPECT_EQ(ErrorOf({"--rdzv-endpoint=:1"}),
