@@ -19,6 +19,10 @@ target_link_libraries(rankrun_uv INTERFACE
   $<IF:${linked_into_shared},${UV_SHARED_LIBRARY},${UV_STATIC_LIBRARY}>
   Threads::Threads ${CMAKE_DL_LIBS})
 
+# Linked by the plug-in librankrun_topology.so only.
+find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
+find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
+
 # Found if present, never required: the GPU backend needs them, nothing else does.
 find_package(CUDAToolkit QUIET)
 find_library(NCCL_LIBRARY NAMES nccl)

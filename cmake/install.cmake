@@ -1,5 +1,5 @@
 # What `cmake --install` puts where. Programs, their completion scripts, the
-# library, its plug-in, its headers, a CMake package, a pkg-config file and man
+# library, plug-ins, its headers, a CMake package, a pkg-config file and man
 # pages; nothing else.
 include(CMakePackageConfigHelpers)
 
@@ -21,7 +21,7 @@ endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)
 install(TARGETS rankrun_shared EXPORT rankrunTargets LIBRARY)
 # Beside the library's own name, where it looks second.
-install(TARGETS rankrun_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
+install(TARGETS rankrun_gloo rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
 
 get_directory_property(public_headers DIRECTORY comm DEFINITION RANKRUN_PUBLIC_HEADERS)
 foreach(header IN LISTS public_headers)

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build ccache
-  libcli11-dev nlohmann-json3-dev libuv1-dev libspdlog-dev libfmt-dev libgloo-dev
+  libcli11-dev nlohmann-json3-dev libuv1-dev libspdlog-dev libfmt-dev libgloo-dev libhwloc-dev
   libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev
 )
 
