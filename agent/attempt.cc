@@ -77,14 +77,15 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
   WorkerPlace place{.local_rank = local_rank,
                     .attempt = number_,
                     .master_port = master_port_,
-                    .cores = around_.cores,
+                    .threads = around_.share.threads[static_cast<size_t>(local_rank)],
                     .error_file = logs != nullptr ? logs->ErrorFile(number_, local_rank) : "",
                     .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = ArgumentsFor(around_.spec.program, local_rank),
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = StdinFor(local_rank),
-                 .open_files = around_.spec.open_files};
+                 .open_files = around_.spec.open_files,
+                 .cpus = CpusOf(around_.share, local_rank)};
   worker.Equip(spec);
   if (logs != nullptr) {
     // There, since a file system may hang.

@@ -8,6 +8,7 @@
 #include "agent/attempt_record.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
+#include "agent/machine_share.h"
 #include "agent/stdin_feed.h"
 #include "agent/worker.h"
 #include "base/clock.h"
@@ -32,7 +33,7 @@ class Attempt {
     const JobSpec& spec;
     Spawner& spawner;
     JobOutput& output;
-    int cores;
+    const MachineShare& share;
     int null_fd;  // /dev/null: standard input of workers that have no other
   };
 

@@ -1,7 +1,6 @@
 #include "agent/supervisor.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 
 #include "agent/descendants.h"
 #include "agent/evidence.h"
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
+#include "agent/worker_gpus.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/uv_loop.h"
@@ -28,12 +27,6 @@ namespace {
 constexpr std::chrono::seconds kFlushPatience{300};
 constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
-
-int CoresInCpuset() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
-}
 
 // Leaves descriptors for the workers and for looking after them: clients must
 // not be able to take them all.
@@ -72,6 +65,10 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
 Supervisor::~Supervisor() { SetLogSink({}); }
 
 Result<void> Supervisor::Open() {
+  if (auto enough = CheckGpus(spec_); !enough) return enough;
+  auto share = ShareMachine(spec_);
+  if (!share) return std::move(share).error();
+  share_ = std::move(*share);
   if (auto found = FindAddresses(); !found) return found;
   if (auto opened = OpenStore(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -169,6 +166,7 @@ void Supervisor::RenewStore() {
 }
 
 Goodbye Supervisor::Run() {
+  if (std::string notice = ThreadsNotice(spec_, share_); !notice.empty()) Show(notice);
   Post(Begin{});
   loop_.Run();
   output_.CloseLogs();
@@ -210,7 +208,7 @@ void Supervisor::Act(const StartAttempt&) {
                                      .spec = spec_,
                                      .spawner = spawner_,
                                      .output = output_,
-                                     .cores = CoresInCpuset(),
+                                     .share = share_,
                                      .null_fd = null_fd_.get()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
   attempt_->Start(store_->port());

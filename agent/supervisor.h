@@ -73,6 +73,7 @@ class Supervisor {
   const GroupPolicy policy_;
   GuardianLink& link_;
   Reporter reporter_;
+  MachineShare share_;
   GroupState state_;
   StopFilter stop_filter_;
   pid_t guardian_;

@@ -1,9 +1,10 @@
 #include "agent/worker_environment.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "agent/worker_gpus.h"
+#include "base/format.h"
 #include "base/spawn.h"
 
 namespace rankrun::agent {
@@ -21,15 +22,22 @@ Variables Parse(const std::vector<std::string>& environment) {
   return variables;
 }
 
+std::string SignalNames(const std::vector<int>& numbers) {
+  std::string names;
+  for (int number : numbers) names += (names.empty() ? "" : ",") + SignalName(number);
+  return names;
+}
+
 // One node: node rank 0 of 1, and every worker in one role.
 void SetRanks(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
   std::string rank = std::to_string(place.local_rank);
   std::string size = std::to_string(spec.workers);
   v["RANK"] = v["LOCAL_RANK"] = v["ROLE_RANK"] = rank;
+  if (spec.virtual_local_rank) v["LOCAL_RANK"] = "0";  // of the one GPU that it sees
   v["WORLD_SIZE"] = v["LOCAL_WORLD_SIZE"] = v["ROLE_WORLD_SIZE"] = size;
   v["GROUP_RANK"] = "0";
   v["GROUP_WORLD_SIZE"] = "1";
-  v["ROLE_NAME"] = "default";
+  v["ROLE_NAME"] = spec.role;
 }
 
 void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
@@ -38,7 +46,7 @@ void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
   v["TORCHELASTIC_RUN_ID"] = spec.run_id;
   v["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // Python's spelling: workers compare the text
   v["TORCHELASTIC_ERROR_FILE"] = place.error_file;
-  v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+  v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = SignalNames(spec.end_signals);
 }
 
 }  // namespace
@@ -50,7 +58,8 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
   v["MASTER_ADDR"] = spec.master_addr;
   v["MASTER_PORT"] = std::to_string(place.master_port);
   v.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  v.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, place.cores / spec.workers)));
+  v.try_emplace("OMP_NUM_THREADS", std::to_string(place.threads));
+  if (auto gpus = CudaVisibleDevices(spec, place.local_rank)) v["CUDA_VISIBLE_DEVICES"] = *gpus;
   v.erase("RANKRUN_STATUS_FD");  // those of a launcher around us
   v.erase("RANKRUN_STATUS_PATH");
   if (!place.status_path.empty()) {
@@ -60,6 +69,16 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
   std::vector<std::string> environment;
   for (const auto& [name, value] : v) environment.push_back(name + "=" + value);
   return environment;
+}
+
+std::optional<std::string> VariableOf(const std::vector<std::string>& environment,
+                                      const std::string& name) {
+  std::string start = name + "=";
+  std::optional<std::string> value;
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(start)) value = entry.substr(start.size());
+  }
+  return value;
 }
 
 }  // namespace rankrun::agent

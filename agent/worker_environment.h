@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ struct WorkerPlace {
   int local_rank;
   int attempt;
   uint16_t master_port;
-  int cores;                // in this process's cpuset
+  int threads;              // that fit on its cores
   std::string error_file;   // empty: there is none
   std::string status_path;  // of the worker's status page; empty: there is none
 };
@@ -22,5 +23,9 @@ struct WorkerPlace {
 // contract promises. Pure.
 // Source: pytorch.org/docs/stable/elastic/run.html
 std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlace& place);
+
+// A variable of "NAME=value" entries; the last one counts.
+std::optional<std::string> VariableOf(const std::vector<std::string>& environment,
+                                      const std::string& name);
 
 }  // namespace rankrun::agent

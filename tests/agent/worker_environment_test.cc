@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "agent/worker_gpus.h"
+
 namespace rankrun::agent {
 namespace {
 
@@ -36,7 +38,7 @@ struct WorkerEnvironmentTest : testing::Test {
   WorkerPlace place{.local_rank = 2,
                     .attempt = 1,
                     .master_port = 29501,
-                    .cores = 16,
+                    .threads = 4,
                     .error_file = "/tmp/e/error.json",
                     .status_path = "/proc/9/fd/12"};
 };
@@ -62,7 +64,7 @@ TEST_F(WorkerEnvironmentTest, FulfilsTorchrunsContract) {
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", "4"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/e/error.json"},
-      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGHUP,SIGINT,SIGQUIT,SIGTERM"},
       {"RANKRUN_STATUS_FD", "3"},
       {"RANKRUN_STATUS_PATH", "/proc/9/fd/12"},
       {"PATH", "/bin"},
@@ -92,7 +94,7 @@ TEST_F(WorkerEnvironmentTest, OurPlaceReplacesThatOfAnOuterLauncher) {
   EXPECT_EQ(Get("GROUP_RANK"), "0");
   EXPECT_EQ(Get("RANKRUN_STATUS_FD"), "3");
   EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "/tmp/e/error.json");
-  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGHUP,SIGINT,SIGQUIT,SIGTERM");
   EXPECT_EQ(Get("TORCHELASTIC_USE_AGENT_STORE"), "True");
 }
 
@@ -109,14 +111,63 @@ TEST_F(WorkerEnvironmentTest, NothingIsInventedThatTheContractLeavesUnset) {
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "(unset)");
 }
 
-TEST_F(WorkerEnvironmentTest, WorkersShareTheCoresButHaveOneEach) {
-  place.cores = 7;
-  spec.workers = 2;
-  EXPECT_EQ(Get("OMP_NUM_THREADS"), "3");
-  spec.workers = 8;
-  EXPECT_EQ(Get("OMP_NUM_THREADS"), "1");
-  place.cores = 0;
-  EXPECT_EQ(Get("OMP_NUM_THREADS"), "1");
+TEST_F(WorkerEnvironmentTest, TheJobsRoleAndSignalsAreTold) {
+  spec.role = "trainer";
+  spec.end_signals = {SIGTERM, SIGUSR1};
+  EXPECT_EQ(Get("ROLE_NAME"), "trainer");
+  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGTERM,SIGUSR1");
+}
+
+TEST_F(WorkerEnvironmentTest, TypedGpusAreSeenByAllWorkers) {
+  spec.environment = {"CUDA_VISIBLE_DEVICES=1,3"};
+  spec.gpus = {"2", "4", "7"};
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "2,4,7");
+  EXPECT_EQ(Get("LOCAL_RANK"), "2");
+}
+
+TEST_F(WorkerEnvironmentTest, AVirtualLocalRankIsZeroOnOneGpu) {
+  spec.virtual_local_rank = true;
+  EXPECT_EQ(Get("LOCAL_RANK"), "0");
+  EXPECT_EQ(Get("RANK"), "2");
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "2") << "without a list the local rank itself";
+  spec.environment = {"CUDA_VISIBLE_DEVICES=4, 5 , 6,7"};
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "6");
+  spec.gpus = {"GPU-a", "GPU-b", "GPU-c", "GPU-d"};
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "GPU-c");
+}
+
+TEST_F(WorkerEnvironmentTest, TooFewGpusForVirtualLocalRanksAreCounted) {
+  EXPECT_TRUE(CheckGpus(spec));
+  spec.environment = {"CUDA_VISIBLE_DEVICES=4,5"};
+  EXPECT_TRUE(CheckGpus(spec)) << "workers may share GPUs";
+  spec.virtual_local_rank = true;
+  auto few = CheckGpus(spec);
+  ASSERT_FALSE(few);
+  EXPECT_EQ(few.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(few.error().message,
+            "--virtual-local-rank gives each worker a GPU: 4 workers, but "
+            "CUDA_VISIBLE_DEVICES=4,5 names 2");
+  spec.gpus = {"0", "1", "2"};
+  EXPECT_EQ(CheckGpus(spec).error().message,
+            "--virtual-local-rank gives each worker a GPU: 4 workers, but --gpus 0,1,2 names 3");
+  spec.gpus->push_back("3");
+  EXPECT_TRUE(CheckGpus(spec));
+}
+
+// As torchrun has it: an empty list has one empty entry.
+TEST_F(WorkerEnvironmentTest, AnEmptyListOfGpusHidesThemFromOneVirtualWorker) {
+  spec.virtual_local_rank = true;
+  spec.workers = 1;
+  place.local_rank = 0;
+  spec.environment = {"CUDA_VISIBLE_DEVICES="};
+  EXPECT_TRUE(CheckGpus(spec));
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "");
+}
+
+TEST_F(WorkerEnvironmentTest, TheLastOfSeveralEntriesCounts) {
+  EXPECT_EQ(VariableOf({"A=1", "AB=2", "A=3=4"}, "A"), "3=4");
+  EXPECT_EQ(VariableOf({"A="}, "A"), "");
+  EXPECT_EQ(VariableOf({"AB=2"}, "A"), std::nullopt);
 }
 
 TEST_F(WorkerEnvironmentTest, WithoutAnErrorFileTheVariableIsEmpty) {
