@@ -44,6 +44,7 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
 void Attempt::Start(uint16_t master_port) {
   master_port_ = master_port;
   for (int rank = 0; rank < around_.spec.workers; ++rank) StartWorker(rank);
+  memory_before_ = ReadMemoryEvents();  // while the spawner works
 }
 
 void Attempt::StartWorker(int local_rank) {
@@ -160,7 +161,8 @@ AttemptRecord Attempt::TakeRecord() {
                        .max_restarts = around_.spec.max_restarts,
                        .lasted = std::chrono::steady_clock::now() - started_,
                        .cause = 0,
-                       .workers = {}};
+                       .workers = {},
+                       .memory_before = memory_before_};
   for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
   record.cause = ChooseCause(record.workers, ended_);
   return record;

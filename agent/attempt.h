@@ -74,6 +74,7 @@ class Attempt {
   Callbacks callbacks_;
   TimePoint started_;
   uint16_t master_port_ = 0;
+  std::optional<MemoryEvents> memory_before_;
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again

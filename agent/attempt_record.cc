@@ -16,7 +16,8 @@ std::string HowItEnded(const WorkerRecord& worker) {
   if (worker.sent_signal != 0) {
     return how + ", after rankrun had sent " + SignalName(worker.sent_signal);
   }
-  return by_signal ? how + ", not sent by rankrun" : how;
+  if (!by_signal) return how;
+  return how + ", not sent by rankrun" + (worker.kill_note.empty() ? "" : "; " + worker.kill_note);
 }
 
 int ExitCodeOf(const WorkerRecord& cause) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/memory_events.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/spawn.h"
@@ -26,6 +27,7 @@ struct WorkerRecord {
   std::string stdout_file;               // where all of it is kept; empty: nowhere
   std::string stderr_file;               // where all or the tail of it is kept; empty: nowhere
   std::optional<std::string> exception;  // from its error file
+  std::string kill_note;                 // why the kernel may have killed it; or empty
 
   bool failed() const { return !exit || !exit->succeeded(); }
 };
@@ -39,6 +41,7 @@ struct AttemptRecord {
   Duration lasted{};
   size_t cause = 0;  // index of the worker that failed first, by causality
   std::vector<WorkerRecord> workers;
+  std::optional<MemoryEvents> memory_before;  // the attempt
 };
 
 // "exit code 3", "killed by SIGTERM, sent by rankrun", "could not be started: ...".

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/error_file.h"
+#include "agent/kill_evidence.h"
 #include "base/fd.h"
 #include "base/uv_loop.h"
 #include "base/uv_timer.h"
@@ -30,6 +31,7 @@ struct Files {
 struct Collection {
   AttemptRecord record;
   std::vector<Files> files;
+  KillEvidence kills;
   std::function<void(AttemptRecord)> done;  // empty once called
   std::unique_ptr<Timer> patience;
 
@@ -59,28 +61,35 @@ std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& recor
   return files;
 }
 
+void AddToRecord(Collection& collection) {
+  std::vector<WorkerRecord>& workers = collection.record.workers;
+  for (size_t i = 0; i < collection.files.size(); ++i) {
+    workers[i].exception = std::move(collection.files[i].exception);
+  }
+  for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, collection.kills);
+}
+
 }  // namespace
 
 void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord record,
-                    std::function<void(AttemptRecord)> done) {
+                    std::function<void(AttemptRecord)> done, const std::string& root) {
   // Shared by the pool's job and the timer.
   auto collection = std::make_shared<Collection>();
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
+  collection->kills.before = record.memory_before;
   collection->record = std::move(record);
   collection->done = std::move(done);
   collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });
   collection->patience->Start(kPatience);
   RunInPool(
       loop,
-      [collection] {
+      [collection, root] {
+        collection->kills.after = ReadMemoryEvents(root);
+        collection->kills.shared_memory = ReadSpace(root + "/dev/shm");
         for (Files& files : collection->files) ReadAndSave(files);
       },
       [collection] {
-        if (collection->done) {
-          for (size_t i = 0; i < collection->files.size(); ++i) {
-            collection->record.workers[i].exception = std::move(collection->files[i].exception);
-          }
-        }
+        if (collection->done) AddToRecord(*collection);
         collection->Finish();
       });
 }

@@ -29,10 +29,11 @@ struct EvidenceTest : testing::Test {
 
   void Complete() { CompleteWith(&*logs); }
   void CompleteWith(const LogDirectory* directory) {
-    CompleteRecord(loop, directory, record, [this](AttemptRecord done) {
+    auto done = [this](AttemptRecord made) {
       calls += 1;
-      complete = std::move(done);
-    });
+      complete = std::move(made);
+    };
+    CompleteRecord(loop, directory, record, done, folder.path());
     EXPECT_EQ(calls, 0) << "called inside the call";
     ASSERT_TRUE(loop.RunUntil([this] { return calls > 0; }, test::kLong));
   }
@@ -78,6 +79,16 @@ TEST_F(EvidenceTest, AFolderThatIsGoneIsNoHarm) {
   std::filesystem::remove_all(logs->path());
   Complete();
   EXPECT_EQ(complete.workers.size(), 2u);
+}
+
+TEST_F(EvidenceTest, SaysThatTheKernelRanOutOfMemory) {
+  record.workers[0].exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  record.memory_before = MemoryEvents{.oom_kills = 1, .of_cgroup = true, .limit = {}};
+  folder.Write("proc/self/cgroup", "0::/\n");
+  folder.Write("sys/fs/cgroup/memory.events", "oom_kill 2\n");
+  Complete();
+  EXPECT_EQ(complete.workers[0].kill_note, "the kernel's OOM killer was at work in this cgroup");
+  EXPECT_EQ(complete.workers[1].kill_note, "");
 }
 
 // A pipe that nobody writes to: opening it hangs, as a file on a dead server.

@@ -1,6 +1,6 @@
 #include "launcher/report.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <signal.h>
 
 namespace rankrun::launcher {
@@ -50,6 +50,14 @@ TEST_F(ReportTest, AKilledRankComesFirstAndItsConsequencesInOneLine) {
             "  cause: rank 2 (pid 102): killed by SIGKILL, not sent by rankrun\n"
             "  then: ranks 0, 1, 3: killed by SIGTERM, sent by rankrun\n"
             "  next: the end, --max-restarts is 0; exit code 137\n");
+}
+
+TEST_F(ReportTest, WhyTheKernelMayHaveKilledItIsSaidBesides) {
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  Cause().kill_note = "the kernel's OOM killer was at work in this cgroup (limit 64 GiB)";
+  EXPECT_THAT(FormatReport(record),
+              testing::HasSubstr("killed by SIGKILL, not sent by rankrun; the kernel's OOM killer "
+                                 "was at work in this cgroup (limit 64 GiB)\n"));
 }
 
 TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
