@@ -1,0 +1,71 @@
+// What a worker gets of the machine, and why a start fails, seen from outside.
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "tests/process/harness.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
+
+ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
+
+TEST(DevicesTest, TheNumberOfThreadsIsSaidOncePerJob) {
+  Job run({.arguments = Shell({"-n", "64", "--max-restarts", "1"},
+                              "echo threads $OMP_NUM_THREADS; exit $((1 - "
+                              "$TORCHELASTIC_RESTART_COUNT))"),
+           .in_child = [] { unsetenv("OMP_NUM_THREADS"); }});
+  EXPECT_EQ(run.Wait(), kSuccess);
+  std::string err = run.Err();
+  std::string notice = err.substr(0, err.find('\n'));
+  EXPECT_THAT(notice, MatchesRegex("rankrun: OMP_NUM_THREADS is [0-9]+: [0-9]+ cores / 64 workers; "
+                                   "set it to choose another"));
+  EXPECT_THAT(err.substr(notice.size()), Not(HasSubstr("OMP_NUM_THREADS")));
+  std::string number = notice.substr(notice.find(" is ") + 4);
+  EXPECT_THAT(run.Out(), HasSubstr("threads " + number.substr(0, number.find(':')) + "\n"));
+}
+
+TEST(DevicesTest, OneWorkerAndAUsersChoiceNeedNoWord) {
+  Job one({.arguments = Shell({}, "true"), .in_child = [] { unsetenv("OMP_NUM_THREADS"); }});
+  EXPECT_EQ(one.Wait(), kSuccess);
+  EXPECT_EQ(one.Err(), "");
+  Job chosen({.arguments = Shell({"-n", "2"}, "echo $OMP_NUM_THREADS"),
+              .variables = {{"OMP_NUM_THREADS", "3"}}});
+  EXPECT_EQ(chosen.Wait(), kSuccess);
+  EXPECT_EQ(chosen.Err(), "");
+  EXPECT_EQ(chosen.Out(), "3\n3\n");
+}
+
+TEST(DevicesTest, AMissingInterpreterIsNamedAndTheCodeIsTheShells) {
+  ScratchFolder folder;
+  std::string file = folder.Script("program", "");
+  std::ofstream(file) << "#!/no/interpreter\n";
+  Job run({.arguments = {file}});
+  EXPECT_EQ(run.Wait(), Code(127));
+  EXPECT_THAT(run.Err(),
+              HasSubstr("could not be started: start " + file + ": the first line of " + file +
+                        " wants the interpreter /no/interpreter, which does not "
+                        "exist\n"));
+}
+
+TEST(DevicesTest, AFileThatIsNoProgramIsSaidAndTheCodeIsTheShells) {
+  ScratchFolder folder;
+  std::string file = folder.Script("program", "");
+  std::ofstream(file) << "echo hello\n";
+  Job run({.arguments = {"-n", "2", file}});
+  EXPECT_EQ(run.Wait(), Code(126));
+  EXPECT_THAT(run.Err(), HasSubstr("could not be started: start " + file +
+                                   ": it is a script whose first line is not #! and an "
+                                   "interpreter\n"));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
