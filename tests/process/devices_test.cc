@@ -1,10 +1,12 @@
 // What a worker gets of the machine, and why a start fails, seen from outside.
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include <fstream>
 
+#include "base/cpus.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -65,6 +67,62 @@ TEST(DevicesTest, AFileThatIsNoProgramIsSaidAndTheCodeIsTheShells) {
   EXPECT_THAT(run.Err(), HasSubstr("could not be started: start " + file +
                                    ": it is a script whose first line is not #! and an "
                                    "interpreter\n"));
+}
+
+// Each worker's CPUs, as the kernel says them.
+const char* const kShowCpus = "grep Cpus_allowed_list /proc/self/status";
+
+TEST(DevicesTest, BoundWorkersHaveCoresOfTheirOwn) {
+  auto allowed = AllowedCpus();
+  ASSERT_TRUE(allowed);
+  if (allowed->size() < 2) GTEST_SKIP() << "this machine has one CPU";
+  Job run({.arguments = Shell({"-n", "2", "--bind", "core"}, kShowCpus)});
+  std::optional<ProcessExit> exit = run.Wait();
+  if (run.Err().find("1 core for 2 workers") != std::string::npos) GTEST_SKIP() << run.Err();
+  EXPECT_EQ(exit, kSuccess) << run.Err();
+  std::string out = run.Out();
+  size_t end = out.find('\n') + 1;
+  EXPECT_THAT(out, ::testing::StartsWith("Cpus_allowed_list:\t"));
+  EXPECT_NE(out.substr(0, end), out.substr(end)) << out;
+}
+
+TEST(DevicesTest, BindingStaysInsideWhatTheLauncherMayUse) {
+  auto allowed = AllowedCpus();
+  ASSERT_TRUE(allowed);
+  int last = allowed->back();
+  Job run({.arguments = Shell({"-n", "2", "--bind", "socket"}, kShowCpus), .in_child = [last] {
+             cpu_set_t one;
+             CPU_ZERO(&one);
+             CPU_SET(last, &one);
+             sched_setaffinity(0, sizeof one, &one);
+           }});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  std::string line = "Cpus_allowed_list:\t" + std::to_string(last) + "\n";
+  EXPECT_EQ(run.Out(), line + line);
+}
+
+TEST(DevicesTest, MoreWorkersThanCoresAreRefused) {
+  Job run({.arguments = Shell({"-n", "5000", "--bind=core"}, "true")});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_THAT(run.Err(), MatchesRegex("rankrun: bind the workers: binding by core: [0-9]+ cores? "
+                                      "for 5000 workers, want at least one for each\n"));
+}
+
+TEST(DevicesTest, AWrongBindingIsRefusedWithTheRightOnes) {
+  Job run({.arguments = Shell({"--bind", "cores"}, "true")});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_EQ(run.Err(),
+            "rankrun: --bind: \"cores\" is none of none, core, numa, socket, exclusive, "
+            "core-complex\n");
+}
+
+TEST(DevicesTest, WithoutHwlocThePackageIsNamed) {
+  ScratchFolder folder;
+  std::ofstream(folder.Path("librankrun_topology.so")) << "no library";
+  Job run({.arguments = Shell({"--bind", "core"}, "true"),
+           .variables = {{"RANKRUN_PLUGIN_DIR", folder.path()}}});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_THAT(run.Err(), HasSubstr("(is the package libhwloc15 installed?)\n"));
 }
 
 }  // namespace

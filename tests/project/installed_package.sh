@@ -16,6 +16,8 @@ done
 grep -q '^final loss' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/store/meet" --jobs 5 | tee "$folder/out"
 grep -q '^all have met: 5 jobs are done' "$folder/out"
+# By the plug-in that was installed, not by the one that was built.
+"$folder/usr/bin/rankrun" --bind numa -n 2 true
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -s "$folder/usr/share/bash-completion/completions/rankrun"
