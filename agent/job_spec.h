@@ -50,6 +50,8 @@ struct JobSpec {
   std::optional<std::vector<std::string>> gpus;  // typed: as CUDA_VISIBLE_DEVICES names them
   Binding binding = Binding::kNone;
   OutputSpec output;
+  std::string version;          // of rankrun, for events
+  std::optional<int> lifeline;  // a descriptor: its end of file ends the job gently
   std::string events_file;      // JSON lines are appended there; empty: nowhere
   bool events_console = false;  // and to standard error
   Program program;

@@ -1,0 +1,162 @@
+#include "agent/event_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "base/uv_loop.h"
+#include "base/uv_work.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kLargestBacklogBytes = 1024 * 1024;
+constexpr char kBreak = '\n';
+constexpr int kPatienceMillis = 1000;  // of one turn, with a reader that does not read
+
+// For a named pipe without a reader, which could not be opened for writing
+// alone: with both ends held here, what is written waits in it.
+int OpenForAppending(const std::string& path) {
+  constexpr int kFlags = O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int fd = open(path.c_str(), O_WRONLY | kFlags, 0666);
+  if (fd >= 0 || errno != ENXIO) return fd;
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    return open(path.c_str(), O_RDWR | kFlags, 0666);
+  }
+  errno = ENXIO;
+  return -1;
+}
+
+}  // namespace
+
+struct EventFile::Target {
+  Fd fd;
+  bool has_name = false;  // it is a file that may be removed
+  bool cut = false;       // of the line that is to be written next a part is there
+  bool torn = false;      // the rest of the line at its end was dropped
+};
+
+// Lines on their way through the pool.
+struct EventFile::Turn {
+  std::shared_ptr<Target> target;
+  std::deque<std::string> lines;  // those that are left
+  int errno_value = 0;            // why they are left
+  bool removed = false;
+
+  void Write() {
+    while (!lines.empty() && errno_value == 0) WriteFirst();
+    struct stat status;
+    removed = target->has_name && fstat(target->fd.get(), &status) == 0 && status.st_nlink == 0;
+  }
+
+  void WriteFirst() {
+    if (std::exchange(target->torn, false)) lines.front().insert(lines.front().begin(), kBreak);
+    ssize_t count = write(target->fd.get(), lines.front().data(), lines.front().size());
+    if (count < 0) {
+      bool full = errno == EAGAIN;
+      if (errno != EINTR && !(full && WaitUntilWritable())) errno_value = full ? EAGAIN : errno;
+      return;
+    }
+    lines.front().erase(0, static_cast<size_t>(count));
+    target->cut = !lines.front().empty();
+    if (!target->cut) lines.pop_front();
+  }
+
+  void Drop() {
+    target->torn = std::exchange(target->cut, false) || lines.front().starts_with(kBreak);
+    lines.clear();
+  }
+
+  bool WaitUntilWritable() const {
+    pollfd wait{target->fd.get(), POLLOUT, 0};
+    return poll(&wait, 1, kPatienceMillis) > 0;
+  }
+};
+
+EventFile::EventFile(Loop& loop, std::string path, Callbacks callbacks)
+    : loop_(loop),
+      path_(std::move(path)),
+      callbacks_(std::move(callbacks)),
+      target_(std::make_shared<Target>()),
+      self_(std::make_shared<EventFile*>(this)) {}
+
+EventFile::~EventFile() { *self_ = nullptr; }
+
+Result<Fd> EventFile::OpenDescriptor(const std::string& path) {
+  if (path == "-") {
+    return Error{ErrorCode::kInvalid,
+                 "--events -: want a file; --event-log-handler console writes events to "
+                 "standard error"};
+  }
+  Fd fd(OpenForAppending(path));
+  if (!fd) return Error{ErrorCode::kInvalid, SystemError("--events " + path, errno).message};
+  return fd;
+}
+
+Result<std::unique_ptr<EventFile>> EventFile::Open(Loop& loop, const std::string& path,
+                                                   Callbacks callbacks) {
+  auto fd = OpenDescriptor(path);
+  if (!fd) return std::move(fd).error();
+  std::unique_ptr<EventFile> file(new EventFile(loop, path, std::move(callbacks)));
+  struct stat status;
+  bool known = fstat(fd->get(), &status) == 0;
+  file->target_->has_name = known && S_ISREG(status.st_mode) && status.st_nlink > 0;
+  file->target_->fd = std::move(*fd);
+  return file;
+}
+
+void EventFile::Write(std::string line) {
+  if (waiting_bytes_ + line.size() > kLargestBacklogBytes) {
+    dropped_ += 1;
+    Complain("nobody reads it, or its disk is slow; lines are lost");
+    return;
+  }
+  waiting_bytes_ += line.size();
+  waiting_.push_back(std::move(line));
+  if (!writing_) WriteWaiting();
+}
+
+void EventFile::WriteWaiting() {
+  writing_ = true;
+  auto turn = std::make_shared<Turn>();  // shared by the pool's job and its end
+  turn->target = target_;
+  turn->lines = std::exchange(waiting_, {});
+  RunInPool(
+      loop_, [turn] { turn->Write(); },
+      [turn, self = self_] {
+        if (*self != nullptr) (*self)->OnWritten(*turn);
+      });
+}
+
+void EventFile::OnWritten(Turn& turn) {
+  writing_ = false;
+  works_ = turn.errno_value == 0;
+  if (!works_ && turn.errno_value != EAGAIN) {  // a full pipe may be read again
+    dropped_ += turn.lines.size();
+    turn.Drop();
+    Complain(SystemError("lines are lost", turn.errno_value).message);
+  }
+  if (turn.removed) Complain("the file was removed, and its lines with it");
+  std::ranges::move(waiting_, std::back_inserter(turn.lines));
+  waiting_ = std::move(turn.lines);
+  waiting_bytes_ = 0;
+  for (const std::string& line : waiting_) waiting_bytes_ += line.size();
+  if (!waiting_.empty()) WriteWaiting();
+  callbacks_.on_progress();
+}
+
+size_t EventFile::TakeLoss() { return works_ ? std::exchange(dropped_, 0) : 0; }
+
+void EventFile::Complain(const std::string& what) {
+  if (std::exchange(last_complaint_, what) == what) return;
+  callbacks_.on_failure("--events " + path_ + ": " + what);
+}
+
+}  // namespace rankrun::agent
