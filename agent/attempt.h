@@ -55,6 +55,10 @@ class Attempt {
   // Looks after a worker whose process has this number, if there is one.
   bool CheckExitOf(pid_t pid);
 
+  const WorkerRecord& record(int local_rank) const {
+    return workers_[static_cast<size_t>(local_rank)]->record();
+  }
+
   // What takes the workers' output may have room again.
   void ResumeOutput();
 

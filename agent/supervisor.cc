@@ -65,6 +65,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
 Supervisor::~Supervisor() { SetLogSink({}); }
 
 Result<void> Supervisor::Open() {
+  if (auto opened = OpenEvents(); !opened) return opened;
   if (auto enough = CheckGpus(spec_); !enough) return enough;
   auto share = ShareMachine(spec_);
   if (!share) return std::move(share).error();
@@ -86,6 +87,19 @@ Result<void> Supervisor::Open() {
       loop_.Post([this, text = std::string(line)] { output_.Say(text); });
     }
   });
+  return {};
+}
+
+Result<void> Supervisor::OpenEvents() {
+  auto log = EventLog::Open(loop_, spec_,
+                            {.show = [this](std::string_view text) { output_.Say(text); },
+                             .on_progress = [this] { OnOutputProgress(); }});
+  if (!log) return std::move(log).error();
+  event_log_ = std::move(*log);
+  if (!spec_.lifeline) return {};
+  auto watched = Lifeline::Watch(loop_, *spec_.lifeline, [this] { OnLifelineEnded(); });
+  if (!watched) return std::move(watched).error();
+  lifeline_ = std::move(*watched);
   return {};
 }
 
@@ -166,10 +180,15 @@ void Supervisor::RenewStore() {
 }
 
 Goodbye Supervisor::Run() {
-  if (std::string notice = ThreadsNotice(spec_, share_); !notice.empty()) Show(notice);
+  if (std::string notice = ThreadsNotice(spec_, share_); !notice.empty()) output_.Say(notice);
+  event_log_->JobStarted(guardian_);
   Post(Begin{});
   loop_.Run();
   output_.CloseLogs();
+  return Ending();
+}
+
+Goodbye Supervisor::Ending() const {
   return {.exit_code = exit_code_,
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
@@ -192,6 +211,7 @@ void Supervisor::Apply(const Event& event) {
   bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
                       attempt_ != nullptr;
   if (attempt_over) EndAttempt(transition.next);
+  event_log_->Stepped(state_, transition.next);
   state_ = transition.next;
   for (const Action& action : transition.actions) {
     std::visit([this](const auto& a) { Act(a); }, action);
@@ -201,9 +221,8 @@ void Supervisor::Apply(const Event& event) {
 
 void Supervisor::Act(const StartAttempt&) {
   RenewStore();
-  Attempt::Callbacks callbacks{
-      .on_started = [this](int local_rank) { OnStarted(local_rank); },
-      .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); }};
+  Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
+                               .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
   Attempt::Surroundings surroundings{.loop = loop_,
                                      .spec = spec_,
                                      .spawner = spawner_,
@@ -211,12 +230,19 @@ void Supervisor::Act(const StartAttempt&) {
                                      .share = share_,
                                      .null_fd = null_fd_.get()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
+  event_log_->AttemptStarted(state_.attempt, store_->port());
   attempt_->Start(store_->port());
 }
 
 void Supervisor::OnStarted(int local_rank) {
+  event_log_->WorkerStarted(attempt_->record(local_rank));
   if (workers_stopped_) attempt_->Pass(SIGSTOP);  // Ctrl-Z came before it
   Post(WorkerStarted{local_rank});
+}
+
+void Supervisor::OnEnded(const WorkerRecord& record) {
+  event_log_->WorkerEnded(record);
+  Post(WorkerEnded{record.failed()});
 }
 
 void Supervisor::Act(const SignalWorkers& action) {
@@ -234,7 +260,9 @@ void Supervisor::Act(const Sweep& action) {
   // What lives on after a SIGKILL is worth a word.
   LogLevel level = sweep_kills_ > 0 ? LogLevel::kWarn : LogLevel::kInfo;
   if (action.signal_number == SIGKILL) sweep_kills_ += 1;
-  for (pid_t pid : Descendants()) {
+  std::vector<pid_t> left = Descendants();
+  event_log_->LeftBehind(left, action.signal_number);
+  for (pid_t pid : left) {
     if (LogEnabled(level)) {
       Log(level, "ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
                      SignalName(action.signal_number));
@@ -277,6 +305,12 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
                 FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
   }
   Post(StopRequested{number});
+}
+
+void Supervisor::OnLifelineEnded() {
+  if (stop_filter_.requests() > 0) return;  // it often comes with a signal
+  output_.Say("rankrun: --lifeline: whoever started this job has ended\n");
+  OnSignal({SIGTERM, getpid(), kUnknownSender});
 }
 
 // Nobody is left to report to: end everything, now. The workers first, which
@@ -322,17 +356,21 @@ void Supervisor::EndAttempt(const GroupState& next) {
   record.restarts = next.phase == Phase::kRunning;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
+  if (record.restarts) event_log_->Restart(record, Duration::zero());
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   open_reports_ += 1;
   CompleteRecord(loop_, output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
     open_reports_ -= 1;
-    output_.Say(reporter_(complete));
+    std::string text = reporter_(complete);
+    event_log_->Report(complete, text);
+    output_.Say(text);
     if (state_.over()) FinishWhenShown();
   });
 }
 
 void Supervisor::FinishWhenShown() {
-  if (open_reports_ == 0 && output_.idle()) {
+  if (open_reports_ == 0) event_log_->JobEnded(Ending());
+  if (open_reports_ == 0 && output_.idle() && event_log_->written()) {
     loop_.Stop();
     return;
   }

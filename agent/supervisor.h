@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "agent/attempt.h"
+#include "agent/event_log.h"
 #include "agent/guardian_link.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
+#include "agent/lifeline.h"
 #include "agent/stop_filter.h"
 #include "agent/worker_group.h"
 #include "base/spawner.h"
@@ -45,6 +47,7 @@ class Supervisor {
   Goodbye Run();
 
  private:
+  Result<void> OpenEvents();
   Result<void> CatchSignals();
   Result<void> FindAddresses();
   Result<void> OpenStore();
@@ -59,13 +62,16 @@ class Supervisor {
   void Act(const ArmDeadline&);
 
   void OnStarted(int local_rank);
+  void OnEnded(const WorkerRecord& record);
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
+  void OnLifelineEnded();
   void OnGuardianLost();
   void ReapOrphans();
   void OnOutputProgress();
 
   void EndAttempt(const GroupState& next);
+  Goodbye Ending() const;
   void FinishWhenShown();
 
   Loop& loop_;
@@ -93,6 +99,8 @@ class Supervisor {
   Timer deadline_;
   Timer flush_deadline_;
   std::unique_ptr<Poll> link_poll_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<Lifeline> lifeline_;
   Spawner spawner_;
   std::unique_ptr<Attempt> attempt_;
 };

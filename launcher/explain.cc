@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/binding.h"
 #include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
 #include "base/format.h"
@@ -148,15 +149,19 @@ std::string PlanText(const JobPlan& plan) {
   for (int number : spec.end_signals) signals += (signals.empty() ? "" : ", ") + SignalName(number);
   rows.push_back(
       {"end", "on " + signals + "; SIGKILL after " + FormatSeconds(spec.shutdown_timeout)});
-  return "\n" + Table("Plan", rows);
+  std::string text = "\n" + Table("Plan", rows);
+  if (plan.share.cpus.empty()) return text;
+  return text + "\nBinding\n" +
+         agent::BindingTable(plan.share.topology, plan.share.cpus, plan.share.gpus);
 }
 
-std::string EnvironmentText(const JobSpec& spec, const Machine& machine) {
+std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
+  const JobSpec& spec = plan.spec;
   agent::WorkerPlace place{
       .local_rank = 0,
       .attempt = 0,
       .master_port = spec.master_port.value_or(0),
-      .cores = machine.cpus,
+      .threads = plan.share.threads[0],
       .error_file = spec.output.no_files ? "" : LogFolder(spec) + "/0/error.json",
       .status_path = "/proc/<agent>/fd/<number>"};
   std::vector<Row> rows;
@@ -173,7 +178,7 @@ std::string EnvironmentText(const JobSpec& spec, const Machine& machine) {
 std::string ExplainText(const FlagTable& table, const CommandLine& line, const JobPlan& plan,
                         const Machine& machine) {
   return SettingsText(table, line) + IgnoredText(line, plan) + PlanText(plan) +
-         EnvironmentText(plan.spec, machine);
+         EnvironmentText(plan, machine);
 }
 
 }  // namespace rankrun::launcher

@@ -29,6 +29,7 @@ constexpr std::string_view kAbout = "About the command line";
 
 constexpr int kManyRestarts = 1'000'000;
 constexpr int kManyNodes = 1'000'000;
+constexpr int kManyDescriptors = 1'000'000;
 
 constexpr Flag kFlags[] = {
     {"nproc-per-node", 'n', kText, 0, 0, "N|auto|cpu|gpu", "the number of visible GPUs, else 1",
@@ -140,6 +141,8 @@ constexpr Flag kFlags[] = {
      "Signals that ask the job to end.", kWatching, "", kPet},
     {"monitor-interval", 0, kSeconds, 0, 0, "SECONDS", "0.1", true,
      "No effect: an end is seen at once.", kWatching, "", kPet},
+    {"lifeline", 0, kCount, 0, kManyDescriptors, "FD", "", false,
+     "End the job when this inherited pipe is closed at its other end.", kWatching, "", kNowhere},
 
     {"config", 0, kFile, 0, 0, "FILE", "", false,
      "A JSON object with settings by the names of flags: {\"nproc-per-node\": 4}.", kAbout, "",

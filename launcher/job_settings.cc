@@ -8,6 +8,7 @@
 #include "launcher/rendezvous.h"
 #include "launcher/signal_names.h"
 #include "launcher/text.h"
+#include "launcher/version.h"
 
 namespace rankrun::launcher {
 namespace {
@@ -140,6 +141,8 @@ class Planner {
     if (!output) return std::move(output).error();
     plan_.spec.output = std::move(output->spec);
     Add(output->ignored);
+    plan_.spec.version = kVersion;
+    plan_.spec.lifeline = settings_.values().Count("lifeline");
     plan_.spec.events_file = settings_.Text("events").value_or("");
     plan_.spec.events_console = settings_.Text("event-log-handler") == "console";
     return {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/job_spec.h"
+#include "agent/machine_share.h"
 #include "launcher/note.h"
 #include "launcher/program.h"
 #include "launcher/settings.h"
@@ -27,6 +28,7 @@ struct JobPlan {
   agent::JobSpec spec;
   std::string why_workers;    // why there are so many; empty: a number was typed
   std::vector<Note> ignored;  // settings that have no effect
+  agent::MachineShare share;  // what each worker gets; for --explain and --dry-run only
 };
 
 // `command` is the name that rankrun was started by; "torchrun" changes some

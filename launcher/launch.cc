@@ -4,8 +4,10 @@
 
 #include <span>
 
+#include "agent/event_log.h"
 #include "agent/guardian.h"
 #include "agent/supervisor.h"
+#include "agent/worker_gpus.h"
 #include "base/open_files.h"
 #include "base/printable.h"
 #include "base/uv_loop.h"
@@ -69,17 +71,26 @@ class Launch {
     auto program = ResolveProgram(*request, machine_.environment);
     if (!program) {
       bool missing = program.error().code == ErrorCode::kNotFound;
-      return Refuse(program.error(), missing ? kExitNotFound : kExitCannotExecute);
+      return RefuseJob(plan->spec, program.error(), missing ? kExitNotFound : kExitCannotExecute);
     }
     plan->spec.program = std::move(*program);
     plan->spec.program.halve_dollars = command_ == kTorchrun;
-    if (settings.IsOn("explain")) {
-      return Print(ExplainText(RankrunFlags(command_), line, *plan, machine_));
-    }
-    if (settings.IsOn("dry-run")) {
-      return Print(DryRunText(plan->spec, machine_, settings.Text("chdir").value_or("")));
-    }
+    if (settings.IsOn("explain") || settings.IsOn("dry-run")) return Show(line, *plan);
     return Start(std::move(plan->spec));
+  }
+
+  // Starts nothing.
+  agent::Goodbye Show(const CommandLine& line, JobPlan& plan) {
+    if (auto enough = agent::CheckGpus(plan.spec); !enough) {
+      return Refuse(enough.error(), kExitUsage);
+    }
+    auto share = agent::ShareMachine(plan.spec);
+    if (!share) return Refuse(share.error(), kExitUsage);
+    plan.share = std::move(*share);
+    if (line.settings.IsOn("explain")) {
+      return Print(ExplainText(RankrunFlags(command_), line, plan, machine_));
+    }
+    return Print(DryRunText(plan, machine_, line.settings.Text("chdir").value_or("")));
   }
 
   agent::Goodbye Start(agent::JobSpec job) {
@@ -91,9 +102,15 @@ class Launch {
     auto& supervisor = *new agent::Supervisor(loop, spec, link_, FormatReport);
     if (auto opened = supervisor.Open(); !opened) {
       bool bad_flag = opened.error().code == ErrorCode::kInvalid;
-      return Refuse(opened.error(), bad_flag ? kExitUsage : agent::kExitInternalError);
+      return RefuseJob(spec, opened.error(), bad_flag ? kExitUsage : agent::kExitInternalError);
     }
     return supervisor.Run();
+  }
+
+  // A job of a command line that was understood.
+  agent::Goodbye RefuseJob(const agent::JobSpec& spec, const Error& error, int exit_code) const {
+    agent::WriteRefusal(spec, error, exit_code);
+    return Refuse(error, exit_code);
   }
 
   agent::Goodbye Refuse(const Error& error, int exit_code) const {

@@ -1,14 +1,14 @@
 #include "launcher/machine.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <thread>
 
+#include "agent/gpus.h"
+#include "base/cpus.h"
 #include "base/fd.h"
 
 extern char** environ;
@@ -19,17 +19,19 @@ namespace {
 constexpr size_t kLargestFileBytes = 1024 * 1024;
 
 int UsableCpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
+  auto allowed = AllowedCpus();
+  return allowed ? static_cast<int>(allowed->size()) : 1;
 }
 
-Result<std::vector<std::string>> NoGpus() { return std::vector<std::string>(); }
+// Nothing if it is not set; it may be empty.
+std::optional<std::string> Set(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
 
 std::optional<std::string> Variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+  auto value = Set(name.c_str());
+  return value && value->empty() ? std::nullopt : value;
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ std::optional<std::string> Variable(const std::string& name) {
 Machine ThisMachine() {
   Machine machine{.environment = Variable,
                   .variables = {},
-                  .visible_gpus = NoGpus,
+                  .visible_gpus = [] { return agent::VisibleGpus(Set("CUDA_VISIBLE_DEVICES")); },
                   .cpus = UsableCpus(),
                   .open_files = {},
                   .random_id = RandomUuid()};

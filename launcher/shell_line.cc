@@ -4,6 +4,7 @@
 
 #include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
+#include "base/cpus.h"
 
 namespace rankrun::launcher {
 namespace {
@@ -25,11 +26,12 @@ std::string QuotedEntry(const std::string& entry) {
   return ShellQuoted(entry.substr(0, equals)) + "=" + (value.empty() ? "" : ShellQuoted(value));
 }
 
-std::string WorkerLine(const agent::JobSpec& spec, const Machine& machine, int local_rank) {
+std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
+  const agent::JobSpec& spec = plan.spec;
   agent::WorkerPlace place{.local_rank = local_rank,
                            .attempt = 0,
                            .master_port = spec.master_port.value_or(kTorchrunPort),
-                           .cores = machine.cpus,
+                           .threads = plan.share.threads[static_cast<size_t>(local_rank)],
                            .error_file = "",
                            .status_path = ""};
   std::string line;
@@ -43,6 +45,8 @@ std::string WorkerLine(const agent::JobSpec& spec, const Machine& machine, int l
   }
   std::vector<std::string> arguments = agent::ArgumentsFor(spec.program, local_rank);
   arguments[0] = spec.program.file;
+  Cpus cpus = agent::CpusOf(plan.share, local_rank);
+  if (!cpus.empty()) line += " taskset -c " + FormatCpus(cpus);
   return line + " " + ShellLine(arguments) + "\n";
 }
 
@@ -67,11 +71,11 @@ std::string ShellLine(const std::vector<std::string>& words) {
   return line;
 }
 
-std::string DryRunText(const agent::JobSpec& spec, const Machine& machine,
-                       const std::string& folder) {
+std::string DryRunText(const JobPlan& plan, const Machine& machine, const std::string& folder) {
   std::string env = folder.empty() ? "env" : "env -C " + ShellQuoted(folder);
   std::string text;
-  for (int rank = 0; rank < spec.workers; ++rank) text += env + WorkerLine(spec, machine, rank);
+  for (int rank = 0; rank < plan.spec.workers; ++rank)
+    text += env + WorkerLine(plan, machine, rank);
   return text;
 }
 

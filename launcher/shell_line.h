@@ -16,7 +16,6 @@ std::string ShellLine(const std::vector<std::string>& words);
 // ready to be pasted, with the variables that are not in our environment. Since
 // no agent hosts a store then, rank 0 does: at the port that was chosen, else at
 // torchrun's 29500. `folder` is that of --chdir, or empty. Pure.
-std::string DryRunText(const agent::JobSpec& spec, const Machine& machine,
-                       const std::string& folder);
+std::string DryRunText(const JobPlan& plan, const Machine& machine, const std::string& folder);
 
 }  // namespace rankrun::launcher

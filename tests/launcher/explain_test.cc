@@ -25,6 +25,12 @@ JobPlan PlanOf(const Settings& settings, const Words& program) {
   auto plan = MakeJobPlan(settings, kRankrun, TestMachine());
   EXPECT_TRUE(plan) << plan.error().message;
   if (!plan) return {};
+  auto workers = static_cast<size_t>(plan->spec.workers);
+  plan->share = {.cores = 8,
+                 .threads = std::vector<int>(workers, 8 / plan->spec.workers),
+                 .cpus = {},
+                 .topology = {},
+                 .gpus = {}};
   plan->spec.program = {.file = program[0], .arguments = program};
   return *plan;
 }
@@ -102,7 +108,7 @@ TEST(ShellLineTest, WordsAreQuotedIfTheyMustBe) {
 TEST(DryRunTest, ThereIsOneLineForEachWorkerThatAShellRuns) {
   Settings settings = SettingsOf({"-n2", "-xA=it's"});
   JobPlan plan = PlanOf(settings, {"/bin/sh", "-c", "echo \"$RANK $A\" $local_rank $MASTER_PORT"});
-  std::string text = DryRunText(plan.spec, TestMachine(), "/");
+  std::string text = DryRunText(plan, TestMachine(), "/");
   EXPECT_THAT(text, HasSubstr("env -C / A='it'\\''s' "));
   EXPECT_THAT(text, HasSubstr(" TORCHELASTIC_USE_AGENT_STORE=False "));
   FILE* pipe = popen(text.c_str(), "r");

@@ -1,0 +1,54 @@
+#include "agent/lifeline.h"
+
+#include <gtest/gtest.h>
+
+#include "base/uv_loop.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+struct LifelineTest : testing::Test {
+  LifelineTest() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+      read_end.Reset(ends[0]);
+      write_end.Reset(ends[1]);
+    }
+  }
+  std::string RefusalOf(int fd) {
+    auto watched = Lifeline::Watch(loop, fd, [] {});
+    if (watched) return "not refused";
+    EXPECT_EQ(watched.error().code, ErrorCode::kInvalid);
+    return watched.error().message;
+  }
+
+  Loop loop;
+  Fd read_end;
+  Fd write_end;
+  int ends_seen = 0;
+};
+
+TEST_F(LifelineTest, TheOtherEndsCloseIsToldOnce) {
+  auto lifeline = Lifeline::Watch(loop, read_end.get(), [this] { ends_seen += 1; });
+  ASSERT_TRUE(lifeline);
+  ASSERT_EQ(write(write_end.get(), "noise", 5), 5);
+  EXPECT_FALSE(loop.RunUntil([this] { return ends_seen > 0; }, std::chrono::milliseconds(20)));
+  write_end.Reset();
+  EXPECT_TRUE(loop.RunUntil([this] { return ends_seen > 0; }, test::kLong));
+  EXPECT_FALSE(loop.RunUntil([this] { return ends_seen > 1; }, std::chrono::milliseconds(20)));
+}
+
+TEST_F(LifelineTest, WhatCannotBeWatchedIsRefused) {
+  EXPECT_EQ(RefusalOf(999), "--lifeline 999: want an open descriptor that can be read");
+  std::string number = std::to_string(write_end.get());
+  EXPECT_EQ(RefusalOf(write_end.get()),
+            "--lifeline " + number + ": want an open descriptor that can be read");
+  test::TempFolder folder;
+  Fd file(open(folder.Write("file", "").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(RefusalOf(file.get()),
+            "--lifeline " + std::to_string(file.get()) + ": want a pipe or a socket");
+}
+
+}  // namespace
+}  // namespace rankrun::agent
