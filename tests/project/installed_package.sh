@@ -1,13 +1,13 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs from there, as an outsider would: the examples
-# train_lm and store by CMake, a small one by pkg-config.
+# train_lm, store and launch by CMake, a small one by pkg-config.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-for example in train_lm store; do
+for example in train_lm store launch; do
   cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
   cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
@@ -18,6 +18,8 @@ grep -q '^final loss' "$folder/out"
 grep -q '^all have met: 5 jobs are done' "$folder/out"
 # By the plug-in that was installed, not by the one that was built.
 "$folder/usr/bin/rankrun" --bind numa -n 2 true
+"$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
+grep -q '^best rate: 0.5' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -s "$folder/usr/share/bash-completion/completions/rankrun"
