@@ -1,5 +1,7 @@
 #include "agent/attempt_record.h"
 
+#include <string_view>
+
 #include "base/format.h"
 
 namespace rankrun::agent {
@@ -18,6 +20,14 @@ std::string HowItEnded(const WorkerRecord& worker) {
   }
   if (!by_signal) return how;
   return how + ", not sent by rankrun" + (worker.kill_note.empty() ? "" : "; " + worker.kill_note);
+}
+
+std::string ParentErrorFile(const std::vector<std::string>& environment) {
+  constexpr std::string_view kVariable = "TORCHELASTIC_ERROR_FILE=";
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(kVariable)) return entry.substr(kVariable.size());
+  }
+  return "";
 }
 
 int ExitCodeOf(const WorkerRecord& cause) {

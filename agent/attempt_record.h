@@ -42,7 +42,13 @@ struct AttemptRecord {
   size_t cause = 0;  // index of the worker that failed first, by causality
   std::vector<WorkerRecord> workers;
   std::optional<MemoryEvents> memory_before;  // the attempt
+  // Of a launcher around us, which gets a copy of the cause's; empty: none.
+  std::string parent_error_file = {};
 };
+
+// The file into which the launcher around this one, if there is one, wants to
+// be told: TORCHELASTIC_ERROR_FILE of "NAME=value" entries, else empty. Pure.
+std::string ParentErrorFile(const std::vector<std::string>& environment);
 
 // "exit code 3", "killed by SIGTERM, sent by rankrun", "could not be started: ...".
 std::string HowItEnded(const WorkerRecord& worker);

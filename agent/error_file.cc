@@ -1,26 +1,73 @@
 #include "agent/error_file.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/fd.h"
+#include "base/write_all.h"
+
 namespace rankrun::agent {
+namespace {
 
 using nlohmann::json;
 
-std::optional<std::string> ReadErrorFile(const std::string& path) {
-  std::ifstream file(path);
-  json content;
+constexpr size_t kLargestBytes = 1024 * 1024;  // a program may write anything there
+
+std::optional<std::string> ReadAtMost(const std::string& path, size_t most_bytes) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content(most_bytes + 1, '\0');
   try {
-    content = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    file.read(content.data(), static_cast<std::streamsize>(content.size()));
   } catch (const std::ios_base::failure&) {
     return std::nullopt;  // libstdc++ throws when it cannot read: a folder, a broken disk
   }
-  if (!content.is_object() || !content.contains("message")) return std::nullopt;
-  const json& message = content["message"];
+  content.resize(static_cast<size_t>(file.gcount()));
+  if (content.size() > most_bytes) return std::nullopt;
+  return content;
+}
+
+// An object with a message, or null.
+json Parse(const std::string& content) {
+  json object = json::parse(content, nullptr, /*allow_exceptions=*/false);
+  return object.is_object() && object.contains("message") ? object : json();
+}
+
+}  // namespace
+
+std::optional<std::string> ReadErrorFile(const std::string& path) {
+  auto content = ReadAtMost(path, kLargestBytes);
+  json object = content ? Parse(*content) : json();
+  if (object.is_null()) return std::nullopt;
+  const json& message = object["message"];
   if (message.is_string()) return message.get<std::string>();
   if (!message.is_object() || !message.contains("message")) return std::nullopt;
   const json& text = message["message"];
   return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+}
+
+std::optional<std::string> WithErrorCode(const std::string& content, int error_code) {
+  json object = Parse(content);
+  if (object.is_null()) return std::nullopt;
+  if (object["message"].is_string()) return content;
+  if (!object["message"].is_object()) return std::nullopt;
+  object["message"]["errorCode"] = error_code;
+  return object.dump();
+}
+
+Result<void> CopyErrorFile(const std::string& from, const std::string& to, int error_code) {
+  auto content = ReadAtMost(from, kLargestBytes);
+  auto copy = content ? WithErrorCode(*content, error_code) : std::nullopt;
+  if (!copy) return {};
+  const std::string what = "copy an error file to TORCHELASTIC_ERROR_FILE, " + to;
+  Fd file(open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!file) return SystemError(what, errno);
+  if (auto written = TryWriteAll(file.get(), *copy); !written) {
+    return std::move(written).error().In(what);
+  }
+  return {};
 }
 
 }  // namespace rankrun::agent

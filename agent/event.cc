@@ -42,6 +42,9 @@ Json WorkerInReport(const WorkerRecord& worker) {
   if (worker.exception) json["exception"] = *worker.exception;
   std::vector<std::string> lines = LastLines(worker.stderr_tail, kLastLines);
   if (!lines.empty()) json["stderr"] = lines;
+  lines = LastLines(worker.stdout_tail, kLastLines);
+  if (!lines.empty()) json["stdout"] = lines;
+  if (!worker.stdout_file.empty()) json["stdout_file"] = worker.stdout_file;
   if (!worker.stderr_file.empty()) json["stderr_file"] = worker.stderr_file;
   return json;
 }

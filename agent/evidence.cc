@@ -10,6 +10,7 @@
 #include "agent/error_file.h"
 #include "agent/kill_evidence.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/uv_loop.h"
 #include "base/uv_timer.h"
 #include "base/uv_work.h"
@@ -48,6 +49,12 @@ void ReadAndSave(Files& files) {
   if (file) WriteAll(file.get(), files.stderr_tail);
 }
 
+// -n for signal n, as torchrun has it.
+int ErrorCodeOf(const WorkerRecord& worker) {
+  if (!worker.exit) return ExitCodeOf(worker);
+  return worker.exit->signaled ? -worker.exit->value : worker.exit->value;
+}
+
 std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& record) {
   std::vector<Files> files;
   for (WorkerRecord& worker : record.workers) {
@@ -69,6 +76,16 @@ void AddToRecord(Collection& collection) {
   for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, collection.kills);
 }
 
+// Empty: there is no launcher around us, or nothing for it.
+std::function<void()> CopyForParent(const LogDirectory* directory, const AttemptRecord& record) {
+  if (directory == nullptr || record.parent_error_file.empty()) return {};
+  const WorkerRecord& cause = record.workers[record.cause];
+  return [from = directory->ErrorFile(record.attempt, cause.local_rank),
+          to = record.parent_error_file, code = ErrorCodeOf(cause)] {
+    if (auto copied = CopyErrorFile(from, to, code); !copied) LogWarn(copied.error().message);
+  };
+}
+
 }  // namespace
 
 void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord record,
@@ -77,16 +94,18 @@ void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord rec
   auto collection = std::make_shared<Collection>();
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
   collection->kills.before = record.memory_before;
+  std::function<void()> copy = CopyForParent(directory, record);
   collection->record = std::move(record);
   collection->done = std::move(done);
   collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });
   collection->patience->Start(kPatience);
   RunInPool(
       loop,
-      [collection, root] {
+      [collection, root, copy] {
         collection->kills.after = ReadMemoryEvents(root);
         collection->kills.shared_memory = ReadSpace(root + "/dev/shm");
         for (Files& files : collection->files) ReadAndSave(files);
+        if (copy) copy();
       },
       [collection] {
         if (collection->done) AddToRecord(*collection);

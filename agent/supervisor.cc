@@ -355,7 +355,10 @@ void Supervisor::EndAttempt(const GroupState& next) {
   if (!cause.failed() || (next.phase == Phase::kStopped && cause.sent_signal != 0)) return;
   record.restarts = next.phase == Phase::kRunning;
   record.stop_signal = next.stop_signal;
-  if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
+  if (next.phase == Phase::kFailed) {
+    exit_code_ = ExitCodeOf(cause);
+    record.parent_error_file = ParentErrorFile(spec_.environment);
+  }
   if (record.restarts) event_log_->Restart(record, Duration::zero());
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   open_reports_ += 1;

@@ -49,5 +49,11 @@ TEST(AttemptRecordTest, OnlyExitZeroIsNoFailure) {
   EXPECT_TRUE(WorkerRecord().failed());
 }
 
+TEST(AttemptRecordTest, TheLauncherAroundUsIsKnownByItsVariable) {
+  EXPECT_EQ(ParentErrorFile({"A=1", "TORCHELASTIC_ERROR_FILE=/e.json"}), "/e.json");
+  EXPECT_EQ(ParentErrorFile({"XTORCHELASTIC_ERROR_FILE=/e.json"}), "");
+  EXPECT_EQ(ParentErrorFile({}), "");
+}
+
 }  // namespace
 }  // namespace rankrun::agent

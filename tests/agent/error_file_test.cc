@@ -33,6 +33,34 @@ TEST_F(ErrorFileTest, ReadsTheFormOfAPlainText) {
   EXPECT_EQ(Read(R"({"message": "it broke\nbadly", "timestamp": 1700000000})"), "it broke\nbadly");
 }
 
+TEST_F(ErrorFileTest, AHugeFileIsNothing) {
+  EXPECT_EQ(Read("{\"message\": \"" + std::string(2 << 20, 'x') + "\"}"), std::nullopt);
+  EXPECT_EQ(ReadErrorFile("/dev/zero"), std::nullopt);
+}
+
+TEST_F(ErrorFileTest, TheLauncherAroundUsGetsTheErrorCode) {
+  EXPECT_EQ(WithErrorCode(R"({"message":{"message":"E: no"}})", -9),
+            R"({"message":{"errorCode":-9,"message":"E: no"}})");
+  EXPECT_EQ(WithErrorCode(R"({"message": "text"})", 3), R"({"message": "text"})") << "unchanged";
+  for (const char* odd : {"", "{", "[]", "{}", R"({"message": 7})", "\xff"}) {
+    EXPECT_EQ(WithErrorCode(odd, 3), std::nullopt) << odd;
+  }
+}
+
+TEST_F(ErrorFileTest, ACopyIsWrittenOnlyIfThereIsSomething) {
+  std::string from = folder.Write("from", R"({"message":{"message":"E: no"}})");
+  std::string to = folder.Path("to");
+  EXPECT_TRUE(CopyErrorFile(folder.Path("none"), to, 1));
+  EXPECT_FALSE(std::filesystem::exists(to));
+  EXPECT_TRUE(CopyErrorFile(from, to, 1));
+  EXPECT_EQ(ReadErrorFile(to), "E: no");
+  auto failed = CopyErrorFile(from, "/no/such/file", 1);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message,
+            "copy an error file to TORCHELASTIC_ERROR_FILE, /no/such/file: No such file or "
+            "directory");
+}
+
 TEST_F(ErrorFileTest, AnythingElseIsNothing) {
   for (const char* content :
        {"", "{", "null", "[]", "7", "\"text\"", "{}", R"({"message": 7})", R"({"message": null})",

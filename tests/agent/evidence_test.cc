@@ -66,6 +66,16 @@ TEST_F(EvidenceTest, SavesTheEndOfStandardErrorWhereThereIsOne) {
   EXPECT_FALSE(std::filesystem::exists(logs->StderrFile(1, 0)));
 }
 
+TEST_F(EvidenceTest, TheLauncherAroundUsGetsTheFileOfTheCause) {
+  std::ofstream(logs->ErrorFile(1, 0)) << R"({"message": {"message": "E: consequence"}})";
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";
+  record.workers[1].exit = ProcessExit{.signaled = true, .value = SIGABRT};
+  record.parent_error_file = folder.Path("parent.json");
+  Complete();
+  EXPECT_EQ(test::ReadWholeFile(record.parent_error_file),
+            R"({"message":{"errorCode":-6,"message":"E: cause"}})");
+}
+
 TEST_F(EvidenceTest, WithoutAFolderTheRecordComesAsItIs) {
   record.workers[0].stderr_tail = "words\n";
   CompleteWith(nullptr);
