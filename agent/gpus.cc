@@ -42,6 +42,10 @@ Result<size_t> CountGpus(const std::string& proc) {
   return static_cast<size_t>(*count);
 }
 
+Error NoSuchGpu(const std::string& gpu) {
+  return Error{ErrorCode::kInvalid, "there is no GPU " + gpu};
+}
+
 Result<std::vector<std::string>> PciAddresses(const std::vector<std::string>& gpus,
                                               const std::string& proc) {
   auto nvml = Nvml::Open();
@@ -54,16 +58,13 @@ Result<std::vector<std::string>> PciAddresses(const std::vector<std::string>& gp
     if (nvml) {
       auto address = (*nvml)->PciAddress(gpu);
       bool missing = !address && address.error().code == ErrorCode::kNotFound;
-      if (missing) return Error{ErrorCode::kInvalid, address.error().message};
+      if (missing) return NoSuchGpu(gpu);
       if (!address) return std::move(address).error();
       addresses.push_back(*address);
       continue;
     }
     auto index = Index(gpu);
-    if (!index || *index >= in_proc.size()) {
-      return Error{ErrorCode::kInvalid,
-                   "GPU " + gpu + ": want an index below " + std::to_string(in_proc.size())};
-    }
+    if (!index || *index >= in_proc.size()) return NoSuchGpu(gpu);
     addresses.push_back(in_proc[*index]);
   }
   return addresses;

@@ -6,6 +6,7 @@
 #include "agent/gpus.h"
 #include "agent/topology_loader.h"
 #include "agent/worker_environment.h"
+#include "agent/worker_gpus.h"
 
 namespace rankrun::agent {
 namespace {
@@ -20,6 +21,7 @@ Result<MachineShare> Bind(const JobSpec& spec, const Cpus& allowed) {
   auto gpus = GpusOf(spec);
   if (!gpus) return std::move(gpus).error();
   auto gpu_nodes = GpuNumaNodes(*gpus);
+  if (!gpu_nodes && NamedGpus(spec)) return std::move(gpu_nodes).error().In(OriginOfGpus(spec));
   if (!gpu_nodes) return std::move(gpu_nodes).error();
   auto machine = LoadTopology(TopologyPluginFolders());
   if (!machine) return std::move(machine).error();

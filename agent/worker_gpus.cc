@@ -42,6 +42,11 @@ std::optional<std::vector<std::string>> NamedGpus(const JobSpec& spec) {
   return Split(*variable);
 }
 
+std::string OriginOfGpus(const JobSpec& spec) {
+  if (spec.gpus) return "--gpus " + Join(*spec.gpus);
+  return kVariable + ("=" + VariableOf(spec.environment, kVariable).value_or(""));
+}
+
 std::optional<std::string> CudaVisibleDevices(const JobSpec& spec, int local_rank) {
   if (!spec.virtual_local_rank) {
     return spec.gpus ? std::optional(Join(*spec.gpus)) : std::nullopt;
@@ -54,10 +59,10 @@ Result<void> CheckGpus(const JobSpec& spec) {
   auto named = NamedGpus(spec);
   if (!spec.virtual_local_rank || !named) return {};
   if (named->size() >= static_cast<size_t>(spec.workers)) return {};
-  std::string origin = spec.gpus ? "--gpus " : std::string(kVariable) + "=";
-  return Error{ErrorCode::kInvalid, "--virtual-local-rank gives each worker a GPU: " +
-                                        std::to_string(spec.workers) + " workers, but " + origin +
-                                        Join(*named) + " names " + std::to_string(named->size())};
+  return Error{ErrorCode::kInvalid,
+               "--virtual-local-rank gives each worker a GPU: " + std::to_string(spec.workers) +
+                   " workers, but " + OriginOfGpus(spec) + " names " +
+                   std::to_string(named->size())};
 }
 
 }  // namespace rankrun::agent

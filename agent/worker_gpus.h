@@ -13,6 +13,9 @@ namespace rankrun::agent {
 // else the variable's. Nothing: neither, it has all. Pure, as the rest here.
 std::optional<std::vector<std::string>> NamedGpus(const JobSpec& spec);
 
+// Where those names come from: "--gpus 0,1", "CUDA_VISIBLE_DEVICES=0,1".
+std::string OriginOfGpus(const JobSpec& spec);
+
 // CUDA_VISIBLE_DEVICES of a worker. Nothing: the user's own, or none.
 // Source: torchrun's --virtual-local-rank; without a list the local rank itself.
 std::optional<std::string> CudaVisibleDevices(const JobSpec& spec, int local_rank);

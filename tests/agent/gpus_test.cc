@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "agent/machine_share.h"
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -78,7 +79,7 @@ TEST_F(GpusTest, WithoutADriverThatAnswersNvmlTheDriversFolderCounts) {
   EXPECT_EQ(*VisibleGpus(std::nullopt, folder.Path("proc")), Names({"0", "1"}));
   SetNumaNode("0000:bb:00.0", "1");
   EXPECT_EQ(*Nodes({"1", "0"}), std::vector<int>({1, 0}));
-  EXPECT_EQ(Nodes({"2"}).error().message, "GPU 2: want an index below 2");
+  EXPECT_EQ(Nodes({"2"}).error().message, "there is no GPU 2");
 }
 
 TEST_F(GpusTest, ADriverOfAnotherVersionIsAnError) {
@@ -107,7 +108,29 @@ TEST_F(GpusTest, AGpuThatDoesNotExistIsNamed) {
   auto nodes = Nodes({"0", "7"});
   ASSERT_FALSE(nodes);
   EXPECT_EQ(nodes.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(nodes.error().message, "libnvidia-ml.so.1: GPU 7: Not Found");
+  EXPECT_EQ(nodes.error().message, "there is no GPU 7");
+}
+
+TEST_F(GpusTest, ABindingByAGpuThatDoesNotExistSaysWhoNamedIt) {
+  JobSpec spec;
+  spec.binding = Binding::kNuma;
+  spec.environment = {"CUDA_VISIBLE_DEVICES=0,7"};
+  auto share = ShareMachine(spec);
+  ASSERT_FALSE(share);
+  EXPECT_EQ(share.error().message, "bind the workers: CUDA_VISIBLE_DEVICES=0,7: there is no GPU 7");
+  spec.gpus = {"1", "9"};
+  EXPECT_EQ(ShareMachine(spec).error().message, "bind the workers: --gpus 1,9: there is no GPU 9");
+}
+
+TEST_F(GpusTest, ABindingIsNearTheGpus) {
+  test::ScopedVariable synthetic("HWLOC_SYNTHETIC", "numa:1 core:4096 pu:1");
+  JobSpec spec;
+  spec.binding = Binding::kNuma;
+  spec.workers = 2;
+  auto share = ShareMachine(spec);
+  ASSERT_TRUE(share) << share.error().message;
+  EXPECT_EQ(share->gpus, Names({"0", "1", "2"}));
+  EXPECT_EQ(share->cpus, std::vector<Cpus>(2, *AllowedCpus()));
 }
 
 }  // namespace
