@@ -21,7 +21,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 LaunchSpec Shell(const std::string& script, int workers = 1) {
-  return {.program = {"/bin/sh", "-c", script}, .workers = workers, .flags = {"--no-python"}};
+  return {.program = {"/bin/sh", "-c", script},
+          .workers = workers,
+          .flags = {"--no-python", "--prefix=none"}};
 }
 
 // What `launch` throws.
@@ -82,7 +84,7 @@ TEST_F(LaunchTest, AFailureNamesTheRankAndItsException) {
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_EQ(result.cause, 2);
   EXPECT_EQ(result.why, "rank 2 failed: exit code 7");
-  EXPECT_EQ(result.report, Err());
+  EXPECT_THAT(Err(), testing::EndsWith(result.report));
   ASSERT_EQ(result.workers.size(), 4u);
   EXPECT_EQ(result.workers[2].exit_code, 7);
   EXPECT_EQ(result.workers[2].exception, "ValueError: no");
@@ -172,9 +174,9 @@ TEST_F(LaunchTest, WhatRankrunRefusesIsThrown) {
   EXPECT_THAT(Thrown<DistError>([&] { Launch(spec); }),
               HasSubstr("rankrun has refused the job: no-such-program-here: no such file"));
   spec = Captured(Shell("exit 0"));
-  spec.flags = {"--max-restart=3"};
+  spec.flags = {"--no-such-flag"};
   EXPECT_THAT(Thrown<DistError>([&] { Launch(spec); }), HasSubstr("exit code 2"));
-  EXPECT_THAT(Err(), HasSubstr("unknown flag --max-restart"));
+  EXPECT_THAT(Err(), HasSubstr("unknown flag --no-such-flag"));
 }
 
 TEST_F(LaunchTest, AnotherThreadMayStopIt) {
