@@ -16,7 +16,7 @@ void WorkerEnvironmentOf60Variables(benchmark::State& state) {
   WorkerPlace place{.local_rank = 3,
                     .attempt = 0,
                     .master_port = 29500,
-                    .cores = 8,
+                    .threads = 8,
                     .error_file = "/tmp/error",
                     .status_path = "/proc/1/fd/9"};
   for (auto _ : state) benchmark::DoNotOptimize(WorkerEnvironment(spec, place));
