@@ -40,9 +40,11 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> time_limit;  // of the job; then it is stopped
   bool continue_on_failure = false;                     // a failure does not end the others
   std::vector<int> end_signals{kEndSignals.begin(), kEndSignals.end()};  // handled; end the job
-  std::string master_addr = "127.0.0.1";  // passed to the workers as it is
-  bool master_addr_typed = false;         // then it is bound besides loopback
-  std::optional<uint16_t> master_port;    // nothing: a free one for each attempt
+  std::string master_addr = "127.0.0.1";             // passed to the workers as it is
+  bool master_addr_typed = false;                    // then it is bound besides loopback
+  std::optional<uint16_t> master_port;               // nothing: a free one for each attempt
+  std::string master_addr_origin = "--master-addr";  // what to blame: the flag, or another source
+  std::string master_port_origin = "--master-port";
   std::optional<size_t> store_max_value;  // bytes; nothing: the store's default
   std::string run_id;
   std::string role = "default";

@@ -139,7 +139,7 @@ Result<void> Supervisor::FindAddresses() {
   auto found = SocketAddress::Resolve(spec_.master_addr, 0);
   if (!found) {
     return Error{ErrorCode::kInvalid,
-                 "--master-addr " + spec_.master_addr + ": " + found.error().message};
+                 spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
   }
   for (const SocketAddress& address : *found) AddOnce(address, addresses_);
   return {};
@@ -159,8 +159,9 @@ Result<void> Supervisor::OpenStore() {
     return {};
   }
   std::string typed;  // what to blame
-  if (spec_.master_addr_typed) typed = "--master-addr " + spec_.master_addr;
-  if (spec_.master_port) typed = "--master-port " + std::to_string(*spec_.master_port);
+  if (spec_.master_addr_typed) typed = spec_.master_addr_origin + " " + spec_.master_addr;
+  if (spec_.master_port)
+    typed = spec_.master_port_origin + " " + std::to_string(*spec_.master_port);
   if (typed.empty()) return std::move(server).error();
   return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
 }

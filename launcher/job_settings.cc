@@ -106,6 +106,8 @@ class Planner {
     plan_.spec.master_addr_typed = rendezvous->address.has_value();
     plan_.spec.master_addr = rendezvous->address.value_or(plan_.spec.master_addr);
     plan_.spec.master_port = rendezvous->port;
+    plan_.spec.master_addr_origin = std::move(rendezvous->address_origin);
+    plan_.spec.master_port_origin = std::move(rendezvous->port_origin);
     plan_.spec.run_id = rendezvous->run_id.empty() ? machine_.random_id : rendezvous->run_id;
     if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
     Add(rendezvous->ignored);

@@ -170,26 +170,29 @@ class Reader {
   }
 
   void ReadAddress() {
-    bool takes_master = is_static_ && !endpoint_;
-    if (takes_master) {
-      result_.address = Text("master-addr");
+    std::string_view from = "master-addr";
+    if (endpoint_) {
+      from = "rdzv-endpoint";
+      result_.address = endpoint_->host;
+      result_.port = endpoint_->port;
+      result_.port_origin = settings_.OriginOf(from);
+    } else if (is_static_) {
+      result_.address = Text(from);
       result_.port = settings_.values().Port("master-port");
-    } else {
-      std::string why =
-          endpoint_ ? "overridden by " + settings_.OriginOf("rdzv-endpoint") : WhyNotStatic();
+      result_.port_origin = settings_.OriginOf("master-port");
+    }
+    if (endpoint_ || !is_static_) {
+      std::string why = endpoint_ ? "overridden by " + settings_.OriginOf(from) : WhyNotStatic();
       Ignore("master-addr", why);
       Ignore("master-port", why);
     }
-    if (endpoint_) {
-      result_.address = endpoint_->host;
-      result_.port = endpoint_->port;
-    }
     if (result_.address) {
-      Ignore("local-addr",
-             "overridden by " + settings_.OriginOf(endpoint_ ? "rdzv-endpoint" : "master-addr"));
+      Ignore("local-addr", "overridden by " + settings_.OriginOf(from));
     } else {
-      result_.address = Text("local-addr");
+      from = "local-addr";
+      result_.address = Text(from);
     }
+    result_.address_origin = settings_.OriginOf(from);
     if (result_.port == 0) result_.port.reset();  // 0: a free one
   }
 

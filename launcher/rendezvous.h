@@ -14,7 +14,9 @@ namespace rankrun::launcher {
 struct Rendezvous {
   std::optional<std::string> address;  // typed: MASTER_ADDR
   std::optional<uint16_t> port;        // typed: MASTER_PORT; nothing: a free one per attempt
-  std::string run_id;                  // empty: none was chosen
+  std::string address_origin;          // which setting, as Settings has it
+  std::string port_origin;
+  std::string run_id;  // empty: none was chosen
   std::vector<Note> ignored;
 };
 

@@ -152,6 +152,16 @@ TEST(RendezvousTest, TheLocalAddressIsTheMasterUnlessThatIsTyped) {
             Notes{"--local-addr a: overridden by --master-addr"});
 }
 
+TEST(RendezvousTest, AddressAndPortKnowWhichSettingTheyAre) {
+  Rendezvous typed = Read({"--master-port=1"}, {{"PET_MASTER_ADDR", "a"}});
+  EXPECT_EQ(typed.address_origin, "PET_MASTER_ADDR");
+  EXPECT_EQ(typed.port_origin, "--master-port");
+  Rendezvous endpoint = Read({}, {{"PET_RDZV_ENDPOINT", "a:1"}});
+  EXPECT_EQ(endpoint.address_origin, "PET_RDZV_ENDPOINT");
+  EXPECT_EQ(endpoint.port_origin, "PET_RDZV_ENDPOINT");
+  EXPECT_EQ(Read({"--local-addr=a"}).address_origin, "--local-addr");
+}
+
 TEST(RendezvousTest, StandaloneOverridesTheRest) {
   Words flags = {"--standalone", "--rdzv-backend=static", "--rdzv-endpoint=h:1",
                  "--rdzv-id=x",  "--master-addr=a",       "--master-port=2"};

@@ -58,6 +58,12 @@ TEST_F(CommandLineTest, AWrongVariableEndsWithTwoAndItsName) {
             "rankrun: PET_MAX_RESTARTS: want a whole number from 0 to 1000000, got \"x\"\n");
 }
 
+TEST_F(CommandLineTest, AnAddressThatCannotBeBoundNamesWhereItCameFrom) {
+  Job run({.arguments = {"/bin/true"}, .variables = {{"PET_RDZV_ENDPOINT", "192.0.2.1:0"}}});
+  EXPECT_EQ(run.Wait(), Code(2));
+  EXPECT_THAT(run.Err(), ::testing::StartsWith("rankrun: PET_RDZV_ENDPOINT 192.0.2.1: "));
+}
+
 TEST_F(CommandLineTest, AFileMayHoldTheWholeJob) {
   std::string config = Write("job.json", R"({"nproc-per-node": 2, "env": {"A": "b"},
       "chdir": ")" + folder.path() + R"(", "stdin": "none",
