@@ -105,11 +105,11 @@ std::string ZshAction(const Flag& flag) {
   return flag.choices.empty() ? " " : "(" + Words(flag) + ")";
 }
 
-// "[" and "]" end the description, ":" ends the part.
-std::string ZshText(std::string_view text) {
+// Text in which characters that would end its part are escaped.
+std::string ZshText(std::string_view text, std::string_view ends) {
   std::string escaped;
   for (char c : InQuotes(text)) {
-    if (c == '[' || c == ']' || c == ':') escaped += '\\';
+    if (ends.find(c) != ends.npos) escaped += '\\';
     escaped += c;
   }
   return escaped;
@@ -118,8 +118,8 @@ std::string ZshText(std::string_view text) {
 std::string ZshScript(const FlagTable& table) {
   std::string text = "#compdef " + std::string(table.command) + "\n_arguments -s -S \\\n";
   for (const Flag& flag : table.flags) {
-    std::string tail = "[" + ZshText(flag.help) + "]";
-    if (TakesValue(flag)) tail += ":" + ZshText(flag.value_name) + ":" + ZshAction(flag);
+    std::string tail = "[" + ZshText(flag.help, "[]:") + "]";
+    if (TakesValue(flag)) tail += ":" + ZshText(flag.value_name, ":") + ":" + ZshAction(flag);
     std::string repeats = flag.repeats ? "*" : "";
     std::string equals = TakesValue(flag) ? "=" : "";
     text += "  '" + repeats + "--" + std::string(flag.name) + equals + tail + "' \\\n";

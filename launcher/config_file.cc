@@ -12,6 +12,14 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kProgramKey = "program";
 
+// What a program can be given: no NUL character is in it.
+std::optional<std::string> TextOf(const Json& value) {
+  if (value.is_number()) return value.dump();
+  if (!value.is_string()) return std::nullopt;
+  auto text = value.get<std::string>();
+  return text.find('\0') == text.npos ? std::optional(std::move(text)) : std::nullopt;
+}
+
 std::string TypeOf(const Json& value) {
   switch (value.type()) {
     case Json::value_t::null:
@@ -21,18 +29,12 @@ std::string TypeOf(const Json& value) {
     case Json::value_t::array:
       return "an array";
     case Json::value_t::string:
-      return "a text";
+      return TextOf(value) ? "a text" : "a text with a NUL character";
     case Json::value_t::boolean:
       return value.get<bool>() ? "true" : "false";
     default:
       return "the number " + value.dump();
   }
-}
-
-std::optional<std::string> TextOf(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number()) return value.dump();
-  return std::nullopt;
 }
 
 class Reader {
@@ -107,6 +109,9 @@ class Reader {
     std::vector<std::string> values;
     for (const auto& [name, entry] : value.items()) {
       auto text = TextOf(entry);
+      if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != name.npos) {
+        return Wrong(key, "\"" + name + "\" cannot be the name of a variable");
+      }
       if (!text) {
         return Wrong(key, "want a text or a number for \"" + name + "\", got " + TypeOf(entry));
       }

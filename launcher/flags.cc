@@ -32,8 +32,8 @@ constexpr int kManyNodes = 1'000'000;
 constexpr int kManyDescriptors = 1'000'000;
 
 constexpr Flag kFlags[] = {
-    {"nproc-per-node", 'n', kText, 0, 0, "N|auto|cpu|gpu", "the number of visible GPUs, else 1",
-     true,
+    {"nproc-per-node", 'n', kText, 0, 0, "N|auto|cpu|gpu",
+     "the number of visible GPUs, else 1; as torchrun 1", true,
      "Workers on this node: a number; gpu: one per GPU; cpu: one per CPU that we may use; "
      "auto: gpu if there are any, else cpu.",
      kWorkers, "auto|cpu|gpu", kPet},
