@@ -24,7 +24,8 @@ struct ChildPlan {
   int fds[kStatusPageFd + 1];  // sources of descriptors 0..3, kNone for none
   int failure_fd;              // where errno goes; closed by a good exec
   pid_t parent;
-  const rlimit* open_files;  // null: as it is
+  const rlimit* open_files;   // null: as it is
+  const char* oom_score_adj;  // null: as it is
 };
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
@@ -70,6 +71,18 @@ void ResetSignals() {
   _exit(kExecFailed);
 }
 
+// Of the calling process alone, though it runs on its parent's memory: the
+// kernel spares the parent of a vfork.
+__attribute__((no_sanitize("thread", "address", "undefined"))) void SetOomScore(const char* text) {
+  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  size_t size = 0;
+  while (text[size] != '\0') ++size;
+  // The worker is as good a victim as any then.
+  if (write(fd, text, size) < 0) errno = 0;
+  close(fd);
+}
+
 // Runs in the child, on the parent's memory: system calls only, no return.
 [[noreturn]] __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) void RunChild(
     const ChildPlan& plan) {
@@ -80,6 +93,7 @@ void ResetSignals() {
   if (failure_fd < 0) FailChild(plan.failure_fd, errno);
   if (int failure = ArrangeDescriptors(plan); failure != 0) FailChild(failure_fd, failure);
   if (plan.open_files != nullptr) setrlimit(RLIMIT_NOFILE, plan.open_files);
+  if (plan.oom_score_adj != nullptr) SetOomScore(plan.oom_score_adj);
   // Last: an inherited handler must not run on the parent's memory.
   ResetSignals();
   execve(plan.file, plan.argv, plan.envp);
@@ -143,6 +157,7 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);
   std::optional<rlimit> open_files = OpenFilesLimit(spec);
+  std::string oom_score = spec.oom_score_adj ? std::to_string(*spec.oom_score_adj) : "";
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(what, errno);
   Fd failure_read(ends[0]);
@@ -153,7 +168,8 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
                  .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd, spec.status_page_fd},
                  .failure_fd = failure_write.get(),
                  .parent = getpid(),
-                 .open_files = open_files ? &*open_files : nullptr};
+                 .open_files = open_files ? &*open_files : nullptr,
+                 .oom_score_adj = spec.oom_score_adj ? oom_score.c_str() : nullptr};
   pid_t pid = ForkAndExec(plan);
   if (pid < 0) return SystemError(what, errno);
   failure_write.Reset();

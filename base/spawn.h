@@ -26,6 +26,7 @@ struct SpawnSpec {
   int stderr_fd = 2;
   int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
   std::optional<rlim_t> open_files = {};  // soft limit of descriptors
+  std::optional<int> oom_score_adj = {};  // raised is always allowed; not set if it cannot be
 };
 
 struct SpawnedProcess {
