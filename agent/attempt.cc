@@ -59,12 +59,15 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
       .master_port = master_port_,
       .cores = around_.cores,
       .error_file = around_.errors ? around_.errors->ErrorFile(number_, local_rank) : "",
-      .status_path = worker.StatusPath()};
+      .status_path = worker.StatusPath(),
+      .save_fifo = around_.save_fifo,
+      .timer_file = around_.timer_file};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = around_.spec.program.arguments,
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = local_rank == 0 ? 0 : around_.null_fd,
-                 .open_files = around_.spec.open_files};
+                 .open_files = around_.spec.open_files,
+                 .oom_score_adj = around_.oom_score_adj};
   worker.Equip(spec);
   return spec;
 }
@@ -94,8 +97,10 @@ void Attempt::OnEnded(int local_rank) {
   callbacks_.on_ended(record);
 }
 
-void Attempt::Signal(int signal_number) {
-  for (auto& worker : workers_) worker->Signal(signal_number);
+void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!spared_local_ranks.contains(static_cast<int>(i))) workers_[i]->Signal(signal_number);
+  }
   // What has not been started yet need not be.
   retry_.Stop();
   for (int local_rank : std::exchange(postponed_, {})) {
@@ -111,6 +116,35 @@ void Attempt::Signal(int signal_number, int local_rank) {
 
 void Attempt::Pass(int signal_number) {
   for (auto& worker : workers_) worker->Pass(signal_number);
+}
+
+std::vector<WorkerSaves> Attempt::TakeSavingChanges() {
+  std::vector<WorkerSaves> changes;
+  for (auto& worker : workers_) {
+    int local_rank = worker->record().local_rank;
+    bool saving = worker->Saves();
+    if (saving == saving_.contains(local_rank)) continue;
+    if (saving) {
+      saving_.insert(local_rank);
+    } else {
+      saving_.erase(local_rank);
+    }
+    changes.push_back({.local_rank = local_rank, .saving = saving});
+  }
+  return changes;
+}
+
+std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {
+  for (auto& worker : workers_) {
+    if (!worker->IsProcess(expired.worker)) continue;
+    std::string rank = "rank " + std::to_string(worker->record().global_rank);
+    if (expired.pid != expired.worker) return ", below " + rank;
+    if (expired.signal_number != 0) {
+      worker->NoteTimer({expired.scope, expired.signal_number, expired.at});
+    }
+    return " (" + rank + ")";
+  }
+  return "";
 }
 
 bool Attempt::CheckExitOf(pid_t pid) {

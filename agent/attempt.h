@@ -3,12 +3,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "agent/attempt_record.h"
 #include "agent/error_directory.h"
 #include "agent/job_spec.h"
+#include "agent/timer_server.h"
 #include "agent/worker.h"
+#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/spawner.h"
@@ -33,7 +37,10 @@ class Attempt {
     Spawner& spawner;
     const ErrorDirectory* errors;  // null: the folder could not be made
     int cores;
-    int null_fd;  // /dev/null: standard input of all workers but local rank 0
+    int null_fd;            // /dev/null: standard input of all workers but local rank 0
+    int oom_score_adj;      // of the workers
+    std::string save_fifo;  // empty: there is none; likewise the other
+    std::string timer_file;
   };
 
   Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
@@ -45,11 +52,18 @@ class Attempt {
   // never from here.
   void Start(uint16_t master_port);
 
-  void Signal(int signal_number);
+  void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
   void Signal(int signal_number, int local_rank);
 
   // A signal that is not meant to end them (SIGUSR1, SIGSTOP, SIGCONT).
   void Pass(int signal_number);
+
+  // What status pages say about saving that they did not say before.
+  std::vector<WorkerSaves> TakeSavingChanges();
+
+  // Keeps for the record that a timer of a worker has expired. Returns who that
+  // is, or is below, for a message: " (rank 2)", ", below rank 2", or nothing.
+  std::string NoteTimer(const TimerServer::Expired& expired);
 
   // Looks after a worker whose process has this number, if there is one.
   bool CheckExitOf(pid_t pid);
@@ -75,6 +89,7 @@ class Attempt {
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
+  std::set<int> saving_;  // local ranks, as their status pages said last
   bool stderr_paused_ = false;
   Timer retry_;
 };

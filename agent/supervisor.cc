@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -16,8 +16,10 @@
 #include "agent/evidence.h"
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
+#include "agent/kept.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/uv_loop.h"
 
 namespace rankrun::agent {
@@ -28,27 +30,21 @@ constexpr size_t kLargestBacklogBytes = 1024 * 1024;
 constexpr std::chrono::seconds kFlushPatience{30};
 constexpr std::chrono::seconds kShortFlushPatience{1};  // after a second request to stop
 
+constexpr size_t kShownScope = 80;  // characters
+constexpr std::chrono::milliseconds kKeptPatience{300};
+constexpr int kExitTimedOut = 124;  // as timeout(1) has it
+
+// When memory runs out, a worker is a better victim than who reports its end.
+int WorkersOomScore() {
+  constexpr int kRaise = 500;
+  constexpr int kHighest = 1000;
+  return std::min(kHighest, std::atoi(ReadOfProcess(getpid(), "oom_score_adj").c_str()) + kRaise);
+}
+
 int CoresInCpuset() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
-}
-
-// Leaves descriptors for the workers and for looking after them: clients must
-// not be able to take them all.
-size_t ConnectionsWithin(size_t wanted, int workers) {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  constexpr size_t kForEachWorker = 6;
-  size_t ours = 32 + kForEachWorker * static_cast<size_t>(workers);
-  return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
-}
-
-void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
-  bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
-    return other.address.ToString() == address.ToString();
-  });
-  if (!known) addresses.push_back({.address = address});
 }
 
 }  // namespace
@@ -57,25 +53,35 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
     : loop_(loop),
       spec_(spec),
       policy_{.workers = spec.workers,
-              .max_restarts = spec.max_restarts,
-              .shutdown_timeout = spec.shutdown_timeout},
+              .restart = {.max_restarts = spec.max_restarts},
+              .shutdown_timeout = spec.shutdown_timeout,
+              .save_timeout = spec.save_timeout,
+              .continue_on_failure = spec.continue_on_failure},
       link_(link),
       reporter_(std::move(reporter)),
       guardian_(getppid()),
       stderr_(loop, STDERR_FILENO, [this] { OnShown(); }),
+      sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
+                      .show = [this](const std::string& text) { Show(text); }}),
+      store_(loop, spec),
       decide_(loop, [this] { Decide(); }),
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
+      time_limit_(loop, [this] { OnTimeLimit(); }),
       flush_deadline_(loop, [this] { loop_.Stop(); }),
       spawner_(loop) {}
 
 Supervisor::~Supervisor() { SetLogSink({}); }
 
 Result<void> Supervisor::Open() {
-  if (auto found = FindAddresses(); !found) return found;
-  if (auto opened = OpenStore(); !opened) return opened;
+  if (auto opened = store_.Open(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
   OpenErrorDirectory();
+  WorkerChannels::Callbacks callbacks{
+      .on_saves = [this](WorkerSaves saves) { Post(saves); },
+      .on_expired = [this](const TimerServer::Expired& expired) { OnTimerExpired(expired); }};
+  auto channels = channels_.Open(loop_, spec_, errors_ ? &*errors_ : nullptr, std::move(callbacks));
+  if (!channels) return channels;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
@@ -109,13 +115,10 @@ Result<void> Supervisor::CatchSignals() {
     signals_.push_back(std::move(*signal));
     return {};
   };
-  for (int number : kEndSignals) {
-    auto caught = catch_one(number, [this, number] {
-      OnSignal({number, getpid(), kUnknownSender});
-    });
-    if (!caught) return caught;
-  }
-  for (int number : kPassedSignals) {
+  EndSignals end_signals{0};
+  for (int number : spec_.end_signals) end_signals.bits |= uint64_t{1} << number;
+  link_.Send(end_signals);
+  for (int number : kForwardedSignals) {
     auto caught = catch_one(number, [this, number] {
       OnSignal({number, getpid(), kUnknownSender});
     });
@@ -129,59 +132,13 @@ Result<void> Supervisor::CatchSignals() {
   return {};
 }
 
-// Once: the look-up of a name may block for long.
-Result<void> Supervisor::FindAddresses() {
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
-  if (!spec_.master_addr_typed) return {};
-  auto found = SocketAddress::Resolve(spec_.master_addr, 0);
-  if (!found) {
-    return Error{ErrorCode::kInvalid,
-                 "--master-addr " + spec_.master_addr + ": " + found.error().message};
-  }
-  for (const SocketAddress& address : *found) AddOnce(address, addresses_);
-  return {};
-}
-
-Result<void> Supervisor::OpenStore() {
-  store::ServerOptions options;
-  options.addresses = addresses_;
-  for (auto& bind : options.addresses) {
-    bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
-  }
-  options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
-  if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
-  auto server = store::Server::Listen(loop_, std::move(options));
-  if (server) {
-    store_ = std::move(*server);
-    return {};
-  }
-  std::string typed;  // what to blame
-  if (spec_.master_addr_typed) typed = "--master-addr " + spec_.master_addr;
-  if (spec_.master_port) typed = "--master-port " + std::to_string(*spec_.master_port);
-  if (typed.empty()) return std::move(server).error();
-  return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
-}
-
-// Every attempt gets an empty store. A port that the user typed stays; else
-// the attempt gets its own, so that stragglers of the last one cannot find it.
-void Supervisor::RenewStore() {
-  if (state_.attempt == 0) return;  // Open made it
-  if (!spec_.master_port) {
-    std::unique_ptr<store::Server> old = std::move(store_);
-    auto opened = OpenStore();
-    if (opened) return;
-    LogWarn(opened.error().message + "; the store stays at port " + std::to_string(old->port()));
-    store_ = std::move(old);
-  }
-  store_->Reset();
-}
-
 Goodbye Supervisor::Run() {
   Post(Begin{});
+  if (spec_.time_limit) time_limit_.Start(*spec_.time_limit);
   loop_.Run();
+  channels_ = {};
   errors_.reset();
-  return {.exit_code = exit_code_,
+  return {.exit_code = state_.phase == Phase::kTimedOut ? kExitTimedOut : exit_code_,
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
 
@@ -198,6 +155,22 @@ void Supervisor::Decide() {
 }
 
 void Supervisor::Apply(const Event& event) {
+  LookWhoSaves(event);
+  Advance(event);
+}
+
+// A status page tells nobody when it changes, so it is read when it matters.
+void Supervisor::LookWhoSaves(const Event& event) {
+  bool lives = state_.phase == Phase::kRunning || state_.phase == Phase::kStopping;
+  bool matters = std::holds_alternative<DeadlinePassed>(event) ||
+                 std::holds_alternative<StopRequested>(event) ||
+                 std::holds_alternative<TimeLimitReached>(event) ||
+                 (std::holds_alternative<WorkerEnded>(event) && state_.phase == Phase::kRunning);
+  if (!lives || !matters || policy_.save_timeout <= policy_.shutdown_timeout) return;
+  for (const WorkerSaves& change : attempt_->TakeSavingChanges()) Advance(change);
+}
+
+void Supervisor::Advance(const Event& event) {
   if (state_.over()) return;
   Transition transition = Step(policy_, state_, event, std::chrono::steady_clock::now());
   bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
@@ -211,19 +184,21 @@ void Supervisor::Apply(const Event& event) {
 }
 
 void Supervisor::Act(const StartAttempt&) {
-  RenewStore();
-  Attempt::Callbacks callbacks{
-      .on_started = [this](int local_rank) { OnStarted(local_rank); },
-      .on_ended = [this](const WorkerRecord& record) { Post(WorkerEnded{record.failed()}); },
-      .on_stderr = [this](std::string_view lines) { Show(lines); }};
+  if (state_.attempt > 0) store_.Renew();
+  Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
+                               .on_ended = [this](const WorkerRecord& record) { OnEnded(record); },
+                               .on_stderr = [this](std::string_view lines) { Show(lines); }};
   Attempt::Surroundings surroundings{.loop = loop_,
                                      .spec = spec_,
                                      .spawner = spawner_,
                                      .errors = errors_ ? &*errors_ : nullptr,
                                      .cores = CoresInCpuset(),
-                                     .null_fd = null_fd_.get()};
+                                     .null_fd = null_fd_.get(),
+                                     .oom_score_adj = WorkersOomScore(),
+                                     .save_fifo = channels_.save_path(),
+                                     .timer_file = channels_.timer_path()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
-  attempt_->Start(store_->port());
+  attempt_->Start(store_.port());
 }
 
 void Supervisor::OnStarted(int local_rank) {
@@ -231,29 +206,46 @@ void Supervisor::OnStarted(int local_rank) {
   Post(WorkerStarted{local_rank});
 }
 
+void Supervisor::OnEnded(const WorkerRecord& record) {
+  if (record.failed() && spec_.continue_on_failure && state_.phase == Phase::kRunning) {
+    Show("rankrun: rank " + std::to_string(record.global_rank) + " (pid " +
+         std::to_string(record.pid) + ") has failed; --continue-on-failure: the others go on\n");
+  }
+  Post(WorkerEnded{record.local_rank, record.failed()});
+}
+
+void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
+  std::string whose = attempt_ ? attempt_->NoteTimer(expired) : "";
+  std::string what = expired.signal_number == 0 ? "its signal is 0: nothing is sent"
+                                                : "sending " + SignalName(expired.signal_number);
+  Show("rankrun: the timer \"" + OneLine(expired.scope, kShownScope) + "\" of pid " +
+       std::to_string(expired.pid) + whose + " has expired; " + what + "\n");
+}
+
+void Supervisor::OnTimeLimit() {
+  if (state_.over() || state_.stop_signal != 0) return;
+  Show("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
+       ": stopping the workers, within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
+  Post(TimeLimitReached{});
+}
+
 void Supervisor::Act(const SignalWorkers& action) {
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
   } else {
-    attempt_->Signal(action.signal_number);
+    attempt_->SignalAllBut(action.but_saving ? state_.saving : std::set<int>(),
+                           action.signal_number);
   }
 }
 
+void Supervisor::Act(const AwaitSaving& action) {
+  Show("rankrun: rank " + std::to_string(action.local_rank) + " is saving: waiting up to " +
+       FormatSeconds(policy_.save_timeout) + "\n");
+}
+
 void Supervisor::Act(const Sweep& action) {
-  sweeping_ = true;
   ReapOrphans();
-  if (!sweeping_) return;
-  // What lives on after a SIGKILL is worth a word.
-  LogLevel level = sweep_kills_ > 0 ? LogLevel::kWarn : LogLevel::kInfo;
-  if (action.signal_number == SIGKILL) sweep_kills_ += 1;
-  for (pid_t pid : Descendants()) {
-    if (LogEnabled(level)) {
-      Log(level, "ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
-                     SignalName(action.signal_number));
-    }
-    kill(pid, action.signal_number);
-    kill(pid, SIGCONT);
-  }
+  sweeper_.Sweep(action.signal_number);
 }
 
 void Supervisor::Act(const ArmDeadline&) {
@@ -272,11 +264,28 @@ void Supervisor::OnLinkReadable() {
 void Supervisor::OnSignal(const SignalOrigin& origin) {
   int number = origin.signal_number;
   if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
-  if (!EndsJob(number)) {
+  SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
+  if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
     if (attempt_) attempt_->Pass(number);
-    return;
+  } else if (meaning == SignalMeaning::kKill) {
+    StopAtOnce(number);
+  } else {
+    StopGently(origin);
   }
+}
+
+void Supervisor::StopAtOnce(int signal_number) {
+  if (!std::exchange(impatient_, true)) {
+    Show("rankrun: " + SignalName(signal_number) +
+         " is not one of --signals-to-handle: killing the workers\n");
+  }
+  Post(StopRequested{signal_number, true});
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::StopGently(const SignalOrigin& origin) {
+  int number = origin.signal_number;
   if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
   impatient_ = stop_filter_.requests() >= 2;
   if (state_.over()) {
@@ -295,9 +304,9 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
 // needs no descriptor.
 void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
-  if (attempt_) attempt_->Signal(SIGKILL);
-  store_.reset();
-  KillDescendants({});
+  if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
+  store_.Close();
+  KillDescendants(FindKept({}, kKeptPatience));
   errors_.reset();
   _exit(kExitInternalError);
 }
@@ -312,10 +321,7 @@ void Supervisor::ReapOrphans() {
     bool is_worker = attempt_ != nullptr && attempt_->CheckExitOf(info.si_pid);
     if (!is_worker) ReapByPid(info.si_pid);
   }
-  if (sweeping_ && !HasChildren()) {
-    sweeping_ = false;
-    Post(NothingLeft{});
-  }
+  sweeper_.Check();
 }
 
 void Supervisor::Show(std::string_view text) {
@@ -341,14 +347,21 @@ void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   attempt_.reset();
   stderr_paused_ = false;
-  sweep_kills_ = 0;
+  sweeper_.Reset();
+  if (channels_.timers) channels_.timers->Forget();
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that somebody asked to stop have not failed, one that had failed
   // before has.
-  if (!cause.failed() || (next.phase == Phase::kStopped && cause.sent_signal != 0)) return;
-  record.restarts = next.phase == Phase::kRunning;
+  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
+  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
+  record.restarts = next.restarts();
+  record.next_reason = next.restart_reason;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
+  if (next.phase == Phase::kTimedOut) {
+    record.exit_code = kExitTimedOut;
+    record.next_reason = "the job's time (--timeout) is over";
+  }
   if (errors_) errors_->Keep();
   open_reports_ += 1;
   CompleteRecord(loop_, errors_ ? &*errors_ : nullptr, std::move(record),

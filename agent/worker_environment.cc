@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "base/spawn.h"
 
 namespace rankrun::agent {
@@ -19,6 +20,12 @@ Variables Parse(const std::vector<std::string>& environment) {
     variables.insert_or_assign(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return variables;
+}
+
+std::string NamesOf(const std::vector<int>& signals) {
+  std::string names;
+  for (int number : signals) names += (names.empty() ? "" : ",") + SignalName(number);
+  return names;
 }
 
 // One node: node rank 0 of 1, and every worker in one role.
@@ -38,7 +45,8 @@ void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
   v["TORCHELASTIC_RUN_ID"] = spec.run_id;
   v["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // Python's spelling: workers compare the text
   v["TORCHELASTIC_ERROR_FILE"] = place.error_file;
-  v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+  v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = NamesOf(spec.end_signals);
+  if (!place.timer_file.empty()) v["TORCHELASTIC_TIMER_FILE"] = place.timer_file;
 }
 
 }  // namespace
@@ -57,6 +65,9 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
     v["RANKRUN_STATUS_FD"] = std::to_string(kStatusPageFd);
     v["RANKRUN_STATUS_PATH"] = place.status_path;
   }
+  v.erase("RANKRUN_SAVE_FIFO");
+  if (!place.save_fifo.empty()) v["RANKRUN_SAVE_FIFO"] = place.save_fifo;
+  v.erase("RANKRUN_KEEP");  // a worker cannot opt out of its job's end
   std::vector<std::string> environment;
   for (const auto& [name, value] : v) environment.push_back(name + "=" + value);
   return environment;

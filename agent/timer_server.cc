@@ -1,0 +1,106 @@
+#include "agent/timer_server.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "agent/descendants.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/printable.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kShownCharacters = 200;
+constexpr double kLongestSeconds = 10.0 * 365 * 24 * 3600;  // more would not fit into a TimePoint
+
+// The time of day as the clock that cannot be set: from then on a timer waits
+// for a duration.
+TimePoint AtTimeOfDay(double seconds_since_1970) {
+  auto today = std::chrono::system_clock::now().time_since_epoch();
+  double left = seconds_since_1970 - std::chrono::duration<double>(today).count();
+  std::chrono::duration<double> wait(std::min(left, kLongestSeconds));
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<Duration>(wait);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TimerServer>> TimerServer::Create(
+    Loop& loop, const std::string& path, std::function<void(const Expired&)> on_expired) {
+  std::unique_ptr<TimerServer> server(new TimerServer(loop, std::move(on_expired)));
+  auto fifo = LineFifo::Create(loop, path,
+                               [raw = server.get()](std::string_view line) { raw->OnLine(line); });
+  if (!fifo) return std::move(fifo).error();
+  server->fifo_ = std::move(*fifo);
+  return server;
+}
+
+TimerServer::TimerServer(Loop& loop, std::function<void(const Expired&)> on_expired)
+    : on_expired_(std::move(on_expired)), next_(loop, [this] { OnTimer(); }) {}
+
+void TimerServer::Forget() {
+  timers_.Clear();
+  next_.Stop();
+}
+
+void TimerServer::OnLine(std::string_view line) {
+  auto request = ParseTimerRequest(line);
+  if (request) {
+    auto obeyed = Obey(*request);
+    if (obeyed) return;
+    request = std::move(obeyed).error();
+  }
+  LogWarn("file timer: " + request.error().message +
+          ", ignored: " + OneLine(line, kShownCharacters));
+}
+
+Result<void> TimerServer::Obey(const TimerRequest& request) {
+  if (!request.expires) {
+    timers_.Release(request.pid, request.scope);
+    return {};
+  }
+  uint64_t start_time = StartTimeOf(request.pid);
+  if (ChildAbove(request.pid) == 0) {
+    return Error{ErrorCode::kInvalid,
+                 "process " + std::to_string(request.pid) + " is neither a worker nor below one"};
+  }
+  auto set = timers_.Set({.pid = request.pid,
+                          .scope = request.scope,
+                          .expires = AtTimeOfDay(*request.expires),
+                          .signal_number = request.signal_number,
+                          .start_time = start_time});
+  Arm();
+  return set;
+}
+
+void TimerServer::Arm() {
+  auto next = timers_.Next();
+  if (!next) return;
+  auto left = *next - std::chrono::steady_clock::now();
+  next_.Start(std::max<Duration>(left, Duration::zero()));
+}
+
+void TimerServer::OnTimer() {
+  for (const auto& timer : timers_.TakeExpired(std::chrono::steady_clock::now())) Expire(timer);
+  Arm();
+}
+
+// A process that has ended needs no signal, and its number may be another's.
+void TimerServer::Expire(const FileTimers::Timer& timer) {
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, timer.pid, 0)));
+  pid_t worker = ChildAbove(timer.pid);
+  if (!pidfd || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return;
+  on_expired_({.pid = timer.pid,
+               .worker = worker,
+               .scope = timer.scope,
+               .at = timer.expires,
+               .signal_number = std::max(timer.signal_number, 0)});
+  if (timer.signal_number > 0) {
+    syscall(SYS_pidfd_send_signal, pidfd.get(), timer.signal_number, nullptr, 0);
+  }
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,49 @@
+#include "agent/worker_channels.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+std::optional<std::string> Variable(const JobSpec& spec, const std::string& name) {
+  for (const std::string& entry : spec.environment) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const ErrorDirectory* errors,
+                                  Callbacks callbacks) {
+  if (errors != nullptr && spec.save_timeout > spec.shutdown_timeout) {
+    auto created = SaveFifo::Create(loop, errors->path() + "/saving", spec.workers,
+                                    std::move(callbacks.on_saves));
+    if (!created) LogWarn(created.error().message + "; RANKRUN_SAVE_FIFO is not set");
+    if (created) saves = std::move(*created);
+  }
+  if (Variable(spec, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return {};
+  auto typed = Variable(spec, "TORCHELASTIC_TIMER_FILE");
+  if (!typed && errors == nullptr) {
+    LogWarn(
+        "TORCHELASTIC_ENABLE_FILE_TIMER: there is no folder for the timer's pipe; name one "
+        "by TORCHELASTIC_TIMER_FILE");
+    return {};
+  }
+  auto created = TimerServer::Create(loop, typed ? *typed : errors->path() + "/timer",
+                                     std::move(callbacks.on_expired));
+  if (created) {
+    timers = std::move(*created);
+    return {};
+  }
+  if (!typed) {
+    LogWarn(created.error().message + "; the workers have no file timer");
+    return {};
+  }
+  return Error{ErrorCode::kInvalid, "TORCHELASTIC_TIMER_FILE: " + created.error().message};
+}
+
+}  // namespace rankrun::agent
