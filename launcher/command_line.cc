@@ -1,5 +1,10 @@
 #include "launcher/command_line.h"
 
+#include <algorithm>
+#include <sstream>
+
+#include "agent/job_signals.h"
+#include "base/format.h"
 #include "launcher/flag_parser.h"
 #include "launcher/flags.h"
 
@@ -18,6 +23,25 @@ Result<void> CheckTogether(const Options& options) {
   return {};
 }
 
+// "TERM,SIGUSR1".
+Result<std::vector<int>> ParseSignals(const std::string& names) {
+  std::vector<int> signals;
+  std::istringstream parts(names);
+  for (std::string name; std::getline(parts, name, ',');) {
+    auto named = std::ranges::find_if(agent::kForwardedSignals, [&](int number) {
+      return SignalName(number) == name || SignalName(number) == "SIG" + name;
+    });
+    if (named == agent::kForwardedSignals.end()) {
+      return Error{ErrorCode::kInvalid,
+                   "--signals-to-handle: want names of signals that can end a job, as "
+                   "SIGTERM,SIGUSR1; got \"" +
+                       name + "\""};
+    }
+    signals.push_back(*named);
+  }
+  return signals;
+}
+
 }  // namespace
 
 Result<Options> ParseCommandLine(std::span<const std::string> arguments) {
@@ -29,6 +53,14 @@ Result<Options> ParseCommandLine(std::span<const std::string> arguments) {
   options.workers = flags->Count("nproc-per-node").value_or(options.workers);
   options.max_restarts = flags->Count("max-restarts").value_or(options.max_restarts);
   options.shutdown_timeout = flags->Seconds("shutdown-timeout").value_or(options.shutdown_timeout);
+  options.save_timeout = flags->Seconds("save-timeout").value_or(options.save_timeout);
+  options.time_limit = flags->Seconds("timeout");
+  options.continue_on_failure = flags->Has("continue-on-failure");
+  if (auto names = flags->Text("signals-to-handle")) {
+    auto signals = ParseSignals(*names);
+    if (!signals) return std::move(signals).error();
+    options.end_signals = std::move(*signals);
+  }
   options.master_addr = flags->Text("master-addr");
   options.master_port = flags->Port("master-port");
   options.store_max_value = flags->Size("store-max-value");

@@ -16,6 +16,10 @@ struct Options {
   int workers = 1;
   int max_restarts = 0;
   std::chrono::milliseconds shutdown_timeout{25'000};
+  std::chrono::milliseconds save_timeout{0};
+  std::optional<std::chrono::milliseconds> time_limit;
+  bool continue_on_failure = false;
+  std::optional<std::vector<int>> end_signals;
   std::optional<std::string> master_addr;
   std::optional<uint16_t> master_port;
   std::optional<uint64_t> store_max_value;  // bytes

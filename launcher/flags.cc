@@ -24,6 +24,14 @@ constexpr Flag kFlags[] = {
      "The largest value in the job's store; at most 1G."},
     {"shutdown-timeout", 0, FlagValue::kSeconds, 0, 0, "SECONDS", "25", true,
      "From the signal that asks a worker to end to SIGKILL."},
+    {"save-timeout", 0, FlagValue::kSeconds, 0, 0, "SECONDS", "0", false,
+     "The same for a worker that has said that it saves, if longer."},
+    {"timeout", 0, FlagValue::kSeconds, 0, 0, "SECONDS", "", false,
+     "Stop the job when it has run this long; exit code 124."},
+    {"continue-on-failure", 0, FlagValue::kNone, 0, 0, "", "", false,
+     "A worker that fails does not end the others."},
+    {"signals-to-handle", 0, FlagValue::kText, 0, 0, "NAMES", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", true,
+     "Signals that end the job gently."},
     {"version", 0, FlagValue::kNone, 0, 0, "", "", false, "Print the version and exit."},
     {"help", 'h', FlagValue::kNone, 0, 0, "", "", true, "Print this text and exit."},
 };
@@ -47,7 +55,6 @@ constexpr std::string_view kOnlyTorchrun[] = {"nnodes",
                                               "logs-specs",
                                               "duplicate-stdout-filters",
                                               "numa-binding",
-                                              "signals-to-handle",
                                               "duplicate-stderr-filters",
                                               "virtual-local-rank"};
 

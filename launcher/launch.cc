@@ -64,6 +64,10 @@ agent::JobSpec MakeJobSpec(const Options& options, agent::Program program) {
   spec.workers = options.workers;
   spec.max_restarts = options.max_restarts;
   spec.shutdown_timeout = options.shutdown_timeout;
+  spec.save_timeout = options.save_timeout;
+  spec.time_limit = options.time_limit;
+  spec.continue_on_failure = options.continue_on_failure;
+  if (options.end_signals) spec.end_signals = *options.end_signals;
   spec.master_addr_typed = options.master_addr.has_value();
   spec.master_addr = options.master_addr.value_or(spec.master_addr);
   spec.master_port = options.master_port;

@@ -197,7 +197,6 @@ TEST(FlagsTest, FlagsThatOnlyTorchrunHasAreRefusedByName) {
                                "logs-specs",
                                "virtual-local-rank",
                                "numa-binding",
-                               "signals-to-handle",
                                "duplicate-stdout-filters",
                                "duplicate-stderr-filters"};
   for (const std::string name : names) {
