@@ -134,6 +134,21 @@ std::vector<WorkerSaves> Attempt::TakeSavingChanges() {
   return changes;
 }
 
+std::vector<pid_t> Attempt::Running() const {
+  std::vector<pid_t> pids;
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(worker->record().pid)) pids.push_back(worker->record().pid);
+  }
+  return pids;
+}
+
+std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(pid)) return worker->record().local_rank;
+  }
+  return std::nullopt;
+}
+
 std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {
   for (auto& worker : workers_) {
     if (!worker->IsProcess(expired.worker)) continue;

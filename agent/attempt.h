@@ -61,6 +61,10 @@ class Attempt {
   // What status pages say about saving that they did not say before.
   std::vector<WorkerSaves> TakeSavingChanges();
 
+  // The processes of those that run, and which local rank one of them is.
+  std::vector<pid_t> Running() const;
+  std::optional<int> LocalRankOf(pid_t pid) const;
+
   // Keeps for the record that a timer of a worker has expired. Returns who that
   // is, or is below, for a message: " (rank 2)", ", below rank 2", or nothing.
   std::string NoteTimer(const TimerServer::Expired& expired);

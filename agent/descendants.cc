@@ -126,6 +126,11 @@ pid_t ChildAbove(pid_t pid) {
   return 0;
 }
 
+char StateOf(pid_t pid) {
+  std::string stat = StatAfterName(pid);
+  return stat.empty() ? '\0' : stat[0];
+}
+
 uint64_t StartTimeOf(pid_t pid) {
   constexpr int kFieldsBefore = 19;  // between the name and the start time
   std::istringstream stat(StatAfterName(pid));

@@ -23,6 +23,10 @@ std::vector<pid_t> Descendants(const std::set<pid_t>& spared = {});
 // The child of this process that is above `pid` or is it; 0 if there is none.
 pid_t ChildAbove(pid_t pid);
 
+// The letter of its state ('D': in the kernel, and not to be interrupted); 0 if
+// there is no such process.
+char StateOf(pid_t pid);
+
 // When a process was started, in ticks since the machine was; 0 if there is no
 // such process. With its number it names a process for ever.
 uint64_t StartTimeOf(pid_t pid);

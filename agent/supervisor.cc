@@ -1,15 +1,12 @@
 #include "agent/supervisor.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "agent/descendants.h"
@@ -17,6 +14,7 @@
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
 #include "agent/kept.h"
+#include "agent/machine.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -32,20 +30,9 @@ constexpr std::chrono::seconds kShortFlushPatience{1};  // after a second reques
 
 constexpr size_t kShownScope = 80;  // characters
 constexpr std::chrono::milliseconds kKeptPatience{300};
+constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+constexpr int kExitHang = 203;
 constexpr int kExitTimedOut = 124;  // as timeout(1) has it
-
-// When memory runs out, a worker is a better victim than who reports its end.
-int WorkersOomScore() {
-  constexpr int kRaise = 500;
-  constexpr int kHighest = 1000;
-  return std::min(kHighest, std::atoi(ReadOfProcess(getpid(), "oom_score_adj").c_str()) + kRaise);
-}
-
-int CoresInCpuset() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more than fit into the set
-}
 
 }  // namespace
 
@@ -135,10 +122,11 @@ Result<void> Supervisor::CatchSignals() {
 Goodbye Supervisor::Run() {
   Post(Begin{});
   if (spec_.time_limit) time_limit_.Start(*spec_.time_limit);
+  WatchForStuck();
   loop_.Run();
   channels_ = {};
   errors_.reset();
-  return {.exit_code = state_.phase == Phase::kTimedOut ? kExitTimedOut : exit_code_,
+  return {.exit_code = ExitCode(),
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
 
@@ -227,6 +215,28 @@ void Supervisor::OnTimeLimit() {
   Show("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
        ": stopping the workers, within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
   Post(TimeLimitReached{});
+}
+
+void Supervisor::WatchForStuck() {
+  auto limit = StuckLimit(VariableOf(spec_, kStuckVariable).value_or(""));
+  if (!limit) return;
+  StuckWatch::Callbacks callbacks{
+      .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
+      .on_stuck = [this](pid_t worker) { OnStuck(worker); }};
+  stuck_watch_.emplace(loop_, *limit, std::move(callbacks));
+}
+
+void Supervisor::OnStuck(pid_t worker) {
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+  if (!local_rank || state_.phase != Phase::kRunning) return;
+  Show("rankrun: rank " + std::to_string(*local_rank) + " has hung in the kernel for longer than " +
+       kStuckVariable + " allows: " + DescribeProcess(worker) + "; the job has failed\n");
+  Post(WorkerStuck{*local_rank});
+}
+
+int Supervisor::ExitCode() const {
+  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
+  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
 }
 
 void Supervisor::Act(const SignalWorkers& action) {
@@ -358,6 +368,11 @@ void Supervisor::EndAttempt(const GroupState& next) {
   record.next_reason = next.restart_reason;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) exit_code_ = ExitCodeOf(cause);
+  if (next.stuck) {
+    record.cause = static_cast<size_t>(*next.stuck);
+    record.exit_code = kExitHang;
+    record.next_reason = "a restart would not help a machine that hangs";
+  }
   if (next.phase == Phase::kTimedOut) {
     record.exit_code = kExitTimedOut;
     record.next_reason = "the job's time (--timeout) is over";

@@ -11,6 +11,7 @@
 #include "agent/guardian_link.h"
 #include "agent/job_spec.h"
 #include "agent/stop_filter.h"
+#include "agent/stuck_watch.h"
 #include "agent/sweeper.h"
 #include "agent/worker_channels.h"
 #include "agent/worker_group.h"
@@ -65,6 +66,9 @@ class Supervisor {
   void OnEnded(const WorkerRecord& record);
   void OnTimerExpired(const TimerServer::Expired& expired);
   void OnTimeLimit();
+  void WatchForStuck();
+  void OnStuck(pid_t worker);
+  int ExitCode() const;
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void StopGently(const SignalOrigin& origin);
@@ -97,6 +101,7 @@ class Supervisor {
   bool workers_stopped_ = false;  // by Ctrl-Z
   Sweeper sweeper_;
   AttemptStore store_;
+  std::optional<StuckWatch> stuck_watch_;
   std::vector<std::unique_ptr<rankrun::Signal>> signals_;
   Timer decide_;
   Timer deadline_;

@@ -1,22 +1,17 @@
 #include "agent/worker_channels.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
 
 namespace rankrun::agent {
-namespace {
 
-std::optional<std::string> Variable(const JobSpec& spec, const std::string& name) {
+std::optional<std::string> VariableOf(const JobSpec& spec, const std::string& name) {
   for (const std::string& entry : spec.environment) {
     if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
   }
   return std::nullopt;
 }
-
-}  // namespace
-
 Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const ErrorDirectory* errors,
                                   Callbacks callbacks) {
   if (errors != nullptr && spec.save_timeout > spec.shutdown_timeout) {
@@ -25,8 +20,8 @@ Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const ErrorDi
     if (!created) LogWarn(created.error().message + "; RANKRUN_SAVE_FIFO is not set");
     if (created) saves = std::move(*created);
   }
-  if (Variable(spec, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return {};
-  auto typed = Variable(spec, "TORCHELASTIC_TIMER_FILE");
+  if (VariableOf(spec, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return {};
+  auto typed = VariableOf(spec, "TORCHELASTIC_TIMER_FILE");
   if (!typed && errors == nullptr) {
     LogWarn(
         "TORCHELASTIC_ENABLE_FILE_TIMER: there is no folder for the timer's pipe; name one "

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/error_directory.h"
@@ -10,6 +11,9 @@
 #include "agent/timer_server.h"
 
 namespace rankrun::agent {
+
+// A variable of the user's environment.
+std::optional<std::string> VariableOf(const JobSpec& spec, const std::string& name);
 
 // The named pipes through which workers talk to their agent: that they save,
 // and torchrun's file timer.

@@ -83,11 +83,11 @@ Transition On(const GroupPolicy& policy, GroupState s, const WorkerSaves& e, Tim
   return {s, actions};
 }
 
-Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck&, TimePoint now) {
+Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck& e, TimePoint now) {
   bool lives = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
   if (!lives) return {s, {}};
   NoteFailure(s, now);
-  s.stuck = true;
+  if (!s.stuck) s.stuck = e.local_rank;
   if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
   return {s, {}};
 }

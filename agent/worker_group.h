@@ -37,16 +37,16 @@ struct GroupPolicy {
 
 struct GroupState {
   Phase phase = Phase::kSweeping;
-  int attempt = -1;            // 0 for the first start
-  int alive = 0;               // workers that are starting or run
-  bool failed = false;         // a worker of this attempt failed
-  int stop_signal = 0;         // somebody asked to stop, with this signal
-  bool timed_out = false;      // the job's time is over
-  bool stuck = false;          // a worker cannot go on: no restart would help
-  bool kill_now = false;       // asked twice, or the deadline has passed
-  bool hurried = false;        // asked twice, or by a signal that is not handled
-  std::set<int> saving = {};   // local ranks that save now
-  std::set<int> awaited = {};  // those of this attempt that were given the time
+  int attempt = -1;               // 0 for the first start
+  int alive = 0;                  // workers that are starting or run
+  bool failed = false;            // a worker of this attempt failed
+  int stop_signal = 0;            // somebody asked to stop, with this signal
+  bool timed_out = false;         // the job's time is over
+  std::optional<int> stuck = {};  // a worker that cannot go on: no restart would help
+  bool kill_now = false;          // asked twice, or the deadline has passed
+  bool hurried = false;           // asked twice, or by a signal that is not handled
+  std::set<int> saving = {};      // local ranks that save now
+  std::set<int> awaited = {};     // those of this attempt that were given the time
   TimePoint attempt_began{};
   TimePoint failed_at{};   // the first failure of this attempt
   TimePoint stop_began{};  // meaningful in kStopping

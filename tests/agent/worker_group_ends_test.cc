@@ -235,7 +235,7 @@ TEST_F(WorkerGroupEndsTest, AStuckWorkerEndsTheJobForGood) {
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
   FailAll();
   EXPECT_EQ(state.phase, Phase::kFailed);
-  EXPECT_TRUE(state.stuck);
+  EXPECT_EQ(state.stuck, 1);
   EXPECT_EQ(state.attempt, 0);
 }
 

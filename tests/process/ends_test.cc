@@ -174,6 +174,26 @@ TEST_F(EndsTest, WithoutSaveTimeoutThereIsNoPipe) {
   EXPECT_EQ(run.Out(), "none\n");
 }
 
+// --- hung in the kernel
+
+TEST_F(EndsTest, AWorkerThatHangsInTheKernelFailsTheJob) {
+  Job run({.arguments = {"-n", "2", "--max-restarts", "3", "--no-python",
+                         RANKRUN_BINARY_DIR "/bin/zoo", "uninterruptible", "stay"},
+           .variables = {{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "0.3"}}});
+  EXPECT_EQ(run.Wait(), ExitCode(203));
+  EXPECT_THAT(run.Err(), AllOf(HasSubstr(" has hung in the kernel for longer than "
+                                         "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT allows: pid "),
+                               HasSubstr(" (zoo), state D"), HasSubstr("exit code 203\n"),
+                               Not(HasSubstr("restart 1 of"))));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(EndsTest, NobodyElseIsStuck) {
+  Job run({.arguments = Shell({}, "sleep 0.5"),
+           .variables = {{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "0.1"}}});
+  EXPECT_EQ(run.Wait(), ExitCode(0)) << run.Err();
+}
+
 // --- what is kept
 
 struct KeepTest : EndsTest {

@@ -82,6 +82,10 @@ constexpr Animal kAnimals[] = {
        Forever();
      }},
     {"executed", 3, Nothing, Sleep},
+    {"uninterruptible", 1, Nothing,
+     [] {
+       if (vfork() == 0) Forever();
+     }},
     {"bomb", 200,
      [] {
        setsid();

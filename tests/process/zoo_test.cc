@@ -97,7 +97,7 @@ TEST_P(ZooTest, NothingIsLeftAndTheBystanderLives) {
 
 INSTANTIATE_TEST_SUITE_P(All, ZooTest,
                          Combine(Values("daemons", "sessions", "stubborn", "stopped", "closed",
-                                        "executed", "bomb"),
+                                        "executed", "uninterruptible", "bomb"),
                                  Values(End::kSuccess, End::kFailure, End::kOneSignal,
                                         End::kTwoSignals, End::kGuardianKilled, End::kAgentKilled)),
                          [](const auto& test) {

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace rankrun::agent {
+
+// Cores that this process may use.
+int CoresInCpuset();
+
+// The workers' oom_score_adj, above our own: when memory runs out, a worker is a
+// better victim than who reports its end.
+int WorkersOomScore();
+
+}  // namespace rankrun::agent
