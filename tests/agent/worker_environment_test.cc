@@ -1,6 +1,7 @@
 #include "agent/worker_environment.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <map>
 
@@ -107,6 +108,26 @@ TEST_F(WorkerEnvironmentTest, TheUsersOwnChoicesAreKept) {
 TEST_F(WorkerEnvironmentTest, NothingIsInventedThatTheContractLeavesUnset) {
   EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "(unset)");
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "(unset)");
+}
+
+TEST_F(WorkerEnvironmentTest, ThePipesAreNamedWhereThereAreSome) {
+  place.save_fifo = "/tmp/e/saving";
+  place.timer_file = "/tmp/e/timer";
+  EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "/tmp/e/saving");
+  EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/tmp/e/timer");
+}
+
+TEST_F(WorkerEnvironmentTest, AnOuterLaunchersPipeAndOptOutAreNotOurs) {
+  spec.environment = {"RANKRUN_SAVE_FIFO=/outer", "RANKRUN_KEEP=1",
+                      "TORCHELASTIC_TIMER_FILE=/typed"};
+  EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "(unset)");
+  EXPECT_EQ(Get("RANKRUN_KEEP"), "(unset)");
+  EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/typed") << "as torchrun passes it on";
+}
+
+TEST_F(WorkerEnvironmentTest, TheSignalsAreThoseOfTheJob) {
+  spec.end_signals = {SIGUSR1, SIGTERM};
+  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGUSR1,SIGTERM");
 }
 
 TEST_F(WorkerEnvironmentTest, WorkersShareTheCoresButHaveOneEach) {

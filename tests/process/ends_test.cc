@@ -157,6 +157,15 @@ TEST_F(EndsTest, AnEndlessSaveEnds) {
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
 }
 
+TEST_F(EndsTest, AStatusPageSaysItToo) {
+  Job run({.arguments = {"--shutdown-timeout", "0.1", "--save-timeout", "0.5", "--no-python",
+                         RANKRUN_BINARY_DIR "/bin/zoo", "saver", "stay"}});
+  ASSERT_TRUE(run.WaitForOut("saving"));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+  EXPECT_THAT(run.Err(), HasSubstr("rankrun: rank 0 is saving: waiting up to 0.500 s\n"));
+}
+
 TEST_F(EndsTest, NonsenseAboutSavingIsSaidOnce) {
   Job run({.arguments = Shell(
                {"--save-timeout", "1000"},

@@ -12,6 +12,8 @@
 #include <functional>
 #include <string>
 
+#include "base/status_page.h"
+
 namespace {
 
 int ready_pipe[2];
@@ -86,6 +88,15 @@ constexpr Animal kAnimals[] = {
      [] {
        if (vfork() == 0) Forever();
      }},
+    {"saver", 0,
+     [] {
+       Ignore();
+       static auto page = rankrun::StatusPage::FromEnvironment();
+       if (!page) _exit(94);
+       page->SetSaving(true);
+       if (write(STDOUT_FILENO, "saving\n", 7) != 7) _exit(98);
+     },
+     Forever},
     {"bomb", 200,
      [] {
        setsid();
