@@ -20,7 +20,9 @@ namespace rankrun::agent {
 // Does not return.
 [[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
 
-// The exit code for an end that is rankrun's own fault.
-constexpr int kExitInternalError = 205;
+// Exit codes that are no worker's.
+constexpr int kExitTimedOut = 124;       // as timeout(1) has it
+constexpr int kExitHang = 203;           // a worker hung in the kernel
+constexpr int kExitInternalError = 205;  // rankrun's own fault
 
 }  // namespace rankrun::agent

@@ -31,8 +31,6 @@ constexpr std::chrono::seconds kShortFlushPatience{1};  // after a second reques
 constexpr size_t kShownScope = 80;  // characters
 constexpr std::chrono::milliseconds kKeptPatience{300};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
-constexpr int kExitHang = 203;
-constexpr int kExitTimedOut = 124;  // as timeout(1) has it
 
 }  // namespace
 
@@ -66,7 +64,11 @@ Result<void> Supervisor::Open() {
   OpenErrorDirectory();
   WorkerChannels::Callbacks callbacks{
       .on_saves = [this](WorkerSaves saves) { Post(saves); },
-      .on_expired = [this](const TimerServer::Expired& expired) { OnTimerExpired(expired); }};
+      .timer = {.on_expired = [this](const auto& expired) { OnTimerExpired(expired); },
+                .may_be_new =
+                    [this](pid_t child) {
+                      return spawner_.pending() > 0 && !(attempt_ && attempt_->LocalRankOf(child));
+                    }}};
   auto channels = channels_.Open(loop_, spec_, errors_ ? &*errors_ : nullptr, std::move(callbacks));
   if (!channels) return channels;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });

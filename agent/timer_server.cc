@@ -15,6 +15,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kShownCharacters = 200;
+constexpr std::chrono::milliseconds kStartPause{5};
 constexpr double kLongestSeconds = 10.0 * 365 * 24 * 3600;  // more would not fit into a TimePoint
 
 // The time of day as the clock that cannot be set: from then on a timer waits
@@ -28,9 +29,9 @@ TimePoint AtTimeOfDay(double seconds_since_1970) {
 
 }  // namespace
 
-Result<std::unique_ptr<TimerServer>> TimerServer::Create(
-    Loop& loop, const std::string& path, std::function<void(const Expired&)> on_expired) {
-  std::unique_ptr<TimerServer> server(new TimerServer(loop, std::move(on_expired)));
+Result<std::unique_ptr<TimerServer>> TimerServer::Create(Loop& loop, const std::string& path,
+                                                         Callbacks callbacks) {
+  std::unique_ptr<TimerServer> server(new TimerServer(loop, std::move(callbacks)));
   auto fifo = LineFifo::Create(loop, path,
                                [raw = server.get()](std::string_view line) { raw->OnLine(line); });
   if (!fifo) return std::move(fifo).error();
@@ -38,8 +39,8 @@ Result<std::unique_ptr<TimerServer>> TimerServer::Create(
   return server;
 }
 
-TimerServer::TimerServer(Loop& loop, std::function<void(const Expired&)> on_expired)
-    : on_expired_(std::move(on_expired)), next_(loop, [this] { OnTimer(); }) {}
+TimerServer::TimerServer(Loop& loop, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)), next_(loop, [this] { OnTimer(); }) {}
 
 void TimerServer::Forget() {
   timers_.Clear();
@@ -84,23 +85,31 @@ void TimerServer::Arm() {
 }
 
 void TimerServer::OnTimer() {
-  for (const auto& timer : timers_.TakeExpired(std::chrono::steady_clock::now())) Expire(timer);
+  bool all_done = true;
+  for (const auto& timer : timers_.TakeExpired(std::chrono::steady_clock::now())) {
+    if (Expire(timer)) continue;
+    all_done = false;
+    if (auto set = timers_.Set(timer); !set) LogWarn("file timer: " + set.error().message);
+  }
   Arm();
+  if (!all_done) next_.Start(kStartPause);
 }
 
 // A process that has ended needs no signal, and its number may be another's.
-void TimerServer::Expire(const FileTimers::Timer& timer) {
+bool TimerServer::Expire(const FileTimers::Timer& timer) {
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, timer.pid, 0)));
   pid_t worker = ChildAbove(timer.pid);
-  if (!pidfd || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return;
-  on_expired_({.pid = timer.pid,
-               .worker = worker,
-               .scope = timer.scope,
-               .at = timer.expires,
-               .signal_number = std::max(timer.signal_number, 0)});
+  if (!pidfd || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return true;
+  if (callbacks_.may_be_new(worker)) return false;
+  callbacks_.on_expired({.pid = timer.pid,
+                         .worker = worker,
+                         .scope = timer.scope,
+                         .at = timer.expires,
+                         .signal_number = std::max(timer.signal_number, 0)});
   if (timer.signal_number > 0) {
     syscall(SYS_pidfd_send_signal, pidfd.get(), timer.signal_number, nullptr, 0);
   }
+  return true;
 }
 
 }  // namespace rankrun::agent

@@ -23,9 +23,16 @@ class TimerServer {
     int signal_number;  // what was sent; 0: nothing
   };
 
+  struct Callbacks {
+    std::function<void(const Expired&)> on_expired;  // before the signal is sent
+    // Whether a child of ours may be a worker whose start is not known yet:
+    // then its timers wait for that.
+    std::function<bool(pid_t child)> may_be_new;
+  };
+
   // Errors: those of LineFifo.
-  static Result<std::unique_ptr<TimerServer>> Create(
-      Loop& loop, const std::string& path, std::function<void(const Expired&)> on_expired);
+  static Result<std::unique_ptr<TimerServer>> Create(Loop& loop, const std::string& path,
+                                                     Callbacks callbacks);
   TimerServer(const TimerServer&) = delete;
   TimerServer& operator=(const TimerServer&) = delete;
 
@@ -35,16 +42,16 @@ class TimerServer {
   const std::string& path() const { return fifo_->path(); }
 
  private:
-  TimerServer(Loop& loop, std::function<void(const Expired&)> on_expired);
+  TimerServer(Loop& loop, Callbacks callbacks);
 
   void OnLine(std::string_view line);
   Result<void> Obey(const TimerRequest& request);
   void Arm();
   void OnTimer();
-  void Expire(const FileTimers::Timer& timer);
+  bool Expire(const FileTimers::Timer& timer);  // false: not yet
 
   FileTimers timers_;
-  std::function<void(const Expired&)> on_expired_;
+  Callbacks callbacks_;
   Timer next_;
   std::unique_ptr<LineFifo> fifo_;
 };

@@ -29,7 +29,7 @@ Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const ErrorDi
     return {};
   }
   auto created = TimerServer::Create(loop, typed ? *typed : errors->path() + "/timer",
-                                     std::move(callbacks.on_expired));
+                                     std::move(callbacks.timer));
   if (created) {
     timers = std::move(*created);
     return {};

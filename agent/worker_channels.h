@@ -21,7 +21,7 @@ std::optional<std::string> VariableOf(const JobSpec& spec, const std::string& na
 struct WorkerChannels {
   struct Callbacks {
     std::function<void(WorkerSaves)> on_saves;
-    std::function<void(const TimerServer::Expired&)> on_expired;
+    TimerServer::Callbacks timer;
   };
 
   // Makes those that `spec` wants. One that cannot be made is missing, with a
