@@ -80,12 +80,15 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                     .master_port = master_port_,
                     .threads = around_.share.threads[static_cast<size_t>(local_rank)],
                     .error_file = logs != nullptr ? logs->ErrorFile(number_, local_rank) : "",
-                    .status_path = worker.StatusPath()};
+                    .status_path = worker.StatusPath(),
+                    .save_fifo = around_.save_fifo,
+                    .timer_file = around_.timer_file};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = ArgumentsFor(around_.spec.program, local_rank),
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = around_.spec.open_files,
+                 .oom_score_adj = around_.oom_score_adj,
                  .cpus = CpusOf(around_.share, local_rank)};
   worker.Equip(spec);
   if (logs != nullptr) {
@@ -123,8 +126,10 @@ void Attempt::OnEnded(int local_rank) {
   callbacks_.on_ended(record);
 }
 
-void Attempt::Signal(int signal_number) {
-  for (auto& worker : workers_) worker->Signal(signal_number);
+void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!spared_local_ranks.contains(static_cast<int>(i))) workers_[i]->Signal(signal_number);
+  }
   // What has not been started yet need not be.
   retry_.Stop();
   for (int local_rank : std::exchange(postponed_, {})) {
@@ -141,6 +146,50 @@ void Attempt::Signal(int signal_number, int local_rank) {
 
 void Attempt::Pass(int signal_number) {
   for (auto& worker : workers_) worker->Pass(signal_number);
+}
+
+std::vector<WorkerSaves> Attempt::TakeSavingChanges() {
+  std::vector<WorkerSaves> changes;
+  for (auto& worker : workers_) {
+    int local_rank = worker->record().local_rank;
+    bool saving = worker->Saves();
+    if (saving == saving_.contains(local_rank)) continue;
+    if (saving) {
+      saving_.insert(local_rank);
+    } else {
+      saving_.erase(local_rank);
+    }
+    changes.push_back({.local_rank = local_rank, .saving = saving});
+  }
+  return changes;
+}
+
+std::vector<pid_t> Attempt::Running() const {
+  std::vector<pid_t> pids;
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(worker->record().pid)) pids.push_back(worker->record().pid);
+  }
+  return pids;
+}
+
+std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(pid)) return worker->record().local_rank;
+  }
+  return std::nullopt;
+}
+
+std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {
+  for (auto& worker : workers_) {
+    if (!worker->IsProcess(expired.worker)) continue;
+    std::string rank = "rank " + std::to_string(worker->record().global_rank);
+    if (expired.pid != expired.worker) return ", below " + rank;
+    if (expired.signal_number != 0) {
+      worker->NoteTimer({expired.scope, expired.signal_number, expired.at});
+    }
+    return " (" + rank + ")";
+  }
+  return "";
 }
 
 bool Attempt::CheckExitOf(pid_t pid) {

@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "agent/attempt_record.h"
@@ -10,7 +12,9 @@
 #include "agent/job_spec.h"
 #include "agent/machine_share.h"
 #include "agent/stdin_feed.h"
+#include "agent/timer_server.h"
 #include "agent/worker.h"
+#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/spawner.h"
@@ -34,7 +38,10 @@ class Attempt {
     Spawner& spawner;
     JobOutput& output;
     const MachineShare& share;
-    int null_fd;  // /dev/null: standard input of workers that have no other
+    int null_fd;            // /dev/null: standard input of workers that have no other
+    int oom_score_adj;      // of the workers
+    std::string save_fifo;  // empty: there is none; likewise the other
+    std::string timer_file;
   };
 
   Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
@@ -46,11 +53,22 @@ class Attempt {
   // never from here.
   void Start(uint16_t master_port);
 
-  void Signal(int signal_number);
+  void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
   void Signal(int signal_number, int local_rank);
 
   // A signal that is not meant to end them (SIGUSR1, SIGSTOP, SIGCONT).
   void Pass(int signal_number);
+
+  // What status pages say about saving that they did not say before.
+  std::vector<WorkerSaves> TakeSavingChanges();
+
+  // The processes of those that run, and which local rank one of them is.
+  std::vector<pid_t> Running() const;
+  std::optional<int> LocalRankOf(pid_t pid) const;
+
+  // Keeps for the record that a timer of a worker has expired. Returns who that
+  // is, or is below, for a message: " (rank 2)", ", below rank 2", or nothing.
+  std::string NoteTimer(const TimerServer::Expired& expired);
 
   // Looks after a worker whose process has this number, if there is one.
   bool CheckExitOf(pid_t pid);
@@ -84,6 +102,7 @@ class Attempt {
   std::vector<int> postponed_;                    // local ranks to be started again
   int retries_left_;
   std::unique_ptr<StdinFeed> feed_;  // null: not everybody reads our standard input
+  std::set<int> saving_;             // local ranks, as their status pages said last
   Timer retry_;
 };
 

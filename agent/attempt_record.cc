@@ -3,14 +3,24 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "base/printable.h"
 
 namespace rankrun::agent {
+namespace {
+
+constexpr size_t kLongestScope = 300;  // in characters
+
+}  // namespace
 
 std::string HowItEnded(const WorkerRecord& worker) {
   if (!worker.exit) return "could not be started: " + worker.start_error->message;
   bool by_signal = worker.exit->signaled;
   std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
                               : "exit code " + std::to_string(worker.exit->value);
+  if (by_signal && worker.timer && worker.exit->value == worker.timer->signal_number) {
+    return how + ", its timer \"" + OneLine(worker.timer->scope, kLongestScope) +
+           "\" had expired " + FormatSeconds(worker.ended - worker.timer->at) + " before";
+  }
   if (by_signal && worker.exit->value == worker.sent_signal) return how + ", sent by rankrun";
   if (by_signal && worker.exit->value == worker.passed_signal) {
     return how + ", passed on by rankrun";

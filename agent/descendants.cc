@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "base/clock.h"
@@ -20,12 +21,9 @@
 #include "base/write_all.h"
 
 namespace rankrun::agent {
-namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-std::string ReadFile(const std::string& path) {
+std::string ReadOfProcess(pid_t pid, const std::string& name) {
+  std::string path = "/proc/" + std::to_string(pid) + "/" + name;
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   char buffer[4096];
@@ -35,6 +33,11 @@ std::string ReadFile(const std::string& path) {
   }
   return text;
 }
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 // Calls `visit` with each name in a folder of numbers.
 void ForEachNumber(const std::string& folder, const std::function<void(pid_t)>& visit) {
@@ -49,17 +52,22 @@ void ForEachNumber(const std::string& folder, const std::function<void(pid_t)>& 
 // The fields of /proc/<pid>/stat after the name, which may hold anything:
 // "S 1 ..." (state, parent).
 std::string StatAfterName(pid_t pid) {
-  std::string stat = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat = ReadOfProcess(pid, "stat");
   size_t end_of_name = stat.rfind(") ");
   return end_of_name == std::string::npos ? "" : stat.substr(end_of_name + 2);
+}
+
+// 0 if there is no such process.
+pid_t ParentOf(pid_t pid) {
+  std::string stat = StatAfterName(pid);
+  return stat.size() > 2 ? std::atoi(stat.c_str() + 2) : 0;
 }
 
 // Kernels without CONFIG_PROC_CHILDREN: look at every process.
 std::vector<pid_t> ChildrenByScan(pid_t parent) {
   std::vector<pid_t> children;
   ForEachNumber("/proc", [&](pid_t pid) {
-    std::string stat = StatAfterName(pid);
-    if (stat.size() > 2 && std::atoi(stat.c_str() + 2) == parent) children.push_back(pid);
+    if (ParentOf(pid) == parent) children.push_back(pid);
   });
   return children;
 }
@@ -70,7 +78,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
   std::string tasks = "/proc/" + std::to_string(parent) + "/task";
   ForEachNumber(tasks, [&](pid_t task) {
-    std::string list = ReadFile(tasks + "/" + std::to_string(task) + "/children");
+    std::string list = ReadOfProcess(parent, "task/" + std::to_string(task) + "/children");
     const char* at = list.data();
     const char* end = at + list.size();
     for (pid_t pid = 0;; ++at) {
@@ -92,12 +100,6 @@ void CollectBelow(pid_t parent, const std::set<pid_t>& spared, std::vector<pid_t
   }
 }
 
-std::vector<pid_t> Below(const std::set<pid_t>& spared) {
-  std::vector<pid_t> found;
-  CollectBelow(getpid(), spared, found);
-  return found;
-}
-
 void ReapEnded() {
   siginfo_t info{};
   while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
@@ -109,7 +111,35 @@ void BecomeSubreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 std::vector<pid_t> Children() { return ChildrenOf(getpid()); }
 
-std::vector<pid_t> Descendants() { return Below({}); }
+std::vector<pid_t> Descendants(const std::set<pid_t>& spared) {
+  std::vector<pid_t> found;
+  CollectBelow(getpid(), spared, found);
+  return found;
+}
+
+pid_t ChildAbove(pid_t pid) {
+  while (pid > 1) {
+    pid_t parent = ParentOf(pid);
+    if (parent == getpid()) return pid;
+    pid = parent;
+  }
+  return 0;
+}
+
+char StateOf(pid_t pid) {
+  std::string stat = StatAfterName(pid);
+  return stat.empty() ? '\0' : stat[0];
+}
+
+uint64_t StartTimeOf(pid_t pid) {
+  constexpr int kFieldsBefore = 19;  // between the name and the start time
+  std::istringstream stat(StatAfterName(pid));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) stat >> skipped;
+  uint64_t ticks = 0;
+  stat >> ticks;
+  return stat ? ticks : 0;
+}
 
 bool HasChildren() {
   siginfo_t info{};
@@ -117,27 +147,27 @@ bool HasChildren() {
 }
 
 std::string DescribeProcess(pid_t pid) {
-  std::string folder = "/proc/" + std::to_string(pid);
-  std::string name = ReadFile(folder + "/comm");
+  std::string name = ReadOfProcess(pid, "comm");
   if (!name.empty()) name.pop_back();  // the newline
   std::string stat = StatAfterName(pid);
   std::string text = "pid " + std::to_string(pid) + " (" + name + ")";
   if (!stat.empty()) text += std::string(", state ") + stat[0];
-  std::string channel = ReadFile(folder + "/wchan");
+  std::string channel = ReadOfProcess(pid, "wchan");
   if (channel.size() > 1) text += " in " + channel;
   return text;
 }
 
 int KillDescendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
+  std::set<pid_t> forbidden;
   TimePoint started = std::chrono::steady_clock::now();
   Duration next_word = seconds(1);
   int empty_looks = 0;
   for (;;) {
-    std::vector<pid_t> left = Below(spared);
+    std::vector<pid_t> left = Descendants(spared);
     for (pid_t pid : left) {
-      kill(pid, SIGKILL);
-      killed.insert(pid);
+      bool signaled = kill(pid, SIGKILL) == 0 || errno != EPERM;
+      (signaled ? killed : forbidden).insert(pid);
     }
     ReapEnded();
     empty_looks = left.empty() ? empty_looks + 1 : 0;
@@ -147,7 +177,8 @@ int KillDescendants(const std::set<pid_t>& spared) {
     if (none_left) return static_cast<int>(killed.size());
     if (Duration waited = std::chrono::steady_clock::now() - started; waited > next_word) {
       for (pid_t pid : left) {
-        WriteLastWords(2, "rankrun: still waiting for the end of " + DescribeProcess(pid) + "\n");
+        const char* why = forbidden.contains(pid) ? ", which we may not signal\n" : "\n";
+        WriteLastWords(2, "rankrun: still waiting for the end of " + DescribeProcess(pid) + why);
       }
       next_word = waited + seconds(30);
     }

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,12 +16,27 @@ void BecomeSubreaper();
 // them; zombies included.
 std::vector<pid_t> Children();
 
-// All processes below this one, parents before their children.
-std::vector<pid_t> Descendants();
+// All processes below this one, parents before their children, but for those
+// in `spared` and what is below them.
+std::vector<pid_t> Descendants(const std::set<pid_t>& spared = {});
+
+// The child of this process that is above `pid` or is it; 0 if there is none.
+pid_t ChildAbove(pid_t pid);
+
+// The letter of its state ('D': in the kernel, and not to be interrupted); 0 if
+// there is no such process.
+char StateOf(pid_t pid);
+
+// When a process was started, in ticks since the machine was; 0 if there is no
+// such process. With its number it names a process for ever.
+uint64_t StartTimeOf(pid_t pid);
 
 // Whether this process has any child: asks the kernel, not /proc, so that
 // "none" is a proof (waitid says ECHILD).
 bool HasChildren();
+
+// The content of /proc/<pid>/<name>; empty if there is none.
+std::string ReadOfProcess(pid_t pid, const std::string& name);
 
 // "pid 4711 (python3), state D in nfs_wait_bit_killable": for a process that
 // does not go away.

@@ -15,9 +15,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "agent/descendants.h"
 #include "agent/job_signals.h"
+#include "agent/kept.h"
 #include "agent/stop_filter.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -30,8 +32,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After a second request to stop, or its goodbye, the agent has this long.
+// After a second request to stop, one to end at once, or its goodbye, the agent has this long.
 constexpr milliseconds kAgentPatience{5'000};
+
+constexpr milliseconds kKeptPatience{300};
 
 [[noreturn]] void Fail(const std::string& what) {
   WriteLastWords(2, "rankrun: " + what + "\n");
@@ -54,8 +58,7 @@ void AddUnlessIgnored(sigset_t& set, int signal_number) {
 sigset_t HandledSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : kEndSignals) AddUnlessIgnored(set, number);
-  for (int number : kPassedSignals) AddUnlessIgnored(set, number);
+  for (int number : kForwardedSignals) AddUnlessIgnored(set, number);
   // PID 1 cannot stop itself, and nobody would continue its workers.
   if (getpid() != 1) AddUnlessIgnored(set, SIGTSTP);
   sigaddset(&set, SIGCONT);
@@ -135,10 +138,11 @@ class Guardian {
   void OnSignal(int number, pid_t sender) {
     link_.Send(SignalNotice{number, sender});
     if (number == SIGTSTP) Stop();
-    if (!EndsJob(number)) return;
+    SignalMeaning meaning = MeaningOf(number, end_signals_);
+    if (meaning == SignalMeaning::kPass) return;
     filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());
     stop_signal_ = number;
-    if (filter_.requests() >= 2) LosePatienceLater();
+    if (meaning == SignalMeaning::kKill || filter_.requests() >= 2) LosePatienceLater();
   }
 
   // The agent stops the workers. The signal's own default, because it does
@@ -170,10 +174,27 @@ class Guardian {
         goodbye_ = *goodbye;
         LosePatienceLater();
       }
+      if (auto* signals = std::get_if<EndSignals>(&*message)) {
+        end_signals_.clear();
+        for (int number : kForwardedSignals) {
+          if ((signals->bits >> number & 1) != 0) end_signals_.push_back(number);
+        }
+      }
     }
   }
 
+  // An agent that has said goodbye has named them.
+  void SpareTheKept() {
+    if (!HasChildren()) return;
+    std::set<pid_t> kept = FindKept(innocents_, kKeptPatience);
+    for (pid_t pid : kept) {
+      if (!goodbye_) WriteLastWords(2, "rankrun: " + DescribeKept(pid) + "\n");
+    }
+    innocents_.merge(kept);
+  }
+
   [[noreturn]] void End() {
+    SpareTheKept();
     int killed = KillDescendants(innocents_);
     if (!goodbye_) EndWithoutGoodbye(killed);
     if (goodbye_->end_signal != 0) EndBySignal(goodbye_->end_signal);
@@ -186,7 +207,7 @@ class Guardian {
     std::string agent = "the agent (pid " + std::to_string(agent_) + ") ";
     if (killed_agent_) {
       WriteLastWords(2, "rankrun: " + agent + "had not ended " + FormatSeconds(kAgentPatience) +
-                            " after the second request to stop and was killed" + rest + "\n");
+                            " after the last request to stop and was killed" + rest + "\n");
       EndBySignal(stop_signal_);
     }
     std::string how = agent_exit_->signaled
@@ -202,6 +223,7 @@ class Guardian {
   int link_fd_ = link_.fd();  // kNone once the agent has closed its end
   std::set<pid_t> innocents_;
   StopFilter filter_;
+  std::vector<int> end_signals_{kEndSignals.begin(), kEndSignals.end()};
   int stop_signal_ = 0;  // the last one that asked for the end
   std::optional<TimePoint> patience_ends_;
   bool killed_agent_ = false;

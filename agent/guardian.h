@@ -11,16 +11,18 @@ namespace rankrun::agent {
 // returns when the job is over. To be called first of all in main(): before
 // any thread, any handler and any descriptor of ours.
 //
-// The guardian passes signals on (HUP, INT, QUIT and TERM end the job, unless
-// they were ignored when we were started, as nohup does; USR1, USR2 go to the
-// workers; TSTP and CONT stop and continue the workers), adopts what the agent
+// The guardian passes signals on (job_signals.h has their meanings; those that
+// were ignored when we were started, as by nohup, stay so; TSTP and CONT stop
+// and continue the workers), adopts what the agent
 // leaves behind and kills it, and ends as the agent's goodbye says: never
 // before every descendant is gone. A process that was our child before us
 // (`sleep & exec rankrun`) is not touched; orphans that it leaves are.
 // Does not return.
 [[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
 
-// The exit code for an end that is rankrun's own fault.
-constexpr int kExitInternalError = 205;
+// Exit codes that are no worker's.
+constexpr int kExitTimedOut = 124;       // as timeout(1) has it
+constexpr int kExitHang = 203;           // a worker hung in the kernel
+constexpr int kExitInternalError = 205;  // rankrun's own fault
 
 }  // namespace rankrun::agent

@@ -7,7 +7,7 @@
 namespace rankrun::agent {
 namespace {
 
-enum class Kind : int { kSignal, kGoodbye };
+enum class Kind : int { kSignal, kGoodbye, kEndSignals };
 
 // Both ends are one program, forked: a plain struct is the wire format.
 struct Packet {
@@ -41,6 +41,12 @@ void GuardianLink::Send(Goodbye goodbye) {
   SendPacket(fd_.get(), {Kind::kGoodbye, goodbye.exit_code, goodbye.end_signal});
 }
 
+void GuardianLink::Send(EndSignals signals) {
+  auto low = static_cast<uint32_t>(signals.bits);
+  auto high = static_cast<uint32_t>(signals.bits >> 32);
+  SendPacket(fd_.get(), {Kind::kEndSignals, static_cast<int>(low), static_cast<int>(high)});
+}
+
 std::optional<GuardianLink::Message> GuardianLink::Receive() {
   Packet packet;
   ssize_t count;
@@ -52,6 +58,11 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   if (count < 0 && errno == EAGAIN) return std::nullopt;
   if (count != sizeof packet) return LinkClosed{};
   if (packet.kind == Kind::kGoodbye) return Goodbye{packet.first, packet.second};
+  if (packet.kind == Kind::kEndSignals) {
+    auto low = static_cast<uint32_t>(packet.first);
+    auto high = static_cast<uint32_t>(packet.second);
+    return EndSignals{(uint64_t{high} << 32) | low};
+  }
   return SignalNotice{packet.first, packet.second};
 }
 

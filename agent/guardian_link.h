@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -23,6 +24,12 @@ struct Goodbye {
   int end_signal;  // end by this signal instead, if not 0
 };
 
+// Which signals end the job gently (--signals-to-handle), told by the agent
+// once it knows: bit n stands for signal n.
+struct EndSignals {
+  uint64_t bits;
+};
+
 struct LinkClosed {};  // the other side has died
 
 // The socket between guardian and agent. Each end sees the other's death as
@@ -30,7 +37,7 @@ struct LinkClosed {};  // the other side has died
 // Thread: one at a time.
 class GuardianLink {
  public:
-  using Message = std::variant<SignalNotice, Goodbye, LinkClosed>;
+  using Message = std::variant<SignalNotice, Goodbye, EndSignals, LinkClosed>;
 
   // The guardian's end and the agent's end.
   static Result<std::pair<GuardianLink, GuardianLink>> CreatePair();
@@ -39,6 +46,7 @@ class GuardianLink {
   // has not read for long) is dropped: its end will be seen by Receive.
   void Send(SignalNotice notice);
   void Send(Goodbye goodbye);
+  void Send(EndSignals signals);
 
   // The next message, or nothing if there is none yet.
   std::optional<Message> Receive();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,9 @@
 #include "agent/evidence.h"
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
+#include "agent/kept.h"
+#include "agent/machine.h"
+#include "agent/worker_environment.h"
 #include "agent/worker_gpus.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -28,22 +30,8 @@ constexpr std::chrono::seconds kFlushPatience{300};
 constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
 
-// Leaves descriptors for the workers and for looking after them: clients must
-// not be able to take them all.
-size_t ConnectionsWithin(size_t wanted, int workers) {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  constexpr size_t kForEachWorker = 10;
-  size_t ours = 32 + kForEachWorker * static_cast<size_t>(workers);
-  return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
-}
-
-void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
-  bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
-    return other.address.ToString() == address.ToString();
-  });
-  if (!known) addresses.push_back({.address = address});
-}
+constexpr std::chrono::milliseconds kKeptPatience{300};
+constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 }  // namespace
 
@@ -51,14 +39,22 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
     : loop_(loop),
       spec_(spec),
       policy_{.workers = spec.workers,
-              .max_restarts = spec.max_restarts,
-              .shutdown_timeout = spec.shutdown_timeout},
+              .restart = {.max_restarts = spec.max_restarts},
+              .shutdown_timeout = spec.shutdown_timeout,
+              .save_timeout = spec.save_timeout,
+              .continue_on_failure = spec.continue_on_failure},
       link_(link),
       reporter_(std::move(reporter)),
       guardian_(getppid()),
       output_(loop, spec, [this] { OnOutputProgress(); }),
+      sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
+                      .on_left = [this](const auto& pids,
+                                        int number) { event_log_->LeftBehind(pids, number); },
+                      .show = [this](const std::string& text) { output_.Say(text); }}),
+      store_(loop, spec),
       decide_(loop, [this] { Decide(); }),
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
+      time_limit_(loop, [this] { OnTimeLimit(); }),
       flush_deadline_(loop, [this] { loop_.Stop(); }),
       spawner_(loop) {}
 
@@ -70,11 +66,11 @@ Result<void> Supervisor::Open() {
   auto share = ShareMachine(spec_);
   if (!share) return std::move(share).error();
   share_ = std::move(*share);
-  if (auto found = FindAddresses(); !found) return found;
-  if (auto opened = OpenStore(); !opened) return opened;
+  if (auto opened = store_.Open(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
   if (auto opened = output_.OpenLogs(); !opened) return opened;
+  if (auto opened = OpenChannels(); !opened) return opened;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
@@ -103,94 +99,42 @@ Result<void> Supervisor::OpenEvents() {
   return {};
 }
 
-Result<void> Supervisor::CatchSignals() {
-  auto catch_one = [this](int number, std::function<void()> caught) -> Result<void> {
-    if (IsIgnored(number)) return {};
-    auto signal = rankrun::Signal::Catch(loop_, number, std::move(caught));
-    if (!signal) return std::move(signal).error();
-    signals_.push_back(std::move(*signal));
-    return {};
+Result<void> Supervisor::OpenChannels() {
+  auto may_be_new = [this](pid_t child) {
+    return spawner_.pending() > 0 && !(attempt_ && attempt_->LocalRankOf(child));
   };
-  for (int number : kEndSignals) {
-    auto caught = catch_one(number, [this, number] {
-      OnSignal({number, getpid(), kUnknownSender});
-    });
-    if (!caught) return caught;
-  }
-  for (int number : kPassedSignals) {
-    auto caught = catch_one(number, [this, number] {
-      OnSignal({number, getpid(), kUnknownSender});
-    });
-    if (!caught) return caught;
-  }
-  if (auto caught = catch_one(SIGCHLD, [this] { ReapOrphans(); }); !caught) return caught;
-  // The guardian blocked them for both of us until there were handlers.
-  sigset_t none;
-  sigemptyset(&none);
-  pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  return {};
+  WorkerChannels::Callbacks callbacks{
+      .on_saves = [this](WorkerSaves saves) { Post(saves); },
+      .timer = {.on_expired = [this](const auto& expired) { OnTimerExpired(expired); },
+                .may_be_new = may_be_new}};
+  return channels_.Open(loop_, spec_, output_.logs(), std::move(callbacks));
 }
 
-// Once: the look-up of a name may block for long.
-Result<void> Supervisor::FindAddresses() {
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
-  if (!spec_.master_addr_typed) return {};
-  auto found = SocketAddress::Resolve(spec_.master_addr, 0);
-  if (!found) {
-    return Error{ErrorCode::kInvalid,
-                 spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
-  }
-  for (const SocketAddress& address : *found) AddOnce(address, addresses_);
-  return {};
-}
-
-Result<void> Supervisor::OpenStore() {
-  store::ServerOptions options;
-  options.addresses = addresses_;
-  for (auto& bind : options.addresses) {
-    bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
-  }
-  options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
-  if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
-  auto server = store::Server::Listen(loop_, std::move(options));
-  if (server) {
-    store_ = std::move(*server);
-    return {};
-  }
-  std::string typed;  // what to blame
-  if (spec_.master_addr_typed) typed = spec_.master_addr_origin + " " + spec_.master_addr;
-  if (spec_.master_port)
-    typed = spec_.master_port_origin + " " + std::to_string(*spec_.master_port);
-  if (typed.empty()) return std::move(server).error();
-  return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
-}
-
-// Every attempt gets an empty store. A port that the user typed stays; else
-// the attempt gets its own, so that stragglers of the last one cannot find it.
-void Supervisor::RenewStore() {
-  if (state_.attempt == 0) return;  // Open made it
-  if (!spec_.master_port) {
-    std::unique_ptr<store::Server> old = std::move(store_);
-    auto opened = OpenStore();
-    if (opened) return;
-    LogWarn(opened.error().message + "; the store stays at port " + std::to_string(old->port()));
-    store_ = std::move(old);
-  }
-  store_->Reset();
+Result<void> Supervisor::CatchSignals() {
+  EndSignals end_signals{0};
+  for (int number : spec_.end_signals) end_signals.bits |= uint64_t{1} << number;
+  link_.Send(end_signals);
+  return signals_.Open(loop_, {.on_signal =
+                                   [this](int number) {
+                                     OnSignal({number, getpid(), kUnknownSender});
+                                   },
+                               .on_child = [this] { ReapOrphans(); }});
 }
 
 Goodbye Supervisor::Run() {
   if (std::string notice = ThreadsNotice(spec_, share_); !notice.empty()) output_.Say(notice);
   event_log_->JobStarted(guardian_);
   Post(Begin{});
+  if (spec_.time_limit) time_limit_.Start(*spec_.time_limit);
+  WatchForStuck();
   loop_.Run();
+  channels_ = {};
   output_.CloseLogs();
   return Ending();
 }
 
 Goodbye Supervisor::Ending() const {
-  return {.exit_code = exit_code_,
+  return {.exit_code = ExitCode(),
           .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
 }
 
@@ -207,6 +151,17 @@ void Supervisor::Decide() {
 }
 
 void Supervisor::Apply(const Event& event) {
+  LookWhoSaves(event);
+  Advance(event);
+}
+
+// A status page tells nobody when it changes, so it is read when it matters.
+void Supervisor::LookWhoSaves(const Event& event) {
+  if (!SavingMatters(policy_, state_, event)) return;
+  for (const WorkerSaves& change : attempt_->TakeSavingChanges()) Advance(change);
+}
+
+void Supervisor::Advance(const Event& event) {
   if (state_.over()) return;
   Transition transition = Step(policy_, state_, event, std::chrono::steady_clock::now());
   bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
@@ -221,7 +176,7 @@ void Supervisor::Apply(const Event& event) {
 }
 
 void Supervisor::Act(const StartAttempt&) {
-  RenewStore();
+  if (state_.attempt > 0) store_.Renew();
   Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
                                .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
   Attempt::Surroundings surroundings{.loop = loop_,
@@ -229,10 +184,13 @@ void Supervisor::Act(const StartAttempt&) {
                                      .spawner = spawner_,
                                      .output = output_,
                                      .share = share_,
-                                     .null_fd = null_fd_.get()};
+                                     .null_fd = null_fd_.get(),
+                                     .oom_score_adj = WorkersOomScore(),
+                                     .save_fifo = channels_.save_path(),
+                                     .timer_file = channels_.timer_path()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
-  event_log_->AttemptStarted(state_.attempt, store_->port());
-  attempt_->Start(store_->port());
+  event_log_->AttemptStarted(state_.attempt, store_.port());
+  attempt_->Start(store_.port());
 }
 
 void Supervisor::OnStarted(int local_rank) {
@@ -243,34 +201,66 @@ void Supervisor::OnStarted(int local_rank) {
 
 void Supervisor::OnEnded(const WorkerRecord& record) {
   event_log_->WorkerEnded(record);
-  Post(WorkerEnded{record.failed()});
+  if (record.failed() && spec_.continue_on_failure && state_.phase == Phase::kRunning) {
+    output_.Say("rankrun: rank " + std::to_string(record.global_rank) + " (pid " +
+                std::to_string(record.pid) +
+                ") has failed; --continue-on-failure: the others go on\n");
+  }
+  Post(WorkerEnded{record.local_rank, record.failed()});
+}
+
+void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
+  std::string whose = attempt_ ? attempt_->NoteTimer(expired) : "";
+  output_.Say("rankrun: " + DescribeExpired(expired, whose) + "\n");
+}
+
+void Supervisor::OnTimeLimit() {
+  if (state_.over() || state_.stop_signal != 0) return;
+  output_.Say("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
+              ": stopping the workers, within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
+  Post(TimeLimitReached{});
+}
+
+void Supervisor::WatchForStuck() {
+  auto limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or(""));
+  if (!limit) return;
+  StuckWatch::Callbacks callbacks{
+      .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
+      .on_stuck = [this](pid_t worker) { OnStuck(worker); }};
+  stuck_watch_.emplace(loop_, *limit, std::move(callbacks));
+}
+
+void Supervisor::OnStuck(pid_t worker) {
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+  if (!local_rank || state_.phase != Phase::kRunning) return;
+  output_.Say("rankrun: rank " + std::to_string(*local_rank) +
+              " has hung in the kernel for longer than " + kStuckVariable +
+              " allows: " + DescribeProcess(worker) + "; the job has failed\n");
+  Post(WorkerStuck{*local_rank});
+}
+
+int Supervisor::ExitCode() const {
+  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
+  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
 }
 
 void Supervisor::Act(const SignalWorkers& action) {
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
   } else {
-    attempt_->Signal(action.signal_number);
+    attempt_->SignalAllBut(action.but_saving ? state_.saving : std::set<int>(),
+                           action.signal_number);
   }
 }
 
+void Supervisor::Act(const AwaitSaving& action) {
+  output_.Say("rankrun: rank " + std::to_string(action.local_rank) + " is saving: waiting up to " +
+              FormatSeconds(policy_.save_timeout) + "\n");
+}
+
 void Supervisor::Act(const Sweep& action) {
-  sweeping_ = true;
   ReapOrphans();
-  if (!sweeping_) return;
-  // What lives on after a SIGKILL is worth a word.
-  LogLevel level = sweep_kills_ > 0 ? LogLevel::kWarn : LogLevel::kInfo;
-  if (action.signal_number == SIGKILL) sweep_kills_ += 1;
-  std::vector<pid_t> left = Descendants();
-  event_log_->LeftBehind(left, action.signal_number);
-  for (pid_t pid : left) {
-    if (LogEnabled(level)) {
-      Log(level, "ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
-                     SignalName(action.signal_number));
-    }
-    kill(pid, action.signal_number);
-    kill(pid, SIGCONT);
-  }
+  sweeper_.Sweep(action.signal_number);
 }
 
 void Supervisor::Act(const ArmDeadline&) {
@@ -289,11 +279,28 @@ void Supervisor::OnLinkReadable() {
 void Supervisor::OnSignal(const SignalOrigin& origin) {
   int number = origin.signal_number;
   if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
-  if (!EndsJob(number)) {
+  SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
+  if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
     if (attempt_) attempt_->Pass(number);
-    return;
+  } else if (meaning == SignalMeaning::kKill) {
+    StopAtOnce(number);
+  } else {
+    StopGently(origin);
   }
+}
+
+void Supervisor::StopAtOnce(int signal_number) {
+  if (!std::exchange(impatient_, true)) {
+    output_.Say("rankrun: " + SignalName(signal_number) +
+                " is not one of --signals-to-handle: killing the workers\n");
+  }
+  Post(StopRequested{signal_number, true});
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::StopGently(const SignalOrigin& origin) {
+  int number = origin.signal_number;
   if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
   impatient_ = stop_filter_.requests() >= 2;
   if (state_.over()) {
@@ -311,16 +318,16 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
 void Supervisor::OnLifelineEnded() {
   if (stop_filter_.requests() > 0) return;  // it often comes with a signal
   output_.Say("rankrun: --lifeline: whoever started this job has ended\n");
-  OnSignal({SIGTERM, getpid(), kUnknownSender});
+  StopGently({SIGTERM, getpid(), kUnknownSender});
 }
 
 // Nobody is left to report to: end everything, now. The workers first, which
 // needs no descriptor.
 void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
-  if (attempt_) attempt_->Signal(SIGKILL);
-  store_.reset();
-  KillDescendants({});
+  if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
+  store_.Close();
+  KillDescendants(FindKept({}, kKeptPatience));
   output_.CloseLogs();
   _exit(kExitInternalError);
 }
@@ -335,10 +342,7 @@ void Supervisor::ReapOrphans() {
     bool is_worker = attempt_ != nullptr && attempt_->CheckExitOf(info.si_pid);
     if (!is_worker) ReapByPid(info.si_pid);
   }
-  if (sweeping_ && !HasChildren()) {
-    sweeping_ = false;
-    Post(NothingLeft{});
-  }
+  sweeper_.Check();
 }
 
 void Supervisor::OnOutputProgress() {
@@ -349,18 +353,30 @@ void Supervisor::OnOutputProgress() {
 void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   attempt_.reset();
-  sweep_kills_ = 0;
+  sweeper_.Reset();
+  if (channels_.timers) channels_.timers->Forget();
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that somebody asked to stop have not failed, one that had failed
   // before has.
-  if (!cause.failed() || (next.phase == Phase::kStopped && cause.sent_signal != 0)) return;
-  record.restarts = next.phase == Phase::kRunning;
+  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
+  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
+  record.restarts = next.restarts();
+  record.next_reason = next.restart_reason;
   record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) {
     exit_code_ = ExitCodeOf(cause);
     record.parent_error_file = ParentErrorFile(spec_.environment);
   }
-  if (record.restarts) event_log_->Restart(record, Duration::zero());
+  if (next.stuck) {
+    record.cause = static_cast<size_t>(*next.stuck);
+    record.exit_code = kExitHang;
+    record.next_reason = "a restart would not help a machine that hangs";
+  }
+  if (next.phase == Phase::kTimedOut) {
+    record.exit_code = kExitTimedOut;
+    record.next_reason = "the job's time (--timeout) is over";
+  }
+  if (record.restarts) event_log_->Restart(record, next.pause);
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   open_reports_ += 1;
   CompleteRecord(loop_, output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
@@ -374,14 +390,10 @@ void Supervisor::EndAttempt(const GroupState& next) {
 
 void Supervisor::FinishWhenShown() {
   if (open_reports_ == 0) event_log_->JobEnded(Ending());
-  if (open_reports_ == 0 && output_.idle() && event_log_->written()) {
-    loop_.Stop();
-    return;
-  }
-  bool asked = stop_filter_.requests() > 0;
-  flush_deadline_.Start(impatient_ ? kFlushPatienceKilled
-                        : asked    ? kFlushPatienceStopped
-                                   : kFlushPatience);
+  if (open_reports_ == 0 && output_.idle() && event_log_->written()) return loop_.Stop();
+  std::chrono::seconds patience = kFlushPatience;
+  if (stop_filter_.requests() > 0) patience = kFlushPatienceStopped;
+  flush_deadline_.Start(impatient_ ? kFlushPatienceKilled : patience);
 }
 
 }  // namespace rankrun::agent

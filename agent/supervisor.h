@@ -7,18 +7,22 @@
 #include <vector>
 
 #include "agent/attempt.h"
+#include "agent/attempt_store.h"
 #include "agent/event_log.h"
 #include "agent/guardian_link.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
 #include "agent/lifeline.h"
+#include "agent/machine_share.h"
+#include "agent/signal_catcher.h"
 #include "agent/stop_filter.h"
+#include "agent/stuck_watch.h"
+#include "agent/sweeper.h"
+#include "agent/worker_channels.h"
 #include "agent/worker_group.h"
 #include "base/spawner.h"
 #include "base/uv_poll.h"
-#include "base/uv_signal.h"
 #include "base/uv_timer.h"
-#include "store/server.h"
 
 namespace rankrun::agent {
 
@@ -48,23 +52,31 @@ class Supervisor {
 
  private:
   Result<void> OpenEvents();
+  Result<void> OpenChannels();
   Result<void> CatchSignals();
-  Result<void> FindAddresses();
-  Result<void> OpenStore();
-  void RenewStore();
 
   void Post(const Event& event);
   void Decide();
   void Apply(const Event& event);
+  void Advance(const Event& event);
+  void LookWhoSaves(const Event& event);
   void Act(const StartAttempt&);
   void Act(const SignalWorkers& action);
+  void Act(const AwaitSaving& action);
   void Act(const Sweep& action);
   void Act(const ArmDeadline&);
 
   void OnStarted(int local_rank);
   void OnEnded(const WorkerRecord& record);
+  void OnTimerExpired(const TimerServer::Expired& expired);
+  void OnTimeLimit();
+  void WatchForStuck();
+  void OnStuck(pid_t worker);
+  int ExitCode() const;
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
+  void StopGently(const SignalOrigin& origin);
+  void StopAtOnce(int signal_number);
   void OnLifelineEnded();
   void OnGuardianLost();
   void ReapOrphans();
@@ -86,17 +98,18 @@ class Supervisor {
   std::vector<Event> events_;  // to be decided on in the next turn
   Fd null_fd_;
   JobOutput output_;
-  bool sweeping_ = false;   // NothingLeft is owed
-  int sweep_kills_ = 0;     // SIGKILLs to what this attempt left behind
+  WorkerChannels channels_;
   int open_reports_ = 0;    // being completed
   bool impatient_ = false;  // asked twice: do not wait long for the terminal
   int exit_code_ = 0;
   bool workers_stopped_ = false;  // by Ctrl-Z
-  std::vector<store::BindAddress> addresses_;
-  std::unique_ptr<store::Server> store_;
-  std::vector<std::unique_ptr<rankrun::Signal>> signals_;
+  Sweeper sweeper_;
+  AttemptStore store_;
+  std::optional<StuckWatch> stuck_watch_;
+  SignalCatcher signals_;
   Timer decide_;
   Timer deadline_;
+  Timer time_limit_;
   Timer flush_deadline_;
   std::unique_ptr<Poll> link_poll_;
   std::unique_ptr<EventLog> event_log_;

@@ -72,6 +72,7 @@ void Worker::CheckExit() {
   if (!pid_) return;
   record_.exit = ReapByPidfd(pidfd_.get());
   if (!record_.exit) return;
+  record_.ended = std::chrono::steady_clock::now();
   pid_.reset();
   exit_poll_->Stop();
   streams_.standard_output->CatchUp();

@@ -55,6 +55,10 @@ class Worker {
   // Reaps the process if it has ended, and calls on_exit then.
   void CheckExit();
 
+  // Whether its status page says that it saves.
+  bool Saves() const { return pid_ && status_page_->saving(); }
+  void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
+
   bool IsProcess(pid_t pid) const { return pid_ == pid; }
   const WorkerRecord& record() const { return record_; }
 

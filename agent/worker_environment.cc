@@ -47,6 +47,7 @@ void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
   v["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // Python's spelling: workers compare the text
   v["TORCHELASTIC_ERROR_FILE"] = place.error_file;
   v["TORCHELASTIC_SIGNALS_TO_HANDLE"] = SignalNames(spec.end_signals);
+  if (!place.timer_file.empty()) v["TORCHELASTIC_TIMER_FILE"] = place.timer_file;
 }
 
 }  // namespace
@@ -66,6 +67,9 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
     v["RANKRUN_STATUS_FD"] = std::to_string(kStatusPageFd);
     v["RANKRUN_STATUS_PATH"] = place.status_path;
   }
+  v.erase("RANKRUN_SAVE_FIFO");
+  if (!place.save_fifo.empty()) v["RANKRUN_SAVE_FIFO"] = place.save_fifo;
+  v.erase("RANKRUN_KEEP");  // a worker cannot opt out of its job's end
   std::vector<std::string> environment;
   for (const auto& [name, value] : v) environment.push_back(name + "=" + value);
   return environment;

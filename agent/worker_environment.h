@@ -14,9 +14,11 @@ struct WorkerPlace {
   int local_rank;
   int attempt;
   uint16_t master_port;
-  int threads;              // that fit on its cores
-  std::string error_file;   // empty: there is none
-  std::string status_path;  // of the worker's status page; empty: there is none
+  int threads;                  // that fit on its cores
+  std::string error_file;       // empty: there is none
+  std::string status_path;      // of the worker's status page; empty: there is none
+  std::string save_fifo = {};   // the named pipe for its word that it saves; likewise
+  std::string timer_file = {};  // the named pipe of torchrun's file timer; likewise
 };
 
 // The whole environment of a worker: the user's, overlaid with what torchrun's

@@ -2,15 +2,20 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 namespace rankrun::agent {
 namespace {
 
-Transition NextAttempt(const GroupPolicy& policy, GroupState s) {
+Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
   s.phase = Phase::kRunning;
   s.attempt += 1;
   s.alive = policy.workers;
   s.failed = false;
   s.kill_now = false;
+  s.saving.clear();
+  s.awaited.clear();
+  s.attempt_began = now;
   return {s, {StartAttempt{}}};
 }
 
@@ -20,14 +25,29 @@ Transition BeginSweep(const GroupPolicy& policy, GroupState s, TimePoint now) {
   return {s, {Sweep{s.kill_now ? SIGKILL : SIGTERM}, ArmDeadline{}}};
 }
 
-Transition BeginStop(const GroupPolicy& policy, GroupState s, int signal_number, TimePoint now) {
-  s.phase = Phase::kStopping;
-  s.deadline = now + policy.shutdown_timeout;
-  return {s, {SignalWorkers{signal_number, std::nullopt}, ArmDeadline{}}};
+// Says once in an attempt that a worker gets the longer time.
+void Await(const GroupPolicy& policy, GroupState& s, int local_rank, std::vector<Action>& actions) {
+  if (s.hurried || policy.save_timeout <= policy.shutdown_timeout) return;
+  if (s.awaited.insert(local_rank).second) actions.push_back(AwaitSaving{local_rank});
 }
 
-Transition On(const GroupPolicy& policy, GroupState s, const Begin&, TimePoint) {
-  return NextAttempt(policy, s);
+Transition BeginStop(const GroupPolicy& policy, GroupState s, int signal_number, TimePoint now) {
+  s.phase = Phase::kStopping;
+  s.stop_began = now;
+  s.deadline = now + (s.hurried ? policy.sweep_timeout : policy.shutdown_timeout);
+  std::vector<Action> actions{SignalWorkers{s.hurried ? SIGKILL : signal_number, std::nullopt}};
+  for (int local_rank : s.saving) Await(policy, s, local_rank, actions);
+  actions.push_back(ArmDeadline{});
+  return {s, actions};
+}
+
+void NoteFailure(GroupState& s, TimePoint now) {
+  if (!s.failed) s.failed_at = now;
+  s.failed = true;
+}
+
+Transition On(const GroupPolicy& policy, GroupState s, const Begin&, TimePoint now) {
+  return NextAttempt(policy, s, now);
 }
 
 // A start that was under way when its siblings were told to end.
@@ -39,64 +59,130 @@ Transition On(const GroupPolicy&, GroupState s, const WorkerStarted& e, TimePoin
 
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerEnded& e, TimePoint now) {
   s.alive -= 1;
-  s.failed |= e.failed;
+  s.saving.erase(e.local_rank);
+  if (e.failed) NoteFailure(s, now);
   if (s.alive == 0) return BeginSweep(policy, s, now);
-  if (s.failed && s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
+  bool ends_all = e.failed && !policy.continue_on_failure;
+  if (ends_all && s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
+  return {s, {}};
+}
+
+Transition On(const GroupPolicy& policy, GroupState s, const WorkerSaves& e, TimePoint now) {
+  bool lives = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
+  if (!lives) return {s, {}};
+  std::vector<Action> actions;
+  if (!e.saving) {
+    bool was_spared = s.saving.erase(e.local_rank) > 0 && s.kill_now && !s.hurried;
+    if (!was_spared) return {s, {}};
+    s.deadline = now + policy.sweep_timeout;  // to end by itself, now that it has saved
+    return {s, {ArmDeadline{}}};
+  }
+  if (s.kill_now) return {s, {}};  // too late
+  s.saving.insert(e.local_rank);
+  if (s.phase == Phase::kStopping) Await(policy, s, e.local_rank, actions);
+  return {s, actions};
+}
+
+Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck& e, TimePoint now) {
+  bool lives = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
+  if (!lives) return {s, {}};
+  NoteFailure(s, now);
+  if (!s.stuck) s.stuck = e.local_rank;
+  if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
   return {s, {}};
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, TimePoint now) {
   if (s.over()) return {s, {}};
-  bool again = s.stop_signal != 0;
-  s.stop_signal = again ? s.stop_signal : e.signal_number;
-  s.kill_now |= again;
+  bool hurry = s.stop_signal != 0 || e.at_once;
+  if (s.stop_signal == 0) s.stop_signal = e.signal_number;
+  s.kill_now |= hurry;
+  s.hurried |= hurry;
   switch (s.phase) {
     case Phase::kRunning:
       return BeginStop(policy, s, e.signal_number, now);
     case Phase::kStopping:
       // The first request may find workers that were told to end by a failure.
-      if (!again) return {s, {}};
+      if (!hurry) return {s, {}};
       return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
     case Phase::kSweeping:
-      if (!again) return {s, {}};
+      if (!hurry) return {s, {}};
       return {s, {Sweep{SIGKILL}}};
+    case Phase::kPausing:
+      s.phase = Phase::kStopped;
+      return {s, {}};
     case Phase::kSucceeded:
     case Phase::kFailed:
     case Phase::kStopped:
+    case Phase::kTimedOut:
       return {s, {}};
   }
   __builtin_unreachable();
 }
 
-Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimePoint) {
-  if (s.phase != Phase::kSweeping) return {s, {}};
-  if (s.stop_signal != 0) {
-    s.phase = Phase::kStopped;
-  } else if (!s.failed) {
-    s.phase = Phase::kSucceeded;
-  } else if (s.attempt == policy.max_restarts) {
-    s.phase = Phase::kFailed;
-  } else {
-    return NextAttempt(policy, s);
-  }
+Transition On(const GroupPolicy& policy, GroupState s, const TimeLimitReached&, TimePoint now) {
+  if (s.over()) return {s, {}};
+  if (s.phase == Phase::kSweeping && !s.failed) return {s, {}};  // the work was done in time
+  s.timed_out = true;
+  if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
+  if (s.phase == Phase::kPausing) s.phase = Phase::kTimedOut;
   return {s, {}};
 }
 
+Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimePoint now) {
+  if (s.phase != Phase::kSweeping) return {s, {}};
+  if (s.stop_signal != 0 || s.timed_out) {
+    s.phase = s.stop_signal != 0 ? Phase::kStopped : Phase::kTimedOut;
+    return {s, {}};
+  }
+  if (!s.failed || s.stuck) {
+    s.phase = s.failed ? Phase::kFailed : Phase::kSucceeded;
+    return {s, {}};
+  }
+  RestartDecision decision =
+      DecideRestart(policy.restart, s.history, s.failed_at - s.attempt_began);
+  s.history = decision.next;
+  s.pause = decision.pause;
+  s.restart_reason = decision.reason;
+  if (decision.restarts && s.pause == Duration::zero()) return NextAttempt(policy, s, now);
+  s.phase = decision.restarts ? Phase::kPausing : Phase::kFailed;
+  if (!decision.restarts) return {s, {}};
+  s.deadline = now + s.pause;
+  return {s, {ArmDeadline{}}};
+}
+
+// Again and again: then it is said who has not died.
+Transition KillLate(const GroupPolicy& policy, GroupState s, TimePoint now) {
+  s.kill_now = true;
+  s.deadline = now + policy.sweep_timeout;
+  TimePoint saved_by = s.stop_began + policy.save_timeout;
+  bool spares = !s.hurried && !s.saving.empty() && now < saved_by;
+  if (spares) s.deadline = std::min(s.deadline, saved_by);
+  return {s, {SignalWorkers{SIGKILL, std::nullopt, spares}, ArmDeadline{}}};
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, TimePoint now) {
-  bool waiting = s.phase == Phase::kStopping || s.phase == Phase::kSweeping;
+  bool waiting =
+      s.phase == Phase::kStopping || s.phase == Phase::kSweeping || s.phase == Phase::kPausing;
   if (!waiting) return {s, {}};                       // a deadline of an earlier phase
   if (now < s.deadline) return {s, {ArmDeadline{}}};  // woken early
-  if (s.phase == Phase::kStopping) {
-    s.kill_now = true;
-    s.deadline = now + policy.sweep_timeout;  // then it is said who has not died
-    return {s, {SignalWorkers{SIGKILL, std::nullopt}, ArmDeadline{}}};
-  }
+  if (s.phase == Phase::kPausing) return NextAttempt(policy, s, now);
+  if (s.phase == Phase::kStopping) return KillLate(policy, s, now);
   // Again and again: the children of the killed come up only then.
   s.deadline = now + policy.sweep_timeout;
   return {s, {Sweep{SIGKILL}, ArmDeadline{}}};
 }
 
 }  // namespace
+
+bool SavingMatters(const GroupPolicy& policy, const GroupState& state, const Event& event) {
+  bool lives = state.phase == Phase::kRunning || state.phase == Phase::kStopping;
+  if (!lives || policy.save_timeout <= policy.shutdown_timeout) return false;
+  return std::holds_alternative<DeadlinePassed>(event) ||
+         std::holds_alternative<StopRequested>(event) ||
+         std::holds_alternative<TimeLimitReached>(event) ||
+         (std::holds_alternative<WorkerEnded>(event) && state.phase == Phase::kRunning);
+}
 
 Transition Step(const GroupPolicy& policy, GroupState state, const Event& event, TimePoint now) {
   return std::visit([&](const auto& e) { return On(policy, state, e, now); }, event);

@@ -2,45 +2,61 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
+#include "agent/restart_policy.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
 
 // The attempts of one node's workers: when to start, stop, kill and start
 // again. Pure: no clock, no I/O, no pids; the table is in
-// docs/architecture.md, and each of its rows is a test.
+// docs/supervision.md, and each of its rows is a test.
 
 enum class Phase {
   kRunning,   // workers are being started or run
   kStopping,  // the living were told to end and have until the deadline
   kSweeping,  // all workers are over; what they left behind is being ended
+  kPausing,   // the next attempt begins at the deadline
   kSucceeded,
   kFailed,
-  kStopped,  // ended because somebody asked
+  kStopped,   // ended because somebody asked
+  kTimedOut,  // ended because the job's time was over
 };
 
 struct GroupPolicy {
   int workers = 1;
-  int max_restarts = 0;
+  RestartPolicy restart{};
   std::chrono::milliseconds shutdown_timeout{25'000};  // from the signal to SIGKILL
-  std::chrono::milliseconds sweep_timeout{1'000};      // the same for what is left behind
+  std::chrono::milliseconds save_timeout{0};       // the same for a worker that saves, if longer
+  std::chrono::milliseconds sweep_timeout{1'000};  // the same for what is left behind
+  bool continue_on_failure = false;                // a failure does not end the others
 };
 
 struct GroupState {
   Phase phase = Phase::kSweeping;
-  int attempt = -1;       // 0 for the first start
-  int alive = 0;          // workers that are starting or run
-  bool failed = false;    // a worker of this attempt failed
-  int stop_signal = 0;    // somebody asked to stop, with this signal
-  bool kill_now = false;  // asked twice, or the deadline has passed
-  TimePoint deadline{};   // meaningful in kStopping and kSweeping
+  int attempt = -1;               // 0 for the first start
+  int alive = 0;                  // workers that are starting or run
+  bool failed = false;            // a worker of this attempt failed
+  int stop_signal = 0;            // somebody asked to stop, with this signal
+  bool timed_out = false;         // the job's time is over
+  std::optional<int> stuck = {};  // a worker that cannot go on: no restart would help
+  bool kill_now = false;          // asked twice, or the deadline has passed
+  bool hurried = false;           // asked twice, or by a signal that is not handled
+  std::set<int> saving = {};      // local ranks that save now
+  std::set<int> awaited = {};     // those of this attempt that were given the time
+  TimePoint attempt_began{};
+  TimePoint failed_at{};   // the first failure of this attempt
+  TimePoint stop_began{};  // meaningful in kStopping
+  TimePoint deadline{};    // meaningful in kStopping, kSweeping and kPausing
+  RestartHistory history = {};
+  Duration pause{};                 // before the attempt that follows
+  std::string restart_reason = {};  // of the last decision: "at once", or why not
 
-  bool over() const {
-    return phase == Phase::kSucceeded || phase == Phase::kFailed || phase == Phase::kStopped;
-  }
+  bool over() const { return phase >= Phase::kSucceeded; }
+  bool restarts() const { return phase == Phase::kPausing || phase == Phase::kRunning; }
 };
 
 // Begins the first attempt. Once.
@@ -51,27 +67,48 @@ struct WorkerStarted {
 };
 // A worker has ended or could not be started.
 struct WorkerEnded {
+  int local_rank;
   bool failed;
 };
-// Somebody (a user, a scheduler) wants the job to end.
+// A worker has said that it saves, or that it has saved.
+struct WorkerSaves {
+  int local_rank;
+  bool saving;
+};
+// A worker can neither go on nor die (it hangs in the kernel).
+struct WorkerStuck {
+  int local_rank;
+};
+// Somebody (a user, a scheduler) wants the job to end; `at_once` by a signal
+// that is not to be handled gently.
 struct StopRequested {
   int signal_number;
+  bool at_once = false;
 };
+// The job has run for as long as it may.
+struct TimeLimitReached {};
 // No process of the attempt is left: the answer to kSweep.
 struct NothingLeft {};
 struct DeadlinePassed {};
 
-using Event =
-    std::variant<Begin, WorkerStarted, WorkerEnded, StopRequested, NothingLeft, DeadlinePassed>;
+using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck,
+                           StopRequested, TimeLimitReached, NothingLeft, DeadlinePassed>;
 
 struct StartAttempt {
   bool operator==(const StartAttempt&) const = default;
 };
-// To the process group of one worker, or of all that live.
+// To the process group of one worker, or of all that live; but not of those that save, if
+// `but_saving`.
 struct SignalWorkers {
   int signal_number;
   std::optional<int> local_rank;
+  bool but_saving = false;
   bool operator==(const SignalWorkers&) const = default;
+};
+// Say that the end of this worker is awaited for longer, since it saves.
+struct AwaitSaving {
+  int local_rank;
+  bool operator==(const AwaitSaving&) const = default;
 };
 // Tell NothingLeft as soon as no descendant is left; signal those that are.
 struct Sweep {
@@ -81,12 +118,15 @@ struct Sweep {
 struct ArmDeadline {
   bool operator==(const ArmDeadline&) const = default;
 };
-using Action = std::variant<StartAttempt, SignalWorkers, Sweep, ArmDeadline>;
+using Action = std::variant<StartAttempt, SignalWorkers, AwaitSaving, Sweep, ArmDeadline>;
 
 struct Transition {
   GroupState next;
   std::vector<Action> actions;  // to be carried out in this order
 };
+
+// Whether `event` is decided on differently when a worker saves.
+bool SavingMatters(const GroupPolicy& policy, const GroupState& state, const Event& event);
 
 Transition Step(const GroupPolicy& policy, GroupState state, const Event& event, TimePoint now);
 

@@ -28,6 +28,7 @@ struct SpawnSpec {
   int stderr_fd = 2;
   int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
   std::optional<rlim_t> open_files = {};  // soft limit of descriptors
+  std::optional<int> oom_score_adj = {};  // raised is always allowed; not set if it cannot be
   Cpus cpus = {};                         // where it may run; empty: where we may
   std::function<void()> before = {};      // in this process, on the thread that starts it
 };

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +55,7 @@ Result<StatusPage> StatusPage::Create() {
                                     .size_bytes = kStatusPageBytes,
                                     .inode = *inode,
                                     .agent_pid = getpid(),
-                                    .reserved = 0};
+                                    .saving = 0};
   return page;
 }
 
@@ -103,6 +104,14 @@ StatusPage& StatusPage::operator=(StatusPage&& other) noexcept {
 
 StatusPage::~StatusPage() {
   if (header_ != nullptr) munmap(header_, kStatusPageBytes);
+}
+
+void StatusPage::SetSaving(bool saving) {
+  std::atomic_ref<uint32_t>(header_->saving).store(saving ? 1 : 0, std::memory_order_release);
+}
+
+bool StatusPage::saving() const {
+  return std::atomic_ref<uint32_t>(header_->saving).load(std::memory_order_acquire) == 1;
 }
 
 std::string StatusPage::Path() const {

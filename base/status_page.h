@@ -24,7 +24,7 @@ struct StatusPageHeader {
   uint32_t size_bytes;
   uint64_t inode;     // of the memory file: a copy has another one
   int32_t agent_pid;  // as in RANKRUN_STATUS_PATH
-  uint32_t reserved;
+  uint32_t saving;    // by the worker: 1 while it saves what must not be cut short
 };
 
 // A status page mapped into this process. Unmapped at the end.
@@ -46,6 +46,10 @@ class StatusPage {
 
   const StatusPageHeader& header() const { return *header_; }
   int fd() const { return fd_.get(); }
+
+  // The worker's word that it saves; the agent awaits its end for longer then.
+  void SetSaving(bool saving);
+  bool saving() const;
 
   // "/proc/<this process>/fd/<n>": how others open it while we have it open.
   std::string Path() const;

@@ -27,7 +27,8 @@ void StepOfAWorkersExit(benchmark::State& state) {
   GroupPolicy policy{.workers = 8};
   GroupState running{.phase = Phase::kRunning, .attempt = 0, .alive = 8};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(Step(policy, running, WorkerEnded{.failed = true}, TimePoint{}));
+    benchmark::DoNotOptimize(
+        Step(policy, running, WorkerEnded{.local_rank = 0, .failed = true}, TimePoint{}));
   }
 }
 BENCHMARK(StepOfAWorkersExit);

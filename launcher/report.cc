@@ -67,15 +67,17 @@ std::string Consequences(const AttemptRecord& record) {
 std::string WhatNext(const AttemptRecord& record) {
   std::string most = std::to_string(record.max_restarts);
   if (record.restarts) {
-    return "restart " + std::to_string(record.attempt + 1) + " of " + most;
+    std::string when = record.next_reason.empty() ? "" : ", " + record.next_reason;
+    return "restart " + std::to_string(record.attempt + 1) + " of " + most + when;
   }
   if (record.stop_signal != 0) {
     return "the end, rankrun was asked to stop by " + SignalName(record.stop_signal);
   }
   std::string why =
       record.max_restarts == 0 ? "--max-restarts is 0" : most + " of " + most + " restarts used";
-  return "the end, " + why + "; exit code " +
-         std::to_string(ExitCodeOf(record.workers[record.cause]));
+  if (!record.next_reason.empty()) why = record.next_reason;
+  int exit_code = record.exit_code.value_or(ExitCodeOf(record.workers[record.cause]));
+  return "the end, " + why + "; exit code " + std::to_string(exit_code);
 }
 
 }  // namespace

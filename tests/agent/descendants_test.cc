@@ -135,6 +135,49 @@ TEST_F(DescendantsTest, TheSparedAndTheirChildrenLive) {
   EXPECT_THAT(Descendants(), UnorderedElementsAreArray(innocents));
 }
 
+TEST_F(DescendantsTest, FindsTheChildAboveAProcess) {
+  pid_t root = StartTree();
+  for (pid_t pid : Hear(3)) EXPECT_EQ(ChildAbove(pid), root);
+  for (pid_t stranger : {getpid(), getppid(), pid_t{1}, pid_t{0}, pid_t{-1}, pid_t{999'999'999}}) {
+    EXPECT_EQ(ChildAbove(stranger), 0) << stranger;
+  }
+}
+
+TEST_F(DescendantsTest, TheStartTimeTellsProcessesApart) {
+  EXPECT_GT(StartTimeOf(getpid()), 0u);
+  EXPECT_EQ(StartTimeOf(getpid()), StartTimeOf(getpid()));
+  EXPECT_GT(StartTimeOf(getpid()), StartTimeOf(1));
+  EXPECT_EQ(StartTimeOf(999'999'999), 0u);
+}
+
+// Somebody without the right to signal one of its children.
+TEST_F(DescendantsTest, NamesWhatItMayNotSignalAndWaitsForIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to start a process of another user";
+  test::Pipe errors = test::MakePipe();
+  test::Pipe life = test::MakePipe();
+  pid_t powerless = test::Fork([&] {
+    BecomeSubreaper();
+    dup2(errors.write_end.get(), 2);
+    errors.write_end.Reset();
+    pid_t child = fork();
+    life.write_end.Reset();
+    char byte;
+    if (child == 0) _exit(read(life.read_end.get(), &byte, 1) == 0 ? 0 : 1);
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) return 2;
+    KillDescendants({});
+    return 0;
+  });
+  errors.write_end.Reset();
+  std::string text(200, ' ');
+  ssize_t count = read(errors.read_end.get(), text.data(), text.size());
+  ASSERT_GT(count, 0);
+  EXPECT_NE(text.find("still waiting for the end of pid "), std::string::npos) << text;
+  EXPECT_NE(text.find(", which we may not signal\n"), std::string::npos) << text;
+  life.write_end.Reset();  // it ends by itself
+  EXPECT_EQ(test::WaitForExit(powerless), (ProcessExit{.signaled = false, .value = 0}));
+}
+
 TEST_F(DescendantsTest, DescribesAProcess) {
   pid_t child = StartTree();
   Hear(3);

@@ -51,6 +51,14 @@ TEST_F(GuardianLinkTest, AGoodbyeArrives) {
   EXPECT_EQ(goodbye->end_signal, SIGINT);
 }
 
+TEST_F(GuardianLinkTest, TheListOfEndSignalsArrives) {
+  const uint64_t bits = (uint64_t{1} << 63) | (uint64_t{1} << 31) | (uint64_t{1} << SIGTERM);
+  agent->Send(EndSignals{bits});
+  auto message = guardian->Receive();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<EndSignals>(*message).bits, bits);
+}
+
 TEST_F(GuardianLinkTest, MessagesKeepTheirOrder) {
   for (int i = 1; i <= 50; ++i) guardian->Send(SignalNotice{i, i});
   for (int i = 1; i <= 50; ++i) {

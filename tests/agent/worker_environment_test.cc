@@ -1,6 +1,7 @@
 #include "agent/worker_environment.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <map>
 
@@ -64,7 +65,7 @@ TEST_F(WorkerEnvironmentTest, FulfilsTorchrunsContract) {
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", "4"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/e/error.json"},
-      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGHUP,SIGINT,SIGQUIT,SIGTERM"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
       {"RANKRUN_STATUS_FD", "3"},
       {"RANKRUN_STATUS_PATH", "/proc/9/fd/12"},
       {"PATH", "/bin"},
@@ -94,7 +95,7 @@ TEST_F(WorkerEnvironmentTest, OurPlaceReplacesThatOfAnOuterLauncher) {
   EXPECT_EQ(Get("GROUP_RANK"), "0");
   EXPECT_EQ(Get("RANKRUN_STATUS_FD"), "3");
   EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "/tmp/e/error.json");
-  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGHUP,SIGINT,SIGQUIT,SIGTERM");
+  EXPECT_EQ(Get("TORCHELASTIC_SIGNALS_TO_HANDLE"), "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
   EXPECT_EQ(Get("TORCHELASTIC_USE_AGENT_STORE"), "True");
 }
 
@@ -168,6 +169,21 @@ TEST_F(WorkerEnvironmentTest, TheLastOfSeveralEntriesCounts) {
   EXPECT_EQ(VariableOf({"A=1", "AB=2", "A=3=4"}, "A"), "3=4");
   EXPECT_EQ(VariableOf({"A="}, "A"), "");
   EXPECT_EQ(VariableOf({"AB=2"}, "A"), std::nullopt);
+}
+
+TEST_F(WorkerEnvironmentTest, ThePipesAreNamedWhereThereAreSome) {
+  place.save_fifo = "/tmp/e/saving";
+  place.timer_file = "/tmp/e/timer";
+  EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "/tmp/e/saving");
+  EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/tmp/e/timer");
+}
+
+TEST_F(WorkerEnvironmentTest, AnOuterLaunchersPipeAndOptOutAreNotOurs) {
+  spec.environment = {"RANKRUN_SAVE_FIFO=/outer", "RANKRUN_KEEP=1",
+                      "TORCHELASTIC_TIMER_FILE=/typed"};
+  EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "(unset)");
+  EXPECT_EQ(Get("RANKRUN_KEEP"), "(unset)");
+  EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/typed") << "as torchrun passes it on";
 }
 
 TEST_F(WorkerEnvironmentTest, WithoutAnErrorFileTheVariableIsEmpty) {

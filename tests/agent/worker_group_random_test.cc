@@ -17,16 +17,21 @@ class World {
  public:
   explicit World(unsigned seed) : random_(seed) {
     policy_.workers = Below(4) + 1;
-    policy_.max_restarts = Below(4);
+    policy_.restart = {.max_restarts = Below(4),
+                       .first_pause = milliseconds(Below(20)),
+                       .longest_pause = milliseconds(Below(50)),
+                       .healthy_after = milliseconds(Below(50))};
+    policy_.save_timeout = milliseconds(Below(100));
+    policy_.continue_on_failure = Below(4) == 0;
     policy_.shutdown_timeout = milliseconds(Below(50) + 1);
     policy_.sweep_timeout = milliseconds(Below(20) + 1);
   }
 
   void Run() {
     Apply(Begin{});
-    for (int i = Below(40); i > 0 && !state_.over(); --i) Disturb();
+    for (int i = Below(50); i > 0 && !state_.over(); --i) Disturb();
     // From here on all workers end and every question is answered.
-    for (int i = 0; i < 100 && !state_.over(); ++i) Settle();
+    for (int i = 0; i < 400 && !state_.over(); ++i) Settle();
     EXPECT_TRUE(state_.over()) << "the job never gets over";
     CheckVerdict();
   }
@@ -35,7 +40,7 @@ class World {
   int Below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
   void Disturb() {
-    switch (Below(8)) {
+    switch (Below(11)) {
       case 0:
         if (!starting_.empty()) StartOne();
         break;
@@ -52,6 +57,13 @@ class World {
       case 5:
         Apply(DeadlinePassed{});  // early, late or of another phase
         break;
+      case 6:
+      case 7:
+        if (alive_ > 0) Save(Below(policy_.workers), Below(2) == 0);
+        break;
+      case 8:
+        if (Below(8) == 0) ReachTimeLimit();
+        break;
       default:
         now_ += milliseconds(Below(30));
     }
@@ -63,6 +75,8 @@ class World {
       EndOne(Below(2) == 0);
     } else if (sweep_owed_) {
       AnswerSweep();
+    } else {
+      Apply(DeadlinePassed{});  // a pause
     }
   }
 
@@ -74,19 +88,34 @@ class World {
 
   void EndOne(bool failed) {
     alive_ -= 1;
+    int local_rank = *ranks_.begin();
+    ranks_.erase(local_rank);
+    saving_.erase(local_rank);
     if (!starting_.empty() && Below(2) == 0) starting_.erase(starting_.begin());
     attempt_failed_ |= failed;
-    bool stops = failed && alive_ > 0 && !stopping_;
+    bool stops = failed && alive_ > 0 && !stopping_ && !policy_.continue_on_failure;
     if (stops) BeginStop();
     if (alive_ == 0) BeginSweep();
-    Apply(WorkerEnded{failed});
+    Apply(WorkerEnded{local_rank, failed});
+  }
+
+  void Save(int local_rank, bool saving) {
+    if (!ranks_.contains(local_rank)) return;
+    if (!saving) saving_.erase(local_rank);
+    if (saving && !killed_) saving_.insert(local_rank);
+    Apply(WorkerSaves{local_rank, saving});
+  }
+
+  void ReachTimeLimit() {
+    bool done = alive_ == 0 && sweep_owed_ && !attempt_failed_;
+    timed_out_ |= !done;
+    if (!stopping_ && alive_ > 0) BeginStop();
+    Apply(TimeLimitReached{});
   }
 
   void AnswerSweep() {
     sweep_owed_ = false;
-    swept_ = true;
     Apply(NothingLeft{});
-    swept_ = false;
   }
 
   void Stop() {
@@ -97,6 +126,7 @@ class World {
 
   void BeginStop() {
     stopping_ = true;
+    stop_began_ = now_;
     may_kill_from_ = now_ + policy_.shutdown_timeout;
   }
   void BeginSweep() { may_kill_from_ = now_ + policy_.sweep_timeout; }
@@ -118,19 +148,33 @@ class World {
 
   void Check(const StartAttempt&) {
     EXPECT_EQ(requests_, 0) << "started after a request to stop";
+    EXPECT_FALSE(timed_out_) << "started after the time limit";
     EXPECT_EQ(alive_, 0) << "started beside living workers";
-    EXPECT_TRUE(starts_ == 0 || (swept_ && attempt_failed_)) << "started without a reason";
+    EXPECT_TRUE(starts_ == 0 || attempt_failed_) << "started without a reason";
+    EXPECT_FALSE(sweep_owed_) << "started before all was gone";
     starts_ += 1;
-    EXPECT_LE(starts_, policy_.max_restarts + 1);
+    EXPECT_LE(starts_, policy_.restart.max_restarts + 1);
     alive_ = policy_.workers;
-    for (int rank = 0; rank < policy_.workers; ++rank) starting_.insert(rank);
+    for (int rank = 0; rank < policy_.workers; ++rank) ranks_.insert(rank);
+    starting_ = ranks_;
+    saving_.clear();
     attempt_failed_ = stopping_ = killed_ = false;
   }
 
   void Check(const SignalWorkers& action) {
     EXPECT_GT(alive_, 0) << "nobody to signal";
     EXPECT_TRUE(stopping_);
-    if (action.signal_number == SIGKILL) CheckKill();
+    if (action.signal_number != SIGKILL) return;
+    CheckKill();
+    bool to_all = !action.local_rank && requests_ < 2;
+    if (!to_all || now_ >= stop_began_ + policy_.save_timeout) return;
+    EXPECT_EQ(action.but_saving ? state_.saving : std::set<int>(), saving_)
+        << "killed one that saves";
+  }
+
+  void Check(const AwaitSaving& action) {
+    EXPECT_TRUE(stopping_ && saving_.contains(action.local_rank));
+    EXPECT_GT(policy_.save_timeout, policy_.shutdown_timeout);
   }
 
   void Check(const Sweep& action) {
@@ -141,6 +185,7 @@ class World {
 
   void Check(const ArmDeadline&) {
     EXPECT_FALSE(state_.over());
+    if (state_.phase == Phase::kPausing) return;
     EXPECT_GE(state_.deadline, may_kill_from_);
   }
 
@@ -151,10 +196,11 @@ class World {
 
   void CheckVerdict() {
     Phase expected = attempt_failed_ ? Phase::kFailed : Phase::kSucceeded;
+    if (timed_out_) expected = Phase::kTimedOut;
     if (requests_ > 0) expected = Phase::kStopped;
     EXPECT_EQ(state_.phase, expected);
     if (expected == Phase::kFailed) {
-      EXPECT_EQ(starts_, policy_.max_restarts + 1);
+      EXPECT_EQ(starts_, policy_.restart.max_restarts + 1);
     }
   }
 
@@ -163,14 +209,17 @@ class World {
   GroupState state_;
   TimePoint now_{};
   int alive_ = 0;
-  std::set<int> starting_;
+  std::set<int> ranks_;     // those that are alive
+  std::set<int> starting_;  // those whose start has not been told
+  std::set<int> saving_;
   int starts_ = 0;
   int requests_ = 0;
   bool attempt_failed_ = false;
   bool stopping_ = false;    // in this attempt
   bool killed_ = false;      // in this attempt
   bool sweep_owed_ = false;  // NothingLeft has been asked for
-  bool swept_ = false;       // ... and is being told
+  bool timed_out_ = false;
+  TimePoint stop_began_{};
   TimePoint may_kill_from_{};
 };
 

@@ -17,7 +17,7 @@ struct WorkerGroupTest : testing::Test {
     state = transition.next;
     actions = transition.actions;
   }
-  void End(bool failed) { Apply(WorkerEnded{failed}); }
+  void End(bool failed, int local_rank = 0) { Apply(WorkerEnded{local_rank, failed}); }
   void StopBy(int signal_number) { Apply(StopRequested{signal_number}); }
 
   // Brings the group into each phase.
@@ -44,7 +44,7 @@ struct WorkerGroupTest : testing::Test {
 
   FakeClock clock;
   GroupPolicy policy{.workers = 2,
-                     .max_restarts = 1,
+                     .restart = {.max_restarts = 1},
                      .shutdown_timeout = milliseconds(30),
                      .sweep_timeout = milliseconds(10)};
   GroupState state;
@@ -252,7 +252,7 @@ TEST_F(WorkerGroupTest, TheLastRestartIsTheLast) {
 }
 
 TEST_F(WorkerGroupTest, WithoutRestartsTheFirstFailureIsTheEnd) {
-  policy.max_restarts = 0;
+  policy.restart.max_restarts = 0;
   Sweep(true);
   Apply(NothingLeft{});
   EXPECT_EQ(state.phase, Phase::kFailed);
@@ -302,8 +302,9 @@ TEST_F(WorkerGroupTest, WhatIsLeftBehindIsKilledAfterItsTimeAgainAndAgain) {
 // --- over
 
 TEST_F(WorkerGroupTest, OverIsOver) {
-  const Event events[] = {WorkerStarted{0}, StopRequested{SIGINT}, NothingLeft{}, DeadlinePassed{}};
-  for (Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kStopped}) {
+  const Event events[] = {WorkerStarted{0}, WorkerSaves{0, true},  WorkerStuck{0},    NothingLeft{},
+                          DeadlinePassed{}, StopRequested{SIGINT}, TimeLimitReached{}};
+  for (Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kStopped, Phase::kTimedOut}) {
     for (const Event& event : events) {
       state = GroupState{.phase = phase, .attempt = 0};
       clock.Advance(milliseconds(100));

@@ -56,9 +56,9 @@ TEST_F(StatusPageTest, TheWorkersPageIsTheSameMemory) {
   auto found = Find();
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_NE(&found->header(), &page.header());
-  EXPECT_EQ(found->header().reserved, 0u);
-  Header().reserved = 42;
-  EXPECT_EQ(found->header().reserved, 42u);
+  EXPECT_EQ(found->header().saving, 0u);
+  Header().saving = 42;
+  EXPECT_EQ(found->header().saving, 42u);
 }
 
 TEST_F(StatusPageTest, TheInheritedDescriptorStaysOpen) {

@@ -114,6 +114,30 @@ TEST_F(ReportTest, ASignalThatWasPassedOnIsSaid) {
   EXPECT_EQ(Line("cause:"), "cause: rank 2 (pid 102): killed by SIGUSR1, passed on by rankrun");
 }
 
+TEST_F(ReportTest, AnExpiredTimerIsSaid) {
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  Cause().timer = agent::ExpiredTimer{.scope = "step", .signal_number = SIGKILL, .at = {}};
+  Cause().ended = TimePoint{} + milliseconds(100);
+  EXPECT_EQ(
+      Line("cause:"),
+      "cause: rank 2 (pid 102): killed by SIGKILL, its timer \"step\" had expired 0.100 s before");
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGSEGV};
+  EXPECT_EQ(Line("cause:"), "cause: rank 2 (pid 102): killed by SIGSEGV, not sent by rankrun");
+}
+
+TEST_F(ReportTest, WhenAndWhyARestartComesIsSaid) {
+  record.restarts = true;
+  record.max_restarts = 3;
+  record.next_reason = "in 2.0 s: 3 failures in a row";
+  EXPECT_EQ(Line("next:"), "next: restart 1 of 3, in 2.0 s: 3 failures in a row");
+}
+
+TEST_F(ReportTest, AnEndOfTheJobsOwnHasItsReasonAndCode) {
+  record.next_reason = "the job's time (--timeout) is over";
+  record.exit_code = 124;
+  EXPECT_EQ(Line("next:"), "next: the end, the job's time (--timeout) is over; exit code 124");
+}
+
 TEST_F(ReportTest, HowAWorkerEndedIsToldApartFromWhatWeSent) {
   CauseExits(0);
   Cause().sent_signal = SIGTERM;

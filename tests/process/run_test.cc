@@ -99,15 +99,16 @@ TEST(RunTest, FailureIsRestartedWithinTheBudget) {
                               "exit 0")});
   EXPECT_EQ(run.Wait(), kSuccess);
   EXPECT_THAT(run.Out(), AllOf(HasSubstr("0 1 "), HasSubstr("1 1 "), Not(HasSubstr("0 2 "))));
-  EXPECT_THAT(run.Err(), AllOf(HasSubstr("attempt 0 failed"), HasSubstr("next: restart 1 of 2\n")));
+  EXPECT_THAT(run.Err(),
+              AllOf(HasSubstr("attempt 0 failed"), HasSubstr("next: restart 1 of 2, at once\n")));
 }
 
 TEST(RunTest, UsedUpBudgetEndsTheJob) {
   Job run({.arguments = Shell({"--max-restarts", "2"}, "exit 4")});
   EXPECT_EQ(run.Wait(), Code(4));
-  EXPECT_THAT(run.Err(),
-              AllOf(HasSubstr("next: restart 1 of 2\n"), HasSubstr("next: restart 2 of 2\n"),
-                    HasSubstr("next: the end, 2 of 2 restarts used; exit code 4\n")));
+  EXPECT_THAT(run.Err(), AllOf(HasSubstr("next: restart 1 of 2, at once\n"),
+                               HasSubstr("next: restart 2 of 2, in 1.0 s: 2 failures in a row"),
+                               HasSubstr("next: the end, 2 of 2 restarts used; exit code 4\n")));
 }
 
 TEST(RunTest, TypedPortStaysOverRestartsAndAFreeOneDoesNot) {

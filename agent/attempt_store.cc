@@ -1,0 +1,84 @@
+#include "agent/attempt_store.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+// Leaves descriptors for the workers and for looking after them: clients must
+// not be able to take them all.
+size_t ConnectionsWithin(size_t wanted, int workers) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  constexpr size_t kForEachWorker = 6;
+  size_t ours = 32 + kForEachWorker * static_cast<size_t>(workers);
+  return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
+}
+
+void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
+  bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
+    return other.address.ToString() == address.ToString();
+  });
+  if (!known) addresses.push_back({.address = address});
+}
+
+}  // namespace
+
+Result<void> AttemptStore::Open() {
+  if (auto found = FindAddresses(); !found) return found;
+  return Listen();
+}
+
+Result<void> AttemptStore::FindAddresses() {
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
+  if (!spec_.master_addr_typed) return {};
+  auto found = SocketAddress::Resolve(spec_.master_addr, 0);
+  if (!found) {
+    return Error{ErrorCode::kInvalid,
+                 spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
+  }
+  for (const SocketAddress& address : *found) AddOnce(address, addresses_);
+  return {};
+}
+
+Result<void> AttemptStore::Listen() {
+  store::ServerOptions options;
+  options.addresses = addresses_;
+  for (auto& bind : options.addresses) {
+    bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
+  }
+  options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
+  if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
+  auto server = store::Server::Listen(loop_, std::move(options));
+  if (server) {
+    server_ = std::move(*server);
+    return {};
+  }
+  std::string typed;  // what to blame
+  if (spec_.master_addr_typed) typed = spec_.master_addr_origin + " " + spec_.master_addr;
+  if (spec_.master_port) {
+    typed = spec_.master_port_origin + " " + std::to_string(*spec_.master_port);
+  }
+  if (typed.empty()) return std::move(server).error();
+  return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+}
+
+void AttemptStore::Renew() {
+  if (!spec_.master_port) {
+    std::unique_ptr<store::Server> old = std::move(server_);
+    auto opened = Listen();
+    if (opened) return;
+    LogWarn(opened.error().message + "; the store stays at port " + std::to_string(old->port()));
+    server_ = std::move(old);
+  }
+  server_->Reset();
+}
+
+}  // namespace rankrun::agent

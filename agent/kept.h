@@ -1,0 +1,27 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rankrun::agent {
+
+// Descendants that opt out of a job's end: those that were executed with
+// RANKRUN_KEEP=1 in their environment. What is below them is theirs.
+
+// Which of `pids` do. Blocks for as long as the kernel holds up whoever reads
+// the memory of a stuck process. Thread: any.
+std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids);
+
+// The descendants of this process that do, as a helper process finds them:
+// what it has not found within `patience` does not count. For a process that
+// must not hang. `spared` and what is below them are not looked at.
+std::set<pid_t> FindKept(const std::set<pid_t>& spared, std::chrono::milliseconds patience);
+
+// "left running because of RANKRUN_KEEP: pid 4711 (name)".
+std::string DescribeKept(pid_t pid);
+
+}  // namespace rankrun::agent

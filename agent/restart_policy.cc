@@ -1,0 +1,43 @@
+#include "agent/restart_policy.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace rankrun::agent {
+namespace {
+
+Duration PauseAfter(const RestartPolicy& policy, int failures_in_a_row) {
+  if (failures_in_a_row <= 1) return Duration::zero();
+  constexpr int kMostDoublings = 30;  // no overflow; the longest pause comes before
+  int doublings = std::min(failures_in_a_row - 2, kMostDoublings);
+  return std::min<Duration>(policy.longest_pause, policy.first_pause * (int64_t{1} << doublings));
+}
+
+std::string ReasonFor(const RestartPolicy& policy, Duration pause, int failures_in_a_row) {
+  if (pause == Duration::zero()) return "at once";
+  return "in " + FormatSeconds(pause) + ": " + std::to_string(failures_in_a_row) +
+         " failures in a row, each within " + FormatSeconds(policy.healthy_after) + " of a start";
+}
+
+}  // namespace
+
+RestartDecision DecideRestart(const RestartPolicy& policy, RestartHistory history,
+                              Duration attempt_lasted) {
+  history.row = attempt_lasted >= policy.healthy_after ? 1 : history.row + 1;
+  RestartDecision decision;
+  if (history.restarts >= policy.max_restarts) {
+    std::string most = std::to_string(policy.max_restarts);
+    decision.reason =
+        policy.max_restarts == 0 ? "--max-restarts is 0" : most + " of " + most + " restarts used";
+  } else {
+    history.restarts += 1;
+    decision.restarts = true;
+    decision.pause = PauseAfter(policy, history.row);
+    decision.reason = ReasonFor(policy, decision.pause, history.row);
+  }
+  decision.next = history;
+  return decision;
+}
+
+}  // namespace rankrun::agent

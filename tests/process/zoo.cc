@@ -1,0 +1,123 @@
+// zoo ANIMAL END: a worker that is hard to get rid of. It starts processes of
+// one kind, says "up" once all of them are there, and then ends with the exit
+// code END, or stays, as one of that kind, if END is "stay". "zoo bystander"
+// is none of anybody's.
+
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "base/status_page.h"
+
+namespace {
+
+int ready_pipe[2];
+
+void Forever() {
+  for (;;) pause();
+}
+
+void Ignore() {
+  for (int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) signal(number, SIG_IGN);
+}
+
+void CloseAll() { syscall(SYS_close_range, 0U, ~0U, 0); }
+
+void StopAgainAndAgain() {
+  for (;;) raise(SIGSTOP);
+}
+
+void Sleep() { execl("/bin/sleep", "sleep", "1000", static_cast<char*>(nullptr)); }
+
+void Tell() {
+  if (write(ready_pipe[1], "", 1) != 1) _exit(98);
+}
+
+void Start(const std::function<void()>& live) {
+  if (fork() != 0) return;
+  live();
+  _exit(97);
+}
+
+void StartMany(int count, const std::function<void()>& prepare, const std::function<void()>& live) {
+  for (int i = 0; i < count; ++i) {
+    Start([&] {
+      prepare();
+      Tell();
+      live();
+    });
+  }
+  char byte;
+  for (int i = 0; i < count; ++i) {
+    if (read(ready_pipe[0], &byte, 1) != 1) _exit(96);
+  }
+}
+
+void Detach() {
+  setsid();
+  if (fork() != 0) _exit(0);
+  setsid();
+}
+
+void Nothing() {}
+
+struct Animal {
+  const char* name;
+  int count;
+  void (*prepare)();  // before it says that it is there
+  void (*live)();
+};
+
+constexpr Animal kAnimals[] = {
+    {"daemons", 3, Detach, Forever},
+    {"sessions", 3, [] { setsid(); }, Forever},
+    {"stubborn", 3, Ignore, Forever},
+    {"stopped", 3, Nothing, StopAgainAndAgain},
+    {"closed", 3, Nothing,
+     [] {
+       CloseAll();
+       Forever();
+     }},
+    {"executed", 3, Nothing, Sleep},
+    {"uninterruptible", 1, Nothing,
+     [] {
+       if (vfork() == 0) Forever();
+     }},
+    {"saver", 0,
+     [] {
+       Ignore();
+       static auto page = rankrun::StatusPage::FromEnvironment();
+       if (!page) _exit(94);
+       page->SetSaving(true);
+       if (write(STDOUT_FILENO, "saving\n", 7) != 7) _exit(98);
+     },
+     Forever},
+    {"bomb", 200,
+     [] {
+       setsid();
+       Ignore();
+     },
+     Forever},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2) Forever();
+  if (argc != 3 || pipe(ready_pipe) != 0) return 99;
+  for (const Animal& animal : kAnimals) {
+    if (animal.name != std::string(argv[1])) continue;
+    StartMany(animal.count, animal.prepare, animal.live);
+    if (write(STDOUT_FILENO, "up\n", 3) != 3) return 98;
+    if (argv[2] != std::string("stay")) _exit(std::atoi(argv[2]));
+    bool would_fork = animal.prepare == Detach;
+    if (!would_fork) animal.prepare();
+    animal.live();
+  }
+  return 95;
+}
