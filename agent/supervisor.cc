@@ -329,6 +329,7 @@ void Supervisor::OnGuardianLost() {
   store_.Close();
   KillDescendants(FindKept({}, kKeptPatience));
   output_.CloseLogs();
+  KillDescendants({});  // a start that was under way
   _exit(kExitInternalError);
 }
 
