@@ -89,6 +89,7 @@ std::unique_ptr<OutputStream> JobOutput::StreamFor(int attempt, int local_rank,
         std::make_unique<FilterSink>(writer_, filtered_[channel], std::move(filter)));
   }
   if (plan.to_console) {
+    if (spec_.output.prefix_teed_only && !plan.to_file) shown.prefix.clear();
     options.sinks.push_back(std::make_unique<ConsoleSink>(loop_, console_, std::move(shown)));
   }
   return std::make_unique<OutputStream>(loop_, std::move(options));

@@ -39,6 +39,14 @@ TEST_F(CommandLineTest, UnderTheNameOfTorchrunEveryProgramRunsUnderPython) {
   EXPECT_EQ(run.Out(), program + " 0 a$b\n");
 }
 
+TEST_F(CommandLineTest, UnderTheNameOfTorchrunOnlyTeedLinesCarryAPrefix) {
+  Job run({.arguments = {"--no-python", "--tee=1", "/bin/sh", "-c", "echo out; echo err >&2"},
+           .program = torchrun});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out(), "[default0]:out\n");
+  EXPECT_THAT(run.Err(), ::testing::EndsWith("\nerr\n"));
+}
+
 TEST_F(CommandLineTest, AsRankrunTwoDollarsStay) {
   Job run({.arguments = {"-n1", "/bin/echo", "${local_rank}", "a$$b"}});
   EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
