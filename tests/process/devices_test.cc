@@ -111,9 +111,9 @@ TEST(DevicesTest, MoreWorkersThanCoresAreRefused) {
 TEST(DevicesTest, AWrongBindingIsRefusedWithTheRightOnes) {
   Job run({.arguments = Shell({"--bind", "cores"}, "true")});
   EXPECT_EQ(run.Wait(), Code(2));
-  EXPECT_EQ(run.Err(),
-            "rankrun: --bind: \"cores\" is none of none, core, numa, socket, exclusive, "
-            "core-complex\n");
+  EXPECT_EQ(
+      run.Err(),
+      "rankrun: --bind: want none, core, numa or socket, got \"cores\"; did you mean core?\n");
 }
 
 TEST(DevicesTest, WithoutHwlocThePackageIsNamed) {
