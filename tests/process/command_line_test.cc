@@ -41,6 +41,7 @@ TEST_F(CommandLineTest, UnderTheNameOfTorchrunEveryProgramRunsUnderPython) {
 
 TEST_F(CommandLineTest, UnderTheNameOfTorchrunOnlyTeedLinesCarryAPrefix) {
   Job run({.arguments = {"--no-python", "--tee=1", "/bin/sh", "-c", "echo out; echo err >&2"},
+           .variables = {{"RANKRUN_PREFIX", ""}},
            .program = torchrun});
   EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
   EXPECT_EQ(run.Out(), "[default0]:out\n");

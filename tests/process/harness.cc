@@ -32,6 +32,7 @@ namespace {
   dup2(out, 1);
   dup2(err, 2);
   setenv("OMP_NUM_THREADS", "1", 1);  // rankrun talks about it otherwise
+  setenv("RANKRUN_PREFIX", "none", 1);
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   std::string program =
       options.program.empty() ? RANKRUN_BINARY_DIR "/bin/rankrun" : options.program;

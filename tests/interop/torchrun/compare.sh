@@ -1,0 +1,10 @@
+#!/bin/sh
+# compare.sh RANKRUN VENV: compare.py with PyTorch's own torchrun.
+folder=$(dirname "$0")
+if ! "$2/bin/python" -c 'import torch' 2>/dev/null; then
+  echo "no PyTorch in $2 (scripts/venv.sh installs it)"
+  [ -z "$RANKRUN_REQUIRE_TORCH" ] || exit 1
+  exit 77
+fi
+export PYTHON_EXEC="$2/bin/python"
+exec "$PYTHON_EXEC" "$folder/compare.py" "$1" "$2/bin/torchrun"
