@@ -109,6 +109,11 @@ def cases(python):
                {"CUDA_VISIBLE_DEVICES": "4, 5"})
     yield Case("virtual local ranks of no list", ["--virtual-local-rank", *TWO, TELL])
     yield Case("signals to handle", ["--signals-to-handle", "SIGTERM,SIGUSR1", TELL])
+    yield Case("a store that is not shared", [TELL], {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+               except_for=RANDOM | MEANT | {"TORCHELASTIC_USE_AGENT_STORE"})
+    yield Case("other variables of the launcher", [*TWO, TELL],
+               {"LOGLEVEL": "INFO", "TORCH_ELASTIC_WORKER_IDENTICAL": "1",
+                "TORCHELASTIC_HEALTH_CHECK_PORT": "0"})
     yield Case("async error handling", [TELL], {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "3"})
     say = [TELL, "--say", "said it", "--warn", "it warned"]
     yield Case("no prefix", [*TWO, *say], compares="printed")
