@@ -20,6 +20,8 @@ struct HostedServer::Running {
 
 namespace {
 
+constexpr const char* kThreadName = "rankrun-store";  // as top and gdb show it
+
 // Keeps signals for the threads of the program, which are ready for them, while
 // a thread is made: it inherits the mask.
 class SignalsBlocked {
@@ -49,7 +51,10 @@ Result<std::unique_ptr<HostedServer>> HostedServer::Start(ServerOptions options)
   const uint16_t port = running->server->port();
   try {
     SignalsBlocked blocked;
-    running->thread = std::thread([loop = &running->loop] { loop->Run(); });
+    running->thread = std::thread([loop = &running->loop] {
+      pthread_setname_np(pthread_self(), kThreadName);
+      loop->Run();
+    });
   } catch (const std::system_error& error) {
     return SystemError("start the thread of a store server", error.code().value());
   }

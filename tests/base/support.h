@@ -172,4 +172,15 @@ inline bool HasNoChild() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
+// The threads of this process that have that name, as folders in /proc.
+inline std::vector<std::string> ThreadsNamed(const std::string& name) {
+  std::vector<std::string> folders;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string line;
+    if (std::getline(comm, line) && line == name) folders.push_back(task.path());
+  }
+  return folders;
+}
+
 }  // namespace rankrun::test

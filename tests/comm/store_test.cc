@@ -7,7 +7,6 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <thread>
 #include <typeinfo>
 
@@ -182,23 +181,15 @@ TEST(PublicTcpStoreTest, AServerForLoopbackListensThereOnly) {
 }
 
 TEST(PublicTcpStoreTest, NothingOutlivesTheServer) {
-  const auto threads = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
-  };
-  // A sanitizer makes a thread of its own beside the first one of a program.
-  std::promise<void> over;
-  std::thread first([&] { over.get_future().wait(); });
-  const auto before = threads();
+  const auto threads = [] { return test::ThreadsNamed("rankrun-store").size(); };
   TcpStoreOptions options = Server();
   {
     TcpStore server(options);
-    EXPECT_EQ(threads(), before + 1);
+    EXPECT_TRUE(test::WaitFor([&] { return threads() == 1; }));
     options.port = server.port();
   }
   // The kernel takes a thread off the list a moment after it was joined.
-  EXPECT_TRUE(test::WaitFor([&] { return threads() == before; }));
-  over.set_value();
-  first.join();
+  EXPECT_TRUE(test::WaitFor([&] { return threads() == 0; }));
   TcpStore again(options);
   EXPECT_FALSE(again.Check({"k"}));
 }
