@@ -29,7 +29,7 @@ train undisturbed
 echo; echo "== the same, rank 2 is killed by SIGKILL at step 220"
 train disturbed --die-rank 2 --die-at 220
 
-loss() { awk '/^final loss/ {print $3}' "$folder/$1.log"; }
+loss() { sed -n 's/.*final loss //p' "$folder/$1.log"; }
 seconds() { cat "$folder/$1.seconds"; }
 awk -v a="$(loss undisturbed)" -v b="$(loss disturbed)" \
   -v ta="$(seconds undisturbed)" -v tb="$(seconds disturbed)" 'BEGIN {
