@@ -51,4 +51,27 @@ RANKRUN_API bool Initialized();
 // To be called before main returns. Not while another thread uses the group.
 RANKRUN_API void Destroy();
 
+// While one lives, this worker saves what must not be cut short: rankrun awaits
+// its end for up to --save-timeout instead of --shutdown-timeout. Several may
+// live at a time. Needs no Init. A process that ends saves no longer.
+//   {
+//     rankrun::SavingNotice saving;
+//     WriteCheckpoint();
+//   }
+// Thread: any.
+class RANKRUN_API SavingNotice {
+ public:
+  SavingNotice();
+  SavingNotice(const SavingNotice&) = delete;
+  SavingNotice& operator=(const SavingNotice&) = delete;
+  ~SavingNotice();
+
+  // Whether rankrun can read it; it cannot where another launcher, or none,
+  // has started this process.
+  bool heard() const { return heard_; }
+
+ private:
+  bool heard_;
+};
+
 }  // namespace rankrun

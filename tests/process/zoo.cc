@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "base/status_page.h"
+#include <rankrun/distributed.h>
 
 namespace {
 
@@ -91,9 +91,8 @@ constexpr Animal kAnimals[] = {
     {"saver", 0,
      [] {
        Ignore();
-       static auto page = rankrun::StatusPage::FromEnvironment();
-       if (!page) _exit(94);
-       page->SetSaving(true);
+       static rankrun::SavingNotice notice;
+       if (!notice.heard()) _exit(94);
        if (write(STDOUT_FILENO, "saving\n", 7) != 7) _exit(98);
      },
      Forever},
