@@ -83,15 +83,37 @@ void EventLog::WorkerEnded(const WorkerRecord& worker) {
 
 void EventLog::Stepped(const GroupState& before, const GroupState& after) {
   bool asked = before.stop_signal == 0 && after.stop_signal != 0;
+  bool out_of_time = !before.timed_out && after.timed_out;
   bool begun = before.phase == Phase::kRunning && after.phase == Phase::kStopping;
-  if (asked || begun) {
-    Emit(attempt_, events::StopBegun{asked ? StoppedBy(after.stop_signal) : failure_});
+  std::string own_reason = OwnReason(after);
+  if (asked) {
+    Emit(attempt_, events::StopBegun{StoppedBy(after.stop_signal)});
+  } else if (out_of_time || begun) {
+    Emit(attempt_, events::StopBegun{own_reason.empty() ? failure_ : own_reason});
   }
-  if (before.kill_now || !after.kill_now) return;
+  bool ends = after.phase == Phase::kTimedOut || after.phase == Phase::kFailed;
+  if (ends && !own_reason.empty()) own_verdict_ = own_reason;
+  if (!before.kill_now && after.kill_now) Emit(attempt_, events::Kill{WhyKilled(before, after)});
+}
+
+// Why rankrun itself ends the attempt; empty if it does not.
+std::string EventLog::OwnReason(const GroupState& state) const {
+  if (state.timed_out) {
+    return "the job's time (--timeout " + FormatSeconds(*spec_.time_limit) + ") is over";
+  }
+  if (state.stuck) return "rank " + std::to_string(*state.stuck) + " hangs in the kernel";
+  return "";
+}
+
+std::string EventLog::WhyKilled(const GroupState& before, const GroupState& after) const {
   bool deadline_passed = before.phase == Phase::kStopping && after.deadline != before.deadline;
-  std::string timeout = "the shutdown timeout of " + FormatSeconds(spec_.shutdown_timeout);
-  Emit(attempt_,
-       events::Kill{deadline_passed ? timeout + " has passed" : "asked to stop a second time"});
+  if (deadline_passed) {
+    return "the shutdown timeout of " + FormatSeconds(spec_.shutdown_timeout) + " has passed";
+  }
+  // The first request kills only if its signal is one that ends all at once.
+  bool first = before.stop_signal == 0;
+  if (first) return SignalName(after.stop_signal) + " is not one of --signals-to-handle";
+  return "asked to stop a second time";
 }
 
 void EventLog::LeftBehind(const std::vector<pid_t>& pids, int signal_number) {
@@ -113,6 +135,7 @@ void EventLog::Report(const AttemptRecord& record, const std::string& text) {
 void EventLog::JobEnded(const Goodbye& goodbye) {
   if (std::exchange(ended_, true)) return;
   std::string why = goodbye.exit_code == 0 ? "all workers succeeded" : verdict_;
+  if (!own_verdict_.empty()) why = own_verdict_;
   if (goodbye.end_signal != 0) why = StoppedBy(goodbye.end_signal);
   Write(std::nullopt, events::JobEnded{.exit_code = goodbye.exit_code,
                                        .end_signal = goodbye.end_signal,

@@ -52,6 +52,8 @@ class EventLog {
 
  private:
   EventLog(Loop& loop, const JobSpec& spec, Outlets outlets);
+  std::string OwnReason(const GroupState& state) const;
+  std::string WhyKilled(const GroupState& before, const GroupState& after) const;
   bool wanted() const { return file_ != nullptr || spec_.events_console; }
   void Emit(std::optional<int> attempt, events::Happening what);
   void Write(std::optional<int> attempt, events::Happening what);
@@ -67,6 +69,7 @@ class EventLog {
   std::map<int, TimePoint> worker_starts_;  // by local rank, of this attempt
   std::string failure_;                     // the first of this attempt, in words
   std::string verdict_;                     // the cause of the last failed attempt
+  std::string own_verdict_;                 // instead, if rankrun itself ended the job
 };
 
 // The only event of a job that was refused. For a process that ends next: it

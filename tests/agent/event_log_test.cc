@@ -130,15 +130,73 @@ TEST_F(EventLogTest, AStopOnRequestNamesTheSignal) {
 TEST_F(EventLogTest, AKillSaysWhoLostPatience) {
   spec.shutdown_timeout = milliseconds(1500);
   Open();
-  GroupState killed = In(Phase::kStopping);
+  GroupState asked = In(Phase::kStopping);
+  asked.stop_signal = SIGTERM;
+  GroupState killed = asked;
   killed.kill_now = true;
-  log->Stepped(In(Phase::kStopping), killed);
+  log->Stepped(asked, killed);
   log->Stepped(killed, killed);
   killed.deadline += milliseconds(1);
-  log->Stepped(In(Phase::kStopping), killed);
+  log->Stepped(asked, killed);
   EXPECT_THAT(Kinds(), ElementsAre("kill", "kill"));
   EXPECT_EQ(Events()[0]["why"], "asked to stop a second time");
   EXPECT_EQ(Events()[1]["why"], "the shutdown timeout of 1.5 s has passed");
+}
+
+TEST_F(EventLogTest, ASignalThatEndsAllAtOnceIsNoSecondRequest) {
+  Open();
+  GroupState killed = In(Phase::kStopping);
+  killed.stop_signal = SIGALRM;
+  killed.kill_now = killed.hurried = true;
+  killed.deadline += milliseconds(1);
+  log->Stepped(In(Phase::kRunning), killed);
+  EXPECT_THAT(Kinds(), ElementsAre("stop_begun", "kill"));
+  EXPECT_EQ(Events()[0]["why"], "stopped by SIGALRM");
+  EXPECT_EQ(Events()[1]["why"], "SIGALRM is not one of --signals-to-handle");
+}
+
+TEST_F(EventLogTest, TheEndOfTheJobsTimeHasItsOwnWords) {
+  spec.time_limit = milliseconds(5000);
+  Open();
+  GroupState stopping = In(Phase::kStopping);
+  stopping.timed_out = true;
+  log->Stepped(In(Phase::kRunning), stopping);
+  log->Stepped(stopping, stopping);
+  GroupState over = stopping;
+  over.phase = Phase::kTimedOut;
+  log->Stepped(stopping, over);
+  log->JobEnded({.exit_code = 124, .end_signal = 0});
+  EXPECT_THAT(Kinds(), ElementsAre("stop_begun", "job_ended"));
+  for (int i : {0, 1}) {
+    EXPECT_EQ(Events()[static_cast<size_t>(i)]["why"], "the job's time (--timeout 5.0 s) is over");
+  }
+}
+
+TEST_F(EventLogTest, TimeThatIsOverWhileWorkersAreStoppedIsToldToo) {
+  spec.time_limit = milliseconds(5000);
+  Open();
+  log->WorkerEnded(Exited(1, 3));
+  log->Stepped(In(Phase::kRunning), In(Phase::kStopping));
+  GroupState timed_out = In(Phase::kStopping);
+  timed_out.timed_out = true;
+  log->Stepped(In(Phase::kStopping), timed_out);
+  EXPECT_THAT(Kinds(), ElementsAre("worker_ended", "stop_begun", "stop_begun"));
+  EXPECT_EQ(Events()[1]["why"], "rank 1 failed: exit code 3");
+  EXPECT_EQ(Events()[2]["why"], "the job's time (--timeout 5.0 s) is over");
+}
+
+TEST_F(EventLogTest, AWorkerThatHangsInTheKernelIsNamed) {
+  Open();
+  GroupState stopping = In(Phase::kStopping);
+  stopping.stuck = 1;
+  log->Stepped(In(Phase::kRunning), stopping);
+  log->Report(Failed(), "text");
+  GroupState over = stopping;
+  over.phase = Phase::kFailed;
+  log->Stepped(stopping, over);
+  log->JobEnded({.exit_code = 203, .end_signal = 0});
+  EXPECT_EQ(Events().front()["why"], "rank 1 hangs in the kernel");
+  EXPECT_EQ(Events().back()["why"], "rank 1 hangs in the kernel");
 }
 
 TEST_F(EventLogTest, OtherStepsAreNoEvents) {

@@ -84,6 +84,32 @@ TEST_F(EventsTest, ARequestAndAKillAreTold) {
   EXPECT_EQ(Last("job_ended")["signal"], SIGINT);
 }
 
+TEST_F(EventsTest, TheEndOfTheJobsTimeIsTold) {
+  Job run({.arguments = Shell({"--timeout", "0.1", "--events", file}, "exec sleep 1000")});
+  EXPECT_EQ(run.Wait(), Code(124));
+  EXPECT_EQ(Last("stop_begun")["why"], "the job's time (--timeout 0.100 s) is over");
+  EXPECT_EQ(Last("job_ended")["why"], Last("stop_begun")["why"]);
+  EXPECT_EQ(Last("job_ended")["exit_code"], 124);
+}
+
+TEST_F(EventsTest, ASignalThatIsNotHandledIsTold) {
+  Job run({.arguments = Shell({"--signals-to-handle", "SIGTERM", "--events", file},
+                              "echo up; exec sleep 1000")});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = true, .value = SIGINT}));
+  EXPECT_EQ(Last("stop_begun")["why"], "stopped by SIGINT");
+  EXPECT_EQ(Last("kill")["why"], "SIGINT is not one of --signals-to-handle");
+}
+
+TEST_F(EventsTest, ThePauseBeforeARestartIsTold) {
+  Job run({.arguments = Shell({"--max-restarts", "2", "--events", file},
+                              "test $TORCHELASTIC_RESTART_COUNT = 2 || exit 3")});
+  EXPECT_EQ(run.Wait(), Code(0));
+  EXPECT_EQ(Last("restart")["number"], 2);
+  EXPECT_EQ(Last("restart")["delay"], 1.0);
+}
+
 TEST_F(EventsTest, WhatIsLeftBehindIsTold) {
   Job run({.arguments = Shell({"--events", file}, "setsid sleep 1000 & exit 0")});
   EXPECT_EQ(run.Wait(), Code(0));
