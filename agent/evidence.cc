@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,24 +27,39 @@ struct Files {
   std::string error_file;
   std::string stderr_file;  // empty: nothing to save
   std::string stderr_tail;
-  std::optional<std::string> exception;
+};
+
+// What the pool's thread has found so far.
+struct Found {
+  std::vector<std::optional<std::string>> exceptions;
+  KillEvidence kills;
 };
 
 struct Collection {
   AttemptRecord record;
   std::vector<Files> files;
-  KillEvidence kills;
+  std::mutex mutex;
+  Found found;                              // guarded by mutex
   std::function<void(AttemptRecord)> done;  // empty once called
   std::unique_ptr<Timer> patience;
 
   void Finish() {
     if (!done) return;
+    AddToRecord();
     std::exchange(done, {})(std::move(record));
+  }
+
+  void AddToRecord() {
+    std::lock_guard lock(mutex);
+    std::vector<WorkerRecord>& workers = record.workers;
+    for (size_t i = 0; i < files.size(); ++i) {
+      workers[i].exception = std::move(found.exceptions[i]);
+    }
+    for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, found.kills);
   }
 };
 
-void ReadAndSave(Files& files) {
-  files.exception = ReadErrorFile(files.error_file);
+void Save(const Files& files) {
   if (files.stderr_file.empty()) return;
   Fd file(open(files.stderr_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (file) WriteAll(file.get(), files.stderr_tail);
@@ -62,18 +78,9 @@ std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& recor
     if (unsaved) worker.stderr_file = directory.StderrFile(record.attempt, worker.local_rank);
     files.push_back({.error_file = directory.ErrorFile(record.attempt, worker.local_rank),
                      .stderr_file = unsaved ? worker.stderr_file : "",
-                     .stderr_tail = worker.stderr_tail,
-                     .exception = std::nullopt});
+                     .stderr_tail = worker.stderr_tail});
   }
   return files;
-}
-
-void AddToRecord(Collection& collection) {
-  std::vector<WorkerRecord>& workers = collection.record.workers;
-  for (size_t i = 0; i < collection.files.size(); ++i) {
-    workers[i].exception = std::move(collection.files[i].exception);
-  }
-  for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, collection.kills);
 }
 
 // Empty: there is no launcher around us, or nothing for it.
@@ -86,6 +93,32 @@ std::function<void()> CopyForParent(const LogDirectory* directory, const Attempt
   };
 }
 
+// In the pool. The cause's files come first, since any may hang. `copy` is
+// empty or makes the copy of the cause's.
+void Collect(Collection& collection, size_t cause, const std::function<void()>& copy,
+             const std::string& root) {
+  auto after = ReadMemoryEvents(root);
+  auto shared_memory = ReadSpace(root + "/dev/shm");
+  {
+    std::lock_guard lock(collection.mutex);
+    collection.found.kills.after = after;
+    collection.found.kills.shared_memory = shared_memory;
+  }
+  auto read_and_save = [&](size_t i) {
+    auto exception = ReadErrorFile(collection.files[i].error_file);
+    {
+      std::lock_guard lock(collection.mutex);
+      collection.found.exceptions[i] = std::move(exception);
+    }
+    Save(collection.files[i]);
+  };
+  if (!collection.files.empty()) read_and_save(cause);
+  if (copy) copy();
+  for (size_t i = 0; i < collection.files.size(); ++i) {
+    if (i != cause) read_and_save(i);
+  }
+}
+
 }  // namespace
 
 void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord record,
@@ -93,24 +126,17 @@ void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord rec
   // Shared by the pool's job and the timer.
   auto collection = std::make_shared<Collection>();
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
-  collection->kills.before = record.memory_before;
+  collection->found.exceptions.resize(collection->files.size());
+  collection->found.kills.before = record.memory_before;
   std::function<void()> copy = CopyForParent(directory, record);
+  size_t cause = record.cause;
   collection->record = std::move(record);
   collection->done = std::move(done);
   collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });
   collection->patience->Start(kPatience);
   RunInPool(
-      loop,
-      [collection, root, copy] {
-        collection->kills.after = ReadMemoryEvents(root);
-        collection->kills.shared_memory = ReadSpace(root + "/dev/shm");
-        for (Files& files : collection->files) ReadAndSave(files);
-        if (copy) copy();
-      },
-      [collection] {
-        if (collection->done) AddToRecord(*collection);
-        collection->Finish();
-      });
+      loop, [collection, cause, copy, root] { Collect(*collection, cause, copy, root); },
+      [collection] { collection->Finish(); });
 }
 
 }  // namespace rankrun::agent

@@ -102,15 +102,20 @@ TEST_F(EvidenceTest, SaysThatTheKernelRanOutOfMemory) {
 }
 
 // A pipe that nobody writes to: opening it hangs, as a file on a dead server.
-TEST_F(EvidenceTest, AFileThatHangsHoldsNothingUpForMoreThanASecond) {
+TEST_F(EvidenceTest, AFileThatHangsHoldsUpNeitherTheCauseNorTheRestForMoreThanASecond) {
   std::string hangs = logs->ErrorFile(1, 0);
   ASSERT_EQ(mkfifo(hangs.c_str(), 0600), 0);
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";
+  record.parent_error_file = folder.Path("parent.json");
   record.workers[1].stderr_tail = "words\n";
   TimePoint begin = std::chrono::steady_clock::now();
   Complete();
   EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
   EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].exception, "E: cause");
   EXPECT_EQ(complete.workers[1].stderr_tail, "words\n");
+  EXPECT_EQ(test::ReadWholeFile(logs->StderrFile(1, 1)), "words\n");
+  EXPECT_TRUE(std::filesystem::exists(record.parent_error_file));
   { Fd release(open(hangs.c_str(), O_WRONLY | O_CLOEXEC)); }
   EXPECT_FALSE(loop.RunUntil([this] { return calls > 1; }, milliseconds(50)));
 }
