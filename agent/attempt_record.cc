@@ -10,13 +10,22 @@ namespace {
 
 constexpr size_t kLongestScope = 300;  // in characters
 
+// A shell that ran the program exits with 128+n for its end by signal n.
+std::string DescribeExitCode(int code) {
+  constexpr int kShellsBase = 128;
+  constexpr int kMostSignals = 64;
+  std::string how = "exit code " + std::to_string(code);
+  if (code <= kShellsBase || code > kShellsBase + kMostSignals) return how;
+  return how + " (as a shell says: killed by " + SignalName(code - kShellsBase) + ")";
+}
+
 }  // namespace
 
 std::string HowItEnded(const WorkerRecord& worker) {
   if (!worker.exit) return "could not be started: " + worker.start_error->message;
   bool by_signal = worker.exit->signaled;
   std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
-                              : "exit code " + std::to_string(worker.exit->value);
+                              : DescribeExitCode(worker.exit->value);
   if (by_signal && worker.timer && worker.exit->value == worker.timer->signal_number) {
     return how + ", its timer \"" + OneLine(worker.timer->scope, kLongestScope) +
            "\" had expired " + FormatSeconds(worker.ended - worker.timer->at) + " before";

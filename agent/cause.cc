@@ -33,14 +33,14 @@ bool LastWordsContain(std::string_view tail, std::string_view part) {
 }
 
 // It ended badly before anybody told it to.
-bool FailedByItself(const WorkerRecord& worker) {
-  return worker.failed() && worker.sent_signal == 0 && !SaysItLostAPeer(worker.stderr_tail);
+bool EndedByItself(const WorkerRecord& worker) {
+  return worker.failed() && worker.sent_signal == 0 && !LostAPeer(worker);
 }
 
 // It was on its way out with an exception of its own when our signal came.
-bool WasFailingByItself(const WorkerRecord& worker) {
-  return worker.failed() && LastWordsContain(worker.stderr_tail, kTraceback) &&
-         !SaysItLostAPeer(worker.stderr_tail);
+bool WasEndingByItself(const WorkerRecord& worker) {
+  bool raised = worker.exception || LastWordsContain(worker.stderr_tail, kTraceback);
+  return worker.failed() && raised && !LostAPeer(worker);
 }
 
 }  // namespace
@@ -50,13 +50,23 @@ bool SaysItLostAPeer(std::string_view stderr_tail) {
       kLostPeer, [&](std::string_view part) { return LastWordsContain(stderr_tail, part); });
 }
 
+bool LostAPeer(const WorkerRecord& worker) {
+  if (!worker.failed()) return false;
+  return SaysItLostAPeer(worker.stderr_tail) ||
+         (worker.exception && SaysItLostAPeer(*worker.exception));
+}
+
+bool FailedByItself(const WorkerRecord& worker) {
+  return EndedByItself(worker) || WasEndingByItself(worker);
+}
+
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {
   auto first = [&](auto condition) -> std::optional<size_t> {
     auto found = std::ranges::find_if(ended, [&](size_t i) { return condition(workers[i]); });
     return found == ended.end() ? std::nullopt : std::optional(*found);
   };
-  if (auto found = first(FailedByItself)) return *found;
-  if (auto found = first(WasFailingByItself)) return *found;
+  if (auto found = first(EndedByItself)) return *found;
+  if (auto found = first(WasEndingByItself)) return *found;
   return first([](const WorkerRecord& worker) { return worker.failed(); }).value_or(ended.front());
 }
 

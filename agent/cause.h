@@ -19,4 +19,11 @@ size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<s
 // Gloo, NCCL, the kernel and librankrun.
 bool SaysItLostAPeer(std::string_view stderr_tail);
 
+// Whether a worker failed and its last words or its exception say so.
+bool LostAPeer(const WorkerRecord& worker);
+
+// Whether a worker failed for a reason of its own: before it was told to end,
+// or with an exception when it was, and not of a lost peer.
+bool FailedByItself(const WorkerRecord& worker);
+
 }  // namespace rankrun::agent

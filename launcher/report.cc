@@ -1,8 +1,10 @@
 #include "launcher/report.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
+#include "agent/cause.h"
 #include "agent/line_buffer.h"
 #include "base/format.h"
 #include "base/printable.h"
@@ -17,6 +19,16 @@ using agent::WorkerRecord;
 constexpr size_t kShownLines = 20;
 constexpr size_t kLongestLine = 300;  // in characters
 
+std::string LastLinesOf(const std::string& stream, const std::string& tail,
+                        const std::string& file) {
+  std::vector<std::string> lines = agent::LastLines(tail, kShownLines);
+  if (lines.empty()) return "";
+  std::string text = "    last lines of its standard " + stream + ":\n";
+  for (const std::string& line : lines) text += "    | " + OneLine(line, kLongestLine) + "\n";
+  if (!file.empty()) text += "    more: " + file + "\n";
+  return text;
+}
+
 std::string Evidence(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
@@ -24,15 +36,12 @@ std::string Evidence(const WorkerRecord& worker) {
       text += "    exception: " + OneLine(line, kLongestLine) + "\n";
     }
   }
-  std::vector<std::string> lines = agent::LastLines(worker.stderr_tail, kShownLines);
-  if (lines.empty()) return text;
-  text += "    last lines of its standard error:\n";
-  for (const std::string& line : lines) text += "    | " + OneLine(line, kLongestLine) + "\n";
-  if (!worker.stderr_file.empty()) text += "    more: " + worker.stderr_file + "\n";
-  return text;
+  std::string words = LastLinesOf("error", worker.stderr_tail, worker.stderr_file);
+  if (words.empty()) words = LastLinesOf("output", worker.stdout_tail, worker.stdout_file);
+  return text + words;
 }
 
-// Workers of which there is nothing to show but that they ended alike.
+// Workers that ended alike.
 std::string Who(const std::vector<const WorkerRecord*>& workers) {
   std::vector<int> ranks;
   for (const WorkerRecord* worker : workers) ranks.push_back(worker->global_rank);
@@ -41,27 +50,59 @@ std::string Who(const std::vector<const WorkerRecord*>& workers) {
   return who + " (pid " + std::to_string(workers[0]->pid) + ")";
 }
 
-std::string Consequences(const AttemptRecord& record) {
-  std::vector<const WorkerRecord*> left;
-  for (const WorkerRecord& worker : record.workers) {
-    if (&worker != &record.workers[record.cause]) left.push_back(&worker);
+// How consequences of the cause ended.
+std::string HowTheyEnded(const WorkerRecord& worker, bool several) {
+  if (!agent::LostAPeer(worker)) return HowItEnded(worker);
+  std::string how = several ? "lost their peer, " : "lost its peer, ";
+  bool stopped = worker.exit && worker.exit->signaled && worker.exit->value == worker.sent_signal;
+  if (!stopped) return how + HowItEnded(worker);
+  return how + (several ? "then were" : "then was") + " stopped by rankrun (" +
+         SignalName(worker.sent_signal) + ")";
+}
+
+// Where the last words of consequences are, of which none are shown: the file,
+// or the attempt's folder of several.
+std::string WhereTheyAre(const std::vector<const WorkerRecord*>& workers) {
+  std::vector<std::string> files;
+  for (const WorkerRecord* worker : workers) {
+    bool has_words = !worker->stderr_tail.empty() && !worker->stderr_file.empty();
+    if (has_words) files.push_back(worker->stderr_file);
   }
+  if (files.empty()) return "";
+  if (files.size() == 1) return "    more: " + files[0] + "\n";
+  auto folder_of_rank = std::filesystem::path(files[0]).parent_path();
+  return "    more: " + folder_of_rank.parent_path().string() + "\n";
+}
+
+// One line for all that ended alike.
+std::string InGroups(std::vector<const WorkerRecord*> left) {
   std::string text;
   while (!left.empty()) {
-    std::string how = HowItEnded(*left[0]);
-    std::string evidence = Evidence(*left[0]);
-    std::vector<const WorkerRecord*> alike{left[0]};
-    auto joins = [&](const WorkerRecord* other) {
-      return other != left[0] && evidence.empty() && HowItEnded(*other) == how &&
-             Evidence(*other).empty();
-    };
-    std::copy_if(left.begin(), left.end(), std::back_inserter(alike), joins);
-    text += "  then: " + Who(alike) + ": " + how + "\n" + evidence;
-    std::erase_if(left, [&](const WorkerRecord* worker) {
-      return std::find(alike.begin(), alike.end(), worker) != alike.end();
+    std::string how = HowTheyEnded(*left[0], false);
+    auto others = std::stable_partition(left.begin(), left.end(), [&](const WorkerRecord* worker) {
+      return HowTheyEnded(*worker, false) == how;
     });
+    std::vector<const WorkerRecord*> alike(left.begin(), others);
+    text += "  then: " + Who(alike) + ": " + HowTheyEnded(*left[0], alike.size() > 1) + "\n";
+    left.erase(left.begin(), others);
   }
   return text;
+}
+
+// Those that failed by themselves are shown like the cause.
+std::string Consequences(const AttemptRecord& record) {
+  std::string text;
+  std::vector<const WorkerRecord*> brief;
+  for (const WorkerRecord& worker : record.workers) {
+    if (&worker == &record.workers[record.cause]) continue;
+    std::string evidence = agent::FailedByItself(worker) ? Evidence(worker) : "";
+    if (evidence.empty()) {
+      brief.push_back(&worker);
+    } else {
+      text += "  then: " + Who({&worker}) + ": " + HowItEnded(worker) + "\n" + evidence;
+    }
+  }
+  return text + InGroups(brief) + WhereTheyAre(brief);
 }
 
 std::string WhatNext(const AttemptRecord& record) {

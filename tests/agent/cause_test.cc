@@ -53,6 +53,26 @@ TEST(ChooseCauseTest, OneThatCouldNotBeStarted) {
   EXPECT_EQ(ChooseCause({kTerminated, not_started}, {1, 0}), 1U);
 }
 
+TEST(FailedByItselfTest, IsNoConsequence) {
+  EXPECT_TRUE(FailedByItself(kFailed));
+  EXPECT_TRUE(FailedByItself(Ended({.signaled = true, .value = 15}, 15, kTraceback)));
+  WorkerRecord raised = kTerminated;
+  raised.exception = "ValueError: no";
+  EXPECT_TRUE(FailedByItself(raised));
+  EXPECT_FALSE(FailedByItself(kTerminated));
+  EXPECT_FALSE(FailedByItself(kSucceeded));
+  EXPECT_FALSE(FailedByItself(Ended({.signaled = false, .value = 1}, 0, kLostPeer)));
+}
+
+TEST(LostAPeerTest, StandardErrorOrTheExceptionSaysSo) {
+  EXPECT_TRUE(LostAPeer(Ended({.signaled = false, .value = 1}, 0, kLostPeer)));
+  WorkerRecord raised = kTerminated;
+  raised.exception = "DistNetworkError: lost rank 2";
+  EXPECT_TRUE(LostAPeer(raised));
+  EXPECT_FALSE(LostAPeer(kTerminated));
+  EXPECT_FALSE(LostAPeer(Ended({.signaled = false, .value = 0}, 0, kLostPeer)));
+}
+
 TEST(SaysItLostAPeerTest, LooksAtTheLastWordsOnly) {
   std::string long_ago = kLostPeer;
   for (int line = 0; line < 30; ++line) long_ago += "reconnected, going on\n";

@@ -162,29 +162,81 @@ TEST_F(ReportTest, WorkersThatEndedDifferentlyHaveLinesOfTheirOwn) {
             "  next: the end, --max-restarts is 0; exit code 1\n");
 }
 
-TEST_F(ReportTest, AConsequenceWithSomethingToShowIsNotGrouped) {
+TEST_F(ReportTest, OneThatFailedByItselfIsShownBeforeTheOthers) {
   CauseExits(1);
-  record.workers[1].stderr_tail = "lost my peer\n";
+  record.workers[1].exit = ProcessExit{.signaled = false, .value = 4};
+  record.workers[1].sent_signal = 0;
+  record.workers[1].stderr_tail = "no such batch\n";
+  record.workers[1].stderr_file = "/tmp/e/attempt_0/1/stderr.log";
+  record.workers[3].exception = "ValueError: no";
   EXPECT_EQ(FormatReport(record),
             "rankrun: attempt 0 failed after 2.5 s\n"
             "  cause: rank 2 (pid 102): exit code 1\n"
-            "  then: ranks 0, 3: killed by SIGTERM, sent by rankrun\n"
-            "  then: rank 1 (pid 101): killed by SIGTERM, sent by rankrun\n"
+            "  then: rank 1 (pid 101): exit code 4\n"
             "    last lines of its standard error:\n"
-            "    | lost my peer\n"
+            "    | no such batch\n"
+            "    more: /tmp/e/attempt_0/1/stderr.log\n"
+            "  then: rank 3 (pid 103): killed by SIGTERM, sent by rankrun\n"
+            "    exception: ValueError: no\n"
+            "  then: rank 0 (pid 100): killed by SIGTERM, sent by rankrun\n"
             "  next: the end, --max-restarts is 0; exit code 1\n");
 }
 
-TEST_F(ReportTest, TheOthersAreGroupedBehindAConsequenceWithSomethingToShow) {
+TEST_F(ReportTest, RanksThatLostTheirPeerAreALineWithoutTheirWords) {
   CauseExits(1);
-  record.workers[0].exception = "DistError: lost rank 2";
+  for (size_t rank : {0u, 3u}) {
+    record.workers[rank].stderr_tail = "RuntimeError: Connection closed by peer\n";
+    record.workers[rank].stderr_file = "/e/attempt_0/" + std::to_string(rank) + "/stderr.log";
+  }
+  record.workers[1].exit = ProcessExit{.signaled = false, .value = 1};
+  record.workers[1].sent_signal = 0;
+  record.workers[1].exception = "DistNetworkError: lost rank 2";
   EXPECT_EQ(FormatReport(record),
             "rankrun: attempt 0 failed after 2.5 s\n"
             "  cause: rank 2 (pid 102): exit code 1\n"
-            "  then: rank 0 (pid 100): killed by SIGTERM, sent by rankrun\n"
-            "    exception: DistError: lost rank 2\n"
-            "  then: ranks 1, 3: killed by SIGTERM, sent by rankrun\n"
+            "  then: ranks 0, 3: lost their peer, then were stopped by rankrun (SIGTERM)\n"
+            "  then: rank 1 (pid 101): lost its peer, exit code 1\n"
+            "    more: /e/attempt_0\n"
             "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, TheWordsOfARankThatWasStoppedAreNamedOnly) {
+  CauseExits(1);
+  record.workers[1].stderr_tail = "told to end\n";
+  record.workers[1].stderr_file = "/e/attempt_0/1/stderr.log";
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "  then: ranks 0, 1, 3: killed by SIGTERM, sent by rankrun\n"
+            "    more: /e/attempt_0/1/stderr.log\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, WithoutStandardErrorTheLastOutputIsShown) {
+  CauseExits(1);
+  Cause().stdout_tail = "step 1\nno such batch\n";
+  Cause().stdout_file = "/e/attempt_0/2/stdout.log";
+  OnlyTheCause();
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): exit code 1\n"
+            "    last lines of its standard output:\n"
+            "    | step 1\n"
+            "    | no such batch\n"
+            "    more: /e/attempt_0/2/stdout.log\n"
+            "  next: the end, --max-restarts is 0; exit code 1\n");
+  record.workers[0].stderr_tail = "why\n";
+  EXPECT_THAT(FormatReport(record), testing::Not(testing::HasSubstr("output")));
+}
+
+TEST_F(ReportTest, AnExitCodeAboveThatOfSignalsIsToldInAShellsWords) {
+  CauseExits(137);
+  EXPECT_EQ(Line("cause:"),
+            "cause: rank 2 (pid 102): exit code 137 (as a shell says: killed by SIGKILL)");
+  for (auto [code, said] : {std::pair(128, false), {129, true}, {192, true}, {193, false}}) {
+    CauseExits(code);
+    EXPECT_EQ(Line("cause:").find("as a shell says") != std::string::npos, said) << code;
+  }
 }
 
 TEST_F(ReportTest, AThousandAlikeAreOneLine) {
