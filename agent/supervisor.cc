@@ -31,6 +31,7 @@ constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
 
 constexpr std::chrono::milliseconds kKeptPatience{300};
+constexpr std::chrono::milliseconds kSpawnerPatience{1'000};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 }  // namespace
@@ -321,15 +322,16 @@ void Supervisor::OnLifelineEnded() {
   StopGently({SIGTERM, getpid(), kUnknownSender});
 }
 
-// Nobody is left to report to: end everything, now. The workers first, which
-// needs no descriptor.
+// Nobody is left to report to. The workers first, which needs no descriptor.
 void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
   if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
   store_.Close();
-  KillDescendants(FindKept({}, kKeptPatience));
+  std::set<pid_t> kept = FindKept({}, kKeptPatience);
+  KillDescendants(kept);
   output_.CloseLogs();
-  KillDescendants({});  // a start that was under way
+  spawner_.AwaitIdle(kSpawnerPatience);  // it may still make a process
+  KillDescendants(kept);
   _exit(kExitInternalError);
 }
 
@@ -340,8 +342,7 @@ void Supervisor::ReapOrphans() {
     siginfo_t info{};
     int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
     if (status != 0 || info.si_pid == 0) break;
-    bool is_worker = attempt_ != nullptr && attempt_->CheckExitOf(info.si_pid);
-    if (!is_worker) ReapByPid(info.si_pid);
+    if (!attempt_ || !attempt_->CheckExitOf(info.si_pid)) ReapByPid(info.si_pid);
   }
   sweeper_.Check();
 }
@@ -392,8 +393,7 @@ void Supervisor::EndAttempt(const GroupState& next) {
 void Supervisor::FinishWhenShown() {
   if (open_reports_ == 0) event_log_->JobEnded(Ending());
   if (open_reports_ == 0 && output_.idle() && event_log_->written()) return loop_.Stop();
-  std::chrono::seconds patience = kFlushPatience;
-  if (stop_filter_.requests() > 0) patience = kFlushPatienceStopped;
+  auto patience = stop_filter_.requests() > 0 ? kFlushPatienceStopped : kFlushPatience;
   flush_deadline_.Start(impatient_ ? kFlushPatienceKilled : patience);
 }
 

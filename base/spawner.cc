@@ -61,6 +61,12 @@ void Spawner::Abandon() {
   jobs_.clear();
 }
 
+bool Spawner::AwaitIdle(std::chrono::milliseconds patience) {
+  loop_.AssertOnLoop();
+  std::unique_lock lock(mutex_);
+  return done_.wait_for(lock, patience, [this] { return jobs_.empty() && under_way_ == 0; });
+}
+
 void Spawner::RunThread() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -68,6 +74,7 @@ void Spawner::RunThread() {
     if (ending_) return;
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
+    under_way_ += 1;
     lock.unlock();
     // std::function wants copyable captures; a pidfd is not.
     auto started = std::make_shared<Result<SpawnedProcess>>(SpawnProcess(job.spec));
@@ -78,6 +85,8 @@ void Spawner::RunThread() {
       on_started(std::move(*started));
     });
     lock.lock();
+    under_way_ -= 1;
+    done_.notify_all();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -37,6 +38,10 @@ class Spawner {
   // Forgets what has not been started yet; its `on_started` is never called.
   void Abandon();
 
+  // Blocks until no start waits or is under way, or for `patience`; whether
+  // none is. A start that is under way may still make a process.
+  bool AwaitIdle(std::chrono::milliseconds patience);
+
   // Starts whose `on_started` has not been called. While there are any, a
   // child of this process may not be known by its number yet.
   int pending() const { return *pending_; }
@@ -55,8 +60,10 @@ class Spawner {
   std::shared_ptr<int> pending_ = std::make_shared<int>(0);
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;  // guarded by mutex_
-  bool ending_ = false;   // guarded by mutex_
+  std::condition_variable done_;  // a start, whatever became of it
+  std::deque<Job> jobs_;          // guarded by mutex_
+  int under_way_ = 0;             // guarded by mutex_
+  bool ending_ = false;           // guarded by mutex_
   const size_t most_threads_;
   std::vector<std::thread> threads_;
 };

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <set>
 #include <vector>
@@ -94,6 +95,28 @@ TEST_F(SpawnerTest, AbandonedStartsAreNeverTold) {
   EXPECT_EQ(spawner->pending(), 0);
   for (auto& result : results) EXPECT_EQ(test::WaitForExit(result->pid), ProcessExit{});
   EXPECT_TRUE(test::HasNoChild());
+}
+
+TEST_F(SpawnerTest, AStartUnderWayIsAwaited) {
+  std::promise<void> begun;
+  std::promise<void> go;
+  SpawnSpec spec = ExitWith(5);
+  spec.before = [&] {
+    begun.set_value();
+    go.get_future().wait();
+  };
+  EXPECT_TRUE(spawner->AwaitIdle(milliseconds(0)));
+  Start(spec);
+  begun.get_future().wait();
+  spawner->Abandon();
+  EXPECT_FALSE(spawner->AwaitIdle(milliseconds(10)));
+  EXPECT_TRUE(test::HasNoChild());
+  go.set_value();
+  ASSERT_TRUE(spawner->AwaitIdle(test::kLong));
+  EXPECT_FALSE(test::HasNoChild());
+  EXPECT_TRUE(results.empty());
+  ASSERT_TRUE(RunUntilStarted(1));
+  EXPECT_EQ(test::WaitForExit(results[0]->pid).value, 5);
 }
 
 TEST_F(SpawnerTest, ItStillStartsAfterAbandon) {

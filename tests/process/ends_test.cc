@@ -211,25 +211,28 @@ struct KeepTest : EndsTest {
     return "RANKRUN_KEEP=1 setsid sh -c 'echo $$ > " + folder.Path("pid") + "; : > " +
            folder.Path("kept") + "; exec sleep 1000' & setsid sleep 1000 & " + Until("kept");
   }
-  void ExpectOnlyItLives(const Job& run) const {
-    pid_t kept = std::stoi(ReadText(folder.Path("pid")));
+  pid_t Kept() const { return std::stoi(ReadText(folder.Path("pid"))); }
+  void ExpectOnlyItLives() const {
     EXPECT_TRUE(WaitFor([&] {
       siginfo_t info{};
       while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
-      return ChildrenOf(getpid()) == std::vector{kept};
+      return ChildrenOf(getpid()) == std::vector{Kept()};
     }));
-    EXPECT_THAT(run.Err(), HasSubstr("rankrun: left running because of RANKRUN_KEEP: pid " +
-                                     std::to_string(kept) + " (sleep)\n"));
-    EXPECT_EQ(run.Err().find("left running"), run.Err().rfind("left running")) << run.Err();
-    EXPECT_EQ(kill(kept, SIGKILL), 0);
+    EXPECT_EQ(kill(Kept(), SIGKILL), 0);
     EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
+  }
+  void ExpectItIsNamedAndOnlyItLives(const Job& run) const {
+    EXPECT_THAT(run.Err(), HasSubstr("rankrun: left running because of RANKRUN_KEEP: pid " +
+                                     std::to_string(Kept()) + " (sleep)\n"));
+    EXPECT_EQ(run.Err().find("left running"), run.Err().rfind("left running")) << run.Err();
+    ExpectOnlyItLives();
   }
 };
 
 TEST_F(KeepTest, ADaemonOutlivesSuccess) {
   Job run({.arguments = Shell({}, Daemon())});
   EXPECT_EQ(run.Wait(), ExitCode(0));
-  ExpectOnlyItLives(run);
+  ExpectItIsNamedAndOnlyItLives(run);
 }
 
 TEST_F(KeepTest, ADaemonOutlivesRestarts) {
@@ -237,7 +240,7 @@ TEST_F(KeepTest, ADaemonOutlivesRestarts) {
                               "if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then exit 5; fi; " +
                                   Daemon() + "; exit 5")});
   EXPECT_EQ(run.Wait(), ExitCode(5));
-  ExpectOnlyItLives(run);
+  ExpectItIsNamedAndOnlyItLives(run);
 }
 
 TEST_F(KeepTest, ADaemonOutlivesTwoSignals) {
@@ -247,7 +250,7 @@ TEST_F(KeepTest, ADaemonOutlivesTwoSignals) {
   ASSERT_TRUE(run.WaitForErr("stopping the workers"));
   run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGINT));
-  ExpectOnlyItLives(run);
+  ExpectItIsNamedAndOnlyItLives(run);
 }
 
 TEST_F(KeepTest, ADaemonOutlivesTheAgent) {
@@ -255,7 +258,15 @@ TEST_F(KeepTest, ADaemonOutlivesTheAgent) {
   ASSERT_TRUE(run.WaitForOut("up"));
   kill(run.Agent(), SIGKILL);
   EXPECT_EQ(run.Wait(), ExitCode(205));
-  ExpectOnlyItLives(run);
+  ExpectItIsNamedAndOnlyItLives(run);
+}
+
+TEST_F(KeepTest, ADaemonOutlivesTheGuardian) {
+  Job run({.arguments = Shell({}, Daemon() + kStay)});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  run.Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGKILL));
+  ExpectOnlyItLives();
 }
 
 TEST_F(KeepTest, AWorkerCannotOptOut) {
