@@ -63,6 +63,7 @@ sigset_t HandledSignals() {
   if (getpid() != 1) AddUnlessIgnored(set, SIGTSTP);
   sigaddset(&set, SIGCONT);
   sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGWINCH);  // our terminal's, which the agent's session does not get
   return set;
 }
 

@@ -36,9 +36,13 @@ Result<OutputChannel> OutputChannel::OpenTerminal(int like_fd) {
     cfmakeraw(&settings);
     tcsetattr(channel.worker_end.get(), TCSANOW, &settings);
   }
-  winsize size;
-  if (ioctl(like_fd, TIOCGWINSZ, &size) == 0) ioctl(master, TIOCSWINSZ, &size);
+  CopyTerminalSize(like_fd, master);
   return channel;
+}
+
+bool CopyTerminalSize(int from_fd, int to_fd) {
+  winsize size;
+  return ioctl(from_fd, TIOCGWINSZ, &size) == 0 && ioctl(to_fd, TIOCSWINSZ, &size) == 0;
 }
 
 }  // namespace rankrun::agent

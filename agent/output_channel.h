@@ -21,4 +21,8 @@ struct OutputChannel {
   static Result<OutputChannel> OpenTerminal(int like_fd);
 };
 
+// Makes the terminal of `to_fd` as large as that of `from_fd`; false if one of
+// the two is none.
+bool CopyTerminalSize(int from_fd, int to_fd);
+
 }  // namespace rankrun::agent

@@ -47,6 +47,10 @@ void OutputStream::Start() {
   poll_->Start();
 }
 
+bool OutputStream::FollowTerminalSize() {
+  return CopyTerminalSize(STDOUT_FILENO, channel_.read_end.get());
+}
+
 void OutputStream::Resume() {
   if (!held_ || ended_ || SinksFull()) return;
   held_ = false;

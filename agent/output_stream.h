@@ -41,6 +41,10 @@ class OutputStream {
   void Start();
   void GiveUp() { channel_.worker_end.Reset(); }
 
+  // Makes the worker's terminal as large as our standard output is by now;
+  // false if one of the two is none.
+  bool FollowTerminalSize();
+
   // Reads again if the sinks have room.
   void Resume();
 

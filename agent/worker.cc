@@ -64,7 +64,9 @@ void Worker::Signal(int signal_number) {
 void Worker::Pass(int signal_number) {
   if (record_.pid == 0) early_signals_.push_back(signal_number);  // it may run already
   if (!pid_) return;
-  record_.passed_signal = signal_number;
+  bool resized = signal_number == SIGWINCH;
+  if (resized && !streams_.standard_output->FollowTerminalSize()) return;
+  if (!resized) record_.passed_signal = signal_number;
   kill(-*pid_, signal_number);
 }
 

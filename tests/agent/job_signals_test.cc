@@ -9,7 +9,7 @@ namespace {
 
 TEST(JobSignalsTest, TheDefaultListEndsAndUserSignalsPass) {
   for (int number : kEndSignals) EXPECT_EQ(MeaningOf(number, kEndSignals), SignalMeaning::kStop);
-  for (int number : {SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGSTOP}) {
+  for (int number : {SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGSTOP, SIGWINCH}) {
     EXPECT_EQ(MeaningOf(number, kEndSignals), SignalMeaning::kPass) << number;
   }
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <termios.h>
 #include <unistd.h>
@@ -225,6 +226,19 @@ TEST_F(TerminalTest, AWorkersStandardOutputIsATerminalWhereOursIs) {
   Job run({.arguments = Shell({}, "[ -t 1 ] && [ ! -t 2 ] && echo terminal; echo done"),
            .in_child = OnTerminal()});
   EXPECT_EQ(ReadUntil("done\n"), "terminal\ndone\n");
+  EXPECT_EQ(run.Wait(), kSuccess);
+}
+
+TEST_F(TerminalTest, WorkersLearnThatItsSizeHasChanged) {
+  Job run({.arguments = Shell({},
+                              "trap 'stty size <&1; exit 0' WINCH; echo up; "
+                              "while :; do sleep 0.01; done"),
+           .in_child = OnTerminal()});
+  EXPECT_EQ(ReadUntil("up\n"), "up\n");
+  winsize size{.ws_row = 33, .ws_col = 77, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(master.get(), TIOCSWINSZ, &size), 0);
+  run.Signal(SIGWINCH);
+  EXPECT_EQ(ReadUntil("77\n"), "33 77\n");
   EXPECT_EQ(run.Wait(), kSuccess);
 }
 
