@@ -23,7 +23,7 @@ size_t PipeBytes(int workers) {
 
 }  // namespace
 
-JobOutput::JobOutput(Loop& loop, const JobSpec& spec, std::function<void()> on_progress)
+JobOutput::JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()>& on_progress)
     : loop_(loop),
       spec_(spec),
       console_(loop, STDOUT_FILENO, STDERR_FILENO, on_progress),

@@ -21,7 +21,7 @@ namespace rankrun::agent {
 class JobOutput {
  public:
   // `spec` outlives it. `on_progress`: something was written, or given up.
-  JobOutput(Loop& loop, const JobSpec& spec, std::function<void()> on_progress);
+  JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()>& on_progress);
 
   // Makes the folder of logs. In one for temporary files that may fail: said,
   // and there are no files. Errors: kInvalid, a named one cannot be made.

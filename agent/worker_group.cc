@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rankrun::agent {
 namespace {
@@ -47,11 +48,11 @@ void NoteFailure(GroupState& s, TimePoint now) {
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const Begin&, TimePoint now) {
-  return NextAttempt(policy, s, now);
+  return NextAttempt(policy, std::move(s), now);
 }
 
 // A start that was under way when its siblings were told to end.
-Transition On(const GroupPolicy&, GroupState s, const WorkerStarted& e, TimePoint) {
+Transition On(const GroupPolicy&, const GroupState& s, const WorkerStarted& e, TimePoint) {
   if (s.phase != Phase::kStopping) return {s, {}};
   int gentle = s.stop_signal != 0 ? s.stop_signal : SIGTERM;
   return {s, {SignalWorkers{s.kill_now ? SIGKILL : gentle, e.local_rank}}};
