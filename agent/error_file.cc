@@ -1,9 +1,10 @@
 #include "agent/error_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
@@ -16,16 +17,22 @@ using nlohmann::json;
 
 constexpr size_t kLargestBytes = 1024 * 1024;  // a program may write anything there
 
+// Only of a regular file: anything else may keep the reader waiting.
 std::optional<std::string> ReadAtMost(const std::string& path, size_t most_bytes) {
-  std::ifstream file(path, std::ios::binary);
+  Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   std::string content(most_bytes + 1, '\0');
-  try {
-    file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  } catch (const std::ios_base::failure&) {
-    return std::nullopt;  // libstdc++ throws when it cannot read: a folder, a broken disk
+  size_t size = 0;
+  while (size < content.size()) {
+    ssize_t count = read(file.get(), content.data() + size, content.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) break;
+    size += static_cast<size_t>(count);
   }
-  content.resize(static_cast<size_t>(file.gcount()));
-  if (content.size() > most_bytes) return std::nullopt;
+  if (size > most_bytes) return std::nullopt;
+  content.resize(size);
   return content;
 }
 

@@ -32,6 +32,7 @@ struct Files {
 // What the pool's thread has found so far.
 struct Found {
   std::vector<std::optional<std::string>> exceptions;
+  std::vector<bool> saved;
   KillEvidence kills;
 };
 
@@ -54,15 +55,20 @@ struct Collection {
     std::vector<WorkerRecord>& workers = record.workers;
     for (size_t i = 0; i < files.size(); ++i) {
       workers[i].exception = std::move(found.exceptions[i]);
+      if (found.saved[i]) workers[i].stderr_file = files[i].stderr_file;
     }
     for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, found.kills);
   }
 };
 
-void Save(const Files& files) {
-  if (files.stderr_file.empty()) return;
+// Whether the end of a standard error is in its file now.
+bool Save(const Files& files) {
+  if (files.stderr_file.empty()) return false;
   Fd file(open(files.stderr_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (file) WriteAll(file.get(), files.stderr_tail);
+  if (!file) return false;
+  if (TryWriteAll(file.get(), files.stderr_tail)) return true;
+  unlink(files.stderr_file.c_str());  // a part would look like all
+  return false;
 }
 
 // -n for signal n, as torchrun has it.
@@ -71,13 +77,13 @@ int ErrorCodeOf(const WorkerRecord& worker) {
   return worker.exit->signaled ? -worker.exit->value : worker.exit->value;
 }
 
-std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& record) {
+std::vector<Files> NameFiles(const LogDirectory& directory, const AttemptRecord& record) {
   std::vector<Files> files;
-  for (WorkerRecord& worker : record.workers) {
+  for (const WorkerRecord& worker : record.workers) {
     bool unsaved = worker.stderr_file.empty() && !worker.stderr_tail.empty();
-    if (unsaved) worker.stderr_file = directory.StderrFile(record.attempt, worker.local_rank);
+    std::string file = directory.StderrFile(record.attempt, worker.local_rank);
     files.push_back({.error_file = directory.ErrorFile(record.attempt, worker.local_rank),
-                     .stderr_file = unsaved ? worker.stderr_file : "",
+                     .stderr_file = unsaved ? file : "",
                      .stderr_tail = worker.stderr_tail});
   }
   return files;
@@ -97,6 +103,18 @@ std::function<void()> CopyForParent(const LogDirectory* directory, const Attempt
 // empty or makes the copy of the cause's.
 void Collect(Collection& collection, size_t cause, const std::function<void()>& copy,
              const std::string& root) {
+  auto read_and_save = [&](size_t i) {
+    auto exception = ReadErrorFile(collection.files[i].error_file);
+    {
+      std::lock_guard lock(collection.mutex);
+      collection.found.exceptions[i] = std::move(exception);
+    }
+    bool saved = Save(collection.files[i]);
+    std::lock_guard lock(collection.mutex);
+    collection.found.saved[i] = saved;
+  };
+  if (!collection.files.empty()) read_and_save(cause);
+  if (copy) copy();
   auto after = ReadMemoryEvents(root);
   auto shared_memory = ReadSpace(root + "/dev/shm");
   {
@@ -104,16 +122,6 @@ void Collect(Collection& collection, size_t cause, const std::function<void()>& 
     collection.found.kills.after = after;
     collection.found.kills.shared_memory = shared_memory;
   }
-  auto read_and_save = [&](size_t i) {
-    auto exception = ReadErrorFile(collection.files[i].error_file);
-    {
-      std::lock_guard lock(collection.mutex);
-      collection.found.exceptions[i] = std::move(exception);
-    }
-    Save(collection.files[i]);
-  };
-  if (!collection.files.empty()) read_and_save(cause);
-  if (copy) copy();
   for (size_t i = 0; i < collection.files.size(); ++i) {
     if (i != cause) read_and_save(i);
   }
@@ -121,21 +129,28 @@ void Collect(Collection& collection, size_t cause, const std::function<void()>& 
 
 }  // namespace
 
-void CompleteRecord(Loop& loop, const LogDirectory* directory, AttemptRecord record,
-                    std::function<void(AttemptRecord)> done, const std::string& root) {
+void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
+                        std::function<void(AttemptRecord)> done) {
+  if (!under_way_.expired()) {
+    loop_.Post([done, record] { done(record); });
+    return;
+  }
   // Shared by the pool's job and the timer.
   auto collection = std::make_shared<Collection>();
+  under_way_ = collection;
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
   collection->found.exceptions.resize(collection->files.size());
+  collection->found.saved.resize(collection->files.size());
   collection->found.kills.before = record.memory_before;
   std::function<void()> copy = CopyForParent(directory, record);
   size_t cause = record.cause;
   collection->record = std::move(record);
   collection->done = std::move(done);
-  collection->patience = std::make_unique<Timer>(loop, [raw = collection.get()] { raw->Finish(); });
+  collection->patience =
+      std::make_unique<Timer>(loop_, [raw = collection.get()] { raw->Finish(); });
   collection->patience->Start(kPatience);
   RunInPool(
-      loop, [collection, cause, copy, root] { Collect(*collection, cause, copy, root); },
+      loop_, [collection, cause, copy, root = root_] { Collect(*collection, cause, copy, root); },
       [collection] { collection->Finish(); });
 }
 

@@ -381,7 +381,7 @@ void Supervisor::EndAttempt(const GroupState& next) {
   if (record.restarts) event_log_->Restart(record, next.pause);
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   open_reports_ += 1;
-  CompleteRecord(loop_, output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
+  evidence_.Complete(output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
     open_reports_ -= 1;
     std::string text = reporter_(complete);
     event_log_->Report(complete, text);

@@ -9,6 +9,7 @@
 #include "agent/attempt.h"
 #include "agent/attempt_store.h"
 #include "agent/event_log.h"
+#include "agent/evidence.h"
 #include "agent/guardian_link.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
@@ -99,6 +100,7 @@ class Supervisor {
   Fd null_fd_;
   JobOutput output_;
   WorkerChannels channels_;
+  Evidence evidence_{loop_};
   int open_reports_ = 0;    // being completed
   bool impatient_ = false;  // asked twice: do not wait long for the terminal
   int exit_code_ = 0;

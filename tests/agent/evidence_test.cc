@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/uv_loop.h"
+#include "base/uv_work.h"
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -33,7 +34,7 @@ struct EvidenceTest : testing::Test {
       calls += 1;
       complete = std::move(made);
     };
-    CompleteRecord(loop, directory, record, done, folder.path());
+    evidence.Complete(directory, record, done);
     EXPECT_EQ(calls, 0) << "called inside the call";
     ASSERT_TRUE(loop.RunUntil([this] { return calls > 0; }, test::kLong));
   }
@@ -42,6 +43,7 @@ struct EvidenceTest : testing::Test {
   test::ScopedVariable tmpdir{"TMPDIR", folder.path().c_str()};
   std::optional<LogDirectory> logs;
   Loop loop;
+  Evidence evidence{loop, folder.path()};
   AttemptRecord record;
   AttemptRecord complete;
   int calls = 0;
@@ -101,9 +103,26 @@ TEST_F(EvidenceTest, SaysThatTheKernelRanOutOfMemory) {
   EXPECT_EQ(complete.workers[1].kill_note, "");
 }
 
+TEST_F(EvidenceTest, AnEndThatCannotBeSavedIsNotNamed) {
+  record.workers[0].stderr_tail = "words\n";
+  std::filesystem::create_directory(logs->StderrFile(1, 0));
+  Complete();
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+  EXPECT_EQ(complete.workers[0].stderr_tail, "words\n");
+}
+
+TEST_F(EvidenceTest, AnErrorFileThatIsAPipeIsNone) {
+  ASSERT_EQ(mkfifo(logs->ErrorFile(1, 0).c_str(), 0600), 0);
+  record.workers[1].stderr_tail = "words\n";
+  Complete();
+  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].stderr_file, logs->StderrFile(1, 1)) << "it held up the rest";
+}
+
 // A pipe that nobody writes to: opening it hangs, as a file on a dead server.
 TEST_F(EvidenceTest, AFileThatHangsHoldsUpNeitherTheCauseNorTheRestForMoreThanASecond) {
-  std::string hangs = logs->ErrorFile(1, 0);
+  std::filesystem::create_directories(folder.Path("proc/self"));
+  std::string hangs = folder.Path("proc/self/cgroup");
   ASSERT_EQ(mkfifo(hangs.c_str(), 0600), 0);
   std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";
   record.parent_error_file = folder.Path("parent.json");
@@ -111,11 +130,20 @@ TEST_F(EvidenceTest, AFileThatHangsHoldsUpNeitherTheCauseNorTheRestForMoreThanAS
   TimePoint begin = std::chrono::steady_clock::now();
   Complete();
   EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
-  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
   EXPECT_EQ(complete.workers[1].exception, "E: cause");
   EXPECT_EQ(complete.workers[1].stderr_tail, "words\n");
   EXPECT_EQ(test::ReadWholeFile(logs->StderrFile(1, 1)), "words\n");
   EXPECT_TRUE(std::filesystem::exists(record.parent_error_file));
+
+  // Those that come meanwhile need no thread of the pool.
+  for (int i = 0; i < 8; ++i) {
+    calls = 0;
+    Complete();
+  }
+  bool ran = false;
+  RunInPool(
+      loop, [] {}, [&] { ran = true; });
+  EXPECT_TRUE(loop.RunUntil([&] { return ran; }, test::kLong));
   { Fd release(open(hangs.c_str(), O_WRONLY | O_CLOEXEC)); }
   EXPECT_FALSE(loop.RunUntil([this] { return calls > 1; }, milliseconds(50)));
 }
