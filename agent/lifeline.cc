@@ -1,6 +1,8 @@
 #include "agent/lifeline.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +22,7 @@ Result<std::unique_ptr<Lifeline>> Lifeline::Watch(Loop& loop, int fd,
     return Error{ErrorCode::kInvalid, flag + ": want an open descriptor that can be read"};
   }
   std::unique_ptr<Lifeline> lifeline(new Lifeline(fd, std::move(on_end)));
-  auto poll = Poll::Open(loop, fd, [raw = lifeline.get()] { raw->OnReadable(); });
+  auto poll = Poll::OpenShared(loop, fd, [raw = lifeline.get()] { raw->OnReadable(); });
   if (!poll) {
     return Error{ErrorCode::kInvalid, flag + ": want a pipe or a socket"};
   }
@@ -31,7 +33,13 @@ Result<std::unique_ptr<Lifeline>> Lifeline::Watch(Loop& loop, int fd,
 
 void Lifeline::OnReadable() {
   char forgotten[4096];
-  ssize_t count = read(fd_, forgotten, sizeof forgotten);
+  ssize_t count = recv(fd_, forgotten, sizeof forgotten, MSG_DONTWAIT);
+  if (count < 0 && errno == ENOTSOCK) {
+    // Blocking, and somebody who shares the pipe may have read first.
+    pollfd now{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (poll(&now, 1, 0) <= 0) return;
+    count = read(fd_, forgotten, sizeof forgotten);
+  }
   if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) return;
   poll_->Stop();
   on_end_();

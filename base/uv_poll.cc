@@ -1,5 +1,6 @@
 #include "base/uv_poll.h"
 
+#include <fcntl.h>
 #include <uv.h>
 
 #include "base/check.h"
@@ -20,6 +21,14 @@ Result<std::unique_ptr<Poll>> Poll::Open(Loop& loop, int fd, std::function<void(
   }
   poll->handle_.reset(handle.release());
   poll->handle_->data = poll.get();
+  return poll;
+}
+
+Result<std::unique_ptr<Poll>> Poll::OpenShared(Loop& loop, int fd, std::function<void()> on_ready) {
+  int flags = fcntl(fd, F_GETFL);
+  auto poll = Open(loop, fd, std::move(on_ready));
+  // libuv sets it once, here.
+  if (flags >= 0) fcntl(fd, F_SETFL, flags);
   return poll;
 }
 

@@ -21,6 +21,10 @@ class Poll {
   // Errors: kSystem for a descriptor that cannot be polled (a regular file).
   static Result<std::unique_ptr<Poll>> Open(Loop& loop, int fd, std::function<void()> on_ready,
                                             Event event = Event::kReadable);
+  // The same for readable ones that others may share with us: Open makes a
+  // descriptor non-blocking, this one leaves it as it is.
+  static Result<std::unique_ptr<Poll>> OpenShared(Loop& loop, int fd,
+                                                  std::function<void()> on_ready);
   Poll(const Poll&) = delete;
   Poll& operator=(const Poll&) = delete;
 

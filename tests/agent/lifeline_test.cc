@@ -39,6 +39,12 @@ TEST_F(LifelineTest, TheOtherEndsCloseIsToldOnce) {
   EXPECT_FALSE(loop.RunUntil([this] { return ends_seen > 1; }, std::chrono::milliseconds(20)));
 }
 
+TEST_F(LifelineTest, TheDescriptorStaysBlockingForWhoSharesIt) {
+  auto lifeline = Lifeline::Watch(loop, read_end.get(), [] {});
+  ASSERT_TRUE(lifeline);
+  EXPECT_EQ(fcntl(read_end.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
 TEST_F(LifelineTest, WhatCannotBeWatchedIsRefused) {
   EXPECT_EQ(RefusalOf(999), "--lifeline 999: want an open descriptor that can be read");
   std::string number = std::to_string(write_end.get());
