@@ -29,7 +29,7 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
         for (int local_rank : std::exchange(postponed_, {})) StartWorker(local_rank);
       }) {
   if (around_.spec.output.standard_input.reader == StdinPlan::Reader::kAll) {
-    feed_ = std::make_unique<StdinFeed>(around_.loop, STDIN_FILENO, around_.spec.workers);
+    feed_ = std::make_unique<StdinFeed>(around_.loop, around_.input, around_.spec.workers);
   }
   JobOutput& output = around_.output;
   output.BeginAttempt(number_);

@@ -37,6 +37,7 @@ class Attempt {
     const JobSpec& spec;
     Spawner& spawner;
     JobOutput& output;
+    StdinSource& input;
     const MachineShare& share;
     int null_fd;            // /dev/null: standard input of workers that have no other
     int oom_score_adj;      // of the workers

@@ -1,8 +1,6 @@
 #include "agent/stdin_feed.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,27 +8,16 @@
 #include <utility>
 
 #include "base/uv_loop.h"
-#include "base/uv_work.h"
 
 namespace rankrun::agent {
-namespace {
 
-constexpr size_t kPieceBytes = 64 * 1024;
-
-}  // namespace
-
-struct StdinFeed::PoolRead {
-  StdinFeed* owner;  // null once that is gone
-  int fd;
-  std::string bytes = {};
-  ssize_t count = 0;
-};
-
-StdinFeed::StdinFeed(Loop& loop, int source, int workers)
+StdinFeed::StdinFeed(Loop& loop, StdinSource& source, int workers)
     : loop_(loop), source_(source), readers_(static_cast<size_t>(workers)), unsettled_(workers) {}
 
 StdinFeed::~StdinFeed() {
-  if (pool_read_ != nullptr) pool_read_->owner = nullptr;
+  size_t taken_bytes = 0;
+  for (const Reader& reader : readers_) taken_bytes = std::max(taken_bytes, reader.sent_bytes);
+  source_.GiveBack(piece_.substr(taken_bytes));
 }
 
 Result<void> StdinFeed::Prepare(int local_rank) {
@@ -71,73 +58,23 @@ void StdinFeed::OnGivenUp(int local_rank) {
 
 void StdinFeed::OnSettled() {
   unsettled_ -= 1;
-  if (unsettled_ > 0) return;
-  OpenSource();
-  ReadMore();
-}
-
-// Other processes may share the source, so it cannot be made non-blocking
-// itself; a pipe or a terminal can be opened once more.
-void StdinFeed::OpenSource() {
-  struct stat status {};
-  fstat(source_, &status);
-  if (S_ISFIFO(status.st_mode) || isatty(source_) != 0) {
-    std::string path = "/proc/self/fd/" + std::to_string(source_);
-    reopened_.Reset(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  }
-  if (!reopened_ && !S_ISSOCK(status.st_mode)) return;
-  auto poll = Poll::Open(loop_, reopened_ ? reopened_.get() : source_, [this] { ReadReady(); });
-  if (poll) poll_ = std::move(*poll);
+  if (unsettled_ == 0) ReadMore();
 }
 
 void StdinFeed::ReadMore() {
-  if (poll_ != nullptr) {
-    poll_->Start();
-  } else {
-    ReadInPool();
-  }
+  source_.Read([this](std::string bytes) { OnRead(std::move(bytes)); });
 }
 
-void StdinFeed::ReadReady() {
-  std::string bytes(kPieceBytes, '\0');
-  ssize_t count = reopened_ ? read(reopened_.get(), bytes.data(), bytes.size())
-                            : recv(source_, bytes.data(), bytes.size(), MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  poll_->Stop();
-  OnRead(count, std::move(bytes));
-}
-
-void StdinFeed::ReadInPool() {
-  auto job = std::make_shared<PoolRead>(PoolRead{.owner = this, .fd = source_});
-  pool_read_ = job;
-  RunInPool(
-      loop_,
-      [job] {
-        job->bytes.resize(kPieceBytes);
-        do {
-          job->count = read(job->fd, job->bytes.data(), job->bytes.size());
-        } while (job->count < 0 && errno == EINTR);
-      },
-      [job] {
-        if (job->owner != nullptr) job->owner->OnRead(job->count, std::move(job->bytes));
-      });
-}
-
-// An input that cannot be read ends, as it does for a program that reads it.
-void StdinFeed::OnRead(ssize_t count, std::string bytes) {
-  pool_read_.reset();
-  if (count <= 0) {
-    for (Reader& reader : readers_) {
-      reader.poll.reset();
-      reader.write_end.Reset();
-    }
-    return;
-  }
-  bytes.resize(static_cast<size_t>(count));
+void StdinFeed::OnRead(std::string bytes) {
   piece_ = std::move(bytes);
   for (Reader& reader : readers_) {
     reader.sent_bytes = 0;
-    if (reader.write_end) reader.poll->Start();
+    if (piece_.empty()) {
+      reader.poll.reset();
+      reader.write_end.Reset();
+    } else if (!reader.left_out()) {
+      reader.poll->Start();
+    }
   }
 }
 
@@ -147,7 +84,7 @@ void StdinFeed::Send(Reader& reader) {
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count < 0) {
     reader.poll->Stop();
-    reader.write_end.Reset();
+    reader.closed = true;  // the descriptor belongs to the poll as long as that lives
     return;
   }
   reader.sent_bytes += static_cast<size_t>(count);
@@ -156,10 +93,10 @@ void StdinFeed::Send(Reader& reader) {
 
 void StdinFeed::Continue() {
   bool all_have_it = std::ranges::all_of(readers_, [this](const Reader& reader) {
-    return !reader.write_end || reader.sent_bytes == piece_.size();
+    return reader.left_out() || reader.sent_bytes == piece_.size();
   });
-  bool anybody = std::ranges::any_of(
-      readers_, [](const Reader& reader) { return static_cast<bool>(reader.write_end); });
+  bool anybody =
+      std::ranges::any_of(readers_, [](const Reader& reader) { return !reader.left_out(); });
   if (all_have_it && anybody) ReadMore();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/stdin_source.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/uv_poll.h"
@@ -15,14 +16,15 @@ class Loop;
 
 namespace rankrun::agent {
 
-// Copies one descriptor, our standard input, to every worker of an attempt. The
-// slowest holds back the reading; one that has closed its end is left out.
+// Copies our standard input to every worker of an attempt. The slowest holds
+// back the reading; one that has closed its end is left out. What has reached
+// no worker when it ends goes back to the source.
 // Thread: loop.  Lifetime: may not end inside its own callbacks.
 class StdinFeed {
  public:
-  // `source` stays open longer. Nothing is read before all `workers` have been
+  // `source` outlives it. Nothing is read before all `workers` have been
   // started, or given up.
-  StdinFeed(Loop& loop, int source, int workers);
+  StdinFeed(Loop& loop, StdinSource& source, int workers);
   StdinFeed(const StdinFeed&) = delete;
   StdinFeed& operator=(const StdinFeed&) = delete;
   ~StdinFeed();
@@ -38,30 +40,26 @@ class StdinFeed {
  private:
   struct Reader {
     Fd worker_end = Fd();   // until the worker has its copy
-    Fd write_end = Fd();    // none: it is left out
+    Fd write_end = Fd();    // none: it was not started, or the input has ended
+    bool closed = false;    // by the worker
     size_t sent_bytes = 0;  // of piece_
     std::unique_ptr<Poll> poll = {};
+
+    bool left_out() const { return !write_end || closed; }
   };
-  struct PoolRead;
 
   Reader& At(int local_rank) { return readers_[static_cast<size_t>(local_rank)]; }
   void OnSettled();
-  void OpenSource();
   void ReadMore();
-  void ReadReady();
-  void ReadInPool();
-  void OnRead(ssize_t count, std::string bytes);
+  void OnRead(std::string bytes);
   void Send(Reader& reader);
   void Continue();
 
   Loop& loop_;
-  int source_;
-  Fd reopened_;  // the source, non-blocking for us only
+  StdinSource& source_;
   std::vector<Reader> readers_;
-  int unsettled_;               // workers whose start is open
-  std::string piece_;           // what is being sent
-  std::unique_ptr<Poll> poll_;  // of the source; null: it is read in the pool
-  std::shared_ptr<PoolRead> pool_read_;
+  int unsettled_;      // workers whose start is open
+  std::string piece_;  // what is being sent
 };
 
 }  // namespace rankrun::agent

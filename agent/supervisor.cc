@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "agent/descendants.h"
-#include "agent/evidence.h"
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
 #include "agent/kept.h"
@@ -184,6 +183,7 @@ void Supervisor::Act(const StartAttempt&) {
                                      .spec = spec_,
                                      .spawner = spawner_,
                                      .output = output_,
+                                     .input = input_,
                                      .share = share_,
                                      .null_fd = null_fd_.get(),
                                      .oom_score_adj = WorkersOomScore(),

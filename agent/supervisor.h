@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "agent/lifeline.h"
 #include "agent/machine_share.h"
 #include "agent/signal_catcher.h"
+#include "agent/stdin_source.h"
 #include "agent/stop_filter.h"
 #include "agent/stuck_watch.h"
 #include "agent/sweeper.h"
@@ -99,6 +102,7 @@ class Supervisor {
   std::vector<Event> events_;  // to be decided on in the next turn
   Fd null_fd_;
   JobOutput output_;
+  StdinSource input_{loop_, STDIN_FILENO};
   WorkerChannels channels_;
   Evidence evidence_{loop_};
   int open_reports_ = 0;    // being completed

@@ -1,9 +1,11 @@
 #include "agent/stdin_feed.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "base/uv_loop.h"
+#include "base/uv_work.h"
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -12,8 +14,16 @@ namespace {
 struct StdinFeedTest : testing::Test {
   StdinFeedTest() { signal(SIGPIPE, SIG_IGN); }
 
-  void Start(int source, int workers) {
-    feed.emplace(loop, source, workers);
+  void Start(int fd, int workers) {
+    source.emplace(loop, fd);
+    StartAgain(workers);
+  }
+  // The next attempt.
+  void StartAgain(int workers) {
+    feed.reset();
+    ends.clear();
+    texts.clear();
+    feed.emplace(loop, *source, workers);
     for (int rank = 0; rank < workers; ++rank) {
       Prepare(rank);
     }
@@ -43,6 +53,7 @@ struct StdinFeedTest : testing::Test {
   }
 
   Loop loop;
+  std::optional<StdinSource> source;
   std::optional<StdinFeed> feed;
   std::vector<Fd> ends;
   std::vector<std::string> texts;
@@ -86,6 +97,66 @@ TEST_F(StdinFeedTest, ASocketIsRead) {
   ours.Reset();
   EXPECT_TRUE(Ends(0));
   EXPECT_EQ(texts[0], "text");
+  EXPECT_EQ(fcntl(theirs.get(), F_GETFL) & O_NONBLOCK, 0) << "it may be shared";
+}
+
+TEST_F(StdinFeedTest, ANamedPipeWhoseWriterHasGoneEnds) {
+  test::TempFolder folder;
+  std::string path = folder.Path("fifo");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Fd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  {
+    Fd writer(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(write(writer.get(), "text", 4), 4);
+  }
+  Start(reader.get(), 1);
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0], "text");
+}
+
+TEST_F(StdinFeedTest, WhatHasReachedNobodyIsForTheNextAttempt) {
+  test::Pipe pipe = test::MakePipe();
+  Start(pipe.read_end.get(), 2);
+  std::string sent;
+  fcntl(pipe.write_end.get(), F_SETFL, O_NONBLOCK);
+  auto write_block = [&] {
+    std::string block(4096, static_cast<char>('a' + sent.size() / 4096 % 26));
+    ssize_t count = write(pipe.write_end.get(), block.data(), block.size());
+    if (count > 0) sent += block.substr(0, static_cast<size_t>(count));
+    return count > 0;
+  };
+  // Nobody reads: the workers' pipes are full, a piece is under way.
+  for (int idle = 0; idle < 20;) {
+    idle = write_block() ? 0 : idle + 1;
+    Turn();
+  }
+  Read(0);
+  std::string first = texts[0];
+  StartAgain(1);
+  pipe.write_end.Reset();
+  EXPECT_TRUE(Ends(0));
+  EXPECT_TRUE(first + texts[0] == sent) << first.size() << " " << texts[0].size();
+}
+
+// Read in the pool, as a pipe of another user is.
+TEST_F(StdinFeedTest, AReadThatBlocksIsOneForAllAttemptsAndLosesNothing) {
+  Fd counter(eventfd(0, EFD_CLOEXEC));
+  Start(counter.get(), 1);
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    Turn();
+    StartAgain(1);
+  }
+  bool ran = false;
+  RunInPool(
+      loop, [] {}, [&] { ran = true; });
+  EXPECT_TRUE(loop.RunUntil([&] { return ran; }, test::kLong)) << "its threads are all taken";
+  uint64_t value = 7;
+  ASSERT_EQ(write(counter.get(), &value, sizeof value), 8);
+  EXPECT_TRUE(loop.RunUntil([&] { return Read(0) || texts[0].size() == 8; }, test::kLong));
+  EXPECT_EQ(texts[0].substr(0, 1), "\7");
+  feed.reset();
+  source.reset();
+  ASSERT_EQ(write(counter.get(), &value, sizeof value), 8);  // lets the last read end
 }
 
 TEST_F(StdinFeedTest, TheSlowestHoldsBackTheReading) {
@@ -116,7 +187,8 @@ TEST_F(StdinFeedTest, TheSlowestHoldsBackTheReading) {
 TEST_F(StdinFeedTest, NothingIsReadBeforeAllWorkersHaveStarted) {
   test::TempFolder folder;
   Fd file(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
-  feed.emplace(loop, file.get(), 2);
+  source.emplace(loop, file.get());
+  feed.emplace(loop, *source, 2);
   Prepare(0);
   Prepare(1);
   feed->OnStarted(0);
