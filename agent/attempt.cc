@@ -41,6 +41,11 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
   }
 }
 
+Attempt::~Attempt() {
+  workers_.clear();  // their streams write to what ends now
+  around_.output.EndAttempt();
+}
+
 void Attempt::Start(uint16_t master_port) {
   master_port_ = master_port;
   for (int rank = 0; rank < around_.spec.workers; ++rank) StartWorker(rank);

@@ -48,6 +48,7 @@ class Attempt {
   Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
+  ~Attempt();
 
   // Starts all workers; one for which the machine has nothing left (descriptors,
   // processes) is tried again each second for a while. Callbacks come later,

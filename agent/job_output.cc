@@ -27,9 +27,12 @@ JobOutput::JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()
     : loop_(loop),
       spec_(spec),
       console_(loop, STDOUT_FILENO, STDERR_FILENO, on_progress),
-      writer_(loop, {.on_progress = on_progress, .on_trouble = [](const std::string& trouble) {
-                       LogWarn(trouble + "; what does not fit is lost, the file says how much");
-                     }}) {}
+      writer_(loop, {.on_progress = on_progress,
+                     .on_trouble =
+                         [](const std::string& trouble) {
+                           LogWarn(trouble + "; what is lost is told in the file, or at the end");
+                         },
+                     .on_loss = [](const std::string& loss) { LogWarn(loss); }}) {}
 
 Result<void> JobOutput::OpenLogs() {
   const OutputSpec& output = spec_.output;
@@ -57,12 +60,16 @@ void JobOutput::BeginAttempt(int attempt) {
   for (Console::Channel channel : kChannels) {
     bool is_out = channel == Console::kStdout;
     const auto& texts = is_out ? spec_.output.stdout_filters : spec_.output.stderr_filters;
-    LogWriter::Entry*& entry = filtered_[channel];
-    if (entry != nullptr) writer_.Close(std::exchange(entry, nullptr));
     if (texts.empty() || !logs_) continue;
     std::string name = is_out ? "/filtered_stdout.log" : "/filtered_stderr.log";
-    entry = writer_.Open(LogFile(logs_->AttemptFolder(attempt) + name, spec_.output.log_limit),
-                         "filtered lines");
+    LogFile file(logs_->AttemptFolder(attempt) + name, spec_.output.log_limit);
+    filtered_[channel] = writer_.Open(std::move(file), "filtered lines");
+  }
+}
+
+void JobOutput::EndAttempt() {
+  for (LogWriter::Entry*& entry : filtered_) {
+    if (entry != nullptr) writer_.Close(std::exchange(entry, nullptr));
   }
 }
 

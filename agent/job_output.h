@@ -30,8 +30,9 @@ class JobOutput {
   void CloseLogs() { logs_.reset(); }
   LogDirectory* logs() { return logs_ ? &*logs_ : nullptr; }
 
-  // Before the streams of an attempt.
+  // Before the streams of an attempt, and after them.
   void BeginAttempt(int attempt);
+  void EndAttempt();
   std::unique_ptr<OutputStream> StreamFor(int attempt, int local_rank, Console::Channel channel);
 
   // Whole lines of rankrun's own, to standard error.

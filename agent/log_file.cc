@@ -47,6 +47,14 @@ std::optional<std::string> LogFile::Write(std::string_view bytes, TimePoint now)
   return SystemError("write to " + path_, failure_).message;
 }
 
+std::optional<std::string> LogFile::Finish(std::string_view bytes, TimePoint now) {
+  retry_at_ = now;
+  std::optional<std::string> trouble = Write(bytes, now);
+  if (missing_bytes_ == 0) return trouble;
+  std::string lost = std::to_string(missing_bytes_) + " bytes of " + path_ + " are lost";
+  return SystemError(lost, failure_).message;
+}
+
 int LogFile::Open() {
   // A folder that was not there yet, or is not any more.
   std::error_code ignored;  // the open tells

@@ -32,6 +32,10 @@ class LogFile {
   // not, at the first failure only.
   std::optional<std::string> Write(std::string_view bytes, TimePoint now);
 
+  // The last Write, tried whenever the one before was. Returns how much is lost
+  // for good and why, also if a failure has been told.
+  std::optional<std::string> Finish(std::string_view bytes, TimePoint now);
+
  private:
   int Open();
   int Append(std::string_view bytes);

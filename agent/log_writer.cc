@@ -31,6 +31,7 @@ struct LogWriter::Batch {
     std::shared_ptr<LogFile> file;
     std::string bytes;
     std::string whose;
+    bool last;
     std::optional<std::string> trouble = {};
   };
   LogWriter* owner;  // null once that is gone
@@ -78,8 +79,10 @@ void LogWriter::WriteBatch() {
     entry->in_flight_bytes = entry->waiting.size();
     // A closed one as well: the last to have it closes it, which may block.
     if (!std::exchange(entry->touched, false) && !entry->closed) continue;
-    batch->parts.push_back(
-        {.file = entry->file, .bytes = std::exchange(entry->waiting, {}), .whose = entry->whose});
+    batch->parts.push_back({.file = entry->file,
+                            .bytes = std::exchange(entry->waiting, {}),
+                            .whose = entry->whose,
+                            .last = entry->closed});
   }
   std::erase_if(entries_, [](const auto& entry) { return entry->closed; });
   batch_ = nullptr;
@@ -89,7 +92,9 @@ void LogWriter::WriteBatch() {
       loop_,
       [batch] {
         for (Batch::Part& part : batch->parts) {
-          part.trouble = part.file->Write(part.bytes, std::chrono::steady_clock::now());
+          TimePoint now = std::chrono::steady_clock::now();
+          part.trouble =
+              part.last ? part.file->Finish(part.bytes, now) : part.file->Write(part.bytes, now);
           part.file.reset();
         }
       },
@@ -101,7 +106,9 @@ void LogWriter::WriteBatch() {
 void LogWriter::OnWritten(const Batch& batch) {
   WriteBatch();
   for (const Batch::Part& part : batch.parts) {
-    if (part.trouble) callbacks_.on_trouble(part.whose + ": " + *part.trouble);
+    if (!part.trouble) continue;
+    const auto& tell = part.last ? callbacks_.on_loss : callbacks_.on_trouble;
+    tell(part.whose + ": " + *part.trouble);
   }
   callbacks_.on_progress();
 }

@@ -26,6 +26,7 @@ class LogWriter {
   struct Callbacks {
     std::function<void()> on_progress;                           // after each write
     std::function<void(const std::string& trouble)> on_trouble;  // once per file
+    std::function<void(const std::string& loss)> on_loss;        // a file that is over has gaps
   };
   struct Entry;  // a file that is open
 

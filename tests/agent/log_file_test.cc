@@ -85,6 +85,22 @@ TEST_F(LogFileTest, AFullDiskIsToldOnceTriedAgainAndLeavesANote) {
   EXPECT_EQ(Text(), "abc\nde\n[rankrun: 19 bytes are missing here]\nback\n");
 }
 
+TEST_F(LogFileTest, TheEndIsTriedAtOnceAndTellsWhatIsLost) {
+  LogFile full(folder.Path("full"));
+  LogFile freed(folder.Path("freed"));
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 4;
+  setrlimit(RLIMIT_FSIZE, &small);
+  for (LogFile* file : {&full, &freed}) EXPECT_NE(file->Write("abc\ndefgh\n", now), std::nullopt);
+  EXPECT_EQ(full.Finish("12", now),
+            "8 bytes of " + folder.Path("full") + " are lost: File too large");
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(freed.Finish("", now), std::nullopt);
+  EXPECT_EQ(Text("freed"), "abc\n[rankrun: 6 bytes are missing here]\n");
+}
+
 TEST_F(LogFileTest, AFileThatCannotBeMadeIsTriedAgain) {
   folder.Write("folder", "a file");
   LogFile file(folder.Path("folder/log"));
@@ -107,10 +123,12 @@ struct LogWriterTest : testing::Test {
   Loop loop;
   int progress = 0;
   std::vector<std::string> troubles;
+  std::vector<std::string> losses;
   std::optional<LogWriter> writer{
       std::in_place, loop,
       LogWriter::Callbacks{.on_progress = [this] { progress += 1; },
-                           .on_trouble = [this](const std::string& t) { troubles.push_back(t); }}};
+                           .on_trouble = [this](const std::string& t) { troubles.push_back(t); },
+                           .on_loss = [this](const std::string& t) { losses.push_back(t); }}};
 };
 
 TEST_F(LogWriterTest, EachFileGetsItsBytesInOrder) {
@@ -142,6 +160,10 @@ TEST_F(LogWriterTest, TroubleIsToldOnceWithWhoseItIs) {
   writer->Write(file, "more");
   Finish();
   EXPECT_THAT(troubles, testing::ElementsAre(testing::StartsWith("rank 3: write to ")));
+  EXPECT_TRUE(losses.empty());
+  writer->Close(file);
+  Finish();
+  EXPECT_THAT(losses, testing::ElementsAre(testing::StartsWith("rank 3: 4 bytes of ")));
 }
 
 // A pipe that nobody reads, as a disk that hangs.
