@@ -32,7 +32,6 @@ class Output {
   void Write(std::string_view bytes);
 
   size_t queued_bytes() const;
-  size_t dropped_bytes() const { return dropped_bytes_; }
   // Bytes dropped before writing worked again, once; 0 while it does not.
   size_t TakeLoss();
   // Why the last write failed; 0 if it worked.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <thread>
@@ -38,7 +39,8 @@ TEST_F(OutputTest, WritesInOrder) {
   }
   ASSERT_TRUE(RunUntilWritten(output));
   EXPECT_EQ(ReadPipe(), expected);
-  EXPECT_EQ(output.dropped_bytes(), 0u);
+  EXPECT_EQ(output.failure(), 0);
+  EXPECT_EQ(output.TakeLoss(), 0u);
 }
 
 TEST_F(OutputTest, AFullPipeDoesNotBlockTheLoop) {
@@ -87,7 +89,8 @@ TEST_F(OutputTest, ANonBlockingPipeLosesNothing) {
   pipe.write_end.Reset();
   reader.join();
   EXPECT_TRUE(got == sent);
-  EXPECT_EQ(output.dropped_bytes(), 0u);
+  EXPECT_EQ(output.failure(), 0);
+  EXPECT_EQ(output.TakeLoss(), 0u);
 }
 
 TEST_F(OutputTest, TellsTheProgressOfEachWrite) {
@@ -108,28 +111,42 @@ TEST_F(OutputTest, NothingToWriteIsNoWrite) {
   EXPECT_FALSE(loop.RunUntil([&] { return progress > 0; }, milliseconds(5)));
 }
 
-TEST_F(OutputTest, AClosedReaderMeansDroppedBytes) {
+TEST_F(OutputTest, WithAClosedReaderNothingWaits) {
   int progress = 0;
   Output output(loop, pipe.write_end.get(), [&] { progress += 1; });
   pipe.read_end.Reset();
   output.Write("12345");
   output.Write("678");
-  ASSERT_TRUE(loop.RunUntil([&] { return output.dropped_bytes() == 8; }, test::kLong));
-  EXPECT_EQ(output.queued_bytes(), 0u);
+  ASSERT_TRUE(loop.RunUntil([&] { return output.queued_bytes() == 0; }, test::kLong));
+  EXPECT_EQ(output.failure(), EPIPE);
   EXPECT_GE(progress, 1);
   output.Write("90");
-  EXPECT_EQ(output.dropped_bytes(), 10u);
   EXPECT_EQ(output.queued_bytes(), 0u);
+  EXPECT_EQ(output.TakeLoss(), 0u) << "nobody could read it";
 }
 
-TEST_F(OutputTest, OnlyWhatWasNotWrittenIsDropped) {
-  Output output(loop, pipe.write_end.get(), {});
-  output.Write("shown");
+TEST_F(OutputTest, OnlyWhatWasNotWrittenIsLost) {
+  signal(SIGXFSZ, SIG_IGN);
+  test::TempFolder folder;
+  Fd file(open(folder.Path("file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  Output output(loop, file.get(), {});
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 5;
+  setrlimit(RLIMIT_FSIZE, &small);  // EFBIG: like a disk that is full
+  for (const char* text : {"shown", "lost"}) {
+    output.Write(text);
+    ASSERT_TRUE(RunUntilWritten(output));
+  }
+  EXPECT_EQ(output.failure(), EFBIG);
+  EXPECT_EQ(output.TakeLoss(), 0u) << "it would be lost too";
+  setrlimit(RLIMIT_FSIZE, &before);
+  output.Write(" again");
   ASSERT_TRUE(RunUntilWritten(output));
-  pipe.read_end.Reset();
-  output.Write("lost");
-  ASSERT_TRUE(RunUntilWritten(output));
-  EXPECT_EQ(output.dropped_bytes(), 4u);
+  EXPECT_EQ(output.TakeLoss(), 4u);
+  EXPECT_EQ(output.TakeLoss(), 0u);
+  EXPECT_EQ(test::ReadWholeFile(folder.Path("file")), "shown again");
 }
 
 TEST_F(OutputTest, MayEndInsideOnProgress) {
