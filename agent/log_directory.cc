@@ -50,8 +50,10 @@ Result<std::string> MakeTemporaryBase(const std::string& parent) {
 
 void RemoveEmptyFolders(const fs::path& path) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path, ignored)) {
-    if (entry.is_directory(ignored) && !entry.is_symlink(ignored)) RemoveEmptyFolders(entry);
+  // Not a range-based for: its increment throws where a folder cannot be read.
+  fs::directory_iterator end;
+  for (fs::directory_iterator entry(path, ignored); entry != end; entry.increment(ignored)) {
+    if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) RemoveEmptyFolders(*entry);
   }
   fs::remove(path, ignored);
 }
