@@ -2,7 +2,9 @@
 
 #include <uv.h>
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "base/check.h"
 #include "base/uv_loop.h"
@@ -30,6 +32,10 @@ void RunInPool(Loop& loop, std::function<void()> work, std::function<void()> don
         finished->done();
       });
   RANKRUN_CHECK(status == 0, "cannot queue work");  // only fails without a callback
+}
+
+void SetPoolThreads(int count) {
+  setenv("UV_THREADPOOL_SIZE", std::to_string(count).c_str(), /*overwrite=*/1);
 }
 
 }  // namespace rankrun

@@ -11,4 +11,9 @@ class Loop;
 // if the loop keeps running; what it captures must live that long.
 void RunInPool(Loop& loop, std::function<void()> work, std::function<void()> done);
 
+// How many jobs, and writes of Output, may be stuck before the next one waits;
+// libuv's default is 4, or what the user has set for programs of his own. Before
+// the first of them, while there is one thread; changes our environment.
+void SetPoolThreads(int count);
+
 }  // namespace rankrun

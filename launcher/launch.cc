@@ -11,6 +11,7 @@
 #include "base/open_files.h"
 #include "base/printable.h"
 #include "base/uv_loop.h"
+#include "base/uv_work.h"
 #include "base/write_all.h"
 #include "launcher/command_line.h"
 #include "launcher/completion.h"
@@ -30,6 +31,11 @@ constexpr int kExitUsage = 2;
 // As shells have it.
 constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
+
+// Each of these may hang, and none may hold up another: both outputs, the log
+// files, the events, the input, evidence, the search for kept processes; some
+// are to spare.
+constexpr int kPoolThreads = 10;
 
 // How the user called us, without the folder.
 std::string_view CommandOf(const std::vector<std::string>& arguments) {
@@ -95,6 +101,7 @@ class Launch {
 
   agent::Goodbye Start(agent::JobSpec job) {
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
+    SetPoolThreads(kPoolThreads);       // likewise
     // Never destroyed: the process ends next, and a write to a stopped terminal
     // may hold the loop for ever.
     auto& loop = *new Loop;

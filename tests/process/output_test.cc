@@ -155,6 +155,25 @@ TEST_F(OutputTest, AFullDiskHarmsNothingAndItsLossIsSaid) {
   EXPECT_LE(LinesOf(err).size(), 6U) << "a failure is told once, or with the loss: " << err;
 }
 
+TEST_F(OutputTest, ATinyPoolOfTheUsersDoesNotJoinTheOutputs) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  Job run({.arguments = Shell({},
+                              "seq 1 100000; echo $UV_THREADPOOL_SIZE threads >&2;"
+                              " echo more; for i in 1 2 3 4 5; do echo $i >&2; sleep 0.1; done"),
+           .variables = {{"UV_THREADPOOL_SIZE", "1"}},
+           .in_child = [&] { dup2(writer.get(), 1); }});
+  writer.Reset();
+  EXPECT_TRUE(run.WaitForErr("1 threads\n")) << run.Err();
+  EXPECT_TRUE(run.WaitForErr("\n5\n")) << "standard output, which nobody reads, held it up";
+  std::vector<char> buffer(65536);
+  while (read(reader.get(), buffer.data(), buffer.size()) > 0) {
+  }
+  EXPECT_EQ(run.Wait(), kSuccess);
+}
+
 TEST_F(OutputTest, ASlowReaderOfStandardOutputLosesNothing) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
