@@ -58,10 +58,11 @@ class Launch {
     if (auto shell = flags.Text("completion")) {
       return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
-    auto line = CollectSettings(command_, std::move(*arguments),
-                                {.environment = machine_.environment,
-                                 .read_file = ReadSettingsFile,
-                                 .change_folder = ChangeFolder});
+    auto line = CollectSettings(
+        command_, std::move(*arguments),
+        {.environment = machine_.environment,
+         .read_file = [](const std::string& path) { return ReadSettingsFile(path); },
+         .change_folder = ChangeFolder});
     if (!line) return Refuse(line.error(), kExitUsage);
     return Plan(*line);
   }

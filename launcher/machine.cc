@@ -1,20 +1,26 @@
 #include "launcher/machine.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include "agent/gpus.h"
 #include "base/cpus.h"
 #include "base/fd.h"
+#include "base/format.h"
 
 extern char** environ;
 
 namespace rankrun::launcher {
 namespace {
+
+using std::chrono::milliseconds;
 
 constexpr size_t kLargestFileBytes = 1024 * 1024;
 
@@ -32,6 +38,21 @@ std::optional<std::string> Set(const char* name) {
 std::optional<std::string> Variable(const std::string& name) {
   auto value = Set(name.c_str());
   return value && value->empty() ? std::nullopt : value;
+}
+
+Error Invalid(const std::string& path, const std::string& what) {
+  return {ErrorCode::kInvalid, path + ": " + what};
+}
+
+// Whether there is something to read, or an end of it, before `deadline`.
+bool WaitFor(int fd, std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+    int ready = poll(&entry, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
 }
 
 }  // namespace
@@ -62,20 +83,31 @@ std::string RandomUuid() {
   return text;
 }
 
-Result<std::string> ReadSettingsFile(const std::string& path) {
-  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<std::string> ReadSettingsFile(const std::string& path, milliseconds patience) {
+  // A pipe without a writer would hold an open() that may block.
+  Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file) return SystemError(path, errno);
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) return SystemError(path, errno);
+  if (S_ISDIR(status.st_mode)) return Invalid(path, "is a folder, want a file");
+  auto deadline = std::chrono::steady_clock::now() + patience;
   std::string text;
   char buffer[16 * 1024];
+  // Before anything came, the end of a pipe means no more than that nobody has
+  // opened it for writing yet.
+  bool wait = !S_ISREG(status.st_mode);
   for (;;) {
+    if (wait && !WaitFor(file.get(), deadline)) {
+      std::string what = text.empty() ? "nothing came for " : "it did not end within ";
+      return Invalid(path, what + FormatSeconds(patience));
+    }
     ssize_t got = read(file.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    wait = got < 0 && errno == EAGAIN;
+    if (wait || (got < 0 && errno == EINTR)) continue;
     if (got < 0) return SystemError(path, errno);
     if (got == 0) return text;
     text.append(buffer, static_cast<size_t>(got));
-    if (text.size() > kLargestFileBytes) {
-      return Error{ErrorCode::kInvalid, path + ": larger than 1 MiB"};
-    }
+    if (text.size() > kLargestFileBytes) return Invalid(path, "larger than 1 MiB");
   }
 }
 

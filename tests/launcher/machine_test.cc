@@ -1,0 +1,75 @@
+#include "launcher/machine.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "base/fd.h"
+#include "base/write_all.h"
+#include "tests/base/support.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct SettingsFileTest : testing::Test {
+  std::string ErrorOf(const std::string& path) {
+    auto text = ReadSettingsFile(path, milliseconds(50));
+    return text ? "read: " + *text : text.error().message;
+  }
+
+  std::string Pipe() const {
+    std::string path = folder.Path("pipe");
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    return path;
+  }
+
+  test::TempFolder folder;
+};
+
+TEST_F(SettingsFileTest, AFileIsReadWhole) {
+  std::string text(100'000, ' ');
+  EXPECT_EQ(*ReadSettingsFile(folder.Write("job.json", text)), text);
+  EXPECT_EQ(*ReadSettingsFile(folder.Write("empty.json", "")), "");
+}
+
+TEST_F(SettingsFileTest, APipeIsReadToItsEnd) {
+  std::string path = Pipe();
+  std::string text(200'000, ' ');  // more than it holds
+  std::thread writer([&] {
+    Fd end(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    WriteAll(end.get(), text);
+  });
+  EXPECT_EQ(*ReadSettingsFile(path), text);
+  writer.join();
+}
+
+TEST_F(SettingsFileTest, APipeWhoseWriterIsGoneIsReadToo) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  WriteAll(writer.get(), "{}");
+  writer.Reset();
+  EXPECT_EQ(*ReadSettingsFile("/dev/fd/" + std::to_string(reader.get())), "{}");
+}
+
+TEST_F(SettingsFileTest, APipeThatBringsNothingOrNoEndIsGivenUp) {
+  std::string path = Pipe();
+  EXPECT_EQ(ErrorOf(path), path + ": nothing came for 0.050 s");
+  Fd both(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  WriteAll(both.get(), "{}");
+  EXPECT_EQ(ErrorOf(path), path + ": it did not end within 0.050 s");
+}
+
+TEST_F(SettingsFileTest, WhatIsNoFileIsRefused) {
+  EXPECT_EQ(ErrorOf(folder.path()), folder.path() + ": is a folder, want a file");
+  EXPECT_EQ(ErrorOf("/dev/zero"), "/dev/zero: larger than 1 MiB");
+  EXPECT_EQ(ErrorOf("/no/such/file"), "/no/such/file: No such file or directory");
+}
+
+}  // namespace
+}  // namespace rankrun::launcher
