@@ -75,14 +75,17 @@ class Launch {
     if (settings.IsOn("explain")) machine_.random_id = "<random UUID>";
     auto plan = MakeJobPlan(settings, command_, machine_);
     if (!plan) return Refuse(plan.error(), kExitUsage);
+    bool only_shown = settings.IsOn("explain") || settings.IsOn("dry-run");
     auto program = ResolveProgram(*request, machine_.environment);
     if (!program) {
       bool missing = program.error().code == ErrorCode::kNotFound;
-      return RefuseJob(plan->spec, program.error(), missing ? kExitNotFound : kExitCannotExecute);
+      int exit_code = missing ? kExitNotFound : kExitCannotExecute;
+      if (only_shown) return Refuse(program.error(), exit_code);
+      return RefuseJob(plan->spec, program.error(), exit_code);
     }
     plan->spec.program = std::move(*program);
     plan->spec.program.halve_dollars = command_ == kTorchrun;
-    if (settings.IsOn("explain") || settings.IsOn("dry-run")) return Show(line, *plan);
+    if (only_shown) return Show(line, *plan);
     return Start(std::move(plan->spec));
   }
 
