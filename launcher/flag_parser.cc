@@ -164,7 +164,9 @@ std::optional<std::chrono::milliseconds> ParsedFlags::Seconds(std::string_view n
   auto text = Text(name);
   auto number = text ? ParseNumber<double>(*text) : std::nullopt;
   if (!number) return std::nullopt;
-  return std::chrono::milliseconds(std::llround(*number * 1000));
+  auto nearest = std::chrono::milliseconds(std::llround(*number * 1000));
+  bool lost = *number > 0 && nearest.count() == 0;  // 0 may mean never
+  return lost ? std::chrono::milliseconds(1) : nearest;
 }
 
 std::optional<uint64_t> ParsedFlags::Size(std::string_view name) const {

@@ -110,5 +110,11 @@ TEST(FlagParserTest, AnUnknownFlagIsNamedWithTheNearestOne) {
   EXPECT_EQ(ErrorOf({"-x"}), "unknown flag -x in \"-x\"; tool store --help lists all");
 }
 
+TEST(FlagParserTest, FewSecondsAreNotNone) {
+  EXPECT_EQ(ParsedFlags({{"t", {"0.0001"}}}).Seconds("t"), std::chrono::milliseconds(1));
+  EXPECT_EQ(ParsedFlags({{"t", {"0"}}}).Seconds("t"), std::chrono::milliseconds(0));
+  EXPECT_EQ(ParsedFlags({{"t", {"0.0016"}}}).Seconds("t"), std::chrono::milliseconds(2));
+}
+
 }  // namespace
 }  // namespace rankrun::launcher
