@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "launcher/nearest_name.h"
 
@@ -51,11 +53,11 @@ class Reader {
 
   Error Wrong(const std::string& what) const { return {ErrorCode::kInvalid, path_ + ": " + what}; }
 
- private:
   Error Wrong(const std::string& key, const std::string& what) const {
     return Wrong("\"" + key + "\": " + what);
   }
 
+ private:
   Error UnknownKey(const std::string& key, const std::string& name) const {
     std::vector<std::string_view> names = {kProgramKey};
     for (const Flag& flag : table_.flags) {
@@ -77,7 +79,8 @@ class Reader {
     std::ranges::replace(name, '_', '-');
     if (name == kProgramKey) return ReadProgram(key, value);
     auto flag = std::ranges::find(table_.flags, name, &Flag::name);
-    if (flag == table_.flags.end() || !IsKey(*flag)) return UnknownKey(key, name);
+    if (flag == table_.flags.end()) return UnknownKey(key, name);
+    if (!IsKey(*flag)) return Wrong(key, "cannot stand in a file");
     auto values = flag->repeats ? ReadVariables(key, value) : ReadValue(*flag, key, value);
     if (!values) return std::move(values).error();
     Setting setting{std::move(*values), "\"" + key + "\" in " + path_};
@@ -154,15 +157,45 @@ std::string PlaceOf(const std::string& text, size_t byte) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
+// Watches the parser, which forgets the first of two values of a key.
+class Keys {
+ public:
+  void See(Json::parse_event_t event, const Json& parsed) {
+    if (event == Json::parse_event_t::object_start) objects_.emplace_back();
+    if (event == Json::parse_event_t::object_end) objects_.pop_back();
+    if (event != Json::parse_event_t::key) return;
+    last_ = parsed.get<std::string>();
+    bool is_new = objects_.back().insert(last_).second;
+    if (!is_new && !twice_) twice_ = last_;
+  }
+
+  const std::string& last() const { return last_; }
+  const std::optional<std::string>& twice() const { return twice_; }
+
+ private:
+  std::vector<std::set<std::string>> objects_;  // open ones, the innermost last
+  std::string last_;
+  std::optional<std::string> twice_;
+};
+
 }  // namespace
 
 Result<ConfigFile> ReadConfig(const FlagTable& table, const std::string& text,
                               const std::string& path) {
   Reader reader(table, path);
+  Keys keys;
+  auto watch = [&keys](int, Json::parse_event_t event, Json& parsed) {
+    keys.See(event, parsed);
+    return true;
+  };
   try {
-    return reader.Read(Json::parse(text));
+    Json object = Json::parse(text, watch);
+    if (keys.twice()) return reader.Wrong(*keys.twice(), "is there twice");
+    return reader.Read(object);
   } catch (const Json::parse_error& error) {
     return reader.Wrong("this is no JSON from " + PlaceOf(text, error.byte) + " on");
+  } catch (const Json::out_of_range&) {  // the only one that a parser throws
+    return reader.Wrong(keys.last(), "the number is too large");
   } catch (const Json::exception& error) {  // a text that is no UTF-8, told by dump()
     return reader.Wrong(error.what());
   }

@@ -73,9 +73,8 @@ TEST(ConfigFileTest, AnUnknownKeyGetsTheNearestOne) {
             "job.json: unknown key \"programs\"; did you mean \"program\"?");
   EXPECT_EQ(ErrorOf(R"({"frobnicate": 3})"),
             "job.json: unknown key \"frobnicate\"; rankrun --help lists all");
-  for (const char* key : {"help", "version", "completion", "config"}) {
-    EXPECT_TRUE(
-        ErrorOf("{\"" + std::string(key) + "\": true}").starts_with("job.json: unknown key"));
+  for (const std::string key : {"help", "version", "completion", "config", "lifeline"}) {
+    EXPECT_EQ(ErrorOf("{\"" + key + "\": 3}"), "job.json: \"" + key + "\": cannot stand in a file");
   }
 }
 
@@ -103,6 +102,18 @@ TEST(ConfigFileTest, AWrongTypeNamesTheKey) {
        }) {
     EXPECT_EQ(ErrorOf(row.text), std::string("job.json: ") + row.message);
   }
+}
+
+TEST(ConfigFileTest, AKeyIsThereOnce) {
+  EXPECT_EQ(ErrorOf(R"({"tee": 1, "bind": "core", "tee": 3})"),
+            "job.json: \"tee\": is there twice");
+  EXPECT_EQ(ErrorOf(R"({"env": {"A": 1, "A": 2}})"), "job.json: \"A\": is there twice");
+  EXPECT_EQ(ErrorOf(R"({"env": {"tee": 1}, "tee": 3})"), "accepted") << "not in one object";
+}
+
+TEST(ConfigFileTest, ANumberThatIsTooLargeNamesTheKey) {
+  EXPECT_EQ(ErrorOf(R"({"tee": 1, "timeout": 1e400})"),
+            "job.json: \"timeout\": the number is too large");
 }
 
 TEST(ConfigFileTest, AWrongValueNamesTheKey) {
