@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "launcher/nearest_name.h"
+#include "launcher/text.h"
 
 namespace rankrun::launcher {
 namespace {
@@ -94,16 +95,26 @@ class Splitter {
     return Error{ErrorCode::kInvalid, std::move(text)};
   }
 
-  // `attached` is what stood after "=" or after the letter.
-  Result<void> Add(const Flag& flag, std::optional<std::string> attached) {
-    if (flag.value == FlagValue::kNone) {
-      if (attached) {
-        return Error{ErrorCode::kInvalid,
-                     Canonical(flag) + " takes no value, got \"" + *attached + "\""};
-      }
+  // What a variable or the file has switched on must be possible to switch off.
+  Result<void> AddSwitch(const Flag& flag, const std::optional<std::string>& attached) {
+    if (!attached) {
       result_.flags.push_back(Canonical(flag));
       return {};
     }
+    if (flag.elsewhere == Elsewhere::kNowhere) {
+      return Error{ErrorCode::kInvalid, Canonical(flag) + " takes no value" + Got(*attached)};
+    }
+    auto value = SwitchText(*attached);
+    if (!value) {
+      return Error{ErrorCode::kInvalid, Canonical(flag) + ": " + WrongSwitch(*attached)};
+    }
+    result_.flags.push_back(Canonical(flag) + "=" + *value);
+    return {};
+  }
+
+  // `attached` is what stood after "=" or after the letter.
+  Result<void> Add(const Flag& flag, std::optional<std::string> attached) {
+    if (flag.value == FlagValue::kNone) return AddSwitch(flag, attached);
     if (!attached && !left_.empty() && !left_[0].starts_with("--")) attached = Take();
     if (!attached || (attached->empty() && flag.value != FlagValue::kAnyText)) {
       return Error{ErrorCode::kInvalid,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launcher/text.h"
+
 namespace rankrun::launcher {
 namespace {
 
@@ -25,8 +27,7 @@ Result<Setting> ReadVariable(const Flag& flag, const std::string& name, const st
   if (flag.value == FlagValue::kNone) {
     auto value = SwitchText(text);
     if (value) return Setting{{*value}, name};
-    return Error{ErrorCode::kInvalid,
-                 name + ": want 1, true or yes, or 0, false or no, got \"" + text + "\""};
+    return Error{ErrorCode::kInvalid, name + ": " + WrongSwitch(text)};
   }
   std::string wrong = WrongValue(flag, text);
   if (!wrong.empty()) return Error{ErrorCode::kInvalid, name + ": " + wrong};
@@ -82,7 +83,7 @@ SettingsSource SettingsOfFlags(const FlagTable& table, const ParsedFlags& flags)
     bool is_switch = flag.value == FlagValue::kNone;
     std::vector<std::string> values = flags.Texts(flag.name);
     if (!flag.repeats) values = {values.back()};
-    if (is_switch) values = {"true"};
+    if (is_switch && values.back().empty()) values = {"true"};
     source.emplace(flag.name, Setting{std::move(values), "--" + std::string(flag.name)});
   }
   return source;
@@ -105,16 +106,6 @@ Result<SettingsSource> SettingsOfVariables(const FlagTable& table, std::string_v
     source.emplace(flag.name, std::move(*setting));
   }
   return source;
-}
-
-std::optional<std::string> SwitchText(std::string_view text) {
-  for (std::string_view on : {"1", "true", "yes"}) {
-    if (text == on) return "true";
-  }
-  for (std::string_view off : {"0", "false", "no"}) {
-    if (text == off) return "false";
-  }
-  return std::nullopt;
 }
 
 }  // namespace rankrun::launcher

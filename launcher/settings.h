@@ -70,7 +70,4 @@ SettingsSource SettingsOfFlags(const FlagTable& table, const ParsedFlags& flags)
 Result<SettingsSource> SettingsOfVariables(const FlagTable& table, std::string_view prefix,
                                            const Environment& environment);
 
-// "true" or "false" for what a switch may be set to: 1, true, yes, 0, false, no.
-std::optional<std::string> SwitchText(std::string_view text);
-
 }  // namespace rankrun::launcher

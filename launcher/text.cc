@@ -21,6 +21,20 @@ std::string_view Stripped(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
+std::optional<std::string> SwitchText(std::string_view text) {
+  for (std::string_view on : {"1", "true", "yes"}) {
+    if (text == on) return "true";
+  }
+  for (std::string_view off : {"0", "false", "no"}) {
+    if (text == off) return "false";
+  }
+  return std::nullopt;
+}
+
+std::string WrongSwitch(std::string_view text) {
+  return "want 1, true or yes, or 0, false or no" + Got(text);
+}
+
 std::string Got(std::string_view text) { return ", got \"" + std::string(text) + "\""; }
 
 }  // namespace rankrun::launcher

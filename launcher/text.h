@@ -24,6 +24,12 @@ std::vector<std::string_view> SplitAtCommas(std::string_view text);
 // Without blanks at both ends.
 std::string_view Stripped(std::string_view text);
 
+// "true" or "false" for what a switch may be set to: 1, true, yes, 0, false, no.
+std::optional<std::string> SwitchText(std::string_view text);
+
+// What is wrong with any other text.
+std::string WrongSwitch(std::string_view text);
+
 // ", got \"text\""
 std::string Got(std::string_view text);
 

@@ -154,9 +154,12 @@ TEST(FlagsTest, AMissingValueIsSaid) {
   EXPECT_EQ(ErrorOf({"--master-addr", "", "x"}), "--master-addr needs a value (ADDRESS)");
 }
 
-TEST(FlagsTest, ASwitchTakesNoValue) {
-  EXPECT_EQ(ErrorOf({"--standalone=yes", "x"}), "--standalone takes no value, got \"yes\"");
-  EXPECT_EQ(ErrorOf({"--no_python=", "x"}), "--no-python takes no value, got \"\"");
+TEST(FlagsTest, ASwitchMayBeTurnedOff) {
+  EXPECT_EQ(Split({"--standalone=yes", "--no_python=0", "x"}).flags,
+            (Words{"--standalone=true", "--no-python=false"}));
+  EXPECT_EQ(ErrorOf({"--no_python=", "x"}),
+            "--no-python: want 1, true or yes, or 0, false or no, got \"\"");
+  EXPECT_EQ(ErrorOf({"--help=no"}), "--help takes no value, got \"no\"");
 }
 
 TEST(FlagsTest, AnUnknownFlagGetsTheNearestName) {
@@ -165,6 +168,11 @@ TEST(FlagsTest, AnUnknownFlagGetsTheNearestName) {
   EXPECT_EQ(ErrorOf({"--nproc_pernode", "2", "x"}),
             "unknown flag --nproc-pernode; did you mean --nproc-per-node?");
   EXPECT_EQ(ErrorOf({"--hepl"}), "unknown flag --hepl; did you mean --help?");
+  EXPECT_EQ(ErrorOf({"--log-directory", "x"}),
+            "unknown flag --log-directory; did you mean --log-dir?")
+      << "a common start";
+  EXPECT_EQ(ErrorOf({"--bnid", "x"}), "unknown flag --bnid; did you mean --bind?");
+  EXPECT_EQ(ErrorOf({"--exit", "x"}), "unknown flag --exit; rankrun --help lists all");
   EXPECT_EQ(ErrorOf({"--modules", "x"}), "unknown flag --modules; did you mean --module?");
 }
 

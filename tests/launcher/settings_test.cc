@@ -1,5 +1,6 @@
 #include "launcher/settings.h"
 
+#include "launcher/text.h"
 #include "tests/launcher/settings_of.h"
 
 namespace rankrun::launcher {
@@ -130,6 +131,14 @@ TEST(SettingsTest, AnErrorNamesTheOrigin) {
   EXPECT_EQ(SettingsOf({}, {{"PET_TEE", "9"}}).Wrong("tee", "want 3").message, "PET_TEE: want 3");
   EXPECT_EQ(SettingsOf({"-t9"}).Wrong("tee", "want 3").message, "--tee: want 3");
   EXPECT_EQ(SettingsOf({}).Wrong("tee", "want 3").message, "--tee: want 3");
+}
+
+TEST(SettingsTest, WhatAVariableSwitchesOnAFlagSwitchesOff) {
+  Variables on = {{"RANKRUN_STANDALONE", "1"}};
+  EXPECT_TRUE(SettingsOf({}, on).IsOn("standalone"));
+  EXPECT_FALSE(SettingsOf({"--standalone=no"}, on).IsOn("standalone"));
+  EXPECT_TRUE(SettingsOf({"--standalone=0", "--standalone"}).IsOn("standalone"));
+  EXPECT_FALSE(SettingsOf({"--standalone", "--standalone=false"}).IsOn("standalone"));
 }
 
 }  // namespace
