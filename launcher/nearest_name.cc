@@ -7,18 +7,29 @@
 namespace rankrun::launcher {
 namespace {
 
-// How many single-character edits lead from one word to the other.
+constexpr size_t kTellingStart = 4;  // letters
+
+// How many edits lead from one word to the other: a letter more, less or
+// another, or two neighbours exchanged.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<size_t> before(b.size() + 1);
+  std::vector<size_t> last(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
+    std::vector<size_t> row(b.size() + 1, i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+      size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      bool exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (exchanged) row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before = std::exchange(last, std::move(row));
   }
-  return row[b.size()];
+  return last[b.size()];
+}
+
+size_t CommonStart(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
 }  // namespace
@@ -26,13 +37,18 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 std::optional<std::string_view> NearestName(std::string_view typed,
                                             std::span<const std::string_view> names) {
   if (names.empty()) return std::nullopt;
-  // What it begins is nearer than what it resembles.
   auto distance = [&](std::string_view name) {
     bool begins = !typed.empty() && name.starts_with(typed);
     return begins ? 0 : EditDistance(typed, name);
   };
-  std::string_view nearest = *std::ranges::min_element(names, {}, distance);
-  if (distance(nearest) > std::max<size_t>(2, typed.size() / 3)) return std::nullopt;
+  // The longer a telling start, the better; then what needs fewer edits.
+  auto rank = [&](std::string_view name) {
+    size_t start = CommonStart(typed, name);
+    return std::pair(start < kTellingStart ? 0 : -static_cast<ptrdiff_t>(start), distance(name));
+  };
+  std::string_view nearest = *std::ranges::min_element(names, {}, rank);
+  bool tells = CommonStart(typed, nearest) >= kTellingStart;
+  if (!tells && distance(nearest) > typed.size() / 3) return std::nullopt;
   return nearest;
 }
 

@@ -23,26 +23,41 @@ constexpr std::array kOurs = {SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGSE
 
 Error Wrong(const std::string& text) { return {ErrorCode::kInvalid, text}; }
 
-Result<int> ParseSignal(std::string_view typed) {
-  std::string_view name = typed.starts_with("SIG") ? typed.substr(3) : typed;
+template <size_t size>
+bool IsOneOf(const std::array<int, size>& numbers, int number) {
+  return std::ranges::find(numbers, number) != numbers.end();
+}
+
+Error UnknownSignal(std::string_view typed) {
+  std::string name(typed);
+  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  if (name.starts_with("SIG")) name.erase(0, 3);
   std::vector<std::string_view> names;
   for (int number = 1; number <= kLastPlainSignal; ++number) {
     const char* known = sigabbrev_np(number);
-    if (known == nullptr) continue;
-    if (name != known) {
-      names.push_back(known);
-    } else if (std::ranges::find(kUncatchable, number) != kUncatchable.end()) {
-      return Wrong(SignalName(number) + " cannot be handled by any program");
-    } else if (std::ranges::find(kOurs, number) != kOurs.end()) {
-      return Wrong(SignalName(number) + " cannot be in the list: rankrun needs it itself");
-    } else {
-      return number;
-    }
+    bool may_stand = known != nullptr && !IsOneOf(kUncatchable, number) && !IsOneOf(kOurs, number);
+    if (may_stand) names.push_back(known);
   }
   std::string unknown = "unknown signal \"" + std::string(typed) + "\"";
   auto nearest = NearestName(name, names);
-  if (!nearest) return Wrong(unknown + "; want names as SIGTERM,SIGINT");
+  if (!nearest || name.empty()) return Wrong(unknown + "; want names as SIGTERM,SIGINT");
   return Wrong(unknown + "; did you mean SIG" + std::string(*nearest) + "?");
+}
+
+Result<int> ParseSignal(std::string_view typed) {
+  std::string_view name = typed.starts_with("SIG") ? typed.substr(3) : typed;
+  for (int number = 1; number <= kLastPlainSignal; ++number) {
+    const char* known = sigabbrev_np(number);
+    if (known == nullptr || name != known) continue;
+    if (IsOneOf(kUncatchable, number)) {
+      return Wrong(SignalName(number) + " cannot be handled by any program");
+    }
+    if (IsOneOf(kOurs, number)) {
+      return Wrong(SignalName(number) + " cannot be in the list: rankrun needs it itself");
+    }
+    return number;
+  }
+  return UnknownSignal(typed);
 }
 
 }  // namespace

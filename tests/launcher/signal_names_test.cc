@@ -32,6 +32,9 @@ TEST(SignalNamesTest, EachCountsOnce) { EXPECT_EQ(Parse("TERM,SIGTERM"), Signals
 TEST(SignalNamesTest, AnUnknownNameGetsTheNearestOne) {
   EXPECT_EQ(ErrorOf("SIGTERN"), "unknown signal \"SIGTERN\"; did you mean SIGTERM?");
   EXPECT_EQ(ErrorOf("SIGTERM,UST1"), "unknown signal \"UST1\"; did you mean SIGUSR1?");
+  EXPECT_EQ(ErrorOf("sigint"), "unknown signal \"sigint\"; did you mean SIGINT?");
+  EXPECT_EQ(ErrorOf("KILLS"), "unknown signal \"KILLS\"; want names as SIGTERM,SIGINT")
+      << "what is refused is no hint";
   EXPECT_EQ(ErrorOf("15"), "unknown signal \"15\"; want names as SIGTERM,SIGINT");
   EXPECT_EQ(ErrorOf("SIGTERM,"), "unknown signal \"\"; want names as SIGTERM,SIGINT");
 }
