@@ -15,8 +15,7 @@ std::string CheckSize(const Flag& flag, const std::string& text) {
   auto bytes = ParseSize(text);
   if (!bytes) return "want a size, as 512, 8K, 64M, 1G or 2T" + Got(text);
   if (flag.most == 0 || *bytes <= static_cast<uint64_t>(flag.most) << 30) return "";
-  return "want at most " + std::to_string(flag.most) + "G, got " + std::to_string(*bytes) +
-         " bytes";
+  return "want at most " + std::to_string(flag.most) + "G" + Got(text);
 }
 
 // "want spawn, fork or forkserver, got ..."

@@ -111,9 +111,13 @@ TEST(FlagParserTest, AnUnknownFlagIsNamedWithTheNearestOne) {
 }
 
 TEST(FlagParserTest, FewSecondsAreNotNone) {
-  EXPECT_EQ(ParsedFlags({{"t", {"0.0001"}}}).Seconds("t"), std::chrono::milliseconds(1));
-  EXPECT_EQ(ParsedFlags({{"t", {"0"}}}).Seconds("t"), std::chrono::milliseconds(0));
-  EXPECT_EQ(ParsedFlags({{"t", {"0.0016"}}}).Seconds("t"), std::chrono::milliseconds(2));
+  auto read = [](const std::string& text) {
+    ParsedFlags::Values values = {{"timeout", {text}}};
+    return ParsedFlags(std::move(values)).Seconds("timeout");
+  };
+  EXPECT_EQ(read("0.0001"), std::chrono::milliseconds(1));
+  EXPECT_EQ(read("0"), std::chrono::milliseconds(0));
+  EXPECT_EQ(read("0.0016"), std::chrono::milliseconds(2));
 }
 
 }  // namespace
