@@ -59,10 +59,10 @@ Result<void> CheckGpus(const JobSpec& spec) {
   auto named = NamedGpus(spec);
   if (!spec.virtual_local_rank || !named) return {};
   if (named->size() >= static_cast<size_t>(spec.workers)) return {};
+  auto count = std::ranges::count_if(*named, [](const std::string& gpu) { return !gpu.empty(); });
   return Error{ErrorCode::kInvalid,
                "--virtual-local-rank gives each worker a GPU: " + std::to_string(spec.workers) +
-                   " workers, but " + OriginOfGpus(spec) + " names " +
-                   std::to_string(named->size())};
+                   " workers, but " + OriginOfGpus(spec) + " names " + std::to_string(count)};
 }
 
 }  // namespace rankrun::agent

@@ -148,6 +148,10 @@ TEST_F(WorkerEnvironmentTest, TooFewGpusForVirtualLocalRanksAreCounted) {
   EXPECT_EQ(few.error().message,
             "--virtual-local-rank gives each worker a GPU: 4 workers, but "
             "CUDA_VISIBLE_DEVICES=4,5 names 2");
+  spec.environment = {"CUDA_VISIBLE_DEVICES="};
+  EXPECT_EQ(CheckGpus(spec).error().message,
+            "--virtual-local-rank gives each worker a GPU: 4 workers, but "
+            "CUDA_VISIBLE_DEVICES= names 0");
   spec.gpus = {"0", "1", "2"};
   EXPECT_EQ(CheckGpus(spec).error().message,
             "--virtual-local-rank gives each worker a GPU: 4 workers, but --gpus 0,1,2 names 3");
