@@ -212,17 +212,6 @@ std::string BindingName(Binding binding) {
   return "unknown";
 }
 
-Result<Binding> ParseBinding(const std::string& name) {
-  std::string names;
-  for (Binding binding : {Binding::kNone, Binding::kCore, Binding::kNuma, Binding::kSocket,
-                          Binding::kExclusive, Binding::kCoreComplex}) {
-    bool torchruns = binding == Binding::kNuma && name == "node";
-    if (torchruns || name == BindingName(binding)) return binding;
-    names += (names.empty() ? "" : ", ") + BindingName(binding);
-  }
-  return Error{ErrorCode::kInvalid, "\"" + name + "\" is none of " + names};
-}
-
 Result<std::vector<Cpus>> PlanBinding(const Topology& topology, Binding binding, int workers,
                                       const std::vector<int>& gpu_nodes) {
   return Planner(topology, binding, static_cast<size_t>(workers), gpu_nodes).Plan();

@@ -23,9 +23,6 @@ Result<std::vector<Cpus>> PlanBinding(const Topology& topology, Binding binding,
 // As the flag has it: "core".
 std::string BindingName(Binding binding);
 
-// The reverse; torchrun's "node" is "numa". Errors: kInvalid, with all names.
-Result<Binding> ParseBinding(const std::string& name);
-
 // How many of the cores each worker of `plan` has, shared ones divided among
 // those who share them; at least 1. Pure.
 std::vector<int> CoresEach(const Topology& topology, const std::vector<Cpus>& plan);

@@ -216,10 +216,6 @@ TEST(BindingTest, TheTableNamesWhatEachWorkerGets) {
 TEST(BindingTest, NamesAreThoseOfTheFlags) {
   EXPECT_EQ(BindingName(Binding::kNone), "none");
   EXPECT_EQ(BindingName(Binding::kCoreComplex), "core-complex");
-  EXPECT_EQ(*ParseBinding("socket"), Binding::kSocket);
-  EXPECT_EQ(*ParseBinding("node"), Binding::kNuma) << "torchrun's word";
-  EXPECT_EQ(ParseBinding("cores").error().message,
-            "\"cores\" is none of none, core, numa, socket, exclusive, core-complex");
 }
 
 }  // namespace
