@@ -5,6 +5,7 @@
 #include "agent/binding.h"
 #include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
+#include "base/cpus.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "launcher/shell_line.h"
@@ -61,19 +62,6 @@ std::string IgnoredText(const CommandLine& line, const JobPlan& plan) {
   return rows.empty() ? "" : "\n" + Table("Without effect", rows);
 }
 
-// "0", "0-3", "0,2,5-6"
-std::string Ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) last += 1;
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
-    if (last > i) text += "-" + std::to_string(numbers[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 // The folder of local rank 0's files in the first attempt.
 std::string LogFolder(const JobSpec& spec) {
   std::string base = spec.output.log_dir.value_or("$TMPDIR/rankrun-XXXXXX");
@@ -92,9 +80,9 @@ void AddStream(const JobSpec& spec, const std::string& name,
     if (plan.to_file) filed.push_back(rank);
   }
   std::string text;
-  if (!shown.empty()) text = "console for local ranks " + Ranges(shown);
+  if (!shown.empty()) text = "console for local ranks " + FormatCpus(shown);
   if (!filed.empty()) {
-    text += (text.empty() ? "" : "; ") + name + ".log for local ranks " + Ranges(filed);
+    text += (text.empty() ? "" : "; ") + name + ".log for local ranks " + FormatCpus(filed);
   }
   rows.push_back({name, text.empty() ? "nowhere" : text});
 }
