@@ -40,6 +40,8 @@ std::optional<std::string> FirstFolder(const std::string& path, Condition condit
   return std::nullopt;
 }
 
+}  // namespace
+
 std::string WhyNotThere(const std::string& path) {
   std::error_code ignored;
   if (fs::is_symlink(path, ignored)) {
@@ -48,6 +50,8 @@ std::string WhyNotThere(const std::string& path) {
   auto missing = FirstFolder(path, Exists);
   return missing ? "no such file: there is no folder " + *missing : "no such file";
 }
+
+namespace {
 
 // The file is there: it names something that is not.
 std::string WhyInterpreterIsNotThere(const std::string& path) {

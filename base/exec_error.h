@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "base/spawn.h"
 
@@ -11,5 +13,9 @@ namespace rankrun {
 // long as the file system does.
 // The code is the one of SystemError: kNotFound for ENOENT.
 Error ExplainExecError(const SpawnSpec& spec, int failure);
+
+// Why there is no file `path`: "no such file", a folder on the way that is
+// missing, or a link to nothing. Blocks as the file system does.
+std::string WhyNotThere(const std::string& path);
 
 }  // namespace rankrun

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exec_error.h"
+
 namespace rankrun::launcher {
 namespace {
 
@@ -16,6 +18,11 @@ bool IsFile(const std::string& path) {
 bool IsFolder(const std::string& path) {
   struct stat status;
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool IsLink(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 
 bool IsExecutable(const std::string& path) {
@@ -39,10 +46,10 @@ Result<std::string> FindFile(const std::string& name, const Environment& environ
   if (IsFile(name)) return has_slash ? name : "./" + name;
   if (auto found = FindInPath(name, environment); found && !has_slash) return *found;
   if (IsFolder(name)) return Error{ErrorCode::kInvalid, name + " is a folder, want a program"};
+  std::string why = WhyNotThere(name);
+  if (has_slash || IsLink(name)) return Error{ErrorCode::kNotFound, name + ": " + why};
   return Error{ErrorCode::kNotFound,
-               has_slash
-                   ? name + ": no such file"
-                   : name + ": no such file in the current folder, nor such a program in PATH"};
+               name + ": no such file in the current folder, nor such a program in PATH"};
 }
 
 Result<std::string> FindPython(const Environment& environment) {
@@ -84,7 +91,7 @@ Result<agent::Program> ResolveProgram(const ProgramRequest& request,
   }
   if (request.always_python && !request.no_python) {
     if (!IsFile(words[0]) && !IsFolder(words[0])) {
-      return Error{ErrorCode::kNotFound, words[0] + ": no such file"};
+      return Error{ErrorCode::kNotFound, words[0] + ": " + WhyNotThere(words[0])};
     }
     return UnderPython(std::move(words), environment);
   }

@@ -122,7 +122,8 @@ TEST_F(ProgramTest, AMissingNameSaysWhereItWasLookedFor) {
 
 TEST_F(ProgramTest, AMissingPathIsNotLookedForInPath) {
   folder.Write("bin/sub/tool", "#!/bin/sh\n", 0755);
-  ExpectError({.words = {"sub/tool"}}, ErrorCode::kNotFound, "sub/tool: no such file");
+  ExpectError({.words = {"sub/tool"}}, ErrorCode::kNotFound,
+              "sub/tool: no such file: there is no folder sub");
 }
 
 TEST_F(ProgramTest, AFolderIsNoProgram) {
