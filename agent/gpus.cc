@@ -17,10 +17,6 @@ std::optional<size_t> Index(std::string_view entry) {
   return whole ? std::optional(index) : std::nullopt;
 }
 
-bool IsGpu(std::string_view entry) {
-  return Index(entry) || entry.starts_with("GPU-") || entry.starts_with("MIG-");
-}
-
 // PCI addresses of the GPUs that the kernel's driver knows, in their order.
 std::vector<std::string> AddressesInProc(const std::string& proc) {
   std::vector<std::string> addresses;
@@ -71,6 +67,10 @@ Result<std::vector<std::string>> PciAddresses(const std::vector<std::string>& gp
 }
 
 }  // namespace
+
+bool IsGpu(std::string_view entry) {
+  return Index(entry) || entry.starts_with("GPU-") || entry.starts_with("MIG-");
+}
 
 std::vector<std::string> ParseVisibleDevices(std::string_view list) {
   std::vector<std::string> gpus;

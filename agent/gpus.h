@@ -9,6 +9,9 @@
 
 namespace rankrun::agent {
 
+// Whether it is an index, GPU-<uuid> or MIG-<uuid>. Pure.
+bool IsGpu(std::string_view entry);
+
 // The GPUs that a list of CUDA_VISIBLE_DEVICES leaves, as CUDA reads it: up to
 // the first entry that is no index, GPU-<uuid> or MIG-<uuid>; none if one is
 // there twice. Pure.

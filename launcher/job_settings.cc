@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/worker_environment.h"
 #include "launcher/flags.h"
 #include "launcher/output_settings.h"
 #include "launcher/rendezvous.h"
@@ -57,8 +58,8 @@ class Planner {
                              "names a Python class, which rankrun cannot load; "
                              "use --log-dir, --redirects and --tee");
     }
-    for (auto step : {&Planner::PlanWorkers, &Planner::PlanRendezvous, &Planner::PlanBinding,
-                      &Planner::PlanSignals, &Planner::PlanOutput, &Planner::PlanEnvironment}) {
+    for (auto step : {&Planner::PlanEnvironment, &Planner::PlanWorkers, &Planner::PlanRendezvous,
+                      &Planner::PlanBinding, &Planner::PlanSignals, &Planner::PlanOutput}) {
       if (auto planned = (this->*step)(); !planned) return std::move(planned).error();
     }
     PlanSupervision();
@@ -84,11 +85,16 @@ class Planner {
     plan_.ignored.insert(plan_.ignored.end(), notes.begin(), notes.end());
   }
 
+  // The job's environment counts, not ours.
+  Result<std::vector<std::string>> VisibleGpus() const {
+    return machine_.visible_gpus(agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES"));
+  }
+
   Result<void> PlanWorkers() {
-    auto gpus = ReadGpus(settings_);
+    auto gpus = ReadGpus(settings_, [this] { return machine_.visible_gpus(std::nullopt); });
     if (!gpus) return std::move(gpus).error();
     auto count = ReadWorkerCount(settings_, {.gpus_typed = *gpus,
-                                             .visible_gpus = machine_.visible_gpus,
+                                             .visible_gpus = [this] { return VisibleGpus(); },
                                              .cpus = machine_.cpus,
                                              .one_by_default = as_torchrun_});
     if (!count) return std::move(count).error();

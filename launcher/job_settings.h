@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ namespace rankrun::launcher {
 struct Machine {
   Environment environment;
   std::vector<std::string> variables;  // all of the environment, "NAME=value"
-  GpuFinder visible_gpus;
+  // The GPUs that a CUDA_VISIBLE_DEVICES leaves; nothing: without one.
+  std::function<Result<std::vector<std::string>>(const std::optional<std::string>&)> visible_gpus;
   int cpus;                          // in our affinity mask
   std::optional<rlim_t> open_files;  // soft limit as the user had it
   std::string random_id;             // the name of a job that was given none

@@ -29,15 +29,11 @@ int UsableCpus() {
   return allowed ? static_cast<int>(allowed->size()) : 1;
 }
 
-// Nothing if it is not set; it may be empty.
-std::optional<std::string> Set(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
+// An empty one is as none.
 std::optional<std::string> Variable(const std::string& name) {
-  auto value = Set(name.c_str());
-  return value && value->empty() ? std::nullopt : value;
+  const char* value = std::getenv(name.c_str());
+  bool none = value == nullptr || *value == '\0';
+  return none ? std::nullopt : std::optional<std::string>(value);
 }
 
 Error Invalid(const std::string& path, const std::string& what) {
@@ -60,7 +56,7 @@ bool WaitFor(int fd, std::chrono::steady_clock::time_point deadline) {
 Machine ThisMachine() {
   Machine machine{.environment = Variable,
                   .variables = {},
-                  .visible_gpus = [] { return agent::VisibleGpus(Set("CUDA_VISIBLE_DEVICES")); },
+                  .visible_gpus = [](const auto& visible) { return agent::VisibleGpus(visible); },
                   .cpus = UsableCpus(),
                   .open_files = {},
                   .random_id = RandomUuid()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/gpus.h"
 #include "launcher/nearest_name.h"
 #include "launcher/text.h"
 
@@ -67,22 +68,42 @@ Result<WorkerCount> ByWord(const Settings& settings, const std::string& word,
   return settings.Wrong(kName, "gpu needs a GPU, and there is none that we may use");
 }
 
+// What is wrong with `gpus` where `all` are there; empty: nothing.
+std::string WhyNotAmong(const std::vector<std::string>& all, const std::vector<std::string>& gpus) {
+  if (all.empty()) return "there is no GPU here";
+  for (const std::string& gpu : gpus) {
+    auto index = ParseNumber<size_t>(gpu);
+    if (index && *index >= all.size()) {
+      return "there is no GPU " + gpu + ", the last is " + std::to_string(all.size() - 1);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
-Result<std::optional<std::vector<std::string>>> ReadGpus(const Settings& settings) {
+Result<std::optional<std::vector<std::string>>> ReadGpus(const Settings& settings,
+                                                         const GpuFinder& all) {
   using Gpus = std::optional<std::vector<std::string>>;
   auto text = settings.Text("gpus");
   if (!text) return Gpus();
   std::vector<std::string> gpus;
   for (std::string_view part : SplitAtCommas(*text)) {
     std::string gpu(Stripped(part));
-    if (gpu.empty()) {
-      return settings.Wrong("gpus", "want GPUs with commas between, as 0,2" + Got(*text));
+    if (!agent::IsGpu(gpu)) {
+      return settings.Wrong("gpus",
+                            "want an index, GPU-<uuid> or MIG-<uuid>, or several with commas "
+                            "between, as 0,2" +
+                                Got(*text));
     }
     if (std::ranges::find(gpus, gpu) != gpus.end()) {
       return settings.Wrong("gpus", "GPU " + gpu + " is there twice" + Got(*text));
     }
     gpus.push_back(std::move(gpu));
+  }
+  if (auto found = all(); found) {
+    std::string wrong = WhyNotAmong(*found, gpus);
+    if (!wrong.empty()) return settings.Wrong("gpus", wrong + Got(*text));
   }
   return Gpus(std::move(gpus));
 }

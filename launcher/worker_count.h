@@ -13,9 +13,12 @@ namespace rankrun::launcher {
 // name them; asked for only where they matter.
 using GpuFinder = std::function<Result<std::vector<std::string>>()>;
 
-// The entries of --gpus. Nothing: not given.
-// Errors: kInvalid for an empty entry, and for one that is there twice.
-Result<std::optional<std::vector<std::string>>> ReadGpus(const Settings& settings);
+// The entries of --gpus. Nothing: not given. `all` finds those of the machine;
+// where it fails, what is typed is believed.
+// Errors: kInvalid for an entry that is no GPU's name, for one that is there
+// twice, for an index beyond those of `all`, and if there is no GPU.
+Result<std::optional<std::vector<std::string>>> ReadGpus(const Settings& settings,
+                                                         const GpuFinder& all);
 
 struct WorkerCount {
   int workers;

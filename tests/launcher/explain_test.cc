@@ -15,7 +15,7 @@ using testing::Not;
 Machine TestMachine() {
   return {.environment = EnvironmentOf({}),
           .variables = {"HOME=/root", "OMP_NUM_THREADS=3"},
-          .visible_gpus = [] { return Result<Words>(Words{}); },
+          .visible_gpus = [](const auto&) { return Result<Words>(Words{}); },
           .cpus = 8,
           .open_files = {},
           .random_id = "random"};

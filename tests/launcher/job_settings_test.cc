@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include "agent/gpus.h"
 #include "tests/launcher/settings_of.h"
 
 namespace rankrun::launcher {
@@ -14,7 +15,8 @@ Machine TestMachine() {
   return {.environment = EnvironmentOf({}),
           .variables = {"HOME=/root", "EMPTY=", "PATH=/bin"},
           .visible_gpus =
-              [] {
+              [](const std::optional<std::string>& visible) {
+                if (visible) return Result<Words>(agent::ParseVisibleDevices(*visible));
                 return Result<Words>(Words{"0", "1", "2"});
               },
           .cpus = 8,
@@ -72,7 +74,7 @@ TEST(JobSettingsTest, EverySettingReachesTheJob) {
       Plan({"-n8", "--max-restarts=3", "--master-addr=10.0.0.1", "--master-port=29500",
             "--store-max-value=100M", "--shutdown-timeout=2.5", "--save-timeout=300",
             "--timeout=60", "--continue-on-failure", "--role=trainer", "--rdzv-id=job7",
-            "--virtual-local-rank", "--gpus=4,7", "--bind=core", "--events=e.jsonl",
+            "--virtual-local-rank", "--gpus=1,2", "--bind=core", "--events=e.jsonl",
             "--event-log-handler=console", "--signals-to-handle=TERM,USR1", "--tee=3"})
           .spec;
   EXPECT_EQ(spec.workers, 8);
@@ -88,13 +90,18 @@ TEST(JobSettingsTest, EverySettingReachesTheJob) {
   EXPECT_EQ(spec.role, "trainer");
   EXPECT_EQ(spec.run_id, "job7");
   EXPECT_TRUE(spec.virtual_local_rank);
-  EXPECT_EQ(spec.gpus, (Words{"4", "7"}));
+  EXPECT_EQ(spec.gpus, (Words{"1", "2"}));
   EXPECT_EQ(spec.binding, Binding::kCore);
   EXPECT_EQ(spec.events_file, "e.jsonl");
   EXPECT_TRUE(spec.events_console);
   EXPECT_EQ(spec.end_signals, (std::vector<int>{SIGTERM, SIGUSR1}));
   ASSERT_EQ(spec.output.workers.size(), 8U);
   EXPECT_TRUE(spec.output.workers[7].standard_output.to_file);
+}
+
+TEST(JobSettingsTest, TheJobsListOfGpusCounts) {
+  EXPECT_EQ(Plan({"-xCUDA_VISIBLE_DEVICES=0,1"}).spec.workers, 2);
+  EXPECT_EQ(Plan({"-xCUDA_VISIBLE_DEVICES=0,1", "--gpus=2"}).spec.workers, 1);
 }
 
 TEST(JobSettingsTest, ATimeLimitOfZeroIsNone) {

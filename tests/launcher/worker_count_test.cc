@@ -13,7 +13,7 @@ struct Rig {
 
 Result<WorkerCount> Read(const Words& flags, const Rig& rig) {
   Settings settings = SettingsOf(flags);
-  auto typed = ReadGpus(settings);
+  auto typed = ReadGpus(settings, [&rig]() { return Result<Words>(rig.gpus); });
   if (!typed) return typed.error();
   return ReadWorkerCount(settings, {.gpus_typed = *typed,
                                     .visible_gpus = [&rig]() { return Result<Words>(rig.gpus); },
@@ -41,10 +41,10 @@ TEST(WorkerCountTest, ANumberIsANumber) {
 TEST(WorkerCountTest, TheDefaultIsTheNumberOfGpusElseOne) {
   EXPECT_EQ(WorkersOf({}), 1);
   EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}}), 3);
-  EXPECT_EQ(WorkersOf({"--gpus=4,7"}, {.gpus = {"0", "1", "2"}}), 2);
+  EXPECT_EQ(WorkersOf({"--gpus=0,2"}, {.gpus = {"0", "1", "2"}}), 2);
   EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}, .one_by_default = true}), 1);
   EXPECT_EQ(Read({}, {.gpus = {"0", "1"}})->why, "one for each of 2 GPUs that we may use");
-  EXPECT_EQ(Read({"--gpus=4"}, {})->why, "one for each of 1 GPU of --gpus");
+  EXPECT_EQ(Read({"--gpus=0"}, {.gpus = {"0"}})->why, "one for each of 1 GPU of --gpus");
 }
 
 TEST(WorkerCountTest, WordsAskTheMachine) {
@@ -54,7 +54,7 @@ TEST(WorkerCountTest, WordsAskTheMachine) {
   EXPECT_EQ(WorkersOf({"-ngpu"}, some), 2);
   EXPECT_EQ(WorkersOf({"-nauto"}, some), 2);
   EXPECT_EQ(WorkersOf({"-nauto"}, none), 6);
-  EXPECT_EQ(WorkersOf({"-ngpu", "--gpus=3"}, none), 1);
+  EXPECT_EQ(WorkersOf({"-ngpu", "--gpus=1"}, some), 1);
   EXPECT_EQ(ErrorOf({"-ngpu"}, none),
             "--nproc-per-node: gpu needs a GPU, and there is none that we may use");
 }
@@ -81,15 +81,24 @@ TEST(WorkerCountTest, AFailedSearchIsAnErrorWhereItMatters) {
 }
 
 TEST(WorkerCountTest, GpusAreAListWithoutRepetition) {
-  auto gpus = ReadGpus(SettingsOf({"--gpus=2, 4,GPU-5"}));
+  Rig eight{.gpus = Words(8)};
+  auto all = [&eight]() { return Result<Words>(eight.gpus); };
+  auto gpus = ReadGpus(SettingsOf({"--gpus=2, 4,GPU-5"}), all);
   ASSERT_TRUE(gpus);
   EXPECT_EQ(*gpus, (Words{"2", "4", "GPU-5"}));
-  EXPECT_EQ(*ReadGpus(SettingsOf({})), std::nullopt);
-  for (const char* bad : {",", "1,", "1,,2", " "}) {
+  EXPECT_EQ(*ReadGpus(SettingsOf({}), all), std::nullopt);
+  for (const char* bad : {",", "1,", "1,,2", " ", "all", "-1"}) {
     EXPECT_EQ(ErrorOf({"--gpus", bad}),
-              std::string("--gpus: want GPUs with commas between, as 0,2, got \"") + bad + '"');
+              std::string("--gpus: want an index, GPU-<uuid> or MIG-<uuid>, or several with commas "
+                          "between, as 0,2, got \"") +
+                  bad + '"');
   }
   EXPECT_EQ(ErrorOf({"--gpus=1,2,1"}), "--gpus: GPU 1 is there twice, got \"1,2,1\"");
+  EXPECT_EQ(ErrorOf({"--gpus=1,8"}, eight),
+            "--gpus: there is no GPU 8, the last is 7, got \"1,8\"");
+  EXPECT_EQ(ErrorOf({"--gpus=0"}), "--gpus: there is no GPU here, got \"0\"");
+  auto broken = []() { return Result<Words>(Error{ErrorCode::kSystem, "no NVML"}); };
+  EXPECT_TRUE(ReadGpus(SettingsOf({"--gpus=9"}), broken)) << "nobody counts";
 }
 
 }  // namespace
