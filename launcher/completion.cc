@@ -52,6 +52,16 @@ _rankrun_offer() {
   mapfile -t COMPREPLY < <(compgen "$@" -- "$current")
 }
 
+# Makes $word the only flag of torchrun's that begins so.
+_rankrun_complete_word() {
+  local name found=
+  case " @FLAGS@ " in *" $word "*) return ;; esac
+  for name in @TORCHRUN@; do
+    case $name in "$word"*) [ -z "$found" ] || return; found=$name ;; esac
+  done
+  [ -n "$found" ] && word=$found
+}
+
 _rankrun() {
   local current=${COMP_WORDS[COMP_CWORD]} word flag= i=1
   COMPREPLY=()
@@ -59,13 +69,14 @@ _rankrun() {
   while [ "$i" -lt "$COMP_CWORD" ]; do
     word=${COMP_WORDS[i]}
     i=$((i + 1))
-    case $word in --*) word=${word//_/-} ;; esac
+    while [[ $word == -[@SWITCHES@]?* ]]; do word=-${word:2}; done
+    case $word in --*) word=${word//_/-}; _rankrun_complete_word ;; esac
     case $word in
       @TAKES_VALUE@)
         [ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
-        [ "$i" -ge "$COMP_CWORD" ] && flag=$word
         i=$((i + 1))
-        while [ "${COMP_WORDS[i]}" = : ]; do i=$((i + 2)); done ;;
+        while [[ ${COMP_WORDS[i]} == [=:]* ]]; do i=$((i + 2)); done
+        [ "$i" -gt "$COMP_CWORD" ] && flag=$word ;;
       --) break ;;
       -*) ;;
       *) return ;;  # the program's own arguments
@@ -86,8 +97,12 @@ std::string BashScript(const FlagTable& table) {
   std::string takes_value;
   std::string flags;
   std::string values;
+  std::string torchruns;
+  std::string switches;
   for (const Flag& flag : table.flags) {
     flags += (flags.empty() ? "--" : " --") + std::string(flag.name);
+    if (flag.from_torchrun) torchruns += " --" + std::string(flag.name);
+    if (!TakesValue(flag) && flag.letter != 0) switches += flag.letter;
     if (TakesValue(flag)) takes_value += (takes_value.empty() ? "" : "|") + Pattern(flag);
     std::string action = BashAction(flag);
     if (!action.empty()) values += "    " + Pattern(flag) + ") " + action + "; return ;;\n";
@@ -95,6 +110,8 @@ std::string BashScript(const FlagTable& table) {
   std::string script = Filled(kBashSkeleton, "@COMMAND@", std::string(table.command));
   script = Filled(std::move(script), "@TAKES_VALUE@", takes_value);
   script = Filled(std::move(script), "@VALUES@", values);
+  script = Filled(std::move(script), "@TORCHRUN@", torchruns);
+  script = Filled(std::move(script), "@SWITCHES@", switches);
   return Filled(std::move(script), "@FLAGS@", flags);
 }
 

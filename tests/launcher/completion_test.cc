@@ -92,6 +92,18 @@ TEST_F(CompletionTest, BashCompletesFilesAndFolders) {
   EXPECT_EQ(std::ranges::count(programs, "job.json"), 1);
 }
 
+TEST_F(CompletionTest, BashFindsTheProgramBehindCutValues) {
+  for (const Words& before :
+       {Words{"-x", "A", "=", "1"}, Words{"--env", "=", "A", "=", "1"},
+        Words{"--rdzv-endpoint", "=", "[", "::", "1]", ":", "29400"}, Words{"-mn", "2"},
+        Words{"--max-r", "3"}, Words{"--nproc_p", "=", "2"}}) {
+    Words words = before;
+    words.insert(words.end(), {"--bind", "c"});
+    EXPECT_EQ(Offered(words), Words{"core"}) << before[0];
+  }
+  EXPECT_EQ(Offered({"-n4", "train.py", "--bind", "c"}), Words{});
+}
+
 TEST_F(CompletionTest, TheProgramsArgumentsAreNotOurs) {
   EXPECT_EQ(Offered({"train.py", "--n"}), Words{});
   EXPECT_EQ(Offered({"-n", "4", "train.py", "--config", "n"}), Words{});
