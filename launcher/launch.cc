@@ -58,6 +58,9 @@ class Launch {
     if (auto shell = flags.Text("completion")) {
       return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
+    for (const std::string& unread : UnreadVariables(RankrunFlags(command_), machine_.variables)) {
+      WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(unread) + "\n");
+    }
     auto line = CollectSettings(
         command_, std::move(*arguments),
         {.environment = machine_.environment,
@@ -86,13 +89,13 @@ class Launch {
     plan->spec.program = std::move(*program);
     plan->spec.program.halve_dollars = command_ == kTorchrun;
     if (only_shown) return Show(line, *plan);
-    return Start(std::move(plan->spec));
+    return Start(std::move(plan->spec), settings);
   }
 
   // Starts nothing.
   agent::Goodbye Show(const CommandLine& line, JobPlan& plan) {
     if (auto enough = agent::CheckGpus(plan.spec); !enough) {
-      return Refuse(enough.error(), kExitUsage);
+      return Refuse(line.settings.AtOrigin(std::move(enough).error()), kExitUsage);
     }
     auto share = agent::ShareMachine(plan.spec);
     if (!share) return Refuse(share.error(), kExitUsage);
@@ -103,7 +106,7 @@ class Launch {
     return Print(DryRunText(plan, machine_, line.settings.Text("chdir").value_or("")));
   }
 
-  agent::Goodbye Start(agent::JobSpec job) {
+  agent::Goodbye Start(agent::JobSpec job, const Settings& settings) {
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
     SetPoolThreads(kPoolThreads);       // likewise
     // Never destroyed: the process ends next, and a write to a stopped terminal
@@ -113,7 +116,8 @@ class Launch {
     auto& supervisor = *new agent::Supervisor(loop, spec, link_, FormatReport);
     if (auto opened = supervisor.Open(); !opened) {
       bool bad_flag = opened.error().code == ErrorCode::kInvalid;
-      return RefuseJob(spec, opened.error(), bad_flag ? kExitUsage : agent::kExitInternalError);
+      Error error = settings.AtOrigin(std::move(opened).error());
+      return RefuseJob(spec, error, bad_flag ? kExitUsage : agent::kExitInternalError);
     }
     return supervisor.Run();
   }

@@ -2,12 +2,21 @@
 
 #include <algorithm>
 
+#include "launcher/nearest_name.h"
 #include "launcher/text.h"
 
 namespace rankrun::launcher {
 namespace {
 
 constexpr std::string_view kPetPrefix = "PET_";
+constexpr std::string_view kOurPrefix = "RANKRUN_";
+
+// What stands behind it in variables that other parts read or set.
+bool IsReadByOthers(std::string_view name) {
+  constexpr std::string_view kNames[] = {"STATUS_FD",  "STATUS_PATH", "KEEP",        "SAVE_FIFO",
+                                         "PLUGIN_DIR", "EXECUTABLE",  "RANDOM_RUNS", "STORE"};
+  return name == "LOG" || std::ranges::find(kNames, name) != std::end(kNames);
+}
 
 bool MayStandIn(const Flag& flag, std::string_view prefix) {
   if (prefix == kPetPrefix) return flag.elsewhere == Elsewhere::kPet;
@@ -37,6 +46,22 @@ Result<Setting> ReadVariable(const Flag& flag, const std::string& name, const st
 const Flag* Find(const FlagTable& table, std::string_view name) {
   auto found = std::ranges::find(table.flags, name, &Flag::name);
   return found == table.flags.end() ? nullptr : &*found;
+}
+
+// Empty: it is read, or has nothing to do with a flag.
+std::string WhyUnread(const FlagTable& table, const std::string& variable) {
+  std::string typed = variable.substr(kOurPrefix.size());
+  for (char& c : typed) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  std::vector<std::string_view> names;
+  for (const Flag& flag : table.flags) {
+    bool may_stand = MayStandIn(flag, kOurPrefix);
+    if (may_stand && VariableOf(flag, kOurPrefix) == variable) return "";
+    if (flag.name == typed) return "--" + typed + " has no variable";
+    if (may_stand) names.push_back(flag.name);
+  }
+  auto nearest = NearestName(typed, names);
+  if (!nearest) return "";
+  return "did you mean " + VariableOf(*Find(table, *nearest), kOurPrefix) + "?";
 }
 
 }  // namespace
@@ -70,6 +95,16 @@ Error Settings::Wrong(std::string_view name, const std::string& what) const {
   return {ErrorCode::kInvalid, OriginOf(name) + ": " + what};
 }
 
+Error Settings::AtOrigin(Error error) const {
+  for (const auto& [name, setting] : source_) {
+    std::string flag = "--" + name;
+    if (!error.message.starts_with(flag + " ")) continue;
+    error.message.replace(0, flag.size(), setting.origin);
+    break;
+  }
+  return error;
+}
+
 std::string ShownValue(const Setting& setting) {
   std::string text;
   for (const std::string& value : setting.values) text += (text.empty() ? "" : " ") + value;
@@ -87,6 +122,18 @@ SettingsSource SettingsOfFlags(const FlagTable& table, const ParsedFlags& flags)
     source.emplace(flag.name, Setting{std::move(values), "--" + std::string(flag.name)});
   }
   return source;
+}
+
+std::vector<std::string> UnreadVariables(const FlagTable& table,
+                                         const std::vector<std::string>& variables) {
+  std::vector<std::string> sentences;
+  for (const std::string& entry : variables) {
+    std::string name = entry.substr(0, entry.find('='));
+    if (!name.starts_with(kOurPrefix) || IsReadByOthers(name.substr(kOurPrefix.size()))) continue;
+    std::string why = WhyUnread(table, name);
+    if (!why.empty()) sentences.push_back(name + " is not read: " + why);
+  }
+  return sentences;
 }
 
 Result<SettingsSource> SettingsOfVariables(const FlagTable& table, std::string_view prefix,

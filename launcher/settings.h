@@ -50,6 +50,9 @@ class Settings {
   // "PET_TEE: <what>"
   Error Wrong(std::string_view name, const std::string& what) const;
 
+  // `error`, which begins with a flag, as one of where its value came from.
+  Error AtOrigin(Error error) const;
+
   const SettingsSource& all() const { return source_; }
   const std::vector<Overridden>& overridden() const { return overridden_; }
 
@@ -63,6 +66,12 @@ class Settings {
 std::string ShownValue(const Setting& setting);
 
 SettingsSource SettingsOfFlags(const FlagTable& table, const ParsedFlags& flags);
+
+// A sentence for each variable of `variables` ("NAME=value") that looks as if
+// rankrun would read it, and is not read: RANKRUN_ and nearly a flag's name, or
+// that of a flag that has no variable.
+std::vector<std::string> UnreadVariables(const FlagTable& table,
+                                         const std::vector<std::string>& variables);
 
 // Variables named `prefix` ("RANKRUN_", "PET_") and a flag's name. With PET_
 // also each flag's last variable where there is no other.

@@ -141,5 +141,27 @@ TEST(SettingsTest, WhatAVariableSwitchesOnAFlagSwitchesOff) {
   EXPECT_FALSE(SettingsOf({"--standalone", "--standalone=false"}).IsOn("standalone"));
 }
 
+TEST(SettingsTest, AVariableThatNobodyReadsIsTold) {
+  auto told = [](const Strings& variables) { return UnreadVariables(RankrunFlags(), variables); };
+  EXPECT_EQ(told({"RANKRUN_NPROC=4"}),
+            Strings{"RANKRUN_NPROC is not read: did you mean RANKRUN_NPROC_PER_NODE?"});
+  EXPECT_EQ(told({"RANKRUN_LIFELINE=3"}),
+            Strings{"RANKRUN_LIFELINE is not read: --lifeline has no variable"});
+  EXPECT_EQ(
+      told({"HOME=/", "PET_TEA=3", "RANKRUN_TEE=3", "RANKRUN_LOG=debug", "RANKRUN_STATUS_FD=3",
+            "RANKRUN_SAVE_FIFO=f", "RANKRUN_STORE=a", "RANKRUN_ZZZ=1"}),
+      Strings{});
+}
+
+TEST(SettingsTest, AnErrorBlamesWhereTheValueCameFrom) {
+  Settings settings = SettingsOf({"--gpus=0"}, {{"RANKRUN_EVENTS", "e"}});
+  auto at_origin = [&](const std::string& text) {
+    return settings.AtOrigin({ErrorCode::kInvalid, text}).message;
+  };
+  EXPECT_EQ(at_origin("--events e: Is a directory"), "RANKRUN_EVENTS e: Is a directory");
+  EXPECT_EQ(at_origin("--gpus 0: no"), "--gpus 0: no");
+  EXPECT_EQ(at_origin("--log-dir x: no"), "--log-dir x: no");
+}
+
 }  // namespace
 }  // namespace rankrun::launcher
