@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/uv_loop.h"
@@ -32,6 +36,14 @@ int OpenForAppending(const std::string& path) {
   }
   errno = ENXIO;
   return -1;
+}
+
+// The N of /dev/fd/N and of its other names.
+std::optional<int> NumberOfDescriptor(const std::filesystem::path& path) {
+  std::error_code none;
+  auto folder = std::filesystem::canonical(path.parent_path(), none);
+  if (none || folder != "/proc/" + std::to_string(getpid()) + "/fd") return std::nullopt;
+  return std::atoi(path.filename().c_str());
 }
 
 }  // namespace
@@ -94,6 +106,10 @@ Result<Fd> EventFile::OpenDescriptor(const std::string& path) {
     return Error{ErrorCode::kInvalid,
                  "--events -: want a file; --event-log-handler console writes events to "
                  "standard error"};
+  }
+  if (auto number = NumberOfDescriptor(path); number && IsOurs(*number)) {
+    return Error{ErrorCode::kInvalid,
+                 "--events " + path + ": want a descriptor that rankrun inherits"};
   }
   Fd fd(OpenForAppending(path));
   if (!fd) return Error{ErrorCode::kInvalid, SystemError("--events " + path, errno).message};

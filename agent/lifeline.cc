@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/uv_loop.h"
 
 namespace rankrun::agent {
@@ -17,6 +18,9 @@ Lifeline::Lifeline(int fd, std::function<void()> on_end) : fd_(fd), on_end_(std:
 Result<std::unique_ptr<Lifeline>> Lifeline::Watch(Loop& loop, int fd,
                                                   std::function<void()> on_end) {
   const std::string flag = "--lifeline " + std::to_string(fd);
+  if (fd <= STDERR_FILENO || IsOurs(fd)) {
+    return Error{ErrorCode::kInvalid, flag + ": want a descriptor that rankrun inherits, above 2"};
+  }
   int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY) {
     return Error{ErrorCode::kInvalid, flag + ": want an open descriptor that can be read"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -33,5 +34,12 @@ class Fd {
  private:
   int fd_ = kNone;
 };
+
+// Whether a descriptor was opened by this program: all of those are closed by
+// an exec, and none that a program inherits can be.
+inline bool IsOurs(int fd) {
+  int flags = fcntl(fd, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) != 0;
+}
 
 }  // namespace rankrun

@@ -98,6 +98,11 @@ TEST_F(EventFileTest, WhatCannotBeOpenedIsRefusedWithTheReason) {
   EXPECT_EQ(RefusalOf("/no/such/file"), "--events /no/such/file: No such file or directory");
   EXPECT_EQ(RefusalOf("/"), "--events /: Is a directory");
   EXPECT_EQ(RefusalOf("/dev/fd/999"), "--events /dev/fd/999: No such file or directory");
+  Fd ours(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  for (std::string name : {"/dev/fd/", "/proc/self/fd/"}) {
+    name += std::to_string(ours.get());
+    EXPECT_EQ(RefusalOf(name), "--events " + name + ": want a descriptor that rankrun inherits");
+  }
 }
 
 TEST_F(EventFileTest, AFullDiskIsSaidOnceAndLinesAreCounted) {
@@ -124,7 +129,7 @@ TEST_F(EventFileTest, ARemovedFileIsSaidOnce) {
 }
 
 TEST_F(EventFileTest, AFileThatNeverHadANameIsNotRemoved) {
-  Fd memory(memfd_create("events", MFD_CLOEXEC));
+  Fd memory(memfd_create("events", 0));
   Open("/dev/fd/" + std::to_string(memory.get()));
   file->Write("one\n");
   file->Write("two\n");
@@ -146,7 +151,7 @@ TEST_F(EventFileTest, ANamedPipeWaitsForItsReader) {
 
 TEST_F(EventFileTest, AReaderThatReadsNothingHoldsNothingUp) {
   int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe(ends), 0);
   Fd read_end(ends[0]);
   Fd write_end(ends[1]);
   Open("/dev/fd/" + std::to_string(write_end.get()));
@@ -168,7 +173,7 @@ TEST_F(EventFileTest, AReaderThatReadsNothingHoldsNothingUp) {
 
 TEST_F(EventFileTest, AReaderThatLeavesIsSaid) {
   int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe(ends), 0);
   Fd write_end(ends[1]);
   {
     Fd read_end(ends[0]);

@@ -11,7 +11,7 @@ namespace {
 struct LifelineTest : testing::Test {
   LifelineTest() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) == 0) {
+    if (pipe(ends) == 0) {
       read_end.Reset(ends[0]);
       write_end.Reset(ends[1]);
     }
@@ -51,9 +51,17 @@ TEST_F(LifelineTest, WhatCannotBeWatchedIsRefused) {
   EXPECT_EQ(RefusalOf(write_end.get()),
             "--lifeline " + number + ": want an open descriptor that can be read");
   test::TempFolder folder;
-  Fd file(open(folder.Write("file", "").c_str(), O_RDONLY | O_CLOEXEC));
+  Fd file(open(folder.Write("file", "").c_str(), O_RDONLY));
   EXPECT_EQ(RefusalOf(file.get()),
             "--lifeline " + std::to_string(file.get()) + ": want a pipe or a socket");
+}
+
+TEST_F(LifelineTest, OneThatRankrunDoesNotInheritIsRefused) {
+  Fd ours(fcntl(read_end.get(), F_DUPFD_CLOEXEC, 3));
+  for (int fd : {0, 1, 2, ours.get()}) {
+    EXPECT_EQ(RefusalOf(fd), "--lifeline " + std::to_string(fd) +
+                                 ": want a descriptor that rankrun inherits, above 2");
+  }
 }
 
 }  // namespace
