@@ -52,6 +52,7 @@ struct StdinFeedTest : testing::Test {
     loop.RunUntil([] { return false; }, std::chrono::milliseconds(5));
   }
 
+  Fd late_input;  // outlives the loop, which waits for reads that are under way
   Loop loop;
   std::optional<StdinSource> source;
   std::optional<StdinFeed> feed;
@@ -208,8 +209,8 @@ TEST_F(StdinFeedTest, AClosedInputIsAnEndAtOnce) {
 
 TEST_F(StdinFeedTest, MayEndWhileItReads) {
   test::TempFolder folder;
-  Fd file(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
-  Start(file.get(), 1);
+  late_input.Reset(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
+  Start(late_input.get(), 1);
   feed.reset();
   EXPECT_TRUE(Ends(0));
 }
