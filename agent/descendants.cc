@@ -57,12 +57,6 @@ std::string StatAfterName(pid_t pid) {
   return end_of_name == std::string::npos ? "" : stat.substr(end_of_name + 2);
 }
 
-// 0 if there is no such process.
-pid_t ParentOf(pid_t pid) {
-  std::string stat = StatAfterName(pid);
-  return stat.size() > 2 ? std::atoi(stat.c_str() + 2) : 0;
-}
-
 // Kernels without CONFIG_PROC_CHILDREN: look at every process.
 std::vector<pid_t> ChildrenByScan(pid_t parent) {
   std::vector<pid_t> children;
@@ -106,6 +100,11 @@ void ReapEnded() {
 }
 
 }  // namespace
+
+pid_t ParentOf(pid_t pid) {
+  std::string stat = StatAfterName(pid);
+  return stat.size() > 2 ? std::atoi(stat.c_str() + 2) : 0;
+}
 
 void BecomeSubreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -23,6 +23,9 @@ std::vector<pid_t> Descendants(const std::set<pid_t>& spared = {});
 // The child of this process that is above `pid` or is it; 0 if there is none.
 pid_t ChildAbove(pid_t pid);
 
+// The parent of any process; 0 if there is no such process.
+pid_t ParentOf(pid_t pid);
+
 // The letter of its state ('D': in the kernel, and not to be interrupted); 0 if
 // there is no such process.
 char StateOf(pid_t pid);

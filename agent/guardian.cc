@@ -35,8 +35,6 @@ using std::chrono::milliseconds;
 // After a second request to stop, one to end at once, or its goodbye, the agent has this long.
 constexpr milliseconds kAgentPatience{5'000};
 
-constexpr milliseconds kKeptPatience{300};
-
 [[noreturn]] void Fail(const std::string& what) {
   WriteLastWords(2, "rankrun: " + what + "\n");
   _exit(kExitInternalError);
@@ -187,8 +185,8 @@ class Guardian {
   // An agent that has said goodbye has named them.
   void SpareTheKept() {
     if (!HasChildren()) return;
-    std::set<pid_t> kept = FindKept(innocents_, kKeptPatience);
-    for (pid_t pid : kept) {
+    std::set<pid_t> kept = FindKept(innocents_, goodbye_ ? kLongKeptPatience : kKeptPatience);
+    for (pid_t pid : TopmostOf(kept)) {
       if (!goodbye_) WriteLastWords(2, "rankrun: " + DescribeKept(pid) + "\n");
     }
     innocents_.merge(kept);

@@ -90,6 +90,16 @@ std::set<pid_t> FindKept(const std::set<pid_t>& spared, milliseconds patience) {
   return kept;
 }
 
+std::set<pid_t> TopmostOf(const std::set<pid_t>& kept) {
+  std::set<pid_t> topmost;
+  for (pid_t pid : kept) {
+    pid_t above = ParentOf(pid);
+    while (above > 1 && !kept.contains(above)) above = ParentOf(above);
+    if (!kept.contains(above)) topmost.insert(pid);
+  }
+  return topmost;
+}
+
 std::string DescribeKept(pid_t pid) {
   std::string name = ReadOfProcess(pid, "comm");
   if (!name.empty()) name.pop_back();  // the newline

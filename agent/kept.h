@@ -12,6 +12,11 @@ namespace rankrun::agent {
 // Descendants that opt out of a job's end: those that were executed with
 // RANKRUN_KEEP=1 in their environment. What is below them is theirs.
 
+// How long a look at one may take: who cannot wait has no more for it than that
+// of a stuck process, who has time gets the longer one of a busy machine.
+constexpr std::chrono::milliseconds kKeptPatience{300};
+constexpr std::chrono::milliseconds kLongKeptPatience{5'000};
+
 // Which of `pids` do. Blocks for as long as the kernel holds up whoever reads
 // the memory of a stuck process. Thread: any.
 std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids);
@@ -20,6 +25,9 @@ std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids);
 // what it has not found within `patience` does not count. For a process that
 // must not hang. `spared` and what is below them are not looked at.
 std::set<pid_t> FindKept(const std::set<pid_t>& spared, std::chrono::milliseconds patience);
+
+// Those of `kept` that are not below another one.
+std::set<pid_t> TopmostOf(const std::set<pid_t>& kept);
 
 // "left running because of RANKRUN_KEEP: pid 4711 (name)".
 std::string DescribeKept(pid_t pid);

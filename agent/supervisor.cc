@@ -29,7 +29,6 @@ constexpr std::chrono::seconds kFlushPatience{300};
 constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
 
-constexpr std::chrono::milliseconds kKeptPatience{300};
 constexpr std::chrono::milliseconds kSpawnerPatience{1'000};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 

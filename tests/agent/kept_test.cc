@@ -65,6 +65,15 @@ TEST_F(KeptTest, IsNamed) {
             "left running because of RANKRUN_KEEP: pid " + std::to_string(pid) + " (sleep)");
 }
 
+TEST_F(KeptTest, WhatIsBelowOneIsNotTopmost) {
+  pid_t kept = Run({"RANKRUN_KEEP=1"}, "sleep 1000 & sleep 1000");
+  pid_t other = Run({"RANKRUN_KEEP=1"});
+  ASSERT_TRUE(test::WaitFor([] { return Descendants().size() == 4; }));
+  EXPECT_EQ(KeptAmong(Descendants()).size(), 4u);
+  EXPECT_EQ(TopmostOf(KeptAmong(Descendants())), (std::set{kept, other}));
+  EXPECT_TRUE(TopmostOf({}).empty());
+}
+
 TEST_F(KeptTest, ItAndItsChildrenOutliveTheEndOfTheOthers) {
   pid_t kept = Run({"RANKRUN_KEEP=1"}, "sleep 1000 & sleep 1000");
   pid_t other = Run({});
