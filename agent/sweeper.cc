@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <utility>
+#include <chrono>
 
 #include "agent/descendants.h"
 #include "agent/kept.h"
@@ -14,38 +14,57 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{300};
+// From the fork of a process to its exec, on a busy machine.
+constexpr std::chrono::milliseconds kStartTakes{100};
+// Sweeps by SIGKILL after which one look is enough: what starts itself anew all
+// the time is never found twice.
+constexpr int kPatientKills = 1;
 
 }  // namespace
 
 Sweeper::Sweeper(Loop& loop, Callbacks callbacks)
-    : loop_(loop), callbacks_(std::move(callbacks)), patience_(loop, [this] {
-        look_.reset();  // a stuck process holds it up: it is not kept
-        SignalTheRest();
-      }) {}
+    : loop_(loop),
+      callbacks_(std::move(callbacks)),
+      patience_(loop, [this] { EndLook(); }),  // a stuck process holds it up: it is not kept
+      next_look_(loop, [this] { BeginLook(); }) {}
 
 void Sweeper::Sweep(int signal_number) {
   owed_ = true;
   signal_number_ = signal_number;
+  signaled_.clear();
   Check();
   if (!owed_) return;
-  look_ = std::make_shared<Look>();
-  look_->pids = Descendants();
-  patience_.Start(kPatience);
-  RunInPool(
-      loop_, [look = look_] { look->kept = KeptAmong(look->pids); },
-      [this, look = look_] { OnLooked(look); });
+  if (signal_number == SIGKILL) kills_ += 1;
+  BeginLook();
 }
 
-void Sweeper::OnLooked(const std::shared_ptr<Look>& look) {
-  if (look != look_) return;  // it came too late
-  look_.reset();
+void Sweeper::BeginLook() {
+  next_look_.Stop();
+  look_ = std::make_shared<Look>();
+  look_->began = std::chrono::steady_clock::now();
+  look_->pids = Descendants();
+  for (pid_t pid : look_->pids) look_->processes.emplace(pid, StartTimeOf(pid));
+  patience_.Start(kKeptPatience);
+  auto job = std::make_shared<Look>(*look_);
+  RunInPool(
+      loop_, [job] { job->kept = KeptAmong(job->pids); },
+      [this, job, look = look_] {
+        if (look != look_) return;  // it came too late
+        look_ = job;
+        kept_ = job->kept;
+        EndLook();
+      });
+}
+
+void Sweeper::EndLook() {
   patience_.Stop();
-  kept_ = std::move(look->kept);
+  std::shared_ptr<Look> look = std::exchange(look_, nullptr);
+  const std::set<pid_t> topmost = TopmostOf(kept_);
   for (pid_t pid : kept_) {
-    if (said_.insert(pid).second) callbacks_.show("rankrun: " + DescribeKept(pid) + "\n");
+    if (!said_.insert(pid).second || !topmost.contains(pid)) continue;
+    callbacks_.show("rankrun: " + DescribeKept(pid) + "\n");
   }
-  SignalTheRest();
+  SignalTheRest(*look);
   Check();
 }
 
@@ -54,6 +73,7 @@ void Sweeper::Check() {
   owed_ = false;
   look_.reset();
   patience_.Stop();
+  next_look_.Stop();
   callbacks_.on_nothing_left();
 }
 
@@ -63,17 +83,34 @@ bool Sweeper::OnlyKeptAreLeft() const {
   return !kept_.empty() && Descendants(kept_).empty() && Descendants(kept_).empty();
 }
 
-void Sweeper::SignalTheRest() {
-  if (!owed_) return;
-  const std::vector<pid_t> left = Descendants(kept_);
-  callbacks_.on_left(left, signal_number_);
-  for (pid_t pid : left) SignalOne(pid);
-  if (signal_number_ == SIGKILL) kills_ += 1;
+void Sweeper::SignalTheRest(const Look& look) {
+  std::map<Process, TimePoint> seen;
+  std::vector<pid_t> sure;
+  bool more = false;
+  for (pid_t pid : Descendants(kept_)) {
+    Process process(pid, StartTimeOf(pid));
+    bool looked_at = look.processes.contains(process);
+    auto known = first_seen_.find(process);
+    TimePoint since = known != first_seen_.end() ? known->second : look.began;
+    if (looked_at) seen[process] = since;
+    if (signaled_.contains(process)) continue;
+    bool long_ago = look.began - since >= kStartTakes || kills_ > kPatientKills;
+    if (looked_at && long_ago) {
+      sure.push_back(pid);
+      signaled_.insert(process);
+    } else {
+      more = true;
+    }
+  }
+  first_seen_ = std::move(seen);
+  if (!sure.empty()) callbacks_.on_left(sure, signal_number_);
+  for (pid_t pid : sure) SignalOne(pid);
+  if (more) next_look_.Start(kStartTakes);
 }
 
 void Sweeper::SignalOne(pid_t pid) {
   // What lives on after a SIGKILL is worth a word.
-  LogLevel level = kills_ > 0 ? LogLevel::kWarn : LogLevel::kInfo;
+  LogLevel level = kills_ > 1 ? LogLevel::kWarn : LogLevel::kInfo;
   if (LogEnabled(level)) {
     Log(level, "ending what the workers left behind: " + DescribeProcess(pid) + ", by " +
                    SignalName(signal_number_));

@@ -2,12 +2,16 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/uv_timer.h"
 
 namespace rankrun::agent {
@@ -27,9 +31,10 @@ class Sweeper {
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
 
-  // Signals what is left, as soon as it is known what is to be kept: reading
-  // that may hang, so the pool does it and is given a moment. on_nothing_left
-  // follows, perhaps from here.
+  // Signals what is left, each process as soon as two looks some time apart
+  // have found that it is not to be kept: it is not known before its exec.
+  // Looking may hang, so the pool does it and is given a moment.
+  // on_nothing_left follows, perhaps from here.
   void Sweep(int signal_number);
 
   // To be called when a child has been reaped.
@@ -39,26 +44,35 @@ class Sweeper {
   void Reset() { kills_ = 0; }
 
  private:
+  using Process = std::pair<pid_t, uint64_t>;  // with its start time: for ever
   struct Look {
+    TimePoint began;
     std::vector<pid_t> pids;
+    std::set<Process> processes;
     std::set<pid_t> kept;
   };
 
-  bool OnlyKeptAreLeft() const;
+  void BeginLook();
   void OnLooked(const std::shared_ptr<Look>& look);
-  void SignalTheRest();
+  void EndLook();
+  void SignalTheRest(const Look& look);
   void SignalOne(pid_t pid);
+  bool OnlyKeptAreLeft() const;
 
   Loop& loop_;
   Callbacks callbacks_;
   bool owed_ = false;  // on_nothing_left
   int signal_number_ = 0;
-  int kills_ = 0;                // SIGKILLs to what this attempt left behind
-  std::shared_ptr<Look> look_;   // under way; shared with the pool's job
-  std::set<pid_t> kept_;         // as the last look found them
-  std::set<pid_t> said_;         // of which it has been said
+  int kills_ = 0;  // sweeps of this attempt by SIGKILL
+  // Under way. The pool's job has a copy of its own, which comes back with what is kept.
+  std::shared_ptr<Look> look_;
+  std::map<Process, TimePoint> first_seen_;  // of those that the last look found not kept
+  std::set<Process> signaled_;               // in this sweep
+  std::set<pid_t> kept_;                     // as the last look found them
+  std::set<pid_t> said_;                     // of which it has been said
   std::set<pid_t> untouchable_;  // of which it has been said that we may not signal them
   Timer patience_;
+  Timer next_look_;
 };
 
 }  // namespace rankrun::agent

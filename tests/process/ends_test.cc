@@ -223,7 +223,7 @@ struct KeepTest : EndsTest {
   }
   void ExpectItIsNamedAndOnlyItLives(const Job& run) const {
     EXPECT_THAT(run.Err(), HasSubstr("rankrun: left running because of RANKRUN_KEEP: pid " +
-                                     std::to_string(Kept()) + " (sleep)\n"));
+                                     std::to_string(Kept()) + " ("));
     EXPECT_EQ(run.Err().find("left running"), run.Err().rfind("left running")) << run.Err();
     ExpectOnlyItLives();
   }
@@ -267,6 +267,17 @@ TEST_F(KeepTest, ADaemonOutlivesTheGuardian) {
   run.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), KilledBy(SIGKILL));
   ExpectOnlyItLives();
+}
+
+TEST_F(KeepTest, OneThatIsOnlyJustForkedIsKept) {
+  for (int i = 0; i < 10; ++i) {
+    Job run({.arguments = Shell({},
+                                "RANKRUN_KEEP=1 setsid sleep 1000 </dev/null >/dev/null 2>&1 "
+                                "& echo $! > " +
+                                    folder.Path("pid"))});
+    EXPECT_EQ(run.Wait(), ExitCode(0));
+    ExpectItIsNamedAndOnlyItLives(run);
+  }
 }
 
 TEST_F(KeepTest, AWorkerCannotOptOut) {
