@@ -58,7 +58,8 @@ void LineFifo::TakeLines() {
   }
   unread_.erase(0, begin);
   if (unread_.size() <= kLongestLine) return;
-  if (!dropping_) LogWarn("ignored a line in " + path_ + " of more than 4096 bytes");
+  if (!std::exchange(warned_, true))
+    LogWarn("ignored a line in " + path_ + " of more than 4096 bytes, as all longer ones");
   dropping_ = true;
   unread_.clear();
 }

@@ -20,7 +20,7 @@ namespace rankrun::agent {
 // Thread: loop.  Lifetime: may not end inside its own callback.
 class LineFifo {
  public:
-  // Longer lines are not atomic (PIPE_BUF): they are dropped, with a warning.
+  // Longer lines are not atomic (PIPE_BUF): they are dropped, with one warning.
   static constexpr size_t kLongestLine = 4096;
 
   // A pipe that is at `path` already is replaced, since whoever made it may
@@ -45,6 +45,7 @@ class LineFifo {
   std::function<void(std::string_view)> on_line_;
   std::string unread_;     // the beginning of a line
   bool dropping_ = false;  // the line that is too long goes on
+  bool warned_ = false;    // of such a line
   std::unique_ptr<Poll> poll_;
 };
 

@@ -211,7 +211,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
 
 void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
   std::string whose = attempt_ ? attempt_->NoteTimer(expired) : "";
-  output_.Say("rankrun: " + DescribeExpired(expired, whose) + "\n");
+  if (!expired.counts_only) output_.Say("rankrun: " + DescribeExpired(expired, whose) + "\n");
 }
 
 void Supervisor::OnTimeLimit() {

@@ -46,6 +46,12 @@ TimerServer::TimerServer(Loop& loop, Callbacks callbacks)
 void TimerServer::Forget() {
   timers_.Clear();
   next_.Stop();
+  if (size_t count = ignored_.TakeExcess(); count > 0) {
+    LogWarn("file timer: " + std::to_string(count) + " more requests were ignored");
+  }
+  if (size_t count = expired_.TakeExcess(); count > 0) {
+    LogWarn("file timer: " + std::to_string(count) + " more timers have expired");
+  }
 }
 
 void TimerServer::OnLine(std::string_view line) {
@@ -55,6 +61,7 @@ void TimerServer::OnLine(std::string_view line) {
     if (obeyed) return;
     request = std::move(obeyed).error();
   }
+  if (!ignored_.Take()) return;
   LogWarn("file timer: " + request.error().message +
           ", ignored: " + OneLine(line, kShownCharacters));
 }
@@ -106,7 +113,8 @@ bool TimerServer::Expire(const FileTimers::Timer& timer) {
                          .worker = worker,
                          .scope = timer.scope,
                          .at = timer.expires,
-                         .signal_number = std::max(timer.signal_number, 0)});
+                         .signal_number = std::max(timer.signal_number, 0),
+                         .counts_only = !expired_.Take()});
   if (timer.signal_number > 0) {
     syscall(SYS_pidfd_send_signal, pidfd.get(), timer.signal_number, nullptr, 0);
   }

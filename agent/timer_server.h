@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/file_timer.h"
 #include "agent/line_fifo.h"
@@ -21,6 +23,7 @@ class TimerServer {
     std::string scope;
     TimePoint at;
     int signal_number;  // what was sent; 0: nothing
+    bool counts_only;   // so many have been told of that this one is only counted
   };
 
   struct Callbacks {
@@ -36,12 +39,26 @@ class TimerServer {
   TimerServer(const TimerServer&) = delete;
   TimerServer& operator=(const TimerServer&) = delete;
 
-  // Of an attempt that is over.
+  // Of an attempt that is over. Warns of what was only counted.
   void Forget();
 
   const std::string& path() const { return fifo_->path(); }
 
  private:
+  // A worker can write more lines than anybody wants to read.
+  class Quota {
+   public:
+    bool Take() { return ++taken_ <= kMost; }
+    size_t TakeExcess() {
+      size_t taken = std::exchange(taken_, 0);
+      return taken > kMost ? taken - kMost : 0;
+    }
+
+   private:
+    static constexpr size_t kMost = 20;
+    size_t taken_ = 0;
+  };
+
   TimerServer(Loop& loop, Callbacks callbacks);
 
   void OnLine(std::string_view line);
@@ -53,6 +70,8 @@ class TimerServer {
   FileTimers timers_;
   Callbacks callbacks_;
   Timer next_;
+  Quota expired_;
+  Quota ignored_;
   std::unique_ptr<LineFifo> fifo_;
 };
 

@@ -51,6 +51,15 @@ TEST_F(FileTimerTest, AReleasedTimerKillsNobody) {
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0})) << run.Err();
 }
 
+TEST_F(FileTimerTest, AFloodIsCounted) {
+  Job run(
+      Run("[ $RANK = 1 ] || exit 0; i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo no; done > "
+          "$TORCHELASTIC_TIMER_FILE"));
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
+  EXPECT_LT(run.Err().size(), 3'000u);
+  EXPECT_THAT(run.Err(), HasSubstr(" more requests were ignored"));
+}
+
 TEST_F(FileTimerTest, ASignalOfNoneIsOnlySaid) {
   Job run(Run("timer step $$ 1 0; " + std::string("until [ -e ") + folder.Path("go") +
               " ]; do sleep 0.01; done"));
