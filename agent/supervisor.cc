@@ -328,9 +328,10 @@ void Supervisor::OnGuardianLost() {
   store_.Close();
   std::set<pid_t> kept = FindKept({}, kKeptPatience);
   KillDescendants(kept);
-  output_.CloseLogs();
   spawner_.AwaitIdle(kSpawnerPatience);  // it may still make a process
   KillDescendants(kept);
+  channels_ = {};
+  output_.CloseLogs();  // last: a file system may hang
   _exit(kExitInternalError);
 }
 
