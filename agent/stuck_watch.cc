@@ -25,6 +25,10 @@ Duration StuckTimes::Note(pid_t pid, char state, TimePoint now) {
   return now - since_.try_emplace(pid, now).first->second;
 }
 
+void StuckTimes::ForgetAllBut(const std::map<pid_t, char>& states) {
+  std::erase_if(since_, [&](const auto& entry) { return !states.contains(entry.first); });
+}
+
 std::optional<Duration> StuckLimit(const std::string& text) {
   double seconds = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -59,6 +63,7 @@ void StuckWatch::OnLooked(const std::map<pid_t, char>& states) {
   for (const auto& [pid, state] : states) {
     if (times_.Note(pid, state, now) >= limit_) callbacks_.on_stuck(pid);
   }
+  times_.ForgetAllBut(states);
   next_look_.Start(std::min<Duration>(limit_ / kLooksWithinLimit, kLongestPause));
 }
 

@@ -22,6 +22,9 @@ class StuckTimes {
   // Returns for how long all looks have found state D.
   Duration Note(pid_t pid, char state, TimePoint now);
 
+  // A look has found nobody else: the number of one that died may come again.
+  void ForgetAllBut(const std::map<pid_t, char>& states);
+
  private:
   std::map<pid_t, TimePoint> since_;
 };

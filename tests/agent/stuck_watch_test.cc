@@ -28,6 +28,17 @@ TEST(StuckTimesTest, AnyOtherStateBeginsAnew) {
   }
 }
 
+TEST(StuckTimesTest, TheNumberOfOneThatIsGoneBeginsAnew) {
+  FakeClock clock;
+  StuckTimes times;
+  times.Note(7, 'D', clock.Now());
+  times.Note(8, 'D', clock.Now());
+  times.ForgetAllBut({{8, 'D'}});
+  clock.Advance(seconds(3));
+  EXPECT_EQ(times.Note(7, 'D', clock.Now()), Duration::zero());
+  EXPECT_EQ(times.Note(8, 'D', clock.Now()), seconds(3));
+}
+
 TEST(StuckLimitTest, IsANumberOfSecondsAboveZero) {
   EXPECT_EQ(StuckLimit("5"), seconds(5));
   EXPECT_EQ(StuckLimit("0.25"), milliseconds(250));
