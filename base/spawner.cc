@@ -3,7 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <system_error>
 
 #include "base/uv_loop.h"
 
@@ -20,16 +22,22 @@ constexpr size_t kJobsPerThread = 4;
 Spawner::Spawner(Loop& loop)
     : loop_(loop),
       most_threads_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads)) {
-  AddThread();
+  AddThread();  // else Start() tries again
 }
 
-void Spawner::AddThread() {
+bool Spawner::AddThread() {
   // Signals of this process are the loop thread's.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  threads_.emplace_back([this] { RunThread(); });
+  bool added = true;
+  try {
+    threads_.emplace_back([this] { RunThread(); });
+  } catch (const std::system_error&) {
+    added = false;  // the limit of processes, most likely
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return added;
 }
 
 Spawner::~Spawner() {
@@ -44,6 +52,10 @@ Spawner::~Spawner() {
 void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
   loop_.AssertOnLoop();
   *pending_ += 1;
+  if (threads_.empty() && !AddThread()) {
+    Tell(SystemError("start a thread that starts workers", EAGAIN), std::move(on_started));
+    return;
+  }
   size_t waiting;
   {
     std::lock_guard lock(mutex_);
@@ -76,18 +88,22 @@ void Spawner::RunThread() {
     jobs_.pop_front();
     under_way_ += 1;
     lock.unlock();
-    // std::function wants copyable captures; a pidfd is not.
-    auto started = std::make_shared<Result<SpawnedProcess>>(SpawnProcess(job.spec));
-    loop_.Post([alive = std::weak_ptr(pending_), started, on_started = std::move(job.on_started)] {
-      auto pending = alive.lock();
-      if (pending == nullptr) return;
-      *pending -= 1;
-      on_started(std::move(*started));
-    });
+    Tell(SpawnProcess(job.spec), std::move(job.on_started));
     lock.lock();
     under_way_ -= 1;
     done_.notify_all();
   }
+}
+
+void Spawner::Tell(Result<SpawnedProcess> result, OnStarted on_started) {
+  // std::function wants copyable captures; a pidfd is not.
+  auto started = std::make_shared<Result<SpawnedProcess>>(std::move(result));
+  loop_.Post([alive = std::weak_ptr(pending_), started, on_started = std::move(on_started)] {
+    auto pending = alive.lock();
+    if (pending == nullptr) return;
+    *pending -= 1;
+    on_started(std::move(*started));
+  });
 }
 
 }  // namespace rankrun

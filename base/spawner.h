@@ -33,6 +33,8 @@ class Spawner {
 
   // Starts `spec`, not before all that was asked for before is begun, then calls
   // `on_started` on the loop. Descriptors of `spec` stay open until then.
+  // Errors: those of SpawnProcess; kExhausted if there is no thread and none
+  // can be made.
   void Start(SpawnSpec spec, OnStarted on_started);
 
   // Forgets what has not been started yet; its `on_started` is never called.
@@ -51,8 +53,9 @@ class Spawner {
     SpawnSpec spec;
     OnStarted on_started;
   };
-  void AddThread();
+  bool AddThread();  // false: the system has none left
   void RunThread();
+  void Tell(Result<SpawnedProcess> result, OnStarted on_started);
 
   Loop& loop_;
   // Watched by the results on their way through the loop, which may find this
