@@ -25,8 +25,9 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
       callbacks_(std::move(callbacks)),
       started_(std::chrono::steady_clock::now()),
       retries_left_(kStartRetries),
-      retry_(around_.loop, [this] {
-        for (int local_rank : std::exchange(postponed_, {})) StartWorker(local_rank);
+      retry_(around_.loop, [this] { Retry(); }),
+      release_(around_.loop, [this] {
+        for (auto& worker : workers_) worker->ReleaseDescriptors();
       }) {
   if (around_.spec.output.standard_input.reader == StdinPlan::Reader::kAll) {
     feed_ = std::make_unique<StdinFeed>(around_.loop, around_.input, around_.spec.workers);
@@ -115,7 +116,8 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   }
   if (result.error().code == ErrorCode::kExhausted && retries_left_ > 0) {
     if (postponed_.empty()) retries_left_ -= 1;
-    LogWarn(result.error().message + "; trying again in 1 s");
+    worker.OnPostponed();
+    retry_reason_ = result.error().message;
     postponed_.push_back(local_rank);
     retry_.Start(kRetryPause);
     return;
@@ -125,9 +127,19 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   OnEnded(local_rank);
 }
 
+void Attempt::Retry() {
+  const std::vector<int> local_ranks = std::exchange(postponed_, {});
+  std::string workers = local_ranks.size() == 1
+                            ? "1 worker waits: "
+                            : std::to_string(local_ranks.size()) + " workers wait: ";
+  LogWarn(workers + retry_reason_ + "; trying again");
+  for (int local_rank : local_ranks) StartWorker(local_rank);
+}
+
 void Attempt::OnEnded(int local_rank) {
   const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
   ended_.push_back(static_cast<size_t>(local_rank));
+  release_.Start(std::chrono::milliseconds(0));
   callbacks_.on_ended(record);
 }
 

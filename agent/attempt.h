@@ -88,6 +88,7 @@ class Attempt {
  private:
   void StartWorker(int local_rank);
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
+  void Retry();
   void OnEnded(int local_rank);
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
@@ -102,10 +103,12 @@ class Attempt {
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
   std::vector<int> postponed_;                    // local ranks to be started again
+  std::string retry_reason_;                      // of the last of them
   int retries_left_;
   std::unique_ptr<StdinFeed> feed_;  // null: not everybody reads our standard input
   std::set<int> saving_;             // local ranks, as their status pages said last
   Timer retry_;
+  Timer release_;  // what ended workers hold: not in their own callbacks
 };
 
 }  // namespace rankrun::agent

@@ -41,6 +41,11 @@ Result<void> OutputStream::Prepare() {
   return {};
 }
 
+void OutputStream::TakeBack() {
+  poll_.reset();
+  channel_ = {};
+}
+
 void OutputStream::Start() {
   channel_.worker_end.Reset();
   started_ = true;
@@ -58,14 +63,20 @@ void OutputStream::Resume() {
 }
 
 void OutputStream::CatchUp() {
-  if (started_ && !SinksFull()) Drain();
+  if (started_ && !ended_ && !SinksFull()) Drain();
 }
 
 void OutputStream::Finish() {
-  if (started_) Drain();
+  if (started_ && !ended_) Drain();
   if (poll_ != nullptr) poll_->Stop();
   ended_ = true;
   for (auto& sink : options_.sinks) sink->Finish();
+}
+
+void OutputStream::Release() {
+  if (!ended_) return;
+  poll_.reset();
+  channel_.read_end.Reset();
 }
 
 bool OutputStream::SinksFull() const {

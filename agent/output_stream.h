@@ -37,6 +37,9 @@ class OutputStream {
   Result<void> Prepare();
   int worker_end() const { return channel_.worker_end.get(); }
 
+  // Undoes Prepare().
+  void TakeBack();
+
   // The worker has its copy, or will never want one.
   void Start();
   void GiveUp() { channel_.worker_end.Reset(); }
@@ -53,6 +56,9 @@ class OutputStream {
 
   // Reads what has been written by now, though the sinks be full, and ends them.
   void Finish();
+
+  // Closes what is at its end. Not inside a callback.
+  void Release();
 
   // At most the last 64 KiB.
   std::string Tail() const { return tail_.Tail(); }

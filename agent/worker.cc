@@ -50,6 +50,12 @@ void Worker::OnStartFailed(Error error) {
   record_.start_error = std::move(error);
 }
 
+void Worker::OnPostponed() {
+  streams_.standard_output->TakeBack();
+  streams_.standard_error->TakeBack();
+  status_page_.reset();
+}
+
 void Worker::Signal(int signal_number) {
   if (!pid_) return;
   if (record_.sent_signal == SIGKILL) {
@@ -91,6 +97,14 @@ WorkerRecord Worker::TakeRecord() {
   record_.stdout_file = streams_.standard_output->file();
   record_.stderr_file = streams_.standard_error->file();
   return std::move(record_);
+}
+
+void Worker::ReleaseDescriptors() {
+  if (!record_.exit) return;
+  exit_poll_.reset();  // first: it watches a number that may be another's next
+  pidfd_.Reset();
+  streams_.standard_output->Release();
+  streams_.standard_error->Release();
 }
 
 void Worker::ResumeOutput() {

@@ -46,6 +46,8 @@ class Worker {
   // What became of the start.
   void OnStarted(SpawnedProcess process);
   void OnStartFailed(Error error);
+  // It is to be prepared again. Others may need what it has till then.
+  void OnPostponed();
 
   // To its process group, if it is running; the record shows it. `Signal` is
   // meant to end it: a stopped process is continued to see it.
@@ -67,6 +69,9 @@ class Worker {
 
   // What takes its output may have room again.
   void ResumeOutput();
+
+  // Of a process that has ended, and of output that has. Not inside a callback.
+  void ReleaseDescriptors();
 
  private:
   Loop& loop_;

@@ -16,6 +16,7 @@ namespace rankrun::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -121,6 +122,17 @@ TEST_F(SupervisionTest, WorkerThatTakesAllConnectionsTakesNotTheLastDescriptors)
   run.Signal(SIGKILL);
   ASSERT_TRUE(run.Wait().has_value());
   EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+}
+
+TEST_F(SupervisionTest, WorkersThatWaitForDescriptorsAreOneLine) {
+  // More descriptors than there are, until the first ones have ended.
+  Job run({.arguments = Shell({"-n", "24"}, "exec sleep 0.1"), .in_child = [] {
+             rlimit few{96, 96};
+             setrlimit(RLIMIT_NOFILE, &few);
+           }});
+  EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0})) << run.Err();
+  EXPECT_THAT(run.Err(), ContainsRegex("[0-9]+ workers wait: .*Too many open files; trying again"));
+  EXPECT_LE(Count(run.Err(), "trying again"), 5) << run.Err();
 }
 
 TEST_F(SupervisionTest, StartsAfterCtrlZWaitForTheContinuation) {
