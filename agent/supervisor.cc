@@ -28,7 +28,6 @@ namespace {
 constexpr std::chrono::seconds kFlushPatience{300};
 constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
-
 constexpr std::chrono::milliseconds kSpawnerPatience{1'000};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
@@ -326,7 +325,7 @@ void Supervisor::OnGuardianLost() {
   spawner_.Abandon();
   if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
   store_.Close();
-  std::set<pid_t> kept = FindKept({}, kKeptPatience);
+  const std::set<pid_t> kept = FindKept({}, kKeptPatience);
   KillDescendants(kept);
   spawner_.AwaitIdle(kSpawnerPatience);  // it may still make a process
   KillDescendants(kept);

@@ -15,7 +15,7 @@ namespace rankrun::agent {
 namespace {
 
 // From the fork of a process to its exec, on a busy machine.
-constexpr std::chrono::milliseconds kStartTakes{100};
+constexpr std::chrono::milliseconds kStartTakes{250};
 // Sweeps by SIGKILL after which one look is enough: what starts itself anew all
 // the time is never found twice.
 constexpr int kPatientKills = 1;
