@@ -24,7 +24,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
 
 // Libraries that only .cc files may see.
 constexpr const char* kHidden[] = {"<uv.h",      "<uv/",  "<spdlog/", "<CLI/",
-                                   "<nlohmann/", "<fmt/", "<gloo/", "<hwloc"};
+                                   "<nlohmann/", "<fmt/", "<gloo/",   "<hwloc"};
 
 struct Include {
   std::string file;    // "agent/worker.cc"
