@@ -191,7 +191,8 @@ TEST_F(LaunchTest, AnotherThreadMayStopIt) {
 }
 
 TEST_F(LaunchTest, AWaitMayEndBeforeTheJob) {
-  LaunchHandle job = StartLaunch(Captured(Shell("exec sleep 1000")));
+  LaunchHandle job = StartLaunch(Captured(Shell("echo up; exec sleep 1000")));
+  ASSERT_TRUE(WaitForOut("up"));
   EXPECT_EQ(job.WaitFor(milliseconds(10)), std::nullopt);
   kill(job.pid(), SIGTERM);
   auto result = job.WaitFor(test::kLong);

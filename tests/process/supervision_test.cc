@@ -125,6 +125,9 @@ TEST_F(SupervisionTest, WorkerThatTakesAllConnectionsTakesNotTheLastDescriptors)
 }
 
 TEST_F(SupervisionTest, WorkersThatWaitForDescriptorsAreOneLine) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "without descriptors its checks of objects, which make pipes, find faults";
+#endif
   // More descriptors than there are, until the first ones have ended.
   Job run({.arguments = Shell({"-n", "24"}, "exec sleep 0.1"), .in_child = [] {
              rlimit few{96, 96};
