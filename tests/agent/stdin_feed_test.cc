@@ -141,8 +141,8 @@ TEST_F(StdinFeedTest, WhatHasReachedNobodyIsForTheNextAttempt) {
 
 // Read in the pool, as a pipe of another user is.
 TEST_F(StdinFeedTest, AReadThatBlocksIsOneForAllAttemptsAndLosesNothing) {
-  Fd counter(eventfd(0, EFD_CLOEXEC));
-  Start(counter.get(), 1);
+  late_input.Reset(eventfd(0, EFD_CLOEXEC));
+  Start(late_input.get(), 1);
   for (int attempt = 0; attempt < 8; ++attempt) {
     Turn();
     StartAgain(1);
@@ -152,12 +152,12 @@ TEST_F(StdinFeedTest, AReadThatBlocksIsOneForAllAttemptsAndLosesNothing) {
       loop, [] {}, [&] { ran = true; });
   EXPECT_TRUE(loop.RunUntil([&] { return ran; }, test::kLong)) << "its threads are all taken";
   uint64_t value = 7;
-  ASSERT_EQ(write(counter.get(), &value, sizeof value), 8);
+  ASSERT_EQ(write(late_input.get(), &value, sizeof value), 8);
   EXPECT_TRUE(loop.RunUntil([&] { return Read(0) || texts[0].size() == 8; }, test::kLong));
   EXPECT_EQ(texts[0].substr(0, 1), "\7");
   feed.reset();
   source.reset();
-  ASSERT_EQ(write(counter.get(), &value, sizeof value), 8);  // lets the last read end
+  ASSERT_EQ(write(late_input.get(), &value, sizeof value), 8);  // lets the last read end
 }
 
 TEST_F(StdinFeedTest, TheSlowestHoldsBackTheReading) {
