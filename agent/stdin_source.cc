@@ -96,11 +96,11 @@ void StdinSource::ReadInPool() {
         job->bytes.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
       },
       [job] {
-        if (job->owner != nullptr) job->owner->OnReadInPool(std::move(job->bytes));
+        if (job->owner != nullptr) job->owner->OnReadInPool(job->bytes);
       });
 }
 
-void StdinSource::OnReadInPool(std::string bytes) {
+void StdinSource::OnReadInPool(const std::string& bytes) {
   pool_read_.reset();
   kept_ += bytes;
   if (on_read_) Deliver(std::exchange(kept_, {}));

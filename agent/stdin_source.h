@@ -41,7 +41,7 @@ class StdinSource {
   void Answer();
   void ReadReady();
   void ReadInPool();
-  void OnReadInPool(std::string bytes);
+  void OnReadInPool(const std::string& bytes);
   void Deliver(std::string bytes);
 
   Loop& loop_;
