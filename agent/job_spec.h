@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/job_signals.h"
+#include "agent/nodes_spec.h"
 #include "agent/output_spec.h"
 
 namespace rankrun::agent {
@@ -33,7 +34,8 @@ enum class Binding {
 
 // A job as one node's command line describes it. A value.
 struct JobSpec {
-  int workers = 1;  // on this node
+  int workers = 1;                 // on this node
+  std::optional<NodesSpec> nodes;  // nothing: this node alone
   int max_restarts = 0;
   std::chrono::milliseconds shutdown_timeout{25'000};   // from a signal to SIGKILL
   std::chrono::milliseconds save_timeout{0};            // the same for a worker that saves
