@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "agent/exit_codes.h"
 #include "agent/guardian_link.h"
 
 namespace rankrun::agent {
@@ -20,9 +21,5 @@ namespace rankrun::agent {
 // Does not return.
 [[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
 
-// Exit codes that are no worker's.
-constexpr int kExitTimedOut = 124;       // as timeout(1) has it
-constexpr int kExitHang = 203;           // a worker hung in the kernel
-constexpr int kExitInternalError = 205;  // rankrun's own fault
 
 }  // namespace rankrun::agent

@@ -1,0 +1,297 @@
+#include "agent/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/exit_codes.h"
+
+namespace rankrun::agent {
+namespace {
+
+std::string Nodes(int min, int max) {
+  return min == max ? std::to_string(max) : std::to_string(min) + ":" + std::to_string(max);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
+                         TimePoint now)
+    : policy_(policy), now_(now), since_(now), next_look_(now), next_roll_(now) {
+  if (earlier) {
+    record_ = std::move(*earlier);
+    GoOn();
+  } else {
+    Gather(true);
+  }
+}
+
+// Where the predecessor was stopped.
+void Coordinator::GoOn() {
+  if (record_.verdict) return End(*record_.verdict);
+  if (record_.seats.empty()) return Gather(false);
+  for (size_t i = 0; i < record_.seats.size(); ++i) {
+    const Seat& seat = record_.seats[i];
+    Node& node = nodes_[seat.node];
+    node.hello.node = seat.node;
+    node.hello.incarnation = seat.incarnation;
+    node.hello.name = seat.name;
+    node.hello.slots = seat.slots;
+    node.heard = now_;
+    node.seat = static_cast<int>(i);
+    if (record_.is_granted) node.work = record_.has_finished ? Work::kDone : Work::kRunning;
+  }
+  if (record_.has_finished) return BeginFinish();
+  BeginStop({.text = "the agent of the coordinator's node died",
+             .exit_code = kExitInternalError,
+             .charges_budget = record_.is_granted});
+}
+
+std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, TimePoint now) {
+  now_ = now;
+  if (const auto* said = std::get_if<PeerSaid>(&event)) OnPeerSaid(*said);
+  if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
+  OnTick();
+  return std::exchange(actions_, {});
+}
+
+TimePoint Coordinator::deadline() const {
+  TimePoint first = next_look_;
+  if (deadline_) first = std::min(first, *deadline_);
+  if (regroup_ && phase_ == JobPhase::kRunning) first = std::min(first, *regroup_);
+  if (finish_by_ && phase_ == JobPhase::kRunning) first = std::min(first, *finish_by_);
+  if (phase_ == JobPhase::kGathering) {
+    first = std::min(first, next_roll_);
+    if (form_at_) first = std::min(first, *form_at_);
+  }
+  return std::max(first, now_);
+}
+
+// --- What comes in ---
+
+void Coordinator::OnPeerSaid(const PeerSaid& event) {
+  if (const auto* hello = std::get_if<Hello>(&event.message)) return OnHello(event.peer, *hello);
+  Node* node = NodeOf(event.peer);
+  if (node == nullptr) return;  // it was told to hang up
+  node->heard = now_;
+  std::visit([&](const auto& message) { On(*node, message); }, event.message);
+}
+
+void Coordinator::OnHello(PeerId peer, const Hello& hello) {
+  if (phase_ == JobPhase::kOver && !nodes_.contains(hello.node)) {
+    actions_.push_back(Tell{peer, *record_.verdict});
+    actions_.push_back(HangUp{peer});
+    return;
+  }
+  if (!MayTakePart(peer, hello)) return;
+  auto [entry, is_new] = nodes_.try_emplace(hello.node);
+  Node& node = entry->second;
+  if (is_new) node.arrival = ++arrivals_;
+  if (node.peer && *node.peer != peer) {
+    actions_.push_back(HangUp{*node.peer});
+    node_of_peer_.erase(*node.peer);
+  }
+  bool is_next_incarnation = !is_new && hello.incarnation > node.hello.incarnation;
+  node.hello = hello;
+  node.peer = peer;
+  node.heard = now_;
+  node_of_peer_[peer] = hello.node;
+  Say(node, Waiting{""});
+  if (is_next_incarnation) {
+    OnNextIncarnation(node);
+  } else {
+    OnBack(node);
+  }
+}
+
+bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
+  auto refuse = [&](const std::string& text) {
+    actions_.push_back(Tell{peer, Refusal{text}});
+    actions_.push_back(HangUp{peer});
+    return false;
+  };
+  auto known = nodes_.find(hello.node);
+  if (known != nodes_.end() && hello.incarnation < known->second.hello.incarnation) {
+    return refuse("a newer agent of this node has joined");
+  }
+  if (hello.min_nodes != policy_.min_nodes || hello.max_nodes != policy_.max_nodes) {
+    return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
+                  ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
+  }
+  if (!hello.node_rank || known != nodes_.end()) return true;
+  for (const auto& [id, other] : nodes_) {
+    if (other.peer && other.hello.node_rank == hello.node_rank) {
+      return refuse("node rank " + std::to_string(*hello.node_rank) + " is claimed by " +
+                    hello.name + " and by " + other.hello.name + ", which came first");
+    }
+  }
+  return true;
+}
+
+// The word of its successor proves that the agent has ended, and all below it.
+void Coordinator::OnNextIncarnation(Node& node) {
+  node.work = Work::kNone;
+  if (phase_ == JobPhase::kOver) return Say(node, *record_.verdict);
+  if (!IsIn(node)) return TryForm();
+  if (phase_ == JobPhase::kPreparing) return Gather(waits_for_newcomers_);
+  if (phase_ == JobPhase::kRunning) {
+    return BeginStop({.text = "the agent of node " + node.hello.name + " died",
+                      .exit_code = kExitInternalError});
+  }
+  Settle(node, Work::kNone);  // it holds nothing up any more
+}
+
+// A new node, or one whose connection broke.
+void Coordinator::OnBack(Node& node) {
+  const Hello& hello = node.hello;
+  bool runs = hello.work == Work::kRunning || hello.work == Work::kStopping;
+  if (phase_ == JobPhase::kOver) return Say(node, *record_.verdict);
+  if (hello.round > record_.round) {  // of a coordinator that this one knows nothing of
+    record_.round = hello.round;
+    record_.attempts = std::max(record_.attempts, hello.attempts);
+    not_before_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  }
+  bool of_this_round = IsIn(node) && hello.round == record_.round;
+  if (!of_this_round && runs) {  // of a round that is over
+    node.work = Work::kStopping;
+    return Say(node, Stop{hello.round, "the job went on without this node", false});
+  }
+  switch (phase_) {
+    case JobPhase::kGathering:
+    case JobPhase::kPausing:
+      node.work = Work::kNone;
+      return TryForm();
+    case JobPhase::kPreparing:
+      return IsIn(node) ? Gather(waits_for_newcomers_) : void();
+    case JobPhase::kRunning:
+      if (!IsIn(node)) return LetIn();
+      if (of_this_round && hello.work == Work::kRunning) return;
+      if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
+      if (of_this_round && hello.work == Work::kPrepared) return SayGo(node);
+      node.work = of_this_round && runs ? Work::kStopping : Work::kNone;
+      return BeginStop(
+          hello.failure.value_or(Cause{.text = "node " + hello.name + " had lost the coordinator",
+                                       .by_itself = false,
+                                       .charges_budget = false}));
+    case JobPhase::kStopping:
+      if (!IsIn(node)) return;
+      if (of_this_round && runs) return OrderStop(node);
+      return Settle(node, Work::kNone);
+    case JobPhase::kFinishing:
+      if (!IsIn(node)) return;
+      if (of_this_round && hello.work == Work::kDone) return Say(node, Finish{record_.round});
+      return Settle(node, Work::kNone);
+    case JobPhase::kOver:
+      return;
+  }
+}
+
+void Coordinator::OnPeerLost(PeerId peer) {
+  Node* node = NodeOf(peer);
+  node_of_peer_.erase(peer);
+  if (node == nullptr) return;
+  node->peer.reset();
+  bool is_needed = IsIn(*node) && phase_ != JobPhase::kGathering && phase_ != JobPhase::kPausing;
+  bool is_gone = node->is_leaving || phase_ == JobPhase::kOver;
+  if (is_gone && !(is_needed && node->work != Work::kNone)) {
+    uint64_t id = node->hello.node;
+    Settle(*node, Work::kNone);
+    nodes_.erase(id);
+  } else if (is_needed && phase_ == JobPhase::kPreparing) {
+    Gather(waits_for_newcomers_);
+  }
+}
+
+void Coordinator::On(Node& node, const Beat& message) { Say(node, message); }
+
+void Coordinator::On(Node& node, const Prepared& message) {
+  bool counts = phase_ == JobPhase::kPreparing && IsIn(node) && message.round == record_.round;
+  if (!counts) return;
+  if (*node.seat == 0) store_port_ = message.store_port;
+  Settle(node, Work::kPrepared);
+}
+
+void Coordinator::On(Node& node, const Failed& message) {
+  if (!IsIn(node) || message.round != record_.round) return;
+  if (phase_ == JobPhase::kStopping) {
+    bool is_better = message.cause.by_itself && !cause_->by_itself;
+    if (is_better && !cause_->is_hopeless) cause_ = message.cause;
+    return;
+  }
+  if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
+  node.work = phase_ == JobPhase::kRunning ? Work::kStopping : Work::kNone;
+  BeginStop(message.cause);
+}
+
+void Coordinator::On(Node& node, const Done& message) {
+  bool counts = phase_ == JobPhase::kRunning && IsIn(node) && message.round == record_.round;
+  if (counts) NoteDone(node);
+}
+
+void Coordinator::On(Node& node, const Stopped& message) {
+  bool of_this_round = IsIn(node) && message.round == record_.round;
+  if (phase_ == JobPhase::kStopping && of_this_round) return Settle(node, Work::kNone);
+  if (phase_ == JobPhase::kRunning && of_this_round) {
+    node.work = Work::kNone;
+    return BeginStop({.text = "node " + node.hello.name + " had lost the coordinator",
+                      .by_itself = false,
+                      .charges_budget = false});
+  }
+  if (IsIn(node)) return;
+  node.work = Work::kNone;  // of an old round
+  if (phase_ == JobPhase::kGathering) TryForm();
+  if (phase_ == JobPhase::kRunning) LetIn();
+}
+
+void Coordinator::On(Node& node, const FinishSeen& message) {
+  bool counts = phase_ == JobPhase::kFinishing && IsIn(node) && message.round == record_.round;
+  if (counts) Settle(node, Work::kFinished);
+}
+
+void Coordinator::On(Node& node, const Leave& message) {
+  node.is_leaving = true;
+  Cause cause{.text = "node " + node.hello.name + " leaves: " + message.why,
+              .exit_code = kExitDrained,
+              .by_itself = false,
+              .is_hopeless = node.hello.node == policy_.own_node,
+              .charges_budget = false};
+  if (cause.is_hopeless) return EndBy(node, cause);
+  if (phase_ == JobPhase::kGathering) return TryForm();
+  if (!IsIn(node)) return;
+  if (phase_ == JobPhase::kPreparing) return Gather(waits_for_newcomers_);
+  if (phase_ != JobPhase::kRunning) return;
+  node.work = Work::kStopping;
+  BeginStop(cause);
+}
+
+void Coordinator::On(Node& node, const Close& message) { EndBy(node, message.cause); }
+
+// The job is to end, for a reason that no new attempt would change.
+void Coordinator::EndBy(Node& node, Cause cause) {
+  cause.is_hopeless = true;
+  switch (phase_) {
+    case JobPhase::kGathering:
+    case JobPhase::kPausing:
+      return End({cause.exit_code, cause.text});
+    case JobPhase::kPreparing:
+    case JobPhase::kRunning:
+      if (node.work == Work::kRunning) node.work = Work::kStopping;
+      return BeginStop(cause);
+    case JobPhase::kStopping:
+      if (!cause_->is_hopeless) cause_ = cause;
+      return;
+    case JobPhase::kFinishing:
+    case JobPhase::kOver:
+      return;
+  }
+}
+
+Coordinator::Node* Coordinator::NodeOf(PeerId peer) {
+  auto found = node_of_peer_.find(peer);
+  return found == node_of_peer_.end() ? nullptr : &nodes_.at(found->second);
+}
+
+void Coordinator::Say(const Node& node, CoordinatorMessage message) {
+  if (node.peer) actions_.push_back(Tell{*node.peer, std::move(message)});
+}
+
+}  // namespace rankrun::agent

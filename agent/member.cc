@@ -1,0 +1,244 @@
+#include "agent/member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/exit_codes.h"
+#include "base/format.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr int kBeatsPerTimeout = 10;
+
+Work WorkIn(MemberPhase phase) {
+  switch (phase) {
+    case MemberPhase::kJoining:
+    case MemberPhase::kWaiting:
+    case MemberPhase::kPreparing:
+    case MemberPhase::kOver:
+      return Work::kNone;
+    case MemberPhase::kPrepared:
+      return Work::kPrepared;
+    case MemberPhase::kRunning:
+      return Work::kRunning;
+    case MemberPhase::kStopping:
+      return Work::kStopping;
+    case MemberPhase::kDone:
+      return Work::kDone;
+    case MemberPhase::kFinished:
+      return Work::kFinished;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Member::Member(const MemberPolicy& policy, Hello about, TimePoint now)
+    : policy_(policy),
+      about_(std::move(about)),
+      now_(now),
+      since_(now),
+      hello_sent_(now),
+      acknowledged_(now),
+      next_beat_(now) {}
+
+std::vector<MemberAction> Member::Step(const MemberEvent& event, TimePoint now) {
+  now_ = now;
+  if (phase_ == MemberPhase::kOver) return {};
+  std::visit([this](const auto& e) { On(e); }, event);
+  OnTime();
+  return std::exchange(actions_, {});
+}
+
+Hello Member::hello() const {
+  Hello hello = about_;
+  hello.work = WorkIn(phase_);
+  return hello;
+}
+
+TimePoint Member::deadline() const {
+  if (phase_ == MemberPhase::kJoining) return since_ + policy_.join_timeout;
+  TimePoint first = acknowledged_ + policy_.node_timeout;
+  if (is_up_) first = std::min(first, next_beat_);
+  if (phase_ == MemberPhase::kRunning) first = std::min(first, acknowledged_ + Lease());
+  return first;
+}
+
+bool Member::SomethingRuns() const {
+  return phase_ == MemberPhase::kRunning || phase_ == MemberPhase::kStopping;
+}
+
+// --- The link ---
+
+void Member::On(const LinkUp&) {
+  is_up_ = true;
+  hello_sent_ = now_;
+  beats_.clear();
+  next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
+}
+
+void Member::On(const LinkDown& event) {
+  is_up_ = false;
+  why_down_ = event.why;
+}
+
+void Member::On(const CoordinatorSaid& event) {
+  if (phase_ == MemberPhase::kJoining) phase_ = MemberPhase::kWaiting;
+  std::visit([this](const auto& message) { Hear(message); }, event.message);
+}
+
+void Member::SendBeat() {
+  next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
+  beats_.push_back(now_);
+  Do(Send{Beat{++last_beat_}});
+}
+
+void Member::Hear(const Beat& message) {
+  uint64_t before = last_beat_ - beats_.size();  // those are answered, or of another connection
+  if (message.number <= before || message.number > last_beat_) return;
+  auto answered = beats_.begin() + static_cast<std::ptrdiff_t>(message.number - before - 1);
+  acknowledged_ = std::max(acknowledged_, *answered);
+  beats_.erase(beats_.begin(), answered + 1);
+}
+
+// The first one answers the hello.
+void Member::Hear(const Waiting& message) {
+  acknowledged_ = std::max(acknowledged_, hello_sent_);
+  if (!message.text.empty()) Do(ShowRoll{message.text});
+}
+
+void Member::Hear(const Refusal& message) {
+  EndWhenStopped(kExitNoRendezvous, "the coordinator refuses this node: " + message.text);
+}
+
+// --- A round ---
+
+void Member::Hear(const Prepare& message) {
+  bool may = phase_ == MemberPhase::kWaiting || phase_ == MemberPhase::kPreparing ||
+             phase_ == MemberPhase::kPrepared || phase_ == MemberPhase::kDone;
+  if (!may || end_ || message.round <= about_.round) return;
+  phase_ = MemberPhase::kPreparing;
+  about_.round = message.round;
+  about_.attempts = std::max(about_.attempts, message.attempt);
+  about_.failure.reset();
+  Do(MakeReady{message});
+}
+
+void Member::On(const Ready& event) {
+  if (phase_ != MemberPhase::kPreparing || event.round != about_.round) return;
+  phase_ = MemberPhase::kPrepared;
+  Do(Send{Prepared{event.round, event.store_port}});
+}
+
+void Member::Hear(const Go& message) {
+  if (phase_ != MemberPhase::kPrepared || message.round != about_.round) return;
+  phase_ = MemberPhase::kRunning;
+  about_.attempts += 1;
+  Do(StartWorkers{message});
+}
+
+void Member::On(const PartFailed& event) {
+  bool is_in_round = phase_ == MemberPhase::kPreparing || phase_ == MemberPhase::kPrepared ||
+                     phase_ == MemberPhase::kRunning;
+  if (!is_in_round) return;
+  about_.failure = event.cause;
+  phase_ = phase_ == MemberPhase::kRunning ? MemberPhase::kStopping : MemberPhase::kWaiting;
+  Do(Send{Failed{about_.round, event.cause}});
+}
+
+void Member::On(const WorkersOver& event) {
+  if (!SomethingRuns()) return;
+  bool is_done = event.have_succeeded && phase_ == MemberPhase::kRunning && !end_;
+  phase_ = is_done ? MemberPhase::kDone : MemberPhase::kWaiting;
+  if (is_done) {
+    Do(Send{Done{about_.round}});
+  } else {
+    Do(Send{Stopped{about_.round}});
+  }
+  if (end_) End(end_->exit_code, end_->text);
+}
+
+void Member::Hear(const Stop& message) {
+  if (message.round != about_.round) return;
+  if (phase_ == MemberPhase::kRunning) return StopHere(message.why, message.is_failure, false);
+  bool nothing_runs = phase_ == MemberPhase::kPreparing || phase_ == MemberPhase::kPrepared ||
+                      phase_ == MemberPhase::kDone || phase_ == MemberPhase::kWaiting;
+  if (!nothing_runs) return;
+  phase_ = MemberPhase::kWaiting;
+  Do(Send{Stopped{message.round}});
+}
+
+void Member::StopHere(const std::string& why, bool is_failure, bool at_once) {
+  phase_ = MemberPhase::kStopping;
+  Do(StopWorkers{why, is_failure, at_once});
+}
+
+// --- The end ---
+
+void Member::On(const LeaveWanted& event) {
+  if (phase_ == MemberPhase::kFinished) return;
+  Do(Send{Leave{event.why}});
+  if (phase_ == MemberPhase::kRunning) phase_ = MemberPhase::kStopping;
+  EndWhenStopped(kExitDrained, "");
+}
+
+void Member::On(const CloseWanted& event) {
+  if (phase_ == MemberPhase::kFinished) return;
+  Do(Send{Close{event.cause}});
+  if (phase_ == MemberPhase::kRunning) phase_ = MemberPhase::kStopping;
+  EndWhenStopped(event.cause.exit_code, "");
+}
+
+void Member::Hear(const Finish& message) {
+  bool is_ours = message.round == about_.round &&
+                 (phase_ == MemberPhase::kDone || phase_ == MemberPhase::kFinished);
+  if (!is_ours) return;
+  phase_ = MemberPhase::kFinished;
+  Do(Send{FinishSeen{message.round}});
+}
+
+void Member::Hear(const Verdict& message) {
+  if (phase_ == MemberPhase::kRunning) StopHere(message.text, message.exit_code != 0, false);
+  EndWhenStopped(message.exit_code, message.text);
+}
+
+// The first reason stays.
+void Member::EndWhenStopped(int exit_code, std::string text) {
+  if (!end_) end_ = EndNode{exit_code, std::move(text)};
+  if (!SomethingRuns()) End(end_->exit_code, end_->text);
+}
+
+void Member::End(int exit_code, std::string text) {
+  phase_ = MemberPhase::kOver;
+  Do(EndNode{exit_code, std::move(text)});
+}
+
+// --- Time ---
+
+void Member::OnTime() {
+  if (phase_ == MemberPhase::kOver) return;
+  if (phase_ == MemberPhase::kJoining) {
+    if (now_ >= since_ + policy_.join_timeout) {
+      EndWhenStopped(kExitNoRendezvous, "found no coordinator within " +
+                                            FormatSeconds(policy_.join_timeout) + ": " + why_down_);
+    }
+    return;
+  }
+  if (is_up_ && now_ >= next_beat_) SendBeat();
+  std::string lost = "lost the coordinator" + (why_down_.empty() ? "" : ": " + why_down_);
+  if (phase_ == MemberPhase::kRunning && now_ >= acknowledged_ + Lease()) {
+    about_.failure = Cause{.text = "node " + about_.name + " had lost the coordinator",
+                           .exit_code = kExitLostCoordinator,
+                           .by_itself = false,
+                           .charges_budget = false};
+    StopHere(lost, true, true);
+  }
+  if (now_ < acknowledged_ + policy_.node_timeout) return;
+  if (phase_ == MemberPhase::kFinished) return EndWhenStopped(0, "");
+  EndWhenStopped(
+      kExitLostCoordinator,
+      lost + "; no word for " + FormatSeconds(policy_.node_timeout) + " (--node-timeout)");
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "agent/control_message.h"
+
+namespace rankrun::agent {
+
+struct MemberPolicy {
+  std::chrono::milliseconds join_timeout{600'000};  // to find the coordinator
+  std::chrono::milliseconds node_timeout{10'000};   // without it
+};
+
+enum class MemberPhase {
+  kJoining,    // has never heard of the coordinator
+  kWaiting,    // nothing runs; not in a round, or it is over here
+  kPreparing,  // told of a round, not ready yet
+  kPrepared,
+  kRunning,
+  kStopping,  // something runs and was told to end
+  kDone,      // all workers have succeeded
+  kFinished,  // and the job has
+  kOver,
+};
+
+struct LinkUp {};  // the hello has been sent: hello() as it was then
+struct LinkDown {
+  std::string why;
+};
+struct CoordinatorSaid {
+  CoordinatorMessage message;
+};
+// The answer to MakeReady.
+struct Ready {
+  int round;
+  uint16_t store_port;
+};
+// This node cannot do its part of the round, or a worker has failed.
+struct PartFailed {
+  Cause cause;
+};
+// Nothing of the round is left on this node.
+struct WorkersOver {
+  bool have_succeeded;
+};
+// Somebody wants this node to leave the job, or the job to end; the workers
+// have been told so.
+struct LeaveWanted {
+  std::string why;
+};
+struct CloseWanted {
+  Cause cause;
+};
+struct MemberTick {};
+using MemberEvent = std::variant<LinkUp, LinkDown, CoordinatorSaid, Ready, PartFailed, WorkersOver,
+                                 LeaveWanted, CloseWanted, MemberTick>;
+
+struct Send {
+  MemberMessage message;
+};
+// Open the store, if it is here; nothing of an earlier round is left.
+struct MakeReady {
+  Prepare round;
+};
+struct StartWorkers {
+  Go go;
+};
+// `at_once`: without grace. WorkersOver follows, also if none run.
+struct StopWorkers {
+  std::string why;
+  bool is_failure;
+  bool at_once;
+};
+struct ShowRoll {
+  std::string text;
+};
+// The job is over for this node; nothing of it runs here.
+struct EndNode {
+  int exit_code;
+  std::string text;  // empty: there is nothing to add
+};
+using MemberAction = std::variant<Send, MakeReady, StartWorkers, StopWorkers, ShowRoll, EndNode>;
+
+}  // namespace rankrun::agent
