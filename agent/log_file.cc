@@ -15,18 +15,19 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kRetryPause{1};
+constexpr size_t kLongestMoved = 64 * 1024;
 
 }  // namespace
 
-size_t BytesUntilRotation(std::string_view bytes, uint64_t size, uint64_t limit, bool line_open) {
-  if (limit == 0 || size + bytes.size() <= limit) return bytes.size();
+Rotation PlanRotation(std::string_view bytes, uint64_t size, uint64_t limit, size_t open_line) {
+  if (limit == 0 || size + bytes.size() <= limit) return {bytes.size()};
   size_t room = size < limit ? static_cast<size_t>(limit - size) : 0;
   size_t newline = bytes.substr(0, room).rfind('\n');
-  if (newline != std::string_view::npos) return newline + 1;
+  if (newline != std::string_view::npos) return {newline + 1};
   size_t line_end = bytes.find('\n');
-  size_t line = line_end == std::string_view::npos ? bytes.size() : line_end + 1;
-  bool fits_alone = !line_open && line <= limit;
-  return fits_alone && size > 0 ? 0 : room;
+  size_t line = open_line + (line_end == std::string_view::npos ? bytes.size() : line_end + 1);
+  bool moves = line <= limit && open_line <= kLongestMoved && size > open_line;
+  return moves ? Rotation{0, open_line} : Rotation{room};
 }
 
 std::optional<std::string> LogFile::Write(std::string_view bytes, TimePoint now) {
@@ -60,14 +61,15 @@ int LogFile::Open() {
   std::error_code ignored;  // the open tells
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   int how = size_ == 0 && missing_bytes_ == 0 ? O_TRUNC : 0;
-  fd_.Reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0666));
+  how |= limit_ == 0 ? O_WRONLY : O_RDWR;  // the begin of a line is read back
+  fd_.Reset(open(path_.c_str(), O_CREAT | O_APPEND | O_CLOEXEC | how, 0666));
   return fd_ ? 0 : errno;
 }
 
 int LogFile::Append(std::string_view bytes) {
   while (!bytes.empty()) {
-    size_t part = BytesUntilRotation(bytes, size_, limit_, line_open_);
-    int failure = part == 0 ? Rotate() : AppendPart(bytes.substr(0, part));
+    auto [part, line_bytes] = PlanRotation(bytes, size_, limit_, open_line_bytes_);
+    int failure = part == 0 ? Rotate(line_bytes) : AppendPart(bytes.substr(0, part));
     if (failure != 0) {
       missing_bytes_ += bytes.size() - part;
       return failure;
@@ -79,30 +81,45 @@ int LogFile::Append(std::string_view bytes) {
 
 int LogFile::AppendPart(std::string_view bytes) {
   while (!bytes.empty()) {
-    ssize_t count = write(fd_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
+    ssize_t result = write(fd_.get(), bytes.data(), bytes.size());
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0) {
       missing_bytes_ += bytes.size();
       return errno;
     }
-    size_ += static_cast<uint64_t>(count);
-    line_open_ = bytes[static_cast<size_t>(count) - 1] != '\n';
-    bytes.remove_prefix(static_cast<size_t>(count));
+    auto count = static_cast<size_t>(result);
+    size_t newline = bytes.substr(0, count).rfind('\n');
+    bool ended = newline != std::string_view::npos;
+    open_line_bytes_ = ended ? count - newline - 1 : open_line_bytes_ + count;
+    size_ += count;
+    bytes.remove_prefix(count);
   }
   return 0;
 }
 
-int LogFile::Rotate() {
+int LogFile::Rotate(size_t line_bytes) {
   if (rename(path_.c_str(), (path_ + ".1").c_str()) != 0 && errno != ENOENT) return errno;
-  fd_.Reset();
+  Fd old = std::move(fd_);
   size_ = 0;
-  line_open_ = false;
-  return Open();
+  open_line_bytes_ = 0;
+  int failure = Open();
+  return failure == 0 && line_bytes > 0 ? MoveEnd(old, line_bytes) : failure;
+}
+
+// An end that cannot be had, or not be taken away there, stays: the line is cut.
+int LogFile::MoveEnd(const Fd& old, size_t line_bytes) {
+  std::string line(line_bytes, '\0');
+  off_t begin = lseek(old.get(), 0, SEEK_END) - static_cast<off_t>(line_bytes);
+  bool moves =
+      begin >= 0 &&
+      pread(old.get(), line.data(), line_bytes, begin) == static_cast<ssize_t>(line_bytes) &&
+      ftruncate(old.get(), begin) == 0;
+  return moves ? AppendPart(line) : 0;
 }
 
 int LogFile::SayWhatIsMissing() {
   uint64_t missing = missing_bytes_;
-  std::string text = line_open_ ? "\n" : "";
+  std::string text = open_line_bytes_ > 0 ? "\n" : "";
   text += "[rankrun: " + std::to_string(missing) + " bytes are missing here]\n";
   int failure = AppendPart(text);
   missing_bytes_ = failure == 0 ? 0 : missing;

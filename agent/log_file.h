@@ -11,11 +11,18 @@
 
 namespace rankrun::agent {
 
-// How much of `bytes` still goes into a file of `size` bytes that may have
-// `limit`; what is left goes into the next one. Cuts behind a newline if one
-// is in reach; a line that would fit into a file of its own is not cut.
-// `line_open`: the file ends in the middle of a line. Pure.
-size_t BytesUntilRotation(std::string_view bytes, uint64_t size, uint64_t limit, bool line_open);
+struct Rotation {
+  size_t bytes = 0;       // still go into the file; 0: it is to be rotated
+  size_t line_bytes = 0;  // of the file's end, that go into the next one first
+
+  bool operator==(const Rotation&) const = default;
+};
+
+// What becomes of `bytes` at the end of a file of `size` bytes that may have
+// `limit`, `open_line` of them the begin of a line. Cuts behind a newline if
+// one is in reach; a line that would fit into a file of its own is not cut,
+// unless its begin is too long to be moved. Pure.
+Rotation PlanRotation(std::string_view bytes, uint64_t size, uint64_t limit, size_t open_line);
 
 // One log file. A disk that is full or broken loses what cannot be written and
 // is tried again each second; then a line in the file says how much is
@@ -40,14 +47,15 @@ class LogFile {
   int Open();
   int Append(std::string_view bytes);
   int AppendPart(std::string_view bytes);
-  int Rotate();
+  int Rotate(size_t line_bytes);
+  int MoveEnd(const Fd& old, size_t line_bytes);
   int SayWhatIsMissing();
 
   std::string path_;
   uint64_t limit_;
   Fd fd_;
   uint64_t size_ = 0;
-  bool line_open_ = false;
+  size_t open_line_bytes_ = 0;  // at its end
   uint64_t missing_bytes_ = 0;
   int failure_ = 0;       // errno of the last call
   bool told_ = false;     // it has been returned once

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <random>
+
 #include "agent/file_sink.h"
 #include "agent/log_writer.h"
 #include "base/uv_loop.h"
@@ -13,25 +15,39 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(BytesUntilRotationTest, EverythingFitsWithoutALimitOrBelowIt) {
-  EXPECT_EQ(BytesUntilRotation("abc", 1'000'000, 0, false), 3u);
-  EXPECT_EQ(BytesUntilRotation("abc", 7, 10, false), 3u);
-  EXPECT_EQ(BytesUntilRotation("", 10, 10, false), 0u);
+TEST(PlanRotationTest, EverythingFitsWithoutALimitOrBelowIt) {
+  EXPECT_EQ(PlanRotation("abc", 1'000'000, 0, 0), (Rotation{3, 0}));
+  EXPECT_EQ(PlanRotation("abc", 7, 10, 0), (Rotation{3, 0}));
+  EXPECT_EQ(PlanRotation("abc", 7, 10, 7), (Rotation{3, 0}));
+  EXPECT_EQ(PlanRotation("", 10, 10, 0), (Rotation{0, 0}));
 }
 
-TEST(BytesUntilRotationTest, CutsBehindTheLastLineThatFits) {
-  EXPECT_EQ(BytesUntilRotation("a\nb\nlong", 4, 10, false), 4u);
+TEST(PlanRotationTest, CutsBehindTheLastLineThatFits) {
+  EXPECT_EQ(PlanRotation("a\nb\nlong", 4, 10, 0), (Rotation{4, 0}));
+  EXPECT_EQ(PlanRotation("a\nb\nlong", 4, 10, 2), (Rotation{4, 0}));
 }
 
-TEST(BytesUntilRotationTest, ALineThatDoesNotFitGoesIntoTheNextFile) {
-  EXPECT_EQ(BytesUntilRotation("abcdef\n", 4, 10, false), 0u);
+TEST(PlanRotationTest, ALineThatDoesNotFitGoesIntoTheNextFile) {
+  EXPECT_EQ(PlanRotation("abcdef\n", 4, 10, 0), (Rotation{0, 0}));
 }
 
-TEST(BytesUntilRotationTest, ALineThatFitsIntoNoFileIsCut) {
-  EXPECT_EQ(BytesUntilRotation(std::string(25, 'x'), 4, 10, false), 6u);
-  EXPECT_EQ(BytesUntilRotation(std::string(25, 'x'), 0, 10, false), 10u);
-  EXPECT_EQ(BytesUntilRotation("abcdefgh", 6, 10, true), 4u) << "its begin is here already";
-  EXPECT_EQ(BytesUntilRotation("abc", 10, 10, true), 0u);
+TEST(PlanRotationTest, TheBeginOfALineGoesAlong) {
+  EXPECT_EQ(PlanRotation("abcdef\n", 4, 10, 3), (Rotation{0, 3}));
+  EXPECT_EQ(PlanRotation("abcdef\nmore", 4, 10, 3), (Rotation{0, 3}));
+  EXPECT_EQ(PlanRotation("a", 10, 10, 9), (Rotation{0, 9}));
+}
+
+TEST(PlanRotationTest, ALineThatFitsIntoNoFileIsCut) {
+  EXPECT_EQ(PlanRotation(std::string(25, 'x'), 4, 10, 0), (Rotation{6, 0}));
+  EXPECT_EQ(PlanRotation(std::string(25, 'x'), 0, 10, 0), (Rotation{10, 0}));
+  EXPECT_EQ(PlanRotation("abcdefgh", 6, 10, 3), (Rotation{4, 0}));
+  EXPECT_EQ(PlanRotation("abc", 10, 10, 10), (Rotation{0, 0})) << "the file is all of its begin";
+}
+
+TEST(PlanRotationTest, ABeginOfMoreThan64KiBStays) {
+  EXPECT_EQ(PlanRotation("abcdef\n", 99'996, 100'000, 65'536), (Rotation{0, 65'536}));
+  EXPECT_EQ(PlanRotation("abcdef\n", 99'996, 100'000, 65'537), (Rotation{4, 0}));
+  EXPECT_EQ(PlanRotation("abcdef\n", 100'000, 100'000, 65'537), (Rotation{0, 0}));
 }
 
 struct LogFileTest : testing::Test {
@@ -67,6 +83,65 @@ TEST_F(LogFileTest, KeepsOnePredecessorOverItsLimit) {
   file.Write("1\n2\n3\n4\n5\n6\n7\n8\n9\n", now);
   EXPECT_EQ(Text("log.1") + Text("log"), "3\n4\n5\n6\n7\n8\n9\n");
   EXPECT_LE(Text("log.1").size(), 10u);
+}
+
+TEST_F(LogFileTest, ALineInPiecesIsNotCut) {
+  LogFile file(folder.Path("log"), 10);
+  for (const char* piece : {"one\n", "two", "\nabc", "def", "gh\n"}) file.Write(piece, now);
+  EXPECT_EQ(Text("log.1"), "one\ntwo\n");
+  EXPECT_EQ(Text("log"), "abcdefgh\n");
+}
+
+TEST_F(LogFileTest, IsCutAtLinesHoweverTheyCome) {
+  std::mt19937 random(1);
+  auto below = [&](size_t end) { return random() % end; };
+  for (int round = 0; round < 20; ++round) {
+    const size_t limit = 1 + below(60);
+    const std::string name = std::to_string(round);
+    std::string all;
+    while (all.size() < 1000)
+      all += std::string(below(30), static_cast<char>('a' + below(26))) + "\n";
+    LogFile file(folder.Path(name), limit);
+    for (size_t written = 0; written < all.size();) {
+      size_t count = std::min(1 + below(below(4) == 0 ? 100 : 8), all.size() - written);
+      ASSERT_EQ(file.Write(all.substr(written, count), now), std::nullopt);
+      written += count;
+      std::string before = Text(name + ".1");
+      std::string last = Text(name);
+      ASSERT_LE(before.size(), limit);
+      ASSERT_LE(last.size(), limit);
+      ASSERT_TRUE(all.substr(0, written).ends_with(before + last)) << before << "|" << last;
+      for (size_t size : {last.size(), before.size() + last.size()}) {
+        size_t begin = written - size;
+        size_t line = begin == 0 ? 0 : all.rfind('\n', begin - 1) + 1;
+        size_t length = all.find('\n', begin) + 1 - line;
+        ASSERT_TRUE(begin == line || length > limit) << "limit " << limit << ": " << last;
+      }
+    }
+  }
+}
+
+TEST_F(LogFileTest, ABeginOfALineThatIsLostOnItsWayIsMissed) {
+  LogFile file(folder.Path("log"), 8);
+  file.Write("one\nabc", now);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 2;
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_NE(file.Write("de\n", now), std::nullopt);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(Text("log.1"), "one\n");
+  EXPECT_EQ(file.Write("", now + seconds(1)), std::nullopt);
+  EXPECT_EQ(Text(), "ab\n[rankrun: 4 bytes are missing here]\n");
+}
+
+TEST_F(LogFileTest, AFileThatSomebodyEmptiedIsRotatedWithoutTheBeginOfALine) {
+  LogFile file(folder.Path("log"), 8);
+  file.Write("one\nabc", now);
+  std::filesystem::resize_file(folder.Path("log"), 0);
+  EXPECT_EQ(file.Write("de\n", now), std::nullopt);
+  EXPECT_EQ(Text(), "de\n");
 }
 
 TEST_F(LogFileTest, AFullDiskIsToldOnceTriedAgainAndLeavesANote) {
