@@ -65,22 +65,17 @@ class Planner {
     PlanSupervision();
     for (std::string_view name : {"module", "no-python"}) {
       if (settings_.IsOn("run-path") && settings_.IsOn(name)) {
-        Ignore(name, "overridden by " + settings_.OriginOf("run-path"));
+        NoteIgnored(settings_, name, "overridden by " + settings_.OriginOf("run-path"),
+                    plan_.ignored);
       }
     }
     for (const NoEffect& no_effect : kNoEffect) {
-      Ignore(no_effect.name, std::string(no_effect.why));
+      NoteIgnored(settings_, no_effect.name, std::string(no_effect.why), plan_.ignored);
     }
     return std::move(plan_);
   }
 
  private:
-  void Ignore(std::string_view name, const std::string& why) {
-    auto found = settings_.all().find(name);
-    if (found == settings_.all().end()) return;
-    plan_.ignored.push_back({found->second.origin + " " + ShownValue(found->second), why});
-  }
-
   void Add(const std::vector<Note>& notes) {
     plan_.ignored.insert(plan_.ignored.end(), notes.begin(), notes.end());
   }

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/settings.h"
 
 namespace rankrun::launcher {
 
@@ -11,5 +15,9 @@ struct Note {
 
   bool operator==(const Note&) const = default;
 };
+
+// Adds to `notes` that a setting has no effect, if it is there at all.
+void NoteIgnored(const Settings& settings, std::string_view name, const std::string& why,
+                 std::vector<Note>& notes);
 
 }  // namespace rankrun::launcher

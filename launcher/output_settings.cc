@@ -47,19 +47,14 @@ class Reader {
   }
 
  private:
-  void Ignore(std::string_view name, const std::string& why) {
-    auto found = settings_.all().find(name);
-    if (found == settings_.all().end()) return;
-    plan_.ignored.push_back({found->second.origin + " " + ShownValue(found->second), why});
-  }
-
   // Says once that a setting names workers that there are not.
   void NoteMissing(std::string_view name, std::set<int>& missing) {
     if (missing.empty()) return;
     int workers = context_.workers;
     std::string have = workers == 1 ? "there is local rank 0 only"
                                     : "local ranks are 0 to " + std::to_string(workers - 1);
-    Ignore(name, "in part, for local rank " + std::to_string(*missing.begin()) + ": " + have);
+    std::string why = "in part, for local rank " + std::to_string(*missing.begin()) + ": " + have;
+    NoteIgnored(settings_, name, why, plan_.ignored);
   }
 
   Result<Masks> ReadMasks(std::string_view name) {
@@ -118,7 +113,8 @@ class Reader {
     if (!shown) return std::move(shown).error();
     if (plan_.spec.no_files) {
       for (std::string_view name : {"redirects", "tee", "local-ranks-filter"}) {
-        Ignore(name, settings_.OriginOf("log-dir") + " is /dev/null");
+        NoteIgnored(settings_, name, settings_.OriginOf("log-dir") + " is /dev/null",
+                    plan_.ignored);
       }
       return {};
     }

@@ -69,9 +69,7 @@ class Reader {
   }
 
   void Ignore(std::string_view name, const std::string& why) {
-    auto found = settings_.all().find(name);
-    if (found == settings_.all().end()) return;
-    result_.ignored.push_back({found->second.origin + " " + ShownValue(found->second), why});
+    NoteIgnored(settings_, name, why, result_.ignored);
   }
 
   std::string WhyNotStatic() const {
