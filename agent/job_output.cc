@@ -57,6 +57,7 @@ Result<void> JobOutput::OpenLogs() {
 }
 
 void JobOutput::BeginAttempt(int attempt) {
+  alone_ = OneIsShown();
   for (Console::Channel channel : kChannels) {
     bool is_out = channel == Console::kStdout;
     const auto& texts = is_out ? spec_.output.stdout_filters : spec_.output.stderr_filters;
@@ -133,13 +134,12 @@ std::string JobOutput::FilePath(int attempt, int local_rank, Console::Channel ch
 }
 
 ConsoleSink::Options JobOutput::ConsoleOptions(int local_rank, Console::Channel channel) const {
-  bool alone = OneIsShown();
   PrefixValues values{.role_name = spec_.role, .local_rank = local_rank, .global_rank = local_rank};
   return {.channel = channel,
           // One that is alone may mix its streams as it does without us.
-          .writer = alone ? 0 : 2 * local_rank + channel,
+          .writer = alone_ ? 0 : 2 * local_rank + channel,
           .prefix = ExpandPrefix(spec_.output.prefix, values),
-          .alone = alone,
+          .alone = alone_,
           .asks = AsksAtTerminal(local_rank)};
 }
 

@@ -54,6 +54,7 @@ class JobOutput {
   LogWriter writer_;
   std::optional<LogDirectory> logs_;
   LogWriter::Entry* filtered_[2] = {};  // by channel; null: no such file
+  bool alone_ = false;                  // one worker at most is shown
 };
 
 }  // namespace rankrun::agent
