@@ -3,9 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "agent/cause.h"
+#include "agent/descendants.h"
 #include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
 #include "base/log.h"
@@ -16,6 +19,14 @@ namespace {
 
 constexpr int kStartRetries = 10;
 constexpr std::chrono::seconds kRetryPause{1};
+
+// Above our own: when memory runs out, a worker is a better victim than who
+// reports its end.
+int WorkersOomScore() {
+  constexpr int kRaise = 500;
+  constexpr int kHighest = 1000;
+  return std::min(kHighest, std::atoi(ReadOfProcess(getpid(), "oom_score_adj").c_str()) + kRaise);
+}
 
 }  // namespace
 
@@ -94,7 +105,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                  .environment = WorkerEnvironment(around_.spec, place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = around_.spec.open_files,
-                 .oom_score_adj = around_.oom_score_adj,
+                 .oom_score_adj = WorkersOomScore(),
                  .cpus = CpusOf(around_.share, local_rank)};
   worker.Equip(spec);
   if (logs != nullptr) {

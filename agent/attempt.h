@@ -40,7 +40,6 @@ class Attempt {
     StdinSource& input;
     const MachineShare& share;
     int null_fd;            // /dev/null: standard input of workers that have no other
-    int oom_score_adj;      // of the workers
     std::string save_fifo;  // empty: there is none; likewise the other
     std::string timer_file;
   };

@@ -13,7 +13,6 @@
 #include "agent/guardian.h"
 #include "agent/job_signals.h"
 #include "agent/kept.h"
-#include "agent/machine.h"
 #include "agent/worker_environment.h"
 #include "agent/worker_gpus.h"
 #include "base/format.h"
@@ -184,7 +183,6 @@ void Supervisor::Act(const StartAttempt&) {
                                      .input = input_,
                                      .share = share_,
                                      .null_fd = null_fd_.get(),
-                                     .oom_score_adj = WorkersOomScore(),
                                      .save_fifo = channels_.save_path(),
                                      .timer_file = channels_.timer_path()};
   attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
