@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,6 @@
 #include <sstream>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/write_all.h"
 
@@ -138,6 +138,16 @@ uint64_t StartTimeOf(pid_t pid) {
   uint64_t ticks = 0;
   stat >> ticks;
   return stat ? ticks : 0;
+}
+
+std::optional<Duration> AgeOf(uint64_t start_time) {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  milliseconds uptime = seconds(now.tv_sec) + milliseconds(now.tv_nsec / 1'000'000);
+  milliseconds started(start_time * 1000 / ticks_per_second);
+  if (start_time == 0 || started > uptime) return std::nullopt;
+  return uptime - started;
 }
 
 bool HasChildren() {

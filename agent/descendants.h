@@ -3,9 +3,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace rankrun::agent {
 
@@ -33,6 +36,9 @@ char StateOf(pid_t pid);
 // When a process was started, in ticks since the machine was; 0 if there is no
 // such process. With its number it names a process for ever.
 uint64_t StartTimeOf(pid_t pid);
+
+// How long ago a start time was; nothing if it is 0, or not of this clock.
+std::optional<Duration> AgeOf(uint64_t start_time);
 
 // Whether this process has any child: asks the kernel, not /proc, so that
 // "none" is a proof (waitid says ECHILD).

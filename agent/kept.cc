@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <string_view>
 
 #include "agent/descendants.h"
@@ -19,9 +20,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-bool IsKept(pid_t pid) {
+// Nothing: there is no environment to be read.
+std::optional<bool> IsKept(pid_t pid) {
   using std::literals::string_view_literals::operator""sv;
-  std::string environment('\0' + ReadOfProcess(pid, "environ"));
+  std::string environment = '\0' + ReadOfProcess(pid, "environ");
+  if (environment.size() == 1) return std::nullopt;
   return environment.find("\0RANKRUN_KEEP=1\0"sv) != std::string::npos;
 }
 
@@ -44,7 +47,7 @@ std::set<pid_t> Hear(int pipe_end, milliseconds patience) {
 // In the helper. What it may not touch any more are the files of its parent.
 [[noreturn]] void Tell(int pipe_end, const std::vector<pid_t>& pids) {
   for (pid_t pid : pids) {
-    if (!IsKept(pid)) continue;
+    if (!IsKept(pid).value_or(false)) continue;
     WriteAll(pipe_end, std::string_view(reinterpret_cast<const char*>(&pid), sizeof pid));
   }
   _exit(0);
@@ -68,12 +71,12 @@ std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids, milliseconds patience)
 
 }  // namespace
 
-std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids) {
-  std::set<pid_t> kept;
+KeepMarks KeepMarksOf(const std::vector<pid_t>& pids) {
+  KeepMarks marks;
   for (pid_t pid : pids) {
-    if (IsKept(pid)) kept.insert(pid);
+    if (auto is_kept = IsKept(pid)) (*is_kept ? marks.kept : marks.not_kept).insert(pid);
   }
-  return kept;
+  return marks;
 }
 
 std::set<pid_t> FindKept(const std::set<pid_t>& spared, milliseconds patience) {

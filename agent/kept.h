@@ -17,9 +17,16 @@ namespace rankrun::agent {
 constexpr std::chrono::milliseconds kKeptPatience{300};
 constexpr std::chrono::milliseconds kLongKeptPatience{5'000};
 
+// What is in neither has no environment, or none that we may read; so has what
+// is being executed just now.
+struct KeepMarks {
+  std::set<pid_t> kept;
+  std::set<pid_t> not_kept;
+};
+
 // Which of `pids` do. Blocks for as long as the kernel holds up whoever reads
 // the memory of a stuck process. Thread: any.
-std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids);
+KeepMarks KeepMarksOf(const std::vector<pid_t>& pids);
 
 // The descendants of this process that do, as a helper process finds them:
 // what it has not found within `patience` does not count. For a process that

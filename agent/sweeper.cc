@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "agent/descendants.h"
-#include "agent/kept.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/uv_work.h"
@@ -16,6 +15,8 @@ namespace {
 
 // From the fork of a process to its exec, on a busy machine.
 constexpr std::chrono::milliseconds kStartTakes{250};
+// Since its fork. More than the above, which counts from our first look.
+constexpr std::chrono::milliseconds kOld{1'000};
 // Sweeps by SIGKILL after which one look is enough: what starts itself anew all
 // the time is never found twice.
 constexpr int kPatientKills = 1;
@@ -43,15 +44,19 @@ void Sweeper::BeginLook() {
   look_ = std::make_shared<Look>();
   look_->began = std::chrono::steady_clock::now();
   look_->pids = Descendants();
-  for (pid_t pid : look_->pids) look_->processes.emplace(pid, StartTimeOf(pid));
+  for (pid_t pid : look_->pids) {
+    uint64_t start_time = StartTimeOf(pid);
+    look_->processes.emplace(pid, start_time);
+    if (AgeOf(start_time).value_or(Duration(0)) >= kOld) look_->old.insert(pid);
+  }
   patience_.Start(kKeptPatience);
   auto job = std::make_shared<Look>(*look_);
   RunInPool(
-      loop_, [job] { job->kept = KeptAmong(job->pids); },
+      loop_, [job] { job->marks = KeepMarksOf(job->pids); },
       [this, job, look = look_] {
         if (look != look_) return;  // it came too late
         look_ = job;
-        kept_ = job->kept;
+        kept_ = job->marks.kept;
         EndLook();
       });
 }
@@ -94,8 +99,9 @@ void Sweeper::SignalTheRest(const Look& look) {
     TimePoint since = known != first_seen_.end() ? known->second : look.began;
     if (looked_at) seen[process] = since;
     if (signaled_.contains(process)) continue;
+    bool settled = look.old.contains(pid) && look.marks.not_kept.contains(pid);
     bool long_ago = look.began - since >= kStartTakes || kills_ > kPatientKills;
-    if (looked_at && long_ago) {
+    if (looked_at && (settled || long_ago)) {
       sure.push_back(pid);
       signaled_.insert(process);
     } else {

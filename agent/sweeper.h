@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/kept.h"
 #include "base/clock.h"
 #include "base/uv_timer.h"
 
@@ -31,8 +32,8 @@ class Sweeper {
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
 
-  // Signals what is left, each process as soon as two looks some time apart
-  // have found that it is not to be kept: it is not known before its exec.
+  // Signals what is left, each process that is not to be kept; that is not
+  // known before its exec, so of a young one two looks some time apart tell.
   // Looking may hang, so the pool does it and is given a moment.
   // on_nothing_left follows, perhaps from here.
   void Sweep(int signal_number);
@@ -49,11 +50,11 @@ class Sweeper {
     TimePoint began;
     std::vector<pid_t> pids;
     std::set<Process> processes;
-    std::set<pid_t> kept;
+    std::set<pid_t> old;
+    KeepMarks marks;
   };
 
   void BeginLook();
-  void OnLooked(const std::shared_ptr<Look>& look);
   void EndLook();
   void SignalTheRest(const Look& look);
   void SignalOne(pid_t pid);

@@ -193,5 +193,17 @@ TEST_F(DescendantsTest, DescribesAProcessThatIsGone) {
   EXPECT_EQ(DescribeProcess(child), "pid " + std::to_string(child) + " ()");
 }
 
+TEST_F(DescendantsTest, AStartTimeHasAnAge) {
+  pid_t child = test::Fork([this] { return Live(); });
+  uint64_t start_time = StartTimeOf(child);
+  auto age = AgeOf(start_time);
+  ASSERT_TRUE(age);
+  EXPECT_LT(*age, test::kLong);
+  EXPECT_TRUE(
+      test::WaitFor([&] { return AgeOf(start_time) >= *age + std::chrono::milliseconds(20); }));
+  EXPECT_EQ(AgeOf(0), std::nullopt);
+  EXPECT_EQ(AgeOf(start_time + 1'000'000), std::nullopt);
+}
+
 }  // namespace
 }  // namespace rankrun::agent

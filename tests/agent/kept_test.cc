@@ -27,9 +27,12 @@ struct KeptTest : testing::Test {
 TEST_F(KeptTest, IsWhatWasExecutedWithTheVariable) {
   pid_t kept = Run({"A=1", "RANKRUN_KEEP=1", "B=2"});
   pid_t first = Run({"RANKRUN_KEEP=1"});
-  Run({"A=1"});
-  Run({});
-  EXPECT_EQ(KeptAmong(Descendants()), (std::set{kept, first}));
+  pid_t other = Run({"A=1"});
+  pid_t without = Run({}, "sleep 1000; true");
+  KeepMarks marks = KeepMarksOf(Descendants());
+  EXPECT_EQ(marks.kept, (std::set{kept, first}));
+  EXPECT_TRUE(marks.not_kept.contains(other));
+  EXPECT_FALSE(marks.not_kept.contains(without));
   EXPECT_EQ(FindKept({}, milliseconds(10'000)), (std::set{kept, first}));
 }
 
@@ -39,7 +42,7 @@ TEST_F(KeptTest, OtherValuesAndNamesDoNotCount) {
   Run({"RANKRUN_KEEP=10"});
   Run({"NOT_RANKRUN_KEEP=1"});
   Run({"A=RANKRUN_KEEP=1"});
-  EXPECT_TRUE(KeptAmong(Descendants()).empty());
+  EXPECT_TRUE(KeepMarksOf(Descendants()).kept.empty());
 }
 
 TEST_F(KeptTest, TheSparedAreNotLookedAt) {
@@ -48,14 +51,15 @@ TEST_F(KeptTest, TheSparedAreNotLookedAt) {
 }
 
 TEST_F(KeptTest, WithoutDescendantsThereIsNone) {
-  EXPECT_TRUE(KeptAmong({}).empty());
+  EXPECT_TRUE(KeepMarksOf({}).kept.empty());
   EXPECT_TRUE(FindKept({}, milliseconds(10'000)).empty());
 }
 
 TEST_F(KeptTest, AProcessThatIsGoneIsNotKept) {
   pid_t pid = Run({"RANKRUN_KEEP=1"}, "exit 0");
   test::WaitForExit(pid);
-  EXPECT_TRUE(KeptAmong({pid}).empty());
+  KeepMarks marks = KeepMarksOf({pid});
+  EXPECT_TRUE(marks.kept.empty() && marks.not_kept.empty());
 }
 
 TEST_F(KeptTest, IsNamed) {
@@ -69,8 +73,8 @@ TEST_F(KeptTest, WhatIsBelowOneIsNotTopmost) {
   pid_t kept = Run({"RANKRUN_KEEP=1"}, "sleep 1000 & sleep 1000");
   pid_t other = Run({"RANKRUN_KEEP=1"});
   ASSERT_TRUE(test::WaitFor([] { return Descendants().size() == 4; }));
-  EXPECT_EQ(KeptAmong(Descendants()).size(), 4u);
-  EXPECT_EQ(TopmostOf(KeptAmong(Descendants())), (std::set{kept, other}));
+  EXPECT_EQ(KeepMarksOf(Descendants()).kept.size(), 4u);
+  EXPECT_EQ(TopmostOf(KeepMarksOf(Descendants()).kept), (std::set{kept, other}));
   EXPECT_TRUE(TopmostOf({}).empty());
 }
 

@@ -1,0 +1,84 @@
+#include "agent/sweeper.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/descendants.h"
+#include "base/uv_loop.h"
+#include "base/uv_signal.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+// This process is the agent, its children are what workers left behind.
+struct SweeperTest : testing::Test {
+  SweeperTest() { BecomeSubreaper(); }
+  ~SweeperTest() override { KillDescendants({}); }
+
+  static pid_t Run(std::vector<std::string> environment) {
+    auto process = SpawnProcess(
+        {.file = "/bin/sleep", .arguments = {"sleep", "1000"}, .environment = environment});
+    EXPECT_TRUE(process);
+    return process ? process->pid : 0;
+  }
+  static void AwaitAge(pid_t pid) {
+    EXPECT_TRUE(test::WaitFor(
+        [&] { return AgeOf(StartTimeOf(pid)).value_or(milliseconds(0)) > milliseconds(1'100); }));
+  }
+  // By TERM, until nothing is left.
+  void Sweep() {
+    sweeper.Sweep(SIGTERM);
+    EXPECT_TRUE(loop.RunUntil([this] { return over; }, test::kLong));
+  }
+
+  Loop loop;
+  bool over = false;
+  std::vector<std::vector<pid_t>> signaled;  // in this order
+  std::vector<std::string> shown;
+  Sweeper sweeper{loop,
+                  {.on_nothing_left = [this] { over = true; },
+                   .on_left = [this](const auto& pids, int) { signaled.push_back(pids); },
+                   .show = [this](const std::string& text) { shown.push_back(text); }}};
+  std::unique_ptr<Signal> child_ended = *Signal::Catch(loop, SIGCHLD, [this] {
+    siginfo_t info{};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
+    sweeper.Check();
+  });
+};
+
+TEST_F(SweeperTest, WithNothingLeftItIsOverAtOnce) {
+  sweeper.Sweep(SIGTERM);
+  EXPECT_TRUE(over);
+}
+
+TEST_F(SweeperTest, TheOldDoNotWaitForTheYoung) {
+  pid_t old = Run({"A=1"});
+  AwaitAge(old);
+  pid_t young = Run({"A=1"});
+  Sweep();
+  EXPECT_THAT(signaled, ElementsAre(ElementsAre(old), ElementsAre(young)));
+}
+
+// As one is that is being executed.
+TEST_F(SweeperTest, AnOldOneWithoutAnEnvironmentIsLookedAtTwice) {
+  pid_t without = Run({});
+  pid_t other = Run({"A=1"});
+  AwaitAge(other);
+  Sweep();
+  EXPECT_THAT(signaled, ElementsAre(ElementsAre(other), ElementsAre(without)));
+}
+
+TEST_F(SweeperTest, WhatIsToBeKeptIsNamedAndLives) {
+  pid_t kept = Run({"RANKRUN_KEEP=1"});
+  pid_t other = Run({"A=1"});
+  Sweep();
+  EXPECT_THAT(signaled, ElementsAre(ElementsAre(other)));
+  EXPECT_THAT(shown, ElementsAre("rankrun: " + DescribeKept(kept) + "\n"));
+  EXPECT_TRUE(test::IsRunning(kept));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
