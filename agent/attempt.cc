@@ -30,9 +30,9 @@ int WorkersOomScore() {
 
 }  // namespace
 
-Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbacks)
+Attempt::Attempt(const Surroundings& surroundings, NodePlace place, Callbacks callbacks)
     : around_(surroundings),
-      number_(number),
+      place_(std::move(place)),
       callbacks_(std::move(callbacks)),
       started_(std::chrono::steady_clock::now()),
       retries_left_(kStartRetries),
@@ -44,11 +44,13 @@ Attempt::Attempt(const Surroundings& surroundings, int number, Callbacks callbac
     feed_ = std::make_unique<StdinFeed>(around_.loop, around_.input, around_.spec.workers);
   }
   JobOutput& output = around_.output;
-  output.BeginAttempt(number_);
+  output.BeginAttempt(place_.attempt, place_.first_rank);
   for (int rank = 0; rank < around_.spec.workers; ++rank) {
-    Worker::Streams streams{.standard_output = output.StreamFor(number_, rank, Console::kStdout),
-                            .standard_error = output.StreamFor(number_, rank, Console::kStderr)};
-    workers_.push_back(std::make_unique<Worker>(around_.loop, rank, std::move(streams),
+    Worker::Streams streams{
+        .standard_output = output.StreamFor(place_.attempt, rank, Console::kStdout),
+        .standard_error = output.StreamFor(place_.attempt, rank, Console::kStderr)};
+    workers_.push_back(std::make_unique<Worker>(around_.loop, rank, place_.first_rank + rank,
+                                                std::move(streams),
                                                 [this, rank] { OnEnded(rank); }));
   }
 }
@@ -58,8 +60,7 @@ Attempt::~Attempt() {
   around_.output.EndAttempt();
 }
 
-void Attempt::Start(uint16_t master_port) {
-  master_port_ = master_port;
+void Attempt::Start() {
   for (int rank = 0; rank < around_.spec.workers; ++rank) StartWorker(rank);
   memory_before_ = ReadMemoryEvents();  // while the spawner works
 }
@@ -85,21 +86,22 @@ Result<void> Attempt::Prepare(int local_rank) {
 int Attempt::StdinFor(int local_rank) const {
   const StdinPlan& plan = around_.spec.output.standard_input;
   if (feed_ != nullptr) return feed_->worker_end(local_rank);
-  bool reads = plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank;
+  bool reads = plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
+               place_.node_rank == 0;
   return reads ? STDIN_FILENO : around_.null_fd;
 }
 
 SpawnSpec Attempt::SpecFor(int local_rank) const {
   const Worker& worker = *workers_[static_cast<size_t>(local_rank)];
   const LogDirectory* logs = around_.output.logs();
-  WorkerPlace place{.local_rank = local_rank,
-                    .attempt = number_,
-                    .master_port = master_port_,
-                    .threads = around_.share.threads[static_cast<size_t>(local_rank)],
-                    .error_file = logs != nullptr ? logs->ErrorFile(number_, local_rank) : "",
-                    .status_path = worker.StatusPath(),
-                    .save_fifo = around_.save_fifo,
-                    .timer_file = around_.timer_file};
+  WorkerPlace place{
+      .local_rank = local_rank,
+      .node = place_,
+      .threads = around_.share.threads[static_cast<size_t>(local_rank)],
+      .error_file = logs != nullptr ? logs->ErrorFile(place_.attempt, local_rank) : "",
+      .status_path = worker.StatusPath(),
+      .save_fifo = around_.save_fifo,
+      .timer_file = around_.timer_file};
   SpawnSpec spec{.file = around_.spec.program.file,
                  .arguments = ArgumentsFor(around_.spec.program, local_rank),
                  .environment = WorkerEnvironment(around_.spec, place),
@@ -110,7 +112,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
   worker.Equip(spec);
   if (logs != nullptr) {
     // There, since a file system may hang.
-    spec.before = [folder = logs->WorkerFolder(number_, local_rank)] {
+    spec.before = [folder = logs->WorkerFolder(place_.attempt, local_rank)] {
       if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
     };
   }
@@ -234,7 +236,7 @@ void Attempt::ResumeOutput() {
 }
 
 AttemptRecord Attempt::TakeRecord() {
-  AttemptRecord record{.attempt = number_,
+  AttemptRecord record{.attempt = place_.attempt,
                        .max_restarts = around_.spec.max_restarts,
                        .lasted = std::chrono::steady_clock::now() - started_,
                        .cause = 0,

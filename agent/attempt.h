@@ -11,6 +11,7 @@
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
 #include "agent/machine_share.h"
+#include "agent/node_place.h"
 #include "agent/stdin_feed.h"
 #include "agent/timer_server.h"
 #include "agent/worker.h"
@@ -44,7 +45,7 @@ class Attempt {
     std::string timer_file;
   };
 
-  Attempt(const Surroundings& surroundings, int number, Callbacks callbacks);
+  Attempt(const Surroundings& surroundings, NodePlace place, Callbacks callbacks);
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
   ~Attempt();
@@ -52,7 +53,7 @@ class Attempt {
   // Starts all workers; one for which the machine has nothing left (descriptors,
   // processes) is tried again each second for a while. Callbacks come later,
   // never from here.
-  void Start(uint16_t master_port);
+  void Start();
 
   void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
   void Signal(int signal_number, int local_rank);
@@ -94,10 +95,9 @@ class Attempt {
   int StdinFor(int local_rank) const;
 
   const Surroundings around_;
-  const int number_;
+  const NodePlace place_;
   Callbacks callbacks_;
   TimePoint started_;
-  uint16_t master_port_ = 0;
   std::optional<MemoryEvents> memory_before_;
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen

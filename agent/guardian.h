@@ -21,5 +21,4 @@ namespace rankrun::agent {
 // Does not return.
 [[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
 
-
 }  // namespace rankrun::agent

@@ -56,7 +56,8 @@ Result<void> JobOutput::OpenLogs() {
   return {};
 }
 
-void JobOutput::BeginAttempt(int attempt) {
+void JobOutput::BeginAttempt(int attempt, int first_rank) {
+  first_rank_ = first_rank;
   alone_ = OneIsShown();
   for (Console::Channel channel : kChannels) {
     bool is_out = channel == Console::kStdout;
@@ -134,7 +135,8 @@ std::string JobOutput::FilePath(int attempt, int local_rank, Console::Channel ch
 }
 
 ConsoleSink::Options JobOutput::ConsoleOptions(int local_rank, Console::Channel channel) const {
-  PrefixValues values{.role_name = spec_.role, .local_rank = local_rank, .global_rank = local_rank};
+  PrefixValues values{
+      .role_name = spec_.role, .local_rank = local_rank, .global_rank = first_rank_ + local_rank};
   return {.channel = channel,
           // One that is alone may mix its streams as it does without us.
           .writer = alone_ ? 0 : 2 * local_rank + channel,

@@ -31,7 +31,7 @@ class JobOutput {
   LogDirectory* logs() { return logs_ ? &*logs_ : nullptr; }
 
   // Before the streams of an attempt, and after them.
-  void BeginAttempt(int attempt);
+  void BeginAttempt(int attempt, int first_rank);
   void EndAttempt();
   std::unique_ptr<OutputStream> StreamFor(int attempt, int local_rank, Console::Channel channel);
 
@@ -54,6 +54,7 @@ class JobOutput {
   LogWriter writer_;
   std::optional<LogDirectory> logs_;
   LogWriter::Entry* filtered_[2] = {};  // by channel; null: no such file
+  int first_rank_ = 0;                  // global, of the node's first worker
   bool alone_ = false;                  // one worker at most is shown
 };
 

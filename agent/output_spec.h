@@ -23,7 +23,7 @@ struct WorkerOutput {
 struct StdinPlan {
   enum class Reader { kNobody, kOne, kAll };
   Reader reader = Reader::kOne;
-  int local_rank = 0;  // of kOne
+  int local_rank = 0;  // of kOne, on the node of rank 0
 };
 
 // What becomes of the workers' output and our standard input.

@@ -41,9 +41,10 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
               .save_timeout = spec.save_timeout,
               .continue_on_failure = spec.continue_on_failure},
       link_(link),
-      reporter_(std::move(reporter)),
       guardian_(getppid()),
       output_(loop, spec, [this] { OnOutputProgress(); }),
+      reports_(loop, output_, std::move(reporter),
+               {.on_complete = {}, .on_shown = [this] { OnOutputProgress(); }}),
       sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
                       .on_left = [this](const auto& pids,
                                         int number) { event_log_->LeftBehind(pids, number); },
@@ -185,9 +186,10 @@ void Supervisor::Act(const StartAttempt&) {
                                      .null_fd = null_fd_.get(),
                                      .save_fifo = channels_.save_path(),
                                      .timer_file = channels_.timer_path()};
-  attempt_ = std::make_unique<Attempt>(surroundings, state_.attempt, std::move(callbacks));
+  NodePlace place = PlaceAlone(spec_, state_.attempt, store_.port());
+  attempt_ = std::make_unique<Attempt>(surroundings, place, std::move(callbacks));
   event_log_->AttemptStarted(state_.attempt, store_.port());
-  attempt_->Start(store_.port());
+  attempt_->Start();
 }
 
 void Supervisor::OnStarted(int local_rank) {
@@ -359,37 +361,19 @@ void Supervisor::EndAttempt(const GroupState& next) {
   // before has.
   bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
   if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
-  record.restarts = next.restarts();
-  record.next_reason = next.restart_reason;
-  record.stop_signal = next.stop_signal;
   if (next.phase == Phase::kFailed) {
     exit_code_ = ExitCodeOf(cause);
     record.parent_error_file = ParentErrorFile(spec_.environment);
   }
-  if (next.stuck) {
-    record.cause = static_cast<size_t>(*next.stuck);
-    record.exit_code = kExitHang;
-    record.next_reason = "a restart would not help a machine that hangs";
-  }
-  if (next.phase == Phase::kTimedOut) {
-    record.exit_code = kExitTimedOut;
-    record.next_reason = "the job's time (--timeout) is over";
-  }
+  NoteWhatFollows(record, next);
   if (record.restarts) event_log_->Restart(record, next.pause);
   if (LogDirectory* logs = output_.logs()) logs->Keep();
-  open_reports_ += 1;
-  evidence_.Complete(output_.logs(), std::move(record), [this](const AttemptRecord& complete) {
-    open_reports_ -= 1;
-    std::string text = reporter_(complete);
-    event_log_->Report(complete, text);
-    output_.Say(text);
-    if (state_.over()) FinishWhenShown();
-  });
+  reports_.Add(*event_log_, std::move(record));
 }
 
 void Supervisor::FinishWhenShown() {
-  if (open_reports_ == 0) event_log_->JobEnded(Ending());
-  if (open_reports_ == 0 && output_.idle() && event_log_->written()) return loop_.Stop();
+  if (reports_.idle()) event_log_->JobEnded(Ending());
+  if (reports_.idle() && output_.idle() && event_log_->written()) return loop_.Stop();
   auto patience = stop_filter_.requests() > 0 ? kFlushPatienceStopped : kFlushPatience;
   flush_deadline_.Start(impatient_ ? kFlushPatienceKilled : patience);
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "agent/attempt.h"
+#include "agent/attempt_reports.h"
 #include "agent/attempt_store.h"
 #include "agent/event_log.h"
-#include "agent/evidence.h"
 #include "agent/guardian_link.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
@@ -37,7 +37,7 @@ namespace rankrun::agent {
 class Supervisor {
  public:
   // The text of a report on a failed attempt.
-  using Reporter = std::function<std::string(const AttemptRecord&)>;
+  using Reporter = AttemptReports::Formatter;
 
   // `loop`, `spec` and `link` outlive it.
   Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Reporter reporter);
@@ -94,7 +94,6 @@ class Supervisor {
   const JobSpec& spec_;
   const GroupPolicy policy_;
   GuardianLink& link_;
-  Reporter reporter_;
   MachineShare share_;
   GroupState state_;
   StopFilter stop_filter_;
@@ -104,8 +103,7 @@ class Supervisor {
   JobOutput output_;
   StdinSource input_{loop_, STDIN_FILENO};
   WorkerChannels channels_;
-  Evidence evidence_{loop_};
-  int open_reports_ = 0;    // being completed
+  AttemptReports reports_;
   bool impatient_ = false;  // asked twice: do not wait long for the terminal
   int exit_code_ = 0;
   bool workers_stopped_ = false;  // by Ctrl-Z

@@ -11,9 +11,11 @@
 
 namespace rankrun::agent {
 
-Worker::Worker(Loop& loop, int local_rank, Streams streams, std::function<void()> on_exit)
+Worker::Worker(Loop& loop, int local_rank, int global_rank, Streams streams,
+               std::function<void()> on_exit)
     : loop_(loop), streams_(std::move(streams)), on_exit_(std::move(on_exit)) {
-  record_.global_rank = record_.local_rank = local_rank;  // one node: they are the same
+  record_.local_rank = local_rank;
+  record_.global_rank = global_rank;
 }
 
 Result<void> Worker::Prepare() {

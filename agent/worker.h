@@ -31,7 +31,8 @@ class Worker {
   };
 
   // `on_exit` is called once: the record has its exit.
-  Worker(Loop& loop, int local_rank, Streams streams, std::function<void()> on_exit);
+  Worker(Loop& loop, int local_rank, int global_rank, Streams streams,
+         std::function<void()> on_exit);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

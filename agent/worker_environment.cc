@@ -28,20 +28,20 @@ std::string SignalNames(const std::vector<int>& numbers) {
   return names;
 }
 
-// One node: node rank 0 of 1, and every worker in one role.
+// Every worker is in one role.
 void SetRanks(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
-  std::string rank = std::to_string(place.local_rank);
-  std::string size = std::to_string(spec.workers);
-  v["RANK"] = v["LOCAL_RANK"] = v["ROLE_RANK"] = rank;
+  v["RANK"] = v["ROLE_RANK"] = std::to_string(place.node.first_rank + place.local_rank);
+  v["LOCAL_RANK"] = std::to_string(place.local_rank);
   if (spec.virtual_local_rank) v["LOCAL_RANK"] = "0";  // of the one GPU that it sees
-  v["WORLD_SIZE"] = v["LOCAL_WORLD_SIZE"] = v["ROLE_WORLD_SIZE"] = size;
-  v["GROUP_RANK"] = "0";
-  v["GROUP_WORLD_SIZE"] = "1";
+  v["WORLD_SIZE"] = v["ROLE_WORLD_SIZE"] = std::to_string(place.node.world_size);
+  v["LOCAL_WORLD_SIZE"] = std::to_string(spec.workers);
+  v["GROUP_RANK"] = std::to_string(place.node.node_rank);
+  v["GROUP_WORLD_SIZE"] = std::to_string(place.node.node_count);
   v["ROLE_NAME"] = spec.role;
 }
 
 void SetElastic(Variables& v, const JobSpec& spec, const WorkerPlace& place) {
-  v["TORCHELASTIC_RESTART_COUNT"] = std::to_string(place.attempt);
+  v["TORCHELASTIC_RESTART_COUNT"] = std::to_string(place.node.attempt);
   v["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(spec.max_restarts);
   v["TORCHELASTIC_RUN_ID"] = spec.run_id;
   v["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // Python's spelling: workers compare the text
@@ -56,8 +56,12 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
   Variables v = Parse(spec.environment);
   SetRanks(v, spec, place);
   SetElastic(v, spec, place);
-  v["MASTER_ADDR"] = spec.master_addr;
-  v["MASTER_PORT"] = std::to_string(place.master_port);
+  v["MASTER_ADDR"] = place.node.master_addr;
+  v["MASTER_PORT"] = std::to_string(place.node.master_port);
+  if (!place.node.interface.empty()) {
+    v.try_emplace("GLOO_SOCKET_IFNAME", place.node.interface);
+    v.try_emplace("NCCL_SOCKET_IFNAME", place.node.interface);
+  }
   v.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   v.try_emplace("OMP_NUM_THREADS", std::to_string(place.threads));
   if (auto gpus = CudaVisibleDevices(spec, place.local_rank)) v["CUDA_VISIBLE_DEVICES"] = *gpus;

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "agent/job_spec.h"
+#include "agent/node_place.h"
 
 namespace rankrun::agent {
 
 // The place of one worker in one attempt.
 struct WorkerPlace {
   int local_rank;
-  int attempt;
-  uint16_t master_port;
+  NodePlace node;
   int threads;                  // that fit on its cores
   std::string error_file;       // empty: there is none
   std::string status_path;      // of the worker's status page; empty: there is none

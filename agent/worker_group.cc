@@ -8,9 +8,10 @@
 namespace rankrun::agent {
 namespace {
 
-Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
+Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt, TimePoint now) {
   s.phase = Phase::kRunning;
-  s.attempt += 1;
+  s.attempt = attempt;
+  s.was_ordered = s.hurried = false;
   s.alive = policy.workers;
   s.failed = false;
   s.kill_now = false;
@@ -18,6 +19,11 @@ Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
   s.awaited.clear();
   s.attempt_began = now;
   return {s, {StartAttempt{}}};
+}
+
+Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
+  int attempt = s.attempt + 1;
+  return BeginAttempt(policy, std::move(s), attempt, now);
 }
 
 Transition BeginSweep(const GroupPolicy& policy, GroupState s, TimePoint now) {
@@ -48,7 +54,9 @@ void NoteFailure(GroupState& s, TimePoint now) {
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const Begin&, TimePoint now) {
-  return NextAttempt(policy, std::move(s), now);
+  if (!policy.is_commanded) return NextAttempt(policy, std::move(s), now);
+  s.phase = Phase::kIdle;
+  return {s, {}};
 }
 
 // A start that was under way when its siblings were told to end.
@@ -112,6 +120,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
     case Phase::kPausing:
       s.phase = Phase::kStopped;
       return {s, {}};
+    case Phase::kIdle:
     case Phase::kSucceeded:
     case Phase::kFailed:
     case Phase::kStopped:
@@ -130,8 +139,38 @@ Transition On(const GroupPolicy& policy, GroupState s, const TimeLimitReached&, 
   return {s, {}};
 }
 
+Transition On(const GroupPolicy& policy, GroupState s, const StartOrdered& e, TimePoint now) {
+  if (s.phase != Phase::kIdle || s.stop_signal != 0 || s.timed_out) return {s, {}};
+  return BeginAttempt(policy, std::move(s), e.attempt, now);
+}
+
+Transition On(const GroupPolicy& policy, GroupState s, const StopOrdered& e, TimePoint now) {
+  bool runs = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
+  s.was_ordered |= runs;
+  s.kill_now |= runs && e.at_once;
+  s.hurried |= runs && e.at_once;
+  if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
+  if (s.phase == Phase::kStopping && e.at_once) {
+    return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
+  }
+  return {s, {}};
+}
+
+// The coordinator's word comes when nothing runs here any more.
+Transition On(const GroupPolicy&, GroupState s, const EndOrdered& e, TimePoint) {
+  if (s.phase != Phase::kIdle) return {s, {}};
+  s.phase = e.has_succeeded ? Phase::kSucceeded : Phase::kFailed;
+  if (s.timed_out) s.phase = Phase::kTimedOut;
+  if (s.stop_signal != 0) s.phase = Phase::kStopped;
+  return {s, {}};
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimePoint now) {
   if (s.phase != Phase::kSweeping) return {s, {}};
+  if (policy.is_commanded) {
+    s.phase = Phase::kIdle;
+    return {s, {}};
+  }
   if (s.stop_signal != 0 || s.timed_out) {
     s.phase = s.stop_signal != 0 ? Phase::kStopped : Phase::kTimedOut;
     return {s, {}};

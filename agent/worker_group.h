@@ -20,6 +20,7 @@ enum class Phase {
   kStopping,  // the living were told to end and have until the deadline
   kSweeping,  // all workers are over; what they left behind is being ended
   kPausing,   // the next attempt begins at the deadline
+  kIdle,      // of several nodes: nothing runs, until the coordinator's word
   kSucceeded,
   kFailed,
   kStopped,   // ended because somebody asked
@@ -33,6 +34,7 @@ struct GroupPolicy {
   std::chrono::milliseconds save_timeout{0};       // the same for a worker that saves, if longer
   std::chrono::milliseconds sweep_timeout{1'000};  // the same for what is left behind
   bool continue_on_failure = false;                // a failure does not end the others
+  bool is_commanded = false;  // attempts, restarts and the end come by the coordinator's word
 };
 
 struct GroupState {
@@ -45,6 +47,7 @@ struct GroupState {
   std::optional<int> stuck = {};  // a worker that cannot go on: no restart would help
   bool kill_now = false;          // asked twice, or the deadline has passed
   bool hurried = false;           // asked twice, or by a signal that is not handled
+  bool was_ordered = false;       // this attempt was stopped by the coordinator's word
   std::set<int> saving = {};      // local ranks that save now
   std::set<int> awaited = {};     // those of this attempt that were given the time
   TimePoint attempt_began{};
@@ -57,6 +60,10 @@ struct GroupState {
 
   bool over() const { return phase >= Phase::kSucceeded; }
   bool restarts() const { return phase == Phase::kPausing || phase == Phase::kRunning; }
+  // All workers of this attempt have ended well, by themselves.
+  bool has_succeeded() const {
+    return !failed && !was_ordered && !timed_out && stop_signal == 0 && attempt >= 0;
+  }
 };
 
 // Begins the first attempt. Once.
@@ -87,12 +94,24 @@ struct StopRequested {
 };
 // The job has run for as long as it may.
 struct TimeLimitReached {};
+// The coordinator's word: begin this attempt; stop what runs, without grace if
+// `at_once`; the job is over.
+struct StartOrdered {
+  int attempt;
+};
+struct StopOrdered {
+  bool at_once;
+};
+struct EndOrdered {
+  bool has_succeeded;
+};
 // No process of the attempt is left: the answer to kSweep.
 struct NothingLeft {};
 struct DeadlinePassed {};
 
 using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck,
-                           StopRequested, TimeLimitReached, NothingLeft, DeadlinePassed>;
+                           StopRequested, TimeLimitReached, StartOrdered, StopOrdered, EndOrdered,
+                           NothingLeft, DeadlinePassed>;
 
 struct StartAttempt {
   bool operator==(const StartAttempt&) const = default;

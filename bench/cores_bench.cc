@@ -14,8 +14,7 @@ void WorkerEnvironmentOf60Variables(benchmark::State& state) {
   for (int i = 0; i < 60; ++i)
     spec.environment.push_back("VARIABLE_" + std::to_string(i) + "=value");
   WorkerPlace place{.local_rank = 3,
-                    .attempt = 0,
-                    .master_port = 29500,
+                    .node = PlaceAlone(spec, 0, 29500),
                     .threads = 8,
                     .error_file = "/tmp/error",
                     .status_path = "/proc/1/fd/9"};

@@ -147,8 +147,7 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
   const JobSpec& spec = plan.spec;
   agent::WorkerPlace place{
       .local_rank = 0,
-      .attempt = 0,
-      .master_port = spec.master_port.value_or(0),
+      .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
       .threads = plan.share.threads[0],
       .error_file = spec.output.no_files ? "" : LogFolder(spec) + "/0/error.json",
       .status_path = "/proc/<agent>/fd/<number>"};

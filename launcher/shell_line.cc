@@ -28,12 +28,12 @@ std::string QuotedEntry(const std::string& entry) {
 
 std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
   const agent::JobSpec& spec = plan.spec;
-  agent::WorkerPlace place{.local_rank = local_rank,
-                           .attempt = 0,
-                           .master_port = spec.master_port.value_or(kTorchrunPort),
-                           .threads = plan.share.threads[static_cast<size_t>(local_rank)],
-                           .error_file = "",
-                           .status_path = ""};
+  agent::WorkerPlace place{
+      .local_rank = local_rank,
+      .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(kTorchrunPort)),
+      .threads = plan.share.threads[static_cast<size_t>(local_rank)],
+      .error_file = "",
+      .status_path = ""};
   std::string line;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
     if (entry.starts_with(kAgentStore)) {
