@@ -23,10 +23,11 @@ constexpr int kPatientKills = 1;
 
 }  // namespace
 
-Sweeper::Sweeper(Loop& loop, Callbacks callbacks)
+Sweeper::Sweeper(Loop& loop, Callbacks callbacks, std::chrono::milliseconds patience)
     : loop_(loop),
       callbacks_(std::move(callbacks)),
-      patience_(loop, [this] { EndLook(); }),  // a stuck process holds it up: it is not kept
+      patience_(patience),
+      look_deadline_(loop, [this] { EndLook(); }),  // a stuck process holds it up: it is not kept
       next_look_(loop, [this] { BeginLook(); }) {}
 
 void Sweeper::Sweep(int signal_number) {
@@ -49,7 +50,7 @@ void Sweeper::BeginLook() {
     look_->processes.emplace(pid, start_time);
     if (AgeOf(start_time).value_or(Duration(0)) >= kOld) look_->old.insert(pid);
   }
-  patience_.Start(kKeptPatience);
+  look_deadline_.Start(patience_);
   auto job = std::make_shared<Look>(*look_);
   RunInPool(
       loop_, [job] { job->marks = KeepMarksOf(job->pids); },
@@ -62,7 +63,7 @@ void Sweeper::BeginLook() {
 }
 
 void Sweeper::EndLook() {
-  patience_.Stop();
+  look_deadline_.Stop();
   std::shared_ptr<Look> look = std::exchange(look_, nullptr);
   const std::set<pid_t> topmost = TopmostOf(kept_);
   for (pid_t pid : kept_) {
@@ -77,7 +78,7 @@ void Sweeper::Check() {
   if (!owed_ || (HasChildren() && !OnlyKeptAreLeft())) return;
   owed_ = false;
   look_.reset();
-  patience_.Stop();
+  look_deadline_.Stop();
   next_look_.Stop();
   callbacks_.on_nothing_left();
 }
@@ -88,7 +89,22 @@ bool Sweeper::OnlyKeptAreLeft() const {
   return !kept_.empty() && Descendants(kept_).empty() && Descendants(kept_).empty();
 }
 
+// What one look is enough for. What is below one that could not be read may be
+// that one's.
+std::set<pid_t> Sweeper::SettledBy(const Look& look) {
+  std::set<pid_t> unsure;
+  for (pid_t pid : look.pids) {
+    if (!look.marks.not_kept.contains(pid)) unsure.insert(pid);
+  }
+  std::set<pid_t> settled;
+  for (pid_t pid : Descendants(unsure)) {
+    if (look.old.contains(pid)) settled.insert(pid);
+  }
+  return settled;
+}
+
 void Sweeper::SignalTheRest(const Look& look) {
+  const std::set<pid_t> settled = SettledBy(look);
   std::map<Process, TimePoint> seen;
   std::vector<pid_t> sure;
   bool more = false;
@@ -101,7 +117,7 @@ void Sweeper::SignalTheRest(const Look& look) {
     if (signaled_.contains(process)) continue;
     bool settled = look.old.contains(pid) && look.marks.not_kept.contains(pid);
     bool long_ago = look.began - since >= kStartTakes || kills_ > kPatientKills;
-    if (looked_at && (settled || long_ago)) {
+    if (looked_at && (long_ago || settled.contains(pid))) {
       sure.push_back(pid);
       signaled_.insert(process);
     } else {

@@ -28,7 +28,8 @@ class Sweeper {
     std::function<void(const std::string& text)> show;
   };
 
-  Sweeper(Loop& loop, Callbacks callbacks);
+  // `patience`: with each look at what is kept, which may hang.
+  Sweeper(Loop& loop, Callbacks callbacks, std::chrono::milliseconds patience = kKeptPatience);
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
 
@@ -56,12 +57,14 @@ class Sweeper {
 
   void BeginLook();
   void EndLook();
+  static std::set<pid_t> SettledBy(const Look& look);
   void SignalTheRest(const Look& look);
   void SignalOne(pid_t pid);
   bool OnlyKeptAreLeft() const;
 
   Loop& loop_;
   Callbacks callbacks_;
+  const std::chrono::milliseconds patience_;
   bool owed_ = false;  // on_nothing_left
   int signal_number_ = 0;
   int kills_ = 0;  // sweeps of this attempt by SIGKILL
@@ -72,7 +75,7 @@ class Sweeper {
   std::set<pid_t> kept_;                     // as the last look found them
   std::set<pid_t> said_;                     // of which it has been said
   std::set<pid_t> untouchable_;  // of which it has been said that we may not signal them
-  Timer patience_;
+  Timer look_deadline_;
   Timer next_look_;
 };
 

@@ -18,9 +18,10 @@ struct SweeperTest : testing::Test {
   SweeperTest() { BecomeSubreaper(); }
   ~SweeperTest() override { KillDescendants({}); }
 
-  static pid_t Run(std::vector<std::string> environment) {
-    auto process = SpawnProcess(
-        {.file = "/bin/sleep", .arguments = {"sleep", "1000"}, .environment = environment});
+  static pid_t Run(std::vector<std::string> environment, std::string script = "exec sleep 1000") {
+    auto process = SpawnProcess({.file = "/bin/sh",
+                                 .arguments = {"sh", "-c", std::move(script)},
+                                 .environment = std::move(environment)});
     EXPECT_TRUE(process);
     return process ? process->pid : 0;
   }
@@ -41,7 +42,8 @@ struct SweeperTest : testing::Test {
   Sweeper sweeper{loop,
                   {.on_nothing_left = [this] { over = true; },
                    .on_left = [this](const auto& pids, int) { signaled.push_back(pids); },
-                   .show = [this](const std::string& text) { shown.push_back(text); }}};
+                   .show = [this](const std::string& text) { shown.push_back(text); }},
+                  test::kLong};
   std::unique_ptr<Signal> child_ended = *Signal::Catch(loop, SIGCHLD, [this] {
     siginfo_t info{};
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
@@ -54,26 +56,23 @@ TEST_F(SweeperTest, WithNothingLeftItIsOverAtOnce) {
   EXPECT_TRUE(over);
 }
 
-TEST_F(SweeperTest, TheOldDoNotWaitForTheYoung) {
-  pid_t old = Run({"A=1"});
-  AwaitAge(old);
-  pid_t young = Run({"A=1"});
-  Sweep();
-  EXPECT_THAT(signaled, ElementsAre(ElementsAre(old), ElementsAre(young)));
-}
-
 // As one is that is being executed.
-TEST_F(SweeperTest, AnOldOneWithoutAnEnvironmentIsLookedAtTwice) {
-  pid_t without = Run({});
+TEST_F(SweeperTest, OnlyOneWithoutAnEnvironmentIsLookedAtTwiceWithAllBelowIt) {
+  pid_t without = Run({}, "A=1 sleep 1000; true");
+  ASSERT_TRUE(test::WaitFor([] { return Descendants().size() == 2; }));
+  pid_t below = Descendants()[1];
   pid_t other = Run({"A=1"});
   AwaitAge(other);
   Sweep();
-  EXPECT_THAT(signaled, ElementsAre(ElementsAre(other), ElementsAre(without)));
+  EXPECT_THAT(signaled, ElementsAre(ElementsAre(other), ElementsAre(without, below)));
 }
 
 TEST_F(SweeperTest, WhatIsToBeKeptIsNamedAndLives) {
   pid_t kept = Run({"RANKRUN_KEEP=1"});
   pid_t other = Run({"A=1"});
+  ASSERT_TRUE(test::WaitFor([&] {
+    return ReadOfProcess(kept, "comm") == "sleep\n" && KeepMarksOf({kept}).kept.contains(kept);
+  }));
   Sweep();
   EXPECT_THAT(signaled, ElementsAre(ElementsAre(other)));
   EXPECT_THAT(shown, ElementsAre("rankrun: " + DescribeKept(kept) + "\n"));
