@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs all tests. Usage: scripts/test.sh [PRESET [CTEST-ARGUMENT...]]
 # PRESET: release (default), debug, asan, tsan. The results are also written to
-# build/PRESET/tests.xml. Tests that need PyTorch 2.13 are skipped by name
-# without it: scripts/venv.sh installs it.
+# build/PRESET/tests.xml. A few that fail are run once more, alone; those that
+# pass then are named as unsteady. Tests that need PyTorch 2.13 are skipped by
+# name without it: scripts/venv.sh installs it.
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -15,5 +16,7 @@ ninja -C "build/$preset"
 
 echo "== testing build/$preset"
 jobs=$(nproc)
+rm -f "build/$preset/tests.xml" "build/$preset/rerun.xml"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
-  --output-junit tests.xml --parallel "$jobs" "$@"
+  --output-junit tests.xml --parallel "$jobs" "$@" ||
+  { [ -f "build/$preset/tests.xml" ] && scripts/rerun_failed.py "build/$preset"; }
