@@ -19,6 +19,13 @@ target_link_libraries(rankrun_uv INTERFACE
   $<IF:${linked_into_shared},${UV_SHARED_LIBRARY},${UV_STATIC_LIBRARY}>
   Threads::Threads ${CMAKE_DL_LIBS})
 
+# libsodium is static for the same reason. Only the agent uses it.
+find_library(SODIUM_STATIC_LIBRARY NAMES libsodium.a REQUIRED)
+find_path(SODIUM_INCLUDE_DIR NAMES sodium.h REQUIRED)
+add_library(rankrun_sodium INTERFACE)
+target_include_directories(rankrun_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIR})
+target_link_libraries(rankrun_sodium INTERFACE ${SODIUM_STATIC_LIBRARY} Threads::Threads)
+
 # Linked by the plug-in librankrun_topology.so only.
 find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
 find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
