@@ -10,7 +10,7 @@ seconds=${1:-60}
 build=build/fuzz
 
 [ -f $build/build.ninja ] || cmake --preset fuzz >/dev/null
-targets=(wire engine)
+targets=(wire engine control)
 ninja -C $build "${targets[@]/%/_fuzz}"
 
 folder=$(mktemp -d)
