@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fd.h"
 
 namespace rankrun {
 namespace {
@@ -118,6 +119,12 @@ void Stream::DiscardInput() {
     if (count <= 0) return;
     discarded += static_cast<size_t>(count);
   }
+}
+
+Result<SocketAddress> Stream::LocalAddress() const {
+  uv_os_fd_t fd = Fd::kNone;
+  uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &fd);  // the rest shows in the next call
+  return SocketAddress::LocalOf(fd);
 }
 
 void Stream::End(std::optional<Error> error) {

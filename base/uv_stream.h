@@ -14,7 +14,7 @@ namespace rankrun {
 
 class Loop;
 
-// One accepted TCP connection: bytes in by callback, bytes out by Write.
+// One open TCP connection: bytes in by callback, bytes out by Write.
 // Thread: loop.  Lifetime: may not end inside one of its own callbacks (record
 // it and drop it from a 0 ms Timer). No callback comes after its end; what was
 // written and not yet sent is then discarded.
@@ -32,12 +32,13 @@ class Stream {
     std::function<void()> on_drained;
   };
 
-  // Takes an accepted, initialised handle from a Listener.
+  // Takes a connected handle from a Listener or a Connector.
   Stream(UvHandle<uv_tcp_s> handle, const SocketAddress& peer);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Begins to deliver. To be called once.
+  // Begins to deliver, or goes on to a new owner: then not to be called inside
+  // a callback.
   void Start(Callbacks callbacks);
 
   // Queues `bytes` and sends as much as the kernel takes at once. Nothing is
@@ -59,6 +60,8 @@ class Stream {
   void DiscardInput();
 
   const SocketAddress& peer() const { return peer_; }
+  // By which address of this host the peer is reached. Errors: kSystem.
+  Result<SocketAddress> LocalAddress() const;
 
  private:
   struct Trampolines;  // the C callbacks, in uv_stream.cc

@@ -7,9 +7,11 @@
 namespace rankrun::store {
 
 Result<void> Admission::Enter(const SocketAddress& peer) {
-  if (!IsAllowed(peer)) {
-    return Error{ErrorCode::kInvalid, "the address is in none of the ranges that are allowed"};
-  }
+  if (auto allowed = CheckAddress(peer); !allowed) return allowed;
+  return EnterUnknown(peer);
+}
+
+Result<void> Admission::EnterUnknown(const SocketAddress& peer) {
   if (connections_ >= limits_.connections) {
     return Error{ErrorCode::kInvalid,
                  "there are " + std::to_string(connections_) + " connections already"};
@@ -37,10 +39,13 @@ void Admission::Leave(const SocketAddress& peer, bool silent) {
   connections_ -= 1;
 }
 
-bool Admission::IsAllowed(const SocketAddress& peer) const {
-  return limits_.allowed.empty() ||
-         std::any_of(limits_.allowed.begin(), limits_.allowed.end(),
-                     [&](const AddressRange& range) { return range.Contains(peer); });
+Result<void> Admission::CheckAddress(const SocketAddress& peer) const {
+  const bool is_allowed =
+      limits_.allowed.empty() ||
+      std::any_of(limits_.allowed.begin(), limits_.allowed.end(),
+                  [&](const AddressRange& range) { return range.Contains(peer); });
+  if (is_allowed) return {};
+  return Error{ErrorCode::kInvalid, "the address is in none of the ranges that are allowed"};
 }
 
 }  // namespace rankrun::store

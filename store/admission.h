@@ -28,17 +28,23 @@ class Admission {
   // Counts one more connection, silent so far, from `peer`.
   // Errors, with nothing counted: kInvalid, why it is refused.
   Result<void> Enter(const SocketAddress& peer);
+  // The same for whoever may turn out to be no client, whatever its address is:
+  // that is to be looked at once it is known.
+  Result<void> EnterUnknown(const SocketAddress& peer);
   // The connection said its first word.
   void Speak(const SocketAddress& peer);
   // `silent`: without having spoken.
   void Leave(const SocketAddress& peer, bool silent);
 
+  // From now on, connections are taken from these ranges; empty: from everywhere.
+  void Allow(std::vector<AddressRange> ranges) { limits_.allowed = std::move(ranges); }
+  // Errors: kInvalid for an address from which no connection is taken.
+  Result<void> CheckAddress(const SocketAddress& peer) const;
+
   size_t connections() const { return connections_; }
 
  private:
-  bool IsAllowed(const SocketAddress& peer) const;
-
-  const AdmissionLimits limits_;
+  AdmissionLimits limits_;
   size_t connections_ = 0;
   std::map<AddressBytes, size_t> silent_;  // never 0
 };

@@ -73,6 +73,7 @@ Server::~Server() { CloseAll(); }
 
 void Server::Reset() {
   loop_.AssertOnLoop();
+  HandOverGuests();
   CloseAll();
   engine_.Clear();
 }
@@ -81,6 +82,7 @@ void Server::CloseAll() {
   for (auto& [id, connection] : connections_) Release(*connection);
   connections_.clear();
   waiting_.clear();
+  guests_.clear();
   ended_.clear();
   stalls_.Clear();
   traffic_bytes_ = 0;
@@ -88,7 +90,9 @@ void Server::CloseAll() {
 }
 
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
-  if (auto entered = admission_.Enter(stream->peer()); !entered) {
+  auto entered =
+      options_.control ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
+  if (!entered) {
     endings_[static_cast<size_t>(Ending::kRefused)] += 1;
     Warn("store: refused a connection from " + stream->peer().ToString() + ": " +
          entered.error().message);
@@ -111,11 +115,12 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
 
 void Server::OnData(Connection& connection, std::string_view bytes) {
   if (connection.ended) return;
-  if (connection.silent) {
-    connection.silent = false;
-    admission_.Speak(connection.stream->peer());
-  }
-  HandleInput(connection, bytes);
+  if (!connection.silent) return HandleInput(connection, bytes);
+  if (options_.control && !IsClient(connection, bytes)) return;
+  connection.silent = false;
+  admission_.Speak(connection.stream->peer());
+  const std::string held = std::exchange(connection.unhandled, {});
+  HandleInput(connection, held.empty() ? bytes : held);
 }
 
 // Handles what was left over, now that there is room or time for it.
@@ -317,6 +322,7 @@ void Server::End(Connection& connection) {
 }
 
 void Server::DropEnded() {
+  HandOverGuests();
   for (ConnectionId id : std::exchange(ended_, {})) {
     Release(Find(id));
     connections_.erase(id);

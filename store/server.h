@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +42,11 @@ struct ServerOptions {
   // How long a request may stay half sent without Stalls::kProgressBytes more
   // of it. A connection between two requests may be silent for ever.
   std::chrono::milliseconds half_request_timeout{60'000};
+  // Takes over connections that begin with kControlPreamble, paused, with the
+  // bytes that were read from it. It is called between two events of the loop
+  // and may not end the server. If there is none, those are refused as all that
+  // is no request; if there is, they may come from everywhere.
+  std::function<void(std::unique_ptr<Stream>, std::string_view first_bytes)> control;
 };
 
 // A store server: TCP connections that speak PyTorch's protocol to one Engine.
@@ -66,6 +72,10 @@ class Server {
   // is kept, and served by the fresh store.
   void Reset();
 
+  // From now on, takes clients from these ranges only (empty: from everywhere),
+  // and closes those from elsewhere. Workers of this host count as others do.
+  void AdmitOnly(std::vector<AddressRange> ranges);
+
  private:
   struct Connection;
 
@@ -75,6 +85,9 @@ class Server {
   void OnData(Connection& connection, std::string_view bytes);
   void GoOn(Connection& connection);
   void OnNextTurn();
+
+  bool IsClient(Connection& connection, std::string_view bytes);
+  void HandOverGuests();
 
   void HandleInput(Connection& connection, std::string_view input);
   std::string_view ApplyRequests(Connection& connection, std::string_view input);
@@ -117,6 +130,7 @@ class Server {
   std::vector<ConnectionId> woken_;    // others with unsent replies
   std::vector<ConnectionId> waiting_;  // with requests for their next turn
   Wakeup next_turn_;                   // a timer would fire again before the loop looks at others
+  std::vector<ConnectionId> guests_;   // to be handed over by drop_ended_
   std::vector<ConnectionId> ended_;    // to be dropped by drop_ended_
   Timer drop_ended_;                   // a connection may not die inside its own callback
   Stalls stalls_;

@@ -15,14 +15,14 @@ struct Server::Connection {
       : id(own_id), stream(std::move(own_stream)), decoder(limits) {}
 
   const ConnectionId id;
-  const std::unique_ptr<Stream> stream;
+  std::unique_ptr<Stream> stream;
   RequestDecoder decoder;
   size_t traffic_bytes = 0;  // as of the last Account
   bool silent = true;        // has not said anything yet
   bool half = false;         // is known to stalls_
   bool waiting = false;      // is in waiting_
   bool ended = false;        // nothing is read or answered any more
-  std::string unhandled;     // requests that wait until replies are sent
+  std::string unhandled;     // requests that wait until replies are sent, or half a first word
   std::string outbox;        // replies that others caused, not written yet
 };
 
