@@ -48,9 +48,7 @@ Result<SocketAddress> SocketAddress::FromNumeric(const std::string& address, uin
   if (!found) {
     return Error{ErrorCode::kInvalid, "\"" + address + "\" is not an IPv4 or IPv6 address"};
   }
-  SocketAddress result;
-  std::memcpy(&result.storage_, (*found)->ai_addr, (*found)->ai_addrlen);
-  return result;
+  return FromRaw((*found)->ai_addr);
 }
 
 Result<std::vector<SocketAddress>> SocketAddress::Resolve(const std::string& host, uint16_t port) {
@@ -58,11 +56,16 @@ Result<std::vector<SocketAddress>> SocketAddress::Resolve(const std::string& hos
   if (!found) return std::move(found).error();
   std::vector<SocketAddress> addresses;
   for (const addrinfo* entry = found->get(); entry != nullptr; entry = entry->ai_next) {
-    SocketAddress address;
-    std::memcpy(&address.storage_, entry->ai_addr, entry->ai_addrlen);
-    addresses.push_back(address);
+    addresses.push_back(FromRaw(entry->ai_addr));
   }
   return addresses;
+}
+
+SocketAddress SocketAddress::FromRaw(const sockaddr* raw) {
+  SocketAddress address;
+  address.storage_.ss_family = raw->sa_family;
+  std::memcpy(&address.storage_, raw, address.raw_size());
+  return address;
 }
 
 Result<SocketAddress> SocketAddress::LocalOf(int socket_fd) {

@@ -28,6 +28,9 @@ class SocketAddress {
   // Errors: kNotFound when the name has no address, kSystem else.
   static Result<std::vector<SocketAddress>> Resolve(const std::string& host, uint16_t port);
 
+  // A copy of an AF_INET or AF_INET6 address.
+  static SocketAddress FromRaw(const sockaddr* raw);
+
   // The local or the peer's address of a connected socket.
   static Result<SocketAddress> LocalOf(int socket_fd);
   static Result<SocketAddress> PeerOf(int socket_fd);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/socket_address.h"
+
+namespace rankrun {
+
+// The name of the network interface ("eth0") of this host that has `address`;
+// of several, the one that its scope names, or the first.
+// Errors: kNotFound if none has it, kSystem.
+Result<std::string> InterfaceOf(const SocketAddress& address);
+
+}  // namespace rankrun
