@@ -1,5 +1,7 @@
 #include "agent/guardian_link.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -7,7 +9,7 @@
 namespace rankrun::agent {
 namespace {
 
-enum class Kind : int { kSignal, kGoodbye, kEndSignals };
+enum class Kind : int { kSignal, kGoodbye, kEndSignals, kHeartbeat };
 
 // Both ends are one program, forked: a plain struct is the wire format.
 struct Packet {
@@ -47,6 +49,12 @@ void GuardianLink::Send(EndSignals signals) {
   SendPacket(fd_.get(), {Kind::kEndSignals, static_cast<int>(low), static_cast<int>(high)});
 }
 
+void GuardianLink::Send(Heartbeat heartbeat) {
+  int unread = 0;
+  if (ioctl(fd_.get(), SIOCOUTQ, &unread) == 0 && unread > 0) return;
+  SendPacket(fd_.get(), {Kind::kHeartbeat, static_cast<int>(heartbeat.lease.count()), 0});
+}
+
 std::optional<GuardianLink::Message> GuardianLink::Receive() {
   Packet packet;
   ssize_t count;
@@ -63,6 +71,7 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
     auto high = static_cast<uint32_t>(packet.second);
     return EndSignals{(uint64_t{high} << 32) | low};
   }
+  if (packet.kind == Kind::kHeartbeat) return Heartbeat{std::chrono::milliseconds(packet.first)};
   return SignalNotice{packet.first, packet.second};
 }
 

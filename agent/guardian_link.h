@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -30,6 +31,12 @@ struct EndSignals {
   uint64_t bits;
 };
 
+// From the agent: it lives, and wants to be killed with all that is below it
+// when it has been silent for `lease`. Each message of the agent's renews that.
+struct Heartbeat {
+  std::chrono::milliseconds lease;
+};
+
 struct LinkClosed {};  // the other side has died
 
 // The socket between guardian and agent. Each end sees the other's death as
@@ -37,7 +44,7 @@ struct LinkClosed {};  // the other side has died
 // Thread: one at a time.
 class GuardianLink {
  public:
-  using Message = std::variant<SignalNotice, Goodbye, EndSignals, LinkClosed>;
+  using Message = std::variant<SignalNotice, Goodbye, EndSignals, Heartbeat, LinkClosed>;
 
   // The guardian's end and the agent's end.
   static Result<std::pair<GuardianLink, GuardianLink>> CreatePair();
@@ -47,6 +54,9 @@ class GuardianLink {
   void Send(SignalNotice notice);
   void Send(Goodbye goodbye);
   void Send(EndSignals signals);
+  // Only if the guardian has read all before: one that is stopped (Ctrl-Z) must
+  // have room for the goodbye, and what it reads later says the same.
+  void Send(Heartbeat heartbeat);
 
   // The next message, or nothing if there is none yet.
   std::optional<Message> Receive();

@@ -59,6 +59,27 @@ TEST_F(GuardianLinkTest, TheListOfEndSignalsArrives) {
   EXPECT_EQ(std::get<EndSignals>(*message).bits, bits);
 }
 
+TEST_F(GuardianLinkTest, AHeartbeatArrives) {
+  agent->Send(Heartbeat{std::chrono::milliseconds(6'667)});
+  auto message = guardian->Receive();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(std::get<Heartbeat>(*message).lease, std::chrono::milliseconds(6'667));
+}
+
+// Ctrl-Z stops it for hours.
+TEST_F(GuardianLinkTest, AGoodbyeArrivesAfterAnyNumberOfUnreadHeartbeats) {
+  for (int i = 0; i < 10'000; ++i) agent->Send(Heartbeat{std::chrono::milliseconds(100)});
+  agent->Send(Goodbye{.exit_code = 3, .end_signal = 0});
+  auto first = guardian->Receive();
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(std::holds_alternative<Heartbeat>(*first));
+  auto second = guardian->Receive();
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(std::holds_alternative<Goodbye>(*second));
+  agent->Send(Heartbeat{std::chrono::milliseconds(100)});
+  EXPECT_TRUE(guardian->Receive()) << "what was read makes room";
+}
+
 TEST_F(GuardianLinkTest, MessagesKeepTheirOrder) {
   for (int i = 1; i <= 50; ++i) guardian->Send(SignalNotice{i, i});
   for (int i = 1; i <= 50; ++i) {
