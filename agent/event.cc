@@ -59,6 +59,16 @@ void Add(Json& json, const JobStarted& e) {
   json["program"] = e.program;
 }
 
+void Add(Json& json, const AgentRestarted& e) {
+  json["agent_pid"] = e.agent_pid;
+  json["incarnation"] = e.incarnation;
+  if (e.restarts) {
+    json["number"] = e.restarts->used;
+    json["of"] = e.restarts->most;
+  }
+  json["why"] = e.why;
+}
+
 void Add(Json& json, const Refused& e) {
   json["why"] = e.why;
   json["exit_code"] = e.exit_code;
@@ -119,6 +129,7 @@ void Add(Json& json, const EventsLost& e) { json["count"] = e.count; }
 
 struct Kind {
   std::string_view operator()(const JobStarted&) const { return "job_started"; }
+  std::string_view operator()(const AgentRestarted&) const { return "agent_restarted"; }
   std::string_view operator()(const Refused&) const { return "refused"; }
   std::string_view operator()(const AttemptStarted&) const { return "attempt_started"; }
   std::string_view operator()(const WorkerStarted&) const { return "worker_started"; }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/attempt_record.h"
+#include "agent/job_record.h"
 
 // What rankrun decided or saw, as it is told to programs: one JSON object per
 // line. docs/events.md has each kind with its fields.
@@ -25,6 +26,14 @@ struct JobStarted {
   int workers;
   int max_restarts;
   std::vector<std::string> program;  // and its arguments
+};
+
+// The agent has died with all that was below it, and the next one goes on.
+struct AgentRestarted {
+  pid_t agent_pid;
+  int incarnation;                       // 1 for the first after a death
+  std::optional<RestartsUsed> restarts;  // of a job of this node alone
+  std::string why;
 };
 
 // Nothing was started, and no other event follows.
@@ -93,8 +102,9 @@ struct EventsLost {
   size_t count;
 };
 
-using Happening = std::variant<JobStarted, Refused, AttemptStarted, WorkerStarted, WorkerEnded,
-                               StopBegun, Kill, LeftBehind, Restart, Report, JobEnded, EventsLost>;
+using Happening =
+    std::variant<JobStarted, AgentRestarted, Refused, AttemptStarted, WorkerStarted, WorkerEnded,
+                 StopBegun, Kill, LeftBehind, Restart, Report, JobEnded, EventsLost>;
 
 struct Event {
   std::chrono::system_clock::time_point time;

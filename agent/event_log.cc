@@ -50,7 +50,15 @@ Result<std::unique_ptr<EventLog>> EventLog::Open(Loop& loop, const JobSpec& spec
   return log;
 }
 
-void EventLog::JobStarted(pid_t guardian) {
+void EventLog::JobStarted(pid_t guardian, const JobRecord& record) {
+  if (record.incarnation > 0) {
+    started_ = record.job_began;
+    Emit(std::nullopt, events::AgentRestarted{.agent_pid = getpid(),
+                                              .incarnation = record.incarnation,
+                                              .restarts = record.restarts,
+                                              .why = record.last_end});
+    return;
+  }
   Emit(std::nullopt, events::JobStarted{.version = spec_.version,
                                         .node = NodeName(),
                                         .guardian_pid = guardian,

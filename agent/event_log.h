@@ -9,6 +9,7 @@
 #include "agent/event.h"
 #include "agent/event_file.h"
 #include "agent/guardian_link.h"
+#include "agent/job_record.h"
 #include "agent/job_spec.h"
 #include "agent/worker_group.h"
 #include "base/uv_timer.h"
@@ -35,7 +36,8 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  void JobStarted(pid_t guardian);
+  // Or goes on, in a later incarnation of the agent.
+  void JobStarted(pid_t guardian, const JobRecord& record);
   void AttemptStarted(int attempt, uint16_t store_port);
   void WorkerStarted(const WorkerRecord& worker);
   void WorkerEnded(const WorkerRecord& worker);

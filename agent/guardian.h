@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "agent/exit_codes.h"
-#include "agent/guardian_link.h"
+#include "agent/incarnation.h"
 
 namespace rankrun::agent {
 
@@ -18,7 +18,11 @@ namespace rankrun::agent {
 // leaves behind and kills it, and ends as the agent's goodbye says: never
 // before every descendant is gone. A process that was our child before us
 // (`sleep & exec rankrun`) is not touched; orphans that it leaves are.
+// An agent that dies without a goodbye, or is silent for longer than the lease
+// of its last heartbeat and is killed for that, is followed by a fresh one, the
+// next incarnation, if its JobRecord allows that and nobody has asked for the
+// end. `agent_main` runs in each of them.
 // Does not return.
-[[noreturn]] void RunGuarded(const std::function<void(GuardianLink)>& agent_main);
+[[noreturn]] void RunGuarded(const std::function<void(Incarnation&)>& agent_main);
 
 }  // namespace rankrun::agent

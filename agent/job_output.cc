@@ -34,9 +34,10 @@ JobOutput::JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()
                          },
                      .on_loss = [](const std::string& loss) { LogWarn(loss); }}) {}
 
-Result<void> JobOutput::OpenLogs() {
+Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
   const OutputSpec& output = spec_.output;
-  if (output.no_files) return {};
+  if (before) logs_.emplace(*before);
+  if (output.no_files || before) return {};
   auto created = output.log_dir ? LogDirectory::CreateNamed(*output.log_dir, spec_.run_id)
                                 : LogDirectory::CreateTemporary(spec_.run_id);
   if (!created && output.log_dir) return std::move(created).error();

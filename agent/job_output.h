@@ -23,9 +23,10 @@ class JobOutput {
   // `spec` outlives it. `on_progress`: something was written, or given up.
   JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()>& on_progress);
 
-  // Makes the folder of logs. In one for temporary files that may fail: said,
-  // and there are no files. Errors: kInvalid, a named one cannot be made.
-  Result<void> OpenLogs();
+  // Makes the folder of logs, or goes on with the one of an agent that has died.
+  // In one for temporary files that may fail: said, and there are no files.
+  // Errors: kInvalid, a named one cannot be made.
+  Result<void> OpenLogs(const std::optional<JobFolder>& before);
   // Removes it, unless it is to be kept or was named.
   void CloseLogs() { logs_.reset(); }
   LogDirectory* logs() { return logs_ ? &*logs_ : nullptr; }

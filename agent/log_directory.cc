@@ -68,7 +68,7 @@ Result<LogDirectory> LogDirectory::CreateNamed(const std::string& base, const st
   if (auto made = MakeFolders(path); !made) return refuse(std::move(made).error());
   auto run = MakePrivateFolder(WithEightRandom(path + "/" + FolderName(run_id)));
   if (!run) return refuse(std::move(run).error());
-  return LogDirectory("", std::move(*run));
+  return LogDirectory({.temporary_base = "", .path = std::move(*run)});
 }
 
 Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id) {
@@ -85,26 +85,25 @@ Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id) {
   if (!base) return std::move(base).error();
   auto run = MakePrivateFolder(WithEightRandom(*base + "/" + FolderName(run_id)));
   if (!run) return std::move(run).error();
-  return LogDirectory(std::move(*base), std::move(*run));
+  return LogDirectory({.temporary_base = std::move(*base), .path = std::move(*run)});
 }
 
 LogDirectory::LogDirectory(LogDirectory&& other) noexcept
-    : temporary_base_(std::exchange(other.temporary_base_, {})),
-      path_(std::move(other.path_)),
-      keep_(other.keep_) {}
+    : folder_(std::exchange(other.folder_, {})) {}
 
 LogDirectory::~LogDirectory() {
-  if (temporary_base_.empty()) return;
+  const std::string& base = folder_.temporary_base;
+  if (base.empty()) return;
   std::error_code ignored;  // a folder that cannot be removed harms nobody
-  if (keep_) {
-    RemoveEmptyFolders(temporary_base_);
+  if (folder_.keep) {
+    RemoveEmptyFolders(base);
   } else {
-    fs::remove_all(temporary_base_, ignored);
+    fs::remove_all(base, ignored);
   }
 }
 
 std::string LogDirectory::AttemptFolder(int attempt) const {
-  return path_ + "/attempt_" + std::to_string(attempt);
+  return folder_.path + "/attempt_" + std::to_string(attempt);
 }
 
 std::string LogDirectory::WorkerFolder(int attempt, int local_rank) const {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "agent/job_record.h"
 #include "base/result.h"
 
 namespace rankrun::agent {
@@ -19,13 +21,15 @@ class LogDirectory {
   static Result<LogDirectory> CreateNamed(const std::string& base, const std::string& run_id);
   // In $TMPDIR, else in /tmp. Errors: kNotFound, kSystem.
   static Result<LogDirectory> CreateTemporary(const std::string& run_id);
+  // One that another process made, which has died.
+  explicit LogDirectory(JobFolder folder) : folder_(std::move(folder)) {}
 
   LogDirectory(LogDirectory&& other) noexcept;
   LogDirectory& operator=(LogDirectory&&) = delete;
   ~LogDirectory();
 
   // Of the run.
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path; }
   std::string AttemptFolder(int attempt) const;
   std::string WorkerFolder(int attempt, int local_rank) const;
   // Where a worker writes what it died of (TORCHELASTIC_ERROR_FILE).
@@ -33,15 +37,13 @@ class LogDirectory {
   std::string StdoutFile(int attempt, int local_rank) const;
   std::string StderrFile(int attempt, int local_rank) const;
 
-  void Keep() { keep_ = true; }
+  void Keep() { folder_.keep = true; }
+
+  // What another process needs to go on with it, or to remove it.
+  const JobFolder& ForRecord() const { return folder_; }
 
  private:
-  LogDirectory(std::string temporary_base, std::string path)
-      : temporary_base_(std::move(temporary_base)), path_(std::move(path)) {}
-
-  std::string temporary_base_;  // removed at the end; empty: nothing is
-  std::string path_;
-  bool keep_ = false;
+  JobFolder folder_;
 };
 
 // Makes a folder and those above it, as the umask says. Blocks as the file

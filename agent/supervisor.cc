@@ -32,7 +32,7 @@ constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEO
 
 }  // namespace
 
-Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Reporter reporter)
+Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter)
     : loop_(loop),
       spec_(spec),
       policy_{.workers = spec.workers,
@@ -40,8 +40,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Repo
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
               .continue_on_failure = spec.continue_on_failure},
-      link_(link),
-      guardian_(getppid()),
+      incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(loop, output_, std::move(reporter),
                {.on_complete = {}, .on_shown = [this] { OnOutputProgress(); }}),
@@ -67,7 +66,8 @@ Result<void> Supervisor::Open() {
   if (auto opened = store_.Open(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
-  if (auto opened = output_.OpenLogs(); !opened) return opened;
+  if (auto opened = output_.OpenLogs(incarnation_.record().folder); !opened) return opened;
+  incarnation_.Note(spec_, state_, output_.logs());
   if (auto opened = OpenChannels(); !opened) return opened;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
@@ -120,10 +120,10 @@ Result<void> Supervisor::CatchSignals() {
 }
 
 Goodbye Supervisor::Run() {
-  if (std::string notice = ThreadsNotice(spec_, share_); !notice.empty()) output_.Say(notice);
-  event_log_->JobStarted(guardian_);
+  if (incarnation_.is_first()) output_.Say(ThreadsNotice(spec_, share_));
+  event_log_->JobStarted(guardian_, incarnation_.record());
   Post(Begin{});
-  if (spec_.time_limit) time_limit_.Start(*spec_.time_limit);
+  if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
   WatchForStuck();
   loop_.Run();
   channels_ = {};
@@ -167,6 +167,7 @@ void Supervisor::Advance(const Event& event) {
   if (attempt_over) EndAttempt(transition.next);
   event_log_->Stepped(state_, transition.next);
   state_ = transition.next;
+  incarnation_.Note(spec_, state_, output_.logs());
   for (const Action& action : transition.actions) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }

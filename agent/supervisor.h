@@ -12,7 +12,7 @@
 #include "agent/attempt_reports.h"
 #include "agent/attempt_store.h"
 #include "agent/event_log.h"
-#include "agent/guardian_link.h"
+#include "agent/incarnation.h"
 #include "agent/job_output.h"
 #include "agent/job_spec.h"
 #include "agent/lifeline.h"
@@ -39,8 +39,8 @@ class Supervisor {
   // The text of a report on a failed attempt.
   using Reporter = AttemptReports::Formatter;
 
-  // `loop`, `spec` and `link` outlive it.
-  Supervisor(Loop& loop, const JobSpec& spec, GuardianLink& link, Reporter reporter);
+  // `loop`, `spec` and `incarnation` outlive it.
+  Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
@@ -93,11 +93,12 @@ class Supervisor {
   Loop& loop_;
   const JobSpec& spec_;
   const GroupPolicy policy_;
-  GuardianLink& link_;
+  Incarnation& incarnation_;
+  GuardianLink& link_ = incarnation_.link();
   MachineShare share_;
-  GroupState state_;
+  GroupState state_ = incarnation_.FirstState();
   StopFilter stop_filter_;
-  pid_t guardian_;
+  pid_t guardian_ = getppid();
   std::vector<Event> events_;  // to be decided on in the next turn
   Fd null_fd_;
   JobOutput output_;

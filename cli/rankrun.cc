@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
-  rankrun::agent::RunGuarded([&arguments](rankrun::agent::GuardianLink link) {
-    rankrun::launcher::RunAgent(arguments, std::move(link));
+  rankrun::agent::RunGuarded([&arguments](rankrun::agent::Incarnation& incarnation) {
+    rankrun::launcher::RunAgent(arguments, incarnation);
   });
 }

@@ -47,7 +47,8 @@ std::string_view CommandOf(const std::vector<std::string>& arguments) {
 // One run of the program, from the command line to the goodbye.
 class Launch {
  public:
-  Launch(std::string_view command, agent::GuardianLink& link) : command_(command), link_(link) {}
+  Launch(std::string_view command, agent::Incarnation& incarnation)
+      : command_(command), incarnation_(incarnation) {}
 
   agent::Goodbye Run(std::span<const std::string> words) {
     auto arguments = ReadArguments(command_, words);
@@ -58,9 +59,7 @@ class Launch {
     if (auto shell = flags.Text("completion")) {
       return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
-    for (const std::string& unread : UnreadVariables(RankrunFlags(command_), machine_.variables)) {
-      WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(unread) + "\n");
-    }
+    if (incarnation_.is_first()) WarnOfUnread();
     auto line = CollectSettings(
         command_, std::move(*arguments),
         {.environment = machine_.environment,
@@ -71,6 +70,12 @@ class Launch {
   }
 
  private:
+  void WarnOfUnread() const {
+    for (const std::string& unread : UnreadVariables(RankrunFlags(command_), machine_.variables)) {
+      WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(unread) + "\n");
+    }
+  }
+
   agent::Goodbye Plan(const CommandLine& line) {
     const Settings& settings = line.settings;
     auto request = MakeProgramRequest(settings, command_, line.words);
@@ -107,13 +112,14 @@ class Launch {
   }
 
   agent::Goodbye Start(agent::JobSpec job, const Settings& settings) {
+    incarnation_.KeepRunId(job.run_id);
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
     SetPoolThreads(kPoolThreads);       // likewise
     // Never destroyed: the process ends next, and a write to a stopped terminal
     // may hold the loop for ever.
     auto& loop = *new Loop;
     auto& spec = *new agent::JobSpec(std::move(job));
-    auto& supervisor = *new agent::Supervisor(loop, spec, link_, FormatReport);
+    auto& supervisor = *new agent::Supervisor(loop, spec, incarnation_, FormatReport);
     if (auto opened = supervisor.Open(); !opened) {
       bool bad_flag = opened.error().code == ErrorCode::kInvalid;
       Error error = settings.AtOrigin(std::move(opened).error());
@@ -140,15 +146,15 @@ class Launch {
   }
 
   const std::string_view command_;
-  agent::GuardianLink& link_;
+  agent::Incarnation& incarnation_;
   Machine machine_ = ThisMachine();
 };
 
 }  // namespace
 
-void RunAgent(const std::vector<std::string>& arguments, agent::GuardianLink link) {
-  Launch launch(CommandOf(arguments), link);
-  link.Send(launch.Run(std::span(arguments).subspan(arguments.empty() ? 0 : 1)));
+void RunAgent(const std::vector<std::string>& arguments, agent::Incarnation& incarnation) {
+  Launch launch(CommandOf(arguments), incarnation);
+  incarnation.link().Send(launch.Run(std::span(arguments).subspan(arguments.empty() ? 0 : 1)));
 }
 
 }  // namespace rankrun::launcher

@@ -74,7 +74,7 @@ struct EventLogTest : testing::Test {
 
 TEST_F(EventLogTest, AJobIsToldFromItsStartToItsEnd) {
   Open();
-  log->JobStarted(10);
+  log->JobStarted(10, {});
   log->AttemptStarted(0, 29500);
   log->WorkerStarted(Exited(0, 0));
   log->WorkerEnded(Exited(0, 0));
@@ -91,7 +91,7 @@ TEST_F(EventLogTest, AJobIsToldFromItsStartToItsEnd) {
 TEST_F(EventLogTest, NothingIsWrittenIfNobodyWantsIt) {
   spec.events_file.clear();
   Open();
-  log->JobStarted(10);
+  log->JobStarted(10, {});
   log->JobEnded({.exit_code = 0, .end_signal = 0});
   EXPECT_TRUE(log->written());
   EXPECT_EQ(shown, "");
@@ -100,7 +100,7 @@ TEST_F(EventLogTest, NothingIsWrittenIfNobodyWantsIt) {
 TEST_F(EventLogTest, TheConsoleGetsTheSameLines) {
   spec.events_console = true;
   Open();
-  log->JobStarted(10);
+  log->JobStarted(10, {});
   log->Report(Failed(), "text");
   Events();
   EXPECT_EQ(shown, test::ReadWholeFile(spec.events_file));
@@ -238,7 +238,7 @@ TEST_F(EventLogTest, TheEndByASignalHasNoExitCode) {
 TEST_F(EventLogTest, ADiskThatIsFullIsSaidAndHoldsNothingUp) {
   spec.events_file = "/dev/full";
   Open();
-  log->JobStarted(10);
+  log->JobStarted(10, {});
   log->JobEnded({.exit_code = 0, .end_signal = 0});
   EXPECT_TRUE(loop.RunUntil([this] { return log->written(); }, test::kLong));
   EXPECT_EQ(shown, "rankrun: --events /dev/full: lines are lost: No space left on device\n");

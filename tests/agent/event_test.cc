@@ -59,6 +59,7 @@ std::vector<Happening> OneOfEach() {
   WorkerRecord unstarted;
   unstarted.start_error = Error{ErrorCode::kNotFound, "start /x: no such file"};
   return {JobStarted{"1.0", "n1", 10, 11, 4, 3, {"train", "--x"}},
+          AgentRestarted{12, 1, RestartsUsed{1, 3, 0}, "the agent (pid 11) was killed by SIGKILL"},
           Refused{"train: no such file", 127},
           AttemptStarted{29500},
           WorkerStarted{2, 2, 102},

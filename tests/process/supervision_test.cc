@@ -263,7 +263,11 @@ TEST_F(SupervisionTest, WhoeverIsKilledWheneverNothingIsLeft) {
     if (auto children = ChildrenOf(run.pid()); !children.empty()) agent = children[0];
     std::vector<pid_t> workers = agent == 0 ? std::vector<pid_t>() : ChildrenOf(agent);
     if (victim == 0) run.Signal(SIGKILL);
-    if (victim == 1 && agent != 0) kill(agent, SIGKILL);
+    if (victim == 1 && agent != 0) {
+      kill(agent, SIGKILL);  // the end, or the next incarnation starts
+      ASSERT_TRUE(run.WaitForErr("was killed by SIGKILL")) << run.Err();
+      run.Signal(SIGKILL);
+    }
     if (victim == 2 && !workers.empty()) {
       kill(workers[random() % workers.size()], SIGKILL);
       ASSERT_TRUE(run.WaitForErr("next: restart 1 of 1000")) << run.Err();

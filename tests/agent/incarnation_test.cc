@@ -1,0 +1,149 @@
+#include "agent/incarnation.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::seconds;
+
+struct IncarnationTest : testing::Test {
+  IncarnationTest() {
+    spec.max_restarts = 3;
+    auto created = JobMemory::Create();
+    EXPECT_TRUE(created);
+    memory.emplace(std::move(*created));
+  }
+
+  // A life, in a process of its own as agents are, that begins with what the
+  // one before has left.
+  void Live(const std::function<void(Incarnation&)>& life) {
+    pid_t agent = test::Fork([&] {
+      auto pair = GuardianLink::CreatePair();
+      Incarnation incarnation(std::move(pair->second), std::move(*memory));
+      life(incarnation);
+      return testing::Test::HasFailure() ? 1 : 0;
+    });
+    EXPECT_EQ(test::WaitForExit(agent), (ProcessExit{}));
+  }
+  // What the guardian does.
+  void Restart(int used) {
+    JobRecord record = memory->Read();
+    record.incarnation += 1;
+    record.restarts->used = used;
+    EXPECT_TRUE(memory->Write(record));
+  }
+
+  JobSpec spec;
+  std::optional<JobMemory> memory;
+};
+
+GroupState Running(int attempt) {
+  return {.phase = Phase::kRunning, .attempt = attempt, .history = {.restarts = attempt}};
+}
+
+TEST_F(IncarnationTest, TheFirstBeginsWithNothing) {
+  Live([&](Incarnation& life) {
+    EXPECT_TRUE(life.is_first());
+    EXPECT_EQ(life.FirstState().attempt, -1);
+    EXPECT_EQ(life.LeftOf(seconds(5)), seconds(5));
+  });
+  EXPECT_FALSE(memory->Read().may_restart);
+}
+
+TEST_F(IncarnationTest, TheNextGoesOnWithTheNextAttempt) {
+  Live([&](Incarnation& life) {
+    GroupState state = Running(1);
+    state.history.row = 2;
+    life.Note(spec, state, nullptr);
+  });
+  EXPECT_EQ(memory->Read().restarts, (RestartsUsed{.used = 1, .most = 3, .row = 2}));
+  Restart(2);
+  Live([&](Incarnation& life) {
+    GroupState state = life.FirstState();
+    EXPECT_EQ(state.attempt, 1);
+    EXPECT_EQ(state.history, (RestartHistory{.restarts = 2, .row = 2}));
+    life.Note(spec, state, nullptr);  // not yet begun: what was used stays used
+    EXPECT_EQ(life.record().restarts->used, 2);
+    Transition begun = Step({}, state, Begin{}, TimePoint{});
+    EXPECT_EQ(begun.next.attempt, 2);
+  });
+}
+
+TEST_F(IncarnationTest, ARestartThatWaitsIsNotCountedTwice) {
+  Live([&](Incarnation& life) {
+    GroupState state = Running(0);
+    state.phase = Phase::kPausing;
+    state.history.restarts = 1;
+    life.Note(spec, state, nullptr);
+    EXPECT_EQ(life.record().restarts->used, 0);
+  });
+}
+
+TEST_F(IncarnationTest, TheNameAndTheTimeOfTheJobStay) {
+  Live([&](Incarnation& life) {
+    std::string run_id = "first";
+    life.KeepRunId(run_id);
+    life.Note(spec, Running(0), nullptr);
+  });
+  JobRecord record = memory->Read();
+  record.job_began -= seconds(60);
+  ASSERT_TRUE(memory->Write(record));
+  Restart(1);
+  Live([&](Incarnation& life) {
+    std::string run_id = "second";
+    life.KeepRunId(run_id);
+    EXPECT_EQ(run_id, "first");
+    EXPECT_LE(life.LeftOf(seconds(100)), seconds(40));
+    EXPECT_GT(life.LeftOf(seconds(100)), seconds(0));
+    EXPECT_EQ(life.LeftOf(seconds(50)), seconds(0));
+  });
+}
+
+TEST_F(IncarnationTest, OfSeveralNodesOnlyTheFolderIsNoted) {
+  spec.nodes.emplace();
+  Live([&](Incarnation& life) {
+    JobRecord record = life.record();
+    record.state = "round 7";
+    record.may_restart = true;
+    life.Write(record);
+    LogDirectory logs(JobFolder{.temporary_base = "", .path = "/nowhere"});
+    GroupState over = Running(0);
+    over.phase = Phase::kFailed;
+    life.Note(spec, over, &logs);
+    EXPECT_EQ(life.FirstState().attempt, -1);
+  });
+  EXPECT_TRUE(memory->Read().may_restart);
+  EXPECT_FALSE(memory->Read().restarts);
+  EXPECT_EQ(memory->Read().state, "round 7");
+  EXPECT_EQ(memory->Read().folder->path, "/nowhere");
+}
+
+TEST_F(IncarnationTest, ADoneOrEndedJobDoesNotGoOn) {
+  EXPECT_TRUE(GoesOnWithoutAgent(GroupState{})) << "not begun yet";
+  EXPECT_TRUE(GoesOnWithoutAgent(Running(0)));
+  GroupState state = Running(0);
+  state.phase = Phase::kSweeping;
+  EXPECT_FALSE(GoesOnWithoutAgent(state)) << "all workers have succeeded";
+  state.failed = true;
+  EXPECT_TRUE(GoesOnWithoutAgent(state));
+  for (Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kStopped, Phase::kTimedOut}) {
+    state.phase = phase;
+    EXPECT_FALSE(GoesOnWithoutAgent(state));
+  }
+  state = Running(0);
+  state.stop_signal = SIGTERM;
+  EXPECT_FALSE(GoesOnWithoutAgent(state));
+  state = Running(0);
+  state.timed_out = true;
+  EXPECT_FALSE(GoesOnWithoutAgent(state));
+  state = Running(0);
+  state.stuck = 1;
+  EXPECT_FALSE(GoesOnWithoutAgent(state));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
