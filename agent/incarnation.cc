@@ -32,8 +32,10 @@ Duration Incarnation::LeftOf(Duration limit) const {
 GroupState Incarnation::FirstState() const {
   if (is_first() || !record_.restarts) return {};
   const RestartsUsed& restarts = *record_.restarts;
-  // The next attempt has the number of the restart that it is.
+  // The next attempt has the number of the restart that it is; the one before
+  // has failed with its agent.
   return {.attempt = restarts.used - 1,
+          .failed = true,
           .history = {.restarts = restarts.used, .row = restarts.row}};
 }
 

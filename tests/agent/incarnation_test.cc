@@ -68,6 +68,7 @@ TEST_F(IncarnationTest, TheNextGoesOnWithTheNextAttempt) {
     EXPECT_EQ(state.history, (RestartHistory{.restarts = 2, .row = 2}));
     life.Note(spec, state, nullptr);  // not yet begun: what was used stays used
     EXPECT_EQ(life.record().restarts->used, 2);
+    EXPECT_TRUE(life.record().may_restart);
     Transition begun = Step({}, state, Begin{}, TimePoint{});
     EXPECT_EQ(begun.next.attempt, 2);
   });
