@@ -1,15 +1,19 @@
 #include "base/status_page.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <cstring>
 #include <utility>
 
 namespace rankrun {
@@ -55,7 +59,9 @@ Result<StatusPage> StatusPage::Create() {
                                     .size_bytes = kStatusPageBytes,
                                     .inode = *inode,
                                     .agent_pid = getpid(),
-                                    .saving = 0};
+                                    .saving = 0,
+                                    .death_sequence = 0,
+                                    .death_word = {}};
   return page;
 }
 
@@ -112,6 +118,37 @@ void StatusPage::SetSaving(bool saving) {
 
 bool StatusPage::saving() const {
   return std::atomic_ref<uint32_t>(header_->saving).load(std::memory_order_acquire) == 1;
+}
+
+void StatusPage::TellDeath(std::string_view word) {
+  if (death_told()) return;
+  size_t size = std::min(word.size(), kDeathWordBytes);
+  // Not in the middle of a character.
+  while (size < word.size() && size > 0 && (word[size] & 0xC0) == 0x80) --size;
+  std::copy_n(word.data(), size, header_->death_word);
+  header_->death_word[size] = '\0';
+  std::atomic_ref<uint32_t>(header_->death_sequence).store(1, std::memory_order_release);
+  syscall(SYS_futex, &header_->death_sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool StatusPage::death_told() const {
+  return std::atomic_ref<uint32_t>(header_->death_sequence).load(std::memory_order_acquire) != 0;
+}
+
+std::string StatusPage::DeathWord() const {
+  if (!death_told()) return "";
+  // The program may have written over it by mistake.
+  return {header_->death_word, strnlen(header_->death_word, kDeathWordBytes)};
+}
+
+void StatusPage::AwaitDeath(TimePoint until) const {
+  while (!death_told()) {
+    const auto left = std::chrono::nanoseconds(until - MonotonicClock().Now()).count();
+    if (left <= 0) return;
+    constexpr auto kSecond = std::chrono::nanoseconds(std::chrono::seconds(1)).count();
+    const timespec timeout{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
+    syscall(SYS_futex, &header_->death_sequence, FUTEX_WAIT, 0, &timeout, nullptr, 0);
+  }
 }
 
 std::string StatusPage::Path() const {

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -17,6 +19,7 @@ namespace rankrun {
 constexpr uint64_t kStatusPageMagic = 0x31455441'54535252;  // "RRSTATE1", little-endian
 constexpr uint32_t kStatusPageVersion = 1;
 constexpr size_t kStatusPageBytes = 64 * 1024;
+constexpr size_t kDeathWordBytes = 255;
 
 struct StatusPageHeader {
   uint64_t magic;
@@ -25,6 +28,10 @@ struct StatusPageHeader {
   uint64_t inode;     // of the memory file: a copy has another one
   int32_t agent_pid;  // as in RANKRUN_STATUS_PATH
   uint32_t saving;    // by the worker: 1 while it saves what must not be cut short
+  // The agent's half, in a cache line that the worker never writes. The text is
+  // written before the sequence, once: who dies in between has told nothing.
+  alignas(64) uint32_t death_sequence;   // 0: nobody has died; a futex
+  char death_word[kDeathWordBytes + 1];  // ends with a zero
 };
 
 // A status page mapped into this process. Unmapped at the end.
@@ -50,6 +57,16 @@ class StatusPage {
   // The worker's word that it saves; the agent awaits its end for longer then.
   void SetSaving(bool saving);
   bool saving() const;
+
+  // The agent's word that a worker of the job has died, one line of which it
+  // takes kDeathWordBytes bytes at most. Told once: of several, the first.
+  void TellDeath(std::string_view word);
+  // No system call.
+  bool death_told() const;
+  // Empty: none was told.
+  std::string DeathWord() const;
+  // Sleeps until a death is told, `until` at the longest.
+  void AwaitDeath(TimePoint until) const;
 
   // "/proc/<this process>/fd/<n>": how others open it while we have it open.
   std::string Path() const;

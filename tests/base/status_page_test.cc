@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "tests/base/support.h"
 
@@ -167,6 +169,92 @@ TEST_F(StatusPageTest, MovesWithItsMemory) {
   EXPECT_EQ(moved.fd(), other_fd);
   EXPECT_FALSE(test::IsOpen(fd));
   EXPECT_EQ(moved.header().magic, kStatusPageMagic);
+}
+
+constexpr const char* kWord = "rank 5 on node n3 was killed by SIGKILL";
+
+TEST_F(StatusPageTest, AtFirstNobodyHasDied) {
+  EXPECT_FALSE(page.death_told());
+  EXPECT_EQ(page.DeathWord(), "");
+}
+
+TEST_F(StatusPageTest, TheWorkerReadsTheDeathWord) {
+  auto found = Find();
+  ASSERT_TRUE(found);
+  page.TellDeath(kWord);
+  EXPECT_TRUE(found->death_told());
+  EXPECT_EQ(found->DeathWord(), kWord);
+}
+
+TEST_F(StatusPageTest, TheFirstDeathStands) {
+  page.TellDeath(kWord);
+  page.TellDeath("rank 6 ended with exit code 1");
+  EXPECT_EQ(page.DeathWord(), kWord);
+}
+
+TEST_F(StatusPageTest, ALongDeathWordIsCutBetweenCharacters) {
+  page.TellDeath(std::string(kDeathWordBytes - 1, 'x') + "é");
+  EXPECT_EQ(page.DeathWord(), std::string(kDeathWordBytes - 1, 'x'));
+  auto other = StatusPage::Create();
+  ASSERT_TRUE(other);
+  other->TellDeath(std::string(1000, 'x'));
+  EXPECT_EQ(other->DeathWord(), std::string(kDeathWordBytes, 'x'));
+}
+
+TEST_F(StatusPageTest, AWriterThatDiedInTheMiddleHasToldNothing) {
+  std::memset(Header().death_word, 'x', sizeof Header().death_word);
+  EXPECT_FALSE(page.death_told());
+  EXPECT_EQ(page.DeathWord(), "");
+}
+
+TEST_F(StatusPageTest, ADeathWordThatWasWrittenOverEndsWithItsRoom) {
+  page.TellDeath(kWord);
+  std::memset(Header().death_word, 'x', sizeof Header().death_word);
+  EXPECT_EQ(page.DeathWord(), std::string(kDeathWordBytes, 'x'));
+}
+
+TEST_F(StatusPageTest, NoReaderSeesHalfADeathWord) {
+  const std::string word(kDeathWordBytes, 'w');
+  for (int turn = 0; turn < 50; ++turn) {
+    auto shared = StatusPage::Create();
+    ASSERT_TRUE(shared);
+    std::atomic<bool> begun{false};
+    std::thread reader([&] {
+      begun = true;
+      std::string seen;
+      while (seen.empty()) seen = shared->DeathWord();
+      EXPECT_EQ(seen, word);
+    });
+    while (!begun) std::this_thread::yield();
+    shared->TellDeath(word);
+    reader.join();
+  }
+}
+
+TEST_F(StatusPageTest, ADeathWakesASleeperInAnotherProcess) {
+  std::string path = page.Path();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  pid_t child = test::Fork([&] {
+    auto found = Find("999999", path);
+    if (!found || write(ready[1], "", 1) != 1) return 1;
+    found->AwaitDeath(MonotonicClock().Now() + 2 * test::kLong);
+    return found->DeathWord() == kWord ? 0 : 2;
+  });
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  TimePoint told = MonotonicClock().Now();
+  page.TellDeath(kWord);
+  EXPECT_EQ(test::WaitForExit(child), ProcessExit{});
+  EXPECT_LT(MonotonicClock().Now() - told, test::kLong);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(StatusPageTest, ASleepWithoutADeathHasItsEnd) {
+  TimePoint until = MonotonicClock().Now() + std::chrono::milliseconds(20);
+  page.AwaitDeath(until);
+  EXPECT_GE(MonotonicClock().Now(), until);
 }
 
 TEST_F(StatusPageTest, IsClosedAtItsEnd) {
