@@ -37,15 +37,20 @@ Error OutOfTime(std::string_view what) {
 }
 
 // Whether `events`, an error or a hang-up came before the deadline.
-Result<bool> PollUntil(int fd, short events, TimePoint deadline) {
+Result<bool> PollUntil(int fd, short events, TimePoint deadline, const DeathWatch& deaths) {
+  const TimePoint began = MonotonicClock().Now();
   while (true) {
-    auto left = std::chrono::ceil<milliseconds>(deadline - MonotonicClock().Now());
+    const bool told = deaths.told();
+    const TimePoint until = told ? began : deaths.NextLook(deadline);
+    auto left = std::chrono::ceil<milliseconds>(until - MonotonicClock().Now());
     auto wait_ms = std::clamp<milliseconds::rep>(left.count(), 0, INT_MAX);
     pollfd polled{fd, events, 0};
     int count = poll(&polled, 1, static_cast<int>(wait_ms));
     if (count > 0) return true;
     if (count < 0 && errno != EINTR) return SystemError("poll a socket", errno);
-    // After EINTR, or a wait that was cut to INT_MAX, some time may be left.
+    if (told) return deaths.Ended(began);
+    // After EINTR, a look, or a wait that was cut to INT_MAX, some time may be
+    // left.
     if (count == 0 && MonotonicClock().Now() >= deadline) return false;
   }
 }
@@ -67,8 +72,9 @@ Error ConnectError(const std::string& what, int errno_value) {
   return error;
 }
 
-Result<void> FinishConnect(int fd, const std::string& what, TimePoint deadline) {
-  auto ready = PollUntil(fd, POLLOUT, deadline);
+Result<void> FinishConnect(int fd, const std::string& what, TimePoint deadline,
+                           const DeathWatch& deaths) {
+  auto ready = PollUntil(fd, POLLOUT, deadline, deaths);
   if (!ready) return std::move(ready).error().In(what);
   if (!*ready) {
     return Error{ErrorCode::kTimeout, what +
@@ -84,14 +90,16 @@ Result<void> FinishConnect(int fd, const std::string& what, TimePoint deadline) 
 
 }  // namespace
 
-Result<ClientSocket> ClientSocket::Connect(const SocketAddress& peer, TimePoint deadline) {
+Result<ClientSocket> ClientSocket::Connect(const SocketAddress& peer, TimePoint deadline,
+                                           const DeathWatch& deaths) {
   const std::string what = "connect to " + peer.ToString();
   Fd fd(socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return SystemError(what, errno);
   if (connect(fd.get(), peer.raw(), peer.raw_size()) != 0) {
     // A connect that a signal interrupts goes on by itself, as one in progress.
     if (errno != EINPROGRESS && errno != EINTR) return ConnectError(what, errno);
-    if (auto done = FinishConnect(fd.get(), what, deadline); !done) return std::move(done).error();
+    auto done = FinishConnect(fd.get(), what, deadline, deaths);
+    if (!done) return std::move(done).error();
   }
   auto local = SocketAddress::LocalOf(fd.get());
   if (!local) return std::move(local).error().In(what);
@@ -102,13 +110,14 @@ Result<ClientSocket> ClientSocket::Connect(const SocketAddress& peer, TimePoint 
   return ClientSocket(std::move(fd), *local, peer);
 }
 
-Result<void> ClientSocket::Send(std::string_view bytes, TimePoint deadline) {
+Result<void> ClientSocket::Send(std::string_view bytes, TimePoint deadline,
+                                const DeathWatch& deaths) {
   while (!bytes.empty()) {
     ssize_t sent = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
-      auto ready = PollUntil(fd_.get(), POLLOUT, deadline);
+      auto ready = PollUntil(fd_.get(), POLLOUT, deadline, deaths);
       if (!ready) return std::move(ready).error();
       if (!*ready) return OutOfTime("send to " + peer_.ToString());
     } else if (errno != EINTR) {
@@ -118,7 +127,8 @@ Result<void> ClientSocket::Send(std::string_view bytes, TimePoint deadline) {
   return {};
 }
 
-Result<void> ClientSocket::Receive(std::span<char> bytes, TimePoint deadline) {
+Result<void> ClientSocket::Receive(std::span<char> bytes, TimePoint deadline,
+                                   const DeathWatch& deaths) {
   while (!bytes.empty()) {
     ssize_t received = recv(fd_.get(), bytes.data(), bytes.size(), 0);
     if (received > 0) {
@@ -127,7 +137,7 @@ Result<void> ClientSocket::Receive(std::span<char> bytes, TimePoint deadline) {
       return Error{ErrorCode::kPeerLost,
                    "receive from " + peer_.ToString() + ": the peer closed the connection"};
     } else if (errno == EAGAIN) {
-      auto ready = WaitReadable(deadline);
+      auto ready = WaitReadable(deadline, deaths);
       if (!ready) return std::move(ready).error();
       if (!*ready) return OutOfTime("receive from " + peer_.ToString());
     } else if (errno != EINTR) {
@@ -137,8 +147,8 @@ Result<void> ClientSocket::Receive(std::span<char> bytes, TimePoint deadline) {
   return {};
 }
 
-Result<bool> ClientSocket::WaitReadable(TimePoint deadline) const {
-  return PollUntil(fd_.get(), POLLIN, deadline);
+Result<bool> ClientSocket::WaitReadable(TimePoint deadline, const DeathWatch& deaths) const {
+  return PollUntil(fd_.get(), POLLIN, deadline, deaths);
 }
 
 }  // namespace rankrun::store

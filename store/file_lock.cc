@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 #include "base/format.h"
 
@@ -26,7 +25,7 @@ int SetLock(int fd, short type) {
 
 }  // namespace
 
-Result<FileLock> FileLock::Acquire(Fd file, TimePoint deadline) {
+Result<FileLock> FileLock::Acquire(Fd file, TimePoint deadline, const DeathWatch& deaths) {
   const TimePoint start = MonotonicClock().Now();
   Duration pause = kFirstPause;
   // F_OFD_SETLKW would have no deadline.
@@ -37,7 +36,8 @@ Result<FileLock> FileLock::Acquire(Fd file, TimePoint deadline) {
       return Error{ErrorCode::kTimeout, "lock: another process has held the lock for " +
                                             FormatSeconds(now - start) + "; is it stopped?"};
     }
-    std::this_thread::sleep_for(std::min(pause, deadline - now));
+    if (deaths.told()) return deaths.Ended(start).In("lock");
+    deaths.SleepUntil(std::min(now + pause, deadline));
     pause = std::min<Duration>(pause * 3 / 2, kLongestPause);
   }
   return FileLock(std::move(file));

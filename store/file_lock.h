@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/death_watch.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -19,9 +20,9 @@ namespace rankrun::store {
 class FileLock {
  public:
   // Waits for the lock until `deadline`; tries once at least. `file` must be
-  // open for writing. Errors: kTimeout; kSystem where the file system knows no
-  // locks.
-  static Result<FileLock> Acquire(Fd file, TimePoint deadline);
+  // open for writing. Errors: kTimeout; kCancelled when `deaths` hears of one;
+  // kSystem where the file system knows no locks.
+  static Result<FileLock> Acquire(Fd file, TimePoint deadline, const DeathWatch& deaths = {});
 
   FileLock(FileLock&&) noexcept = default;
   FileLock& operator=(FileLock&& other) noexcept;

@@ -69,7 +69,7 @@ Result<Fd> OpenFile(const std::string& path, int more_flags) {
 class LogFile final : public TableSource {
  public:
   LogFile(std::string path, const FileStoreOptions& options)
-      : path_(std::move(path)), options_(options) {}
+      : TableSource(options.deaths), path_(std::move(path)), options_(options) {}
 
   // Once, before all else.
   Result<void> Open(const std::string& run_id);
@@ -105,7 +105,8 @@ Result<void> LogFile::Open(const std::string& run_id) {
   identity_ = *status;
   auto file = OpenAgain();
   if (!file) return Explain(std::move(file).error());
-  auto lock = FileLock::Acquire(std::move(*file), DeadlineAfter(options_.lock_timeout));
+  const TimePoint deadline = DeadlineAfter(options_.lock_timeout);
+  auto lock = FileLock::Acquire(std::move(*file), deadline, deaths_.News());
   if (!lock) return Explain(std::move(lock).error());
   if (auto fits = CheckHeader(*lock, run_id); !fits) return Explain(std::move(fits).error());
   std::lock_guard guard(mutex_);
@@ -188,7 +189,7 @@ Result<bool> LogFile::IsCurrent(Session& session, int fd) {
 // The lock of the file before the mutex, so that nobody waits for another
 // process with the mutex held. Takes the mutex in any case.
 Result<void> LogFile::LockAndReplay(Session& session, Fd file, TimePoint deadline) {
-  auto lock = FileLock::Acquire(std::move(file), deadline);
+  auto lock = FileLock::Acquire(std::move(file), deadline, deaths_.News());
   session.lock = std::unique_lock(mutex_);
   if (!lock) return std::move(lock).error();
   session.file = std::move(*lock);

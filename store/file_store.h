@@ -13,6 +13,8 @@ struct FileStoreOptions {
   // it for microseconds, unless somebody has stopped it just then. A call with
   // a time-out of its own waits no longer than that, but up to a second.
   std::chrono::milliseconds lock_timeout{60'000};
+  // What ends waits early; those for the lock only if it is told meanwhile.
+  DeathWatch deaths = {};
 };
 
 // A store in a file that all processes of a job can open, without a server.

@@ -5,6 +5,8 @@ namespace {
 
 class MemoryTable final : public TableSource {
  public:
+  explicit MemoryTable(const DeathWatch& deaths) : TableSource(deaths) {}
+
   Result<void> Refresh(Session& session, Purpose, TimePoint) override {
     if (!session.lock.owns_lock()) session.lock = std::unique_lock(mutex_);
     return {};
@@ -21,6 +23,7 @@ class MemoryTable final : public TableSource {
 
 }  // namespace
 
-HashStore::HashStore() : TableStore(std::make_shared<MemoryTable>()) {}
+HashStore::HashStore(const DeathWatch& deaths)
+    : TableStore(std::make_shared<MemoryTable>(deaths)) {}
 
 }  // namespace rankrun::store

@@ -12,7 +12,7 @@ namespace rankrun::store {
 // comes into existence wakes those who wait for it.
 class HashStore final : public TableStore {
  public:
-  HashStore();
+  explicit HashStore(const DeathWatch& deaths = {});
 };
 
 }  // namespace rankrun::store

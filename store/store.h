@@ -22,6 +22,9 @@ struct CompareSetResult {
 
 // A key-value store in which the workers of a job meet. Keys are text, values
 // are bytes. Semantics as torch.distributed.Store.
+// A store that was given a DeathWatch ends waits that others will not end any
+// more: kCancelled, with the death word. So it does when the word was told
+// before, but then a key that is there is found all the same.
 // Thread: any (an implementation serialises calls).
 // Source: pytorch.org/docs/stable/distributed.html
 class Store {

@@ -247,13 +247,17 @@ Result<std::vector<std::string>> TableStore::Await(Session& session, Keys keys, 
                                                    TimePoint deadline) {
   session.file.reset();  // nobody can write while we sleep otherwise
   KeyTable::Watch watch(source_->table(), keys, among);
+  const DeathWatch& deaths = source_->deaths();
+  const TimePoint began = MonotonicClock().Now();
   Duration sleep = kFirstSleep;
   while (!watch.complete()) {
+    if (deaths.told()) return deaths.Ended(began);
     const TimePoint now = MonotonicClock().Now();
     if (now >= deadline) return watch.Missing();
     sleep = std::min(sleep * 2, source_->LongestSleep());
     const bool others_write = source_->LongestSleep() != Duration::max();
-    const TimePoint until = others_write ? std::min(deadline, now + sleep) : deadline;
+    const TimePoint look = deaths.NextLook(deadline);
+    const TimePoint until = others_write ? std::min(look, now + sleep) : look;
     watch.completed().wait_until(session.lock, until, [&] { return watch.complete(); });
     if (watch.complete() || !others_write) continue;
     if (auto seen = BeginWait(session, Purpose::kRead, deadline); !seen) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/death_watch.h"
 #include "store/file_lock.h"
 #include "store/key_table.h"
 #include "store/store.h"
@@ -47,7 +48,12 @@ class TableSource {
   // With the mutex of a Session held.
   KeyTable& table() { return table_; }
 
+  const DeathWatch& deaths() const { return deaths_; }
+
  protected:
+  explicit TableSource(const DeathWatch& deaths) : deaths_(deaths) {}
+
+  const DeathWatch deaths_;
   std::mutex mutex_;
   KeyTable table_;  // guarded by mutex_
 };

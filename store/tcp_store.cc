@@ -1,7 +1,6 @@
 #include "store/tcp_store.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/format.h"
 #include "store/describe.h"
@@ -11,9 +10,6 @@ namespace rankrun::store {
 namespace {
 
 using std::chrono::milliseconds;
-
-// How many CHECKs go out at once to find the missing keys.
-constexpr size_t kProbes = 64;
 
 // Between attempts to pop from a queue that others empty.
 constexpr milliseconds kFirstPause{1};
@@ -25,13 +21,6 @@ std::span<char> BytesOf(T& value) {
 }
 
 TimePoint Now() { return MonotonicClock().Now(); }
-
-// Of the keys of one call, those that did not come.
-Error NotCome(const std::string& what, milliseconds timeout, std::span<const std::string> keys,
-              std::vector<std::string> missing) {
-  if (missing.size() == keys.size()) missing.clear();  // `what` names them
-  return NotSetInTime(what, timeout, missing, keys.size() > kProbes);
-}
 
 }  // namespace
 
@@ -68,24 +57,6 @@ Result<int64_t> TcpStore::Add(std::string_view key, int64_t delta) {
   return sum;
 }
 
-Result<bool> TcpStore::Check(std::span<const std::string> keys) {
-  std::lock_guard lock(mutex_);
-  const TimePoint deadline = ReplyDeadline();
-  auto sent = Send(CheckRequest{WireKeys(keys)}, deadline);
-  if (!sent) return std::move(sent).error().In("check " + DescribeKeys(keys));
-  auto reply = ReceiveByte(CheckReply::kNotReady, deadline);
-  if (!reply) return std::move(reply).error().In("check " + DescribeKeys(keys));
-  return *reply == CheckReply::kReady;
-}
-
-Result<void> TcpStore::Wait(std::span<const std::string> keys, milliseconds timeout) {
-  std::lock_guard lock(mutex_);
-  auto missing = AwaitKeys(keys, timeout);
-  if (!missing) return std::move(missing).error().In("wait for " + DescribeKeys(keys));
-  if (missing->empty()) return {};
-  return NotCome("wait for " + DescribeKeys(keys), timeout, keys, std::move(*missing));
-}
-
 Result<CompareSetResult> TcpStore::CompareSet(std::string_view key, std::string_view expected,
                                               std::string_view desired) {
   std::lock_guard lock(mutex_);
@@ -108,21 +79,6 @@ Result<void> TcpStore::Append(std::string_view key, std::string_view value) {
   auto told = Send(AppendRequest{WireKey(key), std::string(value)}, ReplyDeadline());
   if (!told) return std::move(told).error().In("append to key " + std::string(key));
   return told;
-}
-
-Result<std::vector<std::string>> TcpStore::MultiGet(std::span<const std::string> keys,
-                                                    milliseconds timeout) {
-  std::lock_guard lock(mutex_);
-  const std::string what = "get " + DescribeKeys(keys);
-  auto missing = AwaitKeys(keys, timeout);
-  if (!missing) return std::move(missing).error().In(what);
-  if (!missing->empty()) return NotCome(what, timeout, keys, std::move(*missing));
-  const TimePoint deadline = ReplyDeadline();
-  auto sent = Send(MultiGetRequest{WireKeys(keys)}, deadline);
-  if (!sent) return std::move(sent).error().In(what);
-  auto values = ReceiveValues(keys.size(), deadline);
-  if (!values) return std::move(values).error().In(what);
-  return values;
 }
 
 Result<void> TcpStore::MultiSet(std::span<const std::string> keys,
@@ -173,6 +129,7 @@ Result<std::string> TcpStore::QueuePop(std::string_view key, milliseconds timeou
   std::lock_guard lock(mutex_);
   const std::string name(key);
   const std::string what = "pop from queue " + name;
+  const TimePoint began = Now();
   const TimePoint deadline = DeadlineAfter(timeout);
   milliseconds pause{0};
   while (true) {
@@ -183,9 +140,10 @@ Result<std::string> TcpStore::QueuePop(std::string_view key, milliseconds timeou
     if (!value) return std::move(value).error().In(what);
     if (*value) return std::move(**value);
     if (!missing->empty() || Now() >= deadline) return QueueEmpty(what, timeout);
+    if (options_.deaths.told()) return options_.deaths.Ended(began).In(what);
     // Another client was faster. Or a key of the same name ends each wait at
     // once, and without a pause we would keep the server busy.
-    std::this_thread::sleep_for(std::min<Duration>(pause, deadline - Now()));
+    options_.deaths.SleepUntil(std::min<TimePoint>(Now() + pause, deadline));
     pause = std::min(2 * pause + kFirstPause, kLongestPause);
   }
 }
@@ -267,84 +225,6 @@ Result<std::vector<std::string>> TcpStore::ReceiveValues(uint64_t count, TimePoi
   return values;
 }
 
-// The keys that did not come in time: none is success. Of more than kProbes
-// keys perhaps not all.
-Result<std::vector<std::string>> TcpStore::AwaitKeys(std::span<const std::string> keys,
-                                                     milliseconds timeout) {
-  const TimePoint deadline = DeadlineAfter(timeout);
-  auto sent = Send(WaitRequest{WireKeys(keys)}, ReplyDeadline());
-  if (!sent) return std::move(sent).error();
-  auto readable = socket_.WaitReadable(deadline);
-  if (!readable) return Break(std::move(readable).error());
-  const TimePoint reply_deadline = ReplyDeadline();
-  if (*readable) {
-    auto reply = ReceiveByte(WaitReply::kStopWaiting, reply_deadline);
-    if (!reply) return std::move(reply).error();
-    return std::vector<std::string>();
-  }
-  auto came = CancelWait(reply_deadline);
-  if (!came) return std::move(came).error();
-  if (*came) return std::vector<std::string>();
-  return FindMissing(keys, reply_deadline);
-}
-
-// Takes a WAIT back. The keys may come before the server knows that; it has
-// then sent the reply of WAIT, and that of CANCEL_WAIT comes after it.
-Result<bool> TcpStore::CancelWait(TimePoint deadline) {
-  if (auto sent = Send(CancelWaitRequest{}, deadline); !sent) return std::move(sent).error();
-  auto first = ReceiveByte(WaitReply::kWaitCanceled, deadline);
-  if (!first) return std::move(first).error();
-  if (*first == WaitReply::kWaitCanceled) return false;
-  auto second = ReceiveByte(WaitReply::kWaitCanceled, deadline);
-  if (!second) return std::move(second).error();
-  if (*second == WaitReply::kWaitCanceled) return true;
-  return Break({ErrorCode::kProtocol, "the server has ended one wait twice"});
-}
-
-// Which of `keys` are missing, after a WAIT for them in vain. One CHECK tells it
-// for one key; many keys are asked for in slices, and the first slices that
-// miss some are looked at again: a few round trips for any number of keys.
-Result<std::vector<std::string>> TcpStore::FindMissing(std::span<const std::string> keys,
-                                                       TimePoint deadline) {
-  const std::vector<std::string> all(keys.begin(), keys.end());
-  std::vector<std::string> suspects = all;
-  while (suspects.size() > 1) {
-    const size_t slice_size = (suspects.size() + kProbes - 1) / kProbes;
-    auto missing = FindMissingSlices(suspects, slice_size, deadline);
-    if (!missing) return missing;
-    if (missing->empty() && suspects.size() < all.size()) {
-      suspects = all;  // these have come meanwhile; others may not have
-      continue;
-    }
-    if (missing->empty() || slice_size == 1) return missing;
-    suspects = std::move(*missing);
-  }
-  return suspects;
-}
-
-// The keys of those slices that are not complete; of the first ones only, if
-// one more turn could not tell all of them apart.
-Result<std::vector<std::string>> TcpStore::FindMissingSlices(std::span<const std::string> keys,
-                                                             size_t slice_size,
-                                                             TimePoint deadline) {
-  std::string probes;
-  std::vector<std::span<const std::string>> slices;
-  for (; !keys.empty(); keys = keys.subspan(slices.back().size())) {
-    slices.push_back(keys.first(std::min(slice_size, keys.size())));
-    probes += EncodeRequest(CheckRequest{WireKeys(slices.back())});
-  }
-  if (auto sent = SendBytes(probes, deadline); !sent) return std::move(sent).error();
-  std::vector<std::string> missing;
-  for (std::span<const std::string> slice : slices) {
-    auto reply = ReceiveByte(CheckReply::kNotReady, deadline);
-    if (!reply) return std::move(reply).error();
-    const bool fits = missing.size() + slice.size() <= std::max(kProbes, slice_size);
-    if (*reply == CheckReply::kReady || !fits) continue;
-    missing.insert(missing.end(), slice.begin(), slice.end());
-  }
-  return missing;
-}
-
 Result<void> TcpStore::Send(const Request& request, TimePoint deadline) {
   return SendBytes(EncodeRequest(request), deadline);
 }
@@ -353,28 +233,16 @@ Result<void> TcpStore::SendBytes(std::string_view bytes, TimePoint deadline) {
   if (broken_) {
     return Error{ErrorCode::kPeerLost, "the connection broke earlier: " + *broken_};
   }
-  auto sent = socket_.Send(bytes, deadline);
+  news_ = options_.deaths.News();
+  auto sent = socket_.Send(bytes, deadline, news_);
   if (!sent) return Break(std::move(sent).error());
   return sent;
 }
 
 Result<void> TcpStore::Receive(std::span<char> bytes, TimePoint deadline) {
-  auto received = socket_.Receive(bytes, deadline);
+  auto received = socket_.Receive(bytes, deadline, news_);
   if (!received) return Break(std::move(received).error());
   return received;
-}
-
-// A one-byte reply: an enum whose last allowed value is `largest`.
-template <typename Answer>
-Result<Answer> TcpStore::ReceiveByte(Answer largest, TimePoint deadline) {
-  uint8_t byte = 0;
-  auto received = Receive(BytesOf(byte), deadline);
-  if (!received) return std::move(received).error();
-  if (byte > static_cast<uint8_t>(largest)) {
-    return Break({ErrorCode::kProtocol, "the server answered with a byte " + std::to_string(byte) +
-                                            ", which means nothing here"});
-  }
-  return static_cast<Answer>(byte);
 }
 
 // What is still under way on the connection would be taken for the reply to

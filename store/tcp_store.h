@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/death_watch.h"
 #include "store/client_socket.h"
 #include "store/reply.h"
 #include "store/request.h"
@@ -22,15 +23,18 @@ struct TcpStoreOptions {
   // What the server's keys have before those of this store, which sees no
   // others. Empty: the server's keys as they are.
   std::string key_prefix = "/";
+  // What ends waits early; those for a reply, and attempts to connect, only if
+  // it is told meanwhile.
+  DeathWatch deaths = {};
 };
 
 // A client of one store server, rankrun's or PyTorch's (2.3 or newer). Blocking;
 // needs no event loop. Keys get the "/" before them that PyTorch's clients put
 // there, so both see the same keys, unless the options say otherwise.
 //
-// An error other than the kTimeout of a key that did not come in time breaks
-// the store for good: later calls fail with kPeerLost and name the first error.
-// A reply that does not come is kPeerLost, too.
+// An error other than that of a key that did not come (kTimeout, kCancelled)
+// breaks the store for good: later calls fail with kPeerLost and name the first
+// error. A reply that does not come is kPeerLost, too.
 // Thread: any; calls are serialised, so a Wait holds up the others.
 // Lifetime: independent of the server.
 // Source: docs/store-protocol.md.
@@ -101,6 +105,7 @@ class TcpStore final : public Store {
   Result<std::optional<std::string>> AskPop(std::string_view key);
   Result<std::vector<std::string>> AwaitKeys(std::span<const std::string> keys,
                                              std::chrono::milliseconds timeout);
+  Result<std::vector<std::string>> EndWait(Error death);
   Result<bool> CancelWait(TimePoint deadline);
   Result<std::vector<std::string>> FindMissing(std::span<const std::string> keys,
                                                TimePoint deadline);
@@ -122,6 +127,7 @@ class TcpStore final : public Store {
   const SocketAddress server_address_;
   std::mutex mutex_;
   ClientSocket socket_;                // guarded by mutex_
+  DeathWatch news_;                    // for the request under way; guarded by mutex_
   std::optional<std::string> broken_;  // by which error; guarded by mutex_
 };
 

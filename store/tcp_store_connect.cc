@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <random>
-#include <thread>
 
 #include "base/format.h"
 #include "base/printable.h"
@@ -35,21 +34,29 @@ class Backoff {
       : random_(static_cast<unsigned>(getpid()) ^
                 static_cast<unsigned>(Now().time_since_epoch().count())) {}
 
-  // Whether there is time for another attempt, after a pause. None is made in
-  // the last instant: it could only time out, and would hide the true cause.
-  bool Pause(TimePoint deadline) {
+  // Whether there is time for another attempt, after a pause, and nobody has
+  // died. None is made in the last instant: it could only time out, and would
+  // hide the true cause.
+  bool Pause(TimePoint deadline, const DeathWatch& deaths) {
     std::uniform_int_distribution<milliseconds::rep> spread(pause_.count() / 2,
                                                             pause_.count() * 3 / 2);
     Duration pause = std::min<Duration>(milliseconds(spread(random_)), (deadline - Now()) / 2);
     if (pause < kShortestPause) return false;
-    std::this_thread::sleep_for(pause);
+    deaths.SleepUntil(Now() + pause);
     pause_ = std::min(pause_ * 3 / 2, kLongestPause);
-    return true;
+    return !deaths.told();
   }
 
  private:
   std::minstd_rand random_;
   milliseconds pause_ = kFirstPause;
+};
+
+// How long an attempt may take.
+struct Patience {
+  TimePoint deadline;
+  Duration longest_greeting;
+  DeathWatch deaths;
 };
 
 // What an error of the connection means in its first round trip, where the
@@ -65,13 +72,13 @@ Error ExplainedAtGreeting(Error error) {
 }
 
 // VALIDATE has no reply, so a PING follows: only a store server echoes it.
-Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
+Result<void> Greet(ClientSocket& socket, TimePoint deadline, const DeathWatch& deaths) {
   const auto nonce = static_cast<uint32_t>(getpid());
-  auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline);
+  auto sent = socket.Send(EncodeValidate() + EncodeRequest(PingRequest{nonce}), deadline, deaths);
   if (!sent) return ExplainedAtGreeting(std::move(sent).error());
   uint32_t echo = 0;
   const std::span<char> bytes(reinterpret_cast<char*>(&echo), sizeof echo);
-  if (auto received = socket.Receive(bytes, deadline); !received) {
+  if (auto received = socket.Receive(bytes, deadline, deaths); !received) {
     return ExplainedAtGreeting(std::move(received).error());
   }
   if (echo == nonce) return {};
@@ -80,11 +87,13 @@ Result<void> Greet(ClientSocket& socket, TimePoint deadline) {
                                          Escaped({bytes.data(), bytes.size()}) + "\""};
 }
 
-Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint deadline,
-                                     Duration longest_greeting) {
-  auto socket = ClientSocket::Connect(address, std::min(deadline, DeadlineAfter(kLongestConnect)));
+Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, const Patience& patience) {
+  const DeathWatch& deaths = patience.deaths;
+  const TimePoint deadline = std::min(patience.deadline, DeadlineAfter(kLongestConnect));
+  auto socket = ClientSocket::Connect(address, deadline, deaths);
   if (!socket) return socket;
-  auto greeted = Greet(*socket, std::min(deadline, Now() + longest_greeting));
+  auto greeted =
+      Greet(*socket, std::min(patience.deadline, Now() + patience.longest_greeting), deaths);
   if (!greeted) return std::move(greeted).error();
   return socket;
 }
@@ -92,22 +101,28 @@ Result<ClientSocket> ConnectAndGreet(const SocketAddress& address, TimePoint dea
 // One attempt at each address of the host. The error tells of all, with the
 // code of the last; or of one where another program answered: pausing will not
 // change that.
-Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, TimePoint deadline,
-                                 Duration longest_greeting) {
+Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, const Patience& patience) {
   auto addresses = SocketAddress::Resolve(host, port);
   if (!addresses) return std::move(addresses).error();
   Error error{ErrorCode::kNotFound, ""};
   auto left = static_cast<Duration::rep>(addresses->size());
   for (const SocketAddress& address : *addresses) {
     const TimePoint now = Now();
-    auto socket = ConnectAndGreet(address, now + (deadline - now) / left--, longest_greeting);
-    if (socket) return socket;
+    Patience share = patience;
+    share.deadline = now + (patience.deadline - now) / left--;
+    auto socket = ConnectAndGreet(address, share);
+    if (socket || socket.error().code == ErrorCode::kCancelled) return socket;
     if (error.code == ErrorCode::kProtocol) continue;
     if (socket.error().code == ErrorCode::kProtocol) error.message.clear();
     error.code = socket.error().code;
     error.message += (error.message.empty() ? "" : "; ") + socket.error().message;
   }
   return error;
+}
+
+// Whether another attempt may end otherwise.
+bool MayChange(const Error& error) {
+  return error.code != ErrorCode::kProtocol && error.code != ErrorCode::kCancelled;
 }
 
 }  // namespace
@@ -118,14 +133,14 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
   const TimePoint deadline = DeadlineAfter(options.connect_timeout);
   Backoff backoff;
   int attempts = 1;
-  Duration longest_greeting = kFirstGreeting;
-  auto socket = ConnectOnce(host, port, deadline, longest_greeting);
-  while (!socket && socket.error().code != ErrorCode::kProtocol && backoff.Pause(deadline)) {
+  Patience patience{deadline, kFirstGreeting, options.deaths.News()};
+  auto socket = ConnectOnce(host, port, patience);
+  while (!socket && MayChange(socket.error()) && backoff.Pause(deadline, options.deaths)) {
     const bool hurried = deadline - Now() < kFairAttempt;
     if (socket.error().code == ErrorCode::kTimeout) {
-      longest_greeting = std::min(longest_greeting * 2, deadline - start);
+      patience.longest_greeting = std::min(patience.longest_greeting * 2, deadline - start);
     }
-    auto next = ConnectOnce(host, port, deadline, longest_greeting);
+    auto next = ConnectOnce(host, port, patience);
     ++attempts;
     // That there was no time for an answer does not hide the true cause.
     if (!next && next.error().code == ErrorCode::kTimeout && hurried) continue;
@@ -133,6 +148,9 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
   }
   if (socket) {
     return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options));
+  }
+  if (options.deaths.told() && MayChange(socket.error())) {
+    socket = Error{ErrorCode::kCancelled, options.deaths.Word() + "; " + socket.error().message};
   }
   Error error =
       std::move(socket).error().In("connect to the store at " + host + ":" + std::to_string(port));
