@@ -33,7 +33,8 @@ class RANKRUN_API DistTimeoutError : public DistBackendError {
   ~DistTimeoutError() override;
 };
 
-// The store could not be reached, or a connection to another rank was lost.
+// The store could not be reached, a connection to another rank was lost, or
+// rankrun says that another worker has died: the text names it.
 class RANKRUN_API DistNetworkError : public DistError {
  public:
   using DistError::DistError;

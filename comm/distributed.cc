@@ -4,6 +4,7 @@
 
 #include <rankrun/distributed.h>
 
+#include "base/death_watch.h"
 #include "comm/environment.h"
 #include "comm/group.h"
 #include "comm/join.h"
@@ -52,8 +53,10 @@ Result<Environment> CheckedEnvironment(const InitOptions& options) {
 Result<std::unique_ptr<Group>> MakeWorld(const Environment& environment, const InitOptions& options,
                                          int generation) {
   const TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
-  auto store = store::TcpStore::Connect(environment.master_addr, environment.master_port,
-                                        {.connect_timeout = Bounded(options.timeout)});
+  const DeathWatch deaths = DeathWatch::OfThisProcess();
+  auto store =
+      store::TcpStore::Connect(environment.master_addr, environment.master_port,
+                               {.connect_timeout = Bounded(options.timeout), .deaths = deaths});
   if (!store) {
     return Error{ErrorCode::kPeerLost, std::move(store).error().message}.In(
         "Init of the world process group" + PlaceOf(environment));
@@ -65,6 +68,7 @@ Result<std::unique_ptr<Group>> MakeWorld(const Environment& environment, const I
                                   .backend = options.backend,
                                   .plugin_folders = PluginFolders(),
                                   .host = ListenHost(environment, host),
+                                  .deaths = deaths,
                                   .generation = generation});
 }
 

@@ -129,6 +129,7 @@ Error Group::Break(const std::string& operation, Error cause, const Deadline& de
   const std::string notes = time_is_up ? post_mortem.CompareNotes(grace) : "";
   if (!notes.empty()) cause.message += "; " + notes;
   if (!first.empty()) cause.message += "; first to fail was " + first;
+  if (identity_.deaths.told()) cause.message += "; " + identity_.deaths.Word();
   broken_reason_ = operation + ": " + cause.message;
   backend_.reset();
   return cause;

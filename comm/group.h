@@ -10,6 +10,7 @@
 #include <rankrun/tensor.h>
 
 #include "base/clock.h"
+#include "base/death_watch.h"
 #include "base/result.h"
 #include "comm/backend.h"
 #include "comm/operation.h"
@@ -35,6 +36,7 @@ class Group {
     int world_size;
     std::chrono::milliseconds timeout;
     std::string key_prefix;
+    DeathWatch deaths = {};
   };
 
   // `barrier` uses `store`, and so may `backend`.

@@ -54,7 +54,8 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store> store,
   const Group::Identity identity{.global_rank = environment.global_rank,
                                  .world_size = environment.world_size,
                                  .timeout = options.timeout,
-                                 .key_prefix = KeyPrefix(options)};
+                                 .key_prefix = KeyPrefix(options),
+                                 .deaths = options.deaths};
   return std::make_unique<Group>(identity, std::move(store), std::move(barrier),
                                  *std::move(backend));
 }

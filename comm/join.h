@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/death_watch.h"
 #include "base/result.h"
 #include "comm/environment.h"
 #include "comm/group.h"
@@ -20,7 +21,8 @@ struct JoinOptions {
   std::string backend;
   std::vector<std::string> plugin_folders;
   std::string host;  // this rank's address for the others
-  int generation;    // how many groups this process has tried to make before
+  DeathWatch deaths = {};
+  int generation;  // how many groups this process has tried to make before
 };
 
 // Makes the world process group with all other ranks, in three stages: load

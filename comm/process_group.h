@@ -70,6 +70,7 @@ class RANKRUN_API ProcessGroup {
   // come after `timeout`, all that have come throw DistTimeoutError with the
   // same text, which names every missing rank (rank 0 included); a rank that
   // comes later gets it too, at once. Failure does not break the group.
+  // DistNetworkError, at once, if rankrun says that a rank has died;
   // DistStoreError if the store is lost. Costs a few round trips to the store
   // per rank: for debugging and phases, not for every step.
   void MonitoredBarrier(Timeout timeout = {});

@@ -2,6 +2,7 @@
 
 #include <rankrun/store.h>
 
+#include "base/death_watch.h"
 #include "comm/store_state.h"
 #include "comm/throw.h"
 #include "store/file_store.h"
@@ -35,6 +36,11 @@ std::unique_ptr<StoreState> StateOf(std::unique_ptr<store::Store> store, millise
                                     std::string name = {}) {
   return std::unique_ptr<StoreState>(new StoreState{
       .timeout = CheckedTimeout(timeout), .name = std::move(name), .store = std::move(store)});
+}
+
+Result<std::unique_ptr<store::FileStore>> OpenFile(const std::string& path,
+                                                   const std::string& run_id) {
+  return store::FileStore::Open(path, run_id, {.deaths = DeathWatch::OfThisProcess()});
 }
 
 }  // namespace
@@ -113,13 +119,14 @@ void Store::SetTimeout(milliseconds timeout) { state_->timeout = comm::CheckedTi
 milliseconds Store::timeout() const { return state_->timeout; }
 
 FileStore::FileStore(const std::string& path, const std::string& run_id, milliseconds timeout)
-    : Store(comm::StateOf(UnwrapStore(store::FileStore::Open(path, run_id)), timeout, path)) {}
+    : Store(comm::StateOf(UnwrapStore(comm::OpenFile(path, run_id)), timeout, path)) {}
 FileStore::~FileStore() = default;
 
 const std::string& FileStore::path() const { return state_->name; }
 
 HashStore::HashStore(milliseconds timeout)
-    : Store(comm::StateOf(std::make_unique<store::HashStore>(), timeout)) {}
+    : Store(comm::StateOf(std::make_unique<store::HashStore>(DeathWatch::OfThisProcess()),
+                          timeout)) {}
 HashStore::~HashStore() = default;
 
 PrefixStore::PrefixStore(const std::string& prefix, std::shared_ptr<Store> store)

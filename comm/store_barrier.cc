@@ -15,6 +15,11 @@ std::chrono::milliseconds Remaining(TimePoint deadline) {
   return std::max(left, std::chrono::milliseconds(1));  // 0 would mean "for ever" to a store
 }
 
+Error OfStore(Error error) {
+  if (error.code != ErrorCode::kCancelled) error.code = ErrorCode::kProtocol;
+  return error;
+}
+
 bool TimedOut(const Error& error) { return error.code == ErrorCode::kTimeout; }
 
 }  // namespace
@@ -29,7 +34,7 @@ Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout) {
   const TimePoint now = std::chrono::steady_clock::now();
   const Round round{.number = next_++, .since = now, .deadline = now + timeout};
   Result<std::string> verdict = Verdict(round);
-  if (!verdict) return Error{ErrorCode::kProtocol, std::move(verdict).error().message};
+  if (!verdict) return OfStore(std::move(verdict).error());
   if (*verdict != kPassed) return Error{ErrorCode::kTimeout, *verdict};
   return {};
 }

@@ -26,8 +26,8 @@ class StoreBarrier {
 
   // Waits until every rank has called Pass as often as this one. Whether it
   // passes or not, the next call is the next barrier.
-  // Errors: kTimeout, with all missing ranks in the text; kProtocol when the
-  // store fails.
+  // Errors: kTimeout, with all missing ranks in the text; kCancelled when a
+  // rank has died, as the store's DeathWatch says; kProtocol when it fails.
   Result<void> Pass(std::chrono::milliseconds timeout);
 
  private:

@@ -28,9 +28,10 @@ struct CompareSetResult {
 //
 // Functions that wait take a limit, 0 for looking once; without one, timeout()
 // is it. They throw DistStoreError when it has passed, naming the keys that are
-// missing. All throw DistNetworkError when the server (or the file) is lost, DistStoreError
-// when the store cannot do it (a full disk, a damaged file), and DistError for
-// wrong use; after the latter nothing has changed.
+// missing; in a worker of rankrun DistNetworkError at once when another worker
+// has died, naming it. All throw DistNetworkError when the server (or the file) is lost,
+// DistStoreError when the store cannot do it (a full disk, a damaged file), and
+// DistError for wrong use; after the latter nothing has changed.
 // Thread: any. Of a TcpStore calls run one after the other, so that a waiting
 // one holds up the others: give each thread a Clone().
 // Source: torch.distributed.Store (pytorch.org/docs/stable/distributed.html).

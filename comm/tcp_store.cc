@@ -1,11 +1,11 @@
 #include "store/tcp_store.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <rankrun/store.h>
 
+#include "base/death_watch.h"
 #include "comm/store_state.h"
 #include "comm/throw.h"
 #include "store/describe.h"
@@ -51,7 +51,8 @@ Result<std::unique_ptr<store::HostedServer>> Serve(const TcpStoreOptions& option
 // the look-up or the time-out was called on the way.
 Result<std::unique_ptr<store::TcpStore>> Connect(const std::string& host, uint16_t port,
                                                  milliseconds timeout) {
-  auto store = store::TcpStore::Connect(host, port, {.connect_timeout = timeout});
+  auto store = store::TcpStore::Connect(
+      host, port, {.connect_timeout = timeout, .deaths = DeathWatch::OfThisProcess()});
   if (!store) return Error{ErrorCode::kPeerLost, std::move(store).error().message};
   return store;
 }
@@ -60,16 +61,19 @@ Result<std::unique_ptr<store::TcpStore>> Connect(const std::string& host, uint16
 Result<void> MeetWorkers(store::TcpStore& store, const TcpStoreOptions& options,
                          TimePoint deadline) {
   if (!options.world_size || !options.wait_for_workers) return {};
+  const DeathWatch deaths = DeathWatch::OfThisProcess();
+  const TimePoint began = MonotonicClock().Now();
   auto count = store.CountWorkers(1);
   while (count && options.is_server && *count < *options.world_size) {
-    const Duration left = deadline - MonotonicClock().Now();
-    if (left <= Duration(0)) {
+    if (deaths.told()) return deaths.Ended(began).In("wait for workers");
+    const TimePoint now = MonotonicClock().Now();
+    if (now >= deadline) {
       return Error{ErrorCode::kTimeout, "wait for workers: " + std::to_string(*count) + " of " +
                                             std::to_string(*options.world_size) +
                                             " have connected within " +
                                             std::to_string(options.timeout.count()) + " ms"};
     }
-    std::this_thread::sleep_for(std::min<Duration>(kPause, left));
+    deaths.SleepUntil(std::min<TimePoint>(now + kPause, deadline));
     count = store.CountWorkers(0);
   }
   if (!count) return std::move(count).error();

@@ -11,10 +11,10 @@ void Throw(const Error& error) {
     case ErrorCode::kTimeout:
       throw DistTimeoutError(error.message);
     case ErrorCode::kPeerLost:
+    case ErrorCode::kCancelled:
       throw DistNetworkError(error.message);
     case ErrorCode::kProtocol:
       throw DistStoreError(error.message);
-    case ErrorCode::kCancelled:
     case ErrorCode::kExhausted:
     case ErrorCode::kNotFound:
     case ErrorCode::kSystem:
@@ -28,10 +28,10 @@ void ThrowStoreError(const Error& error) {
     case ErrorCode::kInvalid:
       throw DistError(error.message);
     case ErrorCode::kPeerLost:
+    case ErrorCode::kCancelled:
       throw DistNetworkError(error.message);
     case ErrorCode::kTimeout:
     case ErrorCode::kProtocol:
-    case ErrorCode::kCancelled:
     case ErrorCode::kExhausted:
     case ErrorCode::kNotFound:
     case ErrorCode::kSystem:

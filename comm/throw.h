@@ -11,6 +11,7 @@ namespace rankrun::comm {
 //   kInvalid   DistError         wrong use, nothing was sent
 //   kTimeout   DistTimeoutError  a rank did not come or answer
 //   kPeerLost  DistNetworkError  no connection to a rank or to the store
+//   kCancelled DistNetworkError  the agent says that a rank has died
 //   kProtocol  DistStoreError    the store failed
 //   all else   DistBackendError
 [[noreturn]] void Throw(const Error& error);
@@ -18,6 +19,7 @@ namespace rankrun::comm {
 // The same for the public stores, whose waits are for keys and not for ranks:
 //   kInvalid   DistError         wrong use, nothing was sent
 //   kPeerLost  DistNetworkError  no connection to the server
+//   kCancelled DistNetworkError  the agent says that a rank has died
 //   all else   DistStoreError    a key did not come in time, or the store failed
 [[noreturn]] void ThrowStoreError(const Error& error);
 

@@ -9,6 +9,11 @@ std::string Join(const std::vector<std::string>& ranks) {
   return text;
 }
 
+Error OfStore(Error error) {
+  if (error.code != ErrorCode::kCancelled) error.code = ErrorCode::kProtocol;
+  return error;
+}
+
 }  // namespace
 
 GlooStore::GlooStore(store::Store& store, std::string prefix, std::chrono::milliseconds timeout)
@@ -22,7 +27,7 @@ void GlooStore::set(const std::string& key, const std::vector<char>& data) {
 
 std::vector<char> GlooStore::get(const std::string& key) {
   auto value = store_.Get(Full(key), timeout_);
-  if (!value) throw StoreFailure({ErrorCode::kProtocol, value.error().message});
+  if (!value) throw StoreFailure(OfStore(value.error()));
   return {value->begin(), value->end()};
 }
 
@@ -38,7 +43,7 @@ void GlooStore::wait(const std::vector<std::string>& keys,
     throw StoreFailure({ErrorCode::kTimeout, "no address from " + Join(keys) + " after " +
                                                  std::to_string(timeout.count()) + " ms"});
   }
-  throw StoreFailure({ErrorCode::kProtocol, ok.error().message});
+  throw StoreFailure(OfStore(ok.error()));
 }
 
 }  // namespace rankrun::comm

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/death_watch.h"
+#include "store/hash_store.h"
 #include "store/tcp_store.h"
 #include "tests/comm/memory_store.h"
 #include "tests/comm/ranks.h"
@@ -140,6 +142,18 @@ TEST(StoreBarrierOverTcpTest, AllMissingRanksAreNamedAndTheNextOnePasses) {
   });
   EXPECT_THAT(told, Each(told[0]));
   EXPECT_THAT(told[0], EndsWith("missing: rank 3"));
+}
+
+TEST_F(StoreBarrierTest, ADeathEndsItForKeeperAndOthers) {
+  StatusPage page = *StatusPage::Create();
+  page.TellDeath("rank 1 was killed by SIGKILL");
+  store::HashStore store{DeathWatch(page)};
+  for (int rank : {0, 2}) {
+    auto passed = StoreBarrier(store, "d", rank, 3).Pass(kLong);
+    ASSERT_FALSE(passed);
+    EXPECT_EQ(passed.error().code, ErrorCode::kCancelled);
+    EXPECT_THAT(passed.error().message, HasSubstr(": rank 1 was killed by SIGKILL; waited "));
+  }
 }
 
 }  // namespace

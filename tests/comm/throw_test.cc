@@ -23,6 +23,7 @@ TEST(ThrowTest, EveryCodeHasItsKind) {
   EXPECT_EQ(ThrownFor(ErrorCode::kInvalid), typeid(DistError));
   EXPECT_EQ(ThrownFor(ErrorCode::kTimeout), typeid(DistTimeoutError));
   EXPECT_EQ(ThrownFor(ErrorCode::kPeerLost), typeid(DistNetworkError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kCancelled), typeid(DistNetworkError));
   EXPECT_EQ(ThrownFor(ErrorCode::kProtocol), typeid(DistStoreError));
   EXPECT_EQ(ThrownFor(ErrorCode::kSystem), typeid(DistBackendError));
   EXPECT_EQ(ThrownFor(ErrorCode::kNotFound), typeid(DistBackendError));
@@ -32,6 +33,7 @@ TEST(ThrowTest, OfAStoreEveryCodeHasItsKind) {
   EXPECT_EQ(ThrownFor(ErrorCode::kInvalid, ThrowStoreError), typeid(DistError));
   EXPECT_EQ(ThrownFor(ErrorCode::kTimeout, ThrowStoreError), typeid(DistStoreError));
   EXPECT_EQ(ThrownFor(ErrorCode::kPeerLost, ThrowStoreError), typeid(DistNetworkError));
+  EXPECT_EQ(ThrownFor(ErrorCode::kCancelled, ThrowStoreError), typeid(DistNetworkError));
   EXPECT_EQ(ThrownFor(ErrorCode::kProtocol, ThrowStoreError), typeid(DistStoreError));
   EXPECT_EQ(ThrownFor(ErrorCode::kNotFound, ThrowStoreError), typeid(DistStoreError));
   EXPECT_THROW(UnwrapStore(Result<int>(Error{ErrorCode::kTimeout, ""})), DistStoreError);
