@@ -28,6 +28,8 @@ int WorkersOomScore() {
   return std::min(kHighest, std::atoi(ReadOfProcess(getpid(), "oom_score_adj").c_str()) + kRaise);
 }
 
+std::string NodeNameOf(const JobSpec& spec) { return spec.nodes ? spec.nodes->node_name : ""; }
+
 }  // namespace
 
 Attempt::Attempt(const Surroundings& surroundings, NodePlace place, Callbacks callbacks)
@@ -153,10 +155,18 @@ void Attempt::OnEnded(int local_rank) {
   const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
   ended_.push_back(static_cast<size_t>(local_rank));
   release_.Start(std::chrono::milliseconds(0));
+  // Here, since the signal to the others comes after it in any case.
+  bool stops_others = record.failed() && !stopping_ && !around_.spec.continue_on_failure;
+  if (stops_others) TellDeath(DeathWord(record, NodeNameOf(around_.spec)));
   callbacks_.on_ended(record);
 }
 
+void Attempt::TellDeath(std::string_view word) {
+  for (auto& worker : workers_) worker->TellDeath(word);
+}
+
 void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number) {
+  stopping_ = true;
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (!spared_local_ranks.contains(static_cast<int>(i))) workers_[i]->Signal(signal_number);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/attempt_record.h"
@@ -55,6 +56,11 @@ class Attempt {
   // never from here.
   void Start();
 
+  // Tells all living workers who has died. The attempt does so itself for the
+  // first of its own that fails before anybody is signalled, unless the others
+  // go on without it.
+  void TellDeath(std::string_view word);
+
   void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
   void Signal(int signal_number, int local_rank);
 
@@ -101,6 +107,7 @@ class Attempt {
   std::optional<MemoryEvents> memory_before_;
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
   std::vector<size_t> ended_;                     // local ranks, as their ends were seen
+  bool stopping_ = false;                         // somebody was signalled
   std::vector<int> postponed_;                    // local ranks to be started again
   std::string retry_reason_;                      // of the last of them
   int retries_left_;

@@ -41,6 +41,13 @@ std::string HowItEnded(const WorkerRecord& worker) {
   return how + ", not sent by rankrun" + (worker.kill_note.empty() ? "" : "; " + worker.kill_note);
 }
 
+std::string DeathWord(const WorkerRecord& worker, const std::string& node_name) {
+  std::string who = "rank " + std::to_string(worker.global_rank);
+  if (!node_name.empty()) who += " on node " + node_name;
+  if (worker.exit) who += worker.exit->signaled ? " was" : " ended with";
+  return OneLine(who + " " + HowItEnded(worker));
+}
+
 std::string ParentErrorFile(const std::vector<std::string>& environment) {
   constexpr std::string_view kVariable = "TORCHELASTIC_ERROR_FILE=";
   for (const std::string& entry : environment) {

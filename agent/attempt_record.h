@@ -64,6 +64,10 @@ std::string ParentErrorFile(const std::vector<std::string>& environment);
 // "exit code 3", "killed by SIGTERM, sent by rankrun", "could not be started: ...".
 std::string HowItEnded(const WorkerRecord& worker);
 
+// "rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"; of a job of
+// one node, `node_name` is empty.
+std::string DeathWord(const WorkerRecord& worker, const std::string& node_name = {});
+
 // The exit code of a job that ended with this attempt: the cause's own, 128+n
 // for signal n, 127 or 126 (not found, not executable) if it never started, 1
 // if our signal came before its own end did.

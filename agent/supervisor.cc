@@ -236,6 +236,7 @@ void Supervisor::OnStuck(pid_t worker) {
   output_.Say("rankrun: rank " + std::to_string(*local_rank) +
               " has hung in the kernel for longer than " + kStuckVariable +
               " allows: " + DescribeProcess(worker) + "; the job has failed\n");
+  attempt_->TellDeath("rank " + std::to_string(*local_rank) + " has hung in the kernel");
   Post(WorkerStuck{*local_rank});
 }
 

@@ -90,6 +90,10 @@ void Worker::CheckExit() {
   on_exit_();
 }
 
+void Worker::TellDeath(std::string_view word) {
+  if (status_page_ && !record_.exit) status_page_->TellDeath(word);
+}
+
 WorkerRecord Worker::TakeRecord() {
   // With what the last of its descendants wrote.
   streams_.standard_output->Finish();

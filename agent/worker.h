@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/attempt_record.h"
@@ -60,6 +61,8 @@ class Worker {
 
   // Whether its status page says that it saves.
   bool Saves() const { return pid_ && status_page_->saving(); }
+  // That another worker has died, on its status page, if it may see that.
+  void TellDeath(std::string_view word);
   void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
 
   bool IsProcess(pid_t pid) const { return pid_ == pid; }

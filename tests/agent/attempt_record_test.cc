@@ -1,5 +1,6 @@
 #include "agent/attempt_record.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -47,6 +48,14 @@ TEST(AttemptRecordTest, OnlyExitZeroIsNoFailure) {
   EXPECT_TRUE(Killed(SIGTERM).failed());
   EXPECT_TRUE(NotStarted(ErrorCode::kNotFound).failed());
   EXPECT_TRUE(WorkerRecord().failed());
+}
+
+TEST(AttemptRecordTest, TheDeathWordSaysWhoAndHow) {
+  EXPECT_EQ(DeathWord(Killed(SIGKILL)), "rank 0 was killed by SIGKILL, not sent by rankrun");
+  EXPECT_EQ(DeathWord(Exited(3)), "rank 0 ended with exit code 3");
+  EXPECT_EQ(DeathWord(Exited(3), "n3"), "rank 0 on node n3 ended with exit code 3");
+  EXPECT_THAT(DeathWord(NotStarted(ErrorCode::kNotFound)),
+              testing::StartsWith("rank 0 could not be started: "));
 }
 
 TEST(AttemptRecordTest, TheLauncherAroundUsIsKnownByItsVariable) {
