@@ -131,6 +131,8 @@ void Fields(F& f, CoordinatorRecord& m) {
   f("attempts", m.attempts);
   f("is_granted", m.is_granted);
   f("has_finished", m.has_finished);
+  f("has_lost", m.has_lost);
+  f("cause", m.cause);
   f("history", m.history);
   f("seats", m.seats);
   f("verdict", m.verdict);
@@ -261,7 +263,45 @@ class Reader {
   std::string error_;
 };
 
+// Looks for what the library's parser would not survive: its recursion is as
+// deep as the value, and it throws at a length that no memory holds.
+class Censor : public nlohmann::json_sax<Json> {
+ public:
+  explicit Censor(size_t most_items) : most_items_(most_items) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool start_object(size_t items) override { return Enter(items); }
+  bool end_object() override { return Leave(); }
+  bool start_array(size_t items) override { return Enter(items); }
+  bool end_array() override { return Leave(); }
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  bool Enter(size_t items) {
+    constexpr int kDeepest = 8;
+    bool is_counted = items != static_cast<size_t>(-1);
+    return ++depth_ <= kDeepest && !(is_counted && items > most_items_);
+  }
+  bool Leave() {
+    depth_ -= 1;
+    return true;
+  }
+
+  const size_t most_items_;
+  int depth_ = 0;
+};
+
 Result<Json> Parse(std::string_view bytes) {
+  Censor censor(bytes.size());
+  bool is_sound = Json::sax_parse(bytes, &censor, Json::input_format_t::cbor);
+  if (!is_sound) return Error{ErrorCode::kProtocol, "a message that is not a CBOR map"};
   Json json = Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object()) {
     return Error{ErrorCode::kProtocol, "a message that is not a CBOR map"};
@@ -282,7 +322,7 @@ template <typename Variant, size_t kIndex, size_t kCount>
 Result<Variant> ReadAs(const std::string& kind, const Json& json,
                        const std::array<const char*, kCount>& names) {
   if constexpr (kIndex == kCount) {
-    return Error{ErrorCode::kProtocol, "a message of the unknown kind \"" + kind + "\""};
+    return Error{ErrorCode::kProtocol, "a message of an unknown kind"};
   } else {
     if (kind != names[kIndex]) return ReadAs<Variant, kIndex + 1>(kind, json, names);
     auto message = Read<std::variant_alternative_t<kIndex, Variant>>(json);
