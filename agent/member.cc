@@ -10,6 +10,9 @@ namespace rankrun::agent {
 namespace {
 
 constexpr int kBeatsPerTimeout = 10;
+// This part of the timeout is left to an agent to kill its workers itself,
+// before its guardian kills all.
+constexpr int kLeaseSlack = 12;
 
 Work WorkIn(MemberPhase phase) {
   switch (phase) {
@@ -46,6 +49,8 @@ Member::Member(const MemberPolicy& policy, Hello about, TimePoint now)
 std::vector<MemberAction> Member::Step(const MemberEvent& event, TimePoint now) {
   now_ = now;
   if (phase_ == MemberPhase::kOver) return {};
+  OnTime();  // first: the word of a late coordinator may not start anything
+  if (phase_ == MemberPhase::kOver) return std::exchange(actions_, {});
   std::visit([this](const auto& e) { On(e); }, event);
   OnTime();
   return std::exchange(actions_, {});
@@ -59,10 +64,16 @@ Hello Member::hello() const {
 
 TimePoint Member::deadline() const {
   if (phase_ == MemberPhase::kJoining) return since_ + policy_.join_timeout;
-  TimePoint first = acknowledged_ + policy_.node_timeout;
+  TimePoint first = (end_ ? now_ : acknowledged_) + policy_.node_timeout;
   if (is_up_) first = std::min(first, next_beat_);
-  if (phase_ == MemberPhase::kRunning) first = std::min(first, acknowledged_ + Lease());
+  if (SomethingRuns() && !is_killing_) first = std::min(first, LeaseEnd());
   return first;
+}
+
+Duration Member::lease() const {
+  Duration slack = policy_.node_timeout / kLeaseSlack;
+  if (SomethingRuns() && !is_killing_) return LeaseEnd() + slack - now_;
+  return policy_.node_timeout * 2 / 3 + slack;
 }
 
 bool Member::SomethingRuns() const {
@@ -76,6 +87,7 @@ void Member::On(const LinkUp&) {
   hello_sent_ = now_;
   beats_.clear();
   next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
+  if (wish_) Do(Send{*wish_});
 }
 
 void Member::On(const LinkDown& event) {
@@ -109,6 +121,7 @@ void Member::Hear(const Waiting& message) {
 }
 
 void Member::Hear(const Refusal& message) {
+  if (phase_ == MemberPhase::kRunning) StopHere(message.text, false, false);
   EndWhenStopped(kExitNoRendezvous, "the coordinator refuses this node: " + message.text);
 }
 
@@ -133,7 +146,12 @@ void Member::On(const Ready& event) {
 
 void Member::Hear(const Go& message) {
   if (phase_ != MemberPhase::kPrepared || message.round != about_.round) return;
+  if (now_ >= LeaseEnd()) {  // it may be believed lost already
+    phase_ = MemberPhase::kWaiting;
+    return Do(Send{Stopped{about_.round}});
+  }
   phase_ = MemberPhase::kRunning;
+  is_killing_ = false;
   about_.attempts += 1;
   Do(StartWorkers{message});
 }
@@ -141,7 +159,7 @@ void Member::Hear(const Go& message) {
 void Member::On(const PartFailed& event) {
   bool is_in_round = phase_ == MemberPhase::kPreparing || phase_ == MemberPhase::kPrepared ||
                      phase_ == MemberPhase::kRunning;
-  if (!is_in_round) return;
+  if (!is_in_round || end_) return;
   about_.failure = event.cause;
   phase_ = phase_ == MemberPhase::kRunning ? MemberPhase::kStopping : MemberPhase::kWaiting;
   Do(Send{Failed{about_.round, event.cause}});
@@ -171,6 +189,7 @@ void Member::Hear(const Stop& message) {
 
 void Member::StopHere(const std::string& why, bool is_failure, bool at_once) {
   phase_ = MemberPhase::kStopping;
+  is_killing_ = at_once;
   Do(StopWorkers{why, is_failure, at_once});
 }
 
@@ -178,14 +197,20 @@ void Member::StopHere(const std::string& why, bool is_failure, bool at_once) {
 
 void Member::On(const LeaveWanted& event) {
   if (phase_ == MemberPhase::kFinished) return;
-  Do(Send{Leave{event.why}});
+  Wish(Leave{event.why});
   if (phase_ == MemberPhase::kRunning) phase_ = MemberPhase::kStopping;
   EndWhenStopped(kExitDrained, "");
 }
 
+// What is asked for while the link is down is asked again when it is up.
+void Member::Wish(MemberMessage message) {
+  Do(Send{message});
+  wish_ = std::move(message);
+}
+
 void Member::On(const CloseWanted& event) {
   if (phase_ == MemberPhase::kFinished) return;
-  Do(Send{Close{event.cause}});
+  Wish(Close{event.cause});
   if (phase_ == MemberPhase::kRunning) phase_ = MemberPhase::kStopping;
   EndWhenStopped(event.cause.exit_code, "");
 }
@@ -203,10 +228,13 @@ void Member::Hear(const Verdict& message) {
   EndWhenStopped(message.exit_code, message.text);
 }
 
-// The first reason stays.
+// The first reason stays, and whoever knows of the success has succeeded.
 void Member::EndWhenStopped(int exit_code, std::string text) {
   if (!end_) end_ = EndNode{exit_code, std::move(text)};
-  if (!SomethingRuns()) End(end_->exit_code, end_->text);
+  if (phase_ == MemberPhase::kFinished) end_ = EndNode{0, ""};
+  if (SomethingRuns()) return;
+  Do(Send{Stopped{about_.round}});
+  End(end_->exit_code, end_->text);
 }
 
 void Member::End(int exit_code, std::string text) {
@@ -227,15 +255,17 @@ void Member::OnTime() {
   }
   if (is_up_ && now_ >= next_beat_) SendBeat();
   std::string lost = "lost the coordinator" + (why_down_.empty() ? "" : ": " + why_down_);
-  if (phase_ == MemberPhase::kRunning && now_ >= acknowledged_ + Lease()) {
-    about_.failure = Cause{.text = "node " + about_.name + " had lost the coordinator",
-                           .exit_code = kExitLostCoordinator,
-                           .by_itself = false,
-                           .charges_budget = false};
+  if (SomethingRuns() && !is_killing_ && now_ >= LeaseEnd()) {
+    bool had_failed = phase_ == MemberPhase::kStopping && about_.failure;
+    if (!had_failed) {
+      about_.failure = Cause{.text = "node " + about_.name + " had lost the coordinator",
+                             .exit_code = kExitLostCoordinator,
+                             .by_itself = false,
+                             .charges_budget = false};
+    }
     StopHere(lost, true, true);
   }
-  if (now_ < acknowledged_ + policy_.node_timeout) return;
-  if (phase_ == MemberPhase::kFinished) return EndWhenStopped(0, "");
+  if (end_ || now_ < acknowledged_ + policy_.node_timeout) return;
   EndWhenStopped(
       kExitLostCoordinator,
       lost + "; no word for " + FormatSeconds(policy_.node_timeout) + " (--node-timeout)");

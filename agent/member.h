@@ -25,6 +25,9 @@ class Member {
 
   // What opens a connection now.
   Hello hello() const;
+  // How long from now this agent may be silent before its guardian has to kill
+  // it and its workers; to be told after each Step.
+  Duration lease() const;
   // When MemberTick is wanted next.
   TimePoint deadline() const;
   MemberPhase phase() const { return phase_; }
@@ -52,12 +55,13 @@ class Member {
 
   void OnTime();
   void SendBeat();
+  void Wish(MemberMessage message);
   void StopHere(const std::string& why, bool is_failure, bool at_once);
   void EndWhenStopped(int exit_code, std::string text);
   void End(int exit_code, std::string text);
   bool SomethingRuns() const;
   void Do(MemberAction action) { actions_.push_back(std::move(action)); }
-  Duration Lease() const { return policy_.node_timeout * 2 / 3; }
+  TimePoint LeaseEnd() const { return acknowledged_ + policy_.node_timeout * 2 / 3; }
 
   const MemberPolicy policy_;
   Hello about_;
@@ -71,7 +75,9 @@ class Member {
   uint64_t last_beat_ = 0;       // its number
   bool is_up_ = false;
   std::string why_down_;
-  std::optional<EndNode> end_;  // once nothing runs here any more
+  bool is_killing_ = false;            // what runs
+  std::optional<MemberMessage> wish_;  // Leave or Close
+  std::optional<EndNode> end_;         // once nothing runs here any more
   std::vector<MemberAction> actions_;
 };
 
