@@ -67,7 +67,7 @@ struct Done {
   int round;
   bool operator==(const Done&) const = default;
 };
-// Nothing of the round is left on the node.
+// Nothing of the round is left on the node; before it hangs up for good, too.
 struct Stopped {
   int round;
   bool operator==(const Stopped&) const = default;
@@ -117,9 +117,9 @@ struct Prepare {
 };
 // All are ready: start.
 struct Go {
-  int round;
-  std::vector<std::string> store_addresses;  // candidates, best first
-  uint16_t store_port;
+  int round = 0;
+  std::vector<std::string> store_addresses = {};  // candidates, best first
+  uint16_t store_port = 0;
   bool operator==(const Go&) const = default;
 };
 // Stop what runs of this round.

@@ -8,6 +8,9 @@
 namespace rankrun::agent {
 namespace {
 
+constexpr int kMostSlots = 1 << 14;    // of a node: no sum of them overflows
+constexpr int kNewestRound = 1 << 30;  // of a member's past
+
 std::string Nodes(int min, int max) {
   return min == max ? std::to_string(max) : std::to_string(min) + ":" + std::to_string(max);
 }
@@ -27,8 +30,7 @@ Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<Coordina
 
 // Where the predecessor was stopped.
 void Coordinator::GoOn() {
-  if (record_.verdict) return End(*record_.verdict);
-  if (record_.seats.empty()) return Gather(false);
+  if (record_.has_lost) not_before_ = now_ + policy_.kill_bound;
   for (size_t i = 0; i < record_.seats.size(); ++i) {
     const Seat& seat = record_.seats[i];
     Node& node = nodes_[seat.node];
@@ -40,10 +42,14 @@ void Coordinator::GoOn() {
     node.seat = static_cast<int>(i);
     if (record_.is_granted) node.work = record_.has_finished ? Work::kDone : Work::kRunning;
   }
+  if (record_.verdict) {
+    nodes_[policy_.own_node].hello.node = policy_.own_node;  // wants to hear it, too
+    return End(*record_.verdict);
+  }
   if (record_.has_finished) return BeginFinish();
-  BeginStop({.text = "the agent of the coordinator's node died",
-             .exit_code = kExitInternalError,
-             .charges_budget = record_.is_granted});
+  if (record_.cause) return BeginStop(Cause(*record_.cause));
+  if (!record_.is_granted) return Gather(record_.attempts == 0);
+  BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError});
 }
 
 std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, TimePoint now) {
@@ -117,6 +123,10 @@ bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
     return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
                   ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
   }
+  if (hello.slots < 1 || hello.slots > kMostSlots || hello.round < 0 ||
+      hello.round > kNewestRound) {
+    return refuse("this node's hello makes no sense");
+  }
   if (!hello.node_rank || known != nodes_.end()) return true;
   for (const auto& [id, other] : nodes_) {
     if (other.peer && other.hello.node_rank == hello.node_rank) {
@@ -133,10 +143,10 @@ void Coordinator::OnNextIncarnation(Node& node) {
   if (phase_ == JobPhase::kOver) return Say(node, *record_.verdict);
   if (!IsIn(node)) return TryForm();
   if (phase_ == JobPhase::kPreparing) return Gather(waits_for_newcomers_);
-  if (phase_ == JobPhase::kRunning) {
-    return BeginStop({.text = "the agent of node " + node.hello.name + " died",
-                      .exit_code = kExitInternalError});
-  }
+  Cause cause{.text = "the agent of node " + node.hello.name + " died",
+              .exit_code = kExitInternalError};
+  if (phase_ == JobPhase::kRunning) return BeginStop(cause);
+  Improve(cause);
   Settle(node, Work::kNone);  // it holds nothing up any more
 }
 
@@ -145,14 +155,19 @@ void Coordinator::OnBack(Node& node) {
   const Hello& hello = node.hello;
   bool runs = hello.work == Work::kRunning || hello.work == Work::kStopping;
   if (phase_ == JobPhase::kOver) return Say(node, *record_.verdict);
-  if (hello.round > record_.round) {  // of a coordinator that this one knows nothing of
-    record_.round = hello.round;
+  bool has_finished = hello.work == Work::kFinished && !record_.is_granted;
+  if (has_finished) return End({0, ""});
+  if (hello.round > std::max(record_.round, newest_round_)) {
+    // Of a coordinator that this one knows nothing of, as others may be.
+    newest_round_ = hello.round;
     record_.attempts = std::max(record_.attempts, hello.attempts);
     not_before_ = now_ + policy_.node_timeout + policy_.kill_bound;
+    if (phase_ == JobPhase::kPreparing) Gather(waits_for_newcomers_);
   }
   bool of_this_round = IsIn(node) && hello.round == record_.round;
   if (!of_this_round && runs) {  // of a round that is over
     node.work = Work::kStopping;
+    if (phase_ == JobPhase::kPreparing) Gather(waits_for_newcomers_);
     return Say(node, Stop{hello.round, "the job went on without this node", false});
   }
   switch (phase_) {
@@ -166,7 +181,7 @@ void Coordinator::OnBack(Node& node) {
       if (!IsIn(node)) return LetIn();
       if (of_this_round && hello.work == Work::kRunning) return;
       if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
-      if (of_this_round && hello.work == Work::kPrepared) return SayGo(node);
+      if (of_this_round && hello.work == Work::kPrepared) return Say(node, go_);
       node.work = of_this_round && runs ? Work::kStopping : Work::kNone;
       return BeginStop(
           hello.failure.value_or(Cause{.text = "node " + hello.name + " had lost the coordinator",
@@ -174,6 +189,7 @@ void Coordinator::OnBack(Node& node) {
                                        .charges_budget = false}));
     case JobPhase::kStopping:
       if (!IsIn(node)) return;
+      if (of_this_round && hello.failure) Improve(*hello.failure);
       if (of_this_round && runs) return OrderStop(node);
       return Settle(node, Work::kNone);
     case JobPhase::kFinishing:
@@ -190,13 +206,10 @@ void Coordinator::OnPeerLost(PeerId peer) {
   node_of_peer_.erase(peer);
   if (node == nullptr) return;
   node->peer.reset();
-  bool is_needed = IsIn(*node) && phase_ != JobPhase::kGathering && phase_ != JobPhase::kPausing;
-  bool is_gone = node->is_leaving || phase_ == JobPhase::kOver;
-  if (is_gone && !(is_needed && node->work != Work::kNone)) {
-    uint64_t id = node->hello.node;
-    Settle(*node, Work::kNone);
-    nodes_.erase(id);
-  } else if (is_needed && phase_ == JobPhase::kPreparing) {
+  if (node->is_leaving && node->work == Work::kNone) {
+    Node gone = std::move(nodes_.extract(node->hello.node).mapped());
+    Settle(gone, Work::kNone);
+  } else if (IsIn(*node) && phase_ == JobPhase::kPreparing) {
     Gather(waits_for_newcomers_);
   }
 }
@@ -206,17 +219,13 @@ void Coordinator::On(Node& node, const Beat& message) { Say(node, message); }
 void Coordinator::On(Node& node, const Prepared& message) {
   bool counts = phase_ == JobPhase::kPreparing && IsIn(node) && message.round == record_.round;
   if (!counts) return;
-  if (*node.seat == 0) store_port_ = message.store_port;
+  if (*node.seat == 0) go_.store_port = message.store_port;
   Settle(node, Work::kPrepared);
 }
 
 void Coordinator::On(Node& node, const Failed& message) {
   if (!IsIn(node) || message.round != record_.round) return;
-  if (phase_ == JobPhase::kStopping) {
-    bool is_better = message.cause.by_itself && !cause_->by_itself;
-    if (is_better && !cause_->is_hopeless) cause_ = message.cause;
-    return;
-  }
+  if (phase_ == JobPhase::kStopping) return Improve(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? Work::kStopping : Work::kNone;
   BeginStop(message.cause);
@@ -229,14 +238,20 @@ void Coordinator::On(Node& node, const Done& message) {
 
 void Coordinator::On(Node& node, const Stopped& message) {
   bool of_this_round = IsIn(node) && message.round == record_.round;
-  if (phase_ == JobPhase::kStopping && of_this_round) return Settle(node, Work::kNone);
+  bool is_owed = phase_ == JobPhase::kStopping || phase_ == JobPhase::kFinishing;
+  if (is_owed && of_this_round) return Settle(node, Work::kNone);
+  if (phase_ == JobPhase::kOver) {  // it has heard the verdict
+    node.work = Work::kNone;
+    node.is_leaving = true;
+    return;
+  }
   if (phase_ == JobPhase::kRunning && of_this_round) {
     node.work = Work::kNone;
     return BeginStop({.text = "node " + node.hello.name + " had lost the coordinator",
                       .by_itself = false,
                       .charges_budget = false});
   }
-  if (IsIn(node)) return;
+  if (IsIn(node) && phase_ != JobPhase::kPausing) return;
   node.work = Work::kNone;  // of an old round
   if (phase_ == JobPhase::kGathering) TryForm();
   if (phase_ == JobPhase::kRunning) LetIn();
@@ -254,7 +269,11 @@ void Coordinator::On(Node& node, const Leave& message) {
               .by_itself = false,
               .is_hopeless = node.hello.node == policy_.own_node,
               .charges_budget = false};
+  leave_ = cause.text;
   if (cause.is_hopeless) return EndBy(node, cause);
+  bool nothing_runs = phase_ == JobPhase::kGathering || phase_ == JobPhase::kPreparing ||
+                      phase_ == JobPhase::kPausing;
+  if (nothing_runs && EndsDrained()) return;
   if (phase_ == JobPhase::kGathering) return TryForm();
   if (!IsIn(node)) return;
   if (phase_ == JobPhase::kPreparing) return Gather(waits_for_newcomers_);
@@ -277,12 +296,30 @@ void Coordinator::EndBy(Node& node, Cause cause) {
       if (node.work == Work::kRunning) node.work = Work::kStopping;
       return BeginStop(cause);
     case JobPhase::kStopping:
-      if (!cause_->is_hopeless) cause_ = cause;
-      return;
+      if (record_.cause->is_hopeless) return;
+      record_.cause = cause;
+      return Persist();
     case JobPhase::kFinishing:
     case JobPhase::kOver:
       return;
   }
+}
+
+// What others did by themselves is no answer to a lost peer.
+void Coordinator::Improve(const Cause& cause) {
+  if (phase_ != JobPhase::kStopping || record_.cause->is_hopeless) return;
+  if (cause.by_itself && !record_.cause->by_itself) record_.cause = cause;
+}
+
+// A job that its nodes have left for the better part is over.
+bool Coordinator::EndsDrained() {
+  auto stays = [](const auto& entry) { return !entry.second.is_leaving; };
+  bool too_few = std::ranges::count_if(nodes_, stays) < policy_.min_nodes;
+  bool is_drained = too_few && !leave_.empty() && record_.attempts > 0;
+  if (is_drained) {
+    End({kExitDrained, leave_ + "; fewer nodes are left than --nnodes wants"});
+  }
+  return is_drained;
 }
 
 Coordinator::Node* Coordinator::NodeOf(PeerId peer) {

@@ -39,9 +39,16 @@ class Coordinator {
     uint64_t arrival = 0;
     std::optional<int> seat;     // its rank in the round
     std::optional<int> earlier;  // in the one before
-    Work work = Work::kNone;
-    bool is_awaited = false;  // its answer to what this phase wants
+    Work work = Work::kNone;     // what may be there
+    bool is_awaited = false;     // its answer to what this phase wants
     bool is_leaving = false;
+  };
+
+  // Who could form a round now.
+  struct Muster {
+    std::vector<Candidate> candidates;
+    bool others_are_expected = false;
+    bool something_runs = false;
   };
 
   void GoOn();
@@ -62,13 +69,15 @@ class Coordinator {
   void On(Node& node, const Beat& message);
   void On(Node&, const Hello&) {}  // see OnHello
   void EndBy(Node& node, Cause cause);
+  void Improve(const Cause& cause);
+  bool EndsDrained();
 
   void Enter(JobPhase phase, std::optional<Duration> at_most);
   void Gather(bool waits_for_newcomers);
   void TryForm();
   void Form(std::vector<Candidate> candidates);
   void Grant();
-  void SayGo(Node& node);
+  Muster CallUp() const;
   void LetIn();
   void NoteDone(Node& node);
   void AwaitAll();
@@ -108,9 +117,10 @@ class Coordinator {
   std::optional<TimePoint> form_at_;    // gathering: the last call is over, or not_before_
   std::optional<TimePoint> regroup_;    // running: newcomers are let in
   std::optional<TimePoint> finish_by_;  // running: after the first was done
-  std::optional<Cause> cause_;          // stopping
   Duration lasted_{};                   // the round that was stopped
-  uint16_t store_port_ = 0;
+  Go go_;                               // of the round
+  int newest_round_ = 0;                // that a member knows of, of whatever coordinator
+  std::string leave_;                   // the last one
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;
 };

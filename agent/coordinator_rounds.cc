@@ -55,22 +55,10 @@ void Coordinator::Gather(bool waits_for_newcomers) {
 void Coordinator::TryForm() {
   if (phase_ != JobPhase::kGathering) return;
   bool too_few = nodes_.size() < static_cast<size_t>(policy_.min_nodes);
-  if (too_few) return;
-  std::vector<Candidate> candidates;
-  bool others_are_expected = false;
-  for (const auto& [id, node] : nodes_) {
-    if (node.is_leaving) continue;
-    if (!node.peer || node.work != Work::kNone) {
-      others_are_expected = true;
-      continue;
-    }
-    Candidate candidate = CandidateOf(node.hello);
-    candidate.earlier_rank = node.earlier;
-    candidate.arrival = node.arrival;
-    candidates.push_back(std::move(candidate));
-  }
-  int count = static_cast<int>(candidates.size());
-  if (count < policy_.min_nodes) return form_at_.reset();
+  if (too_few) return form_at_.reset();
+  Muster muster = CallUp();
+  int count = static_cast<int>(muster.candidates.size());
+  if (count < policy_.min_nodes || muster.something_runs) return form_at_.reset();
   if (now_ < not_before_) {
     form_at_ = not_before_;
     return;
@@ -79,17 +67,39 @@ void Coordinator::TryForm() {
     if (!form_at_) form_at_ = now_ + policy_.last_call;
     if (now_ < *form_at_) return;
   }
-  if (count < policy_.max_nodes && !waits_for_newcomers_ && others_are_expected) return;
-  Form(std::move(candidates));
+  if (count < policy_.max_nodes && !waits_for_newcomers_ && muster.others_are_expected) {
+    return form_at_.reset();
+  }
+  Form(std::move(muster.candidates));
+}
+
+Coordinator::Muster Coordinator::CallUp() const {
+  Muster muster;
+  for (const auto& [id, node] : nodes_) {
+    if (node.work != Work::kNone) muster.something_runs = true;
+    if (node.is_leaving) continue;
+    if (!node.peer) {
+      muster.others_are_expected = true;
+      continue;
+    }
+    Candidate candidate = CandidateOf(node.hello);
+    candidate.earlier_rank = node.earlier;
+    candidate.arrival = node.arrival;
+    muster.candidates.push_back(std::move(candidate));
+  }
+  DropDoubleClaims(muster.candidates);
+  return muster;
 }
 
 void Coordinator::Form(std::vector<Candidate> candidates) {
   record_.seats = SeatNodes(std::move(candidates), policy_.max_nodes);
-  record_.round += 1;
+  record_.round = std::max(record_.round, newest_round_) + 1;
   record_.is_granted = false;
+  record_.cause.reset();
   Enter(JobPhase::kPreparing, std::nullopt);
   Persist();
-  store_port_ = 0;
+  go_ = Go{.round = record_.round,
+           .store_addresses = nodes_.at(record_.seats.front().node).hello.addresses};
   Prepare message{.round = record_.round,
                   .attempt = record_.attempts,
                   .node_count = static_cast<int>(record_.seats.size()),
@@ -111,6 +121,8 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
 void Coordinator::Grant() {
   record_.is_granted = true;
   record_.attempts += 1;
+  record_.has_lost = false;
+  leave_.clear();
   Enter(JobPhase::kRunning, std::nullopt);
   regroup_.reset();
   finish_by_.reset();
@@ -118,17 +130,10 @@ void Coordinator::Grant() {
   for (const Seat& seat : record_.seats) {
     Node& node = nodes_.at(seat.node);
     node.work = Work::kRunning;
-    SayGo(node);
+    Say(node, go_);
   }
   AwaitAll();
   LetIn();
-}
-
-void Coordinator::SayGo(Node& node) {
-  node.work = Work::kRunning;
-  auto host = nodes_.find(record_.seats.front().node);
-  if (host == nodes_.end()) return;  // it is done and away
-  Say(node, Go{record_.round, host->second.hello.addresses, store_port_});
 }
 
 // All nodes of the round owe an answer now.
@@ -165,7 +170,7 @@ void Coordinator::NoteDone(Node& node) {
 
 void Coordinator::BeginStop(const Cause& cause) {
   lasted_ = now_ - since_;
-  cause_ = cause;
+  record_.cause = cause;
   Enter(JobPhase::kStopping, std::nullopt);
   AwaitAll();
   for (auto& [id, node] : nodes_) {
@@ -177,13 +182,15 @@ void Coordinator::BeginStop(const Cause& cause) {
       OrderStop(node);
     }
   }
+  Persist();  // nobody has to wait for it
   if (awaited_ == 0) Resolve();
 }
 
 void Coordinator::OrderStop(Node& node) {
   node.work = Work::kStopping;
-  bool is_failure = cause_->by_itself || cause_->charges_budget;
-  Say(node, Stop{record_.round, cause_->text, is_failure});
+  const Cause& cause = *record_.cause;
+  bool is_failure = cause.by_itself || cause.charges_budget;
+  Say(node, Stop{record_.round, cause.text, is_failure});
 }
 
 void Coordinator::Settle(Node& node, Work work) {
@@ -199,17 +206,14 @@ void Coordinator::Settle(Node& node, Work work) {
 
 // Nothing of the round is left: what now?
 void Coordinator::Resolve() {
-  const Cause cause = *std::exchange(cause_, std::nullopt);
+  const Cause cause = *std::exchange(record_.cause, std::nullopt);
+  bool was_granted = std::exchange(record_.is_granted, false);
   std::erase_if(nodes_,
                 [](const auto& entry) { return entry.second.is_leaving && !entry.second.peer; });
   if (cause.is_hopeless) return End({cause.exit_code, cause.text});
-  auto stays = [](const auto& entry) { return !entry.second.is_leaving; };
-  bool too_few = std::ranges::count_if(nodes_, stays) < policy_.min_nodes;
-  if (cause.exit_code == kExitDrained && too_few) {
-    return End({kExitDrained, cause.text + "; fewer nodes are left than --nnodes wants"});
-  }
-  bool is_failure = cause.by_itself || cause.charges_budget;
-  if (!is_failure || !record_.is_granted) return Gather(false);
+  if (EndsDrained()) return;
+  bool is_failure = was_granted && cause.by_itself;
+  if (!is_failure && !cause.charges_budget) return Gather(false);
   RestartPolicy policy = policy_.restart;
   if (!cause.charges_budget) policy.max_restarts = std::numeric_limits<int>::max();
   RestartDecision decision = DecideRestart(policy, record_.history, lasted_);
@@ -267,6 +271,7 @@ void Coordinator::OnTick() {
     case JobPhase::kOver:
       if ((is_late || nodes_.empty()) && !std::exchange(has_retired_, true)) {
         actions_.push_back(Retire{});
+        deadline_.reset();
       }
       return;
     case JobPhase::kPreparing:
@@ -341,26 +346,38 @@ void Coordinator::LoseSilentNodes() {
 void Coordinator::Lose(uint64_t id) {
   auto found = nodes_.find(id);
   if (found == nodes_.end()) return;
-  Node& node = found->second;
+  Node node = std::move(nodes_.extract(found).mapped());
   if (node.peer) {
     actions_.push_back(HangUp{*node.peer});
     node_of_peer_.erase(*node.peer);
-    node.peer.reset();
   }
   bool may_run = node.work == Work::kRunning || node.work == Work::kStopping;
-  if (may_run) not_before_ = std::max(not_before_, now_ + policy_.kill_bound);
-  JobPhase phase = phase_;
-  bool was_in = IsIn(node);
+  if (may_run) {
+    not_before_ = std::max(not_before_, now_ + policy_.kill_bound);
+    record_.has_lost = true;
+    Persist();
+  }
   Cause cause{.text = "node " + node.hello.name + " has been silent for " +
                       FormatSeconds(policy_.node_timeout) + " (--node-timeout)",
               .exit_code = kExitTooFewNodes,
               .is_hopeless = policy_.on_lost_node == LostNode::kStop,
               .charges_budget = false};
-  if (phase == JobPhase::kStopping || phase == JobPhase::kFinishing) Settle(node, Work::kNone);
-  nodes_.erase(id);
-  if (phase == JobPhase::kPreparing && was_in) return Gather(waits_for_newcomers_);
-  if (phase == JobPhase::kRunning && was_in && may_run) return BeginStop(cause);
-  if (phase == JobPhase::kGathering) TryForm();
+  switch (phase_) {
+    case JobPhase::kGathering:
+      return TryForm();
+    case JobPhase::kPreparing:
+      return IsIn(node) ? Gather(waits_for_newcomers_) : void();
+    case JobPhase::kRunning:
+      return IsIn(node) && may_run ? BeginStop(cause) : void();
+    case JobPhase::kStopping:
+      Improve(cause);
+      return Settle(node, Work::kNone);
+    case JobPhase::kFinishing:
+      return Settle(node, Work::kNone);
+    case JobPhase::kPausing:
+    case JobPhase::kOver:
+      return;
+  }
 }
 
 }  // namespace rankrun::agent

@@ -40,6 +40,15 @@ std::vector<Seat> SeatNodes(std::vector<Candidate> candidates, int most) {
   return seats;
 }
 
+void DropDoubleClaims(std::vector<Candidate>& candidates) {
+  std::ranges::sort(candidates, {}, Order);
+  auto is_double = [](const Candidate& a, const Candidate& b) {
+    return a.claimed_rank && a.claimed_rank == b.claimed_rank;
+  };
+  auto rest = std::ranges::unique(candidates, is_double);
+  candidates.erase(rest.begin(), rest.end());
+}
+
 int WorldSizeOf(const std::vector<Seat>& seats) {
   return seats.empty() ? 0 : seats.back().first_rank + seats.back().slots;
 }

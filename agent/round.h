@@ -35,6 +35,10 @@ struct Seat {
 // Pure.
 std::vector<Seat> SeatNodes(std::vector<Candidate> candidates, int most);
 
+// Of those that claim the same rank only the one that was there before stays,
+// else the one that came first.
+void DropDoubleClaims(std::vector<Candidate>& candidates);
+
 int WorldSizeOf(const std::vector<Seat>& seats);
 
 // The same on all nodes that were told of the same round, and of no other.
