@@ -115,7 +115,6 @@ void Sweeper::SignalTheRest(const Look& look) {
     TimePoint since = known != first_seen_.end() ? known->second : look.began;
     if (looked_at) seen[process] = since;
     if (signaled_.contains(process)) continue;
-    bool settled = look.old.contains(pid) && look.marks.not_kept.contains(pid);
     bool long_ago = look.began - since >= kStartTakes || kills_ > kPatientKills;
     if (looked_at && (long_ago || settled.contains(pid))) {
       sure.push_back(pid);

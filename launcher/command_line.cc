@@ -22,6 +22,9 @@ class Collector {
     CommandLine line{.settings = {}, .words = std::move(arguments.words), .words_origin = ""};
     if (auto changed = ChangeFolder(); !changed) return std::move(changed).error();
     if (auto read = ReadFile(line); !read) return std::move(read).error();
+    auto of_scheduler = SettingsOfScheduler(sources_.scheduler, Settings(table_, found_));
+    if (!of_scheduler) return std::move(of_scheduler).error();
+    found_.push_back(std::move(*of_scheduler));
     line.settings = Settings(table_, found_);
     return line;
   }

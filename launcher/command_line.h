@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "launcher/scheduler.h"
 #include "launcher/settings.h"
 
 namespace rankrun::launcher {
@@ -21,7 +22,7 @@ struct Arguments {
 // Errors: kInvalid, one line that names the flag and what would be right.
 Result<Arguments> ReadArguments(std::string_view command, std::span<const std::string> arguments);
 
-// What arguments, variables and the file of --config say together.
+// What arguments, variables, the file of --config and the scheduler say together.
 struct CommandLine {
   Settings settings;
   std::vector<std::string> words;
@@ -33,10 +34,12 @@ struct Sources {
   Environment environment;
   std::function<Result<std::string>(const std::string& path)> read_file;
   std::function<Result<void>(const std::string& path)> change_folder;  // for --chdir
+  Scheduler scheduler = {};
 };
 
-// Flags win over RANKRUN_* over PET_* variables over the file. The folder is
-// changed before the file is read, unless it is the file that says so.
+// Flags win over RANKRUN_* over PET_* variables over the file over the
+// scheduler. The folder is changed before the file is read, unless it is the
+// file that says so.
 // Errors: kInvalid, one line that names the flag, variable or file.
 Result<CommandLine> CollectSettings(std::string_view command, Arguments arguments,
                                     const Sources& sources);

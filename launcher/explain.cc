@@ -1,6 +1,7 @@
 #include "launcher/explain.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "agent/binding.h"
 #include "agent/program_arguments.h"
@@ -8,6 +9,7 @@
 #include "base/cpus.h"
 #include "base/format.h"
 #include "base/printable.h"
+#include "launcher/explain_nodes.h"
 #include "launcher/shell_line.h"
 
 namespace rankrun::launcher {
@@ -60,6 +62,12 @@ std::string IgnoredText(const CommandLine& line, const JobPlan& plan) {
   }
   for (const Note& note : plan.ignored) rows.push_back({note.what, note.why});
   return rows.empty() ? "" : "\n" + Table("Without effect", rows);
+}
+
+std::string WarningsText(const JobPlan& plan) {
+  std::vector<Row> rows;
+  for (const std::string& warning : plan.warnings) rows.push_back({warning});
+  return rows.empty() ? "" : "\n" + Table("Warnings", rows);
 }
 
 // The folder of local rank 0's files in the first attempt.
@@ -121,14 +129,20 @@ std::string PlanText(const JobPlan& plan) {
   std::string workers = std::to_string(spec.workers);
   if (!plan.why_workers.empty()) workers += ": " + plan.why_workers;
   std::string last = std::to_string(spec.workers - 1);
-  std::vector<Row> rows = {
-      {"workers", workers},
-      {"ranks", (last == "0" ? "0" : "0 to " + last) + ", on this node; local ranks are the same"}};
+  std::string local_ranks = last == "0" ? "0" : "0 to " + last;
+  std::vector<Row> rows = {{"workers", workers}};
+  if (spec.nodes) {
+    std::ranges::move(NodesRows(*spec.nodes), std::back_inserter(rows));
+    rows.push_back({"local ranks", local_ranks + "; ranks when the nodes have met"});
+  } else {
+    rows.push_back({"ranks", local_ranks + ", on this node; local ranks are the same"});
+  }
   auto first = agent::ArgumentsFor(spec.program, 0);
   bool differ = spec.workers > 1 && first != agent::ArgumentsFor(spec.program, 1);
   rows.push_back({"program", ShellLine(first) + (differ ? " (of local rank 0)" : "")});
   rows.push_back({"executable", spec.program.file});
-  rows.push_back({"MASTER_ADDR", spec.master_addr});
+  bool moves = spec.nodes && IsOfRound(*spec.nodes, "MASTER_ADDR");
+  rows.push_back({"MASTER_ADDR", moves ? "that of the node with rank 0" : spec.master_addr});
   rows.push_back({"MASTER_PORT", spec.master_port ? std::to_string(*spec.master_port) : kFreePort});
   rows.push_back({"binding", BindingText(spec.binding)});
   AddOutput(spec, rows);
@@ -154,17 +168,23 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
   std::vector<Row> rows;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
     if (std::ranges::find(machine.variables, entry) != machine.variables.end()) continue;
-    bool free_port = entry == "MASTER_PORT=0";
-    rows.push_back({free_port ? std::string("MASTER_PORT=<") + kFreePort + ">" : entry});
+    std::string name = entry.substr(0, entry.find('='));
+    if (spec.nodes && IsOfRound(*spec.nodes, name)) {
+      rows.push_back({name + "=<when the nodes have met>"});
+    } else {
+      bool free_port = entry == "MASTER_PORT=0";
+      rows.push_back({free_port ? std::string("MASTER_PORT=<") + kFreePort + ">" : entry});
+    }
   }
-  return "\n" + Table("Environment of rank 0, where it is not ours", rows);
+  std::string whose = spec.nodes ? "local rank 0" : "rank 0";
+  return "\n" + Table("Environment of " + whose + ", where it is not ours", rows);
 }
 
 }  // namespace
 
 std::string ExplainText(const FlagTable& table, const CommandLine& line, const JobPlan& plan,
                         const Machine& machine) {
-  return SettingsText(table, line) + IgnoredText(line, plan) + PlanText(plan) +
+  return SettingsText(table, line) + IgnoredText(line, plan) + WarningsText(plan) + PlanText(plan) +
          EnvironmentText(plan, machine);
 }
 

@@ -21,6 +21,7 @@ constexpr Elsewhere kOurs = Elsewhere::kOurs;
 constexpr Elsewhere kNowhere = Elsewhere::kNowhere;
 
 constexpr std::string_view kWorkers = "Workers";
+constexpr std::string_view kNodes = "Several nodes";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kMeeting = "Where the workers meet";
 constexpr std::string_view kOutput = "Output";
@@ -54,10 +55,28 @@ constexpr Flag kFlags[] = {
      "", kOurs, true},
     {"role", 0, kText, 0, 0, "NAME", "default", true, "ROLE_NAME of the workers.", kWorkers, "",
      kPet},
-    {"nnodes", 0, kText, 0, 0, "N|MIN:MAX", "1", true, "Nodes of the job; only 1 is supported yet.",
-     kWorkers, "", kPet},
+
+    {"nnodes", 0, kText, 0, 0, "N|MIN:MAX", "1", true,
+     "Nodes of the job; the same command is started on each. MIN:MAX: it begins with MIN of them, "
+     "and goes on with as many.",
+     kNodes, "", kPet},
     {"node-rank", 0, kCount, 0, kManyNodes, "N", "0", true,
-     "This node's place among them; only 0 is supported yet.", kWorkers, "", kPet},
+     "This node's place among them. With static it must be given; otherwise it is a wish.", kNodes,
+     "", kPet},
+    {"spares", 0, kCount, 0, kManyNodes, "N", "0", false,
+     "So many of the nodes wait until another is lost.", kNodes, "", kOurs},
+    {"node-timeout", 0, kSeconds, 0, 0, "SECONDS", "10", false,
+     "A node that has been silent for so long is lost.", kNodes, "", kOurs},
+    {"last-call", 0, kSeconds, 0, 0, "SECONDS", "30", false,
+     "When MIN nodes are there, how long others may still come.", kNodes, "", kOurs},
+    {"on-lost-node", 0, kChoice, 0, 0, "restart|stop", "restart", false,
+     "What is done when a node is lost: start the workers again on the others, or end the job.",
+     kNodes, "restart|stop", kOurs},
+    {"finish-timeout", 0, kSeconds, 0, 0, "SECONDS", "3600", false,
+     "From the end of a first node's workers to that of all.", kNodes, "", kOurs},
+    {"secret-file", 0, kFile, 0, 0, "FILE", "", false,
+     "Only nodes that have the secret in this file may join; or it is in RANKRUN_SECRET.", kNodes,
+     "", kOurs},
 
     {"module", 'm', kSwitch, 0, 0, "", "", true,
      "The program is a Python module, as with python -m.", kProgram, "", kPet},
@@ -75,21 +94,34 @@ constexpr Flag kFlags[] = {
      "the master's address and port.",
      kMeeting, "", kPet},
     {"master-addr", 0, kText, 0, 0, "ADDRESS", "127.0.0.1", true,
-     "MASTER_ADDR of the workers; the store listens there besides loopback.", kMeeting, "", kPet},
-    {"master-port", 0, kPort, 0, 0, "PORT", "a free one per attempt", true,
+     "MASTER_ADDR of the workers; the store listens there besides loopback. With static, the host "
+     "of "
+     "the node with rank 0.",
+     kMeeting, "", kPet},
+    {"master-port", 0, kPort, 0, 0, "PORT",
+     "a free one per attempt; 29500 if there are several nodes", true,
      "MASTER_PORT of the workers, kept over restarts.", kMeeting, "", kPet},
     {"local-addr", 0, kText, 0, 0, "ADDRESS", "", true,
-     "The same as --master-addr, if that is not given.", kMeeting, "", kPet},
-    {"rdzv-backend", 0, kText, 0, 0, "static|c10d", "static", true,
-     "How nodes find each other; one node needs neither.", kMeeting, "static|c10d", kPet},
-    {"rdzv-endpoint", 0, kAnyText, 0, 0, "HOST:PORT", "", true,
-     "With static: the master's address and port, before --master-addr and --master-port.",
+     "Where other nodes reach this one; on one node the same as --master-addr, if that is not "
+     "given.",
      kMeeting, "", kPet},
-    {"rdzv-id", 0, kAnyText, 0, 0, "NAME", "a random UUID", true,
-     "The job's name: TORCHELASTIC_RUN_ID, and how the folder of its logs begins.", kMeeting, "",
-     kPet},
+    {"rdzv-backend", 0, kText, 0, 0, "static|c10d", "static", true,
+     "How nodes find each other: static, all at the master, each with its --node-rank; c10d: at "
+     "--rdzv-endpoint, in any order and number.",
+     kMeeting, "static|c10d", kPet},
+    {"rdzv-endpoint", 0, kAnyText, 0, 0, "HOST[:PORT],...", "", true,
+     "Where the nodes meet; port 29400 if none is given. With static the master's address and "
+     "port, "
+     "before --master-addr and --master-port.",
+     kMeeting, "", kPet},
+    {"rdzv-id", 0, kAnyText, 0, 0, "NAME", "a random UUID; \"none\" if there are several nodes",
+     true,
+     "The job's name, the same on all nodes: TORCHELASTIC_RUN_ID, and how the folder of its logs "
+     "begins.",
+     kMeeting, "", kPet},
     {"rdzv-conf", 0, kAnyText, 0, 0, "KEY=VALUE,...", "", true,
-     "No effect: on one node nobody waits for others.", kMeeting, "", kPet},
+     "torchrun's keys: join_timeout, last_call_timeout, is_host and others; no effect on one node.",
+     kMeeting, "", kPet},
     {"store-max-value", 0, kSize, 0, store::kLargestPieceG, "SIZE", "64M", false,
      "The largest value in the job's store; at most 1G.", kMeeting, "", kOurs},
 

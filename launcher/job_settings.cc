@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "agent/worker_environment.h"
 #include "launcher/flags.h"
+#include "launcher/node_range.h"
 #include "launcher/output_settings.h"
 #include "launcher/rendezvous.h"
 #include "launcher/signal_names.h"
@@ -39,6 +41,12 @@ constexpr std::array<NoEffect, 2> kNoEffect = {
     {{"monitor-interval", "an end is seen at once"},
      {"start-method", "every worker is executed afresh"}}};
 
+// Not for the workers: RANKRUN_SECRET=..., RANKRUN_SECRET_FILE=...
+bool IsAboutSecret(std::string_view entry) {
+  std::string_view name = entry.substr(0, entry.find('='));
+  return name == kSecretVariable || name == "RANKRUN_SECRET_FILE";
+}
+
 std::optional<Binding> ByName(const std::array<BindingName, 4>& names,
                               const std::optional<std::string>& name) {
   for (const BindingName& known : names) {
@@ -58,7 +66,7 @@ class Planner {
                              "names a Python class, which rankrun cannot load; "
                              "use --log-dir, --redirects and --tee");
     }
-    for (auto step : {&Planner::PlanEnvironment, &Planner::PlanWorkers, &Planner::PlanRendezvous,
+    for (auto step : {&Planner::PlanEnvironment, &Planner::PlanWorkers, &Planner::PlanNodes,
                       &Planner::PlanBinding, &Planner::PlanSignals, &Planner::PlanOutput}) {
       if (auto planned = (this->*step)(); !planned) return std::move(planned).error();
     }
@@ -85,11 +93,18 @@ class Planner {
     return machine_.visible_gpus(agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES"));
   }
 
+  // A CUDA_VISIBLE_DEVICES says more exactly what the scheduler says.
+  std::optional<Said<int>> GpusSaid() const {
+    bool listed = agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES").has_value();
+    return listed ? std::nullopt : machine_.scheduler.gpus;
+  }
+
   Result<void> PlanWorkers() {
     auto gpus = ReadGpus(settings_, [this] { return machine_.visible_gpus(std::nullopt); });
     if (!gpus) return std::move(gpus).error();
     auto count = ReadWorkerCount(settings_, {.gpus_typed = *gpus,
                                              .visible_gpus = [this] { return VisibleGpus(); },
+                                             .gpus_said = GpusSaid(),
                                              .cpus = machine_.cpus,
                                              .one_by_default = as_torchrun_});
     if (!count) return std::move(count).error();
@@ -101,18 +116,38 @@ class Planner {
     return {};
   }
 
-  Result<void> PlanRendezvous() {
-    auto rendezvous = ReadRendezvous(settings_);
-    if (!rendezvous) return std::move(rendezvous).error();
-    plan_.spec.master_addr_typed = rendezvous->address.has_value();
-    plan_.spec.master_addr = rendezvous->address.value_or(plan_.spec.master_addr);
-    plan_.spec.master_port = rendezvous->port;
-    plan_.spec.master_addr_origin = std::move(rendezvous->address_origin);
-    plan_.spec.master_port_origin = std::move(rendezvous->port_origin);
-    plan_.spec.run_id = rendezvous->run_id.empty() ? machine_.random_id : rendezvous->run_id;
-    if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
-    Add(rendezvous->ignored);
+  Result<void> PlanNodes() {
+    std::string advice = AdviceOf(machine_.scheduler, settings_);
+    if (!advice.empty()) plan_.warnings.push_back(std::move(advice));
+    auto range = ReadNodeRange(settings_);
+    if (!range) return std::move(range).error();
+    if (range->max == 1) {
+      Add(IgnoredOnOneNode(settings_));
+      auto rendezvous = ReadRendezvous(settings_);
+      if (!rendezvous) return std::move(rendezvous).error();
+      PlanRendezvous(*rendezvous);
+      return {};
+    }
+    auto nodes = ReadNodes(settings_, {.scheduler = machine_.scheduler,
+                                       .host_name = machine_.host_name,
+                                       .environment = machine_.environment,
+                                       .read_secret = machine_.read_secret});
+    if (!nodes) return std::move(nodes).error();
+    plan_.spec.nodes = std::move(nodes->spec);
+    std::ranges::move(nodes->warnings, std::back_inserter(plan_.warnings));
+    PlanRendezvous(nodes->rendezvous);
     return {};
+  }
+
+  void PlanRendezvous(const Rendezvous& rendezvous) {
+    plan_.spec.master_addr_typed = rendezvous.address.has_value();
+    plan_.spec.master_addr = rendezvous.address.value_or(plan_.spec.master_addr);
+    plan_.spec.master_port = rendezvous.port;
+    plan_.spec.master_addr_origin = rendezvous.address_origin;
+    plan_.spec.master_port_origin = rendezvous.port_origin;
+    plan_.spec.run_id = rendezvous.run_id.empty() ? machine_.random_id : rendezvous.run_id;
+    if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
+    Add(rendezvous.ignored);
   }
 
   Result<void> PlanBinding() {
@@ -140,7 +175,8 @@ class Planner {
   Result<void> PlanOutput() {
     auto output = ReadOutput(settings_, {.workers = plan_.spec.workers,
                                          .as_torchrun = as_torchrun_,
-                                         .environment = machine_.environment});
+                                         .environment = machine_.environment,
+                                         .several_nodes = plan_.spec.nodes.has_value()});
     if (!output) return std::move(output).error();
     plan_.spec.output = std::move(output->spec);
     Add(output->ignored);
@@ -152,12 +188,15 @@ class Planner {
   }
 
   Result<void> PlanEnvironment() {
-    plan_.spec.environment = machine_.variables;
+    for (const std::string& entry : machine_.variables) {
+      if (!IsAboutSecret(entry)) plan_.spec.environment.push_back(entry);
+    }
     plan_.spec.open_files = machine_.open_files;
     for (const std::string& entry : settings_.values().Texts("env")) {
       size_t equals = entry.find('=');
       std::string name = entry.substr(0, equals);
       if (name.empty()) return settings_.Wrong("env", "want NAME=VALUE or NAME" + Got(entry));
+      if (IsAboutSecret(entry)) return settings_.Wrong("env", name + " is not for the workers");
       if (equals != entry.npos) {
         plan_.spec.environment.push_back(entry);  // a later one of a name counts
         continue;

@@ -7,8 +7,10 @@
 
 #include "agent/job_spec.h"
 #include "agent/machine_share.h"
+#include "launcher/nodes_settings.h"
 #include "launcher/note.h"
 #include "launcher/program.h"
+#include "launcher/scheduler.h"
 #include "launcher/settings.h"
 #include "launcher/worker_count.h"
 
@@ -23,14 +25,18 @@ struct Machine {
   int cpus;                          // in our affinity mask
   std::optional<rlim_t> open_files;  // soft limit as the user had it
   std::string random_id;             // the name of a job that was given none
+  std::string host_name = {};
+  std::function<Result<SecretFile>(const std::string& path)> read_secret = {};
+  Scheduler scheduler = {};
 };
 
 // A job as the settings want it. What it executes is not in `spec` yet.
 struct JobPlan {
   agent::JobSpec spec;
-  std::string why_workers;    // why there are so many; empty: a number was typed
-  std::vector<Note> ignored;  // settings that have no effect
-  agent::MachineShare share;  // what each worker gets; for --explain and --dry-run only
+  std::string why_workers;            // why there are so many; empty: a number was typed
+  std::vector<Note> ignored;          // settings that have no effect
+  std::vector<std::string> warnings;  // lines for standard error
+  agent::MachineShare share;          // what each worker gets; for --explain and --dry-run only
 };
 
 // `command` is the name that rankrun was started by; "torchrun" changes some

@@ -64,7 +64,8 @@ class Launch {
         command_, std::move(*arguments),
         {.environment = machine_.environment,
          .read_file = [](const std::string& path) { return ReadSettingsFile(path); },
-         .change_folder = ChangeFolder});
+         .change_folder = ChangeFolder,
+         .scheduler = machine_.scheduler});
     if (!line) return Refuse(line.error(), kExitUsage);
     return Plan(*line);
   }
@@ -93,7 +94,14 @@ class Launch {
     }
     plan->spec.program = std::move(*program);
     plan->spec.program.halve_dollars = command_ == kTorchrun;
+    if (!settings.IsOn("explain")) {
+      for (const std::string& warning : plan->warnings) Tell(warning);
+    }
     if (only_shown) return Show(line, *plan);
+    if (plan->spec.nodes) {
+      Error error = settings.Wrong("nnodes", "jobs of more than one node are not supported yet");
+      return RefuseJob(plan->spec, error, kExitUsage);
+    }
     return Start(std::move(plan->spec), settings);
   }
 
@@ -134,8 +142,12 @@ class Launch {
     return Refuse(error, exit_code);
   }
 
+  void Tell(const std::string& line) const {
+    WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(line) + "\n");
+  }
+
   agent::Goodbye Refuse(const Error& error, int exit_code) const {
-    WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(error.message) + "\n");
+    Tell(error.message);
     return {.exit_code = exit_code, .end_signal = 0};
   }
 

@@ -36,6 +36,16 @@ std::optional<std::string> Variable(const std::string& name) {
   return none ? std::nullopt : std::optional<std::string>(value);
 }
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string HostsFile() {
+  auto text = ReadSettingsFile("/etc/hosts");
+  return text ? *text : "";
+}
+
 Error Invalid(const std::string& path, const std::string& what) {
   return {ErrorCode::kInvalid, path + ": " + what};
 }
@@ -59,7 +69,12 @@ Machine ThisMachine() {
                   .visible_gpus = [](const auto& visible) { return agent::VisibleGpus(visible); },
                   .cpus = UsableCpus(),
                   .open_files = {},
-                  .random_id = RandomUuid()};
+                  .random_id = RandomUuid(),
+                  .host_name = HostName(),
+                  .read_secret = ReadSecretFile};
+  machine.scheduler = ReadScheduler({.environment = machine.environment,
+                                     .host_name = machine.host_name,
+                                     .hosts_file = HostsFile});
   for (char** entry = environ; *entry != nullptr; ++entry) machine.variables.emplace_back(*entry);
   return machine;
 }
@@ -105,6 +120,15 @@ Result<std::string> ReadSettingsFile(const std::string& path, milliseconds patie
     text.append(buffer, static_cast<size_t>(got));
     if (text.size() > kLargestFileBytes) return Invalid(path, "larger than 1 MiB");
   }
+}
+
+Result<SecretFile> ReadSecretFile(const std::string& path) {
+  auto text = ReadSettingsFile(path);
+  if (!text) return std::move(text).error();
+  struct stat status;
+  bool is_file = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  bool others = is_file && (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
+  return SecretFile{std::move(*text), others};
 }
 
 Result<void> ChangeFolder(const std::string& path) {

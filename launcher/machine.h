@@ -19,6 +19,9 @@ std::string RandomUuid();
 Result<std::string> ReadSettingsFile(const std::string& path,
                                      std::chrono::milliseconds patience = std::chrono::seconds(10));
 
+// The file of --secret-file. Errors: as above.
+Result<SecretFile> ReadSecretFile(const std::string& path);
+
 // Errors: kNotFound, kSystem.
 Result<void> ChangeFolder(const std::string& path);
 

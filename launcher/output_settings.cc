@@ -172,7 +172,7 @@ class Reader {
     } else if (context_.as_torchrun) {
       plan_.spec.prefix = kTorchrunPrefix;
     } else {
-      plan_.spec.prefix = context_.workers > 1 ? kRankPrefix : "";
+      plan_.spec.prefix = context_.workers > 1 || context_.several_nodes ? kRankPrefix : "";
     }
   }
 

@@ -15,6 +15,7 @@ struct OutputContext {
   int workers;
   bool as_torchrun;  // only teed lines carry a prefix, unless one is asked for
   Environment environment;
+  bool several_nodes = false;
 };
 
 struct OutputPlan {

@@ -1,60 +1,22 @@
 #include "launcher/rendezvous.h"
 
-#include <algorithm>
 #include <array>
 
+#include "launcher/endpoint.h"
 #include "launcher/nearest_name.h"
+#include "launcher/rdzv_conf.h"
 #include "launcher/text.h"
 
 namespace rankrun::launcher {
 namespace {
-
-struct Endpoint {
-  std::string host;
-  std::optional<uint16_t> port;
-};
-
-bool IsHostCharacter(char c) {
-  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-' || c == ':';
-}
-
-Error Invalid(const std::string& text) { return {ErrorCode::kInvalid, text}; }
-
-// "host", "host:29400", "[::1]:29400"; as torchrun has it, the last colon
-// outside of brackets stands before the port.
-Result<Endpoint> ParseEndpoint(std::string_view text) {
-  size_t colon = text.ends_with(']') ? text.npos : text.rfind(':');
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty() || !std::ranges::all_of(host, IsHostCharacter)) {
-    return Invalid("want HOST:PORT or [IPV6]:PORT" + Got(text));
-  }
-  if (colon == text.npos) return Endpoint{std::string(host), std::nullopt};
-  auto port = ParseNumber<uint16_t>(text.substr(colon + 1));
-  if (!port) return Invalid("want a port number from 0 to 65535 after the colon" + Got(text));
-  return Endpoint{std::string(host), port};
-}
-
-// "a=1,b=2": its form only, since no key matters on one node.
-Result<void> CheckConf(std::string_view text) {
-  for (std::string_view part : SplitAtCommas(text)) {
-    size_t equals = part.find('=');
-    std::string_view key = Stripped(part.substr(0, equals));
-    if (key.empty()) return Invalid("want KEY=VALUE,KEY=VALUE" + Got(text));
-    bool has_value = equals != part.npos && !Stripped(part.substr(equals + 1)).empty();
-    if (!has_value) return Invalid("the key \"" + std::string(key) + "\" has no value" + Got(text));
-  }
-  return {};
-}
 
 class Reader {
  public:
   explicit Reader(const Settings& settings) : settings_(settings) {}
 
   Result<Rendezvous> Read() {
-    for (auto step : {&Reader::ReadNodes, &Reader::ReadBackend, &Reader::ReadEndpoint,
-                      &Reader::ReadName, &Reader::ReadConf}) {
+    for (auto step :
+         {&Reader::ReadBackend, &Reader::ReadEndpoint, &Reader::ReadName, &Reader::ReadConf}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
     ReadAddress();
@@ -77,41 +39,12 @@ class Reader {
                                         : "only --rdzv-backend static looks at it";
   }
 
-  Result<void> ReadNodes() {
-    std::string text = Text("nnodes").value_or("1");
-    size_t colon = std::min(text.find(':'), text.size());
-    auto least = ParseNumber<int>(std::string_view(text).substr(0, colon));
-    auto most =
-        colon == text.size() ? least : ParseNumber<int>(std::string_view(text).substr(colon + 1));
-    if (!least || !most) return settings_.Wrong("nnodes", "want N or MIN:MAX" + Got(text));
-    if (*least < 1 || *least > *most) {
-      return settings_.Wrong("nnodes", "want at least 1, and MIN not above MAX" + Got(text));
-    }
-    if (*most > 1) {
-      return settings_.Wrong(
-          "nnodes", "jobs of more than one node are not supported yet, want 1" + Got(text));
-    }
-    return {};
-  }
-
   Result<void> ReadBackend() {
-    std::string name = Text("rdzv-backend").value_or("static");
+    auto backend = ReadRdzvBackend(settings_);
+    if (!backend) return std::move(backend).error();
     bool standalone = settings_.IsOn("standalone");
-    bool of_nodes = name == "etcd" || name == "etcd-v2";
-    if (name != "static" && name != "c10d" && !of_nodes) {
-      constexpr std::array<std::string_view, 4> kNames = {"static", "c10d", "etcd", "etcd-v2"};
-      auto nearest = NearestName(name, kNames);
-      std::string hint = nearest ? "; did you mean " + std::string(*nearest) + "?" : "";
-      return settings_.Wrong("rdzv-backend", "want static or c10d" + Got(name) + hint);
-    }
-    if (standalone) {
-      Ignore("rdzv-backend", WhyNotStatic());
-    } else if (of_nodes) {
-      return settings_.Wrong("rdzv-backend", name +
-                                                 " is for jobs of more than one node, which are "
-                                                 "not supported yet; want static or c10d");
-    }
-    is_static_ = !standalone && name == "static";
+    if (standalone) Ignore("rdzv-backend", WhyNotStatic());
+    is_static_ = !standalone && *backend == "static";
     return CheckNodeRank();
   }
 
@@ -144,15 +77,12 @@ class Reader {
   }
 
   Result<void> ReadName() {
-    std::string name = Text("rdzv-id").value_or("");
-    if (name.find('/') != name.npos) {
-      return settings_.Wrong(
-          "rdzv-id", "want a name without \"/\", since a folder is named by it" + Got(name));
-    }
+    auto name = ReadRunId(settings_);
+    if (!name) return std::move(name).error();
     if (settings_.IsOn("standalone")) {
       Ignore("rdzv-id", WhyNotStatic());
     } else {
-      result_.run_id = name;
+      result_.run_id = *name;
     }
     return {};
   }
@@ -160,9 +90,8 @@ class Reader {
   Result<void> ReadConf() {
     auto text = Text("rdzv-conf");
     if (!text) return {};
-    if (auto checked = CheckConf(Stripped(*text)); !checked) {
-      return settings_.Wrong("rdzv-conf", checked.error().message);
-    }
+    auto conf = RdzvConf::Parse(*text);
+    if (!conf) return settings_.Wrong("rdzv-conf", conf.error().message);
     Ignore("rdzv-conf", "on one node nobody waits for others");
     return {};
   }
@@ -196,12 +125,32 @@ class Reader {
 
   const Settings& settings_;
   bool is_static_ = true;
-  std::optional<Endpoint> endpoint_;  // that counts
+  std::optional<HostAndPort> endpoint_;  // that counts
   Rendezvous result_;
 };
 
 }  // namespace
 
 Result<Rendezvous> ReadRendezvous(const Settings& settings) { return Reader(settings).Read(); }
+
+Result<std::string> ReadRdzvBackend(const Settings& settings) {
+  std::string name = settings.Text("rdzv-backend").value_or("static");
+  if (name == "static" || name == "c10d") return name;
+  if (name == "etcd" || name == "etcd-v2") {
+    if (settings.IsOn("standalone")) return name;
+    return settings.Wrong("rdzv-backend", name + " is not supported yet; want static or c10d");
+  }
+  constexpr std::array<std::string_view, 4> kNames = {"static", "c10d", "etcd", "etcd-v2"};
+  auto nearest = NearestName(name, kNames);
+  std::string hint = nearest ? "; did you mean " + std::string(*nearest) + "?" : "";
+  return settings.Wrong("rdzv-backend", "want static or c10d" + Got(name) + hint);
+}
+
+Result<std::string> ReadRunId(const Settings& settings) {
+  std::string name = settings.Text("rdzv-id").value_or("");
+  if (name.find('/') == name.npos) return name;
+  return settings.Wrong("rdzv-id",
+                        "want a name without \"/\", since a folder is named by it" + Got(name));
+}
 
 }  // namespace rankrun::launcher

@@ -10,7 +10,7 @@
 
 namespace rankrun::launcher {
 
-// Where the workers of one node meet.
+// Where workers meet.
 struct Rendezvous {
   std::optional<std::string> address;  // typed: MASTER_ADDR
   std::optional<uint16_t> port;        // typed: MASTER_PORT; nothing: a free one per attempt
@@ -20,9 +20,16 @@ struct Rendezvous {
   std::vector<Note> ignored;
 };
 
-// Reads --nnodes, --node-rank, --standalone, --rdzv-*, --master-* and
-// --local-addr, whose rules are torchrun's. Pure.
-// Errors: kInvalid, one line; more than one node among them.
+// Reads --node-rank, --standalone, --rdzv-*, --master-* and --local-addr for
+// the workers of one node. The rules are torchrun's. Pure.
+// Errors: kInvalid, one line.
 Result<Rendezvous> ReadRendezvous(const Settings& settings);
+
+// Reads --rdzv-backend: "static" or "c10d"; with --standalone any. Pure.
+// Errors: kInvalid; etcd among them.
+Result<std::string> ReadRdzvBackend(const Settings& settings);
+
+// Reads --rdzv-id. Pure. Errors: kInvalid.
+Result<std::string> ReadRunId(const Settings& settings);
 
 }  // namespace rankrun::launcher

@@ -13,8 +13,9 @@ constexpr std::string_view kOurPrefix = "RANKRUN_";
 
 // What stands behind it in variables that other parts read or set.
 bool IsReadByOthers(std::string_view name) {
-  constexpr std::string_view kNames[] = {"STATUS_FD",  "STATUS_PATH", "KEEP",        "SAVE_FIFO",
-                                         "PLUGIN_DIR", "EXECUTABLE",  "RANDOM_RUNS", "STORE"};
+  constexpr std::string_view kNames[] = {"STATUS_FD",   "STATUS_PATH", "KEEP",
+                                         "SAVE_FIFO",   "PLUGIN_DIR",  "EXECUTABLE",
+                                         "RANDOM_RUNS", "STORE",       "SECRET"};
   return name == "LOG" || std::ranges::find(kNames, name) != std::end(kNames);
 }
 

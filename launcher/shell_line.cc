@@ -26,11 +26,24 @@ std::string QuotedEntry(const std::string& entry) {
   return ShellQuoted(entry.substr(0, equals)) + "=" + (value.empty() ? "" : ShellQuoted(value));
 }
 
+// The place that this node has if all MAX are there, with as many workers each.
+agent::NodePlace PlannedPlace(const agent::JobSpec& spec) {
+  agent::NodePlace place = agent::PlaceAlone(spec, 0, spec.master_port.value_or(kTorchrunPort));
+  if (!spec.nodes) return place;
+  const agent::NodesSpec& nodes = *spec.nodes;
+  place.node_rank = nodes.node_rank.value_or(nodes.node_index.value_or(0));
+  place.node_count = nodes.max;
+  place.first_rank = place.node_rank * spec.workers;
+  place.world_size = nodes.max * spec.workers;
+  if (!nodes.shares_port) place.master_addr = nodes.endpoints[0].host;
+  return place;
+}
+
 std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
   const agent::JobSpec& spec = plan.spec;
   agent::WorkerPlace place{
       .local_rank = local_rank,
-      .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(kTorchrunPort)),
+      .node = PlannedPlace(spec),
       .threads = plan.share.threads[static_cast<size_t>(local_rank)],
       .error_file = "",
       .status_path = ""};
@@ -74,6 +87,10 @@ std::string ShellLine(const std::vector<std::string>& words) {
 std::string DryRunText(const JobPlan& plan, const Machine& machine, const std::string& folder) {
   std::string env = folder.empty() ? "env" : "env -C " + ShellQuoted(folder);
   std::string text;
+  if (plan.spec.nodes) {
+    text = "# as if all " + std::to_string(plan.spec.nodes->max) + " nodes were there, with " +
+           std::to_string(plan.spec.workers) + " workers each\n";
+  }
   for (int rank = 0; rank < plan.spec.workers; ++rank)
     text += env + WorkerLine(plan, machine, rank);
   return text;

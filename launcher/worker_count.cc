@@ -33,16 +33,27 @@ Error Wrong(const Settings& settings, const std::string& text) {
   return settings.Wrong(kName, wrong + Got(text) + hint);
 }
 
-Result<size_t> CountGpus(const CountedDevices& devices) {
-  if (devices.gpus_typed) return devices.gpus_typed->size();
+// The GPUs that there is a worker each for.
+struct Gpus {
+  size_t count;
+  std::string whose;
+};
+
+// What the scheduler has given us is what counts: of others that can be seen,
+// and of kinds that cannot be counted here.
+Result<Gpus> CountGpus(const CountedDevices& devices) {
+  if (devices.gpus_typed) return Gpus{devices.gpus_typed->size(), " of --gpus"};
   auto found = devices.visible_gpus();
   if (!found) return std::move(found).error();
-  return found->size();
+  auto said = static_cast<size_t>(devices.gpus_said ? devices.gpus_said->value : 0);
+  if (said == 0 || (!found->empty() && found->size() <= said)) {
+    return Gpus{found->size(), " that we may use"};
+  }
+  return Gpus{said, " of " + devices.gpus_said->variable};
 }
 
-WorkerCount ForEachGpu(size_t gpus, const CountedDevices& devices) {
-  std::string whose = devices.gpus_typed ? " of --gpus" : " that we may use";
-  return {static_cast<int>(gpus), "one for each of " + Of(gpus, "GPU") + whose};
+WorkerCount ForEach(const Gpus& gpus) {
+  return {static_cast<int>(gpus.count), "one for each of " + Of(gpus.count, "GPU") + gpus.whose};
 }
 
 WorkerCount ForEachCpu(const CountedDevices& devices) {
@@ -54,7 +65,7 @@ Result<WorkerCount> Default(const CountedDevices& devices) {
   if (devices.one_by_default) return WorkerCount{1, "torchrun's default"};
   auto gpus = CountGpus(devices);
   if (!gpus) return std::move(gpus).error();
-  if (*gpus > 0) return ForEachGpu(*gpus, devices);
+  if (gpus->count > 0) return ForEach(*gpus);
   return WorkerCount{1, "there is no GPU that we may use"};
 }
 
@@ -63,7 +74,7 @@ Result<WorkerCount> ByWord(const Settings& settings, const std::string& word,
   if (word == "cpu") return ForEachCpu(devices);
   auto gpus = CountGpus(devices);
   if (!gpus) return std::move(gpus).error().In(settings.OriginOf(kName) + " " + word);
-  if (*gpus > 0) return ForEachGpu(*gpus, devices);
+  if (gpus->count > 0) return ForEach(*gpus);
   if (word == "auto") return ForEachCpu(devices);
   return settings.Wrong(kName, "gpu needs a GPU, and there is none that we may use");
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/scheduler.h"
 #include "launcher/settings.h"
 
 namespace rankrun::launcher {
@@ -29,8 +30,9 @@ struct WorkerCount {
 struct CountedDevices {
   std::optional<std::vector<std::string>> gpus_typed;
   GpuFinder visible_gpus;
-  int cpus;                     // in our affinity mask
-  bool one_by_default = false;  // as torchrun has it, instead of the number of GPUs
+  std::optional<Said<int>> gpus_said = {};  // by the scheduler
+  int cpus;                                 // in our affinity mask
+  bool one_by_default = false;              // as torchrun has it, instead of the number of GPUs
 };
 
 // Reads --nproc-per-node. Errors: kInvalid; those of the finder.

@@ -34,26 +34,6 @@ TEST(RendezvousTest, NothingGivenIsNothingChosen) {
   EXPECT_TRUE(rendezvous.ignored.empty());
 }
 
-TEST(RendezvousTest, OneNodeIsOneNode) {
-  for (const char* good : {"1", "1:1"}) EXPECT_EQ(ErrorOf({"--nnodes", good}), "accepted");
-  for (const char* many : {"2", "1:2", "4:4"}) {
-    EXPECT_EQ(ErrorOf({"--nnodes", many}),
-              std::string("--nnodes: jobs of more than one node are not supported yet, want 1, "
-                          "got \"") +
-                  many + '"');
-  }
-  for (const char* bad : {"0", "-1", "2:1", "0:1", "0:4"}) {
-    EXPECT_EQ(ErrorOf({"--nnodes", bad}),
-              std::string("--nnodes: want at least 1, and MIN not above MAX, got \"") + bad + '"');
-  }
-  for (const char* bad : {"one", "1:", ":1", "1:1:1", "1.0", "1-2", " 1"}) {
-    EXPECT_EQ(ErrorOf({"--nnodes", bad}),
-              std::string("--nnodes: want N or MIN:MAX, got \"") + bad + '"');
-  }
-  EXPECT_EQ(ErrorOf({}, {{"PET_NNODES", "2"}}),
-            "PET_NNODES: jobs of more than one node are not supported yet, want 1, got \"2\"");
-}
-
 TEST(RendezvousTest, TheOnlyNodeHasRankZero) {
   EXPECT_EQ(ErrorOf({"--node-rank=0"}), "accepted");
   EXPECT_EQ(ErrorOf({"--node-rank=1"}),
@@ -68,9 +48,7 @@ TEST(RendezvousTest, BackendsAreTorchruns) {
   }
   for (const std::string nodes : {"etcd", "etcd-v2"}) {
     EXPECT_EQ(ErrorOf({"--rdzv-backend", nodes}),
-              "--rdzv-backend: " + nodes +
-                  " is for jobs of more than one node, which are not supported yet; want static "
-                  "or c10d");
+              "--rdzv-backend: " + nodes + " is not supported yet; want static or c10d");
     EXPECT_EQ(Ignored({"--standalone", "--rdzv-backend", nodes}),
               Notes{"--rdzv-backend " + nodes + ": overridden by --standalone"});
   }
