@@ -18,11 +18,14 @@ Machine TestMachine() {
           .visible_gpus = [](const auto&) { return Result<Words>(Words{}); },
           .cpus = 8,
           .open_files = {},
-          .random_id = "random"};
+          .random_id = "random",
+          .host_name = "host"};
 }
 
-JobPlan PlanOf(const Settings& settings, const Words& program) {
-  auto plan = MakeJobPlan(settings, kRankrun, TestMachine());
+JobPlan PlanOf(const Settings& settings, const Words& program, const Variables& variables = {}) {
+  Machine machine = TestMachine();
+  machine.environment = EnvironmentOf(variables);
+  auto plan = MakeJobPlan(settings, kRankrun, machine);
   EXPECT_TRUE(plan) << plan.error().message;
   if (!plan) return {};
   auto workers = static_cast<size_t>(plan->spec.workers);
@@ -38,7 +41,8 @@ JobPlan PlanOf(const Settings& settings, const Words& program) {
 std::string Explain(const Words& flags, const Variables& variables = {},
                     const Words& program = {"/bin/prog", "--out=$local_rank", "a b"}) {
   CommandLine line{.settings = SettingsOf(flags, variables), .words = program, .words_origin = ""};
-  return ExplainText(RankrunFlags(), line, PlanOf(line.settings, program), TestMachine());
+  return ExplainText(RankrunFlags(), line, PlanOf(line.settings, program, variables),
+                     TestMachine());
 }
 
 TEST(ExplainTest, EachSettingIsThereWithItsOrigin) {
@@ -92,6 +96,44 @@ TEST(ExplainTest, WhatAUserTypedDoesNotReachTheTerminalRaw) {
   EXPECT_THAT(Explain({"--role=\x1b[31m"}), Not(HasSubstr("\x1b")));
 }
 
+TEST(ExplainTest, SeveralNodesAreExplained) {
+  std::string text =
+      Explain({"-n2", "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=h,[::1]:1",
+               "--rdzv-conf=is_host=1", "--node-rank=1", "--local-addr=a"},
+              {});
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("\nWarnings\n  without --secret-file whoever"),
+            HasSubstr("  nodes        1 to 2; further ones are spares\n"
+                      "  this node    host, claims node rank 1, reached at a\n"
+                      "  meeting      h:29400, [::1]:1 (--rdzv-endpoint), on this node\n"
+                      "  times        600.0 s to meet, 30.0 s more for those above the least, "
+                      "3600.0 s from the first end to the last\n"
+                      "  lost nodes   after 10.0 s of silence; then the others go on if they are "
+                      "enough\n"
+                      "  secret       none\n"
+                      "  local ranks  0 to 1; ranks when the nodes have met\n"),
+            HasSubstr("  MASTER_ADDR  that of the node with rank 0\n"),
+            HasSubstr("\nEnvironment of local rank 0, where it is not ours\n"),
+            HasSubstr("  RANK=<when the nodes have met>\n"),
+            HasSubstr("  MASTER_ADDR=<when the nodes have met>\n"),
+            HasSubstr("  LOCAL_WORLD_SIZE=2\n")));
+}
+
+TEST(ExplainTest, AStaticMasterIsKnownBeforeNodesMeet) {
+  EXPECT_THAT(Explain({"--nnodes=2", "--master-addr=h", "--node-rank=1", "--on-lost-node=stop"}),
+              AllOf(HasSubstr("  meeting      h:29500 (--master-addr), on another node\n"),
+                    HasSubstr("of silence; then the job ends\n"), HasSubstr("  MASTER_ADDR  h\n"),
+                    HasSubstr("  MASTER_ADDR=h\n"), HasSubstr("  MASTER_PORT=29500\n"),
+                    Not(HasSubstr("Warnings"))));
+}
+
+TEST(ExplainTest, TheSecretIsNotShown) {
+  Variables variables = {{"RANKRUN_SECRET", "hush-hush"}};
+  std::string text = Explain({"--nnodes=2", "--rdzv-endpoint=h:1"}, variables);
+  EXPECT_THAT(text, AllOf(HasSubstr("  secret       given\n"), Not(HasSubstr("hush-hush"))));
+}
+
 TEST(ShellLineTest, WordsAreQuotedIfTheyMustBe) {
   struct Row {
     const char* word;
@@ -117,6 +159,17 @@ TEST(DryRunTest, ThereIsOneLineForEachWorkerThatAShellRuns) {
   size_t got = fread(output, 1, sizeof output - 1, pipe);
   EXPECT_EQ(pclose(pipe), 0);
   EXPECT_EQ(std::string(output, got), "0 it's 0 29500\n1 it's 1 29500\n");
+}
+
+TEST(DryRunTest, RanksOfSeveralNodesAreThoseOfEqualOnes) {
+  Settings settings = SettingsOf(
+      {"-n2", "--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--node-rank=1"});
+  std::string text = DryRunText(PlanOf(settings, {"/bin/true"}), TestMachine(), "");
+  EXPECT_THAT(text, HasSubstr("# as if all 3 nodes were there, with 2 workers each\nenv "));
+  for (const char* entry : {" RANK=2 ", " RANK=3 ", " WORLD_SIZE=6 ", " GROUP_RANK=1 ",
+                            " GROUP_WORLD_SIZE=3 ", " MASTER_ADDR=h ", " MASTER_PORT=29500 "}) {
+    EXPECT_THAT(text, HasSubstr(entry));
+  }
 }
 
 }  // namespace

@@ -142,6 +142,75 @@ TEST(JobSettingsTest, VariablesAreSetOrPassedOn) {
   EXPECT_EQ(ErrorOf({"--env==b"}), "--env: want NAME=VALUE or NAME, got \"=b\"");
 }
 
+TEST(JobSettingsTest, OneNodeHasNoNodes) {
+  EXPECT_EQ(Plan({"--nnodes=1:1"}).spec.nodes, std::nullopt);
+  JobPlan plan = Plan({"--node-timeout=1"});
+  EXPECT_EQ(plan.ignored, (std::vector<Note>{{"--node-timeout 1", "there is one node"}}));
+  EXPECT_TRUE(plan.warnings.empty());
+}
+
+TEST(JobSettingsTest, SeveralNodesReachTheJob) {
+  JobPlan plan = Plan({"--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "-n1",
+                       "--rdzv-conf=close_timeout=1"});
+  ASSERT_TRUE(plan.spec.nodes);
+  EXPECT_EQ(plan.spec.nodes->max, 2);
+  EXPECT_EQ(plan.spec.run_id, "none");
+  EXPECT_EQ(plan.spec.master_port, std::nullopt);
+  EXPECT_EQ(plan.spec.output.prefix, "[${rank}] ");
+  EXPECT_EQ(plan.ignored.size(), 1U);
+  EXPECT_EQ(plan.warnings.size(), 2U);
+  agent::JobSpec with_master = Plan({"--nnodes=2", "--master-addr=h", "--node-rank=1"}).spec;
+  ASSERT_TRUE(with_master.nodes);
+  EXPECT_EQ(with_master.master_addr, "h");
+  EXPECT_TRUE(with_master.master_addr_typed);
+  EXPECT_EQ(with_master.master_port, 29500);
+}
+
+TEST(JobSettingsTest, TheSecretIsNotForTheWorkers) {
+  Machine machine = TestMachine();
+  machine.environment = EnvironmentOf({{"RANKRUN_SECRET", "hush"}});
+  machine.variables = {"RANKRUN_SECRET=hush", "RANKRUN_SECRET_FILE=f", "A=b"};
+  auto plan = MakeJobPlan(SettingsOf({"--nnodes=2"}), kRankrun, machine);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->spec.nodes->secret, "hush");
+  EXPECT_EQ(plan->spec.environment, Words{"A=b"});
+  for (const char* entry : {"RANKRUN_SECRET", "RANKRUN_SECRET=x"}) {
+    EXPECT_EQ(ErrorOf({"--env", entry}), "--env: RANKRUN_SECRET is not for the workers");
+  }
+}
+
+TEST(JobSettingsTest, TheSchedulersGpusCountWhereNoListDoes) {
+  struct Row {
+    int said;
+    Words flags;
+    int workers;
+    const char* why;
+  };
+  const char* slurms = "one for each of 2 GPUs of SLURM_GPUS_ON_NODE";
+  for (const Row& row :
+       {Row{2, {}, 2, slurms}, Row{4, {}, 3, "one for each of 3 GPUs that we may use"},
+        Row{2, {"-ngpu"}, 2, slurms}, Row{2, {"-n5"}, 5, ""},
+        Row{1, {"--gpus=0,1"}, 2, "one for each of 2 GPUs of --gpus"},
+        Row{1, {"-xCUDA_VISIBLE_DEVICES=0,1"}, 2, "one for each of 2 GPUs that we may use"}}) {
+    Machine machine = TestMachine();
+    machine.scheduler.gpus = Said<int>{row.said, "SLURM_GPUS_ON_NODE"};
+    auto plan = MakeJobPlan(SettingsOf(row.flags), kRankrun, machine);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->spec.workers, row.workers);
+    EXPECT_EQ(plan->why_workers, row.why);
+  }
+  Machine blind = TestMachine();
+  blind.visible_gpus = [](const auto&) { return Result<Words>(Words{}); };
+  blind.scheduler.gpus = Said<int>{2, "SLURM_GPUS_ON_NODE"};
+  EXPECT_EQ(MakeJobPlan(SettingsOf({}), kRankrun, blind)->spec.workers, 2);
+}
+
+TEST(JobSettingsTest, ALineForWhoHasStartedUsIsAWarning) {
+  Machine machine = TestMachine();
+  machine.scheduler.advice = "use srun";
+  EXPECT_EQ(MakeJobPlan(SettingsOf({}), kRankrun, machine)->warnings, Words{"use srun"});
+}
+
 TEST(JobSettingsTest, WhatNeedsPythonIsRefused) {
   EXPECT_EQ(ErrorOf({"--logs-specs=mine"}),
             "--logs-specs: names a Python class, which rankrun cannot load; use --log-dir, "

@@ -36,6 +36,18 @@ TEST_F(SettingsFileTest, AFileIsReadWhole) {
   EXPECT_EQ(*ReadSettingsFile(folder.Write("empty.json", "")), "");
 }
 
+TEST_F(SettingsFileTest, ASecretThatOthersMayReadIsSeen) {
+  std::string path = folder.Write("secret", "hush\n");
+  for (mode_t mode : {0600, 0640, 0604, 0400}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    auto secret = ReadSecretFile(path);
+    ASSERT_TRUE(secret) << secret.error().message;
+    EXPECT_EQ(secret->text, "hush\n");
+    EXPECT_EQ(secret->others_may_read, (mode & 0044) != 0);
+  }
+  EXPECT_FALSE(ReadSecretFile(folder.Path("gone")));
+}
+
 TEST_F(SettingsFileTest, APipeIsReadToItsEnd) {
   std::string path = Pipe();
   std::string text(200'000, ' ');  // more than it holds

@@ -149,7 +149,7 @@ TEST(SettingsTest, AVariableThatNobodyReadsIsTold) {
             Strings{"RANKRUN_LIFELINE is not read: --lifeline has no variable"});
   EXPECT_EQ(
       told({"HOME=/", "PET_TEA=3", "RANKRUN_TEE=3", "RANKRUN_LOG=debug", "RANKRUN_STATUS_FD=3",
-            "RANKRUN_SAVE_FIFO=f", "RANKRUN_STORE=a", "RANKRUN_ZZZ=1"}),
+            "RANKRUN_SAVE_FIFO=f", "RANKRUN_STORE=a", "RANKRUN_SECRET=s", "RANKRUN_ZZZ=1"}),
       Strings{});
 }
 

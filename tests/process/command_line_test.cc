@@ -111,6 +111,35 @@ TEST_F(CommandLineTest, ExplainAndDryRunStartNothing) {
   EXPECT_NE(access(folder.Path("started").c_str(), F_OK), 0);
 }
 
+TEST_F(CommandLineTest, AStepOfSlurmIsExplainedWithoutAnyFlag) {
+  Job run({.arguments = {"--explain", "/bin/true"},
+           .variables = {{"SLURM_JOB_ID", "17"},
+                         {"SLURM_STEP_ID", "3"},
+                         {"SLURM_PROCID", "0"},
+                         {"SLURM_NODEID", "0"},
+                         {"SLURM_STEP_NUM_NODES", "2"},
+                         {"SLURM_STEP_NODELIST", "n[1-2]"}}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_THAT(run.Out(), HasSubstr("n1:21720 (SLURM_STEP_NODELIST), on this node\n"));
+}
+
+TEST_F(CommandLineTest, ABatchScriptOfSeveralNodesIsToldHowToUseThem) {
+  Job run({.arguments = {"-n1", "/bin/echo", "ran"},
+           .variables = {
+               {"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NUM_NODES", "2"}, {"SLURMD_NODENAME", "n1"}}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out(), "ran\n");
+  EXPECT_EQ(run.Err(),
+            "rankrun: SLURM job 17 has 2 nodes, and rankrun is started on this one only; to use "
+            "its nodes: srun --ntasks-per-node=1 rankrun ...\n");
+}
+
+TEST_F(CommandLineTest, WorkersDoNotGetTheSecret) {
+  Job run({.arguments = {"-n1", "/usr/bin/env"}, .variables = {{"RANKRUN_SECRET", "hush-hush"}}});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_THAT(run.Out() + run.Err(), ::testing::Not(HasSubstr("hush-hush")));
+}
+
 TEST_F(CommandLineTest, CompletionGoesToStandardOutput) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     Job run({.arguments = {"--completion", shell}});
