@@ -36,10 +36,11 @@ JobOutput::JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()
 
 Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
   const OutputSpec& output = spec_.output;
-  if (before) logs_.emplace(*before);
+  const LogDirectory::Layout layout = LogDirectory::LayoutFor(output);
+  if (before) logs_.emplace(*before, layout);
   if (output.no_files || before) return {};
   auto created = output.log_dir ? LogDirectory::CreateNamed(*output.log_dir, spec_.run_id)
-                                : LogDirectory::CreateTemporary(spec_.run_id);
+                                : LogDirectory::CreateTemporary(spec_.run_id, layout);
   if (!created && output.log_dir) return std::move(created).error();
   if (!created) {
     LogWarn(created.error().message +
@@ -47,10 +48,7 @@ Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
     return {};
   }
   logs_.emplace(std::move(*created));
-  bool has_files = std::ranges::any_of(output.workers, [](const WorkerOutput& worker) {
-    return worker.standard_output.to_file || worker.standard_error.to_file;
-  });
-  if (has_files && !output.log_dir) {
+  if (!output.log_dir && layout == LogDirectory::Layout::kFolderPerWorker) {
     logs_->Keep();
     Say("rankrun: log files are in " + logs_->path() + "\n");
   }

@@ -60,6 +60,13 @@ void RemoveEmptyFolders(const fs::path& path) {
 
 }  // namespace
 
+LogDirectory::Layout LogDirectory::LayoutFor(const OutputSpec& output) {
+  bool has_files = std::ranges::any_of(output.workers, [](const WorkerOutput& worker) {
+    return worker.standard_output.to_file || worker.standard_error.to_file;
+  });
+  return has_files || output.log_dir ? Layout::kFolderPerWorker : Layout::kFolderPerAttempt;
+}
+
 Result<LogDirectory> LogDirectory::CreateNamed(const std::string& base, const std::string& run_id) {
   std::string path = Absolute(base);
   auto refuse = [&](Error error) {
@@ -68,10 +75,10 @@ Result<LogDirectory> LogDirectory::CreateNamed(const std::string& base, const st
   if (auto made = MakeFolders(path); !made) return refuse(std::move(made).error());
   auto run = MakePrivateFolder(WithEightRandom(path + "/" + FolderName(run_id)));
   if (!run) return refuse(std::move(run).error());
-  return LogDirectory({.temporary_base = "", .path = std::move(*run)});
+  return LogDirectory({.temporary_base = "", .path = std::move(*run)}, Layout::kFolderPerWorker);
 }
 
-Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id) {
+Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id, Layout layout) {
   constexpr char kDefault[] = "/tmp";
   const char* typed = std::getenv("TMPDIR");
   bool has_typed = typed != nullptr && *typed != '\0';
@@ -85,11 +92,11 @@ Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id) {
   if (!base) return std::move(base).error();
   auto run = MakePrivateFolder(WithEightRandom(*base + "/" + FolderName(run_id)));
   if (!run) return std::move(run).error();
-  return LogDirectory({.temporary_base = std::move(*base), .path = std::move(*run)});
+  return LogDirectory({.temporary_base = std::move(*base), .path = std::move(*run)}, layout);
 }
 
 LogDirectory::LogDirectory(LogDirectory&& other) noexcept
-    : folder_(std::exchange(other.folder_, {})) {}
+    : folder_(std::exchange(other.folder_, {})), layout_(other.layout_) {}
 
 LogDirectory::~LogDirectory() {
   const std::string& base = folder_.temporary_base;
@@ -107,19 +114,26 @@ std::string LogDirectory::AttemptFolder(int attempt) const {
 }
 
 std::string LogDirectory::WorkerFolder(int attempt, int local_rank) const {
+  if (layout_ == Layout::kFolderPerAttempt) return AttemptFolder(attempt);
   return AttemptFolder(attempt) + "/" + std::to_string(local_rank);
 }
 
+std::string LogDirectory::WorkerFile(int attempt, int local_rank, const std::string& name) const {
+  bool shared = layout_ == Layout::kFolderPerAttempt;
+  return WorkerFolder(attempt, local_rank) + "/" +
+         (shared ? std::to_string(local_rank) + "." : "") + name;
+}
+
 std::string LogDirectory::ErrorFile(int attempt, int local_rank) const {
-  return WorkerFolder(attempt, local_rank) + "/error.json";
+  return WorkerFile(attempt, local_rank, "error.json");
 }
 
 std::string LogDirectory::StdoutFile(int attempt, int local_rank) const {
-  return WorkerFolder(attempt, local_rank) + "/stdout.log";
+  return WorkerFile(attempt, local_rank, "stdout.log");
 }
 
 std::string LogDirectory::StderrFile(int attempt, int local_rank) const {
-  return WorkerFolder(attempt, local_rank) + "/stderr.log";
+  return WorkerFile(attempt, local_rank, "stderr.log");
 }
 
 Result<void> MakeFolders(const std::string& path) {

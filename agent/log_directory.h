@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/job_record.h"
+#include "agent/output_spec.h"
 #include "base/result.h"
 
 namespace rankrun::agent {
@@ -17,12 +18,21 @@ namespace rankrun::agent {
 // Source: section "logs" of pytorch.org/docs/stable/elastic/run.html
 class LogDirectory {
  public:
+  // A folder for each worker costs a file system more than a start may take, so
+  // one that is made for error files only has them side by side:
+  // <run>/attempt_<n>/<local rank>.error.json.
+  enum class Layout { kFolderPerWorker, kFolderPerAttempt };
+
+  // What a job's output needs. Pure.
+  static Layout LayoutFor(const OutputSpec& output);
+
   // Errors: kInvalid, "--log-dir <base>: <cause>".
   static Result<LogDirectory> CreateNamed(const std::string& base, const std::string& run_id);
   // In $TMPDIR, else in /tmp. Errors: kNotFound, kSystem.
-  static Result<LogDirectory> CreateTemporary(const std::string& run_id);
+  static Result<LogDirectory> CreateTemporary(const std::string& run_id,
+                                              Layout layout = Layout::kFolderPerWorker);
   // One that another process made, which has died.
-  explicit LogDirectory(JobFolder folder) : folder_(std::move(folder)) {}
+  LogDirectory(JobFolder folder, Layout layout) : folder_(std::move(folder)), layout_(layout) {}
 
   LogDirectory(LogDirectory&& other) noexcept;
   LogDirectory& operator=(LogDirectory&&) = delete;
@@ -31,6 +41,7 @@ class LogDirectory {
   // Of the run.
   const std::string& path() const { return folder_.path; }
   std::string AttemptFolder(int attempt) const;
+  // Where the files of a worker are; to be made before its start.
   std::string WorkerFolder(int attempt, int local_rank) const;
   // Where a worker writes what it died of (TORCHELASTIC_ERROR_FILE).
   std::string ErrorFile(int attempt, int local_rank) const;
@@ -43,7 +54,10 @@ class LogDirectory {
   const JobFolder& ForRecord() const { return folder_; }
 
  private:
+  std::string WorkerFile(int attempt, int local_rank, const std::string& name) const;
+
   JobFolder folder_;
+  Layout layout_;
 };
 
 // Makes a folder and those above it, as the umask says. Blocks as the file

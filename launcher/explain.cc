@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "agent/binding.h"
+#include "agent/log_directory.h"
 #include "agent/program_arguments.h"
 #include "agent/worker_environment.h"
 #include "base/cpus.h"
@@ -76,6 +77,13 @@ std::string LogFolder(const JobSpec& spec) {
   return base + "/" + spec.run_id + "_XXXXXXXX/attempt_0";
 }
 
+// What the names of a worker's files begin with.
+std::string WorkersFiles(const JobSpec& spec, const std::string& local_rank) {
+  using Layout = agent::LogDirectory::Layout;
+  bool shared = agent::LogDirectory::LayoutFor(spec.output) == Layout::kFolderPerAttempt;
+  return LogFolder(spec) + "/" + local_rank + (shared ? "." : "/");
+}
+
 void AddStream(const JobSpec& spec, const std::string& name,
                agent::StreamPlan agent::WorkerOutput::*stream, std::vector<Row>& rows) {
   std::vector<int> shown;
@@ -101,7 +109,8 @@ void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
   std::string prefix = spec.output.prefix.empty() ? "none" : "\"" + spec.output.prefix + "\"";
   if (spec.output.prefix_teed_only) prefix += ", for what goes to a file besides";
   rows.push_back({"prefix", prefix});
-  rows.push_back({"files", spec.output.no_files ? "none" : LogFolder(spec) + "/<local rank>/"});
+  rows.push_back(
+      {"files", spec.output.no_files ? "none" : WorkersFiles(spec, "<local rank>") + "*"});
   if (!spec.events_file.empty()) rows.push_back({"events", spec.events_file});
 }
 
@@ -163,7 +172,7 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
       .local_rank = 0,
       .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
       .threads = plan.share.threads[0],
-      .error_file = spec.output.no_files ? "" : LogFolder(spec) + "/0/error.json",
+      .error_file = spec.output.no_files ? "" : WorkersFiles(spec, "0") + "error.json",
       .status_path = "/proc/<agent>/fd/<number>"};
   std::vector<Row> rows;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {

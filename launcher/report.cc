@@ -70,8 +70,12 @@ std::string WhereTheyAre(const std::vector<const WorkerRecord*>& workers) {
   }
   if (files.empty()) return "";
   if (files.size() == 1) return "    more: " + files[0] + "\n";
-  auto folder_of_rank = std::filesystem::path(files[0]).parent_path();
-  return "    more: " + folder_of_rank.parent_path().string() + "\n";
+  auto folder_of = [](const std::string& file) {
+    return std::filesystem::path(file).parent_path();
+  };
+  auto folder = folder_of(files[0]);
+  if (folder_of(files[1]) != folder) folder = folder.parent_path();  // one for each rank
+  return "    more: " + folder.string() + "\n";
 }
 
 // One line for all that ended alike.

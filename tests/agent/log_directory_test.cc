@@ -114,6 +114,15 @@ TEST_F(LogDirectoryTest, EveryWorkerOfEveryAttemptHasItsOwnFiles) {
   EXPECT_EQ(directory.StderrFile(1, 12), directory.path() + "/attempt_1/12/stderr.log");
 }
 
+TEST_F(LogDirectoryTest, FilesOfAllWorkersMayShareTheFolderOfTheirAttempt) {
+  auto shared = LogDirectory::CreateTemporary("job", LogDirectory::Layout::kFolderPerAttempt);
+  ASSERT_TRUE(shared) << shared.error().message;
+  EXPECT_EQ(shared->WorkerFolder(2, 0), shared->AttemptFolder(2));
+  EXPECT_EQ(shared->WorkerFolder(2, 1), shared->AttemptFolder(2));
+  EXPECT_EQ(shared->ErrorFile(2, 11), shared->path() + "/attempt_2/11.error.json");
+  EXPECT_EQ(shared->StderrFile(2, 1), shared->path() + "/attempt_2/1.stderr.log");
+}
+
 TEST_F(LogDirectoryTest, ATmpdirThatIsMissingIsReplacedByTmp) {
   test::ScopedVariable wrong("TMPDIR", "/no/such/folder");
   EXPECT_TRUE(Temporary().path().starts_with("/tmp/rankrun-"));

@@ -81,7 +81,8 @@ TEST(ExplainTest, ThePlanSaysWhereOutputGoes) {
       AllOf(HasSubstr("  stdout       console for local ranks 1; stdout.log for local ranks "
                       "0,2-3\n"),
             HasSubstr("  stderr       console for local ranks 0-3\n"),
-            HasSubstr("  files        logs/job_XXXXXXXX/attempt_0/<local rank>/\n")));
+            HasSubstr("  files        logs/job_XXXXXXXX/attempt_0/<local rank>/*\n")));
+  EXPECT_THAT(Explain({"-n4"}), HasSubstr("/attempt_0/<local rank>.*\n"));
   EXPECT_THAT(Explain({"--log-dir=/dev/null"}), HasSubstr("  files        none\n"));
 }
 

@@ -200,6 +200,15 @@ TEST_F(ReportTest, RanksThatLostTheirPeerAreALineWithoutTheirWords) {
             "  next: the end, --max-restarts is 0; exit code 1\n");
 }
 
+TEST_F(ReportTest, FilesThatLieSideBySideAreNamedByTheirFolder) {
+  CauseExits(1);
+  for (size_t rank : {0u, 3u}) {
+    record.workers[rank].stderr_tail = "RuntimeError: Connection closed by peer\n";
+    record.workers[rank].stderr_file = "/e/attempt_0/" + std::to_string(rank) + ".stderr.log";
+  }
+  EXPECT_THAT(FormatReport(record), testing::HasSubstr("    more: /e/attempt_0\n"));
+}
+
 TEST_F(ReportTest, TheWordsOfARankThatWasStoppedAreNamedOnly) {
   CauseExits(1);
   record.workers[1].stderr_tail = "told to end\n";
