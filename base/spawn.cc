@@ -2,30 +2,37 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 
 #include "base/exec_error.h"
+#include "base/spawn_slots.h"
 
 namespace rankrun {
 namespace {
 
-constexpr int kFirstScratchFd = 10;
+constexpr size_t kFailureSlot = kStatusPageFd + 1;
 constexpr int kExecFailed = 127;
+constexpr size_t kChildStackBytes = 32 * 1024;
 
 // SpawnSpec in the form the child needs: pointers only.
 struct ChildPlan {
   const char* file;
   char* const* argv;
   char* const* envp;
-  int fds[kStatusPageFd + 1];  // sources of descriptors 0..3, kNone for none
-  int failure_fd;              // where errno goes; closed by a good exec
+  int slots[SpawnSlots::kCount];  // sources of descriptors 0..3, kNone for none; of the way back
+  int highest_slot;
+  bool shares_descriptors;  // with its parent, until it has left them
   pid_t parent;
+  uint64_t changed_signals;
   const rlimit* open_files;                    // null: as it is
   const char* oom_score_adj;                   // null: as it is
   const std::vector<unsigned long>& cpu_mask;  // empty: as it is
@@ -33,7 +40,7 @@ struct ChildPlan {
 
 // What the child says before it gives up.
 struct Failure {
-  enum class Step : int { kNone, kPrepare, kBind, kExec };
+  enum class Step : int { kNone, kUnshare, kPrepare, kBind, kExec };
   Step step = Step::kNone;
   int number = 0;  // errno
 };
@@ -45,78 +52,104 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Moves every source out of the way first: a source may have the number of
-// another one's target.
-int ArrangeDescriptors(const ChildPlan& plan) {
-  int scratch[kStatusPageFd + 1];
+// What the child calls runs on its parent's memory, where a sanitizer would take
+// it for a doing of the parent's. A macro, since attributes have no other name.
+#define RANKRUN_IN_CHILD __attribute__((noinline, no_sanitize("thread", "address", "undefined")))
+
+// Not by the library's functions, which a sanitizer may have replaced.
+template <typename... Arguments>
+RANKRUN_IN_CHILD long Call(long number, Arguments... arguments) {
+  return syscall(number, arguments...);
+}
+
+// All but the way back. Before the exec, since one that hangs would hold what
+// other starts wait for the end of. Where this fails (kernels before 5.9) it is
+// left to close-on-exec, which all of our own descriptors are.
+RANKRUN_IN_CHILD void CloseOthers(const ChildPlan& plan) {
+  bool has_page = plan.slots[kStatusPageFd] != Fd::kNone;
+  unsigned first = has_page ? kStatusPageFd + 1 : kStatusPageFd;
+  auto way_back = static_cast<unsigned>(plan.slots[kFailureSlot]);
+  Call(SYS_close_range, first, way_back - 1, 0);
+  Call(SYS_close_range, way_back + 1, ~0U, 0);
+}
+
+RANKRUN_IN_CHILD int ArrangeDescriptors(const ChildPlan& plan) {
   for (int target = 0; target <= kStatusPageFd; ++target) {
-    scratch[target] = plan.fds[target];
-    if (plan.fds[target] == Fd::kNone) continue;
-    scratch[target] = fcntl(plan.fds[target], F_DUPFD_CLOEXEC, kFirstScratchFd);
-    if (scratch[target] < 0) return errno;
+    if (plan.slots[target] == Fd::kNone) continue;
+    if (Call(SYS_dup3, plan.slots[target], target, 0) < 0) return errno;
   }
-  for (int target = 0; target <= kStatusPageFd; ++target) {
-    if (scratch[target] == Fd::kNone) continue;
-    if (dup2(scratch[target], target) < 0) return errno;
-  }
-  bool has_page = plan.fds[kStatusPageFd] != Fd::kNone;
-  // Kernels before 5.11 lack this. All of our own descriptors are close-on-exec.
-  syscall(SYS_close_range, has_page ? kStatusPageFd + 1 : kStatusPageFd, ~0U, CLOSE_RANGE_CLOEXEC);
+  CloseOthers(plan);
   return 0;
 }
 
-void ResetSignals() {
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  for (int number = 1; number < NSIG; ++number) sigaction(number, &standard, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+// As the kernel has it.
+struct Disposition {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+
+RANKRUN_IN_CHILD void ResetSignals(uint64_t changed) {
+  Disposition standard{};  // SIG_DFL is null
+  for (int number = 1; number < NSIG; ++number) {
+    if ((changed >> (number - 1) & 1) == 0) continue;
+    Call(SYS_rt_sigaction, number, &standard, nullptr, sizeof standard.mask);
+  }
+  uint64_t none = 0;
+  Call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
 }
 
-bool BindToCpus(const std::vector<unsigned long>& mask) {
+RANKRUN_IN_CHILD bool BindToCpus(const std::vector<unsigned long>& mask) {
   if (mask.empty()) return true;
-  return syscall(SYS_sched_setaffinity, 0, mask.size() * sizeof mask[0], mask.data()) == 0;
+  return Call(SYS_sched_setaffinity, 0, mask.size() * sizeof mask[0], mask.data()) == 0;
 }
 
-[[noreturn]] void FailChild(int failure_fd, Failure::Step step, int number) {
+[[noreturn]] RANKRUN_IN_CHILD void FailChild(const ChildPlan& plan, Failure::Step step,
+                                             int number) {
   Failure failure{.step = step, .number = number};
   // The parent takes a pipe that closes without a word for success, but then a
   // process that ended with this code.
-  if (write(failure_fd, &failure, sizeof failure) != sizeof failure) _exit(kExecFailed);
-  _exit(kExecFailed);
+  Call(SYS_write, plan.slots[kFailureSlot], &failure, sizeof failure);
+  for (;;) Call(SYS_exit_group, kExecFailed);
 }
 
 // Of the calling process alone, though it runs on its parent's memory: the
 // kernel spares the parent of a vfork.
-__attribute__((no_sanitize("thread", "address", "undefined"))) void SetOomScore(const char* text) {
-  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+RANKRUN_IN_CHILD void SetOomScore(const char* text) {
+  long fd = Call(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
   size_t size = 0;
   while (text[size] != '\0') ++size;
-  // The worker is as good a victim as any then.
-  if (write(fd, text, size) < 0) errno = 0;
-  close(fd);
+  // If it fails, the worker is as good a victim as any.
+  Call(SYS_write, fd, text, size);
+  Call(SYS_close, fd);
 }
 
 // Runs in the child, on the parent's memory: system calls only, no return.
-[[noreturn]] __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) void RunChild(
-    const ChildPlan& plan) {
-  setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.parent) _exit(kExecFailed);  // died before the line above
-  int failure_fd = fcntl(plan.failure_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
-  if (failure_fd < 0) FailChild(plan.failure_fd, Failure::Step::kPrepare, errno);
-  if (int number = ArrangeDescriptors(plan); number != 0) {
-    FailChild(failure_fd, Failure::Step::kPrepare, number);
+RANKRUN_IN_CHILD int RunChild(void* argument) {
+  const ChildPlan& plan = *static_cast<const ChildPlan*>(argument);
+  Call(SYS_setsid);
+  Call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  // Died before the line above?
+  if (Call(SYS_getppid) != plan.parent) FailChild(plan, Failure::Step::kPrepare, ESRCH);
+  // Before any descriptor is changed. It copies those below only.
+  if (plan.shares_descriptors &&
+      Call(SYS_close_range, plan.highest_slot + 1, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
+    FailChild(plan, Failure::Step::kUnshare, errno);
   }
-  if (plan.open_files != nullptr) setrlimit(RLIMIT_NOFILE, plan.open_files);
+  if (int number = ArrangeDescriptors(plan); number != 0) {
+    FailChild(plan, Failure::Step::kPrepare, number);
+  }
+  if (plan.open_files != nullptr) {
+    Call(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.open_files, nullptr);
+  }
   if (plan.oom_score_adj != nullptr) SetOomScore(plan.oom_score_adj);
-  if (!BindToCpus(plan.cpu_mask)) FailChild(failure_fd, Failure::Step::kBind, errno);
+  if (!BindToCpus(plan.cpu_mask)) FailChild(plan, Failure::Step::kBind, errno);
   // Last: an inherited handler must not run on the parent's memory.
-  ResetSignals();
-  execve(plan.file, plan.argv, plan.envp);
-  FailChild(failure_fd, Failure::Step::kExec, errno);
+  ResetSignals(plan.changed_signals);
+  Call(SYS_execve, plan.file, plan.argv, plan.envp);
+  FailChild(plan, Failure::Step::kExec, errno);
 }
 
 std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
@@ -126,13 +159,15 @@ std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
   return limit;
 }
 
-// With all signals blocked, so that none runs a handler in the child.
-pid_t ForkAndExec(const ChildPlan& plan) {
+// As vfork does, on a stack of the child's own. With all signals blocked, so
+// that none runs a handler in the child.
+pid_t ForkAndExec(ChildPlan& plan) {
+  alignas(16) char stack[kChildStackBytes];
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pid_t pid = vfork();
-  if (pid == 0) RunChild(plan);
+  int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (plan.shares_descriptors ? CLONE_FILES : 0);
+  pid_t pid = clone(RunChild, stack + sizeof stack, flags, &plan);
   int failure = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = failure;
@@ -147,6 +182,49 @@ Failure ReadFailure(int fd) {
     count = read(fd, &failure, sizeof failure);
   } while (count < 0 && errno == EINTR);
   return count == sizeof failure ? failure : Failure{};
+}
+
+// What a descriptor of `spec` is to be, by slot.
+std::array<int, SpawnSlots::kCount> Sources(const SpawnSpec& spec, int way_back) {
+  return {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd, spec.status_page_fd, way_back};
+}
+
+void AwaitEnd(pid_t pid) {
+  siginfo_t info;
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+}
+
+// Cleared where the kernel or a sandbox has no close_range that unshares.
+std::atomic<bool> may_share_descriptors = true;
+
+struct Start {
+  pid_t pid;  // -1: no fork
+  Failure failure;
+};
+
+// Returns when the child has executed its program or has ended.
+Start StartChild(ChildPlan& plan, const SpawnSpec& spec, const SpawnSlots& slots) {
+  constexpr auto kPrepare = Failure::Step::kPrepare;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {-1, {kPrepare, errno}};
+  Fd failure_read(ends[0]);
+  Fd failure_write(ends[1]);
+  const auto sources = Sources(spec, failure_write.get());
+  for (size_t slot = 0; slot < sources.size(); ++slot) {
+    bool wanted = sources[slot] != Fd::kNone;
+    plan.slots[slot] = wanted ? slots.number(slot) : Fd::kNone;
+    if (!wanted || slots.Fill(slot, sources[slot])) continue;
+    int number = errno;
+    slots.Clear();
+    return {-1, {kPrepare, number}};
+  }
+  pid_t pid = ForkAndExec(plan);
+  int number = errno;
+  slots.Clear();
+  failure_write.Reset();
+  if (pid < 0) return {-1, {kPrepare, number}};
+  return {pid, ReadFailure(failure_read.get())};
 }
 
 Error StartError(const SpawnSpec& spec, const Failure& failure) {
@@ -168,42 +246,57 @@ std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
 
 }  // namespace
 
+uint64_t ChangedSignals() {
+  uint64_t changed = 0;
+  struct sigaction action;
+  for (int number = 1; number < NSIG; ++number) {
+    bool known = sigaction(number, nullptr, &action) == 0;
+    if (known && action.sa_handler != SIG_DFL) changed |= uint64_t{1} << (number - 1);
+  }
+  return changed;
+}
+
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec) {
+  auto slots = SpawnSlots::Open();
+  if (!slots) return std::move(slots).error().In("start " + spec.file);
+  return SpawnProcess(spec, *slots);
+}
+
+Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slots) {
   if (spec.before) spec.before();
-  std::string what = "start " + spec.file;
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);
   std::optional<rlimit> open_files = OpenFilesLimit(spec);
   std::vector<unsigned long> cpu_mask = CpuMask(spec.cpus);
   std::string oom_score = spec.oom_score_adj ? std::to_string(*spec.oom_score_adj) : "";
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return SystemError(what, errno);
-  Fd failure_read(ends[0]);
-  Fd failure_write(ends[1]);
   ChildPlan plan{.file = spec.file.c_str(),
                  .argv = argv.data(),
                  .envp = envp.data(),
-                 .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd, spec.status_page_fd},
-                 .failure_fd = failure_write.get(),
+                 .slots = {},
+                 .highest_slot = slots.highest(),
+                 .shares_descriptors = may_share_descriptors,
                  .parent = getpid(),
+                 .changed_signals = spec.changed_signals ? *spec.changed_signals : ChangedSignals(),
                  .open_files = open_files ? &*open_files : nullptr,
                  .oom_score_adj = spec.oom_score_adj ? oom_score.c_str() : nullptr,
                  .cpu_mask = cpu_mask};
-  pid_t pid = ForkAndExec(plan);
-  if (pid < 0) return SystemError(what, errno);
-  failure_write.Reset();
-  Failure failure = ReadFailure(failure_read.get());
+  Start start = StartChild(plan, spec, slots);
+  if (start.failure.step == Failure::Step::kUnshare) {
+    AwaitEnd(start.pid);
+    may_share_descriptors = plan.shares_descriptors = false;
+    start = StartChild(plan, spec, slots);
+  }
+  Failure& failure = start.failure;
+  if (start.pid < 0) return StartError(spec, failure);
   // Nobody else reaps our children, so the number is still this child's.
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, start.pid, 0)));
   bool started = failure.step == Failure::Step::kNone;
-  if (started && !pidfd) {
+  if (started && pidfd) return SpawnedProcess{.pid = start.pid, .pidfd = std::move(pidfd)};
+  if (started) {
     failure = {.step = Failure::Step::kPrepare, .number = errno};
-    kill(pid, SIGKILL);
+    kill(start.pid, SIGKILL);
   }
-  if (started && pidfd) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
-  siginfo_t info;
-  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
-  }
+  AwaitEnd(start.pid);
   return StartError(spec, failure);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,7 +32,15 @@ struct SpawnSpec {
   std::optional<int> oom_score_adj = {};  // raised is always allowed; not set if it cannot be
   Cpus cpus = {};                         // where it may run; empty: where we may
   std::function<void()> before = {};      // in this process, on the thread that starts it
+  // What ChangedSignals() has said since they last changed; empty: unknown.
+  std::optional<uint64_t> changed_signals = {};
 };
+
+// The signals that this process handles otherwise than by default: bit n for
+// signal n + 1.
+uint64_t ChangedSignals();
+
+class SpawnSlots;
 
 struct SpawnedProcess {
   pid_t pid;
@@ -44,6 +53,8 @@ struct SpawnedProcess {
 // Blocks until the exec has happened or failed.
 // Errors: kNotFound or kSystem, "start <file>: <cause>", when fork, binding or
 // exec failed; nothing is left behind then. The caller reaps the process.
+Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slots);
+// Through slots that are opened for it.
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec);
 
 // How a process ended.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <system_error>
 
+#include "base/spawn_slots.h"
 #include "base/uv_loop.h"
 
 namespace rankrun {
@@ -31,8 +33,12 @@ bool Spawner::AddThread() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   bool added = true;
+  // Taken now, before descriptors of more starts are open.
+  auto slots = SpawnSlots::Open();
+  std::optional<SpawnSlots> own;
+  if (slots) own.emplace(std::move(*slots));
   try {
-    threads_.emplace_back([this] { RunThread(); });
+    threads_.emplace_back([this, own = std::move(own)] { RunThread(own); });
   } catch (const std::system_error&) {
     added = false;  // the limit of processes, most likely
   }
@@ -51,6 +57,9 @@ Spawner::~Spawner() {
 
 void Spawner::Start(SpawnSpec spec, OnStarted on_started) {
   loop_.AssertOnLoop();
+  // Nobody changes them between the starts of a batch.
+  if (*pending_ == 0) changed_signals_ = ChangedSignals();
+  spec.changed_signals = changed_signals_;
   *pending_ += 1;
   if (threads_.empty() && !AddThread()) {
     Tell(SystemError("start a thread that starts workers", EAGAIN), std::move(on_started));
@@ -79,7 +88,7 @@ bool Spawner::AwaitIdle(std::chrono::milliseconds patience) {
   return done_.wait_for(lock, patience, [this] { return jobs_.empty() && under_way_ == 0; });
 }
 
-void Spawner::RunThread() {
+void Spawner::RunThread(const std::optional<SpawnSlots>& slots) {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
@@ -88,7 +97,8 @@ void Spawner::RunThread() {
     jobs_.pop_front();
     under_way_ += 1;
     lock.unlock();
-    Tell(SpawnProcess(job.spec), std::move(job.on_started));
+    auto result = slots ? SpawnProcess(job.spec, *slots) : SpawnProcess(job.spec);
+    Tell(std::move(result), std::move(job.on_started));
     lock.lock();
     under_way_ -= 1;
     done_.notify_all();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -53,14 +54,15 @@ class Spawner {
     SpawnSpec spec;
     OnStarted on_started;
   };
-  bool AddThread();  // false: the system has none left
-  void RunThread();
+  bool AddThread();                                        // false: the system has none left
+  void RunThread(const std::optional<SpawnSlots>& slots);  // without: of each start's own
   void Tell(Result<SpawnedProcess> result, OnStarted on_started);
 
   Loop& loop_;
   // Watched by the results on their way through the loop, which may find this
   // object gone. Touched on the loop only.
   std::shared_ptr<int> pending_ = std::make_shared<int>(0);
+  uint64_t changed_signals_ = 0;  // of the starts that are pending
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable done_;  // a start, whatever became of it
