@@ -19,8 +19,8 @@ struct LinkOptions {
   std::vector<Endpoint> endpoints;  // dialled in turn; not empty
   std::string job_id;
   std::string secret;  // bytes; empty: there is none
-  // What this node says of itself first: called for each connection, when
-  // local_address() is that of the new one.
+  // What this node says of itself first, at most kMostHelloBytes: called for each
+  // connection, when local_address() is that of the new one.
   std::function<std::string()> make_hello;
   std::chrono::milliseconds connect_timeout{3000};  // for each address
   // From the connection to the server's answer.
@@ -76,13 +76,12 @@ class ControlLink {
  private:
   enum class Phase { kPausing, kDialling, kOpening, kUp, kClosed };
 
-  const Endpoint& target() const;
+  const Endpoint& target() const { return redirect_ ? *redirect_ : options_.endpoints[next_]; }
   void Dial();
-  void OnDialled(DialResult result);
+  void OnDialled(int dial, DialResult result);
   void BeginOpening(std::unique_ptr<Stream> stream);
 
   void OnData(std::string_view bytes);
-  void OnFrame(std::string frame);
   void OnOpeningFrame(std::string_view frame);
   void OnEnd(const std::optional<Error>& error);
   void OnTimer();
@@ -92,6 +91,7 @@ class ControlLink {
   void OnFailure(DialFailure failure);
   void GoDown(Error why);
   void Drop();
+  void Sweep();
   void DialAfter(std::chrono::milliseconds pause);
   std::chrono::milliseconds NextPause();
 
@@ -102,7 +102,9 @@ class ControlLink {
   Phase phase_ = Phase::kPausing;
   size_t next_ = 0;                   // of the endpoints
   std::optional<Endpoint> redirect_;  // to be dialled before it
-  int pauses_ = 0;                    // since the link was up for long
+  size_t first_address_ = 0;          // to be tried of an endpoint
+  int pauses_ = 0;                    // since the link was up for long, or long ago
+  int dials_ = 0;                     // the results of former ones are late
   TimePoint since_;                   // it is down
   TimePoint up_since_{};
   std::vector<DialFailure> failures_;
@@ -113,9 +115,10 @@ class ControlLink {
   FrameReader reader_;
   std::optional<SocketAddress> local_address_;
   std::vector<std::unique_ptr<Stream>> dropped_;  // may not end inside their callbacks
+  std::unique_ptr<ControlDial> dropped_dial_;     // nor may it
   std::minstd_rand random_;
-  Timer timer_;  // the next dial, or the end of an opening
-  Timer sweep_;  // of dropped_
+  Timer timer_;  // the next dial, the end of an opening, or that of a link which is stuck
+  Timer sweep_;
 };
 
 }  // namespace rankrun::agent

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/plain_cbor.h"
+#include "base/check.h"
 #include "base/printable.h"
 
 namespace rankrun::agent {
@@ -128,6 +129,7 @@ std::optional<DiallerOpening::Failure> DiallerOpening::TakeChallenge(std::string
 }
 
 std::string DiallerOpening::Hello(std::string payload) {
+  RANKRUN_CHECK(payload.size() <= kMostHelloBytes, "a hello is too large to be sent");
   hello_ = std::move(payload);
   const std::string proof =
       secret_.Prove({ProofRole::kDialler, server_nonce_, nonce_, job_id_, hello_});

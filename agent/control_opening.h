@@ -22,7 +22,8 @@ constexpr uint8_t kControlVersion = 1;
 constexpr size_t kFirstBytes = kControlPreamble.size() + 1;
 
 // The most that a frame of an opening may have: a stranger may have sent it.
-constexpr size_t kMostOpeningBytes = size_t{64} << 10;
+constexpr size_t kMostOpeningBytes = size_t{256} << 10;
+constexpr size_t kMostHelloBytes = size_t{192} << 10;
 
 // Why a server does not let a dialler in. The numbers are on the wire.
 enum class Refusal {

@@ -74,7 +74,8 @@ class ControlServer {
   void Refuse(PeerId id, std::string_view payload);
   void Close(PeerId id);
 
-  size_t peer_count() const { return peers_.size(); }
+  // Of all connections, also those on their way in.
+  size_t connection_count() const { return peers_.size(); }
 
  private:
   struct Peer;
@@ -86,12 +87,14 @@ class ControlServer {
   void Write(Peer& peer, std::string_view payload);
   Peer* FindOpen(PeerId id);
 
-  void EndLater(Peer& peer);
   void Drain(Peer& peer);
   void TurnAway(Peer& peer, const std::string& why);
   void Lose(Peer& peer, Error why);
   void End(Peer& peer);
+  void OnEnd(Peer& peer, const std::optional<Error>& error);
+  bool EnterOpenings(const SocketAddress& address);
   void LeaveOpenings(Peer& peer);
+  void StartDeadline(Peer& peer);
   void OnDeadline();
   void Sweep();
 
