@@ -49,7 +49,10 @@ ControlLink::ControlLink(Loop& loop, LinkOptions options, Callbacks callbacks)
   DialAfter(NextPause());
 }
 
-ControlLink::~ControlLink() = default;
+ControlLink::~ControlLink() {
+  Drop();
+  Sweep();
+}
 
 void ControlLink::Send(std::string_view payload) {
   if (phase_ != Phase::kUp) return;

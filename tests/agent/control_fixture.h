@@ -30,6 +30,7 @@ class NotingServer {
                      [this](PeerId id, std::string payload) {
                        if (echoes) server_.Send(id, payload);
                        messages.push_back(std::move(payload));
+                       if (then) then(id);
                      },
                  .on_lost = [this](PeerId id,
                                    const Error& why) { lost.emplace_back(id, why.message); }}) {}
@@ -45,6 +46,7 @@ class NotingServer {
   ControlServer* operator->() { return &server_; }
 
   bool echoes = false;
+  std::function<void(PeerId)> then;  // after each message
   std::vector<std::pair<PeerId, std::string>> hellos;
   std::vector<std::string> peers, locals, messages;
   std::vector<std::pair<PeerId, std::string>> lost;
@@ -67,6 +69,7 @@ class NotingLink {
   ControlLink& operator*() { return link_; }
   ControlLink* operator->() { return &link_; }
 
+  std::function<void()> after_message, after_down;
   int ups = 0;
   int hellos = 0;
   std::vector<std::string> messages, downs;
@@ -79,8 +82,16 @@ class NotingLink {
   }
   ControlLink::Callbacks Notes() {
     return {.on_up = [this] { ups += 1; },
-            .on_message = [this](std::string payload) { messages.push_back(std::move(payload)); },
-            .on_down = [this](const Error& why) { downs.push_back(why.message); },
+            .on_message =
+                [this](std::string payload) {
+                  messages.push_back(std::move(payload));
+                  if (after_message) after_message();
+                },
+            .on_down =
+                [this](const Error& why) {
+                  downs.push_back(why.message);
+                  if (after_down) after_down();
+                },
             .on_failed = [this](const DialFailure& failure) { failures.push_back(failure); }};
   }
 

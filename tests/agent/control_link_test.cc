@@ -215,5 +215,34 @@ TEST_F(ControlLinkTest, AStoreAndTheCoordinatorShareAPort) {
   EXPECT_TRUE(link.downs.empty());
 }
 
+TEST_F(ControlLinkTest, APeerClosedInItsOwnMessageSaysNothingMore) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  server.then = [&](PeerId id) { server->Close(id); };
+  NotingLink link(loop, {server.endpoint()});
+  ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
+  for (int i = 0; i < 10; ++i) link->Send("message");
+  ASSERT_TRUE(Eventually([&] { return link.ups == 2; }));
+  EXPECT_EQ(server.messages.size(), 1u);
+  EXPECT_TRUE(server.lost.empty());
+}
+
+TEST_F(ControlLinkTest, ALinkMayBeClosedOrRedirectedInItsCallbacks) {
+  NotingServer server(loop), other(loop);
+  ASSERT_TRUE(server.Listen());
+  ASSERT_TRUE(other.Listen());
+  NotingLink link(loop, {server.endpoint()});
+  link.after_message = [&] { link->Redirect(other.endpoint()); };
+  link.after_down = [&] { link->Close(); };
+  ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
+  for (int i = 0; i < 10; ++i) server->Send(server.hellos.front().first, "message");
+  ASSERT_TRUE(Eventually([&] { return link.ups == 2; }));
+  EXPECT_EQ(link.messages.size(), 1u);
+  other->Close(other.hellos.front().first);
+  ASSERT_TRUE(Eventually([&] { return link.downs.size() == 1; }));
+  Turn();
+  EXPECT_EQ(link.ups, 2);
+}
+
 }  // namespace
 }  // namespace rankrun::agent
