@@ -79,6 +79,7 @@ class Coordinator {
   void Grant();
   Muster CallUp() const;
   void LetIn();
+  bool IsClaimTaken(const Hello& hello) const;
   void NoteDone(Node& node);
   void AwaitAll();
   void Settle(Node& node, Work work);

@@ -152,7 +152,7 @@ void Coordinator::LetIn() {
   int free = 0;
   for (const auto& [id, node] : nodes_) {
     bool is_free = !IsIn(node) && node.peer && !node.is_leaving && node.work == Work::kNone;
-    if (!is_free) continue;
+    if (!is_free || IsClaimTaken(node.hello)) continue;
     newcomer = node.hello.name;
     free += 1;
   }
@@ -161,6 +161,13 @@ void Coordinator::LetIn() {
   if (!regroup_) regroup_ = now_ + policy_.last_call;
   if (now_ < *regroup_) return;
   BeginStop({.text = "node " + newcomer + " joins", .by_itself = false, .charges_budget = false});
+}
+
+bool Coordinator::IsClaimTaken(const Hello& hello) const {
+  if (!hello.node_rank) return false;
+  return std::ranges::any_of(nodes_, [&](const auto& entry) {
+    return IsIn(entry.second) && entry.second.hello.node_rank == hello.node_rank;
+  });
 }
 
 void Coordinator::NoteDone(Node& node) {
@@ -336,7 +343,8 @@ void Coordinator::LoseSilentNodes() {
   std::vector<uint64_t> silent;
   for (const auto& [id, node] : nodes_) {
     bool is_silent = now_ - node.heard >= policy_.node_timeout;
-    if (is_silent && id != policy_.own_node) silent.push_back(id);
+    bool is_here = id == policy_.own_node && node.peer;  // in this very process
+    if (is_silent && !is_here) silent.push_back(id);
   }
   for (uint64_t id : silent) Lose(id);
 }
