@@ -30,12 +30,33 @@ void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addr
 
 }  // namespace
 
-Result<void> AttemptStore::Open() {
+Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
+  control_ = std::move(control);
   if (auto found = FindAddresses(); !found) return found;
-  return Listen();
+  return spec_.nodes && !SharesPort() ? Result<void>() : Listen();
+}
+
+Result<uint16_t> AttemptStore::OpenForRound() {
+  if (SharesPort()) {
+    server_->Reset();
+    return port();
+  }
+  server_.reset();
+  if (auto opened = Listen(); !opened) return std::move(opened).error();
+  return port();
+}
+
+bool AttemptStore::SharesPort() const {
+  return spec_.nodes && spec_.nodes->shares_port && spec_.nodes->is_host.value_or(false);
 }
 
 Result<void> AttemptStore::FindAddresses() {
+  if (spec_.nodes) {
+    // By which name or address others come here is not known.
+    addresses_.push_back({.address = *SocketAddress::FromNumeric("0.0.0.0", 0)});
+    addresses_.push_back({.address = *SocketAddress::FromNumeric("::", 0), .optional = true});
+    return {};
+  }
   addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
   addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
   if (!spec_.master_addr_typed) return {};
@@ -51,9 +72,10 @@ Result<void> AttemptStore::FindAddresses() {
 Result<void> AttemptStore::Listen() {
   store::ServerOptions options;
   options.addresses = addresses_;
-  for (auto& bind : options.addresses) {
-    bind.address = bind.address.WithPort(spec_.master_port.value_or(0));
-  }
+  options.control = control_;
+  uint16_t wanted = spec_.master_port.value_or(0);
+  if (spec_.nodes) wanted = SharesPort() ? spec_.nodes->endpoints[0].port : 0;
+  for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));

@@ -23,9 +23,13 @@ class AttemptStore {
   AttemptStore(const AttemptStore&) = delete;
   AttemptStore& operator=(const AttemptStore&) = delete;
 
-  // Looks up the addresses, which may block for long, and listens.
-  // Errors: kInvalid for what the user typed, kSystem.
-  Result<void> Open();
+  // Looks up the addresses, which may block for long, and listens; in a job of
+  // several nodes only if the coordinator shares the port, which then gets its
+  // connections by `control`. Errors: kInvalid for what the user typed, kSystem.
+  Result<void> Open(store::ServerOptions::Control control = {});
+
+  // In a job of several nodes: an empty store on this node; returns its port.
+  Result<uint16_t> OpenForRound();
 
   // For the next attempt: an empty one. A port that the user typed stays; else
   // the attempt gets its own, so that stragglers of the last one cannot find it.
@@ -35,11 +39,13 @@ class AttemptStore {
   uint16_t port() const { return server_->port(); }
 
  private:
+  bool SharesPort() const;
   Result<void> FindAddresses();
   Result<void> Listen();
 
   Loop& loop_;
   const JobSpec& spec_;
+  store::ServerOptions::Control control_;
   std::vector<store::BindAddress> addresses_;
   std::unique_ptr<store::Server> server_;
 };

@@ -83,20 +83,20 @@ Result<ServerOpening::Judged> ServerOpening::Judge(std::string_view frame) const
   ProofSubject subject{ProofRole::kDialler, nonce_, greeting->nonce, job_id_, greeting->payload};
   Judged judged;
   if (greeting->job_id != job_id_) {
-    judged.refusal = Refusal::kOtherJob;
+    judged.refusal = OpeningRefusal::kOtherJob;
     judged.why = "it is of job " + Quoted(greeting->job_id) + ", this is job " + Quoted(job_id_);
   } else if (secret_.exists() && greeting->proof.empty()) {
-    judged.refusal = Refusal::kNoSecret;
+    judged.refusal = OpeningRefusal::kNoSecret;
     judged.why = "this job has a secret, the node has none";
   } else if (!secret_.exists() && !greeting->proof.empty()) {
-    judged.refusal = Refusal::kOnlySecret;
+    judged.refusal = OpeningRefusal::kOnlySecret;
     judged.why = "the node has a job secret, this job has none";
   } else if (!secret_.IsProof(greeting->proof, subject)) {
-    judged.refusal = Refusal::kWrongSecret;
+    judged.refusal = OpeningRefusal::kWrongSecret;
     judged.why = "wrong job secret";
   }
   Json answer{{"refusal", static_cast<unsigned>(judged.refusal)}, {"job", Bytes(job_id_)}};
-  if (judged.refusal == Refusal::kNone) {
+  if (judged.refusal == OpeningRefusal::kNone) {
     subject.role = ProofRole::kServer;
     answer["proof"] = Bytes(secret_.Prove(subject));
     judged.hello = std::move(greeting->payload);
@@ -144,19 +144,19 @@ std::optional<DiallerOpening::Failure> DiallerOpening::TakeAnswer(std::string_vi
   auto refusal = NumberAt(json, "refusal");
   auto job_id = BytesAt(json, "job");
   if (!refusal || !job_id) return NoAnswer();
-  switch (static_cast<Refusal>(*refusal)) {
-    case Refusal::kNone:
+  switch (static_cast<OpeningRefusal>(*refusal)) {
+    case OpeningRefusal::kNone:
       return CheckServer(BytesAt(json, "proof").value_or(""));
-    case Refusal::kOtherJob:
+    case OpeningRefusal::kOtherJob:
       return Failure{
           DialVerdict::kOtherJob,
           "job " + Quoted(*job_id) + " is there, this node is of job " + Quoted(job_id_)};
-    case Refusal::kNoSecret:
+    case OpeningRefusal::kNoSecret:
       return Failure{DialVerdict::kWrongSecret, "the job there has a secret, this node has none"};
-    case Refusal::kOnlySecret:
+    case OpeningRefusal::kOnlySecret:
       return Failure{DialVerdict::kWrongSecret,
                      "this node has a job secret, the job there has none"};
-    case Refusal::kWrongSecret:
+    case OpeningRefusal::kWrongSecret:
       return Failure{DialVerdict::kWrongSecret, "wrong job secret"};
   }
   return NoAnswer();

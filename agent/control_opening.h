@@ -26,7 +26,7 @@ constexpr size_t kMostOpeningBytes = size_t{256} << 10;
 constexpr size_t kMostHelloBytes = size_t{192} << 10;
 
 // Why a server does not let a dialler in. The numbers are on the wire.
-enum class Refusal {
+enum class OpeningRefusal {
   kNone = 0,
   kOtherJob = 1,
   kNoSecret = 2,    // the dialler has none
@@ -44,7 +44,7 @@ class ServerOpening {
   std::string Challenge() const;
 
   struct Judged {
-    Refusal refusal = Refusal::kNone;
+    OpeningRefusal refusal = OpeningRefusal::kNone;
     std::string why;     // it is refused, for the log
     std::string hello;   // what the dialler had to say
     std::string answer;  // to be sent in any case

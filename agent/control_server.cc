@@ -160,7 +160,7 @@ void ControlServer::OnHello(Peer& peer, const std::string& frame) {
   auto judged = peer.opening->Judge(frame);
   if (!judged) return TurnAway(peer, judged.error().message);
   Write(peer, judged->answer);
-  if (judged->refusal != Refusal::kNone) {
+  if (judged->refusal != OpeningRefusal::kNone) {
     Warn("refused the node at " + peer.stream->peer().ToString() + ": " + judged->why);
     return Drain(peer);
   }

@@ -337,7 +337,7 @@ class Guardian {
 
   // What no agent will remove any more: last, since a file system may hang.
   [[noreturn]] void EndForGood(const JobRecord& record, int end_signal) {
-    if (record.folder) LogDirectory{*record.folder};
+    if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
     if (end_signal != 0) EndBySignal(end_signal);
     _exit(kExitInternalError);
   }

@@ -39,7 +39,8 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               .restart = {.max_restarts = spec.max_restarts},
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
-              .continue_on_failure = spec.continue_on_failure},
+              .continue_on_failure = spec.continue_on_failure,
+              .is_commanded = spec.nodes.has_value()},
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(loop, output_, std::move(reporter),
@@ -63,7 +64,7 @@ Result<void> Supervisor::Open() {
   auto share = ShareMachine(spec_);
   if (!share) return std::move(share).error();
   share_ = std::move(*share);
-  if (auto opened = store_.Open(); !opened) return opened;
+  if (auto opened = spec_.nodes ? OpenMembership() : store_.Open(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
   if (auto opened = output_.OpenLogs(incarnation_.record().folder); !opened) return opened;
@@ -123,6 +124,7 @@ Goodbye Supervisor::Run() {
   if (incarnation_.is_first()) output_.Say(ThreadsNotice(spec_, share_));
   event_log_->JobStarted(guardian_, incarnation_.record());
   Post(Begin{});
+  if (membership_) membership_->Begin();
   if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
   WatchForStuck();
   loop_.Run();
@@ -131,10 +133,7 @@ Goodbye Supervisor::Run() {
   return Ending();
 }
 
-Goodbye Supervisor::Ending() const {
-  return {.exit_code = ExitCode(),
-          .end_signal = state_.phase == Phase::kStopped ? state_.stop_signal : 0};
-}
+Goodbye Supervisor::Ending() const { return {.exit_code = ExitCode(), .end_signal = EndSignal()}; }
 
 void Supervisor::Post(const Event& event) {
   events_.push_back(event);
@@ -166,7 +165,9 @@ void Supervisor::Advance(const Event& event) {
                       attempt_ != nullptr;
   if (attempt_over) EndAttempt(transition.next);
   event_log_->Stepped(state_, transition.next);
+  bool is_idle = transition.next.phase == Phase::kIdle && state_.phase == Phase::kSweeping;
   state_ = transition.next;
+  if (is_idle && membership_) NoteIdle();
   incarnation_.Note(spec_, state_, output_.logs());
   for (const Action& action : transition.actions) {
     std::visit([this](const auto& a) { Act(a); }, action);
@@ -175,7 +176,7 @@ void Supervisor::Advance(const Event& event) {
 }
 
 void Supervisor::Act(const StartAttempt&) {
-  if (state_.attempt > 0) store_.Renew();
+  if (!membership_ && state_.attempt > 0) store_.Renew();
   Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
                                .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
   Attempt::Surroundings surroundings{.loop = loop_,
@@ -187,9 +188,9 @@ void Supervisor::Act(const StartAttempt&) {
                                      .null_fd = null_fd_.get(),
                                      .save_fifo = channels_.save_path(),
                                      .timer_file = channels_.timer_path()};
-  NodePlace place = PlaceAlone(spec_, state_.attempt, store_.port());
-  attempt_ = std::make_unique<Attempt>(surroundings, place, std::move(callbacks));
-  event_log_->AttemptStarted(state_.attempt, store_.port());
+  if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
+  attempt_ = std::make_unique<Attempt>(surroundings, place_, std::move(callbacks));
+  event_log_->AttemptStarted(state_.attempt, place_.master_port);
   attempt_->Start();
 }
 
@@ -206,6 +207,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
                 std::to_string(record.pid) +
                 ") has failed; --continue-on-failure: the others go on\n");
   }
+  if (membership_ && record.failed()) NoteFailure(record);
   Post(WorkerEnded{record.local_rank, record.failed()});
 }
 
@@ -219,6 +221,7 @@ void Supervisor::OnTimeLimit() {
   output_.Say("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
               ": stopping the workers, within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
   Post(TimeLimitReached{});
+  CloseBy("the job's time (--timeout) is over", kExitTimedOut);
 }
 
 void Supervisor::WatchForStuck() {
@@ -237,7 +240,14 @@ void Supervisor::OnStuck(pid_t worker) {
               " has hung in the kernel for longer than " + kStuckVariable +
               " allows: " + DescribeProcess(worker) + "; the job has failed\n");
   attempt_->TellDeath("rank " + std::to_string(*local_rank) + " has hung in the kernel");
+  CloseBy("rank " + std::to_string(place_.first_rank + *local_rank) + " has hung in the kernel",
+          kExitHang);
   Post(WorkerStuck{*local_rank});
+}
+
+int Supervisor::EndSignal() const {
+  bool is_drained = membership_ && state_.stop_signal == SIGTERM;
+  return state_.phase == Phase::kStopped && !is_drained ? state_.stop_signal : 0;
 }
 
 int Supervisor::ExitCode() const {
@@ -297,6 +307,7 @@ void Supervisor::StopAtOnce(int signal_number) {
                 " is not one of --signals-to-handle: killing the workers\n");
   }
   Post(StopRequested{signal_number, true});
+  CloseBy(SignalName(signal_number), 128 + signal_number);
   if (state_.over()) FinishWhenShown();
 }
 
@@ -314,6 +325,7 @@ void Supervisor::StopGently(const SignalOrigin& origin) {
                 FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
   }
   Post(StopRequested{number});
+  if (stop_filter_.requests() == 1) LeaveBy(number);
 }
 
 void Supervisor::OnLifelineEnded() {

@@ -17,6 +17,7 @@
 #include "agent/job_spec.h"
 #include "agent/lifeline.h"
 #include "agent/machine_share.h"
+#include "agent/membership.h"
 #include "agent/signal_catcher.h"
 #include "agent/stdin_source.h"
 #include "agent/stop_filter.h"
@@ -77,6 +78,7 @@ class Supervisor {
   void WatchForStuck();
   void OnStuck(pid_t worker);
   int ExitCode() const;
+  int EndSignal() const;
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void StopGently(const SignalOrigin& origin);
@@ -89,6 +91,14 @@ class Supervisor {
   void EndAttempt(const GroupState& next);
   Goodbye Ending() const;
   void FinishWhenShown();
+
+  // Of a job of several nodes; in supervisor_nodes.cc.
+  Result<void> OpenMembership();
+  void StopByOrder(const StopWorkers& order);
+  void NoteFailure(const WorkerRecord& record);
+  void NoteIdle();
+  void LeaveBy(int signal_number);
+  void CloseBy(const std::string& text, int exit_code);
 
   Loop& loop_;
   const JobSpec& spec_;
@@ -121,6 +131,9 @@ class Supervisor {
   std::unique_ptr<Lifeline> lifeline_;
   Spawner spawner_;
   std::unique_ptr<Attempt> attempt_;
+  NodePlace place_;                         // of the attempt, on several nodes
+  std::optional<Cause> failure_;            // the first of the attempt here, likewise
+  std::unique_ptr<Membership> membership_;  // null: this node alone
 };
 
 }  // namespace rankrun::agent

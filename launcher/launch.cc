@@ -98,10 +98,6 @@ class Launch {
       for (const std::string& warning : plan->warnings) Tell(warning);
     }
     if (only_shown) return Show(line, *plan);
-    if (plan->spec.nodes) {
-      Error error = settings.Wrong("nnodes", "jobs of more than one node are not supported yet");
-      return RefuseJob(plan->spec, error, kExitUsage);
-    }
     return Start(std::move(plan->spec), settings);
   }
 

@@ -46,7 +46,8 @@ struct ServerOptions {
   // bytes that were read from it. It is called between two events of the loop
   // and may not end the server. If there is none, those are refused as all that
   // is no request; if there is, they may come from everywhere.
-  std::function<void(std::unique_ptr<Stream>, std::string_view first_bytes)> control;
+  using Control = std::function<void(std::unique_ptr<Stream>, std::string_view first_bytes)>;
+  Control control;
 };
 
 // A store server: TCP connections that speak PyTorch's protocol to one Engine.

@@ -58,7 +58,7 @@ std::string CheckFrame(const std::string& frame) {
   ServerOpening server(secret, "job");
   DiallerOpening dialler(secret, "job");
   auto judged = server.Judge(frame);
-  if (judged && judged->refusal == Refusal::kNone) return "a stranger is let in";
+  if (judged && judged->refusal == OpeningRefusal::kNone) return "a stranger is let in";
   if (judged && !is_plain) return "a hello that is not plain";
   (void)dialler.TakeChallenge(frame);
   if (!dialler.TakeAnswer(frame)) return "a stranger is believed";

@@ -36,21 +36,21 @@ TEST(ControlOpeningTest, TheFirstBytesAreThePreambleAndTheVersion) {
 TEST(ControlOpeningTest, WhoeverHasTheSecretIsLetIn) {
   JobSecret secret("open sesame");
   Outcome outcome = Open(secret, secret);
-  EXPECT_EQ(outcome.judged.refusal, Refusal::kNone);
+  EXPECT_EQ(outcome.judged.refusal, OpeningRefusal::kNone);
   EXPECT_EQ(outcome.judged.hello, "hello");
   EXPECT_FALSE(outcome.failure);
 }
 
 TEST(ControlOpeningTest, WithoutASecretEverybodyOfTheJobIsLetIn) {
   Outcome outcome = Open(JobSecret(""), JobSecret(""));
-  EXPECT_EQ(outcome.judged.refusal, Refusal::kNone);
+  EXPECT_EQ(outcome.judged.refusal, OpeningRefusal::kNone);
   EXPECT_EQ(outcome.judged.hello, "hello");
   EXPECT_FALSE(outcome.failure);
 }
 
 TEST(ControlOpeningTest, AWrongSecretIsToldToBoth) {
   Outcome outcome = Open(JobSecret("open sesame"), JobSecret("open, sesame"));
-  EXPECT_EQ(outcome.judged.refusal, Refusal::kWrongSecret);
+  EXPECT_EQ(outcome.judged.refusal, OpeningRefusal::kWrongSecret);
   EXPECT_EQ(outcome.judged.why, "wrong job secret");
   EXPECT_EQ(outcome.judged.hello, "");
   ASSERT_TRUE(outcome.failure);
@@ -75,7 +75,7 @@ TEST(ControlOpeningTest, ASecretOnOneSideOnlyIsToldToBoth) {
 TEST(ControlOpeningTest, AnotherJobIsToldToBoth) {
   JobSecret secret("open sesame");
   Outcome outcome = Open(secret, secret, "other\njob");
-  EXPECT_EQ(outcome.judged.refusal, Refusal::kOtherJob);
+  EXPECT_EQ(outcome.judged.refusal, OpeningRefusal::kOtherJob);
   EXPECT_EQ(outcome.judged.why, "it is of job \"other\\njob\", this is job \"job\"");
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->verdict, DialVerdict::kOtherJob);
@@ -117,8 +117,8 @@ TEST(ControlOpeningTest, ARecordedHelloIsWorthNothingLater) {
   ServerOpening first(secret, "job"), second(secret, "job");
   ASSERT_FALSE(dialler.TakeChallenge(first.Challenge()));
   const std::string hello = dialler.Hello("hello");
-  EXPECT_EQ(first.Judge(hello)->refusal, Refusal::kNone);
-  EXPECT_EQ(second.Judge(hello)->refusal, Refusal::kWrongSecret);
+  EXPECT_EQ(first.Judge(hello)->refusal, OpeningRefusal::kNone);
+  EXPECT_EQ(second.Judge(hello)->refusal, OpeningRefusal::kWrongSecret);
 }
 
 TEST(ControlOpeningTest, GarbageIsNoHelloAndNoAnswer) {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/control_server.h"
+#include "agent/coordinator.h"
+#include "agent/job_spec.h"
+#include "base/uv_stream.h"
+#include "base/uv_timer.h"
+
+namespace rankrun::agent {
+
+// The coordinator at work: its connections, its clock and its memory.
+// Thread: loop.  Lifetime: may not end inside one of its own callbacks.
+class CoordinatorHost {
+ public:
+  struct Callbacks {
+    // Must have been done when it returns.
+    std::function<void(const CoordinatorRecord&)> keep;
+    // Nobody needs it any more.
+    std::function<void()> on_retired;
+  };
+
+  // `earlier`: what the incarnation before kept. `spec` has nodes and outlives it.
+  CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
+                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks);
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  // Listens at the endpoint's port. Errors: those of store::ListenOnOnePort.
+  Result<void> Listen(uint16_t port) { return server_.Listen(port); }
+  // A connection that came at the store's port instead.
+  void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+    server_.Adopt(std::move(stream), first_bytes);
+  }
+
+ private:
+  void OnMessage(PeerId peer, std::string_view bytes);
+  void Step(const CoordinatorEvent& event);
+  void Act(const Tell& action);
+  void Act(const HangUp& action);
+  void Act(const Keep& action);
+  void Act(const Retire&);
+
+  Callbacks callbacks_;
+  Coordinator core_;
+  ControlServer server_;
+  Timer tick_;
+};
+
+}  // namespace rankrun::agent

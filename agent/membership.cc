@@ -1,0 +1,275 @@
+#include "agent/membership.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "agent/control_codec.h"
+#include "agent/exit_codes.h"
+#include "base/network_interface.h"
+#include "base/uv_loop.h"
+#include "base/uv_stream.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kDialPatience{3};
+// Heartbeats to the guardian in one lease.
+constexpr int kBeatsPerLease = 4;
+// Of node timeouts: how long the coordinator may take to tell all of the end.
+constexpr int kEndPatience = 3;
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+// Whether `host` is this one; blocks as a look-up does.
+Result<bool> IsThisHost(const std::string& host) {
+  auto addresses = SocketAddress::Resolve(host, 0);
+  if (!addresses) return std::move(addresses).error();
+  return std::ranges::any_of(*addresses, [](const SocketAddress& address) {
+    return address.is_loopback() || InterfaceOf(address);
+  });
+}
+
+bool IsLoopback(const std::string& host) {
+  auto numeric = SocketAddress::FromNumeric(host, 0);
+  return host == "localhost" || (numeric && numeric->is_loopback());
+}
+
+std::optional<CoordinatorRecord> EarlierOf(const JobRecord& record) {
+  if (record.state.empty()) return std::nullopt;
+  auto decoded = DecodeCoordinatorRecord(record.state);
+  return decoded ? std::optional(std::move(*decoded)) : std::nullopt;
+}
+
+}  // namespace
+
+Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation,
+                       Callbacks callbacks)
+    : loop_(loop),
+      spec_(spec),
+      nodes_(*spec.nodes),
+      incarnation_(incarnation),
+      callbacks_(std::move(callbacks)),
+      core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, About(),
+            Now()),
+      tick_(loop, [this] { Step(MemberTick{}); }),
+      beat_(loop, [this] { Beat(); }),
+      next_dial_(loop, [this] { TryNextStore(); }),
+      end_timer_(loop, [this] {
+        host_has_retired_ = true;
+        MaybeEnd();
+      }) {}
+
+Hello Membership::About() const {
+  return {.node = incarnation_.record().node_id,
+          .incarnation = incarnation_.record().incarnation,
+          .name = nodes_.node_name,
+          .slots = spec_.workers,
+          .min_nodes = nodes_.min,
+          .max_nodes = nodes_.max,
+          .node_rank = nodes_.node_rank,
+          .node_index = nodes_.node_index};
+}
+
+Result<void> Membership::Open() {
+  auto may_host = MayHost();
+  if (!may_host) return std::move(may_host).error();
+  if (!*may_host) return {};
+  CoordinatorHost::Callbacks callbacks{.keep =
+                                           [this](const CoordinatorRecord& kept) {
+                                             JobRecord record = incarnation_.record();
+                                             record.state = Encode(kept);
+                                             incarnation_.Write(std::move(record));
+                                           },
+                                       .on_retired =
+                                           [this] {
+                                             host_has_retired_ = true;
+                                             end_timer_.Start(Duration::zero());
+                                           }};
+  auto host =
+      std::make_unique<CoordinatorHost>(loop_, spec_, incarnation_.record().node_id,
+                                        EarlierOf(incarnation_.record()), std::move(callbacks));
+  if (!nodes_.shares_port) {
+    auto listening = host->Listen(nodes_.endpoints[0].port);
+    bool may_be_client = !nodes_.is_host && incarnation_.is_first();
+    if (!listening && may_be_client) return {};  // another node of this host has it
+    if (!listening) {
+      Error error = std::move(listening).error();
+      return Error{ErrorCode::kInvalid, nodes_.endpoint_origin + ": " + error.message};
+    }
+  }
+  host_ = std::move(host);
+  JobRecord record = incarnation_.record();
+  if (record.state.empty()) record.state = Encode(CoordinatorRecord{});
+  incarnation_.Write(std::move(record));
+  return {};
+}
+
+// The coordinator stays where it was first.
+Result<bool> Membership::MayHost() const {
+  if (!incarnation_.is_first()) return !incarnation_.record().state.empty();
+  if (nodes_.is_host) return *nodes_.is_host;
+  auto is_here = IsThisHost(nodes_.endpoints[0].host);
+  // A name that is not known yet (a pod that is being made) is not this host's.
+  return is_here ? *is_here : false;
+}
+
+void Membership::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+  if (host_ != nullptr) host_->Adopt(std::move(stream), first_bytes);
+}
+
+void Membership::Begin() {
+  JobRecord record = incarnation_.record();
+  record.may_restart = true;
+  incarnation_.Write(std::move(record));
+  link_ = std::make_unique<ControlLink>(
+      loop_,
+      LinkOptions{.endpoints = nodes_.endpoints,
+                  .job_id = spec_.run_id,
+                  .secret = nodes_.secret,
+                  .make_hello = [this] { return MakeHello(); }},
+      ControlLink::Callbacks{
+          .on_up = [this] { Step(LinkUp{}); },
+          .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+          .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
+          .on_failed = [this](const DialFailure&) { Step(LinkDown{link_->Verdict(Now())}); }});
+  Beat();
+  Step(MemberTick{});
+}
+
+void Membership::Beat() {
+  Duration lease = nodes_.node_timeout * 2 / 3;
+  incarnation_.link().Send(Heartbeat{std::chrono::ceil<std::chrono::milliseconds>(lease)});
+  beat_.Start(lease / kBeatsPerLease);
+}
+
+std::string Membership::MakeHello() {
+  Hello hello = core_.hello();
+  hello.addresses = OwnAddresses();
+  return Encode(hello);
+}
+
+// What the others are told of this node; what was typed stays as it is.
+std::vector<std::string> Membership::OwnAddresses() const {
+  if (!nodes_.local_addr.empty()) return {nodes_.local_addr};
+  if (host_ != nullptr) return {nodes_.endpoints[0].host};
+  return {link_->local_address()->Host()};
+}
+
+void Membership::OnMessage(std::string_view bytes) {
+  auto message = DecodeCoordinatorMessage(bytes);
+  if (message) return Step(CoordinatorSaid{std::move(*message)});
+  Step(CoordinatorSaid{
+      Refusal{"it sent what this version cannot read: " + message.error().message}});
+}
+
+void Membership::Step(const MemberEvent& event) {
+  if (end_) return;
+  for (const MemberAction& action : core_.Step(event, Now())) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  if (!end_) tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
+}
+
+void Membership::Act(const Send& action) {
+  if (link_ != nullptr) link_->Send(Encode(action.message));
+}
+
+void Membership::Act(const MakeReady& action) {
+  round_ = action.round;
+  uint16_t port = 0;
+  if (round_.node_rank == 0) {
+    auto opened = callbacks_.open_store();
+    if (!opened) return FailToStart(opened.error().message);
+    port = *opened;
+  }
+  loop_.Post([this, ready = Ready{round_.round, port}] { Step(ready); });
+}
+
+void Membership::FailToStart(const std::string& why) {
+  Cause cause{.text = "node " + nodes_.node_name + ": " + why,
+              .exit_code = kExitNoRendezvous,
+              .is_hopeless = true,
+              .charges_budget = false};
+  loop_.Post([this, cause] {
+    Step(PartFailed{cause});
+    Step(WorkersOver{false});
+  });
+}
+
+void Membership::Act(const StartWorkers& action) {
+  go_ = action.go;
+  untried_ = {go_.store_addresses.rbegin(), go_.store_addresses.rend()};
+  store_failures_.clear();
+  if (round_.node_rank == 0) return StartAt(go_.store_addresses.front());
+  TryNextStore();
+}
+
+// Which of its addresses reaches the store from here.
+void Membership::TryNextStore() {
+  dial_.reset();
+  if (core_.phase() != MemberPhase::kRunning) return Step(WorkersOver{false});
+  if (untried_.empty()) {
+    return FailToStart("cannot reach the store of rank 0: " + store_failures_);
+  }
+  const std::string address = untried_.back();
+  bool is_elsewhere = link_->local_address() && !link_->local_address()->is_loopback();
+  if (is_elsewhere && IsLoopback(address)) {
+    untried_.pop_back();
+    store_failures_ += address +
+                       " is a loopback address, which other hosts cannot reach (--local-addr, or "
+                       "another --rdzv-endpoint); ";
+    return TryNextStore();
+  }
+  dial_ = std::make_unique<ControlDial>(
+      loop_, Endpoint{address, go_.store_port}, 0, kDialPatience,
+      [this](DialResult result) { OnStoreDialled(std::move(result)); });
+}
+
+void Membership::OnStoreDialled(DialResult result) {
+  const std::string address = untried_.back();
+  untried_.pop_back();
+  if (const auto* failure = std::get_if<DialFailure>(&result)) {
+    store_failures_ += failure->ToString() + "; ";
+    next_dial_.Start(Duration::zero());  // a dial may not end inside its callback
+    return;
+  }
+  if (core_.phase() != MemberPhase::kRunning) return Step(WorkersOver{false});
+  StartAt(address);
+}
+
+void Membership::StartAt(const std::string& address) {
+  NodePlace place{.attempt = round_.attempt,
+                  .node_rank = round_.node_rank,
+                  .node_count = round_.node_count,
+                  .first_rank = round_.first_rank,
+                  .world_size = round_.world_size,
+                  .master_addr = address,
+                  .master_port = go_.store_port};
+  const auto& route = link_->local_address();
+  if (route && host_ == nullptr) {
+    if (auto interface = InterfaceOf(*route)) place.interface = *interface;
+  }
+  callbacks_.start(place);
+}
+
+void Membership::Act(const ShowRoll& action) { callbacks_.say("rankrun: " + action.text + "\n"); }
+
+void Membership::Act(const EndNode& action) {
+  end_ = action;
+  JobRecord record = incarnation_.record();
+  record.may_restart = host_ != nullptr;  // others may still have to be told
+  incarnation_.Write(std::move(record));
+  if (link_ != nullptr) link_->Close();
+  end_timer_.Start(host_ != nullptr && !host_has_retired_ ? nodes_.node_timeout * kEndPatience
+                                                          : Duration::zero());
+}
+
+void Membership::MaybeEnd() {
+  if (end_ && (host_ == nullptr || host_has_retired_)) {
+    callbacks_.on_end(end_->exit_code, end_->text);
+  }
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/control_dial.h"
+#include "agent/control_link.h"
+#include "agent/coordinator_host.h"
+#include "agent/incarnation.h"
+#include "agent/job_spec.h"
+#include "agent/member.h"
+#include "agent/node_place.h"
+#include "base/uv_timer.h"
+
+namespace rankrun::agent {
+
+// This node's part in a job of several: finds the coordinator, or is its host,
+// and does what the member core says.
+// Thread: loop.  Lifetime: may not end inside one of its own callbacks.
+class Membership {
+ public:
+  struct Callbacks {
+    // Opens the store of an attempt, which this node hosts; returns its port.
+    std::function<Result<uint16_t>()> open_store;
+    std::function<void(const NodePlace&)> start;
+    // NoteWorkersOver follows, also if none run.
+    std::function<void(const StopWorkers&)> stop;
+    std::function<void(const std::string& text)> say;
+    // Nothing of the job runs here any more, and nobody needs this node.
+    std::function<void(int exit_code, const std::string& text)> on_end;
+  };
+
+  // `spec`, which has nodes, and `incarnation` outlive it.
+  Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Callbacks callbacks);
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Becomes the coordinator's host, if that is to be here. Errors: kInvalid,
+  // kSystem: its port cannot be had.
+  Result<void> Open();
+  // A connection at the store's port that wants the coordinator.
+  void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
+  bool is_host() const { return host_ != nullptr; }
+
+  // Dials.
+  void Begin();
+
+  void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
+  void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
+  void WantLeave(const std::string& why) { Step(LeaveWanted{why}); }
+  void WantClose(const Cause& cause) { Step(CloseWanted{cause}); }
+
+ private:
+  Result<bool> MayHost() const;
+  Hello About() const;
+  std::string MakeHello();
+  std::vector<std::string> OwnAddresses() const;
+  void OnMessage(std::string_view bytes);
+  void Step(const MemberEvent& event);
+  void Act(const Send& action);
+  void Act(const MakeReady& action);
+  void Act(const StartWorkers& action);
+  void Act(const StopWorkers& action) { callbacks_.stop(action); }
+  void Act(const ShowRoll& action);
+  void Act(const EndNode& action);
+  void TryNextStore();
+  void OnStoreDialled(DialResult result);
+  void StartAt(const std::string& address);
+  void FailToStart(const std::string& why);
+  void Beat();
+  void MaybeEnd();
+
+  Loop& loop_;
+  const JobSpec& spec_;
+  const NodesSpec& nodes_;
+  Incarnation& incarnation_;
+  Callbacks callbacks_;
+  std::unique_ptr<CoordinatorHost> host_;
+  Member core_;
+  std::unique_ptr<ControlLink> link_;
+  std::optional<EndNode> end_;
+  bool host_has_retired_ = false;
+  Prepare round_;  // that is prepared or runs
+  Go go_;
+  std::vector<std::string> untried_;  // addresses of its store
+  std::string store_failures_;
+  std::unique_ptr<ControlDial> dial_;
+  Timer tick_;
+  Timer beat_;  // to the guardian
+  Timer next_dial_;
+  Timer end_timer_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,80 @@
+#include <signal.h>
+
+#include <string>
+#include <utility>
+
+#include "agent/cause.h"
+#include "agent/exit_codes.h"
+#include "agent/supervisor.h"
+#include "base/format.h"
+#include "base/uv_stream.h"
+
+// What Supervisor does in a job of several nodes: its worker group is commanded
+// by the membership, and tells it what happens.
+
+namespace rankrun::agent {
+
+Result<void> Supervisor::OpenMembership() {
+  Membership::Callbacks callbacks{.open_store = [this] { return store_.OpenForRound(); },
+                                  .start =
+                                      [this](const NodePlace& place) {
+                                        place_ = place;
+                                        failure_.reset();
+                                        Post(StartOrdered{place.attempt});
+                                      },
+                                  .stop = [this](const StopWorkers& order) { StopByOrder(order); },
+                                  .say = [this](const std::string& text) { output_.Say(text); },
+                                  .on_end =
+                                      [this](int exit_code, const std::string& text) {
+                                        exit_code_ = exit_code;
+                                        if (!text.empty())
+                                          output_.Say("rankrun: the job is over: " + text + "\n");
+                                        Post(EndOrdered{exit_code == 0});
+                                      }};
+  membership_ = std::make_unique<Membership>(loop_, spec_, incarnation_, std::move(callbacks));
+  if (auto opened = membership_->Open(); !opened) return opened;
+  return store_.Open([this](std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+    membership_->Adopt(std::move(stream), first_bytes);
+  });
+}
+
+void Supervisor::StopByOrder(const StopWorkers& order) {
+  if (attempt_ && order.is_failure) attempt_->TellDeath(order.why);
+  if (!order.why.empty()) output_.Say("rankrun: stopping the workers: " + order.why + "\n");
+  Post(StopOrdered{order.at_once});
+}
+
+// Told before the others are, so that all nodes stop at once.
+void Supervisor::NoteFailure(const WorkerRecord& record) {
+  if (failure_ || state_.phase != Phase::kRunning) return;
+  failure_ =
+      Cause{.text = "rank " + std::to_string(record.global_rank) + " on " + spec_.nodes->node_name +
+                    " (pid " + std::to_string(record.pid) + "): " + HowItEnded(record),
+            .exit_code = ExitCodeOf(record),
+            .by_itself = FailedByItself(record)};
+  if (!spec_.continue_on_failure) membership_->NoteFailure(*failure_);
+}
+
+void Supervisor::NoteIdle() {
+  if (spec_.continue_on_failure && failure_) membership_->NoteFailure(*failure_);
+  membership_->NoteWorkersOver(state_.has_succeeded());
+}
+
+// A scheduler takes a node away by SIGTERM; the other signals come from people
+// and mean the job.
+void Supervisor::LeaveBy(int signal_number) {
+  if (!membership_) return;
+  if (signal_number == SIGTERM) return membership_->WantLeave("it got SIGTERM");
+  CloseBy("stopped by " + SignalName(signal_number), 128 + signal_number);
+}
+
+void Supervisor::CloseBy(const std::string& text, int exit_code) {
+  if (!membership_) return;
+  membership_->WantClose({.text = "node " + spec_.nodes->node_name + ": " + text,
+                          .exit_code = exit_code,
+                          .by_itself = false,
+                          .is_hopeless = true,
+                          .charges_budget = false});
+}
+
+}  // namespace rankrun::agent
