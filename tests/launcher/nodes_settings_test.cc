@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/launcher/settings_of.h"
 
 namespace rankrun::launcher {
@@ -84,6 +86,18 @@ TEST(NodesSettingsTest, TheDynamicBackendMeetsAtTheEndpoint) {
   EXPECT_EQ(plan.rendezvous.port, std::nullopt);
   EXPECT_EQ(plan.rendezvous.run_id, "none");
   EXPECT_THAT(plan.rendezvous.ignored, IsEmpty());
+}
+
+TEST(NodesSettingsTest, TheDefaultsAreThoseOfTheTable) {
+  agent::NodesSpec spec = Read(Dynamic()).spec;
+  auto expect = [](milliseconds value, std::string_view name) {
+    auto flag = std::ranges::find(Flags(), name, &Flag::name);
+    ASSERT_NE(flag, Flags().end());
+    EXPECT_EQ(std::to_string(value / seconds(1)), flag->default_value) << name;
+  };
+  expect(spec.node_timeout, "node-timeout");
+  expect(spec.last_call, "last-call");
+  expect(spec.finish_timeout, "finish-timeout");
 }
 
 TEST(NodesSettingsTest, SeveralHostsMayHaveTheCoordinator) {
