@@ -22,6 +22,7 @@ struct ExpiredTimer {
 
 // How one worker's part of an attempt ended: the evidence of a report.
 struct WorkerRecord {
+  std::string node = {};  // its name; empty in a job of one node
   int global_rank = 0;
   int local_rank = 0;
   pid_t pid = 0;                           // 0: it was never started
@@ -45,10 +46,13 @@ struct WorkerRecord {
 struct AttemptRecord {
   int attempt = 0;
   int max_restarts = 0;
-  bool restarts = false;              // another attempt follows
-  std::string next_reason = {};       // of the restart ("at once"), or why there is none
-  int stop_signal = 0;                // somebody asked rankrun to stop: no attempt follows
-  std::optional<int> exit_code = {};  // of the job, if that is not the cause's own
+  bool restarts = false;                   // another attempt follows
+  std::optional<int> restart_number = {};  // its number, if that is not the attempt's
+  bool is_free = false;                    // and is not counted as a restart
+  std::string own_cause = {};              // why rankrun ended it, if no worker was the cause
+  std::string next_reason = {};            // of the restart ("at once"), or why there is none
+  int stop_signal = 0;                     // somebody asked rankrun to stop: no attempt follows
+  std::optional<int> exit_code = {};       // of the job, if that is not the cause's own
   Duration lasted{};
   size_t cause = 0;  // index of the worker that failed first, by causality
   std::vector<WorkerRecord> workers;

@@ -1,23 +1,19 @@
 #include "agent/control_codec.h"
 
 #include <array>
-#include <concepts>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 
+#include "agent/cbor_fields.h"
+
 namespace rankrun::agent {
-namespace {
 
-using Json = nlohmann::json;
-
-// --- Which fields there are: one table for both directions ---
+// --- Which fields there are ---
 
 template <typename F>
 void Fields(F& f, Cause& m) {
   f("text", m.text);
   f("exit_code", m.exit_code);
+  f("rank", m.rank);
   f("by_itself", m.by_itself);
   f("is_hopeless", m.is_hopeless);
   f("charges_budget", m.charges_budget);
@@ -108,6 +104,16 @@ void Fields(F& f, Finish& m) {
   f("round", m.round);
 }
 template <typename F>
+void Fields(F& f, Report& m) {
+  f("attempt", m.attempt);
+  f("record", m.record);
+}
+template <typename F>
+void Fields(F& f, JobReport& m) {
+  f("attempt", m.attempt);
+  f("record", m.record);
+}
+template <typename F>
 void Fields(F& f, Verdict& m) {
   f("exit_code", m.exit_code);
   f("text", m.text);
@@ -138,61 +144,27 @@ void Fields(F& f, CoordinatorRecord& m) {
   f("verdict", m.verdict);
 }
 
+constexpr Work LastOf(Work) { return Work::kFinished; }
+
+namespace {
+
+using cbor::Json;
+
 // Of a variant's alternatives, in their order.
 constexpr std::array kMemberNames = {"hello",       "prepared", "failed", "done", "stopped",
-                                     "finish_seen", "leave",    "close",  "beat"};
-constexpr std::array kCoordinatorNames = {"waiting", "refusal", "prepare", "go",
-                                          "stop",    "finish",  "verdict", "beat"};
+                                     "finish_seen", "leave",    "close",  "beat", "report"};
+constexpr std::array kCoordinatorNames = {"waiting", "refusal", "prepare", "go",        "stop",
+                                          "finish",  "verdict", "beat",    "job_report"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 
 // --- Out ---
 
-class Writer {
- public:
-  template <typename T>
-  void operator()(const char* name, T& value) {
-    json_[name] = ToJson(value);
-  }
-  template <typename T>
-  void operator()(const char* name, std::optional<T>& value) {
-    if (value) json_[name] = ToJson(*value);
-  }
-
-  template <typename T>
-  static Json ToJson(T& value) {
-    if constexpr (std::is_enum_v<T>) {
-      return static_cast<int>(value);
-    } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-      return value;
-    } else {
-      Writer writer;
-      Fields(writer, value);
-      return std::move(writer.json_);
-    }
-  }
-  template <typename T>
-  static Json ToJson(std::vector<T>& values) {
-    Json array = Json::array();
-    for (T& value : values) array.push_back(ToJson(value));
-    return array;
-  }
-
- private:
-  Json json_ = Json::object();
-};
-
-std::string Bytes(const Json& json) {
-  std::string bytes;
-  Json::to_cbor(json, bytes);
-  return bytes;
-}
-
 template <typename Variant, size_t kCount>
 std::string EncodeMessage(Variant message, const std::array<const char*, kCount>& names) {
-  Json json = std::visit([](auto& m) { return Writer::ToJson(m); }, message);
+  Json json = std::visit([](auto& m) { return cbor::Writer::ToJson(m); }, message);
   json["kind"] = names[message.index()];
-  return Bytes(json);
+  return cbor::Bytes(json);
 }
 
 // --- In ---
@@ -263,61 +235,6 @@ class Reader {
   std::string error_;
 };
 
-// Looks for what the library's parser would not survive: its recursion is as
-// deep as the value, and it throws at a length that no memory holds.
-class Censor : public nlohmann::json_sax<Json> {
- public:
-  explicit Censor(size_t most_items) : most_items_(most_items) {}
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
-  bool key(std::string&) override { return true; }
-  bool start_object(size_t items) override { return Enter(items); }
-  bool end_object() override { return Leave(); }
-  bool start_array(size_t items) override { return Enter(items); }
-  bool end_array() override { return Leave(); }
-  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
-
- private:
-  bool Enter(size_t items) {
-    constexpr int kDeepest = 8;
-    bool is_counted = items != static_cast<size_t>(-1);
-    return ++depth_ <= kDeepest && !(is_counted && items > most_items_);
-  }
-  bool Leave() {
-    depth_ -= 1;
-    return true;
-  }
-
-  const size_t most_items_;
-  int depth_ = 0;
-};
-
-Result<Json> Parse(std::string_view bytes) {
-  Censor censor(bytes.size());
-  bool is_sound = Json::sax_parse(bytes, &censor, Json::input_format_t::cbor);
-  if (!is_sound) return Error{ErrorCode::kProtocol, "a message that is not a CBOR map"};
-  Json json = Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) {
-    return Error{ErrorCode::kProtocol, "a message that is not a CBOR map"};
-  }
-  return json;
-}
-
-template <typename T>
-Result<T> Read(const Json& json) {
-  T value{};
-  Reader reader(json);
-  Fields(reader, value);
-  if (!reader.error().empty()) return Error{ErrorCode::kProtocol, reader.error()};
-  return value;
-}
-
 template <typename Variant, size_t kIndex, size_t kCount>
 Result<Variant> ReadAs(const std::string& kind, const Json& json,
                        const std::array<const char*, kCount>& names) {
@@ -325,7 +242,7 @@ Result<Variant> ReadAs(const std::string& kind, const Json& json,
     return Error{ErrorCode::kProtocol, "a message of an unknown kind"};
   } else {
     if (kind != names[kIndex]) return ReadAs<Variant, kIndex + 1>(kind, json, names);
-    auto message = Read<std::variant_alternative_t<kIndex, Variant>>(json);
+    auto message = cbor::Read<std::variant_alternative_t<kIndex, Variant>>(json);
     if (!message) return std::move(message).error().In(kind);
     return Variant(std::move(*message));
   }
@@ -333,7 +250,7 @@ Result<Variant> ReadAs(const std::string& kind, const Json& json,
 
 template <typename Variant, size_t kCount>
 Result<Variant> Decode(std::string_view bytes, const std::array<const char*, kCount>& names) {
-  auto json = Parse(bytes);
+  auto json = cbor::Parse(bytes);
   if (!json) return std::move(json).error();
   auto kind = json->find("kind");
   if (kind == json->end() || !kind->is_string()) {
@@ -352,7 +269,7 @@ std::string Encode(const CoordinatorMessage& message) {
 
 std::string Encode(const CoordinatorRecord& record) {
   CoordinatorRecord copy = record;
-  return Bytes(Writer::ToJson(copy));
+  return cbor::Bytes(cbor::Writer::ToJson(copy));
 }
 
 Result<MemberMessage> DecodeMemberMessage(std::string_view bytes) {
@@ -364,9 +281,9 @@ Result<CoordinatorMessage> DecodeCoordinatorMessage(std::string_view bytes) {
 }
 
 Result<CoordinatorRecord> DecodeCoordinatorRecord(std::string_view bytes) {
-  auto json = Parse(bytes);
+  auto json = cbor::Parse(bytes);
   if (!json) return std::move(json).error();
-  return Read<CoordinatorRecord>(*json);
+  return cbor::Read<CoordinatorRecord>(*json);
 }
 
 }  // namespace rankrun::agent

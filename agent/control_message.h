@@ -6,31 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "agent/node_work.h"
+
 namespace rankrun::agent {
 
 // What the agents of a job say to each other: a member's agent to the
 // coordinator and back. They carry no commands, paths or environment. The
 // table of who says what when is in docs/control-plane.md.
-
-// Why workers were ended: the first thing that went wrong on a node.
-struct Cause {
-  std::string text;            // "rank 5 on n3 (pid 77): killed by SIGKILL"
-  int exit_code = 1;           // of the job, if it ends by this
-  bool by_itself = true;       // not a lost peer, nor a signal of ours
-  bool is_hopeless = false;    // another attempt would not help
-  bool charges_budget = true;  // counts as a restart
-  bool operator==(const Cause&) const = default;
-};
-
-// What of a round is left at a member.
-enum class Work {
-  kNone,      // nothing runs
-  kPrepared,  // nothing runs; ready to start
-  kRunning,
-  kStopping,  // something runs, and was told to end
-  kDone,      // all workers have succeeded, nothing runs
-  kFinished,  // and the member knows that the job has succeeded
-};
 
 // Opens a connection, the first one and each after a break: all of a member's state.
 struct Hello {
@@ -87,6 +69,12 @@ struct Close {
   Cause cause;
   bool operator==(const Close&) const = default;
 };
+// What a node knows of a failed attempt (job_report.h).
+struct Report {
+  int attempt;
+  std::string record;
+  bool operator==(const Report&) const = default;
+};
 // A sign of life; the answer has the same number.
 struct Beat {
   uint64_t number;
@@ -134,6 +122,12 @@ struct Finish {
   int round;
   bool operator==(const Finish&) const = default;
 };
+// What all nodes know of a failed attempt, for all to show.
+struct JobReport {
+  int attempt;
+  std::string record;
+  bool operator==(const JobReport&) const = default;
+};
 // How the job ended; for all the same.
 struct Verdict {
   int exit_code;
@@ -142,7 +136,8 @@ struct Verdict {
 };
 
 using MemberMessage =
-    std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close, Beat>;
-using CoordinatorMessage = std::variant<Waiting, Refusal, Prepare, Go, Stop, Finish, Verdict, Beat>;
+    std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close, Beat, Report>;
+using CoordinatorMessage =
+    std::variant<Waiting, Refusal, Prepare, Go, Stop, Finish, Verdict, Beat, JobReport>;
 
 }  // namespace rankrun::agent

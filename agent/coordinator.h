@@ -30,6 +30,18 @@ class Coordinator {
   JobPhase phase() const { return phase_; }
   const CoordinatorRecord& record() const { return record_; }
 
+  // What followed the last round that was stopped.
+  struct Outcome {
+    std::optional<int> rank = {};  // of the worker that was the cause
+    std::string cause = {};
+    bool restarts = false;
+    bool is_free = false;     // and is not counted
+    std::string reason = {};  // "at once", or why not
+    int restart_number = 0;
+    int exit_code = 0;  // if that was the end
+  };
+  const Outcome& outcome() const { return outcome_; }
+
  private:
   // A node that is here, or was and may come back.
   struct Node {
@@ -67,7 +79,8 @@ class Coordinator {
   void On(Node& node, const Leave& message);
   void On(Node& node, const Close& message);
   void On(Node& node, const Beat& message);
-  void On(Node&, const Hello&) {}  // see OnHello
+  void On(Node&, const Report&) {}  // passed on beside
+  void On(Node&, const Hello&) {}   // see OnHello
   void EndBy(Node& node, Cause cause);
   void Improve(const Cause& cause);
   bool EndsDrained();
@@ -99,7 +112,8 @@ class Coordinator {
   Node* NodeOf(PeerId peer);
   static bool IsIn(const Node& node) { return node.seat.has_value(); }
   void Say(const Node& node, CoordinatorMessage message);
-  void Persist() { actions_.push_back(Keep{record_}); }
+  void Persist() { Do(Keep{record_}); }
+  void Do(CoordinatorAction action);
 
   const CoordinatorPolicy policy_;
   CoordinatorRecord record_;
@@ -122,6 +136,7 @@ class Coordinator {
   Go go_;                               // of the round
   int newest_round_ = 0;                // that a member knows of, of whatever coordinator
   std::string leave_;                   // the last one
+  Outcome outcome_;
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;
 };

@@ -6,10 +6,15 @@
 #include <variant>
 
 #include "agent/control_codec.h"
+#include "agent/job_report.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
 namespace {
+
+// From the first part of a report on: what has not come by then stays out.
+constexpr std::chrono::milliseconds kPartsPatience{1'000};
+constexpr std::chrono::milliseconds kMergePause{20};
 
 CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
   const NodesSpec& nodes = *spec.nodes;
@@ -32,17 +37,32 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
           loop, {.job_id = spec.run_id, .secret = spec.nodes->secret},
-          {.on_hello = [this](PeerId peer, const std::string& hello, const SocketAddress&,
-                              const SocketAddress&) { OnMessage(peer, hello); },
+          {.on_hello =
+               [this](PeerId peer, const std::string& hello, const SocketAddress&,
+                      const SocketAddress&) {
+                 peers_.insert(peer);
+                 OnMessage(peer, hello);
+               },
            .on_message = [this](PeerId peer, const std::string& bytes) { OnMessage(peer, bytes); },
-           .on_lost = [this](PeerId peer, const Error&) { Step(PeerLost{peer}); }}),
-      tick_(loop, [this] { Step(Tick{}); }) {
+           .on_lost =
+               [this](PeerId peer, const Error&) {
+                 peers_.erase(peer);
+                 Step(PeerLost{peer});
+               }}),
+      tick_(loop, [this] { Step(Tick{}); }),
+      merge_(loop, [this] {
+        parts_are_late_ = true;
+        TryMerge();
+      }) {
   tick_.Start(Duration::zero());
 }
 
 void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   auto message = DecodeMemberMessage(bytes);
-  if (message) return Step(PeerSaid{peer, std::move(*message)});
+  if (message) {
+    if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
+    return Step(PeerSaid{peer, std::move(*message)});
+  }
   LogWarn("a node sent what this version cannot read: " + message.error().message);
   server_.Refuse(peer, Encode(Refusal{"this node's rankrun has another version"}));
   Step(PeerLost{peer});
@@ -58,10 +78,45 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
 
 void CoordinatorHost::Act(const Tell& action) { server_.Send(action.peer, Encode(action.message)); }
 
-void CoordinatorHost::Act(const HangUp& action) { server_.Close(action.peer); }
+void CoordinatorHost::Act(const HangUp& action) {
+  peers_.erase(action.peer);
+  server_.Close(action.peer);
+}
 
 void CoordinatorHost::Act(const Keep& action) { callbacks_.keep(action.record); }
 
 void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
+
+void CoordinatorHost::OnReport(const Report& report) {
+  auto record = DecodeReport(report.record);
+  if (!record) return LogWarn("a node sent " + record.error().message);
+  if (parts_ && parts_->attempt != report.attempt) parts_.reset();
+  if (!parts_) {
+    parts_ = Parts{report.attempt, core_.record().seats.size(), {}};
+    parts_are_late_ = false;
+    merge_.Start(kPartsPatience);
+  }
+  parts_->records.push_back(std::move(*record));
+  TryMerge();
+}
+
+// Once all parts are here, and it is decided what follows.
+void CoordinatorHost::TryMerge() {
+  if (!parts_ || (parts_->records.size() < parts_->expected && !parts_are_late_)) return;
+  parts_are_late_ = true;
+  if (core_.phase() == JobPhase::kStopping) return merge_.Start(kMergePause);
+  const Coordinator::Outcome& outcome = core_.outcome();
+  AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
+  bool is_here = outcome.rank == record.workers[record.cause].global_rank;
+  if (!is_here) record.own_cause = outcome.cause;
+  record.restarts = outcome.restarts;
+  record.is_free = outcome.is_free;
+  record.restart_number = outcome.restart_number;
+  record.next_reason = outcome.reason;
+  if (!outcome.restarts) record.exit_code = outcome.exit_code;
+  std::string bytes = Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record)}));
+  for (PeerId peer : peers_) server_.Send(peer, bytes);
+  parts_.reset();
+}
 
 }  // namespace rankrun::agent

@@ -3,9 +3,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "agent/attempt_record.h"
 #include "agent/control_server.h"
 #include "agent/coordinator.h"
 #include "agent/job_spec.h"
@@ -45,11 +48,24 @@ class CoordinatorHost {
   void Act(const HangUp& action);
   void Act(const Keep& action);
   void Act(const Retire&);
+  void OnReport(const Report& report);
+  void TryMerge();
+
+  // Parts of one attempt's report.
+  struct Parts {
+    int attempt;
+    size_t expected;
+    std::vector<AttemptRecord> records;
+  };
 
   Callbacks callbacks_;
+  std::set<PeerId> peers_;
+  std::optional<Parts> parts_;
+  bool parts_are_late_ = false;  // no more are awaited
   Coordinator core_;
   ControlServer server_;
   Timer tick_;
+  Timer merge_;
 };
 
 }  // namespace rankrun::agent

@@ -217,6 +217,8 @@ void Coordinator::Resolve() {
   bool was_granted = std::exchange(record_.is_granted, false);
   std::erase_if(nodes_,
                 [](const auto& entry) { return entry.second.is_leaving && !entry.second.peer; });
+  outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
+  if (cause.rank >= 0) outcome_.rank = cause.rank;
   if (cause.is_hopeless) return End({cause.exit_code, cause.text});
   if (EndsDrained()) return;
   bool is_failure = was_granted && cause.by_itself;
@@ -226,6 +228,10 @@ void Coordinator::Resolve() {
   RestartDecision decision = DecideRestart(policy, record_.history, lasted_);
   if (!cause.charges_budget) decision.next.restarts = record_.history.restarts;
   record_.history = decision.next;
+  outcome_.restarts = decision.restarts;
+  outcome_.is_free = !cause.charges_budget;
+  outcome_.reason = decision.reason;
+  outcome_.restart_number = decision.next.restarts;
   if (!decision.restarts) return End({cause.exit_code, cause.text});
   Persist();
   if (decision.pause == Duration::zero()) return Gather(false);
@@ -277,7 +283,7 @@ void Coordinator::OnTick() {
       return;
     case JobPhase::kOver:
       if ((is_late || nodes_.empty()) && !std::exchange(has_retired_, true)) {
-        actions_.push_back(Retire{});
+        Do(Retire{});
         deadline_.reset();
       }
       return;
@@ -356,7 +362,7 @@ void Coordinator::Lose(uint64_t id) {
   if (found == nodes_.end()) return;
   Node node = std::move(nodes_.extract(found).mapped());
   if (node.peer) {
-    actions_.push_back(HangUp{*node.peer});
+    Do(HangUp{*node.peer});
     node_of_peer_.erase(*node.peer);
   }
   bool may_run = node.work == Work::kRunning || node.work == Work::kStopping;

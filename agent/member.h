@@ -52,6 +52,7 @@ class Member {
   void Hear(const Finish& message);
   void Hear(const Verdict& message);
   void Hear(const Beat& message);
+  void Hear(const JobReport&) {}  // shown beside
 
   void OnTime();
   void SendBeat();

@@ -7,6 +7,8 @@
 
 #include "agent/control_codec.h"
 #include "agent/exit_codes.h"
+#include "agent/job_report.h"
+#include "base/log.h"
 #include "base/network_interface.h"
 #include "base/uv_loop.h"
 #include "base/uv_stream.h"
@@ -17,6 +19,8 @@ namespace {
 constexpr std::chrono::seconds kDialPatience{3};
 // Heartbeats to the guardian in one lease.
 constexpr int kBeatsPerLease = 4;
+// For the report of the job at its end; then this node's part of it is shown.
+constexpr std::chrono::seconds kReportPatience{3};
 // Of node timeouts: how long the coordinator may take to tell all of the end.
 constexpr int kEndPatience = 3;
 
@@ -56,6 +60,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       tick_(loop, [this] { Step(MemberTick{}); }),
       beat_(loop, [this] { Beat(); }),
       next_dial_(loop, [this] { TryNextStore(); }),
+      report_patience_(loop, [this] { HangUp(); }),
       end_timer_(loop, [this] {
         host_has_retired_ = true;
         MaybeEnd();
@@ -159,7 +164,10 @@ std::vector<std::string> Membership::OwnAddresses() const {
 
 void Membership::OnMessage(std::string_view bytes) {
   auto message = DecodeCoordinatorMessage(bytes);
-  if (message) return Step(CoordinatorSaid{std::move(*message)});
+  if (message) {
+    if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
+    return Step(CoordinatorSaid{std::move(*message)});
+  }
   Step(CoordinatorSaid{
       Refusal{"it sent what this version cannot read: " + message.error().message}});
 }
@@ -261,9 +269,31 @@ void Membership::Act(const EndNode& action) {
   JobRecord record = incarnation_.record();
   record.may_restart = host_ != nullptr;  // others may still have to be told
   incarnation_.Write(std::move(record));
+  bool waits = owed_report_ && link_ != nullptr && link_->is_up();
+  report_patience_.Start(waits ? kReportPatience : Duration::zero());
+}
+
+void Membership::HangUp() {
+  if (owed_report_ && own_report_) callbacks_.show_report(*own_report_);
+  owed_report_.reset();
   if (link_ != nullptr) link_->Close();
   end_timer_.Start(host_ != nullptr && !host_has_retired_ ? nodes_.node_timeout * kEndPatience
                                                           : Duration::zero());
+}
+
+void Membership::TellReport(AttemptRecord record) {
+  for (WorkerRecord& worker : record.workers) worker.node = nodes_.node_name;
+  int attempt = record.attempt;
+  if (link_ != nullptr) link_->Send(Encode(MemberMessage(Report{attempt, EncodeReport(record)})));
+  own_report_ = std::move(record);
+}
+
+void Membership::OnJobReport(const JobReport& report) {
+  auto record = DecodeReport(report.record);
+  if (!record) return LogWarn("the coordinator sent " + record.error().message);
+  callbacks_.show_report(*record);
+  if (owed_report_ && report.attempt >= *owed_report_) owed_report_.reset();
+  if (end_ && !owed_report_) report_patience_.Start(Duration::zero());
 }
 
 void Membership::MaybeEnd() {

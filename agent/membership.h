@@ -31,6 +31,8 @@ class Membership {
     // NoteWorkersOver follows, also if none run.
     std::function<void(const StopWorkers&)> stop;
     std::function<void(const std::string& text)> say;
+    // What all nodes know of a failed attempt.
+    std::function<void(const AttemptRecord&)> show_report;
     // Nothing of the job runs here any more, and nobody needs this node.
     std::function<void(int exit_code, const std::string& text)> on_end;
   };
@@ -52,6 +54,9 @@ class Membership {
 
   void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
   void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
+  // This node's part of the report on a failed attempt follows; and there it is.
+  void OweReport(int attempt) { owed_report_ = attempt; }
+  void TellReport(AttemptRecord record);
   void WantLeave(const std::string& why) { Step(LeaveWanted{why}); }
   void WantClose(const Cause& cause) { Step(CloseWanted{cause}); }
 
@@ -73,6 +78,8 @@ class Membership {
   void StartAt(const std::string& address);
   void FailToStart(const std::string& why);
   void Beat();
+  void OnJobReport(const JobReport& report);
+  void HangUp();
   void MaybeEnd();
 
   Loop& loop_;
@@ -84,6 +91,8 @@ class Membership {
   Member core_;
   std::unique_ptr<ControlLink> link_;
   std::optional<EndNode> end_;
+  std::optional<int> owed_report_;           // of this attempt, the job's is not here yet
+  std::optional<AttemptRecord> own_report_;  // to be shown if it does not come
   bool host_has_retired_ = false;
   Prepare round_;  // that is prepared or runs
   Go go_;
@@ -93,6 +102,7 @@ class Membership {
   Timer tick_;
   Timer beat_;  // to the guardian
   Timer next_dial_;
+  Timer report_patience_;
   Timer end_timer_;
 };
 

@@ -44,7 +44,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(loop, output_, std::move(reporter),
-               {.on_complete = {}, .on_shown = [this] { OnOutputProgress(); }}),
+               {.on_complete = PartTeller(), .on_shown = [this] { OnOutputProgress(); }}),
       sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
                       .on_left = [this](const auto& pids,
                                         int number) { event_log_->LeftBehind(pids, number); },
@@ -370,6 +370,7 @@ void Supervisor::EndAttempt(const GroupState& next) {
   attempt_.reset();
   sweeper_.Reset();
   if (channels_.timers) channels_.timers->Forget();
+  if (membership_) return TellPart(std::move(record));
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that somebody asked to stop have not failed, one that had failed
   // before has.

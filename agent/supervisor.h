@@ -97,6 +97,9 @@ class Supervisor {
   void StopByOrder(const StopWorkers& order);
   void NoteFailure(const WorkerRecord& record);
   void NoteIdle();
+  void TellPart(AttemptRecord record);
+  std::function<void(AttemptRecord)> PartTeller();
+  void ShowReport(const AttemptRecord& record);
   void LeaveBy(int signal_number);
   void CloseBy(const std::string& text, int exit_code);
 
@@ -133,6 +136,8 @@ class Supervisor {
   std::unique_ptr<Attempt> attempt_;
   NodePlace place_;                         // of the attempt, on several nodes
   std::optional<Cause> failure_;            // the first of the attempt here, likewise
+  bool stopped_for_failure_ = false;        // elsewhere, likewise
+  bool report_shown_ = false;               // on the last attempt, likewise
   std::unique_ptr<Membership> membership_;  // null: this node alone
 };
 

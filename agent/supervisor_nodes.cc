@@ -15,22 +15,25 @@
 namespace rankrun::agent {
 
 Result<void> Supervisor::OpenMembership() {
-  Membership::Callbacks callbacks{.open_store = [this] { return store_.OpenForRound(); },
-                                  .start =
-                                      [this](const NodePlace& place) {
-                                        place_ = place;
-                                        failure_.reset();
-                                        Post(StartOrdered{place.attempt});
-                                      },
-                                  .stop = [this](const StopWorkers& order) { StopByOrder(order); },
-                                  .say = [this](const std::string& text) { output_.Say(text); },
-                                  .on_end =
-                                      [this](int exit_code, const std::string& text) {
-                                        exit_code_ = exit_code;
-                                        if (!text.empty())
-                                          output_.Say("rankrun: the job is over: " + text + "\n");
-                                        Post(EndOrdered{exit_code == 0});
-                                      }};
+  Membership::Callbacks callbacks{
+      .open_store = [this] { return store_.OpenForRound(); },
+      .start =
+          [this](const NodePlace& place) {
+            place_ = place;
+            failure_.reset();
+            stopped_for_failure_ = report_shown_ = false;
+            Post(StartOrdered{place.attempt});
+          },
+      .stop = [this](const StopWorkers& order) { StopByOrder(order); },
+      .say = [this](const std::string& text) { output_.Say(text); },
+      .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
+      .on_end =
+          [this](int exit_code, const std::string& text) {
+            exit_code_ = exit_code;
+            if (!text.empty() && !report_shown_)
+              output_.Say("rankrun: the job is over: " + text + "\n");
+            Post(EndOrdered{exit_code == 0});
+          }};
   membership_ = std::make_unique<Membership>(loop_, spec_, incarnation_, std::move(callbacks));
   if (auto opened = membership_->Open(); !opened) return opened;
   return store_.Open([this](std::unique_ptr<Stream> stream, std::string_view first_bytes) {
@@ -39,6 +42,7 @@ Result<void> Supervisor::OpenMembership() {
 }
 
 void Supervisor::StopByOrder(const StopWorkers& order) {
+  stopped_for_failure_ |= order.is_failure;
   if (attempt_ && order.is_failure) attempt_->TellDeath(order.why);
   if (!order.why.empty()) output_.Say("rankrun: stopping the workers: " + order.why + "\n");
   Post(StopOrdered{order.at_once});
@@ -51,6 +55,7 @@ void Supervisor::NoteFailure(const WorkerRecord& record) {
       Cause{.text = "rank " + std::to_string(record.global_rank) + " on " + spec_.nodes->node_name +
                     " (pid " + std::to_string(record.pid) + "): " + HowItEnded(record),
             .exit_code = ExitCodeOf(record),
+            .rank = record.global_rank,
             .by_itself = FailedByItself(record)};
   if (!spec_.continue_on_failure) membership_->NoteFailure(*failure_);
 }
@@ -58,6 +63,26 @@ void Supervisor::NoteFailure(const WorkerRecord& record) {
 void Supervisor::NoteIdle() {
   if (spec_.continue_on_failure && failure_) membership_->NoteFailure(*failure_);
   membership_->NoteWorkersOver(state_.has_succeeded());
+}
+
+// This node's part of the job's report, once its evidence is complete.
+void Supervisor::TellPart(AttemptRecord record) {
+  bool is_part = failure_ || stopped_for_failure_;
+  if (!is_part || !record.workers[record.cause].failed()) return;
+  if (LogDirectory* logs = output_.logs()) logs->Keep();
+  membership_->OweReport(record.attempt);
+  reports_.Add(*event_log_, std::move(record));
+}
+
+std::function<void(AttemptRecord)> Supervisor::PartTeller() {
+  if (!spec_.nodes) return {};
+  return [this](AttemptRecord record) { membership_->TellReport(std::move(record)); };
+}
+
+void Supervisor::ShowReport(const AttemptRecord& record) {
+  report_shown_ = true;
+  if (record.restarts) event_log_->Restart(record, Duration::zero());
+  reports_.Show(*event_log_, record);
 }
 
 // A scheduler takes a node away by SIGTERM; the other signals come from people

@@ -46,6 +46,10 @@ std::string Who(const std::vector<const WorkerRecord*>& workers) {
   std::vector<int> ranks;
   for (const WorkerRecord* worker : workers) ranks.push_back(worker->global_rank);
   std::string who = (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
+  const std::string& node = workers[0]->node;
+  bool same_node = std::ranges::all_of(
+      workers, [&](const WorkerRecord* worker) { return worker->node == node; });
+  if (same_node && !node.empty()) who += " on " + node;
   if (workers.size() > 1 || workers[0]->pid == 0) return who;
   return who + " (pid " + std::to_string(workers[0]->pid) + ")";
 }
@@ -98,7 +102,8 @@ std::string Consequences(const AttemptRecord& record) {
   std::string text;
   std::vector<const WorkerRecord*> brief;
   for (const WorkerRecord& worker : record.workers) {
-    if (&worker == &record.workers[record.cause]) continue;
+    bool is_cause = &worker == &record.workers[record.cause];
+    if (is_cause && record.own_cause.empty()) continue;
     std::string evidence = agent::FailedByItself(worker) ? Evidence(worker) : "";
     if (evidence.empty()) {
       brief.push_back(&worker);
@@ -113,7 +118,9 @@ std::string WhatNext(const AttemptRecord& record) {
   std::string most = std::to_string(record.max_restarts);
   if (record.restarts) {
     std::string when = record.next_reason.empty() ? "" : ", " + record.next_reason;
-    return "restart " + std::to_string(record.attempt + 1) + " of " + most + when;
+    if (record.is_free) return "another attempt" + when + "; no restart is used up";
+    int number = record.restart_number.value_or(record.attempt + 1);
+    return "restart " + std::to_string(number) + " of " + most + when;
   }
   if (record.stop_signal != 0) {
     return "the end, rankrun was asked to stop by " + SignalName(record.stop_signal);
@@ -131,7 +138,11 @@ std::string FormatReport(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
   std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
                      FormatSeconds(record.lasted) + "\n";
-  text += "  cause: " + Who({&cause}) + ": " + HowItEnded(cause) + "\n" + Evidence(cause);
+  if (record.own_cause.empty()) {
+    text += "  cause: " + Who({&cause}) + ": " + HowItEnded(cause) + "\n" + Evidence(cause);
+  } else {
+    text += "  cause: " + record.own_cause + "\n";
+  }
   text += Consequences(record);
   return text + "  next: " + WhatNext(record) + "\n";
 }

@@ -111,7 +111,8 @@ TEST_F(IncarnationTest, OfSeveralNodesOnlyTheFolderIsNoted) {
     record.state = "round 7";
     record.may_restart = true;
     life.Write(record);
-    LogDirectory logs(JobFolder{.temporary_base = "", .path = "/nowhere"});
+    LogDirectory logs(JobFolder{.temporary_base = "", .path = "/nowhere"},
+                      LogDirectory::Layout::kFolderPerWorker);
     GroupState over = Running(0);
     over.phase = Phase::kFailed;
     life.Note(spec, over, &logs);
