@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/exit_codes.h"
+#include "agent/mutation.h"
 
 namespace rankrun::agent {
 namespace {
@@ -57,6 +58,11 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   if (const auto* said = std::get_if<PeerSaid>(&event)) OnPeerSaid(*said);
   if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
   OnTick();
+  if (IsMutated(Mutation::kRecordKeptLate)) {
+    std::ranges::stable_partition(actions_, [](const CoordinatorAction& action) {
+      return !std::holds_alternative<Keep>(action);
+    });
+  }
   return std::exchange(actions_, {});
 }
 
@@ -102,7 +108,7 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   node.heard = now_;
   node_of_peer_[peer] = hello.node;
   Say(node, Waiting{""});
-  if (is_next_incarnation) {
+  if (is_next_incarnation && !IsMutated(Mutation::kIncarnationIgnored)) {
     OnNextIncarnation(node);
   } else {
     OnBack(node);
@@ -155,9 +161,13 @@ void Coordinator::OnBack(Node& node) {
   const Hello& hello = node.hello;
   bool runs = hello.work == Work::kRunning || hello.work == Work::kStopping;
   if (phase_ == JobPhase::kOver) return Say(node, *record_.verdict);
-  bool has_finished = hello.work == Work::kFinished && !record_.is_granted;
-  if (has_finished) return End({0, ""});
-  if (hello.round > std::max(record_.round, newest_round_)) {
+  if (hello.work == Work::kFinished && !IsIn(node)) {  // it knows of a success that we don't
+    if (!record_.is_granted) return End({0, ""});
+    node.is_leaving = true;
+  }
+  bool is_news = hello.round > std::max(record_.round, newest_round_) &&
+                 !IsMutated(Mutation::kWorldBeginsAnew);
+  if (is_news) {
     // Of a coordinator that this one knows nothing of, as others may be.
     newest_round_ = hello.round;
     record_.attempts = std::max(record_.attempts, hello.attempts);
@@ -206,6 +216,7 @@ void Coordinator::OnPeerLost(PeerId peer) {
   node_of_peer_.erase(peer);
   if (node == nullptr) return;
   node->peer.reset();
+  if (IsMutated(Mutation::kLinkLossIsProof)) return Lose(node->hello.node);
   if (node->is_leaving && node->work == Work::kNone) {
     Node gone = std::move(nodes_.extract(node->hello.node).mapped());
     Settle(gone, Work::kNone);
@@ -217,8 +228,8 @@ void Coordinator::OnPeerLost(PeerId peer) {
 void Coordinator::On(Node& node, const Beat& message) { Say(node, message); }
 
 void Coordinator::On(Node& node, const Prepared& message) {
-  bool counts = phase_ == JobPhase::kPreparing && IsIn(node) && message.round == record_.round;
-  if (!counts) return;
+  bool is_ours = message.round == record_.round || IsMutated(Mutation::kStaleWordCounts);
+  if (phase_ != JobPhase::kPreparing || !IsIn(node) || !is_ours) return;
   if (*node.seat == 0) go_.store_port = message.store_port;
   Settle(node, Work::kPrepared);
 }
@@ -268,7 +279,7 @@ void Coordinator::On(Node& node, const Leave& message) {
               .exit_code = kExitDrained,
               .by_itself = false,
               .is_hopeless = node.hello.node == policy_.own_node,
-              .charges_budget = false};
+              .charges_budget = IsMutated(Mutation::kLeaveIsFailure)};
   leave_ = cause.text;
   if (cause.is_hopeless) return EndBy(node, cause);
   bool nothing_runs = phase_ == JobPhase::kGathering || phase_ == JobPhase::kPreparing ||

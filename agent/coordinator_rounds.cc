@@ -4,6 +4,7 @@
 
 #include "agent/coordinator.h"
 #include "agent/exit_codes.h"
+#include "agent/mutation.h"
 #include "base/format.h"
 #include "base/roll_call.h"
 
@@ -204,7 +205,8 @@ void Coordinator::Settle(Node& node, Work work) {
   node.work = work;
   if (!std::exchange(node.is_awaited, false)) return;
   awaited_ -= 1;
-  if (awaited_ > 0) return;
+  bool is_early = IsMutated(Mutation::kGoBeforeAllPrepared) && phase_ == JobPhase::kPreparing;
+  if (awaited_ > (is_early ? 1 : 0)) return;
   if (phase_ == JobPhase::kPreparing) return Grant();
   if (phase_ == JobPhase::kRunning) return BeginFinish();
   if (phase_ == JobPhase::kStopping) return Resolve();
@@ -224,6 +226,7 @@ void Coordinator::Resolve() {
   bool is_failure = was_granted && cause.by_itself;
   if (!is_failure && !cause.charges_budget) return Gather(false);
   RestartPolicy policy = policy_.restart;
+  if (IsMutated(Mutation::kBudgetOffByOne)) policy.max_restarts += 1;
   if (!cause.charges_budget) policy.max_restarts = std::numeric_limits<int>::max();
   RestartDecision decision = DecideRestart(policy, record_.history, lasted_);
   if (!cause.charges_budget) decision.next.restarts = record_.history.restarts;
@@ -244,6 +247,7 @@ void Coordinator::BeginFinish() {
   Enter(JobPhase::kFinishing, policy_.node_timeout);
   record_.has_finished = true;
   Persist();
+  if (IsMutated(Mutation::kSuccessInOnePhase)) return End({0, ""});
   AwaitAll();
   for (auto& [id, node] : nodes_) {
     if (IsIn(node)) Say(node, Finish{record_.round});
@@ -366,7 +370,7 @@ void Coordinator::Lose(uint64_t id) {
     node_of_peer_.erase(*node.peer);
   }
   bool may_run = node.work == Work::kRunning || node.work == Work::kStopping;
-  if (may_run) {
+  if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
     not_before_ = std::max(not_before_, now_ + policy_.kill_bound);
     record_.has_lost = true;
     Persist();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/exit_codes.h"
+#include "agent/mutation.h"
 #include "base/format.h"
 
 namespace rankrun::agent {
@@ -68,6 +69,11 @@ TimePoint Member::deadline() const {
   if (is_up_) first = std::min(first, next_beat_);
   if (SomethingRuns() && !is_killing_) first = std::min(first, LeaseEnd());
   return first;
+}
+
+TimePoint Member::LeaseEnd() const {
+  if (IsMutated(Mutation::kLeaseIgnored)) return now_ + policy_.node_timeout;
+  return acknowledged_ + policy_.node_timeout * 2 / 3;
 }
 
 Duration Member::lease() const {
@@ -146,10 +152,6 @@ void Member::On(const Ready& event) {
 
 void Member::Hear(const Go& message) {
   if (phase_ != MemberPhase::kPrepared || message.round != about_.round) return;
-  if (now_ >= LeaseEnd()) {  // it may be believed lost already
-    phase_ = MemberPhase::kWaiting;
-    return Do(Send{Stopped{about_.round}});
-  }
   phase_ = MemberPhase::kRunning;
   is_killing_ = false;
   about_.attempts += 1;
@@ -190,6 +192,7 @@ void Member::Hear(const Stop& message) {
 void Member::StopHere(const std::string& why, bool is_failure, bool at_once) {
   phase_ = MemberPhase::kStopping;
   is_killing_ = at_once;
+  if (IsMutated(Mutation::kToldBeforeReaped)) Do(Send{Stopped{about_.round}});
   Do(StopWorkers{why, is_failure, at_once});
 }
 

@@ -62,7 +62,7 @@ class Member {
   void End(int exit_code, std::string text);
   bool SomethingRuns() const;
   void Do(MemberAction action) { actions_.push_back(std::move(action)); }
-  TimePoint LeaseEnd() const { return acknowledged_ + policy_.node_timeout * 2 / 3; }
+  TimePoint LeaseEnd() const;
 
   const MemberPolicy policy_;
   Hello about_;
