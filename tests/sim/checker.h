@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/control_message.h"
+#include "agent/coordinator_record.h"
+#include "tests/sim/stage.h"
+
+namespace rankrun::sim {
+
+// What must always be true, known apart from the cores. A world is the time of
+// one coordinator and its next incarnations: one that starts with nothing
+// begins another.
+class Checker {
+ public:
+  explicit Checker(Stage& stage) : stage_(stage) {}
+
+  struct Place {  // where something happened
+    int node = 0;
+    int host = 0;
+    int incarnation = 0;
+    int world = 0;
+  };
+
+  void OnWorldOver(int world) { world_over_.try_emplace(world, stage_.time.now()); }
+  void OnFailure() { failures_ += 1; }  // of a worker or an agent
+  void SetPure(bool is_pure = true) { is_pure_ = is_pure; }
+  void SetPartitions() { has_partitions_ = true; }
+  void CountStaying(std::function<int(int world)> count) { count_staying_ = std::move(count); }
+  void OnDrain(int node) { leaving_.insert(node); }
+  void OnClose(int exit_code) { closes_.insert(exit_code); }
+  void OnGone(int node) { gone_.insert(node); }
+
+  void OnPrepareTold(int world, const agent::Prepare& message);
+  void OnGoTold(int world, const agent::Go& message);
+  void OnVerdictTold(int world, const agent::Verdict& message);
+  void OnKept(int world, const agent::CoordinatorRecord& record);
+  void OnSent(const Place& place, const agent::MemberMessage& message, bool workers_are_alive);
+  void OnMakeReady(const Place& place, const agent::Prepare& message);
+  void OnStart(const Place& place, int round);
+  void OnWorkersGone(int node);
+  void OnEnd(const Place& place, int exit_code, bool workers_are_alive);
+
+  int rounds() const { return static_cast<int>(granted_.size()); }
+  int verdict() const;
+  int failures() const { return failures_; }
+  bool SomethingRunsAt(int node) const { return running_.contains(node); }
+
+ private:
+  using RoundId = std::pair<int, int>;  // world, number
+  struct Round {
+    std::string record;
+    int attempt = 0;
+    int node_count = 0;
+    int world_size = 0;
+    std::map<int, int> ranks = {};  // node rank -> first rank
+    std::set<int> prepared = {};    // nodes
+    std::set<int> starters = {};
+  };
+  struct Running {
+    int host = 0;
+    int world = 0;
+    int round = 0;
+  };
+
+  void CheckSuccess(int world);
+  bool StoodStill(int host);
+  void CheckOverlap(const Place& place, int round);
+
+  Stage& stage_;
+  std::map<RoundId, Round> rounds_;
+  std::set<RoundId> granted_;
+  std::map<int, Running> running_;            // by node
+  std::map<RoundId, int> running_nodes_;      // how many, by round
+  std::map<int, TimePoint> world_over_;       // its coordinator's guardian died
+  std::map<int, agent::Verdict> verdicts_;    // by world
+  std::map<int, std::set<int>> finish_seen_;  // nodes, by world
+  std::map<int, int> last_attempt_;           // by world
+  std::map<int, TimePoint> finish_;           // began, by world
+  std::set<int> knows_success_;               // nodes, of whatever world
+  std::set<int> leaving_;
+  std::set<int> gone_;
+  std::set<int> closes_;
+  int failures_ = 0;
+  bool is_pure_ = false;  // no restart is free
+  bool has_partitions_ = false;
+  std::function<int(int)> count_staying_;  // -1: unknown
+};
+
+}  // namespace rankrun::sim

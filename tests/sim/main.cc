@@ -1,0 +1,45 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "agent/mutation.h"
+#include "tests/sim/sim.h"
+
+// Runs seeds one after the other until an invariant breaks.
+int main(int argc, char** argv) {
+  rankrun::sim::Options options;
+  uint64_t runs = 1;
+  std::string faults = "all";
+  CLI::App app("Runs a job of many nodes in virtual time, with faults.");
+  app.add_option("--seed", options.seed, "what happens follows from this number");
+  app.add_option("--nodes", options.nodes, "that are started at first")
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--min", options.min, "nodes that the job needs; 0: by the seed");
+  app.add_option("--max", options.max, "nodes that the job takes; 0: by the seed");
+  app.add_option("--faults", faults, "none, failures, blips, silence or all");
+  app.add_option("--runs", runs, "how many seeds, from this one on");
+  int mutation = 0;
+  app.add_option("--mutation", mutation, "a deliberate bug, by its number in agent/mutation.h");
+  app.add_flag("--lose-one", options.loses_one, "a machine is lost while all run");
+  app.add_flag("--trace", options.is_traced, "print what happens");
+  CLI11_PARSE(app, argc, argv);
+  auto known = rankrun::sim::FaultsNamed(faults);
+  if (!known) {
+    std::fprintf(stderr, "sim: there are no faults named %s\n", faults.c_str());
+    return 2;
+  }
+  options.faults = *known;
+  rankrun::agent::g_mutation = static_cast<rankrun::agent::Mutation>(mutation);
+
+  for (uint64_t i = 0; i < runs; ++i, ++options.seed) {
+    rankrun::sim::Result result = rankrun::sim::Simulate(options);
+    bool is_shown = runs == 1 || !result.violation.empty();
+    if (!is_shown) continue;
+    std::printf("%s: %s; %d rounds, verdict %d, %llu events\n",
+                rankrun::sim::CommandLine(options).c_str(),
+                result.violation.empty() ? "all invariants held" : result.violation.c_str(),
+                result.rounds, result.verdict, static_cast<unsigned long long>(result.events));
+    if (!result.violation.empty()) return 1;
+  }
+  return 0;
+}

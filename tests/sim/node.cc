@@ -1,0 +1,361 @@
+#include "tests/sim/node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/words.h"
+
+// The agent and its guardian; the workers are in workers.cc.
+
+namespace rankrun::sim {
+
+using agent::MemberPhase;
+
+Node::Node(Stage& stage, Network& network, Checker& checker, const NodeSetup& setup)
+    : stage_(stage),
+      network_(network),
+      checker_(checker),
+      setup_(setup),
+      name_("n" + std::to_string(setup.number)),
+      id_(stage.dice.Next() | 1) {}
+
+// --- Lives ---
+
+void Node::StartAgent() {
+  if (life_ != Life::kDown || !guardian_lives_) return;
+  const agent::CoordinatorPolicy& policy = stage_.plan.policy;
+  life_ = Life::kUp;
+  incarnation_ += 1;
+  agent_life_ += 1;
+  has_retired_ = false;
+  link_ = 0;
+  failed_dials_ = 0;
+  stopped_until_ = member_armed_ = coordinator_armed_ = {};
+  stage_.Trace(name_, [&] { return "agent " + std::to_string(incarnation_) + " starts"; });
+  agent::Hello about{.node = id_,
+                     .incarnation = incarnation_,
+                     .name = name_,
+                     .slots = 1 + setup_.number % 3,
+                     .min_nodes = policy.min_nodes,
+                     .max_nodes = policy.max_nodes,
+                     .node_rank = setup_.claimed_rank,
+                     .addresses = {name_}};
+  TimePoint now = stage_.LocalNow(setup_.host);
+  member_.emplace(agent::MemberPolicy{policy.join_timeout, policy.node_timeout}, about, now);
+  lease_end_ = now + member_->lease();
+  if (has_coordinator()) {
+    agent::CoordinatorPolicy own = policy;
+    own.own_node = id_;
+    coordinator_.emplace(own, kept_, now);
+    network_.Listen(setup_.host, &coordinator_face_);
+    StepCoordinator(agent::Tick{});
+  }
+  if (life_ != Life::kUp) return;
+  ArmMember();
+  Dial();
+}
+
+void Node::CrashAgent(const std::string& why) {
+  if (life_ != Life::kUp) return;
+  stage_.Trace(name_, [&] { return "the agent dies: " + why; });
+  life_ = Life::kDown;
+  agent_life_ += 1;
+  crash_in_ = -1;
+  member_.reset();
+  coordinator_.reset();
+  inbox_.clear();
+  network_.CloseAllOf(&member_face_);
+  network_.CloseAllOf(&coordinator_face_);
+  checker_.OnFailure();
+  checker_.OnGone(setup_.number);
+  if (workers_.are_alive) {
+    KillWorkers();
+  } else {
+    StartNextLife();
+  }
+}
+
+// Once nothing of the life before is left.
+void Node::StartNextLife() {
+  if (life_ != Life::kDown || !guardian_lives_) return;
+  PlanWorkers(stage_.dice.Between(1, 10), [this] { StartAgent(); });
+}
+
+void Node::LoseHost() {
+  if (life_ == Life::kOver) return;
+  stage_.Trace(name_, [] { return "the machine is gone"; });
+  life_ = Life::kOver;
+  agent_life_ += 1;
+  guardian_lives_ = false;
+  member_.reset();
+  coordinator_.reset();
+  inbox_.clear();
+  network_.ForgetAllOf(&member_face_);
+  network_.ForgetAllOf(&coordinator_face_);
+  workers_.are_alive = false;
+  workers_.plan += 1;
+  checker_.OnWorkersGone(setup_.number);
+  checker_.OnGone(setup_.number);
+  if (has_coordinator()) checker_.OnWorldOver(setup_.world);
+}
+
+void Node::KillGuardian() {
+  if (life_ == Life::kOver) return;
+  guardian_lives_ = false;
+  CrashAgent("its guardian was killed");
+  life_ = Life::kOver;
+  checker_.OnGone(setup_.number);
+  if (has_coordinator()) checker_.OnWorldOver(setup_.world);
+}
+
+void Node::End(const std::string& why) {
+  stage_.Trace(name_, [&] { return "rankrun ends: " + why; });
+  life_ = Life::kOver;
+  agent_life_ += 1;
+  inbox_.clear();
+  network_.CloseAllOf(&member_face_);
+  network_.CloseAllOf(&coordinator_face_);
+  if (has_coordinator()) checker_.OnWorldOver(setup_.world);
+}
+
+void Node::EndIfDone() {
+  bool is_done =
+      member_ && member_->phase() == MemberPhase::kOver && (!coordinator_ || has_retired_);
+  if (is_done) End("all is told");
+}
+
+// --- Standing still ---
+
+TimePoint Node::AwakeAt() {
+  return std::max(stopped_until_, stage_.hosts[setup_.host].frozen_until);
+}
+
+void Node::Post(std::function<void()> what) {
+  if (life_ != Life::kUp) return;
+  bool must_wait = AwakeAt() > stage_.time.now() || !inbox_.empty();
+  if (!must_wait) return what();
+  inbox_.push_back(std::move(what));
+  if (inbox_.size() == 1) Wake();
+}
+
+// Takes what came in the meantime, or looks again later.
+void Node::Wake() {
+  while (life_ == Life::kUp && !inbox_.empty()) {
+    if (AwakeAt() > stage_.time.now()) {
+      stage_.time.At(AwakeAt(), [this, life = agent_life_] {
+        if (life == agent_life_) Wake();
+      });
+      return;
+    }
+    auto what = std::move(inbox_.front());
+    inbox_.pop_front();
+    what();
+  }
+}
+
+void Node::StopAgent(Duration how_long) {
+  if (life_ != Life::kUp) return;
+  stage_.Trace(name_, [] { return "the agent is stopped"; });
+  checker_.OnGone(setup_.number);
+  stopped_until_ = std::max(stopped_until_, stage_.time.now() + how_long);
+  LookAtLease();
+}
+
+// The guardian: a silent agent is killed when its lease ends.
+void Node::LookAtLease() {
+  TimePoint at = std::max(lease_end_ + stage_.hosts[setup_.host].stood_still,
+                          stage_.hosts[setup_.host].frozen_until);
+  stage_.time.At(at, [this, life = agent_life_] {
+    if (life != agent_life_ || stopped_until_ <= stage_.time.now()) return;
+    bool is_early = stage_.LocalNow(setup_.host) < lease_end_ ||
+                    stage_.hosts[setup_.host].frozen_until > stage_.time.now();
+    if (is_early) return LookAtLease();
+    CrashAgent("its lease is over");
+  });
+}
+
+// --- The cores ---
+
+bool Node::CrashesNow() {
+  if (crash_in_ < 0 || --crash_in_ >= 0) return false;
+  CrashAgent("between two actions");
+  return true;
+}
+
+void Node::StepMember(const agent::MemberEvent& event) {
+  TimePoint now = stage_.LocalNow(setup_.host);
+  std::vector<agent::MemberAction> actions = member_->Step(event, now);
+  for (const agent::MemberAction& action : actions) {
+    if (CrashesNow()) return;
+    std::visit([this](const auto& a) { Do(a); }, action);
+    if (life_ != Life::kUp) return;
+  }
+  lease_end_ = now + member_->lease();
+  ArmMember();
+}
+
+void Node::StepCoordinator(const agent::CoordinatorEvent& event) {
+  agent::JobPhase before = coordinator_->phase();
+  auto actions = coordinator_->Step(event, stage_.LocalNow(setup_.host));
+  if (coordinator_->phase() != before) {
+    stage_.Trace(name_, [&] { return "the job is now " + Words(coordinator_->phase()); });
+  }
+  for (const agent::CoordinatorAction& action : actions) {
+    if (CrashesNow()) return;
+    std::visit([this](const auto& a) { Do(a); }, action);
+    if (life_ != Life::kUp) return;
+  }
+  ArmCoordinator();
+}
+
+void Node::ArmMember() {
+  if (member_->phase() == MemberPhase::kOver) return;
+  TimePoint at = member_->deadline() + stage_.hosts[setup_.host].stood_still;
+  if (member_armed_ > stage_.time.now() && member_armed_ <= at) return;
+  member_armed_ = at;
+  stage_.time.At(at, [this, life = agent_life_] {
+    if (life != agent_life_) return;
+    Post([this] {
+      member_armed_ = {};
+      if (member_->phase() != MemberPhase::kOver) StepMember(agent::MemberTick{});
+    });
+  });
+}
+
+void Node::ArmCoordinator() {
+  if (has_retired_) return;
+  TimePoint at = coordinator_->deadline() + stage_.hosts[setup_.host].stood_still;
+  if (coordinator_armed_ > stage_.time.now() && coordinator_armed_ <= at) return;
+  coordinator_armed_ = at;
+  stage_.time.At(at, [this, life = agent_life_] {
+    if (life != agent_life_) return;
+    Post([this] {
+      coordinator_armed_ = {};
+      StepCoordinator(agent::Tick{});
+    });
+  });
+}
+
+// --- The network ---
+
+void Node::Dial() {
+  if (life_ != Life::kUp || link_ != 0 || member_->phase() == MemberPhase::kOver) return;
+  dial_life_ = agent_life_;
+  network_.Dial(&member_face_, setup_.coordinator_host);
+}
+
+void Node::DialLater() {
+  auto pause = std::min(milliseconds(1'000), milliseconds(10) * (1 << std::min(failed_dials_, 7)));
+  failed_dials_ += 1;
+  stage_.time.After(pause, [this, life = agent_life_] {
+    if (life == agent_life_) Post([this] { Dial(); });
+  });
+}
+
+void Node::Face::OnConnected(ConnectionId id, NetworkUser* peer) {
+  Node& node = node_;
+  bool is_stale = node.life_ != Life::kUp || node.dial_life_ != node.agent_life_;
+  if (is_stale) return node.network_.Close(id, this);
+  int world = peer->world();
+  node.Post([&node, this, id, world] {
+    if (node.link_ != 0 || node.member_->phase() == MemberPhase::kOver) {
+      return node.network_.Close(id, this);
+    }
+    node.link_ = id;
+    node.world_ = world;
+    node.linked_since_ = node.stage_.time.now();
+    node.failed_dials_ = 0;
+    node.network_.Send(id, this, agent::MemberMessage(node.member_->hello()));
+    node.StepMember(agent::LinkUp{});
+  });
+}
+
+void Node::Face::OnDialFailed(const std::string& why) {
+  Node& node = node_;
+  if (node.dial_life_ != node.agent_life_) return;
+  node.Post([&node, why] {
+    if (node.link_ != 0 || node.member_->phase() == MemberPhase::kOver) return;
+    node.StepMember(agent::LinkDown{why});
+    if (node.life_ == Life::kUp) node.DialLater();
+  });
+}
+
+void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
+  Node& node = node_;
+  if (is_coordinator_) {
+    node.Post([&node, id, message = std::get<agent::MemberMessage>(bytes)] {
+      if (!node.coordinator_) return;
+      if (node.has_retired_) return;
+      node.StepCoordinator(agent::PeerSaid{id, message});
+    });
+    return;
+  }
+  node.Post([&node, id, message = std::get<agent::CoordinatorMessage>(bytes)] {
+    if (id != node.link_ || node.member_->phase() == MemberPhase::kOver) return;
+    node.stage_.Trace(node.name_, [&] { return "hears " + Words(message); });
+    node.StepMember(agent::CoordinatorSaid{message});
+  });
+}
+
+void Node::Face::OnClosed(ConnectionId id) {
+  Node& node = node_;
+  node.Post([&node, id, is_coordinator = is_coordinator_] {
+    if (is_coordinator) {
+      if (!node.has_retired_) node.StepCoordinator(agent::PeerLost{id});
+      return;
+    }
+    if (id != node.link_) return;
+    node.link_ = 0;
+    if (node.member_->phase() == MemberPhase::kOver) return;
+    node.stage_.Trace(node.name_, [] { return "notices that its link is down"; });
+    node.StepMember(agent::LinkDown{"connection reset"});
+    if (node.life_ == Life::kUp) node.DialLater();
+  });
+}
+
+// --- Actions ---
+
+Checker::Place Node::Here() const {
+  return {.node = setup_.number, .host = setup_.host, .incarnation = incarnation_, .world = world_};
+}
+
+void Node::Do(const agent::Send& action) {
+  stage_.Trace(name_, [&] { return "says " + Words(action.message); });
+  checker_.OnSent(Here(), action.message, workers_.are_alive);
+  if (link_ != 0) network_.Send(link_, &member_face_, action.message);
+}
+
+void Node::Do(const agent::EndNode& action) {
+  stage_.Trace(name_,
+               [&] { return "is over: " + std::to_string(action.exit_code) + " " + action.text; });
+  checker_.OnEnd(Here(), action.exit_code, workers_.are_alive);
+  if (link_ != 0) network_.Close(std::exchange(link_, 0), &member_face_);
+  EndIfDone();
+}
+
+void Node::Do(const agent::Tell& action) {
+  if (const auto* m = std::get_if<agent::Prepare>(&action.message)) {
+    checker_.OnPrepareTold(setup_.world, *m);
+  } else if (const auto* go = std::get_if<agent::Go>(&action.message)) {
+    checker_.OnGoTold(setup_.world, *go);
+  } else if (const auto* verdict = std::get_if<agent::Verdict>(&action.message)) {
+    checker_.OnVerdictTold(setup_.world, *verdict);
+  }
+  network_.Send(action.peer, &coordinator_face_, action.message);
+}
+
+void Node::Do(const agent::HangUp& action) { network_.Close(action.peer, &coordinator_face_); }
+
+void Node::Do(const agent::Keep& action) {
+  checker_.OnKept(setup_.world, action.record);
+  kept_ = action.record;
+}
+
+void Node::Do(const agent::Retire&) {
+  stage_.Trace(name_, [] { return "the coordinator retires"; });
+  has_retired_ = true;
+  network_.CloseAllOf(&coordinator_face_);
+  EndIfDone();
+}
+
+}  // namespace rankrun::sim

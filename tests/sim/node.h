@@ -1,0 +1,149 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/coordinator.h"
+#include "agent/member.h"
+#include "tests/sim/checker.h"
+#include "tests/sim/network.h"
+#include "tests/sim/stage.h"
+
+namespace rankrun::sim {
+
+struct NodeSetup {
+  int number = 0;
+  int host = 0;
+  int coordinator_host = 0;
+  int world = 0;  // not 0: has the coordinator
+  std::optional<int> claimed_rank = {};
+};
+
+// One rankrun on one machine: its guardian, the lives of its agent, and the
+// workers.
+class Node {
+ public:
+  enum class Life { kUp, kDown, kOver };
+
+  Node(Stage& stage, Network& network, Checker& checker, const NodeSetup& setup);
+
+  void StartAgent();
+  bool is_over() const { return life_ == Life::kOver; }
+  bool is_up() const { return life_ == Life::kUp; }
+  bool has_work() const { return member_ && member_->phase() == agent::MemberPhase::kRunning; }
+  bool has_coordinator() const { return setup_.world != 0; }
+  bool is_leaving() const { return is_leaving_; }
+  // For so long that the coordinator must know of it.
+  bool is_linked_to(int world) const {
+    return life_ == Life::kUp && link_ != 0 && world_ == world &&
+           stage_.time.now() - linked_since_ > std::chrono::seconds(2);
+  }
+  const std::string& name() const { return name_; }
+  int number() const { return setup_.number; }
+  int host() const { return setup_.host; }
+
+  // Faults.
+  void CrashAgent(const std::string& why);
+  void CrashAfter(int actions) { crash_in_ = actions; }
+  void StopAgent(Duration how_long);
+  void LoseHost();
+  void KillGuardian();
+  void FailWorkers(bool by_itself);
+  void Drain();
+  void Close();
+
+ private:
+  // One side of the agent's connections.
+  class Face final : public NetworkUser {
+   public:
+    Face(Node& node, bool is_coordinator) : node_(node), is_coordinator_(is_coordinator) {}
+    int host() const override { return node_.setup_.host; }
+    int world() const override { return node_.setup_.world; }
+    void OnConnected(ConnectionId id, NetworkUser* peer) override;
+    void OnDialFailed(const std::string& why) override;
+    void OnAccepted(ConnectionId) override {}
+    void OnBytes(ConnectionId id, const Bytes& bytes) override;
+    void OnClosed(ConnectionId id) override;
+
+   private:
+    Node& node_;
+    const bool is_coordinator_;
+  };
+  struct Workers {
+    bool are_alive = false;
+    bool is_over_told = true;  // WorkersOver
+    int round = 0;
+    uint64_t plan = 0;  // later plans replace earlier ones
+  };
+
+  // Runs it in the agent, as soon as that runs itself; not in a later one.
+  void Post(std::function<void()> what);
+  void Wake();
+  TimePoint AwakeAt();
+  void StepMember(const agent::MemberEvent& event);
+  void StepCoordinator(const agent::CoordinatorEvent& event);
+  void ArmMember();
+  void ArmCoordinator();
+  bool CrashesNow();
+  void Dial();
+  void DialLater();
+  void LookAtLease();
+  Checker::Place Here() const;
+  void EndIfDone();
+  void End(const std::string& why);
+
+  void Do(const agent::Send& action);
+  void Do(const agent::MakeReady& action);
+  void Do(const agent::StartWorkers& action);
+  void Do(const agent::StopWorkers& action);
+  void Do(const agent::ShowRoll&) {}
+  void Do(const agent::EndNode& action);
+  void Do(const agent::Tell& action);
+  void Do(const agent::HangUp& action);
+  void Do(const agent::Keep& action);
+  void Do(const agent::Retire&);
+
+  // Workers.
+  void PlanWorkers(Duration delay, std::function<void()> what);
+  void TerminateWorkers();
+  void KillWorkers();
+  void WorkersGone(bool have_succeeded);
+  Duration KillTime();
+  void StartNextLife();
+
+  Stage& stage_;
+  Network& network_;
+  Checker& checker_;
+  const NodeSetup setup_;
+  std::string name_;
+  uint64_t id_ = 0;
+  Face member_face_{*this, false};
+  Face coordinator_face_{*this, true};
+
+  Life life_ = Life::kDown;
+  bool guardian_lives_ = true;
+  int incarnation_ = -1;
+  uint64_t agent_life_ = 0;
+  std::optional<agent::CoordinatorRecord> kept_;
+  std::optional<agent::Member> member_;
+  std::optional<agent::Coordinator> coordinator_;
+  bool has_retired_ = false;
+  bool is_leaving_ = false;
+  int crash_in_ = -1;
+  ConnectionId link_ = 0;
+  int world_ = 0;  // of the coordinator at the other end of the link
+  int failed_dials_ = 0;
+  uint64_t dial_life_ = 0;  // which life dialled last
+  TimePoint linked_since_{};
+  TimePoint stopped_until_{};
+  TimePoint lease_end_{};  // by the clock of the host
+  std::deque<std::function<void()>> inbox_;
+  TimePoint member_armed_{};
+  TimePoint coordinator_armed_{};
+  Workers workers_;
+};
+
+}  // namespace rankrun::sim

@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "tests/sim/node.h"
+
+// The second half of Node: its workers, and what is done to them.
+
+namespace rankrun::sim {
+namespace {
+
+constexpr int kWorkersCode = 7;
+
+}  // namespace
+
+void Node::PlanWorkers(Duration delay, std::function<void()> what) {
+  uint64_t plan = ++workers_.plan;
+  stage_.time.After(delay, [this, plan, what = std::move(what)] {
+    if (plan != workers_.plan) return;
+    TimePoint frozen = stage_.hosts[setup_.host].frozen_until;
+    if (frozen <= stage_.time.now()) return what();
+    PlanWorkers(frozen - stage_.time.now() + milliseconds(1), what);
+  });
+}
+
+Duration Node::KillTime() {
+  if (stage_.dice.Chance(stage_.plan.slow_death_percent)) return stage_.dice.Between(600, 950);
+  return stage_.dice.Between(1, 20);
+}
+
+void Node::Do(const agent::MakeReady& action) {
+  checker_.OnMakeReady(Here(), action.round);
+  int round = action.round.round;
+  bool fails = !stage_.is_calm && stage_.dice.Chance(stage_.plan.fails_percent / 4);
+  stage_.time.After(stage_.dice.Between(1, 20), [this, round, fails, life = agent_life_] {
+    if (life != agent_life_) return;
+    Post([this, round, fails] {
+      if (member_->phase() != agent::MemberPhase::kPreparing || member_->round() != round) return;
+      if (!fails) return StepMember(agent::Ready{round, 1});
+      checker_.OnFailure();
+      StepMember(agent::PartFailed{{.text = "no port for the store", .exit_code = kWorkersCode}});
+    });
+  });
+}
+
+void Node::Do(const agent::StartWorkers& action) {
+  stage_.Trace(name_, [&] { return "starts its workers"; });
+  checker_.OnStart(Here(), action.go.round);
+  workers_.are_alive = true;
+  workers_.is_over_told = false;
+  const Plan& plan = stage_.plan;
+  Duration length = stage_.dice.Between(static_cast<int>(plan.shortest_run.count()),
+                                        static_cast<int>(plan.longest_run.count()));
+  if (!stage_.is_calm && stage_.dice.Chance(plan.fails_percent)) {
+    return PlanWorkers(length, [this] { FailWorkers(true); });
+  }
+  bool hangs = !stage_.is_calm && stage_.dice.Chance(plan.hangs_percent);
+  if (hangs) length += milliseconds(25'000);
+  PlanWorkers(length, [this] { WorkersGone(true); });
+}
+
+void Node::Do(const agent::StopWorkers& action) {
+  if (!workers_.are_alive) {
+    if (!workers_.is_over_told) return;  // is on its way
+    Post([this] { StepMember(agent::WorkersOver{false}); });
+    return;
+  }
+  if (action.at_once) {
+    KillWorkers();
+  } else {
+    TerminateWorkers();
+  }
+}
+
+void Node::FailWorkers(bool by_itself) {
+  if (!workers_.are_alive || life_ != Life::kUp || !has_work()) return;
+  stage_.Trace(name_, [] { return "a worker fails"; });
+  checker_.OnFailure();
+  TerminateWorkers();
+  Post([this, by_itself] {
+    StepMember(agent::PartFailed{{.text = "a worker of " + name_ + " failed",
+                                  .exit_code = kWorkersCode,
+                                  .by_itself = by_itself}});
+  });
+}
+
+void Node::TerminateWorkers() {
+  if (!workers_.are_alive) return;
+  bool is_stubborn = !stage_.is_calm && stage_.dice.Chance(stage_.plan.stubborn_percent);
+  Duration time =
+      is_stubborn ? Duration(stage_.plan.grace) + KillTime() : stage_.dice.Between(1, 300);
+  PlanWorkers(time, [this] { WorkersGone(false); });
+}
+
+void Node::KillWorkers() {
+  PlanWorkers(KillTime(), [this] { WorkersGone(false); });
+}
+
+void Node::WorkersGone(bool have_succeeded) {
+  stage_.Trace(name_, [&] {
+    return std::string("its workers are gone") + (have_succeeded ? ", they have succeeded" : "");
+  });
+  workers_.are_alive = false;
+  checker_.OnWorkersGone(setup_.number);
+  if (life_ == Life::kDown) return StartNextLife();
+  Post([this, have_succeeded] {
+    workers_.is_over_told = true;
+    StepMember(agent::WorkersOver{have_succeeded});
+  });
+}
+
+void Node::Drain() {
+  if (life_ != Life::kUp) return;
+  stage_.Trace(name_, [] { return "is drained"; });
+  is_leaving_ = true;
+  checker_.OnDrain(setup_.number);
+  Post([this] {
+    if (member_->phase() == agent::MemberPhase::kOver) return;
+    TerminateWorkers();
+    StepMember(agent::LeaveWanted{"SIGTERM"});
+  });
+}
+
+void Node::Close() {
+  if (life_ != Life::kUp) return;
+  stage_.Trace(name_, [] { return "is closed"; });
+  constexpr int kCode = 130;
+  checker_.OnClose(kCode);
+  Post([this] {
+    if (member_->phase() == agent::MemberPhase::kOver) return;
+    TerminateWorkers();
+    StepMember(agent::CloseWanted{{.text = "Ctrl-C at " + name_, .exit_code = kCode}});
+  });
+}
+
+}  // namespace rankrun::sim
