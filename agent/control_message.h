@@ -100,7 +100,7 @@ struct Prepare {
   int first_rank = 0;  // global rank of the node's first worker
   int world_size = 0;
   int max_restarts = 0;
-  std::string record;  // digest of the whole round, the same on all nodes
+  std::string record = {};  // digest of the whole round, the same on all nodes
   bool operator==(const Prepare&) const = default;
 };
 // All are ready: start.

@@ -11,19 +11,19 @@ namespace rankrun::agent {
 struct Candidate {
   uint64_t node = 0;
   int incarnation = 0;
-  std::string name;
-  int slots = 1;                       // workers
-  std::optional<int> claimed_rank;     // typed
-  std::optional<int> scheduler_index;  // for the order
-  std::optional<int> earlier_rank;     // in the last round
-  uint64_t arrival = 0;                // in the order of coming
+  std::string name = {};
+  int slots = 1;                            // workers
+  std::optional<int> claimed_rank = {};     // typed
+  std::optional<int> scheduler_index = {};  // for the order
+  std::optional<int> earlier_rank = {};     // in the last round
+  uint64_t arrival = 0;                     // in the order of coming
 };
 
 // A node's place in a round: its node rank is its index there.
 struct Seat {
   uint64_t node = 0;
   int incarnation = 0;
-  std::string name;
+  std::string name = {};
   int slots = 1;
   int first_rank = 0;  // global rank of its first worker
   bool operator==(const Seat&) const = default;

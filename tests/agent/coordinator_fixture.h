@@ -1,0 +1,85 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/coordinator.h"
+
+namespace rankrun::agent::test {
+
+// A coordinator and what it says to nodes 1, 2, ...; the peer of node n is n,
+// until it comes back with another.
+class CoordinatorTest : public testing::Test {
+ protected:
+  void Open(int min, int max, std::optional<CoordinatorRecord> earlier = {}) {
+    policy_.min_nodes = min;
+    policy_.max_nodes = max;
+    policy_.own_node = 1;
+    coordinator_.emplace(policy_, std::move(earlier), now_);
+    Act(Tick{});
+  }
+
+  void Act(const CoordinatorEvent& event) {
+    for (const CoordinatorAction& action : coordinator_->Step(event, now_)) {
+      if (const auto* tell = std::get_if<Tell>(&action)) told_[tell->peer].push_back(tell->message);
+      if (const auto* keep = std::get_if<Keep>(&action)) kept_ = keep->record;
+      if (const auto* hang_up = std::get_if<HangUp>(&action)) hung_up_.push_back(hang_up->peer);
+      has_retired_ |= std::holds_alternative<Retire>(action);
+    }
+  }
+  void Pass(Duration time) {
+    now_ += time;
+    Act(Tick{});
+  }
+  Hello HelloOf(uint64_t node) const {
+    return {.node = node,
+            .name = "n" + std::to_string(node),
+            .slots = 2,
+            .min_nodes = policy_.min_nodes,
+            .max_nodes = policy_.max_nodes};
+  }
+  void Say(PeerId peer, MemberMessage message) { Act(PeerSaid{peer, std::move(message)}); }
+  void Join(uint64_t node) { Say(node, HelloOf(node)); }
+  // Another connection of the same or the next agent.
+  void Return(uint64_t node, PeerId peer, int incarnation, Work work, int round) {
+    Hello hello = HelloOf(node);
+    hello.incarnation = incarnation;
+    hello.work = work;
+    hello.round = round;
+    Say(peer, hello);
+  }
+  void AllBeat(std::vector<PeerId> peers) {
+    for (PeerId peer : peers) Say(peer, Beat{1});
+  }
+  // A round of nodes 1 to `nodes` runs.
+  void Run(int nodes, int min = 0) {
+    Open(min > 0 ? min : nodes, nodes);
+    for (int node = 1; node <= nodes; ++node) Join(static_cast<uint64_t>(node));
+    for (int node = 1; node <= nodes; ++node) Say(static_cast<uint64_t>(node), Prepared{1, 5});
+    ASSERT_EQ(coordinator_->phase(), JobPhase::kRunning);
+  }
+
+  // The last thing of that kind that was told to the peer.
+  template <typename T>
+  const T* Told(PeerId peer) {
+    const T* last = nullptr;
+    for (const CoordinatorMessage& message : told_[peer]) {
+      if (const auto* found = std::get_if<T>(&message)) last = found;
+    }
+    return last;
+  }
+  JobPhase phase() const { return coordinator_->phase(); }
+
+  TimePoint now_{std::chrono::hours(1)};
+  CoordinatorPolicy policy_;
+  std::optional<Coordinator> coordinator_;
+  std::map<PeerId, std::vector<CoordinatorMessage>> told_;
+  std::vector<PeerId> hung_up_;
+  std::optional<CoordinatorRecord> kept_;
+  bool has_retired_ = false;
+};
+
+}  // namespace rankrun::agent::test

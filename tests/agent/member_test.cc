@@ -1,0 +1,235 @@
+#include "agent/member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/exit_codes.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct MemberTest : testing::Test {
+  MemberTest() { now += seconds(100); }
+
+  std::vector<MemberAction> Apply(const MemberEvent& event) {
+    return actions = member.Step(event, now);
+  }
+  std::vector<MemberAction> Hear(CoordinatorMessage message) {
+    return Apply(CoordinatorSaid{std::move(message)});
+  }
+  void Connect() {
+    Apply(LinkUp{});
+    Hear(Waiting{""});
+  }
+  void Run(int round = 1) {
+    Connect();
+    Hear(Prepare{.round = round});
+    Apply(Ready{round, 0});
+    Hear(Go{.round = round});
+    ASSERT_EQ(member.phase(), MemberPhase::kRunning);
+  }
+  // The coordinator answers all beats for so long.
+  void PassAnswered(Duration time) {
+    for (TimePoint end = now + time; now < end; now += milliseconds(500)) {
+      for (const MemberAction& action : Apply(MemberTick{})) {
+        if (const auto* send = std::get_if<Send>(&action)) {
+          if (const auto* beat = std::get_if<Beat>(&send->message)) Hear(*beat);
+        }
+      }
+    }
+  }
+  template <typename T>
+  const T* Sent() {
+    for (const MemberAction& action : actions) {
+      const auto* send = std::get_if<Send>(&action);
+      if (send == nullptr) continue;
+      if (const auto* message = std::get_if<T>(&send->message)) return message;
+    }
+    return nullptr;
+  }
+  template <typename T>
+  const T* Got() {
+    for (const MemberAction& action : actions) {
+      if (const auto* found = std::get_if<T>(&action)) return found;
+    }
+    return nullptr;
+  }
+
+  TimePoint now{};
+  Member member{{}, Hello{.node = 1, .name = "n1"}, TimePoint{} + seconds(100)};
+  std::vector<MemberAction> actions;
+};
+
+TEST_F(MemberTest, WorkersStartAtGoAndNotBefore) {
+  Connect();
+  Hear(Go{.round = 1});
+  EXPECT_FALSE(Got<StartWorkers>());
+  Hear(Prepare{.round = 1});
+  EXPECT_TRUE(Got<MakeReady>());
+  EXPECT_FALSE(Sent<Prepared>());
+  Apply(Ready{1, 5});
+  ASSERT_TRUE(Sent<Prepared>());
+  EXPECT_EQ(Sent<Prepared>()->store_port, 5);
+  Hear(Go{.round = 2});
+  EXPECT_FALSE(Got<StartWorkers>()) << "of another round";
+  Hear(Go{.round = 1});
+  EXPECT_TRUE(Got<StartWorkers>());
+}
+
+TEST_F(MemberTest, AnOlderRoundIsNotPreparedAgain) {
+  Connect();
+  Hear(Prepare{.round = 5});
+  Hear(Prepare{.round = 4});
+  EXPECT_FALSE(Got<MakeReady>());
+  Hear(Prepare{.round = 6});
+  EXPECT_TRUE(Got<MakeReady>());
+  Apply(Ready{5, 0});
+  EXPECT_FALSE(Sent<Prepared>()) << "for an earlier round";
+}
+
+TEST_F(MemberTest, StoppedIsToldOnceNothingIsLeft) {
+  Run();
+  Hear(Stop{1, "node n2 leaves", false});
+  ASSERT_TRUE(Got<StopWorkers>());
+  EXPECT_FALSE(Got<StopWorkers>()->at_once);
+  EXPECT_FALSE(Sent<Stopped>());
+  Apply(WorkersOver{false});
+  EXPECT_TRUE(Sent<Stopped>());
+}
+
+TEST_F(MemberTest, AFailureIsToldAtOnceAndAgainInAHello) {
+  Run();
+  Apply(PartFailed{{.text = "rank 3 failed", .exit_code = 9}});
+  ASSERT_TRUE(Sent<Failed>());
+  EXPECT_EQ(Sent<Failed>()->cause.exit_code, 9);
+  Apply(LinkDown{"reset"});
+  Apply(WorkersOver{false});
+  Hello hello = member.hello();
+  EXPECT_EQ(hello.work, Work::kNone);
+  ASSERT_TRUE(hello.failure);
+  EXPECT_EQ(hello.failure->text, "rank 3 failed");
+}
+
+TEST_F(MemberTest, ABlipChangesNothing) {
+  Run();
+  PassAnswered(seconds(20));
+  Apply(LinkDown{"reset"});
+  now += seconds(5);
+  Apply(MemberTick{});
+  EXPECT_TRUE(actions.empty());
+  EXPECT_EQ(member.hello().work, Work::kRunning);
+  Connect();
+  PassAnswered(seconds(20));
+  EXPECT_EQ(member.phase(), MemberPhase::kRunning);
+}
+
+TEST_F(MemberTest, ASilentCoordinatorCostsTheWorkersAtTwoThirdsAndTheNodeAtTheWhole) {
+  Run();
+  TimePoint heard = now;
+  now = heard + milliseconds(6'600);
+  Apply(MemberTick{});
+  EXPECT_FALSE(Got<StopWorkers>());
+  now = heard + milliseconds(6'700);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<StopWorkers>());
+  EXPECT_TRUE(Got<StopWorkers>()->at_once);
+  Apply(WorkersOver{false});
+  now = heard + milliseconds(9'900);
+  Apply(MemberTick{});
+  EXPECT_FALSE(Got<EndNode>());
+  now = heard + seconds(10);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitLostCoordinator);
+}
+
+TEST_F(MemberTest, AnUnansweredBeatIsNoSignOfLife) {
+  Run();
+  TimePoint heard = now;
+  for (; now < heard + seconds(10); now += milliseconds(500)) {
+    Apply(MemberTick{});
+    if (Got<StopWorkers>()) break;
+  }
+  EXPECT_EQ(member.phase(), MemberPhase::kStopping);
+  EXPECT_LE(now, heard + seconds(7));
+}
+
+TEST_F(MemberTest, ALongGraceEndsWithTheLease) {
+  Run();
+  Hear(Stop{1, "node n2 leaves", false});
+  now += milliseconds(6'700);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<StopWorkers>());
+  EXPECT_TRUE(Got<StopWorkers>()->at_once);
+}
+
+TEST_F(MemberTest, TheGuardiansLeaseEndsAfterTheMembersOwn) {
+  Run();
+  Duration first = member.lease();
+  EXPECT_GT(first, milliseconds(6'667));
+  EXPECT_LT(first, milliseconds(7'700));
+  now += seconds(3);
+  Apply(LinkDown{"reset"});
+  EXPECT_EQ(member.lease(), first - seconds(3)) << "nobody has answered since";
+}
+
+TEST_F(MemberTest, WhoSawFinishEndsWell) {
+  Run();
+  Apply(WorkersOver{true});
+  EXPECT_TRUE(Sent<Done>());
+  Hear(Finish{1});
+  EXPECT_TRUE(Sent<FinishSeen>());
+  Hear(Prepare{.round = 2});
+  EXPECT_FALSE(Got<MakeReady>()) << "a finished job runs again";
+  now += seconds(10);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, 0);
+}
+
+TEST_F(MemberTest, AVerdictEndsTheNodeOnceItsWorkersHaveEnded) {
+  Run();
+  Hear(Verdict{9, "rank 3 failed"});
+  EXPECT_TRUE(Got<StopWorkers>());
+  EXPECT_FALSE(Got<EndNode>());
+  Apply(WorkersOver{false});
+  EXPECT_TRUE(Sent<Stopped>());
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, 9);
+}
+
+TEST_F(MemberTest, ALeaveThatNobodyHeardIsToldAgain) {
+  Run();
+  Apply(LinkDown{"reset"});
+  Apply(LeaveWanted{"SIGTERM"});
+  Apply(LinkUp{});
+  EXPECT_TRUE(Sent<Leave>());
+  Apply(WorkersOver{false});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitDrained);
+}
+
+TEST_F(MemberTest, WithoutACoordinatorItGivesUpAfterTheJoinTimeout) {
+  Apply(LinkDown{"connection refused"});
+  now += milliseconds(599'999);
+  Apply(MemberTick{});
+  EXPECT_FALSE(Got<EndNode>());
+  now += milliseconds(1);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitNoRendezvous);
+  EXPECT_EQ(Got<EndNode>()->text, "found no coordinator within 600.0 s: connection refused");
+}
+
+TEST_F(MemberTest, ARefusalEndsTheNode) {
+  Apply(LinkUp{});
+  Hear(Refusal{"wrong --nnodes"});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitNoRendezvous);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
