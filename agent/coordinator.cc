@@ -59,7 +59,7 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
   OnTick();
   if (IsMutated(Mutation::kRecordKeptLate)) {
-    std::ranges::stable_partition(actions_, [](const CoordinatorAction& action) {
+    std::stable_partition(actions_.begin(), actions_.end(), [](const CoordinatorAction& action) {
       return !std::holds_alternative<Keep>(action);
     });
   }

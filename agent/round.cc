@@ -45,8 +45,7 @@ void DropDoubleClaims(std::vector<Candidate>& candidates) {
   auto is_double = [](const Candidate& a, const Candidate& b) {
     return a.claimed_rank && a.claimed_rank == b.claimed_rank;
   };
-  auto rest = std::ranges::unique(candidates, is_double);
-  candidates.erase(rest.begin(), rest.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end(), is_double), candidates.end());
 }
 
 int WorldSizeOf(const std::vector<Seat>& seats) {
