@@ -90,8 +90,8 @@ void Coordinator::OnPeerSaid(const PeerSaid& event) {
 
 void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   if (phase_ == JobPhase::kOver && !nodes_.contains(hello.node)) {
-    Do(Tell{peer, *record_.verdict});
-    Do(HangUp{peer});
+    actions_.emplace_back(Tell{peer, *record_.verdict});
+    actions_.emplace_back(HangUp{peer});
     return;
   }
   if (!MayTakePart(peer, hello)) return;
@@ -99,7 +99,7 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   Node& node = entry->second;
   if (is_new) node.arrival = ++arrivals_;
   if (node.peer && *node.peer != peer) {
-    Do(HangUp{*node.peer});
+    actions_.emplace_back(HangUp{*node.peer});
     node_of_peer_.erase(*node.peer);
   }
   bool is_next_incarnation = !is_new && hello.incarnation > node.hello.incarnation;
@@ -117,8 +117,8 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
 
 bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
   auto refuse = [&](const std::string& text) {
-    Do(Tell{peer, Refusal{text}});
-    Do(HangUp{peer});
+    actions_.emplace_back(Tell{peer, Refusal{text}});
+    actions_.emplace_back(HangUp{peer});
     return false;
   };
   auto known = nodes_.find(hello.node);
@@ -338,10 +338,8 @@ Coordinator::Node* Coordinator::NodeOf(PeerId peer) {
   return found == node_of_peer_.end() ? nullptr : &nodes_.at(found->second);
 }
 
-void Coordinator::Do(CoordinatorAction action) { actions_.push_back(std::move(action)); }
-
 void Coordinator::Say(const Node& node, CoordinatorMessage message) {
-  if (node.peer) Do(Tell{*node.peer, std::move(message)});
+  if (node.peer) actions_.emplace_back(Tell{*node.peer, std::move(message)});
 }
 
 }  // namespace rankrun::agent

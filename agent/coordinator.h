@@ -112,8 +112,7 @@ class Coordinator {
   Node* NodeOf(PeerId peer);
   static bool IsIn(const Node& node) { return node.seat.has_value(); }
   void Say(const Node& node, CoordinatorMessage message);
-  void Persist() { Do(Keep{record_}); }
-  void Do(CoordinatorAction action);
+  void Persist() { actions_.emplace_back(Keep{record_}); }
 
   const CoordinatorPolicy policy_;
   CoordinatorRecord record_;

@@ -287,7 +287,7 @@ void Coordinator::OnTick() {
       return;
     case JobPhase::kOver:
       if ((is_late || nodes_.empty()) && !std::exchange(has_retired_, true)) {
-        Do(Retire{});
+        actions_.emplace_back(Retire{});
         deadline_.reset();
       }
       return;
@@ -366,7 +366,7 @@ void Coordinator::Lose(uint64_t id) {
   if (found == nodes_.end()) return;
   Node node = std::move(nodes_.extract(found).mapped());
   if (node.peer) {
-    Do(HangUp{*node.peer});
+    actions_.emplace_back(HangUp{*node.peer});
     node_of_peer_.erase(*node.peer);
   }
   bool may_run = node.work == Work::kRunning || node.work == Work::kStopping;
