@@ -1,0 +1,101 @@
+#include "tests/process/nodes.h"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace rankrun::testing {
+
+int FreePort() {
+  static int next = getpid();
+  constexpr int kFirst = 12'000, kPorts = 16'000;
+  for (;;) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    int port = kFirst + (next++ * 7) % kPorts;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    Fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      return port;
+    }
+  }
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+pid_t AgentOf(const Job& node) {
+  for (pid_t child : ChildrenOf(node.pid())) {
+    if (ReadText("/proc/" + std::to_string(child) + "/comm") == "rankrun-agent\n") return child;
+  }
+  return 0;
+}
+
+Job& NodesTest::Start(const std::vector<std::string>& flags, const std::string& script) {
+  std::vector<std::string> all = job;
+  all.insert(all.end(), flags.begin(), flags.end());
+  nodes.push_back(std::make_unique<Job>(
+      Job::Options{.arguments = Shell(all, "cd " + folder.path() + "\n" + script)}));
+  return *nodes.back();
+}
+
+Job& NodesTest::StartHost(std::vector<std::string> flags, const std::string& script) {
+  flags.insert(flags.begin(), {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:" + port,
+                               "--rdzv-conf=is_host=1" + conf});
+  return Start(flags, script);
+}
+
+Job& NodesTest::StartGuest(std::vector<std::string> flags, const std::string& script) {
+  flags.insert(flags.begin(), {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:" + port,
+                               "--rdzv-conf=is_host=0" + conf});
+  return Start(flags, script);
+}
+
+// The lock ends with the worker and all that it has started.
+std::string NodesTest::Stamped(const std::string& script) {
+  return R"sh(
+A=$TORCHELASTIC_RESTART_COUNT
+exec 9>held.$A.$RANK
+flock -n 9 || echo "two of $A.$RANK" >>overlaps
+for held in held.*; do
+  case $held in held.$A.*) continue ;; esac
+  flock -n -s $held true || echo "$held meets $A.$RANK" >>overlaps
+done
+echo "up $RANK $A" >>up
+)sh" + script;
+}
+
+bool NodesTest::WaitForUp(int workers, int attempt) const {
+  return WaitFor(
+      [&] { return Count(Read("up"), " " + std::to_string(attempt) + "\n") == workers; });
+}
+
+void NodesTest::Touch(const std::string& name) const { std::ofstream(folder.Path(name)) << "\n"; }
+
+void NodesTest::KillAgent(const Job& node, int signal_number) const {
+  pid_t agent = 0;
+  ASSERT_TRUE(WaitFor([&] { return (agent = AgentOf(node)) != 0; })) << Errors();
+  kill(agent, signal_number);
+}
+
+void NodesTest::KillHost(const Job& node) const {
+  pid_t agent = AgentOf(node);
+  node.Signal(SIGKILL);
+  if (agent != 0) kill(agent, SIGKILL);
+}
+
+std::string NodesTest::Errors() const {
+  std::string text;
+  for (const auto& node : nodes) {
+    text += "--- " + std::to_string(node->pid()) + "\n" + node->Out() + node->Err();
+  }
+  return text;
+}
+
+}  // namespace rankrun::testing

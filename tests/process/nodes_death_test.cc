@@ -1,0 +1,199 @@
+// Agents, guardians and whole nodes of a job die, or are silent.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// Lives in the first attempt, ends well in the next ones.
+constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";
+constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
+
+struct NodesDeathTest : NodesTest {
+  NodesDeathTest() { job.push_back("--max-restarts=3"); }
+  void ExpectAllEndWith(int code) {
+    for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(code)) << Errors();
+    EXPECT_EQ(Overlaps(), "") << Errors();
+    EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+  }
+};
+
+TEST_F(NodesDeathTest, AnAgentsNextIncarnationJoinsAgain) {
+  StartHost({"-n2", "--node-rank=0"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n2", "--node-rank=1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(4, 0)) << Errors();
+  KillAgent(guest, SIGKILL);
+  ExpectAllEndWith(0);
+  EXPECT_TRUE(WaitForUp(4, 1)) << Errors();
+}
+
+TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {
+  for (int count : {2, 3}) {
+    nodes.clear();
+    unlink(folder.Path("up").c_str());
+    job[0] = "--nnodes=" + std::to_string(count);
+    Job& host = StartHost({"-n1", "--node-rank=0"}, Stamped(kSecondTimeLucky));
+    for (int i = 1; i < count; ++i) {
+      StartGuest({"-n1", "--node-rank=" + std::to_string(i)}, Stamped(kSecondTimeLucky));
+    }
+    ASSERT_TRUE(WaitForUp(count, 0)) << Errors();
+    KillAgent(host, SIGKILL);
+    ExpectAllEndWith(0);
+    EXPECT_TRUE(WaitForUp(count, 1)) << Errors();
+  }
+}
+
+TEST_F(NodesDeathTest, TheCoordinatorGoesOnAtTheStoresPort) {
+  auto start = [&](const std::string& node_rank) -> Job& {
+    return Start({"--master-addr=localhost", "--master-port=" + port, "--node-rank=" + node_rank},
+                 Stamped(kSecondTimeLucky));
+  };
+  Job& first = start("0");
+  start("1");
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillAgent(first, SIGKILL);
+  ExpectAllEndWith(0);
+  EXPECT_TRUE(WaitForUp(2, 1)) << Errors();
+}
+
+TEST_F(NodesDeathTest, BothAgentsMayDieAtOnce) {
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillAgent(host, SIGKILL);
+  KillAgent(guest, SIGKILL);
+  ExpectAllEndWith(0);
+}
+
+TEST_F(NodesDeathTest, AgentsDieUntilTheBudgetIsUsedUp) {
+  Job& host = StartHost({"-n1"}, Stamped("exec sleep 1000"));
+  Job& guest = StartGuest({"-n1"}, Stamped("exec sleep 1000"));
+  Job* victims[] = {&guest, &host, &guest, &guest};
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    ASSERT_TRUE(WaitForUp(2, attempt)) << attempt << Errors();
+    KillAgent(*victims[attempt], SIGKILL);
+  }
+  ExpectAllEndWith(205);
+}
+
+TEST_F(NodesDeathTest, ALostNodeIsDoneWithout) {
+  job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--max-restarts=0"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(guest);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+  EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
+}
+
+TEST_F(NodesDeathTest, TooFewNodesAreLeftAndNoneComes) {
+  job = {"--nnodes=2", "--node-timeout=1"};
+  conf = ",join_timeout=2";
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(guest);
+  EXPECT_EQ(host.Wait(), Code(202)) << Errors();
+  EXPECT_THAT(host.Err(), HasSubstr("gave up waiting for nodes: 1 of 2 nodes are here after"));
+}
+
+TEST_F(NodesDeathTest, ALostNodeMayBeTheEnd) {
+  job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--on-lost-node=stop"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(guest);
+  EXPECT_EQ(host.Wait(), Code(202)) << Errors();
+}
+
+TEST_F(NodesDeathTest, WithoutTheCoordinatorsHostTheOthersEnd) {
+  job = {"--nnodes=3", "--node-timeout=1"};
+  Job& host = StartHost({"-n1"}, Stamped("trap '' TERM; exec sleep 1000"));
+  Job& second = StartGuest({"-n1"}, Stamped("trap '' TERM; exec sleep 1000"));
+  Job& third = StartGuest({"-n1"}, Stamped("trap '' TERM; exec sleep 1000"));
+  ASSERT_TRUE(WaitForUp(3, 0)) << Errors();
+  KillHost(host);
+  EXPECT_EQ(second.Wait(), Code(206)) << Errors();
+  EXPECT_EQ(third.Wait(), Code(206)) << Errors();
+  EXPECT_THAT(second.Err(), HasSubstr("lost the coordinator"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+}
+
+TEST_F(NodesDeathTest, AReplacementTakesTheLostNodesPlace) {
+  job = {"--nnodes=2", "--node-timeout=1"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& lost = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(lost);
+  Job& other = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(other.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(2, 1)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+}
+
+// --- Silence
+
+TEST_F(NodesDeathTest, AStoppedAgentIsKilledByItsGuardian) {
+  job = {"--nnodes=2", "--node-timeout=1.5", "--max-restarts=3"};
+  StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillAgent(guest, SIGSTOP);
+  ExpectAllEndWith(0);
+  EXPECT_THAT(guest.Err(), HasSubstr("the agent (pid "));
+}
+
+TEST_F(NodesDeathTest, AStoppedCoordinatorIsKilledByItsGuardian) {
+  job = {"--nnodes=2", "--node-timeout=1.5", "--max-restarts=3"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillAgent(host, SIGSTOP);
+  for (const auto& node : nodes) {
+    auto ended = node->Wait();
+    ASSERT_TRUE(ended.has_value()) << Errors();
+  }
+  EXPECT_EQ(Overlaps(), "") << Errors();
+}
+
+TEST_F(NodesDeathTest, AShortStopOfAnAgentIsNothing) {
+  std::string script = "until [ -e end ]; do echo x >>steps.$RANK; sleep 0.01; done";
+  Job& host = StartHost({"-n1"}, Stamped(script));
+  Job& guest = StartGuest({"-n1"}, Stamped(script));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  for (Job* node : {&host, &guest}) {
+    pid_t agent = AgentOf(*node);
+    kill(agent, SIGSTOP);
+    size_t steps = Read("steps.0").size();
+    ASSERT_TRUE(WaitFor([&] { return Read("steps.0").size() > steps + 40; }));
+    kill(agent, SIGCONT);
+  }
+  Touch("end");
+  ExpectAllEndWith(0);
+  EXPECT_TRUE(WaitForUp(0, 1)) << Errors();
+}
+
+// Ctrl-Z stops the node, not the job's connections.
+TEST_F(NodesDeathTest, AStoppedGuardianIsNothing) {
+  Job& host = StartHost({"-n1"}, Stamped(kUntilEnd));
+  StartGuest({"-n1"}, Stamped(kUntilEnd));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  host.Signal(SIGSTOP);
+  Touch("end");
+  EXPECT_EQ(nodes[1]->Wait(), Code(0)) << Errors();
+  host.Signal(SIGCONT);
+  ExpectAllEndWith(0);
+}
+
+}  // namespace
+}  // namespace rankrun::testing

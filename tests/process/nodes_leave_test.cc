@@ -1,0 +1,186 @@
+// Nodes leave a job, come to it, or wait; people end it.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";
+constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
+
+using NodesLeaveTest = NodesTest;
+
+TEST_F(NodesLeaveTest, ADrainedNodeIsDoneWithout) {
+  job = {"--nnodes=1:2", "--last-call=10"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  guest.Signal(SIGTERM);
+  EXPECT_EQ(guest.Wait(), Code(204)) << Errors();
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+  EXPECT_THAT(host.Err(), HasSubstr("leaves: it got SIGTERM"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesLeaveTest, ADrainedNodesWorkersHaveTheirGrace) {
+  job = {"--nnodes=1:2", "--last-call=10"};
+  std::string script = Stamped(
+      "[ $A = 0 ] || exit 0\ntrap 'until [ -e saved ]; do sleep 0.01; done; echo saved $RANK >>ends; "
+      "exit 0' TERM\ntouch trapped.$RANK; while :; do sleep 0.01; done");
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  for (const char* trapped : {"trapped.0", "trapped.1"}) {
+    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(trapped).c_str(), F_OK) == 0; }));
+  }
+  guest.Signal(SIGTERM);
+  ASSERT_TRUE(host.WaitForErr("stopping the workers")) << Errors();
+  Touch("saved");
+  EXPECT_EQ(guest.Wait(), Code(204)) << Errors();
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(Count(Read("ends"), "saved"), 2);
+  EXPECT_EQ(Overlaps(), "");
+}
+
+TEST_F(NodesLeaveTest, AJobWithTooFewNodesLeftIsDrained) {
+  for (bool is_host : {false, true}) {
+    unlink(folder.Path("up").c_str());
+    nodes.clear();
+    Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+    Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+    ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+    (is_host ? host : guest).Signal(SIGTERM);
+    EXPECT_EQ(guest.Wait(), Code(204)) << Errors();
+    EXPECT_EQ(host.Wait(), Code(204)) << Errors();
+    EXPECT_TRUE(WaitForUp(0, 1));
+    EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+  }
+}
+
+TEST_F(NodesLeaveTest, AllNodesAreDrainedAtOnce) {
+  StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  for (const auto& node : nodes) node->Signal(SIGTERM);
+  for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(204)) << Errors();
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesLeaveTest, ControlCAtOneNodeEndsTheJob) {
+  for (bool is_host : {false, true}) {
+    unlink(folder.Path("up").c_str());
+    nodes.clear();
+    Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+    Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+    ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+    Job& asked = is_host ? host : guest;
+    Job& other = is_host ? guest : host;
+    asked.Signal(SIGINT);
+    EXPECT_EQ(asked.Wait(), (ProcessExit{.signaled = true, .value = SIGINT})) << Errors();
+    EXPECT_EQ(other.Wait(), Code(130)) << Errors();
+    EXPECT_THAT(other.Err(), HasSubstr("stopped by SIGINT"));
+    EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+  }
+}
+
+TEST_F(NodesLeaveTest, ASecondControlCKillsTheWorkers) {
+  std::string deaf = Stamped("trap '' INT TERM; touch deaf.$RANK; while :; do sleep 0.01; done");
+  Job& host = StartHost({"-n1", "--shutdown-timeout=1000"}, deaf);
+  Job& guest = StartGuest({"-n1", "--shutdown-timeout=1"}, deaf);
+  for (const char* up : {"deaf.0", "deaf.1"}) {
+    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(up).c_str(), F_OK) == 0; }));
+  }
+  host.Signal(SIGINT);
+  ASSERT_TRUE(host.WaitForErr("a second signal kills them at once"));
+  ASSERT_TRUE(WaitFor([&] {
+    host.Signal(SIGINT);
+    return host.Wait(milliseconds(100)).has_value();
+  })) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(130)) << Errors();
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesLeaveTest, ANodeThatWaitsForOthersCanBeEnded) {
+  for (int number : {SIGINT, SIGTERM}) {
+    nodes.clear();
+    Job& host = StartHost({"-n1"}, "exit 0");
+    ASSERT_TRUE(WaitFor([&] { return AgentOf(host) != 0; }));
+    host.Signal(number);
+    EXPECT_TRUE(host.Wait().has_value()) << number << Errors();
+    Job& guest = StartGuest({"-n1"}, "exit 0");
+    ASSERT_TRUE(WaitFor([&] { return AgentOf(guest) != 0; }));
+    guest.Signal(number);
+    EXPECT_TRUE(guest.Wait().has_value()) << number << Errors();
+    EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+  }
+}
+
+// --- Nodes come
+
+TEST_F(NodesLeaveTest, ASecondNodeJoinsARunningJob) {
+  job = {"--nnodes=1:2", "--last-call=0.1"};
+  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(1, 0)) << Errors();
+  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(2, 1)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+}
+
+TEST_F(NodesLeaveTest, ASpareEndsWithTheJob) {
+  StartHost({"-n1"}, Stamped(kUntilEnd));
+  StartGuest({"-n1"}, Stamped(kUntilEnd));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  Job& spare = StartGuest({"-n1"}, Stamped(kUntilEnd));
+  ASSERT_TRUE(WaitFor([&] { return AgentOf(spare) != 0; }));
+  Touch("end");
+  for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+  EXPECT_EQ(Count(Read("up"), "up"), 2);
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesLeaveTest, ASpareTakesTheDrainedNodesPlace) {
+  job = {"--nnodes=3", "--spares=1", "--last-call=0.2"};
+  StartHost({"-n1"}, Stamped(kUntilEnd));
+  StartGuest({"-n1"}, Stamped(kUntilEnd));
+  StartGuest({"-n1"}, Stamped(kUntilEnd));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  // Which of them is the spare is not told; the host never is the one to go.
+  Job* busy = nullptr;
+  ASSERT_TRUE(WaitFor([&] {
+    for (size_t i : {1, 2}) {
+      pid_t agent = AgentOf(*nodes[i]);
+      if (agent != 0 && !ChildrenOf(agent).empty()) busy = nodes[i].get();
+    }
+    return busy != nullptr;
+  })) << Errors();
+  busy->Signal(SIGTERM);
+  EXPECT_EQ(busy->Wait(), Code(204)) << Errors();
+  ASSERT_TRUE(WaitForUp(2, 1)) << Errors();
+  Touch("end");
+  for (const auto& node : nodes) {
+    EXPECT_EQ(node->Wait(), Code(node.get() == busy ? 204 : 0)) << Errors();
+  }
+  EXPECT_EQ(Overlaps(), "");
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesLeaveTest, TheJobsTimeIsOverForAllNodes) {
+  Job& host = StartHost({"-n1", "--timeout=1.5"}, Stamped("exec sleep 1000"));
+  Job& guest = StartGuest({"-n1"}, Stamped("exec sleep 1000"));
+  EXPECT_EQ(host.Wait(), Code(124)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(124)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("the job's time (--timeout) is over"));
+}
+
+}  // namespace
+}  // namespace rankrun::testing

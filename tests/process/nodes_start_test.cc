@@ -1,0 +1,123 @@
+// Several nodes that do not come together, and what they say.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+struct NodesStartTest : NodesTest {
+  std::string Secret(const std::string& name, const std::string& secret) const {
+    std::ofstream(folder.Path(name)) << secret << "\n";
+    chmod(folder.Path(name).c_str(), 0600);
+    return "--secret-file=" + folder.Path(name);
+  }
+};
+
+TEST_F(NodesStartTest, NobodyIsAtTheEndpoint) {
+  conf = ",join_timeout=1";
+  Job& guest = StartGuest({"-n1"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("localhost:" + port)) << Errors();
+}
+
+TEST_F(NodesStartTest, TheOthersDoNotCome) {
+  conf = ",join_timeout=1";
+  Job& host = StartHost({"-n1"}, "exit 0");
+  EXPECT_EQ(host.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(host.Err(), HasSubstr("gave up waiting for nodes: 1 of 2 nodes are here after 1"));
+}
+
+TEST_F(NodesStartTest, TheSecretsDiffer) {
+  conf = ",join_timeout=2";
+  StartHost({"-n1", Secret("a", "one")}, "exit 0");
+  Job& guest = StartGuest({"-n1", Secret("b", "another")}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("secret")) << Errors();
+}
+
+TEST_F(NodesStartTest, OneHasNoSecret) {
+  conf = ",join_timeout=2";
+  StartHost({"-n1", Secret("a", "one")}, "exit 0");
+  Job& guest = StartGuest({"-n1"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("secret")) << Errors();
+}
+
+TEST_F(NodesStartTest, TheSameSecretLetsNodesIn) {
+  Job& host = StartHost({"-n1", Secret("a", "one")}, "exit 0");
+  Job& guest = StartGuest({"-n1", Secret("b", "one")}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+}
+
+TEST_F(NodesStartTest, AnotherJobIsAtTheEndpoint) {
+  conf = ",join_timeout=2";
+  StartHost({"-n1", "--rdzv-id=one"}, "exit 0");
+  Job& guest = StartGuest({"-n1", "--rdzv-id=another"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("job")) << Errors();
+}
+
+TEST_F(NodesStartTest, TheNumbersOfNodesDiffer) {
+  StartHost({"-n1"}, "exit 0");
+  job = {"--nnodes=3"};
+  Job& guest = StartGuest({"-n1"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("the coordinator refuses this node: this node was started "
+                                     "with --nnodes 3, the job has 2\n"));
+}
+
+TEST_F(NodesStartTest, TwoNodesClaimOneRank) {
+  job[0] = "--nnodes=3";
+  Job& host = StartHost({"-n1", "--node-rank=1"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return AgentOf(host) != 0; }));
+  StartGuest({"-n1", "--node-rank=1"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return nodes[1]->Wait(milliseconds(0)).has_value(); })) << Errors();
+  EXPECT_EQ(nodes[1]->Wait(), Code(201)) << Errors();
+  EXPECT_THAT(nodes[1]->Err(), ContainsRegex("node rank 1 is claimed by [^ ]+ and by [^ ]+, which "
+                                             "came first\n"));
+}
+
+TEST_F(NodesStartTest, TwoNodesOfRankZero) {
+  conf = ",join_timeout=2";
+  auto start = [&] {
+    return &Start({"--rdzv-conf=timeout=2", "--master-addr=localhost", "--master-port=" + port,
+                   "--node-rank=0"},
+                  "exit 0");
+  };
+  Job* first = start();
+  Job* second = start();
+  // One has the port; the other says so, and the first waits in vain.
+  auto one = first->Wait(), other = second->Wait();
+  EXPECT_TRUE((one == Code(2) && other == Code(201)) || (one == Code(201) && other == Code(2)))
+      << Errors();
+  EXPECT_THAT(Errors(), HasSubstr("--master-port " + port));
+}
+
+TEST_F(NodesStartTest, DISABLED_TheEndpointsPortIsTaken) {
+  Job& other = StartHost({"-n1"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return AgentOf(other) != 0; }));
+  Job& guest = StartGuest({"-n1"}, "exec sleep 1000");
+  ASSERT_TRUE(WaitFor([&] { return AgentOf(guest) != 0; }));
+}
+
+TEST_F(NodesStartTest, AProgramThatIsMissingOnOneNodeIsItsCauseOnAll) {
+  Job& host = StartHost({"-n1"}, "exit 0");
+  std::vector<std::string> flags = job;
+  flags.insert(flags.end(), {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:" + port,
+                             "--rdzv-conf=is_host=0", "--no-python", "./lib.so.missing"});
+  Job guest({.arguments = flags});
+  EXPECT_EQ(guest.Wait(), Code(127)) << guest.Err();
+  host.Signal(SIGINT);
+  EXPECT_TRUE(host.Wait().has_value());
+}
+
+}  // namespace
+}  // namespace rankrun::testing

@@ -1,0 +1,177 @@
+// Jobs of several nodes: ranks, the store, failures of workers, the end.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kPlace =
+    "echo at $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE "
+    "$ROLE_RANK/$ROLE_WORLD_SIZE $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS "
+    "$TORCHELASTIC_RUN_ID\n";
+// All write, and each sees what all have written.
+constexpr const char* kMeet = RANKRUN_BINARY_DIR
+    "/bin/rankctl store set here-$RANK $RANK && " RANKRUN_BINARY_DIR
+    "/bin/rankctl store wait here-0 here-1 here-2 && echo met\n";
+
+TEST_F(NodesTest, ANodeHasAsManyRanksAsItHasWorkers) {
+  std::string script = std::string(kPlace) + kMeet;
+  Job& host = StartHost({"-n2", "--node-rank=0", "--rdzv-id=x7"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--rdzv-id=x7"}, script);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_THAT(host.Out(), AllOf(HasSubstr("at 0/3 0/2 0/2 0/3 0/0 x7\n"),
+                                HasSubstr("at 1/3 1/2 0/2 1/3 0/0 x7\n")));
+  EXPECT_THAT(guest.Out(), HasSubstr("at 2/3 0/1 1/2 2/3 0/0 x7\n"));
+  EXPECT_EQ(Count(host.Out() + guest.Out(), "met\n"), 3) << Errors();
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesTest, TheStoreIsWhereRankZeroIs) {
+  std::string script = "echo $MASTER_PORT >port.$RANK\n" + std::string(kMeet);
+  Job& host = StartHost({"-n1", "--node-rank=1"}, script);
+  Job& guest = StartGuest({"-n2", "--node-rank=0"}, script);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(Count(host.Out() + guest.Out(), "met\n"), 3) << Errors();
+  EXPECT_EQ(Read("port.0"), Read("port.2"));
+  EXPECT_NE(Read("port.0"), port + "\n");
+}
+
+TEST_F(NodesTest, TheStaticBackendMeetsAtTheMastersPort) {
+  std::string script = "echo at $MASTER_ADDR:$MASTER_PORT $RANK\n" + std::string(kMeet);
+  std::vector<std::string> master = {"--master-addr=localhost", "--master-port=" + port};
+  auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), master.begin(), master.end());
+    return flags;
+  };
+  Job& second = Start(with({"-n1", "--node-rank=1"}), script);
+  Job& first = Start(with({"-n2", "--node-rank=0"}), script);
+  EXPECT_EQ(first.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(second.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(Count(first.Out() + second.Out(), "met\n"), 3) << Errors();
+  EXPECT_THAT(second.Out(), HasSubstr("at localhost:" + port + " 2\n"));
+  EXPECT_THAT(first.Out(), HasSubstr("at localhost:" + port + " 0\n"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesTest, EachAttemptHasAnEmptyStore) {
+  std::string script = Stamped(
+      "until [ $(wc -l <up) -ge $((3 * (A + 1))) ]; do sleep 0.01; done\n"
+      "[ $(" RANKRUN_BINARY_DIR "/bin/rankctl store add started) -le 3 ] || exit 9\n" +
+      std::string(kMeet) + "[ $A -gt 0 ] || [ $RANK != 1 ] || exit 3\n[ $A -gt 0 ] || sleep 1000");
+  for (const char* backend : {"c10d", "static"}) {
+    std::vector<std::string> flags = {"-n1", "--max-restarts=1",
+                                      std::string("--rdzv-backend=") + backend,
+                                      "--rdzv-endpoint=localhost:" + port};
+    nodes.clear();
+    unlink(folder.Path("up").c_str());
+    job[0] = "--nnodes=3";
+    for (const char* node_rank : {"0", "1", "2"}) {
+      flags.push_back("--node-rank=" + std::string(node_rank));
+      Start(flags, script);
+      flags.pop_back();
+    }
+    for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << backend << Errors();
+    EXPECT_EQ(Overlaps(), "");
+  }
+}
+
+// --- Failures
+
+TEST_F(NodesTest, AFailureRestartsTheWorkersOfAllNodes) {
+  std::string script = Stamped(
+      "if [ $A = 0 ]; then until [ -e go ]; do sleep 0.01; done; [ $RANK != 3 ] || exit 7; "
+      "sleep 1000; fi\n");
+  Job& host = StartHost({"-n2", "--node-rank=0", "--max-restarts=2"}, script);
+  Job& guest = StartGuest({"-n2", "--node-rank=1", "--max-restarts=2"}, script);
+  ASSERT_TRUE(WaitForUp(4, 0)) << Errors();
+  Touch("go");
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(4, 1)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+  EXPECT_THAT(host.Err(), ContainsRegex("rank 3 on [^ ]+ \\(pid [0-9]+\\): exited with 7"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesTest, TheBudgetIsThatOfTheJob) {
+  // Another node's worker fails each time.
+  std::string script = Stamped("[ $((A % 2)) != $RANK ] || exit $((40 + A))\nsleep 1000");
+  Job& host = StartHost({"-n1", "--node-rank=0", "--max-restarts=2"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--max-restarts=2"}, script);
+  EXPECT_EQ(host.Wait(), Code(42)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(42)) << Errors();
+  EXPECT_EQ(Overlaps(), "");
+  EXPECT_THAT(host.Err(), HasSubstr("the job is over: rank 0 on"));
+  EXPECT_THAT(guest.Err(), HasSubstr("the job is over: rank 0 on"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+TEST_F(NodesTest, AKilledWorkerIsTheCauseAndItsPeersAreNot) {
+  // The peer notices at once that it is alone, and fails as well.
+  std::string script = Stamped(
+      "echo $$ >pid.$RANK\n[ $RANK = 1 ] && exec sleep 1000\n"
+      "until [ -s pid.1 ]; do sleep 0.01; done; p=$(cat pid.1)\n"
+      "trap '' TERM; while kill -0 $p 2>/dev/null; do sleep 0.001; done; exit 5");
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  ASSERT_TRUE(WaitFor([&] { return !Read("pid.1").empty(); }));
+  kill(std::stoi(Read("pid.1")), SIGSEGV);
+  auto ended = host.Wait();
+  ASSERT_TRUE(ended.has_value()) << Errors();
+  EXPECT_EQ(guest.Wait(), ended) << Errors();
+  EXPECT_FALSE(ended->signaled);
+  EXPECT_NE(ended->value, 0);
+}
+
+TEST_F(NodesTest, AWorkerThatDoesNotFinishIsNamed) {
+  std::string script = Stamped("[ $RANK != 1 ] || exec sleep 1000");
+  Job& host = StartHost({"-n1", "--node-rank=0", "--finish-timeout=0.2"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--finish-timeout=0.2"}, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(),
+                ContainsRegex("not finished 0.2 s after the first node \\(--finish-timeout\\): "
+                              "rank 1 on [^ \n]+\n"));
+  }
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+// A node whose workers are done waits for the others; one that fails then has
+// all of them start again.
+TEST_F(NodesTest, ANodeThatIsDoneStartsAgainWithTheOthers) {
+  std::string script = Stamped(
+      "[ $A = 0 ] || exit 0\n[ $RANK != 0 ] || exit 0\n"
+      "until [ -e go ]; do sleep 0.01; done; exit 3");
+  Job& host = StartHost({"-n1", "--node-rank=0", "--max-restarts=1"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--max-restarts=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  Touch("go");
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(2, 1));
+  EXPECT_EQ(Overlaps(), "");
+}
+
+TEST_F(NodesTest, AShortJobOfFourNodesSucceedsEverywhere) {
+  job[0] = "--nnodes=4";
+  StartHost({"-n1"}, "exit 0");
+  for (int i = 0; i < 3; ++i) StartGuest({"-n1"}, "exit 0");
+  for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
