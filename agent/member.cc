@@ -240,6 +240,8 @@ void Member::EndWhenStopped(int exit_code, std::string text) {
   End(end_->exit_code, end_->text);
 }
 
+void Member::Do(MemberAction action) { actions_.push_back(std::move(action)); }
+
 void Member::End(int exit_code, std::string text) {
   phase_ = MemberPhase::kOver;
   Do(EndNode{exit_code, std::move(text)});

@@ -61,7 +61,7 @@ class Member {
   void EndWhenStopped(int exit_code, std::string text);
   void End(int exit_code, std::string text);
   bool SomethingRuns() const;
-  void Do(MemberAction action) { actions_.push_back(std::move(action)); }
+  void Do(MemberAction action);
   TimePoint LeaseEnd() const;
 
   const MemberPolicy policy_;
