@@ -47,7 +47,9 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
            .on_lost =
                [this](PeerId peer, const Error&) {
                  peers_.erase(peer);
+                 reporters_.erase(peer);
                  Step(PeerLost{peer});
+                 TryMerge();
                }}),
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] {
@@ -60,6 +62,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
 void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   auto message = DecodeMemberMessage(bytes);
   if (message) {
+    NoteWho(peer, *message);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
     return Step(PeerSaid{peer, std::move(*message)});
   }
@@ -76,7 +79,14 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
   tick_.Start(std::max(Duration::zero(), core_.deadline() - now));
 }
 
-void CoordinatorHost::Act(const Tell& action) { server_.Send(action.peer, Encode(action.message)); }
+void CoordinatorHost::Act(const Tell& action) {
+  if (std::holds_alternative<Prepare>(action.message)) done_.erase(action.peer);
+  const auto* stop = std::get_if<Stop>(&action.message);
+  if (stop != nullptr && stop->is_failure && !done_.contains(action.peer)) {
+    reporters_.insert(action.peer);
+  }
+  server_.Send(action.peer, Encode(action.message));
+}
 
 void CoordinatorHost::Act(const HangUp& action) {
   peers_.erase(action.peer);
@@ -87,12 +97,18 @@ void CoordinatorHost::Act(const Keep& action) { callbacks_.keep(action.record); 
 
 void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
 
+void CoordinatorHost::NoteWho(PeerId peer, const MemberMessage& message) {
+  if (std::holds_alternative<Done>(message)) done_.insert(peer);
+  if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
+  if (std::holds_alternative<Report>(message)) reporters_.erase(peer);
+}
+
 void CoordinatorHost::OnReport(const Report& report) {
   auto record = DecodeReport(report.record);
   if (!record) return LogWarn("a node sent " + record.error().message);
   if (parts_ && parts_->attempt != report.attempt) parts_.reset();
   if (!parts_) {
-    parts_ = Parts{report.attempt, core_.record().seats.size(), {}};
+    parts_ = Parts{report.attempt, {}};
     parts_are_late_ = false;
     merge_.Start(kPartsPatience);
   }
@@ -102,7 +118,7 @@ void CoordinatorHost::OnReport(const Report& report) {
 
 // Once all parts are here, and it is decided what follows.
 void CoordinatorHost::TryMerge() {
-  if (!parts_ || (parts_->records.size() < parts_->expected && !parts_are_late_)) return;
+  if (!parts_ || (!reporters_.empty() && !parts_are_late_)) return;
   parts_are_late_ = true;
   if (core_.phase() == JobPhase::kStopping) return merge_.Start(kMergePause);
   const Coordinator::Outcome& outcome = core_.outcome();
@@ -112,7 +128,8 @@ void CoordinatorHost::TryMerge() {
   record.restarts = outcome.restarts;
   record.is_free = outcome.is_free;
   record.restart_number = outcome.restart_number;
-  record.next_reason = outcome.reason;
+  bool is_told = record.own_cause == outcome.reason;
+  record.next_reason = is_told ? "another attempt would not help" : outcome.reason;
   if (!outcome.restarts) record.exit_code = outcome.exit_code;
   std::string bytes = Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record)}));
   for (PeerId peer : peers_) server_.Send(peer, bytes);

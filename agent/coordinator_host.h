@@ -48,18 +48,20 @@ class CoordinatorHost {
   void Act(const HangUp& action);
   void Act(const Keep& action);
   void Act(const Retire&);
+  void NoteWho(PeerId peer, const MemberMessage& message);
   void OnReport(const Report& report);
   void TryMerge();
 
   // Parts of one attempt's report.
   struct Parts {
     int attempt;
-    size_t expected;
     std::vector<AttemptRecord> records;
   };
 
   Callbacks callbacks_;
   std::set<PeerId> peers_;
+  std::set<PeerId> done_;       // whose workers have all succeeded
+  std::set<PeerId> reporters_;  // who owe a part
   std::optional<Parts> parts_;
   bool parts_are_late_ = false;  // no more are awaited
   Coordinator core_;
