@@ -58,7 +58,11 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, About(),
             Now()),
       tick_(loop, [this] { Step(MemberTick{}); }),
-      beat_(loop, [this] { Beat(); }),
+      beat_(loop,
+            [this] {
+              Step(MemberTick{});
+              Beat();
+            }),
       next_dial_(loop, [this] { TryNextStore(); }),
       report_patience_(loop, [this] { HangUp(); }),
       end_timer_(loop, [this] {
@@ -139,12 +143,13 @@ void Membership::Begin() {
           .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
           .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
           .on_failed = [this](const DialFailure&) { Step(LinkDown{link_->Verdict(Now())}); }});
-  Beat();
   Step(MemberTick{});
 }
 
+// What is left of the lease: from the last word that the coordinator answered,
+// not from this one.
 void Membership::Beat() {
-  Duration lease = nodes_.node_timeout * 2 / 3;
+  Duration lease = std::max<Duration>(core_.lease(), std::chrono::milliseconds(1));
   incarnation_.link().Send(Heartbeat{std::chrono::ceil<std::chrono::milliseconds>(lease)});
   beat_.Start(lease / kBeatsPerLease);
 }
@@ -177,7 +182,9 @@ void Membership::Step(const MemberEvent& event) {
   for (const MemberAction& action : core_.Step(event, Now())) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
-  if (!end_) tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
+  if (end_) return;
+  tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
+  Beat();
 }
 
 void Membership::Act(const Send& action) {
