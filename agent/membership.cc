@@ -17,8 +17,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kDialPatience{3};
-// Heartbeats to the guardian in one lease.
-constexpr int kBeatsPerLease = 4;
+// Heartbeats to the guardian in one node timeout.
+constexpr int kBeatsPerTimeout = 6;
 // For the report of the job at its end; then this node's part of it is shown.
 constexpr std::chrono::seconds kReportPatience{3};
 // Of node timeouts: how long the coordinator may take to tell all of the end.
@@ -64,6 +64,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               Beat();
             }),
       next_dial_(loop, [this] { TryNextStore(); }),
+      wish_patience_(loop, [this] { TellWish(); }),
       report_patience_(loop, [this] { HangUp(); }),
       end_timer_(loop, [this] {
         host_has_retired_ = true;
@@ -146,12 +147,12 @@ void Membership::Begin() {
   Step(MemberTick{});
 }
 
-// What is left of the lease: from the last word that the coordinator answered,
-// not from this one.
+// Silent for what is left of the lease, this agent is killed, and its workers
+// with it: it counts from the last word that the coordinator answered.
 void Membership::Beat() {
-  Duration lease = std::max<Duration>(core_.lease(), std::chrono::milliseconds(1));
-  incarnation_.link().Send(Heartbeat{std::chrono::ceil<std::chrono::milliseconds>(lease)});
-  beat_.Start(lease / kBeatsPerLease);
+  auto lease = std::chrono::ceil<std::chrono::milliseconds>(core_.lease());
+  incarnation_.link().Send(Heartbeat{std::max(lease, std::chrono::milliseconds(1))});
+  beat_.Start(nodes_.node_timeout / kBeatsPerTimeout);
 }
 
 std::string Membership::MakeHello() {
@@ -171,10 +172,24 @@ void Membership::OnMessage(std::string_view bytes) {
   auto message = DecodeCoordinatorMessage(bytes);
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
-    return Step(CoordinatorSaid{std::move(*message)});
+    Step(CoordinatorSaid{std::move(*message)});
+    return TellWish();
   }
   Step(CoordinatorSaid{
       Refusal{"it sent what this version cannot read: " + message.error().message}});
+}
+
+// The coordinator here must hear of it before this process may end, since
+// others may be there.
+void Membership::Want(const MemberEvent& event) {
+  if (host_ == nullptr || core_.phase() != MemberPhase::kJoining) return Step(event);
+  if (wish_) return;
+  wish_ = event;
+  wish_patience_.Start(nodes_.node_timeout);
+}
+
+void Membership::TellWish() {
+  if (auto wish = std::exchange(wish_, std::nullopt)) Step(*wish);
 }
 
 void Membership::Step(const MemberEvent& event) {
@@ -189,6 +204,11 @@ void Membership::Step(const MemberEvent& event) {
 
 void Membership::Act(const Send& action) {
   if (link_ != nullptr) link_->Send(Encode(action.message));
+}
+
+void Membership::Act(const StopWorkers& action) {
+  Beat();  // the lease was until now, when the coordinator is lost
+  callbacks_.stop(action);
 }
 
 void Membership::Act(const MakeReady& action) {

@@ -57,8 +57,8 @@ class Membership {
   // This node's part of the report on a failed attempt follows; and there it is.
   void OweReport(int attempt) { owed_report_ = attempt; }
   void TellReport(AttemptRecord record);
-  void WantLeave(const std::string& why) { Step(LeaveWanted{why}); }
-  void WantClose(const Cause& cause) { Step(CloseWanted{cause}); }
+  void WantLeave(const std::string& why) { Want(LeaveWanted{why}); }
+  void WantClose(const Cause& cause) { Want(CloseWanted{cause}); }
 
  private:
   Result<bool> MayHost() const;
@@ -66,11 +66,13 @@ class Membership {
   std::string MakeHello();
   std::vector<std::string> OwnAddresses() const;
   void OnMessage(std::string_view bytes);
+  void Want(const MemberEvent& event);
+  void TellWish();
   void Step(const MemberEvent& event);
   void Act(const Send& action);
   void Act(const MakeReady& action);
   void Act(const StartWorkers& action);
-  void Act(const StopWorkers& action) { callbacks_.stop(action); }
+  void Act(const StopWorkers& action);
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
   void TryNextStore();
@@ -90,6 +92,7 @@ class Membership {
   std::unique_ptr<CoordinatorHost> host_;
   Member core_;
   std::unique_ptr<ControlLink> link_;
+  std::optional<MemberEvent> wish_;  // of the host, which has not joined yet
   std::optional<EndNode> end_;
   std::optional<int> owed_report_;           // of this attempt, the job's is not here yet
   std::optional<AttemptRecord> own_report_;  // to be shown if it does not come
@@ -102,6 +105,7 @@ class Membership {
   Timer tick_;
   Timer beat_;  // to the guardian
   Timer next_dial_;
+  Timer wish_patience_;
   Timer report_patience_;
   Timer end_timer_;
 };
