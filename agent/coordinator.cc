@@ -5,6 +5,7 @@
 
 #include "agent/exit_codes.h"
 #include "agent/mutation.h"
+#include "base/roll_call.h"
 
 namespace rankrun::agent {
 namespace {
@@ -188,6 +189,7 @@ void Coordinator::OnBack(Node& node) {
     case JobPhase::kPreparing:
       return IsIn(node) ? Gather(waits_for_newcomers_) : void();
     case JobPhase::kRunning:
+      TellIfSpare(node);
       if (!IsIn(node)) return LetIn();
       if (of_this_round && hello.work == Work::kRunning) return;
       if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
@@ -293,7 +295,10 @@ void Coordinator::On(Node& node, const Leave& message) {
   BeginStop(cause);
 }
 
-void Coordinator::On(Node& node, const Close& message) { EndBy(node, message.cause); }
+void Coordinator::On(Node& node, const Close& message) {
+  node.is_leaving = true;  // it does not stay for the verdict
+  EndBy(node, message.cause);
+}
 
 // The job is to end, for a reason that no new attempt would change.
 void Coordinator::EndBy(Node& node, Cause cause) {
@@ -331,6 +336,21 @@ bool Coordinator::EndsDrained() {
     End({kExitDrained, leave_ + "; fewer nodes are left than --nnodes wants"});
   }
   return is_drained;
+}
+
+void Coordinator::TellIfSpare(const Node& node) {
+  bool has_room = record_.seats.size() < static_cast<size_t>(policy_.max_nodes);
+  if (IsIn(node) || node.is_leaving || has_room) return;
+  Say(node, Waiting{"the job has its " + std::to_string(policy_.max_nodes) +
+                    " nodes; this one is a spare"});
+}
+
+// "ranks 4-7 on n2"
+std::string Coordinator::RanksText(const Node& node) const {
+  const Seat& seat = record_.seats[static_cast<size_t>(*node.seat)];
+  std::vector<int> ranks;
+  for (int i = 0; i < seat.slots; ++i) ranks.push_back(seat.first_rank + i);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + seat.name;
 }
 
 Coordinator::Node* Coordinator::NodeOf(PeerId peer) {

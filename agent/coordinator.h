@@ -92,6 +92,7 @@ class Coordinator {
   void Grant();
   Muster CallUp() const;
   void LetIn();
+  void TellIfSpare(const Node& node);
   bool IsClaimTaken(const Hello& hello) const;
   void NoteDone(Node& node);
   void AwaitAll();

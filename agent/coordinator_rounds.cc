@@ -134,6 +134,7 @@ void Coordinator::Grant() {
     Say(node, go_);
   }
   AwaitAll();
+  for (const auto& [id, node] : nodes_) TellIfSpare(node);
   LetIn();
 }
 
@@ -314,14 +315,6 @@ void Coordinator::GiveUpFinishing() {
                      " after the first node (--finish-timeout): " + missing,
              .exit_code = kExitHang,
              .is_hopeless = true});
-}
-
-// "ranks 4-7 on n2"
-std::string Coordinator::RanksText(const Node& node) const {
-  const Seat& seat = record_.seats[static_cast<size_t>(*node.seat)];
-  std::vector<int> ranks;
-  for (int i = 0; i < seat.slots; ++i) ranks.push_back(seat.first_rank + i);
-  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + seat.name;
 }
 
 void Coordinator::CallTheRoll() {
