@@ -34,7 +34,8 @@ TEST_F(NodesLeaveTest, ADrainedNodeIsDoneWithout) {
 TEST_F(NodesLeaveTest, ADrainedNodesWorkersHaveTheirGrace) {
   job = {"--nnodes=1:2", "--last-call=10"};
   std::string script = Stamped(
-      "[ $A = 0 ] || exit 0\ntrap 'until [ -e saved ]; do sleep 0.01; done; echo saved $RANK >>ends; "
+      "[ $A = 0 ] || exit 0\ntrap 'until [ -e saved ]; do sleep 0.01; done; echo saved $RANK "
+      ">>ends; "
       "exit 0' TERM\ntouch trapped.$RANK; while :; do sleep 0.01; done");
   Job& host = StartHost({"-n1", "--node-rank=0"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
@@ -141,7 +142,7 @@ TEST_F(NodesLeaveTest, ASpareEndsWithTheJob) {
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
   Job& spare = StartGuest({"-n1"}, Stamped(kUntilEnd));
-  ASSERT_TRUE(WaitFor([&] { return AgentOf(spare) != 0; }));
+  ASSERT_TRUE(spare.WaitForErr("this one is a spare\n")) << Errors();
   Touch("end");
   for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
   EXPECT_EQ(Count(Read("up"), "up"), 2);
@@ -150,19 +151,17 @@ TEST_F(NodesLeaveTest, ASpareEndsWithTheJob) {
 
 TEST_F(NodesLeaveTest, ASpareTakesTheDrainedNodesPlace) {
   job = {"--nnodes=3", "--spares=1", "--last-call=0.2"};
-  StartHost({"-n1"}, Stamped(kUntilEnd));
+  StartHost({"-n1", "--node-rank=0"}, Stamped(kUntilEnd));
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
-  // Which of them is the spare is not told; the host never is the one to go.
-  Job* busy = nullptr;
-  ASSERT_TRUE(WaitFor([&] {
-    for (size_t i : {1, 2}) {
-      pid_t agent = AgentOf(*nodes[i]);
-      if (agent != 0 && !ChildrenOf(agent).empty()) busy = nodes[i].get();
-    }
-    return busy != nullptr;
-  })) << Errors();
+  // The host came first, and one of the others is the spare.
+  auto is_spare = [&](size_t i) {
+    return nodes[i]->Err().find("the job has its 2 nodes; this one is a spare\n") !=
+           std::string::npos;
+  };
+  ASSERT_TRUE(WaitFor([&] { return is_spare(1) || is_spare(2); })) << Errors();
+  Job* busy = nodes[is_spare(1) ? 2 : 1].get();
   busy->Signal(SIGTERM);
   EXPECT_EQ(busy->Wait(), Code(204)) << Errors();
   ASSERT_TRUE(WaitForUp(2, 1)) << Errors();

@@ -1,10 +1,10 @@
 // Jobs of several nodes: ranks, the store, failures of workers, the end.
 
+#include "tests/process/nodes.h"
+
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include "tests/process/nodes.h"
 
 namespace rankrun::testing {
 namespace {
@@ -19,9 +19,9 @@ constexpr const char* kPlace =
     "$ROLE_RANK/$ROLE_WORLD_SIZE $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS "
     "$TORCHELASTIC_RUN_ID\n";
 // All write, and each sees what all have written.
-constexpr const char* kMeet = RANKRUN_BINARY_DIR
-    "/bin/rankctl store set here-$RANK $RANK && " RANKRUN_BINARY_DIR
-    "/bin/rankctl store wait here-0 here-1 here-2 && echo met\n";
+constexpr const char* kMeet =
+    RANKRUN_BINARY_DIR "/bin/rankctl store set here-$RANK $RANK && " RANKRUN_BINARY_DIR
+                       "/bin/rankctl store wait here-0 here-1 here-2 && echo met\n";
 
 TEST_F(NodesTest, ANodeHasAsManyRanksAsItHasWorkers) {
   std::string script = std::string(kPlace) + kMeet;
@@ -100,7 +100,11 @@ TEST_F(NodesTest, AFailureRestartsTheWorkersOfAllNodes) {
   EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
   EXPECT_TRUE(WaitForUp(4, 1)) << Errors();
   EXPECT_EQ(Overlaps(), "");
-  EXPECT_THAT(host.Err(), ContainsRegex("rank 3 on [^ ]+ \\(pid [0-9]+\\): exited with 7"));
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(),
+                AllOf(ContainsRegex("cause: rank 3 on [^ ]+ \\(pid [0-9]+\\): exit code 7\n"),
+                      HasSubstr("next: restart 1 of 2, at once\n")));
+  }
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
@@ -112,8 +116,11 @@ TEST_F(NodesTest, TheBudgetIsThatOfTheJob) {
   EXPECT_EQ(host.Wait(), Code(42)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(42)) << Errors();
   EXPECT_EQ(Overlaps(), "");
-  EXPECT_THAT(host.Err(), HasSubstr("the job is over: rank 0 on"));
-  EXPECT_THAT(guest.Err(), HasSubstr("the job is over: rank 0 on"));
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(),
+                AllOf(ContainsRegex("cause: rank 0 on [^ ]+ \\(pid [0-9]+\\): exit code 42\n"),
+                      HasSubstr("next: the end, 2 of 2 restarts used; exit code 42\n")));
+  }
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
@@ -143,7 +150,7 @@ TEST_F(NodesTest, AWorkerThatDoesNotFinishIsNamed) {
   EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
   for (const auto& node : nodes) {
     EXPECT_THAT(node->Err(),
-                ContainsRegex("not finished 0.2 s after the first node \\(--finish-timeout\\): "
+                ContainsRegex("not finished 0.200 s after the first node \\(--finish-timeout\\): "
                               "rank 1 on [^ \n]+\n"));
   }
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
