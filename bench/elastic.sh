@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# How long it takes several nodes, here all on this machine, to notice a loss
+# and to run again; beside torchrun, if it is in the virtual environment.
+# Usage: bench/elastic.sh [--quick]
+set -eu
+cd "$(dirname "$0")/.."
+bin=build/release/bin
+export OMP_NUM_THREADS=1  # torchrun talks about it otherwise
+rounds=11 peer_rounds=3 limit=60
+[ "${1:-}" = --quick ] && rounds=1 peer_rounds=1 limit=5
+torchrun=${RANKRUN_TEST_VENV:-build/venv}/bin/torchrun
+[ -x "$torchrun" ] || torchrun=
+echo "== losses and arrivals, medians of $rounds; torchrun: $peer_rounds, at most $limit s each"
+$bin/elastic_bench --rounds $rounds --peer-rounds $peer_rounds --limit $limit \
+  $bin/elastic_worker $bin/rankrun ${torchrun:+"$torchrun"}
