@@ -289,10 +289,21 @@ void Membership::StartAt(const std::string& address) {
   callbacks_.start(place);
 }
 
-void Membership::Act(const ShowRoll& action) { callbacks_.say("rankrun: " + action.text + "\n"); }
+void Membership::Act(const ShowRoll& action) {
+  callbacks_.say("rankrun: " + action.text + WhyAlone() + "\n");
+}
+
+// With such an endpoint each host waits for itself.
+std::string Membership::WhyAlone() const {
+  const std::string& host = nodes_.endpoints[0].host;
+  if (host_ == nullptr || !IsLoopback(host)) return "";
+  return "; " + host + " (" + nodes_.endpoint_origin +
+         ") is a loopback address: nodes on other hosts cannot come";
+}
 
 void Membership::Act(const EndNode& action) {
   end_ = action;
+  if (action.exit_code == kExitNoRendezvous) end_->text += WhyAlone();
   JobRecord record = incarnation_.record();
   record.may_restart = host_ != nullptr;  // others may still have to be told
   incarnation_.Write(std::move(record));

@@ -75,6 +75,7 @@ class Membership {
   void Act(const StopWorkers& action);
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
+  std::string WhyAlone() const;
   void TryNextStore();
   void OnStoreDialled(DialResult result);
   void StartAt(const std::string& address);
