@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Jobs of three hosts, h1 to h3, which are network namespaces with an address
+# each, 10.77.0.1 to 3, on one bridge. All is in namespaces of the test's own,
+# processes too: nothing of it outlives the test.
+# Usage: netns.sh RANKRUN CASE     77: namespaces are not permitted here
+set -u
+rankrun=$1 case=$2
+
+if [ -z "${NETNS_INSIDE:-}" ]; then
+  own=(unshare --mount --net --pid --fork --kill-child)
+  [ "$(id -u)" -eq 0 ] || own+=(--map-root-user)
+  if ! "${own[@]}" sh -c 'mount -t tmpfs none /run && ip netns add probe' 2>/dev/null; then
+    echo "skipped: network namespaces (ip netns add) are not permitted here, or ip is missing"
+    exit 77
+  fi
+  export NETNS_INSIDE=1
+  exec "${own[@]}" "$0" "$@"
+fi
+
+fail() {
+  echo "FAILED: $*"
+  tail -n 20 "$folder"/*.out "$folder/began"
+  exit 1
+}
+
+# await SECONDS WHAT COMMAND...: until the command succeeds.
+await() {
+  local until=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@"; do
+    [ $SECONDS -lt $until ] || fail "not within its time: $what"
+    sleep 0.05
+  done
+}
+
+# From h1. Nothing listens there, which only a host that was reached says.
+reaches() {
+  ip netns exec h1 timeout 1 bash -c "exec 3<>/dev/tcp/$1/1" 2>&1 | grep -q refused
+}
+
+make_hosts() {
+  mount -t proc proc /proc
+  mount -t tmpfs none /run
+  mount -t tmpfs none /tmp
+  folder=$(mktemp -d)
+  ip link add bridge type bridge
+  ip link set bridge up
+  local i
+  for i in 1 2 3; do
+    ip netns add h$i
+    ip link add link$i type veth peer name eth0 netns h$i
+    ip link set link$i master bridge up
+    ip -n h$i link set lo up
+    ip -n h$i address add 10.77.0.$i/24 dev eth0
+    ip -n h$i link set eth0 up
+  done
+  for i in 2 3; do await 20 "the bridge carries" reaches 10.77.0.$i; done
+  : >"$folder/began"
+  # Notes where it is; ends when the test says so.
+  cat >"$folder/worker" <<'EOF'
+#!/bin/bash
+attempt=$TORCHELASTIC_RESTART_COUNT
+echo "$(hostname) $$ $attempt $RANK $WORLD_SIZE $MASTER_ADDR" >>"$FOLDER/began"
+until [ -e "$FOLDER/end" ]; do sleep 0.05; done
+EOF
+  chmod +x "$folder/worker"
+  export FOLDER=$folder OMP_NUM_THREADS=1
+}
+
+declare -A pids
+
+# start HOST FLAGS...: rankrun with one worker on that host.
+start() {
+  local host=$1
+  shift
+  ip netns exec "$host" unshare --uts bash -c 'hostname $0; exec "$@"' "$host" \
+    "$rankrun" --rdzv-id netns -n 1 --no-python "$@" "$folder/worker" >"$folder/$host.out" 2>&1 &
+  pids[$host]=$!
+}
+
+start_all() {
+  local i
+  for i in 1 2 3; do start h$i "$@"; done
+}
+
+# exits HOST CODE: that host's rankrun ends so.
+exits() {
+  wait "${pids[$1]}"
+  local code=$?
+  [ $code -eq "$2" ] || fail "$1 ended with $code, not with $2"
+}
+
+says() { grep -q -- "$2" "$folder/$1.out"; }
+has_begun() { [ "$(wc -l <"$folder/began")" -ge "$1" ]; }
+worker_of() { awk -v host="$1" '$1 == host {pid = $2} END {print pid}' "$folder/began"; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+end_workers() { : >"$folder/end"; }
+
+# The same on all, and the address of the host of rank 0.
+check_master() {
+  local expected
+  expected=10.77.0.$(awk '$4 == 0 {print substr($1, 2)}' "$folder/began")
+  [ -z "${1:-}" ] || expected=$1
+  awk -v a="$expected" '$6 != a {bad = 1} END {exit bad}' "$folder/began" ||
+    fail "MASTER_ADDR is not $expected"
+}
+
+forms_by_address() {
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1
+  await 30 "all workers begin" has_begun 3
+  check_master
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+forms_by_master_address() {
+  for i in 3 2 1; do start h$i --nnodes 3 --node-rank $((i - 1)) --master-addr 10.77.0.1; done
+  await 30 "all workers begin" has_begun 3
+  check_master 10.77.0.1
+  awk '$1 != "h" $4 + 1 {bad = 1} END {exit bad}' "$folder/began" || fail "wrong ranks"
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+form_with_timeout() {
+  start_all --nnodes 2:3 --last-call 60 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1 \
+    --node-timeout "$1"
+  await 30 "all workers begin" has_begun 3
+}
+
+lost_host_is_left_behind() {
+  form_with_timeout 2
+  local worker
+  worker=$(worker_of h3)
+  ip link set link3 down
+  await 30 "the others go on" has_begun 5
+  is_gone "$worker" || fail "h3's worker runs beside the next attempt"
+  [ "$(awk '$3 == 1 {print $1, $5}' "$folder/began" | sort | tr '\n' ' ')" = "h1 2 h2 2 " ] ||
+    fail "the next attempt is not that of h1 and h2"
+  await 20 "h3 says why" says h3 "lost the coordinator"
+  exits h3 206
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+
+blip_is_nothing() {
+  form_with_timeout 4
+  ip link set link3 down
+  sleep 0.5  # shorter than the time allowed
+  ip link set link3 up
+  sleep 5  # longer than it
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+  [ "$(wc -l <"$folder/began")" -eq 3 ] || fail "workers were started again"
+}
+
+lost_coordinator_ends_the_others() {
+  form_with_timeout 2
+  ip link set link1 down
+  for host in h2 h3; do
+    exits $host 206
+    says $host "lost the coordinator" || fail "$host does not say why"
+    is_gone "$(worker_of $host)" || fail "$host's worker is left"
+  done
+}
+
+# Each host finds itself there, and nobody else.
+loopback_is_no_meeting_place() {
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint localhost:29400 \
+    --rdzv-conf join_timeout=2
+  for host in h1 h2 h3; do
+    exits $host 201
+    says $host "1 of 3 nodes are here" || fail "$host does not say who is there"
+    says $host "loopback" || fail "$host does not say why the others did not come"
+  done
+  has_begun 1 && fail "a worker has begun"
+}
+
+make_hosts
+$case
+echo "passed: $case"
