@@ -36,6 +36,7 @@ class CoordinatorHost {
 
   // Listens at the endpoint's port. Errors: those of store::ListenOnOnePort.
   Result<void> Listen(uint16_t port) { return server_.Listen(port); }
+  uint16_t port() const { return server_.port(); }  // once it listens
   // A connection that came at the store's port instead.
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
     server_.Adopt(std::move(stream), first_bytes);

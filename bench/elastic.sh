@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # How long it takes several nodes, here all on this machine, to notice a loss
-# and to run again; beside torchrun, if it is in the virtual environment.
+# and to run again; beside torchrun, if it is in the virtual environment. Then
+# what a thousand nodes cost at their coordinator.
 # Usage: bench/elastic.sh [--quick]
-set -eu
+set -eu -o pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
 export OMP_NUM_THREADS=1  # torchrun talks about it otherwise
@@ -13,3 +14,7 @@ torchrun=${RANKRUN_TEST_VENV:-build/venv}/bin/torchrun
 echo "== losses and arrivals, medians of $rounds; torchrun: $peer_rounds, at most $limit s each"
 $bin/elastic_bench --rounds $rounds --peer-rounds $peer_rounds --limit $limit \
   $bin/elastic_worker $bin/rankrun ${torchrun:+"$torchrun"}
+
+echo "== agents at one coordinator"
+# All have one address, of which only some may come at once: the others come again.
+$bin/control_scale 2>&1 | grep -v warning:
