@@ -49,10 +49,11 @@ void GuardianLink::Send(EndSignals signals) {
   SendPacket(fd_.get(), {Kind::kEndSignals, static_cast<int>(low), static_cast<int>(high)});
 }
 
-void GuardianLink::Send(Heartbeat heartbeat) {
+bool GuardianLink::Send(Heartbeat heartbeat) {
   int unread = 0;
-  if (ioctl(fd_.get(), SIOCOUTQ, &unread) == 0 && unread > 0) return;
+  if (ioctl(fd_.get(), SIOCOUTQ, &unread) == 0 && unread > 0) return false;
   SendPacket(fd_.get(), {Kind::kHeartbeat, static_cast<int>(heartbeat.lease.count()), 0});
+  return true;
 }
 
 std::optional<GuardianLink::Message> GuardianLink::Receive() {

@@ -55,8 +55,8 @@ class GuardianLink {
   void Send(Goodbye goodbye);
   void Send(EndSignals signals);
   // Only if the guardian has read all before: one that is stopped (Ctrl-Z) must
-  // have room for the goodbye, and what it reads later says the same.
-  void Send(Heartbeat heartbeat);
+  // have room for the goodbye. Returns whether it was sent.
+  bool Send(Heartbeat heartbeat);
 
   // The next message, or nothing if there is none yet.
   std::optional<Message> Receive();

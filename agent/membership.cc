@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::seconds kDialPatience{3};
 // Heartbeats to the guardian in one node timeout.
 constexpr int kBeatsPerTimeout = 6;
+constexpr int kTriesPerTimeout = 100;
 // For the report of the job at its end; then this node's part of it is shown.
 constexpr std::chrono::seconds kReportPatience{3};
 // Of node timeouts: how long the coordinator may take to tell all of the end.
@@ -142,7 +143,11 @@ void Membership::Begin() {
       ControlLink::Callbacks{
           .on_up = [this] { Step(LinkUp{}); },
           .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
-          .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
+          .on_down =
+              [this](const Error& why) {
+                was_down_ = true;
+                Step(LinkDown{why.message});
+              },
           .on_failed = [this](const DialFailure&) { Step(LinkDown{link_->Verdict(Now())}); }});
   Step(MemberTick{});
 }
@@ -151,8 +156,9 @@ void Membership::Begin() {
 // with it: it counts from the last word that the coordinator answered.
 void Membership::Beat() {
   auto lease = std::chrono::ceil<std::chrono::milliseconds>(core_.lease());
-  incarnation_.link().Send(Heartbeat{std::max(lease, std::chrono::milliseconds(1))});
-  beat_.Start(nodes_.node_timeout / kBeatsPerTimeout);
+  bool sent = incarnation_.link().Send(Heartbeat{std::max(lease, std::chrono::milliseconds(1))});
+  // What is to be read first may be a shorter lease.
+  beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
 }
 
 std::string Membership::MakeHello() {
@@ -213,6 +219,7 @@ void Membership::Act(const StopWorkers& action) {
 
 void Membership::Act(const MakeReady& action) {
   round_ = action.round;
+  if (was_down_) owed_report_.reset();  // whoever was to send it is gone
   uint16_t port = 0;
   if (round_.node_rank == 0) {
     auto opened = callbacks_.open_store();

@@ -55,7 +55,10 @@ class Membership {
   void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
   void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
   // This node's part of the report on a failed attempt follows; and there it is.
-  void OweReport(int attempt) { owed_report_ = attempt; }
+  void OweReport(int attempt) {
+    owed_report_ = attempt;
+    was_down_ = false;
+  }
   void TellReport(AttemptRecord record);
   void WantLeave(const std::string& why) { Want(LeaveWanted{why}); }
   void WantClose(const Cause& cause) { Want(CloseWanted{cause}); }
@@ -96,6 +99,7 @@ class Membership {
   std::optional<MemberEvent> wish_;  // of the host, which has not joined yet
   std::optional<EndNode> end_;
   std::optional<int> owed_report_;           // of this attempt, the job's is not here yet
+  bool was_down_ = false;                    // the link, since then
   std::optional<AttemptRecord> own_report_;  // to be shown if it does not come
   bool host_has_retired_ = false;
   Prepare round_;  // that is prepared or runs
