@@ -80,7 +80,7 @@ std::function<void(AttemptRecord)> Supervisor::PartTeller() {
 }
 
 void Supervisor::ShowReport(const AttemptRecord& record) {
-  report_shown_ = true;
+  report_shown_ = !record.restarts;
   if (record.restarts) event_log_->Restart(record, Duration::zero());
   reports_.Show(*event_log_, record);
 }
