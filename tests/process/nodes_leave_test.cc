@@ -9,7 +9,6 @@
 namespace rankrun::testing {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";

@@ -101,13 +101,6 @@ TEST_F(NodesStartTest, TwoNodesOfRankZero) {
   EXPECT_THAT(Errors(), HasSubstr("--master-port " + port));
 }
 
-TEST_F(NodesStartTest, DISABLED_TheEndpointsPortIsTaken) {
-  Job& other = StartHost({"-n1"}, "exit 0");
-  ASSERT_TRUE(WaitFor([&] { return AgentOf(other) != 0; }));
-  Job& guest = StartGuest({"-n1"}, "exec sleep 1000");
-  ASSERT_TRUE(WaitFor([&] { return AgentOf(guest) != 0; }));
-}
-
 TEST_F(NodesStartTest, AProgramThatIsMissingOnOneNodeIsItsCauseOnAll) {
   Job& host = StartHost({"-n1"}, "exit 0");
   std::vector<std::string> flags = job;
