@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Jobs of three hosts, h1 to h3, which are network namespaces with an address
-# each, 10.77.0.1 to 3, on one bridge. All is in namespaces of the test's own,
+# Jobs of three hosts, h1 to h3, which are network namespaces with addresses
+# of their own, 10.77.0.1 to 3 and fd77::1 to 3, on one bridge. All is in namespaces of the test's own,
 # processes too: nothing of it outlives the test.
 # Usage: netns.sh RANKRUN CASE     77: namespaces are not permitted here
 set -u
@@ -52,14 +52,19 @@ make_hosts() {
     ip link set link$i master bridge up
     ip -n h$i link set lo up
     ip -n h$i address add 10.77.0.$i/24 dev eth0
+    ip -n h$i address add fd77::$i/64 dev eth0 nodad
     ip -n h$i link set eth0 up
+    # As Debian has it: a host's own name is no address of the network.
+    printf '127.0.0.1 localhost\n10.77.0.1 h1\n10.77.0.2 h2\n10.77.0.3 h3\n' |
+      sed "s/.* h$i\$/127.0.1.1 h$i/" >"$folder/hosts$i"
   done
   for i in 2 3; do await 20 "the bridge carries" reaches 10.77.0.$i; done
   : >"$folder/began"
-  # Notes where it is; ends when the test says so.
+  # Reaches the store, notes where it is; ends when the test says so.
   cat >"$folder/worker" <<'EOF'
 #!/bin/bash
 attempt=$TORCHELASTIC_RESTART_COUNT
+(exec 3<>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") || exit 9
 echo "$(hostname) $$ $attempt $RANK $WORLD_SIZE $MASTER_ADDR" >>"$FOLDER/began"
 until [ -e "$FOLDER/end" ]; do sleep 0.05; done
 EOF
@@ -73,7 +78,8 @@ declare -A pids
 start() {
   local host=$1
   shift
-  ip netns exec "$host" unshare --uts bash -c 'hostname $0; exec "$@"' "$host" \
+  ip netns exec "$host" unshare --uts --mount bash -c \
+    'hostname $0 && mount --bind "$FOLDER/hosts${0#h}" /etc/hosts && exec "$@"' "$host" \
     "$rankrun" --rdzv-id netns -n 1 --no-python "$@" "$folder/worker" >"$folder/$host.out" 2>&1 &
   pids[$host]=$!
 }
@@ -121,6 +127,29 @@ forms_by_master_address() {
   end_workers
   for host in h1 h2 h3; do exits $host 0; done
 }
+
+forms_by_name() {
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint h1
+  await 30 "all workers begin" has_begun 3
+  [ "$(awk '$4 == 0 {print $1}' "$folder/began")" != h1 ] || check_master h1
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+# No IPv4 beyond the host, as in many a cluster.
+forms_by_ipv6_alone() {
+  local i
+  for i in 1 2 3; do
+    ip -n h$i address flush dev eth0 to 10.77.0.0/24
+    printf '127.0.0.1 localhost\nfd77::1 h1\n' >"$folder/hosts$i"
+  done
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint "$1"
+  await 30 "all workers begin" has_begun 3
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+forms_by_ipv6_address() { forms_by_ipv6_alone '[fd77::1]:29400'; }
+forms_by_ipv6_name() { forms_by_ipv6_alone h1; }
 
 form_with_timeout() {
   start_all --nnodes 2:3 --last-call 60 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1 \
