@@ -86,21 +86,19 @@ struct WorkerSaves {
 struct WorkerStuck {
   int local_rank;
 };
-// Somebody (a user, a scheduler) wants the job to end; `at_once` by a signal
-// that is not to be handled gently.
+// Somebody (a user, a scheduler) wants the job to end.
 struct StopRequested {
   int signal_number;
-  bool at_once = false;
+  bool at_once = false;  // by a signal that is not to be handled gently
 };
 // The job has run for as long as it may.
 struct TimeLimitReached {};
-// The coordinator's word: begin this attempt; stop what runs, without grace if
-// `at_once`; the job is over.
+// The coordinator's word.
 struct StartOrdered {
   int attempt;
 };
 struct StopOrdered {
-  bool at_once;
+  bool at_once;  // without grace
 };
 struct EndOrdered {
   bool has_succeeded;

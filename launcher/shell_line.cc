@@ -41,12 +41,11 @@ agent::NodePlace PlannedPlace(const agent::JobSpec& spec) {
 
 std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
   const agent::JobSpec& spec = plan.spec;
-  agent::WorkerPlace place{
-      .local_rank = local_rank,
-      .node = PlannedPlace(spec),
-      .threads = plan.share.threads[static_cast<size_t>(local_rank)],
-      .error_file = "",
-      .status_path = ""};
+  agent::WorkerPlace place{.local_rank = local_rank,
+                           .node = PlannedPlace(spec),
+                           .threads = plan.share.threads[static_cast<size_t>(local_rank)],
+                           .error_file = "",
+                           .status_path = ""};
   std::string line;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
     if (entry.starts_with(kAgentStore)) {

@@ -36,14 +36,12 @@ struct WorkerEnvironmentTest : testing::Test {
   }
 
   JobSpec spec;
-  WorkerPlace place{.local_rank = 2,
-                    .node = {.attempt = 1,
-                             .world_size = 4,
-                             .master_addr = "10.0.0.1",
-                             .master_port = 29501},
-                    .threads = 4,
-                    .error_file = "/tmp/e/error.json",
-                    .status_path = "/proc/9/fd/12"};
+  WorkerPlace place{
+      .local_rank = 2,
+      .node = {.attempt = 1, .world_size = 4, .master_addr = "10.0.0.1", .master_port = 29501},
+      .threads = 4,
+      .error_file = "/tmp/e/error.json",
+      .status_path = "/proc/9/fd/12"};
 };
 
 // Source: the table of the contract, one row each.
