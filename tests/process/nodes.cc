@@ -65,7 +65,7 @@ exec 9>held.$A.$RANK
 flock -n 9 || echo "two of $A.$RANK" >>overlaps
 for held in held.*; do
   case $held in held.$A.*) continue ;; esac
-  flock -n -s $held true || echo "$held meets $A.$RANK" >>overlaps
+  flock -n -s $held rm -f $held || echo "$held meets $A.$RANK" >>overlaps
 done
 echo "up $RANK $A" >>up
 )sh" + script;
