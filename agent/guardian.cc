@@ -338,6 +338,8 @@ class Guardian {
   // What no agent will remove any more: last, since a file system may hang.
   [[noreturn]] void EndForGood(const JobRecord& record, int end_signal) {
     if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
+    bool of_several_nodes = record.may_restart && !record.restarts;
+    if (of_several_nodes && end_signal == SIGTERM) _exit(kExitDrained);
     if (end_signal != 0) EndBySignal(end_signal);
     _exit(kExitInternalError);
   }
