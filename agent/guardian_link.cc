@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace rankrun::agent {
 namespace {
@@ -51,7 +52,8 @@ void GuardianLink::Send(EndSignals signals) {
 
 bool GuardianLink::Send(Heartbeat heartbeat) {
   int unread = 0;
-  if (ioctl(fd_.get(), SIOCOUTQ, &unread) == 0 && unread > 0) return false;
+  bool is_first = !std::exchange(has_beaten_, true);
+  if (!is_first && ioctl(fd_.get(), SIOCOUTQ, &unread) == 0 && unread > 0) return false;
   SendPacket(fd_.get(), {Kind::kHeartbeat, static_cast<int>(heartbeat.lease.count()), 0});
   return true;
 }

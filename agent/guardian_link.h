@@ -54,8 +54,8 @@ class GuardianLink {
   void Send(SignalNotice notice);
   void Send(Goodbye goodbye);
   void Send(EndSignals signals);
-  // Only if the guardian has read all before: one that is stopped (Ctrl-Z) must
-  // have room for the goodbye. Returns whether it was sent.
+  // But for the first, only if the guardian has read all before: one that is
+  // stopped (Ctrl-Z) must have room for the goodbye. Returns whether it was sent.
   bool Send(Heartbeat heartbeat);
 
   // The next message, or nothing if there is none yet.
@@ -67,6 +67,7 @@ class GuardianLink {
   explicit GuardianLink(Fd fd) : fd_(std::move(fd)) {}
 
   Fd fd_;
+  bool has_beaten_ = false;
 };
 
 }  // namespace rankrun::agent
