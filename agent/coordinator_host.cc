@@ -39,7 +39,8 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
           loop, {.job_id = spec.run_id, .secret = spec.nodes->secret},
           {.on_hello =
                [this](PeerId peer, const std::string& hello, const SocketAddress&,
-                      const SocketAddress&) {
+                      const SocketAddress& local) {
+                 if (!local.is_loopback()) route_ = local;
                  peers_.insert(peer);
                  OnMessage(peer, hello);
                },

@@ -12,6 +12,7 @@
 #include "agent/control_server.h"
 #include "agent/coordinator.h"
 #include "agent/job_spec.h"
+#include "base/socket_address.h"
 #include "base/uv_stream.h"
 #include "base/uv_timer.h"
 
@@ -37,6 +38,8 @@ class CoordinatorHost {
   // Listens at the endpoint's port. Errors: those of store::ListenOnOnePort.
   Result<void> Listen(uint16_t port) { return server_.Listen(port); }
   uint16_t port() const { return server_.port(); }  // once it listens
+  // This host's address by which others came last, if not by loopback.
+  const std::optional<SocketAddress>& route() const { return route_; }
   // A connection that came at the store's port instead.
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
     server_.Adopt(std::move(stream), first_bytes);
@@ -67,6 +70,7 @@ class CoordinatorHost {
   bool parts_are_late_ = false;  // no more are awaited
   Coordinator core_;
   ControlServer server_;
+  std::optional<SocketAddress> route_;
   Timer tick_;
   Timer merge_;
 };

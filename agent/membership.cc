@@ -289,8 +289,9 @@ void Membership::StartAt(const std::string& address) {
                   .world_size = round_.world_size,
                   .master_addr = address,
                   .master_port = go_.store_port};
-  const auto& route = link_->local_address();
-  if (route && host_ == nullptr) {
+  // The coordinator's host may reach itself by another way than the others.
+  const auto& route = host_ != nullptr ? host_->route() : link_->local_address();
+  if (route) {
     if (auto interface = InterfaceOf(*route)) place.interface = *interface;
   }
   callbacks_.start(place);

@@ -60,11 +60,13 @@ make_hosts() {
   done
   for i in 2 3; do await 20 "the bridge carries" reaches 10.77.0.$i; done
   : >"$folder/began"
-  # Reaches the store, notes where it is; ends when the test says so.
+  # Reaches the store, knows by which interface the others are reached, notes
+  # where it is; ends when the test says so.
   cat >"$folder/worker" <<'EOF'
 #!/bin/bash
 attempt=$TORCHELASTIC_RESTART_COUNT
 (exec 3<>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") || exit 9
+[ "$GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME" = "eth0 eth0" ] || exit 8
 echo "$(hostname) $$ $attempt $RANK $WORLD_SIZE $MASTER_ADDR" >>"$FOLDER/began"
 until [ -e "$FOLDER/end" ]; do sleep 0.05; done
 EOF
