@@ -41,8 +41,8 @@ nodes_are_idle() { [ "$(sinfo -h -o %T%D 2>/dev/null)" = idle3 ]; }
 start_slurm() {
   mount -t proc proc /proc
   mount -t tmpfs none /run
-  mount -t tmpfs none /tmp
-  folder=$(mktemp -d)
+  folder=$(mktemp -d -p /run)
+  export TMPDIR=$folder
   chmod 755 "$folder"
   hostname host
   ip link set lo up

@@ -41,8 +41,8 @@ reaches() {
 make_hosts() {
   mount -t proc proc /proc
   mount -t tmpfs none /run
-  mount -t tmpfs none /tmp
-  folder=$(mktemp -d)
+  folder=$(mktemp -d -p /run)
+  export TMPDIR=$folder
   ip link add bridge type bridge
   ip link set bridge up
   local i
