@@ -29,6 +29,16 @@ CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
           .own_node = own_node};
 }
 
+// What later sums and lists rely on.
+bool IsSound(const MemberMessage& message) {
+  const auto* hello = std::get_if<Hello>(&message);
+  if (hello == nullptr) return true;
+  constexpr int kMost = 1'000'000'000;
+  auto is_count = [](int number) { return number >= 0 && number <= kMost; };
+  return !hello->addresses.empty() && hello->slots >= 1 && hello->slots <= 65'536 &&
+         is_count(hello->round) && is_count(hello->attempts) && is_count(hello->incarnation);
+}
+
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
@@ -42,13 +52,13 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                       const SocketAddress& local) {
                  if (!local.is_loopback()) route_ = local;
                  peers_.insert(peer);
+                 was_used_ = true;
                  OnMessage(peer, hello);
                },
            .on_message = [this](PeerId peer, const std::string& bytes) { OnMessage(peer, bytes); },
            .on_lost =
                [this](PeerId peer, const Error&) {
-                 peers_.erase(peer);
-                 reporters_.erase(peer);
+                 Forget(peer);
                  Step(PeerLost{peer});
                  TryMerge();
                }}),
@@ -62,6 +72,9 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
 
 void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   auto message = DecodeMemberMessage(bytes);
+  if (message && !IsSound(*message)) {
+    message = Error{ErrorCode::kProtocol, "a hello with values out of range"};
+  }
   if (message) {
     NoteWho(peer, *message);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
@@ -69,6 +82,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   }
   LogWarn("a node sent what this version cannot read: " + message.error().message);
   server_.Refuse(peer, Encode(Refusal{"this node's rankrun has another version"}));
+  Forget(peer);
   Step(PeerLost{peer});
 }
 
@@ -90,13 +104,19 @@ void CoordinatorHost::Act(const Tell& action) {
 }
 
 void CoordinatorHost::Act(const HangUp& action) {
-  peers_.erase(action.peer);
+  Forget(action.peer);
   server_.Close(action.peer);
 }
 
 void CoordinatorHost::Act(const Keep& action) { callbacks_.keep(action.record); }
 
 void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
+
+void CoordinatorHost::Forget(PeerId peer) {
+  peers_.erase(peer);
+  reporters_.erase(peer);
+  done_.erase(peer);
+}
 
 void CoordinatorHost::NoteWho(PeerId peer, const MemberMessage& message) {
   if (std::holds_alternative<Done>(message)) done_.insert(peer);

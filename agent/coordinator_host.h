@@ -45,6 +45,9 @@ class CoordinatorHost {
     server_.Adopt(std::move(stream), first_bytes);
   }
 
+  // Some node has ever come here.
+  bool was_used() const { return was_used_; }
+
  private:
   void OnMessage(PeerId peer, std::string_view bytes);
   void Step(const CoordinatorEvent& event);
@@ -52,6 +55,7 @@ class CoordinatorHost {
   void Act(const HangUp& action);
   void Act(const Keep& action);
   void Act(const Retire&);
+  void Forget(PeerId peer);
   void NoteWho(PeerId peer, const MemberMessage& message);
   void OnReport(const Report& report);
   void TryMerge();
@@ -63,6 +67,7 @@ class CoordinatorHost {
   };
 
   Callbacks callbacks_;
+  bool was_used_ = false;
   std::set<PeerId> peers_;
   std::set<PeerId> done_;       // whose workers have all succeeded
   std::set<PeerId> reporters_;  // who owe a part

@@ -225,7 +225,11 @@ void Coordinator::Resolve() {
   if (cause.is_hopeless) return End({cause.exit_code, cause.text});
   if (EndsDrained()) return;
   bool is_failure = was_granted && cause.by_itself;
-  if (!is_failure && !cause.charges_budget) return Gather(false);
+  if (!is_failure && !cause.charges_budget) {
+    outcome_.restarts = outcome_.is_free = true;
+    outcome_.reason = "at once";
+    return Gather(false);
+  }
   RestartPolicy policy = policy_.restart;
   if (IsMutated(Mutation::kBudgetOffByOne)) policy.max_restarts += 1;
   if (!cause.charges_budget) policy.max_restarts = std::numeric_limits<int>::max();

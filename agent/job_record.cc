@@ -81,6 +81,8 @@ JobRecord Decode(const Json& json) {
                    .may_restart = json.at("may_restart")};
   if (json.contains("restarts")) record.restarts = DecodeRestarts(json.at("restarts"));
   if (json.contains("folder")) record.folder = DecodeFolder(json.at("folder"));
+  const auto& secret = json.at("secret").get_binary();
+  record.secret.assign(secret.begin(), secret.end());
   const auto& state = json.at("state").get_binary();
   record.state.assign(state.begin(), state.end());
   return record;
@@ -94,6 +96,7 @@ std::string EncodeJobRecord(const JobRecord& record) {
             {"began", int64_t{record.job_began.time_since_epoch().count()}},
             {"last_end", record.last_end},
             {"run_id", record.run_id},
+            {"secret", Json::binary({record.secret.begin(), record.secret.end()})},
             {"may_restart", record.may_restart}};
   if (record.restarts) json["restarts"] = Encode(*record.restarts);
   if (record.folder) json["folder"] = Encode(*record.folder);

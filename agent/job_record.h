@@ -34,6 +34,7 @@ struct JobRecord {
   TimePoint job_began{};      // of the first of them
   std::string last_end = {};  // how the one before ended, in words; empty: there was none
   std::string run_id = {};
+  std::string secret = {};  // of the job: a pipe can be read once only
   // The agent's word: the job goes on after its death, with a fresh agent.
   bool may_restart = false;
   // Of a job of this node alone: the guardian counts an agent's death as a

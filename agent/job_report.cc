@@ -64,7 +64,8 @@ void Fields(F& f, AttemptRecord& m) {
   f("stop_signal", m.stop_signal);
   f("exit_code", m.exit_code);
   f("lasted_us", lasted_us);
-  m.lasted = std::chrono::microseconds(lasted_us);
+  constexpr auto kLongest = std::chrono::microseconds(std::chrono::hours(24 * 365)).count();
+  m.lasted = std::chrono::microseconds(std::clamp<int64_t>(lasted_us, 0, kLongest));
   f("cause", m.cause);
   f("workers", m.workers);
 }
@@ -78,6 +79,8 @@ constexpr size_t kOthersWords = 2 * 1024;
 // Of all words in one report; a frame holds 1 MiB.
 constexpr size_t kAllWords = 512 * 1024;
 constexpr size_t kMostWorkers = 1024;
+// Leaves room for the message around it.
+constexpr size_t kLargest = 900 * 1024;
 
 void KeepEnd(std::string& text, size_t most) {
   if (text.size() > most) text.erase(0, text.size() - most);
@@ -87,6 +90,14 @@ void Trim(WorkerRecord& worker, size_t most) {
   KeepEnd(worker.stderr_tail, most);
   KeepEnd(worker.stdout_tail, FailedByItself(worker) ? most : 0);
   if (worker.exception) KeepEnd(*worker.exception, most);
+}
+
+void DropWords(WorkerRecord& worker) {
+  worker.exception.reset();
+  for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
+                            &worker.stdout_file, &worker.kill_note}) {
+    text->clear();
+  }
 }
 
 // So that it fits into a frame, whatever the job's size: who has failed by
@@ -111,6 +122,12 @@ void Bound(AttemptRecord& record) {
 std::string EncodeReport(const AttemptRecord& record) {
   AttemptRecord copy = record;
   Bound(copy);
+  std::string bytes = cbor::Bytes(cbor::Writer::ToJson(copy));
+  if (bytes.size() <= kLargest) return bytes;
+  // Long exceptions or paths: the cause alone keeps them.
+  for (size_t i = 0; i < copy.workers.size(); ++i) {
+    if (i != copy.cause) DropWords(copy.workers[i]);
+  }
   return cbor::Bytes(cbor::Writer::ToJson(copy));
 }
 
@@ -118,8 +135,14 @@ Result<AttemptRecord> DecodeReport(std::string_view bytes) {
   auto json = cbor::Parse(bytes);
   if (!json) return std::move(json).error();
   auto record = cbor::Read<AttemptRecord>(*json);
-  if (record && record->cause >= record->workers.size()) {
+  if (!record) return record;
+  if (record->cause >= record->workers.size()) {
     return Error{ErrorCode::kProtocol, "a report without its cause"};
+  }
+  for (const WorkerRecord& worker : record->workers) {
+    if (!worker.exit && !worker.start_error) {
+      return Error{ErrorCode::kProtocol, "a report on a worker that has not ended"};
+    }
   }
   return record;
 }

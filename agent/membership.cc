@@ -7,7 +7,7 @@
 
 #include "agent/control_codec.h"
 #include "agent/exit_codes.h"
-#include "agent/job_report.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/network_interface.h"
 #include "base/uv_loop.h"
@@ -17,13 +17,10 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kDialPatience{3};
+constexpr std::chrono::milliseconds kDialPause{50};
 // Heartbeats to the guardian in one node timeout.
 constexpr int kBeatsPerTimeout = 6;
 constexpr int kTriesPerTimeout = 100;
-// For the report of the job at its end; then this node's part of it is shown.
-constexpr std::chrono::seconds kReportPatience{3};
-// Of node timeouts: how long the coordinator may take to tell all of the end.
-constexpr int kEndPatience = 3;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
@@ -140,15 +137,18 @@ void Membership::Begin() {
                   .job_id = spec_.run_id,
                   .secret = nodes_.secret,
                   .make_hello = [this] { return MakeHello(); }},
-      ControlLink::Callbacks{
-          .on_up = [this] { Step(LinkUp{}); },
-          .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
-          .on_down =
-              [this](const Error& why) {
-                was_down_ = true;
-                Step(LinkDown{why.message});
-              },
-          .on_failed = [this](const DialFailure&) { Step(LinkDown{link_->Verdict(Now())}); }});
+      ControlLink::Callbacks{.on_up = [this] { OnUp(); },
+                             .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+                             .on_down =
+                                 [this](const Error& why) {
+                                   was_down_ = true;
+                                   Step(LinkDown{why.message});
+                                 },
+                             .on_failed =
+                                 [this](const DialFailure& failure) {
+                                   SayOnce(failure);
+                                   Step(LinkDown{link_->Verdict(Now())});
+                                 }});
   Step(MemberTick{});
 }
 
@@ -161,10 +161,27 @@ void Membership::Beat() {
   beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
 }
 
+// What time alone will not mend; but another job may end there.
+void Membership::SayOnce(const DialFailure& failure) {
+  bool is_a_stranger = failure.verdict >= DialVerdict::kNotRankrun;
+  if (!is_a_stranger || !said_.insert(failure.verdict).second) return;
+  callbacks_.say("rankrun: " + failure.ToString() + "; trying again for up to " +
+                 FormatSeconds(nodes_.join_timeout) + "\n");
+}
+
+// The hello was made before the link was up, and what happened in between is not
+// in it: then it is said again.
+void Membership::OnUp() {
+  Hello now = core_.hello();
+  now.addresses = said_hello_.addresses;
+  if (!(now == said_hello_)) link_->Send(Encode(now));
+  Step(LinkUp{});
+}
+
 std::string Membership::MakeHello() {
-  Hello hello = core_.hello();
-  hello.addresses = OwnAddresses();
-  return Encode(hello);
+  said_hello_ = core_.hello();
+  said_hello_.addresses = OwnAddresses();
+  return Encode(said_hello_);
 }
 
 // What the others are told of this node; what was typed stays as it is.
@@ -215,6 +232,7 @@ void Membership::Act(const Send& action) {
 void Membership::Act(const StopWorkers& action) {
   Beat();  // the lease was until now, when the coordinator is lost
   callbacks_.stop(action);
+  if (is_dialling_) next_dial_.Start(Duration::zero());  // it finds that nothing is to start
 }
 
 void Membership::Act(const MakeReady& action) {
@@ -223,17 +241,18 @@ void Membership::Act(const MakeReady& action) {
   uint16_t port = 0;
   if (round_.node_rank == 0) {
     auto opened = callbacks_.open_store();
-    if (!opened) return FailToStart(opened.error().message);
+    if (!opened) return FailToStart(opened.error().message, false);
     port = *opened;
   }
   loop_.Post([this, ready = Ready{round_.round, port}] { Step(ready); });
 }
 
-void Membership::FailToStart(const std::string& why) {
+// What has been possible before is tried again.
+void Membership::FailToStart(const std::string& why, bool is_worth_a_restart) {
   Cause cause{.text = "node " + nodes_.node_name + ": " + why,
               .exit_code = kExitNoRendezvous,
-              .is_hopeless = true,
-              .charges_budget = false};
+              .is_hopeless = !is_worth_a_restart,
+              .charges_budget = is_worth_a_restart};
   loop_.Post([this, cause] {
     Step(PartFailed{cause});
     Step(WorkersOver{false});
@@ -243,18 +262,19 @@ void Membership::FailToStart(const std::string& why) {
 void Membership::Act(const StartWorkers& action) {
   go_ = action.go;
   untried_ = {go_.store_addresses.rbegin(), go_.store_addresses.rend()};
+  dial_until_ = Now() + nodes_.node_timeout;
+  has_dialled_ = false;
   store_failures_.clear();
   if (round_.node_rank == 0) return StartAt(go_.store_addresses.front());
+  is_dialling_ = true;
   TryNextStore();
 }
 
 // Which of its addresses reaches the store from here.
 void Membership::TryNextStore() {
   dial_.reset();
-  if (core_.phase() != MemberPhase::kRunning) return Step(WorkersOver{false});
-  if (untried_.empty()) {
-    return FailToStart("cannot reach the store of rank 0: " + store_failures_);
-  }
+  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
+  if (untried_.empty()) return TryStoresAgain();
   const std::string address = untried_.back();
   bool is_elsewhere = link_->local_address() && !link_->local_address()->is_loopback();
   if (is_elsewhere && IsLoopback(address)) {
@@ -269,7 +289,24 @@ void Membership::TryNextStore() {
       [this](DialResult result) { OnStoreDialled(std::move(result)); });
 }
 
+// A look-up may fail once, and a host that is gone is found out in time.
+void Membership::TryStoresAgain() {
+  if (!has_dialled_ || Now() >= dial_until_) {
+    is_dialling_ = false;
+    return FailToStart("cannot reach the store of rank 0: " + store_failures_, round_.attempt > 0);
+  }
+  untried_ = {go_.store_addresses.rbegin(), go_.store_addresses.rend()};
+  store_failures_.clear();
+  next_dial_.Start(kDialPause);
+}
+
+void Membership::GiveUpDialling() {
+  is_dialling_ = false;
+  Step(WorkersOver{false});
+}
+
 void Membership::OnStoreDialled(DialResult result) {
+  has_dialled_ = true;
   const std::string address = untried_.back();
   untried_.pop_back();
   if (const auto* failure = std::get_if<DialFailure>(&result)) {
@@ -277,7 +314,8 @@ void Membership::OnStoreDialled(DialResult result) {
     next_dial_.Start(Duration::zero());  // a dial may not end inside its callback
     return;
   }
-  if (core_.phase() != MemberPhase::kRunning) return Step(WorkersOver{false});
+  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
+  is_dialling_ = false;
   StartAt(address);
 }
 
@@ -307,45 +345,6 @@ std::string Membership::WhyAlone() const {
   if (host_ == nullptr || !IsLoopback(host)) return "";
   return "; " + host + " (" + nodes_.endpoint_origin +
          ") is a loopback address: nodes on other hosts cannot come";
-}
-
-void Membership::Act(const EndNode& action) {
-  end_ = action;
-  if (action.exit_code == kExitNoRendezvous) end_->text += WhyAlone();
-  JobRecord record = incarnation_.record();
-  record.may_restart = host_ != nullptr;  // others may still have to be told
-  incarnation_.Write(std::move(record));
-  bool waits = owed_report_ && link_ != nullptr && link_->is_up();
-  report_patience_.Start(waits ? kReportPatience : Duration::zero());
-}
-
-void Membership::HangUp() {
-  if (owed_report_ && own_report_) callbacks_.show_report(*own_report_);
-  owed_report_.reset();
-  if (link_ != nullptr) link_->Close();
-  end_timer_.Start(host_ != nullptr && !host_has_retired_ ? nodes_.node_timeout * kEndPatience
-                                                          : Duration::zero());
-}
-
-void Membership::TellReport(AttemptRecord record) {
-  for (WorkerRecord& worker : record.workers) worker.node = nodes_.node_name;
-  int attempt = record.attempt;
-  if (link_ != nullptr) link_->Send(Encode(MemberMessage(Report{attempt, EncodeReport(record)})));
-  own_report_ = std::move(record);
-}
-
-void Membership::OnJobReport(const JobReport& report) {
-  auto record = DecodeReport(report.record);
-  if (!record) return LogWarn("the coordinator sent " + record.error().message);
-  callbacks_.show_report(*record);
-  if (owed_report_ && report.attempt >= *owed_report_) owed_report_.reset();
-  if (end_ && !owed_report_) report_patience_.Start(Duration::zero());
-}
-
-void Membership::MaybeEnd() {
-  if (end_ && (host_ == nullptr || host_has_retired_)) {
-    callbacks_.on_end(end_->exit_code, end_->text);
-  }
 }
 
 }  // namespace rankrun::agent

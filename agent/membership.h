@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,8 @@ class Membership {
  private:
   Result<bool> MayHost() const;
   Hello About() const;
+  void SayOnce(const DialFailure& failure);
+  void OnUp();
   std::string MakeHello();
   std::vector<std::string> OwnAddresses() const;
   void OnMessage(std::string_view bytes);
@@ -82,9 +85,12 @@ class Membership {
   void TryNextStore();
   void OnStoreDialled(DialResult result);
   void StartAt(const std::string& address);
-  void FailToStart(const std::string& why);
+  void TryStoresAgain();
+  void GiveUpDialling();
+  void FailToStart(const std::string& why, bool is_worth_a_restart);
   void Beat();
   void OnJobReport(const JobReport& report);
+  void ShowOwnReport();
   void HangUp();
   void MaybeEnd();
 
@@ -96,6 +102,8 @@ class Membership {
   std::unique_ptr<CoordinatorHost> host_;
   Member core_;
   std::unique_ptr<ControlLink> link_;
+  Hello said_hello_;                 // the last
+  std::set<DialVerdict> said_;       // of which it has been said
   std::optional<MemberEvent> wish_;  // of the host, which has not joined yet
   std::optional<EndNode> end_;
   std::optional<int> owed_report_;           // of this attempt, the job's is not here yet
@@ -106,6 +114,9 @@ class Membership {
   Go go_;
   std::vector<std::string> untried_;  // addresses of its store
   std::string store_failures_;
+  bool is_dialling_ = false;  // it, before the workers start
+  bool has_dialled_ = false;  // not all of its addresses are useless here
+  TimePoint dial_until_{};
   std::unique_ptr<ControlDial> dial_;
   Timer tick_;
   Timer beat_;  // to the guardian

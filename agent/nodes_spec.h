@@ -22,14 +22,13 @@ enum class LostNode { kRestart, kStop };
 struct NodesSpec {
   int min = 1;
   int max = 1;
-  std::vector<Endpoint>
-      endpoints;                  // the coordinator is at the first that is this host's; not empty
-  std::optional<bool> is_host;    // this node has it; nothing: the endpoint tells
-  bool shares_port = false;       // the coordinator's port is the store's (static rendezvous)
-  std::optional<int> node_rank;   // typed: claimed
-  std::optional<int> node_index;  // the scheduler's: for the order only
-  std::string node_name;          // for messages
-  std::string local_addr;         // typed: where others reach this node; empty: by the route
+  std::vector<Endpoint> endpoints;  // the coordinator is at the first; not empty
+  std::optional<bool> is_host;      // this node has it; nothing: the endpoint tells
+  bool shares_port = false;         // the coordinator's port is the store's (static rendezvous)
+  std::optional<int> node_rank;     // typed: claimed
+  std::optional<int> node_index;    // the scheduler's: for the order only
+  std::string node_name;            // for messages
+  std::string local_addr;           // typed: where others reach this node; empty: by the route
   std::chrono::milliseconds join_timeout{600'000};
   std::chrono::milliseconds last_call{30'000};
   std::chrono::milliseconds node_timeout{10'000};

@@ -28,6 +28,7 @@ constexpr std::chrono::seconds kFlushPatience{300};
 constexpr std::chrono::seconds kFlushPatienceStopped{10};
 constexpr std::chrono::seconds kFlushPatienceKilled{1};
 constexpr std::chrono::milliseconds kSpawnerPatience{1'000};
+constexpr std::chrono::hours kLastLease{1};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 }  // namespace
@@ -128,6 +129,7 @@ Goodbye Supervisor::Run() {
   if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
   WatchForStuck();
   loop_.Run();
+  if (membership_) link_.Send(Heartbeat{kLastLease});  // what follows may block
   channels_ = {};
   output_.CloseLogs();
   return Ending();

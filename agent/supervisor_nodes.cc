@@ -67,8 +67,7 @@ void Supervisor::NoteIdle() {
 
 // This node's part of the job's report, once its evidence is complete.
 void Supervisor::TellPart(AttemptRecord record) {
-  bool is_part = failure_ || stopped_for_failure_;
-  if (!is_part || !record.workers[record.cause].failed()) return;
+  if (!failure_ && !stopped_for_failure_) return;
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   membership_->OweReport(record.attempt);
   reports_.Add(*event_log_, std::move(record));

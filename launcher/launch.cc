@@ -60,6 +60,7 @@ class Launch {
       return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
     if (incarnation_.is_first()) WarnOfUnread();
+    machine_.read_secret = [this](const std::string& path) { return ReadSecretOnce(path); };
     auto line = CollectSettings(
         command_, std::move(*arguments),
         {.environment = machine_.environment,
@@ -75,6 +76,17 @@ class Launch {
     for (const std::string& unread : UnreadVariables(RankrunFlags(command_), machine_.variables)) {
       WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(unread) + "\n");
     }
+  }
+
+  // A pipe is empty, and a file may be gone, for the next agent.
+  Result<SecretFile> ReadSecretOnce(const std::string& path) {
+    agent::JobRecord record = incarnation_.record();
+    if (!incarnation_.is_first() && !record.secret.empty()) return SecretFile{record.secret, false};
+    auto file = ReadSecretFile(path);
+    if (!file) return file;
+    record.secret = file->text;
+    incarnation_.Write(std::move(record));
+    return file;
   }
 
   agent::Goodbye Plan(const CommandLine& line) {

@@ -325,12 +325,6 @@ class Reader {
       plan_.warnings.emplace_back(
           "without --secret-file whoever reaches the port of this job can join it");
     }
-    if (spec().max > 1 && spec().min <= spec().max / 2 && spec().endpoints.size() == 1) {
-      plan_.warnings.push_back(
-          "with MIN " + std::to_string(spec().min) + " of MAX " + std::to_string(spec().max) +
-          " nodes, either half of a job that is cut in two can go on by itself; want MIN above " +
-          std::to_string(spec().max / 2) + ", or several hosts in --rdzv-endpoint");
-    }
   }
 
   const Settings& settings_;

@@ -132,9 +132,9 @@ TEST_F(GuardianTest, ARequestToStopEndsThePauseBetweenTwoAgents) {
   ASSERT_TRUE(test::WaitFor([&] {
     return Err().find("; starting again in 0.800 s\n") != std::string::npos;
   })) << Err();
-  kill(guardian, SIGTERM);
-  EXPECT_EQ(Wait(), (ProcessExit{.signaled = true, .value = SIGTERM}));
-  EXPECT_THAT(Err(), HasSubstr("rankrun: SIGTERM: not starting again\n"));
+  kill(guardian, SIGINT);
+  EXPECT_EQ(Wait(), (ProcessExit{.signaled = true, .value = SIGINT}));
+  EXPECT_THAT(Err(), HasSubstr("rankrun: SIGINT: not starting again\n"));
 }
 
 TEST_F(GuardianTest, TheTemporaryFolderOfAJobThatEndsSoIsRemoved) {

@@ -322,25 +322,6 @@ TEST(NodesSettingsTest, WhatMayBeReadOrJoinedByOthersIsTold) {
   EXPECT_THAT(Read(Static({"--node-rank=1"})).warnings, IsEmpty());
 }
 
-TEST(NodesSettingsTest, HalvesThatCouldGoOnAreTold) {
-  auto told = [](const Words& more) {
-    Words flags = Dynamic({"--secret-file=secret"});
-    flags.insert(flags.end(), more.begin(), more.end());
-    return Read(flags).warnings;
-  };
-  EXPECT_THAT(told({"--nnodes=2:4"}),
-              ElementsAre("with MIN 2 of MAX 4 nodes, either half of a job that is cut in two can "
-                          "go on by itself; want MIN above 2, or several hosts in "
-                          "--rdzv-endpoint"));
-  EXPECT_THAT(told({"--nnodes=1:2"}), ElementsAre(HasSubstr("MIN above 1")));
-  for (const char* nodes : {"3:4", "4", "2:3"}) {
-    EXPECT_THAT(told({"--nnodes", nodes}), IsEmpty()) << nodes;
-  }
-  EXPECT_THAT(told({"--nnodes=2", "--spares=1"}), IsEmpty());
-  EXPECT_THAT(told({"--nnodes=1:4", "--rdzv-endpoint=a,b"}), IsEmpty());
-  EXPECT_THAT(told({"--nnodes=1:4", "--rdzv-conf=is_host=0"}), IsEmpty());
-}
-
 TEST(NodesSettingsTest, OnOneNodeTheFlagsOfSeveralHaveNoEffect) {
   Words flags = {"--spares=1",         "--node-timeout=1",    "--last-call=1",
                  "--finish-timeout=1", "--on-lost-node=stop", "--secret-file=gone"};

@@ -191,5 +191,17 @@ TEST_F(NodesDeathTest, AStoppedGuardianIsNothing) {
   ExpectAllEndWith(0);
 }
 
+TEST_F(NodesDeathTest, WorkersOfAllNodesHearOfADeathBeforeTermComes) {
+  const std::string mourner = "exec " RANKRUN_BINARY_DIR "/bin/mourner handled 1";
+  Job& host = StartHost({"-n1", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
+  Job& guest = StartGuest({"-n2", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
+  EXPECT_EQ(host.Wait(), Code(128 + SIGKILL)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(128 + SIGKILL)) << Errors();
+  const std::string out = host.Out() + guest.Out();
+  EXPECT_EQ(Count(out, "TERM, told\n"), 2) << out;
+  EXPECT_THAT(out, Not(HasSubstr("not told")));
+  EXPECT_EQ(Count(out, "wait for key never: rank 1 "), 2) << out;
+}
+
 }  // namespace
 }  // namespace rankrun::testing
