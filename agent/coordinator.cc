@@ -10,8 +10,10 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr int kMostSlots = 1 << 14;    // of a node: no sum of them overflows
-constexpr int kNewestRound = 1 << 30;  // of a member's past
+constexpr int kMostSlots = 1 << 14;        // of a node: no sum of them overflows
+constexpr int kMostCount = 1'000'000'000;  // of what a member has lived through
+
+bool IsCount(int number) { return number >= 0 && number <= kMostCount; }
 
 std::string Nodes(int min, int max) {
   return min == max ? std::to_string(max) : std::to_string(min) + ":" + std::to_string(max);
@@ -130,8 +132,9 @@ bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
     return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
                   ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
   }
-  if (hello.slots < 1 || hello.slots > kMostSlots || hello.round < 0 ||
-      hello.round > kNewestRound) {
+  bool is_sound = hello.slots >= 1 && hello.slots <= kMostSlots && IsCount(hello.round) &&
+                  IsCount(hello.attempts) && IsCount(hello.incarnation);
+  if (!is_sound) {
     return refuse("this node's hello makes no sense");
   }
   if (!hello.node_rank || known != nodes_.end()) return true;

@@ -48,7 +48,6 @@ class Membership {
   Result<void> Open();
   // A connection at the store's port that wants the coordinator.
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
-  bool is_host() const { return host_ != nullptr; }
 
   // Dials.
   void Begin();
