@@ -3,49 +3,122 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include <rankrun/process_group.h>
-#include <rankrun/tensor.h>
-
+#include "base/death_watch.h"
 #include "base/result.h"
+#include "comm/operation.h"
+#include "comm/reduction.h"
 #include "store/store.h"
 
 namespace rankrun::comm {
 
-// What every operation is told besides its data.
-struct Call {
-  uint32_t tag;                       // messages of calls with different tags never meet
-  std::chrono::milliseconds timeout;  // for each message; at least 1 ms
+struct Block {
+  std::byte* data;
+  std::size_t bytes;
+};
+struct ConstBlock {
+  const std::byte* data;
+  std::size_t bytes;
 };
 
-// Moves data between the ranks of one process group. Arguments have been
-// checked: counts are not 0, `source` is in range.
-// Errors of all: kTimeout, kPeerLost (the message names the rank), kSystem.
-// After an error the backend is destroyed; nothing else is called.
+// What every collective is told besides its data.
+struct Call {
+  const Operation& operation;
+  std::chrono::milliseconds timeout;  // at least 1 ms
+};
+
+// Which messages meet.
+struct Envelope {
+  uint64_t tag;  // the user's number, or one of the library's own, which begin at 2^32
+  DType dtype;
+  bool any_size = false;  // of a receive: the message may be shorter than the block
+};
+
+// A message under way.
 // Thread: one at a time.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;  // only after it is done, or with the backend
+
+  // Whether it is over, well or badly; moves it on if it can be. Never waits.
+  virtual bool Test() = 0;
+  // Waits until it is over, at most `timeout`. Error kTimeout: it goes on; others
+  // have ended it: kInvalid if sizes or dtypes differ (both sides get it), and as Backend's.
+  virtual Result<void> Wait(std::chrono::milliseconds timeout) = 0;
+  virtual int source() const = 0;         // group rank of the sender, once over; of receives
+  virtual std::size_t bytes() const = 0;  // of the message, once over
+};
+
+// Moves data between the ranks of one process group; ranks here are group
+// ranks. Arguments have been checked, as far as one rank can: `outputs` and
+// `inputs` have one block per rank, roots are in range; blocks may be empty.
+// Complex elements are pairs of reals here, booleans are bytes.
+//
+// Errors of all: kTimeout, kPeerLost (the message names the rank), kCancelled
+// (the death word), kInvalid (the ranks' calls do not fit together: each such
+// message says what every rank called; or another rank has refused its call),
+// kSystem. After an error other than a refusal nothing else is called.
+// Thread: collectives one at a time; beside them, messages one at a time, from
+// another thread at most.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual Result<void> AllReduce(const Tensor& tensor, ReduceOp op, const Call& call) = 0;
-  virtual Result<void> Broadcast(const Tensor& tensor, int source, const Call& call) = 0;
+  // `count` elements, in place.
+  virtual Result<void> AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
+                                 const Call& call) = 0;
+  // `output` is read on no rank and written at the root only; it may be `input`.
+  virtual Result<void> Reduce(std::byte* output, const std::byte* input, std::size_t count,
+                              const Reduction& reduction, const Call& call) = 0;
+  virtual Result<void> Broadcast(Block data, const Call& call) = 0;
+  virtual Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
+                                 const Call& call) = 0;
+  // `outputs` is empty but at the root.
+  virtual Result<void> Gather(std::span<const Block> outputs, ConstBlock input,
+                              const Call& call) = 0;
+  // `inputs` is empty but at the root.
+  virtual Result<void> Scatter(Block output, std::span<const ConstBlock> inputs,
+                               const Call& call) = 0;
+  virtual Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                                     const Reduction& reduction, const Call& call) = 0;
+  virtual Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
+                                const Call& call) = 0;
   virtual Result<void> Barrier(const Call& call) = 0;
+
+  // This rank does not take part in `call`, as its arguments are bad: the others'
+  // calls fail with kInvalid, "rank 3 refused AllGather #17 (...): <reason>".
+  // Does not wait. Whether the group is sound after that.
+  virtual bool Refuse(const Call& call, const std::string& reason) = 0;
+
+  // Begin to move; the block is in use until it is over. `destination` is not
+  // this rank. Receives match in the order in which they were started.
+  virtual Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                                      const Envelope& envelope) = 0;
+  virtual Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                                      const Envelope& envelope) = 0;
 };
 
 struct BackendConfig {
-  int global_rank;
-  int world_size;
+  std::vector<int> global_ranks;  // of the members, by group rank: for messages
+  int group_rank;
   store::Store& store;                // outlives the backend
   std::string key_prefix;             // of all keys that the backend sets
   std::string network_interface;      // empty: `host` says where to listen
   std::string host;                   // this rank's address for the others
   std::chrono::milliseconds timeout;  // for connecting to the others
+  DeathWatch deaths = {};
+  bool checks_all_calls = false;  // debug level DETAIL
+
+  int world_size() const { return static_cast<int>(global_ranks.size()); }
 };
 
 // What librankrun_<name>.so exports. The library and its plug-ins are built
 // together: the number is there to refuse one left over from another version.
-inline constexpr uint32_t kBackendAbiVersion = 1;
+inline constexpr uint32_t kBackendAbiVersion = 2;
 inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
 
 struct BackendPlugin {

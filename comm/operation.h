@@ -4,30 +4,52 @@
 #include <cstdint>
 #include <string>
 
-#include <rankrun/process_group.h>
+#include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
 
 namespace rankrun::comm {
 
-// What the ranks of a group must agree on in one collective. A value.
+// A collective as its caller sees it. A value; small and flat, because ranks
+// show it to each other in shared memory.
 struct Operation {
-  enum class Kind { kAllReduce, kBroadcast, kBarrier };
+  // The numbers are shown on the status page and to other ranks.
+  enum class Kind : uint8_t {
+    kAllReduce = 1,
+    kReduce = 2,
+    kBroadcast = 3,
+    kAllGather = 4,
+    kGather = 5,
+    kScatter = 6,
+    kReduceScatter = 7,
+    kAllToAll = 8,
+    kBarrier = 9,
+    kSend = 10,
+    kRecv = 11,
+  };
+  static constexpr int kNoRoot = -1;
 
   Kind kind;
-  std::size_t count = 0;
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;  // of kAllReduce
-  int source = 0;                // of kBroadcast
-  uint64_t number = 0;           // place in the group's sequence, from 1
+  DType dtype = DType::kUInt8;
+  ReduceOp::Kind op = ReduceOp::kSum;  // of what reduces
+  int32_t root = kNoRoot;              // group rank; of Send and Recv: the peer
+  uint64_t count = 0;                  // elements of this rank's part
+  uint64_t number = 0;                 // place in the group's sequence, from 1
 };
+
+// Whether ranks may pass different counts: AllGather, Gather, Scatter, AllToAll.
+bool MayBeUneven(Operation::Kind kind);
+
+// "AllReduce", ...
+const char* NameOf(Operation::Kind kind);
 
 // "AllReduce #12 (16 x float32, sum)".
 std::string Describe(const Operation& operation);
 
-// Differs, as far as 32 bits can, between any two operations that the ranks
-// must not confuse, neighbours in the sequence always. Ranks that disagree
-// thus time out instead of reducing garbage (or worse: Gloo ends the process
-// when a message is longer than expected).
+// Equal for two operations just if ranks may call them together (up to chance:
+// 64 bits); never 0. Contains the number, and the count unless MayBeUneven.
+uint64_t Fingerprint(const Operation& operation);
+
+// A fingerprint in 32 bits, neighbours in the sequence always different.
 uint32_t Tag(const Operation& operation);
 
 }  // namespace rankrun::comm

@@ -1,43 +1,75 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <rankrun/export.h>
+#include <rankrun/peer.h>
+#include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
+#include <rankrun/work.h>
 
 namespace rankrun {
 
 namespace comm {
 class Group;
-class WorldHolder;
+class GroupTable;
 }  // namespace comm
 
-enum class ReduceOp { kSum, kAvg, kProduct, kMin, kMax };
-
 // kBroken: a collective has failed, so the ranks no longer agree on what comes
-// next. All later collectives fail at once. Destroy() and Init() make a new
+// next. All later operations fail at once. Destroy() and Init() make a new
 // group; the process itself is sound.
 enum class GroupState { kOk, kBroken };
 
-// At least 1 ms. Without a value: the time-out given to Init.
+// At least 1 ms. Without a value: that of the group.
 using Timeout = std::optional<std::chrono::milliseconds>;
 
-// The ranks that work together, and what they do together. Every member calls
-// the same functions in the same order with the same dtype, count, operation
-// and source; a member that does not makes the others (and itself) time out.
+struct CallOptions {
+  CallOptions() = default;
+  CallOptions(std::chrono::milliseconds limit) : timeout(limit) {}
+  CallOptions(Timeout limit) : timeout(limit) {}
+
+  Timeout timeout = {};
+  bool async = false;  // return at once; the tensors are in use until the Work is complete
+};
+inline constexpr struct AsyncTag {
+  operator CallOptions() const {
+    CallOptions options;
+    options.async = true;
+    return options;
+  }
+} kAsync;
+
+// One message of a batch.
+struct P2POp {
+  enum class Kind { kSend, kRecv };
+  Kind kind;
+  Tensor tensor;
+  Peer peer;
+  int tag = 0;
+};
+
+// Ranks that work together, and what they do together. Every member calls the
+// same collectives in the same order, with the same dtype, count, operation and
+// root (other ranks' parts may differ in size only where it says so). When two
+// calls do not fit together, every member's call throws DistMismatchError that
+// says what each rank called.
 //
-// All functions block until this rank's part is done. Collectives (AllReduce,
-// Broadcast, Barrier) wait at most `timeout` for each message from another
-// rank. They throw DistTimeoutError after that, DistNetworkError if a member
-// is lost, DistBackendError for the rest; the group is then kBroken and the
-// content of `tensor` undefined. They throw DistError for a bad argument,
-// which leaves group and tensor as they were on this rank.
+// A collective waits at most its time-out. It throws DistTimeoutError after
+// that, DistNetworkError if a member is lost, DistBackendError for the rest;
+// the group is then kBroken and the content of outputs undefined. A bad
+// argument is a DistError; nothing of the tensors was touched, and the other
+// members' calls fail too, naming this rank and the argument.
+// On a group that this rank is no member of, operations do nothing and log a
+// warning (with RANKRUN_STRICT=1: throw DistError).
 //
 // Thread: any; calls on one group run one after the other.
-// Lifetime: owned by the library, from Init until Destroy.
+// Lifetime: owned by the library, until Destroy.
 // Source: torch.distributed (pytorch.org/docs/stable/distributed.html).
 class RANKRUN_API ProcessGroup {
  public:
@@ -45,38 +77,79 @@ class RANKRUN_API ProcessGroup {
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  int global_rank() const;  // 0 <= global_rank() < world_size()
-  int world_size() const;
+  int global_rank() const;
+  bool is_member() const;
+  int group_rank() const;                        // -1: no member
+  int world_size() const;                        // number of members; -1: no member
+  const std::vector<int>& global_ranks() const;  // of the members, by group rank
+  // Both throw DistError if there is no such member.
+  int GroupRankOf(GlobalRank rank) const;
+  int GlobalRankOf(GroupRank rank) const;
+  const std::string& name() const;
+  const std::string& description() const;
+  const std::string& backend() const;  // "shm", "gloo": what was chosen; of members only
   GroupState state() const;
   std::string broken_reason() const;  // empty while kOk
 
-  // Replaces element i of `tensor` by the reduction of element i over all
-  // ranks. In place; `tensor.count` elements on every rank, 0 is legal. The
-  // result is the same on all ranks to the last bit; its rounding depends on
-  // world size and count. kAvg is the sum divided by the world size. If an
-  // element is NaN on any rank, the result is NaN, for kMin and kMax too.
-  // Sends 2 * (world_size - 1) / world_size * bytes from each rank.
-  void AllReduce(Tensor tensor, ReduceOp op = ReduceOp::kSum, Timeout timeout = {});
+  // In place. Results are the same on all ranks to the last bit.
+  Work AllReduce(Tensor tensor, ReduceOp op = ReduceOp::kSum, CallOptions options = {});
+  // On `root`, in place; other ranks' tensors stay as they are.
+  Work Reduce(Tensor tensor, Peer root, ReduceOp op = ReduceOp::kSum, CallOptions options = {});
+  // Everybody's `tensor` becomes that of `root`.
+  Work Broadcast(Tensor tensor, Peer root, CallOptions options = {});
 
-  // Replaces `tensor` by that of `source_global_rank`. In place;
-  // `tensor.count` elements on every rank, 0 is legal. On the source the
-  // tensor is read only, and may return before others have received it.
-  void Broadcast(Tensor tensor, int source_global_rank, Timeout timeout = {});
+  // outputs[i] becomes rank i's input, whose size it has; sizes may differ
+  // between ranks. An output may be the input's own memory at this rank's place.
+  Work AllGather(std::span<const Tensor> outputs, ConstTensor input, CallOptions options = {});
+  // The same for equal sizes, one after the other in one tensor.
+  Work AllGatherInto(Tensor output, ConstTensor input, CallOptions options = {});
+  // As AllGather, on `root` only; `outputs` is empty elsewhere.
+  Work Gather(std::span<const Tensor> outputs, ConstTensor input, Peer root = GlobalRank{0},
+              CallOptions options = {});
+  // `output` becomes inputs[rank] of `root`; `inputs` is empty elsewhere.
+  Work Scatter(Tensor output, std::span<const ConstTensor> inputs, Peer root = GlobalRank{0},
+               CallOptions options = {});
 
-  // Returns after every rank has entered it.
-  void Barrier(Timeout timeout = {});
+  // `output` on rank i becomes the reduction of all ranks' inputs[i]; sizes may
+  // differ between places, not between ranks.
+  Work ReduceScatter(Tensor output, std::span<const ConstTensor> inputs,
+                     ReduceOp op = ReduceOp::kSum, CallOptions options = {});
+  // The same for equal sizes, one after the other in one tensor.
+  Work ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp op = ReduceOp::kSum,
+                         CallOptions options = {});
 
-  // A barrier over the store for finding out who is missing. If a rank has not
-  // come after `timeout`, all that have come throw DistTimeoutError with the
-  // same text, which names every missing rank (rank 0 included); a rank that
-  // comes later gets it too, at once. Failure does not break the group.
-  // DistNetworkError, at once, if rankrun says that a rank has died;
-  // DistStoreError if the store is lost. Costs a few round trips to the store
-  // per rank: for debugging and phases, not for every step.
-  void MonitoredBarrier(Timeout timeout = {});
+  // outputs[j] becomes rank j's inputs[this rank]. No overlap of memory.
+  Work AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
+                CallOptions options = {});
+  // The same for parts of one tensor: splits are numbers of its rows, one per
+  // rank; empty: equal parts.
+  Work AllToAllSingle(Tensor output, ConstTensor input,
+                      std::span<const std::size_t> output_splits = {},
+                      std::span<const std::size_t> input_splits = {}, CallOptions options = {});
+
+  // Is complete after every rank has entered it.
+  Work Barrier(CallOptions options = {});
+
+  // A barrier over the store for finding out who is missing: for debugging and
+  // phases. If ranks have not come after `timeout`, all that have come throw
+  // DistTimeoutError with the same text, which names every missing rank; a rank
+  // that comes later gets it too. With wait_all_ranks=false the first rank found missing
+  // ends it for all, as soon as it is known to be lost. Does not break the group.
+  void MonitoredBarrier(Timeout timeout = {}, bool wait_all_ranks = true);
+
+  // Messages between two members meet by (sender, tag), in the order sent; tags
+  // are 0 or more. A Recv of another dtype or size than what was sent is an
+  // error on both sides. Send returns when `tensor` may be used again.
+  void Send(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
+  // Returns the sender's global rank (-1: no member).
+  int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
+  Work ISend(ConstTensor tensor, Peer destination, int tag = 0);  // also to itself
+  Work IRecv(Tensor tensor, Source source = {}, int tag = 0);
+  // One Work per message, all started before any is waited for.
+  std::vector<Work> Batch(std::span<const P2POp> operations);
 
  private:
-  friend class comm::WorldHolder;
+  friend class comm::GroupTable;
   explicit ProcessGroup(std::unique_ptr<comm::Group> group);
 
   std::unique_ptr<comm::Group> group_;

@@ -1,26 +1,61 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+#include <rankrun/dtype.h>
 
 namespace rankrun {
 
-enum class DType { kFloat32, kFloat64 };
+enum class DeviceType : uint8_t { kCpu = 1, kCuda = 2 };  // DLPack's numbers
 
-// A view of dense memory that the caller owns and keeps until the call that
-// it is given to has returned. `data` may be null only if `count` is 0.
+struct Device {
+  DeviceType type = DeviceType::kCpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+
+// A view of dense memory in row-major order that the caller owns and keeps
+// until the work on it is complete. `data` may be null only if `count` is 0.
 struct Tensor {
-  Tensor(std::span<float> values)
-      : data(values.data()), dtype(DType::kFloat32), count(values.size()) {}
-  Tensor(std::span<double> values)
-      : data(values.data()), dtype(DType::kFloat64), count(values.size()) {}
-  Tensor(std::vector<float>& values) : Tensor(std::span<float>(values)) {}
-  Tensor(std::vector<double>& values) : Tensor(std::span<double>(values)) {}
+  Tensor(void* data, DType dtype, std::size_t count) : data(data), dtype(dtype), count(count) {}
+  template <typename T>
+    requires(!std::is_const_v<T>)
+  Tensor(std::span<T> values) : Tensor(values.data(), DTypeOf<T>::kValue, values.size()) {}
+  template <typename T>
+  Tensor(std::vector<T>& values) : Tensor(std::span<T>(values)) {}
 
   void* data;
   DType dtype;
-  std::size_t count;  // elements, not bytes
+  std::size_t count;    // elements, not bytes
+  std::size_t row = 1;  // elements of one entry of the first dimension, in which splits count
+  Device device = {};
+};
+
+// The same, to be read only.
+struct ConstTensor {
+  ConstTensor(const void* data, DType dtype, std::size_t count)
+      : data(data), dtype(dtype), count(count) {}
+  ConstTensor(const Tensor& tensor)
+      : data(tensor.data),
+        dtype(tensor.dtype),
+        count(tensor.count),
+        row(tensor.row),
+        device(tensor.device) {}
+  template <typename T>
+  ConstTensor(std::span<T> values)
+      : ConstTensor(values.data(), DTypeOf<std::remove_const_t<T>>::kValue, values.size()) {}
+  template <typename T>
+  ConstTensor(const std::vector<T>& values) : ConstTensor(std::span<const T>(values)) {}
+
+  const void* data;
+  DType dtype;
+  std::size_t count;
+  std::size_t row = 1;
+  Device device = {};
 };
 
 }  // namespace rankrun
