@@ -24,7 +24,7 @@ struct ReduceOp {
     kPremulSum = 8,  // each rank's elements times its own `factor`, then the sum
   };
 
-  constexpr ReduceOp(Kind kind) : kind(kind) {}
+  constexpr ReduceOp(Kind which) : kind(which) {}
   // For floating point and complex types.
   static constexpr ReduceOp PremulSum(double factor) {
     ReduceOp op(kPremulSum);

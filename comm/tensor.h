@@ -21,7 +21,8 @@ struct Device {
 // A view of dense memory in row-major order that the caller owns and keeps
 // until the work on it is complete. `data` may be null only if `count` is 0.
 struct Tensor {
-  Tensor(void* data, DType dtype, std::size_t count) : data(data), dtype(dtype), count(count) {}
+  Tensor(void* memory, DType type, std::size_t elements)
+      : data(memory), dtype(type), count(elements) {}
   template <typename T>
     requires(!std::is_const_v<T>)
   Tensor(std::span<T> values) : Tensor(values.data(), DTypeOf<T>::kValue, values.size()) {}
@@ -37,8 +38,8 @@ struct Tensor {
 
 // The same, to be read only.
 struct ConstTensor {
-  ConstTensor(const void* data, DType dtype, std::size_t count)
-      : data(data), dtype(dtype), count(count) {}
+  ConstTensor(const void* memory, DType type, std::size_t elements)
+      : data(memory), dtype(type), count(elements) {}
   ConstTensor(const Tensor& tensor)
       : data(tensor.data),
         dtype(tensor.dtype),
