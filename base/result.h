@@ -15,6 +15,7 @@ enum class ErrorCode {
   kNotFound,
   kInvalid,
   kProtocol,
+  kMismatch,   // ranks called collectives that do not fit together
   kExhausted,  // out of descriptors, memory or processes: may work later
   kSystem,
 };

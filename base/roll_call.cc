@@ -25,9 +25,13 @@ std::vector<int> RollCall::Missing() const {
   return missing;
 }
 
+std::string RollCall::Count(TimePoint now) const {
+  return std::to_string(present()) + " of " + std::to_string(participants()) + " present after " +
+         FormatSeconds(now - since_);
+}
+
 std::string RollCall::Describe(TimePoint now, const std::string& noun) const {
-  std::string text = std::to_string(present()) + " of " + std::to_string(participants()) +
-                     " present after " + FormatSeconds(now - since_);
+  const std::string text = Count(now);
   if (complete()) return text;
   return text + ", missing: " + noun + (noun.empty() ? "" : " ") + FormatRanks(Missing());
 }
@@ -44,6 +48,10 @@ std::string FormatRanks(const std::vector<int>& ranks) {
     first = last + 1;
   }
   return text;
+}
+
+std::string RanksInWords(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
 }
 
 }  // namespace rankrun

@@ -22,6 +22,8 @@ class RollCall {
   int participants() const { return static_cast<int>(here_.size()); }
   std::vector<int> Missing() const;  // ascending
 
+  // "6 of 8 present after 12.0 s".
+  std::string Count(TimePoint now) const;
   // "6 of 8 present after 12.0 s, missing: 3, 5, 6" with `noun` put before the
   // numbers when it is not empty ("missing: ranks 3, 5, 6").
   std::string Describe(TimePoint now, const std::string& noun) const;
@@ -34,5 +36,8 @@ class RollCall {
 
 // "0-2, 5, 7, 9-11" for ascending numbers; "none" for no number.
 std::string FormatRanks(const std::vector<int>& ranks);
+
+// "rank 3", "ranks 0-2, 5".
+std::string RanksInWords(const std::vector<int>& ranks);
 
 }  // namespace rankrun

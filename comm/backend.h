@@ -35,22 +35,21 @@ struct Call {
 struct Envelope {
   uint64_t tag;  // the user's number, or one of the library's own, which begin at 2^32
   DType dtype;
-  bool any_size = false;  // of a receive: the message may be shorter than the block
 };
 
 // A message under way.
 // Thread: one at a time.
 class Transfer {
  public:
-  virtual ~Transfer() = default;  // only after it is done, or with the backend
+  // Only after it is over, or after Abort.
+  virtual ~Transfer() = default;
 
   // Whether it is over, well or badly; moves it on if it can be. Never waits.
   virtual bool Test() = 0;
   // Waits until it is over, at most `timeout`. Error kTimeout: it goes on; others
   // have ended it: kInvalid if sizes or dtypes differ (both sides get it), and as Backend's.
   virtual Result<void> Wait(std::chrono::milliseconds timeout) = 0;
-  virtual int source() const = 0;         // group rank of the sender, once over; of receives
-  virtual std::size_t bytes() const = 0;  // of the message, once over
+  virtual int source() const = 0;  // group rank of the sender, once over; of receives
 };
 
 // Moves data between the ranks of one process group; ranks here are group
@@ -59,9 +58,9 @@ class Transfer {
 // Complex elements are pairs of reals here, booleans are bytes.
 //
 // Errors of all: kTimeout, kPeerLost (the message names the rank), kCancelled
-// (the death word), kInvalid (the ranks' calls do not fit together: each such
-// message says what every rank called; or another rank has refused its call),
-// kSystem. After an error other than a refusal nothing else is called.
+// (the death word), kMismatch (the ranks' calls do not fit together: the message
+// says what every rank called), kInvalid (another rank has refused its call),
+// kSystem. After an error other than a refusal only Abort is called.
 // Thread: collectives one at a time; beside them, messages one at a time, from
 // another thread at most.
 class Backend {
@@ -93,6 +92,11 @@ class Backend {
   // calls fail with kInvalid, "rank 3 refused AllGather #17 (...): <reason>".
   // Does not wait. Whether the group is sound after that.
   virtual bool Refuse(const Call& call, const std::string& reason) = 0;
+
+  // Ends for good what any rank of the group waits for here, transfers too, with
+  // an error that gives `reason` where it can be told. No block is touched
+  // afterwards. Thread: any.
+  virtual void Abort(const std::string& reason) = 0;
 
   // Begin to move; the block is in use until it is over. `destination` is not
   // this rank. Receives match in the order in which they were started.

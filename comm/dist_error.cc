@@ -8,6 +8,7 @@ DistError::DistError(const std::string& message) : std::runtime_error(message) {
 DistError::~DistError() = default;
 DistBackendError::~DistBackendError() = default;
 DistTimeoutError::~DistTimeoutError() = default;
+DistMismatchError::~DistMismatchError() = default;
 DistNetworkError::~DistNetworkError() = default;
 DistStoreError::~DistStoreError() = default;
 

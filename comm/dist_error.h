@@ -33,6 +33,14 @@ class RANKRUN_API DistTimeoutError : public DistBackendError {
   ~DistTimeoutError() override;
 };
 
+// The ranks of a group called collectives that do not fit together; the text says
+// what each of them called. The group is broken.
+class RANKRUN_API DistMismatchError : public DistBackendError {
+ public:
+  using DistBackendError::DistBackendError;
+  ~DistMismatchError() override;
+};
+
 // The store could not be reached, a connection to another rank was lost, or
 // rankrun says that another worker has died: the text names it.
 class RANKRUN_API DistNetworkError : public DistError {

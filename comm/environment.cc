@@ -1,5 +1,6 @@
 #include "comm/environment.h"
 
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <string_view>
@@ -49,18 +50,38 @@ Result<int> Number(const GetVariable& get, const Whole& number) {
   return Error{ErrorCode::kInvalid, std::string(number.name) + " is not set: " + Wanted(number)};
 }
 
-Result<void> ReadPlace(const GetVariable& get, Environment& environment) {
-  Result<int> world_size = Number(get, {.name = "WORLD_SIZE", .min = 1});
+Result<int> GivenOr(const GetVariable& get, const std::optional<int>& given, const Whole& number) {
+  if (given) return *given;
+  return Number(get, number);
+}
+
+Result<void> ReadPlace(const GetVariable& get, const Given& given, Environment& environment) {
+  Result<int> world_size = GivenOr(get, given.world_size, {.name = "WORLD_SIZE", .min = 1});
   if (!world_size) return std::move(world_size).error();
-  Result<int> global_rank = Number(get, {.name = "RANK", .min = 0});
+  Result<int> global_rank = GivenOr(get, given.global_rank, {.name = "RANK", .min = 0});
   if (!global_rank) return std::move(global_rank).error();
   if (*global_rank >= *world_size) {
-    return Error{ErrorCode::kInvalid, "RANK is " + std::to_string(*global_rank) +
-                                          ": want less than WORLD_SIZE, which is " +
-                                          std::to_string(*world_size)};
+    return Error{ErrorCode::kInvalid,
+                 std::string(given.global_rank ? "rank" : "RANK") + " is " +
+                     std::to_string(*global_rank) + ": want less than " +
+                     (given.world_size ? "world_size" : "WORLD_SIZE") + ", which is " +
+                     std::to_string(*world_size)};
   }
   environment.global_rank = *global_rank;
   environment.world_size = *world_size;
+  return {};
+}
+
+Result<void> ReadDebugLevel(const GetVariable& get, Environment& environment) {
+  for (const char* name : {"RANKRUN_DEBUG", "TORCH_DISTRIBUTED_DEBUG"}) {
+    std::string level = Value(get, name).value_or("");
+    if (level.empty()) continue;
+    for (char& c : level) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    environment.checks_all_calls = level == "DETAIL";
+    if (level == "OFF" || level == "INFO" || level == "DETAIL") return {};
+    return Error{ErrorCode::kInvalid,
+                 std::string(name) + " is \"" + level + "\": want OFF, INFO or DETAIL"};
+  }
   return {};
 }
 
@@ -84,18 +105,24 @@ std::string PlaceOf(const Environment& environment) {
          std::to_string(environment.world_size);
 }
 
-Result<Environment> ReadEnvironment(const GetVariable& get) {
+Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) {
   Environment environment;
-  if (auto ok = ReadPlace(get, environment); !ok) return std::move(ok).error();
-  if (auto ok = ReadStore(get, environment); !ok) return std::move(ok).error();
+  if (auto ok = ReadPlace(get, given, environment); !ok) return std::move(ok).error();
+  if (!given.address) {
+    if (auto ok = ReadStore(get, environment); !ok) return std::move(ok).error();
+  }
   auto local_world_size = OptionalNumber(get, {.name = "LOCAL_WORLD_SIZE", .min = 1});
   if (!local_world_size) return std::move(local_world_size).error();
   auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
   if (!attempt) return std::move(attempt).error();
+  if (auto ok = ReadDebugLevel(get, environment); !ok) return std::move(ok).error();
+  environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.local_world_size = *local_world_size;
   environment.attempt = attempt->value_or(0);
   const std::string names = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
   environment.network_interface = names.substr(0, names.find(','));
+  environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");
+  environment.is_strict = Value(get, "RANKRUN_STRICT") == "1";
   return environment;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "comm/post_mortem.h"
 
 namespace rankrun::comm {
@@ -18,103 +19,80 @@ constexpr milliseconds kNotesGrace{1000};
 // whose operation timed out has closed its connections a moment before it can.
 constexpr milliseconds kFirstFailurePatience{20};
 
-Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
-
 }  // namespace
 
 milliseconds Bounded(milliseconds timeout) {
   return std::min<milliseconds>(timeout, std::chrono::hours(24 * 365));
 }
 
-Group::Group(Identity identity, std::unique_ptr<store::Store> store,
+Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
              std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend)
     : identity_(std::move(identity)),
       store_(std::move(store)),
       barrier_(std::move(barrier)),
-      backend_(std::move(backend)) {}
+      backend_(std::move(backend)),
+      messages_(std::make_unique<Messages>(
+          *backend_, identity_.group_rank,
+          [this](int rank) { return identity_.global_ranks[static_cast<size_t>(rank)]; },
+          [this](const Messages::Message& message, Error error) {
+            return MessageFailed(message, std::move(error));
+          })),
+      queue_([this] { return messages_->Progress(); }) {}
+
+Group::Group(GroupIdentity identity)
+    : identity_(std::move(identity)), queue_([] { return false; }) {}
+
+Group::~Group() { queue_.Stop(); }
 
 GroupState Group::state() const {
-  std::lock_guard lock(mutex_);
-  return broken_reason_.empty() ? GroupState::kOk : GroupState::kBroken;
+  return broken_.load() ? GroupState::kBroken : GroupState::kOk;
 }
 
 std::string Group::broken_reason() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_mutex_);
   return broken_reason_;
 }
 
-Result<void> Group::AllReduce(const Tensor& tensor, ReduceOp op, Timeout timeout) {
-  const Operation operation{
-      .kind = Operation::Kind::kAllReduce, .count = tensor.count, .dtype = tensor.dtype, .op = op};
-  if (tensor.data == nullptr && tensor.count > 0) return Invalid("AllReduce: tensor has no data");
-  return Run(operation, timeout, [&](const Call& call) -> Result<void> {
-    if (tensor.count == 0) return {};
-    return backend_->AllReduce(tensor, op, call);
-  });
-}
-
-Result<void> Group::Broadcast(const Tensor& tensor, int source, Timeout timeout) {
-  const Operation operation{.kind = Operation::Kind::kBroadcast,
-                            .count = tensor.count,
-                            .dtype = tensor.dtype,
-                            .source = source};
-  if (tensor.data == nullptr && tensor.count > 0) return Invalid("Broadcast: tensor has no data");
-  if (source < 0 || source >= world_size()) {
-    return Invalid("Broadcast: source is rank " + std::to_string(source) + ": want 0.." +
-                   std::to_string(world_size() - 1));
-  }
-  return Run(operation, timeout, [&](const Call& call) -> Result<void> {
-    if (tensor.count == 0) return {};
-    return backend_->Broadcast(tensor, source, call);
-  });
-}
-
-Result<void> Group::Barrier(Timeout timeout) {
-  return Run({.kind = Operation::Kind::kBarrier}, timeout,
-             [&](const Call& call) { return backend_->Barrier(call); });
-}
-
-Result<void> Group::MonitoredBarrier(Timeout timeout) {
+Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
+  if (!is_member()) return Uninvolved("MonitoredBarrier");
   std::lock_guard lock(mutex_);
   const Result<milliseconds> limit = Effective(timeout);
-  if (!limit) return limit.error();
+  if (!limit) return Error(limit.error()).In("MonitoredBarrier");
   const std::string what = "MonitoredBarrier #" + std::to_string(monitored_barriers_ + 1) + Place();
-  if (!broken_reason_.empty()) {
-    return Error{ErrorCode::kSystem, what + ": the process group is broken: " + broken_reason_};
-  }
+  if (broken_.load()) return Broken(what);
   monitored_barriers_ += 1;
-  if (auto ok = barrier_->Pass(*limit); !ok) return std::move(ok).error().In(what);
+  if (auto ok = barrier_->Pass(*limit, wait_all_ranks); !ok) return std::move(ok).error().In(what);
   return {};
 }
 
-Result<void> Group::Run(Operation operation, Timeout timeout, const Body& body) {
-  std::lock_guard lock(mutex_);
-  const Result<milliseconds> limit = Effective(timeout);
-  if (!limit) return limit.error();
-  operation.number = operations_ + 1;
-  if (!broken_reason_.empty()) {
-    return Error{ErrorCode::kSystem, Describe(operation) + Place() +
-                                         ": the process group is broken: " + broken_reason_};
-  }
-  operations_ += 1;
-  const Deadline deadline{.since = std::chrono::steady_clock::now(), .timeout = *limit};
-  auto ok = body({.tag = Tag(operation), .timeout = *limit});
-  if (ok) return {};
-  return Break(Describe(operation), std::move(ok).error(), deadline)
-      .In(Describe(operation) + Place());
+Result<void> Group::Uninvolved(const char* what) const {
+  const std::string message = std::string(what) + Place() + ": does nothing here, as rank " +
+                              std::to_string(identity_.global_rank) + " is no member of it";
+  if (identity_.is_strict) return Error{ErrorCode::kInvalid, message};
+  LogWarn(message);
+  return {};
 }
 
 Result<milliseconds> Group::Effective(Timeout timeout) const {
   const milliseconds wanted = timeout.value_or(identity_.timeout);
   if (wanted < milliseconds(1)) {
-    return Invalid("timeout is " + std::to_string(wanted.count()) + " ms: want at least 1 ms");
+    return Error{ErrorCode::kInvalid,
+                 "timeout is " + std::to_string(wanted.count()) + " ms: want at least 1 ms"};
   }
   return Bounded(wanted);
+}
+
+Error Group::Broken(const std::string& what) const {
+  return Error{ErrorCode::kSystem, what + ": the process group is broken: " + broken_reason()};
 }
 
 // Publishes what happened before it closes the connections, because the
 // others look for it as soon as they lose theirs.
 Error Group::Break(const std::string& operation, Error cause, const Deadline& deadline) {
+  if (broken_.load()) {  // by a message meanwhile, or by a collective
+    cause.message += "; first to fail here was " + broken_reason();
+    return cause;
+  }
   const bool timed_out = cause.code == ErrorCode::kTimeout;
   const milliseconds grace = std::min(deadline.timeout, kNotesGrace);
   // A rank that times out closes its connections, which may reach this one
@@ -122,7 +100,8 @@ Error Group::Break(const std::string& operation, Error cause, const Deadline& de
   const bool time_is_up =
       timed_out || std::chrono::steady_clock::now() + grace >= deadline.since + deadline.timeout;
 
-  PostMortem post_mortem(*store_, identity_.key_prefix, global_rank(), world_size());
+  PostMortem post_mortem(*store_, identity_.key_prefix, identity_.group_rank,
+                         identity_.global_ranks);
   post_mortem.Report(operation);
   const std::string first = post_mortem.FirstFailure(
       operation + ": " + cause.message, timed_out ? milliseconds(0) : kFirstFailurePatience);
@@ -130,14 +109,23 @@ Error Group::Break(const std::string& operation, Error cause, const Deadline& de
   if (!notes.empty()) cause.message += "; " + notes;
   if (!first.empty()) cause.message += "; first to fail was " + first;
   if (identity_.deaths.told()) cause.message += "; " + identity_.deaths.Word();
-  broken_reason_ = operation + ": " + cause.message;
-  backend_.reset();
+  {
+    std::lock_guard lock(state_mutex_);
+    broken_reason_ = operation + ": " + cause.message;
+    broken_.store(true);
+  }
+  backend_->Abort(operation + ": " + cause.message);
   return cause;
 }
 
-std::string Group::Place() const {
-  return " of the world process group, rank " + std::to_string(global_rank()) + " of " +
-         std::to_string(world_size());
+std::string PlaceIn(const GroupIdentity& identity) {
+  const std::string& shown =
+      identity.description.empty() ? identity.name : identity.description;
+  const std::string name =
+      identity.is_world() ? "the world process group" : "process group \"" + shown + "\"";
+  if (identity.group_rank < 0) return name;
+  return name + ", rank " + std::to_string(identity.group_rank) + " of " +
+         std::to_string(identity.world_size());
 }
 
 }  // namespace rankrun::comm

@@ -1,20 +1,24 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <rankrun/process_group.h>
-#include <rankrun/tensor.h>
 
 #include "base/clock.h"
 #include "base/death_watch.h"
 #include "base/result.h"
 #include "comm/backend.h"
+#include "comm/messages.h"
 #include "comm/operation.h"
 #include "comm/store_barrier.h"
+#include "comm/work_queue.h"
+#include "comm/work_state.h"
 #include "store/store.h"
 
 namespace rankrun::comm {
@@ -23,57 +27,125 @@ namespace rankrun::comm {
 // deadlines cannot overflow.
 std::chrono::milliseconds Bounded(std::chrono::milliseconds timeout);
 
+inline constexpr char kWorldName[] = "world";
+
+struct GroupIdentity {
+  int global_rank;
+  std::vector<int> global_ranks;  // of the members, by group rank
+  int group_rank;                 // -1: this rank is no member
+  std::chrono::milliseconds timeout;
+  std::string key_prefix;
+  std::string name = kWorldName;
+  std::string description = {};
+  std::string backend = {};  // its name
+  DeathWatch deaths = {};
+  bool is_strict = false;  // use by a rank that is no member is an error
+
+  bool is_world() const { return name == kWorldName; }
+
+  int world_size() const { return static_cast<int>(global_ranks.size()); }
+};
+
+// "the world process group, rank 1 of 4".
+std::string PlaceIn(const GroupIdentity& identity);
+
 // A process group behind its public face: members, backend, sequence of
-// operations, deadline, state. Knows what an error means for the group and
-// tells it in full; the backend knows only what went wrong on the wire.
-// Errors: kInvalid for arguments (nothing was sent), kTimeout, kPeerLost,
-// kSystem from collectives (the group is broken), kProtocol from the store.
+// operations, deadline, state. Turns what a program passes into what a backend
+// moves, knows what an error means for the group and tells it in full.
+// The functions are those of ProcessGroup.
+// Errors: kInvalid for arguments (nothing was touched; the other ranks are
+// told), kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (the group is
+// broken), kProtocol from the store.
 // Thread: any; calls are serialised.
 class Group {
  public:
-  struct Identity {
-    int global_rank;
-    int world_size;
-    std::chrono::milliseconds timeout;
-    std::string key_prefix;
-    DeathWatch deaths = {};
-  };
-
   // `barrier` uses `store`, and so may `backend`.
-  Group(Identity identity, std::unique_ptr<store::Store> store,
+  Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
         std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend);
+  // Of a rank that is no member.
+  explicit Group(GroupIdentity identity);
+  // Waits for collectives that are queued or under way.
+  ~Group();
 
-  int global_rank() const { return identity_.global_rank; }
-  int world_size() const { return identity_.world_size; }
+  const GroupIdentity& identity() const { return identity_; }
+  bool is_member() const { return identity_.group_rank >= 0; }
   GroupState state() const;
   std::string broken_reason() const;
+  store::Store& store() { return *store_; }  // of members
 
-  Result<void> AllReduce(const Tensor& tensor, ReduceOp op, Timeout timeout);
-  Result<void> Broadcast(const Tensor& tensor, int source, Timeout timeout);
-  Result<void> Barrier(Timeout timeout);
-  Result<void> MonitoredBarrier(Timeout timeout);
+  Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
+  Result<Work> Reduce(const Tensor& tensor, Peer root, ReduceOp op, const CallOptions& options);
+  Result<Work> Broadcast(const Tensor& tensor, Peer root, const CallOptions& options);
+  Result<Work> AllGather(std::span<const Tensor> outputs, const ConstTensor& input,
+                         const CallOptions& options);
+  Result<Work> AllGatherInto(const Tensor& output, const ConstTensor& input,
+                             const CallOptions& options);
+  Result<Work> Gather(std::span<const Tensor> outputs, const ConstTensor& input, Peer root,
+                      const CallOptions& options);
+  Result<Work> Scatter(const Tensor& output, std::span<const ConstTensor> inputs, Peer root,
+                       const CallOptions& options);
+  Result<Work> ReduceScatter(const Tensor& output, std::span<const ConstTensor> inputs, ReduceOp op,
+                             const CallOptions& options);
+  Result<Work> ReduceScatterFrom(const Tensor& output, const ConstTensor& input, ReduceOp op,
+                                 const CallOptions& options);
+  Result<Work> AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
+                        const CallOptions& options);
+  Result<Work> AllToAllSingle(const Tensor& output, const ConstTensor& input,
+                              std::span<const std::size_t> output_splits,
+                              std::span<const std::size_t> input_splits,
+                              const CallOptions& options);
+  Result<Work> Barrier(const CallOptions& options);
+  Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
+
+  Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
+  Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
+  Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag);
+  Result<Work> IRecv(const Tensor& tensor, Source source, uint64_t tag);
 
  private:
   struct Deadline {
     TimePoint since;
     std::chrono::milliseconds timeout;
   };
-  using Body = std::function<Result<void>(const Call& call)>;
 
-  Result<void> Run(Operation operation, Timeout timeout, const Body& body);
+  template <typename Body>
+  Result<Work> Run(Operation operation, const CallOptions& options, Body body);
+  template <typename Body>
+  Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
+  // Tells the other ranks that this one does not take part.
+  Result<Work> Refuse(const Operation& operation, Error reason);
+  Result<void> Uninvolved(const char* what) const;
+  Result<Work> UninvolvedWork(Operation::Kind kind) const;
+  Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
+                            const LoweredReduction& lowered, ReduceOp op,
+                            const CallOptions& options);
+  Result<Work> Exchange(DType dtype, std::vector<Block> outputs, std::vector<ConstBlock> inputs,
+                        const CallOptions& options);
+
+  Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,
+                                      uint64_t tag, Timeout timeout) const;
+  Result<Work> Begin(const Messages::Message& message, Block data);
+  Error MessageFailed(const Messages::Message& message, Error error);
+
   Result<std::chrono::milliseconds> Effective(Timeout timeout) const;
+  Error Broken(const std::string& what) const;
   Error Break(const std::string& operation, Error cause, const Deadline& deadline);
-  std::string Place() const;
+  std::string Place() const { return " of " + PlaceIn(identity_); }
 
-  const Identity identity_;
-  mutable std::mutex mutex_;  // guards all below
-  // The order matters: barrier and backend end before the store they use.
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<StoreBarrier> barrier_;
-  std::unique_ptr<Backend> backend_;  // null once the group is broken
+  const GroupIdentity identity_;
+  mutable std::mutex state_mutex_;  // guards the next
+  std::string broken_reason_;
+  std::atomic<bool> broken_ = false;
+
+  std::mutex mutex_;  // held by a call until it is done or queued; guards the numbers
   uint64_t operations_ = 0;
   uint64_t monitored_barriers_ = 0;  // apart: a failed one may be missing on some ranks
-  std::string broken_reason_;        // empty: kOk
+  // The order matters: what is below uses what is above.
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<StoreBarrier> barrier_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Messages> messages_;
+  WorkQueue queue_;
 };
 
 }  // namespace rankrun::comm

@@ -1,18 +1,24 @@
 #include "comm/join.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "base/log.h"
+#include "base/roll_call.h"
+#include "comm/host_identity.h"
 #include "comm/plugin.h"
+#if __has_include("comm/shm/shm_backend.h")
+#include "comm/shm/shm_backend.h"
+#define RANKRUN_HAS_SHM 1
+#endif
 #include "comm/store_barrier.h"
 
 namespace rankrun::comm {
 namespace {
 
-std::string KeyPrefix(const JoinOptions& options) {
-  return "rankrun/attempt_" + std::to_string(options.environment.attempt) + "/world_" +
-         std::to_string(options.generation);
-}
+constexpr char kAuto[] = "auto";
+constexpr char kShm[] = "shm";
 
 std::chrono::milliseconds Left(TimePoint deadline) {
   const auto left =
@@ -20,43 +26,108 @@ std::chrono::milliseconds Left(TimePoint deadline) {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-Result<std::unique_ptr<Backend>> Connect(const BackendPlugin& plugin, store::Store& store,
+std::string MemberKey(const JoinOptions& options, int group_rank) {
+  return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
+}
+
+// What all members have to want alike, in words.
+std::string Wishes(const JoinOptions& options) {
+  return "backend " + options.backend + ", timeout " +
+         std::to_string(options.identity.timeout.count()) + " ms";
+}
+
+using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
+
+Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+#ifdef RANKRUN_HAS_SHM
+  if (backend == kShm) return &ShmBackend::Create;
+#endif
+  const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
+  if (!plugin) return plugin.error();
+  return (*plugin)->create;
+}
+
+// Tells the others what this member wants and where it is; returns where each
+// of them is.
+Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barrier,
                                          const JoinOptions& options) {
-  return plugin.create({
-      .global_rank = options.environment.global_rank,
-      .world_size = options.environment.world_size,
+  const GroupIdentity& identity = options.identity;
+  const std::string mine = HostIdentity() + "\n" + Wishes(options);
+  if (auto ok = store.Set(MemberKey(options, identity.group_rank), mine); !ok) return ok.error();
+  if (auto ok = barrier.Pass(Left(options.deadline)); !ok) return ok.error();
+  std::vector<std::string> keys;
+  for (int r = 0; r < identity.world_size(); ++r) keys.push_back(MemberKey(options, r));
+  const auto members = store.MultiGet(keys, Left(options.deadline));
+  if (!members) return members.error();
+  std::vector<std::string> hosts;
+  std::vector<std::string> wishes;
+  for (const std::string& member : *members) {
+    const size_t end = member.find('\n');
+    hosts.push_back(member.substr(0, end));
+    wishes.push_back(member.substr(end + 1));
+  }
+  if (auto ok = CheckAlike(identity.global_ranks, wishes); !ok) return ok.error();
+  return hosts;
+}
+
+Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::string& backend,
+                                         store::Store& store, const JoinOptions& options) {
+  return create({
+      .global_ranks = options.identity.global_ranks,
+      .group_rank = options.identity.group_rank,
       .store = store,
-      .key_prefix = KeyPrefix(options) + "/" + options.backend,
-      .network_interface = options.environment.network_interface,
+      .key_prefix = options.identity.key_prefix + "/" + backend,
+      .network_interface = options.network_interface,
       .host = options.host,
       .timeout = Left(options.deadline),
+      .deaths = options.identity.deaths,
+      .checks_all_calls = options.checks_all_calls,
   });
 }
 
 }  // namespace
 
+Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said) {
+  std::map<std::string, std::vector<int>> ranks_saying;
+  for (size_t i = 0; i < ranks.size(); ++i) ranks_saying[said[i]].push_back(ranks[i]);
+  if (ranks_saying.size() < 2) return {};
+  std::string text;
+  for (const auto& [wishes, who] : ranks_saying) {
+    text += (text.empty() ? "" : "; ") + RanksInWords(who) + (who.size() == 1 ? " wants " : " want ") +
+            wishes;
+  }
+  return Error{ErrorCode::kMismatch, text};
+}
+
+Choice ChooseBackend(const std::vector<std::string>& hosts) {
+  const bool same = std::all_of(hosts.begin(), hosts.end(),
+                                [&](const std::string& host) { return host == hosts.front(); });
+  if (same) return {.backend = kShm, .why = "all ranks are on one host"};
+  return {.backend = "gloo", .why = "the ranks are on several hosts"};
+}
+
 Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store> store,
                                     const JoinOptions& options) {
-  const Environment& environment = options.environment;
-  const std::string what = "Init of the world process group" + PlaceOf(environment);
-  const Result<const BackendPlugin*> plugin = LoadPlugin(options.backend, options.plugin_folders);
-  if (!plugin) return Error(plugin.error()).In(what);
-
-  auto barrier = std::make_unique<StoreBarrier>(*store, KeyPrefix(options) + "/barrier",
-                                                environment.global_rank, environment.world_size);
-  if (auto ok = barrier->Pass(Left(options.deadline)); !ok) {
-    return std::move(ok).error().In(what + ": wait for all ranks");
+  GroupIdentity identity = options.identity;
+  const std::string what = "join " + PlaceIn(identity);
+  Choice choice{.backend = options.backend, .why = "asked for"};
+  if (choice.backend != kAuto) {
+    if (auto creator = CreatorOf(choice.backend, options); !creator) {
+      return std::move(creator).error().In(what);
+    }
   }
-  auto backend = Connect(**plugin, *store, options);
-  if (!backend) {
-    return std::move(backend).error().In(what + ": connect to the other ranks");
-  }
-  const Group::Identity identity{.global_rank = environment.global_rank,
-                                 .world_size = environment.world_size,
-                                 .timeout = options.timeout,
-                                 .key_prefix = KeyPrefix(options),
-                                 .deaths = options.deaths};
-  return std::make_unique<Group>(identity, std::move(store), std::move(barrier),
+  auto barrier = std::make_unique<StoreBarrier>(*store, identity.key_prefix + "/barrier",
+                                                identity.group_rank, identity.global_ranks);
+  const auto hosts = Compare(*store, *barrier, options);
+  if (!hosts) return Error(hosts.error()).In(what + ": wait for all ranks");
+  if (choice.backend == kAuto) choice = ChooseBackend(*hosts);
+  LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
+  const auto creator = CreatorOf(choice.backend, options);
+  if (!creator) return Error(creator.error()).In(what);
+  auto backend = Connect(*creator, choice.backend, *store, options);
+  if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
+  identity.backend = choice.backend;
+  return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),
                                  *std::move(backend));
 }
 

@@ -3,19 +3,9 @@
 namespace rankrun::comm {
 namespace {
 
-const char* Name(Operation::Kind kind) {
-  switch (kind) {
-    case Operation::Kind::kAllReduce:
-      return "AllReduce";
-    case Operation::Kind::kBroadcast:
-      return "Broadcast";
-    case Operation::Kind::kBarrier:
-      return "Barrier";
-  }
-  __builtin_unreachable();
-}
+using Kind = Operation::Kind;
 
-const char* Name(ReduceOp op) {
+const char* NameOf(ReduceOp::Kind op) {
   switch (op) {
     case ReduceOp::kSum:
       return "sum";
@@ -27,47 +17,100 @@ const char* Name(ReduceOp op) {
       return "min";
     case ReduceOp::kMax:
       return "max";
+    case ReduceOp::kBitAnd:
+      return "bit_and";
+    case ReduceOp::kBitOr:
+      return "bit_or";
+    case ReduceOp::kBitXor:
+      return "bit_xor";
+    case ReduceOp::kPremulSum:
+      return "premul_sum";
   }
-  __builtin_unreachable();
+  return "unknown";
 }
 
-std::string Data(const Operation& operation) {
-  const char* type = operation.dtype == DType::kFloat32 ? " x float32" : " x float64";
-  return std::to_string(operation.count) + type;
+bool Reduces(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
-// FNV-1a over the bytes of one value.
+std::string RootOf(const Operation& operation) {
+  if (operation.root == Operation::kNoRoot) return "";
+  const std::string rank = "rank " + std::to_string(operation.root);
+  switch (operation.kind) {
+    case Kind::kBroadcast:
+    case Kind::kScatter:
+    case Kind::kRecv:
+      return " from " + rank;
+    default:
+      return " to " + rank;
+  }
+}
+
+// From one good hash to the next; the constants are those of splitmix64.
 uint64_t Mix(uint64_t hash, uint64_t value) {
-  for (int shift = 0; shift < 64; shift += 8) {
-    hash = (hash ^ ((value >> shift) & 0xff)) * 0x100000001b3;
-  }
-  return hash;
+  hash = (hash ^ value) + 0x9e3779b97f4a7c15;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
 }
 
 }  // namespace
 
-std::string Describe(const Operation& operation) {
-  const std::string name =
-      std::string(Name(operation.kind)) + " #" + std::to_string(operation.number);
-  switch (operation.kind) {
-    case Operation::Kind::kAllReduce:
-      return name + " (" + Data(operation) + ", " + Name(operation.op) + ")";
-    case Operation::Kind::kBroadcast:
-      return name + " (" + Data(operation) + " from rank " + std::to_string(operation.source) + ")";
-    case Operation::Kind::kBarrier:
-      return name;
+bool MayBeUneven(Kind kind) {
+  return kind == Kind::kAllGather || kind == Kind::kGather || kind == Kind::kScatter ||
+         kind == Kind::kAllToAll;
+}
+
+const char* NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kAllReduce:
+      return "AllReduce";
+    case Kind::kReduce:
+      return "Reduce";
+    case Kind::kBroadcast:
+      return "Broadcast";
+    case Kind::kAllGather:
+      return "AllGather";
+    case Kind::kGather:
+      return "Gather";
+    case Kind::kScatter:
+      return "Scatter";
+    case Kind::kReduceScatter:
+      return "ReduceScatter";
+    case Kind::kAllToAll:
+      return "AllToAll";
+    case Kind::kBarrier:
+      return "Barrier";
+    case Kind::kSend:
+      return "Send";
+    case Kind::kRecv:
+      return "Recv";
   }
-  __builtin_unreachable();
+  return "unknown";  // read from memory that another process writes
+}
+
+std::string Describe(const Operation& operation) {
+  std::string text = NameOf(operation.kind);
+  if (operation.number > 0) text += " #" + std::to_string(operation.number);
+  if (operation.kind == Kind::kBarrier) return text;
+  text += " (" + std::to_string(operation.count) + " x " + NameOf(operation.dtype);
+  if (Reduces(operation.kind)) text += std::string(", ") + NameOf(operation.op);
+  if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
+  return text + RootOf(operation) + ")";
+}
+
+uint64_t Fingerprint(const Operation& operation) {
+  const uint64_t shape = static_cast<uint64_t>(operation.kind) |
+                         static_cast<uint64_t>(operation.dtype) << 8 |
+                         static_cast<uint64_t>(operation.op) << 16 |
+                         static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
+  uint64_t hash = Mix(Mix(operation.number, shape), operation.layout);
+  if (!MayBeUneven(operation.kind)) hash = Mix(hash, operation.count);
+  return hash | 1;
 }
 
 uint32_t Tag(const Operation& operation) {
-  uint64_t hash = 0xcbf29ce484222325;
-  hash = Mix(hash, static_cast<uint64_t>(operation.kind));
-  hash = Mix(hash, operation.count);
-  hash = Mix(hash, static_cast<uint64_t>(operation.dtype));
-  hash = Mix(hash, static_cast<uint64_t>(operation.op));
-  hash = Mix(hash, static_cast<uint64_t>(operation.source));
-  const auto shape = static_cast<uint32_t>(hash >> 48);
+  const auto shape = static_cast<uint32_t>(Fingerprint(operation) >> 48);
   return static_cast<uint32_t>(operation.number & 0xffff) << 16 | shape;
 }
 

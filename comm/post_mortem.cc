@@ -8,33 +8,24 @@
 #include "base/roll_call.h"
 
 namespace rankrun::comm {
-namespace {
 
-std::string Ranks(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
-}
-
-}  // namespace
-
-PostMortem::PostMortem(store::Store& store, std::string prefix, int global_rank, int world_size)
-    : store_(store),
-      prefix_(std::move(prefix)),
-      global_rank_(global_rank),
-      world_size_(world_size) {}
+PostMortem::PostMortem(store::Store& store, std::string prefix, int rank, std::vector<int> names)
+    : store_(store), prefix_(std::move(prefix)), rank_(rank), names_(std::move(names)) {}
 
 void PostMortem::Report(const std::string& operation) {
-  static_cast<void>(store_.Set(ReportKey(global_rank_), operation));
+  static_cast<void>(store_.Set(ReportKey(rank_), operation));
 }
 
 std::string PostMortem::CompareNotes(std::chrono::milliseconds grace) {
+  const int world_size = static_cast<int>(names_.size());
   std::vector<std::string> keys;
-  for (int r = 0; r < world_size_; ++r) keys.push_back(ReportKey(r));
+  for (int r = 0; r < world_size; ++r) keys.push_back(ReportKey(r));
   const auto all = store_.Wait(keys, grace);
   if (!all && all.error().code != ErrorCode::kTimeout) return "";
 
-  RollCall roll(world_size_, TimePoint());
+  RollCall roll(world_size, TimePoint());
   std::map<std::string, std::vector<int>> ranks_in;
-  for (int r = 0; r < world_size_; ++r) {
+  for (int r = 0; r < world_size; ++r) {
     const auto here = store_.Check(std::span(&keys[static_cast<size_t>(r)], 1));
     if (!here || !*here) continue;
     const auto operation = store_.Get(keys[static_cast<size_t>(r)], grace);
@@ -43,10 +34,10 @@ std::string PostMortem::CompareNotes(std::chrono::milliseconds grace) {
     ranks_in[*operation].push_back(r);
   }
   std::string text;
-  if (!roll.complete()) text = "no word from " + Ranks(roll.Missing());
+  if (!roll.complete()) text = "no word from " + Named(roll.Missing());
   if (ranks_in.size() < 2) return text;
   for (const auto& [operation, ranks] : ranks_in) {
-    text += (text.empty() ? "" : ", ") + Ranks(ranks) + " in " + operation;
+    text += (text.empty() ? "" : ", ") + Named(ranks) + " in " + operation;
   }
   return text;
 }
@@ -56,14 +47,20 @@ std::string PostMortem::FirstFailure(const std::string& cause, std::chrono::mill
   if (patience.count() > 0) {
     if (auto first = store_.Get(key, patience)) return *first;
   }
-  const std::string mine = "rank " + std::to_string(global_rank_) + ": " + cause;
+  const std::string mine = Named({rank_}) + ": " + cause;
   const auto first = store_.CompareSet(key, "", mine);
   if (!first || first->value == mine) return "";
   return first->value;
 }
 
-std::string PostMortem::ReportKey(int global_rank) const {
-  return prefix_ + "/failed/" + std::to_string(global_rank);
+std::string PostMortem::Named(const std::vector<int>& ranks) const {
+  std::vector<int> names;
+  for (const int rank : ranks) names.push_back(names_[static_cast<size_t>(rank)]);
+  return RanksInWords(names);
+}
+
+std::string PostMortem::ReportKey(int rank) const {
+  return prefix_ + "/failed/" + std::to_string(rank);
 }
 
 }  // namespace rankrun::comm

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "store/store.h"
 
@@ -17,7 +18,8 @@ namespace rankrun::comm {
 // Thread: one at a time.  Lifetime: `store` outlives it.
 class PostMortem {
  public:
-  PostMortem(store::Store& store, std::string prefix, int global_rank, int world_size);
+  // `rank` among `names`, which are what the ranks are called in messages.
+  PostMortem(store::Store& store, std::string prefix, int rank, std::vector<int> names);
 
   // Tells the others that this rank failed in `operation`.
   void Report(const std::string& operation);
@@ -33,12 +35,13 @@ class PostMortem {
   std::string FirstFailure(const std::string& cause, std::chrono::milliseconds patience);
 
  private:
-  std::string ReportKey(int global_rank) const;
+  std::string Named(const std::vector<int>& ranks) const;
+  std::string ReportKey(int rank) const;
 
   store::Store& store_;
   const std::string prefix_;
-  const int global_rank_;
-  const int world_size_;
+  const int rank_;
+  const std::vector<int> names_;
 };
 
 }  // namespace rankrun::comm

@@ -133,13 +133,15 @@ class RANKRUN_API ProcessGroup {
   // A barrier over the store for finding out who is missing: for debugging and
   // phases. If ranks have not come after `timeout`, all that have come throw
   // DistTimeoutError with the same text, which names every missing rank; a rank
-  // that comes later gets it too. With wait_all_ranks=false the first rank found missing
-  // ends it for all, as soon as it is known to be lost. Does not break the group.
+  // that comes later gets it too. wait_all_ranks=false names the first only. Does
+  // not break the group. DistNetworkError, at once, if rankrun says that a rank has
+  // died; DistStoreError if the store is lost.
   void MonitoredBarrier(Timeout timeout = {}, bool wait_all_ranks = true);
 
   // Messages between two members meet by (sender, tag), in the order sent; tags
-  // are 0 or more. A Recv of another dtype or size than what was sent is an
-  // error on both sides. Send returns when `tensor` may be used again.
+  // are 0 or more. A Recv of another dtype or size than what was sent is a DistError.
+  // A time-out (of ISend and IRecv: the group's) breaks the group, as the tensor
+  // must not be in use any more. Send returns when `tensor` may be used again.
   void Send(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
   // Returns the sender's global rank (-1: no member).
   int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});

@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 namespace comm {
 
+StoreState& StoreState::Of(rankrun::Store& store) { return *store.state_; }
+
 milliseconds CheckedTimeout(milliseconds timeout) {
   if (timeout < milliseconds(0)) {
     ThrowStoreError({ErrorCode::kInvalid, "the time-out of a store is " +

@@ -24,15 +24,16 @@ bool TimedOut(const Error& error) { return error.code == ErrorCode::kTimeout; }
 
 }  // namespace
 
-StoreBarrier::StoreBarrier(store::Store& store, std::string prefix, int global_rank, int world_size)
-    : store_(store),
-      prefix_(std::move(prefix)),
-      global_rank_(global_rank),
-      world_size_(world_size) {}
+StoreBarrier::StoreBarrier(store::Store& store, std::string prefix, int rank,
+                           std::vector<int> names)
+    : store_(store), prefix_(std::move(prefix)), rank_(rank), names_(std::move(names)) {}
 
-Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout) {
+Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all) {
   const TimePoint now = std::chrono::steady_clock::now();
-  const Round round{.number = next_++, .since = now, .deadline = now + timeout};
+  const Round round{.number = next_++,
+                    .since = now,
+                    .deadline = now + timeout,
+                    .name_all = name_all};
   Result<std::string> verdict = Verdict(round);
   if (!verdict) return OfStore(std::move(verdict).error());
   if (*verdict != kPassed) return Error{ErrorCode::kTimeout, *verdict};
@@ -40,10 +41,10 @@ Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout) {
 }
 
 Result<std::string> StoreBarrier::Verdict(const Round& round) {
-  if (auto ok = store_.Set(ArrivedKey(round.number, global_rank_), ""); !ok) {
+  if (auto ok = store_.Set(ArrivedKey(round.number, rank_), ""); !ok) {
     return std::move(ok).error();
   }
-  return global_rank_ == 0 ? KeepRoll(round) : AwaitVerdict(round);
+  return rank_ == 0 ? KeepRoll(round) : AwaitVerdict(round);
 }
 
 Result<std::string> StoreBarrier::KeepRoll(const Round& round) {
@@ -53,7 +54,7 @@ Result<std::string> StoreBarrier::KeepRoll(const Round& round) {
   if (*settled) return store_.Get(verdict_key[0], Remaining(round.deadline));
 
   std::vector<std::string> keys;
-  for (int r = 0; r < world_size_; ++r) keys.push_back(ArrivedKey(round.number, r));
+  for (int r = 0; r < world_size(); ++r) keys.push_back(ArrivedKey(round.number, r));
   if (auto all = store_.Wait(keys, Remaining(round.deadline)); !all) {
     if (TimedOut(all.error())) return SettleByRoll(round);
     return std::move(all).error();
@@ -71,8 +72,8 @@ Result<std::string> StoreBarrier::AwaitVerdict(const Round& round) {
 }
 
 Result<RollCall> StoreBarrier::CallRoll(const Round& round) {
-  RollCall roll(world_size_, round.since);
-  for (int r = 0; r < world_size_; ++r) {
+  RollCall roll(world_size(), round.since);
+  for (int r = 0; r < world_size(); ++r) {
     const std::vector<std::string> key{ArrivedKey(round.number, r)};
     Result<bool> here = store_.Check(key);
     if (!here) return std::move(here).error();
@@ -85,8 +86,11 @@ Result<std::string> StoreBarrier::SettleByRoll(const Round& round) {
   Result<RollCall> roll = CallRoll(round);
   if (!roll) return std::move(roll).error();
   if (roll->complete()) return Settle(round, kPassed);
-  const char* noun = roll->Missing().size() == 1 ? "rank" : "ranks";
-  return Settle(round, roll->Describe(std::chrono::steady_clock::now(), noun));
+  std::vector<int> missing;
+  for (const int rank : roll->Missing()) missing.push_back(names_[static_cast<size_t>(rank)]);
+  if (!round.name_all) missing.resize(1);
+  return Settle(round, roll->Count(std::chrono::steady_clock::now()) +
+                           ", missing: " + RanksInWords(missing));
 }
 
 // The first verdict stands: two ranks may run out of time at once, or one
@@ -99,7 +103,7 @@ Result<std::string> StoreBarrier::Settle(const Round& round, const std::string& 
 
 Result<void> StoreBarrier::DeleteKeysBefore(uint64_t number) {
   for (; first_kept_ < number; ++first_kept_) {
-    for (int r = 0; r < world_size_; ++r) {
+    for (int r = 0; r < world_size(); ++r) {
       if (auto ok = store_.Delete(ArrivedKey(first_kept_, r)); !ok) return std::move(ok).error();
     }
     if (auto ok = store_.Delete(VerdictKey(first_kept_)); !ok) return std::move(ok).error();
@@ -107,8 +111,8 @@ Result<void> StoreBarrier::DeleteKeysBefore(uint64_t number) {
   return {};
 }
 
-std::string StoreBarrier::ArrivedKey(uint64_t number, int global_rank) const {
-  return prefix_ + "/" + std::to_string(number) + "/arrived/" + std::to_string(global_rank);
+std::string StoreBarrier::ArrivedKey(uint64_t number, int rank) const {
+  return prefix_ + "/" + std::to_string(number) + "/arrived/" + std::to_string(rank);
 }
 
 std::string StoreBarrier::VerdictKey(uint64_t number) const {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -22,22 +23,25 @@ namespace rankrun::comm {
 // Thread: one at a time.  Lifetime: `store` outlives it.
 class StoreBarrier {
  public:
-  StoreBarrier(store::Store& store, std::string prefix, int global_rank, int world_size);
+  // `rank` among `names`, which are what the ranks are called in messages.
+  StoreBarrier(store::Store& store, std::string prefix, int rank, std::vector<int> names);
 
   // Waits until every rank has called Pass as often as this one. Whether it
   // passes or not, the next call is the next barrier.
-  // Errors: kTimeout, with all missing ranks in the text; kCancelled when a
+  // Errors: kTimeout, with all missing ranks in the text, or the first of them; kCancelled when a
   // rank has died, as the store's DeathWatch says; kProtocol when it fails.
-  Result<void> Pass(std::chrono::milliseconds timeout);
+  Result<void> Pass(std::chrono::milliseconds timeout, bool name_all = true);
 
  private:
   struct Round {
     uint64_t number;
     TimePoint since;
     TimePoint deadline;
+    bool name_all;
   };
 
-  std::string ArrivedKey(uint64_t number, int global_rank) const;
+  int world_size() const { return static_cast<int>(names_.size()); }
+  std::string ArrivedKey(uint64_t number, int rank) const;
   std::string VerdictKey(uint64_t number) const;
   Result<std::string> Verdict(const Round& round);
   Result<std::string> KeepRoll(const Round& round);
@@ -49,8 +53,8 @@ class StoreBarrier {
 
   store::Store& store_;
   const std::string prefix_;
-  const int global_rank_;
-  const int world_size_;
+  const int rank_;
+  const std::vector<int> names_;
   uint64_t next_ = 0;
   uint64_t first_kept_ = 0;  // rank 0 only: keys of barriers before are deleted
 };

@@ -89,6 +89,7 @@ class RANKRUN_API Store {
   std::chrono::milliseconds timeout() const;
 
  private:
+  friend struct comm::StoreState;
   friend class FileStore;
   friend class HashStore;
   friend class PrefixStore;

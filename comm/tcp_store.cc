@@ -12,6 +12,19 @@
 
 namespace rankrun {
 namespace comm {
+
+Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port) {
+  const bool loopback =
+      host == "localhost" || host == "127.0.0.1" || host == "::1";
+  auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", port);
+  if (!v4) return std::move(v4).error();
+  auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", port);
+  if (!v6) return std::move(v6).error();
+  store::ServerOptions server;
+  server.addresses = {{.address = *v4}, {.address = *v6, .optional = true}};
+  return store::HostedServer::Start(std::move(server));
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -33,18 +46,6 @@ Result<void> Check(const TcpStoreOptions& options) {
     return Invalid("world_size is " + std::to_string(*options.world_size) + ": want at least 1");
   }
   return {};
-}
-
-Result<std::unique_ptr<store::HostedServer>> Serve(const TcpStoreOptions& options) {
-  const bool loopback =
-      options.host == "localhost" || options.host == "127.0.0.1" || options.host == "::1";
-  auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", options.port);
-  if (!v4) return std::move(v4).error();
-  auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", options.port);
-  if (!v6) return std::move(v6).error();
-  store::ServerOptions server;
-  server.addresses = {{.address = *v4}, {.address = *v6, .optional = true}};
-  return store::HostedServer::Start(std::move(server));
 }
 
 // That a server could not be reached says more about the connection than what
@@ -86,7 +87,7 @@ Result<State> Open(const TcpStoreOptions& options) {
   State state(new StoreState{
       .timeout = CheckedTimeout(options.timeout), .name = options.host, .port = options.port});
   if (options.is_server) {
-    auto server = Serve(options);
+    auto server = ServeStore(options.host, options.port);
     if (!server) return std::move(server).error();
     state->server = std::move(*server);
     state->port = state->server->port();

@@ -15,6 +15,8 @@ void Throw(const Error& error) {
       throw DistNetworkError(error.message);
     case ErrorCode::kProtocol:
       throw DistStoreError(error.message);
+    case ErrorCode::kMismatch:
+      throw DistMismatchError(error.message);
     case ErrorCode::kExhausted:
     case ErrorCode::kNotFound:
     case ErrorCode::kSystem:
@@ -32,6 +34,7 @@ void ThrowStoreError(const Error& error) {
       throw DistNetworkError(error.message);
     case ErrorCode::kTimeout:
     case ErrorCode::kProtocol:
+    case ErrorCode::kMismatch:
     case ErrorCode::kExhausted:
     case ErrorCode::kNotFound:
     case ErrorCode::kSystem:

@@ -15,13 +15,14 @@ class WorkState;
 }
 
 // An operation under way. What a blocking call returns is complete. Copies are
-// the same operation; to drop all of them does not cancel it: it ends before
-// Destroy of its group returns.
+// the same operation; to drop all of them does not cancel it. Destroy of its
+// group waits for a collective, and ends a message with an error.
 // Thread: any.
 class RANKRUN_API Work {
  public:
-  Work();  // complete, of nothing
-  explicit Work(std::shared_ptr<comm::WorkState> state);
+  // Complete.
+  explicit Work(uint64_t sequence = 0);
+  Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state);
   Work(const Work&);
   Work& operator=(const Work&);
   Work(Work&&) noexcept;
@@ -48,9 +49,10 @@ class RANKRUN_API Work {
   int source_global_rank() const;
   // Its place in its group's sequence, from 1; 0 of point-to-point messages and of
   // a group that this rank is no member of.
-  uint64_t sequence() const;
+  uint64_t sequence() const { return sequence_; }
 
  private:
+  uint64_t sequence_;
   std::shared_ptr<comm::WorkState> state_;  // null: complete
 };
 

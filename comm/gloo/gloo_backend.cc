@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "comm/gloo/gloo_store.h"
-#include "comm/gloo/reduce.h"
 #include "comm/gloo/signals.h"
 
 namespace rankrun::comm {
@@ -84,19 +83,10 @@ std::vector<PeerAddress> OwnAddresses(::gloo::Context& context,
   return addresses;
 }
 
-template <typename Options>
-void SetData(Options& options, const Tensor& tensor) {
-  if (tensor.dtype == DType::kFloat32) {
-    options.setOutput(static_cast<float*>(tensor.data), tensor.count);
-  } else {
-    options.setOutput(static_cast<double*>(tensor.data), tensor.count);
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config) {
-  PeerNames names(config.store, config.key_prefix, config.global_rank, config.world_size);
+  PeerNames names(config.store, config.key_prefix, config.group_rank, config.world_size());
   // Gloo would find that out as well, but leak and say less.
   if (!config.network_interface.empty() && if_nametoindex(config.network_interface.c_str()) == 0) {
     return SystemError(ListenAt(config), errno);
@@ -109,7 +99,7 @@ Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config
   std::vector<PeerAddress> addresses;
   auto connected = Catching(names, [&] {
     auto mesh =
-        std::make_shared<::gloo::rendezvous::Context>(config.global_rank, config.world_size);
+        std::make_shared<::gloo::rendezvous::Context>(config.group_rank, config.world_size());
     mesh->setTimeout(config.timeout);
     GlooStore store(config.store, config.key_prefix, config.timeout);
     mesh->connectFullMesh(store, device);
@@ -126,25 +116,38 @@ Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config
 GlooBackend::GlooBackend(std::shared_ptr<::gloo::Context> context, PeerNames names)
     : context_(std::move(context)), names_(std::move(names)) {}
 
-Result<void> GlooBackend::AllReduce(const Tensor& tensor, ReduceOp op, const Call& call) {
+namespace {
+Error NotYet() { return Error{ErrorCode::kSystem, "gloo cannot do this yet"}; }
+}  // namespace
+
+Result<void> GlooBackend::AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
+                                    const Call& call) {
+  if (reduction.dtype != DType::kFloat32) return NotYet();
   auto ok = Catching(names_, [&] {
     ::gloo::AllreduceOptions options(context_);
-    SetData(options, tensor);
-    options.setReduceFunction(ReductionOf(tensor.dtype, op));
-    options.setTag(call.tag);
+    options.setOutput(reinterpret_cast<float*>(data), count);
+    Reduction plain = reduction;
+    plain.divisor = 1;
+    options.setReduceFunction([plain](void* out, const void* a, const void* b, size_t n) {
+      const void* const inputs[] = {a, b};
+      comm::Reduce(plain, out, inputs, n);
+    });
+    options.setTag(Tag(call.operation));
     options.setTimeout(call.timeout);
     ::gloo::allreduce(options);
   });
-  if (ok && op == ReduceOp::kAvg) Divide(tensor, context_->size);
+  if (!ok) return ok;
+  const void* const inputs[] = {data};
+  comm::Reduce(reduction, data, inputs, count);
   return ok;
 }
 
-Result<void> GlooBackend::Broadcast(const Tensor& tensor, int source, const Call& call) {
+Result<void> GlooBackend::Broadcast(Block data, const Call& call) {
   return Catching(names_, [&] {
     ::gloo::BroadcastOptions options(context_);
-    SetData(options, tensor);
-    options.setRoot(source);
-    options.setTag(call.tag);
+    options.setOutput(reinterpret_cast<char*>(data.data), data.bytes);
+    options.setRoot(call.operation.root);
+    options.setTag(Tag(call.operation));
     options.setTimeout(call.timeout);
     ::gloo::broadcast(options);
   });
@@ -153,10 +156,21 @@ Result<void> GlooBackend::Broadcast(const Tensor& tensor, int source, const Call
 Result<void> GlooBackend::Barrier(const Call& call) {
   return Catching(names_, [&] {
     ::gloo::BarrierOptions options(context_);
-    options.setTag(call.tag);
+    options.setTag(Tag(call.operation));
     options.setTimeout(call.timeout);
     ::gloo::barrier(options);
   });
 }
+
+Result<void> GlooBackend::Reduce(std::byte*, const std::byte*, std::size_t, const Reduction&, const Call&) { return NotYet(); }
+Result<void> GlooBackend::AllGather(std::span<const Block>, ConstBlock, const Call&) { return NotYet(); }
+Result<void> GlooBackend::Gather(std::span<const Block>, ConstBlock, const Call&) { return NotYet(); }
+Result<void> GlooBackend::Scatter(Block, std::span<const ConstBlock>, const Call&) { return NotYet(); }
+Result<void> GlooBackend::ReduceScatter(Block, std::span<const ConstBlock>, const Reduction&, const Call&) { return NotYet(); }
+Result<void> GlooBackend::AllToAll(std::span<const Block>, std::span<const ConstBlock>, const Call&) { return NotYet(); }
+bool GlooBackend::Refuse(const Call&, const std::string&) { return false; }
+void GlooBackend::Abort(const std::string&) { context_.reset(); }
+Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock, int, const Envelope&) { return NotYet(); }
+Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block, std::optional<int>, const Envelope&) { return NotYet(); }
 
 }  // namespace rankrun::comm

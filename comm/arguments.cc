@@ -1,0 +1,165 @@
+#include "comm/arguments.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace rankrun::comm {
+namespace {
+
+Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
+
+std::string Join(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+std::string NameOf(const Device& device) {
+  const std::string type = device.type == DeviceType::kCuda ? "cuda" : "cpu";
+  return type + ":" + std::to_string(device.index);
+}
+
+Result<void> CheckLength(const std::string& name, std::size_t length, const char* unit,
+                         int world_size) {
+  if (length == static_cast<std::size_t>(world_size)) return {};
+  return Invalid(name + " has " + std::to_string(length) + " " + unit + ": want " +
+                 std::to_string(world_size) + ", one per rank");
+}
+
+template <typename BlockType, typename TensorType>
+Result<std::vector<BlockType>> Blocks(const std::string& name, std::span<const TensorType> tensors,
+                                      DType dtype, int world_size) {
+  if (auto ok = CheckLength(name, tensors.size(), "tensors", world_size); !ok) return ok.error();
+  std::vector<BlockType> blocks;
+  blocks.reserve(tensors.size());
+  for (const TensorType& tensor : tensors) {
+    const std::string element = name + "[" + std::to_string(blocks.size()) + "]";
+    if (auto ok = CheckTensor(element, tensor); !ok) return ok.error();
+    if (auto ok = CheckDType(element, tensor.dtype, "the call", dtype); !ok) return ok.error();
+    blocks.push_back(BlockOf(tensor));
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer) {
+  if (!peer.is_global()) {
+    const int members = static_cast<int>(global_ranks.size());
+    if (peer.rank() >= 0 && peer.rank() < members) return peer.rank();
+    return Invalid("there is no group rank " + std::to_string(peer.rank()) + ": want 0.." +
+                   std::to_string(members - 1));
+  }
+  const auto found = std::find(global_ranks.begin(), global_ranks.end(), peer.rank());
+  if (found != global_ranks.end()) return static_cast<int>(found - global_ranks.begin());
+  return Invalid("global rank " + std::to_string(peer.rank()) +
+                 " is no member of the group, whose ranks are " + Join(global_ranks));
+}
+
+Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
+  if (tensor.data == nullptr && tensor.count > 0) return Invalid(name + " has no data");
+  if (tensor.device.type != DeviceType::kCpu) {
+    return Invalid(name + " is on " + NameOf(tensor.device) +
+                   ": want CPU memory, as there is no backend for other devices yet");
+  }
+  if (tensor.row == 0) return Invalid(name + " has rows of 0 elements: want at least 1");
+  return {};
+}
+
+Result<std::vector<Block>> BlocksOf(const std::string& name, std::span<const Tensor> tensors,
+                                    DType dtype, int world_size) {
+  return Blocks<Block>(name, tensors, dtype, world_size);
+}
+
+Result<std::vector<ConstBlock>> BlocksOf(const std::string& name,
+                                         std::span<const ConstTensor> tensors, DType dtype,
+                                         int world_size) {
+  return Blocks<ConstBlock>(name, tensors, dtype, world_size);
+}
+
+Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstTensor& tensor,
+                                           int world_size) {
+  const auto parts = static_cast<std::size_t>(world_size);
+  if (tensor.count % parts != 0) {
+    return Invalid(name + " has " + std::to_string(tensor.count) + " elements: want a multiple of " +
+                   std::to_string(parts) + ", the world size");
+  }
+  const std::size_t bytes = tensor.count / parts * SizeOf(tensor.dtype);
+  std::vector<ConstBlock> blocks;
+  for (std::size_t i = 0; i < parts; ++i) {
+    blocks.push_back({static_cast<const std::byte*>(tensor.data) + i * bytes, bytes});
+  }
+  return blocks;
+}
+
+Result<std::vector<ConstBlock>> PartsByRows(const std::string& name, const ConstTensor& tensor,
+                                            std::span<const std::size_t> splits, int world_size) {
+  if (tensor.count % tensor.row != 0) {
+    return Invalid(name + " has " + std::to_string(tensor.count) + " elements in rows of " +
+                   std::to_string(tensor.row) + ": want whole rows");
+  }
+  const std::size_t rows = tensor.count / tensor.row;
+  const auto ranks = static_cast<std::size_t>(world_size);
+  if (splits.empty()) {
+    if (rows % ranks == 0) return EqualParts(name, tensor, world_size);
+    return Invalid(name + " has " + std::to_string(rows) + " rows: want a multiple of " +
+                   std::to_string(ranks) + ", the world size, or splits");
+  }
+  if (auto ok = CheckLength(name + "_splits", splits.size(), "numbers", world_size); !ok) {
+    return ok.error();
+  }
+  const std::size_t sum = std::accumulate(splits.begin(), splits.end(), std::size_t{0});
+  if (sum != rows) {
+    return Invalid(name + "_splits add up to " + std::to_string(sum) + ": want " +
+                   std::to_string(rows) + ", the rows of " + name);
+  }
+  std::vector<ConstBlock> blocks;
+  const auto* next = static_cast<const std::byte*>(tensor.data);
+  for (const std::size_t split : splits) {
+    blocks.push_back({next, split * tensor.row * SizeOf(tensor.dtype)});
+    next += blocks.back().bytes;
+  }
+  return blocks;
+}
+
+Result<void> CheckDType(const std::string& name, DType dtype, const std::string& other,
+                        DType wanted) {
+  if (dtype == wanted) return {};
+  return Invalid(name + " is " + rankrun::NameOf(dtype) + ": want " + rankrun::NameOf(wanted) +
+                 ", as " + other);
+}
+
+Result<void> CheckCount(const std::string& name, std::size_t count, const std::string& wanted_by,
+                        std::size_t wanted) {
+  if (count == wanted) return {};
+  return Invalid(name + " has " + std::to_string(count) + " elements: want " +
+                 std::to_string(wanted) + ", " + wanted_by);
+}
+
+Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input) {
+  const ConstBlock a = BlockOf(output);
+  const ConstBlock b = BlockOf(input);
+  const std::less<const std::byte*> before;
+  if (a.bytes == 0 || b.bytes == 0) return {};
+  if (!before(a.data, b.data + b.bytes) || !before(b.data, a.data + a.bytes)) return {};
+  return Invalid("output and input overlap: want memory that is apart");
+}
+
+Block BlockOf(const Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data), tensor.count * SizeOf(tensor.dtype)};
+}
+
+ConstBlock BlockOf(const ConstTensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.data), tensor.count * SizeOf(tensor.dtype)};
+}
+
+std::vector<Block> Writable(const std::vector<ConstBlock>& blocks) {
+  std::vector<Block> writable;
+  for (const ConstBlock& block : blocks) {
+    writable.push_back({const_cast<std::byte*>(block.data), block.bytes});
+  }
+  return writable;
+}
+
+}  // namespace rankrun::comm

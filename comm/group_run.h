@@ -1,0 +1,64 @@
+#pragma once
+
+#include <initializer_list>
+#include <utility>
+
+#include "comm/arguments.h"
+#include "comm/group.h"
+
+// For Group's own sources: how a checked call is run.
+namespace rankrun::comm {
+
+// The first error, if there is one.
+inline Result<void> All(std::initializer_list<Result<void>> checks) {
+  for (const Result<void>& check : checks) {
+    if (!check) return check;
+  }
+  return {};
+}
+
+template <typename T>
+Result<void> Fine(const Result<T>& result) {
+  if (result) return {};
+  return result.error();
+}
+
+// In the caller's thread if it is to wait and nothing is before it.
+template <typename Body>
+Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
+  const Result<std::chrono::milliseconds> limit = Effective(options.timeout);
+  if (!limit) return Refuse(operation, limit.error());
+  const std::chrono::milliseconds timeout = *limit;
+  std::unique_lock lock(mutex_);
+  operation.number = operations_ + 1;
+  if (broken_.load()) return Broken(Describe(operation) + Place());
+  operations_ += 1;
+  if (!options.async && !queue_.busy()) {
+    if (auto ok = Execute(operation, timeout, body); !ok) return std::move(ok).error();
+    return Work(operation.number);
+  }
+  auto state = std::make_shared<WorkState>();
+  queue_.Push([this, operation, timeout, state, body = std::move(body)]() mutable {
+    state->Finish(Execute(operation, timeout, body));
+  });
+  lock.unlock();
+  if (options.async) return Work(operation.number, state);
+  state->Await();
+  if (!state->result()) return Error(state->result().error());
+  return Work(operation.number);
+}
+
+template <typename Body>
+Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body) {
+  if (broken_.load()) return Broken(Describe(operation) + Place());
+  const TimePoint since = std::chrono::steady_clock::now();
+  auto ok = body(*backend_, Call{.operation = operation, .timeout = timeout});
+  if (ok) return {};
+  Error error = std::move(ok).error();
+  if (error.code != ErrorCode::kInvalid) {
+    error = Break(Describe(operation), std::move(error), {.since = since, .timeout = timeout});
+  }
+  return std::move(error).In(Describe(operation) + Place());
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,232 @@
+#include "comm/group_table.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "base/death_watch.h"
+#include "comm/join.h"
+#include "comm/plugin.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long the rank that serves the store waits for the others to be done with it.
+constexpr milliseconds kGoodbyes{5000};
+
+Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
+
+std::string WorldPrefix(const Environment& place, int generation) {
+  return "rankrun/attempt_" + std::to_string(place.attempt) + "/world_" +
+         std::to_string(generation);
+}
+
+Result<void> CheckTimeout(milliseconds timeout) {
+  if (timeout >= milliseconds(1)) return {};
+  return Invalid("timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms");
+}
+
+std::string Joined(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+// The keys of the world before: all ranks have left it for this one.
+void DeleteKeysOf(store::Store& store, const std::string& prefix) {
+  const auto keys = store.ListKeys();
+  if (!keys) return;  // a store that cannot list keeps them
+  for (const std::string& key : *keys) {
+    if (key.starts_with(prefix + "/")) static_cast<void>(store.Delete(key));
+  }
+}
+
+Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
+  std::vector<int> ranks = options.ranks;
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(world_size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front() < 0 || sorted.back() >= world_size) {
+    const int wrong = sorted.front() < 0 ? sorted.front() : sorted.back();
+    return Invalid("rank " + std::to_string(wrong) + " is not in the world: want 0.." +
+                   std::to_string(world_size - 1));
+  }
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return Invalid("rank " + std::to_string(*twice) + " is given twice");
+  return options.sort_ranks ? sorted : ranks;
+}
+
+}  // namespace
+
+GroupTable& GroupTable::Instance() {
+  static auto* const kInstance = new GroupTable;
+  return *kInstance;
+}
+
+Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
+  if (world() != nullptr) {
+    return Invalid("there is a world process group already: Destroy() it first");
+  }
+  if (auto ok = CheckTimeout(options.timeout); !ok) return ok.error();
+  const TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
+  const DeathWatch deaths = DeathWatch::OfThisProcess();
+  auto meeting = Meet(options, ::getenv, deaths);
+  if (!meeting) return std::move(meeting).error();
+  const int generation = generation_++;
+  const Environment& place = meeting->place;
+  std::vector<int> ranks(static_cast<size_t>(place.world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::string backend = place.backend.empty() ? options.backend : place.backend;
+  store::Store& store = *meeting->store;
+  auto group = Join(std::move(meeting->store),
+                    {.identity = {.global_rank = place.global_rank,
+                                  .global_ranks = ranks,
+                                  .group_rank = place.global_rank,
+                                  .timeout = Bounded(options.timeout),
+                                  .key_prefix = WorldPrefix(place, generation),
+                                  .deaths = deaths,
+                                  .is_strict = place.is_strict},
+                     .deadline = deadline,
+                     .backend = backend,
+                     .plugin_folders = PluginFolders(),
+                     .network_interface = place.network_interface,
+                     .host = meeting->host,
+                     .checks_all_calls = place.checks_all_calls});
+  if (!group) return std::move(group).error();
+  if (generation > 0 && place.global_rank == 0) DeleteKeysOf(store, WorldPrefix(place, generation - 1));
+  world_ = {.place = place,
+            .host = meeting->host,
+            .backend = backend,
+            .server = std::move(meeting->server),
+            .meetings = std::make_unique<StoreBarrier>(store, WorldPrefix(place, generation) + "/meeting",
+                                                       place.global_rank, ranks)};
+  return Add(*std::move(group));
+}
+
+Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
+  if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
+  auto identity = Identify(options);
+  if (!identity) return std::move(identity).error();
+  const std::string backend = options.backend.empty() ? world_.backend : options.backend;
+  const TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
+  if (!options.use_local_synchronization) {
+    const std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
+                               ", timeout " + std::to_string(identity->timeout.count()) +
+                               " ms, \"" + options.description + "\"";
+    if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
+  }
+  if (identity->group_rank < 0) return Add(std::make_unique<Group>(*std::move(identity)));
+  auto store = TheWorld().store().Clone(identity->timeout);
+  if (!store) return std::move(store).error();
+  auto group = Join(*std::move(store), {.identity = *std::move(identity),
+                                        .deadline = deadline,
+                                        .backend = backend,
+                                        .plugin_folders = PluginFolders(),
+                                        .network_interface = world_.place.network_interface,
+                                        .host = world_.host,
+                                        .checks_all_calls = world_.place.checks_all_calls});
+  if (!group) return std::move(group).error();
+  return Add(*std::move(group));
+}
+
+Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
+  const GroupIdentity& all = TheWorld().identity();
+  GroupIdentity identity = all;
+  if (options.timeout) {
+    if (auto ok = CheckTimeout(*options.timeout); !ok) return ok.error();
+    identity.timeout = Bounded(*options.timeout);
+  }
+  auto ranks = Members(options, all.world_size());
+  if (!ranks) return std::move(ranks).error();
+  identity.global_ranks = *std::move(ranks);
+  const auto own = std::find(identity.global_ranks.begin(), identity.global_ranks.end(),
+                             identity.global_rank);
+  identity.group_rank = own == identity.global_ranks.end()
+                            ? -1
+                            : static_cast<int>(own - identity.global_ranks.begin());
+  identity.description = options.description;
+  identity.name = NewName(Joined(identity.global_ranks) + ";" + options.description);
+  identity.key_prefix = all.key_prefix + "/group/" + identity.name;
+  return identity;
+}
+
+// All ranks of the world say what they call for, and compare.
+Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
+  const GroupIdentity& all = TheWorld().identity();
+  store::Store& store = TheWorld().store();
+  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  const std::string prefix =
+      all.key_prefix + "/new_group/" + std::to_string(world_.new_groups++) + "/";
+  if (auto ok = store.Set(prefix + std::to_string(all.group_rank), wishes); !ok) return ok.error();
+  if (auto ok = world_.meetings->Pass(std::max(left, milliseconds(1))); !ok) {
+    return Error(ok.error()).In("wait for all ranks of the world");
+  }
+  std::vector<std::string> keys;
+  for (const int rank : all.global_ranks) keys.push_back(prefix + std::to_string(rank));
+  const auto said = store.MultiGet(keys, std::max(left, milliseconds(1)));
+  if (!said) return said.error();
+  return CheckAlike(all.global_ranks, *said);
+}
+
+// The same on all members, whatever other groups they have made in between.
+std::string GroupTable::NewName(const std::string& seed) {
+  const auto before = std::count(world_.seeds.begin(), world_.seeds.end(), seed);
+  world_.seeds.push_back(seed);
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : seed) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char name[48];
+  std::snprintf(name, sizeof name, "group_%016llx_%ld", static_cast<unsigned long long>(hash),
+                static_cast<long>(before));
+  return name;
+}
+
+ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
+  groups_.emplace_back(new ProcessGroup(std::move(group)));
+  return groups_.back().get();
+}
+
+Group& GroupTable::TheWorld() { return *groups_.front()->group_; }
+
+void GroupTable::Clear() {
+  while (groups_.size() > 1) groups_.pop_back();
+  if (groups_.empty()) return;
+  SayGoodbye();
+  world_.meetings.reset();
+  groups_.clear();
+  world_ = {};
+}
+
+// The rank that serves the store ends it last.
+void GroupTable::SayGoodbye() {
+  const GroupIdentity& all = TheWorld().identity();
+  store::Store& store = TheWorld().store();
+  const bool served_by_a_rank = !world_.place.agent_serves;
+  if (!served_by_a_rank || all.world_size() == 1) return;
+  std::vector<std::string> keys;
+  for (const int rank : all.global_ranks) {
+    keys.push_back(all.key_prefix + "/goodbye/" + std::to_string(rank));
+  }
+  static_cast<void>(store.Set(keys[static_cast<size_t>(all.group_rank)], ""));
+  if (world_.server != nullptr) static_cast<void>(store.Wait(keys, kGoodbyes));
+}
+
+Result<void> GroupTable::Remove(const ProcessGroup& group) {
+  const auto found = std::find_if(groups_.begin(), groups_.end(),
+                                  [&](const auto& one) { return one.get() == &group; });
+  if (found == groups_.end()) return Invalid("this is no process group, or it is destroyed already");
+  if (found == groups_.begin()) {
+    Clear();
+  } else {
+    groups_.erase(found);
+  }
+  return {};
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "comm/backend.h"
+#include "comm/operation.h"
+#include "comm/work_state.h"
+
+namespace rankrun::comm {
+
+// The point-to-point messages of one group: those to other ranks through the
+// backend, those of this rank to itself in memory. Ranks are group ranks.
+// Thread: any.  Lifetime: `backend` outlives it.
+class Messages {
+ public:
+  struct Message {
+    Operation operation;  // for errors
+    Envelope envelope;
+    std::optional<int> peer;  // nothing: from anyone
+    TimePoint since;
+    std::chrono::milliseconds timeout;
+  };
+  // Tells an error in full and, unless it is kInvalid, breaks the group.
+  using Failed = std::function<Error(const Message& message, Error error)>;
+
+  // `to_global` gives a member's global rank.
+  Messages(Backend& backend, int group_rank, std::function<int(int)> to_global, Failed failed);
+  // Ends what is under way with an error.
+  ~Messages();
+
+  // Waits until it is over; returns the sender's global rank.
+  Result<int> Move(const Message& message, Block data);
+  // `state` learns the end, from Progress. A message of this rank to itself is
+  // copied, so that it is over at once.
+  Result<void> Start(const Message& message, Block data, std::shared_ptr<WorkState> state);
+
+  // Moves on what was started, waits a little for it; whether something is left.
+  bool Progress();
+
+ private:
+  struct Pending {
+    Message message;
+    std::unique_ptr<Transfer> transfer;
+    std::shared_ptr<WorkState> state;
+  };
+  struct Parcel {  // of this rank to itself
+    Envelope envelope;
+    std::vector<std::byte> data;
+  };
+  struct OwnReceive {
+    Message message;
+    Block data;
+    std::shared_ptr<WorkState> state;
+  };
+  struct Ended {
+    Pending pending;
+    Result<void> result;
+  };
+
+  Result<std::unique_ptr<Transfer>> StartTransfer(const Message& message, Block data);
+  bool StartOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
+  bool ReceiveOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
+  Result<void> Unpack(const Parcel& parcel, const Message& message, Block data) const;
+  std::vector<Ended> TakeEnded();
+
+  Backend& backend_;
+  const int group_rank_;
+  const std::function<int(int)> to_global_;
+  const Failed failed_;
+  std::mutex mutex_;  // guards all below and the calls of transfers
+  std::list<Pending> pending_;
+  std::deque<Parcel> own_;
+  std::list<OwnReceive> own_receives_;
+};
+
+}  // namespace rankrun::comm
