@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/operation.h"
+
+// The memory that the ranks of one process group share, by offset:
+//   SegmentHeader, RankArea of each rank, tables of byte counts, bounce
+//   buffers of each rank, messages.
+// What a line is for one rank alone to write is in a cache line of its own.
+namespace rankrun::comm {
+
+constexpr uint64_t kSegmentMagic = 0x314d454d'53485252;  // "RRHSMEM1", little-endian
+constexpr uint32_t kSegmentVersion = 1;
+
+// Calls are shown in this many lines in turn, so that a rank which refuses some
+// calls in a row overwrites nothing that is still read.
+constexpr uint64_t kCallLines = 4;
+constexpr std::size_t kInlineBytes = 48;
+constexpr std::size_t kReasonBytes = 256;
+constexpr std::size_t kErrorBytes = 1024;
+constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
+
+// How a rank says that it has come to a collective. `number` counts the
+// collectives of the backend from 1 and is written last.
+struct alignas(kLineBytes) CallLine {
+  std::atomic<uint64_t> number;
+  uint64_t fingerprint;  // comm/operation.h; 0: refused
+  std::byte data[kInlineBytes];
+};
+static_assert(sizeof(CallLine) == kLineBytes);
+
+// The same call for people, written before the line.
+struct alignas(kLineBytes) ShownCall {
+  Operation operation;
+  char reason[kReasonBytes];  // of a refusal; ends with a zero
+};
+
+// The beginning of CallLine::data of operations whose data is not in it.
+struct LineBytes {
+  uint64_t bytes;   // that each peer gets of this rank, if all get the same
+  uint64_t uneven;  // 1: they do not, the table says how many
+};
+
+struct alignas(kApart) RankArea {
+  CallLine lines[kCallLines];
+  // (number of the collective << kStepBits) + steps done; never goes back.
+  alignas(kApart) std::atomic<uint64_t> step;
+  // How many threads sleep on a word of this rank: it has to wake them.
+  alignas(kApart) std::atomic<uint32_t> sleepers;
+  std::atomic<uint32_t> ready;  // the process is named below and has mapped all
+  std::atomic<uint32_t> left;   // it has destroyed its backend
+  int32_t pid;
+  uint64_t start_time;  // of the process, in clock ticks since boot
+  ShownCall shown[kCallLines];
+};
+
+constexpr int kStepBits = 24;
+constexpr uint64_t kStepsDone = (uint64_t{1} << kStepBits) - 1;  // the whole collective
+
+struct SegmentHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t world_size;
+  uint64_t nonce;
+  uint64_t size_bytes;
+  uint64_t bounce_bytes;
+  uint64_t message_bytes;
+  // The first error of the group, which all ranks end with.
+  enum ErrorState : uint32_t { kNone = 0, kBeingWritten = 1, kWritten = 2 };
+  alignas(kApart) std::atomic<uint32_t> error_state;
+  int32_t error_code;
+  char error_text[kErrorBytes];  // ends with a zero
+};
+
+// Where things are. A value.
+struct SegmentLayout {
+  int world_size;
+  std::size_t bounce_bytes;   // of one rank, a multiple of the page
+  std::size_t message_bytes;  // of all ranks, a multiple of the page
+
+  std::size_t AreaAt(int rank) const { return kPage + Index(rank) * sizeof(RankArea); }
+  // world_size numbers: the bytes for each peer.
+  std::size_t TableAt(int rank, uint64_t line) const {
+    return AreaAt(world_size) + (Index(rank) * kCallLines + line) * TableBytes();
+  }
+  std::size_t BounceAt(int rank) const {
+    return RoundUp(TableAt(world_size, 0), kPage) + Index(rank) * bounce_bytes;
+  }
+  std::size_t MessagesAt() const { return BounceAt(world_size); }
+  std::size_t size() const { return MessagesAt() + message_bytes; }
+
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t RoundUp(std::size_t value, std::size_t unit) {
+    return (value + unit - 1) / unit * unit;
+  }
+
+ private:
+  static std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
+  std::size_t TableBytes() const {
+    return RoundUp(Index(world_size) * sizeof(uint64_t), kLineBytes);
+  }
+};
+static_assert(sizeof(SegmentHeader) <= SegmentLayout::kPage);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// What messages between the ranks need; all zero at first.
+constexpr std::size_t MessageBytes(int /*world_size*/) { return 0; }
+
+}  // namespace rankrun::comm

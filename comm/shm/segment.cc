@@ -1,0 +1,298 @@
+#include "comm/shm/segment.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "base/format.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr char kOneHost[] =
+    "; the ranks of an shm group must run on one host, as one user, in one PID namespace";
+
+// How the others find the memory file.
+struct Whereabouts {
+  int pid;
+  int fd;
+  uint64_t inode;
+  uint64_t nonce;
+
+  std::string Path() const { return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd); }
+  std::string Text() const {
+    char text[120];
+    std::snprintf(text, sizeof text, "%d %d %llu %llx", pid, fd,
+                  static_cast<unsigned long long>(inode), static_cast<unsigned long long>(nonce));
+    return text;
+  }
+  static std::optional<Whereabouts> Parse(const std::string& text) {
+    unsigned long long inode = 0, nonce = 0;
+    Whereabouts where{.pid = 0, .fd = 0, .inode = 0, .nonce = 0};
+    if (std::sscanf(text.c_str(), "%d %d %llu %llx", &where.pid, &where.fd, &inode, &nonce) != 4) {
+      return std::nullopt;
+    }
+    where.inode = inode;
+    where.nonce = nonce;
+    return where;
+  }
+};
+
+std::string SegmentKey(const BackendConfig& config) { return config.key_prefix + "shm/segment"; }
+std::string FailedKey(const BackendConfig& config) { return config.key_prefix + "shm/failed"; }
+
+// In clock ticks since boot; 0 if it cannot be read. With the pid it names a
+// process for good.
+uint64_t StartTime(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024] = "";
+  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
+  const char* at = std::strrchr(text, ')');  // the name before may hold anything
+  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
+}
+
+Result<std::byte*> Map(const Fd& file, std::size_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (base == MAP_FAILED) return SystemError("map shared memory", errno);
+  return static_cast<std::byte*>(base);
+}
+
+Result<uint64_t> Nonce() {
+  uint64_t nonce = 0;
+  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return SystemError("getrandom", errno);
+  return nonce;
+}
+
+// Why an open file is not the segment; empty: it is.
+std::string Doubt(const Fd& file, const Whereabouts& where, const SegmentLayout& layout) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return "fstat failed";
+  if (status.st_ino != where.inode) return "it is another file";
+  if (static_cast<std::size_t>(status.st_size) != layout.size()) return "its size differs";
+  if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals) return "it is not sealed";
+  return "";
+}
+
+}  // namespace
+
+Segment::Segment(const BackendConfig& config, const SegmentLayout& layout, std::byte* base)
+    : rank_(config.group_rank), global_ranks_(config.global_ranks), layout_(layout), base_(base) {}
+
+Segment::~Segment() {
+  area(rank_).left.store(1, std::memory_order_release);
+  munmap(base_, layout_.size());
+}
+
+Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config,
+                                               std::size_t bounce_bytes) {
+  const SegmentLayout layout{.world_size = config.world_size(),
+                             .bounce_bytes = bounce_bytes,
+                             .message_bytes = MessageBytes(config.world_size())};
+  auto segment = config.group_rank == 0 ? Make(config, layout) : Open(config, layout);
+  if (segment) {
+    (*segment)->ShowThisProcess();
+    auto met = (*segment)->AwaitAll(config);
+    if (met) met = (*segment)->WatchProcesses();
+    if (met) return segment;
+    segment = std::move(met).error();
+  }
+  // Others may wait for this rank, in the store or in the segment.
+  const std::string place =
+      "rank " + std::to_string(config.global_ranks[static_cast<std::size_t>(config.group_rank)]);
+  const std::string why = place + ": " + segment.error().message;
+  (void)config.store.CompareSet(FailedKey(config), "", why);
+  if (config.group_rank == 0) (void)config.store.CompareSet(SegmentKey(config), "", "failed");
+  return segment;
+}
+
+Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
+                                               const SegmentLayout& layout) {
+  Fd file(memfd_create("rankrun-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) return SystemError("make shared memory", errno);
+  if (ftruncate(file.get(), static_cast<off_t>(layout.size())) != 0) {
+    return SystemError("size shared memory", errno);
+  }
+  if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return SystemError("seal", errno);
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return SystemError("fstat", errno);
+  auto nonce = Nonce();
+  if (!nonce) return std::move(nonce).error();
+  auto base = Map(file, layout.size());
+  if (!base) return std::move(base).error();
+
+  std::unique_ptr<Segment> segment(new Segment(config, layout, *base));
+  SegmentHeader& header = *new (*base) SegmentHeader{};
+  header.magic = kSegmentMagic;
+  header.version = kSegmentVersion;
+  header.world_size = static_cast<uint32_t>(layout.world_size);
+  header.nonce = *nonce;
+  header.size_bytes = layout.size();
+  header.bounce_bytes = layout.bounce_bytes;
+  header.message_bytes = layout.message_bytes;
+  const Whereabouts where{
+      .pid = getpid(), .fd = file.get(), .inode = status.st_ino, .nonce = *nonce};
+  segment->file_ = std::move(file);
+  if (layout.world_size == 1) return segment;
+  if (auto set = config.store.Set(SegmentKey(config), where.Text()); !set) {
+    return std::move(set).error();
+  }
+  return segment;
+}
+
+Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
+                                               const SegmentLayout& layout) {
+  auto text = config.store.Get(SegmentKey(config), config.timeout);
+  if (!text) {
+    if (text.error().code != ErrorCode::kTimeout) return std::move(text).error();
+    return Error{ErrorCode::kTimeout,
+                 "rank " + std::to_string(config.global_ranks[0]) + " has not come"};
+  }
+  const auto where = Whereabouts::Parse(*text);
+  if (!where) {
+    auto why = config.store.Get(FailedKey(config), milliseconds(1000));
+    return Error{ErrorCode::kSystem, why ? *why : "rank 0 has no shared memory"};
+  }
+  const std::string what = "open the shared memory of rank " +
+                           std::to_string(config.global_ranks[0]) + " (" + where->Path() + ")";
+  Fd file(open(where->Path().c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) {
+    return Error{ErrorCode::kSystem, SystemError(what, errno).message + kOneHost};
+  }
+  if (const std::string doubt = Doubt(file, *where, layout); !doubt.empty()) {
+    return Error{ErrorCode::kSystem, what + ": " + doubt + kOneHost};
+  }
+  auto base = Map(file, layout.size());
+  if (!base) return std::move(base).error();
+  const auto& header = *reinterpret_cast<const SegmentHeader*>(*base);
+  const bool ours = header.magic == kSegmentMagic && header.version == kSegmentVersion &&
+                    header.nonce == where->nonce && header.size_bytes == layout.size() &&
+                    header.world_size == static_cast<uint32_t>(layout.world_size) &&
+                    header.bounce_bytes == layout.bounce_bytes;
+  if (ours) return std::unique_ptr<Segment>(new Segment(config, layout, *base));
+  munmap(*base, layout.size());
+  return Error{ErrorCode::kSystem, what + ": it is of another group or version"};
+}
+
+void Segment::ShowThisProcess() const {
+  RankArea& mine = area(rank_);
+  mine.pid = getpid();
+  mine.start_time = StartTime(mine.pid);
+  mine.ready.store(1, std::memory_order_release);
+}
+
+// Polls: this happens once, and the store must be looked at, too.
+Result<void> Segment::AwaitAll(const BackendConfig& config) const {
+  const TimePoint began = MonotonicClock().Now();
+  const std::string failed[] = {FailedKey(config)};
+  TimePoint next_look = began + milliseconds(20);
+  for (;;) {
+    std::vector<int> missing;
+    for (int r = 0; r < world_size(); ++r) {
+      if (area(r).ready.load(std::memory_order_acquire) == 0) missing.push_back(r);
+    }
+    if (missing.empty()) return {};
+    const TimePoint now = MonotonicClock().Now();
+    if (config.deaths.told()) return config.deaths.Ended(began);
+    if (now - began > config.timeout) {
+      return Error{ErrorCode::kTimeout,
+                   NamesOf(missing) + " did not come within " + FormatSeconds(config.timeout)};
+    }
+    if (now >= next_look) {
+      auto found = config.store.Check(failed);
+      if (!found) return std::move(found).error();
+      if (*found) {
+        auto why = config.store.Get(failed[0], milliseconds(1000));
+        return Error{ErrorCode::kSystem, why ? *why : "a rank has failed"};
+      }
+      next_look = now + milliseconds(20);
+    }
+    if (now - began < milliseconds(1)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+Result<void> Segment::WatchProcesses() {
+  file_.Reset();
+  processes_.resize(static_cast<std::size_t>(world_size()));
+  for (int r = 0; r < world_size(); ++r) {
+    const pid_t pid = area(r).pid;
+    if (pid == getpid()) continue;
+    Fd& process = processes_[static_cast<std::size_t>(r)];
+    process.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    const std::string name = "rank " + std::to_string(NameOf(r)) + " (pid " + std::to_string(pid);
+    if (!process && errno != ESRCH) return SystemError("watch " + name + ")", errno);
+    if (!process) return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
+    if (StartTime(pid) == area(r).start_time) continue;
+    return Error{ErrorCode::kSystem, name + ") is another process here" + kOneHost};
+  }
+  return {};
+}
+
+std::string Segment::NamesOf(std::span<const int> ranks) const {
+  std::string names = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) names += ", ";
+    names += std::to_string(NameOf(ranks[i]));
+  }
+  return names;
+}
+
+std::vector<int> Segment::Dead() const {
+  std::vector<pollfd> polled(processes_.size());
+  for (std::size_t r = 0; r < polled.size(); ++r) {
+    polled[r] = pollfd{.fd = processes_[r].get(), .events = POLLIN, .revents = 0};
+  }
+  std::vector<int> dead;
+  if (poll(polled.data(), polled.size(), 0) <= 0) return dead;
+  for (std::size_t r = 0; r < polled.size(); ++r) {
+    if (polled[r].revents != 0) dead.push_back(static_cast<int>(r));
+  }
+  return dead;
+}
+
+std::vector<int> Segment::Left() const {
+  std::vector<int> left;
+  for (int r = 0; r < world_size(); ++r) {
+    if (area(r).left.load(std::memory_order_acquire) != 0) left.push_back(r);
+  }
+  return left;
+}
+
+void Segment::TellError(const Error& error) const {
+  uint32_t none = SegmentHeader::kNone;
+  SegmentHeader& shared = header();
+  if (!shared.error_state.compare_exchange_strong(none, SegmentHeader::kBeingWritten)) return;
+  shared.error_code = static_cast<int32_t>(error.code);
+  const std::size_t bytes = std::min(error.message.size(), kErrorBytes - 1);
+  std::memcpy(shared.error_text, error.message.data(), bytes);
+  shared.error_state.store(SegmentHeader::kWritten, std::memory_order_release);
+}
+
+std::optional<Error> Segment::ToldError() const {
+  const SegmentHeader& shared = header();
+  if (shared.error_state.load(std::memory_order_acquire) != SegmentHeader::kWritten) {
+    return std::nullopt;
+  }
+  return Error{static_cast<ErrorCode>(shared.error_code), shared.error_text};
+}
+
+}  // namespace rankrun::comm

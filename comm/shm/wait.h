@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/death_watch.h"
+#include "base/result.h"
+#include "comm/shm/segment.h"
+
+namespace rankrun::comm {
+
+// What a rank moves on while it waits for something else.
+class Sideline {
+ public:
+  virtual ~Sideline() = default;
+  // Never waits. Whether there may be more to move soon: then nobody sleeps long.
+  virtual bool Move() = 0;
+};
+
+// What is waited for, asked when it takes long.
+class Awaited {
+ public:
+  virtual ~Awaited() = default;
+  // Who has not come, in words: "rank 3 has not come to AllReduce #12".
+  virtual std::string Missing() const = 0;
+  // Whether the wait is lost if this rank has ended.
+  virtual bool Needs(int rank) const = 0;
+  // Another reason why it will not come to a good end.
+  virtual std::optional<Error> Doubt() const = 0;
+};
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// How a rank waits for words of others: it spins, yields the processor, then
+// sleeps in slices and looks whether somebody has died, failed or left.
+// An error ends the group: it is told to all ranks, and all end with it.
+// Thread: one at a time; two of one segment may wait at once.
+// Lifetime: the segment and the sideline outlive it.
+class Waiter {
+ public:
+  Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline = nullptr);
+
+  // At the beginning of each operation. The time counts from its first long wait.
+  void Begin(std::chrono::milliseconds timeout) {
+    timeout_ = timeout;
+    late_ = false;
+  }
+
+  // Waits until a word of `rank` is at least `value`. False: there is an error().
+  bool Await(int rank, const std::atomic<uint64_t>& word, uint64_t value, const Awaited& awaited) {
+    if (word.load(std::memory_order_acquire) >= value) return true;
+    for (int i = 0; i < spins_; ++i) {
+      Pause();
+      if (word.load(std::memory_order_acquire) >= value) return true;
+    }
+    return AwaitLong(rank, word, value, awaited);
+  }
+
+  // Shows all who wait for `word`, one of this rank, that it is `value` now.
+  // What was written before can be read by who has seen it.
+  void Publish(std::atomic<uint64_t>& word, uint64_t value) {
+    word.store(value, std::memory_order_release);
+    // No fence: who goes to sleep has all processors pass one.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (mine_.sleepers.load(std::memory_order_relaxed) != 0) Wake(word);
+  }
+
+  // Ends the group with this error, unless it has ended already.
+  Error Fail(Error error) const;
+  Error& error() { return *error_; }
+
+  const DeathWatch& deaths() const { return deaths_; }
+
+ private:
+  bool AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
+                 const Awaited& awaited);
+  bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit);
+  static void Wake(const std::atomic<uint64_t>& word);
+  // Why to give up, if there is a reason.
+  std::optional<Error> Look(const Awaited& awaited) const;
+  std::optional<Error> LookForEnded(const Awaited& awaited) const;
+  Error Lost(int rank) const;
+
+  const Segment& segment_;
+  RankArea& mine_;
+  const DeathWatch deaths_;
+  Sideline* const sideline_;
+  int spins_;
+  bool fences_;  // the kernel can have all processors pass a fence
+  bool late_ = false;
+  std::chrono::milliseconds timeout_{0};
+  TimePoint began_{};  // of the operation's first long wait, if late_
+  std::optional<Error> error_;
+};
+
+}  // namespace rankrun::comm
