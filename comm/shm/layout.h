@@ -39,11 +39,14 @@ struct alignas(kLineBytes) ShownCall {
   char reason[kReasonBytes];  // of a refusal; ends with a zero
 };
 
-// The beginning of CallLine::data of operations whose data is not in it.
+// The beginning of CallLine::data of operations whose data is not in it: how
+// many bytes this rank has for each of the others, and wants of each.
 struct LineBytes {
-  uint64_t bytes;   // that each peer gets of this rank, if all get the same
-  uint64_t uneven;  // 1: they do not, the table says how many
+  static constexpr uint64_t kUneven = ~uint64_t{0};  // not all alike: see its table
+  uint64_t gives;
+  uint64_t wants;
 };
+static_assert(sizeof(LineBytes) <= kInlineBytes);
 
 struct alignas(kApart) RankArea {
   CallLine lines[kCallLines];
@@ -59,7 +62,6 @@ struct alignas(kApart) RankArea {
 };
 
 constexpr int kStepBits = 24;
-constexpr uint64_t kStepsDone = (uint64_t{1} << kStepBits) - 1;  // the whole collective
 
 struct SegmentHeader {
   uint64_t magic;
@@ -83,7 +85,7 @@ struct SegmentLayout {
   std::size_t message_bytes;  // of all ranks, a multiple of the page
 
   std::size_t AreaAt(int rank) const { return kPage + Index(rank) * sizeof(RankArea); }
-  // world_size numbers: the bytes for each peer.
+  // What the rank gives to each, then what it wants of each.
   std::size_t TableAt(int rank, uint64_t line) const {
     return AreaAt(world_size) + (Index(rank) * kCallLines + line) * TableBytes();
   }
@@ -101,7 +103,7 @@ struct SegmentLayout {
  private:
   static std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
   std::size_t TableBytes() const {
-    return RoundUp(Index(world_size) * sizeof(uint64_t), kLineBytes);
+    return RoundUp(2 * Index(world_size) * sizeof(uint64_t), kLineBytes);
   }
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::kPage);

@@ -36,8 +36,9 @@ class Segment {
   RankArea& area(int rank) const {
     return *reinterpret_cast<RankArea*>(base_ + layout_.AreaAt(rank));
   }
-  uint64_t* table(int rank, uint64_t line) const {
-    return reinterpret_cast<uint64_t*>(base_ + layout_.TableAt(rank, line));
+  std::span<uint64_t> table(int rank, uint64_t line) const {
+    return {reinterpret_cast<uint64_t*>(base_ + layout_.TableAt(rank, line)),
+            2 * static_cast<std::size_t>(layout_.world_size)};
   }
   std::byte* bounce(int rank) const { return base_ + layout_.BounceAt(rank); }
   std::byte* messages() const { return base_ + layout_.MessagesAt(); }

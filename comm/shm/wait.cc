@@ -75,7 +75,7 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
     auto ended = Look(awaited);
     if (come()) return true;  // perhaps the last that was done by who has ended
     if (ended) {
-      error_ = Fail(*std::move(ended));
+      error_ = ended->code == ErrorCode::kInvalid ? ended : Fail(*std::move(ended));
       return false;
     }
     const Duration left = began_ + timeout_ - MonotonicClock().Now();
@@ -104,8 +104,8 @@ std::optional<Error> Waiter::Look(const Awaited& awaited) const {
   if (auto told = segment_.ToldError()) return told;
   if (deaths_.told()) return deaths_.Ended(began_);
   if (auto ended = LookForEnded(awaited)) return ended;
-  if (auto doubt = awaited.Doubt()) return doubt;
   const Duration waited = MonotonicClock().Now() - began_;
+  if (auto doubt = awaited.Doubt(waited)) return doubt;
   if (waited < timeout_) return std::nullopt;
   return Error{ErrorCode::kTimeout, awaited.Missing() + ", waited " + FormatSeconds(waited)};
 }

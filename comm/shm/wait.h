@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/death_watch.h"
@@ -29,8 +30,9 @@ class Awaited {
   virtual std::string Missing() const = 0;
   // Whether the wait is lost if this rank has ended.
   virtual bool Needs(int rank) const = 0;
-  // Another reason why it will not come to a good end.
-  virtual std::optional<Error> Doubt() const = 0;
+  // Another reason why it will not come to a good end. kInvalid ends this wait
+  // alone, and not the group.
+  virtual std::optional<Error> Doubt(Duration waited) const = 0;
 };
 
 inline void Pause() {
@@ -77,7 +79,7 @@ class Waiter {
 
   // Ends the group with this error, unless it has ended already.
   Error Fail(Error error) const;
-  Error& error() { return *error_; }
+  Error TakeError() { return *std::exchange(error_, std::nullopt); }
 
   const DeathWatch& deaths() const { return deaths_; }
 

@@ -1,0 +1,221 @@
+#include "comm/shm/calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+namespace rankrun::comm {
+namespace {
+
+// Ranks that are on their way get this long to tell what they call.
+constexpr std::chrono::milliseconds kForTheRest{400};
+
+bool Alike(std::span<const std::size_t> blocks) {
+  return std::all_of(blocks.begin(), blocks.end(), [&](std::size_t b) { return b == blocks[0]; });
+}
+
+uint64_t InLine(std::span<const std::size_t> blocks) {
+  if (blocks.empty()) return 0;
+  return Alike(blocks) ? blocks[0] : LineBytes::kUneven;
+}
+
+LineBytes BytesIn(const CallLine& line) {
+  LineBytes bytes;
+  std::memcpy(&bytes, line.data, sizeof bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Calls::Calls(const Segment& segment, Waiter& waiter)
+    : segment_(segment),
+      waiter_(waiter),
+      rank_(segment.rank()),
+      world_size_(segment.world_size()) {}
+
+bool Calls::Begin(const Call& call) {
+  waiter_.Begin(call.timeout);
+  // After a refusal the others may not be done with the collective before it.
+  if (together_ != number_) {
+    catches_up_ = true;
+    if (!Await(number_)) return false;
+    catches_up_ = false;
+  }
+  number_ += 1;
+  operation_ = call.operation;
+  fingerprint_ = Fingerprint(call.operation);
+  Show(call.operation);
+  return true;
+}
+
+void Calls::Show(const Operation& operation) {
+  segment_.area(rank_).shown[number_ % kCallLines].operation = operation;
+}
+
+void Calls::ShowBytes(std::span<const std::size_t> gives, std::span<const std::size_t> wants) {
+  const LineBytes bytes{.gives = InLine(gives), .wants = InLine(wants)};
+  std::memcpy(mine().data, &bytes, sizeof bytes);
+  const auto table = segment_.table(rank_, number_ % kCallLines);
+  if (bytes.gives == LineBytes::kUneven) std::copy(gives.begin(), gives.end(), table.begin());
+  if (bytes.wants == LineBytes::kUneven) {
+    std::copy(wants.begin(), wants.end(), table.begin() + world_size_);
+  }
+}
+
+bool Calls::Await(uint64_t number) {
+  for (int r = 0; r < world_size_; ++r) {
+    if (r == rank_) continue;
+    const auto& word = segment_.area(r).lines[number % kCallLines].number;
+    if (!waiter_.Await(r, word, number, *this)) return false;
+  }
+  together_ = number;
+  return true;
+}
+
+bool Calls::AwaitAll() {
+  if (!Await(number_)) return false;
+  bool same = true;
+  for (int r = 0; r < world_size_; ++r) same &= line(r).fingerprint == fingerprint_;
+  if (same) [[likely]]
+    return true;
+  if (auto refusal = Refusal()) {
+    error_ = std::move(refusal);
+  } else {
+    error_ = waiter_.Fail(*Mismatch());
+  }
+  return false;
+}
+
+Error Calls::TakeError() {
+  if (error_) return *std::exchange(error_, std::nullopt);
+  return waiter_.TakeError();
+}
+
+bool Calls::Refuse(const Call& call, const std::string& reason) {
+  for (int r = 0; r < world_size_; ++r) {
+    if (r != rank_ && LastOf(r) + kCallLines < number_ + 2) return false;
+  }
+  number_ += 1;
+  operation_ = call.operation;
+  fingerprint_ = 0;
+  Show(call.operation);
+  char* text = segment_.area(rank_).shown[number_ % kCallLines].reason;
+  const std::size_t bytes = std::min(reason.size(), kReasonBytes - 1);
+  std::memcpy(text, reason.data(), bytes);
+  text[bytes] = '\0';
+  Publish();
+  return true;
+}
+
+bool Calls::HasCome(int rank) const {
+  return line(rank).number.load(std::memory_order_acquire) >= number_;
+}
+
+uint64_t Calls::LastOf(int rank) const {
+  uint64_t last = 0;
+  for (const CallLine& each : segment_.area(rank).lines) {
+    last = std::max(last, each.number.load(std::memory_order_acquire));
+  }
+  return last;
+}
+
+std::string Calls::Missing() const {
+  std::vector<int> missing;
+  std::string elsewhere;
+  for (int r = 0; r < world_size_; ++r) {
+    if (r == rank_ || HasCome(r)) continue;
+    missing.push_back(r);
+    const int one[] = {r};
+    const uint64_t last = LastOf(r);
+    elsewhere += "; the last call of " + segment_.NamesOf(one) + " was ";
+    elsewhere += last == 0 ? "none" : Describe(segment_.area(r).shown[last % kCallLines].operation);
+  }
+  const char* have = missing.size() == 1 ? " has not come to " : " have not come to ";
+  return segment_.NamesOf(missing) + have + Name() + elsewhere;
+}
+
+std::optional<Error> Calls::Doubt(Duration waited) const {
+  if (catches_up_) return std::nullopt;
+  if (auto refusal = Refusal()) return refusal;
+  return waited < kForTheRest ? std::nullopt : Mismatch();
+}
+
+std::optional<Error> Calls::Refusal() const {
+  for (int r = 0; r < world_size_; ++r) {
+    if (!HasCome(r) || line(r).fingerprint != 0) continue;
+    const ShownCall& shown = segment_.area(r).shown[number_ % kCallLines];
+    const int one[] = {r};
+    return Error{ErrorCode::kInvalid, segment_.NamesOf(one) + " refused " +
+                                          Describe(shown.operation) + ": " + shown.reason};
+  }
+  return std::nullopt;
+}
+
+// Among those that have come.
+std::optional<Error> Calls::Mismatch() const {
+  std::map<uint64_t, std::vector<int>> callers;  // by fingerprint
+  std::vector<uint64_t> in_order;
+  std::vector<int> missing;
+  for (int r = 0; r < world_size_; ++r) {
+    if (!HasCome(r)) {
+      missing.push_back(r);
+      continue;
+    }
+    std::vector<int>& same = callers[line(r).fingerprint];
+    if (same.empty()) in_order.push_back(line(r).fingerprint);
+    same.push_back(r);
+  }
+  if (callers.size() < 2) return std::nullopt;
+  std::string text;
+  for (const uint64_t fingerprint : in_order) {
+    const std::vector<int>& same = callers[fingerprint];
+    const ShownCall& shown = segment_.area(same[0]).shown[number_ % kCallLines];
+    text += (text.empty() ? "" : "; ") + segment_.NamesOf(same) + " called " +
+            Describe(shown.operation);
+  }
+  if (!missing.empty()) text += "; " + segment_.NamesOf(missing) + " called nothing yet";
+  return Error{ErrorCode::kMismatch, text};
+}
+
+uint64_t Calls::Gives(int from, int to) const {
+  const uint64_t bytes = BytesIn(line(from)).gives;
+  if (bytes != LineBytes::kUneven) return bytes;
+  return segment_.table(from, number_ % kCallLines)[static_cast<std::size_t>(to)];
+}
+
+uint64_t Calls::Wants(int by, int of) const {
+  const uint64_t bytes = BytesIn(line(by)).wants;
+  if (bytes != LineBytes::kUneven) return bytes;
+  return segment_.table(by, number_ % kCallLines)[static_cast<std::size_t>(world_size_ + of)];
+}
+
+bool Calls::PairAgrees(int from, int to) {
+  const uint64_t gives = Gives(from, to);
+  const uint64_t wants = Wants(to, from);
+  if (gives == wants) [[likely]]
+    return true;
+  const int sender[] = {from};
+  const int receiver[] = {to};
+  error_ = waiter_.Fail(Error{ErrorCode::kMismatch, Name() + ": " + segment_.NamesOf(sender) +
+                                                        " sends " + std::to_string(gives) +
+                                                        " bytes to " + segment_.NamesOf(receiver) +
+                                                        ", which wants " + std::to_string(wants)});
+  return false;
+}
+
+bool Calls::BytesAgree(int root) {
+  const Operation::Kind kind = operation_.kind;
+  for (int r = 0; r < world_size_; ++r) {
+    if (r == rank_) continue;
+    if (root != Operation::kNoRoot && root != rank_ && root != r) continue;
+    const bool to_root = kind == Operation::Kind::kGather;
+    const bool mine_first = root == Operation::kNoRoot || (root == rank_) != to_root;
+    const bool mine_last = root == Operation::kNoRoot || (root == rank_) == to_root;
+    if (mine_first && !PairAgrees(rank_, r)) return false;
+    if (mine_last && !PairAgrees(r, rank_)) return false;
+  }
+  return true;
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,156 @@
+#include "comm/shm/shm_backend.h"
+
+#include <cstring>
+#include <utility>
+
+namespace rankrun::comm {
+namespace {
+
+using Kind = Operation::Kind;
+
+// Measured: see docs/comm.md.
+constexpr std::size_t kBufferBytes = 256 * 1024;
+constexpr std::size_t kFlatBytes = 16 * 1024;
+
+// With two ranks the one reads as much of the other either way.
+bool Flat(std::size_t bytes, int world_size) { return world_size <= 2 || bytes <= kFlatBytes; }
+
+Error NoMessages() {
+  return Error{ErrorCode::kSystem, "messages over shared memory are not built in yet"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> ShmBackend::Create(const BackendConfig& config) {
+  auto segment = Segment::Meet(config, kBuffers * kBufferBytes);
+  if (!segment) return std::move(segment).error();
+  return std::unique_ptr<Backend>(new ShmBackend(config, *std::move(segment)));
+}
+
+ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment)
+    : segment_(std::move(segment)),
+      waiter_(*segment_, config.deaths),
+      calls_(*segment_, waiter_),
+      executor_(*segment_, waiter_, calls_, kBufferBytes),
+      in_lines_(static_cast<std::size_t>(segment_->world_size())) {}
+
+// `output` is null where nobody wants the result.
+Result<void> ShmBackend::InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
+                                const Call& call) {
+  if (!calls_.Begin(call)) return calls_.TakeError();
+  std::memcpy(calls_.mine().data, input.data, input.bytes);
+  calls_.Publish();
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  if (output == nullptr) return {};
+  for (int r = 0; r < segment_->world_size(); ++r) {
+    in_lines_[static_cast<std::size_t>(r)] = calls_.line(r).data;
+  }
+  comm::Reduce(reduction, output, in_lines_, input.bytes / SizeOf(reduction.dtype));
+  return {};
+}
+
+Result<void> ShmBackend::AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
+                                   const Call& call) {
+  const std::size_t bytes = count * SizeOf(reduction.dtype);
+  const ConstBlock input{data, bytes};
+  if (bytes <= kInlineBytes) return InLine(data, input, reduction, call);
+  const Block output{data, bytes};
+  return executor_.Run({.kind = Kind::kAllReduce,
+                        .inputs = {&input, 1},
+                        .outputs = {&output, 1},
+                        .reduction = &reduction,
+                        .flat = Flat(bytes, segment_->world_size())},
+                       call);
+}
+
+Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, std::size_t count,
+                                const Reduction& reduction, const Call& call) {
+  const std::size_t bytes = count * SizeOf(reduction.dtype);
+  const ConstBlock from{input, bytes};
+  if (bytes <= kInlineBytes) {
+    return InLine(IsRoot(call) ? output : nullptr, from, reduction, call);
+  }
+  const Block to{output, bytes};
+  return executor_.Run({.kind = Kind::kReduce,
+                        .root = call.operation.root,
+                        .inputs = {&from, 1},
+                        .outputs = {&to, 1},
+                        .reduction = &reduction,
+                        .flat = Flat(bytes, segment_->world_size())},
+                       call);
+}
+
+Result<void> ShmBackend::Broadcast(Block data, const Call& call) {
+  const ConstBlock input{data.data, data.bytes};
+  const int root = call.operation.root;
+  if (data.bytes > kInlineBytes) {
+    return executor_.Run(
+        {.kind = Kind::kBroadcast, .root = root, .inputs = {&input, 1}, .outputs = {&data, 1}},
+        call);
+  }
+  if (!calls_.Begin(call)) return calls_.TakeError();
+  if (IsRoot(call)) std::memcpy(calls_.mine().data, data.data, data.bytes);
+  calls_.Publish();
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  if (!IsRoot(call)) std::memcpy(data.data, calls_.line(root).data, data.bytes);
+  return {};
+}
+
+Result<void> ShmBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
+                                   const Call& call) {
+  return executor_.Run({.kind = Kind::kAllGather, .inputs = {&input, 1}, .outputs = outputs}, call);
+}
+
+Result<void> ShmBackend::Gather(std::span<const Block> outputs, ConstBlock input,
+                                const Call& call) {
+  return executor_.Run({.kind = Kind::kGather,
+                        .root = call.operation.root,
+                        .inputs = {&input, 1},
+                        .outputs = outputs},
+                       call);
+}
+
+Result<void> ShmBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
+                                 const Call& call) {
+  return executor_.Run({.kind = Kind::kScatter,
+                        .root = call.operation.root,
+                        .inputs = inputs,
+                        .outputs = {&output, 1}},
+                       call);
+}
+
+Result<void> ShmBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                                       const Reduction& reduction, const Call& call) {
+  return executor_.Run({.kind = Kind::kReduceScatter,
+                        .inputs = inputs,
+                        .outputs = {&output, 1},
+                        .reduction = &reduction},
+                       call);
+}
+
+Result<void> ShmBackend::AllToAll(std::span<const Block> outputs,
+                                  std::span<const ConstBlock> inputs, const Call& call) {
+  return executor_.Run({.kind = Kind::kAllToAll, .inputs = inputs, .outputs = outputs}, call);
+}
+
+Result<void> ShmBackend::Barrier(const Call& call) {
+  if (!calls_.Begin(call)) return calls_.TakeError();
+  calls_.Publish();
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  return {};
+}
+
+bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
+  return calls_.Refuse(call, reason);
+}
+
+Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock, int, const Envelope&) {
+  return NoMessages();
+}
+
+Result<std::unique_ptr<Transfer>> ShmBackend::StartRecv(Block, std::optional<int>,
+                                                        const Envelope&) {
+  return NoMessages();
+}
+
+}  // namespace rankrun::comm
