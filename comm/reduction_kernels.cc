@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "comm/reduction_eight.h"
 #include "comm/reduction_elements.h"
 #include "comm/reduction_operators.h"
 
@@ -17,47 +18,103 @@ using Kind = ReduceOp::Kind;
 // As many as stay in the first-level cache between two passes.
 constexpr std::size_t kBlock = 1024;
 
-// output[i] = left[i] op right[i]. The output may be an operand, which has no
-// effect on later elements; the compiler cannot know.
-template <typename To, typename Left, typename Right, typename Op>
-void Combine(std::byte* output, const std::byte* left, const std::byte* right, std::size_t count) {
-  RANKRUN_INDEPENDENT
-  for (std::size_t i = 0; i < count; ++i) {
-    Store<To>(output, i, Op::Of(Load<Left>(left, i), Load<Right>(right, i)));
+// The operands of one pass: left op right[0] op ... op right[kRights - 1].
+template <typename Left, typename Right, typename Op, int kRights>
+class Operands {
+ public:
+  Operands(const std::byte* left, const std::byte* const* right)
+      : left_(left),
+        first_(right[0]),
+        second_(right[kRights > 1 ? 1 : 0]),
+        third_(right[kRights > 2 ? 2 : 0]) {}
+
+  auto At(std::size_t i) const {
+    auto value = Op::Of(Load<Left>(left_, i), Load<Right>(first_, i));
+    if constexpr (kRights > 1) value = Op::Of(value, Load<Right>(second_, i));
+    if constexpr (kRights > 2) value = Op::Of(value, Load<Right>(third_, i));
+    return value;
   }
+  Eight EightAt(std::size_t i) const {
+    Eight value = Op::Of(LoadEight<Left>(left_, i), LoadEight<Right>(first_, i));
+    if constexpr (kRights > 1) value = Op::Of(value, LoadEight<Right>(second_, i));
+    if constexpr (kRights > 2) value = Op::Of(value, LoadEight<Right>(third_, i));
+    return value;
+  }
+
+ private:
+  const std::byte* left_;
+  const std::byte* first_;
+  const std::byte* second_;
+  const std::byte* third_;
+};
+
+// The output may be an operand, which has no effect on later elements; the
+// compiler cannot know.
+template <typename To, typename Left, typename Right, typename Op, int kRights>
+void CombineSome(std::byte* output, const std::byte* left, const std::byte* const* right,
+                 std::size_t count) {
+  const Operands<Left, Right, Op, kRights> operands(left, right);
+  std::size_t i = 0;
+  if constexpr (kByEight<Right>) {
+    for (; i + 8 <= count; i += 8) StoreEight<To>(output, i, operands.EightAt(i));
+  }
+  RANKRUN_INDEPENDENT
+  for (; i < count; ++i) Store<To>(output, i, operands.At(i));
+}
+
+constexpr std::size_t kMostRights = 3;
+
+template <typename To, typename Left, typename Right, typename Op>
+void Combine(std::byte* output, const std::byte* left, const std::byte* const* right,
+             std::size_t rights, std::size_t count) {
+  if (rights == 1) return CombineSome<To, Left, Right, Op, 1>(output, left, right, count);
+  if (rights == 2) return CombineSome<To, Left, Right, Op, 2>(output, left, right, count);
+  CombineSome<To, Left, Right, Op, 3>(output, left, right, count);
 }
 
 template <typename To, typename From>
 void DivideBy(int divisor, std::byte* output, const std::byte* input, std::size_t count) {
-  RANKRUN_INDEPENDENT
-  for (std::size_t i = 0; i < count; ++i) {
-    Store<To>(output, i, Quotient(Load<From>(input, i), divisor));
+  std::size_t i = 0;
+  if constexpr (kByEight<To>) {
+    for (; i + 8 <= count; i += 8) {
+      StoreEight<To>(output, i, Quotient(LoadEight<From>(input, i), divisor));
+    }
   }
+  RANKRUN_INDEPENDENT
+  for (; i < count; ++i) Store<To>(output, i, Quotient(Load<From>(input, i), divisor));
 }
 
-// Everything about one block, so that an input comes into the cache once.
+// Everything about one block, so that an input comes into the cache once: as
+// many inputs at once as a pass takes, what they come to kept in between. Not
+// in the output, which may be an input that is still to come.
 template <typename Element, typename Op>
 void ReduceBlock(int divisor, std::byte* output, const void* const* inputs, std::size_t input_count,
                  std::size_t first, std::size_t count) {
   using Value = typename Element::Value;
   using Plain = Native<Value>;
-  const auto input = [&](std::size_t i) {
-    return static_cast<const std::byte*>(inputs[i]) + first * sizeof(typename Element::Bits);
-  };
-  output += first * sizeof(typename Element::Bits);
-  if (input_count == 1) return DivideBy<Element, Element>(divisor, output, input(0), count);
-  if (input_count == 2 && divisor == 1) {
-    return Combine<Element, Element, Element, Op>(output, input(0), input(1), count);
-  }
-  // Not in the output, which may be an input that is still to come.
   alignas(64) std::byte sum[kBlock * sizeof(Value)];
-  Combine<Plain, Element, Element, Op>(sum, input(0), input(1), count);
-  const std::size_t last = divisor == 1 ? input_count - 1 : input_count;
-  for (std::size_t i = 2; i < last; ++i) {
-    Combine<Plain, Plain, Element, Op>(sum, sum, input(i), count);
+  const std::size_t offset = first * sizeof(typename Element::Bits);
+  output += offset;
+  const auto* left = static_cast<const std::byte*>(inputs[0]) + offset;
+  if (input_count == 1) return DivideBy<Element, Element>(divisor, output, left, count);
+  for (std::size_t next = 1; next < input_count;) {
+    const std::byte* right[kMostRights];
+    std::size_t rights = 0;
+    const bool begins = next == 1;
+    while (rights < kMostRights && next < input_count) {
+      right[rights++] = static_cast<const std::byte*>(inputs[next++]) + offset;
+    }
+    if (next == input_count && divisor == 1) {
+      return begins ? Combine<Element, Element, Element, Op>(output, left, right, rights, count)
+                    : Combine<Element, Plain, Element, Op>(output, sum, right, rights, count);
+    }
+    if (begins) {
+      Combine<Plain, Element, Element, Op>(sum, left, right, rights, count);
+    } else {
+      Combine<Plain, Plain, Element, Op>(sum, sum, right, rights, count);
+    }
   }
-  if (divisor != 1) return DivideBy<Element, Plain>(divisor, output, sum, count);
-  Combine<Element, Plain, Element, Op>(output, sum, input(last), count);
+  DivideBy<Element, Plain>(divisor, output, sum, count);
 }
 
 struct Data {
@@ -153,8 +210,13 @@ void ReduceAny(const Reduction& reduction, std::byte* output, const void* const*
 template <typename Element>
 void ScaleAs(std::byte* output, const std::byte* input, double factor, std::size_t count) {
   const auto by = static_cast<typename Element::Value>(factor);
+  std::size_t i = 0;
+  if constexpr (kByEight<Element>) {
+    for (; i + 8 <= count; i += 8)
+      StoreEight<Element>(output, i, LoadEight<Element>(input, i) * by);
+  }
   RANKRUN_INDEPENDENT
-  for (std::size_t i = 0; i < count; ++i) Store<Element>(output, i, Load<Element>(input, i) * by);
+  for (; i < count; ++i) Store<Element>(output, i, Load<Element>(input, i) * by);
 }
 
 void ScaleAny(DType dtype, std::byte* output, const std::byte* input, double factor,

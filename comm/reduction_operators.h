@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "comm/reduction_eight.h"
 #include "comm/reduction_elements.h"
 
 namespace rankrun::comm::RANKRUN_KERNELS {
@@ -27,6 +28,10 @@ struct Wrapping<float> {
 template <>
 struct Wrapping<double> {
   using Type = double;
+};
+template <>
+struct Wrapping<Eight> {
+  using Type = Eight;
 };
 template <typename T>
 using Wide = typename Wrapping<T>::Type;
@@ -95,5 +100,12 @@ template <>
 inline double Quotient(double value, int divisor) {
   return value / static_cast<double>(divisor);
 }
+
+#ifdef __F16C__
+template <>
+inline Eight Quotient(Eight value, int divisor) {
+  return value / static_cast<float>(divisor);
+}
+#endif
 
 }  // namespace rankrun::comm::RANKRUN_KERNELS
