@@ -26,6 +26,9 @@ add_library(rankrun_sodium INTERFACE)
 target_include_directories(rankrun_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIR})
 target_link_libraries(rankrun_sodium INTERFACE ${SODIUM_STATIC_LIBRARY} Threads::Threads)
 
+# One header; public headers of ours do without.
+find_path(DLPACK_INCLUDE_DIR NAMES dlpack/dlpack.h REQUIRED)
+
 # Linked by the plug-in librankrun_topology.so only.
 find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
 find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)

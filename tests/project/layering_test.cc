@@ -23,8 +23,8 @@ const std::map<std::string, std::set<std::string>> kBelow = {
 };
 
 // Libraries that only .cc files may see.
-constexpr const char* kHidden[] = {"<uv.h", "<uv/",   "<spdlog/", "<CLI/",  "<nlohmann/",
-                                   "<fmt/", "<gloo/", "<hwloc",   "<sodium"};
+constexpr const char* kHidden[] = {"<uv.h", "<uv/",   "<spdlog/", "<CLI/",   "<nlohmann/",
+                                   "<fmt/", "<gloo/", "<hwloc",   "<sodium", "<dlpack/"};
 
 struct Include {
   std::string file;    // "agent/worker.cc"
