@@ -8,10 +8,7 @@
 #include "base/roll_call.h"
 #include "comm/host_identity.h"
 #include "comm/plugin.h"
-#if __has_include("comm/shm/shm_backend.h")
 #include "comm/shm/shm_backend.h"
-#define RANKRUN_HAS_SHM 1
-#endif
 #include "comm/store_barrier.h"
 
 namespace rankrun::comm {
@@ -39,9 +36,7 @@ std::string Wishes(const JoinOptions& options) {
 using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
 
 Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
-#ifdef RANKRUN_HAS_SHM
   if (backend == kShm) return &ShmBackend::Create;
-#endif
   const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
   if (!plugin) return plugin.error();
   return (*plugin)->create;

@@ -144,6 +144,10 @@ bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
   return calls_.Refuse(call, reason);
 }
 
+void ShmBackend::Abort(const std::string& reason) {
+  segment_->TellError({ErrorCode::kPeerLost, reason});
+}
+
 Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock, int, const Envelope&) {
   return NoMessages();
 }

@@ -36,6 +36,7 @@ class ShmBackend final : public Backend {
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                               const Envelope& envelope) override;
   Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
