@@ -1,0 +1,249 @@
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/comm/shm_ranks.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using Kind = Operation::Kind;
+
+constexpr Reduction kSum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
+
+std::byte* BytesOf(std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); }
+
+// What each rank is told within a second when all do this.
+std::vector<Error> ErrorsOf(int ranks, const std::function<Result<void>(ShmRank&)>& call) {
+  std::vector<Error> errors(static_cast<std::size_t>(ranks), Error{ErrorCode::kSystem, "none"});
+  RunShmRanks(ranks, [&](ShmRank& me) {
+    const TimePoint began = MonotonicClock().Now();
+    auto done = call(me);
+    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(1000));
+    if (!done) errors[static_cast<std::size_t>(me.rank())] = done.error();
+  });
+  return errors;
+}
+
+void ExpectMismatch(const std::vector<Error>& errors, const std::string& one,
+                    const std::string& other) {
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code, ErrorCode::kMismatch) << error.message;
+    EXPECT_THAT(error.message, AllOf(HasSubstr(one), HasSubstr(other)));
+  }
+}
+
+TEST(ShmMismatchTest, KindsAreCompared) {
+  const auto errors = ErrorsOf(3, [](ShmRank& me) {
+    std::vector<float> data(16);
+    return me.rank() == 1 ? me.Barrier() : me.Sum(data);
+  });
+  ExpectMismatch(errors, "ranks 0, 2 called AllReduce #1 (16 x float32",
+                 "rank 1 called Barrier #1");
+}
+
+TEST(ShmMismatchTest, CountsOfLargeAndSmallCallsAreCompared) {
+  const auto errors = ErrorsOf(2, [](ShmRank& me) {
+    std::vector<float> data(me.rank() == 0 ? 4 : 400'000);
+    return me.Sum(data);
+  });
+  ExpectMismatch(errors, "rank 0 called AllReduce #1 (4 x", "rank 1 called AllReduce #1 (400000 x");
+}
+
+TEST(ShmMismatchTest, TypesOperationsAndRootsAreCompared) {
+  for (int what = 0; what < 3; ++what) {
+    const auto errors = ErrorsOf(2, [&](ShmRank& me) {
+      std::vector<float> data(100);
+      const bool odd = me.rank() == 1;
+      Operation operation{.kind = Kind::kReduce};
+      operation.dtype = what == 0 && odd ? DType::kInt32 : DType::kFloat32;
+      operation.op = what == 1 && odd ? ReduceOp::kMax : ReduceOp::kSum;
+      operation.root = what == 2 && odd ? 1 : 0;
+      operation.count = 100;
+      return me.backend().Reduce(BytesOf(data), BytesOf(data), 100, kSum, me.Next(operation));
+    });
+    ExpectMismatch(errors, "rank 0 called Reduce #1", "rank 1 called Reduce #1");
+  }
+}
+
+TEST(ShmMismatchTest, IsToldThoughARankNeverComes) {
+  std::atomic<int> told = 0;
+  const auto errors = ErrorsOf(3, [&](ShmRank& me) -> Result<void> {
+    std::vector<float> data(16);
+    if (me.rank() == 2) {
+      while (told < 2) std::this_thread::yield();
+      return Error{ErrorCode::kMismatch, "called AllReduce #1, called Barrier #1"};
+    }
+    auto done = me.rank() == 1 ? me.Barrier() : me.Sum(data);
+    told += 1;
+    return done;
+  });
+  ExpectMismatch(errors, "called AllReduce #1", "called Barrier #1");
+  EXPECT_THAT(errors[0].message, HasSubstr("rank 2 called nothing yet"));
+}
+
+TEST(ShmMismatchTest, BytesOfUnevenCallsAreCompared) {
+  const auto errors = ErrorsOf(2, [](ShmRank& me) {
+    std::vector<float> data(16), other(16);
+    const std::size_t wanted[] = {16, me.rank() == 0 ? 12u : 16u};  // rank 1 gives 16
+    const std::vector<Block> outputs{{BytesOf(other), wanted[0]}, {BytesOf(other) + 16, wanted[1]}};
+    return me.backend().AllGather(outputs, {BytesOf(data), 16},
+                                  me.Next(Kind::kAllGather, DType::kUInt8, 16));
+  });
+  ExpectMismatch(errors, "rank 1 sends 16 bytes", "rank 0, which wants 12");
+}
+
+TEST(ShmRefusalTest, EndsThatCallAndNothingElse) {
+  RunShmRanks(3, [](ShmRank& me) {
+    std::vector<float> data(50'000, 1);
+    EXPECT_TRUE(me.Sum(data));
+    for (int i = 0; i < 3; ++i) {
+      const Call call = me.Next(Kind::kBarrier);
+      if (me.rank() == 1) {
+        EXPECT_TRUE(me.backend().Refuse(call, "the tensor is on another device"));
+        continue;
+      }
+      auto done = me.backend().Barrier(call);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ErrorCode::kInvalid);
+      EXPECT_EQ(done.error().message, "rank 1 refused Barrier #" + std::to_string(i + 2) +
+                                          ": the tensor is on another device");
+    }
+    data.assign(50'000, 1);
+    auto done = me.Sum(data);
+    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_EQ(data, std::vector<float>(50'000, 3));
+  });
+}
+
+TEST(ShmRefusalTest, OfTooManyInARowIsRefused) {
+  std::atomic<bool> refused = false;
+  RunShmRanks(2, [&](ShmRank& me) {
+    if (me.rank() == 1) {
+      while (!refused) std::this_thread::yield();
+      return;
+    }
+    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "1"));
+    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "2"));
+    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "3"));
+    EXPECT_FALSE(me.backend().Refuse(me.Next(Kind::kBarrier), "4"));
+    refused = true;
+  });
+}
+
+TEST(ShmLeaveTest, EndsTheWaitsOfTheOthers) {
+  RunShmRanks(3, [](ShmRank& me) {
+    EXPECT_TRUE(me.Barrier());
+    if (me.rank() == 2) return me.Leave();
+    const TimePoint began = MonotonicClock().Now();
+    auto done = me.Barrier();
+    ASSERT_FALSE(done);
+    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(500));
+    EXPECT_EQ(done.error().code, ErrorCode::kPeerLost);
+    EXPECT_EQ(done.error().message, "rank 2 has left the group");
+  });
+}
+
+TEST(ShmTimeoutTest, NamesAllWhoHaveNotComeAndWhereTheyAre) {
+  std::atomic<bool> over = false;
+  RunShmRanks(4, [&](ShmRank& me) {
+    if (me.rank() < 3) {
+      EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "bad"));
+    }
+    if (me.rank() != 0) {
+      while (!over) std::this_thread::yield();
+      return;
+    }
+    me.set_timeout(milliseconds(50));
+    auto done = me.Barrier();
+    over = true;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kTimeout);
+    EXPECT_THAT(done.error().message, HasSubstr("rank 3 has not come to Barrier #1"));
+    EXPECT_THAT(done.error().message, HasSubstr("the last call of rank 3 was none"));
+  });
+}
+
+TEST(ShmTimeoutTest, TellsTheLastCallOfWhoHasNotCome) {
+  std::atomic<bool> over = false;
+  RunShmRanks(3, [&](ShmRank& me) {
+    EXPECT_TRUE(me.Barrier());
+    if (me.rank() != 0) {
+      while (!over) std::this_thread::yield();
+      return;
+    }
+    me.set_timeout(milliseconds(50));
+    std::vector<float> data(3);
+    auto done = me.Sum(data);
+    over = true;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kTimeout);
+    EXPECT_THAT(done.error().message,
+                HasSubstr("ranks 1, 2 have not come to AllReduce #2 (3 x float32"));
+    EXPECT_THAT(done.error().message, HasSubstr("the last call of rank 2 was Barrier #1"));
+  });
+}
+
+int OpenFiles() {
+  int files = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++files;
+  closedir(folder);
+  return files;
+}
+
+int Mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  int shared = 0;
+  while (std::getline(maps, line)) shared += line.find("rankrun-shm") != std::string::npos;
+  return shared;
+}
+
+TEST(ShmLifeTest, TwoHundredGroupsLeaveNothing) {
+  const int files = OpenFiles();
+  for (int i = 0; i < 200; ++i) {
+    RunShmRanks(2, [](ShmRank& me) { EXPECT_TRUE(me.Barrier()); });
+  }
+  EXPECT_EQ(OpenFiles(), files);
+  EXPECT_EQ(Mappings(), 0);
+}
+
+TEST(ShmLifeTest, ARankThatDoesNotComeIsNamed) {
+  MemoryStore store(std::make_shared<MemoryKeys>());
+  BackendConfig config = ShmConfig(store, 0, 3);
+  config.timeout = milliseconds(30);
+  auto backend = ShmBackend::Create(config);
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(backend.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(backend.error().message, HasSubstr("ranks 1, 2 did not come"));
+}
+
+TEST(ShmLifeTest, MemoryThatCannotBeOpenedIsAnErrorForAll) {
+  auto keys = std::make_shared<MemoryKeys>();
+  RunRanks(2, [&](int rank) {
+    MemoryStore store(keys);
+    if (rank == 1) {
+      EXPECT_TRUE(store.Get("group/shm/segment", milliseconds(5'000)));
+      EXPECT_TRUE(store.Set("group/shm/segment", "1 987654 5 abc"));  // none of ours
+    }
+    auto backend = ShmBackend::Create(ShmConfig(store, rank, 2));
+    ASSERT_FALSE(backend);
+    EXPECT_EQ(backend.error().code, ErrorCode::kSystem);
+    EXPECT_THAT(backend.error().message, AllOf(HasSubstr("/proc/1/fd/987654"),
+                                               HasSubstr("must run on one host, as one user")));
+  });
+}
+
+}  // namespace
+}  // namespace rankrun::comm
