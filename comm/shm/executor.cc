@@ -129,12 +129,16 @@ const std::byte* Executor::From(const Movement& movement, const Place& place) co
   return movement.inputs[static_cast<std::size_t>(place.index)].data + place.offset;
 }
 
+// Those who are furthest behind: for them the others wait, too.
 std::string Executor::Missing() const {
+  uint64_t least = awaited_;
   std::vector<int> missing;
   for (int r = 0; r < segment_.world_size(); ++r) {
-    if (Needs(r) && segment_.area(r).step.load(std::memory_order_acquire) < awaited_) {
-      missing.push_back(r);
-    }
+    const uint64_t step = segment_.area(r).step.load(std::memory_order_acquire);
+    if (r == segment_.rank() || step > least) continue;
+    if (step < least) missing.clear();
+    least = step;
+    missing.push_back(r);
   }
   const char* end = missing.size() == 1 ? " came, but does not go on" : " came, but do not go on";
   return calls_.Name() + ": " + segment_.NamesOf(missing) + end;

@@ -46,7 +46,8 @@ class ChildProcess {
     }
   }
 
-  void Kill() { kill(pid_, SIGKILL); }
+  void Kill() { Signal(SIGKILL); }
+  void Signal(int number) { kill(pid_, number); }
 
   // What `body` returned; waits for the end of the process.
   std::string Text() {
