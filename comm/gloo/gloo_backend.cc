@@ -1,165 +1,297 @@
 #include "comm/gloo/gloo_backend.h"
 
-#include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/common/error.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/transport/device.h>
-#include <gloo/transport/pair.h>
-#include <gloo/transport/tcp/address.h>
-#include <gloo/transport/tcp/device.h>
-#include <net/if.h>
-
-#include <cerrno>
-#include <cstddef>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
 #include <exception>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "comm/gloo/gloo_store.h"
+#include "comm/gloo/gloo_words.h"
 #include "comm/gloo/signals.h"
 
 namespace rankrun::comm {
 namespace {
 
-// Gloo has one exception for all trouble with a connection; only its words
-// tell a deadline ("Timed out waiting 100ms for recv operation to complete",
-// "Connect timeout [...]:4711") from a lost peer.
-ErrorCode CodeOf(const std::string& words) {
-  const bool timeout =
-      words.find("imed out") != std::string::npos || words.find("timeout") != std::string::npos;
-  return timeout ? ErrorCode::kTimeout : ErrorCode::kPeerLost;
+using std::chrono::milliseconds;
+
+// How long a group that is left keeps its connections for what is not sent yet.
+constexpr milliseconds kFlush{1000};
+
+// Where the parts of `count` elements begin, one part per rank.
+std::size_t PartBegin(std::size_t count, int part, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto i = static_cast<std::size_t>(part);
+  return count / n * i + std::min(count % n, i);
 }
 
-// Runs `body`, in which Gloo may throw. `names` turns addresses into ranks.
-Result<void> Catching(PeerNames& names, const std::function<void()>& body) {
-  const WithoutSigpipe without_sigpipe;
-  try {
-    body();
-    return {};
-  } catch (const StoreFailure& failure) {
-    return failure.error;
-  } catch (const ::gloo::IoException& exception) {
-    return Error{CodeOf(exception.what()), names.Translate(exception.what())};
-  } catch (const std::exception& exception) {
-    return Error{ErrorCode::kSystem, names.Translate(exception.what())};
+template <typename Block, typename Byte>
+std::vector<Block> Parts(Byte* data, std::size_t count, DType dtype, int ranks) {
+  std::vector<Block> parts;
+  const std::size_t size = SizeOf(dtype);
+  for (int i = 0; i < ranks; ++i) {
+    const std::size_t begin = PartBegin(count, i, ranks) * size;
+    parts.push_back({data + begin, PartBegin(count, i + 1, ranks) * size - begin});
   }
+  return parts;
 }
 
-std::shared_ptr<::gloo::transport::Device> MakeDevice(const BackendConfig& config) {
-  const WithoutSignals in_gloos_thread;
-  ::gloo::transport::tcp::attr attributes;
-  if (config.network_interface.empty()) {
-    attributes.hostname = config.host;
-  } else {
-    attributes.iface = config.network_interface;
-  }
-  return ::gloo::transport::tcp::CreateDevice(attributes);
+std::size_t Largest(const std::vector<ConstBlock>& blocks) {
+  std::size_t largest = 0;
+  for (const ConstBlock& block : blocks) largest = std::max(largest, block.bytes);
+  return largest;
 }
 
-std::string ListenAt(const BackendConfig& config) {
-  if (config.network_interface.empty()) return "listen at " + config.host;
-  return "listen at interface " + config.network_interface + " (GLOO_SOCKET_IFNAME)";
-}
-
-// This rank's addresses as its peers may know them: those it has published, in
-// the order of the peers' ranks, and those of the connections. (The accepting
-// side of a connection remembers the one or the other, by chance.)
-std::vector<PeerAddress> OwnAddresses(::gloo::Context& context,
-                                      const std::vector<char>& published) {
-  std::vector<PeerAddress> addresses;
-  const auto peers = static_cast<std::ptrdiff_t>(context.size - 1);
-  auto next = published.begin();
-  for (int r = 0; r < context.size; ++r) {
-    if (r == context.rank) continue;
-    const auto end = next + static_cast<std::ptrdiff_t>(published.size()) / peers;
-    const ::gloo::transport::tcp::Address listening(std::vector<char>(next, end));
-    addresses.push_back({.peer = r, .address = listening.str()});
-    addresses.push_back({.peer = r, .address = context.getPair(r)->address().str()});
-    next = end;
-  }
-  return addresses;
+template <typename Block>
+std::vector<Block> ToVector(std::span<const Block> blocks) {
+  return {blocks.begin(), blocks.end()};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config) {
-  PeerNames names(config.store, config.key_prefix, config.group_rank, config.world_size());
-  // Gloo would find that out as well, but leak and say less.
-  if (!config.network_interface.empty() && if_nametoindex(config.network_interface.c_str()) == 0) {
-    return SystemError(ListenAt(config), errno);
-  }
-  std::shared_ptr<::gloo::transport::Device> device;
-  if (auto ok = Catching(names, [&] { device = MakeDevice(config); }); !ok) {
-    return Error{ErrorCode::kSystem, ok.error().message}.In(ListenAt(config));
-  }
-  std::shared_ptr<::gloo::Context> context;
-  std::vector<PeerAddress> addresses;
-  auto connected = Catching(names, [&] {
-    auto mesh =
-        std::make_shared<::gloo::rendezvous::Context>(config.group_rank, config.world_size());
-    mesh->setTimeout(config.timeout);
-    GlooStore store(config.store, config.key_prefix, config.timeout);
-    mesh->connectFullMesh(store, device);
-    addresses = OwnAddresses(*mesh, store.published());
-    context = std::move(mesh);
-  });
-  if (!connected) return std::move(connected).error().In(ListenAt(config));
-  if (auto ok = names.Publish(addresses); !ok) {
-    return Error{ErrorCode::kProtocol, ok.error().message};
-  }
-  return std::unique_ptr<Backend>(new GlooBackend(std::move(context), std::move(names)));
+  auto mesh = BuildMesh(config);
+  if (!mesh) return std::move(mesh).error();
+  return std::unique_ptr<Backend>(new GlooBackend(config, *std::move(mesh)));
 }
 
-GlooBackend::GlooBackend(std::shared_ptr<::gloo::Context> context, PeerNames names)
-    : context_(std::move(context)), names_(std::move(names)) {}
+GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
+    : global_ranks_(config.global_ranks),
+      checks_all_calls_(config.checks_all_calls),
+      context_(std::move(mesh.context)),
+      control_(std::move(mesh.control)),
+      notes_(config),
+      watch_(config, notes_, *control_, wakeup_),
+      messages_(config, context_, *control_, notes_, wakeup_),
+      executor_(context_, watch_) {
+  const WithoutSignals in_the_thread;
+  attendant_ = std::thread([this] { Attend(); });
+}
 
-namespace {
-Error NotYet() { return Error{ErrorCode::kSystem, "gloo cannot do this yet"}; }
-}  // namespace
+GlooBackend::~GlooBackend() {
+  const WithoutSigpipe without_sigpipe;
+  leaving_ = true;
+  wakeup_.Set();
+  attendant_.join();
+  messages_.Stop({ErrorCode::kCancelled, "the process group is destroyed"});
+  if (!ended_) control_->Flush(kFlush);
+}
 
 Result<void> GlooBackend::AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
                                     const Call& call) {
-  if (reduction.dtype != DType::kFloat32) return NotYet();
-  auto ok = Catching(names_, [&] {
-    ::gloo::AllreduceOptions options(context_);
-    options.setOutput(reinterpret_cast<float*>(data), count);
-    Reduction plain = reduction;
-    plain.divisor = 1;
-    options.setReduceFunction([plain](void* out, const void* a, const void* b, size_t n) {
-      const void* const inputs[] = {a, b};
-      comm::Reduce(plain, out, inputs, n);
-    });
-    options.setTag(Tag(call.operation));
-    options.setTimeout(call.timeout);
-    ::gloo::allreduce(options);
-  });
-  if (!ok) return ok;
-  const void* const inputs[] = {data};
-  comm::Reduce(reduction, data, inputs, count);
+  if (count == 0) return RunEmpty(call);
+  const int ranks = context_->size;
+  if (ranks == 1) {
+    const std::array<const void*, 1> own{data};
+    comm::Reduce(reduction, data, own, count);
+  }
+  return Run(call, AllReduceRing(SeatIn(call)),
+             {.outputs = Parts<Block>(data, count, reduction.dtype, ranks),
+              .reduction = reduction});
+}
+
+Result<void> GlooBackend::Reduce(std::byte* output, const std::byte* input, std::size_t count,
+                                 const Reduction& reduction, const Call& call) {
+  if (count == 0) return RunEmpty(call);
+  const int ranks = context_->size;
+  Blocks blocks{.inputs = Parts<ConstBlock>(input, count, reduction.dtype, ranks),
+                .reduction = reduction};
+  if (call.operation.root == context_->rank) {
+    blocks.outputs = Parts<Block>(output, count, reduction.dtype, ranks);
+  }
+  blocks.scratch_bytes = Largest(blocks.inputs);
+  auto ok = Run(call, ReduceRing(SeatIn(call)), blocks);
+  if (ok && ranks == 1) {
+    const std::array<const void*, 1> own{input};
+    comm::Reduce(reduction, output, own, count);
+  }
   return ok;
 }
 
 Result<void> GlooBackend::Broadcast(Block data, const Call& call) {
-  return Catching(names_, [&] {
-    ::gloo::BroadcastOptions options(context_);
-    options.setOutput(reinterpret_cast<char*>(data.data), data.bytes);
-    options.setRoot(call.operation.root);
-    options.setTag(Tag(call.operation));
-    options.setTimeout(call.timeout);
-    ::gloo::broadcast(options);
+  if (data.bytes == 0) return RunEmpty(call);
+  return Run(call, BroadcastTree(SeatIn(call)), {.outputs = {data}});
+}
+
+Result<void> GlooBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
+                                    const Call& call) {
+  return RunUneven(call, AllGatherPairwise(SeatIn(call)),
+                   {.inputs = {input}, .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Gather(std::span<const Block> outputs, ConstBlock input,
+                                 const Call& call) {
+  return RunUneven(call, GatherLinear(SeatIn(call)),
+                   {.inputs = {input}, .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
+                                  const Call& call) {
+  return RunUneven(call, ScatterLinear(SeatIn(call)),
+                   {.inputs = ToVector(inputs), .outputs = {output}});
+}
+
+Result<void> GlooBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                                        const Reduction& reduction, const Call& call) {
+  Blocks blocks{.inputs = ToVector(inputs), .outputs = {output}, .reduction = reduction};
+  blocks.scratch_bytes = Largest(blocks.inputs);
+  if (blocks.scratch_bytes == 0) return RunEmpty(call);
+  auto ok = Run(call, ReduceScatterRing(SeatIn(call)), blocks);
+  if (ok && context_->size == 1) {
+    const std::array<const void*, 1> own{output.data};
+    comm::Reduce(reduction, output.data, own, output.bytes / SizeOf(reduction.dtype));
+  }
+  return ok;
+}
+
+Result<void> GlooBackend::AllToAll(std::span<const Block> outputs,
+                                   std::span<const ConstBlock> inputs, const Call& call) {
+  return RunUneven(call, AllToAllPairwise(SeatIn(call)),
+                   {.inputs = ToVector(inputs), .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Barrier(const Call& call) { return RunEmpty(call); }
+
+bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
+  notes_.Leave({ErrorCode::kInvalid, NameRanks({global_ranks_[static_cast<std::size_t>(
+                                         context_->rank)]}) +
+                                         " refused " + Describe(call.operation) + ": " + reason});
+  End({ErrorCode::kInvalid, "this rank has refused " + Describe(call.operation)});
+  return false;
+}
+
+void GlooBackend::Abort(const std::string& reason) {
+  notes_.Leave({ErrorCode::kPeerLost,
+                NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
+                    " has given up: " + reason});
+  End({ErrorCode::kCancelled, reason});
+}
+
+Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock data, int destination,
+                                                         const Envelope& envelope) {
+  return messages_.Start({.is_send = true,
+                          .data = const_cast<std::byte*>(data.data),  // only read
+                          .bytes = data.bytes,
+                          .envelope = envelope,
+                          .peer = destination});
+}
+
+Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block data, std::optional<int> source,
+                                                         const Envelope& envelope) {
+  return messages_.Start({.is_send = false,
+                          .data = data.data,
+                          .bytes = data.bytes,
+                          .envelope = envelope,
+                          .peer = source});
+}
+
+Seat GlooBackend::SeatIn(const Call& call) const {
+  return {.rank = context_->rank, .ranks = context_->size, .root = call.operation.root};
+}
+
+Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>& body) {
+  const WithoutSigpipe without_sigpipe;
+  std::optional<Error> why;
+  watch_.Begin(call);
+  try {
+    if (checks_all_calls_) CheckCall(call);
+    body();
+  } catch (const Ended& ended) {
+    why = ended.why;
+  } catch (const std::exception& exception) {
+    why = Error{ErrorCode::kSystem, PlainWords(exception.what())};
+  }
+  watch_.End();
+  if (!why) return {};
+  End(*why);
+  return *why;
+}
+
+Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks) {
+  return Perform(call, [&] { executor_.Run(schedule, blocks, call.operation); });
+}
+
+Result<void> GlooBackend::RunUneven(const Call& call, const Schedule& schedule,
+                                    const Blocks& blocks) {
+  return Perform(call, [&] {
+    const auto difference =
+        executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
+    if (difference) {
+      const Error why{ErrorCode::kMismatch, Describe(call.operation) + ": " + *difference};
+      notes_.Leave(why);
+      throw Ended{why};
+    }
+    executor_.Run(schedule, blocks, call.operation);
   });
 }
 
-Result<void> GlooBackend::Barrier(const Call& call) {
-  return Catching(names_, [&] {
-    ::gloo::BarrierOptions options(context_);
-    options.setTag(Tag(call.operation));
-    options.setTimeout(call.timeout);
-    ::gloo::barrier(options);
+Result<void> GlooBackend::RunEmpty(const Call& call) {
+  std::byte out{};
+  std::byte in{};
+  return Run(call, BarrierDissemination(SeatIn(call)),
+             {.inputs = {{&out, 1}}, .outputs = {{&in, 1}}});
+}
+
+// Everybody shows everybody what it has called; only then data moves.
+void GlooBackend::CheckCall(const Call& call) {
+  struct Word {
+    uint64_t fingerprint;
+    std::array<char, 120> description;
+  };
+  std::vector<Word> words(global_ranks_.size());
+  Word own{.fingerprint = Fingerprint(call.operation), .description = {}};
+  const std::string text = Describe(call.operation);
+  std::memcpy(own.description.data(), text.data(),
+              std::min(text.size(), own.description.size() - 1));
+  Blocks blocks{.inputs = {{reinterpret_cast<std::byte*>(&own), sizeof own}}};
+  for (Word& word : words) {
+    blocks.outputs.push_back({reinterpret_cast<std::byte*>(&word), sizeof word});
+  }
+  executor_.RunOn(SlotOf(SlotUse::kCheck, call.operation.number),
+                  AllGatherPairwise({context_->rank, context_->size}), blocks);
+  const bool same = std::all_of(words.begin(), words.end(), [&](const Word& word) {
+    return word.fingerprint == own.fingerprint;
   });
+  if (same) return;
+  Calls calls;
+  for (const Word& word : words) calls.emplace_back(word.description.data());
+  const Error why{ErrorCode::kMismatch, DescribeCalls(calls, global_ranks_)};
+  notes_.Leave(why);
+  throw Ended{why};
+}
+
+// For good, on both sides. Gloo has one way to do that which also wakes those
+// who wait: a wait whose time is up.
+void GlooBackend::Disconnect() {
+  char unused = 0;
+  const auto buffer = context_->createUnboundBuffer(&unused, sizeof unused);
+  try {
+    buffer->waitRecv(milliseconds(1));
+  } catch (const std::exception&) {
+    // It says that its time is up.
+  }
+}
+
+void GlooBackend::End(const Error& why) {
+  const WithoutSigpipe without_sigpipe;
+  if (ended_.exchange(true)) return;
+  watch_.Stop(why);
+  messages_.Stop(why);
+  Disconnect();
+}
+
+// The backend's thread.
+void GlooBackend::Attend() {
+  while (!leaving_) {
+    const TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint next = std::min(watch_.Look(now), messages_.Poll(now));
+    if (next <= now) {
+      std::this_thread::yield();
+    } else {
+      wakeup_.SleepUntil(next);
+    }
+  }
 }
 
 Result<void> GlooBackend::Reduce(std::byte*, const std::byte*, std::size_t, const Reduction&, const Call&) { return NotYet(); }

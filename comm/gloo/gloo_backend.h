@@ -2,20 +2,31 @@
 
 #include <gloo/context.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include "base/result.h"
 #include "comm/backend.h"
-#include "comm/gloo/peer_names.h"
+#include "comm/gloo/gloo_executor.h"
+#include "comm/gloo/gloo_mesh.h"
+#include "comm/gloo/gloo_messages.h"
+#include "comm/gloo/gloo_notes.h"
+#include "comm/gloo/gloo_watch.h"
+#include "comm/gloo/wakeup.h"
 
 namespace rankrun::comm {
 
-// Collectives by Gloo over TCP, CPU memory only. Owns one Gloo context: a
-// socket per peer and one thread. No exception of Gloo's leaves it.
+// Collectives and messages over Gloo's connections, CPU memory only. Owns a
+// Gloo context, which has a socket per peer and one thread, and one thread more.
+// No exception of Gloo's leaves it.
 // Source: Gloo (github.com/facebookincubator/gloo), Debian's git20220518.
 class GlooBackend final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
+  ~GlooBackend() override;
 
   Result<void> AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
                          const Call& call) override;
@@ -25,7 +36,8 @@ class GlooBackend final : public Backend {
   Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
                          const Call& call) override;
   Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
-  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
+  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs,
+                       const Call& call) override;
   Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
                              const Reduction& reduction, const Call& call) override;
   Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
@@ -38,11 +50,42 @@ class GlooBackend final : public Backend {
   Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
                                               const Envelope& envelope) override;
 
- private:
-  GlooBackend(std::shared_ptr<::gloo::Context> context, PeerNames names);
+  bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
 
-  std::shared_ptr<::gloo::Context> context_;  // Gloo's options share it during a call
-  PeerNames names_;
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                              const Envelope& envelope) override;
+  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                              const Envelope& envelope) override;
+
+ private:
+  GlooBackend(const BackendConfig& config, Mesh mesh);
+
+  Seat SeatIn(const Call& call) const;
+  // Runs `body`, which throws Ended, as one operation.
+  Result<void> Perform(const Call& call, const std::function<void()>& body);
+  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // The same, when other ranks' sizes are their own affair.
+  Result<void> RunUneven(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // What has no data on any rank is still a call that all ranks have to make.
+  Result<void> RunEmpty(const Call& call);
+  void CheckCall(const Call& call);
+  void Disconnect();
+  void End(const Error& why);
+  void Attend();
+
+  const std::vector<int> global_ranks_;
+  const bool checks_all_calls_;
+  const std::shared_ptr<::gloo::Context> context_;  // Gloo's buffers share it
+  const std::unique_ptr<Control> control_;
+  Notes notes_;
+  Wakeup wakeup_;
+  Watch watch_;
+  Messages messages_;
+  Executor executor_;
+  std::atomic<bool> ended_ = false;
+  std::atomic<bool> leaving_ = false;
+  std::thread attendant_;
 };
 
 }  // namespace rankrun::comm

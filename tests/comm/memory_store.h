@@ -119,7 +119,9 @@ class MemoryStore final : public store::Store {
   }
   Result<std::optional<std::string>> TryQueuePop(std::string_view) override { return Unused(); }
   Result<int64_t> QueueLength(std::string_view) override { return Unused(); }
-  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds) override { return Unused(); }
+  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds) override {
+    return std::unique_ptr<Store>(std::make_unique<MemoryStore>(keys_));
+  }
 
  private:
   static Error Unused() { return Error{ErrorCode::kInvalid, "not in a memory store"}; }

@@ -1,0 +1,352 @@
+#include "comm/gloo/gloo_mesh.h"
+
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
+#include <net/if.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/gloo/gloo_words.h"
+#include "comm/gloo/signals.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using Device = std::shared_ptr<::gloo::transport::Device>;
+
+constexpr int kMeshes = 4;
+constexpr std::size_t kSecretBytes = 16;
+constexpr milliseconds kVerdictEvery{20};
+constexpr milliseconds kHelloEvery{1};
+const std::string kGood = "good";
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+milliseconds Left(TimePoint deadline) {
+  return std::max(std::chrono::ceil<milliseconds>(deadline - Now()), milliseconds(1));
+}
+
+Error OfStore(Error error) {
+  if (error.code != ErrorCode::kCancelled && error.code != ErrorCode::kTimeout) {
+    error.code = ErrorCode::kProtocol;
+  }
+  return error;
+}
+
+// A Gloo context that is filled by hand: Gloo's own way stops at the first
+// connection that fails, and then the ranks after it wait in vain.
+class MeshContext final : public ::gloo::Context {
+ public:
+  MeshContext(const BackendConfig& config, const Device& device)
+      : Context(config.group_rank, config.world_size()) {
+    device_ = device;
+    transportContext_ = device->createContext(rank, size);
+    // Gloo allows five times as long for a connection.
+    transportContext_->setTimeout(std::max(config.timeout / 5, milliseconds(1)));
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) transportContext_->createPair(peer);
+    }
+  }
+};
+
+// What a rank publishes.
+struct Card {
+  std::string secret;
+  uint32_t interfaces = 0;
+  std::map<int, std::vector<char>> addresses = {};  // by peer
+};
+
+std::string Encode(const Card& card) {
+  std::string text = card.secret;
+  text.append(reinterpret_cast<const char*>(&card.interfaces), sizeof card.interfaces);
+  for (const auto& [peer, address] : card.addresses) text.append(address.data(), address.size());
+  return text;
+}
+
+// The card of `owner`, with the address for `reader` only.
+Result<Card> Decode(const std::string& text, int owner, int reader, int ranks) {
+  constexpr std::size_t kHead = kSecretBytes + sizeof(uint32_t);
+  const auto peers = static_cast<std::size_t>(ranks - 1);
+  if (text.size() < kHead || (text.size() - kHead) % peers != 0) {
+    return Error{ErrorCode::kProtocol, "the address of a rank in the store is damaged"};
+  }
+  Card card;
+  card.secret = text.substr(0, kSecretBytes);
+  std::memcpy(&card.interfaces, text.data() + kSecretBytes, sizeof card.interfaces);
+  const std::size_t each = (text.size() - kHead) / peers;
+  const auto index = static_cast<std::size_t>(reader < owner ? reader : reader - 1);
+  const auto begin = text.begin() + static_cast<std::ptrdiff_t>(kHead + index * each);
+  card.addresses[reader] = {begin, begin + static_cast<std::ptrdiff_t>(each)};
+  return card;
+}
+
+std::string NewSecret() {
+  std::string secret(kSecretBytes, '\0');
+  std::size_t have = 0;
+  while (have < secret.size()) {
+    const ssize_t got = getrandom(&secret[have], secret.size() - have, 0);
+    if (got > 0) have += static_cast<std::size_t>(got);
+  }
+  return secret;
+}
+
+std::string FirstInterface(const BackendConfig& config) {
+  return config.network_interface.substr(0, config.network_interface.find(','));
+}
+
+uint32_t InterfacesOf(const BackendConfig& config) {
+  const std::string& names = config.network_interface;
+  if (names.empty()) return 0;
+  return static_cast<uint32_t>(std::count(names.begin(), names.end(), ',')) + 1;
+}
+
+// A Gloo context has one device, so of several interfaces the first is used.
+Result<Device> MakeDevice(const BackendConfig& config) {
+  const std::string interface = FirstInterface(config);
+  const std::string what =
+      config.network_interface.empty()
+          ? "listen at " + config.host
+          : "listen at interface " + interface + " (GLOO_SOCKET_IFNAME)";
+  // Gloo would find that out as well, but leak and say less.
+  if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
+    return SystemError(what, errno);
+  }
+  const WithoutSignals in_gloos_thread;
+  ::gloo::transport::tcp::attr attributes;
+  (interface.empty() ? attributes.hostname : attributes.iface) =
+      interface.empty() ? config.host : interface;
+  try {
+    return ::gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kSystem, PlainWords(exception.what())}.In(what);
+  }
+}
+
+// One attempt of all ranks.
+class Attempt {
+ public:
+  Attempt(const BackendConfig& config, int number, TimePoint deadline)
+      : config_(config),
+        prefix_(config.key_prefix + "/mesh_" + std::to_string(number)),
+        deadline_(deadline),
+        secret_(NewSecret()) {}
+
+  // Meets the others and connects to them. Empty: all has gone well here, else
+  // why not.
+  Result<std::string> Connect(const Device& device);
+
+  // What all ranks make of it: empty, or why not.
+  Result<std::string> Agree(const std::string& complaint);
+
+  Mesh TakeMesh() { return std::move(mesh_); }
+
+ private:
+  Result<void> Publish();
+  Result<void> ReadCards();
+  Error Absent();
+  Result<void> CheckInterfaces();
+  std::string ConnectPairs();
+  std::string ShowSecrets();
+  std::string AwaitSecrets();
+  std::string Hear(std::vector<bool>& heard);
+  std::string Key(int rank) const { return prefix_ + "/" + std::to_string(rank); }
+  std::string Name(int rank) const {
+    return NameRanks({config_.global_ranks[static_cast<std::size_t>(rank)]});
+  }
+
+  const BackendConfig& config_;
+  const std::string prefix_;
+  const TimePoint deadline_;
+  const std::string secret_;
+  std::map<int, Card> cards_;  // of the others
+  Mesh mesh_;
+};
+
+Result<std::string> Attempt::Connect(const Device& device) {
+  try {
+    mesh_.context = std::make_shared<MeshContext>(config_, device);
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kSystem, PlainWords(exception.what())};
+  }
+  if (auto ok = Publish(); !ok) return std::move(ok).error();
+  if (auto ok = ReadCards(); !ok) return std::move(ok).error();
+  if (auto ok = CheckInterfaces(); !ok) return std::move(ok).error();
+  if (std::string complaint = ConnectPairs(); !complaint.empty()) return complaint;
+  return ShowSecrets();
+}
+
+Result<void> Attempt::Publish() {
+  Card card{.secret = secret_, .interfaces = InterfacesOf(config_)};
+  for (int peer = 0; peer < config_.world_size(); ++peer) {
+    if (peer == config_.group_rank) continue;
+    card.addresses[peer] = mesh_.context->getPair(peer)->address().bytes();
+  }
+  auto ok = config_.store.Set(Key(config_.group_rank), Encode(card));
+  if (!ok) return OfStore(ok.error());
+  return {};
+}
+
+Result<void> Attempt::ReadCards() {
+  std::vector<std::string> keys;
+  for (int peer = 0; peer < config_.world_size(); ++peer) {
+    if (peer != config_.group_rank) keys.push_back(Key(peer));
+  }
+  if (auto ok = config_.store.Wait(keys, Left(deadline_)); !ok) {
+    return ok.error().code == ErrorCode::kTimeout ? Absent() : OfStore(ok.error());
+  }
+  for (int peer = 0; peer < config_.world_size(); ++peer) {
+    if (peer == config_.group_rank) continue;
+    auto text = config_.store.Get(Key(peer), Left(deadline_));
+    if (!text) return OfStore(text.error());
+    auto card = Decode(*text, peer, config_.group_rank, config_.world_size());
+    if (!card) return std::move(card).error();
+    cards_[peer] = *std::move(card);
+  }
+  return {};
+}
+
+Error Attempt::Absent() {
+  std::vector<int> absent;
+  for (int peer = 0; peer < config_.world_size(); ++peer) {
+    const std::string key = Key(peer);
+    const auto there = config_.store.Check(std::span(&key, 1));
+    if (there && !*there) absent.push_back(config_.global_ranks[static_cast<std::size_t>(peer)]);
+  }
+  return {ErrorCode::kTimeout, "no address from " + NameRanks(absent) + " after " +
+                                   std::to_string(config_.timeout.count()) + " ms"};
+}
+
+Result<void> Attempt::CheckInterfaces() {
+  std::map<uint32_t, std::vector<int>> ranks;
+  for (int r = 0; r < config_.world_size(); ++r) {
+    const bool own = r == config_.group_rank;
+    ranks[own ? InterfacesOf(config_) : cards_[r].interfaces].push_back(
+        config_.global_ranks[static_cast<std::size_t>(r)]);
+  }
+  if (ranks.size() == 1) return {};
+  std::string text;
+  for (const auto& [interfaces, members] : ranks) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(interfaces) + " on " + NameRanks(members);
+  }
+  return Error{ErrorCode::kInvalid,
+               "GLOO_SOCKET_IFNAME names different numbers of interfaces: " + text +
+                   ": want the same number on all ranks"};
+}
+
+// Goes on after a failure: the others count on this rank's connections.
+std::string Attempt::ConnectPairs() {
+  const WithoutSigpipe without_sigpipe;
+  std::string complaint;
+  for (const auto& [peer, card] : cards_) {
+    try {
+      mesh_.context->getPair(peer)->connect(card.addresses.at(config_.group_rank));
+    } catch (const std::exception& exception) {
+      if (complaint.empty()) {
+        complaint = "connect to " + Name(peer) + ": " + PlainWords(exception.what());
+      }
+    }
+  }
+  return complaint;
+}
+
+std::string Attempt::ShowSecrets() {
+  const WithoutSigpipe without_sigpipe;
+  mesh_.control = std::make_unique<Control>(mesh_.context);
+  ControlMessage hello{.kind = ControlMessage::Kind::kHello};
+  std::memcpy(hello.payload.data(), secret_.data(), secret_.size());
+  for (const auto& [peer, card] : cards_) mesh_.control->Send(peer, hello);
+  return AwaitSecrets();
+}
+
+std::string Attempt::AwaitSecrets() {
+  std::vector<bool> heard(static_cast<std::size_t>(config_.world_size()), false);
+  heard[static_cast<std::size_t>(config_.group_rank)] = true;
+  const std::string verdict = prefix_ + "/verdict";
+  for (TimePoint next_verdict = Now() + kVerdictEvery; Now() < deadline_;) {
+    const std::string complaint = Hear(heard);
+    if (!complaint.empty()) return complaint;
+    if (std::find(heard.begin(), heard.end(), false) == heard.end()) return "";
+    if (Now() >= next_verdict) {
+      // Another rank's; or the store is gone, which is found when all agree.
+      const auto there = config_.store.Check(std::span(&verdict, 1));
+      if (!there || *there) return "another rank found it bad";
+      next_verdict = Now() + kVerdictEvery;
+    }
+    std::this_thread::sleep_for(kHelloEvery);
+  }
+  const auto silent = std::find(heard.begin(), heard.end(), false) - heard.begin();
+  return "no word from " + Name(static_cast<int>(silent));
+}
+
+std::string Attempt::Hear(std::vector<bool>& heard) {
+  for (const auto& [peer, card] : cards_) {
+    if (heard[static_cast<std::size_t>(peer)]) continue;
+    const auto hello = mesh_.control->Receive(peer);
+    if (hello) {
+      const std::string secret(hello->payload.data(), kSecretBytes);
+      if (secret != card.secret) return "a stranger has the connection of " + Name(peer);
+      heard[static_cast<std::size_t>(peer)] = true;
+    } else if (const auto lost = mesh_.control->Lost(peer)) {
+      return "lost " + Name(peer) + ": " + *lost;
+    }
+  }
+  return "";
+}
+
+Result<std::string> Attempt::Agree(const std::string& complaint) {
+  store::Store& store = config_.store;
+  const std::string verdict = prefix_ + "/verdict";
+  std::string mine = complaint.empty() ? kGood : Name(config_.group_rank) + ": " + complaint;
+  bool speaks = !complaint.empty();
+  if (!speaks) {
+    auto good = store.Add(prefix_ + "/good", 1);
+    if (!good) return OfStore(good.error());
+    speaks = *good == config_.world_size();
+  }
+  if (speaks) {
+    if (auto ok = store.CompareSet(verdict, "", mine); !ok) return OfStore(ok.error());
+  }
+  auto text = store.Get(verdict, Left(deadline_));
+  if (!text) return OfStore(text.error());
+  return *text == kGood ? std::string() : *text;
+}
+
+}  // namespace
+
+Result<Mesh> BuildMesh(const BackendConfig& config) {
+  const TimePoint deadline = Now() + config.timeout;
+  const auto device = MakeDevice(config);
+  if (!device) return device.error();
+  std::string complaint;
+  for (int number = 0; number < kMeshes; ++number) {
+    Attempt attempt(config, number, deadline);
+    auto mine = attempt.Connect(*device);
+    if (!mine) return std::move(mine).error();
+    auto all = attempt.Agree(*mine);
+    if (!all) return std::move(all).error();
+    if (all->empty()) return attempt.TakeMesh();
+    complaint = *all;
+    if (Now() >= deadline) return Error{ErrorCode::kTimeout, "no mesh: " + complaint};
+  }
+  return Error{ErrorCode::kPeerLost, "connected " + std::to_string(kMeshes) +
+                                         " times, and each time a connection was lost or led to "
+                                         "a stranger; the last time: " +
+                                         complaint};
+}
+
+}  // namespace rankrun::comm

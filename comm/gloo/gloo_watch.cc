@@ -1,0 +1,153 @@
+#include "comm/gloo/gloo_watch.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "comm/gloo/gloo_words.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often a collective under way is looked after.
+constexpr milliseconds kLookEvery{10};
+
+// An operation that takes longer is compared with what the others are in.
+constexpr milliseconds kSlow{500};
+constexpr milliseconds kCompareEvery{50};
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Watch::Watch(const BackendConfig& config, Notes& notes, Control& control, Wakeup& wakeup)
+    : deaths_(config.deaths),
+      global_ranks_(config.global_ranks),
+      notes_(notes),
+      control_(control),
+      wakeup_(wakeup) {}
+
+void Watch::Begin(const Call& call) {
+  std::lock_guard lock(mutex_);
+  operation_ = call.operation;
+  began_ = Now();
+  deadline_ = began_ + call.timeout;
+  next_compare_ = began_ + kSlow;
+  wakeup_.SetIfAsleepAt(began_ + kLookEvery);
+}
+
+void Watch::End() {
+  std::lock_guard lock(mutex_);
+  operation_.reset();
+}
+
+void Watch::AwaitSend(GlooBuffer& buffer, int peer) {
+  Await({.buffer = &buffer, .peer = peer, .sends = true});
+}
+
+void Watch::AwaitRecv(GlooBuffer& buffer, int peer) {
+  Await({.buffer = &buffer, .peer = peer, .sends = false});
+}
+
+void Watch::Await(const Wait& wait) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) throw Ended{*ended_};
+    wait_ = wait;
+    lost_.reset();
+    limit_ = Left();
+  }
+  for (;;) {
+    const Attempt attempt = WaitOnce(wait);
+    std::unique_lock lock(mutex_);
+    if (ended_) {
+      wait_.reset();
+      throw Ended{*ended_};
+    }
+    if (!attempt.done && !attempt.failure) {
+      // The data may have come before the connection went. Or the abort of an
+      // earlier wait came too late for it: then this one begins again.
+      limit_ = lost_ ? milliseconds(1) : Left();
+      continue;
+    }
+    wait_.reset();
+    if (attempt.done) return;
+    const std::string why = lost_.value_or(*attempt.failure);
+    const bool timed_out = !lost_ && why.starts_with("Timed out waiting");
+    lock.unlock();
+    throw Ended{timed_out ? TimedOut(wait.peer) : notes_.LostPeer(wait.peer, why)};
+  }
+}
+
+Watch::Attempt Watch::WaitOnce(const Wait& wait) const {
+  try {
+    return {.done = wait.sends ? wait.buffer->waitSend(limit_) : wait.buffer->waitRecv(limit_)};
+  } catch (const std::exception& exception) {
+    return {.failure = PlainWords(exception.what())};
+  }
+}
+
+milliseconds Watch::Left() const {
+  const auto left = std::chrono::ceil<milliseconds>(deadline_ - Now());
+  return std::max(left, milliseconds(1));
+}
+
+Error Watch::TimedOut(int peer) const {
+  const auto waited = std::chrono::duration_cast<milliseconds>(Now() - began_);
+  return {ErrorCode::kTimeout, "timed out after " + std::to_string(waited.count()) +
+                                   " ms, waiting for " +
+                                   NameRanks({global_ranks_[static_cast<size_t>(peer)]})};
+}
+
+void Watch::Fail(int peer, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  throw Ended{ended_ ? *ended_ : notes_.LostPeer(peer, why)};
+}
+
+void Watch::Stop(const Error& why) {
+  std::lock_guard lock(mutex_);
+  EndWith(why);
+}
+
+TimePoint Watch::Look(TimePoint now) {
+  std::unique_lock lock(mutex_);
+  if (!operation_ || ended_) return TimePoint::max();
+  if (deaths_.told()) {
+    EndWith(deaths_.Ended(began_));
+    return TimePoint::max();
+  }
+  LookAfterWait();
+  if (now < next_compare_) return now + kLookEvery;
+
+  const Operation slow = *operation_;
+  lock.unlock();  // the store may take its time
+  const auto why = notes_.Compare(slow);
+  lock.lock();
+  next_compare_ = Now() + kCompareEvery;
+  const bool same = operation_ && operation_->number == slow.number;
+  if (why && same) EndWith(*why);
+  return Now() + kLookEvery;
+}
+
+void Watch::LookAfterWait() {
+  if (!wait_ || lost_) return;
+  lost_ = control_.Lost(wait_->peer);
+  if (lost_) AbortWait();
+}
+
+void Watch::EndWith(const Error& why) {
+  if (ended_) return;
+  ended_ = why;
+  if (wait_) AbortWait();
+}
+
+void Watch::AbortWait() {
+  if (wait_->sends) {
+    wait_->buffer->abortWaitSend();
+  } else {
+    wait_->buffer->abortWaitRecv();
+  }
+}
+
+}  // namespace rankrun::comm
