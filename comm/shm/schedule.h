@@ -28,8 +28,8 @@ struct Exchange {
   int root = Operation::kNoRoot;
   // In bytes: of the blocks for each rank, or of the only one. Of Broadcast: at
   // the root `inputs`, elsewhere `outputs`. AllReduce and Reduce have one each.
-  std::span<const std::size_t> inputs;
-  std::span<const std::size_t> outputs;
+  std::span<const std::size_t> inputs = {};
+  std::span<const std::size_t> outputs = {};
   std::size_t buffer_bytes = 0;  // of each of the kBuffers
   uint64_t number = 0;           // of collectives before this one
   bool flat = false;             // AllReduce, Reduce: who wants the result reduces all of it
