@@ -1,0 +1,158 @@
+// Times collectives of the shm backend between forked processes:
+//   shm_bench [RANKS [KIND [BYTES]...]]
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/timing.h"
+#include "comm/shm/shm_backend.h"
+#include "store/file_store.h"
+
+namespace rankrun::bench {
+namespace {
+
+using comm::Block;
+using comm::ConstBlock;
+using Kind = comm::Operation::Kind;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+struct Subject {
+  comm::Backend* backend;
+  int rank;
+  int ranks;
+  std::string kind;
+  std::size_t bytes;
+  std::vector<float> data;
+  std::vector<float> other;
+  uint64_t number = 0;
+};
+
+void Check(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "shm_bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+// Bytes are of the whole data: what is gathered, or scattered.
+Result<void> Once(Subject& subject) {
+  const auto n = static_cast<std::size_t>(subject.ranks);
+  const std::size_t count = subject.bytes / sizeof(float);
+  const std::size_t part = count / n;
+  comm::Operation operation{.kind = Kind::kAllReduce, .number = ++subject.number};
+  operation.dtype = DType::kFloat32;
+  operation.count = count;
+  auto* data = reinterpret_cast<std::byte*>(subject.data.data());
+  auto* other = reinterpret_cast<std::byte*>(subject.other.data());
+  const comm::Call call{.operation = operation, .timeout = std::chrono::seconds(60)};
+  const comm::Reduction sum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
+  if (subject.kind == "all_reduce") return subject.backend->AllReduce(data, count, sum, call);
+  if (subject.kind == "barrier") {
+    operation.kind = Kind::kBarrier;
+    return subject.backend->Barrier(call);
+  }
+  if (subject.kind == "broadcast") {
+    operation.kind = Kind::kBroadcast;
+    operation.root = 0;
+    return subject.backend->Broadcast({data, subject.bytes}, call);
+  }
+  static std::vector<Block> outputs(n);
+  static std::vector<ConstBlock> inputs(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    outputs[r] = Block{other + r * part * sizeof(float), part * sizeof(float)};
+    inputs[r] = ConstBlock{data + r * part * sizeof(float), part * sizeof(float)};
+  }
+  const auto mine = static_cast<std::size_t>(subject.rank);
+  if (subject.kind == "all_gather") {
+    operation.kind = Kind::kAllGather;
+    return subject.backend->AllGather(outputs, inputs[mine], call);
+  }
+  if (subject.kind == "reduce_scatter") {
+    operation.kind = Kind::kReduceScatter;
+    return subject.backend->ReduceScatter(outputs[mine], inputs, sum, call);
+  }
+  Check(subject.kind == "all_to_all", "no such collective: " + subject.kind);
+  operation.kind = Kind::kAllToAll;
+  return subject.backend->AllToAll(outputs, inputs, call);
+}
+
+// Of one call; small ones are timed many at a time.
+double MedianTime(Subject& subject) {
+  const int batch = subject.bytes <= 4096 ? 1000 : subject.bytes <= 262'144 ? 20 : 1;
+  const int batches = subject.bytes > 8'000'000 ? 9 : 31;
+  std::vector<double> times;
+  for (int i = 0; i < batches + 2; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int j = 0; j < batch; ++j) {
+      auto done = Once(subject);
+      if (!done) Check(false, done.error().message);
+    }
+    const Microseconds took = std::chrono::steady_clock::now() - begin;
+    if (i >= 2) times.push_back(took.count() / batch);
+  }
+  return Median(times);
+}
+
+void RunRank(int rank, int ranks, const std::string& path, const std::string& kind,
+             const std::vector<std::size_t>& sizes) {
+  auto store = store::FileStore::Open(path, "bench");
+  if (!store) Check(false, store.error().message);
+  comm::BackendConfig config{.global_ranks = {},
+                             .group_rank = rank,
+                             .store = **store,
+                             .key_prefix = "bench/",
+                             .network_interface = "",
+                             .host = "",
+                             .timeout = std::chrono::seconds(30)};
+  for (int r = 0; r < ranks; ++r) config.global_ranks.push_back(r);
+  auto backend = comm::ShmBackend::Create(config);
+  if (!backend) Check(false, backend.error().message);
+  uint64_t number = 0;
+  for (const std::size_t bytes : sizes) {
+    Subject subject{.backend = backend->get(),
+                    .rank = rank,
+                    .ranks = ranks,
+                    .kind = kind,
+                    .bytes = bytes,
+                    .data = std::vector<float>(bytes / sizeof(float) + 1),
+                    .other = std::vector<float>(bytes / sizeof(float) + 1)};
+    subject.number = number;
+    const double time = MedianTime(subject);
+    number = subject.number;
+    if (rank == 0) std::printf("%s n=%d %10zu B %12.2f us\n", kind.c_str(), ranks, bytes, time);
+  }
+  std::fflush(stdout);
+}
+
+int Main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  const std::string kind = argc > 2 ? argv[2] : "all_reduce";
+  std::vector<std::size_t> sizes;
+  for (int i = 3; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (sizes.empty()) sizes = {8, 1024, 65'536, 1'048'576, 67'108'864};
+  char path[] = "/tmp/shm_bench.XXXXXX";
+  const int file = mkstemp(path);
+  Check(file >= 0 && ranks > 0, "needs a number of ranks and a folder /tmp");
+  close(file);
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (fork() != 0) continue;
+    RunRank(rank, ranks, path, kind, sizes);
+    _exit(0);
+  }
+  int status = 0;
+  bool good = true;
+  while (wait(&status) > 0) good &= status == 0;
+  unlink(path);
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rankrun::bench
+
+int main(int argc, char** argv) { return rankrun::bench::Main(argc, argv); }
