@@ -86,9 +86,9 @@ Result<void> GlooBackend::AllReduce(std::byte* data, std::size_t count, const Re
     const std::array<const void*, 1> own{data};
     comm::Reduce(reduction, data, own, count);
   }
-  return Run(call, AllReduceRing(SeatIn(call)),
-             {.outputs = Parts<Block>(data, count, reduction.dtype, ranks),
-              .reduction = reduction});
+  return Run(
+      call, AllReduceRing(SeatIn(call)),
+      {.outputs = Parts<Block>(data, count, reduction.dtype, ranks), .reduction = reduction});
 }
 
 Result<void> GlooBackend::Reduce(std::byte* output, const std::byte* input, std::size_t count,
@@ -154,17 +154,17 @@ Result<void> GlooBackend::AllToAll(std::span<const Block> outputs,
 Result<void> GlooBackend::Barrier(const Call& call) { return RunEmpty(call); }
 
 bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
-  notes_.Leave({ErrorCode::kInvalid, NameRanks({global_ranks_[static_cast<std::size_t>(
-                                         context_->rank)]}) +
-                                         " refused " + Describe(call.operation) + ": " + reason});
+  notes_.Leave(
+      {ErrorCode::kInvalid, NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
+                                " refused " + Describe(call.operation) + ": " + reason});
   End({ErrorCode::kInvalid, "this rank has refused " + Describe(call.operation)});
   return false;
 }
 
 void GlooBackend::Abort(const std::string& reason) {
-  notes_.Leave({ErrorCode::kPeerLost,
-                NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
-                    " has given up: " + reason});
+  notes_.Leave(
+      {ErrorCode::kPeerLost, NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
+                                 " has given up: " + reason});
   End({ErrorCode::kCancelled, reason});
 }
 
@@ -215,8 +215,7 @@ Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const 
 Result<void> GlooBackend::RunUneven(const Call& call, const Schedule& schedule,
                                     const Blocks& blocks) {
   return Perform(call, [&] {
-    const auto difference =
-        executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
+    const auto difference = executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
     if (difference) {
       const Error why{ErrorCode::kMismatch, Describe(call.operation) + ": " + *difference};
       notes_.Leave(why);

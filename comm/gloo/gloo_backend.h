@@ -36,8 +36,7 @@ class GlooBackend final : public Backend {
   Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
                          const Call& call) override;
   Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
-  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs,
-                       const Call& call) override;
+  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
   Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
                              const Reduction& reduction, const Call& call) override;
   Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,

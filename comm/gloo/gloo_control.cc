@@ -100,8 +100,8 @@ void Control::Flush(std::chrono::milliseconds timeout) {
   for (Line& line : lines_) {
     for (auto& slot : line.sent) {
       if (line.lost) break;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       try {
         slot->buffer->waitSend(std::max(left, std::chrono::milliseconds(1)));
       } catch (const std::exception& exception) {

@@ -31,13 +31,13 @@ struct ControlMessage {
   static constexpr std::size_t kPayloadBytes = 960;
 
   Kind kind;
-  uint64_t id = 0;     // of the sender's, per pair: which message this is about
-  uint64_t tag = 0;    // of an offer; from here on as in Envelope
+  uint64_t id = 0;   // of the sender's, per pair: which message this is about
+  uint64_t tag = 0;  // of an offer; from here on as in Envelope
   uint64_t dtype = 0;
-  uint64_t bytes = 0;  // of an offer; of an end the receiver's
-  uint64_t ok = 1;     // of an end
+  uint64_t bytes = 0;                            // of an offer; of an end the receiver's
+  uint64_t ok = 1;                               // of an end
   std::array<char, kPayloadBytes> payload = {};  // of an offer: the data, if it fits
-  uint64_t seen = 0;      // how many the sender has received
+  uint64_t seen = 0;                             // how many the sender has received
   uint64_t sequence = 0;  // from 1; written last, so it tells that all is there
 };
 
@@ -76,11 +76,11 @@ class Control {
     ControlMessage message;
     std::unique_ptr<GlooBuffer> buffer;
   };
-  struct Line {  // to one peer
-    std::array<Slot, kReceives> receives;  // in turn
+  struct Line {                              // to one peer
+    std::array<Slot, kReceives> receives;    // in turn
     std::deque<std::unique_ptr<Slot>> sent;  // what the peer may not have seen
     uint64_t sent_count = 0;
-    uint64_t seen_count = 0;     // of ours, by the peer
+    uint64_t seen_count = 0;  // of ours, by the peer
     uint64_t received_count = 0;
     // Gloo takes no more; but what has come before that is still to be received.
     std::optional<std::string> closed;

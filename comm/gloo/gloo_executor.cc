@@ -122,8 +122,7 @@ void Executor::FinishReducing(const Flow& flow, const Step& step, const Blocks& 
     watch_.AwaitRecv(*flow.buffer, flow.peer);
     const std::size_t at = i * kPieceBytes;
     const std::array<const void*, 2> operands{staging_.data() + at, with.data + at};
-    Reduce(reduction, to.data + at, operands,
-           PieceBytes(with.bytes, i) / SizeOf(reduction.dtype));
+    Reduce(reduction, to.data + at, operands, PieceBytes(with.bytes, i) / SizeOf(reduction.dtype));
   }
 }
 

@@ -21,8 +21,8 @@ namespace rankrun::comm {
 struct Blocks {
   std::vector<ConstBlock> inputs = {};
   std::vector<Block> outputs = {};
-  std::size_t scratch_bytes = 0;               // of each scratch block
-  std::optional<Reduction> reduction = {};     // with a schedule that reduces
+  std::size_t scratch_bytes = 0;            // of each scratch block
+  std::optional<Reduction> reduction = {};  // with a schedule that reduces
 };
 
 // Carries out schedules over Gloo's unbound buffers, in pieces, so that what has

@@ -117,10 +117,9 @@ uint32_t InterfacesOf(const BackendConfig& config) {
 // A Gloo context has one device, so of several interfaces the first is used.
 Result<Device> MakeDevice(const BackendConfig& config) {
   const std::string interface = FirstInterface(config);
-  const std::string what =
-      config.network_interface.empty()
-          ? "listen at " + config.host
-          : "listen at interface " + interface + " (GLOO_SOCKET_IFNAME)";
+  const std::string what = config.network_interface.empty()
+                               ? "listen at " + config.host
+                               : "listen at interface " + interface + " (GLOO_SOCKET_IFNAME)";
   // Gloo would find that out as well, but leak and say less.
   if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
     return SystemError(what, errno);
@@ -243,9 +242,8 @@ Result<void> Attempt::CheckInterfaces() {
     if (!text.empty()) text += ", ";
     text += std::to_string(interfaces) + " on " + NameRanks(members);
   }
-  return Error{ErrorCode::kInvalid,
-               "GLOO_SOCKET_IFNAME names different numbers of interfaces: " + text +
-                   ": want the same number on all ranks"};
+  return Error{ErrorCode::kInvalid, "GLOO_SOCKET_IFNAME names different numbers of interfaces: " +
+                                        text + ": want the same number on all ranks"};
 }
 
 // Goes on after a failure: the others count on this rank's connections.

@@ -212,8 +212,7 @@ void Messages::Refuse(Message& receive, const Offer& offer) {
                              .dtype = static_cast<uint64_t>(receive.envelope.dtype),
                              .bytes = receive.bytes,
                              .ok = 0});
-  Finish(receive,
-         Differ(receive, static_cast<DType>(offer.message.dtype), offer.message.bytes));
+  Finish(receive, Differ(receive, static_cast<DType>(offer.message.dtype), offer.message.bytes));
 }
 
 void Messages::OnAccept(int peer, const ControlMessage& message) {

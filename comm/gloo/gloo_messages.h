@@ -92,7 +92,7 @@ class Messages {
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  Open open_;                   // in the order started
+  Open open_;                    // in the order started
   std::deque<Offer> unmatched_;  // in the order they came
   uint64_t last_id_ = 0;
   TimePoint last_progress_ = {};

@@ -84,7 +84,8 @@ std::string DescribeCalls(const Calls& calls, const std::vector<int>& global_ran
   std::string text;
   for (const auto& [call, ranks] : groups) {
     if (!text.empty()) text += "; ";
-    text += call.empty() ? "no word from " + NameRanks(ranks) : NameRanks(ranks) + " called " + call;
+    text +=
+        call.empty() ? "no word from " + NameRanks(ranks) : NameRanks(ranks) + " called " + call;
   }
   return text;
 }

@@ -83,8 +83,8 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     std::vector<T> output(count, T{77});
     const TestCall call(
         Next(rank, {.kind = Kind::kReduce, .dtype = dtype, .root = root, .count = count}));
-    ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count,
-                            {dtype, ReduceOp::kSum}, call.call),
+    ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count, {dtype, ReduceOp::kSum},
+                            call.call),
              call.operation);
     EXPECT_EQ(input, InputOf<T>(rank, count));
     EXPECT_EQ(output, rank == root ? Reduced<T>(ReduceOp::kSum, GetParam(), count)

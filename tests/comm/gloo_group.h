@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -66,6 +67,19 @@ class GlooGroup {
 
  private:
   const int ranks_;
+};
+
+// For the other rank's turn, in tests whose ranks are threads.
+class Turn {
+ public:
+  void Pass() {
+    passed_ = true;
+    passed_.notify_all();
+  }
+  void Await() { passed_.wait(false); }
+
+ private:
+  std::atomic<bool> passed_ = false;
 };
 
 // The call of an operation, the number of which tells it from others.

@@ -18,9 +18,9 @@ using Value = std::multiset<int>;
 
 struct Rank {
   Schedule schedule;
-  std::map<int, Value> inputs;
-  std::map<int, Value> outputs;
-  std::map<int, Value> scratch;
+  std::map<int, Value> inputs = {};
+  std::map<int, Value> outputs = {};
+  std::map<int, Value> scratch = {};
   size_t next = 0;
   bool sent = false;  // of the step `next`
 
@@ -91,7 +91,9 @@ class World {
       const Value got = line.front();
       line.pop_front();
       rank.At(step.to) = step.with ? Together(got, rank.At(*step.with)) : got;
-      if (step.completes) EXPECT_EQ(rank.At(step.to).size(), ranks_.size());
+      if (step.completes) {
+        EXPECT_EQ(rank.At(step.to).size(), ranks_.size());
+      }
     }
     rank.next += 1;
     rank.sent = false;
@@ -193,7 +195,9 @@ TEST_P(ScheduleTest, ReduceGivesTheRootAllPartsAndWritesNoOutputElsewhere) {
       EXPECT_EQ(world[r].outputs.empty(), r != root);
       for (int i = 0; i < ranks(); ++i) {
         EXPECT_EQ(world[r].inputs[i], Value{Of(r, i)});
-        if (r == root) EXPECT_EQ(world[r].outputs[i], Reduced(i));
+        if (r == root) {
+          EXPECT_EQ(world[r].outputs[i], Reduced(i));
+        }
       }
     }
   }

@@ -1,0 +1,163 @@
+// What the Gloo plug-in makes of calls that differ, of refusals, of ranks that
+// die and of strangers.
+
+#include <gmock/gmock.h>
+
+#include <mutex>
+#include <vector>
+
+#include "base/status_page.h"
+#include "tests/comm/gloo_group.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using Kind = Operation::Kind;
+
+struct GlooFailuresTest : testing::Test {
+  // What each rank is told; and how long the slowest took.
+  struct Outcome {
+    std::vector<std::string> messages;
+    std::vector<ErrorCode> codes;
+    milliseconds took;
+  };
+
+  using Body = std::function<Result<void>(Backend&, int rank)>;
+  Outcome Told(const GlooGroup& group, const Body& body) {
+    const auto ranks = static_cast<size_t>(group.ranks());
+    Outcome outcome{.messages = std::vector<std::string>(ranks, "ok"),
+                    .codes = std::vector<ErrorCode>(ranks, ErrorCode::kSystem),
+                    .took = {}};
+    std::mutex mutex;
+    group.Run([&](Backend& backend, int rank) {
+      const auto began = std::chrono::steady_clock::now();
+      const auto result = body(backend, rank);
+      std::lock_guard lock(mutex);
+      outcome.took = std::max(outcome.took, std::chrono::duration_cast<milliseconds>(
+                                                std::chrono::steady_clock::now() - began));
+      if (result) return;
+      outcome.messages[static_cast<size_t>(rank)] = result.error().message;
+      outcome.codes[static_cast<size_t>(rank)] = result.error().code;
+    });
+    return outcome;
+  }
+
+  static Result<void> AllReduce(Backend& backend, size_t count, uint64_t number,
+                                milliseconds timeout = seconds(60)) {
+    std::vector<float> values(count);
+    const TestCall call({.kind = Kind::kAllReduce, .count = count, .number = number}, timeout);
+    return backend.AllReduce(Bytes(values), count, {DType::kFloat32, ReduceOp::kSum}, call.call);
+  }
+  static Result<void> Barrier(Backend& backend, uint64_t number,
+                              milliseconds timeout = seconds(60)) {
+    const TestCall call({.kind = Kind::kBarrier, .number = number}, timeout);
+    return backend.Barrier(call.call);
+  }
+};
+
+TEST_F(GlooFailuresTest, DifferentOperationsEndWithinASecondAndAllAreNamed) {
+  const auto told = Told(GlooGroup(3), [](Backend& backend, int rank) {
+    if (auto ok = Barrier(backend, 1); !ok) return ok;
+    return rank == 1 ? Barrier(backend, 2) : AllReduce(backend, 16, 2);
+  });
+  EXPECT_THAT(told.messages,
+              Each(HasSubstr("ranks 0, 2 called AllReduce #2 (16 x float32, sum); rank 1 called "
+                             "Barrier #2")));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kMismatch));
+  EXPECT_LT(told.took, milliseconds(2000));  // 1 s, and a loaded machine
+}
+
+TEST_F(GlooFailuresTest, DifferentCountsEndTheSameWayEvenIfOneIsZero) {
+  for (size_t other : {20U, 0U}) {
+    const auto told = Told(GlooGroup(2), [&](Backend& backend, int rank) {
+      return AllReduce(backend, rank == 0 ? 10 : other, 1);
+    });
+    EXPECT_THAT(told.messages,
+                Each(HasSubstr("rank 0 called AllReduce #1 (10 x float32, sum); rank 1 called "
+                               "AllReduce #1 (" +
+                               std::to_string(other) + " x float32, sum)")));
+  }
+}
+
+TEST_F(GlooFailuresTest, WhenAllCallsAreCheckedADifferenceIsFoundAtOnce) {
+  GlooGroup group(3);
+  group.configure = [](BackendConfig& config) { config.checks_all_calls = true; };
+  const auto told = Told(group, [](Backend& backend, int rank) {
+    return rank == 1 ? Barrier(backend, 1) : AllReduce(backend, 16, 1);
+  });
+  EXPECT_THAT(told.messages, Each(HasSubstr("rank 1 called Barrier #1")));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kMismatch));
+  EXPECT_LT(told.took, milliseconds(400));
+}
+
+TEST_F(GlooFailuresTest, BlocksThatDoNotFitAreAMismatchBeforeDataMoves) {
+  const auto told = Told(GlooGroup(3), [](Backend& backend, int rank) {
+    std::vector<int> input(rank == 1 ? 10 : 9);
+    std::vector<int> output(27);
+    std::vector<Block> outputs;
+    for (size_t r = 0; r < 3; ++r) {
+      outputs.push_back({Bytes(output) + r * 36, r == 1 && rank == 1 ? 40U : 36U});
+    }
+    const TestCall call({.kind = Kind::kAllGather, .dtype = DType::kInt32, .number = 4});
+    return backend.AllGather(outputs, ConstBlockOf(input), call.call);
+  });
+  EXPECT_THAT(told.messages,
+              Each(AllOf(HasSubstr("AllGather #4"), HasSubstr("rank 1 sends 40 bytes to rank"),
+                         HasSubstr("which expects 36"))));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kMismatch));
+}
+
+TEST_F(GlooFailuresTest, ARefusalEndsTheOthersCallsWithItsReason) {
+  const auto told = Told(GlooGroup(3), [](Backend& backend, int rank) -> Result<void> {
+    if (rank != 2) return AllReduce(backend, 16, 3);
+    const TestCall call({.kind = Kind::kAllReduce, .count = 16, .number = 3});
+    EXPECT_FALSE(backend.Refuse(call.call, "tensor has no data"));
+    return Error{ErrorCode::kInvalid,
+                 "rank 2 refused AllReduce #3 (16 x float32, sum): tensor has no data"};
+  });
+  EXPECT_THAT(told.messages,
+              Each("rank 2 refused AllReduce #3 (16 x float32, sum): tensor has no data"));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kInvalid));
+}
+
+TEST_F(GlooFailuresTest, ATimeoutNamesTheRankWaitedFor) {
+  Turn timed_out;
+  const auto told = Told(GlooGroup(2), [&](Backend& backend, int rank) -> Result<void> {
+    if (rank == 0) {
+      const auto result = Barrier(backend, 1, milliseconds(100));
+      timed_out.Pass();
+      return result;
+    }
+    timed_out.Await();
+    return Error{ErrorCode::kTimeout, "timed out, waiting for rank 1"};
+  });
+  EXPECT_THAT(told.messages, Each(AllOf(HasSubstr("timed out"), HasSubstr("waiting for rank 1"))));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kTimeout));
+}
+
+TEST_F(GlooFailuresTest, ADeathThatIsToldEndsAWaitWithItsWord) {
+  auto page = StatusPage::Create();
+  ASSERT_TRUE(page);
+  GlooGroup group(2);
+  group.configure = [&](BackendConfig& config) {
+    if (config.group_rank == 0) config.deaths = DeathWatch(*page);
+  };
+  const auto told = Told(group, [&](Backend& backend, int rank) {
+    if (rank == 0) return Barrier(backend, 1);
+    page->TellDeath("rank 7 was killed by SIGKILL");
+    std::vector<int> never(1);
+    auto transfer = backend.StartRecv(BlockOf(never), 0, {.tag = 0, .dtype = DType::kInt32});
+    return (*transfer)->Wait(seconds(60));
+  });
+  EXPECT_THAT(told.messages[0], HasSubstr("rank 7 was killed by SIGKILL"));
+  EXPECT_EQ(told.codes[0], ErrorCode::kCancelled);
+  EXPECT_EQ(told.codes[1], ErrorCode::kPeerLost);
+}
+
+}  // namespace
+}  // namespace rankrun::comm
