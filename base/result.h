@@ -16,7 +16,6 @@ enum class ErrorCode {
   kInvalid,
   kMismatch,   // parties that must agree do not: what each wants is in the message
   kProtocol,
-  kMismatch,   // ranks called collectives that do not fit together
   kExhausted,  // out of descriptors, memory or processes: may work later
   kSystem,
 };

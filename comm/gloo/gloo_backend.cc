@@ -293,15 +293,4 @@ void GlooBackend::Attend() {
   }
 }
 
-Result<void> GlooBackend::Reduce(std::byte*, const std::byte*, std::size_t, const Reduction&, const Call&) { return NotYet(); }
-Result<void> GlooBackend::AllGather(std::span<const Block>, ConstBlock, const Call&) { return NotYet(); }
-Result<void> GlooBackend::Gather(std::span<const Block>, ConstBlock, const Call&) { return NotYet(); }
-Result<void> GlooBackend::Scatter(Block, std::span<const ConstBlock>, const Call&) { return NotYet(); }
-Result<void> GlooBackend::ReduceScatter(Block, std::span<const ConstBlock>, const Reduction&, const Call&) { return NotYet(); }
-Result<void> GlooBackend::AllToAll(std::span<const Block>, std::span<const ConstBlock>, const Call&) { return NotYet(); }
-bool GlooBackend::Refuse(const Call&, const std::string&) { return false; }
-void GlooBackend::Abort(const std::string&) { context_.reset(); }
-Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock, int, const Envelope&) { return NotYet(); }
-Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block, std::optional<int>, const Envelope&) { return NotYet(); }
-
 }  // namespace rankrun::comm

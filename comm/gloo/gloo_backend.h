@@ -42,12 +42,6 @@ class GlooBackend final : public Backend {
   Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
-  bool Refuse(const Call& call, const std::string& reason) override;
-  void Abort(const std::string& reason) override;
-  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
-                                              const Envelope& envelope) override;
-  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
-                                              const Envelope& envelope) override;
 
   bool Refuse(const Call& call, const std::string& reason) override;
   void Abort(const std::string& reason) override;
