@@ -166,7 +166,7 @@ Result<Meeting> Meet(const InitOptions& options, const GetVariable& get,
     met = ServeAndConnect(meeting.place.master_addr, meeting.place.master_port, options, deaths,
                           meeting);
   }
-  if (!met) return std::move(met).error().In("Init" + PlaceOf(meeting.place));
+  if (!met) return std::move(met).error().In("the store" + PlaceOf(meeting.place));
   return meeting;
 }
 

@@ -26,6 +26,7 @@ void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
   setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
 }
 
@@ -105,7 +106,7 @@ TEST(DistributedTest, AStoreThatIsNotThereIsANetworkError) {
     Init({.timeout = milliseconds(200)});
     FAIL();
   } catch (const DistNetworkError& error) {
-    EXPECT_THAT(error.what(), AllOf(StartsWith("Init of the world process group, rank 0 of 1: "),
+    EXPECT_THAT(error.what(), AllOf(StartsWith("Init: the store, rank 0 of 1: "),
                                     HasSubstr("127.0.0.1")));
   }
 }
@@ -139,7 +140,7 @@ TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
     std::vector<double> values(3);
     std::string caught;
     try {
-      world.Broadcast(values, 1);
+      world.Broadcast(values, GlobalRank{1});
     } catch (const DistError& error) {
       caught += error.what();
     }
@@ -153,7 +154,8 @@ TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
     return caught + (world.state() == GroupState::kOk ? "; ok" : "; broken");
   });
   EXPECT_EQ(texts[0],
-            "Broadcast: source is rank 1: want 0..0; timeout is 0 ms: want at least 1 ms; ok");
+            "Broadcast of the world process group, rank 0 of 1: global rank 1 is no member of the group, "
+            "whose ranks are 0; MonitoredBarrier: timeout is 0 ms: want at least 1 ms; ok");
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,34 +23,79 @@ using testing::StartsWith;
 
 // Does nothing, until told to fail.
 struct FakeBackend : Backend {
-  Result<void> AllReduce(const Tensor&, ReduceOp, const Call& call) override { return Do(call); }
-  Result<void> Broadcast(const Tensor&, int, const Call& call) override { return Do(call); }
+  struct Seen {
+    Operation operation;
+    milliseconds timeout;
+  };
+
+  Result<void> AllReduce(std::byte*, size_t, const Reduction&, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Reduce(std::byte*, const std::byte*, size_t, const Reduction&,
+                      const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Broadcast(Block, const Call& call) override { return Do(call); }
+  Result<void> AllGather(std::span<const Block>, ConstBlock, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Gather(std::span<const Block>, ConstBlock, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Scatter(Block, std::span<const ConstBlock>, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> ReduceScatter(Block, std::span<const ConstBlock>, const Reduction&,
+                             const Call& call) override {
+    return Do(call);
+  }
+  Result<void> AllToAll(std::span<const Block>, std::span<const ConstBlock>,
+                        const Call& call) override {
+    return Do(call);
+  }
   Result<void> Barrier(const Call& call) override { return Do(call); }
+  bool Refuse(const Call& call, const std::string& reason) override {
+    refused.push_back(Describe(call.operation) + ": " + reason);
+    return true;
+  }
+  void Abort(const std::string& reason) override { aborted = reason; }
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock, int, const Envelope&) override {
+    return Error{ErrorCode::kPeerLost, "no messages"};
+  }
+  Result<std::unique_ptr<Transfer>> StartRecv(Block, std::optional<int>, const Envelope&) override {
+    return Error{ErrorCode::kPeerLost, "no messages"};
+  }
 
   Result<void> Do(const Call& call) {
-    calls.push_back(call);
+    calls.push_back({call.operation, call.timeout});
     if (failure) return *failure;
     return {};
   }
 
-  std::vector<Call> calls;
+  std::vector<Seen> calls;
+  std::vector<std::string> refused;
+  std::string aborted;
   std::optional<Error> failure;
 };
 
 struct GroupTest : testing::Test {
-  std::unique_ptr<Group> Make(int global_rank, int world_size, FakeBackend** backend = nullptr) {
+  std::unique_ptr<Group> Make(int rank, int world_size, FakeBackend** backend = nullptr) {
+    std::vector<int> ranks(static_cast<size_t>(world_size));
+    std::iota(ranks.begin(), ranks.end(), 0);
     auto store = std::make_unique<MemoryStore>(keys);
-    auto barrier = std::make_unique<StoreBarrier>(*store, "g/barrier", global_rank, world_size);
+    auto barrier = std::make_unique<StoreBarrier>(*store, "g/barrier", rank, ranks);
     auto fake = std::make_unique<FakeBackend>();
     if (backend != nullptr) *backend = fake.get();
-    return std::make_unique<Group>(Group::Identity{.global_rank = global_rank,
-                                                   .world_size = world_size,
-                                                   .timeout = std::chrono::seconds(60),
-                                                   .key_prefix = "g"},
+    return std::make_unique<Group>(GroupIdentity{.global_rank = rank,
+                                                 .global_ranks = ranks,
+                                                 .group_rank = rank,
+                                                 .timeout = std::chrono::seconds(60),
+                                                 .key_prefix = "g"},
                                    std::move(store), std::move(barrier), std::move(fake));
   }
 
-  static Error ErrorOf(Result<void> result) {
+  template <typename T>
+  static Error ErrorOf(Result<T> result) {
     EXPECT_FALSE(result);
     return result ? Error{ErrorCode::kCancelled, "no error"} : std::move(result).error();
   }
@@ -73,25 +121,113 @@ TEST_F(GroupTest, AnEmptyTensorTakesItsPlaceInTheSequence) {
   std::vector<float> empty;
   ASSERT_TRUE(group->AllReduce(empty, ReduceOp::kSum, {}));
   ASSERT_TRUE(group->Barrier({}));
-  ASSERT_EQ(backend->calls.size(), 1U) << "nothing to send for the empty one";
-  EXPECT_EQ(backend->calls[0].tag, Tag({.kind = Operation::Kind::kBarrier, .number = 2}));
+  ASSERT_EQ(backend->calls.size(), 2U);
+  EXPECT_EQ(backend->calls[1].operation.number, 2U);
 }
 
-TEST_F(GroupTest, ABadArgumentLeavesTheGroupAsItWas) {
+TEST_F(GroupTest, ABadArgumentIsToldToTheOthersAndLeavesTheGroupAsItWas) {
   FakeBackend* backend = nullptr;
   const auto group = Make(0, 2, &backend);
-  EXPECT_EQ(ErrorOf(group->Broadcast(data, 2, {})).message,
-            "Broadcast: source is rank 2: want 0..1");
-  EXPECT_EQ(ErrorOf(group->Broadcast(data, -1, {})).code, ErrorCode::kInvalid);
-  EXPECT_EQ(ErrorOf(group->Barrier(milliseconds(0))).message,
-            "timeout is 0 ms: want at least 1 ms");
+  EXPECT_EQ(ErrorOf(group->Broadcast(data, GroupRank{2}, {})).message,
+            "Broadcast of the world process group, rank 0 of 2: there is no group rank 2: want "
+            "0..1");
+  EXPECT_EQ(ErrorOf(group->Broadcast(data, GlobalRank{-1}, {})).code, ErrorCode::kInvalid);
+  EXPECT_THAT(ErrorOf(group->Barrier(milliseconds(0))).message,
+              EndsWith("timeout is 0 ms: want at least 1 ms"));
   Tensor nowhere(data);
   nowhere.data = nullptr;
   EXPECT_EQ(ErrorOf(group->AllReduce(nowhere, ReduceOp::kSum, {})).code, ErrorCode::kInvalid);
   EXPECT_EQ(group->state(), GroupState::kOk);
   EXPECT_TRUE(backend->calls.empty());
+  ASSERT_EQ(backend->refused.size(), 4U);
+  EXPECT_EQ(backend->refused[0],
+            "Broadcast #1 (16 x float32): there is no group rank 2: want 0..1");
   ASSERT_TRUE(group->Barrier({}));
-  EXPECT_EQ(backend->calls[0].tag, Tag({.kind = Operation::Kind::kBarrier, .number = 1}));
+  EXPECT_EQ(backend->calls[0].operation.number, 5U) << "refused calls count";
+}
+
+TEST_F(GroupTest, WorkUnderWayIsDoneInOrderAndHoldsUpWhatComesAfter) {
+  FakeBackend* backend = nullptr;
+  const auto group = Make(0, 2, &backend);
+  std::vector<Work> works;
+  for (int i = 0; i < 100; ++i) works.push_back(*group->AllReduce(data, ReduceOp::kSum, kAsync));
+  ASSERT_TRUE(group->Barrier({}));
+  ASSERT_EQ(backend->calls.size(), 101U);
+  for (size_t i = 0; i < works.size(); ++i) {
+    EXPECT_TRUE(works[i].IsSuccess());
+    EXPECT_EQ(works[i].sequence(), i + 1);
+    EXPECT_EQ(backend->calls[i].operation.number, i + 1);
+  }
+}
+
+TEST_F(GroupTest, AnErrorOfWorkUnderWayComesWhenItIsWaitedFor) {
+  FakeBackend* backend = nullptr;
+  const auto group = Make(0, 2, &backend);
+  backend->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
+  const Work work = *group->AllReduce(data, ReduceOp::kSum, kAsync);
+  EXPECT_THROW(work.Wait(), DistNetworkError);
+  EXPECT_THROW(work.WaitFor(milliseconds(1)), DistNetworkError);
+  EXPECT_TRUE(work.IsCompleted());
+  EXPECT_FALSE(work.IsSuccess());
+  EXPECT_NE(work.exception(), nullptr);
+  EXPECT_EQ(group->state(), GroupState::kBroken);
+  EXPECT_THAT(backend->aborted, EndsWith("lost rank 1"));
+}
+
+TEST_F(GroupTest, WhatIsToBeDoneThenIsDoneOnce) {
+  const auto group = Make(0, 2);
+  std::atomic<int> done = 0;
+  const Work work = *group->AllReduce(data, ReduceOp::kSum, kAsync);
+  work.Then([&] { done += 1; });
+  work.Wait();
+  work.Then([&] { done += 1; });
+  Work().Then([&] { done += 1; });
+  ASSERT_TRUE(group->Barrier({}));
+  EXPECT_EQ(done, 3);
+}
+
+TEST_F(GroupTest, AMessageOfARankToItselfNeedsNobody) {
+  const auto group = Make(0, 2);
+  std::vector<int64_t> sent{7, 8}, received(2), later(2);
+  const Work before = *group->IRecv(later, GroupRank{0}, 5);
+  EXPECT_FALSE(before.IsCompleted());
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1));
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 5));
+  EXPECT_TRUE(before.IsSuccess());
+  const Work after = *group->IRecv(received, Source(), 1);
+  after.Wait();
+  EXPECT_EQ(after.source_global_rank(), 0);
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(later, sent);
+  EXPECT_THAT(ErrorOf(group->Send(sent, GroupRank{0}, 0, {})).message,
+              EndsWith("the destination is this rank: want another, or ISend"));
+}
+
+TEST_F(GroupTest, AMessageOfAnotherSizeOrTypeIsAnErrorThatNamesBoth) {
+  const auto group = Make(0, 2);
+  std::vector<int64_t> sent{7, 8}, longer(3);
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1));
+  const Work work = *group->IRecv(longer, GroupRank{0}, 1);
+  EXPECT_THROW(work.Wait(), DistError);
+  EXPECT_EQ(group->state(), GroupState::kOk);
+}
+
+TEST_F(GroupTest, OnARankThatIsNoMemberNothingHappens) {
+  GroupIdentity identity{.global_rank = 0,
+                         .global_ranks = {1, 3},
+                         .group_rank = -1,
+                         .timeout = milliseconds(10),
+                         .key_prefix = "g",
+                         .name = "group_1",
+                         .description = "pair"};
+  Group silent(identity);
+  EXPECT_TRUE(silent.AllReduce(data, ReduceOp::kSum, {})->IsCompleted());
+  EXPECT_TRUE(silent.MonitoredBarrier({}, true));
+  EXPECT_EQ(*silent.Recv(data, Source(), 0, {}), -1);
+  identity.is_strict = true;
+  Group strict(identity);
+  EXPECT_EQ(ErrorOf(strict.Barrier({})).message,
+            "Barrier of process group \"pair\": does nothing here, as rank 0 is no member of it");
 }
 
 TEST_F(GroupTest, AFailureSaysWhereAndBreaksTheGroup) {
@@ -114,9 +250,9 @@ TEST_F(GroupTest, ABrokenGroupSaysSoAtOnceAndWhy) {
   backend->failure = Error{ErrorCode::kPeerLost, "lost rank 2"};
   ErrorOf(group->Barrier({}));
   const std::string why = "the process group is broken: Barrier #1: lost rank 2";
-  EXPECT_THAT(ErrorOf(group->Broadcast(data, 0, {})).message,
+  EXPECT_THAT(ErrorOf(group->Broadcast(data, GlobalRank{0}, {})).message,
               AllOf(StartsWith("Broadcast #2 "), EndsWith(why)));
-  const Error error = ErrorOf(group->MonitoredBarrier({}));
+  const Error error = ErrorOf(group->MonitoredBarrier({}, true));
   EXPECT_EQ(error.code, ErrorCode::kSystem);
   EXPECT_THAT(error.message, AllOf(StartsWith("MonitoredBarrier #1 of"), EndsWith(why)));
 }
@@ -182,7 +318,7 @@ TEST_F(GroupTest, AStoreThatIsGoneOnlyShortensTheText) {
 
 TEST_F(GroupTest, AFailedMonitoredBarrierDoesNotBreakTheGroup) {
   const auto group = Make(0, 2);
-  const Error error = ErrorOf(group->MonitoredBarrier(milliseconds(20)));
+  const Error error = ErrorOf(group->MonitoredBarrier(milliseconds(20), true));
   EXPECT_EQ(error.code, ErrorCode::kTimeout);
   EXPECT_THAT(error.message,
               AllOf(StartsWith("MonitoredBarrier #1 of the world process group, rank 0 of 2: "),

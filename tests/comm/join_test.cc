@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<ChildProcess>> Start(const std::vector<int>& ranks,
 }
 
 std::string Sum(Group& group) {
-  std::vector<double> value{group.global_rank() + 1.0};
+  std::vector<double> value{group.identity().global_rank + 1.0};
   const auto ok = group.AllReduce(value, ReduceOp::kSum, {});
   return ok ? std::to_string(static_cast<int>(value[0])) : ok.error().message;
 }
@@ -63,9 +63,9 @@ TEST(JoinTest, RanksInProcessesOfTheirOwnMeetOverTheStore) {
 TEST(JoinTest, ARankThatNeverComesIsNamedToTheOthers) {
   ServerProcess server;
   auto processes = Start(
-      {0, 2}, [](int r) { return JoinAs(r, 4, kShort); }, server.port(), Sum);
+      {0, 2}, [](int r) { return JoinAs(r, 4, "gloo", kShort); }, server.port(), Sum);
   for (auto& process : processes) {
-    EXPECT_THAT(process->Text(), AllOf(StartsWith("Init of the world process group, rank "),
+    EXPECT_THAT(process->Text(), AllOf(StartsWith("join the world process group, rank "),
                                        HasSubstr("wait for all ranks: 2 of 4 present after "),
                                        EndsWith("missing: ranks 1, 3")));
   }
@@ -74,7 +74,7 @@ TEST(JoinTest, ARankThatNeverComesIsNamedToTheOthers) {
 TEST(JoinTest, AMissingRankZeroIsNamedToo) {
   ServerProcess server;
   auto processes = Start(
-      {1}, [](int r) { return JoinAs(r, 2, kShort); }, server.port(), Sum);
+      {1}, [](int r) { return JoinAs(r, 2, "gloo", kShort); }, server.port(), Sum);
   EXPECT_THAT(processes[0]->Text(), EndsWith("missing: rank 0"));
 }
 
@@ -87,7 +87,7 @@ TEST(JoinTest, AKilledRankIsAnErrorOnAllOthersThatNamesIt) {
           std::vector<float> values(100'000);
           const auto ok = group.AllReduce(values, ReduceOp::kSum, {});
           if (!ok) return ok.error().message;
-          if (group.global_rank() == 2) raise(SIGKILL);
+          if (group.identity().global_rank == 2) raise(SIGKILL);
         }
       });
   for (size_t r : {0U, 1U, 3U}) {
@@ -102,9 +102,9 @@ TEST(JoinTest, ALostPeerIsNoSigpipeAndLeavesTheProgramsHandlingAlone) {
       {0, 1}, [](int r) { return JoinAs(r, 2); }, server.port(),
       [](Group& group) {
         if (!group.Barrier({})) return std::string("no barrier");
-        if (group.global_rank() == 1) raise(SIGKILL);
+        if (group.identity().global_rank == 1) raise(SIGKILL);
         std::vector<float> values(1'000'000);
-        while (group.Broadcast(values, 0, {})) {
+        while (group.Broadcast(values, GlobalRank{0}, {})) {
         }
         sigset_t blocked;
         pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -124,7 +124,7 @@ TEST(JoinTest, EveryGenerationIsAGroupOfItsOwn) {
       std::string sums;
       for (int generation = 0; generation < 20; ++generation) {
         JoinOptions options = JoinAs(r, 3);
-        options.generation = generation;
+        options.identity.key_prefix = "world_" + std::to_string(generation);
         auto group = JoinOver(server.port(), options);
         sums += group ? Sum(**group) + " " : group.error().message;
       }
@@ -143,7 +143,7 @@ TEST(JoinTest, ANewAttemptOnAnOldStoreMeetsItsOwnRanksOnly) {
         {0, 1},
         [attempt](int r) {
           JoinOptions options = JoinAs(r, 2);
-          options.environment.attempt = attempt;
+          options.identity.key_prefix = "attempt_" + std::to_string(attempt);
           return options;
         },
         server.port(), Sum);
@@ -162,7 +162,7 @@ TEST(JoinTest, AfterAFailureTheSameProcessesCanJoinAgain) {
       std::vector<float> values(r == 0 ? 1U : 2U);  // a mistake
       if ((*broken)->AllReduce(values, ReduceOp::kSum, kShort)) return std::string("no error");
       broken->reset();
-      options.generation = 1;
+      options.identity.key_prefix = "world_1";
       auto group = JoinOver(server.port(), options);
       return group ? Sum(**group) : group.error().message;
     }));
@@ -172,7 +172,7 @@ TEST(JoinTest, AfterAFailureTheSameProcessesCanJoinAgain) {
 
 TEST(JoinTest, AnInterfaceThatIsNotThereIsNamed) {
   auto options = JoinAs(0, 1);
-  options.environment.network_interface = "none0";
+  options.network_interface = "none0";
   const auto group = Join(std::make_unique<MemoryStore>(std::make_shared<MemoryKeys>()), options);
   ASSERT_FALSE(group);
   EXPECT_THAT(group.error().message,
@@ -187,9 +187,9 @@ TEST(JoinTest, AStoreThatDiesIsAnErrorOfTheStore) {
       [&server](Group& group) {
         // Both have joined; then the server goes.
         if (!group.Barrier({})) return std::string("no barrier");
-        if (group.global_rank() == 0) server.Kill();
+        if (group.identity().global_rank == 0) server.Kill();
         Result<void> passed;
-        while (passed) passed = group.MonitoredBarrier(milliseconds(5'000));
+        while (passed) passed = group.MonitoredBarrier(milliseconds(5'000), true);
         return std::string(passed.error().code == ErrorCode::kProtocol ? "store: " : "other: ") +
                passed.error().message;
       });

@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <memory>
+#include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "comm/join.h"
 #include "tests/comm/memory_store.h"
@@ -12,18 +15,19 @@
 namespace rankrun::comm {
 
 // Options with which the ranks of a test join over loopback.
-inline JoinOptions JoinAs(int global_rank, int world_size,
+inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend = "gloo",
                           std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
-  Environment environment;
-  environment.global_rank = global_rank;
-  environment.world_size = world_size;
-  return {.environment = environment,
-          .timeout = timeout,
+  std::vector<int> ranks(static_cast<size_t>(world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return {.identity = {.global_rank = rank,
+                       .global_ranks = ranks,
+                       .group_rank = rank,
+                       .timeout = timeout,
+                       .key_prefix = "test"},
           .deadline = std::chrono::steady_clock::now() + timeout,
-          .backend = "gloo",
+          .backend = backend,
           .plugin_folders = {RANKRUN_LIB_DIR},
-          .host = "127.0.0.1",
-          .generation = 0};
+          .host = "127.0.0.1"};
 }
 
 // This rank's group over `keys`, or null after a reported failure.

@@ -40,7 +40,7 @@ struct StoreBarrierTest : testing::Test {
   StoreBarrierTest() {
     for (int r = 0; r < 4; ++r) {
       stores.push_back(std::make_unique<MemoryStore>(keys));
-      barriers.push_back(std::make_unique<StoreBarrier>(*stores.back(), "b", r, 4));
+      barriers.push_back(std::make_unique<StoreBarrier>(*stores.back(), "b", r, std::vector<int>{0, 1, 2, 3}));
     }
   }
 
@@ -129,7 +129,7 @@ TEST(StoreBarrierOverTcpTest, AllMissingRanksAreNamedAndTheNextOnePasses) {
   RunRanks(4, [&](int r) {
     auto store = store::TcpStore::Connect("127.0.0.1", server.port());
     ASSERT_TRUE(store) << store.error().message;
-    StoreBarrier barrier(**store, "b", r, 4);
+    StoreBarrier barrier(**store, "b", r, std::vector<int>{0, 1, 2, 3});
     if (r == 3) {
       // Comes only when the others have given up.
       const std::string verdict = "b/0/verdict";
