@@ -22,7 +22,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kSpins = 1000;
+constexpr int kLeastSpins = 16;
 constexpr int kYields = 200;
+// What comes after so few was held up by spinning.
+constexpr int kPromptYields = 4;
 // The limit is 5 ms, and the kernel wakes nobody on the dot.
 constexpr milliseconds kSlice{4};
 // Without fences a sleeper may be missed, and sleeps so long for nothing; also
@@ -54,7 +57,8 @@ Waiter::Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline)
       fences_(Membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0) {
   const auto cpus = AllowedCpus();
   const bool enough = cpus && cpus->size() >= static_cast<std::size_t>(segment.world_size());
-  spins_ = enough ? kSpins : 0;
+  most_spins_ = enough ? kSpins : 0;
+  spins_ = most_spins_;
 }
 
 void Waiter::Wake(const std::atomic<uint64_t>& word) {
@@ -67,7 +71,10 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
   bool more = false;
   for (int i = 0; i < kYields && !segment_.failed() && !deaths_.told(); ++i) {
     sched_yield();
-    if (come()) return true;
+    if (come()) {
+      if (i < kPromptYields && spins_ > kLeastSpins) spins_ /= 2;
+      return true;
+    }
     more = sideline_ != nullptr && sideline_->Move();
   }
   if (!std::exchange(late_, true)) began_ = MonotonicClock().Now();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -63,7 +64,9 @@ class Waiter {
     if (word.load(std::memory_order_acquire) >= value) return true;
     for (int i = 0; i < spins_; ++i) {
       Pause();
-      if (word.load(std::memory_order_acquire) >= value) return true;
+      if (word.load(std::memory_order_acquire) < value) continue;
+      spins_ = std::min(2 * spins_, most_spins_);
+      return true;
     }
     return AwaitLong(rank, word, value, awaited);
   }
@@ -97,7 +100,8 @@ class Waiter {
   RankArea& mine_;
   const DeathWatch deaths_;
   Sideline* const sideline_;
-  int spins_;
+  int most_spins_;  // 0: there are more ranks than processors
+  int spins_;       // less while the other rank seems to need this processor
   bool fences_;  // the kernel can have all processors pass a fence
   bool late_ = false;
   std::chrono::milliseconds timeout_{0};
