@@ -102,7 +102,7 @@ class Waiter {
   Sideline* const sideline_;
   int most_spins_;  // 0: there are more ranks than processors
   int spins_;       // less while the other rank seems to need this processor
-  bool fences_;  // the kernel can have all processors pass a fence
+  bool fences_;     // the kernel can have all processors pass a fence
   bool late_ = false;
   std::chrono::milliseconds timeout_{0};
   TimePoint began_{};  // of the operation's first long wait, if late_
