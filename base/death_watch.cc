@@ -13,18 +13,11 @@ namespace {
 // The limit is 5 ms, and the kernel wakes nobody on the dot.
 constexpr std::chrono::milliseconds kBetweenLooks{4};
 
-// Null: this process is no worker. Never destroyed: a thread may wait until the
-// process ends.
-const StatusPage* PageOfThisProcess() {
-  auto page = StatusPage::FromEnvironment();
-  return page ? new StatusPage(*std::move(page)) : nullptr;
-}
-
 }  // namespace
 
 DeathWatch DeathWatch::OfThisProcess() {
-  static const StatusPage* const kPage = PageOfThisProcess();
-  return kPage != nullptr ? DeathWatch(*kPage) : DeathWatch();
+  const StatusPage* page = StatusPage::OfThisProcess();
+  return page != nullptr ? DeathWatch(*page) : DeathWatch();
 }
 
 Error DeathWatch::Ended(TimePoint wait_began) const {

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +28,10 @@ Result<ino_t> InodeOf(int fd) {
     return Error{ErrorCode::kInvalid, "not a status page: wrong size"};
   }
   return status.st_ino;
+}
+
+int64_t Nanoseconds(TimePoint time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
 // The agent in "/proc/<agent>/fd/<n>", or nothing of that form.
@@ -60,6 +66,8 @@ Result<StatusPage> StatusPage::Create() {
                                     .inode = *inode,
                                     .agent_pid = getpid(),
                                     .saving = 0,
+                                    .created_ticks = Ticks(),
+                                    .created_time = Nanoseconds(MonotonicClock().Now()),
                                     .death_sequence = 0,
                                     .death_word = {}};
   return page;
@@ -97,6 +105,15 @@ Result<StatusPage> StatusPage::FromEnvironment() {
   Fd opened(open(path, O_RDWR | O_CLOEXEC));
   if (!opened) return SystemError(std::string("open ") + path, errno);
   return Adopt(std::move(opened), AgentOf(path));
+}
+
+const StatusPage* StatusPage::OfThisProcess() {
+  // Never destroyed: a thread may wait until the process ends.
+  static const StatusPage* const kPage = [] {
+    auto page = FromEnvironment();
+    return page ? new StatusPage(*std::move(page)) : nullptr;
+  }();
+  return kPage;
 }
 
 StatusPage::StatusPage(StatusPage&& other) noexcept
@@ -149,6 +166,22 @@ void StatusPage::AwaitDeath(TimePoint until) const {
     const timespec timeout{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     syscall(SYS_futex, &header_->death_sequence, FUTEX_WAIT, 0, &timeout, nullptr, 0);
   }
+}
+
+ActivityTable& StatusPage::activities() const {
+  return *reinterpret_cast<ActivityTable*>(reinterpret_cast<std::byte*>(header_) +
+                                           kActivityTableAt);
+}
+
+TickClock StatusPage::tick_clock() const {
+  const uint64_t now_ticks = Ticks();
+  const TimePoint now = MonotonicClock().Now();
+  // The program may have written over it by mistake.
+  const int64_t created = std::clamp<int64_t>(header_->created_time, 0, Nanoseconds(now));
+  return {.first_ticks = header_->created_ticks,
+          .first_time = TimePoint(std::chrono::nanoseconds(created)),
+          .now_ticks = now_ticks,
+          .now_time = now};
 }
 
 std::string StatusPage::Path() const {

@@ -136,7 +136,7 @@ TEST_F(StatusPageTest, APathOfAnotherFormIsRefused) {
 
 TEST_F(StatusPageTest, AnotherVersionIsRefusedByName) {
   Header().version = 7;
-  ExpectRefused("status page of version 7, want version 1: rankrun and librankrun differ");
+  ExpectRefused("status page of version 7, want version 2: rankrun and librankrun differ");
 }
 
 TEST_F(StatusPageTest, AnotherSizeIsRefused) {
