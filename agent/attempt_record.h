@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/memory_events.h"
+#include "base/activity.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/spawn.h"
@@ -38,6 +39,9 @@ struct WorkerRecord {
   std::string stderr_file;               // where all or the tail of it is kept; empty: nowhere
   std::optional<std::string> exception;  // from its error file
   std::string kill_note;                 // why the kernel may have killed it; or empty
+  // By its status page, when it ended or, before that, was told of a death or to
+  // end; or empty.
+  WorkerActivity activity = {};
 
   bool failed() const { return !exit || !exit->succeeded(); }
 };

@@ -24,6 +24,21 @@ void Fields(F& f, Error& m) {
   f("message", m.message);
 }
 
+// In whole microseconds, a year at the most.
+template <typename F>
+void LastedField(F& f, Duration& lasted) {
+  auto lasted_us = std::chrono::duration_cast<std::chrono::microseconds>(lasted).count();
+  f("lasted_us", lasted_us);
+  constexpr auto kLongest = std::chrono::microseconds(std::chrono::hours(24 * 365)).count();
+  lasted = std::chrono::microseconds(std::clamp<int64_t>(lasted_us, 0, kLongest));
+}
+
+template <typename F>
+void Fields(F& f, WorkerActivity& m) {
+  f("what", m.what);
+  LastedField(f, m.lasted);
+}
+
 namespace agent {
 
 template <typename F>
@@ -49,11 +64,11 @@ void Fields(F& f, WorkerRecord& m) {
   f("stderr_file", m.stderr_file);
   f("exception", m.exception);
   f("kill_note", m.kill_note);
+  f("activity", m.activity);
 }
 
 template <typename F>
 void Fields(F& f, AttemptRecord& m) {
-  auto lasted_us = std::chrono::duration_cast<std::chrono::microseconds>(m.lasted).count();
   f("attempt", m.attempt);
   f("max_restarts", m.max_restarts);
   f("restarts", m.restarts);
@@ -63,9 +78,7 @@ void Fields(F& f, AttemptRecord& m) {
   f("next_reason", m.next_reason);
   f("stop_signal", m.stop_signal);
   f("exit_code", m.exit_code);
-  f("lasted_us", lasted_us);
-  constexpr auto kLongest = std::chrono::microseconds(std::chrono::hours(24 * 365)).count();
-  m.lasted = std::chrono::microseconds(std::clamp<int64_t>(lasted_us, 0, kLongest));
+  LastedField(f, m.lasted);
   f("cause", m.cause);
   f("workers", m.workers);
 }
@@ -95,7 +108,7 @@ void Trim(WorkerRecord& worker, size_t most) {
 void DropWords(WorkerRecord& worker) {
   worker.exception.reset();
   for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
-                            &worker.stdout_file, &worker.kill_note}) {
+                            &worker.stdout_file, &worker.kill_note, &worker.activity.what}) {
     text->clear();
   }
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/descendants.h"
+#include "base/activity.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/uv_loop.h"
@@ -58,8 +59,13 @@ void Worker::OnPostponed() {
   status_page_.reset();
 }
 
+void Worker::NoteActivity() {
+  if (status_page_ && record_.activity.what.empty()) record_.activity = ReadActivity(*status_page_);
+}
+
 void Worker::Signal(int signal_number) {
   if (!pid_) return;
+  NoteActivity();
   if (record_.sent_signal == SIGKILL) {
     LogWarn("rank " + std::to_string(record_.global_rank) +
             " has not died of SIGKILL: " + DescribeProcess(*pid_));
@@ -82,6 +88,7 @@ void Worker::CheckExit() {
   if (!pid_) return;
   record_.exit = ReapByPidfd(pidfd_.get());
   if (!record_.exit) return;
+  NoteActivity();
   record_.ended = std::chrono::steady_clock::now();
   pid_.reset();
   exit_poll_->Stop();
@@ -91,7 +98,9 @@ void Worker::CheckExit() {
 }
 
 void Worker::TellDeath(std::string_view word) {
-  if (status_page_ && !record_.exit) status_page_->TellDeath(word);
+  if (!status_page_ || record_.exit) return;
+  NoteActivity();
+  status_page_->TellDeath(word);
 }
 
 WorkerRecord Worker::TakeRecord() {

@@ -78,6 +78,10 @@ class Worker {
   void ReleaseDescriptors();
 
  private:
+  // The first time that its status page says something is what counts: later
+  // it has heard of a death, or of us.
+  void NoteActivity();
+
   Loop& loop_;
   Streams streams_;
   std::function<void()> on_exit_;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/format.h"
 #include "base/operation_names.h"
 #include "base/printable.h"
 #include "base/status_page.h"
@@ -151,15 +150,15 @@ std::string Describe(const ActivityRecord& record) {
 }
 
 // What it waits for besides, or nothing.
-std::string DescribeAwaited(const AwaitedSlot& slot, const TickClock& clock) {
+WorkerActivity ReadAwaited(const AwaitedSlot& slot, const TickClock& clock) {
   std::string what;
   Duration since{};
   const bool is_at_rest = ReadAtRest(slot.sequence, [&] {
     what = Get(slot.in_use) != 0 ? TextOf(slot.what, kAwaitedBytes) : "";
     since = clock.Since(Get(slot.since));
   });
-  if (!is_at_rest || what.empty()) return "";
-  return "waiting for " + what + " for " + FormatSeconds(since);
+  if (!is_at_rest || what.empty()) return {};
+  return {.what = "waiting for " + what, .lasted = since};
 }
 
 }  // namespace
@@ -220,19 +219,18 @@ std::vector<GroupActivity> ReadGroups(const StatusPage& page) {
   return groups;
 }
 
-std::string DescribeActivity(const StatusPage& page) {
-  const ActivityTable& table = page.activities();
-  std::string awaited = DescribeAwaited(table.awaited, page.tick_clock());
-  if (!awaited.empty()) return awaited;
+WorkerActivity ReadActivity(const StatusPage& page) {
+  WorkerActivity awaited = ReadAwaited(page.activities().awaited, page.tick_clock());
+  if (!awaited.what.empty()) return awaited;
   const std::vector<GroupActivity> groups = ReadGroups(page);
   const GroupActivity* newest = nullptr;
   for (const GroupActivity& group : groups) {
     if (!group.is_under_way) continue;
     if (newest == nullptr || group.since_entered < newest->since_entered) newest = &group;
   }
-  if (newest == nullptr) return "";
-  return "in " + Describe(newest->last) + " of " + newest->name + " for " +
-         FormatSeconds(newest->since_entered);
+  if (newest == nullptr) return {};
+  return {.what = "in " + Describe(newest->last) + " of " + newest->name,
+          .lasted = newest->since_entered};
 }
 
 }  // namespace rankrun

@@ -59,9 +59,13 @@ struct GroupActivity {
 // a slot that does not come to rest is left out.
 std::vector<GroupActivity> ReadGroups(const StatusPage& page);
 
-// "in AllReduce #12 (16 x float32, sum) of world for 3.2 s": of the group that
-// entered last. Or "waiting for key init/3 of the store for 3.2 s", which says
-// more if there are both. Empty: neither.
-std::string DescribeActivity(const StatusPage& page);
+// What a worker is in: the operation of the group that entered last, "in
+// AllReduce #12 (16 x float32, sum) of world". Or "waiting for key init/3 of the
+// store", which says more if there are both. Empty: neither.
+struct WorkerActivity {
+  std::string what = {};
+  Duration lasted{};
+};
+WorkerActivity ReadActivity(const StatusPage& page);
 
 }  // namespace rankrun

@@ -29,6 +29,17 @@ std::string LastLinesOf(const std::string& stream, const std::string& tail,
   return text;
 }
 
+// "; were in AllReduce #12 (16 x float32, sum) of world for 3.2 s", the longest
+// of workers that were in the same.
+std::string WhatTheyDid(const std::vector<const WorkerRecord*>& workers) {
+  if (workers[0]->activity.what.empty()) return "";
+  Duration longest{};
+  for (const WorkerRecord* worker : workers) longest = std::max(longest, worker->activity.lasted);
+  return (workers.size() > 1 ? "; were " : "; was ") + workers[0]->activity.what + " for " +
+         FormatSeconds(longest);
+}
+std::string WhatItDid(const WorkerRecord& worker) { return WhatTheyDid({&worker}); }
+
 std::string Evidence(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
@@ -88,10 +99,11 @@ std::string InGroups(std::vector<const WorkerRecord*> left) {
   while (!left.empty()) {
     std::string how = HowTheyEnded(*left[0], false);
     auto others = std::stable_partition(left.begin(), left.end(), [&](const WorkerRecord* worker) {
-      return HowTheyEnded(*worker, false) == how;
+      return HowTheyEnded(*worker, false) == how && worker->activity.what == left[0]->activity.what;
     });
     std::vector<const WorkerRecord*> alike(left.begin(), others);
-    text += "  then: " + Who(alike) + ": " + HowTheyEnded(*left[0], alike.size() > 1) + "\n";
+    text += "  then: " + Who(alike) + ": " + HowTheyEnded(*left[0], alike.size() > 1) +
+            WhatTheyDid(alike) + "\n";
     left.erase(left.begin(), others);
   }
   return text;
@@ -108,7 +120,8 @@ std::string Consequences(const AttemptRecord& record) {
     if (evidence.empty()) {
       brief.push_back(&worker);
     } else {
-      text += "  then: " + Who({&worker}) + ": " + HowItEnded(worker) + "\n" + evidence;
+      text += "  then: " + Who({&worker}) + ": " + HowItEnded(worker) + WhatItDid(worker) + "\n" +
+              evidence;
     }
   }
   return text + InGroups(brief) + WhereTheyAre(brief);
@@ -139,7 +152,8 @@ std::string FormatReport(const AttemptRecord& record) {
   std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
                      FormatSeconds(record.lasted) + "\n";
   if (record.own_cause.empty()) {
-    text += "  cause: " + Who({&cause}) + ": " + HowItEnded(cause) + "\n" + Evidence(cause);
+    text += "  cause: " + Who({&cause}) + ": " + HowItEnded(cause) + WhatItDid(cause) + "\n" +
+            Evidence(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }

@@ -52,6 +52,7 @@ TEST(JobReportTest, TheOthersGetWhatAReportShows) {
   failed.exception = "ValueError: \xff is no text";
   failed.start_error = Error{ErrorCode::kNotFound, "no such file"};
   failed.kill_note = "out of memory";
+  failed.activity = {.what = "in Barrier #7 of world", .lasted = milliseconds(30)};
   auto read = DecodeReport(EncodeReport(record));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->attempt, 2);
@@ -74,6 +75,8 @@ TEST(JobReportTest, TheOthersGetWhatAReportShows) {
   EXPECT_EQ(shown.exception, failed.exception);
   EXPECT_EQ(shown.start_error->message, "no such file");
   EXPECT_EQ(shown.kill_note, failed.kill_note);
+  EXPECT_EQ(shown.activity.what, failed.activity.what);
+  EXPECT_EQ(shown.activity.lasted, failed.activity.lasted);
 }
 
 TEST(JobReportTest, ItFitsIntoAFrameWhateverTheJobsSize) {

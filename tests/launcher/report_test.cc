@@ -60,6 +60,25 @@ TEST_F(ReportTest, WhyTheKernelMayHaveKilledItIsSaidBesides) {
                                  "was at work in this cgroup (limit 64 GiB)\n"));
 }
 
+TEST_F(ReportTest, WhatRanksWereInIsSaidOnceOfThoseInTheSame) {
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  for (WorkerRecord& worker : record.workers) {
+    worker.activity = {.what = "in AllReduce #12 (16 x float32, sum) of world",
+                       .lasted = milliseconds(1000 + 100 * worker.global_rank)};
+  }
+  record.workers[1].activity = {.what = "waiting for key x of the store",
+                                .lasted = milliseconds(3000)};
+  EXPECT_EQ(FormatReport(record),
+            "rankrun: attempt 0 failed after 2.5 s\n"
+            "  cause: rank 2 (pid 102): killed by SIGKILL, not sent by rankrun; was in AllReduce "
+            "#12 (16 x float32, sum) of world for 1.2 s\n"
+            "  then: ranks 0, 3: killed by SIGTERM, sent by rankrun; were in AllReduce #12 (16 x "
+            "float32, sum) of world for 1.3 s\n"
+            "  then: rank 1 (pid 101): killed by SIGTERM, sent by rankrun; was waiting for key x "
+            "of the store for 3.0 s\n"
+            "  next: the end, --max-restarts is 0; exit code 137\n");
+}
+
 TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
   CauseExits(3);
   Cause().exception = "ValueError: no such batch";
