@@ -51,13 +51,13 @@ struct Product {
 struct Min {
   template <typename T>
   static T Of(T a, T b) {
-    return (a < b) | (a != a) ? a : b;  // a != a: NaN; one in b is "not less"
+    return ((a < b) | (a != a)) ? a : b;  // a != a: NaN; one in b is "not less"
   }
 };
 struct Max {
   template <typename T>
   static T Of(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct BitAnd {
