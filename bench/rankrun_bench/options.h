@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rankrun/reduce_op.h>
+#include <rankrun/tensor.h>
+
+#include "bench/batches.h"
+
+namespace rankrun::bench {
+
+enum class Collective {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kAllToAll,
+  kSendRecv,
+  kBarrier,
+};
+
+// "all_reduce", ...
+const char* NameOf(Collective collective);
+// "sum", ...
+const char* NameOf(ReduceOp::Kind op);
+
+struct Options {
+  std::vector<Collective> collectives;
+  std::size_t min_bytes = 8;
+  std::size_t max_bytes = 256 << 20;
+  std::size_t factor = 2;  // from one size to the next
+  DType dtype = DType::kFloat32;
+  ReduceOp::Kind op = ReduceOp::kSum;
+  std::string backend;  // empty: the library's choice
+  bool json = false;
+  BatchPlan plan;
+};
+
+struct Parsed {
+  Options options;
+  std::optional<int> exit_code;  // the program is to end: help, or a bad flag
+  std::string text;              // to be printed then
+};
+
+Parsed ParseOptions(int argc, const char* const* argv);
+
+}  // namespace rankrun::bench
