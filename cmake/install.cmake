@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
-  install(TARGETS rankrun rankctl RUNTIME)
+  install(TARGETS rankrun rankctl rankrun-bench RUNTIME)
   set(completions ${CMAKE_BINARY_DIR}/completions)
   install(FILES ${completions}/bash/rankrun
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

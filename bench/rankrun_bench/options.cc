@@ -60,33 +60,68 @@ struct Words {
   double time_limit = 10;
 };
 
-void AddFlags(CLI::App& app, Options& options, Words& words) {
-  app.add_option("COLLECTIVE", words.collectives, "What to measure, or all of them: all")
-      ->required();
-  app.add_option("--min-bytes", options.min_bytes, "Smallest size; 64K is 65536 bytes")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+// Without what CLI11 says of its checks: the help texts say it.
+CLI::Validator SizeInBytes() { return CLI::AsSizeValue(false).description(""); }
+template <typename T>
+CLI::Validator Between(T least, T most) {
+  return CLI::Range(least, most).description("");
+}
+
+void AddSizes(CLI::App& app, Options& options) {
+  app.add_option("--min-bytes", options.min_bytes, "Smallest size; 64K are 65536 bytes")
+      ->transform(SizeInBytes())
+      ->type_name("SIZE")
+      ->default_str("8");
   app.add_option("--max-bytes", options.max_bytes, "Largest size")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeInBytes())
+      ->type_name("SIZE")
       ->default_str("256M");
   app.add_option("--factor", options.factor, "From one size to the next; at least 2")
-      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
-      ->capture_default_str();
-  app.add_option("--dtype", words.dtype, "Type of the elements")->capture_default_str();
-  app.add_option("--op", words.op, "Reduction")->capture_default_str();
-  app.add_option("--backend", options.backend, "shm, gloo, ...; unset: the library's choice");
-  app.add_option("--warmup", options.plan.warmup_calls, "Calls before the first measured one")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--iters", options.plan.calls, "Calls of a batch; 0: as many as take 20 ms")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
-      ->capture_default_str();
-  app.add_option("--batches", options.plan.batches, "Batches, of which the median is printed")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--time-limit", words.time_limit, "Seconds for a size; then no batch begins")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
+      ->check(Between(std::size_t{2}, std::size_t{1} << 20))
+      ->type_name("N")
+      ->default_str("2");
+}
+
+void AddWhat(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--dtype", words.dtype, "Type of the elements")
+      ->type_name("TYPE")
+      ->default_str(words.dtype);
+  app.add_option("--op", words.op, "Reduction of all_reduce and reduce_scatter")
+      ->type_name("OP")
+      ->default_str(words.op);
+  app.add_option("--backend", options.backend, "shm, gloo, ...; unset: the library's choice")
+      ->type_name("NAME");
+}
+
+void AddMeasuring(CLI::App& app, BatchPlan& plan, Words& words) {
+  app.add_option("--warmup", plan.warmup_calls, "Calls before the first measured one")
+      ->check(Between(0, 1'000'000))
+      ->type_name("N")
+      ->default_str("5");
+  app.add_option("--iters", plan.calls, "Calls of a batch; 0: as many as take 20 ms")
+      ->check(Between(int64_t{0}, int64_t{1'000'000'000}))
+      ->type_name("N")
+      ->default_str("0");
+  app.add_option("--batches", plan.batches, "Batches, of which the median is printed")
+      ->check(Between(1, 1'000'000))
+      ->type_name("N")
+      ->default_str("5");
+  app.add_option("--time-limit", words.time_limit, "For a size: no batch begins after it")
+      ->check(Between(0.0, 86400.0))
+      ->type_name("SECONDS")
+      ->default_str("10");
+}
+
+void AddFlags(CLI::App& app, Options& options, Words& words) {
+  app.set_help_flag("-h,--help", "Print this and exit");
+  app.add_option("COLLECTIVE", words.collectives,
+                 "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, "
+                 "barrier, or all for all of them")
+      ->required()
+      ->type_name("");
+  AddSizes(app, options);
+  AddWhat(app, options, words);
+  AddMeasuring(app, options.plan, words);
   app.add_flag("--json", options.json, "One JSON object per line instead of a table");
 }
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
+#include <new>
 
 #include <rankrun/distributed.h>
 
@@ -98,11 +98,14 @@ int Main(int argc, char** argv) {
   }
   try {
     return Run(parsed.options);
-  } catch (const std::exception& error) {
+  } catch (const std::bad_alloc&) {
+    std::fputs("rankrun-bench: no memory for buffers of that size; --max-bytes limits it\n",
+               stderr);
+  } catch (const DistError& error) {
     std::fprintf(stderr, "rankrun-bench: %s\n", error.what());
-    Destroy();
-    return kFailed;
   }
+  Destroy();
+  return kFailed;
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ std::string TableHead(const Heading& heading, const Options& options) {
                 options.plan.warmup_calls, options.plan.batches) +
          Format("#%11s %12s %10s %8s %6s %9s %8s %8s %8s\n", "size", "count", "type", "redop",
                 "root", "time", "algbw", "busbw", "#wrong") +
-         Format("#%11s %12s %10s %8s %6s %9s %8s %8s %8s\n", "(B)", "(elements)", "", "", "",
-                "(us)", "(GB/s)", "(GB/s)", "");
+         Format("#%11s %12s %10s %8s %6s %9s %8s %8s\n", "(B)", "(elements)", "", "", "", "(us)",
+                "(GB/s)", "(GB/s)");
 }
 
 std::string TableLine(const Heading& heading, const Options& options, const Figures& figures) {
@@ -58,9 +58,8 @@ std::string TableLine(const Heading& heading, const Options& options, const Figu
 }
 
 std::string TableFoot(int64_t wrong, double mean_bus_bandwidth) {
-  return Format("# wrong elements: %lld %s\n", static_cast<long long>(wrong),
-                wrong == 0 ? "OK" : "FAILED") +
-         Format("# mean bus bandwidth: %.3f GB/s\n", mean_bus_bandwidth);
+  return Format("# wrong elements: %lld %s, mean bus bandwidth: %.3f GB/s\n",
+                static_cast<long long>(wrong), wrong == 0 ? "OK" : "FAILED", mean_bus_bandwidth);
 }
 
 std::string JsonLine(const Heading& heading, const Options& options, const Figures& figures) {

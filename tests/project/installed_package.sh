@@ -16,12 +16,15 @@ done
 grep -q 'final loss' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/store/meet" --jobs 5 | tee "$folder/out"
 grep -q 'all have met: 5 jobs are done' "$folder/out"
+"$folder/usr/bin/rankrun" -n 2 "$folder/usr/bin/rankrun-bench" all_reduce --max-bytes 1K | tee "$folder/out"
+grep -q 'wrong elements: 0 OK' "$folder/out"
 # By the plug-in that was installed, not by the one that was built.
 "$folder/usr/bin/rankrun" --bind numa -n 2 true
 "$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
 grep -q 'best rate: 0.5' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
+test -f "$folder/usr/share/man/man1/rankrun-bench.1"
 test -s "$folder/usr/share/bash-completion/completions/rankrun"
 test -s "$folder/usr/share/zsh/site-functions/_rankrun"
 test -s "$folder/usr/share/fish/vendor_completions.d/rankrun.fish"
