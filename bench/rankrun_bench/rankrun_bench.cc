@@ -84,18 +84,25 @@ int Run(const Options& options) {
   return wrong == 0 ? 0 : kFailed;
 }
 
-// Each worker would say the same of bad flags.
-bool SpeaksForAll() {
+bool IsRank0() {
   const char* rank = std::getenv("RANK");
   return rank == nullptr || std::strcmp(rank, "0") == 0;
 }
 
+// One rank is enough for the help. An error is said by all: who fails first
+// ends the others.
+int PrintAndEnd(const Parsed& parsed) {
+  if (*parsed.exit_code != 0) {
+    std::fputs(parsed.text.c_str(), stderr);
+  } else if (IsRank0()) {
+    std::fputs(parsed.text.c_str(), stdout);
+  }
+  return *parsed.exit_code;
+}
+
 int Main(int argc, char** argv) {
   const Parsed parsed = ParseOptions(argc, argv);
-  if (parsed.exit_code) {
-    if (SpeaksForAll()) std::fputs(parsed.text.c_str(), *parsed.exit_code == 0 ? stdout : stderr);
-    return *parsed.exit_code;
-  }
+  if (parsed.exit_code) return PrintAndEnd(parsed);
   try {
     return Run(parsed.options);
   } catch (const std::bad_alloc&) {

@@ -1,0 +1,65 @@
+// rankrun-bench under rankrun.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/process/harness.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> Bench(const std::string& ranks, std::vector<std::string> words) {
+  std::vector<std::string> arguments{
+      "-n", ranks, RANKRUN_BINARY_DIR "/bin/rankrun-bench", "--iters", "3", "--batches", "2"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return arguments;
+}
+
+TEST(BenchTest, EveryCollectiveIsMeasuredAndRight) {
+  Job job({.arguments = Bench("2", {"all", "--max-bytes", "100K", "--factor", "16", "--json"})});
+  ASSERT_TRUE(job.Wait(milliseconds(100'000)).value_or(ProcessExit{true, 0}).succeeded())
+      << job.Err();
+  std::set<std::string> collectives;
+  std::istringstream lines(job.Out());
+  for (std::string line; std::getline(lines, line);) {
+    const auto figures = nlohmann::json::parse(line.substr(line.find('{')));
+    EXPECT_EQ(figures["wrong"], 0) << line;
+    EXPECT_EQ(figures["ranks"], 2) << line;
+    EXPECT_EQ(figures["calls"], 3) << line;
+    EXPECT_GT(figures["us"], 0) << line;
+    collectives.insert(figures["collective"]);
+  }
+  EXPECT_EQ(collectives.size(), 7U);
+}
+
+TEST(BenchTest, TableEndsWithAVerdict) {
+  Job job({.arguments = Bench("3", {"all_reduce", "--max-bytes", "64", "--dtype", "bfloat16"})});
+  ASSERT_TRUE(job.Wait(milliseconds(100'000)).value_or(ProcessExit{true, 0}).succeeded())
+      << job.Err();
+  EXPECT_THAT(job.Out(), HasSubstr("# all_reduce: 3 ranks"));
+  EXPECT_THAT(job.Out(), HasSubstr("# wrong elements: 0 OK"));
+}
+
+TEST(BenchTest, BackendThatIsNotThereIsAnError) {
+  Job job({.arguments = Bench("2", {"barrier", "--backend", "nonsense"})});
+  const auto exit = job.Wait(milliseconds(100'000));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_FALSE(exit->succeeded());
+  EXPECT_THAT(job.Err(), HasSubstr("nonsense"));
+}
+
+TEST(BenchTest, WrongWordIsSaidAndTheExitCodeIs2) {
+  Job job({.arguments = Bench("3", {"all_reduc"})});
+  const auto exit = job.Wait(milliseconds(100'000));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_TRUE(*exit == (ProcessExit{false, 2})) << job.Err();
+  EXPECT_THAT(job.Out() + job.Err(), HasSubstr("\"all_reduc\" is none of"));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
