@@ -74,9 +74,10 @@ void Watch::Await(const Wait& wait) {
     wait_.reset();
     if (attempt.done) return;
     const std::string why = lost_.value_or(*attempt.failure);
-    const bool timed_out = !lost_ && why.starts_with("Timed out waiting");
     lock.unlock();
-    throw Ended{timed_out ? TimedOut(wait.peer) : notes_.LostPeer(wait.peer, why)};
+    // At its time-out Gloo closes the connections, which looks like a loss.
+    if (Now() >= deadline_) throw Ended{TimedOut(wait.peer)};
+    Fail(wait.peer, why);
   }
 }
 
@@ -101,8 +102,14 @@ Error Watch::TimedOut(int peer) const {
 }
 
 void Watch::Fail(int peer, const std::string& why) {
-  std::lock_guard lock(mutex_);
-  throw Ended{ended_ ? *ended_ : notes_.LostPeer(peer, why)};
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) throw Ended{*ended_};
+  }
+  const Error error = notes_.LostPeer(peer, why);
+  // For those who lose this rank next, because of it.
+  if (error.code == ErrorCode::kPeerLost) notes_.Leave(error);
+  throw Ended{error};
 }
 
 void Watch::Stop(const Error& why) {

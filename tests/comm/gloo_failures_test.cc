@@ -50,7 +50,9 @@ struct GlooFailuresTest : testing::Test {
   static Result<void> AllReduce(Backend& backend, size_t count, uint64_t number,
                                 milliseconds timeout = seconds(60)) {
     std::vector<float> values(count);
-    const TestCall call({.kind = Kind::kAllReduce, .count = count, .number = number}, timeout);
+    const TestCall call(
+        {.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = count, .number = number},
+        timeout);
     return backend.AllReduce(Bytes(values), count, {DType::kFloat32, ReduceOp::kSum}, call.call);
   }
   static Result<void> Barrier(Backend& backend, uint64_t number,
@@ -115,7 +117,8 @@ TEST_F(GlooFailuresTest, BlocksThatDoNotFitAreAMismatchBeforeDataMoves) {
 TEST_F(GlooFailuresTest, ARefusalEndsTheOthersCallsWithItsReason) {
   const auto told = Told(GlooGroup(3), [](Backend& backend, int rank) -> Result<void> {
     if (rank != 2) return AllReduce(backend, 16, 3);
-    const TestCall call({.kind = Kind::kAllReduce, .count = 16, .number = 3});
+    const TestCall call(
+        {.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 3});
     EXPECT_FALSE(backend.Refuse(call.call, "tensor has no data"));
     return Error{ErrorCode::kInvalid,
                  "rank 2 refused AllReduce #3 (16 x float32, sum): tensor has no data"};
