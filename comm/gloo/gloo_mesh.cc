@@ -29,6 +29,11 @@ using std::chrono::milliseconds;
 using Device = std::shared_ptr<::gloo::transport::Device>;
 
 constexpr int kMeshes = 4;
+
+// How long a rank that is connected waits for the others' secrets, in the first
+// mesh; twice as long in each that follows. What a stranger has said before the
+// peer came shifts all that the peer says, and nothing of it is understood.
+constexpr std::chrono::seconds kPatience{2};
 constexpr std::size_t kSecretBytes = 16;
 constexpr milliseconds kVerdictEvery{20};
 constexpr milliseconds kHelloEvery{1};
@@ -142,6 +147,7 @@ class Attempt {
       : config_(config),
         prefix_(config.key_prefix + "/mesh_" + std::to_string(number)),
         deadline_(deadline),
+        patience_(kPatience * (1 << number)),
         secret_(NewSecret()) {}
 
   // Meets the others and connects to them. Empty: all has gone well here, else
@@ -170,6 +176,7 @@ class Attempt {
   const BackendConfig& config_;
   const std::string prefix_;
   const TimePoint deadline_;
+  const std::chrono::seconds patience_;
   const std::string secret_;
   std::map<int, Card> cards_;  // of the others
   Mesh mesh_;
@@ -275,7 +282,8 @@ std::string Attempt::AwaitSecrets() {
   std::vector<bool> heard(static_cast<std::size_t>(config_.world_size()), false);
   heard[static_cast<std::size_t>(config_.group_rank)] = true;
   const std::string verdict = prefix_ + "/verdict";
-  for (TimePoint next_verdict = Now() + kVerdictEvery; Now() < deadline_;) {
+  const TimePoint until = std::min(deadline_, Now() + patience_);
+  for (TimePoint next_verdict = Now() + kVerdictEvery; Now() < until;) {
     const std::string complaint = Hear(heard);
     if (!complaint.empty()) return complaint;
     if (std::find(heard.begin(), heard.end(), false) == heard.end()) return "";
