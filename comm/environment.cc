@@ -119,8 +119,7 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.local_world_size = *local_world_size;
   environment.attempt = attempt->value_or(0);
-  const std::string names = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
-  environment.network_interface = names.substr(0, names.find(','));
+  environment.network_interface = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
   environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");
   environment.is_strict = Value(get, "RANKRUN_STRICT") == "1";
   return environment;

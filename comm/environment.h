@@ -18,7 +18,7 @@ struct Environment {
   bool agent_serves = false;  // the store at that address
   std::optional<int> local_world_size;
   int attempt = 0;
-  std::string network_interface;  // empty: chosen by address
+  std::string network_interface;  // or a list; empty: chosen by address
   std::string backend;            // that the user wants; empty: what the program does
   bool is_strict = false;
   bool checks_all_calls = false;  // debug level DETAIL

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/status_page.h"
 #include "comm/post_mortem.h"
 
 namespace rankrun::comm {
@@ -37,10 +38,13 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
           [this](const Messages::Message& message, Error error) {
             return MessageFailed(message, std::move(error));
           })),
+      activity_(StatusPage::OfThisProcess(), ShownName(identity_), identity_.world_size()),
       queue_([this] { return messages_->Progress(); }) {}
 
 Group::Group(GroupIdentity identity)
-    : identity_(std::move(identity)), queue_([] { return false; }) {}
+    : identity_(std::move(identity)),
+      activity_(nullptr, ShownName(identity_), 0),
+      queue_([] { return false; }) {}
 
 Group::~Group() { queue_.Stop(); }
 
@@ -108,7 +112,8 @@ Error Group::Break(const std::string& operation, Error cause, const Deadline& de
   const std::string notes = time_is_up ? post_mortem.CompareNotes(grace) : "";
   if (!notes.empty()) cause.message += "; " + notes;
   if (!first.empty()) cause.message += "; first to fail was " + first;
-  if (identity_.deaths.told()) cause.message += "; " + identity_.deaths.Word();
+  const std::string death = identity_.deaths.Word();
+  if (cause.message.find(death) == std::string::npos) cause.message += "; " + death;
   {
     std::lock_guard lock(state_mutex_);
     broken_reason_ = operation + ": " + cause.message;
@@ -118,11 +123,13 @@ Error Group::Break(const std::string& operation, Error cause, const Deadline& de
   return cause;
 }
 
+const std::string& ShownName(const GroupIdentity& identity) {
+  return identity.description.empty() ? identity.name : identity.description;
+}
+
 std::string PlaceIn(const GroupIdentity& identity) {
-  const std::string& shown =
-      identity.description.empty() ? identity.name : identity.description;
-  const std::string name =
-      identity.is_world() ? "the world process group" : "process group \"" + shown + "\"";
+  const std::string name = identity.is_world() ? "the world process group"
+                                               : "process group \"" + ShownName(identity) + "\"";
   if (identity.group_rank < 0) return name;
   return name + ", rank " + std::to_string(identity.group_rank) + " of " +
          std::to_string(identity.world_size());

@@ -10,10 +10,11 @@
 
 #include <rankrun/process_group.h>
 
+#include "base/activity.h"
 #include "base/clock.h"
-#include "base/death_watch.h"
 #include "base/result.h"
 #include "comm/backend.h"
+#include "comm/group_identity.h"
 #include "comm/messages.h"
 #include "comm/operation.h"
 #include "comm/store_barrier.h"
@@ -26,28 +27,6 @@ namespace rankrun::comm {
 // `timeout`, but at most a year: the same as for ever, and arithmetic on
 // deadlines cannot overflow.
 std::chrono::milliseconds Bounded(std::chrono::milliseconds timeout);
-
-inline constexpr char kWorldName[] = "world";
-
-struct GroupIdentity {
-  int global_rank;
-  std::vector<int> global_ranks;  // of the members, by group rank
-  int group_rank;                 // -1: this rank is no member
-  std::chrono::milliseconds timeout;
-  std::string key_prefix;
-  std::string name = kWorldName;
-  std::string description = {};
-  std::string backend = {};  // its name
-  DeathWatch deaths = {};
-  bool is_strict = false;  // use by a rank that is no member is an error
-
-  bool is_world() const { return name == kWorldName; }
-
-  int world_size() const { return static_cast<int>(global_ranks.size()); }
-};
-
-// "the world process group, rank 1 of 4".
-std::string PlaceIn(const GroupIdentity& identity);
 
 // A process group behind its public face: members, backend, sequence of
 // operations, deadline, state. Turns what a program passes into what a backend
@@ -145,6 +124,7 @@ class Group {
   std::unique_ptr<StoreBarrier> barrier_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Messages> messages_;
+  Activity activity_;  // of collectives
   WorkQueue queue_;
 };
 

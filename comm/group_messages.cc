@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/status_page.h"
 #include "comm/arguments.h"
 #include "comm/group.h"
 
@@ -11,6 +12,14 @@ using Kind = Operation::Kind;
 Block Writable(const ConstTensor& tensor) {
   const ConstBlock block = BlockOf(tensor);
   return {const_cast<std::byte*>(block.data), block.bytes};
+}
+
+// " from global rank 3 (tag 5)".
+std::string FromWhom(const Source& source, uint64_t tag) {
+  const std::string end = " (tag " + std::to_string(tag) + ")";
+  if (!source) return " from any rank" + end;
+  return (source->is_global() ? " from global rank " : " from group rank ") +
+         std::to_string(source->rank()) + end;
 }
 
 }  // namespace
@@ -65,6 +74,7 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
   }
   const auto message = MessageTo(Kind::kRecv, tensor, source, tag, timeout);
   if (!message) return message.error();
+  const Awaited awaited(StatusPage::OfThisProcess(), "a message" + FromWhom(source, tag));
   return messages_->Move(*message, BlockOf(tensor));
 }
 

@@ -52,7 +52,15 @@ template <typename Body>
 Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body) {
   if (broken_.load()) return Broken(Describe(operation) + Place());
   const TimePoint since = std::chrono::steady_clock::now();
+  activity_.Enter({.kind = static_cast<uint8_t>(operation.kind),
+                   .dtype = static_cast<uint8_t>(operation.dtype),
+                   .op = operation.op,
+                   .root = operation.root,
+                   .number = operation.number,
+                   .count = operation.count,
+                   .fingerprint = Fingerprint(operation)});
   auto ok = body(*backend_, Call{.operation = operation, .timeout = timeout});
+  activity_.Complete();
   if (ok) return {};
   Error error = std::move(ok).error();
   if (error.code != ErrorCode::kInvalid) {

@@ -9,6 +9,7 @@
 #include "base/death_watch.h"
 #include "comm/join.h"
 #include "comm/plugin.h"
+#include "comm/process_group_access.h"
 
 namespace rankrun::comm {
 namespace {
@@ -192,7 +193,7 @@ ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
   return groups_.back().get();
 }
 
-Group& GroupTable::TheWorld() { return *groups_.front()->group_; }
+Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }
 
 void GroupTable::Clear() {
   while (groups_.size() > 1) groups_.pop_back();

@@ -1,33 +1,11 @@
 #include "comm/operation.h"
 
+#include "base/operation_names.h"
+
 namespace rankrun::comm {
 namespace {
 
 using Kind = Operation::Kind;
-
-const char* NameOf(ReduceOp::Kind op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return "sum";
-    case ReduceOp::kAvg:
-      return "avg";
-    case ReduceOp::kProduct:
-      return "product";
-    case ReduceOp::kMin:
-      return "min";
-    case ReduceOp::kMax:
-      return "max";
-    case ReduceOp::kBitAnd:
-      return "bit_and";
-    case ReduceOp::kBitOr:
-      return "bit_or";
-    case ReduceOp::kBitXor:
-      return "bit_xor";
-    case ReduceOp::kPremulSum:
-      return "premul_sum";
-  }
-  return "unknown";
-}
 
 bool Reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
@@ -61,40 +39,14 @@ bool MayBeUneven(Kind kind) {
          kind == Kind::kAllToAll;
 }
 
-const char* NameOf(Kind kind) {
-  switch (kind) {
-    case Kind::kAllReduce:
-      return "AllReduce";
-    case Kind::kReduce:
-      return "Reduce";
-    case Kind::kBroadcast:
-      return "Broadcast";
-    case Kind::kAllGather:
-      return "AllGather";
-    case Kind::kGather:
-      return "Gather";
-    case Kind::kScatter:
-      return "Scatter";
-    case Kind::kReduceScatter:
-      return "ReduceScatter";
-    case Kind::kAllToAll:
-      return "AllToAll";
-    case Kind::kBarrier:
-      return "Barrier";
-    case Kind::kSend:
-      return "Send";
-    case Kind::kRecv:
-      return "Recv";
-  }
-  return "unknown";  // read from memory that another process writes
-}
+const char* NameOf(Kind kind) { return NameOfCollective(static_cast<uint8_t>(kind)); }
 
 std::string Describe(const Operation& operation) {
   std::string text = NameOf(operation.kind);
   if (operation.number > 0) text += " #" + std::to_string(operation.number);
   if (operation.kind == Kind::kBarrier) return text;
-  text += " (" + std::to_string(operation.count) + " x " + NameOf(operation.dtype);
-  if (Reduces(operation.kind)) text += std::string(", ") + NameOf(operation.op);
+  text += " (" + std::to_string(operation.count) + " x " + rankrun::NameOf(operation.dtype);
+  if (Reduces(operation.kind)) text += std::string(", ") + NameOfReduceOp(operation.op);
   if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
   return text + RootOf(operation) + ")";
 }

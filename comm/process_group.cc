@@ -4,11 +4,18 @@
 
 #include "comm/arguments.h"
 #include "comm/group.h"
+#include "comm/process_group_access.h"
 #include "comm/throw.h"
 
 namespace rankrun {
 
 using comm::Unwrap;
+
+namespace comm {
+
+Group& GroupOf(ProcessGroup& group) { return *group.group_; }
+
+}  // namespace comm
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <rankrun/call_options.h>
 #include <rankrun/export.h>
 #include <rankrun/peer.h>
 #include <rankrun/reduce_op.h>
@@ -16,43 +17,18 @@
 
 namespace rankrun {
 
+class ProcessGroup;
+
 namespace comm {
 class Group;
 class GroupTable;
+Group& GroupOf(ProcessGroup& group);
 }  // namespace comm
 
 // kBroken: a collective has failed, so the ranks no longer agree on what comes
 // next. All later operations fail at once. Destroy() and Init() make a new
 // group; the process itself is sound.
 enum class GroupState { kOk, kBroken };
-
-// At least 1 ms. Without a value: that of the group.
-using Timeout = std::optional<std::chrono::milliseconds>;
-
-struct CallOptions {
-  CallOptions() = default;
-  CallOptions(std::chrono::milliseconds limit) : timeout(limit) {}
-  CallOptions(Timeout limit) : timeout(limit) {}
-
-  Timeout timeout = {};
-  bool async = false;  // return at once; the tensors are in use until the Work is complete
-};
-inline constexpr struct AsyncTag {
-  operator CallOptions() const {
-    CallOptions options;
-    options.async = true;
-    return options;
-  }
-} kAsync;
-
-// One message of a batch.
-struct P2POp {
-  enum class Kind { kSend, kRecv };
-  Kind kind;
-  Tensor tensor;
-  Peer peer;
-  int tag = 0;
-};
 
 // Ranks that work together, and what they do together. Every member calls the
 // same collectives in the same order, with the same dtype, count, operation and
@@ -152,6 +128,7 @@ class RANKRUN_API ProcessGroup {
 
  private:
   friend class comm::GroupTable;
+  friend comm::Group& comm::GroupOf(ProcessGroup& group);
   explicit ProcessGroup(std::unique_ptr<comm::Group> group);
 
   std::unique_ptr<comm::Group> group_;

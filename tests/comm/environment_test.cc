@@ -47,7 +47,7 @@ TEST_F(EnvironmentTest, OptionalVariablesAreRead) {
   ASSERT_TRUE(environment) << environment.error().message;
   EXPECT_EQ(environment->local_world_size, 2);
   EXPECT_EQ(environment->attempt, 3);
-  EXPECT_EQ(environment->network_interface, "eth1");
+  EXPECT_EQ(environment->network_interface, "eth1,eth2");
 }
 
 TEST_F(EnvironmentTest, ErrorsNameTheVariableItsValueAndWhatIsWanted) {
