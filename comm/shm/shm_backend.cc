@@ -15,10 +15,6 @@ constexpr std::size_t kFlatBytes = 16 * 1024;
 // With two ranks the one reads as much of the other either way.
 bool Flat(std::size_t bytes, int world_size) { return world_size <= 2 || bytes <= kFlatBytes; }
 
-Error NoMessages() {
-  return Error{ErrorCode::kSystem, "messages over shared memory are not built in yet"};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Backend>> ShmBackend::Create(const BackendConfig& config) {
@@ -29,7 +25,8 @@ Result<std::unique_ptr<Backend>> ShmBackend::Create(const BackendConfig& config)
 
 ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment)
     : segment_(std::move(segment)),
-      waiter_(*segment_, config.deaths),
+      messages_(*segment_, config.deaths),
+      waiter_(*segment_, config.deaths, &messages_),
       calls_(*segment_, waiter_),
       executor_(*segment_, waiter_, calls_, kBufferBytes),
       in_lines_(static_cast<std::size_t>(segment_->world_size())) {}
@@ -145,16 +142,19 @@ bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
 }
 
 void ShmBackend::Abort(const std::string& reason) {
-  segment_->TellError({ErrorCode::kPeerLost, reason});
+  const Error error{ErrorCode::kSystem, reason};
+  segment_->TellError(error);
+  messages_.Abort(error);
 }
 
-Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock, int, const Envelope&) {
-  return NoMessages();
+Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock data, int destination,
+                                                        const Envelope& envelope) {
+  return messages_.StartSend(data, destination, envelope);
 }
 
-Result<std::unique_ptr<Transfer>> ShmBackend::StartRecv(Block, std::optional<int>,
-                                                        const Envelope&) {
-  return NoMessages();
+Result<std::unique_ptr<Transfer>> ShmBackend::StartRecv(Block data, std::optional<int> source,
+                                                        const Envelope& envelope) {
+  return messages_.StartRecv(data, source, envelope);
 }
 
 }  // namespace rankrun::comm

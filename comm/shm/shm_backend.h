@@ -6,6 +6,7 @@
 #include "comm/backend.h"
 #include "comm/shm/calls.h"
 #include "comm/shm/executor.h"
+#include "comm/shm/messages.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/wait.h"
 
@@ -50,6 +51,7 @@ class ShmBackend final : public Backend {
                       const Call& call);
 
   const std::unique_ptr<Segment> segment_;
+  ShmMessages messages_;
   Waiter waiter_;
   Calls calls_;
   Executor executor_;

@@ -1,19 +1,14 @@
 #include "comm/shm/wait.h"
 
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <climits>
 #include <thread>
 #include <utility>
 
 #include "base/cpus.h"
 #include "base/format.h"
+#include "comm/shm/futex.h"
 
 namespace rankrun::comm {
 namespace {
@@ -34,19 +29,6 @@ constexpr microseconds kShortSlice{200};
 // How long the agent takes to say how a process has ended.
 constexpr milliseconds kForTheWord{20};
 
-int Membarrier(int command) { return static_cast<int>(syscall(SYS_membarrier, command, 0, 0)); }
-
-// The half of the word that changes is what the kernel compares.
-uint32_t* FutexOf(const std::atomic<uint64_t>& word) {
-  static_assert(std::endian::native == std::endian::little);
-  return reinterpret_cast<uint32_t*>(const_cast<std::atomic<uint64_t>*>(&word));
-}
-
-timespec ToTimespec(Duration duration) {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-  return timespec{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-}
-
 }  // namespace
 
 Waiter::Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline)
@@ -54,16 +36,14 @@ Waiter::Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline)
       mine_(segment.area(segment.rank())),
       deaths_(deaths),
       sideline_(sideline),
-      fences_(Membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0) {
+      fences_(RegisterForFences()) {
   const auto cpus = AllowedCpus();
   const bool enough = cpus && cpus->size() >= static_cast<std::size_t>(segment.world_size());
   most_spins_ = enough ? kSpins : 0;
   spins_ = most_spins_;
 }
 
-void Waiter::Wake(const std::atomic<uint64_t>& word) {
-  syscall(SYS_futex, FutexOf(word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
+void Waiter::Wake(const std::atomic<uint64_t>& word) { FutexWakeAll(FutexOf(word)); }
 
 bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
                        const Awaited& awaited) {
@@ -97,44 +77,42 @@ bool Waiter::Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, 
   std::atomic<uint32_t>& sleepers = segment_.area(rank).sleepers;
   sleepers.fetch_add(1);
   // From here on its writer sees a sleeper, or this rank what it has written.
-  if (fences_) Membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+  if (fences_) PassFence();
   const uint64_t seen = word.load(std::memory_order_acquire);
-  if (seen < value) {
-    const timespec time = ToTimespec(limit);
-    syscall(SYS_futex, FutexOf(word), FUTEX_WAIT, static_cast<uint32_t>(seen), &time, nullptr, 0);
-  }
+  if (seen < value) FutexWait(FutexOf(word), static_cast<uint32_t>(seen), limit);
   sleepers.fetch_sub(1);
   return word.load(std::memory_order_acquire) >= value;
 }
 
 std::optional<Error> Waiter::Look(const Awaited& awaited) const {
-  if (auto told = segment_.ToldError()) return told;
-  if (deaths_.told()) return deaths_.Ended(began_);
-  if (auto ended = LookForEnded(awaited)) return ended;
+  if (auto end = LookForEnd([&](int rank) { return awaited.Needs(rank); }, began_)) return end;
   const Duration waited = MonotonicClock().Now() - began_;
   if (auto doubt = awaited.Doubt(waited)) return doubt;
   if (waited < timeout_) return std::nullopt;
   return Error{ErrorCode::kTimeout, awaited.Missing() + ", waited " + FormatSeconds(waited)};
 }
 
-std::optional<Error> Waiter::LookForEnded(const Awaited& awaited) const {
+std::optional<Error> Waiter::LookForEnd(const std::function<bool(int)>& needs,
+                                        TimePoint began) const {
+  if (auto told = segment_.ToldError()) return told;
+  if (deaths_.told()) return deaths_.Ended(began);
   for (const int rank : segment_.Left()) {
-    if (!awaited.Needs(rank)) continue;
+    if (!needs(rank)) continue;
     const int one[] = {rank};
     return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " has left the group"};
   }
   for (const int rank : segment_.Dead()) {
-    if (awaited.Needs(rank)) return Lost(rank);
+    if (needs(rank)) return Lost(rank, began);
   }
   return std::nullopt;
 }
 
-Error Waiter::Lost(int rank) const {
+Error Waiter::Lost(int rank, TimePoint began) const {
   const TimePoint now = MonotonicClock().Now();
   const TimePoint far = now + std::chrono::hours(1);
   if (deaths_.NextLook(far) < far) {  // there is an agent, who knows the signal
     deaths_.SleepUntil(now + kForTheWord);
-    if (deaths_.told()) return deaths_.Ended(began_);
+    if (deaths_.told()) return deaths_.Ended(began);
   }
   const int one[] = {rank};
   return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " (pid " +

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,6 +85,12 @@ class Waiter {
   Error Fail(Error error) const;
   Error TakeError() { return *std::exchange(error_, std::nullopt); }
 
+  // Why a wait that began then will not come to a good end: the group has
+  // ended, or a rank that it needs. System calls.
+  std::optional<Error> LookForEnd(const std::function<bool(int)>& needs, TimePoint began) const;
+
+  int spins() const { return spins_; }     // 0: there are fewer processors than ranks
+  bool fences() const { return fences_; }  // futex.h
   const DeathWatch& deaths() const { return deaths_; }
 
  private:
@@ -93,8 +100,7 @@ class Waiter {
   static void Wake(const std::atomic<uint64_t>& word);
   // Why to give up, if there is a reason.
   std::optional<Error> Look(const Awaited& awaited) const;
-  std::optional<Error> LookForEnded(const Awaited& awaited) const;
-  Error Lost(int rank) const;
+  Error Lost(int rank, TimePoint began) const;
 
   const Segment& segment_;
   RankArea& mine_;

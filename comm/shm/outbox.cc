@@ -1,0 +1,117 @@
+#include "comm/shm/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankrun::comm {
+namespace {
+
+// The receiver copies it while the next is written.
+constexpr std::size_t kChunk = 16 * 1024;
+
+}  // namespace
+
+void Outbox::AddDestination(std::unique_ptr<ChannelWriter> writer) {
+  Destination to;
+  to.writer = std::move(writer);
+  destinations_.push_back(std::move(to));
+}
+
+void Outbox::Post(Sending& sending) {
+  Destination& to = destinations_[static_cast<std::size_t>(sending.destination)];
+  to.queue.push_back(&sending);
+  ++waiting_;
+  if (to.queue.size() == 1) PutTo(to);
+}
+
+bool Outbox::Put() {
+  bool moved = false;
+  if (waiting_ == 0) return moved;
+  for (Destination& to : destinations_) {
+    if (!to.queue.empty()) moved |= PutTo(to);
+  }
+  return moved;
+}
+
+bool Outbox::PutTo(Destination& to) {
+  if (to.broken) return false;
+  std::size_t budget = to.writer->capacity();
+  std::size_t room = 0;
+  while (budget > 0 && !to.queue.empty() && (room = to.writer->Room()) > 0) {
+    if (!to.begun && Begin(to)) {
+      budget -= kGrain;
+      room -= kGrain;
+    }
+    const std::size_t most = std::min({room, budget, kChunk});
+    budget -= most;
+    if (!PutPart(to, most)) break;
+  }
+  to.writer->Publish();
+  return budget < to.writer->capacity();
+}
+
+bool Outbox::Begin(Destination& to) {
+  const Sending& sending = *to.queue.front();
+  const MessageHeader header{.tag = sending.envelope.tag,
+                             .bytes = sending.data.bytes,
+                             .dtype = static_cast<uint64_t>(sending.envelope.dtype),
+                             .number = ++to.messages};
+  to.writer->Write(&header, sizeof header);
+  to.begun = true;
+  to.done = 0;
+  return true;
+}
+
+// The refusal is looked for before the last byte can be read: it is still of
+// this message then.
+bool Outbox::PutPart(Destination& to, std::size_t most) {
+  Sending& sending = *to.queue.front();
+  std::optional<Error> refusal = Refusal(to);
+  const std::size_t bytes = std::min(most, sending.data.bytes - to.done);
+  to.writer->Write(refusal ? nullptr : sending.data.data + to.done, bytes);
+  to.done += bytes;
+  if (to.done < sending.data.bytes) {
+    if (bytes == kChunk) to.writer->Publish();
+    return most > 0;
+  }
+  to.begun = false;
+  to.queue.pop_front();
+  --waiting_;
+  sending.Finish(std::move(refusal));
+  return true;
+}
+
+std::optional<Error> Outbox::Refusal(const Destination& to) const {
+  const ChannelState& state = to.writer->state();
+  if (state.refused.load(std::memory_order_acquire) != to.messages) return std::nullopt;
+  const Sending& sending = *to.queue.front();
+  const MessageHeader header{.tag = sending.envelope.tag,
+                             .bytes = sending.data.bytes,
+                             .dtype = static_cast<uint64_t>(sending.envelope.dtype),
+                             .number = to.messages};
+  return Error{ErrorCode::kInvalid,
+               name_of_(sending.destination) + " refused " + MessageText(header) + ": it wants " +
+                   WantedText(header, state.wanted_bytes, static_cast<DType>(state.wanted_dtype))};
+}
+
+void Outbox::Forget(const Sending& sending) {
+  Destination& to = destinations_[static_cast<std::size_t>(sending.destination)];
+  const auto found = std::find(to.queue.begin(), to.queue.end(), &sending);
+  if (found == to.queue.end()) return;
+  if (found == to.queue.begin() && to.begun) to.broken = true;
+  to.queue.erase(found);
+  --waiting_;
+}
+
+void Outbox::EndAll(const Error& error) {
+  std::deque<Sending*> ended;
+  for (Destination& to : destinations_) {
+    to.broken |= to.begun;
+    ended.insert(ended.end(), to.queue.begin(), to.queue.end());
+    to.queue.clear();
+  }
+  waiting_ = 0;
+  for (Sending* sending : ended) sending->Finish(error);
+}
+
+}  // namespace rankrun::comm
