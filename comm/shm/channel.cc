@@ -14,9 +14,7 @@ std::size_t InGrains(std::size_t bytes) { return SegmentLayout::RoundUp(bytes, k
 
 }  // namespace
 
-std::size_t MessageBytes(int world_size) {
-  return MessageLayout{.world_size = world_size}.size();
-}
+std::size_t MessageBytes(int world_size) { return MessageLayout{.world_size = world_size}.size(); }
 
 std::size_t MessageLayout::RingBytes() const {
   const std::size_t each = kAllRingsBytes / (Index(world_size) * Index(world_size));

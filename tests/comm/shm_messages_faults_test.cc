@@ -1,0 +1,249 @@
+// Messages that do not fit, do not come, or whose other side has gone.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/shm/messages.h"
+#include "store/file_store.h"
+#include "tests/comm/message_ranks.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr std::size_t kSmall = 100;
+constexpr std::size_t kLarge = 3'000'001;
+
+void ExpectError(const Result<void>& result, ErrorCode code, const std::string& text) {
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, code);
+  EXPECT_THAT(result.error().message, HasSubstr(text));
+}
+
+TEST(ShmMessageFaultsTest, AMessageOfAnotherSizeIsAnErrorOfBothSides) {
+  RunMessageRanks(2, [](MessageRank& me) {
+    const std::string large = Text(1, kLarge);
+    std::string got(kLarge - 1, '?');
+    if (me.rank() == 0) {
+      me.Meet();  // it is waited for
+      auto ok = me.StartSend(large, 1, 5)->Wait(kLong);
+      ExpectError(ok, ErrorCode::kInvalid,
+                  "rank 11 refused 3000001 bytes of uint8 (tag 5): it wants 3000000");
+      EXPECT_TRUE(me.Send("sound", 1));
+    } else {
+      auto receive = me.StartRecv(got, 0, 5);
+      me.Meet();
+      ExpectError(receive->Wait(kLong), ErrorCode::kInvalid,
+                  "the message from rank 10 has 3000001 bytes of uint8 (tag 5): want 3000000");
+      EXPECT_EQ(got, std::string(kLarge - 1, '?'));
+      EXPECT_EQ(me.Recv(5, 0), "sound");
+    }
+  });
+}
+
+TEST(ShmMessageFaultsTest, AMessageOfAnotherTypeIsRefusedAfterItWasSent) {
+  RunMessageRanks(2, [](MessageRank& me) {
+    const std::string small = Text(1, 80);
+    std::string got(40, '?');
+    if (me.rank() == 0) {
+      EXPECT_TRUE(me.StartSend(small, 1, 5, DType::kFloat32)->Wait(kLong));
+      EXPECT_TRUE(me.Send("sound", 1, 5));
+      me.Meet();
+    } else {
+      me.Meet();
+      ExpectError(me.StartRecv(got, std::nullopt, 5, DType::kInt64)->Wait(kLong),
+                  ErrorCode::kInvalid,
+                  "the message from rank 10 has 80 bytes of float32 (tag 5): want 40 bytes of "
+                  "int64");
+      EXPECT_EQ(me.Recv(5, 0, 5), "sound");
+    }
+  });
+}
+
+TEST(ShmMessageFaultsTest, AWaitThatTimesOutLeavesTheTransferGoing) {
+  std::atomic<bool> timed_out = false;
+  RunMessageRanks(2, [&](MessageRank& me) {
+    const std::string large = Text(1, kLarge);
+    if (me.rank() == 0) {
+      auto send = me.StartSend(large, 1, 5);
+      ExpectError(send->Wait(milliseconds(20)), ErrorCode::kTimeout,
+                  "rank 11 has not taken a message (tag 5), waited 0.020 s");
+      EXPECT_FALSE(send->Test());
+      timed_out.store(true);
+      EXPECT_TRUE(send->Wait(kLong));
+      EXPECT_TRUE(me.Send("late", 1, 6));
+    } else {
+      while (!timed_out.load()) std::this_thread::yield();
+      std::string late(4, '?');
+      auto receive = me.StartRecv(late, std::nullopt, 6);
+      // Behind the large one, which takes longer than no time.
+      ExpectError(receive->Wait(milliseconds(0)), ErrorCode::kTimeout,
+                  "nobody has sent a message (tag 6)");
+      EXPECT_TRUE(me.Recv(kLarge, 0, 5) == large);
+      EXPECT_TRUE(receive->Wait(kLong));
+      EXPECT_EQ(late, "late");
+    }
+  });
+}
+
+TEST(ShmMessageFaultsTest, AbortEndsAllThatIsUnderWayAndNoBlockIsTouched) {
+  std::atomic<bool> aborted = false;
+  RunMessageRanks(2, [&](MessageRank& me) {
+    auto large = std::make_unique<std::string>(Text(1, kLarge));
+    if (me.rank() == 1) {
+      auto send = me.StartSend(*large, 0);
+      while (!aborted.load()) std::this_thread::yield();
+      for (int i = 0; i < 10; ++i) me.messages().Move();
+      me.messages().Abort(Error{ErrorCode::kSystem, "that too"});
+      return;
+    }
+    auto got = std::make_unique<std::string>(kLarge, '?');
+    auto under_way = me.StartRecv(*got, 1);
+    auto waiting = me.StartRecv(*got, 1);
+    auto send = me.StartSend(*large, 1);
+    EXPECT_FALSE(under_way->Test());
+    std::jthread other([&] { ExpectError(waiting->Wait(kLong), ErrorCode::kSystem, "enough"); });
+    me.messages().Abort(Error{ErrorCode::kSystem, "enough"});
+    large.reset();
+    got.reset();
+    EXPECT_TRUE(under_way->Test());
+    ExpectError(under_way->Wait(kLong), ErrorCode::kSystem, "enough");
+    ExpectError(send->Wait(kLong), ErrorCode::kSystem, "enough");
+    me.messages().Move();
+    aborted.store(true);
+    const Envelope envelope{.tag = 0, .dtype = DType::kUInt8};
+    auto started = me.messages().StartRecv({nullptr, 0}, 1, envelope);
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().message, "enough");
+  });
+}
+
+TEST(ShmMessageFaultsTest, WhatARankSentBeforeItLeftIsReceived) {
+  std::atomic<bool> left = false;
+  RunMessageRanks(3, [&](MessageRank& me) {
+    if (me.rank() == 1) {
+      EXPECT_TRUE(me.Send("farewell", 0));
+      me.Leave();
+      left.store(true);
+      return;
+    }
+    while (!left.load()) std::this_thread::yield();
+    if (me.rank() == 2) {
+      EXPECT_TRUE(me.Send("still here", 0, 3));
+      return;
+    }
+    std::string got(1, '?');
+    // Others may still send it.
+    EXPECT_EQ(me.Recv(10, std::nullopt, 3), "still here");
+    EXPECT_EQ(me.Recv(8, 1), "farewell");
+    const std::string large = Text(1, kLarge);
+    ExpectError(me.StartRecv(got, 1)->Wait(kLong), ErrorCode::kPeerLost,
+                "rank 11 has left the group");
+    ExpectError(me.StartSend(large, 1)->Wait(kLong), ErrorCode::kPeerLost,
+                "rank 11 has left the group");
+    ExpectError(me.StartRecv(got, std::nullopt)->Wait(kLong), ErrorCode::kPeerLost, "has left");
+  });
+}
+
+TEST(ShmMessageFaultsTest, AnErrorOfTheGroupEndsMessages) {
+  RunMessageRanks(2, [](MessageRank& me) {
+    std::string got(1, '?');
+    if (me.rank() == 0) me.segment().TellError({ErrorCode::kTimeout, "rank 11 has not come"});
+    if (me.rank() == 0) return;
+    auto receive = me.StartRecv(got, std::nullopt);
+    while (!receive->Test()) std::this_thread::yield();
+    ExpectError(receive->Wait(milliseconds(0)), ErrorCode::kCancelled, "rank 11 has not come");
+  });
+}
+
+// Ranks in processes of their own; what each returns.
+std::vector<std::string> RunMessageProcesses(int ranks,
+                                             const std::function<std::string(MessageRank&)>& body) {
+  char path[] = "/tmp/shm-messages-XXXXXX";
+  close(mkstemp(path));
+  unlink(path);
+  std::vector<std::unique_ptr<ChildProcess>> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    processes.push_back(std::make_unique<ChildProcess>([&] {
+      auto store = store::FileStore::Open(path, "run", {});
+      if (!store) return store.error().message;
+      MessageRank me(**store, rank, ranks);
+      return body(me);
+    }));
+  }
+  std::vector<std::string> texts;
+  for (auto& process : processes) texts.push_back(process->Text());
+  unlink(path);
+  return texts;
+}
+
+TEST(ShmMessageFaultsTest, ProcessesSendToEachOther) {
+  const auto texts = RunMessageProcesses(4, [](MessageRank& me) -> std::string {
+    for (uint64_t round = 0; round < 50; ++round) {
+      const int next = (me.rank() + 1) % 4, previous = (me.rank() + 3) % 4;
+      const std::size_t bytes = round % 10 == 0 ? kLarge : kSmall;
+      if (!me.Send(Text(round * 4 + uint64_t(me.rank()), bytes), next)) return "not sent";
+      if (me.Recv(bytes, previous) != Text(round * 4 + uint64_t(previous), bytes)) return "differs";
+    }
+    return "fine";
+  });
+  EXPECT_THAT(texts, testing::Each("fine"));
+}
+
+TEST(ShmMessageFaultsTest, WhatADeadRankSentIsReceivedAndTheRestIsLost) {
+  const auto texts = RunMessageProcesses(3, [](MessageRank& me) -> std::string {
+    const std::string large = Text(1, kLarge);
+    if (me.rank() == 1) {
+      EXPECT_TRUE(me.Send("last words", 0));
+      auto half_sent = me.StartSend(large, 0, 7);
+      _exit(0);
+    }
+    if (me.rank() == 2) return me.Recv(1, 1, 3);
+    std::string got(1, '?');
+    const std::string lost = me.Recv(1, 1, 3);
+    const std::string from_anyone = me.Recv(1, std::nullopt, 3);
+    const std::string half = me.Recv(kLarge, 1, 7);
+    auto send = me.StartSend(large, 1)->Wait(kLong);
+    return me.Recv(10, 1) + "; " + lost + "; " + from_anyone + "; " + half + "; " +
+           (send ? "sent" : send.error().message);
+  });
+  const std::string lost = R"(rank 11 \(pid [0-9]+\) died)";
+  EXPECT_THAT(texts[0], testing::MatchesRegex("last words; error: " + lost + "; error: " + lost +
+                                              "; error: " + lost + "; " + lost));
+  EXPECT_THAT(texts[2], testing::MatchesRegex("error: " + lost));
+}
+
+TEST(ShmMessageFaultsTest, ADeathEndsAWaitWithinMilliseconds) {
+  const auto texts = RunMessageProcesses(2, [](MessageRank& me) -> std::string {
+    me.Meet();
+    if (me.rank() == 1) {
+      const TimePoint now = MonotonicClock().Now();
+      const auto ticks = now.time_since_epoch().count();
+      EXPECT_TRUE(me.Send({reinterpret_cast<const char*>(&ticks), sizeof ticks}, 0));
+      _exit(0);
+    }
+    const std::string death = me.Recv(sizeof(TimePoint::rep), 1);
+    const std::string lost = me.Recv(1, 1);
+    const auto now = MonotonicClock().Now().time_since_epoch().count();
+    TimePoint::rep ticks = 0;
+    std::memcpy(&ticks, death.data(), sizeof ticks);
+    const bool quick = TimePoint::duration(now - ticks) < milliseconds(500);
+    return std::string(quick ? "quick " : "slow ") + (lost.ends_with("died") ? "lost" : lost);
+  });
+  EXPECT_EQ(texts[0], "quick lost");
+}
+
+}  // namespace
+}  // namespace rankrun::comm
