@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/shm/messages.h"
+#include "comm/shm/shm_backend.h"
 #include "tests/comm/message_ranks.h"
 
 namespace rankrun::comm {
@@ -216,6 +217,38 @@ TEST(ShmMessagesTest, AnotherThreadMayMoveWhatOneWaitsFor) {
       }
     }
     over.store(true);
+  });
+}
+
+TEST(ShmMessagesTest, WhoWaitsInACollectiveTakesWhatOthersSend) {
+  auto keys = std::make_shared<MemoryKeys>();
+  RunRanks(2, [&](int rank) {
+    MemoryStore store(keys);
+    auto backend = ShmBackend::Create({.global_ranks = {0, 1},
+                                       .group_rank = rank,
+                                       .store = store,
+                                       .key_prefix = "group/",
+                                       .network_interface = "",
+                                       .host = "",
+                                       .timeout = kLong});
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Operation barrier{.kind = Operation::Kind::kBarrier, .number = 1};
+    const Call call{.operation = barrier, .timeout = kLong};
+    const Envelope envelope{.tag = 0, .dtype = DType::kUInt8};
+    const std::string large = Text(1, kLarge);
+    if (rank == 0) {
+      auto send = (*backend)->StartSend(BlockOf(large), 1, envelope);
+      ASSERT_TRUE(send);
+      EXPECT_TRUE((*send)->Wait(kLong));
+      EXPECT_TRUE((*backend)->Barrier(call));
+    } else {
+      std::string got(kLarge, '?');
+      EXPECT_TRUE((*backend)->Barrier(call));
+      auto receive = (*backend)->StartRecv(BlockOf(got), 0, envelope);
+      ASSERT_TRUE(receive);
+      EXPECT_TRUE((*receive)->Wait(kLong));
+      EXPECT_TRUE(got == large);
+    }
   });
 }
 
