@@ -45,15 +45,18 @@ void Inbox::Accept(Receiving& receiving, std::list<Parcel>::iterator parcel) {
   receiving.Finish({});
 }
 
-// If not, both sides learn it; the message is taken, and nobody gets it.
+// If not, both sides learn it, if both still wait; the message is taken, and nobody gets it.
 bool Inbox::Fits(Receiving& receiving, int source, const MessageHeader& header) {
   const std::size_t bytes = receiving.data.bytes;
   const DType dtype = receiving.envelope.dtype;
   if (header.bytes == bytes && header.dtype == static_cast<uint64_t>(dtype)) return true;
-  ChannelState& state = At(source).reader->state();
-  state.wanted_bytes = bytes;
-  state.wanted_dtype = static_cast<uint64_t>(dtype);
-  state.refused.store(header.number, std::memory_order_release);
+  Source& from = At(source);
+  if (from.under_way && from.header.number == header.number) {
+    ChannelState& state = from.reader->state();
+    state.wanted_bytes = bytes;
+    state.wanted_dtype = static_cast<uint64_t>(dtype);
+    state.refused.store(header.number, std::memory_order_release);
+  }
   receiving.source = source;
   receiving.Finish(Error{ErrorCode::kInvalid, "the message from " + name_of_(source) + " has " +
                                                   MessageText(header) + ": want " +

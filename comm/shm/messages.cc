@@ -197,17 +197,20 @@ Result<void> ShmMessages::Wait(Wanted& wanted, milliseconds timeout) {
 // Without sleeping, while it goes on. Whether it is over.
 bool ShmMessages::Hasten(const Wanted& wanted, TimePoint deadline) {
   const int spins = waiter_.spins() > 0 ? kSpins : 0;
+  const TimePoint until = std::min(deadline, wanted.next_look);
   for (int i = 0; i < spins + kYields && !wanted.moving.over(); ++i) {
+    bool moved = false;
     {
       std::unique_lock lock(mutex_, std::try_to_lock);
-      if (lock && MoveLocked()) i = 0;
+      moved = lock && MoveLocked();
     }
-    if (i < spins) {
+    if (moved) i = 0;
+    if (!moved && i < spins) {
       Pause();
       continue;
     }
-    if (segment_.failed() || waiter_.deaths().told() || Now() >= deadline) break;
-    sched_yield();
+    if (segment_.failed() || waiter_.deaths().told() || Now() >= until) break;
+    if (!moved) sched_yield();
   }
   return wanted.moving.over();
 }
