@@ -82,9 +82,7 @@ bool Inbox::TakeFrom(int source) {
       Open(source);
       budget -= kGrain;
     } else {
-      const std::size_t most = std::min({ready, budget, kChunk});
-      TakePart(from, most);
-      budget -= most;
+      budget -= TakePart(from, std::min({ready, budget, kChunk}));
     }
     if (from.got == from.header.bytes) Close(source);
   }
@@ -113,7 +111,8 @@ void Inbox::Open(int source) {
   from.parcel = &parcels_.back();
 }
 
-void Inbox::TakePart(Source& from, std::size_t most) {
+// How much room in the channel that was.
+std::size_t Inbox::TakePart(Source& from, std::size_t most) {
   const std::size_t bytes = std::min(most, from.header.bytes - from.got);
   std::byte* place = nullptr;
   if (from.receiving != nullptr) place = from.receiving->data.data + from.got;
@@ -121,6 +120,7 @@ void Inbox::TakePart(Source& from, std::size_t most) {
   from.reader->Read(place, bytes);
   from.got += bytes;
   if (bytes == kChunk) from.reader->Publish();
+  return SegmentLayout::RoundUp(bytes, kGrain);
 }
 
 void Inbox::Close(int source) {

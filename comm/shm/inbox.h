@@ -27,7 +27,8 @@ class Inbox {
 
   // It may be over at once.
   void Post(Receiving& receiving);
-  // Takes what has come, at most a channel's size of each. Whether it was anything.
+  // Takes what has come, at most a channel's size of each: all that is left of who
+  // writes no more. Whether it was anything.
   bool Take();
   // Nothing of it is touched from here on.
   void Forget(const Receiving& receiving);
@@ -55,7 +56,7 @@ class Inbox {
 
   bool TakeFrom(int source);
   void Open(int source);
-  void TakePart(Source& from, std::size_t most);
+  std::size_t TakePart(Source& from, std::size_t most);
   void Close(int source);
   void Accept(Receiving& receiving, std::list<Parcel>::iterator parcel);
   bool Fits(Receiving& receiving, int source, const MessageHeader& header);

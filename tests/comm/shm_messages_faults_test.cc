@@ -157,6 +157,31 @@ TEST(ShmMessageFaultsTest, WhatARankSentBeforeItLeftIsReceived) {
   });
 }
 
+// The last of them is found by the look that finds that its sender has left.
+TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLeft) {
+  std::atomic<bool> left = false;
+  RunMessageRanks(2, [&](MessageRank& me) {
+    constexpr int kMany = 2000;
+    if (me.rank() == 1) {
+      for (int i = 0; i < kMany; ++i) {
+        EXPECT_TRUE(me.StartSend("x", 0)->Test());
+      }
+      EXPECT_TRUE(me.Send("last", 0, 1));
+      me.Leave();
+      left.store(true);
+      return;
+    }
+    std::string last(4, '?');
+    auto receive = me.StartRecv(last, 1, 1);
+    while (!left.load()) std::this_thread::yield();
+    const TimePoint late = MonotonicClock().Now() + milliseconds(10);
+    while (MonotonicClock().Now() < late) std::this_thread::yield();
+    EXPECT_TRUE(receive->Test());
+    EXPECT_EQ(last, "last");
+    for (int i = 0; i < kMany; ++i) ASSERT_EQ(me.Recv(1, 1), "x");
+  });
+}
+
 TEST(ShmMessageFaultsTest, AnErrorOfTheGroupEndsMessages) {
   RunMessageRanks(2, [](MessageRank& me) {
     std::string got(1, '?');
