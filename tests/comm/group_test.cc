@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <rankrun/dist_error.h>
 
 #include "tests/comm/memory_store.h"
 #include "tests/comm/ranks.h"
@@ -300,7 +303,7 @@ TEST_F(GroupTest, RanksThatCallDifferentThingsAreToldWhoCalledWhat) {
     backend->failure = Error{ErrorCode::kTimeout, "timed out"};
     std::vector<float> tensor(r == 2 ? 20U : 10U);
     told[static_cast<size_t>(r)] =
-        ErrorOf(group->AllReduce(tensor, ReduceOp::kSum, std::chrono::seconds(10))).message;
+        ErrorOf(group->AllReduce(tensor, ReduceOp::kSum, milliseconds(10'000))).message;
   });
   for (const std::string& text : told) {
     EXPECT_THAT(text, HasSubstr("ranks 0, 1 in AllReduce #1 (10 x float32, sum), "

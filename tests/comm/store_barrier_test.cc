@@ -119,7 +119,7 @@ TEST_F(StoreBarrierTest, AStoreThatFailsIsAnErrorOfTheStore) {
 }
 
 TEST_F(StoreBarrierTest, ALoneRankPassesAtOnce) {
-  StoreBarrier barrier(*stores[0], "alone", 0, 1);
+  StoreBarrier barrier(*stores[0], "alone", 0, std::vector<int>{0});
   EXPECT_TRUE(barrier.Pass(kShort));
 }
 
@@ -149,7 +149,7 @@ TEST_F(StoreBarrierTest, ADeathEndsItForKeeperAndOthers) {
   page.TellDeath("rank 1 was killed by SIGKILL");
   store::HashStore store{DeathWatch(page)};
   for (int rank : {0, 2}) {
-    auto passed = StoreBarrier(store, "d", rank, 3).Pass(kLong);
+    auto passed = StoreBarrier(store, "d", rank, std::vector<int>{0, 1, 2}).Pass(kLong);
     ASSERT_FALSE(passed);
     EXPECT_EQ(passed.error().code, ErrorCode::kCancelled);
     EXPECT_THAT(passed.error().message, HasSubstr(": rank 1 was killed by SIGKILL; waited "));
