@@ -26,17 +26,17 @@ void Fields(F& f, Error& m) {
 
 // In whole microseconds, a year at the most.
 template <typename F>
-void LastedField(F& f, Duration& lasted) {
-  auto lasted_us = std::chrono::duration_cast<std::chrono::microseconds>(lasted).count();
-  f("lasted_us", lasted_us);
+void AsMicroseconds(F& f, const char* name, Duration& time) {
   constexpr auto kLongest = std::chrono::microseconds(std::chrono::hours(24 * 365)).count();
-  lasted = std::chrono::microseconds(std::clamp<int64_t>(lasted_us, 0, kLongest));
+  auto count = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+  f(name, count);
+  time = std::chrono::microseconds(std::clamp<int64_t>(count, 0, kLongest));
 }
 
 template <typename F>
 void Fields(F& f, WorkerActivity& m) {
   f("what", m.what);
-  LastedField(f, m.lasted);
+  AsMicroseconds(f, "lasted_us", m.lasted);
 }
 
 namespace agent {
@@ -49,6 +49,8 @@ void Fields(F& f, ExpiredTimer& m) {
 
 template <typename F>
 void Fields(F& f, WorkerRecord& m) {
+  // Clocks of machines differ: only how long ago it was at the end matters.
+  Duration expired_before = m.timer ? m.ended - m.timer->at : Duration::zero();
   f("node", m.node);
   f("global_rank", m.global_rank);
   f("local_rank", m.local_rank);
@@ -58,6 +60,8 @@ void Fields(F& f, WorkerRecord& m) {
   f("sent_signal", m.sent_signal);
   f("passed_signal", m.passed_signal);
   f("timer", m.timer);
+  AsMicroseconds(f, "timer_before_us", expired_before);
+  if (m.timer) m.timer->at = m.ended - expired_before;
   f("stdout_tail", m.stdout_tail);
   f("stderr_tail", m.stderr_tail);
   f("stdout_file", m.stdout_file);
@@ -78,7 +82,7 @@ void Fields(F& f, AttemptRecord& m) {
   f("next_reason", m.next_reason);
   f("stop_signal", m.stop_signal);
   f("exit_code", m.exit_code);
-  LastedField(f, m.lasted);
+  AsMicroseconds(f, "lasted_us", m.lasted);
   f("cause", m.cause);
   f("workers", m.workers);
 }
