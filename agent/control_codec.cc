@@ -19,6 +19,11 @@ void Fields(F& f, Cause& m) {
   f("charges_budget", m.charges_budget);
 }
 template <typename F>
+void Fields(F& f, StuckProcess& m) {
+  f("local_rank", m.local_rank);
+  f("what", m.what);
+}
+template <typename F>
 void Fields(F& f, Hello& m) {
   f("node", m.node);
   f("incarnation", m.incarnation);
@@ -33,6 +38,8 @@ void Fields(F& f, Hello& m) {
   f("attempts", m.attempts);
   f("work", m.work);
   f("failure", m.failure);
+  f("stop_ms", m.stop_ms);
+  f("stuck", m.stuck);
 }
 template <typename F>
 void Fields(F& f, Prepared& m) {
@@ -114,6 +121,15 @@ void Fields(F& f, JobReport& m) {
   f("record", m.record);
 }
 template <typename F>
+void Fields(F& f, Stuck& m) {
+  f("round", m.round);
+  f("process", m.process);
+}
+template <typename F>
+void Fields(F& f, NodeLost& m) {
+  f("text", m.text);
+}
+template <typename F>
 void Fields(F& f, Verdict& m) {
   f("exit_code", m.exit_code);
   f("text", m.text);
@@ -151,10 +167,12 @@ namespace {
 using cbor::Json;
 
 // Of a variant's alternatives, in their order.
-constexpr std::array kMemberNames = {"hello",       "prepared", "failed", "done", "stopped",
-                                     "finish_seen", "leave",    "close",  "beat", "report"};
-constexpr std::array kCoordinatorNames = {"waiting", "refusal", "prepare", "go",        "stop",
-                                          "finish",  "verdict", "beat",    "job_report"};
+constexpr std::array kMemberNames = {"hello",   "prepared",    "failed", "done",
+                                     "stopped", "finish_seen", "leave",  "close",
+                                     "beat",    "report",      "stuck"};
+constexpr std::array kCoordinatorNames = {"waiting",    "refusal",  "prepare", "go",
+                                          "stop",       "finish",   "verdict", "beat",
+                                          "job_report", "node_lost"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 

@@ -6,31 +6,13 @@
 #include <variant>
 #include <vector>
 
-#include "agent/node_work.h"
+#include "agent/hello.h"
 
 namespace rankrun::agent {
 
 // What the agents of a job say to each other: a member's agent to the
 // coordinator and back. They carry no commands, paths or environment. The
 // table of who says what when is in docs/control-plane.md.
-
-// Opens a connection, the first one and each after a break: all of a member's state.
-struct Hello {
-  uint64_t node = 0;    // which rankrun: random, kept over incarnations
-  int incarnation = 0;  // which of its agents
-  std::string name;     // of the node, for messages
-  int slots = 1;        // workers
-  int min_nodes = 1;
-  int max_nodes = 1;
-  std::optional<int> node_rank = {};        // claimed
-  std::optional<int> node_index = {};       // a scheduler's, for the order
-  std::vector<std::string> addresses = {};  // where others may reach it, best first
-  int round = 0;                            // of its work; 0: it had none
-  int attempts = 0;                         // of the job, that it has seen begin
-  Work work = Work::kNone;
-  std::optional<Cause> failure = {};  // of its work
-  bool operator==(const Hello&) const = default;
-};
 
 // The node is ready to start its workers: nothing of an earlier round runs.
 struct Prepared {
@@ -53,6 +35,12 @@ struct Done {
 struct Stopped {
   int round;
   bool operator==(const Stopped&) const = default;
+};
+// What was told to end is killed, but does not die.
+struct Stuck {
+  int round;
+  StuckProcess process;
+  bool operator==(const Stuck&) const = default;
 };
 // The node knows that the job has succeeded.
 struct FinishSeen {
@@ -122,6 +110,11 @@ struct Finish {
   int round;
   bool operator==(const Finish&) const = default;
 };
+// The job goes on without a node; for people.
+struct NodeLost {
+  std::string text;
+  bool operator==(const NodeLost&) const = default;
+};
 // What all nodes know of a failed attempt, for all to show.
 struct JobReport {
   int attempt;
@@ -131,13 +124,13 @@ struct JobReport {
 // How the job ended; for all the same.
 struct Verdict {
   int exit_code;
-  std::string text;  // empty: there is nothing to add
+  std::string text;             // empty: there is nothing to add
   bool operator==(const Verdict&) const = default;
 };
 
-using MemberMessage =
-    std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close, Beat, Report>;
+using MemberMessage = std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close,
+                                   Beat, Report, Stuck>;
 using CoordinatorMessage =
-    std::variant<Waiting, Refusal, Prepare, Go, Stop, Finish, Verdict, Beat, JobReport>;
+    std::variant<Waiting, Refusal, Prepare, Go, Stop, Finish, Verdict, Beat, JobReport, NodeLost>;
 
 }  // namespace rankrun::agent

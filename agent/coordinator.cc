@@ -34,7 +34,7 @@ Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<Coordina
 
 // Where the predecessor was stopped.
 void Coordinator::GoOn() {
-  if (record_.has_lost) not_before_ = now_ + policy_.kill_bound;
+  if (record_.has_lost) not_before_ = now_ + policy_.node_timeout + policy_.kill_bound;
   for (size_t i = 0; i < record_.seats.size(); ++i) {
     const Seat& seat = record_.seats[i];
     Node& node = nodes_[seat.node];
@@ -115,6 +115,7 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
     OnNextIncarnation(node);
   } else {
     OnBack(node);
+    if (hello.stuck) NoteStuck(node);
   }
 }
 
@@ -128,12 +129,13 @@ bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
   if (known != nodes_.end() && hello.incarnation < known->second.hello.incarnation) {
     return refuse("a newer agent of this node has joined");
   }
+  if (IsGivenUp(hello)) return refuse("this node was given up: it did not stop or make ready");
   if (hello.min_nodes != policy_.min_nodes || hello.max_nodes != policy_.max_nodes) {
     return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
                   ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
   }
   bool is_sound = hello.slots >= 1 && hello.slots <= kMostSlots && IsCount(hello.round) &&
-                  IsCount(hello.attempts) && IsCount(hello.incarnation);
+                  IsCount(hello.attempts) && IsCount(hello.incarnation) && IsCount(hello.stop_ms);
   if (!is_sound) {
     return refuse("this node's hello makes no sense");
   }
@@ -169,19 +171,12 @@ void Coordinator::OnBack(Node& node) {
     if (!record_.is_granted) return End({0, ""});
     node.is_leaving = true;
   }
-  bool is_news = hello.round > std::max(record_.round, newest_round_) &&
-                 !IsMutated(Mutation::kWorldBeginsAnew);
-  if (is_news) {
-    // Of a coordinator that this one knows nothing of, as others may be.
-    newest_round_ = hello.round;
-    record_.attempts = std::max(record_.attempts, hello.attempts);
-    not_before_ = now_ + policy_.node_timeout + policy_.kill_bound;
-    if (phase_ == JobPhase::kPreparing) Gather(waits_for_newcomers_);
-  }
+  NoteOtherWorld(hello);
   bool of_this_round = IsIn(node) && hello.round == record_.round;
   if (!of_this_round && runs) {  // of a round that is over
     node.work = Work::kStopping;
-    if (phase_ == JobPhase::kPreparing) Gather(waits_for_newcomers_);
+    if (!node.answer_by) node.answer_by = StopBy(node);
+    if (phase_ == JobPhase::kPreparing && !hello.stuck) Gather(waits_for_newcomers_);
     return Say(node, Stop{hello.round, "the job went on without this node", false});
   }
   switch (phase_) {
@@ -192,16 +187,7 @@ void Coordinator::OnBack(Node& node) {
     case JobPhase::kPreparing:
       return IsIn(node) ? Gather(waits_for_newcomers_) : void();
     case JobPhase::kRunning:
-      TellIfSpare(node);
-      if (!IsIn(node)) return LetIn();
-      if (of_this_round && hello.work == Work::kRunning) return;
-      if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
-      if (of_this_round && hello.work == Work::kPrepared) return Say(node, go_);
-      node.work = of_this_round && runs ? Work::kStopping : Work::kNone;
-      return BeginStop(
-          hello.failure.value_or(Cause{.text = "node " + hello.name + " had lost the coordinator",
-                                       .by_itself = false,
-                                       .charges_budget = false}));
+      return OnBackWhileRunning(node, of_this_round);
     case JobPhase::kStopping:
       if (!IsIn(node)) return;
       if (of_this_round && hello.failure) Improve(*hello.failure);
@@ -214,6 +200,31 @@ void Coordinator::OnBack(Node& node) {
     case JobPhase::kOver:
       return;
   }
+}
+
+void Coordinator::OnBackWhileRunning(Node& node, bool of_this_round) {
+  const Hello& hello = node.hello;
+  TellIfSpare(node);
+  if (!IsIn(node)) return LetIn();
+  if (of_this_round && hello.work == Work::kRunning) return;
+  if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
+  if (of_this_round && hello.work == Work::kPrepared) return Say(node, go_);
+  bool is_stopping = of_this_round && hello.work == Work::kStopping;
+  node.work = is_stopping ? Work::kStopping : Work::kNone;
+  BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " had lost the coordinator",
+                                         .by_itself = false,
+                                         .charges_budget = false}));
+}
+
+// Of a coordinator that this one knows nothing of, as others may be.
+void Coordinator::NoteOtherWorld(const Hello& hello) {
+  bool is_news = hello.round > std::max(record_.round, newest_round_) &&
+                 !IsMutated(Mutation::kWorldBeginsAnew);
+  if (!is_news) return;
+  newest_round_ = hello.round;
+  record_.attempts = std::max(record_.attempts, hello.attempts);
+  not_before_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  if (phase_ == JobPhase::kPreparing) Gather(waits_for_newcomers_);
 }
 
 void Coordinator::OnPeerLost(PeerId peer) {
@@ -253,6 +264,8 @@ void Coordinator::On(Node& node, const Done& message) {
 }
 
 void Coordinator::On(Node& node, const Stopped& message) {
+  node.hello.stuck.reset();
+  node.answer_by.reset();
   bool of_this_round = IsIn(node) && message.round == record_.round;
   bool is_owed = phase_ == JobPhase::kStopping || phase_ == JobPhase::kFinishing;
   if (is_owed && of_this_round) return Settle(node, Work::kNone);

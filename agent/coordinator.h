@@ -30,16 +30,8 @@ class Coordinator {
   JobPhase phase() const { return phase_; }
   const CoordinatorRecord& record() const { return record_; }
 
-  // What followed the last round that was stopped.
-  struct Outcome {
-    std::optional<int> rank = {};  // of the worker that was the cause
-    std::string cause = {};
-    bool restarts = false;
-    bool is_free = false;     // and is not counted
-    std::string reason = {};  // "at once", or why not
-    int restart_number = 0;
-    int exit_code = 0;  // if that was the end
-  };
+  // Of the last round that was stopped.
+  using Outcome = RoundOutcome;
   const Outcome& outcome() const { return outcome_; }
 
  private:
@@ -54,6 +46,7 @@ class Coordinator {
     Work work = Work::kNone;     // what may be there
     bool is_awaited = false;     // its answer to what this phase wants
     bool is_leaving = false;
+    std::optional<TimePoint> answer_by = {};  // else it is given up
   };
 
   // Who could form a round now.
@@ -71,6 +64,8 @@ class Coordinator {
   bool MayTakePart(PeerId peer, const Hello& hello);
   void OnNextIncarnation(Node& node);
   void OnBack(Node& node);
+  void OnBackWhileRunning(Node& node, bool of_this_round);
+  void NoteOtherWorld(const Hello& hello);
   void On(Node& node, const Prepared& message);
   void On(Node& node, const Failed& message);
   void On(Node& node, const Done& message);
@@ -79,6 +74,7 @@ class Coordinator {
   void On(Node& node, const Leave& message);
   void On(Node& node, const Close& message);
   void On(Node& node, const Beat& message);
+  void On(Node& node, const Stuck& message);
   void On(Node&, const Report&) {}  // passed on beside
   void On(Node&, const Hello&) {}   // see OnHello
   void EndBy(Node& node, Cause cause);
@@ -106,6 +102,14 @@ class Coordinator {
   void GiveUpFinishing();
   void LoseSilentNodes();
   void Lose(uint64_t id);
+  TimePoint StopBy(const Node& node) const;
+  void GiveUpLateNodes();
+  bool IsGivenUp(const Hello& hello) const;
+  void Remove(uint64_t id, Duration may_live, const std::string& text);
+  Cause LossOf(const std::string& text) const;
+  void NoteLossMeanwhile(Cause loss);
+  void NoteStuck(Node& node);
+  std::string StuckText(const Node& node) const;
   void CallTheRoll();
   std::string RollText() const;
   std::string RanksText(const Node& node) const;
@@ -136,6 +140,8 @@ class Coordinator {
   Go go_;                               // of the round
   int newest_round_ = 0;                // that a member knows of, of whatever coordinator
   std::string leave_;                   // the last one
+  std::string lost_meanwhile_;          // stopping: nodes, in words
+  std::map<uint64_t, int> given_up_;    // nodes that only a later incarnation brings back
   Outcome outcome_;
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;

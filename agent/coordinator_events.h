@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -23,8 +24,21 @@ struct CoordinatorPolicy {
   std::chrono::milliseconds node_timeout{10'000};
   std::chrono::milliseconds finish_timeout{3'600'000};
   std::chrono::milliseconds kill_bound{1'000};  // until a node that lost us has killed its workers
+  // What a node may take to answer, beyond the time that it needs by its own settings.
+  std::chrono::milliseconds answer_patience{60'000};
   LostNode on_lost_node = LostNode::kRestart;
   uint64_t own_node = 0;  // of the coordinator's host
+};
+
+// What followed a round that was stopped.
+struct RoundOutcome {
+  std::optional<int> rank = {};  // of the worker that was the cause
+  std::string cause = {};
+  bool restarts = false;
+  bool is_free = false;     // and is not counted
+  std::string reason = {};  // "at once", or why not
+  int restart_number = 0;
+  int exit_code = 0;  // if that was the end
 };
 
 enum class JobPhase {

@@ -49,6 +49,7 @@ void Coordinator::Gather(bool waits_for_newcomers) {
     node.seat.reset();
     node.is_awaited = false;
     if (node.work == Work::kPrepared || node.work == Work::kDone) node.work = Work::kNone;
+    if (node.work == Work::kNone) node.answer_by.reset();
   }
   TryForm();
 }
@@ -77,6 +78,8 @@ void Coordinator::TryForm() {
 Coordinator::Muster Coordinator::CallUp() const {
   Muster muster;
   for (const auto& [id, node] : nodes_) {
+    if (node.hello.stuck && !IsMutated(Mutation::kStuckIsWaitedFor))
+      continue;  // what is left there never runs again
     if (node.work != Work::kNone) muster.something_runs = true;
     if (node.is_leaving) continue;
     if (!node.peer) {
@@ -112,6 +115,7 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
     Node& node = nodes_.at(seat.node);
     node.seat = static_cast<int>(i);
     node.is_awaited = true;
+    node.answer_by = now_ + policy_.answer_patience;
     awaited_ += 1;
     message.node_rank = static_cast<int>(i);
     message.first_rank = seat.first_rank;
@@ -180,12 +184,15 @@ void Coordinator::NoteDone(Node& node) {
 void Coordinator::BeginStop(const Cause& cause) {
   lasted_ = now_ - since_;
   record_.cause = cause;
+  lost_meanwhile_.clear();
   Enter(JobPhase::kStopping, std::nullopt);
   AwaitAll();
   for (auto& [id, node] : nodes_) {
     if (!IsIn(node)) continue;
+    node.answer_by = StopBy(node);
     if (node.work == Work::kNone) {
       node.is_awaited = false;
+      node.answer_by.reset();
       awaited_ -= 1;
     } else if (node.work != Work::kStopping) {
       OrderStop(node);
@@ -204,6 +211,7 @@ void Coordinator::OrderStop(Node& node) {
 
 void Coordinator::Settle(Node& node, Work work) {
   node.work = work;
+  node.answer_by.reset();
   if (!std::exchange(node.is_awaited, false)) return;
   awaited_ -= 1;
   bool is_early = IsMutated(Mutation::kGoBeforeAllPrepared) && phase_ == JobPhase::kPreparing;
@@ -227,7 +235,7 @@ void Coordinator::Resolve() {
   bool is_failure = was_granted && cause.by_itself;
   if (!is_failure && !cause.charges_budget) {
     outcome_.restarts = outcome_.is_free = true;
-    outcome_.reason = "at once";
+    outcome_.reason = "at once" + (lost_meanwhile_.empty() ? "" : "; " + lost_meanwhile_);
     return Gather(false);
   }
   RestartPolicy policy = policy_.restart;
@@ -241,6 +249,7 @@ void Coordinator::Resolve() {
   outcome_.reason = decision.reason;
   outcome_.restart_number = decision.next.restarts;
   if (!decision.restarts) return End({cause.exit_code, cause.text});
+  if (!lost_meanwhile_.empty()) outcome_.reason += "; " + lost_meanwhile_;
   Persist();
   if (decision.pause == Duration::zero()) return Gather(false);
   Enter(JobPhase::kPausing, decision.pause);
@@ -271,6 +280,7 @@ void Coordinator::End(Verdict verdict) {
 void Coordinator::OnTick() {
   if (now_ >= next_look_) {
     LoseSilentNodes();
+    GiveUpLateNodes();
     next_look_ = now_ + policy_.node_timeout / kLooksPerTimeout;
   }
   bool is_late = deadline_ && now_ >= *deadline_;
@@ -334,7 +344,7 @@ std::string Coordinator::RollText() const {
   std::string names;
   size_t named = 0;
   for (const auto& [id, node] : nodes_) {
-    if (!node.peer || node.is_leaving) continue;
+    if (!node.peer || node.is_leaving || node.hello.stuck) continue;
     here += 1;
     if (++named > kMostNames) continue;
     if (!names.empty()) names += ", ";
@@ -344,55 +354,6 @@ std::string Coordinator::RollText() const {
   return std::to_string(here) + " of " + std::to_string(policy_.min_nodes) +
          (policy_.min_nodes == 1 ? " node is" : " nodes are") + " here after " +
          FormatSeconds(now_ - since_) + (names.empty() ? "" : " (" + names + ")");
-}
-
-void Coordinator::LoseSilentNodes() {
-  std::vector<uint64_t> silent;
-  for (const auto& [id, node] : nodes_) {
-    bool is_silent = now_ - node.heard >= policy_.node_timeout;
-    bool is_here = id == policy_.own_node && node.peer;  // in this very process
-    if (is_silent && !is_here) silent.push_back(id);
-  }
-  for (uint64_t id : silent) Lose(id);
-}
-
-// Silence proves nothing, but after its time the node's workers are being
-// killed by its own agent or guardian.
-void Coordinator::Lose(uint64_t id) {
-  auto found = nodes_.find(id);
-  if (found == nodes_.end()) return;
-  Node node = std::move(nodes_.extract(found).mapped());
-  if (node.peer) {
-    actions_.emplace_back(HangUp{*node.peer});
-    node_of_peer_.erase(*node.peer);
-  }
-  bool may_run = node.work == Work::kRunning || node.work == Work::kStopping;
-  if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
-    not_before_ = std::max(not_before_, now_ + policy_.kill_bound);
-    record_.has_lost = true;
-    Persist();
-  }
-  Cause cause{.text = "node " + node.hello.name + " has been silent for " +
-                      FormatSeconds(policy_.node_timeout) + " (--node-timeout)",
-              .exit_code = kExitTooFewNodes,
-              .is_hopeless = policy_.on_lost_node == LostNode::kStop,
-              .charges_budget = false};
-  switch (phase_) {
-    case JobPhase::kGathering:
-      return TryForm();
-    case JobPhase::kPreparing:
-      return IsIn(node) ? Gather(waits_for_newcomers_) : void();
-    case JobPhase::kRunning:
-      return IsIn(node) && may_run ? BeginStop(cause) : void();
-    case JobPhase::kStopping:
-      Improve(cause);
-      return Settle(node, Work::kNone);
-    case JobPhase::kFinishing:
-      return Settle(node, Work::kNone);
-    case JobPhase::kPausing:
-    case JobPhase::kOver:
-      return;
-  }
 }
 
 }  // namespace rankrun::agent

@@ -96,6 +96,8 @@ void Add(Json& json, const LeftBehind& e) {
   AddSignal(json, e.signal_number);
 }
 
+void Add(Json& json, const NodeLost& e) { json["why"] = e.why; }
+
 void Add(Json& json, const Restart& e) {
   json["number"] = e.number;
   json["of"] = e.of;
@@ -137,6 +139,7 @@ struct Kind {
   std::string_view operator()(const StopBegun&) const { return "stop_begun"; }
   std::string_view operator()(const Kill&) const { return "kill"; }
   std::string_view operator()(const LeftBehind&) const { return "left_behind"; }
+  std::string_view operator()(const NodeLost&) const { return "node_lost"; }
   std::string_view operator()(const Restart&) const { return "restart"; }
   std::string_view operator()(const Report&) const { return "report"; }
   std::string_view operator()(const JobEnded&) const { return "job_ended"; }

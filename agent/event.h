@@ -74,6 +74,11 @@ struct LeftBehind {
   std::vector<pid_t> pids;
 };
 
+// The job goes on without a node.
+struct NodeLost {
+  std::string why;
+};
+
 // Another attempt follows, after `delay`.
 struct Restart {
   int number;  // 1 for the first
@@ -104,7 +109,7 @@ struct EventsLost {
 
 using Happening =
     std::variant<JobStarted, AgentRestarted, Refused, AttemptStarted, WorkerStarted, WorkerEnded,
-                 StopBegun, Kill, LeftBehind, Restart, Report, JobEnded, EventsLost>;
+                 StopBegun, Kill, LeftBehind, NodeLost, Restart, Report, JobEnded, EventsLost>;
 
 struct Event {
   std::chrono::system_clock::time_point time;

@@ -44,6 +44,7 @@ class EventLog {
   // A step of the worker group's state: where a stop or a kill begins.
   void Stepped(const GroupState& before, const GroupState& after);
   void LeftBehind(const std::vector<pid_t>& pids, int signal_number);
+  void NodeLost(const std::string& why) { Emit(attempt_, events::NodeLost{why}); }
   void Restart(const AttemptRecord& failed, Duration delay);
   void Report(const AttemptRecord& record, const std::string& text);
   // The last event, once; later calls do nothing.

@@ -169,6 +169,7 @@ void Member::On(const PartFailed& event) {
 
 void Member::On(const WorkersOver& event) {
   if (!SomethingRuns()) return;
+  about_.stuck.reset();
   bool is_done = event.have_succeeded && phase_ == MemberPhase::kRunning && !end_;
   phase_ = is_done ? MemberPhase::kDone : MemberPhase::kWaiting;
   if (is_done) {
@@ -177,6 +178,12 @@ void Member::On(const WorkersOver& event) {
     Do(Send{Stopped{about_.round}});
   }
   if (end_) End(end_->exit_code, end_->text);
+}
+
+void Member::On(const WorkersStuck& event) {
+  if (phase_ != MemberPhase::kStopping) return;
+  about_.stuck = event.process;
+  Do(Send{Stuck{about_.round, event.process}});
 }
 
 void Member::Hear(const Stop& message) {

@@ -40,6 +40,7 @@ class Member {
   void On(const Ready& event);
   void On(const PartFailed& event);
   void On(const WorkersOver& event);
+  void On(const WorkersStuck& event);
   void On(const LeaveWanted& event);
   void On(const CloseWanted& event);
   void On(const MemberTick&) {}
@@ -52,7 +53,8 @@ class Member {
   void Hear(const Finish& message);
   void Hear(const Verdict& message);
   void Hear(const Beat& message);
-  void Hear(const JobReport&) {}  // shown beside
+  void Hear(const JobReport&) {}  // shown beside, as is the next
+  void Hear(const NodeLost&) {}
 
   void OnTime();
   void SendBeat();

@@ -46,6 +46,10 @@ struct PartFailed {
 struct WorkersOver {
   bool have_succeeded;
 };
+// SIGKILL was long ago, and a process still is.
+struct WorkersStuck {
+  StuckProcess process;
+};
 // Somebody wants this node to leave the job, or the job to end; the workers
 // have been told so.
 struct LeaveWanted {
@@ -56,7 +60,7 @@ struct CloseWanted {
 };
 struct MemberTick {};
 using MemberEvent = std::variant<LinkUp, LinkDown, CoordinatorSaid, Ready, PartFailed, WorkersOver,
-                                 LeaveWanted, CloseWanted, MemberTick>;
+                                 WorkersStuck, LeaveWanted, CloseWanted, MemberTick>;
 
 struct Send {
   MemberMessage message;

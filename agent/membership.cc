@@ -38,6 +38,14 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || (numeric && numeric->is_loopback());
 }
 
+// Signals, then SIGKILL, and then the same with what the workers leave behind:
+// who does not die of that is named in time.
+int StopMs(const JobSpec& spec) {
+  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 7);
+  auto grace = std::min(kMost, std::max(spec.shutdown_timeout, spec.save_timeout));
+  return static_cast<int>((grace + 2 * std::min(kMost / 4, spec.nodes->node_timeout)).count());
+}
+
 std::optional<CoordinatorRecord> EarlierOf(const JobRecord& record) {
   if (record.state.empty()) return std::nullopt;
   auto decoded = DecodeCoordinatorRecord(record.state);
@@ -77,7 +85,8 @@ Hello Membership::About() const {
           .min_nodes = nodes_.min,
           .max_nodes = nodes_.max,
           .node_rank = nodes_.node_rank,
-          .node_index = nodes_.node_index};
+          .node_index = nodes_.node_index,
+          .stop_ms = StopMs(spec_)};
 }
 
 Result<void> Membership::Open() {
@@ -195,6 +204,7 @@ void Membership::OnMessage(std::string_view bytes) {
   auto message = DecodeCoordinatorMessage(bytes);
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
+    if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     Step(CoordinatorSaid{std::move(*message)});
     return TellWish();
   }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/control_dial.h"
@@ -32,6 +33,7 @@ class Membership {
     // NoteWorkersOver follows, also if none run.
     std::function<void(const StopWorkers&)> stop;
     std::function<void(const std::string& text)> say;
+    std::function<void(const std::string& text)> on_node_lost;
     // What all nodes know of a failed attempt.
     std::function<void(const AttemptRecord&)> show_report;
     // Nothing of the job runs here any more, and nobody needs this node.
@@ -54,6 +56,7 @@ class Membership {
 
   void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
   void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
+  void NoteStuck(StuckProcess process) { Step(WorkersStuck{std::move(process)}); }
   // This node's part of the report on a failed attempt follows; and there it is.
   void OweReport(int attempt) {
     owed_report_ = attempt;

@@ -18,6 +18,7 @@ enum class Mutation {
   kStaleWordCounts,  // that a node was prepared for an earlier round
   kRecordKeptLate,   // after it has been acted upon
   kKillBoundIgnored,
+  kStuckIsWaitedFor,  // no round without it
 };
 
 #ifdef RANKRUN_MUTATIONS

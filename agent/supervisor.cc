@@ -40,6 +40,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               .restart = {.max_restarts = spec.max_restarts},
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
+              .stuck_timeout = spec.nodes ? spec.nodes->node_timeout : std::chrono::milliseconds(0),
               .continue_on_failure = spec.continue_on_failure,
               .is_commanded = spec.nodes.has_value()},
       incarnation_(incarnation),

@@ -70,6 +70,7 @@ class Supervisor {
   void Act(const AwaitSaving& action);
   void Act(const Sweep& action);
   void Act(const ArmDeadline&);
+  void Act(const TellStuck&);
 
   void OnStarted(int local_rank);
   void OnEnded(const WorkerRecord& record);
@@ -100,6 +101,7 @@ class Supervisor {
   void TellPart(AttemptRecord record);
   std::function<void(AttemptRecord)> PartTeller();
   void ShowReport(const AttemptRecord& record);
+  void NoteNodeLost(const std::string& text);
   void LeaveBy(int signal_number);
   void CloseBy(const std::string& text, int exit_code);
 

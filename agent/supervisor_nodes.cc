@@ -1,9 +1,11 @@
 #include <signal.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "agent/cause.h"
+#include "agent/descendants.h"
 #include "agent/exit_codes.h"
 #include "agent/supervisor.h"
 #include "base/format.h"
@@ -26,6 +28,7 @@ Result<void> Supervisor::OpenMembership() {
           },
       .stop = [this](const StopWorkers& order) { StopByOrder(order); },
       .say = [this](const std::string& text) { output_.Say(text); },
+      .on_node_lost = [this](const std::string& text) { NoteNodeLost(text); },
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
       .on_end =
           [this](int exit_code, const std::string& text) {
@@ -82,6 +85,21 @@ void Supervisor::ShowReport(const AttemptRecord& record) {
   report_shown_ = !record.restarts;
   if (record.restarts) event_log_->Restart(record, Duration::zero());
   reports_.Show(*event_log_, record);
+}
+
+void Supervisor::NoteNodeLost(const std::string& text) {
+  event_log_->NodeLost(text);
+  output_.Say("rankrun: " + text + "; the job goes on without it\n");
+}
+
+void Supervisor::Act(const TellStuck&) {
+  std::vector<pid_t> pids = attempt_ ? attempt_->Running() : Descendants();
+  if (pids.empty()) pids = Descendants();  // its start has not come to an end
+  if (pids.empty() || !membership_) return;
+  auto in_kernel = std::ranges::find(pids, 'D', StateOf);
+  pid_t pid = in_kernel != pids.end() ? *in_kernel : pids.front();
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(pid) : std::nullopt;
+  membership_->NoteStuck({.local_rank = local_rank.value_or(-1), .what = DescribeProcess(pid)});
 }
 
 // A scheduler takes a node away by SIGTERM; the other signals come from people

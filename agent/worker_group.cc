@@ -14,7 +14,8 @@ Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt, Ti
   s.was_ordered = s.hurried = false;
   s.alive = policy.workers;
   s.failed = false;
-  s.kill_now = false;
+  s.kill_now = s.stuck_told = false;
+  s.killed_at.reset();
   s.saving.clear();
   s.awaited.clear();
   s.attempt_began = now;
@@ -28,6 +29,7 @@ Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
 
 Transition BeginSweep(const GroupPolicy& policy, GroupState s, TimePoint now) {
   s.phase = Phase::kSweeping;
+  s.killed_at.reset();
   s.deadline = now + policy.sweep_timeout;
   return {s, {Sweep{s.kill_now ? SIGKILL : SIGTERM}, ArmDeadline{}}};
 }
@@ -191,6 +193,14 @@ Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimeP
   return {s, {ArmDeadline{}}};
 }
 
+// All that live have just got SIGKILL, again or for the first time.
+bool IsStuckToBeTold(const GroupPolicy& policy, GroupState& s, TimePoint now) {
+  if (!s.killed_at) s.killed_at = now;
+  bool is_late = now - *s.killed_at >= policy.stuck_timeout;
+  if (policy.stuck_timeout == Duration::zero() || s.stuck_told || !is_late) return false;
+  return s.stuck_told = true;
+}
+
 // Again and again: then it is said who has not died.
 Transition KillLate(const GroupPolicy& policy, GroupState s, TimePoint now) {
   s.kill_now = true;
@@ -198,7 +208,11 @@ Transition KillLate(const GroupPolicy& policy, GroupState s, TimePoint now) {
   TimePoint saved_by = s.stop_began + policy.save_timeout;
   bool spares = !s.hurried && !s.saving.empty() && now < saved_by;
   if (spares) s.deadline = std::min(s.deadline, saved_by);
-  return {s, {SignalWorkers{SIGKILL, std::nullopt, spares}, ArmDeadline{}}};
+  bool is_stuck = !spares && IsStuckToBeTold(policy, s, now);
+  std::vector<Action> actions{SignalWorkers{SIGKILL, std::nullopt, spares}, ArmDeadline{}};
+  // Others will run beside what it has left behind.
+  if (is_stuck) actions.insert(actions.end(), {Sweep{SIGKILL}, TellStuck{}});
+  return {s, actions};
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, TimePoint now) {
@@ -210,7 +224,9 @@ Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, Ti
   if (s.phase == Phase::kStopping) return KillLate(policy, s, now);
   // Again and again: the children of the killed come up only then.
   s.deadline = now + policy.sweep_timeout;
-  return {s, {Sweep{SIGKILL}, ArmDeadline{}}};
+  std::vector<Action> actions{Sweep{SIGKILL}, ArmDeadline{}};
+  if (IsStuckToBeTold(policy, s, now)) actions.push_back(TellStuck{});
+  return {s, actions};
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <set>
 #include <variant>
 #include <vector>
 
+#include "agent/group_policy.h"
 #include "agent/restart_policy.h"
 #include "base/clock.h"
 
@@ -27,29 +27,21 @@ enum class Phase {
   kTimedOut,  // ended because the job's time was over
 };
 
-struct GroupPolicy {
-  int workers = 1;
-  RestartPolicy restart{};
-  std::chrono::milliseconds shutdown_timeout{25'000};  // from the signal to SIGKILL
-  std::chrono::milliseconds save_timeout{0};       // the same for a worker that saves, if longer
-  std::chrono::milliseconds sweep_timeout{1'000};  // the same for what is left behind
-  bool continue_on_failure = false;                // a failure does not end the others
-  bool is_commanded = false;  // attempts, restarts and the end come by the coordinator's word
-};
-
 struct GroupState {
   Phase phase = Phase::kSweeping;
-  int attempt = -1;               // 0 for the first start
-  int alive = 0;                  // workers that are starting or run
-  bool failed = false;            // a worker of this attempt failed
-  int stop_signal = 0;            // somebody asked to stop, with this signal
-  bool timed_out = false;         // the job's time is over
-  std::optional<int> stuck = {};  // a worker that cannot go on: no restart would help
-  bool kill_now = false;          // asked twice, or the deadline has passed
-  bool hurried = false;           // asked twice, or by a signal that is not handled
-  bool was_ordered = false;       // this attempt was stopped by the coordinator's word
-  std::set<int> saving = {};      // local ranks that save now
-  std::set<int> awaited = {};     // those of this attempt that were given the time
+  int attempt = -1;                         // 0 for the first start
+  int alive = 0;                            // workers that are starting or run
+  bool failed = false;                      // a worker of this attempt failed
+  int stop_signal = 0;                      // somebody asked to stop, with this signal
+  bool timed_out = false;                   // the job's time is over
+  std::optional<int> stuck = {};            // a worker that cannot go on: no restart would help
+  bool kill_now = false;                    // asked twice, or the deadline has passed
+  bool hurried = false;                     // asked twice, or by a signal that is not handled
+  bool was_ordered = false;                 // this attempt was stopped by the coordinator's word
+  std::set<int> saving = {};                // local ranks that save now
+  std::set<int> awaited = {};               // those of this attempt that were given the time
+  std::optional<TimePoint> killed_at = {};  // all that live, in this phase
+  bool stuck_told = false;                  // of this attempt
   TimePoint attempt_began{};
   TimePoint failed_at{};   // the first failure of this attempt
   TimePoint stop_began{};  // meaningful in kStopping
@@ -135,7 +127,12 @@ struct Sweep {
 struct ArmDeadline {
   bool operator==(const ArmDeadline&) const = default;
 };
-using Action = std::variant<StartAttempt, SignalWorkers, AwaitSaving, Sweep, ArmDeadline>;
+// Say that a process does not die of SIGKILL.
+struct TellStuck {
+  bool operator==(const TellStuck&) const = default;
+};
+using Action =
+    std::variant<StartAttempt, SignalWorkers, AwaitSaving, Sweep, ArmDeadline, TellStuck>;
 
 struct Transition {
   GroupState next;

@@ -146,6 +146,7 @@ class World {
     EXPECT_GE(state_.alive, 0);
   }
 
+  void Check(const TellStuck&) { FAIL() << "of a job of this node alone"; }
   void Check(const StartAttempt&) {
     EXPECT_EQ(requests_, 0) << "started after a request to stop";
     EXPECT_FALSE(timed_out_) << "started after the time limit";

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100'000));
   app.add_option("--min", options.min, "nodes that the job needs; 0: by the seed");
   app.add_option("--max", options.max, "nodes that the job takes; 0: by the seed");
-  app.add_option("--faults", faults, "none, failures, blips, silence or all");
+  app.add_option("--faults", faults, "none, failures, blips, silence, stuck or all");
   app.add_option("--runs", runs, "how many seeds, from this one on");
   int mutation = 0;
   app.add_option("--mutation", mutation, "a deliberate bug, by its number in agent/mutation.h");

@@ -22,10 +22,11 @@ class MutationTest : public testing::TestWithParam<Bug> {
 };
 
 TEST_P(MutationTest, IsFoundWithinTwoThousandSeeds) {
-  constexpr Faults kKinds[] = {Faults::kAll, Faults::kFailures, Faults::kBlips, Faults::kSilence};
+  constexpr Faults kKinds[] = {Faults::kAll, Faults::kFailures, Faults::kBlips, Faults::kSilence,
+                               Faults::kStuck};
   for (uint64_t seed = 1; seed <= 2'000; ++seed) {
     int nodes = 3 + static_cast<int>(seed % 4);
-    Faults faults = kKinds[seed / 4 % 4];
+    Faults faults = kKinds[seed / 4 % std::size(kKinds)];
     Result result = Simulate({.seed = seed, .nodes = nodes, .faults = faults});
     if (result.violation.empty()) continue;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), result.violation.c_str());
@@ -46,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, MutationTest,
                                          Bug{Mutation::kLeaseIgnored, "LeaseIgnored"},
                                          Bug{Mutation::kStaleWordCounts, "StaleWordCounts"},
                                          Bug{Mutation::kRecordKeptLate, "RecordKeptLate"},
-                                         Bug{Mutation::kKillBoundIgnored, "KillBoundIgnored"}),
+                                         Bug{Mutation::kKillBoundIgnored, "KillBoundIgnored"},
+                                         Bug{Mutation::kStuckIsWaitedFor, "StuckIsWaitedFor"}),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace

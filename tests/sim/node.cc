@@ -92,7 +92,7 @@ void Node::LoseHost() {
   inbox_.clear();
   network_.ForgetAllOf(&member_face_);
   network_.ForgetAllOf(&coordinator_face_);
-  workers_.are_alive = false;
+  workers_.are_alive = workers_.is_stuck = false;
   workers_.plan += 1;
   checker_.OnWorkersGone(setup_.number);
   checker_.OnGone(setup_.number);

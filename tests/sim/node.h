@@ -32,6 +32,8 @@ class Node {
 
   void StartAgent();
   bool is_over() const { return life_ == Life::kOver; }
+  // By a process that never goes away.
+  bool is_stuck() const { return workers_.is_stuck_for_ever; }
   bool is_up() const { return life_ == Life::kUp; }
   bool has_work() const { return member_ && member_->phase() == agent::MemberPhase::kRunning; }
   bool has_coordinator() const { return setup_.world != 0; }
@@ -74,6 +76,8 @@ class Node {
   };
   struct Workers {
     bool are_alive = false;
+    bool is_stuck = false;  // they got SIGKILL, run no more, and are there
+    bool is_stuck_for_ever = false;
     bool is_over_told = true;  // WorkersOver
     int round = 0;
     uint64_t plan = 0;  // later plans replace earlier ones
@@ -110,6 +114,8 @@ class Node {
   void PlanWorkers(Duration delay, std::function<void()> what);
   void TerminateWorkers();
   void KillWorkers();
+  bool GetStuck(Duration after);
+  void BeStuck();
   void WorkersGone(bool have_succeeded);
   Duration KillTime();
   void StartNextLife();

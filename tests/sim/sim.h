@@ -15,6 +15,7 @@ enum class Faults {
   kFailures,  // workers and agents die, nothing else
   kBlips,     // connections break for less than the node's timeout, nothing else
   kSilence,   // nodes are cut off or stopped for longer than the node's timeout
+  kStuck,     // workers fail, and others do not die of SIGKILL when they are stopped
   kAll,
 };
 

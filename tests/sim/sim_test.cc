@@ -48,6 +48,11 @@ TEST_P(FreshSeedsTest, ABlipChangesNothing) {
   ExpectAllHold({.seed = FirstSeed(), .nodes = GetParam(), .faults = Faults::kBlips}, 500 / kShare);
 }
 
+TEST_P(FreshSeedsTest, AProcessThatDoesNotDieHoldsUpNobodyElse) {
+  ExpectAllHold({.seed = FirstSeed(), .nodes = GetParam(), .faults = Faults::kStuck},
+                1'000 / kShare);
+}
+
 INSTANTIATE_TEST_SUITE_P(Clusters, FreshSeedsTest, testing::Range(2, 9));
 
 TEST(SimTest, WhatFailedOnceHolds) {

@@ -19,6 +19,7 @@ struct Plan {
   int fails_percent = 0;      // of the starts of a node's workers
   int hangs_percent = 0;
   int slow_death_percent = 0;  // of the kills, up to the kill bound
+  int stuck_percent = 0;       // of the nodes' workers do not die of SIGKILL
   int stubborn_percent = 0;    // of the nodes' workers ignore SIGTERM
   int claims_percent = 0;      // of the nodes claim a rank
   milliseconds shortest_run{1};
@@ -35,10 +36,11 @@ struct Host {
 
 // What all of a run share.
 struct Stage {
-  explicit Stage(uint64_t seed) : dice(seed) {}
+  explicit Stage(uint64_t seed) : dice(seed), stuck_dice(~seed) {}
 
   Timeline time;
   Dice dice;
+  Dice stuck_dice;  // so that other faults are the same with and without
   Plan plan;
   bool is_traced = false;
   bool is_calm = false;  // no faults any more

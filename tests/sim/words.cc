@@ -23,6 +23,8 @@ std::string Say(const agent::Close& m) { return "close: " + m.cause.text; }
 std::string Say(const agent::Beat& m) { return "beat " + Number(static_cast<int64_t>(m.number)); }
 std::string Say(const agent::Report& m) { return "report on attempt " + Number(m.attempt); }
 std::string Say(const agent::JobReport& m) { return "report on attempt " + Number(m.attempt); }
+std::string Say(const agent::Stuck& m) { return "stuck: " + m.process.what; }
+std::string Say(const agent::NodeLost& m) { return "lost: " + m.text; }
 std::string Say(const agent::Waiting& m) { return "waiting: " + m.text; }
 std::string Say(const agent::Refusal& m) { return "refusal: " + m.text; }
 std::string Say(const agent::Prepare& m) {

@@ -83,7 +83,7 @@ void Node::FailWorkers(bool by_itself) {
 }
 
 void Node::TerminateWorkers() {
-  if (!workers_.are_alive) return;
+  if (!workers_.are_alive || GetStuck(stage_.plan.grace)) return;
   bool is_stubborn = !stage_.is_calm && stage_.dice.Chance(stage_.plan.stubborn_percent);
   Duration time =
       is_stubborn ? Duration(stage_.plan.grace) + KillTime() : stage_.dice.Between(1, 300);
@@ -91,14 +91,38 @@ void Node::TerminateWorkers() {
 }
 
 void Node::KillWorkers() {
+  if (GetStuck(milliseconds(1))) return;
   PlanWorkers(KillTime(), [this] { WorkersGone(false); });
+}
+
+// Whether they do not go when they are killed, which is in that time.
+bool Node::GetStuck(Duration after) {
+  if (workers_.is_stuck) return true;
+  if (stage_.is_calm || !stage_.stuck_dice.Chance(stage_.plan.stuck_percent)) return false;
+  PlanWorkers(after, [this] { BeStuck(); });
+  return true;
+}
+
+void Node::BeStuck() {
+  stage_.Trace(name_, [] { return "its workers do not die"; });
+  workers_.is_stuck = true;
+  checker_.OnWorkersGone(setup_.number);
+  stage_.time.After(stage_.plan.policy.node_timeout, [this, plan = workers_.plan] {
+    if (plan + 1 != workers_.plan || !workers_.is_stuck) return;  // they have gone, or the machine
+    Post([this] { StepMember(agent::WorkersStuck{{.local_rank = 0, .what = "a stuck process"}}); });
+  });
+  workers_.is_stuck_for_ever = stage_.stuck_dice.Chance(40);
+  constexpr std::chrono::hours kForEver{24};
+  PlanWorkers(workers_.is_stuck_for_ever ? Duration(kForEver)
+                                         : Duration(stage_.stuck_dice.Between(1, 20'000)),
+              [this] { WorkersGone(false); });
 }
 
 void Node::WorkersGone(bool have_succeeded) {
   stage_.Trace(name_, [&] {
     return std::string("its workers are gone") + (have_succeeded ? ", they have succeeded" : "");
   });
-  workers_.are_alive = false;
+  workers_.are_alive = workers_.is_stuck = false;
   checker_.OnWorkersGone(setup_.number);
   if (life_ == Life::kDown) return StartNextLife();
   Post([this, have_succeeded] {

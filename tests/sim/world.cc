@@ -7,8 +7,8 @@ namespace rankrun::sim {
 namespace {
 
 constexpr std::chrono::seconds kFaultyTime{15};
-constexpr std::string_view kFaultNames[] = {"none", "failures", "blips", "silence",
-                                            "all"};  // of Faults
+constexpr std::string_view kFaultNames[] = {"none",    "failures", "blips",
+                                            "silence", "stuck",    "all"};  // of Faults
 
 }  // namespace
 
@@ -82,8 +82,18 @@ void World::ChooseFaults() {
       plan.longest_run = milliseconds(8'000);
       plan.slow_death_percent = 80;
       return;
+    case Faults::kStuck:
+      policy.min_nodes = 1;
+      policy.node_timeout = milliseconds(1'500);
+      policy.restart.max_restarts = 100;
+      plan.stuck_percent = 30;
+      plan.shortest_run = milliseconds(1'000);
+      plan.longest_run = milliseconds(6'000);
+      plan.longest_run = milliseconds(6'000);
+      return;
     case Faults::kAll:
       checker_.SetPartitions();
+      if (stage_.stuck_dice.Chance(20)) plan.stuck_percent = 20;
       plan.fails_percent = stage_.dice.Below(20);
       plan.hangs_percent = stage_.dice.Below(5);
       plan.claims_percent = stage_.dice.Chance(20) ? 50 : 0;
@@ -145,6 +155,7 @@ void World::Fault() {
   if (options_.faults == Faults::kSilence) {
     return dice.Chance(70) ? Partition() : node->StopAgent(dice.Between(500, 4'000));
   }
+  if (options_.faults == Faults::kStuck) return node->FailWorkers(true);
   if (options_.faults == Faults::kFailures) {
     if (dice.Chance(50)) return node->CrashAgent("kill -9");
     return node->FailWorkers(true);
@@ -255,7 +266,8 @@ void World::StandStill(Node& node) {
 
 bool World::IsOver() const {
   if (nodes_.empty()) return false;
-  return std::ranges::all_of(nodes_, [](const auto& node) { return node->is_over(); });
+  return std::ranges::all_of(nodes_,
+                             [](const auto& node) { return node->is_over() || node->is_stuck(); });
 }
 
 Result World::Run() {
@@ -293,6 +305,10 @@ void World::CheckEnd(Result& result) {
   bool is_easy = options_.faults == Faults::kNone || options_.faults == Faults::kBlips;
   is_easy &= !options_.loses_one;
   if (is_easy && result.verdict != 0) stage_.Violate("the job did not succeed");
+  bool are_all_stuck = std::ranges::all_of(nodes_, [](const auto& n) { return n->is_stuck(); });
+  if (options_.faults == Faults::kStuck && !are_all_stuck && result.verdict != 0) {
+    stage_.Violate("a process that does not die has held up the job");
+  }
   if (is_easy && result.rounds != 1) stage_.Violate("a blip began a new attempt");
 }
 
