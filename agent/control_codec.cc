@@ -133,6 +133,7 @@ template <typename F>
 void Fields(F& f, Verdict& m) {
   f("exit_code", m.exit_code);
   f("text", m.text);
+  f("report_follows", m.report_follows);
 }
 template <typename F>
 void Fields(F& f, RestartHistory& m) {

@@ -125,6 +125,7 @@ struct JobReport {
 struct Verdict {
   int exit_code;
   std::string text;             // empty: there is nothing to add
+  bool report_follows = false;  // a JobReport, on whatever attempt
   bool operator==(const Verdict&) const = default;
 };
 

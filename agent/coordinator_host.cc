@@ -96,7 +96,11 @@ void CoordinatorHost::Act(const Tell& action) {
   if (stop != nullptr && stop->is_failure && !done_.contains(action.peer)) {
     reporters_.insert(action.peer);
   }
-  server_.Send(action.peer, Encode(action.message));
+  CoordinatorMessage message = action.message;
+  if (auto* verdict = std::get_if<Verdict>(&message)) {
+    verdict->report_follows = parts_ || !reporters_.empty();
+  }
+  server_.Send(action.peer, Encode(message));
 }
 
 void CoordinatorHost::Act(const HangUp& action) {

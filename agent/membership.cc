@@ -204,6 +204,7 @@ void Membership::OnMessage(std::string_view bytes) {
   auto message = DecodeCoordinatorMessage(bytes);
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
+    if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     Step(CoordinatorSaid{std::move(*message)});
     return TellWish();

@@ -91,6 +91,7 @@ class Membership {
   void GiveUpDialling();
   void FailToStart(const std::string& why, bool is_worth_a_restart);
   void Beat();
+  void AwaitReport(const Verdict& verdict);
   void OnJobReport(const JobReport& report);
   void ShowOwnReport();
   void HangUp();

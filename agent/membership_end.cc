@@ -55,6 +55,12 @@ void Membership::TellReport(AttemptRecord record) {
   own_report_ = std::move(record);
 }
 
+// Also where nothing has failed.
+void Membership::AwaitReport(const Verdict& verdict) {
+  constexpr int kWhatever = -1;
+  if (verdict.report_follows && !owed_report_) owed_report_ = kWhatever;
+}
+
 void Membership::OnJobReport(const JobReport& report) {
   auto record = DecodeReport(report.record);
   if (!record) return LogWarn("the coordinator sent " + record.error().message);
