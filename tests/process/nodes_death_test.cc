@@ -2,7 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <sstream>
 
 #include "tests/process/nodes.h"
 
@@ -14,6 +19,22 @@ using ::testing::HasSubstr;
 // Lives in the first attempt, ends well in the next ones.
 constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";
 constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
+
+// Of this machine, as the side that listens has them.
+int ConnectionsTo(int port) {
+  constexpr int kEstablished = 1;
+  int count = 0;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::istringstream lines(ReadText(table));
+    for (std::string line; std::getline(lines, line);) {
+      unsigned local = 0, state = 0;
+      int found =
+          std::sscanf(line.c_str(), " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &state);
+      if (found == 2 && local == static_cast<unsigned>(port) && state == kEstablished) ++count;
+    }
+  }
+  return count;
+}
 
 struct NodesDeathTest : NodesTest {
   NodesDeathTest() { job.push_back("--max-restarts=3"); }
@@ -31,6 +52,53 @@ TEST_F(NodesDeathTest, AnAgentsNextIncarnationJoinsAgain) {
   KillAgent(guest, SIGKILL);
   ExpectAllEndWith(0);
   EXPECT_TRUE(WaitForUp(4, 1)) << Errors();
+}
+
+TEST_F(NodesDeathTest, AnAgentThatDiesBeforeTheFirstRoundIsANewcomerAgain) {
+  job[0] = "--nnodes=3";
+  Job& host = StartHost({"-n1"}, Stamped("exit 0"));
+  Job& guest = StartGuest({"-n1"}, Stamped("exit 0"));
+  ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 2; })) << Errors();
+  for (Job* node : {&guest, &host}) {
+    pid_t before = AgentOf(*node);
+    kill(before, SIGKILL);
+    ASSERT_TRUE(WaitFor([&] { return AgentOf(*node) != before && AgentOf(*node) != 0; }))
+        << Errors();
+  }
+  StartGuest({"-n1"}, Stamped("exit 0"));
+  ExpectAllEndWith(0);
+  EXPECT_TRUE(WaitForUp(3, 0)) << Errors();
+}
+
+// A process that is traced is not gone before its tracer has seen its end.
+TEST_F(NodesDeathTest, AProcessThatDoesNotDieHoldsUpItsNodeAlone) {
+  job = {"--nnodes=1:2", "--node-timeout=2", "--max-restarts=1", "--shutdown-timeout=0.2"};
+  std::string script = Stamped(
+      "echo $$ >pid.$RANK.$A\n[ $A$RANK != 00 ] || { until [ -e go ]; do sleep 0.01; done; exit 3; "
+      "}\n" +
+      std::string(kUntilEnd));
+  Job& host = StartHost({"-n1", "--node-rank=0", "--events=" + folder.Path("events")}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  ASSERT_TRUE(WaitFor([&] { return Read("pid.1.0").ends_with("\n"); }));
+  pid_t worker = std::stoi(Read("pid.1.0"));
+  if (ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) != 0) {
+    Touch("go");
+    Touch("end");
+    GTEST_SKIP() << "tracing is not permitted here";
+  }
+  Touch("go");
+  ASSERT_TRUE(WaitForUp(1, 1)) << Errors();
+  for (const Job* node : {&host, &guest}) {
+    EXPECT_TRUE(node->WaitForErr(" counts as lost: rank 1, pid " + std::to_string(worker) + " ("));
+    EXPECT_TRUE(node->WaitForErr("does not die of SIGKILL; the job goes on without it\n"));
+  }
+  EXPECT_THAT(Read("events"), HasSubstr("\"event\":\"node_lost\""));
+  EXPECT_TRUE(host.WaitForErr("next: restart 1 of 1, at once; node ")) << Errors();
+  ASSERT_EQ(waitpid(worker, nullptr, __WALL), worker);
+  EXPECT_TRUE(WaitForUp(2, 2)) << Errors();
+  Touch("end");
+  ExpectAllEndWith(0);
 }
 
 TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {

@@ -171,6 +171,24 @@ TEST_F(NodesTest, ANodeThatIsDoneStartsAgainWithTheOthers) {
   EXPECT_EQ(Overlaps(), "");
 }
 
+// One that is done, and a spare, have none of its workers.
+TEST_F(NodesTest, TheReportIsShownWhereNothingHadFailed) {
+  job[0] = "--nnodes=2";
+  std::string script =
+      Stamped("[ $RANK != 0 ] || exit 0\nuntil [ -e go ]; do sleep 0.01; done; exit 3");
+  StartHost({"-n1", "--node-rank=0"}, script);
+  StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  Job& spare = StartGuest({"-n1"}, script);
+  ASSERT_TRUE(spare.WaitForErr("this one is a spare\n")) << Errors();
+  Touch("go");
+  for (const auto& node : nodes) {
+    EXPECT_EQ(node->Wait(), Code(3)) << Errors();
+    EXPECT_THAT(node->Err(),
+                ContainsRegex("cause: rank 1 on [^ ]+ \\(pid [0-9]+\\): exit code 3\n"));
+  }
+}
+
 TEST_F(NodesTest, AShortJobOfFourNodesSucceedsEverywhere) {
   job[0] = "--nnodes=4";
   StartHost({"-n1"}, "exit 0");
