@@ -20,21 +20,7 @@ if [ -z "${SLURM_TEST_INSIDE:-}" ]; then
   exec "${own[@]}" "$0" "$@"
 fi
 
-fail() {
-  echo "FAILED: $*"
-  tail -n 15 "$folder"/*.log "$folder"/*.out
-  exit 1
-}
-
-# await SECONDS WHAT COMMAND...: until the command succeeds.
-await() {
-  local until=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@"; do
-    [ $SECONDS -lt $until ] || fail "not within its time: $what"
-    sleep 0.05
-  done
-}
+. "$(dirname "$0")/../process/cluster.sh"
 
 nodes_are_idle() { [ "$(sinfo -h -o %T%D 2>/dev/null)" = idle3 ]; }
 

@@ -17,21 +17,7 @@ if [ -z "${NETNS_INSIDE:-}" ]; then
   exec "${own[@]}" "$0" "$@"
 fi
 
-fail() {
-  echo "FAILED: $*"
-  tail -n 20 "$folder"/*.out "$folder/began"
-  exit 1
-}
-
-# await SECONDS WHAT COMMAND...: until the command succeeds.
-await() {
-  local until=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@"; do
-    [ $SECONDS -lt $until ] || fail "not within its time: $what"
-    sleep 0.05
-  done
-}
+. "$(dirname "$0")/cluster.sh"
 
 # From h1. Nothing listens there, which only a host that was reached says.
 reaches() {
