@@ -340,6 +340,10 @@ void Node::Do(const agent::Tell& action) {
     checker_.OnGoTold(setup_.world, *go);
   } else if (const auto* verdict = std::get_if<agent::Verdict>(&action.message)) {
     checker_.OnVerdictTold(setup_.world, *verdict);
+  } else if (const auto* refusal = std::get_if<agent::Refusal>(&action.message)) {
+    // Who lives always answers here, so this is the last resort of a wrong core.
+    bool is_given_up = refusal->text.find("is given up") != std::string::npos;
+    if (is_given_up) stage_.Violate(refusal->text);
   }
   network_.Send(action.peer, &coordinator_face_, action.message);
 }
