@@ -69,6 +69,7 @@ std::vector<Happening> OneOfEach() {
           StopBegun{"rank 2 failed: exit code 3"},
           Kill{"25.0 s have passed"},
           LeftBehind{SIGTERM, {7, 8}},
+          NodeLost{"node n2 counts as lost"},
           Restart{1, 3, milliseconds(500), "rank 2 failed: exit code 3"},
           SomeReport(),
           JobEnded{3, 0, "rank 2 failed", 1, milliseconds(2500)},

@@ -94,6 +94,18 @@ TEST(JobReportTest, ItFitsIntoAFrameWhateverTheJobsSize) {
   EXPECT_THAT(cause.stderr_tail, EndsWith("the end"));
 }
 
+TEST(JobReportTest, HowLongAgoATimerHadExpiredIsKnownElsewhere) {
+  WorkerRecord worker;
+  worker.exit = ProcessExit{.signaled = true, .value = 9};
+  worker.ended = TimePoint(std::chrono::hours(3));
+  worker.timer = ExpiredTimer{"step", 9, worker.ended - std::chrono::milliseconds(1'500)};
+  AttemptRecord record;
+  record.workers = {worker};
+  auto decoded = DecodeReport(EncodeReport(record));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(HowItEnded(decoded->workers[0]), HowItEnded(worker));
+}
+
 TEST(JobReportTest, WhatIsNoReportIsRefused) {
   EXPECT_THAT(DecodeReport("").error().message, HasSubstr("not a CBOR map"));
   EXPECT_FALSE(DecodeReport("\xa1\x61\x61\x01"));

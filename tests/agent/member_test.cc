@@ -212,6 +212,20 @@ TEST_F(MemberTest, ALeaveThatNobodyHeardIsToldAgain) {
   EXPECT_EQ(Got<EndNode>()->exit_code, kExitDrained);
 }
 
+TEST_F(MemberTest, WhatIsStuckIsToldAndAgainInAHello) {
+  Run();
+  Hear(Stop{1, "node n2 leaves", false});
+  Apply(WorkersStuck{{.local_rank = 0, .what = "pid 71 (python3), state D"}});
+  ASSERT_TRUE(Sent<Stuck>());
+  EXPECT_EQ(Sent<Stuck>()->process.local_rank, 0);
+  EXPECT_TRUE(member.hello().stuck);
+  Hear(Prepare{.round = 2});
+  EXPECT_FALSE(Got<MakeReady>());
+  Apply(WorkersOver{false});
+  EXPECT_TRUE(Sent<Stopped>());
+  EXPECT_FALSE(member.hello().stuck);
+}
+
 TEST_F(MemberTest, WithoutACoordinatorItGivesUpAfterTheJoinTimeout) {
   Apply(LinkDown{"connection refused"});
   now += milliseconds(599'999);

@@ -48,6 +48,35 @@ struct WorkerGroupEndsTest : testing::Test {
   Actions actions;
 };
 
+// --- not dying of SIGKILL
+
+TEST_F(WorkerGroupEndsTest, WhatDoesNotDieIsToldOnceAfterItsTime) {
+  policy.stuck_timeout = milliseconds(15);
+  policy.save_timeout = milliseconds(0);
+  Apply(StopRequested{SIGTERM});
+  At(30, DeadlinePassed{});
+  EXPECT_EQ(actions, Kill());
+  At(40, DeadlinePassed{});
+  EXPECT_EQ(actions, Kill());
+  At(50, DeadlinePassed{});
+  Actions told = Kill();
+  told.insert(told.end(), {Sweep{SIGKILL}, TellStuck{}});
+  EXPECT_EQ(actions, told);
+  At(60, DeadlinePassed{});
+  EXPECT_EQ(actions, Kill());
+}
+
+TEST_F(WorkerGroupEndsTest, WhatIsLeftBehindAndDoesNotDieIsToldAsWell) {
+  policy.stuck_timeout = milliseconds(15);
+  for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
+  for (int at : {10, 20}) {
+    At(at, DeadlinePassed{});
+    EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
+  }
+  At(30, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}, TellStuck{}}));
+}
+
 // --- saving
 
 TEST_F(WorkerGroupEndsTest, AWorkerThatSavesIsAwaitedForLonger) {
