@@ -26,6 +26,8 @@ void Describe(CLI::App& app, Args& args) {
                  "file to save to, and to resume from if it exists");
   app.add_option("--checkpoint-every", args.checkpoint_every, "steps between two saves")
       ->check(kPositive);
+  app.add_option("--pace", args.pace, "milliseconds that a step takes at least")
+      ->check(CLI::Range(0, 60'000));
   app.option_defaults()->always_capture_default(false);
   auto* die_rank = app.add_option("--die-rank", args.die_rank,
                                   "worker that kills itself, in the first attempt only")

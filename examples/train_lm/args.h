@@ -12,6 +12,7 @@ struct Args {
   uint64_t seed = 1;
   std::string checkpoint;  // empty: none
   int64_t checkpoint_every = 100;
+  int pace = 0;       // milliseconds
   int die_rank = -1;  // -1: nobody
   int64_t die_at = 0;
 };

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <rankrun/distributed.h>
@@ -88,6 +89,7 @@ class Trainer {
 
   void Step() {
     const int64_t step = done_ + 1;
+    const auto begin = std::chrono::steady_clock::now();
     DieIfAsked(step);
     const auto batch = data_.Draw(args_.seed, static_cast<uint64_t>(step), args_.batch);
     const auto share = Share(batch, world_.global_rank(), world_.world_size());
@@ -100,6 +102,7 @@ class Trainer {
     adam_.Update(model_.weights(), gradient, step);
     done_ = step;
     if (step % kReportEvery == 0) Report();
+    std::this_thread::sleep_until(begin + std::chrono::milliseconds(args_.pace));
   }
 
   void Report() {
