@@ -20,7 +20,7 @@ CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
   const NodesSpec& nodes = *spec.nodes;
   return {.min_nodes = nodes.min,
           .max_nodes = nodes.max,
-          .restart = {.max_restarts = spec.max_restarts},
+          .restart = {.max_restarts = spec.max_restarts, .first_pause = spec.restart_pause},
           .join_timeout = nodes.join_timeout,
           .last_call = nodes.last_call,
           .node_timeout = nodes.node_timeout,

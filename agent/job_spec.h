@@ -37,6 +37,7 @@ struct JobSpec {
   int workers = 1;                 // on this node
   std::optional<NodesSpec> nodes;  // nothing: this node alone
   int max_restarts = 0;
+  std::chrono::milliseconds restart_pause{1'000};       // before the second restart in a row
   std::chrono::milliseconds shutdown_timeout{25'000};   // from a signal to SIGKILL
   std::chrono::milliseconds save_timeout{0};            // the same for a worker that saves
   std::optional<std::chrono::milliseconds> time_limit;  // of the job; then it is stopped

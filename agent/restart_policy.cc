@@ -9,9 +9,11 @@ namespace {
 
 Duration PauseAfter(const RestartPolicy& policy, int failures_in_a_row) {
   if (failures_in_a_row <= 1) return Duration::zero();
-  constexpr int kMostDoublings = 30;  // no overflow; the longest pause comes before
-  int doublings = std::min(failures_in_a_row - 2, kMostDoublings);
-  return std::min<Duration>(policy.longest_pause, policy.first_pause * (int64_t{1} << doublings));
+  constexpr int kMostDoublings = 30;  // the longest pause comes before
+  int64_t times = int64_t{1} << std::min(failures_in_a_row - 2, kMostDoublings);
+  Duration first = policy.first_pause;
+  Duration longest = std::max<Duration>(first, policy.longest_pause);
+  return first > longest / times ? longest : first * times;  // no overflow
 }
 
 std::string ReasonFor(const RestartPolicy& policy, Duration pause, int failures_in_a_row) {

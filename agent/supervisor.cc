@@ -37,7 +37,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
     : loop_(loop),
       spec_(spec),
       policy_{.workers = spec.workers,
-              .restart = {.max_restarts = spec.max_restarts},
+              .restart = {.max_restarts = spec.max_restarts, .first_pause = spec.restart_pause},
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
               .stuck_timeout = spec.nodes ? spec.nodes->node_timeout : std::chrono::milliseconds(0),

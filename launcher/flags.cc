@@ -160,6 +160,9 @@ constexpr Flag kFlags[] = {
 
     {"max-restarts", 0, kCount, 0, kManyRestarts, "N", "0", true,
      "How often all workers are started again after one has failed.", kWatching, "", kPet},
+    {"restart-pause", 0, kSeconds, 0, 0, "SECONDS", "1", false,
+     "Before the second restart in a row; twice as long each time, up to 30. 0: none.", kWatching,
+     "", kOurs},
     {"continue-on-failure", 0, kSwitch, 0, 0, "", "", false,
      "A failed worker does not end the others.", kWatching, "", kOurs},
     {"shutdown-timeout", 0, kSeconds, 0, 0, "SECONDS", "25", true,

@@ -213,6 +213,7 @@ class Planner {
     const ParsedFlags& values = settings_.values();
     agent::JobSpec& spec = plan_.spec;
     spec.max_restarts = values.Count("max-restarts").value_or(spec.max_restarts);
+    spec.restart_pause = values.Seconds("restart-pause").value_or(spec.restart_pause);
     spec.shutdown_timeout = values.Seconds("shutdown-timeout").value_or(spec.shutdown_timeout);
     spec.save_timeout = values.Seconds("save-timeout").value_or(spec.save_timeout);
     spec.time_limit = values.Seconds("timeout");

@@ -35,6 +35,18 @@ TEST_F(RestartPolicyTest, PausesDoubleUpToTheLongest) {
                                    seconds(16), seconds(30), seconds(30), seconds(30)}));
 }
 
+TEST_F(RestartPolicyTest, AFirstPauseOfNothingStaysSo) {
+  policy.first_pause = milliseconds(0);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Fail(milliseconds(10)).pause, seconds(0));
+}
+
+TEST_F(RestartPolicyTest, AFirstPauseAboveTheLongestStaysAsItIs) {
+  policy.first_pause = std::chrono::hours(100'000);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Fail(milliseconds(10)).pause, std::chrono::hours(i == 0 ? 0 : 100'000));
+  }
+}
+
 TEST_F(RestartPolicyTest, APauseIsSaidWithItsReason) {
   Fail(seconds(1));
   EXPECT_EQ(Fail(seconds(1)).reason,

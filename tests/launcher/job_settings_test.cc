@@ -49,6 +49,8 @@ TEST(JobSettingsTest, TheDefaultsAreThoseOfTheTable) {
   const agent::JobSpec& spec = plan.spec;
   EXPECT_EQ(spec.workers, 3);
   EXPECT_EQ(std::to_string(spec.max_restarts), DefaultOf("max-restarts"));
+  EXPECT_EQ(std::to_string(spec.restart_pause / std::chrono::seconds(1)),
+            DefaultOf("restart-pause"));
   EXPECT_EQ(std::to_string(spec.shutdown_timeout / std::chrono::seconds(1)),
             DefaultOf("shutdown-timeout"));
   EXPECT_EQ(spec.master_addr, DefaultOf("master-addr"));
@@ -72,13 +74,15 @@ TEST(JobSettingsTest, TheDefaultsAreThoseOfTheTable) {
 TEST(JobSettingsTest, EverySettingReachesTheJob) {
   agent::JobSpec spec =
       Plan({"-n8", "--max-restarts=3", "--master-addr=10.0.0.1", "--master-port=29500",
-            "--store-max-value=100M", "--shutdown-timeout=2.5", "--save-timeout=300",
-            "--timeout=60", "--continue-on-failure", "--role=trainer", "--rdzv-id=job7",
-            "--virtual-local-rank", "--gpus=1,2", "--bind=core", "--events=e.jsonl",
-            "--event-log-handler=console", "--signals-to-handle=TERM,USR1", "--tee=3"})
+            "--store-max-value=100M", "--restart-pause=0.5", "--shutdown-timeout=2.5",
+            "--save-timeout=300", "--timeout=60", "--continue-on-failure", "--role=trainer",
+            "--rdzv-id=job7", "--virtual-local-rank", "--gpus=1,2", "--bind=core",
+            "--events=e.jsonl", "--event-log-handler=console", "--signals-to-handle=TERM,USR1",
+            "--tee=3"})
           .spec;
   EXPECT_EQ(spec.workers, 8);
   EXPECT_EQ(spec.max_restarts, 3);
+  EXPECT_EQ(spec.restart_pause, milliseconds(500));
   EXPECT_EQ(spec.master_addr, "10.0.0.1");
   EXPECT_TRUE(spec.master_addr_typed);
   EXPECT_EQ(spec.master_port, 29500);
