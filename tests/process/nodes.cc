@@ -40,8 +40,8 @@ pid_t AgentOf(const Job& node) {
 Job& NodesTest::Start(const std::vector<std::string>& flags, const std::string& script) {
   std::vector<std::string> all = job;
   all.insert(all.end(), flags.begin(), flags.end());
-  nodes.push_back(std::make_unique<Job>(
-      Job::Options{.arguments = Shell(all, "cd " + folder.path() + "\n" + script)}));
+  nodes.push_back(std::make_unique<Job>(Job::Options{
+      .arguments = Shell(all, "cd " + folder.path() + "\n" + script), .variables = variables}));
   return *nodes.back();
 }
 

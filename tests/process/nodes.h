@@ -50,6 +50,7 @@ struct NodesTest : ::testing::Test {
   std::string port = std::to_string(FreePort());
   std::vector<std::string> job = {"--nnodes=2", "--node-timeout=10"};  // on all of them
   std::string conf;                                                    // ",KEY=VALUE", likewise
+  std::map<std::string, std::string> variables;                        // of the next node
   std::vector<std::unique_ptr<Job>> nodes;
 };
 

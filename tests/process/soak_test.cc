@@ -1,126 +1,226 @@
-// Five nodes and a dice: workers, agents and nodes are killed, stopped and
-// drained while a small program counts steps; it gets to its end, and nothing is
-// left. RANKRUN_SOAK_SECONDS: how long; RANKRUN_SOAK_SEED: the same again.
+// Five nodes and a dice: workers, agents and nodes are killed, stopped and told
+// to leave while examples/train_lm trains. Then they are left alone: it gets to
+// its last step with the loss of an undisturbed run, and nothing is left.
+// RANKRUN_SOAK_SECONDS: how long; RANKRUN_SOAK_SEED: the same dice again.
 
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <random>
-#include <sstream>
 
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
 namespace {
 
-// Rank 0 goes on where the checkpoint is.
-constexpr const char* kCount = R"sh(
-n=$(cat checkpoint 2>/dev/null || echo 0)
-until [ -e end ]; do
-  if [ $RANK = 0 ]; then
-    n=$((n + 1))
-    echo $n >next.$$ && mv next.$$ checkpoint && echo $n >>steps
-  fi
-  sleep 0.01
-done
-)sh";
+namespace fs = std::filesystem;
+using std::chrono::steady_clock;
+
+constexpr size_t kNodes = 5;
+constexpr int kPace = 40;  // milliseconds of a step
+constexpr const char* kTrain = RANKRUN_BINARY_DIR "/bin/train_lm";
 
 int NumberOf(const char* variable, int otherwise) {
   const char* text = getenv(variable);
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
+// The numbers that follow `text`.
+std::vector<double> After(const std::string& text, const std::string& all) {
+  std::vector<double> numbers;
+  for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) {
+    numbers.push_back(std::stod(all.substr(at + text.size())));
+  }
+  return numbers;
+}
+
+// Below `folder`: empty folders, and files that are empty or not a worker's log.
+// Logs of failed attempts stay.
+std::string LitterBelow(const std::string& folder) {
+  std::string litter;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    bool is_log = entry.is_regular_file() && entry.path().extension() == ".log";
+    if (is_log ? entry.file_size() > 0 : entry.is_directory() && !fs::is_empty(entry)) continue;
+    litter += entry.path().string() + "\n";
+  }
+  return litter;
+}
+
+pid_t WorkerOf(const Job& node) {
+  pid_t agent = AgentOf(node);
+  std::vector<pid_t> workers = agent != 0 ? ChildrenOf(agent) : std::vector<pid_t>();
+  return workers.empty() ? 0 : workers[0];
+}
+
 struct SoakTest : NodesTest {
   SoakTest() {
-    job = {"--nnodes=1:5", "--node-timeout=3",    "--last-call=0.2", "--max-restarts=1000000",
-           "-n1",          "--shutdown-timeout=2"};
+    job = {"--nnodes=1:5",           "--node-timeout=3",  "--last-call=0.2",
+           "--max-restarts=1000000", "--restart-pause=0", "-n1",
+           "--shutdown-timeout=2"};
+  }
+
+  // Rank 0 of each attempt adds to one file, so that what it tells is in order.
+  std::string Script() const {
+    return Stamped("exec " + std::string(kTrain) + " --steps " + std::to_string(steps) +
+                   " --hidden 16 --pace " + std::to_string(kPace) +
+                   " --checkpoint checkpoint --checkpoint-every 5 >>training");
+  }
+  double UndisturbedLoss() const {
+    Job one({.arguments = {"-n1", kTrain, "--steps", std::to_string(steps), "--hidden", "16"}});
+    EXPECT_EQ(one.Wait(milliseconds(100'000)), Code(0)) << one.Err();
+    std::vector<double> losses = After("final loss ", one.Out());
+    return losses.empty() ? NAN : losses[0];
+  }
+
+  // Each has a folder for temporary files of its own.
+  void StartNode() {
+    std::string temporary = folder.Path("tmp." + std::to_string(started++));
+    fs::create_directory(temporary);
+    variables["TMPDIR"] = temporary;
+    Job& node = nodes.empty() ? StartHost({}, Script()) : StartGuest({}, Script());
+    temporary_of[&node] = temporary;
+  }
+  void Replace(size_t guest) {
+    gone.push_back(std::move(nodes[guest]));
+    StartNode();
+    std::swap(nodes[guest], nodes.back());
+    nodes.pop_back();
+  }
+  void ReplaceThoseThatLeft() {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      std::optional<ProcessExit> exit = nodes[i]->Wait(milliseconds(0));
+      if (!exit) continue;
+      Note("has left", *nodes[i]);
+      EXPECT_EQ(exit, Code(204)) << nodes[i]->Err();
+      ASSERT_EQ(told_to_leave.erase(nodes[i].get()), 1U) << nodes[i]->Err();
+      Replace(i);
+    }
   }
 
   size_t Dice(size_t sides) { return std::uniform_int_distribution<size_t>(0, sides - 1)(random); }
   // Of the nodes, or only of those without the coordinator.
-  Job& AnyNode() { return *nodes[Dice(nodes.size())]; }
+  const Job& AnyNode() { return *nodes[Dice(nodes.size())]; }
   size_t AnyGuest() { return 1 + Dice(nodes.size() - 1); }
-  void Replace(size_t i) {
-    gone.push_back(std::move(nodes[i]));
-    StartGuest({}, Stamped(kCount));
-    std::swap(nodes[i], nodes.back());
-    nodes.pop_back();
+
+  void Note(const std::string& what, const Job& node) {
+    auto since = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
+    history += std::to_string(since.count()) + " ms: " + what + ", node " +
+               std::to_string(node.pid()) + "\n";
   }
-  static pid_t WorkerOf(const Job& node) {
-    pid_t agent = AgentOf(node);
-    std::vector<pid_t> workers = agent != 0 ? ChildrenOf(agent) : std::vector<pid_t>();
-    return workers.empty() ? 0 : workers[0];
-  }
-  static void Hit(pid_t pid, int signal_number) {
+  void Hit(const char* what, const Job& node, pid_t pid, int signal_number) {
+    Note(what, node);
     if (pid != 0) kill(pid, signal_number);
   }
-  void StopForAMoment(pid_t pid) {
-    Hit(pid, SIGSTOP);
-    size_t steps = Read("steps").size();
-    WaitFor([&] { return Read("steps").size() > steps; }, milliseconds(Dice(400)));
-    Hit(pid, SIGCONT);
+  void StopForAMoment(const char* what, const Job& node, pid_t pid) {
+    Hit(what, node, pid, SIGSTOP);
+    Linger(milliseconds(Dice(400)));
+    if (pid != 0) kill(pid, SIGCONT);
   }
-  void Drain(size_t guest) {
-    nodes[guest]->Signal(SIGTERM);
-    EXPECT_EQ(nodes[guest]->Wait(), Code(204)) << nodes[guest]->Err();
-    Replace(guest);
+  void TellToLeave(const char* what, const Job& node, pid_t pid) {
+    told_to_leave.insert(&node);
+    Hit(what, node, pid, SIGTERM);
   }
-  void Lose(size_t guest) {
-    KillHost(*nodes[guest]);
+  void Lose(size_t guest, bool with_agent) {
+    pid_t agent = AgentOf(*nodes[guest]);
+    temporary_of.erase(nodes[guest].get());  // nobody is left to remove it
+    Hit(with_agent ? "lose" : "kill guardian", *nodes[guest], nodes[guest]->pid(), SIGKILL);
+    if (with_agent && agent != 0) kill(agent, SIGKILL);
     Replace(guest);
   }
 
   void Blow() {
-    switch (Dice(8)) {
+    const Job& node = AnyNode();
+    const Job& guest = *nodes[AnyGuest()];
+    switch (Dice(16)) {
       case 0:
-        return Hit(WorkerOf(AnyNode()), SIGKILL);
       case 1:
-        return Hit(AgentOf(AnyNode()), SIGKILL);
       case 2:
-        return Hit(AgentOf(*nodes[AnyGuest()]), SIGSTOP);
+        return Hit("kill worker", node, WorkerOf(node), SIGKILL);
       case 3:
-        return StopForAMoment(AgentOf(AnyNode()));
       case 4:
-        return StopForAMoment(WorkerOf(AnyNode()));
+        return Hit("terminate worker", node, WorkerOf(node), SIGTERM);
       case 5:
-        return Lose(AnyGuest());
+      case 6:
+        return StopForAMoment("stop worker", node, WorkerOf(node));
+      case 7:
+      case 8:
+      case 9:
+        return Hit("kill agent", node, AgentOf(node), SIGKILL);
+      case 10:
+        return Hit("stop agent for good", node, AgentOf(node), SIGSTOP);
+      case 11:
+        return StopForAMoment("stop agent", node, AgentOf(node));
+      case 12:
+        return TellToLeave("terminate agent", guest, AgentOf(guest));
+      case 13:
+        return TellToLeave("terminate node", guest, guest.pid());
+      case 14:
+        return Lose(AnyGuest(), true);
       default:
-        return Drain(AnyGuest());
+        return Lose(AnyGuest(), false);
     }
   }
 
+  // Not to wait for anything but the next blow's time.
+  void Linger(milliseconds time) {
+    WaitFor([&] { return nodes[0]->Wait(milliseconds(0)).has_value(); }, time);
+  }
+
+  void ExpectTheEnd(double undisturbed_loss) const {
+    std::string training = Read("training");
+    std::vector<double> resumed = After("resumed from step ", training);
+    EXPECT_TRUE(std::is_sorted(resumed.begin(), resumed.end())) << training;
+    std::vector<double> losses = After("final loss ", training);
+    ASSERT_FALSE(losses.empty()) << training;
+    EXPECT_NEAR(losses.back() / undisturbed_loss, 1, 1e-3);
+    EXPECT_EQ(Overlaps(), "");
+    for (const auto& [node, temporary] : temporary_of) {
+      EXPECT_EQ(LitterBelow(temporary), "") << "of node " << node->pid() << "\n" << node->Err();
+    }
+  }
+
+  int seconds = NumberOf("RANKRUN_SOAK_SECONDS", 10);
+  int steps = seconds * 1000 / kPace;  // it lasts longer than the blows
   unsigned seed = static_cast<unsigned>(NumberOf("RANKRUN_SOAK_SEED", getpid()));
   std::mt19937 random{seed};
+  steady_clock::time_point begin = steady_clock::now();
+  std::string history;
+  int started = 0;
+  std::map<const Job*, std::string> temporary_of;
+  std::set<const Job*> told_to_leave;
   std::vector<std::unique_ptr<Job>> gone;
 };
 
-TEST_F(SoakTest, AJobGetsToItsEnd) {
+TEST_F(SoakTest, ATrainingGetsToItsLastStep) {
   SCOPED_TRACE("RANKRUN_SOAK_SEED=" + std::to_string(seed));
-  auto end =
-      std::chrono::steady_clock::now() + std::chrono::seconds(NumberOf("RANKRUN_SOAK_SECONDS", 10));
-  StartHost({}, Stamped(kCount));
-  for (int i = 1; i < 5; ++i) StartGuest({}, Stamped(kCount));
+  double undisturbed_loss = UndisturbedLoss();
+  begin = steady_clock::now();
+  while (nodes.size() < kNodes) StartNode();
   int blows = 0;
-  for (; std::chrono::steady_clock::now() < end && !HasFailure(); ++blows) {
-    size_t steps = Read("steps").size();
-    WaitFor([&] { return Read("steps").size() > steps + 100; }, milliseconds(200 + Dice(1'500)));
+  for (; steady_clock::now() < begin + std::chrono::seconds(seconds) && !HasFailure(); ++blows) {
+    Linger(milliseconds(Dice(1'600)));
+    ReplaceThoseThatLeft();
     Blow();
   }
-  Touch("end");
+  std::vector<double> resumed = After("resumed from step ", Read("training"));
+  std::cout << "seed " << seed << ": " << blows << " blows, " << Count(Read("up"), "up 0 ")
+            << " attempts, " << (resumed.empty() ? 0 : resumed.back()) << " of " << steps
+            << " steps" << std::endl;
   for (const auto& node : nodes) {
-    EXPECT_EQ(node->Wait(milliseconds(60'000)), Code(0)) << node->pid() << "\n" << Errors();
+    auto exit = node->Wait(milliseconds(60'000 + 2'000 * seconds));
+    if (told_to_leave.contains(node.get()) && exit == Code(204)) continue;
+    EXPECT_EQ(exit, Code(0)) << node->pid() << "\n" << Errors();
   }
   for (const auto& node : gone) EXPECT_TRUE(node->Wait().has_value());
   EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
-  EXPECT_EQ(Overlaps(), "");
-  std::istringstream steps(Read("steps"));
-  int before = 0, attempts = 0;
-  for (int step; steps >> step; before = step) EXPECT_GT(step, before);
-  for (; Count(Read("up"), " " + std::to_string(attempts) + "\n") > 0;) ++attempts;
-  std::cout << blows << " blows, " << attempts << " attempts, " << before << " steps\n";
+  ExpectTheEnd(undisturbed_loss);
+  if (HasFailure()) std::cout << history;
 }
 
 }  // namespace
