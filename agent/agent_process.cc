@@ -22,6 +22,7 @@ Result<AgentProcess> ForkAgent(const std::function<void(GuardianLink)>& body) {
   if (agent == 0) {
     setsid();
     prctl(PR_SET_NAME, "rankrun-agent");  // `killall rankrun` is to mean the guardian
+    prctl(PR_SET_PDEATHSIG, SIGCONT);     // a stopped agent is to see its guardian's end, too
     BecomeSubreaper();
     { GuardianLink guardians_end = std::move(link->first); }
     body(std::move(link->second));

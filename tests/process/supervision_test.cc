@@ -228,6 +228,19 @@ TEST_F(SupervisionTest, DeathOfTheGuardianEndsEverything) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
 }
 
+// One that is stopped does not see its guardian's end.
+TEST_F(SupervisionTest, DeathOfTheGuardianEndsAStoppedAgentToo) {
+  Job run({.arguments = Shell({"-n", "2"}, kFamily)});
+  ASSERT_TRUE(WaitFor([&] { return Count(run.Out(), "up") == 2; }));
+  pid_t agent = run.Agent();
+  kill(agent, SIGSTOP);
+  std::string stat = "/proc/" + std::to_string(agent) + "/stat";
+  ASSERT_TRUE(WaitFor([&] { return ReadText(stat).find(") T ") != std::string::npos; }));
+  run.Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGKILL));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
+}
+
 TEST_F(SupervisionTest, ChildrenOfTheShellThatBecameRankrunAreNotTouched) {
   ScratchFolder folder;
   std::string script = folder.Script(
