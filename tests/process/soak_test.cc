@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <random>
 
@@ -67,9 +68,9 @@ struct SoakTest : NodesTest {
 
   // Rank 0 of each attempt adds to one file, so that what it tells is in order.
   std::string Script() const {
-    return Stamped("exec " + std::string(kTrain) + " --steps " + std::to_string(steps) +
-                   " --hidden 16 --pace " + std::to_string(kPace) +
-                   " --checkpoint checkpoint --checkpoint-every 5 >>training");
+    return Stamped(
+        "exec " + std::string(kTrain) + " --steps " + std::to_string(steps) +
+        " --hidden 16 --pace $(cat pace) --checkpoint checkpoint --checkpoint-every 5 >>training");
   }
   double UndisturbedLoss() const {
     Job one({.arguments = {"-n1", kTrain, "--steps", std::to_string(steps), "--hidden", "16"}});
@@ -167,6 +168,12 @@ struct SoakTest : NodesTest {
     }
   }
 
+  // The attempts to come keep to it.
+  void SetPace(int pace) const {
+    std::ofstream(folder.Path("pace.new")) << pace << "\n";
+    fs::rename(folder.Path("pace.new"), folder.Path("pace"));
+  }
+
   // Not to wait for anything but the next blow's time.
   void Linger(milliseconds time) {
     WaitFor([&] { return nodes[0]->Wait(milliseconds(0)).has_value(); }, time);
@@ -200,6 +207,7 @@ struct SoakTest : NodesTest {
 TEST_F(SoakTest, ATrainingGetsToItsLastStep) {
   SCOPED_TRACE("RANKRUN_SOAK_SEED=" + std::to_string(seed));
   double undisturbed_loss = UndisturbedLoss();
+  SetPace(kPace);
   begin = steady_clock::now();
   while (nodes.size() < kNodes) StartNode();
   int blows = 0;
@@ -208,6 +216,8 @@ TEST_F(SoakTest, ATrainingGetsToItsLastStep) {
     ReplaceThoseThatLeft();
     Blow();
   }
+  SetPace(0);
+  Hit("kill worker", *nodes[0], WorkerOf(*nodes[0]), SIGKILL);
   std::vector<double> resumed = After("resumed from step ", Read("training"));
   std::cout << "seed " << seed << ": " << blows << " blows, " << Count(Read("up"), "up 0 ")
             << " attempts, " << (resumed.empty() ? 0 : resumed.back()) << " of " << steps
