@@ -20,6 +20,9 @@ enum class DialVerdict {
   kWrongSecret,  // or only one of both has one
 };
 
+// A rankrun is there, and says that this node is not to come in.
+constexpr bool IsRefusal(DialVerdict verdict) { return verdict > DialVerdict::kNotRankrun; }
+
 // "name look-up", "refused"
 std::string_view NameOf(DialVerdict verdict);
 

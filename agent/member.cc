@@ -64,7 +64,10 @@ Hello Member::hello() const {
 }
 
 TimePoint Member::deadline() const {
-  if (phase_ == MemberPhase::kJoining) return since_ + policy_.join_timeout;
+  if (phase_ == MemberPhase::kJoining) {
+    TimePoint last = since_ + policy_.join_timeout;
+    return refused_since_ ? std::min(last, *refused_since_ + policy_.refusal_timeout) : last;
+  }
   TimePoint first = (end_ ? now_ : acknowledged_) + policy_.node_timeout;
   if (is_up_) first = std::min(first, next_beat_);
   if (SomethingRuns() && !is_killing_) first = std::min(first, LeaseEnd());
@@ -90,6 +93,7 @@ bool Member::SomethingRuns() const {
 
 void Member::On(const LinkUp&) {
   is_up_ = true;
+  refused_since_.reset();
   hello_sent_ = now_;
   beats_.clear();
   next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
@@ -99,6 +103,8 @@ void Member::On(const LinkUp&) {
 void Member::On(const LinkDown& event) {
   is_up_ = false;
   why_down_ = event.why;
+  if (!event.is_refused) return refused_since_.reset();
+  if (!refused_since_) refused_since_ = now_;
 }
 
 void Member::On(const CoordinatorSaid& event) {
@@ -256,15 +262,20 @@ void Member::End(int exit_code, std::string text) {
 
 // --- Time ---
 
+void Member::JoinInTime() {
+  if (now_ >= since_ + policy_.join_timeout) {
+    return EndWhenStopped(
+        kExitNoRendezvous,
+        "found no coordinator within " + FormatSeconds(policy_.join_timeout) + ": " + why_down_);
+  }
+  if (refused_since_ && now_ >= *refused_since_ + policy_.refusal_timeout) {
+    EndWhenStopped(kExitNoRendezvous, "found no coordinator: " + why_down_);
+  }
+}
+
 void Member::OnTime() {
   if (phase_ == MemberPhase::kOver) return;
-  if (phase_ == MemberPhase::kJoining) {
-    if (now_ >= since_ + policy_.join_timeout) {
-      EndWhenStopped(kExitNoRendezvous, "found no coordinator within " +
-                                            FormatSeconds(policy_.join_timeout) + ": " + why_down_);
-    }
-    return;
-  }
+  if (phase_ == MemberPhase::kJoining) return JoinInTime();
   if (is_up_ && now_ >= next_beat_) SendBeat();
   std::string lost = "lost the coordinator" + (why_down_.empty() ? "" : ": " + why_down_);
   if (SomethingRuns() && !is_killing_ && now_ >= LeaseEnd()) {

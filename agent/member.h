@@ -57,6 +57,7 @@ class Member {
   void Hear(const NodeLost&) {}
 
   void OnTime();
+  void JoinInTime();
   void SendBeat();
   void Wish(MemberMessage message);
   void StopHere(const std::string& why, bool is_failure, bool at_once);
@@ -70,7 +71,8 @@ class Member {
   Hello about_;
   MemberPhase phase_ = MemberPhase::kJoining;
   TimePoint now_;
-  TimePoint since_;  // the beginning
+  TimePoint since_;                         // the beginning
+  std::optional<TimePoint> refused_since_;  // without a break, and never let in
   TimePoint hello_sent_;
   TimePoint acknowledged_;  // when the newest of what was answered had been sent
   TimePoint next_beat_;

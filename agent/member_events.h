@@ -12,6 +12,9 @@ namespace rankrun::agent {
 struct MemberPolicy {
   std::chrono::milliseconds join_timeout{600'000};  // to find the coordinator
   std::chrono::milliseconds node_timeout{10'000};   // without it
+  // To be let in where another job is, or one with another secret: an old job
+  // may be about to leave the port.
+  std::chrono::milliseconds refusal_timeout{5'000};
 };
 
 enum class MemberPhase {
@@ -29,6 +32,7 @@ enum class MemberPhase {
 struct LinkUp {};  // the hello has been sent: hello() as it was then
 struct LinkDown {
   std::string why;
+  bool is_refused = false;  // a rankrun is there, and does not let this node in
 };
 struct CoordinatorSaid {
   CoordinatorMessage message;

@@ -156,7 +156,7 @@ void Membership::Begin() {
                              .on_failed =
                                  [this](const DialFailure& failure) {
                                    SayOnce(failure);
-                                   Step(LinkDown{link_->Verdict(Now())});
+                                   Step(LinkDown{link_->Verdict(Now()), IsRefused()});
                                  }});
   Step(MemberTick{});
 }
@@ -170,17 +170,30 @@ void Membership::Beat() {
   beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
 }
 
+// At some endpoint, when it was last dialled: all of them are ways to one coordinator.
+bool Membership::IsRefused() const {
+  return std::ranges::any_of(link_->failures(),
+                             [](const DialFailure& failure) { return IsRefusal(failure.verdict); });
+}
+
 // What time alone will not mend; but another job may end there.
 void Membership::SayOnce(const DialFailure& failure) {
   bool is_a_stranger = failure.verdict >= DialVerdict::kNotRankrun;
   if (!is_a_stranger || !said_.insert(failure.verdict).second) return;
+  auto patience = nodes_.node_timeout;
+  if (core_.phase() == MemberPhase::kJoining) {
+    patience = nodes_.join_timeout;
+    auto when_refused = MemberPolicy{}.refusal_timeout;
+    if (IsRefusal(failure.verdict)) patience = std::min(patience, when_refused);
+  }
   callbacks_.say("rankrun: " + failure.ToString() + "; trying again for up to " +
-                 FormatSeconds(nodes_.join_timeout) + "\n");
+                 FormatSeconds(patience) + "\n");
 }
 
 // The hello was made before the link was up, and what happened in between is not
 // in it: then it is said again.
 void Membership::OnUp() {
+  said_.clear();
   Hello now = core_.hello();
   now.addresses = said_hello_.addresses;
   if (!(now == said_hello_)) link_->Send(Encode(now));

@@ -69,6 +69,7 @@ class Membership {
  private:
   Result<bool> MayHost() const;
   Hello About() const;
+  bool IsRefused() const;
   void SayOnce(const DialFailure& failure);
   void OnUp();
   std::string MakeHello();
@@ -106,7 +107,7 @@ class Membership {
   Member core_;
   std::unique_ptr<ControlLink> link_;
   Hello said_hello_;                 // the last
-  std::set<DialVerdict> said_;       // of which it has been said
+  std::set<DialVerdict> said_;       // of which it has been said since the link was up
   std::optional<MemberEvent> wish_;  // of the host, which has not joined yet
   std::optional<EndNode> end_;
   std::optional<int> owed_report_;           // of this attempt, the job's is not here yet

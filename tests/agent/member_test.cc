@@ -238,6 +238,53 @@ TEST_F(MemberTest, WithoutACoordinatorItGivesUpAfterTheJoinTimeout) {
   EXPECT_EQ(Got<EndNode>()->text, "found no coordinator within 600.0 s: connection refused");
 }
 
+TEST_F(MemberTest, ARefusedMemberEndsSoon) {
+  Apply(LinkDown{"connection refused"});
+  now += seconds(60);
+  Apply(LinkDown{"wrong job secret", true});
+  now += milliseconds(4'999);
+  Apply(LinkDown{"wrong job secret", true});
+  EXPECT_FALSE(Got<EndNode>());
+  EXPECT_EQ(member.deadline(), now + milliseconds(1));
+  now += milliseconds(1);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitNoRendezvous);
+  EXPECT_EQ(Got<EndNode>()->text, "found no coordinator: wrong job secret");
+}
+
+TEST_F(MemberTest, ARefusalCountsFromTheLastTryThatEndedOtherwise) {
+  Apply(LinkDown{"another job", true});
+  now += seconds(4);
+  Apply(LinkDown{"connection refused"});
+  now += seconds(4);
+  Apply(LinkDown{"another job", true});
+  now += seconds(4);
+  Apply(MemberTick{});
+  EXPECT_FALSE(Got<EndNode>());
+  Apply(LinkUp{});
+  now += seconds(60);
+  Apply(MemberTick{});
+  EXPECT_FALSE(Got<EndNode>());
+}
+
+TEST_F(MemberTest, ARefusalDoesNotProlongTheJoinTimeout) {
+  now += milliseconds(599'000);
+  Apply(LinkDown{"another job", true});
+  now += seconds(1);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->text, "found no coordinator within 600.0 s: another job");
+}
+
+TEST_F(MemberTest, WhoeverHasBeenInIsNotRefusedSoon) {
+  Run();
+  Apply(LinkDown{"another job", true});
+  now += seconds(6);
+  Apply(MemberTick{});
+  EXPECT_EQ(member.phase(), MemberPhase::kRunning);
+}
+
 TEST_F(MemberTest, ARefusalEndsTheNode) {
   Apply(LinkUp{});
   Hear(Refusal{"wrong --nnodes"});

@@ -195,6 +195,20 @@ TEST_F(NodesDeathTest, WithoutTheCoordinatorsHostTheOthersEnd) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
 }
 
+TEST_F(NodesDeathTest, AnotherJobWhereTheCoordinatorWasIsTriedForTheNodeTimeout) {
+  job[1] = "--node-timeout=4";
+  Job& host = StartHost({"-n1"}, Stamped("sleep 100"));
+  Job& guest = StartGuest({"-n1"}, Stamped("sleep 100"));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(host);
+  Job& other = StartHost({"-n1", "--rdzv-id=another"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(206)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("job \"another\" is there, this node is of job \"none\"; "
+                                     "trying again for up to 4.0 s\n"));
+  other.Signal(SIGINT);
+  EXPECT_TRUE(other.Wait().has_value());
+}
+
 TEST_F(NodesDeathTest, AReplacementTakesTheLostNodesPlace) {
   job = {"--nnodes=2", "--node-timeout=1"};
   Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));

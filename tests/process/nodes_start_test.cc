@@ -35,11 +35,14 @@ TEST_F(NodesStartTest, TheOthersDoNotCome) {
 }
 
 TEST_F(NodesStartTest, TheSecretsDiffer) {
-  conf = ",join_timeout=2";
-  StartHost({"-n1", Secret("a", "one")}, "exit 0");
+  Job& host = StartHost({"-n1", Secret("a", "one")}, "exit 0");
   Job& guest = StartGuest({"-n1", Secret("b", "another")}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
-  EXPECT_THAT(guest.Err(), HasSubstr("secret")) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr("wrong job secret; trying again for up to 5.0 s\n"));
+  EXPECT_THAT(guest.Err(),
+              ContainsRegex("found no coordinator: .*: wrong job secret \\(tried for "));
+  host.Signal(SIGINT);
+  EXPECT_TRUE(host.Wait().has_value());
 }
 
 TEST_F(NodesStartTest, OneHasNoSecret) {
@@ -58,11 +61,25 @@ TEST_F(NodesStartTest, TheSameSecretLetsNodesIn) {
 }
 
 TEST_F(NodesStartTest, AnotherJobIsAtTheEndpoint) {
-  conf = ",join_timeout=2";
-  StartHost({"-n1", "--rdzv-id=one"}, "exit 0");
+  Job& host = StartHost({"-n1", "--rdzv-id=one"}, "exit 0");
   Job& guest = StartGuest({"-n1", "--rdzv-id=another"}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
-  EXPECT_THAT(guest.Err(), HasSubstr("job")) << Errors();
+  EXPECT_THAT(guest.Err(),
+              ContainsRegex("found no coordinator: .*: job \"one\" is there, this node is of job "
+                            "\"another\" \\(tried for "));
+  host.Signal(SIGINT);
+  EXPECT_TRUE(host.Wait().has_value());
+}
+
+TEST_F(NodesStartTest, AnotherJobAtTheEndpointMayBeAboutToEnd) {
+  Job& former = StartHost({"-n1", "--rdzv-id=one"}, "exit 0");
+  Job& guest = StartGuest({"-n1", "--rdzv-id=another"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return Count(guest.Err(), "trying again") == 1; })) << Errors();
+  former.Signal(SIGINT);
+  ASSERT_TRUE(former.Wait().has_value());
+  Job& host = StartHost({"-n1", "--rdzv-id=another"}, "exit 0");
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
 }
 
 TEST_F(NodesStartTest, TheNumbersOfNodesDiffer) {
