@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "agent/store_clients.h"
 #include "base/log.h"
+#include "base/network_interface.h"
 
 namespace rankrun::agent {
 namespace {
@@ -39,11 +41,21 @@ Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
 Result<uint16_t> AttemptStore::OpenForRound() {
   if (SharesPort()) {
     server_->Reset();
+    server_->AdmitOnly({});
     return port();
   }
   server_.reset();
   if (auto opened = Listen(); !opened) return std::move(opened).error();
   return port();
+}
+
+void AttemptStore::AdmitOnly(const std::vector<std::string>& clients) {
+  if (server_ == nullptr) return;
+  auto own = InterfaceAddresses();
+  if (!own) LogWarn(own.error().message);
+  auto ranges = own ? ClientRanges(clients, *own) : std::vector<AddressRange>{};
+  if (ranges.empty()) LogInfo("not all addresses of the nodes are known: the store is open to all");
+  server_->AdmitOnly(std::move(ranges));
 }
 
 bool AttemptStore::SharesPort() const {

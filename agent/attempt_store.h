@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/job_spec.h"
@@ -30,6 +31,10 @@ class AttemptStore {
 
   // In a job of several nodes: an empty store on this node; returns its port.
   Result<uint16_t> OpenForRound();
+
+  // Until the next round: connections from the numeric addresses `clients` and
+  // from this host; empty: from everywhere.
+  void AdmitOnly(const std::vector<std::string>& clients);
 
   // For the next attempt: an empty one. A port that the user typed stays; else
   // the attempt gets its own, so that stragglers of the last one cannot find it.

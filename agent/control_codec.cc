@@ -45,6 +45,7 @@ template <typename F>
 void Fields(F& f, Prepared& m) {
   f("round", m.round);
   f("store_port", m.store_port);
+  f("own_addresses", m.own_addresses);
 }
 template <typename F>
 void Fields(F& f, Failed& m) {
@@ -99,6 +100,7 @@ void Fields(F& f, Go& m) {
   f("round", m.round);
   f("store_addresses", m.store_addresses);
   f("store_port", m.store_port);
+  f("store_clients", m.store_clients);
 }
 template <typename F>
 void Fields(F& f, Stop& m) {

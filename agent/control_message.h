@@ -17,7 +17,8 @@ namespace rankrun::agent {
 // The node is ready to start its workers: nothing of an earlier round runs.
 struct Prepared {
   int round;
-  uint16_t store_port;  // of the node that hosts the store; else 0
+  uint16_t store_port;                          // of the node that hosts the store; else 0
+  std::vector<std::string> own_addresses = {};  // its workers come by one; empty: not known
   bool operator==(const Prepared&) const = default;
 };
 // A worker has failed; its siblings are being stopped.
@@ -96,6 +97,8 @@ struct Go {
   int round = 0;
   std::vector<std::string> store_addresses = {};  // candidates, best first
   uint16_t store_port = 0;
+  // To the node that hosts it: from where it is to take connections; empty: from everywhere.
+  std::vector<std::string> store_clients = {};
   bool operator==(const Go&) const = default;
 };
 // Stop what runs of this round.

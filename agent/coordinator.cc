@@ -5,6 +5,7 @@
 
 #include "agent/exit_codes.h"
 #include "agent/mutation.h"
+#include "agent/store_clients.h"
 #include "base/roll_call.h"
 
 namespace rankrun::agent {
@@ -208,7 +209,7 @@ void Coordinator::OnBackWhileRunning(Node& node, bool of_this_round) {
   if (!IsIn(node)) return LetIn();
   if (of_this_round && hello.work == Work::kRunning) return;
   if (of_this_round && hello.work == Work::kDone) return NoteDone(node);
-  if (of_this_round && hello.work == Work::kPrepared) return Say(node, go_);
+  if (of_this_round && hello.work == Work::kPrepared) return Say(node, GoFor(node));
   bool is_stopping = of_this_round && hello.work == Work::kStopping;
   node.work = is_stopping ? Work::kStopping : Work::kNone;
   BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " had lost the coordinator",
@@ -247,7 +248,19 @@ void Coordinator::On(Node& node, const Prepared& message) {
   bool is_ours = message.round == record_.round || IsMutated(Mutation::kStaleWordCounts);
   if (phase_ != JobPhase::kPreparing || !IsIn(node) || !is_ours) return;
   if (*node.seat == 0) go_.store_port = message.store_port;
+  node.own_addresses = message.own_addresses;
   Settle(node, Work::kPrepared);
+}
+
+Go Coordinator::GoFor(const Node& node) const {
+  Go go = go_;
+  if (*node.seat != 0) return go;
+  std::vector<const std::vector<std::string>*> addresses;
+  for (const auto& [id, other] : nodes_) {
+    if (IsIn(other)) addresses.push_back(&other.own_addresses);
+  }
+  go.store_clients = AddressesOfAll(addresses);
+  return go;
 }
 
 void Coordinator::On(Node& node, const Failed& message) {

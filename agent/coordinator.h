@@ -47,6 +47,7 @@ class Coordinator {
     bool is_awaited = false;     // its answer to what this phase wants
     bool is_leaving = false;
     std::optional<TimePoint> answer_by = {};  // else it is given up
+    std::vector<std::string> own_addresses;   // as it prepared
   };
 
   // Who could form a round now.
@@ -86,6 +87,7 @@ class Coordinator {
   void TryForm();
   void Form(std::vector<Candidate> candidates);
   void Grant();
+  Go GoFor(const Node& node) const;
   Muster CallUp() const;
   void LetIn();
   void TellIfSpare(const Node& node);
@@ -137,7 +139,7 @@ class Coordinator {
   std::optional<TimePoint> regroup_;    // running: newcomers are let in
   std::optional<TimePoint> finish_by_;  // running: after the first was done
   Duration lasted_{};                   // the round that was stopped
-  Go go_;                               // of the round
+  Go go_;                               // of the round, without the store's clients
   int newest_round_ = 0;                // that a member knows of, of whatever coordinator
   std::string leave_;                   // the last one
   std::string lost_meanwhile_;          // stopping: nodes, in words

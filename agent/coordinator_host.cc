@@ -7,6 +7,7 @@
 
 #include "agent/control_codec.h"
 #include "agent/job_report.h"
+#include "agent/store_clients.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
@@ -44,10 +45,10 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
       server_(
           loop, {.job_id = spec.run_id, .secret = spec.nodes->secret},
           {.on_hello =
-               [this](PeerId peer, const std::string& hello, const SocketAddress&,
+               [this](PeerId peer, const std::string& hello, const SocketAddress& from,
                       const SocketAddress& local) {
                  if (!local.is_loopback()) route_ = local;
-                 peers_.insert(peer);
+                 peers_[peer] = from.Bytes();
                  was_used_ = true;
                  OnMessage(peer, hello);
                },
@@ -73,6 +74,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   }
   if (message) {
     NoteWho(peer, *message);
+    if (auto* prepared = std::get_if<Prepared>(&*message)) CheckAddresses(peer, *prepared);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
     return Step(PeerSaid{peer, std::move(*message)});
   }
@@ -80,6 +82,12 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   server_.Refuse(peer, Encode(Refusal{"this node's rankrun has another version"}));
   Forget(peer);
   Step(PeerLost{peer});
+}
+
+void CoordinatorHost::CheckAddresses(PeerId peer, Prepared& message) {
+  auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  message.own_addresses = RelevantAddresses(std::move(message.own_addresses), found->second);
 }
 
 void CoordinatorHost::Step(const CoordinatorEvent& event) {
@@ -153,7 +161,7 @@ void CoordinatorHost::TryMerge() {
   record.next_reason = is_told ? "another attempt would not help" : outcome.reason;
   if (!outcome.restarts) record.exit_code = outcome.exit_code;
   std::string bytes = Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record)}));
-  for (PeerId peer : peers_) server_.Send(peer, bytes);
+  for (const auto& [peer, from] : peers_) server_.Send(peer, bytes);
   parts_.reset();
 }
 

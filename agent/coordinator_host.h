@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -57,6 +58,7 @@ class CoordinatorHost {
   void Act(const Retire&);
   void Forget(PeerId peer);
   void NoteWho(PeerId peer, const MemberMessage& message);
+  void CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(const Report& report);
   void TryMerge();
 
@@ -68,9 +70,9 @@ class CoordinatorHost {
 
   Callbacks callbacks_;
   bool was_used_ = false;
-  std::set<PeerId> peers_;
-  std::set<PeerId> done_;       // whose workers have all succeeded
-  std::set<PeerId> reporters_;  // who owe a part
+  std::map<PeerId, AddressBytes> peers_;  // from where they came
+  std::set<PeerId> done_;                 // whose workers have all succeeded
+  std::set<PeerId> reporters_;            // who owe a part
   std::optional<Parts> parts_;
   bool parts_are_late_ = false;  // no more are awaited
   Coordinator core_;

@@ -135,7 +135,7 @@ void Coordinator::Grant() {
   for (const Seat& seat : record_.seats) {
     Node& node = nodes_.at(seat.node);
     node.work = Work::kRunning;
-    Say(node, go_);
+    Say(node, GoFor(node));
   }
   AwaitAll();
   for (const auto& [id, node] : nodes_) TellIfSpare(node);

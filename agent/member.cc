@@ -153,7 +153,7 @@ void Member::Hear(const Prepare& message) {
 void Member::On(const Ready& event) {
   if (phase_ != MemberPhase::kPreparing || event.round != about_.round) return;
   phase_ = MemberPhase::kPrepared;
-  Do(Send{Prepared{event.round, event.store_port}});
+  Do(Send{Prepared{event.round, event.store_port, event.own_addresses}});
 }
 
 void Member::Hear(const Go& message) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "agent/control_message.h"
 
@@ -41,6 +42,7 @@ struct CoordinatorSaid {
 struct Ready {
   int round;
   uint16_t store_port;
+  std::vector<std::string> own_addresses = {};
 };
 // This node cannot do its part of the round, or a worker has failed.
 struct PartFailed {

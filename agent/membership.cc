@@ -268,7 +268,10 @@ void Membership::Act(const MakeReady& action) {
     if (!opened) return FailToStart(opened.error().message, false);
     port = *opened;
   }
-  loop_.Post([this, ready = Ready{round_.round, port}] { Step(ready); });
+  auto own = InterfaceAddresses();
+  if (!own) LogWarn(own.error().message);
+  Ready ready{round_.round, port, own ? std::move(*own) : std::vector<std::string>{}};
+  loop_.Post([this, ready] { Step(ready); });
 }
 
 // What has been possible before is tried again.
@@ -289,7 +292,10 @@ void Membership::Act(const StartWorkers& action) {
   dial_until_ = Now() + nodes_.node_timeout;
   has_dialled_ = false;
   store_failures_.clear();
-  if (round_.node_rank == 0) return StartAt(go_.store_addresses.front());
+  if (round_.node_rank == 0) {
+    callbacks_.admit_only(go_.store_clients);
+    return StartAt(go_.store_addresses.front());
+  }
   is_dialling_ = true;
   TryNextStore();
 }

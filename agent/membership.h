@@ -29,6 +29,8 @@ class Membership {
   struct Callbacks {
     // Opens the store of an attempt, which this node hosts; returns its port.
     std::function<Result<uint16_t>()> open_store;
+    // From where it is to take connections; empty: from everywhere.
+    std::function<void(const std::vector<std::string>& clients)> admit_only;
     std::function<void(const NodePlace&)> start;
     // NoteWorkersOver follows, also if none run.
     std::function<void(const StopWorkers&)> stop;

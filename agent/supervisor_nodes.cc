@@ -19,6 +19,7 @@ namespace rankrun::agent {
 Result<void> Supervisor::OpenMembership() {
   Membership::Callbacks callbacks{
       .open_store = [this] { return store_.OpenForRound(); },
+      .admit_only = [this](const auto& clients) { store_.AdmitOnly(clients); },
       .start =
           [this](const NodePlace& place) {
             place_ = place;

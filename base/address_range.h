@@ -20,6 +20,9 @@ class AddressRange {
 
   bool Contains(const SocketAddress& address) const;
 
+  bool is_single() const { return prefix_bits_ == 8 * sizeof(AddressBytes); }
+  const AddressBytes& first() const { return first_; }
+
  private:
   AddressBytes first_{};
   size_t prefix_bits_ = 0;  // of 128

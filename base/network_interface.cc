@@ -1,11 +1,13 @@
 #include "base/network_interface.h"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 
 namespace rankrun {
 namespace {
@@ -13,6 +15,14 @@ namespace {
 struct FreeInterfaces {
   void operator()(ifaddrs* list) const { freeifaddrs(list); }
 };
+
+using Interfaces = std::unique_ptr<ifaddrs, FreeInterfaces>;
+
+Result<Interfaces> ListInterfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return SystemError("list the network interfaces", errno);
+  return Interfaces(list);
+}
 
 unsigned ScopeOf(const sockaddr* address) {
   return reinterpret_cast<const sockaddr_in6*>(address)->sin6_scope_id;
@@ -45,14 +55,30 @@ SocketAddress Unmapped(const SocketAddress& address) {
 }  // namespace
 
 Result<std::string> InterfaceOf(const SocketAddress& address) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return SystemError("list the network interfaces", errno);
-  std::unique_ptr<ifaddrs, FreeInterfaces> owned(list);
+  auto list = ListInterfaces();
+  if (!list) return std::move(list).error();
   const SocketAddress wanted = Unmapped(address);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+  for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
     if (Has(*entry, wanted)) return std::string(entry->ifa_name);
   }
   return Error{ErrorCode::kNotFound, "no network interface has the address " + address.Host()};
+}
+
+Result<std::vector<std::string>> InterfaceAddresses() {
+  auto list = ListInterfaces();
+  if (!list) return std::move(list).error();
+  std::set<std::string> addresses;
+  for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const void* bytes = nullptr;
+    const int family = entry->ifa_addr->sa_family;
+    if (family == AF_INET) bytes = &reinterpret_cast<sockaddr_in*>(entry->ifa_addr)->sin_addr;
+    if (family == AF_INET6) bytes = &reinterpret_cast<sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
+    char text[INET6_ADDRSTRLEN];
+    if (bytes == nullptr || inet_ntop(family, bytes, text, sizeof text) == nullptr) continue;
+    addresses.insert(text);
+  }
+  return std::vector<std::string>(addresses.begin(), addresses.end());
 }
 
 }  // namespace rankrun

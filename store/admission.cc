@@ -1,10 +1,25 @@
 #include "store/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace rankrun::store {
+
+Admission::Admission(AdmissionLimits limits) : limits_(std::move(limits)) {
+  Allow(std::exchange(limits_.allowed, {}));
+}
+
+// A job of many nodes has thousands of single addresses.
+void Admission::Allow(std::vector<AddressRange> ranges) {
+  single_.clear();
+  for (const AddressRange& range : ranges) {
+    if (range.is_single()) single_.insert(range.first());
+  }
+  std::erase_if(ranges, [](const AddressRange& range) { return range.is_single(); });
+  limits_.allowed = std::move(ranges);
+}
 
 Result<void> Admission::Enter(const SocketAddress& peer) {
   if (auto allowed = CheckAddress(peer); !allowed) return allowed;
@@ -41,7 +56,7 @@ void Admission::Leave(const SocketAddress& peer, bool silent) {
 
 Result<void> Admission::CheckAddress(const SocketAddress& peer) const {
   const bool is_allowed =
-      limits_.allowed.empty() ||
+      (limits_.allowed.empty() && single_.empty()) || single_.contains(peer.Bytes()) ||
       std::any_of(limits_.allowed.begin(), limits_.allowed.end(),
                   [&](const AddressRange& range) { return range.Contains(peer); });
   if (is_allowed) return {};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/address_range.h"
@@ -23,7 +24,7 @@ struct AdmissionLimits {
 // Thread: one at a time.
 class Admission {
  public:
-  explicit Admission(AdmissionLimits limits) : limits_(std::move(limits)) {}
+  explicit Admission(AdmissionLimits limits);
 
   // Counts one more connection, silent so far, from `peer`.
   // Errors, with nothing counted: kInvalid, why it is refused.
@@ -37,7 +38,7 @@ class Admission {
   void Leave(const SocketAddress& peer, bool silent);
 
   // From now on, connections are taken from these ranges; empty: from everywhere.
-  void Allow(std::vector<AddressRange> ranges) { limits_.allowed = std::move(ranges); }
+  void Allow(std::vector<AddressRange> ranges);
   // Errors: kInvalid for an address from which no connection is taken.
   Result<void> CheckAddress(const SocketAddress& peer) const;
 
@@ -45,6 +46,7 @@ class Admission {
 
  private:
   AdmissionLimits limits_;
+  std::set<AddressBytes> single_;  // of limits_.allowed, which has the others
   size_t connections_ = 0;
   std::map<AddressBytes, size_t> silent_;  // never 0
 };

@@ -49,13 +49,20 @@ class Contents {
   }
 
   std::vector<MemberMessage> MemberMessages() {
-    return {TheHello(),    Prepared{Int(), Port()}, Failed{Int(), TheCause()},
-            Done{Int()},   Stopped{Int()},          FinishSeen{Int()},
-            Leave{Text()}, Close{TheCause()},       Beat{Big()}};
+    return {TheHello(),
+            Prepared{Int(), Port(), {Text(), Text()}},
+            Failed{Int(), TheCause()},
+            Done{Int()},
+            Stopped{Int()},
+            FinishSeen{Int()},
+            Leave{Text()},
+            Close{TheCause()},
+            Beat{Big()}};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
     Prepare prepare{Int(), Int(), Int(), Int(), Int(), Int(), Int(), Text()};
     Go go{.round = Int(), .store_addresses = {Text()}, .store_port = Port()};
+    go.store_clients = {Text()};
     return {Waiting{Text()}, Refusal{Text()},        prepare,    go, Stop{Int(), Text(), Bool()},
             Finish{Int()},   Verdict{Int(), Text()}, Beat{Big()}};
   }

@@ -61,6 +61,31 @@ TEST_F(CoordinatorTest, NobodyGoesBeforeAllHavePrepared) {
   EXPECT_TRUE(kept_->is_granted);
 }
 
+TEST_F(CoordinatorTest, TheStoresNodeAloneIsToldWhoseClientsMayCome) {
+  Open(2, 2);
+  Join(1);
+  Join(2);
+  Say(1, Prepared{1, 5, {"10.0.0.1", "127.0.0.1"}});
+  Say(2, Prepared{1, 0, {"10.0.0.2", "10.1.0.2", "127.0.0.1"}});
+  ASSERT_TRUE(Told<Go>(1) && Told<Go>(2));
+  EXPECT_THAT(Told<Go>(1)->store_clients,
+              testing::ElementsAre("10.0.0.1", "10.0.0.2", "10.1.0.2", "127.0.0.1"));
+  EXPECT_THAT(Told<Go>(2)->store_clients, testing::IsEmpty());
+  Return(1, 7, 0, Work::kPrepared, 1);  // its connection broke before it heard that
+  ASSERT_TRUE(Told<Go>(7));
+  EXPECT_EQ(*Told<Go>(7), *Told<Go>(1));
+}
+
+TEST_F(CoordinatorTest, TheStoreIsOpenToAllIfOneNodesAddressesAreNotKnown) {
+  Open(2, 2);
+  Join(1);
+  Join(2);
+  Say(1, Prepared{1, 5, {"10.0.0.1"}});
+  Say(2, Prepared{1, 0, {}});
+  ASSERT_TRUE(Told<Go>(1));
+  EXPECT_THAT(Told<Go>(1)->store_clients, testing::IsEmpty());
+}
+
 TEST_F(CoordinatorTest, AFailureStopsTheOthersAndBeginsTheNextAttempt) {
   policy_.restart.max_restarts = 1;
   Run(3);

@@ -53,7 +53,7 @@ make_hosts() {
 attempt=$TORCHELASTIC_RESTART_COUNT
 (exec 3<>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") || exit 9
 [ "$GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME" = "eth0 eth0" ] || exit 8
-echo "$(hostname) $$ $attempt $RANK $WORLD_SIZE $MASTER_ADDR" >>"$FOLDER/began"
+echo "$(hostname) $$ $attempt $RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT" >>"$FOLDER/began"
 until [ -e "$FOLDER/end" ]; do sleep 0.05; done
 EOF
   chmod +x "$folder/worker"
@@ -191,6 +191,72 @@ loopback_is_no_meeting_place() {
     says $host "loopback" || fail "$host does not say why the others did not come"
   done
   has_begun 1 && fail "a worker has begun"
+}
+
+# asks_store HOST ADDRESS PORT: whether a store answers a client there; 1 if it
+# hangs up. What is sent is the beginning of the protocol, and a ping.
+asks_store() {
+  ip netns exec "$1" timeout 5 bash -c '
+    exec 3<>"/dev/tcp/$0/$1" || exit 1
+    printf "\0\316\367\205\074\015abcd" >&3
+    read -r -N 4 answer <&3 && [ "$answer" = abcd ]' "$2" "$3" 2>/dev/null
+}
+port_of_store() { awk 'NR == 1 {print $7}' "$folder/began"; }
+
+# add_second_network: 10.78.0.0/24 among the same hosts, by other interfaces.
+add_second_network() {
+  local i
+  for i in 1 2 3; do
+    ip link add second$i type veth peer name eth1 netns h$i
+    ip link set second$i master bridge up
+    ip -n h$i address add 10.78.0.$i/24 dev eth1
+    ip -n h$i link set eth1 up
+  done
+  for i in 2 3; do await 20 "the second network carries" reaches 10.78.0.$i; done
+}
+
+# The workers of h1 and h2 run, the store is on h1, at port $port.
+run_beside_stranger() {
+  add_second_network
+  asks_store h1 127.0.0.1 1 && fail "a store answers where there is none"
+  start h1 --nnodes 2 --node-rank 0 "$@"
+  start h2 --nnodes 2 --node-rank 1 "$@"
+  await 30 "all workers begin" has_begun 2
+  check_master 10.77.0.1
+  port=$(port_of_store)
+  local network
+  for network in 77 78; do  # by addresses that were not dialled, too
+    asks_store h1 10.$network.0.1 "$port" || fail "the store's own host is kept out of 10.$network"
+    asks_store h2 10.$network.0.1 "$port" || fail "a member is kept out of 10.$network"
+  done
+  asks_store h1 127.0.0.1 "$port" || fail "the store's own host is kept out"
+  asks_store h2 fd77::1 "$port" || fail "a member is kept out of fd77::"
+  asks_store h1 fd77::1 "$port" || fail "the store's own host is kept out of fd77::"
+  local address
+  for address in 10.77.0.1 10.78.0.1 fd77::1; do
+    asks_store h3 $address "$port"
+    [ $? -eq 1 ] || fail "a stranger is not turned away at $address"
+  done
+}
+
+store_is_closed_to_strangers() {
+  run_beside_stranger --rdzv-backend c10d --rdzv-endpoint 10.77.0.1
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+
+shared_port_is_closed_to_strangers() {
+  run_beside_stranger --max-restarts 1 --master-addr 10.77.0.1
+  # Control connections come through.
+  start h3 --nnodes 2 --node-rank 1 --master-addr 10.77.0.1
+  await 20 "a third node hears why not" says h3 "refuses this node"
+  exits h3 201
+  kill -KILL "$(worker_of h2)"
+  await 20 "the next attempt begins" has_begun 4
+  asks_store h2 10.78.0.1 "$port" || fail "a member is kept out of the next attempt"
+  asks_store h3 10.77.0.1 "$port" && fail "a stranger is let in to the next attempt"
+  end_workers
+  for host in h1 h2; do exits $host 0; done
 }
 
 make_hosts

@@ -34,6 +34,18 @@ TEST(AdmissionTest, OnlyThoseOfTheRangesMayEnter) {
   EXPECT_EQ(admission.connections(), 3u);
 }
 
+TEST(AdmissionTest, WhoMayEnterChanges) {
+  Admission admission({.allowed = {*AddressRange::Parse("10.0.0.1")}});
+  EXPECT_EQ(WhyNot(admission, "::ffff:10.0.0.1"), "");
+  EXPECT_NE(WhyNot(admission, "10.0.0.2"), "");
+  admission.Allow({*AddressRange::Parse("10.0.0.2"), *AddressRange::Parse("fd00::/16")});
+  EXPECT_NE(WhyNot(admission, "10.0.0.1"), "");
+  EXPECT_EQ(WhyNot(admission, "10.0.0.2"), "");
+  EXPECT_EQ(WhyNot(admission, "fd00::1"), "");
+  admission.Allow({});
+  EXPECT_EQ(WhyNot(admission, "10.0.0.1"), "");
+}
+
 TEST(AdmissionTest, ThereAreOnlySoManyPlaces) {
   Admission admission({.allowed = {}, .connections = 2});
   EXPECT_EQ(WhyNot(admission, "10.0.0.1"), "");
