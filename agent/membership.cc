@@ -24,15 +24,6 @@ constexpr int kTriesPerTimeout = 100;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
-// Whether `host` is this one; blocks as a look-up does.
-Result<bool> IsThisHost(const std::string& host) {
-  auto addresses = SocketAddress::Resolve(host, 0);
-  if (!addresses) return std::move(addresses).error();
-  return std::ranges::any_of(*addresses, [](const SocketAddress& address) {
-    return address.is_loopback() || InterfaceOf(address);
-  });
-}
-
 bool IsLoopback(const std::string& host) {
   auto numeric = SocketAddress::FromNumeric(host, 0);
   return host == "localhost" || (numeric && numeric->is_loopback());
@@ -44,12 +35,6 @@ int StopMs(const JobSpec& spec) {
   constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 7);
   auto grace = std::min(kMost, std::max(spec.shutdown_timeout, spec.save_timeout));
   return static_cast<int>((grace + 2 * std::min(kMost / 4, spec.nodes->node_timeout)).count());
-}
-
-std::optional<CoordinatorRecord> EarlierOf(const JobRecord& record) {
-  if (record.state.empty()) return std::nullopt;
-  auto decoded = DecodeCoordinatorRecord(record.state);
-  return decoded ? std::optional(std::move(*decoded)) : std::nullopt;
 }
 
 }  // namespace
@@ -89,49 +74,6 @@ Hello Membership::About() const {
           .stop_ms = StopMs(spec_)};
 }
 
-Result<void> Membership::Open() {
-  auto may_host = MayHost();
-  if (!may_host) return std::move(may_host).error();
-  if (!*may_host) return {};
-  CoordinatorHost::Callbacks callbacks{.keep =
-                                           [this](const CoordinatorRecord& kept) {
-                                             JobRecord record = incarnation_.record();
-                                             record.state = Encode(kept);
-                                             incarnation_.Write(std::move(record));
-                                           },
-                                       .on_retired =
-                                           [this] {
-                                             host_has_retired_ = true;
-                                             end_timer_.Start(Duration::zero());
-                                           }};
-  auto host =
-      std::make_unique<CoordinatorHost>(loop_, spec_, incarnation_.record().node_id,
-                                        EarlierOf(incarnation_.record()), std::move(callbacks));
-  if (!nodes_.shares_port) {
-    auto listening = host->Listen(nodes_.endpoints[0].port);
-    bool may_be_client = !nodes_.is_host && incarnation_.is_first();
-    if (!listening && may_be_client) return {};  // another node of this host has it
-    if (!listening) {
-      Error error = std::move(listening).error();
-      return Error{ErrorCode::kInvalid, nodes_.endpoint_origin + ": " + error.message};
-    }
-  }
-  host_ = std::move(host);
-  JobRecord record = incarnation_.record();
-  if (record.state.empty()) record.state = Encode(CoordinatorRecord{});
-  incarnation_.Write(std::move(record));
-  return {};
-}
-
-// The coordinator stays where it was first.
-Result<bool> Membership::MayHost() const {
-  if (!incarnation_.is_first()) return !incarnation_.record().state.empty();
-  if (nodes_.is_host) return *nodes_.is_host;
-  auto is_here = IsThisHost(nodes_.endpoints[0].host);
-  // A name that is not known yet (a pod that is being made) is not this host's.
-  return is_here ? *is_here : false;
-}
-
 void Membership::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
   if (host_ != nullptr) host_->Adopt(std::move(stream), first_bytes);
 }
@@ -158,6 +100,7 @@ void Membership::Begin() {
                                    SayOnce(failure);
                                    Step(LinkDown{link_->Verdict(Now()), IsRefused()});
                                  }});
+  FindHost();
   Step(MemberTick{});
 }
 
@@ -194,6 +137,7 @@ void Membership::SayOnce(const DialFailure& failure) {
 // in it: then it is said again.
 void Membership::OnUp() {
   said_.clear();
+  finders_.clear();
   Hello now = core_.hello();
   now.addresses = said_hello_.addresses;
   if (!(now == said_hello_)) link_->Send(Encode(now));
@@ -209,7 +153,7 @@ std::string Membership::MakeHello() {
 // What the others are told of this node; what was typed stays as it is.
 std::vector<std::string> Membership::OwnAddresses() const {
   if (!nodes_.local_addr.empty()) return {nodes_.local_addr};
-  if (host_ != nullptr) return {nodes_.endpoints[0].host};
+  if (host_ != nullptr) return EndpointHosts();
   return {link_->local_address()->Host()};
 }
 

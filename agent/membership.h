@@ -13,6 +13,7 @@
 #include "agent/control_dial.h"
 #include "agent/control_link.h"
 #include "agent/coordinator_host.h"
+#include "agent/host_finder.h"
 #include "agent/incarnation.h"
 #include "agent/job_spec.h"
 #include "agent/member.h"
@@ -69,7 +70,12 @@ class Membership {
   void WantClose(const Cause& cause) { Want(CloseWanted{cause}); }
 
  private:
-  Result<bool> MayHost() const;
+  Result<void> Host();
+  void FindHost();
+  void Find(const std::string& host, std::function<void(bool is_here)> on_found);
+  void OnFirstFound(bool is_here);
+  void CheckOtherEndpoints();
+  std::vector<std::string> EndpointHosts() const;
   Hello About() const;
   bool IsRefused() const;
   void SayOnce(const DialFailure& failure);
@@ -106,6 +112,9 @@ class Membership {
   Incarnation& incarnation_;
   Callbacks callbacks_;
   std::unique_ptr<CoordinatorHost> host_;
+  std::string why_unknown_;    // whether it is to be here; empty: known
+  bool is_elsewhere_ = false;  // by its address
+  std::vector<std::unique_ptr<HostFinder>> finders_;
   Member core_;
   std::unique_ptr<ControlLink> link_;
   Hello said_hello_;                 // the last

@@ -22,7 +22,7 @@ enum class LostNode { kRestart, kStop };
 struct NodesSpec {
   int min = 1;
   int max = 1;
-  std::vector<Endpoint> endpoints;  // the coordinator is at the first; not empty
+  std::vector<Endpoint> endpoints;  // not empty; ways to the first: the coordinator
   std::optional<bool> is_host;      // this node has it; nothing: the endpoint tells
   bool shares_port = false;         // the coordinator's port is the store's (static rendezvous)
   std::optional<int> node_rank;     // typed: claimed

@@ -110,9 +110,8 @@ constexpr Flag kFlags[] = {
      "--rdzv-endpoint, in any order and number.",
      kMeeting, "static|c10d", kPet},
     {"rdzv-endpoint", 0, kAnyText, 0, 0, "HOST[:PORT],...", "", true,
-     "Where the nodes meet; port 29400 if none is given. With static the master's address and "
-     "port, "
-     "before --master-addr and --master-port.",
+     "Where the nodes meet, or several ways to reach that host; port 29400 if none is given. With "
+     "static the master's address and port, before --master-addr and --master-port.",
      kMeeting, "", kPet},
     {"rdzv-id", 0, kAnyText, 0, 0, "NAME", "a random UUID; \"none\" if there are several nodes",
      true,

@@ -259,6 +259,57 @@ shared_port_is_closed_to_strangers() {
   for host in h1 h2; do exits $host 0; done
 }
 
+# The host of the endpoint does not know its own name at first, as where names are
+# made while hosts start.
+endpoints_name_comes_late() {
+  printf '127.0.0.1 localhost\n' >"$folder/hosts1"
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint h1
+  await 20 "h1 looks its name up again" says h1 "h1.*trying again for up to 600"
+  says h2 "trying again" && fail "h2 knows that it is not h1, and looks again"
+  # In place, since it is mounted.
+  printf '127.0.0.1 localhost\n127.0.1.1 h1\n10.77.0.2 h2\n10.77.0.3 h3\n' >"$folder/hosts1"
+  await 30 "all workers begin" has_begun 3
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+endpoints_name_never_comes() {
+  printf '127.0.0.1 localhost\n' >"$folder/hosts1"
+  start h1 --nnodes 2 --rdzv-backend c10d --rdzv-endpoint h1 --rdzv-conf join_timeout=2
+  exits h1 201
+  says h1 "found no coordinator within 2.0 s: h1:29400: look up h1" || fail "h1 does not say why"
+}
+
+# Not every host knows the same name of the first.
+endpoints_are_ways_to_one_host() {
+  printf '127.0.0.1 localhost\n' >"$folder/hosts2"
+  local i flags=(--nnodes 3 --rdzv-backend c10d --rdzv-endpoint h1,10.77.0.1)
+  for i in 1 2 3; do start h$i "${flags[@]}" --node-rank $((i - 1)); done
+  await 30 "all workers begin" has_begun 3
+  [ "$(awk '{print $1, $6}' "$folder/began" | sort | tr '\n' ' ')" = \
+    "h1 h1 h2 10.77.0.1 h3 h1 " ] || fail "MASTER_ADDR is not what reaches h1"
+  says h1 "is this host" && fail "h1 is said not to be what it is"
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+only_the_first_endpoint_has_the_coordinator() {
+  local flags=(--nnodes 2 --rdzv-backend c10d --rdzv-conf join_timeout=3
+    --rdzv-endpoint 10.77.0.1,10.77.0.2,10.77.0.3:29401)
+  for i in 2 3; do start h$i "${flags[@]}"; done
+  for i in 2 3; do
+    exits h$i 201
+    says h$i "10.77.0.$i is this host, but the coordinator is only at the first one, 10.77.0.1" ||
+      fail "h$i does not say that it has no coordinator"
+    says h$i "10.77.0.1:29400: .*10.77.0.2:29400: .*10.77.0.3:29401: " ||
+      fail "h$i does not say what it tried"
+  done
+  for i in 1 2; do start h$i "${flags[@]}"; done
+  await 30 "all workers begin" has_begun 2
+  end_workers
+  for i in 1 2; do exits h$i 0; done
+}
+
 make_hosts
 $case
 echo "passed: $case"

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <utility>
+
+#include "agent/control_codec.h"
+#include "agent/membership.h"
+#include "base/format.h"
+#include "base/log.h"
+
+// The third part of Membership: whether the coordinator is here.
+
+namespace rankrun::agent {
+namespace {
+
+std::optional<CoordinatorRecord> EarlierOf(const JobRecord& record) {
+  if (record.state.empty()) return std::nullopt;
+  auto decoded = DecodeCoordinatorRecord(record.state);
+  return decoded ? std::optional(std::move(*decoded)) : std::nullopt;
+}
+
+}  // namespace
+
+// The coordinator stays where it was first.
+Result<void> Membership::Open() {
+  if (!incarnation_.is_first()) {
+    return incarnation_.record().state.empty() ? Result<void>() : Host();
+  }
+  if (nodes_.is_host) return *nodes_.is_host ? Host() : Result<void>();
+  auto is_here = IsThisHost(nodes_.endpoints[0].host);
+  if (!is_here) {
+    why_unknown_ = std::move(is_here).error().message;
+    return {};
+  }
+  is_elsewhere_ = !*is_here;
+  return *is_here ? Host() : Result<void>();
+}
+
+Result<void> Membership::Host() {
+  CoordinatorHost::Callbacks callbacks{.keep =
+                                           [this](const CoordinatorRecord& kept) {
+                                             JobRecord record = incarnation_.record();
+                                             record.state = Encode(kept);
+                                             incarnation_.Write(std::move(record));
+                                           },
+                                       .on_retired =
+                                           [this] {
+                                             host_has_retired_ = true;
+                                             end_timer_.Start(Duration::zero());
+                                           }};
+  auto host =
+      std::make_unique<CoordinatorHost>(loop_, spec_, incarnation_.record().node_id,
+                                        EarlierOf(incarnation_.record()), std::move(callbacks));
+  if (!nodes_.shares_port) {
+    auto listening = host->Listen(nodes_.endpoints[0].port);
+    bool may_be_client = !nodes_.is_host && incarnation_.is_first();
+    if (!listening && may_be_client) return {};  // another node of this host has it
+    if (!listening) {
+      Error error = std::move(listening).error();
+      return Error{ErrorCode::kInvalid, nodes_.endpoint_origin + ": " + error.message};
+    }
+  }
+  host_ = std::move(host);
+  JobRecord record = incarnation_.record();
+  if (record.state.empty()) record.state = Encode(CoordinatorRecord{});
+  incarnation_.Write(std::move(record));
+  return {};
+}
+
+// What is not known at the start, and what is wrong with the endpoints.
+void Membership::FindHost() {
+  const std::string& first = nodes_.endpoints[0].host;
+  if (!why_unknown_.empty()) {
+    callbacks_.say("rankrun: " + nodes_.endpoint_origin + ": " + why_unknown_ +
+                   "; trying again for up to " + FormatSeconds(nodes_.join_timeout) +
+                   ", the coordinator may have to be here\n");
+    Find(first, [this](bool is_here) { OnFirstFound(is_here); });
+  }
+  if (is_elsewhere_) CheckOtherEndpoints();
+}
+
+void Membership::Find(const std::string& host, std::function<void(bool is_here)> on_found) {
+  finders_.push_back(std::make_unique<HostFinder>(loop_, host, std::move(on_found)));
+}
+
+// Whoever has heard of a coordinator needs no other.
+void Membership::OnFirstFound(bool is_here) {
+  if (core_.phase() != MemberPhase::kJoining || end_) return;
+  if (!is_here) return CheckOtherEndpoints();
+  if (auto hosted = Host(); !hosted) LogWarn(hosted.error().message);
+}
+
+// They are other ways to the coordinator, and not others that may have it.
+void Membership::CheckOtherEndpoints() {
+  std::vector<std::string> hosts = EndpointHosts();
+  for (size_t i = 1; i < hosts.size(); ++i) {
+    Find(hosts[i], [this, host = hosts[i]](bool is_here) {
+      if (!is_here) return;
+      callbacks_.say("rankrun: " + nodes_.endpoint_origin + ": " + host +
+                     " is this host, but the coordinator is only at the first one, " +
+                     nodes_.endpoints[0].host + "; the others are other ways to reach that\n");
+    });
+  }
+}
+
+// Each once.
+std::vector<std::string> Membership::EndpointHosts() const {
+  std::vector<std::string> hosts;
+  for (const Endpoint& endpoint : nodes_.endpoints) {
+    if (std::ranges::find(hosts, endpoint.host) == hosts.end()) hosts.push_back(endpoint.host);
+  }
+  return hosts;
+}
+
+}  // namespace rankrun::agent
