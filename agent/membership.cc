@@ -98,6 +98,7 @@ void Membership::Begin() {
                              .on_failed =
                                  [this](const DialFailure& failure) {
                                    SayOnce(failure);
+                                   TakeFreedPort(failure);
                                    Step(LinkDown{link_->Verdict(Now()), IsRefused()});
                                  }});
   FindHost();

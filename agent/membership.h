@@ -74,6 +74,7 @@ class Membership {
   void FindHost();
   void Find(const std::string& host, std::function<void(bool is_here)> on_found);
   void OnFirstFound(bool is_here);
+  void TakeFreedPort(const DialFailure& failure);
   void CheckOtherEndpoints();
   std::vector<std::string> EndpointHosts() const;
   Hello About() const;
@@ -115,6 +116,8 @@ class Membership {
   std::string why_unknown_;    // whether it is to be here; empty: known
   bool is_elsewhere_ = false;  // by its address
   std::vector<std::unique_ptr<HostFinder>> finders_;
+  bool port_was_taken_ = false;  // as this node would have been the host
+  bool was_other_job_ = false;   // there
   Member core_;
   std::unique_ptr<ControlLink> link_;
   Hello said_hello_;                 // the last

@@ -52,7 +52,10 @@ Result<void> Membership::Host() {
   if (!nodes_.shares_port) {
     auto listening = host->Listen(nodes_.endpoints[0].port);
     bool may_be_client = !nodes_.is_host && incarnation_.is_first();
-    if (!listening && may_be_client) return {};  // another node of this host has it
+    if (!listening && may_be_client) {  // another node of this host has it
+      port_was_taken_ = true;
+      return {};
+    }
     if (!listening) {
       Error error = std::move(listening).error();
       return Error{ErrorCode::kInvalid, nodes_.endpoint_origin + ": " + error.message};
@@ -79,6 +82,13 @@ void Membership::FindHost() {
 
 void Membership::Find(const std::string& host, std::function<void(bool is_here)> on_found) {
   finders_.push_back(std::make_unique<HostFinder>(loop_, host, std::move(on_found)));
+}
+
+// The port here was another job's, which has left it.
+void Membership::TakeFreedPort(const DialFailure& failure) {
+  if (!port_was_taken_ || host_ != nullptr || failure.endpoint != nodes_.endpoints[0]) return;
+  if (failure.verdict == DialVerdict::kOtherJob) was_other_job_ = true;
+  if (failure.verdict == DialVerdict::kRefused && was_other_job_) OnFirstFound(true);
 }
 
 // Whoever has heard of a coordinator needs no other.

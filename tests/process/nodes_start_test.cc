@@ -82,6 +82,23 @@ TEST_F(NodesStartTest, AnotherJobAtTheEndpointMayBeAboutToEnd) {
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
 }
 
+TEST_F(NodesStartTest, AnOldJobLeavesThePortToTheNextOne) {
+  Job& former = StartHost({"-n1", "--rdzv-id=one"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return AgentOf(former) != 0; }));
+  std::vector<Job*> next;
+  for (int i = 0; i < 2; ++i) {
+    next.push_back(&Start(
+        {"-n1", "--rdzv-id=another", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:" + port},
+        "exit 0"));
+  }
+  for (Job* node : next) {
+    ASSERT_TRUE(WaitFor([&] { return Count(node->Err(), "trying again") == 1; })) << Errors();
+  }
+  former.Signal(SIGINT);
+  for (Job* node : next) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(former.Wait().has_value());
+}
+
 TEST_F(NodesStartTest, TheNumbersOfNodesDiffer) {
   StartHost({"-n1"}, "exit 0");
   job = {"--nnodes=3"};
