@@ -49,6 +49,9 @@ class Agent {
   Agent(Loop& loop, const agent::NodesSpec& nodes, uint64_t id)
       : loop_(loop),
         core_({}, About(nodes, id), Now()),
+        own_addresses_{"127.0.0.1", "::1",
+                       "10.0." + std::to_string(id / 256) + "." + std::to_string(id % 256),
+                       "fe80::aaaa:bbff:fe00:" + std::to_string(id)},
         link_(loop,
               {.endpoints = nodes.endpoints,
                .job_id = "bench",
@@ -87,7 +90,9 @@ class Agent {
         link_.Send(Encode(send->message));
       }
       if (const auto* make = std::get_if<agent::MakeReady>(&action)) {
-        loop_.Post([this, round = make->round.round] { Step(agent::Ready{round, 1}); });
+        loop_.Post([this, round = make->round.round] {
+          Step(agent::Ready{round, 1, own_addresses_});
+        });
       }
     }
     tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
@@ -95,6 +100,7 @@ class Agent {
 
   Loop& loop_;
   agent::Member core_;
+  const std::vector<std::string> own_addresses_;
   agent::ControlLink link_;
   Timer tick_;
 };
