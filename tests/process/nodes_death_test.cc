@@ -197,8 +197,8 @@ TEST_F(NodesDeathTest, WithoutTheCoordinatorsHostTheOthersEnd) {
 
 TEST_F(NodesDeathTest, AnotherJobWhereTheCoordinatorWasIsTriedForTheNodeTimeout) {
   job[1] = "--node-timeout=4";
-  Job& host = StartHost({"-n1"}, Stamped("sleep 100"));
-  Job& guest = StartGuest({"-n1"}, Stamped("sleep 100"));
+  Job& host = StartHost({"-n1"}, Stamped("exec sleep 1000"));
+  Job& guest = StartGuest({"-n1"}, Stamped("exec sleep 1000"));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
   KillHost(host);
   Job& other = StartHost({"-n1", "--rdzv-id=another"}, "exit 0");
