@@ -84,7 +84,7 @@ exits() {
   [ $code -eq "$2" ] || fail "$1 ended with $code, not with $2"
 }
 
-says() { grep -q -- "$2" "$folder/$1.out"; }
+says() { grep -qs -- "$2" "$folder/$1.out"; }
 has_begun() { [ "$(wc -l <"$folder/began")" -ge "$1" ]; }
 worker_of() { awk -v host="$1" '$1 == host {pid = $2} END {print pid}' "$folder/began"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
