@@ -57,6 +57,16 @@ std::string StatAfterName(pid_t pid) {
   return end_of_name == std::string::npos ? "" : stat.substr(end_of_name + 2);
 }
 
+// 0: there is none, as of a process that is gone.
+uint64_t StatNumber(pid_t pid, int fields_before) {
+  std::istringstream stat(StatAfterName(pid));
+  std::string skipped;
+  for (int i = 0; i < fields_before; ++i) stat >> skipped;
+  uint64_t number = 0;
+  stat >> number;
+  return stat ? number : 0;
+}
+
 // Kernels without CONFIG_PROC_CHILDREN: look at every process.
 std::vector<pid_t> ChildrenByScan(pid_t parent) {
   std::vector<pid_t> children;
@@ -131,13 +141,15 @@ char StateOf(pid_t pid) {
 }
 
 uint64_t StartTimeOf(pid_t pid) {
-  constexpr int kFieldsBefore = 19;  // between the name and the start time
-  std::istringstream stat(StatAfterName(pid));
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) stat >> skipped;
-  uint64_t ticks = 0;
-  stat >> ticks;
-  return stat ? ticks : 0;
+  constexpr int kFieldsBefore = 19;
+  return StatNumber(pid, kFieldsBefore);
+}
+
+bool IsAmidExec(pid_t pid) {
+  constexpr int kFieldsBefore = 48;  // the end of the environment, also of an empty one
+  std::string stat = StatAfterName(pid);
+  bool is_gone = stat.empty() || stat[0] == 'Z' || stat[0] == 'X';
+  return !is_gone && StatNumber(pid, kFieldsBefore) == 0;
 }
 
 std::optional<Duration> AgeOf(uint64_t start_time) {

@@ -37,6 +37,10 @@ char StateOf(pid_t pid);
 // such process. With its number it names a process for ever.
 uint64_t StartTimeOf(pid_t pid);
 
+// Whether a process has left its old program and not begun the new one; the
+// kernel says so, too, of a process that we may not look into.
+bool IsAmidExec(pid_t pid);
+
 // How long ago a start time was; nothing if it is 0, or not of this clock.
 std::optional<Duration> AgeOf(uint64_t start_time);
 

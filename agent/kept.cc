@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <optional>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "agent/descendants.h"
 #include "base/clock.h"
@@ -45,12 +47,22 @@ std::set<pid_t> Hear(int pipe_end, milliseconds patience) {
 }
 
 // In the helper. What it may not touch any more are the files of its parent.
-[[noreturn]] void Tell(int pipe_end, const std::vector<pid_t>& pids) {
-  for (pid_t pid : pids) {
-    if (!IsKept(pid).value_or(false)) continue;
-    WriteAll(pipe_end, std::string_view(reinterpret_cast<const char*>(&pid), sizeof pid));
+// Who is amid an exec has no environment for a moment, and is looked at again.
+[[noreturn]] void Tell(int pipe_end, std::vector<pid_t> pids) {
+  constexpr milliseconds kPatience{200};  // in vain for what we may not look into
+  TimePoint end = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    std::vector<pid_t> amid_exec;
+    for (pid_t pid : pids) {
+      auto is_kept = IsKept(pid);
+      if (!is_kept && IsAmidExec(pid)) amid_exec.push_back(pid);
+      if (!is_kept.value_or(false)) continue;
+      WriteAll(pipe_end, std::string_view(reinterpret_cast<const char*>(&pid), sizeof pid));
+    }
+    if (amid_exec.empty() || std::chrono::steady_clock::now() >= end) _exit(0);
+    pids = std::move(amid_exec);
+    std::this_thread::sleep_for(milliseconds(1));
   }
-  _exit(0);
 }
 
 std::set<pid_t> KeptAmong(const std::vector<pid_t>& pids, milliseconds patience) {

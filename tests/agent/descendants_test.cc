@@ -150,6 +150,15 @@ TEST_F(DescendantsTest, TheStartTimeTellsProcessesApart) {
   EXPECT_EQ(StartTimeOf(999'999'999), 0u);
 }
 
+TEST_F(DescendantsTest, WhatRunsAProgramIsNotAmidExec) {
+  EXPECT_FALSE(IsAmidExec(getpid()));
+  EXPECT_FALSE(IsAmidExec(999'999'999));
+  auto without_environment = SpawnProcess({.file = "/bin/sleep", .arguments = {"sleep", "1000"}});
+  ASSERT_TRUE(without_environment);
+  EXPECT_TRUE(test::WaitFor([&] { return !IsAmidExec(without_environment->pid); }));
+  EXPECT_EQ(ReadOfProcess(without_environment->pid, "environ"), "");
+}
+
 // Somebody without the right to signal one of its children.
 TEST_F(DescendantsTest, NamesWhatItMayNotSignalAndWaitsForIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to start a process of another user";
