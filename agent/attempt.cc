@@ -212,6 +212,15 @@ std::vector<pid_t> Attempt::Running() const {
   return pids;
 }
 
+std::vector<int> Attempt::Unfinished() const {
+  std::set<size_t> ended(ended_.begin(), ended_.end());
+  std::vector<int> unfinished;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!ended.contains(i)) unfinished.push_back(static_cast<int>(i));
+  }
+  return unfinished;
+}
+
 std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
   for (auto& worker : workers_) {
     if (worker->IsProcess(pid)) return worker->record().local_rank;

@@ -74,6 +74,9 @@ class Attempt {
   std::vector<pid_t> Running() const;
   std::optional<int> LocalRankOf(pid_t pid) const;
 
+  // Local ranks whose end was not seen yet.
+  std::vector<int> Unfinished() const;
+
   // Keeps for the record that a timer of a worker has expired. Returns who that
   // is, or is below, for a message: " (rank 2)", ", below rank 2", or nothing.
   std::string NoteTimer(const TimerServer::Expired& expired);

@@ -75,6 +75,7 @@ void Fields(F& f, Close& m) {
 template <typename F>
 void Fields(F& f, Beat& m) {
   f("number", m.number);
+  f("unfinished", m.unfinished);
 }
 template <typename F>
 void Fields(F& f, Waiting& m) {

@@ -64,9 +64,11 @@ struct Report {
   std::string record;
   bool operator==(const Report&) const = default;
 };
-// A sign of life; the answer has the same number.
+// A sign of life; the answer has the same number, and nothing else.
 struct Beat {
   uint64_t number;
+  // Local ranks of the workers that still run, when some have ended since it was last said.
+  std::optional<std::vector<int>> unfinished = {};
   bool operator==(const Beat&) const = default;
 };
 

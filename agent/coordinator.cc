@@ -5,7 +5,6 @@
 
 #include "agent/exit_codes.h"
 #include "agent/mutation.h"
-#include "agent/store_clients.h"
 #include "base/roll_call.h"
 
 namespace rankrun::agent {
@@ -242,7 +241,10 @@ void Coordinator::OnPeerLost(PeerId peer) {
   }
 }
 
-void Coordinator::On(Node& node, const Beat& message) { Say(node, message); }
+void Coordinator::On(Node& node, const Beat& message) {
+  if (message.unfinished && phase_ == JobPhase::kRunning) node.unfinished = message.unfinished;
+  Say(node, Beat{message.number});
+}
 
 void Coordinator::On(Node& node, const Prepared& message) {
   bool is_ours = message.round == record_.round || IsMutated(Mutation::kStaleWordCounts);
@@ -250,17 +252,6 @@ void Coordinator::On(Node& node, const Prepared& message) {
   if (*node.seat == 0) go_.store_port = message.store_port;
   node.own_addresses = message.own_addresses;
   Settle(node, Work::kPrepared);
-}
-
-Go Coordinator::GoFor(const Node& node) const {
-  Go go = go_;
-  if (*node.seat != 0) return go;
-  std::vector<const std::vector<std::string>*> addresses;
-  for (const auto& [id, other] : nodes_) {
-    if (IsIn(other)) addresses.push_back(&other.own_addresses);
-  }
-  go.store_clients = AddressesOfAll(addresses);
-  return go;
 }
 
 void Coordinator::On(Node& node, const Failed& message) {
@@ -374,11 +365,15 @@ void Coordinator::TellIfSpare(const Node& node) {
                     " nodes; this one is a spare"});
 }
 
-// "ranks 4-7 on n2"
-std::string Coordinator::RanksText(const Node& node) const {
+// "ranks 4-7 on n2": those that it has not told as finished
+std::string Coordinator::UnfinishedText(const Node& node) const {
   const Seat& seat = record_.seats[static_cast<size_t>(*node.seat)];
   std::vector<int> ranks;
-  for (int i = 0; i < seat.slots; ++i) ranks.push_back(seat.first_rank + i);
+  for (int i = 0; i < seat.slots; ++i) {
+    bool is_unfinished = !node.unfinished || std::ranges::count(*node.unfinished, i) > 0;
+    if (is_unfinished) ranks.push_back(seat.first_rank + i);
+  }
+  if (ranks.empty()) return seat.name;
   return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + seat.name;
 }
 

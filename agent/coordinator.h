@@ -8,6 +8,7 @@
 
 #include "agent/control_message.h"
 #include "agent/coordinator_events.h"
+#include "agent/coordinator_node.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
@@ -35,20 +36,7 @@ class Coordinator {
   const Outcome& outcome() const { return outcome_; }
 
  private:
-  // A node that is here, or was and may come back.
-  struct Node {
-    Hello hello;
-    std::optional<PeerId> peer;  // nothing: the connection is broken
-    TimePoint heard;             // the last time
-    uint64_t arrival = 0;
-    std::optional<int> seat;     // its rank in the round
-    std::optional<int> earlier;  // in the one before
-    Work work = Work::kNone;     // what may be there
-    bool is_awaited = false;     // its answer to what this phase wants
-    bool is_leaving = false;
-    std::optional<TimePoint> answer_by = {};  // else it is given up
-    std::vector<std::string> own_addresses;   // as it prepared
-  };
+  using Node = CoordinatorNode;
 
   // Who could form a round now.
   struct Muster {
@@ -114,7 +102,7 @@ class Coordinator {
   std::string StuckText(const Node& node) const;
   void CallTheRoll();
   std::string RollText() const;
-  std::string RanksText(const Node& node) const;
+  std::string UnfinishedText(const Node& node) const;
 
   Node* NodeOf(PeerId peer);
   static bool IsIn(const Node& node) { return node.seat.has_value(); }

@@ -5,6 +5,7 @@
 #include "agent/coordinator.h"
 #include "agent/exit_codes.h"
 #include "agent/mutation.h"
+#include "agent/store_clients.h"
 #include "base/format.h"
 #include "base/roll_call.h"
 
@@ -135,11 +136,23 @@ void Coordinator::Grant() {
   for (const Seat& seat : record_.seats) {
     Node& node = nodes_.at(seat.node);
     node.work = Work::kRunning;
+    node.unfinished.reset();
     Say(node, GoFor(node));
   }
   AwaitAll();
   for (const auto& [id, node] : nodes_) TellIfSpare(node);
   LetIn();
+}
+
+Go Coordinator::GoFor(const Node& node) const {
+  Go go = go_;
+  if (*node.seat != 0) return go;
+  std::vector<const std::vector<std::string>*> addresses;
+  for (const auto& [id, other] : nodes_) {
+    if (IsIn(other)) addresses.push_back(&other.own_addresses);
+  }
+  go.store_clients = AddressesOfAll(addresses);
+  return go;
 }
 
 // All nodes of the round owe an answer now.
@@ -323,7 +336,7 @@ void Coordinator::GiveUpFinishing() {
   for (const auto& [id, node] : nodes_) {
     if (!node.is_awaited) continue;
     if (!missing.empty()) missing += ", ";
-    missing += RanksText(node);
+    missing += UnfinishedText(node);
   }
   BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
                      " after the first node (--finish-timeout): " + missing,

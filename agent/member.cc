@@ -96,6 +96,7 @@ void Member::On(const LinkUp&) {
   refused_since_.reset();
   hello_sent_ = now_;
   beats_.clear();
+  owes_unfinished_ = unfinished_.has_value();
   next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
   if (wish_) Do(Send{*wish_});
 }
@@ -115,7 +116,10 @@ void Member::On(const CoordinatorSaid& event) {
 void Member::SendBeat() {
   next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
   beats_.push_back(now_);
-  Do(Send{Beat{++last_beat_}});
+  Beat beat{.number = ++last_beat_};
+  bool tells_unfinished = phase_ == MemberPhase::kRunning && std::exchange(owes_unfinished_, false);
+  if (tells_unfinished) beat.unfinished = unfinished_;
+  Do(Send{std::move(beat)});
 }
 
 void Member::Hear(const Beat& message) {
@@ -160,6 +164,8 @@ void Member::Hear(const Go& message) {
   if (phase_ != MemberPhase::kPrepared || message.round != about_.round) return;
   phase_ = MemberPhase::kRunning;
   is_killing_ = false;
+  unfinished_.reset();
+  owes_unfinished_ = false;
   about_.attempts += 1;
   Do(StartWorkers{message});
 }
@@ -184,6 +190,12 @@ void Member::On(const WorkersOver& event) {
     Do(Send{Stopped{about_.round}});
   }
   if (end_) End(end_->exit_code, end_->text);
+}
+
+void Member::On(const WorkersLeft& event) {
+  if (phase_ != MemberPhase::kRunning) return;
+  unfinished_ = event.local_ranks;
+  owes_unfinished_ = true;
 }
 
 void Member::On(const WorkersStuck& event) {

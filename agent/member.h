@@ -40,6 +40,7 @@ class Member {
   void On(const Ready& event);
   void On(const PartFailed& event);
   void On(const WorkersOver& event);
+  void On(const WorkersLeft& event);
   void On(const WorkersStuck& event);
   void On(const LeaveWanted& event);
   void On(const CloseWanted& event);
@@ -76,8 +77,10 @@ class Member {
   TimePoint hello_sent_;
   TimePoint acknowledged_;  // when the newest of what was answered had been sent
   TimePoint next_beat_;
-  std::deque<TimePoint> beats_;  // that are not answered: when they were sent
-  uint64_t last_beat_ = 0;       // its number
+  std::deque<TimePoint> beats_;                 // that are not answered: when they were sent
+  uint64_t last_beat_ = 0;                      // its number
+  std::optional<std::vector<int>> unfinished_;  // local ranks; nothing: all that run
+  bool owes_unfinished_ = false;                // with the next beat
   bool is_up_ = false;
   std::string why_down_;
   bool is_killing_ = false;            // what runs

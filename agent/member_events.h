@@ -52,6 +52,10 @@ struct PartFailed {
 struct WorkersOver {
   bool have_succeeded;
 };
+// A worker has ended, and others have not.
+struct WorkersLeft {
+  std::vector<int> local_ranks;
+};
 // SIGKILL was long ago, and a process still is.
 struct WorkersStuck {
   StuckProcess process;
@@ -66,7 +70,7 @@ struct CloseWanted {
 };
 struct MemberTick {};
 using MemberEvent = std::variant<LinkUp, LinkDown, CoordinatorSaid, Ready, PartFailed, WorkersOver,
-                                 WorkersStuck, LeaveWanted, CloseWanted, MemberTick>;
+                                 WorkersLeft, WorkersStuck, LeaveWanted, CloseWanted, MemberTick>;
 
 struct Send {
   MemberMessage message;

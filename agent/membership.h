@@ -59,6 +59,7 @@ class Membership {
 
   void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
   void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
+  void NoteWorkersLeft(std::vector<int> local_ranks) { Step(WorkersLeft{std::move(local_ranks)}); }
   void NoteStuck(StuckProcess process) { Step(WorkersStuck{std::move(process)}); }
   // This node's part of the report on a failed attempt follows; and there it is.
   void OweReport(int attempt) {

@@ -210,7 +210,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
                 std::to_string(record.pid) +
                 ") has failed; --continue-on-failure: the others go on\n");
   }
-  if (membership_ && record.failed()) NoteFailure(record);
+  if (membership_) NoteEnd(record);
   Post(WorkerEnded{record.local_rank, record.failed()});
 }
 

@@ -96,6 +96,7 @@ class Supervisor {
   // Of a job of several nodes; in supervisor_nodes.cc.
   Result<void> OpenMembership();
   void StopByOrder(const StopWorkers& order);
+  void NoteEnd(const WorkerRecord& record);
   void NoteFailure(const WorkerRecord& record);
   void NoteIdle();
   void TellPart(AttemptRecord record);

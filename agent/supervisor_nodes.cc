@@ -52,6 +52,12 @@ void Supervisor::StopByOrder(const StopWorkers& order) {
   Post(StopOrdered{order.at_once});
 }
 
+void Supervisor::NoteEnd(const WorkerRecord& record) {
+  if (record.failed()) NoteFailure(record);
+  std::vector<int> left = attempt_->Unfinished();
+  if (!left.empty()) membership_->NoteWorkersLeft(std::move(left));
+}
+
 // Told before the others are, so that all nodes stop at once.
 void Supervisor::NoteFailure(const WorkerRecord& record) {
   if (failure_ || state_.phase != Phase::kRunning) return;

@@ -45,6 +45,8 @@ class Contents {
     hello.round = Int();
     hello.work = static_cast<Work>(random_() % 6);
     if (Bool()) hello.failure = TheCause();
+    hello.stop_ms = Int();
+    if (Bool()) hello.stuck = StuckProcess{Int(), Text()};
     return hello;
   }
 
@@ -57,14 +59,24 @@ class Contents {
             FinishSeen{Int()},
             Leave{Text()},
             Close{TheCause()},
-            Beat{Big()}};
+            Beat{Big(), Bool() ? std::optional(std::vector{Int(), Int()}) : std::nullopt},
+            Report{Int(), Text()},
+            Stuck{Int(), {Int(), Text()}}};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
     Prepare prepare{Int(), Int(), Int(), Int(), Int(), Int(), Int(), Text()};
     Go go{.round = Int(), .store_addresses = {Text()}, .store_port = Port()};
     go.store_clients = {Text()};
-    return {Waiting{Text()}, Refusal{Text()},        prepare,    go, Stop{Int(), Text(), Bool()},
-            Finish{Int()},   Verdict{Int(), Text()}, Beat{Big()}};
+    return {Waiting{Text()},
+            Refusal{Text()},
+            prepare,
+            go,
+            Stop{Int(), Text(), Bool()},
+            Finish{Int()},
+            Verdict{Int(), Text(), Bool()},
+            Beat{Big()},
+            JobReport{Int(), Text()},
+            NodeLost{Text()}};
   }
   CoordinatorRecord Record() {
     CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};

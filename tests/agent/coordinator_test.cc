@@ -299,6 +299,34 @@ TEST_F(CoordinatorTest, AHangAtTheEndNamesTheRanks) {
   EXPECT_EQ(Told<Verdict>(1)->exit_code, kExitHang);
 }
 
+TEST_F(CoordinatorTest, AHangAtTheEndNamesThoseThatHaveNotFinished) {
+  policy_.node_timeout = milliseconds(10'000'000);
+  Run(3);
+  Say(1, Done{1});
+  Say(3, Beat{1, std::vector{0, 1, 7}});
+  Say(2, Beat{1, std::vector{1}});
+  EXPECT_EQ(*Told<Beat>(2), Beat{1}) << "without what had been told";
+  Say(2, Beat{2});
+  Pass(policy_.finish_timeout);
+  ASSERT_TRUE(Told<Stop>(2));
+  EXPECT_THAT(Told<Stop>(2)->why, HasSubstr(": rank 3 on n2, ranks 4, 5 on n3"));
+}
+
+TEST_F(CoordinatorTest, WhatHadFinishedInAnEarlierRoundIsForgotten) {
+  policy_.node_timeout = milliseconds(10'000'000);
+  policy_.restart.max_restarts = 1;
+  Run(2);
+  Say(2, Beat{1, std::vector{1}});
+  Say(1, Failed{1, {.text = "rank 0 failed", .rank = 0}});
+  for (PeerId peer : {1, 2}) Say(peer, Stopped{1});
+  for (PeerId peer : {1, 2}) Say(peer, Prepared{2, 0});
+  ASSERT_EQ(phase(), JobPhase::kRunning);
+  Say(1, Done{2});
+  Pass(policy_.finish_timeout);
+  ASSERT_TRUE(Told<Stop>(2));
+  EXPECT_THAT(Told<Stop>(2)->why, HasSubstr(": ranks 2, 3 on n2"));
+}
+
 TEST_F(CoordinatorTest, SuccessIsToldInTwoPhases) {
   Run(2);
   Say(1, Done{1});

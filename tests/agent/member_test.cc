@@ -157,6 +157,41 @@ TEST_F(MemberTest, AnUnansweredBeatIsNoSignOfLife) {
   EXPECT_LE(now, heard + seconds(7));
 }
 
+TEST_F(MemberTest, WhichWorkersAreLeftIsToldWithTheNextBeat) {
+  Run();
+  Apply(WorkersLeft{{0, 2}});
+  Apply(WorkersLeft{{2}});
+  EXPECT_FALSE(Sent<Beat>());
+  now += seconds(1);
+  Apply(MemberTick{});
+  ASSERT_TRUE(Sent<Beat>());
+  EXPECT_THAT(Sent<Beat>()->unfinished, testing::Optional(std::vector{2}));
+  now += seconds(1);
+  Apply(MemberTick{});
+  EXPECT_EQ(Sent<Beat>()->unfinished, std::nullopt) << "nothing has changed";
+  Apply(LinkDown{"reset"});
+  Apply(LinkUp{});
+  now += seconds(1);
+  Apply(MemberTick{});
+  EXPECT_THAT(Sent<Beat>()->unfinished, testing::Optional(std::vector{2})) << "it may be lost";
+}
+
+TEST_F(MemberTest, WhichWorkersWereLeftIsNotToldOfTheNextRound) {
+  Run();
+  Apply(WorkersLeft{{2}});
+  Hear(Stop{1, "rank 9 failed", true});
+  Apply(WorkersOver{false});
+  Hear(Prepare{.round = 2});
+  Apply(Ready{2, 0});
+  now += seconds(1);
+  Apply(MemberTick{});
+  EXPECT_EQ(Sent<Beat>()->unfinished, std::nullopt);
+  Hear(Go{.round = 2});
+  now += seconds(1);
+  Apply(MemberTick{});
+  EXPECT_EQ(Sent<Beat>()->unfinished, std::nullopt);
+}
+
 TEST_F(MemberTest, ALongGraceEndsWithTheLease) {
   Run();
   Hear(Stop{1, "node n2 leaves", false});

@@ -155,6 +155,18 @@ TEST_F(NodesTest, AWorkerThatDoesNotFinishIsNamed) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
+TEST_F(NodesTest, OfANodeOnlyThoseThatDoNotFinishAreNamed) {
+  std::string script = Stamped("[ $RANK != 2 ] || exec sleep 1000");
+  std::vector<std::string> flags = {"--finish-timeout=3", "--node-timeout=2"};
+  Job& host = StartHost({"-n1", "--node-rank=0", flags[0], flags[1]}, script);
+  Job& guest = StartGuest({"-n3", "--node-rank=1", flags[0], flags[1]}, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(), ContainsRegex("\\(--finish-timeout\\): rank 2 on [^ \n]+\n"));
+  }
+}
+
 // A node whose workers are done waits for the others; one that fails then has
 // all of them start again.
 TEST_F(NodesTest, ANodeThatIsDoneStartsAgainWithTheOthers) {
