@@ -1,16 +1,14 @@
 // The public functions, as a program meets them.
 
 #include <gmock/gmock.h>
-#include <stdlib.h>
 
-#include <memory>
 #include <string>
 #include <typeinfo>
 #include <vector>
 
 #include <rankrun/distributed.h>
 
-#include "tests/comm/ranks.h"
+#include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
 namespace {
@@ -21,36 +19,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-void SetPlace(int global_rank, int world_size, uint16_t port) {
-  setenv("RANK", std::to_string(global_rank).c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
-  setenv("MASTER_ADDR", "127.0.0.1", 1);
-  setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-  setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
-}
-
-// What each of `world_size` processes says after `body`.
-std::vector<std::string> OnRanks(int world_size, const std::function<std::string()>& body) {
-  ServerProcess server;
-  std::vector<std::unique_ptr<ChildProcess>> processes;
-  for (int r = 0; r < world_size; ++r) {
-    processes.push_back(std::make_unique<ChildProcess>([&, r] {
-      SetPlace(r, world_size, server.port());
-      try {
-        return body();
-      } catch (const DistError& error) {
-        return std::string(error.what());
-      }
-    }));
-  }
-  std::vector<std::string> texts;
-  for (auto& process : processes) texts.push_back(process->Text());
-  return texts;
-}
-
 TEST(DistributedTest, InitMakesTheWorldAndDestroyEndsItAHundredTimes) {
-  const auto texts = OnRanks(2, [] {
+  const auto texts = OnRanks(2, [](int) {
     float sum = 0;
     for (int i = 0; i < 100; ++i) {
       ProcessGroup& world = Init();
@@ -67,12 +37,12 @@ TEST(DistributedTest, InitMakesTheWorldAndDestroyEndsItAHundredTimes) {
 }
 
 TEST(DistributedTest, InitTwiceIsAnError) {
-  const auto texts = OnRanks(1, [] {
+  const auto texts = OnRanks(1, [](int) {
     Init();
     Init();
     return std::string("no error");
   });
-  EXPECT_EQ(texts[0], "Init: there is a world process group already: Destroy() it first");
+  EXPECT_EQ(texts[0], "DistError: Init: there is a world process group already: Destroy() it first");
 }
 
 TEST(DistributedTest, WorldBeforeInitIsAnErrorAndDestroyDoesNothing) {
@@ -135,7 +105,7 @@ TEST(DistributedTest, AMissingRankIsATimeoutErrorThatNamesIt) {
 }
 
 TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
-  const auto texts = OnRanks(1, [] {
+  const auto texts = OnRanks(1, [](int) {
     ProcessGroup& world = Init();
     std::vector<double> values(3);
     std::string caught;

@@ -1,0 +1,74 @@
+// What torch.distributed's functions do, as vectors: vectors.json, by the id of
+// each, on both backends.
+
+#include "tests/comm/conformance.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+Json Vectors() {
+  std::ifstream file(RANKRUN_SOURCE_DIR "/tests/comm/vectors.json");
+  return Json::parse(file);
+}
+
+VectorRun RunOf(const std::string& op) {
+  for (const auto* runs : {&CollectiveRuns(), &MessageRuns()}) {
+    if (const auto run = runs->find(op); run != runs->end()) return run->second;
+  }
+  return nullptr;
+}
+
+struct Case {
+  Json vector;
+  std::string backend;
+};
+
+// What a failed test prints of it.
+void PrintTo(const Case& one, std::ostream* out) { *out << one.vector.dump(); }
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const char* backend : {"shm", "gloo"}) {
+    for (const Json& vector : Vectors()) cases.push_back({vector, backend});
+  }
+  return cases;
+}
+
+// "RS2_MAX_shm".
+std::string NameOfCase(const testing::TestParamInfo<Case>& info) {
+  auto name = info.param.vector.at("id").get<std::string>() + "_" + info.param.backend;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+struct ConformanceTest : testing::TestWithParam<Case> {};
+
+TEST_P(ConformanceTest, Vector) {
+  const Json& vector = GetParam().vector;
+  const VectorRun run = RunOf(vector.at("op"));
+  ASSERT_NE(run, nullptr) << "nothing runs " << vector.at("op");
+  const auto wrong = InWorld(vector.at("W"), GetParam().backend,
+                             [&](ProcessGroup& world) { return run(world, vector); });
+  EXPECT_THAT(wrong, testing::Each(""));
+}
+
+INSTANTIATE_TEST_SUITE_P(Vectors, ConformanceTest, testing::ValuesIn(Cases()), NameOfCase);
+
+TEST(VectorsTest, EveryIdIsThereOnce) {
+  std::set<std::string> ids;
+  for (const Json& vector : Vectors()) {
+    EXPECT_TRUE(ids.insert(vector.at("id")).second) << vector.at("id");
+  }
+  EXPECT_EQ(ids.size(), 42U);
+}
+
+}  // namespace
+}  // namespace rankrun::comm

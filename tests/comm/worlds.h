@@ -1,0 +1,88 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "base/clock.h"
+#include "tests/comm/ranks.h"
+
+namespace rankrun::comm {
+
+// What rankrun would tell the worker of that rank.
+inline void SetPlace(int global_rank, int world_size, uint16_t port) {
+  setenv("RANK", std::to_string(global_rank).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
+}
+
+// "DistTimeoutError: <its text>".
+inline std::string InWords(const DistError& error) {
+  const auto is = [&](auto* kind) { return dynamic_cast<decltype(kind)>(&error) != nullptr; };
+  const char* name = "DistError: ";
+  if (is(static_cast<const DistBackendError*>(nullptr))) name = "DistBackendError: ";
+  if (is(static_cast<const DistTimeoutError*>(nullptr))) name = "DistTimeoutError: ";
+  if (is(static_cast<const DistMismatchError*>(nullptr))) name = "DistMismatchError: ";
+  if (is(static_cast<const DistNetworkError*>(nullptr))) name = "DistNetworkError: ";
+  if (is(static_cast<const DistStoreError*>(nullptr))) name = "DistStoreError: ";
+  return std::string(name) + error.what();
+}
+
+// The error of `act`, in words; begins with "SLOW" if it took longer than
+// `limit`: a second, and a loaded machine.
+inline std::string ErrorOf(const std::function<void()>& act,
+                           std::chrono::milliseconds limit = std::chrono::milliseconds(2000)) {
+  const TimePoint began = MonotonicClock().Now();
+  std::string text = "no error";
+  try {
+    act();
+  } catch (const DistError& error) {
+    text = InWords(error);
+  }
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicClock().Now() - began);
+  return took <= limit ? text : "SLOW, " + std::to_string(took.count()) + " ms: " + text;
+}
+
+// What each of `world_size` processes says after `body`, which finds a store
+// server in its environment; of an exception its words.
+inline std::vector<std::string> OnRanks(int world_size,
+                                        const std::function<std::string(int global_rank)>& body) {
+  ServerProcess server;
+  std::vector<std::unique_ptr<ChildProcess>> processes;
+  for (int r = 0; r < world_size; ++r) {
+    processes.push_back(std::make_unique<ChildProcess>([&, r] {
+      SetPlace(r, world_size, server.port());
+      std::string text;
+      const std::string error = ErrorOf([&] { text = body(r); }, std::chrono::hours(1));
+      return error == "no error" ? text : error;
+    }));
+  }
+  std::vector<std::string> texts;
+  for (auto& process : processes) texts.push_back(process->Text());
+  return texts;
+}
+
+// The same for ranks that have joined a world.
+inline std::vector<std::string> InWorld(
+    int world_size, const std::string& backend,
+    const std::function<std::string(ProcessGroup& world)>& body) {
+  return OnRanks(world_size, [&](int) {
+    ProcessGroup& world = Init({.timeout = std::chrono::seconds(60), .backend = backend});
+    const std::string text = body(world);
+    Destroy();
+    return text;
+  });
+}
+
+}  // namespace rankrun::comm
