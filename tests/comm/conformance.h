@@ -20,6 +20,7 @@ using VectorRun = std::string (*)(ProcessGroup& world, const Json& vector);
 // By "op".
 const std::map<std::string, VectorRun>& CollectiveRuns();
 const std::map<std::string, VectorRun>& MessageRuns();
+const std::map<std::string, VectorRun>& ObjectRuns();
 
 // The elements of a tensor, as a vector has them: lists of numbers, complex
 // ones as pairs; how the lists are nested does not matter.
