@@ -37,6 +37,19 @@ std::string Joined(const std::vector<int>& ranks) {
   return text;
 }
 
+// The second process to come as this rank to a world learns it here, before it
+// could meet what the first has left.
+Result<void> ComeFirst(store::Store& store, const std::string& prefix, const InitOptions& options,
+                       const Environment& place) {
+  const auto times = store.Add(prefix + "/came/" + std::to_string(place.global_rank), 1);
+  if (!times) return times.error();
+  if (*times == 1) return {};
+  const std::string where = options.store ? "the store" : options.init_method;
+  return Invalid(where + PlaceOf(place) +
+                 ": this rank has been here before: another process has the same rank, or what "
+                 "ranks meet in is left from another run: want a new one for each run");
+}
+
 // The keys of the world before: all ranks have left it for this one.
 void DeleteKeysOf(store::Store& store, const std::string& prefix) {
   const auto keys = store.ListKeys();
@@ -86,6 +99,9 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   std::iota(ranks.begin(), ranks.end(), 0);
   const std::string backend = place.backend.empty() ? options.backend : place.backend;
   store::Store& store = *meeting->store;
+  if (auto ok = ComeFirst(store, WorldPrefix(place, generation), options, place); !ok) {
+    return ok.error();
+  }
   auto group = Join(std::move(meeting->store),
                     {.identity = {.global_rank = place.global_rank,
                                   .global_ranks = ranks,
