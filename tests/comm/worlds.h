@@ -26,6 +26,11 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
 }
 
+// For tests whose parameter is one.
+inline std::string NameOfBackend(const testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
+
 // "DistTimeoutError: <its text>".
 inline std::string InWords(const DistError& error) {
   const auto is = [&](auto* kind) { return dynamic_cast<decltype(kind)>(&error) != nullptr; };

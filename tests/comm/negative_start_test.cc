@@ -1,0 +1,216 @@
+// What must fail at Init, NewGroup and Destroy: fast, on all ranks that are
+// concerned, and with the name of who has done it. The numbers are those of the
+// list in docs/comm.md.
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "tests/base/support.h"
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::Each;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr milliseconds kShort{300};
+
+// Init in a process of its own, in the environment of rank 0 of 1.
+std::string ErrorOfInit(const std::function<InitOptions()>& options) {
+  const auto texts = OnRanks(1, [&](int) {
+    const InitOptions init = options();
+    return ErrorOf([&] { Init(init); });
+  });
+  return texts[0];
+}
+
+struct NegativeStartTest : testing::TestWithParam<const char*> {
+  static InitOptions Options(milliseconds timeout = std::chrono::seconds(60)) {
+    return {.timeout = timeout, .backend = GetParam()};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, NegativeStartTest, testing::Values("shm", "gloo"),
+                         NameOfBackend);
+
+TEST_P(NegativeStartTest, N01_InitTwice) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    const std::string text = ErrorOf([] { Init(); });
+    world.Barrier();  // the first one is as it was
+    return text;
+  });
+  EXPECT_THAT(told, Each("DistError: Init: there is a world process group already: Destroy() it "
+                         "first"));
+}
+
+TEST(NegativeStart, N02_RankMissingOrEmpty) {
+  const std::string wanted =
+      "DistError: Init: RANK is not set: want a whole number >= 0 (set by rankrun or torchrun)";
+  EXPECT_EQ(ErrorOfInit([] {
+              unsetenv("RANK");
+              return InitOptions();
+            }),
+            wanted);
+  EXPECT_EQ(ErrorOfInit([] {
+              setenv("RANK", "", 1);
+              return InitOptions();
+            }),
+            wanted);
+}
+
+TEST(NegativeStart, N03_RankInTheUrlAndAsAnOption) {
+  const std::string told = ErrorOfInit([] {
+    return InitOptions{.init_method = "tcp://127.0.0.1:1?rank=0&world_size=1", .rank = 0};
+  });
+  EXPECT_EQ(told, "DistError: Init: rank is given as an option and in init_method: want one");
+}
+
+TEST_P(NegativeStartTest, N04_TheFileOfAnEarlierRun) {
+  test::TempFolder folder;
+  const std::string url = "file://" + folder.Path("meet") + "?world_size=2&rank=";
+  const auto run = [&] {
+    return OnRanks(2, [&](int r) {
+      InitOptions options = Options();
+      options.init_method = url + std::to_string(r);
+      return ErrorOf([&] { Init(options).Barrier(); });
+    });
+  };
+  EXPECT_THAT(run(), Each("no error"));
+  EXPECT_THAT(run(), Each(AllOf(StartsWith("DistError: Init: "), HasSubstr(folder.Path("meet")),
+                                HasSubstr("left from another run"))));
+}
+
+TEST(NegativeStart, N04_AFileThatIsNoStore) {
+  test::TempFolder folder;
+  const std::string path = folder.Write("meet", "something else");
+  const std::string told = ErrorOfInit(
+      [&] { return InitOptions{.init_method = "file://" + path + "?world_size=1&rank=0"}; });
+  EXPECT_THAT(told, AllOf(StartsWith("DistError: Init: "), HasSubstr(path)));
+}
+
+TEST_P(NegativeStartTest, N05_OneRankNeverArrives) {
+  const auto told = OnRanks(3, [](int r) {
+    if (r == 1) return std::string("absent");
+    return ErrorOf([] { Init(Options(kShort)); });
+  });
+  for (const std::size_t r : {0U, 2U}) {
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: Init: "), HasSubstr("2 of 3 present"),
+                               EndsWith("missing: rank 1")));
+  }
+}
+
+TEST_P(NegativeStartTest, N06_NewGroupInAnotherOrder) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    const bool other = world.global_rank() == 2;
+    return ErrorOf([&] { NewGroup({.ranks = other ? std::vector{1, 2} : std::vector{0, 1}}); });
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: NewGroup: "),
+                               HasSubstr("ranks 0, 1 want ranks 0,1"),
+                               HasSubstr("rank 2 wants ranks 1,2"))));
+}
+
+TEST_P(NegativeStartTest, N20_MonitoredBarrierWithRanksAbsent) {
+  struct Absent {
+    std::vector<int> ranks;
+    std::string words;
+  };
+  for (const Absent& absent : {Absent{{1}, "rank 1"}, Absent{{1, 2, 3}, "ranks 1-3"},
+                               Absent{{0}, "rank 0"}, Absent{{0, 2}, "ranks 0, 2"}}) {
+    const auto told = InWorld(4, GetParam(), [&](ProcessGroup& world) {
+      std::string text = "absent";
+      const bool here = std::find(absent.ranks.begin(), absent.ranks.end(), world.global_rank()) ==
+                        absent.ranks.end();
+      if (here) text = ErrorOf([&] { world.MonitoredBarrier(kShort); });
+      world.Barrier();  // it is as sound as before
+      return text;
+    });
+    for (std::size_t r = 0; r < told.size(); ++r) {
+      if (told[r] == "absent") continue;
+      EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: MonitoredBarrier #1 of the world"),
+                                 EndsWith("missing: " + absent.words)));
+    }
+  }
+}
+
+TEST_P(NegativeStartTest, N20_MonitoredBarrierThatNamesTheFirst) {
+  const auto told = InWorld(4, GetParam(), [&](ProcessGroup& world) {
+    std::string text = "absent";
+    if (world.global_rank() % 3 == 0) {
+      text = ErrorOf([&] { world.MonitoredBarrier(kShort, false); });
+    }
+    world.Barrier();
+    return text;
+  });
+  EXPECT_THAT(told[0], EndsWith("missing: rank 1"));
+  EXPECT_THAT(told[3], EndsWith("missing: rank 1"));
+}
+
+TEST_P(NegativeStartTest, N26_DestroyOfAGroupThatIsDestroyed) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    ProcessGroup& group = NewGroup({});
+    Destroy(group);
+    const std::string text = ErrorOf([&] { Destroy(group); });
+    world.Barrier();
+    Destroy();
+    Destroy();  // there is nothing to destroy
+    return text;
+  });
+  EXPECT_THAT(told,
+              Each("DistError: Destroy: this is no process group, or it is destroyed already"));
+}
+
+TEST_P(NegativeStartTest, N27_DestroyAndInitAHundredTimes) {
+  const auto told = OnRanks(3, [](int) {
+    int64_t sum = 0;
+    for (int i = 0; i < 100; ++i) {
+      std::vector<int64_t> one{1};
+      Init(Options()).AllReduce(one);
+      sum += one[0];
+      Destroy();
+    }
+    return std::to_string(sum);
+  });
+  EXPECT_THAT(told, Each("300"));
+}
+
+TEST(NegativeStart, N28_AnotherNumberOfInterfaces) {
+  const auto told = OnRanks(2, [](int r) {
+    setenv("GLOO_SOCKET_IFNAME", r == 0 ? "lo" : "lo,lo", 1);
+    return ErrorOf([] { Init({.timeout = std::chrono::seconds(60), .backend = "gloo"}); });
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistError: Init: "),
+                               EndsWith("GLOO_SOCKET_IFNAME names different numbers of interfaces: "
+                                        "1 on rank 0, 2 on rank 1: want the same number on all "
+                                        "ranks"))));
+}
+
+// Each waits for the next: rank 0 for 1, 1 for 2, 2 for 0.
+TEST_P(NegativeStartTest, N29_LocalGroupsInACircle) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    const std::vector<int> first[] = {{0, 1}, {1, 2}, {0, 2}};
+    const std::string text = ErrorOf([&] {
+      NewGroup({.ranks = first[static_cast<std::size_t>(world.global_rank())],
+                .timeout = kShort,
+                .use_local_synchronization = true});
+    });
+    world.MonitoredBarrier();
+    return text;
+  });
+  for (std::size_t r = 0; r < 3; ++r) {
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: NewGroup: "),
+                               EndsWith("missing: rank " + std::to_string((r + 1) % 3))));
+  }
+}
+
+}  // namespace
+}  // namespace rankrun::comm
