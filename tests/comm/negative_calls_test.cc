@@ -1,0 +1,283 @@
+// Collectives that must fail: within a second, on all ranks, and with the name
+// of who has called what. The numbers are those of the list in docs/comm.md.
+
+#include <dlpack/dlpack.h>
+#include <gmock/gmock.h>
+
+#include <complex>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+#include <rankrun/dlpack.h>
+
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::Each;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct NegativeCallsTest : testing::TestWithParam<const char*> {
+  using Act = std::function<void(ProcessGroup& world)>;
+
+  // The error of each rank.
+  static std::vector<std::string> Told(int world_size, const Act& act) {
+    return InWorld(world_size, GetParam(),
+                   [&](ProcessGroup& world) { return ErrorOf([&] { act(world); }); });
+  }
+
+  // Rank 1 is refused its call for `reason`, the others are told so, and the
+  // group is as sound as before.
+  static void ExpectRefused(const char* operation, const std::string& reason, const Act& act) {
+    const auto told = InWorld(3, GetParam(), [&](ProcessGroup& world) {
+      std::string text = ErrorOf([&] { act(world); });
+      const std::string after = ErrorOf([&] { world.Barrier(); });
+      return after == "no error" ? text : text + "; then " + after;
+    });
+    EXPECT_THAT(told[1],
+                AllOf(StartsWith(std::string("DistError: ") + operation), HasSubstr(reason)));
+    for (const std::size_t r : {0U, 2U}) {
+      EXPECT_THAT(told[r], AllOf(StartsWith(std::string("DistError: ") + operation),
+                                 HasSubstr(std::string("rank 1 refused ") + operation + " #1"),
+                                 HasSubstr(reason)));
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, NegativeCallsTest, testing::Values("shm", "gloo"),
+                         NameOfBackend);
+
+TEST_P(NegativeCallsTest, N07_DifferentCountsNameTheSizes) {
+  const auto told = Told(2, [](ProcessGroup& world) {
+    std::vector<float> data(world.global_rank() == 0 ? 10 : 20);
+    world.AllReduce(data);
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: AllReduce #1"),
+                               HasSubstr("rank 0 called AllReduce #1 (10 x float32, sum)"),
+                               HasSubstr("rank 1 called AllReduce #1 (20 x float32, sum)"))));
+}
+
+TEST_P(NegativeCallsTest, N08_DifferentDTypes) {
+  const auto told = Told(2, [](ProcessGroup& world) {
+    std::vector<float> floats(10);
+    std::vector<double> doubles(10);
+    world.AllReduce(world.global_rank() == 0 ? Tensor(floats) : Tensor(doubles));
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: AllReduce #1"),
+                               HasSubstr("rank 0 called AllReduce #1 (10 x float32, sum)"),
+                               HasSubstr("rank 1 called AllReduce #1 (10 x float64, sum)"))));
+}
+
+TEST_P(NegativeCallsTest, N08_DifferentOperations) {
+  const auto told = Told(3, [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    world.AllReduce(data, world.global_rank() == 1 ? ReduceOp::kMax : ReduceOp::kSum);
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: AllReduce #1"),
+                               HasSubstr("ranks 0, 2 called AllReduce #1 (10 x float32, sum)"),
+                               HasSubstr("rank 1 called AllReduce #1 (10 x float32, max)"))));
+}
+
+// Without a check of all calls, a rank that has got its data from the root that
+// it named may be through before the difference is found.
+TEST_P(NegativeCallsTest, N09_DifferentRoots) {
+  setenv("RANKRUN_DEBUG", "DETAIL", 1);
+  const auto told = Told(3, [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    world.Broadcast(data, GlobalRank{world.global_rank() == 0 ? 0 : 1});
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: Broadcast #1"),
+                               HasSubstr("rank 0 called Broadcast #1 (10 x float32 from rank 0)"),
+                               HasSubstr("ranks 1, 2 called Broadcast #1 (10 x float32 from rank "
+                                         "1)"))));
+}
+
+TEST_P(NegativeCallsTest, N09_TwoRootsOfTwoRanks) {
+  const auto told = Told(2, [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    world.Broadcast(data, GlobalRank{world.global_rank()});
+    world.Barrier();
+  });
+  EXPECT_THAT(told,
+              Each(AllOf(StartsWith("DistMismatchError: Broadcast #1"),
+                         HasSubstr("rank 0 called Broadcast #1 (10 x float32 from rank 0)"),
+                         HasSubstr("rank 1 called Broadcast #1 (10 x float32 from rank 1)"))));
+}
+
+TEST_P(NegativeCallsTest, N10_ABarrierAmongAllReduces) {
+  const auto told = Told(3, [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    if (world.global_rank() == 2) {
+      world.Barrier();
+    } else {
+      world.AllReduce(data);
+    }
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: "),
+                               HasSubstr("ranks 0, 1 called AllReduce #1 (10 x float32, sum)"),
+                               HasSubstr("rank 2 called Barrier #1"))));
+}
+
+TEST_P(NegativeCallsTest, N11_ASkippedCollectiveBeforeAnother) {
+  const auto told = Told(3, [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    if (world.global_rank() != 2) world.AllReduce(data);
+    world.Barrier();
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: "),
+                               HasSubstr("ranks 0, 1 called AllReduce #1 (10 x float32, sum)"),
+                               HasSubstr("rank 2 called Barrier #1"))));
+}
+
+TEST_P(NegativeCallsTest, N11_ASkippedCollectiveAtTheEnd) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    world.AllReduce(data);
+    std::string text;
+    if (world.global_rank() != 2) {
+      text = ErrorOf([&] { world.AllReduce(data, ReduceOp::kSum, milliseconds(300)); });
+    }
+    NewGroup({});  // to end it together, through the store
+    return text;
+  });
+  for (const std::size_t r : {0U, 1U}) {
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: AllReduce #2"), HasSubstr("rank 2")));
+  }
+}
+
+TEST_P(NegativeCallsTest, N12_SplitsThatDisagreeForOnePair) {
+  const auto told = Told(3, [](ProcessGroup& world) {
+    const bool wrong = world.global_rank() == 0;  // it has 3 rows for rank 1, which wants 2
+    std::vector<float> input(wrong ? 7 : 6), output(6);
+    const std::vector<std::size_t> as_agreed{2, 2, 2}, other{2, 3, 2};
+    world.AllToAllSingle(output, input, as_agreed, wrong ? other : as_agreed);
+  });
+  for (const std::size_t r : {0U, 1U}) {  // rank 2 has what it wants
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistMismatchError: AllToAll #1"),
+                               HasSubstr("rank 0 sends 12 bytes to rank 1, which")));
+  }
+}
+
+TEST_P(NegativeCallsTest, N13_ImpossibleSplits) {
+  const auto exchange = [](const std::vector<std::size_t>& splits, std::size_t rows) {
+    return [splits, rows](ProcessGroup& world) {
+      std::vector<float> input(world.global_rank() == 1 ? rows : 6), output(6);
+      const bool wrong = world.global_rank() == 1;
+      world.AllToAllSingle(output, input, {}, wrong ? splits : std::vector<std::size_t>());
+    };
+  };
+  ExpectRefused("AllToAll", "input_splits has 2 numbers: want 3, one per rank",
+                exchange({3, 3}, 6));
+  ExpectRefused("AllToAll", "input_splits add up to 5: want 6, the rows of input",
+                exchange({1, 2, 2}, 6));
+  ExpectRefused("AllToAll", "input has 7 rows: want a multiple of 3, the world size, or splits",
+                exchange({}, 7));
+}
+
+TEST_P(NegativeCallsTest, N14_AListWhereNoneBelongs) {
+  ExpectRefused("Gather", "outputs is not empty: want that on the root, rank 0, only",
+                [](ProcessGroup& world) {
+                  std::vector<float> input(1), output(3);
+                  std::vector<Tensor> outputs;
+                  if (world.global_rank() < 2) {
+                    for (float& each : output) outputs.emplace_back(&each, DType::kFloat32, 1);
+                  }
+                  world.Gather(outputs, input, GlobalRank{0});
+                });
+}
+
+TEST_P(NegativeCallsTest, N14_NoListWhereOneBelongs) {
+  ExpectRefused("Gather", "outputs has 0 tensors: want 3, one per rank", [](ProcessGroup& world) {
+    std::vector<float> input(1);
+    world.Gather({}, input, GlobalRank{1});
+  });
+  ExpectRefused("Scatter", "inputs has 0 tensors: want 3, one per rank", [](ProcessGroup& world) {
+    std::vector<float> output(1);
+    world.Scatter(output, {}, GlobalRank{1});
+  });
+}
+
+TEST_P(NegativeCallsTest, N21_UseAfterATimeout) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<float> data(10);
+    std::string text;
+    if (world.global_rank() == 0) {
+      text = ErrorOf([&] { world.AllReduce(data, ReduceOp::kSum, milliseconds(300)); });
+      text += " | " + ErrorOf([&] { world.Barrier(); }, milliseconds(100));
+      text += world.state() == GroupState::kBroken ? " | broken" : " | sound";
+    }
+    NewGroup({});  // to end it together, through the store
+    return text;
+  });
+  EXPECT_THAT(
+      told[0],
+      AllOf(StartsWith("DistTimeoutError: AllReduce #1"),
+            HasSubstr(" | DistBackendError: Barrier #2 of the world process group, rank 0 "
+                      "of 2: the process group is broken: AllReduce #1 (10 x float32, sum)"),
+            HasSubstr("rank 1"), EndsWith(" | broken")));
+}
+
+TEST_P(NegativeCallsTest, N22_ACollectiveOfWhoIsNoMember) {
+  for (const bool strict : {false, true}) {
+    const auto told = OnRanks(3, [&](int r) {
+      setenv("RANKRUN_STRICT", strict ? "1" : "0", 1);
+      Init({.backend = GetParam()});
+      ProcessGroup& pair = NewGroup({.ranks = {0, 2}, .description = "pair"});
+      std::vector<float> data{1.0F};
+      std::string text = ErrorOf([&] { pair.AllReduce(data); });
+      if (r == 1 && data[0] > 1) text += ", but it wrote";
+      return text;
+    });
+    EXPECT_EQ(told[0], "no error");
+    EXPECT_EQ(told[2], "no error");
+    EXPECT_EQ(told[1], strict
+                           ? "DistError: AllReduce of process group \"pair\": does nothing here, "
+                             "as rank 1 is no member of it"
+                           : "no error");
+  }
+}
+
+TEST_P(NegativeCallsTest, N23_ReductionsThatThereAreNot) {
+  ExpectRefused("AllReduce", "AllReduce does not support MAX on complex64 tensors",
+                [](ProcessGroup& world) {
+                  std::vector<std::complex<float>> data(4);
+                  world.AllReduce(data, world.global_rank() == 1 ? ReduceOp::kMax : ReduceOp::kSum);
+                });
+  ExpectRefused("AllReduce", "AllReduce does not support AVG on bool tensors",
+                [](ProcessGroup& world) {
+                  bool data[4] = {};
+                  world.AllReduce(Tensor(std::span<bool>(data)),
+                                  world.global_rank() == 1 ? ReduceOp::kAvg : ReduceOp::kSum);
+                });
+  ExpectRefused("Reduce", "Reduce does not support BAND on float32 tensors",
+                [](ProcessGroup& world) {
+                  std::vector<float> data(4);
+                  world.Reduce(data, GlobalRank{0},
+                               world.global_rank() == 1 ? ReduceOp::kBitAnd : ReduceOp::kSum);
+                });
+}
+
+// A Tensor is dense; what is not can only come from elsewhere.
+TEST(NegativeCalls, N24_MemoryThatIsNotDense) {
+  float memory[12] = {};
+  int64_t shape[] = {4, 3};
+  int64_t strides[] = {1, 4};
+  const DLTensor tensor{.data = memory,
+                        .device = {.device_type = kDLCPU, .device_id = 0},
+                        .ndim = 2,
+                        .dtype = {.code = kDLFloat, .bits = 32, .lanes = 1},
+                        .shape = shape,
+                        .strides = strides,
+                        .byte_offset = 0};
+  EXPECT_THAT(ErrorOf([&] { FromDLTensor(&tensor); }),
+              AllOf(StartsWith("DistError: "), HasSubstr("strides")));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
