@@ -156,8 +156,8 @@ void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer dest
   Group& inner = comm::GroupOf(group);
   const uint64_t own_tag = kObjectTags + static_cast<uint32_t>(tag);
   const std::vector<uint64_t> sizes = SizesOf(objects);
-  Checked(sizes, group.global_rank());
   Unwrap(inner.Send(sizes, destination, own_tag, timeout));
+  Checked(sizes, group.global_rank());
   Unwrap(inner.Send(Bytes(Concatenated(objects)), destination, own_tag, timeout));
 }
 
