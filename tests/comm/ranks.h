@@ -60,6 +60,7 @@ class ChildProcess {
     return text;
   }
   int status() const { return status_; }  // after Text()
+  pid_t pid() const { return pid_; }      // before Text()
 
  private:
   Fd read_end_;
