@@ -58,6 +58,10 @@ Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer) {
 }
 
 Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
+  if (SizeOf(tensor.dtype) == 0) {
+    return Invalid(name + ": no dtype has the number " +
+                   std::to_string(static_cast<int>(tensor.dtype)));
+  }
   if (tensor.data == nullptr && tensor.count > 0) return Invalid(name + " has no data");
   if (tensor.device.type != DeviceType::kCpu) {
     return Invalid(name + " is on " + NameOf(tensor.device) +
