@@ -1,0 +1,118 @@
+#include <rankrun/c_messages.h>
+#include <rankrun/dlpack.h>
+
+#include "comm/c_guard.h"
+
+namespace {
+
+using rankrun::GlobalRank;
+using rankrun::P2POp;
+using rankrun::Peer;
+using rankrun::ProcessGroup;
+using rankrun::Tensor;
+using rankrun::Work;
+using rankrun::comm::Cleared;
+using rankrun::comm::GroupOf;
+using rankrun::comm::Guarded;
+using rankrun::comm::Hand;
+using rankrun::comm::ListOf;
+using rankrun::comm::NotNull;
+using rankrun::comm::SourceOf;
+using rankrun::comm::TensorOf;
+using rankrun::comm::ThrowInvalid;
+using rankrun::comm::TimeoutOf;
+
+Work Start(ProcessGroup& group, const rankrun_message& message) {
+  if (message.reserved != 0) ThrowInvalid("messages.reserved is not 0");
+  const Tensor tensor = TensorOf(&message.tensor, "messages.tensor");
+  if (message.is_send != 0) return group.ISend(tensor, GlobalRank{message.peer}, message.tag);
+  return group.IRecv(tensor, SourceOf(message.peer), message.tag);
+}
+
+rankrun_tensor InC(const Tensor& tensor) {
+  return {.data = tensor.data,
+          .count = tensor.count,
+          .row = tensor.row,
+          .device_index = tensor.device.index,
+          .dtype = static_cast<uint8_t>(tensor.dtype),
+          .device_type = static_cast<uint8_t>(tensor.device.type),
+          .reserved = 0};
+}
+
+// Memory that a taker of a DLPack tensor has.
+struct Loan {
+  ~Loan() {
+    if (release != nullptr) release(context);
+  }
+  void (*release)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
+}  // namespace
+
+extern "C" {
+
+rankrun_status rankrun_send(rankrun_group* group, const rankrun_tensor* tensor, int destination,
+                            int tag, int64_t timeout_ms) {
+  return Guarded([=] {
+    const Tensor data = TensorOf(tensor, "tensor");
+    GroupOf(group).Send(data, GlobalRank{destination}, tag, TimeoutOf(timeout_ms));
+  });
+}
+
+rankrun_status rankrun_recv(rankrun_group* group, const rankrun_tensor* tensor, int source, int tag,
+                            int64_t timeout_ms, int* sender) {
+  return Guarded([=] {
+    const Tensor data = TensorOf(tensor, "tensor");
+    const int from = GroupOf(group).Recv(data, SourceOf(source), tag, TimeoutOf(timeout_ms));
+    if (sender != nullptr) *sender = from;
+  });
+}
+
+rankrun_status rankrun_isend(rankrun_group* group, const rankrun_tensor* tensor, int destination,
+                             int tag, rankrun_work** work) {
+  return Guarded([=] {
+    Cleared(work, "work");
+    const Tensor data = TensorOf(tensor, "tensor");
+    Hand(GroupOf(group).ISend(data, GlobalRank{destination}, tag), work);
+  });
+}
+
+rankrun_status rankrun_irecv(rankrun_group* group, const rankrun_tensor* tensor, int source,
+                             int tag, rankrun_work** work) {
+  return Guarded([=] {
+    Cleared(work, "work");
+    Hand(GroupOf(group).IRecv(TensorOf(tensor, "tensor"), SourceOf(source), tag), work);
+  });
+}
+
+rankrun_status rankrun_batch(rankrun_group* group, const rankrun_message* messages, size_t count,
+                             rankrun_work** works) {
+  return Guarded([=] {
+    const auto batch = ListOf(messages, count, "messages");
+    if (count > 0) NotNull(works, "works");
+    std::fill_n(works, count, nullptr);
+    std::vector<Work> started;
+    for (const rankrun_message& message : batch) started.push_back(Start(GroupOf(group), message));
+    for (size_t i = 0; i < count; ++i) Hand(std::move(started[i]), &works[i]);
+  });
+}
+
+rankrun_status rankrun_from_dlpack(const DLManagedTensor* managed, rankrun_tensor* tensor) {
+  return Guarded(
+      [=] { NotNull(tensor, "tensor") = InC(rankrun::FromDLPack(NotNull(managed, "managed"))); });
+}
+
+rankrun_status rankrun_to_dlpack(const rankrun_tensor* tensor, void (*release)(void* context),
+                                 void* context, DLManagedTensor** managed) {
+  return Guarded([=] {
+    Cleared(managed, "managed");
+    const Tensor data = TensorOf(tensor, "tensor");
+    const auto loan = std::make_shared<Loan>();
+    *managed = rankrun::ToDLPack(data, loan);
+    loan->context = context;
+    loan->release = release;  // now only: not after an error
+  });
+}
+
+}  // extern "C"
