@@ -76,9 +76,9 @@ class Trainer {
     if (first() && LoadCheckpoint(args_.checkpoint, state)) {
       step[0] = static_cast<double>(state.step);
     }
-    world_.Broadcast(step, GlobalRank{0});
+    world_.Broadcast(step, rankrun::GlobalRank{0});
     if (step[0] < 0) return;
-    for (const auto& part : state.parts) world_.Broadcast(part, GlobalRank{0});
+    for (const auto& part : state.parts) world_.Broadcast(part, rankrun::GlobalRank{0});
     done_ = static_cast<int64_t>(step[0]);
     Print("resumed from step %lld\n", Int(done_));
   }

@@ -78,6 +78,11 @@ inline std::vector<std::string> OnRanks(int world_size,
   return texts;
 }
 
+// The same for one that asks its environment who it is.
+inline std::vector<std::string> OnRanks(int world_size, const std::function<std::string()>& body) {
+  return OnRanks(world_size, [&](int) { return body(); });
+}
+
 // The same for ranks that have joined a world.
 inline std::vector<std::string> InWorld(
     int world_size, const std::string& backend,

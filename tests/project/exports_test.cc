@@ -1,0 +1,52 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <regex>
+
+#include "tests/project/source_files.h"
+
+namespace rankrun {
+namespace {
+
+constexpr char kLibrary[] = RANKRUN_LIB_DIR "/librankrun.so";
+
+// What `command` prints, by lines.
+std::vector<std::string> LinesOf(const std::string& command) {
+  std::vector<std::string> lines;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return lines;
+  std::array<char, 4096> line;
+  while (fgets(line.data(), line.size(), pipe) != nullptr) lines.emplace_back(line.data());
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return lines;
+}
+
+TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const std::regex declaration(R"(RANKRUN_API [^;(]*\b(rankrun_\w+)\()");
+  int found = 0;
+  for (const std::string& file : test::SourceFiles("comm")) {
+    if (!file.ends_with(".h")) continue;
+    const std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+    for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
+      EXPECT_NE(dlsym(library, (*it)[1].str().c_str()), nullptr) << (*it)[1];
+      found += 1;
+    }
+  }
+  EXPECT_GT(found, 70);
+}
+
+// Templates of the standard library that were made here would take the place of
+// a program's own.
+TEST(ExportsTest, NothingElseIs) {
+  const auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kLibrary);
+  EXPECT_GT(lines.size(), 100U);
+  const std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?rankrun(::|_)[\s\S]*)");
+  for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, ours)) << line;
+}
+
+}  // namespace
+}  // namespace rankrun
