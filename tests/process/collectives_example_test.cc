@@ -1,0 +1,39 @@
+// examples/collectives and examples/c: each checks its own result.
+
+#include <gmock/gmock.h>
+
+#include "tests/process/harness.h"
+
+namespace rankrun::testing {
+namespace {
+
+struct Example {
+  const char* program;
+  const char* said;  // by each rank, if all is well
+};
+
+class CollectivesExampleTest : public ::testing::TestWithParam<Example> {};
+
+TEST_P(CollectivesExampleTest, EachRankFindsItsResultRight) {
+  for (const int ranks : {1, 2, 4}) {
+    Job job({.arguments = {"-n", std::to_string(ranks),
+                           std::string(RANKRUN_BINARY_DIR "/bin/") + GetParam().program}});
+    EXPECT_EQ(job.Wait(milliseconds(60'000)), (ProcessExit{.signaled = false, .value = 0}))
+        << job.Err() << job.Out();
+    const std::string out = job.Out();
+    int right = 0;
+    for (size_t at = 0; (at = out.find(GetParam().said, at)) != std::string::npos; ++at) ++right;
+    EXPECT_EQ(right, ranks) << out;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectivesExampleTest,
+                         ::testing::Values(Example{"sample_sort", ": sorted\n"},
+                                           Example{"overlap", ": right\n"},
+                                           Example{"heat", ": as on one rank\n"},
+                                           Example{"reports", ": right\n"},
+                                           Example{"pi", ": right\n"}),
+                         [](const auto& info) { return std::string(info.param.program); });
+
+}  // namespace
+}  // namespace rankrun::testing
