@@ -1,13 +1,14 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs from there, as an outsider would: the examples
-# train_lm, store and launch by CMake, a small one by pkg-config.
+# train_lm, store, launch, collectives and c by CMake, a small one in C++ and one
+# in C by pkg-config.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-for example in train_lm store launch; do
+for example in train_lm store launch collectives c; do
   cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
   cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
@@ -22,6 +23,8 @@ grep -q 'wrong elements: 0 OK' "$folder/out"
 "$folder/usr/bin/rankrun" --bind numa -n 2 true
 "$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
 grep -q 'best rate: 0.5' "$folder/out"
+"$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
+"$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -f "$folder/usr/share/man/man1/rankrun-bench.1"
@@ -47,4 +50,10 @@ EOF
 # The flags are several words.
 # shellcheck disable=SC2046
 c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs rankrun)
-LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun) "$folder/usr/bin/rankrun" -n 2 "$folder/meet"
+# shellcheck disable=SC2046
+cc -std=c99 "$source/examples/c/pi.c" -o "$folder/pi" $(pkg-config --cflags --libs rankrun)
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun)
+export LD_LIBRARY_PATH
+"$folder/usr/bin/rankrun" -n 2 "$folder/meet"
+"$folder/usr/bin/rankrun" -n 2 "$folder/pi"
+"$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
