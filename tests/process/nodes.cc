@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 namespace rankrun::testing {
 
@@ -36,6 +38,21 @@ pid_t AgentOf(const Job& node) {
   }
   return 0;
 }
+
+namespace {
+
+// Its first thread may be gone while others still have its files.
+bool IsOver(pid_t pid) {
+  std::string folder = "/proc/" + std::to_string(pid);
+  std::string stat = ReadText(folder + "/stat");
+  if (stat.empty()) return true;
+  std::error_code error;
+  auto threads = std::filesystem::directory_iterator(folder + "/task", error);
+  auto count = error ? 0 : std::distance(begin(threads), end(threads));
+  return stat.find(") Z ") != std::string::npos && count <= 1;
+}
+
+}  // namespace
 
 Job& NodesTest::Start(const std::vector<std::string>& flags, const std::string& script) {
   std::vector<std::string> all = job;
@@ -87,7 +104,9 @@ void NodesTest::KillAgent(const Job& node, int signal_number) const {
 void NodesTest::KillHost(const Job& node) const {
   pid_t agent = AgentOf(node);
   node.Signal(SIGKILL);
-  if (agent != 0) kill(agent, SIGKILL);
+  if (agent == 0) return;
+  kill(agent, SIGKILL);
+  EXPECT_TRUE(WaitFor([&] { return IsOver(agent); })) << "its port is not free";
 }
 
 std::string NodesTest::Errors() const {

@@ -204,7 +204,8 @@ TEST_F(NodesDeathTest, AnotherJobWhereTheCoordinatorWasIsTriedForTheNodeTimeout)
   Job& other = StartHost({"-n1", "--rdzv-id=another"}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(206)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("job \"another\" is there, this node is of job \"none\"; "
-                                     "trying again for up to 4.0 s\n"));
+                                     "trying again for up to 4.0 s\n"))
+      << Errors();
   other.Signal(SIGINT);
   EXPECT_TRUE(other.Wait().has_value());
 }

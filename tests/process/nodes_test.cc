@@ -157,7 +157,7 @@ TEST_F(NodesTest, AWorkerThatDoesNotFinishIsNamed) {
 
 TEST_F(NodesTest, OfANodeOnlyThoseThatDoNotFinishAreNamed) {
   std::string script = Stamped("[ $RANK != 2 ] || exec sleep 1000");
-  std::vector<std::string> flags = {"--finish-timeout=3", "--node-timeout=2"};
+  std::vector<std::string> flags = {"--finish-timeout=4", "--node-timeout=20"};
   Job& host = StartHost({"-n1", "--node-rank=0", flags[0], flags[1]}, script);
   Job& guest = StartGuest({"-n3", "--node-rank=1", flags[0], flags[1]}, script);
   EXPECT_EQ(host.Wait(), Code(203)) << Errors();
