@@ -116,10 +116,8 @@ void Member::On(const CoordinatorSaid& event) {
 void Member::SendBeat() {
   next_beat_ = now_ + policy_.node_timeout / kBeatsPerTimeout;
   beats_.push_back(now_);
-  Beat beat{.number = ++last_beat_};
   bool tells_unfinished = phase_ == MemberPhase::kRunning && std::exchange(owes_unfinished_, false);
-  if (tells_unfinished) beat.unfinished = unfinished_;
-  Do(Send{std::move(beat)});
+  Do(Send{Beat{++last_beat_, tells_unfinished ? unfinished_ : std::nullopt}});
 }
 
 void Member::Hear(const Beat& message) {
