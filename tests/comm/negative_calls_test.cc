@@ -3,6 +3,7 @@
 
 #include <dlpack/dlpack.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include <complex>
 #include <string>
@@ -201,6 +202,20 @@ TEST_P(NegativeCallsTest, N14_NoListWhereOneBelongs) {
     std::vector<float> output(1);
     world.Scatter(output, {}, GlobalRank{1});
   });
+}
+
+// More of that in deaths_test.cc.
+TEST_P(NegativeCallsTest, N19_ARankThatIsKilled) {
+  const auto told = Told(4, [](ProcessGroup& world) {
+    std::vector<float> data(100'000);
+    world.AllReduce(data);
+    if (world.global_rank() == 2) raise(SIGKILL);
+    world.AllReduce(data);
+  });
+  EXPECT_EQ(told[2], "");
+  for (const std::size_t r : {0U, 1U, 3U}) {
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistNetworkError: AllReduce #2"), HasSubstr("rank 2")));
+  }
 }
 
 TEST_P(NegativeCallsTest, N21_UseAfterATimeout) {

@@ -84,6 +84,30 @@ TEST_P(PublicStoreTest, EveryOperationDoesWhatItSays) {
   EXPECT_FALSE(store->DeleteKey("a"));
 }
 
+// The examples of torch.distributed's documentation, and their edges.
+TEST_P(PublicStoreTest, VectorsK1ToK7) {
+  EXPECT_EQ(store->Add("first", 1), 1);
+  EXPECT_EQ(store->Add("first", 6), 7);
+  EXPECT_EQ(store->Get("first"), "7");
+  EXPECT_TRUE(store->Check({"first"}));
+  EXPECT_EQ(store->Add("first", 0), 7);
+  store->Append("second", "po");
+  store->Append("second", "tato");
+  EXPECT_EQ(store->Get("second"), "potato");
+  store->Set("third", "first_value");
+  EXPECT_EQ(store->CompareSet("third", "first_value", "second_value").value, "second_value");
+  EXPECT_EQ(store->Get("third"), "second_value");
+  EXPECT_TRUE(store->DeleteKey("third"));
+  EXPECT_FALSE(store->DeleteKey("bad_key"));
+  EXPECT_EQ(store->CompareSet("third", "x", "y").value, "x");
+  EXPECT_FALSE(store->Check({"third"})) << "nothing was there to be swapped";
+  EXPECT_TRUE(store->CompareSet("third", "", "y").swapped);
+  store->MultiSet({"fourth", "fifth"}, {"po", "tato"});
+  EXPECT_THAT(store->MultiGet({"fourth", "fifth"}), ElementsAre("po", "tato"));
+  EXPECT_EQ(store->Get("fourth"), "po");
+  EXPECT_EQ(store->NumKeys(), 5) << "and none of the store's own";
+}
+
 TEST_P(PublicStoreTest, QueuesAreFirstInFirstOut) {
   EXPECT_EQ(store->TryQueuePop("q"), std::nullopt);
   store->QueuePush("q", "one");

@@ -1,0 +1,94 @@
+// Where ranks may meet, and what they know of themselves then.
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "tests/base/support.h"
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::Each;
+
+std::string SumOf(ProcessGroup& world) {
+  std::vector<int64_t> one{1};
+  world.AllReduce(one);
+  return std::to_string(one[0]) + " of " + std::to_string(world.world_size());
+}
+
+// Without anything in the environment.
+std::string SumAt(const InitOptions& options) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
+  const std::string sum = SumOf(Init(options));
+  Destroy();
+  return sum;
+}
+
+struct MeetingTest : testing::TestWithParam<const char*> {
+  static std::string PortOfTheStore() { return getenv("MASTER_PORT"); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "gloo"), NameOfBackend);
+
+TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
+  uint16_t port = 0;
+  {
+    ServerProcess free;
+    port = free.port();
+  }
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(port) + "?world_size=3";
+  const auto sums = OnRanks(
+      3, [&](int r) { return SumAt({.backend = GetParam(), .init_method = url, .rank = r}); });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
+  test::TempFolder folder;
+  const std::string url = "file://" + folder.Path("meet") + "?rank=";
+  const auto sums = OnRanks(3, [&](int r) {
+    return SumAt({.backend = GetParam(), .init_method = url + std::to_string(r), .world_size = 3});
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, InAStoreOfTheProgram) {
+  const auto sums = OnRanks(3, [](int r) {
+    const auto port = static_cast<uint16_t>(std::stoi(PortOfTheStore()));
+    auto store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port});
+    return SumAt({.backend = GetParam(),
+                  .rank = r,
+                  .world_size = 3,
+                  .store = std::make_shared<PrefixStore>("job", store)});
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, AGroupKnowsItself) {
+  const auto texts = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    ProcessGroup& pair =
+        NewGroup({.ranks = {2, 1}, .sort_ranks = false, .description = "back to front"});
+    if (!pair.is_member()) return pair.description();
+    return world.backend() + " " + pair.backend() + " " + std::to_string(pair.group_rank()) +
+           " of " + std::to_string(pair.world_size()) + ", first " +
+           std::to_string(pair.GlobalRankOf(GroupRank{0}));
+  });
+  const std::string backends = std::string(GetParam()) + " " + GetParam();
+  EXPECT_THAT(texts, testing::ElementsAre("back to front", backends + " 1 of 2, first 2",
+                                          backends + " 0 of 2, first 2"));
+}
+
+TEST(LauncherTest, WhoHasStartedThisProcessIsKnown) {
+  unsetenv("TORCHELASTIC_RUN_ID");
+  EXPECT_FALSE(LaunchedByAgent());
+  setenv("TORCHELASTIC_RUN_ID", "none", 1);
+  EXPECT_TRUE(LaunchedByAgent());
+}
+
+}  // namespace
+}  // namespace rankrun::comm
