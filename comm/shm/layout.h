@@ -49,12 +49,16 @@ struct LineBytes {
 static_assert(sizeof(LineBytes) <= kInlineBytes);
 
 struct alignas(kApart) RankArea {
+  // The process is named below and has mapped all; it watches all the others.
+  static constexpr uint32_t kMapped = 1;
+  static constexpr uint32_t kWatches = 2;
+
   CallLine lines[kCallLines];
   // (number of the collective << kStepBits) + steps done; never goes back.
   alignas(kApart) std::atomic<uint64_t> step;
   // How many threads sleep on a word of this rank: it has to wake them.
   alignas(kApart) std::atomic<uint32_t> sleepers;
-  std::atomic<uint32_t> ready;  // the process is named below and has mapped all
+  std::atomic<uint32_t> ready;  // one of the above
   std::atomic<uint32_t> left;   // it has destroyed its backend
   int32_t pid;
   uint64_t start_time;  // of the process, in clock ticks since boot

@@ -107,8 +107,10 @@ Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config,
   auto segment = config.group_rank == 0 ? Make(config, layout) : Open(config, layout);
   if (segment) {
     (*segment)->ShowThisProcess();
-    auto met = (*segment)->AwaitAll(config);
+    auto met = (*segment)->AwaitAll(RankArea::kMapped, config);
     if (met) met = (*segment)->WatchProcesses();
+    // Nobody leaves before all others have seen it.
+    if (met) met = (*segment)->AwaitAll(RankArea::kWatches, config);
     if (met) return segment;
     segment = std::move(met).error();
   }
@@ -193,18 +195,18 @@ void Segment::ShowThisProcess() const {
   RankArea& mine = area(rank_);
   mine.pid = getpid();
   mine.start_time = StartTime(mine.pid);
-  mine.ready.store(1, std::memory_order_release);
+  mine.ready.store(RankArea::kMapped, std::memory_order_release);
 }
 
 // Polls: this happens once, and the store must be looked at, too.
-Result<void> Segment::AwaitAll(const BackendConfig& config) const {
+Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) const {
   const TimePoint began = MonotonicClock().Now();
   const std::string failed[] = {FailedKey(config)};
   TimePoint next_look = began + milliseconds(20);
   for (;;) {
     std::vector<int> missing;
     for (int r = 0; r < world_size(); ++r) {
-      if (area(r).ready.load(std::memory_order_acquire) == 0) missing.push_back(r);
+      if (area(r).ready.load(std::memory_order_acquire) < ready) missing.push_back(r);
     }
     if (missing.empty()) return {};
     const TimePoint now = MonotonicClock().Now();
@@ -219,6 +221,11 @@ Result<void> Segment::AwaitAll(const BackendConfig& config) const {
       if (*found) {
         auto why = config.store.Get(failed[0], milliseconds(1000));
         return Error{ErrorCode::kSystem, why ? *why : "a rank has failed"};
+      }
+      for (const int rank : Dead()) {
+        if (area(rank).ready.load(std::memory_order_acquire) >= ready) continue;
+        const int one[] = {rank};
+        return Error{ErrorCode::kPeerLost, NamesOf(one) + " has died"};
       }
       next_look = now + milliseconds(20);
     }
@@ -244,6 +251,7 @@ Result<void> Segment::WatchProcesses() {
     if (StartTime(pid) == area(r).start_time) continue;
     return Error{ErrorCode::kSystem, name + ") is another process here" + kOneHost};
   }
+  area(rank_).ready.store(RankArea::kWatches, std::memory_order_release);
   return {};
 }
 

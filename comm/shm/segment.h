@@ -68,7 +68,7 @@ class Segment {
   static Result<std::unique_ptr<Segment>> Open(const BackendConfig& config,
                                                const SegmentLayout& layout);
   void ShowThisProcess() const;
-  Result<void> AwaitAll(const BackendConfig& config) const;
+  Result<void> AwaitAll(uint32_t ready, const BackendConfig& config) const;
   Result<void> WatchProcesses();
 
   const int rank_;

@@ -69,6 +69,16 @@ TEST_P(MeetingTest, InAStoreOfTheProgram) {
   EXPECT_THAT(sums, Each("3 of 3"));
 }
 
+TEST_P(MeetingTest, WhoLeavesAtOnceHasBeenMetByAll) {
+  for (int i = 0; i < 20; ++i) {
+    const auto texts = OnRanks(3, [](int) {
+      Init({.backend = GetParam()});
+      return std::string("met");  // and ends
+    });
+    ASSERT_THAT(texts, Each("met"));
+  }
+}
+
 TEST_P(MeetingTest, AGroupKnowsItself) {
   const auto texts = InWorld(3, GetParam(), [](ProcessGroup& world) {
     ProcessGroup& pair =
