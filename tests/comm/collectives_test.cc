@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/comm/joined.h"
@@ -172,7 +173,10 @@ TEST_P(CollectivesTest, MonitoredBarriersAndCollectivesMix) {
 INSTANTIATE_TEST_SUITE_P(WorldSizes, CollectivesTest,
                          testing::Values(Ranks{1, "gloo"}, Ranks{2, "gloo"}, Ranks{3, "gloo"},
                                          Ranks{4, "gloo"}, Ranks{1, "shm"}, Ranks{2, "shm"},
-                                         Ranks{3, "shm"}, Ranks{4, "shm"}));
+                                         Ranks{3, "shm"}, Ranks{4, "shm"}),
+                         [](const auto& info) {
+                           return info.param.backend + std::to_string(info.param.world_size);
+                         });
 
 struct DisagreementTest : testing::TestWithParam<const char*> {
   // What each rank of a group of `world_size` is told when it does `body`.
@@ -234,7 +238,8 @@ TEST_P(DisagreementTest, ARankThatDoesNotComeIsNamedAfterTheTimeout) {
   EXPECT_THAT(told[2], HasSubstr("rank 1"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DisagreementTest, testing::Values("gloo", "shm"));
+INSTANTIATE_TEST_SUITE_P(Backends, DisagreementTest, testing::Values("gloo", "shm"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace rankrun::comm
