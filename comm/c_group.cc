@@ -12,7 +12,7 @@ namespace {
 using rankrun::GlobalRank;
 using rankrun::GroupRank;
 using rankrun::ProcessGroup;
-using rankrun::comm::Cleared;
+using rankrun::comm::Clear;
 using rankrun::comm::GroupOf;
 using rankrun::comm::Guarded;
 using rankrun::comm::GuardedOr;
@@ -104,7 +104,10 @@ rankrun_status rankrun_destroy(rankrun_group* group) {
 }
 
 rankrun_status rankrun_world(rankrun_group** world) {
-  return Guarded([=] { Cleared(world, "world") = HandleOf(rankrun::World()); });
+  return Guarded([=] {
+    Clear(world, "world");
+    *world = HandleOf(rankrun::World());
+  });
 }
 
 rankrun_status rankrun_group_options_default(rankrun_group_options* options) {
@@ -116,7 +119,7 @@ rankrun_status rankrun_group_options_default(rankrun_group_options* options) {
 
 rankrun_status rankrun_new_group(const rankrun_group_options* options, rankrun_group** group) {
   return Guarded([=] {
-    Cleared(group, "group");
+    Clear(group, "group");
     *group = HandleOf(rankrun::NewGroup(Read(OptionsOf(options, GroupDefaults()))));
   });
 }
@@ -139,7 +142,7 @@ int rankrun_is_member(const rankrun_group* group) {
 
 rankrun_status rankrun_group_ranks(const rankrun_group* group, const int** ranks, size_t* count) {
   return Guarded([=] {
-    Cleared(ranks, "ranks");
+    Clear(ranks, "ranks");
     NotNull(count, "count") = GroupOf(group).global_ranks().size();
     *ranks = GroupOf(group).global_ranks().data();
   });

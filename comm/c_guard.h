@@ -54,10 +54,11 @@ T& NotNull(T* pointer, const char* name) {
   if (pointer == nullptr) ThrowInvalid(std::string(name) + " is NULL");
   return *pointer;
 }
-// The place for a result, set to NULL first.
+// Sets the place for a result to NULL. A statement of its own: what is assigned
+// is evaluated first.
 template <typename T>
-T*& Cleared(T** place, const char* name) {
-  return NotNull(place, name) = nullptr;
+void Clear(T** place, const char* name) {
+  NotNull(place, name) = nullptr;
 }
 const char* Text(const char* text, const char* name);
 std::string_view ViewOf(const void* data, std::size_t size, const char* name);

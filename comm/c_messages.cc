@@ -6,12 +6,10 @@
 namespace {
 
 using rankrun::GlobalRank;
-using rankrun::P2POp;
-using rankrun::Peer;
 using rankrun::ProcessGroup;
 using rankrun::Tensor;
 using rankrun::Work;
-using rankrun::comm::Cleared;
+using rankrun::comm::Clear;
 using rankrun::comm::GroupOf;
 using rankrun::comm::Guarded;
 using rankrun::comm::Hand;
@@ -72,7 +70,7 @@ rankrun_status rankrun_recv(rankrun_group* group, const rankrun_tensor* tensor, 
 rankrun_status rankrun_isend(rankrun_group* group, const rankrun_tensor* tensor, int destination,
                              int tag, rankrun_work** work) {
   return Guarded([=] {
-    Cleared(work, "work");
+    Clear(work, "work");
     const Tensor data = TensorOf(tensor, "tensor");
     Hand(GroupOf(group).ISend(data, GlobalRank{destination}, tag), work);
   });
@@ -81,7 +79,7 @@ rankrun_status rankrun_isend(rankrun_group* group, const rankrun_tensor* tensor,
 rankrun_status rankrun_irecv(rankrun_group* group, const rankrun_tensor* tensor, int source,
                              int tag, rankrun_work** work) {
   return Guarded([=] {
-    Cleared(work, "work");
+    Clear(work, "work");
     Hand(GroupOf(group).IRecv(TensorOf(tensor, "tensor"), SourceOf(source), tag), work);
   });
 }
@@ -106,7 +104,7 @@ rankrun_status rankrun_from_dlpack(const DLManagedTensor* managed, rankrun_tenso
 rankrun_status rankrun_to_dlpack(const rankrun_tensor* tensor, void (*release)(void* context),
                                  void* context, DLManagedTensor** managed) {
   return Guarded([=] {
-    Cleared(managed, "managed");
+    Clear(managed, "managed");
     const Tensor data = TensorOf(tensor, "tensor");
     const auto loan = std::make_shared<Loan>();
     *managed = rankrun::ToDLPack(data, loan);

@@ -7,7 +7,7 @@ namespace {
 
 using rankrun::GlobalRank;
 using rankrun::Object;
-using rankrun::comm::Cleared;
+using rankrun::comm::Clear;
 using rankrun::comm::CopyOf;
 using rankrun::comm::GroupOf;
 using rankrun::comm::Guarded;
@@ -37,7 +37,7 @@ rankrun_status rankrun_broadcast_objects(rankrun_group* group, const rankrun_byt
                                          size_t count, int root, int64_t timeout_ms,
                                          rankrun_bytes** received) {
   return Guarded([=] {
-    Cleared(received, "received");
+    Clear(received, "received");
     auto& members = GroupOf(group);
     std::vector<Object> all(count);
     if (members.global_rank() == root) all = ObjectsOf(objects, count);
@@ -49,7 +49,7 @@ rankrun_status rankrun_broadcast_objects(rankrun_group* group, const rankrun_byt
 rankrun_status rankrun_all_gather_object(rankrun_group* group, const rankrun_bytes* object,
                                          int64_t timeout_ms, rankrun_bytes** received) {
   return Guarded([=] {
-    Cleared(received, "received");
+    Clear(received, "received");
     const Object mine = ObjectOf(NotNull(object, "object"), "object.data");
     *received = CopyOf(rankrun::AllGatherObject(GroupOf(group), mine, TimeoutOf(timeout_ms)));
   });
@@ -58,7 +58,7 @@ rankrun_status rankrun_all_gather_object(rankrun_group* group, const rankrun_byt
 rankrun_status rankrun_gather_object(rankrun_group* group, const rankrun_bytes* object, int root,
                                      int64_t timeout_ms, rankrun_bytes** received) {
   return Guarded([=] {
-    Cleared(received, "received");
+    Clear(received, "received");
     const Object mine = ObjectOf(NotNull(object, "object"), "object.data");
     *received = CopyOf(
         rankrun::GatherObject(GroupOf(group), mine, GlobalRank{root}, TimeoutOf(timeout_ms)));
@@ -69,7 +69,7 @@ rankrun_status rankrun_scatter_objects(rankrun_group* group, const rankrun_bytes
                                        size_t count, int root, int64_t timeout_ms,
                                        rankrun_bytes** received) {
   return Guarded([=] {
-    Cleared(received, "received");
+    Clear(received, "received");
     const std::vector<Object> all = ObjectsOf(objects, count);
     const std::vector<Object> mine = {
         rankrun::ScatterObjects(GroupOf(group), all, GlobalRank{root}, TimeoutOf(timeout_ms))};
@@ -88,7 +88,7 @@ rankrun_status rankrun_send_objects(rankrun_group* group, const rankrun_bytes* o
 rankrun_status rankrun_recv_objects(rankrun_group* group, size_t count, int source, int tag,
                                     int64_t timeout_ms, rankrun_bytes** received, int* sender) {
   return Guarded([=] {
-    Cleared(received, "received");
+    Clear(received, "received");
     std::vector<Object> all(count);
     const int from =
         rankrun::RecvObjects(GroupOf(group), all, SourceOf(source), tag, TimeoutOf(timeout_ms));

@@ -6,7 +6,7 @@
 namespace {
 
 using rankrun::Store;
-using rankrun::comm::Cleared;
+using rankrun::comm::Clear;
 using rankrun::comm::CopyOf;
 using rankrun::comm::Guarded;
 using rankrun::comm::GuardedOr;
@@ -68,7 +68,7 @@ rankrun_status rankrun_tcp_store_options_default(rankrun_tcp_store_options* opti
 
 rankrun_status rankrun_tcp_store(const rankrun_tcp_store_options* options, rankrun_store** store) {
   return Guarded([=] {
-    Cleared(store, "store");
+    Clear(store, "store");
     const auto wanted = Read(OptionsOf(options, kTcpDefaults));
     *store = HandleOf(std::make_shared<rankrun::TcpStore>(wanted));
   });
@@ -77,7 +77,7 @@ rankrun_status rankrun_tcp_store(const rankrun_tcp_store_options* options, rankr
 rankrun_status rankrun_file_store(const char* path, const char* run_id, int64_t timeout_ms,
                                   rankrun_store** store) {
   return Guarded([=] {
-    Cleared(store, "store");
+    Clear(store, "store");
     *store = HandleOf(
         std::make_shared<rankrun::FileStore>(Text(path, "path"), Text(run_id, "run_id"),
                                              LimitOr(std::chrono::seconds(300), timeout_ms)));
@@ -86,7 +86,7 @@ rankrun_status rankrun_file_store(const char* path, const char* run_id, int64_t 
 
 rankrun_status rankrun_hash_store(int64_t timeout_ms, rankrun_store** store) {
   return Guarded([=] {
-    Cleared(store, "store");
+    Clear(store, "store");
     const auto timeout = LimitOr(std::chrono::seconds(300), timeout_ms);
     *store = HandleOf(std::make_shared<rankrun::HashStore>(timeout));
   });
@@ -95,7 +95,7 @@ rankrun_status rankrun_hash_store(int64_t timeout_ms, rankrun_store** store) {
 rankrun_status rankrun_prefix_store(const char* prefix, const rankrun_store* below,
                                     rankrun_store** store) {
   return Guarded([=] {
-    Cleared(store, "store");
+    Clear(store, "store");
     *store = HandleOf(std::make_shared<rankrun::PrefixStore>(Text(prefix, "prefix"),
                                                              NotNull(below, "below").store));
   });
@@ -103,7 +103,7 @@ rankrun_status rankrun_prefix_store(const char* prefix, const rankrun_store* bel
 
 rankrun_status rankrun_store_clone(const rankrun_store* store, rankrun_store** clone) {
   return Guarded([=] {
-    Cleared(clone, "clone");
+    Clear(clone, "clone");
     *clone = HandleOf(StoreOf(store).Clone());
   });
 }
@@ -133,7 +133,7 @@ rankrun_status rankrun_store_set(rankrun_store* store, const char* key, const vo
 rankrun_status rankrun_store_get(rankrun_store* store, const char* key, int64_t timeout_ms,
                                  rankrun_bytes** value) {
   return Guarded([=] {
-    Cleared(value, "value");
+    Clear(value, "value");
     *value = CopyOf(StoreOf(store).Get(Text(key, "key"), TimeoutOf(timeout_ms)));
   });
 }
@@ -164,7 +164,7 @@ rankrun_status rankrun_store_compare_set(rankrun_store* store, const char* key,
                                          const rankrun_bytes* desired, rankrun_bytes** value,
                                          int* swapped) {
   return Guarded([=] {
-    Cleared(value, "value");
+    Clear(value, "value");
     const auto result = StoreOf(store).CompareSet(Text(key, "key"), ValueOf(expected, "expected"),
                                                   ValueOf(desired, "desired"));
     *value = CopyOf(result.value);
@@ -187,7 +187,7 @@ rankrun_status rankrun_store_append(rankrun_store* store, const char* key, const
 rankrun_status rankrun_store_multi_get(rankrun_store* store, const char* const* keys, size_t count,
                                        int64_t timeout_ms, rankrun_bytes** values) {
   return Guarded([=] {
-    Cleared(values, "values");
+    Clear(values, "values");
     *values = CopyOf(StoreOf(store).MultiGet(KeysOf(keys, count), TimeoutOf(timeout_ms)));
   });
 }
@@ -209,7 +209,7 @@ rankrun_status rankrun_store_num_keys(rankrun_store* store, int64_t* count) {
 
 rankrun_status rankrun_store_list_keys(rankrun_store* store, rankrun_bytes** keys, size_t* count) {
   return Guarded([=] {
-    Cleared(keys, "keys");
+    Clear(keys, "keys");
     size_t& length = NotNull(count, "count");
     const std::vector<std::string> names = StoreOf(store).ListKeys();
     *keys = CopyOf(names);
@@ -225,7 +225,7 @@ rankrun_status rankrun_store_queue_push(rankrun_store* store, const char* key, c
 rankrun_status rankrun_store_queue_pop(rankrun_store* store, const char* key, int64_t timeout_ms,
                                        rankrun_bytes** value) {
   return Guarded([=] {
-    Cleared(value, "value");
+    Clear(value, "value");
     if (timeout_ms != 0) {
       *value = CopyOf(StoreOf(store).QueuePop(Text(key, "key"), TimeoutOf(timeout_ms)));
     } else if (const auto first = StoreOf(store).TryQueuePop(Text(key, "key"))) {
