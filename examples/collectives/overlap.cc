@@ -20,7 +20,7 @@ constexpr std::size_t kBucketSize = 1 << 16;
 rankrun::ProcessGroup& MakeHalf(rankrun::ProcessGroup& world) {
   const int size = world.world_size();
   rankrun::ProcessGroup* mine = &world;  // if it is alone
-  for (int first = 0; first + 1 < size; first += size / 2) {
+  for (int first = 0; size > 1 && first < size; first += size / 2) {
     rankrun::GroupOptions options;
     for (int rank = first; rank < first + size / 2; ++rank) options.ranks.push_back(rank);
     options.description = "half";

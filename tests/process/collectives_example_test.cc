@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(All, CollectivesExampleTest,
                                            Example{"heat", ": as on one rank\n"},
                                            Example{"reports", ": right\n"},
                                            Example{"pi", ": right\n"}),
-                         [](const auto& info) { return std::string(info.param.program); });
+                         [](const auto& chosen) { return std::string(chosen.param.program); });
 
 }  // namespace
 }  // namespace rankrun::testing
