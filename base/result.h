@@ -14,7 +14,7 @@ enum class ErrorCode {
   kPeerLost,
   kNotFound,
   kInvalid,
-  kMismatch,   // parties that must agree do not: what each wants is in the message
+  kMismatch,  // parties that must agree do not: what each wants is in the message
   kProtocol,
   kExhausted,  // out of descriptors, memory or processes: may work later
   kSystem,

@@ -86,8 +86,8 @@ Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstT
                                            int world_size) {
   const auto parts = static_cast<std::size_t>(world_size);
   if (tensor.count % parts != 0) {
-    return Invalid(name + " has " + std::to_string(tensor.count) + " elements: want a multiple of " +
-                   std::to_string(parts) + ", the world size");
+    return Invalid(name + " has " + std::to_string(tensor.count) +
+                   " elements: want a multiple of " + std::to_string(parts) + ", the world size");
   }
   const std::size_t bytes = tensor.count / parts * SizeOf(tensor.dtype);
   std::vector<ConstBlock> blocks;

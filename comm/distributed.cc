@@ -30,8 +30,7 @@ ProcessGroup& Init(const InitOptions& options) {
 ProcessGroup& World() {
   ProcessGroup* world = GroupTable::Instance().world();
   if (world == nullptr) {
-    comm::Throw(
-        {ErrorCode::kInvalid, "World: there is no world process group: call Init() first"});
+    comm::Throw({ErrorCode::kInvalid, "World: there is no world process group: call Init() first"});
   }
   return *world;
 }

@@ -61,11 +61,10 @@ Result<void> ReadPlace(const GetVariable& get, const Given& given, Environment& 
   Result<int> global_rank = GivenOr(get, given.global_rank, {.name = "RANK", .min = 0});
   if (!global_rank) return std::move(global_rank).error();
   if (*global_rank >= *world_size) {
-    return Error{ErrorCode::kInvalid,
-                 std::string(given.global_rank ? "rank" : "RANK") + " is " +
-                     std::to_string(*global_rank) + ": want less than " +
-                     (given.world_size ? "world_size" : "WORLD_SIZE") + ", which is " +
-                     std::to_string(*world_size)};
+    return Error{ErrorCode::kInvalid, std::string(given.global_rank ? "rank" : "RANK") + " is " +
+                                          std::to_string(*global_rank) + ": want less than " +
+                                          (given.world_size ? "world_size" : "WORLD_SIZE") +
+                                          ", which is " + std::to_string(*world_size)};
   }
   environment.global_rank = *global_rank;
   environment.world_size = *world_size;

@@ -48,9 +48,7 @@ Group::Group(GroupIdentity identity)
 
 Group::~Group() { queue_.Stop(); }
 
-GroupState Group::state() const {
-  return broken_.load() ? GroupState::kBroken : GroupState::kOk;
-}
+GroupState Group::state() const { return broken_.load() ? GroupState::kBroken : GroupState::kOk; }
 
 std::string Group::broken_reason() const {
   std::lock_guard lock(state_mutex_);

@@ -18,7 +18,8 @@ Operation Reducing(Kind kind, const ConstTensor& tensor, ReduceOp op) {
 }
 
 Error OnlyAtRoot(const char* name, int root) {
-  return Error{ErrorCode::kInvalid, std::string(name) + " is not empty: want that on the root, rank " +
+  return Error{ErrorCode::kInvalid, std::string(name) +
+                                        " is not empty: want that on the root, rank " +
                                         std::to_string(root) + ", only"};
 }
 
@@ -51,14 +52,15 @@ Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptio
   const auto lowered = Lower("AllReduce", tensor.dtype, op, identity_.world_size());
   if (!lowered) return Refuse(operation, lowered.error());
   if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error());
-  return Run(operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
-    const Block data = BlockOf(tensor);
-    const std::size_t count = tensor.count * static_cast<std::size_t>(lowered.per_element);
-    if (op.kind == ReduceOp::kPremulSum) {
-      Scale(lowered.reduction.dtype, data.data, data.data, op.factor, count);
-    }
-    return backend.AllReduce(data.data, count, lowered.reduction, call);
-  });
+  return Run(
+      operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
+        const Block data = BlockOf(tensor);
+        const std::size_t count = tensor.count * static_cast<std::size_t>(lowered.per_element);
+        if (op.kind == ReduceOp::kPremulSum) {
+          Scale(lowered.reduction.dtype, data.data, data.data, op.factor, count);
+        }
+        return backend.AllReduce(data.data, count, lowered.reduction, call);
+      });
 }
 
 Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
@@ -71,15 +73,16 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
     return Refuse(operation, ok.error());
   }
   operation.root = *rank;
-  return Run(operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
-    const Block data = BlockOf(tensor);
-    const std::size_t count = tensor.count * static_cast<std::size_t>(lowered.per_element);
-    if (op.kind != ReduceOp::kPremulSum) {
-      return backend.Reduce(data.data, data.data, count, lowered.reduction, call);
-    }
-    const auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
-    return backend.Reduce(data.data, scaled.data(), count, lowered.reduction, call);
-  });
+  return Run(
+      operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
+        const Block data = BlockOf(tensor);
+        const std::size_t count = tensor.count * static_cast<std::size_t>(lowered.per_element);
+        if (op.kind != ReduceOp::kPremulSum) {
+          return backend.Reduce(data.data, data.data, count, lowered.reduction, call);
+        }
+        const auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
+        return backend.Reduce(data.data, scaled.data(), count, lowered.reduction, call);
+      });
 }
 
 Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions& options) {
@@ -119,9 +122,10 @@ Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input
   if (!is_member()) return UninvolvedWork(Kind::kAllGather);
   const Operation operation = Moving(Kind::kAllGather, input);
   const std::size_t wanted = input.count * static_cast<std::size_t>(identity_.world_size());
-  if (auto ok = All({CheckTensor("input", input), CheckTensor("output", output),
-                     CheckDType("output", output.dtype, "the input", input.dtype),
-                     CheckCount("output", output.count, "the input's times the world size", wanted)});
+  if (auto ok =
+          All({CheckTensor("input", input), CheckTensor("output", output),
+               CheckDType("output", output.dtype, "the input", input.dtype),
+               CheckCount("output", output.count, "the input's times the world size", wanted)});
       !ok) {
     return Refuse(operation, ok.error());
   }

@@ -103,11 +103,10 @@ Result<Work> Group::Exchange(DType dtype, std::vector<Block> outputs,
       !ok) {
     return Refuse(operation, ok.error());
   }
-  return Run(operation, options,
-             [outputs = std::move(outputs), inputs = std::move(inputs)](
-                 Backend& backend, const Call& call) {
-               return backend.AllToAll(outputs, inputs, call);
-             });
+  return Run(
+      operation, options,
+      [outputs = std::move(outputs), inputs = std::move(inputs)](
+          Backend& backend, const Call& call) { return backend.AllToAll(outputs, inputs, call); });
 }
 
 Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,

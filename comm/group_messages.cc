@@ -29,7 +29,8 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
   Operation operation{.kind = kind, .dtype = tensor.dtype, .count = tensor.count};
   const auto limit = Effective(timeout);
   if (!limit) return Error(limit.error()).In(NameOf(kind) + Place());
-  if (auto ok = CheckTensor("tensor", tensor); !ok) return Error(ok.error()).In(NameOf(kind) + Place());
+  if (auto ok = CheckTensor("tensor", tensor); !ok)
+    return Error(ok.error()).In(NameOf(kind) + Place());
   std::optional<int> rank;
   if (peer) {
     const auto found = GroupRankIn(identity_.global_ranks, *peer);
@@ -59,8 +60,8 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
   const auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   if (!message) return message.error();
   if (message->peer == identity_.group_rank) {
-    return Error{ErrorCode::kInvalid, "Send" + Place() +
-                                          ": the destination is this rank: want another, or ISend"};
+    return Error{ErrorCode::kInvalid,
+                 "Send" + Place() + ": the destination is this rank: want another, or ISend"};
   }
   auto sent = messages_->Move(*message, Writable(tensor));
   if (!sent) return std::move(sent).error();

@@ -49,7 +49,8 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
 }
 
 template <typename Body>
-Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body) {
+Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
+                            Body& body) {
   if (broken_.load()) return Broken(Describe(operation) + Place());
   const TimePoint since = std::chrono::steady_clock::now();
   activity_.Enter({.kind = static_cast<uint8_t>(operation.kind),

@@ -102,28 +102,29 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (auto ok = ComeFirst(store, WorldPrefix(place, generation), options, place); !ok) {
     return ok.error();
   }
-  auto group = Join(std::move(meeting->store),
-                    {.identity = {.global_rank = place.global_rank,
-                                  .global_ranks = ranks,
-                                  .group_rank = place.global_rank,
-                                  .timeout = Bounded(options.timeout),
-                                  .key_prefix = WorldPrefix(place, generation),
-                                  .deaths = deaths,
-                                  .is_strict = place.is_strict},
-                     .deadline = deadline,
-                     .backend = backend,
-                     .plugin_folders = PluginFolders(),
-                     .network_interface = place.network_interface,
-                     .host = meeting->host,
-                     .checks_all_calls = place.checks_all_calls});
+  auto group =
+      Join(std::move(meeting->store), {.identity = {.global_rank = place.global_rank,
+                                                    .global_ranks = ranks,
+                                                    .group_rank = place.global_rank,
+                                                    .timeout = Bounded(options.timeout),
+                                                    .key_prefix = WorldPrefix(place, generation),
+                                                    .deaths = deaths,
+                                                    .is_strict = place.is_strict},
+                                       .deadline = deadline,
+                                       .backend = backend,
+                                       .plugin_folders = PluginFolders(),
+                                       .network_interface = place.network_interface,
+                                       .host = meeting->host,
+                                       .checks_all_calls = place.checks_all_calls});
   if (!group) return std::move(group).error();
-  if (generation > 0 && place.global_rank == 0) DeleteKeysOf(store, WorldPrefix(place, generation - 1));
+  if (generation > 0 && place.global_rank == 0)
+    DeleteKeysOf(store, WorldPrefix(place, generation - 1));
   world_ = {.place = place,
             .host = meeting->host,
             .backend = backend,
             .server = std::move(meeting->server),
-            .meetings = std::make_unique<StoreBarrier>(store, WorldPrefix(place, generation) + "/meeting",
-                                                       place.global_rank, ranks)};
+            .meetings = std::make_unique<StoreBarrier>(
+                store, WorldPrefix(place, generation) + "/meeting", place.global_rank, ranks)};
   return Add(*std::move(group));
 }
 
@@ -163,8 +164,8 @@ Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
   auto ranks = Members(options, all.world_size());
   if (!ranks) return std::move(ranks).error();
   identity.global_ranks = *std::move(ranks);
-  const auto own = std::find(identity.global_ranks.begin(), identity.global_ranks.end(),
-                             identity.global_rank);
+  const auto own =
+      std::find(identity.global_ranks.begin(), identity.global_ranks.end(), identity.global_rank);
   identity.group_rank = own == identity.global_ranks.end()
                             ? -1
                             : static_cast<int>(own - identity.global_ranks.begin());
@@ -237,7 +238,8 @@ void GroupTable::SayGoodbye() {
 Result<void> GroupTable::Remove(const ProcessGroup& group) {
   const auto found = std::find_if(groups_.begin(), groups_.end(),
                                   [&](const auto& one) { return one.get() == &group; });
-  if (found == groups_.end()) return Invalid("this is no process group, or it is destroyed already");
+  if (found == groups_.end())
+    return Invalid("this is no process group, or it is destroyed already");
   if (found == groups_.begin()) {
     Clear();
   } else {

@@ -88,8 +88,8 @@ Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::st
   if (ranks_saying.size() < 2) return {};
   std::string text;
   for (const auto& [wishes, who] : ranks_saying) {
-    text += (text.empty() ? "" : "; ") + RanksInWords(who) + (who.size() == 1 ? " wants " : " want ") +
-            wishes;
+    text += (text.empty() ? "" : "; ") + RanksInWords(who) +
+            (who.size() == 1 ? " wants " : " want ") + wishes;
   }
   return Error{ErrorCode::kMismatch, text};
 }

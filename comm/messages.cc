@@ -128,10 +128,10 @@ bool Messages::StartOwn(const Message& message, Block data,
   if (message.peer != group_rank_) return false;
   Parcel parcel{message.envelope, {data.data, data.data + data.bytes}};
   std::unique_lock lock(mutex_);
-  const auto waiting = std::find_if(own_receives_.begin(), own_receives_.end(),
-                                    [&](const OwnReceive& receive) {
-                                      return receive.message.envelope.tag == message.envelope.tag;
-                                    });
+  const auto waiting =
+      std::find_if(own_receives_.begin(), own_receives_.end(), [&](const OwnReceive& receive) {
+        return receive.message.envelope.tag == message.envelope.tag;
+      });
   if (waiting == own_receives_.end()) {
     own_.push_back(std::move(parcel));
     lock.unlock();
@@ -166,11 +166,11 @@ bool Messages::ReceiveOwn(const Message& message, Block data,
 
 Result<void> Messages::Unpack(const Parcel& parcel, const Message& message, Block data) const {
   if (parcel.data.size() != data.bytes || parcel.envelope.dtype != message.envelope.dtype) {
-    return failed_(message, {ErrorCode::kInvalid,
-                             "the message has " + std::to_string(parcel.data.size()) +
-                                 " bytes of " + rankrun::NameOf(parcel.envelope.dtype) +
-                                 ": want " + std::to_string(data.bytes) + " of " +
-                                 rankrun::NameOf(message.envelope.dtype)});
+    return failed_(message,
+                   {ErrorCode::kInvalid, "the message has " + std::to_string(parcel.data.size()) +
+                                             " bytes of " + rankrun::NameOf(parcel.envelope.dtype) +
+                                             ": want " + std::to_string(data.bytes) + " of " +
+                                             rankrun::NameOf(message.envelope.dtype)});
   }
   if (data.bytes > 0) std::memcpy(data.data, parcel.data.data(), data.bytes);
   return {};

@@ -34,8 +34,8 @@ RANKRUN_API Object ScatterObjects(ProcessGroup& group, std::span<const Object> o
                                   Peer root = GlobalRank{0}, Timeout timeout = {});
 
 // One after the other; the receiver asks for as many as were sent.
-RANKRUN_API void SendObjects(ProcessGroup& group, std::span<const Object> objects,
-                             Peer destination, int tag = 0, Timeout timeout = {});
+RANKRUN_API void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer destination,
+                             int tag = 0, Timeout timeout = {});
 // `objects` are filled; returns the sender's global rank (-1: no member).
 RANKRUN_API int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source = {},
                             int tag = 0, Timeout timeout = {});

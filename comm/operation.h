@@ -34,7 +34,7 @@ struct Operation {
   int32_t root = kNoRoot;              // group rank; of Send and Recv: the peer
   uint64_t count = 0;                  // elements of this rank's part
   uint64_t number = 0;                 // place in the group's sequence, from 1
-  uint64_t layout = 0;  // a hash of what else must agree: the sizes of uneven places
+  uint64_t layout = 0;                 // a hash of what else must agree: the sizes of uneven places
 };
 
 // Whether ranks may pass different counts: AllGather, Gather, Scatter, AllToAll.

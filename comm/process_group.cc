@@ -1,6 +1,6 @@
-#include <rankrun/process_group.h>
-
 #include <utility>
+
+#include <rankrun/process_group.h>
 
 #include "comm/arguments.h"
 #include "comm/group.h"

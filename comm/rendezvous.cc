@@ -139,8 +139,7 @@ Result<InitMethod> ParseInitMethod(const std::string& url) {
   return Invalid("init_method is \"" + url + "\": want env://, tcp://host:port or file:///path");
 }
 
-Result<Meeting> Meet(const InitOptions& options, const GetVariable& get,
-                     const DeathWatch& deaths) {
+Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const DeathWatch& deaths) {
   const Result<InitMethod> method = ParseInitMethod(options.init_method);
   if (!method) return method.error();
   if (options.store && options.init_method != InitOptions().init_method) {

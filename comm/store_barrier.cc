@@ -30,10 +30,8 @@ StoreBarrier::StoreBarrier(store::Store& store, std::string prefix, int rank,
 
 Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all) {
   const TimePoint now = std::chrono::steady_clock::now();
-  const Round round{.number = next_++,
-                    .since = now,
-                    .deadline = now + timeout,
-                    .name_all = name_all};
+  const Round round{
+      .number = next_++, .since = now, .deadline = now + timeout, .name_all = name_all};
   Result<std::string> verdict = Verdict(round);
   if (!verdict) return OfStore(std::move(verdict).error());
   if (*verdict != kPassed) return Error{ErrorCode::kTimeout, *verdict};
@@ -89,8 +87,8 @@ Result<std::string> StoreBarrier::SettleByRoll(const Round& round) {
   std::vector<int> missing;
   for (const int rank : roll->Missing()) missing.push_back(names_[static_cast<size_t>(rank)]);
   if (!round.name_all) missing.resize(1);
-  return Settle(round, roll->Count(std::chrono::steady_clock::now()) +
-                           ", missing: " + RanksInWords(missing));
+  return Settle(
+      round, roll->Count(std::chrono::steady_clock::now()) + ", missing: " + RanksInWords(missing));
 }
 
 // The first verdict stands: two ranks may run out of time at once, or one

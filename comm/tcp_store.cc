@@ -14,8 +14,7 @@ namespace rankrun {
 namespace comm {
 
 Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port) {
-  const bool loopback =
-      host == "localhost" || host == "127.0.0.1" || host == "::1";
+  const bool loopback = host == "localhost" || host == "127.0.0.1" || host == "::1";
   auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", port);
   if (!v4) return std::move(v4).error();
   auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", port);

@@ -24,8 +24,8 @@ struct Tensor {
   Tensor(void* memory, DType type, std::size_t elements)
       : data(memory), dtype(type), count(elements) {}
   template <typename T>
-    requires(!std::is_const_v<T>)
-  Tensor(std::span<T> values) : Tensor(values.data(), DTypeOf<T>::kValue, values.size()) {}
+  requires(!std::is_const_v<T>) Tensor(std::span<T> values)
+      : Tensor(values.data(), DTypeOf<T>::kValue, values.size()) {}
   template <typename T>
   Tensor(std::vector<T>& values) : Tensor(std::span<T>(values)) {}
 

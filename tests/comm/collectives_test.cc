@@ -96,7 +96,8 @@ struct CollectivesTest : testing::TestWithParam<Ranks> {
 TEST_P(CollectivesTest, AllReduceIsTheLoopOverAllRanks) {
   OnAllRanks([&](Group& group) {
     for (size_t count : Counts()) {
-      for (const ReduceOp::Kind op : {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
+      for (const ReduceOp::Kind op :
+           {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
         ExpectReduced<float>(group, op, count);
         ExpectReduced<double>(group, op, count);
       }
@@ -116,7 +117,8 @@ TEST_P(CollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
   OnAllRanks([&](Group& group) {
     std::vector<float> values(1001);
     for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = std::sin(static_cast<float>(i) + static_cast<float>(group.identity().global_rank));
+      values[i] =
+          std::sin(static_cast<float>(i) + static_cast<float>(group.identity().global_rank));
     }
     ASSERT_TRUE(group.AllReduce(values, ReduceOp::kSum, {}));
     results[static_cast<size_t>(group.identity().global_rank)] = values;
@@ -174,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(WorldSizes, CollectivesTest,
                          testing::Values(Ranks{1, "gloo"}, Ranks{2, "gloo"}, Ranks{3, "gloo"},
                                          Ranks{4, "gloo"}, Ranks{1, "shm"}, Ranks{2, "shm"},
                                          Ranks{3, "shm"}, Ranks{4, "shm"}),
-                         [](const auto& info) {
-                           return info.param.backend + std::to_string(info.param.world_size);
+                         [](const auto& test) {
+                           return test.param.backend + std::to_string(test.param.world_size);
                          });
 
 struct DisagreementTest : testing::TestWithParam<const char*> {
@@ -239,7 +241,7 @@ TEST_P(DisagreementTest, ARankThatDoesNotComeIsNamedAfterTheTimeout) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DisagreementTest, testing::Values("gloo", "shm"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace rankrun::comm

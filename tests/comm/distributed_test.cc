@@ -42,7 +42,8 @@ TEST(DistributedTest, InitTwiceIsAnError) {
     Init();
     return std::string("no error");
   });
-  EXPECT_EQ(texts[0], "DistError: Init: there is a world process group already: Destroy() it first");
+  EXPECT_EQ(texts[0],
+            "DistError: Init: there is a world process group already: Destroy() it first");
 }
 
 TEST(DistributedTest, WorldBeforeInitIsAnErrorAndDestroyDoesNothing) {
@@ -76,8 +77,8 @@ TEST(DistributedTest, AStoreThatIsNotThereIsANetworkError) {
     Init({.timeout = milliseconds(200)});
     FAIL();
   } catch (const DistNetworkError& error) {
-    EXPECT_THAT(error.what(), AllOf(StartsWith("Init: the store, rank 0 of 1: "),
-                                    HasSubstr("127.0.0.1")));
+    EXPECT_THAT(error.what(),
+                AllOf(StartsWith("Init: the store, rank 0 of 1: "), HasSubstr("127.0.0.1")));
   }
 }
 
@@ -123,9 +124,10 @@ TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
     world.MonitoredBarrier();
     return caught + (world.state() == GroupState::kOk ? "; ok" : "; broken");
   });
-  EXPECT_EQ(texts[0],
-            "Broadcast of the world process group, rank 0 of 1: global rank 1 is no member of the group, "
-            "whose ranks are 0; MonitoredBarrier: timeout is 0 ms: want at least 1 ms; ok");
+  EXPECT_EQ(
+      texts[0],
+      "Broadcast of the world process group, rank 0 of 1: global rank 1 is no member of the group, "
+      "whose ranks are 0; MonitoredBarrier: timeout is 0 ms: want at least 1 ms; ok");
 }
 
 }  // namespace

@@ -16,17 +16,16 @@ TEST(OperationTest, TextSaysWhatTheRanksMustAgreeOn) {
                       .count = 16,
                       .number = 12}),
             "AllReduce #12 (16 x float32, max)");
-  EXPECT_EQ(Describe({.kind = Kind::kBroadcast,
-                      .dtype = DType::kFloat64,
-                      .root = 2,
-                      .count = 3,
-                      .number = 1}),
-            "Broadcast #1 (3 x float64 from rank 2)");
+  EXPECT_EQ(
+      Describe(
+          {.kind = Kind::kBroadcast, .dtype = DType::kFloat64, .root = 2, .count = 3, .number = 1}),
+      "Broadcast #1 (3 x float64 from rank 2)");
   EXPECT_EQ(Describe({.kind = Kind::kBarrier, .number = 7}), "Barrier #7");
 }
 
 TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentTags) {
-  const Operation base{.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 12};
+  const Operation base{
+      .kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 12};
   std::vector<Operation> all(7, base);
   all[1].kind = Kind::kBroadcast;
   all[2].count = 17;
@@ -51,7 +50,8 @@ TEST(OperationTest, WhatMayBeUnevenFitsTogetherWithAnyCount) {
   for (const Kind kind : {Kind::kAllGather, Kind::kGather, Kind::kScatter, Kind::kAllToAll}) {
     EXPECT_EQ(Fingerprint({.kind = kind, .count = 1}), Fingerprint({.kind = kind, .count = 2}));
   }
-  for (const Kind kind : {Kind::kAllReduce, Kind::kReduce, Kind::kBroadcast, Kind::kReduceScatter}) {
+  for (const Kind kind :
+       {Kind::kAllReduce, Kind::kReduce, Kind::kBroadcast, Kind::kReduceScatter}) {
     EXPECT_NE(Fingerprint({.kind = kind, .count = 1}), Fingerprint({.kind = kind, .count = 2}));
   }
 }

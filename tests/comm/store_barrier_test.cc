@@ -40,7 +40,8 @@ struct StoreBarrierTest : testing::Test {
   StoreBarrierTest() {
     for (int r = 0; r < 4; ++r) {
       stores.push_back(std::make_unique<MemoryStore>(keys));
-      barriers.push_back(std::make_unique<StoreBarrier>(*stores.back(), "b", r, std::vector<int>{0, 1, 2, 3}));
+      barriers.push_back(
+          std::make_unique<StoreBarrier>(*stores.back(), "b", r, std::vector<int>{0, 1, 2, 3}));
     }
   }
 
