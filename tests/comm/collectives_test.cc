@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,9 @@ struct Ranks {
   int world_size;
   const char* backend;
 };
+
+// Without it the address of the name would become part of the test's.
+void PrintTo(const Ranks& ranks, std::ostream* to) { *to << ranks.backend << ranks.world_size; }
 
 struct CollectivesTest : testing::TestWithParam<Ranks> {
   // Runs `body` on every rank of the group.

@@ -104,9 +104,15 @@ class MemoryStore final : public store::Store {
 
   // What comm asks no store for.
   Result<void> Append(std::string_view, std::string_view) override { return Unused(); }
-  Result<std::vector<std::string>> MultiGet(std::span<const std::string>,
-                                            std::chrono::milliseconds) override {
-    return Unused();
+  Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
+                                            std::chrono::milliseconds timeout) override {
+    std::vector<std::string> values;
+    for (const std::string& key : keys) {
+      auto value = Get(key, timeout);
+      if (!value) return std::move(value).error();
+      values.push_back(*std::move(value));
+    }
+    return values;
   }
   Result<void> MultiSet(std::span<const std::string>, std::span<const std::string>) override {
     return Unused();
