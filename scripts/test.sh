@@ -10,6 +10,9 @@ preset=${1:-release}
 [ $# -gt 0 ] && shift
 scripts/setup.sh --packages-only
 
+# Clones of this repository share what is compiled, wherever they are.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
+
 echo "== building in build/$preset"
 [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
 ninja -C "build/$preset"

@@ -18,7 +18,7 @@ constexpr uint32_t kSegmentVersion = 1;
 // Calls are shown in this many lines in turn, so that a rank which refuses some
 // calls in a row overwrites nothing that is still read.
 constexpr uint64_t kCallLines = 4;
-constexpr std::size_t kInlineBytes = 48;
+constexpr std::size_t kInlineBytes = 112;
 constexpr std::size_t kReasonBytes = 256;
 constexpr std::size_t kErrorBytes = 1024;
 constexpr std::size_t kLineBytes = 64;
@@ -29,9 +29,9 @@ constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
 struct alignas(kLineBytes) CallLine {
   std::atomic<uint64_t> number;
   uint64_t fingerprint;  // comm/operation.h; 0: refused
-  std::byte data[kInlineBytes];
+  std::byte data[kInlineBytes];  // the first 48 bytes travel with the number
 };
-static_assert(sizeof(CallLine) == kLineBytes);
+static_assert(sizeof(CallLine) == 2 * kLineBytes);
 
 // The same call for people, written before the line.
 struct alignas(kLineBytes) ShownCall {

@@ -19,6 +19,7 @@ using std::chrono::milliseconds;
 constexpr int kSpins = 1000;
 constexpr int kLeastSpins = 16;
 constexpr int kYields = 200;
+constexpr int kYieldsPerMove = 8;
 // What comes after so few was held up by spinning.
 constexpr int kPromptYields = 4;
 // The limit is 5 ms, and the kernel wakes nobody on the dot.
@@ -55,7 +56,7 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
       if (i < kPromptYields && spins_ > kLeastSpins) spins_ /= 2;
       return true;
     }
-    more = sideline_ != nullptr && sideline_->Move();
+    if (i % kYieldsPerMove == 0) more = sideline_ != nullptr && sideline_->Move();
   }
   if (!std::exchange(late_, true)) began_ = MonotonicClock().Now();
   for (;;) {

@@ -43,10 +43,14 @@ class Trainer {
           Evaluate(), world_.world_size());
     reported_ = done_;
     since_ = std::chrono::steady_clock::now();
+    const auto began = since_;
     while (done_ < args_.steps) {
       Step();
       if (done_ % args_.checkpoint_every == 0 || done_ == args_.steps) Save();
     }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    Print("communication over %s: %.1f %% of the time, waits for others included\n",
+          world_.backend().c_str(), 100 * communicated_ / took);
     Print("final loss %.4f\n", Evaluate());
   }
 
@@ -97,7 +101,9 @@ class Trainer {
     sums_.assign(sums_.size(), 0.0F);
     const std::span<float> gradient = std::span(sums_).first(sums_.size() - 1);
     sums_.back() = model_.AddGradient(data_, share, gradient);
+    const auto before = std::chrono::steady_clock::now();
     world_.AllReduce(sums_);
+    communicated_ += std::chrono::steady_clock::now() - before;
     for (float& sum : sums_) sum /= static_cast<float>(args_.batch);
     adam_.Update(model_.weights(), gradient, step);
     done_ = step;
@@ -133,6 +139,7 @@ class Trainer {
   int64_t done_ = 0;      // steps
   int64_t reported_ = 0;  // of them, when bytes per second were printed last
   std::chrono::steady_clock::time_point since_;
+  std::chrono::duration<double> communicated_{};
 };
 
 }  // namespace
