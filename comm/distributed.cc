@@ -11,7 +11,6 @@
 namespace rankrun {
 
 using comm::GroupTable;
-using comm::Unwrap;
 
 namespace {
 

@@ -3,6 +3,10 @@
 #include <cstring>
 #include <string>
 
+#ifdef RANKRUN_AVX2_KERNELS
+#include <cpuid.h>
+#endif
+
 #include "base/check.h"
 #include "comm/reduction_kernels.h"
 
@@ -11,8 +15,12 @@ namespace rankrun::comm {
 #ifdef RANKRUN_AVX2_KERNELS
 const ReductionKernels* Avx2Kernels() {
   __builtin_cpu_init();
-  const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-  return has ? &avx2::kKernels : nullptr;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;  // not every compiler knows the name of F16C
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return __builtin_cpu_supports("avx2") && has_f16c ? &avx2::kKernels : nullptr;
 }
 #else
 const ReductionKernels* Avx2Kernels() { return nullptr; }

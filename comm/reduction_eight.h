@@ -34,9 +34,9 @@ void StoreEight(std::byte* to, std::size_t index, Eight value) {
 
 #if defined(__AVX2__) && defined(__F16C__)
 template <>
-constexpr bool kByEight<Half> = true;
+inline constexpr bool kByEight<Half> = true;
 template <>
-constexpr bool kByEight<Brain> = true;
+inline constexpr bool kByEight<Brain> = true;
 
 template <>
 inline Eight LoadEight<Half>(const std::byte* from, std::size_t index) {

@@ -28,7 +28,7 @@ constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
 // collectives of the backend from 1 and is written last.
 struct alignas(kLineBytes) CallLine {
   std::atomic<uint64_t> number;
-  uint64_t fingerprint;  // comm/operation.h; 0: refused
+  uint64_t fingerprint;          // comm/operation.h; 0: refused
   std::byte data[kInlineBytes];  // the first 48 bytes travel with the number
 };
 static_assert(sizeof(CallLine) == 2 * kLineBytes);

@@ -1,6 +1,6 @@
 #include "comm/shm/shm_backend.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 namespace rankrun::comm {
@@ -35,7 +35,7 @@ ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> seg
 Result<void> ShmBackend::InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
                                 const Call& call) {
   if (!calls_.Begin(call)) return calls_.TakeError();
-  std::memcpy(calls_.mine().data, input.data, input.bytes);
+  std::copy_n(input.data, input.bytes, calls_.mine().data);
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
   if (output == nullptr) return {};
@@ -86,10 +86,10 @@ Result<void> ShmBackend::Broadcast(Block data, const Call& call) {
         call);
   }
   if (!calls_.Begin(call)) return calls_.TakeError();
-  if (IsRoot(call)) std::memcpy(calls_.mine().data, data.data, data.bytes);
+  if (IsRoot(call)) std::copy_n(data.data, data.bytes, calls_.mine().data);
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
-  if (!IsRoot(call)) std::memcpy(data.data, calls_.line(root).data, data.bytes);
+  if (!IsRoot(call)) std::copy_n(calls_.line(root).data, data.bytes, data.data);
   return {};
 }
 
