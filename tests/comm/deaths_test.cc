@@ -213,7 +213,7 @@ TEST_P(DeathsTest, AKilledRankIsNamedToAllOthersAtOnce) {
   }
 }
 
-// 50 ms; more than half of them, as the machine may be loaded.
+// kPromptMs; more than half of them, as the machine may be loaded.
 TEST_P(DeathsTest, TheWordOfTheAgentHasRankAndSignalAndComesAtOnce) {
   std::vector<int64_t> times;
   for (const Phase phase : kPhases) {
@@ -227,7 +227,7 @@ TEST_P(DeathsTest, TheWordOfTheAgentHasRankAndSignalAndComesAtOnce) {
     }
   }
   std::sort(times.begin(), times.end());
-  EXPECT_LT(times[times.size() / 2], 50);
+  EXPECT_LT(times[times.size() / 2], kPromptMs);
 }
 
 TEST_P(DeathsTest, AStoppedRankIsNamedWhenTheTimeIsOver) {
