@@ -53,7 +53,7 @@ Result<void> Executor::Run(const Movement& movement, const Call& call) {
   }
   for (uint64_t round = 0; round < rounds; ++round) {
     StepsOf(exchange, round, steps_);
-    for (const Step& step : steps_) {
+    for (const SharedStep& step : steps_) {
       if (!Do(movement, step)) return calls_.TakeError();
     }
   }
@@ -61,25 +61,25 @@ Result<void> Executor::Run(const Movement& movement, const Call& call) {
 }
 
 // The first step of all is to have come, told by the call itself.
-bool Executor::Do(const Movement& movement, const Step& step) {
+bool Executor::Do(const Movement& movement, const SharedStep& step) {
   switch (step.kind) {
-    case Step::Kind::kCopy: {
+    case SharedStep::Kind::kCopy: {
       std::byte* to = At(movement, step.to);
       const std::byte* from = From(movement, step.from);
       if (to != from) std::memcpy(to, from, step.bytes);
       return true;
     }
-    case Step::Kind::kReduce:
+    case SharedStep::Kind::kReduce:
       Reduce(movement, step);
       return true;
-    case Step::Kind::kPublish:
+    case SharedStep::Kind::kPublish:
       if (step.value == 1) {
         calls_.Publish();
       } else {
         waiter_.Publish(step_, Word(calls_.number(), step.value));
       }
       return true;
-    case Step::Kind::kAwait:
+    case SharedStep::Kind::kAwait:
       return step.value == 1 ? Meet(movement) : Await(step.rank, step.value);
   }
   __builtin_unreachable();
@@ -94,13 +94,13 @@ bool Executor::Meet(const Movement& movement) {
 bool Executor::Await(int only, uint64_t value) {
   awaited_ = Word(calls_.number(), value);
   for (int r = 0; r < segment_.world_size(); ++r) {
-    if (r == segment_.rank() || (only != Step::kAll && r != only)) continue;
+    if (r == segment_.rank() || (only != SharedStep::kAll && r != only)) continue;
     if (!waiter_.Await(r, segment_.area(r).step, awaited_, *this)) return false;
   }
   return true;
 }
 
-void Executor::Reduce(const Movement& movement, const Step& step) {
+void Executor::Reduce(const Movement& movement, const SharedStep& step) {
   const Reduction& reduction = *movement.reduction;
   const bool twice = step.to.space != Place::Space::kNone && step.also.space != Place::Space::kNone;
   const Place& first = step.also.space != Place::Space::kNone ? step.also : step.to;

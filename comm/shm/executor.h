@@ -38,10 +38,10 @@ class Executor final : public Awaited {
 
  private:
   Exchange ExchangeOf(const Movement& movement);
-  bool Do(const Movement& movement, const Step& step);
+  bool Do(const Movement& movement, const SharedStep& step);
   bool Meet(const Movement& movement);
   bool Await(int only, uint64_t value);
-  void Reduce(const Movement& movement, const Step& step);
+  void Reduce(const Movement& movement, const SharedStep& step);
   std::byte* At(const Movement& movement, const Place& place) const;
   const std::byte* From(const Movement& movement, const Place& place) const;
 
@@ -53,7 +53,7 @@ class Executor final : public Awaited {
   std::vector<std::size_t> input_bytes_;
   std::vector<std::size_t> output_bytes_;
   std::vector<const void*> parts_;
-  std::vector<Step> steps_;
+  std::vector<SharedStep> steps_;
   uint64_t awaited_ = 0;  // the value of step words
 };
 

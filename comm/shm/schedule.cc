@@ -20,7 +20,7 @@ std::size_t Largest(std::span<const std::size_t> blocks) {
 // The steps of one round of one rank.
 class Round {
  public:
-  Round(const Exchange& exchange, uint64_t round, std::vector<Step>* steps)
+  Round(const Exchange& exchange, uint64_t round, std::vector<SharedStep>* steps)
       : x_(exchange), round_(round), steps_(steps) {
     const auto n = static_cast<std::size_t>(x_.world_size);
     slots_ = HasSlots() ? n : 1;
@@ -42,7 +42,8 @@ class Round {
     const uint64_t behind = TwoPhases() ? 2 : 1;
     if (Gets() && round_ >= behind) Get(round_ - behind);
     const bool last = round_ + 1 == rounds();
-    steps_->push_back(Step{.kind = Step::Kind::kPublish, .value = last ? kLastStep : round_ + 1});
+    steps_->push_back(
+        SharedStep{.kind = SharedStep::Kind::kPublish, .value = last ? kLastStep : round_ + 1});
   }
 
  private:
@@ -93,7 +94,8 @@ class Round {
 
   void Copy(const Place& to, const Place& from, std::size_t bytes) {
     if (bytes == 0) return;
-    steps_->push_back(Step{.kind = Step::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
+    steps_->push_back(
+        SharedStep{.kind = SharedStep::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
   }
 
   // Ranks of the other side of a rooted collective are awaited by the root alone.
@@ -101,9 +103,9 @@ class Round {
     if (x_.world_size == 1) return;
     const bool by_root = round_ > 1 && (x_.kind == Kind::kBroadcast || x_.kind == Kind::kGather ||
                                         x_.kind == Kind::kScatter);
-    steps_->push_back(Step{.kind = Step::Kind::kAwait,
-                           .rank = by_root && !IsRoot() ? x_.root : Step::kAll,
-                           .value = round_});
+    steps_->push_back(SharedStep{.kind = SharedStep::Kind::kAwait,
+                                 .rank = by_root && !IsRoot() ? x_.root : SharedStep::kAll,
+                                 .value = round_});
   }
 
   bool Puts() const {
@@ -145,7 +147,7 @@ class Round {
     const Part part = PartOf(BlockOf(x_.inputs, block), chunk, x_.rank);
     if (part.bytes == 0) return;
     const std::size_t slot = SlotAt(chunk, x_.rank);
-    Step step{.kind = Step::Kind::kReduce, .bounce = slot, .bytes = part.bytes};
+    SharedStep step{.kind = SharedStep::Kind::kReduce, .bounce = slot, .bytes = part.bytes};
     step.from = {Space::kInput, block, part.offset};
     if (x_.kind != Kind::kReduce || IsRoot()) step.to = {Space::kOutput, 0, part.offset};
     const bool others_get_it = x_.kind == Kind::kAllReduce || !IsRoot();
@@ -176,7 +178,7 @@ class Round {
 
   const Exchange& x_;
   const uint64_t round_;
-  std::vector<Step>* const steps_;
+  std::vector<SharedStep>* const steps_;
   std::size_t slots_;   // of a buffer
   std::size_t slot_;    // in bytes
   std::size_t chunks_;  // rounds in which something is put
@@ -188,7 +190,7 @@ uint64_t Rounds(const Exchange& exchange) { return Round(exchange, 0, nullptr).r
 
 std::size_t MostSteps(int world_size) { return 2 * static_cast<std::size_t>(world_size) + 4; }
 
-void StepsOf(const Exchange& exchange, uint64_t round, std::vector<Step>& steps) {
+void StepsOf(const Exchange& exchange, uint64_t round, std::vector<SharedStep>& steps) {
   steps.clear();
   Round(exchange, round, &steps).Make();
 }

@@ -45,7 +45,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-struct Step {
+struct SharedStep {
   enum class Kind : uint8_t { kCopy, kReduce, kPublish, kAwait };
   static constexpr int kAll = -1;
 
@@ -70,6 +70,6 @@ uint64_t Rounds(const Exchange& exchange);
 std::size_t MostSteps(int world_size);
 
 // Replaces `steps` by those of round `round`.
-void StepsOf(const Exchange& exchange, uint64_t round, std::vector<Step>& steps);
+void StepsOf(const Exchange& exchange, uint64_t round, std::vector<SharedStep>& steps);
 
 }  // namespace rankrun::comm

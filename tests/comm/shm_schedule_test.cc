@@ -37,7 +37,7 @@ struct RankState {
   std::vector<Cell> bounce = {};
   Clock clock = {};
   std::vector<std::pair<uint64_t, Clock>> published = {};  // value, and what was known then
-  std::vector<Step> steps = {};
+  std::vector<SharedStep> steps = {};
   std::size_t next = 0;
   uint64_t round = 0;
   uint64_t calls = 0;  // carried out before this one
@@ -81,8 +81,8 @@ class Interpreter {
       EXPECT_LE(state.steps.size(), MostSteps(state.exchange.world_size));
       state.next = 0;
     }
-    const Step& step = state.steps[state.next];
-    if (step.kind == Step::Kind::kAwait && !HasCome(rank, step)) return false;
+    const SharedStep& step = state.steps[state.next];
+    if (step.kind == SharedStep::Kind::kAwait && !HasCome(rank, step)) return false;
     state.clock[rank] += 1;
     Do(rank, step);
     if (++state.next < state.steps.size()) return true;
@@ -95,14 +95,15 @@ class Interpreter {
   }
 
   // Of later calls always more.
-  uint64_t Value(std::size_t rank, const Step& step) const {
+  uint64_t Value(std::size_t rank, const SharedStep& step) const {
     return ranks_[rank].calls << 32 | step.value;
   }
 
-  bool HasCome(std::size_t rank, const Step& step) {
+  bool HasCome(std::size_t rank, const SharedStep& step) {
     Clock seen = ranks_[rank].clock;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (r == rank || (step.rank != Step::kAll && static_cast<std::size_t>(step.rank) != r)) {
+      if (r == rank ||
+          (step.rank != SharedStep::kAll && static_cast<std::size_t>(step.rank) != r)) {
         continue;
       }
       const auto& published = ranks_[r].published;
@@ -118,16 +119,16 @@ class Interpreter {
     return true;
   }
 
-  void Do(std::size_t rank, const Step& step) {
+  void Do(std::size_t rank, const SharedStep& step) {
     RankState& state = ranks_[rank];
-    if (step.kind == Step::Kind::kPublish) {
+    if (step.kind == SharedStep::Kind::kPublish) {
       state.published.emplace_back(Value(rank, step), state.clock);
     }
-    if (step.kind == Step::Kind::kCopy) {
+    if (step.kind == SharedStep::Kind::kCopy) {
       for (std::size_t i = 0; i < step.bytes; ++i)
         Write(rank, step.to, i, Read(rank, step.from, i));
     }
-    if (step.kind != Step::Kind::kReduce) return;
+    if (step.kind != SharedStep::Kind::kReduce) return;
     for (std::size_t i = 0; i < step.bytes; ++i) {
       uint8_t sum = 0;
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
