@@ -59,12 +59,25 @@ void DeleteKeysOf(store::Store& store, const std::string& prefix) {
   }
 }
 
+std::vector<int> AllRanks(int world_size) {
+  std::vector<int> ranks(static_cast<size_t>(world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+GroupIdentity WorldIdentity(const Environment& place, const std::string& prefix,
+                            const InitOptions& options, const DeathWatch& deaths) {
+  return {.global_rank = place.global_rank,
+          .global_ranks = AllRanks(place.world_size),
+          .group_rank = place.global_rank,
+          .timeout = Bounded(options.timeout),
+          .key_prefix = prefix,
+          .deaths = deaths,
+          .is_strict = place.is_strict};
+}
+
 Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
-  std::vector<int> ranks = options.ranks;
-  if (ranks.empty()) {
-    ranks.resize(static_cast<size_t>(world_size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-  }
+  std::vector<int> ranks = options.ranks.empty() ? AllRanks(world_size) : options.ranks;
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.front() < 0 || sorted.back() >= world_size) {
@@ -95,36 +108,28 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (!meeting) return std::move(meeting).error();
   const int generation = generation_++;
   const Environment& place = meeting->place;
-  std::vector<int> ranks(static_cast<size_t>(place.world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::string prefix = WorldPrefix(place, generation);
+  const GroupIdentity identity = WorldIdentity(place, prefix, options, deaths);
   const std::string backend = place.backend.empty() ? options.backend : place.backend;
   store::Store& store = *meeting->store;
-  if (auto ok = ComeFirst(store, WorldPrefix(place, generation), options, place); !ok) {
-    return ok.error();
-  }
-  auto group =
-      Join(std::move(meeting->store), {.identity = {.global_rank = place.global_rank,
-                                                    .global_ranks = ranks,
-                                                    .group_rank = place.global_rank,
-                                                    .timeout = Bounded(options.timeout),
-                                                    .key_prefix = WorldPrefix(place, generation),
-                                                    .deaths = deaths,
-                                                    .is_strict = place.is_strict},
-                                       .deadline = deadline,
-                                       .backend = backend,
-                                       .plugin_folders = PluginFolders(),
-                                       .network_interface = place.network_interface,
-                                       .host = meeting->host,
-                                       .checks_all_calls = place.checks_all_calls});
+  if (auto ok = ComeFirst(store, prefix, options, place); !ok) return ok.error();
+  auto group = Join(std::move(meeting->store), {.identity = identity,
+                                                .deadline = deadline,
+                                                .backend = backend,
+                                                .plugin_folders = PluginFolders(),
+                                                .network_interface = place.network_interface,
+                                                .host = meeting->host,
+                                                .checks_all_calls = place.checks_all_calls});
   if (!group) return std::move(group).error();
-  if (generation > 0 && place.global_rank == 0)
+  if (generation > 0 && place.global_rank == 0) {
     DeleteKeysOf(store, WorldPrefix(place, generation - 1));
+  }
   world_ = {.place = place,
             .host = meeting->host,
             .backend = backend,
             .server = std::move(meeting->server),
-            .meetings = std::make_unique<StoreBarrier>(
-                store, WorldPrefix(place, generation) + "/meeting", place.global_rank, ranks)};
+            .meetings = std::make_unique<StoreBarrier>(store, prefix + "/meeting",
+                                                       place.global_rank, identity.global_ranks)};
   return Add(*std::move(group));
 }
 
