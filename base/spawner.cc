@@ -1,13 +1,12 @@
 #include "base/spawner.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <optional>
 #include <system_error>
 
+#include "base/signals_blocked.h"
 #include "base/spawn_slots.h"
 #include "base/uv_loop.h"
 
@@ -29,10 +28,7 @@ Spawner::Spawner(Loop& loop)
 
 bool Spawner::AddThread() {
   // Signals of this process are the loop thread's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool added = true;
+  const SignalsBlocked in_the_thread;
   // Taken now, before descriptors of more starts are open.
   auto slots = SpawnSlots::Open();
   std::optional<SpawnSlots> own;
@@ -40,10 +36,9 @@ bool Spawner::AddThread() {
   try {
     threads_.emplace_back([this, own = std::move(own)] { RunThread(own); });
   } catch (const std::system_error&) {
-    added = false;  // the limit of processes, most likely
+    return false;  // the limit of processes, most likely
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return added;
+  return true;
 }
 
 Spawner::~Spawner() {

@@ -1,12 +1,12 @@
 #include "store/hosted_server.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <system_error>
 #include <thread>
 
+#include "base/signals_blocked.h"
 #include "base/uv_loop.h"
 
 namespace rankrun::store {
@@ -21,25 +21,6 @@ struct HostedServer::Running {
 namespace {
 
 constexpr const char* kThreadName = "rankrun-store";  // as top and gdb show it
-
-// Keeps signals for the threads of the program, which are ready for them, while
-// a thread is made: it inherits the mask.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    // Those of a fault are for whoever has it.
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
