@@ -78,8 +78,9 @@ Result<int64_t> PrefixStore::QueueLength(std::string_view key) {
   return store_.QueueLength(Name(key));
 }
 
-Result<std::unique_ptr<Store>> PrefixStore::Clone(std::chrono::milliseconds timeout) {
-  auto clone = store_.Clone(timeout);
+Result<std::unique_ptr<Store>> PrefixStore::CloneWith(std::chrono::milliseconds timeout,
+                                                      std::chrono::milliseconds reply_timeout) {
+  auto clone = store_.CloneWith(timeout, reply_timeout);
   if (!clone) return clone;
   return std::unique_ptr<Store>(new PrefixStore(prefix_, std::move(*clone)));
 }

@@ -46,7 +46,8 @@ class PrefixStore final : public Store {
 
   // The same prefix over a clone of the other store, which the result owns: it
   // may outlive both.
-  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
+  Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds timeout,
+                                           std::chrono::milliseconds reply_timeout) override;
 
  private:
   std::string Name(std::string_view key) const;

@@ -88,7 +88,12 @@ class Store {
 
   // Another client of the same store, whose calls do not wait for this one's.
   // Errors: over TCP those of TcpStore::Connect, after `timeout`; else none.
-  virtual Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) = 0;
+  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) {
+    return CloneWith(timeout, std::chrono::milliseconds::max());
+  }
+  // The same, one that gives its server less time for a reply than this one does.
+  virtual Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds timeout,
+                                                   std::chrono::milliseconds reply_timeout) = 0;
 };
 
 }  // namespace rankrun::store

@@ -212,7 +212,8 @@ Result<int64_t> TableStore::QueueLength(std::string_view key) {
   return static_cast<int64_t>(source_->table().QueueLength(key));
 }
 
-Result<std::unique_ptr<Store>> TableStore::Clone(std::chrono::milliseconds) {
+Result<std::unique_ptr<Store>> TableStore::CloneWith(std::chrono::milliseconds,
+                                                     std::chrono::milliseconds) {
   return std::unique_ptr<Store>(new SharedTableStore(source_));
 }
 

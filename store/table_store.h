@@ -93,7 +93,8 @@ class TableStore : public Store {
   Result<std::optional<std::string>> TryQueuePop(std::string_view key) override;
   Result<int64_t> QueueLength(std::string_view key) override;
   // Shares the table with this one.
-  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
+  Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds timeout,
+                                           std::chrono::milliseconds reply_timeout) override;
 
  protected:
   explicit TableStore(std::shared_ptr<TableSource> source) : source_(std::move(source)) {}

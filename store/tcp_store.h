@@ -82,9 +82,10 @@ class TcpStore final : public Store {
   Result<int64_t> QueueLength(std::string_view key) override;
 
   // Opens a connection of its own, to the same address and with the same
-  // options, but for `timeout` to connect. Errors: those of Connect. Works also
-  // when this store is broken.
-  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) override;
+  // options, but for these. Errors: those of Connect; kPeerLost at once, as the
+  // server has been there. Works also when this store is broken.
+  Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds timeout,
+                                           std::chrono::milliseconds reply_timeout) override;
 
   // Adds to PyTorch's count of the stores that workers have opened, a key that
   // Set and Get cannot reach, and returns it.

@@ -120,22 +120,24 @@ Result<ClientSocket> ConnectOnce(const std::string& host, uint16_t port, const P
   return error;
 }
 
+// What a server that nobody can reach is taken for.
+enum class Absence { kNotYetThere, kGone };
+
 // Whether another attempt may end otherwise.
-bool MayChange(const Error& error) {
+bool MayChange(const Error& error, Absence absence) {
+  if (error.code == ErrorCode::kPeerLost) return absence == Absence::kNotYetThere;
   return error.code != ErrorCode::kProtocol && error.code != ErrorCode::kCancelled;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uint16_t port,
-                                                    const TcpStoreOptions& options) {
+Result<ClientSocket> ConnectInTime(const std::string& host, uint16_t port,
+                                   const TcpStoreOptions& options, Absence absence) {
   const TimePoint start = Now();
   const TimePoint deadline = DeadlineAfter(options.connect_timeout);
   Backoff backoff;
   int attempts = 1;
   Patience patience{deadline, kFirstGreeting, options.deaths.News()};
   auto socket = ConnectOnce(host, port, patience);
-  while (!socket && MayChange(socket.error()) && backoff.Pause(deadline, options.deaths)) {
+  while (!socket && MayChange(socket.error(), absence) && backoff.Pause(deadline, options.deaths)) {
     const bool hurried = deadline - Now() < kFairAttempt;
     if (socket.error().code == ErrorCode::kTimeout) {
       patience.longest_greeting = std::min(patience.longest_greeting * 2, deadline - start);
@@ -146,10 +148,8 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
     if (!next && next.error().code == ErrorCode::kTimeout && hurried) continue;
     socket = std::move(next);
   }
-  if (socket) {
-    return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options));
-  }
-  if (options.deaths.told() && MayChange(socket.error())) {
+  if (socket) return socket;
+  if (options.deaths.told() && MayChange(socket.error(), absence)) {
     socket = Error{ErrorCode::kCancelled, options.deaths.Word() + "; " + socket.error().message};
   }
   Error error =
@@ -159,18 +159,30 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uin
   return error;
 }
 
+}  // namespace
+
+Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const std::string& host, uint16_t port,
+                                                    const TcpStoreOptions& options) {
+  auto socket = ConnectInTime(host, port, options, Absence::kNotYetThere);
+  if (!socket) return std::move(socket).error();
+  return std::unique_ptr<TcpStore>(new TcpStore(std::move(*socket), options));
+}
+
 TcpStore::TcpStore(ClientSocket socket, const TcpStoreOptions& options)
     : options_(options),
       local_address_(socket.local()),
       server_address_(socket.peer()),
       socket_(std::move(socket)) {}
 
-Result<std::unique_ptr<Store>> TcpStore::Clone(milliseconds timeout) {
+Result<std::unique_ptr<Store>> TcpStore::CloneWith(milliseconds timeout,
+                                                   milliseconds reply_timeout) {
   TcpStoreOptions options = options_;
   options.connect_timeout = timeout;
-  auto clone = Connect(server_address_.Host(), server_address_.port(), options);
-  if (!clone) return std::move(clone).error().In("clone a store");
-  return std::unique_ptr<Store>(std::move(*clone));
+  options.reply_timeout = std::min(options_.reply_timeout, reply_timeout);
+  auto socket =
+      ConnectInTime(server_address_.Host(), server_address_.port(), options, Absence::kGone);
+  if (!socket) return std::move(socket).error().In("clone a store");
+  return std::unique_ptr<Store>(new TcpStore(std::move(*socket), options));
 }
 
 }  // namespace rankrun::store

@@ -125,7 +125,8 @@ class MemoryStore final : public store::Store {
   }
   Result<std::optional<std::string>> TryQueuePop(std::string_view) override { return Unused(); }
   Result<int64_t> QueueLength(std::string_view) override { return Unused(); }
-  Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds) override {
+  Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds,
+                                           std::chrono::milliseconds) override {
     return std::unique_ptr<Store>(std::make_unique<MemoryStore>(keys_));
   }
 

@@ -176,6 +176,17 @@ TEST_F(TcpStoreMoreTest, ABrokenStoreCanBeCloned) {
   EXPECT_EQ(*(*clone)->Add("n", 1), 1);
 }
 
+TEST(TcpStoreMoreFaultsTest, ACloneDoesNotWaitForAServerThatIsGone) {
+  auto server = std::make_unique<ServerThread>();
+  auto store = TcpStore::Connect("127.0.0.1", server->port(), {.connect_timeout = 20s});
+  ASSERT_TRUE(store) << store.error().message;
+  server.reset();
+  auto clone = (*store)->Clone(1h);
+  ASSERT_FALSE(clone);
+  EXPECT_EQ(clone.error().code, ErrorCode::kPeerLost);
+  EXPECT_THAT(clone.error().message, HasSubstr("nobody listens there"));
+}
+
 TEST(TcpStoreMoreFaultsTest, AnAbsurdCountOfKeysTakesNoMemory) {
   FakeServer fake([](FakeConnection& c, int) {
     c.Greet();
