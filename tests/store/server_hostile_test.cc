@@ -19,6 +19,7 @@ namespace rankrun::store {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -45,6 +46,7 @@ class GoodClient {
   }
 
   Duration longest() const { return longest_; }
+  Duration mean() const { return total_ / answers_; }
 
  private:
   void AskAll() {
@@ -58,17 +60,24 @@ class GoodClient {
     const TimePoint asked = MonotonicClock().Now();
     client_.Ask(request);
     EXPECT_EQ(client_.Receive(expected.size()), expected);
-    longest_ = std::max(longest_, MonotonicClock().Now() - asked);
+    const Duration took = MonotonicClock().Now() - asked;
+    longest_ = std::max(longest_, took);
+    total_ += took;
+    answers_ += 1;
   }
 
   RawClient client_;
   Duration longest_{};
+  Duration total_{};
+  int answers_ = 0;
 };
 
 void ExpectPrompt(const GoodClient& good) {
   testing::Test::RecordProperty("longest_answer_us",
                                 std::to_string(good.longest() / microseconds(1)));
-  EXPECT_LT(good.longest(), seconds(1));
+  // One may be late on a loaded machine, most are not.
+  EXPECT_LT(good.longest(), seconds(5));
+  EXPECT_LT(good.mean(), milliseconds(100));
 }
 
 // Runs `tasks` at once, each in a thread, while `good` asks.
