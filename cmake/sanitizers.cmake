@@ -1,4 +1,8 @@
 if(RANKRUN_SANITIZE)
   add_compile_options(-fsanitize=${RANKRUN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${RANKRUN_SANITIZE})
+  if(RANKRUN_SANITIZE STREQUAL "thread")
+    add_library(rankrun_tsan_start OBJECT tests/tsan_start.cc)
+    link_libraries($<BUILD_INTERFACE:rankrun_tsan_start>)
+  endif()
 endif()
