@@ -180,9 +180,9 @@ Activity::~Activity() {
   Set(slot_->in_use, 0U);
 }
 
-void Activity::Enter(const ActivityRecord& record) {
+void Activity::Enter(const ActivityRecord& record, uint64_t now_ticks) {
   if (slot_ == nullptr) return;
-  Change(slot_->sequence, [&] { SetRecord(*slot_, record, Ticks()); });
+  Change(slot_->sequence, [&] { SetRecord(*slot_, record, now_ticks); });
 }
 
 void Activity::Complete() {

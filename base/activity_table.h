@@ -14,7 +14,7 @@ struct ActivityRecord {
   uint8_t kind = 0;  // 0: none yet
   uint8_t dtype = 0;
   uint8_t op = 0;
-  int32_t root = -1;    // or the peer of a message; -1: none
+  int32_t root = -1;    // global rank; or the peer of a message; -1: none
   uint64_t number = 0;  // in the group's sequence, from 1; 0 of messages
   uint64_t count = 0;
   uint64_t fingerprint = 0;

@@ -21,6 +21,9 @@ class DeathWatch {
   // Of the page in the environment, which is looked for once.
   static DeathWatch OfThisProcess();
 
+  // Whether there is an agent that would say so.
+  bool has_teller() const { return page_ != nullptr; }
+
   bool told() const { return page_ != nullptr && page_->death_told(); }
 
   // "rank 5 was killed by SIGKILL"; empty: none told.
