@@ -10,7 +10,7 @@
 
 // Collectives of objects: bytes whose size only their sender knows. What the
 // bytes mean is the program's business; nothing in them is ever executed.
-// CBOR is what other languages read as well: nlohmann::json::to_cbor(value).
+// CBOR is what other languages read as well: ToCbor and FromCbor of cbor.h.
 //
 // All block. Sizes differ between ranks as they like, up to kMaxObjectBytes; a
 // larger one is a DistError, on all ranks. Otherwise errors, timeouts, ranks and groups
