@@ -1,6 +1,9 @@
 #include "bench/rankrun_bench/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -53,29 +56,83 @@ auto OneOf(std::string what, std::map<std::string, Value> map) {
   };
 }
 
+// As rankrun's own flags have them: not "1.5K", "8kb" or "-5".
+std::size_t SizeIn(const char* what, const std::string& word) {
+  const CLI::ValidationError wrong(what,
+                                   "want a size, as 512, 8K, 64M, 1G or 2T, got \"" + word + "\"");
+  int64_t number = 0;
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, number);
+  const std::string unit(end, last);
+  const std::size_t power = unit.empty() ? 0 : std::string(" KMGT").find(unit, 1);
+  if (error != std::errc() || number < 0 || unit.size() > 1 || power == std::string::npos) {
+    throw wrong;
+  }
+  if (number > std::numeric_limits<int64_t>::max() >> (10 * power)) throw wrong;
+  return static_cast<std::size_t>(number) << (10 * power);
+}
+
+bool Reduces(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter;
+}
+
+bool CanReduce(DType dtype, ReduceOp::Kind op) {
+  const bool bitwise = op == ReduceOp::kBitAnd || op == ReduceOp::kBitOr || op == ReduceOp::kBitXor;
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return !bitwise;
+    case DType::kBool:
+      return op != ReduceOp::kAvg;
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return op == ReduceOp::kSum || op == ReduceOp::kAvg;
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// What the library would refuse, before anything is printed.
+void CheckReduction(const Options& options) {
+  if (std::ranges::none_of(options.collectives, Reduces)) return;
+  if (CanReduce(options.dtype, options.op)) return;
+  std::string can;
+  for (const auto& [name, op] : kOps) {
+    if (CanReduce(options.dtype, op)) can += (can.empty() ? "" : ", ") + std::string(name);
+  }
+  const std::string dtype = NameOf(options.dtype);
+  if (can.empty()) throw CLI::ValidationError("--dtype", dtype + " can be moved, not reduced");
+  throw CLI::ValidationError("--op", std::string(NameOf(options.op)) + " does not go with " +
+                                         dtype + ": want one of " + can);
+}
+
 struct Words {
   std::vector<std::string> collectives;
+  std::string min_bytes = "8";
+  std::string max_bytes = "256M";
   std::string dtype = "float32";
   std::string op = "sum";
   double time_limit = 10;
 };
 
 // Without what CLI11 says of its checks: the help texts say it.
-CLI::Validator SizeInBytes() { return CLI::AsSizeValue(false).description(""); }
 template <typename T>
 CLI::Validator Between(T least, T most) {
   return CLI::Range(least, most).description("");
 }
 
-void AddSizes(CLI::App& app, Options& options) {
-  app.add_option("--min-bytes", options.min_bytes, "Smallest size; 64K are 65536 bytes")
-      ->transform(SizeInBytes())
+void AddSizes(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--min-bytes", words.min_bytes, "Smallest size; 64K are 65536 bytes")
       ->type_name("SIZE")
-      ->default_str("8");
-  app.add_option("--max-bytes", options.max_bytes, "Largest size")
-      ->transform(SizeInBytes())
+      ->default_str(words.min_bytes);
+  app.add_option("--max-bytes", words.max_bytes, "Largest size")
       ->type_name("SIZE")
-      ->default_str("256M");
+      ->default_str(words.max_bytes);
   app.add_option("--factor", options.factor, "From one size to the next; at least 2")
       ->check(Between(std::size_t{2}, std::size_t{1} << 20))
       ->type_name("N")
@@ -114,12 +171,13 @@ void AddMeasuring(CLI::App& app, BatchPlan& plan, Words& words) {
 
 void AddFlags(CLI::App& app, Options& options, Words& words) {
   app.set_help_flag("-h,--help", "Print this and exit");
+  app.set_version_flag("--version", "rankrun-bench " RANKRUN_VERSION, "Print the version and exit");
   app.add_option("COLLECTIVE", words.collectives,
                  "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, "
                  "barrier, or all for all of them")
       ->required()
       ->type_name("");
-  AddSizes(app, options);
+  AddSizes(app, options, words);
   AddWhat(app, options, words);
   AddMeasuring(app, options.plan, words);
   app.add_flag("--json", options.json, "One JSON object per line instead of a table");
@@ -136,7 +194,10 @@ void Finish(const Words& words, Options& options) {
   }
   options.dtype = OneOf("--dtype", DTypes())(words.dtype);
   options.op = OneOf("--op", MapOf(kOps))(words.op);
+  CheckReduction(options);
   options.plan.limit = Seconds(words.time_limit);
+  options.min_bytes = SizeIn("--min-bytes", words.min_bytes);
+  options.max_bytes = SizeIn("--max-bytes", words.max_bytes);
   if (options.min_bytes < 1 || options.min_bytes > options.max_bytes) {
     throw CLI::ValidationError("--min-bytes", "must be from 1 to that of --max-bytes");
   }
@@ -169,6 +230,9 @@ Parsed ParseOptions(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     parsed.exit_code = 0;
     parsed.text = app.help();
+  } catch (const CLI::CallForVersion& version) {
+    parsed.exit_code = 0;
+    parsed.text = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
     parsed.exit_code = kUsageError;
     parsed.text = "rankrun-bench: " + std::string(error.what()) + "\n";

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <regex>
 
+#include <rankrun/distributed.h>
+
 namespace rankrun::bench {
 namespace {
 
@@ -21,6 +23,51 @@ TEST(OptionsTest, SizesHaveUnitsOf1024) {
   ASSERT_FALSE(parsed.exit_code) << parsed.text;
   EXPECT_EQ(parsed.options.min_bytes, 3072U);
   EXPECT_EQ(parsed.options.max_bytes, std::size_t{2} << 20);
+}
+
+TEST(OptionsTest, SizesThatAreNoneAreRefused) {
+  for (const char* word : {"-5", "8x", "1.5K", "8kb", "8k", "K", "3Q", "0x8", "9000000T", ""}) {
+    for (const char* flag : {"--min-bytes", "--max-bytes"}) {
+      const Parsed parsed = Parse({"all_reduce", flag, word});
+      EXPECT_EQ(parsed.exit_code, 2) << flag << " " << word;
+      EXPECT_EQ(parsed.text, std::string("rankrun-bench: ") + flag +
+                                 ": want a size, as 512, 8K, 64M, 1G or 2T, got \"" + word +
+                                 "\"\n");
+    }
+  }
+}
+
+TEST(OptionsTest, ReductionsThatTheLibraryRefusesAreRefusedBefore) {
+  ProcessGroup& world = Init({.rank = 0, .world_size = 1, .store = std::make_shared<HashStore>()});
+  const auto library_takes = [&](DType dtype, ReduceOp::Kind op) {
+    std::byte element[16] = {};
+    try {
+      world.AllReduce(Tensor(element, dtype, 1), op);
+    } catch (const DistError&) {
+      return false;
+    }
+    return true;
+  };
+  for (int number = 0; number < kDTypes; ++number) {
+    for (int op = ReduceOp::kSum; op < ReduceOp::kPremulSum; ++op) {
+      const auto dtype = static_cast<DType>(number);
+      const auto kind = static_cast<ReduceOp::Kind>(op);
+      const std::vector<const char*> flags{"--dtype", NameOf(dtype), "--op", NameOf(kind)};
+      std::vector<const char*> words{"all"};
+      words.insert(words.end(), flags.begin(), flags.end());
+      EXPECT_EQ(!Parse(words).exit_code, library_takes(dtype, kind))
+          << NameOf(dtype) << " " << NameOf(kind);
+      words[0] = "broadcast";
+      EXPECT_FALSE(Parse(words).exit_code) << NameOf(dtype) << " " << NameOf(kind);
+    }
+  }
+  Destroy();
+}
+
+TEST(OptionsTest, VersionIsPrinted) {
+  const Parsed parsed = Parse({"--version"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  EXPECT_TRUE(std::regex_match(parsed.text, std::regex("rankrun-bench [0-9.]+\n"))) << parsed.text;
 }
 
 TEST(OptionsTest, NamesAreThoseOfTheTables) {
@@ -45,7 +92,8 @@ TEST(OptionsTest, WrongWordsAreNamedWithWhatWouldBeRight) {
       {{"all_reduce", "--iters", "-1"}, "--iters: Value -1 not in range 0"},
       {{"all_reduce", "--min-bytes", "0"}, "--min-bytes: must be from 1"},
       {{"all_reduce", "--min-bytes", "2", "--max-bytes", "1"}, "--min-bytes: must be from 1"},
-      {{"all_reduce", "--max-bytes", "3Q"}, "--max-bytes: q unit not recognized"},
+      {{"all_reduce", "--dtype", "bool", "--op", "avg"}, "--op: avg does not go with bool: want"},
+      {{"all", "--dtype", "float8_e5m2"}, "--dtype: float8_e5m2 can be moved, not reduced"},
       {{"all_reduce", "--nothing"}, "--nothing"},
   };
   for (const auto& [words, text] : cases) {
@@ -73,7 +121,7 @@ TEST(OptionsTest, ManPageHasEveryFlagWithItsDefault) {
       EXPECT_THAT(text, HasSubstr("Default: " + (*at)[4].str() + "."));
     }
   }
-  EXPECT_EQ(found, 11);
+  EXPECT_EQ(found, 12);
 }
 
 TEST(OptionsTest, ManPageHasEveryCollective) {
