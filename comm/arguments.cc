@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace rankrun::comm {
 namespace {
@@ -15,16 +14,26 @@ std::string Join(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string NameOf(const Device& device) {
-  const std::string type = device.type == DeviceType::kCuda ? "cuda" : "cpu";
-  return type + ":" + std::to_string(device.index);
-}
-
 Result<void> CheckLength(const std::string& name, std::size_t length, const char* unit,
                          int world_size) {
   if (length == static_cast<std::size_t>(world_size)) return {};
   return Invalid(name + " has " + std::to_string(length) + " " + unit + ": want " +
                  std::to_string(world_size) + ", one per rank");
+}
+
+// Of splits that make up `rows`: a sum that wraps around does not.
+Result<void> CheckSum(const std::string& name, std::span<const std::size_t> splits,
+                      std::size_t rows) {
+  const auto wrong = [&](const std::string& sum) {
+    return Invalid(name + "_splits add up to " + sum + ": want " + std::to_string(rows) +
+                   ", the rows of " + name);
+  };
+  std::size_t sum = 0;
+  for (const std::size_t split : splits) {
+    if (__builtin_add_overflow(sum, split, &sum)) return wrong("more than there can be");
+  }
+  if (sum != rows) return wrong(std::to_string(sum));
+  return {};
 }
 
 template <typename BlockType, typename TensorType>
@@ -63,8 +72,12 @@ Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
                    std::to_string(static_cast<int>(tensor.dtype)));
   }
   if (tensor.data == nullptr && tensor.count > 0) return Invalid(name + " has no data");
+  if (tensor.device.type != DeviceType::kCpu && tensor.device.type != DeviceType::kCuda) {
+    return Invalid(name + ": no device type has the number " +
+                   std::to_string(static_cast<int>(tensor.device.type)));
+  }
   if (tensor.device.type != DeviceType::kCpu) {
-    return Invalid(name + " is on " + NameOf(tensor.device) +
+    return Invalid(name + " is on cuda:" + std::to_string(tensor.device.index) +
                    ": want CPU memory, as there is no backend for other devices yet");
   }
   if (tensor.row == 0) return Invalid(name + " has rows of 0 elements: want at least 1");
@@ -113,11 +126,7 @@ Result<std::vector<ConstBlock>> PartsByRows(const std::string& name, const Const
   if (auto ok = CheckLength(name + "_splits", splits.size(), "numbers", world_size); !ok) {
     return ok.error();
   }
-  const std::size_t sum = std::accumulate(splits.begin(), splits.end(), std::size_t{0});
-  if (sum != rows) {
-    return Invalid(name + "_splits add up to " + std::to_string(sum) + ": want " +
-                   std::to_string(rows) + ", the rows of " + name);
-  }
+  if (auto ok = CheckSum(name, splits, rows); !ok) return ok.error();
   std::vector<ConstBlock> blocks;
   const auto* next = static_cast<const std::byte*>(tensor.data);
   for (const std::size_t split : splits) {

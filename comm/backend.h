@@ -29,12 +29,19 @@ struct ConstBlock {
 struct Call {
   const Operation& operation;
   std::chrono::milliseconds timeout;  // at least 1 ms
+  uint64_t fingerprint = Fingerprint(operation);
 };
 
 // Which messages meet.
 struct Envelope {
-  uint64_t tag;  // the user's number, or one of the library's own, which begin at 2^32
+  uint64_t tag;  // the user's number, or one of kObjectTags
   DType dtype;
+};
+
+// A message that has come, for which nobody has asked.
+struct Unasked {
+  int source;
+  uint64_t tag;
 };
 
 // A message under way.
@@ -50,6 +57,8 @@ class Transfer {
   // have ended it: kInvalid if sizes or dtypes differ (both sides get it), and as Backend's.
   virtual Result<void> Wait(std::chrono::milliseconds timeout) = 0;
   virtual int source() const = 0;  // group rank of the sender, once over; of receives
+  // Of a receive that is not over: one that it would take if it had its tag.
+  virtual std::optional<Unasked> FirstUnasked() { return std::nullopt; }
 };
 
 // Moves data between the ranks of one process group; ranks here are group
@@ -89,12 +98,13 @@ class Backend {
   virtual Result<void> Barrier(const Call& call) = 0;
 
   // This rank does not take part in `call`, as its arguments are bad: the others'
-  // calls fail with kInvalid, "rank 3 refused AllGather #17 (...): <reason>".
-  // Does not wait. Whether the group is sound after that.
+  // calls fail, "rank 3 refused AllGather #17 (...): <reason>". Waits only if they
+  // are some such calls behind. Whether the group is sound after that: the
+  // others' error is kInvalid then, else kSystem.
   virtual bool Refuse(const Call& call, const std::string& reason) = 0;
 
   // Ends for good what any rank of the group waits for here, transfers too, with
-  // an error that gives `reason` where it can be told. No block is touched
+  // an error that gives `reason`, which names this rank, where it can be told. No block is touched
   // afterwards. Thread: any.
   virtual void Abort(const std::string& reason) = 0;
 
@@ -122,7 +132,7 @@ struct BackendConfig {
 
 // What librankrun_<name>.so exports. The library and its plug-ins are built
 // together: the number is there to refuse one left over from another version.
-inline constexpr uint32_t kBackendAbiVersion = 2;
+inline constexpr uint32_t kBackendAbiVersion = 3;
 inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
 
 struct BackendPlugin {

@@ -5,8 +5,9 @@
 // The collectives of process_group.h in C, where each is explained. Lists are
 // a pointer and a number. `root` is a global rank: rankrun_to_global_rank makes
 // one of a group rank.
-// `work`: NULL: it returns when it is complete. Else it returns at once and
-// gives a handle; after an error *work is NULL.
+// `work`: NULL: it returns when it is complete. Else it returns at once, or after
+// the call of another thread that is to wait, and gives a handle; after an error
+// *work is NULL.
 
 #ifdef __cplusplus
 extern "C" {

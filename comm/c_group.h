@@ -15,13 +15,15 @@ extern "C" {
 //   rankrun_init_options_default(&options);
 typedef struct rankrun_init_options {
   uint32_t size;
-  int32_t rank;             // below 0: from init_method or the environment
+  int32_t rank;             // below 0: from init_method, else from RANK, WORLD_SIZE
   int32_t world_size;       // the same
   uint32_t reserved;        // 0
   int64_t timeout_ms;       // at least 1
   const char* backend;      // "auto"
   const char* init_method;  // "env://"
-  rankrun_store* store;     // instead of init_method; may be released afterwards
+  // Instead of init_method; rank and world_size are needed then. May be released
+  // afterwards.
+  rankrun_store* store;
 } rankrun_init_options;
 RANKRUN_API rankrun_status rankrun_init_options_default(rankrun_init_options* options);
 

@@ -8,12 +8,16 @@
 
 #include <rankrun/distributed.h>
 
-#include "comm/throw.h"
-
 namespace rankrun::comm {
 namespace {
 
 thread_local std::string last_error;
+
+// Of what C passes: the text does not say yet to which function.
+class WrongArgument : public DistError {
+ public:
+  using DistError::DistError;
+};
 
 rankrun_status Failed(rankrun_status status, const std::exception& error) {
   last_error = error.what();
@@ -34,9 +38,12 @@ std::size_t SizeIn(const void* options, std::size_t minimum) {
 
 // Memory that is not there is reported too: it may be that of one wild size.
 // What is no std::exception is none of ours, and ends the program.
-rankrun_status CaughtStatus() noexcept {
+rankrun_status CaughtStatus(const char* function) noexcept {
   try {
     throw;
+  } catch (const WrongArgument& error) {
+    last_error = std::string(function) + ": " + error.what();
+    return RANKRUN_INVALID;
   } catch (const DistTimeoutError& error) {
     return Failed(RANKRUN_TIMEOUT, error);
   } catch (const DistMismatchError& error) {
@@ -54,7 +61,7 @@ rankrun_status CaughtStatus() noexcept {
   }
 }
 
-void ThrowInvalid(const std::string& message) { Throw({ErrorCode::kInvalid, message}); }
+void ThrowInvalid(const std::string& message) { throw WrongArgument(message); }
 
 const char* Text(const char* text, const char* name) { return &NotNull(text, name); }
 

@@ -27,27 +27,28 @@ namespace rankrun::comm {
 
 // Of the exception that is being handled; its text is rankrun_last_error() from
 // now on.
-rankrun_status CaughtStatus() noexcept;
+rankrun_status CaughtStatus(const char* function) noexcept;
 
-// Runs `body`; lets no exception out.
+// Runs `body`; lets no exception out. `function` is the one that calls this.
 template <typename Body>
-rankrun_status Guarded(Body body) noexcept {
+rankrun_status Guarded(Body body, const char* function = __builtin_FUNCTION()) noexcept {
   try {
     body();
     return RANKRUN_OK;
   } catch (...) {
-    return CaughtStatus();
+    return CaughtStatus(function);
   }
 }
 
 // The same for what returns a value: `otherwise` after an error.
 template <typename T, typename Body>
-T GuardedOr(T otherwise, Body body) noexcept {
+T GuardedOr(T otherwise, Body body, const char* function = __builtin_FUNCTION()) noexcept {
   T value = otherwise;
-  return Guarded([&] { value = body(); }) == RANKRUN_OK ? value : otherwise;
+  return Guarded([&] { value = body(); }, function) == RANKRUN_OK ? value : otherwise;
 }
 
-// All of these throw DistError that calls the argument `name`.
+// All of these throw DistError that calls the argument `name`; Guarded puts the
+// function before that.
 [[noreturn]] void ThrowInvalid(const std::string& message);
 template <typename T>
 T& NotNull(T* pointer, const char* name) {

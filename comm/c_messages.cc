@@ -2,13 +2,13 @@
 #include <rankrun/dlpack.h>
 
 #include "comm/c_guard.h"
+#include "comm/process_group_access.h"
 
 namespace {
 
 using rankrun::GlobalRank;
-using rankrun::ProcessGroup;
 using rankrun::Tensor;
-using rankrun::Work;
+using rankrun::comm::BatchMessage;
 using rankrun::comm::Clear;
 using rankrun::comm::GroupOf;
 using rankrun::comm::Guarded;
@@ -16,15 +16,18 @@ using rankrun::comm::Hand;
 using rankrun::comm::ListOf;
 using rankrun::comm::NotNull;
 using rankrun::comm::SourceOf;
+using rankrun::comm::StartAll;
 using rankrun::comm::TensorOf;
 using rankrun::comm::ThrowInvalid;
 using rankrun::comm::TimeoutOf;
 
-Work Start(ProcessGroup& group, const rankrun_message& message) {
+BatchMessage MessageOf(const rankrun_message& message) {
   if (message.reserved != 0) ThrowInvalid("messages.reserved is not 0");
-  const Tensor tensor = TensorOf(&message.tensor, "messages.tensor");
-  if (message.is_send != 0) return group.ISend(tensor, GlobalRank{message.peer}, message.tag);
-  return group.IRecv(tensor, SourceOf(message.peer), message.tag);
+  const bool is_send = message.is_send != 0;
+  return {.is_send = is_send,
+          .tensor = TensorOf(&message.tensor, "messages.tensor"),
+          .peer = is_send ? GlobalRank{message.peer} : SourceOf(message.peer),
+          .tag = message.tag};
 }
 
 rankrun_tensor InC(const Tensor& tensor) {
@@ -90,8 +93,9 @@ rankrun_status rankrun_batch(rankrun_group* group, const rankrun_message* messag
     const auto batch = ListOf(messages, count, "messages");
     if (count > 0) NotNull(works, "works");
     std::fill_n(works, count, nullptr);
-    std::vector<Work> started;
-    for (const rankrun_message& message : batch) started.push_back(Start(GroupOf(group), message));
+    std::vector<BatchMessage> list;
+    for (const rankrun_message& message : batch) list.push_back(MessageOf(message));
+    auto started = StartAll(GroupOf(group), list);
     for (size_t i = 0; i < count; ++i) Hand(std::move(started[i]), &works[i]);
   });
 }

@@ -17,7 +17,9 @@ struct CallOptions {
   CallOptions(Timeout limit) : timeout(limit) {}
 
   Timeout timeout = {};
-  bool async = false;  // return at once; the tensors are in use until the Work is complete
+  // Return at once, or after the call of another thread that is to wait; the
+  // tensors are in use until the Work is complete.
+  bool async = false;
 };
 inline constexpr struct AsyncTag {
   operator CallOptions() const {

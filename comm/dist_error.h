@@ -12,7 +12,7 @@ namespace rankrun {
 // and why.
 // The base class itself is thrown for wrong use: a bad environment or
 // argument, a call before Init. Nothing was sent then, and the group is as
-// usable as it was.
+// usable as it was, but for a collective on Gloo: that breaks the group.
 class RANKRUN_API DistError : public std::runtime_error {
  public:
   explicit DistError(const std::string& message);

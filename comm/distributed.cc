@@ -48,7 +48,8 @@ void Destroy(ProcessGroup& group) {
 }
 
 bool BackendAvailable(const std::string& name) {
-  return name == "shm" || comm::LoadPlugin(name, comm::PluginFolders());
+  const std::string backend = comm::BackendName(name);
+  return backend == "shm" || comm::LoadPlugin(backend, comm::PluginFolders());
 }
 
 bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }

@@ -23,15 +23,15 @@ struct InitOptions {
   // operation of the group. At least 1 ms.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // "auto": "shm" if all ranks are on one host, else "gloo"; others are loaded
-  // from librankrun_<backend>.so. The variable RANKRUN_BACKEND wins.
+  // from librankrun_<in lower case>.so. The variable RANKRUN_BACKEND wins.
   std::string backend = "auto";
   // Where the ranks meet: "env://", "tcp://host:port", of which rank 0 is the
   // server, or "file:///path", a file that is not there yet; "?rank=0&world_size=2"
-  // may follow.
+  // may follow. The path is absolute.
   std::string init_method = "env://";
-  int rank = -1;  // below 0: from init_method or the environment; so is the next
+  int rank = -1;  // below 0: from init_method, else from RANK; so is the next
   int world_size = -1;
-  // Instead of init_method; rank and world_size are needed then.
+  // Instead of init_method; rank and world_size are needed then. Held until Destroy.
   std::shared_ptr<Store> store = {};
 };
 
@@ -44,18 +44,21 @@ struct InitOptions {
 //   LOCAL_WORLD_SIZE            optional; equal to WORLD_SIZE: all on one host
 //   TORCHELASTIC_RESTART_COUNT  optional; keeps attempts apart in the store
 //   GLOO_SOCKET_IFNAME          optional; the network interface to use (of a
-//                               list, the first)
+//                               list, the first); needed for gloo on several
+//                               hosts that meet in a file or a store of theirs
 //   RANKRUN_BACKEND             optional; instead of InitOptions::backend
 //   RANKRUN_PLUGIN_DIR          optional; where to look for backends first
-//   RANKRUN_STRICT              "1": see ProcessGroup
+//   RANKRUN_STRICT              "0", or "1": see ProcessGroup
 //   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "DETAIL": compare all calls first
 // After Destroy it may be called again, by all ranks equally often.
 // Errors: DistError for a bad environment or option, or if there already is a
 // world; DistNetworkError if the store cannot be reached or a rank is lost
 // on the way; DistTimeoutError naming the ranks that did not come in time;
-// DistMismatchError if the ranks' options differ; DistStoreError,
-// DistBackendError. Nothing is left open after an error. It counts as a call
-// for "equally often", unless it was a DistError.
+// DistMismatchError if the ranks' options or world sizes differ; DistStoreError;
+// DistBackendError. What keeps one rank from joining is told to all who wait,
+// naming it. Nothing is left open after an error. It counts as a call
+// for "equally often", unless it was a DistError for what is this rank's alone;
+// different GLOO_SOCKET_IFNAMEs are not.
 // Thread: any, one at a time.
 RANKRUN_API ProcessGroup& Init(const InitOptions& options = {});
 
@@ -76,13 +79,15 @@ struct GroupOptions {
 // the same order and with the same options, members or not, and wait for each
 // other; with local synchronization only the members do, in any order that has
 // no cycle. On a rank that is no member the result has is_member() == false.
-// Errors: as Init; DistMismatchError if ranks called it differently.
+// Errors: as Init; DistMismatchError if ranks called it differently. A DistError
+// for a bad option is told to all who wait, naming the rank and the option.
 // Thread: any, one at a time.
 RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 
 // Closes this rank's connections and ends the library's threads, of all groups,
-// the last made first. Waits for collectives under way on this rank, and for nobody else;
-// ranks that still are in a collective with this one lose it. Does nothing if
+// the last made first. Waits for collectives under way on this rank; the rank
+// that serves the store waits for the others' Destroy, too, for at most 5 s.
+// Ranks that still are in a collective with this one lose it. Does nothing if
 // there is no world. References to groups dangle afterwards. To be called
 // before main returns. Not while another thread uses a group.
 RANKRUN_API void Destroy();

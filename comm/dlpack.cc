@@ -120,7 +120,7 @@ Result<Tensor> View(const DLTensor& tensor) {
       tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   Tensor view(data, *dtype, static_cast<std::size_t>(*count));
   view.device = *device;
-  if (dimensions > 0 && shape[0] > 0) view.row = view.count / static_cast<std::size_t>(shape[0]);
+  if (dimensions > 0 && *count > 0) view.row = view.count / static_cast<std::size_t>(shape[0]);
   return view;
 }
 

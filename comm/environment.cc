@@ -84,6 +84,12 @@ Result<void> ReadDebugLevel(const GetVariable& get, Environment& environment) {
   return {};
 }
 
+Result<bool> ReadStrict(const GetVariable& get) {
+  const std::string value = Value(get, "RANKRUN_STRICT").value_or("0");
+  if (value == "0" || value == "1") return value == "1";
+  return Error{ErrorCode::kInvalid, "RANKRUN_STRICT is \"" + value + "\": want 0 or 1"};
+}
+
 Result<void> ReadStore(const GetVariable& get, Environment& environment) {
   const std::optional<std::string> host = Value(get, "MASTER_ADDR");
   if (!host) {
@@ -115,12 +121,14 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
   if (!attempt) return std::move(attempt).error();
   if (auto ok = ReadDebugLevel(get, environment); !ok) return std::move(ok).error();
+  const Result<bool> is_strict = ReadStrict(get);
+  if (!is_strict) return is_strict.error();
   environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.local_world_size = *local_world_size;
   environment.attempt = attempt->value_or(0);
   environment.network_interface = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
   environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");
-  environment.is_strict = Value(get, "RANKRUN_STRICT") == "1";
+  environment.is_strict = *is_strict;
   return environment;
 }
 

@@ -13,12 +13,25 @@ namespace {
 using std::chrono::milliseconds;
 
 // How long a rank whose operation timed out waits for the others to say that
-// theirs did too. Ranks enter an operation, and so time out, a little apart.
+// theirs did too, and no longer than a quarter of the time-out. Ranks enter an
+// operation, and so time out, a little apart.
 constexpr milliseconds kNotesGrace{1000};
 
 // How long a rank that lost a connection leaves it to others to say why. One
 // whose operation timed out has closed its connections a moment before it can.
 constexpr milliseconds kFirstFailurePatience{20};
+
+// How long to try for a connection to the store for that, and to wait for each
+// reply. It may be what hangs; if it is dead, that shows at once.
+constexpr milliseconds kStorePatience{1000};
+
+// Of the error that was first: this rank's own may be the same, or quote it, or
+// be quoted by it. Two operations time out in the same words.
+bool IsNews(const std::string& first, const std::string& own_operation, const Error& own) {
+  const std::string all = own_operation + ": " + own.message;
+  const std::string& words = own.code == ErrorCode::kTimeout ? all : own.message;
+  return all.find(first) == std::string::npos && first.find(words) == std::string::npos;
+}
 
 }  // namespace
 
@@ -85,40 +98,66 @@ Result<milliseconds> Group::Effective(Timeout timeout) const {
 }
 
 Error Group::Broken(const std::string& what) const {
-  return Error{ErrorCode::kSystem, what + ": the process group is broken: " + broken_reason()};
+  return Error{ErrorCode::kSystem,
+               what + ": the process group is broken: " + WithDeath(broken_reason())};
+}
+
+// Told perhaps only after what it led to.
+std::string Group::WithDeath(std::string text) const {
+  const std::string death = identity_.deaths.Word();
+  if (text.find(death) == std::string::npos) text += "; " + death;
+  return text;
+}
+
+Error Group::Failed(const Operation& operation, Error error, milliseconds timeout) {
+  const std::string what = Describe(operation);
+  if (error.code != ErrorCode::kInvalid) error = Break(what, std::move(error), timeout);
+  return std::move(error).In(what + Place());
 }
 
 // Publishes what happened before it closes the connections, because the
-// others look for it as soon as they lose theirs.
-Error Group::Break(const std::string& operation, Error cause, const Deadline& deadline) {
+// others look for it as soon as they lose theirs. Whoever else fails meanwhile
+// waits, as no message may go before the backend has let go of its memory.
+Error Group::Break(const std::string& operation, Error cause, milliseconds timeout) {
+  std::lock_guard one_at_a_time(break_mutex_);
   if (broken_.load()) {  // by a message meanwhile, or by a collective
-    cause.message += "; first to fail here was " + broken_reason();
+    const std::string first = broken_reason();
+    if (IsNews(first, operation, cause)) {
+      cause.message += "; first to fail here was " + first;
+    }
     return cause;
   }
-  const bool timed_out = cause.code == ErrorCode::kTimeout;
-  const milliseconds grace = std::min(deadline.timeout, kNotesGrace);
-  // A rank that times out closes its connections, which may reach this one
-  // just before its own time is up.
-  const bool time_is_up =
-      timed_out || std::chrono::steady_clock::now() + grace >= deadline.since + deadline.timeout;
+  if (!identity_.deaths.told()) Explain(operation, cause, timeout);
+  cause.message = WithDeath(std::move(cause.message));
+  const std::string reason = operation + ": " + cause.message;
+  backend_->Abort(RanksInWords({identity_.global_rank}) + ": " + reason);
+  std::lock_guard lock(state_mutex_);
+  broken_reason_ = reason;
+  broken_.store(true);
+  return cause;
+}
 
-  PostMortem post_mortem(*store_, identity_.key_prefix, identity_.group_rank,
+// Adds to `cause` what the other ranks say, and tells them of it.
+void Group::Explain(const std::string& operation, Error& cause, milliseconds timeout) const {
+  // Not `store_`, in which another thread may wait for as long as its time-out.
+  const auto store = store_->CloneWith(kStorePatience, kStorePatience);
+  if (!store) return;
+  PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
                          identity_.global_ranks);
   post_mortem.Report(operation);
+  const Error own = cause;
+  const bool timed_out = cause.code == ErrorCode::kTimeout;
+  const bool may_be_explained = !timed_out && cause.code != ErrorCode::kMismatch;
   const std::string first = post_mortem.FirstFailure(
-      operation + ": " + cause.message, timed_out ? milliseconds(0) : kFirstFailurePatience);
-  const std::string notes = time_is_up ? post_mortem.CompareNotes(grace) : "";
-  if (!notes.empty()) cause.message += "; " + notes;
-  if (!first.empty()) cause.message += "; first to fail was " + first;
-  const std::string death = identity_.deaths.Word();
-  if (cause.message.find(death) == std::string::npos) cause.message += "; " + death;
-  {
-    std::lock_guard lock(state_mutex_);
-    broken_reason_ = operation + ": " + cause.message;
-    broken_.store(true);
+      operation + ": " + own.message, may_be_explained ? kFirstFailurePatience : milliseconds(0));
+  if (timed_out) {
+    const milliseconds grace = std::min(timeout / 4, kNotesGrace);
+    const std::string notes = post_mortem.CompareNotes(grace);
+    if (!notes.empty()) cause.message += "; " + notes;
   }
-  backend_->Abort(operation + ": " + cause.message);
-  return cause;
+  // "rank 1: AllReduce #2 (...): lost rank 2".
+  const std::string of_first = first.substr(std::min(first.size(), first.find(": ") + 2));
+  if (IsNews(of_first, operation, own)) cause.message += "; first to fail was " + first;
 }
 
 const std::string& ShownName(const GroupIdentity& identity) {
@@ -129,8 +168,10 @@ std::string PlaceIn(const GroupIdentity& identity) {
   const std::string name = identity.is_world() ? "the world process group"
                                                : "process group \"" + ShownName(identity) + "\"";
   if (identity.group_rank < 0) return name;
-  return name + ", rank " + std::to_string(identity.group_rank) + " of " +
-         std::to_string(identity.world_size());
+  const std::string place =
+      std::to_string(identity.group_rank) + " of " + std::to_string(identity.world_size());
+  if (identity.is_world()) return name + ", rank " + place;
+  return name + ", global rank " + std::to_string(identity.global_rank) + " (" + place + ")";
 }
 
 }  // namespace rankrun::comm

@@ -51,6 +51,8 @@ class Group {
   GroupState state() const;
   std::string broken_reason() const;
   store::Store& store() { return *store_; }  // of members
+  // What a call by a rank that is no member comes to: a warning, or an error.
+  Result<void> Uninvolved(const char* what) const;
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
   Result<Work> Reduce(const Tensor& tensor, Peer root, ReduceOp op, const CallOptions& options);
@@ -82,18 +84,12 @@ class Group {
   Result<Work> IRecv(const Tensor& tensor, Source source, uint64_t tag);
 
  private:
-  struct Deadline {
-    TimePoint since;
-    std::chrono::milliseconds timeout;
-  };
-
   template <typename Body>
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
   template <typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
   // Tells the other ranks that this one does not take part.
   Result<Work> Refuse(const Operation& operation, Error reason);
-  Result<void> Uninvolved(const char* what) const;
   Result<Work> UninvolvedWork(Operation::Kind kind) const;
   Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
                             const LoweredReduction& lowered, ReduceOp op,
@@ -108,13 +104,22 @@ class Group {
 
   Result<std::chrono::milliseconds> Effective(Timeout timeout) const;
   Error Broken(const std::string& what) const;
-  Error Break(const std::string& operation, Error cause, const Deadline& deadline);
+  std::string WithDeath(std::string text) const;
+  // Tells an error in full and, unless it is kInvalid, breaks the group.
+  Error Failed(const Operation& operation, Error error, std::chrono::milliseconds timeout);
+  Error Break(const std::string& operation, Error cause, std::chrono::milliseconds timeout);
+  void Explain(const std::string& operation, Error& cause, std::chrono::milliseconds timeout) const;
+  void SetRoot(Operation& operation, int group_rank) const {
+    operation.root = group_rank;
+    operation.global_root = identity_.global_ranks[static_cast<std::size_t>(group_rank)];
+  }
   std::string Place() const { return " of " + PlaceIn(identity_); }
 
   const GroupIdentity identity_;
   mutable std::mutex state_mutex_;  // guards the next
   std::string broken_reason_;
   std::atomic<bool> broken_ = false;
+  std::mutex break_mutex_;  // held by who breaks the group, until it is
 
   std::mutex mutex_;  // held by a call until it is done or queued; guards the numbers
   uint64_t operations_ = 0;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "comm/arguments.h"
@@ -17,10 +18,10 @@ Operation Reducing(Kind kind, const ConstTensor& tensor, ReduceOp op) {
   return {.kind = kind, .dtype = tensor.dtype, .op = op.kind, .count = tensor.count};
 }
 
-Error OnlyAtRoot(const char* name, int root) {
+Error OnlyAtRoot(const char* name, int global_root) {
   return Error{ErrorCode::kInvalid, std::string(name) +
                                         " is not empty: want that on the root, rank " +
-                                        std::to_string(root) + ", only"};
+                                        std::to_string(global_root) + ", only"};
 }
 
 std::vector<std::byte> Scaled(const Reduction& reduction, double factor, ConstBlock input) {
@@ -33,11 +34,15 @@ std::vector<std::byte> Scaled(const Reduction& reduction, double factor, ConstBl
 
 Result<Work> Group::Refuse(const Operation& operation, Error reason) {
   const std::string words = reason.message;
-  const auto told = Run(operation, {}, [words](Backend& backend, const Call& call) -> Result<void> {
-    if (backend.Refuse(call, words)) return {};
-    return Error{ErrorCode::kSystem, "this rank refused it: " + words};
-  });
+  const int rank = identity_.global_rank;
+  const auto told =
+      Run(operation, {}, [words, rank](Backend& backend, const Call& call) -> Result<void> {
+        if (backend.Refuse(call, words)) return {};
+        return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
+                                             Describe(call.operation) + ": " + words};
+      });
   if (!told && !broken_.load()) return Error(told.error());
+  if (!told) reason.message += "; the process group is broken";
   return std::move(reason).In(NameOf(operation.kind) + Place());
 }
 
@@ -49,17 +54,21 @@ Result<Work> Group::UninvolvedWork(Kind kind) const {
 Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kAllReduce);
   const Operation operation = comm::Reducing(Kind::kAllReduce, tensor, op);
-  const auto lowered = Lower("AllReduce", tensor.dtype, op, identity_.world_size());
+  const auto lowered = Lower(tensor.dtype, op, identity_.world_size());
   if (!lowered) return Refuse(operation, lowered.error());
   if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error());
   return Run(
       operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
         const Block data = BlockOf(tensor);
         const std::size_t count = tensor.count * static_cast<std::size_t>(lowered.per_element);
-        if (op.kind == ReduceOp::kPremulSum) {
-          Scale(lowered.reduction.dtype, data.data, data.data, op.factor, count);
+        if (op.kind != ReduceOp::kPremulSum) {
+          return backend.AllReduce(data.data, count, lowered.reduction, call);
         }
-        return backend.AllReduce(data.data, count, lowered.reduction, call);
+        // Not in place: a call that another rank refuses leaves the tensor as it was.
+        auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
+        auto ok = backend.AllReduce(scaled.data(), count, lowered.reduction, call);
+        if (ok) std::copy(scaled.begin(), scaled.end(), data.data);
+        return ok;
       });
 }
 
@@ -67,12 +76,12 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
                            const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kReduce);
   Operation operation = comm::Reducing(Kind::kReduce, tensor, op);
-  const auto lowered = Lower("Reduce", tensor.dtype, op, identity_.world_size());
+  const auto lowered = Lower(tensor.dtype, op, identity_.world_size());
   const auto rank = GroupRankIn(identity_.global_ranks, root);
   if (auto ok = All({Fine(rank), Fine(lowered), CheckTensor("tensor", tensor)}); !ok) {
     return Refuse(operation, ok.error());
   }
-  operation.root = *rank;
+  SetRoot(operation, *rank);
   return Run(
       operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
         const Block data = BlockOf(tensor);
@@ -92,7 +101,7 @@ Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions
   if (auto ok = All({Fine(rank), CheckTensor("tensor", tensor)}); !ok) {
     return Refuse(operation, ok.error());
   }
-  operation.root = *rank;
+  SetRoot(operation, *rank);
   return Run(operation, options, [tensor](Backend& backend, const Call& call) {
     return backend.Broadcast(BlockOf(tensor), call);
   });
@@ -144,7 +153,7 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
   if (auto ok = All({Fine(rank), CheckTensor("input", input)}); !ok) {
     return Refuse(operation, ok.error());
   }
-  operation.root = *rank;
+  SetRoot(operation, *rank);
   std::vector<Block> blocks;
   if (*rank == identity_.group_rank) {
     auto checked = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
@@ -156,7 +165,7 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
       return Refuse(operation, ok.error());
     }
   } else if (!outputs.empty()) {
-    return Refuse(operation, OnlyAtRoot("outputs", *rank));
+    return Refuse(operation, OnlyAtRoot("outputs", operation.global_root));
   }
   return Run(operation, options,
              [outputs = std::move(blocks), input](Backend& backend, const Call& call) {
@@ -172,7 +181,7 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
   if (auto ok = All({Fine(rank), CheckTensor("output", output)}); !ok) {
     return Refuse(operation, ok.error());
   }
-  operation.root = *rank;
+  SetRoot(operation, *rank);
   std::vector<ConstBlock> blocks;
   if (*rank == identity_.group_rank) {
     auto checked = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
@@ -184,7 +193,7 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
       return Refuse(operation, ok.error());
     }
   } else if (!inputs.empty()) {
-    return Refuse(operation, OnlyAtRoot("inputs", *rank));
+    return Refuse(operation, OnlyAtRoot("inputs", operation.global_root));
   }
   return Run(operation, options,
              [inputs = std::move(blocks), output](Backend& backend, const Call& call) {

@@ -27,6 +27,12 @@ std::size_t BytesOf(const std::vector<ConstBlock>& blocks) {
   return bytes;
 }
 
+std::size_t CountOf(std::span<const ConstTensor> tensors) {
+  std::size_t count = 0;
+  for (const ConstTensor& tensor : tensors) count += tensor.count;
+  return count;
+}
+
 // The blocks times `factor`, one after the other in `memory`.
 std::vector<ConstBlock> ScaledBlocks(const Reduction& reduction, double factor,
                                      const std::vector<ConstBlock>& blocks,
@@ -72,10 +78,14 @@ Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> i
 Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTensor> inputs,
                                   ReduceOp op, const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kReduceScatter);
-  const auto lowered = Lower("ReduceScatter", output.dtype, op, identity_.world_size());
+  const auto lowered = Lower(output.dtype, op, identity_.world_size());
   auto blocks = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
   if (auto ok = All({Fine(lowered), CheckTensor("output", output), Fine(blocks)}); !ok) {
-    return Refuse({.kind = Kind::kReduceScatter, .dtype = output.dtype, .op = op.kind}, ok.error());
+    return Refuse({.kind = Kind::kReduceScatter,
+                   .dtype = output.dtype,
+                   .op = op.kind,
+                   .count = CountOf(inputs)},
+                  ok.error());
   }
   return ReduceBlocks(output, *std::move(blocks), *lowered, op, options);
 }
@@ -83,12 +93,14 @@ Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTen
 Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& input, ReduceOp op,
                                       const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kReduceScatter);
-  const auto lowered = Lower("ReduceScatter", output.dtype, op, identity_.world_size());
+  const auto lowered = Lower(output.dtype, op, identity_.world_size());
   auto parts = EqualParts("input", input, identity_.world_size());
   if (auto ok = All({Fine(lowered), CheckTensor("output", output), CheckTensor("input", input),
                      CheckDType("input", input.dtype, "the output", output.dtype), Fine(parts)});
       !ok) {
-    return Refuse({.kind = Kind::kReduceScatter, .dtype = output.dtype, .op = op.kind}, ok.error());
+    return Refuse(
+        {.kind = Kind::kReduceScatter, .dtype = output.dtype, .op = op.kind, .count = input.count},
+        ok.error());
   }
   return ReduceBlocks(output, *std::move(parts), *lowered, op, options);
 }
@@ -116,7 +128,7 @@ Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const Co
   auto to = BlocksOf("outputs", outputs, dtype, identity_.world_size());
   auto from = BlocksOf("inputs", inputs, dtype, identity_.world_size());
   if (auto ok = All({Fine(from), Fine(to)}); !ok) {
-    return Refuse({.kind = Kind::kAllToAll, .dtype = dtype}, ok.error());
+    return Refuse({.kind = Kind::kAllToAll, .dtype = dtype, .count = CountOf(inputs)}, ok.error());
   }
   return Exchange(dtype, *std::move(to), *std::move(from), options);
 }
@@ -126,14 +138,16 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
                                    std::span<const std::size_t> input_splits,
                                    const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kAllToAll);
-  auto checked = All({CheckTensor("output", output), CheckTensor("input", input),
-                      CheckDType("output", output.dtype, "the input", input.dtype),
-                      CheckApart(output, input)});
+  const Operation refused{.kind = Kind::kAllToAll, .dtype = input.dtype, .count = input.count};
+  if (auto ok = All({CheckTensor("output", output), CheckTensor("input", input),
+                     CheckDType("output", output.dtype, "the input", input.dtype),
+                     CheckApart(output, input)});
+      !ok) {
+    return Refuse(refused, ok.error());
+  }
   auto from = PartsByRows("input", input, input_splits, identity_.world_size());
   auto to = PartsByRows("output", output, output_splits, identity_.world_size());
-  if (auto ok = All({std::move(checked), Fine(from), Fine(to)}); !ok) {
-    return Refuse({.kind = Kind::kAllToAll, .dtype = input.dtype}, ok.error());
-  }
+  if (auto ok = All({Fine(from), Fine(to)}); !ok) return Refuse(refused, ok.error());
   return Exchange(input.dtype, Writable(*to), *std::move(from), options);
 }
 

@@ -31,7 +31,7 @@ struct GroupIdentity {
 // The description, if it has one, else the name.
 const std::string& ShownName(const GroupIdentity& identity);
 
-// "the world process group, rank 1 of 4".
+// "the world process group, rank 1 of 4"; "process group "x", global rank 5 (1 of 2)".
 std::string PlaceIn(const GroupIdentity& identity);
 
 }  // namespace rankrun::comm

@@ -14,29 +14,28 @@ Block Writable(const ConstTensor& tensor) {
   return {const_cast<std::byte*>(block.data), block.bytes};
 }
 
-// " from global rank 3 (tag 5)".
-std::string FromWhom(const Source& source, uint64_t tag) {
-  const std::string end = " (tag " + std::to_string(tag) + ")";
-  if (!source) return " from any rank" + end;
-  return (source->is_global() ? " from global rank " : " from group rank ") +
-         std::to_string(source->rank()) + end;
+// "global rank 3 (tag 5)".
+std::string PeerOf(const Messages::Message& message) {
+  const std::string rank =
+      message.peer ? "global rank " + std::to_string(message.operation.global_root) : "any rank";
+  return rank + " (" + TagInWords(message.envelope.tag) + ")";
 }
 
 }  // namespace
 
 Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor, Source peer,
                                            uint64_t tag, Timeout timeout) const {
-  Operation operation{.kind = kind, .dtype = tensor.dtype, .count = tensor.count};
+  Operation operation{.kind = kind, .dtype = tensor.dtype, .count = tensor.count, .tag = tag};
+  const std::string name = NameOf(operation) + Place();
   const auto limit = Effective(timeout);
-  if (!limit) return Error(limit.error()).In(NameOf(kind) + Place());
-  if (auto ok = CheckTensor("tensor", tensor); !ok)
-    return Error(ok.error()).In(NameOf(kind) + Place());
+  if (!limit) return Error(limit.error()).In(name);
+  if (auto ok = CheckTensor("tensor", tensor); !ok) return Error(ok.error()).In(name);
   std::optional<int> rank;
   if (peer) {
     const auto found = GroupRankIn(identity_.global_ranks, *peer);
-    if (!found) return Error(found.error()).In(NameOf(kind) + Place());
+    if (!found) return Error(found.error()).In(name);
     rank = *found;
-    operation.root = *found;
+    SetRoot(operation, *found);
   }
   if (broken_.load()) return Broken(Describe(operation) + Place());
   return Messages::Message{.operation = operation,
@@ -47,11 +46,12 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
 }
 
 Error Group::MessageFailed(const Messages::Message& message, Error error) {
-  const std::string what = Describe(message.operation);
-  if (error.code != ErrorCode::kInvalid) {
-    error = Break(what, std::move(error), {.since = message.since, .timeout = message.timeout});
+  const bool is_of_sizes =
+      message.operation.is_of_objects() && message.operation.dtype == DType::kUInt64;
+  if (error.code == ErrorCode::kInvalid && is_of_sizes) {
+    error = std::move(error).In("the other rank has another number of objects, a uint64 for each");
   }
-  return std::move(error).In(what + Place());
+  return Failed(message.operation, std::move(error), message.timeout);
 }
 
 Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t tag,
@@ -60,9 +60,14 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
   const auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   if (!message) return message.error();
   if (message->peer == identity_.group_rank) {
-    return Error{ErrorCode::kInvalid,
-                 "Send" + Place() + ": the destination is this rank: want another, or ISend"};
+    const bool has_other_way = !message->operation.is_of_objects();
+    return Error{ErrorCode::kInvalid, NameOf(message->operation) + Place() +
+                                          ": the destination is this rank: want another" +
+                                          (has_other_way ? ", or ISend" : "")};
   }
+  const StatusPage* page = StatusPage::OfThisProcess();
+  const Awaited awaited(
+      page, page == nullptr ? "" : "its message to " + PeerOf(*message) + " to be taken");
   auto sent = messages_->Move(*message, Writable(tensor));
   if (!sent) return std::move(sent).error();
   return {};
@@ -75,7 +80,8 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
   }
   const auto message = MessageTo(Kind::kRecv, tensor, source, tag, timeout);
   if (!message) return message.error();
-  const Awaited awaited(StatusPage::OfThisProcess(), "a message" + FromWhom(source, tag));
+  const StatusPage* page = StatusPage::OfThisProcess();
+  const Awaited awaited(page, page == nullptr ? "" : "a message from " + PeerOf(*message));
   return messages_->Move(*message, BlockOf(tensor));
 }
 
@@ -96,7 +102,9 @@ Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag) {
 Result<Work> Group::Begin(const Messages::Message& message, Block data) {
   auto state = std::make_shared<WorkState>();
   if (auto ok = messages_->Start(message, data, state); !ok) return std::move(ok).error();
-  if (!state->done()) queue_.Wake();
+  if (state->done()) return Work(0, std::move(state));
+  // What nobody moves on must not stay in the caller's memory.
+  if (auto ok = queue_.Wake(); !ok) return MessageFailed(message, std::move(ok).error());
   return Work(0, std::move(state));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <new>
 #include <utility>
 
 #include "comm/arguments.h"
@@ -23,6 +24,14 @@ Result<void> Fine(const Result<T>& result) {
   return result.error();
 }
 
+// The others have begun the call, and are told of it as of any failure.
+template <typename Body>
+Result<void> WithoutBadAlloc(Body body) try {
+  return body();
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::kExhausted, "no memory for it"};
+}
+
 // In the caller's thread if it is to wait and nothing is before it.
 template <typename Body>
 Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
@@ -38,9 +47,12 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
     return Work(operation.number);
   }
   auto state = std::make_shared<WorkState>();
-  queue_.Push([this, operation, timeout, state, body = std::move(body)]() mutable {
+  auto pushed = queue_.Push([this, operation, timeout, state, body = std::move(body)]() mutable {
     state->Finish(Execute(operation, timeout, body));
   });
+  if (!pushed) {  // it has its number: the others wait for it
+    return Failed(operation, std::move(pushed).error(), timeout);
+  }
   lock.unlock();
   if (options.async) return Work(operation.number, state);
   state->Await();
@@ -52,22 +64,19 @@ template <typename Body>
 Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
                             Body& body) {
   if (broken_.load()) return Broken(Describe(operation) + Place());
-  const TimePoint since = std::chrono::steady_clock::now();
+  const Call call{.operation = operation, .timeout = timeout};
   activity_.Enter({.kind = static_cast<uint8_t>(operation.kind),
                    .dtype = static_cast<uint8_t>(operation.dtype),
                    .op = operation.op,
-                   .root = operation.root,
+                   .root = operation.global_root,
                    .number = operation.number,
                    .count = operation.count,
-                   .fingerprint = Fingerprint(operation)});
-  auto ok = body(*backend_, Call{.operation = operation, .timeout = timeout});
+                   .fingerprint = call.fingerprint},
+                  Ticks());
+  auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
   activity_.Complete();
   if (ok) return {};
-  Error error = std::move(ok).error();
-  if (error.code != ErrorCode::kInvalid) {
-    error = Break(Describe(operation), std::move(error), {.since = since, .timeout = timeout});
-  }
-  return std::move(error).In(Describe(operation) + Place());
+  return Failed(operation, std::move(ok).error(), timeout);
 }
 
 }  // namespace rankrun::comm

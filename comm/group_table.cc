@@ -4,20 +4,28 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/death_watch.h"
 #include "comm/join.h"
 #include "comm/plugin.h"
 #include "comm/process_group_access.h"
+#include "comm/store_state.h"
 
 namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
-// How long the rank that serves the store waits for the others to be done with it.
+// How long the rank that serves the store waits for the others to be done with
+// it; and those of a world that was not made, to have read why.
 constexpr milliseconds kGoodbyes{5000};
+constexpr milliseconds kGoodbyesAfterError{1000};
+
+// What a rank says to the others in place of its wishes, before the reason.
+constexpr char kRefused[] = "refused: ";
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
@@ -37,11 +45,15 @@ std::string Joined(const std::vector<int>& ranks) {
   return text;
 }
 
+std::string CameKey(const std::string& prefix, int global_rank) {
+  return prefix + "/came/" + std::to_string(global_rank);
+}
+
 // The second process to come as this rank to a world learns it here, before it
 // could meet what the first has left.
 Result<void> ComeFirst(store::Store& store, const std::string& prefix, const InitOptions& options,
                        const Environment& place) {
-  const auto times = store.Add(prefix + "/came/" + std::to_string(place.global_rank), 1);
+  const auto times = store.Add(CameKey(prefix, place.global_rank), 1);
   if (!times) return times.error();
   if (*times == 1) return {};
   const std::string where = options.store ? "the store" : options.init_method;
@@ -57,6 +69,41 @@ void DeleteKeysOf(store::Store& store, const std::string& prefix) {
   for (const std::string& key : *keys) {
     if (key.starts_with(prefix + "/")) static_cast<void>(store.Delete(key));
   }
+}
+
+bool IsServer(Store& store) {
+  const StoreState& state = StoreState::Of(store);
+  return state.server != nullptr || (state.underlying != nullptr && IsServer(*state.underlying));
+}
+
+// Whether the store ends with this rank's world.
+bool EndsStore(const store::HostedServer* server, const std::shared_ptr<Store>& given) {
+  return server != nullptr || (given.use_count() == 1 && IsServer(*given));
+}
+
+// The rank that serves the store ends it last, after those of `ranks`.
+void SayGoodbye(store::Store& store, const GroupIdentity& all, const std::vector<int>& ranks,
+                milliseconds patience) {
+  const auto key = [&](int rank) { return all.key_prefix + "/goodbye/" + std::to_string(rank); };
+  static_cast<void>(store.Set(key(all.group_rank), ""));
+  if (patience == milliseconds(0)) return;
+  std::vector<std::string> keys;
+  for (const int rank : ranks) keys.push_back(key(rank));
+  static_cast<void>(store.Wait(keys, patience));
+}
+
+// The same for a world that was not made: of those that have come.
+void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
+                          const std::shared_ptr<Store>& given) {
+  if (meeting.place.agent_serves) return;
+  std::vector<int> here;
+  const bool ends = EndsStore(meeting.server.get(), given);
+  for (int rank = 0; ends && rank < all.world_size(); ++rank) {
+    const std::string key = CameKey(all.key_prefix, rank);
+    const auto came = meeting.store->Check(std::span(&key, 1));
+    if (came && *came) here.push_back(rank);
+  }
+  SayGoodbye(*meeting.store, all, here, ends ? kGoodbyesAfterError : milliseconds(0));
 }
 
 std::vector<int> AllRanks(int world_size) {
@@ -105,22 +152,28 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   const TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   const DeathWatch deaths = DeathWatch::OfThisProcess();
   auto meeting = Meet(options, ::getenv, deaths);
-  if (!meeting) return std::move(meeting).error();
-  const int generation = generation_++;
+  if (!meeting) return Counted(std::move(meeting).error());
+  const int generation = generation_;
   const Environment& place = meeting->place;
   const std::string prefix = WorldPrefix(place, generation);
   const GroupIdentity identity = WorldIdentity(place, prefix, options, deaths);
-  const std::string backend = place.backend.empty() ? options.backend : place.backend;
+  const std::string backend = BackendName(place.backend.empty() ? options.backend : place.backend);
   store::Store& store = *meeting->store;
-  if (auto ok = ComeFirst(store, prefix, options, place); !ok) return ok.error();
-  auto group = Join(std::move(meeting->store), {.identity = identity,
-                                                .deadline = deadline,
-                                                .backend = backend,
-                                                .plugin_folders = PluginFolders(),
-                                                .network_interface = place.network_interface,
-                                                .host = meeting->host,
-                                                .checks_all_calls = place.checks_all_calls});
-  if (!group) return std::move(group).error();
+  if (auto ok = ComeFirst(store, prefix, options, place); !ok) return Counted(ok.error());
+  generation_ += 1;  // whatever comes: others may have seen this rank
+  auto group = Join(std::move(meeting->store),
+                    {.identity = identity,
+                     .deadline = deadline,
+                     .backend = backend,
+                     .backend_source = place.backend.empty() ? "" : "RANKRUN_BACKEND",
+                     .plugin_folders = PluginFolders(),
+                     .network_interface = place.network_interface,
+                     .host = meeting->host,
+                     .checks_all_calls = place.checks_all_calls});
+  if (!group) {
+    SayGoodbyeAfterError(*meeting, identity, options.store);
+    return std::move(group).error();
+  }
   if (generation > 0 && place.global_rank == 0) {
     DeleteKeysOf(store, WorldPrefix(place, generation - 1));
   }
@@ -128,26 +181,39 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
             .host = meeting->host,
             .backend = backend,
             .server = std::move(meeting->server),
-            .meetings = std::make_unique<StoreBarrier>(store, prefix + "/meeting",
-                                                       place.global_rank, identity.global_ranks)};
+            .given = options.store};
   return Add(*std::move(group));
+}
+
+// What is this rank's alone is not counted, as the others wait for its next call.
+Error GroupTable::Counted(Error error) {
+  if (error.code != ErrorCode::kInvalid) generation_ += 1;
+  return error;
 }
 
 Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
   auto identity = Identify(options);
-  if (!identity) return std::move(identity).error();
-  const std::string backend = options.backend.empty() ? world_.backend : options.backend;
+  if (!identity && options.use_local_synchronization) return std::move(identity).error();
+  if (!identity) return Refuse(std::move(identity).error());
+  const std::string backend =
+      options.backend.empty() ? world_.backend : BackendName(options.backend);
   const TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
     const std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
                                ", timeout " + std::to_string(identity->timeout.count()) +
-                               " ms, \"" + options.description + "\"";
+                               " ms, description \"" + options.description + "\"";
     if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
   }
+  // Only now: ranks that differed go on with the same names.
+  identity->name = NewName(Joined(identity->global_ranks) + ";" + options.description);
+  identity->key_prefix = TheWorld().identity().key_prefix + "/group/" + identity->name;
   if (identity->group_rank < 0) return Add(std::make_unique<Group>(*std::move(identity)));
   auto store = TheWorld().store().Clone(identity->timeout);
-  if (!store) return std::move(store).error();
+  if (!store) {
+    RefuseToJoin(TheWorld().store(), *identity, store.error());
+    return std::move(store).error();
+  }
   auto group = Join(*std::move(store), {.identity = *std::move(identity),
                                         .deadline = deadline,
                                         .backend = backend,
@@ -175,26 +241,50 @@ Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
                             ? -1
                             : static_cast<int>(own - identity.global_ranks.begin());
   identity.description = options.description;
-  identity.name = NewName(Joined(identity.global_ranks) + ";" + options.description);
-  identity.key_prefix = all.key_prefix + "/group/" + identity.name;
   return identity;
+}
+
+Error GroupTable::Refuse(Error reason) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + TheWorld().identity().timeout;
+  static_cast<void>(Agree(kRefused + reason.message, deadline));
+  return reason;
+}
+
+Result<void> GroupTable::OpenMeetings(milliseconds timeout) {
+  if (world_.meetings != nullptr) return {};
+  const GroupIdentity& all = TheWorld().identity();
+  auto store = TheWorld().store().Clone(timeout);
+  if (!store) return std::move(store).error();
+  world_.meeting_store = *std::move(store);
+  world_.meetings = std::make_unique<StoreBarrier>(
+      *world_.meeting_store, all.key_prefix + "/meeting", all.group_rank, all.global_ranks);
+  return {};
 }
 
 // All ranks of the world say what they call for, and compare.
 Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   const GroupIdentity& all = TheWorld().identity();
-  store::Store& store = TheWorld().store();
-  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  const milliseconds left =
+      std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()),
+               milliseconds(1));
+  if (auto ok = OpenMeetings(left); !ok) return ok.error();
+  store::Store& store = *world_.meeting_store;
   const std::string prefix =
       all.key_prefix + "/new_group/" + std::to_string(world_.new_groups++) + "/";
   if (auto ok = store.Set(prefix + std::to_string(all.group_rank), wishes); !ok) return ok.error();
-  if (auto ok = world_.meetings->Pass(std::max(left, milliseconds(1))); !ok) {
+  if (auto ok = world_.meetings->Pass(left); !ok) {
     return Error(ok.error()).In("wait for all ranks of the world");
   }
   std::vector<std::string> keys;
   for (const int rank : all.global_ranks) keys.push_back(prefix + std::to_string(rank));
-  const auto said = store.MultiGet(keys, std::max(left, milliseconds(1)));
+  const auto said = store.MultiGet(keys, left);
   if (!said) return said.error();
+  for (size_t r = 0; r < said->size(); ++r) {
+    const std::string& words = (*said)[r];
+    if (!words.starts_with(kRefused)) continue;
+    return Invalid("rank " + std::to_string(r) +
+                   " refused it: " + words.substr(std::string_view(kRefused).size()));
+  }
   return CheckAlike(all.global_ranks, *said);
 }
 
@@ -212,6 +302,7 @@ std::string GroupTable::NewName(const std::string& seed) {
 
 ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
   groups_.emplace_back(new ProcessGroup(std::move(group)));
+  first_ = groups_.front().get();
   return groups_.back().get();
 }
 
@@ -220,24 +311,16 @@ Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }
 void GroupTable::Clear() {
   while (groups_.size() > 1) groups_.pop_back();
   if (groups_.empty()) return;
-  SayGoodbye();
+  const GroupIdentity& all = TheWorld().identity();
+  if (!world_.place.agent_serves && all.world_size() > 1) {
+    const bool ends = EndsStore(world_.server.get(), world_.given);
+    SayGoodbye(TheWorld().store(), all, all.global_ranks, ends ? kGoodbyes : milliseconds(0));
+  }
+  first_ = nullptr;
   world_.meetings.reset();
+  world_.meeting_store.reset();
   groups_.clear();
   world_ = {};
-}
-
-// The rank that serves the store ends it last.
-void GroupTable::SayGoodbye() {
-  const GroupIdentity& all = TheWorld().identity();
-  store::Store& store = TheWorld().store();
-  const bool served_by_a_rank = !world_.place.agent_serves;
-  if (!served_by_a_rank || all.world_size() == 1) return;
-  std::vector<std::string> keys;
-  for (const int rank : all.global_ranks) {
-    keys.push_back(all.key_prefix + "/goodbye/" + std::to_string(rank));
-  }
-  static_cast<void>(store.Set(keys[static_cast<size_t>(all.group_rank)], ""));
-  if (world_.server != nullptr) static_cast<void>(store.Wait(keys, kGoodbyes));
 }
 
 Result<void> GroupTable::Remove(const ProcessGroup& group) {

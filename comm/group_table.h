@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,14 +16,14 @@ namespace rankrun::comm {
 
 // The process groups of this process: global because a process has one place
 // in one job, and code deep in a program must find it, as in torch.
-// Thread: one at a time.
+// Thread: one at a time; world() any.
 class GroupTable {
  public:
   // Never destroyed: at exit the order against the backends' own static
   // objects is unknown, and the kernel closes sockets anyway.
   static GroupTable& Instance();
 
-  ProcessGroup* world() const { return groups_.empty() ? nullptr : groups_.front().get(); }
+  ProcessGroup* world() const { return first_.load(); }
   // Errors: as Join.
   Result<ProcessGroup*> MakeWorld(const InitOptions& options);
   Result<ProcessGroup*> MakeGroup(const GroupOptions& options);
@@ -36,21 +37,29 @@ class GroupTable {
     std::string host = {};
     std::string backend = {};  // as asked for
     std::unique_ptr<store::HostedServer> server = {};
-    std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks, for new groups
+    std::shared_ptr<Store> given = {};  // shared with the program; it may be the server
+    // For new groups, made with the first: calls of the world's own store would
+    // wait for those of another thread, which wait for other ranks.
+    std::unique_ptr<store::Store> meeting_store = {};
+    std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks
     int new_groups = 0;
     std::vector<std::string> seeds = {};  // of the names of groups made
   };
 
+  Error Counted(Error error);
   Group& TheWorld();
   Result<GroupIdentity> Identify(const GroupOptions& options);
+  // The rank's own error, after the others have been told.
+  Error Refuse(Error reason);
+  Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
   std::string NewName(const std::string& seed);
-  void SayGoodbye();
   ProcessGroup* Add(std::unique_ptr<Group> group);
 
-  int generation_ = 0;  // how many worlds this process has tried to make before
+  int generation_ = 0;  // of the next world: how many calls of Init count before it
   World world_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first
+  std::atomic<ProcessGroup*> first_ = nullptr;         // of these
 };
 
 }  // namespace rankrun::comm

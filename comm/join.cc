@@ -33,13 +33,41 @@ std::string Wishes(const JoinOptions& options) {
          std::to_string(options.identity.timeout.count()) + " ms";
 }
 
+std::unique_ptr<StoreBarrier> BarrierOf(store::Store& store, const GroupIdentity& identity) {
+  return std::make_unique<StoreBarrier>(store, identity.key_prefix + "/barrier",
+                                        identity.group_rank, identity.global_ranks);
+}
+
+// This member's own error, after the others, who wait for it, have been told.
+Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason) {
+  barrier.Refuse(Error(reason).In(RanksInWords({identity.global_rank})));
+  return reason;
+}
+
 using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
 
 Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
   if (backend == kShm) return &ShmBackend::Create;
   const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
+  if (!plugin && !options.backend_source.empty()) {
+    return Error(plugin.error()).In(options.backend_source);
+  }
   if (!plugin) return plugin.error();
   return (*plugin)->create;
+}
+
+// Before the roll, of which members that differ in that would never see the end.
+Result<void> CompareWorldSizes(store::Store& store, StoreBarrier& barrier,
+                               const GroupIdentity& identity) {
+  if (!identity.is_world()) return {};  // the key of another group stands for its ranks
+  const std::string size = std::to_string(identity.world_size());
+  const std::string mine = size + " on " + RanksInWords({identity.global_rank});
+  const auto first = store.CompareSet(identity.key_prefix + "/world_size", "", mine);
+  if (!first) return first.error();
+  if (first->value.starts_with(size + " ")) return {};
+  const Error error{ErrorCode::kMismatch, "the world size is " + first->value + ", " + mine};
+  barrier.Refuse(error);
+  return error;
 }
 
 // Tells the others what this member wants and where it is; returns where each
@@ -47,6 +75,7 @@ Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options
 Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barrier,
                                          const JoinOptions& options) {
   const GroupIdentity& identity = options.identity;
+  if (auto ok = CompareWorldSizes(store, barrier, identity); !ok) return ok.error();
   const std::string mine = HostIdentity() + "\n" + Wishes(options);
   if (auto ok = store.Set(MemberKey(options, identity.group_rank), mine); !ok) return ok.error();
   if (auto ok = barrier.Pass(Left(options.deadline)); !ok) return ok.error();
@@ -63,6 +92,15 @@ Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barr
   }
   if (auto ok = CheckAlike(identity.global_ranks, wishes); !ok) return ok.error();
   return hosts;
+}
+
+// What connects with `backend`, if this member can use it with those on `hosts`.
+Result<Creator> Prepare(const std::string& backend, const std::vector<std::string>& hosts,
+                        const JoinOptions& options) {
+  if (backend != kShm && options.network_interface.empty()) {
+    if (auto ok = CheckReachable(hosts, options.host); !ok) return ok.error();
+  }
+  return CreatorOf(backend, options);
 }
 
 Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::string& backend,
@@ -101,29 +139,47 @@ Choice ChooseBackend(const std::vector<std::string>& hosts) {
   return {.backend = "gloo", .why = "the ranks are on several hosts"};
 }
 
-Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store> store,
+Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address) {
+  const auto machine = [](const std::string& host) { return host.substr(0, host.find('/')); };
+  const bool several = std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
+    return machine(host) != machine(hosts.front());
+  });
+  if (!several || !address.starts_with("127.")) return {};
+  return Error{ErrorCode::kInvalid,
+               "the ranks are on several hosts, which cannot reach this one at " + address +
+                   ": want GLOO_SOCKET_IFNAME set to the interface that they reach"};
+}
+
+Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
                                     const JoinOptions& options) {
   GroupIdentity identity = options.identity;
   const std::string what = "join " + PlaceIn(identity);
+  const std::string waiting = what + ": wait for all ranks";
+  auto barrier = BarrierOf(*store, identity);
   Choice choice{.backend = options.backend, .why = "asked for"};
   if (choice.backend != kAuto) {
     if (auto creator = CreatorOf(choice.backend, options); !creator) {
-      return std::move(creator).error().In(what);
+      return Refuse(*barrier, identity, creator.error()).In(what);
     }
   }
-  auto barrier = std::make_unique<StoreBarrier>(*store, identity.key_prefix + "/barrier",
-                                                identity.group_rank, identity.global_ranks);
   const auto hosts = Compare(*store, *barrier, options);
-  if (!hosts) return Error(hosts.error()).In(what + ": wait for all ranks");
+  if (!hosts) return Error(hosts.error()).In(waiting);
   if (choice.backend == kAuto) choice = ChooseBackend(*hosts);
+  const auto creator = Prepare(choice.backend, *hosts, options);
+  if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);
+  if (choice.backend != kShm) {  // which any member can use
+    if (auto ok = barrier->Pass(Left(options.deadline)); !ok) return Error(ok.error()).In(waiting);
+  }
   LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
-  const auto creator = CreatorOf(choice.backend, options);
-  if (!creator) return Error(creator.error()).In(what);
   auto backend = Connect(*creator, choice.backend, *store, options);
   if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
   identity.backend = choice.backend;
   return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),
                                  *std::move(backend));
+}
+
+void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason) {
+  static_cast<void>(Refuse(*BarrierOf(store, identity), identity, reason));
 }
 
 }  // namespace rankrun::comm

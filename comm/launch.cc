@@ -213,10 +213,9 @@ LaunchHandle StartLaunch(const LaunchSpec& spec) {
   auto state = std::make_unique<LaunchHandle::State>();
   state->shutdown_timeout = spec.shutdown_timeout.value_or(kDefaultShutdownTimeout);
   state->events.Reset(memfd_create("rankrun-events", MFD_CLOEXEC));
+  if (!state->events) comm::Throw(SystemError("launch: create memory for events", errno));
   int ends[2];
-  if (!state->events || pipe2(ends, O_CLOEXEC) != 0) {
-    comm::Throw(SystemError("launch: create a pipe", errno));
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) comm::Throw(SystemError("launch: create a pipe", errno));
   Fd far_end(ends[0]);
   state->lifeline.Reset(ends[1]);
   SpawnPlan plan;

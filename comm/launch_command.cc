@@ -67,8 +67,16 @@ std::vector<std::string> InPath() {
   return candidates;
 }
 
+// rankrun is executed in LaunchSpec::directory, where a relative path is that of
+// another file.
+std::string Absolute(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, unknown);
+  return unknown ? path : absolute.string();
+}
+
 Result<std::string> Demand(const std::string& path, const std::string& origin) {
-  if (IsExecutable(path)) return path;
+  if (IsExecutable(path)) return Absolute(path);
   return Error{ErrorCode::kInvalid, origin + " is " + path + ": no such executable file"};
 }
 
@@ -116,7 +124,7 @@ Result<std::string> FindExecutable(const LaunchSpec& spec) {
   std::vector<std::string> candidates = BesideThisLibrary();
   std::ranges::move(InPath(), std::back_inserter(candidates));
   auto found = std::ranges::find_if(candidates, IsExecutable);
-  if (found != candidates.end()) return *found;
+  if (found != candidates.end()) return Absolute(*found);
   return Error{ErrorCode::kInvalid,
                "no rankrun beside this library nor in PATH; set LaunchSpec::executable or "
                "RANKRUN_EXECUTABLE"};

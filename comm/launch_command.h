@@ -21,7 +21,7 @@ Result<std::vector<std::string>> CommandFor(const LaunchSpec& spec, const std::s
 Result<std::vector<std::string>> EnvironmentFor(const LaunchSpec& spec,
                                                 const std::vector<std::string>& own);
 
-// Where rankrun is. Looks at files.
+// Where rankrun is: an absolute path. Looks at files.
 // Errors: kInvalid, where it was looked for.
 Result<std::string> FindExecutable(const LaunchSpec& spec);
 

@@ -22,12 +22,6 @@ milliseconds Left(const Messages::Message& message) {
   return std::chrono::ceil<milliseconds>(message.timeout - waited);
 }
 
-Error TimedOut(const Messages::Message& message) {
-  return Error{ErrorCode::kTimeout, std::string("no matching ") +
-                                        (IsSend(message) ? "Recv" : "Send") + " after " +
-                                        std::to_string(message.timeout.count()) + " ms"};
-}
-
 }  // namespace
 
 Messages::Messages(Backend& backend, int group_rank, std::function<int(int)> to_global,
@@ -38,30 +32,40 @@ Messages::Messages(Backend& backend, int group_rank, std::function<int(int)> to_
       failed_(std::move(failed)) {}
 
 Messages::~Messages() {
-  if (!pending_.empty()) backend_.Abort("the process group was destroyed");
-  const Error error{ErrorCode::kSystem, "the process group was destroyed"};
-  for (Pending& pending : pending_) pending.state->Finish(error);
-  for (OwnReceive& receive : own_receives_) receive.state->Finish(error);
+  if (!pending_.empty()) {
+    backend_.Abort("rank " + std::to_string(to_global_(group_rank_)) +
+                   " destroyed the process group with messages under way");
+  }
+  const auto finish = [](const Message& message, WorkState& state) {
+    state.Finish(Error{ErrorCode::kSystem,
+                       Describe(message.operation) + ": the process group was destroyed"});
+  };
+  for (Pending& pending : pending_) finish(pending.message, *pending.state);
+  for (OwnReceive& receive : own_receives_) finish(receive.message, *receive.state);
 }
 
 Result<int> Messages::Move(const Message& message, Block data) {
-  if (message.peer == group_rank_) {
+  if (message.peer.value_or(group_rank_) == group_rank_) {
     auto state = std::make_shared<WorkState>();
-    StartOwn(message, data, state);
-    if (!state->AwaitFor(message.timeout)) return failed_(message, TimedOut(message));
-    if (!state->result()) return Error(state->result().error());
-    return to_global_(group_rank_);
+    if (StartOwn(message, data, state)) {
+      if (!state->AwaitFor(message.timeout)) FinishLateOwn();
+      state->Await();  // if not late, then a sender is about to finish it
+      if (!state->result()) return Error(state->result().error());
+      return to_global_(group_rank_);
+    }
   }
   auto transfer = StartTransfer(message, data);
   if (!transfer) return failed_(message, std::move(transfer).error());
   for (;;) {
+    std::optional<Error> late;
     {
       std::lock_guard lock(mutex_);
       auto ok = (*transfer)->Wait(std::clamp(Left(message), milliseconds(0), kSlice));
       if (ok) return to_global_(IsSend(message) ? group_rank_ : (*transfer)->source());
       if (ok.error().code != ErrorCode::kTimeout) return failed_(message, std::move(ok).error());
+      if (Left(message) <= milliseconds(0)) late = TimedOut(message, transfer->get());
     }
-    if (Left(message) <= milliseconds(0)) return failed_(message, TimedOut(message));
+    if (late) return failed_(message, *std::move(late));
     std::this_thread::yield();
   }
 }
@@ -84,8 +88,39 @@ bool Messages::Progress() {
     pending.state->Finish(std::move(end.result),
                           received ? to_global_(pending.transfer->source()) : -1);
   }
-  std::lock_guard lock(mutex_);
-  return !pending_.empty();
+  FinishLateOwn();
+  std::unique_lock lock(mutex_);
+  if (!pending_.empty() || own_receives_.empty()) return !pending_.empty();
+  lock.unlock();
+  std::this_thread::sleep_for(kSlice);  // nothing moves them on but this rank
+  return true;
+}
+
+void Messages::FinishLateOwn() {
+  std::list<OwnReceive> late;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto next = own_receives_.begin(); next != own_receives_.end();) {
+      const auto here = next++;
+      if (Left(here->message) <= milliseconds(0)) late.splice(late.end(), own_receives_, here);
+    }
+  }
+  for (OwnReceive& each : late) {
+    each.state->Finish(failed_(each.message, TimedOut(each.message, nullptr)));
+  }
+}
+
+// Without a transfer: of a message of this rank to itself.
+Error Messages::TimedOut(const Message& message, Transfer* transfer) const {
+  std::string text = std::string("no matching ") + (IsSend(message) ? "Recv" : "Send") +
+                     (message.operation.is_of_objects() ? "Objects" : "") + " after " +
+                     std::to_string(message.timeout.count()) + " ms";
+  const auto unasked = transfer == nullptr ? std::nullopt : transfer->FirstUnasked();
+  if (unasked) {
+    text += "; rank " + std::to_string(to_global_(unasked->source)) + " has sent " +
+            TagInWords(unasked->tag) + ", for which nobody has asked";
+  }
+  return Error{ErrorCode::kTimeout, std::move(text)};
 }
 
 // Waits for the first only: whatever moves it on moves the others, too.
@@ -101,11 +136,11 @@ std::vector<Messages::Ended> Messages::TakeEnded() {
     } else if (Left(here->message) > milliseconds(0)) {
       continue;
     } else {
-      result = TimedOut(here->message);
+      result = TimedOut(here->message, here->transfer.get());
     }
     const bool still_there = !result && result.error().code == ErrorCode::kTimeout;
     if (still_there && Left(here->message) > milliseconds(0)) continue;
-    if (still_there) result = TimedOut(here->message);
+    if (still_there) result = TimedOut(here->message, here->transfer.get());
     ended.push_back({std::move(*here), std::move(result)});
     pending_.erase(here);
   }

@@ -71,6 +71,8 @@ class Messages {
   bool ReceiveOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
   Result<void> Unpack(const Parcel& parcel, const Message& message, Block data) const;
   std::vector<Ended> TakeEnded();
+  Error TimedOut(const Message& message, Transfer* transfer) const;
+  void FinishLateOwn();
 
   Backend& backend_;
   const int group_rank_;

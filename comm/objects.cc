@@ -15,19 +15,44 @@ namespace {
 using comm::Group;
 using comm::Unwrap;
 
-// Tags of the library's own, beside those of programs, which are below 2^32.
-constexpr uint64_t kObjectTags = uint64_t{1} << 32;
-
 ConstTensor Bytes(const Object& object) { return {object.data(), DType::kUInt8, object.size()}; }
 Tensor Bytes(Object& object) { return {object.data(), DType::kUInt8, object.size()}; }
 
+// A call of one of the functions below, for its errors.
+struct ObjectCall {
+  Group& group;
+  const char* name;
+
+  std::string Text() const { return comm::CallIn(group, name); }
+};
+
+// Whether this rank takes part.
+bool IsInvolved(const ObjectCall& call) {
+  if (call.group.is_member()) return true;
+  Unwrap(call.group.Uninvolved(call.name));
+  return false;
+}
+
 // What cannot be sent must not be learned by the others as a hang: the size is
 // told all the same, and refused by all who hear it.
-void CheckSize(uint64_t bytes, int global_rank) {
+void CheckSize(const ObjectCall& call, uint64_t bytes, int global_rank) {
   if (bytes <= kMaxObjectBytes) return;
-  comm::Throw({ErrorCode::kInvalid, "the object of rank " + std::to_string(global_rank) + " has " +
+  comm::Throw({ErrorCode::kInvalid, call.Text() + ": the object of rank " +
+                                        std::to_string(global_rank) + " has " +
                                         std::to_string(bytes) + " bytes: want at most " +
                                         std::to_string(kMaxObjectBytes)});
+}
+
+// In place of the sizes: so many objects, which is the wrong number.
+constexpr uint64_t kWrongNumber = uint64_t{1} << 63;
+
+// As a size that is too large: all ranks learn it, and the group is sound.
+void CheckNumber(const ObjectCall& call, uint64_t first_size, int global_rank) {
+  if (first_size < kWrongNumber) return;
+  comm::Throw({ErrorCode::kInvalid,
+               call.Text() + ": rank " + std::to_string(global_rank) + " has " +
+                   std::to_string(first_size - kWrongNumber) + " objects: want " +
+                   std::to_string(call.group.identity().world_size()) + ", one per rank"});
 }
 
 std::vector<uint64_t> SizesOf(std::span<const Object> objects) {
@@ -42,10 +67,10 @@ Object Concatenated(std::span<const Object> objects) {
   return all;
 }
 
-uint64_t Checked(std::span<const uint64_t> sizes, int global_rank) {
+uint64_t Checked(const ObjectCall& call, std::span<const uint64_t> sizes, int global_rank) {
   uint64_t sum = 0;
   for (const uint64_t size : sizes) {
-    CheckSize(size, global_rank);
+    CheckSize(call, size, global_rank);
     sum += size;
   }
   return sum;
@@ -60,8 +85,10 @@ void Distribute(const Object& all, std::span<const uint64_t> sizes, std::span<Ob
   }
 }
 
+// A root that there is not is refused by the collective that follows, for all ranks.
 bool IsRoot(const ProcessGroup& group, Peer root) {
-  return group.group_rank() == Unwrap(comm::GroupRankIn(group.global_ranks(), root));
+  const auto rank = comm::GroupRankIn(group.global_ranks(), root);
+  return rank && *rank == group.group_rank();
 }
 
 int NameOf(const ProcessGroup& group, Peer peer) {
@@ -70,11 +97,12 @@ int NameOf(const ProcessGroup& group, Peer peer) {
 }
 
 // The sizes of all ranks' objects, by group rank.
-std::vector<uint64_t> GatherSizes(ProcessGroup& group, uint64_t own, Timeout timeout) {
+std::vector<uint64_t> GatherSizes(ProcessGroup& group, const ObjectCall& call, uint64_t own,
+                                  Timeout timeout) {
   std::vector<uint64_t> sizes(static_cast<std::size_t>(group.world_size()));
   const std::vector<uint64_t> mine{own};
   group.AllGatherInto(sizes, mine, timeout);
-  for (std::size_t r = 0; r < sizes.size(); ++r) CheckSize(sizes[r], group.global_ranks()[r]);
+  for (std::size_t r = 0; r < sizes.size(); ++r) CheckSize(call, sizes[r], group.global_ranks()[r]);
   return sizes;
 }
 
@@ -93,36 +121,30 @@ std::vector<Tensor> TensorsOf(std::vector<Object>& objects) {
 }  // namespace
 
 void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root, Timeout timeout) {
-  if (!group.is_member()) {
-    group.Barrier(timeout);  // says that it does nothing
-    return;
-  }
+  const ObjectCall call{comm::GroupOf(group), "BroadcastObjects"};
+  if (!IsInvolved(call)) return;
   const bool is_root = IsRoot(group, root);
   std::vector<uint64_t> sizes = SizesOf(objects);
   group.Broadcast(sizes, root, timeout);
-  const uint64_t bytes = Checked(sizes, NameOf(group, root));
+  const uint64_t bytes = Checked(call, sizes, NameOf(group, root));
   Object all = is_root ? Concatenated(objects) : Object(bytes);
   group.Broadcast(Bytes(all), root, timeout);
   if (!is_root) Distribute(all, sizes, objects);
 }
 
 std::vector<Object> AllGatherObject(ProcessGroup& group, const Object& object, Timeout timeout) {
-  if (!group.is_member()) {
-    group.Barrier(timeout);
-    return {};
-  }
-  std::vector<Object> objects = Sized(GatherSizes(group, object.size(), timeout));
+  const ObjectCall call{comm::GroupOf(group), "AllGatherObject"};
+  if (!IsInvolved(call)) return {};
+  std::vector<Object> objects = Sized(GatherSizes(group, call, object.size(), timeout));
   group.AllGather(TensorsOf(objects), Bytes(object), timeout);
   return objects;
 }
 
 std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer root,
                                  Timeout timeout) {
-  if (!group.is_member()) {
-    group.Barrier(timeout);
-    return {};
-  }
-  const std::vector<uint64_t> sizes = GatherSizes(group, object.size(), timeout);
+  const ObjectCall call{comm::GroupOf(group), "GatherObject"};
+  if (!IsInvolved(call)) return {};
+  const std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
   std::vector<Object> objects;
   if (IsRoot(group, root)) objects = Sized(sizes);
   group.Gather(TensorsOf(objects), Bytes(object), root, timeout);
@@ -131,21 +153,21 @@ std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer
 
 Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer root,
                       Timeout timeout) {
-  if (!group.is_member()) {
-    group.Barrier(timeout);
-    return {};
-  }
-  std::vector<uint64_t> sizes = SizesOf(objects);
+  const ObjectCall call{comm::GroupOf(group), "ScatterObjects"};
+  if (!IsInvolved(call)) return {};
+  std::vector<uint64_t> sizes(static_cast<std::size_t>(group.world_size()));
   std::vector<ConstTensor> inputs;
   if (IsRoot(group, root)) {
     for (const Object& object : objects) inputs.push_back(Bytes(object));
-    // A wrong number of objects is refused by the scatter itself, for all ranks.
-    sizes.resize(static_cast<std::size_t>(group.world_size()));
-  } else {
-    sizes.assign(static_cast<std::size_t>(group.world_size()), 0);
+    if (objects.size() == sizes.size()) {
+      sizes = SizesOf(objects);
+    } else {
+      sizes[0] = kWrongNumber + objects.size();
+    }
   }
   group.Broadcast(sizes, root, timeout);
-  Checked(sizes, NameOf(group, root));
+  CheckNumber(call, sizes[0], NameOf(group, root));
+  Checked(call, sizes, NameOf(group, root));
   Object own(sizes[static_cast<std::size_t>(group.group_rank())]);
   group.Scatter(Bytes(own), inputs, root, timeout);
   return own;
@@ -154,21 +176,24 @@ Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer
 void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer destination, int tag,
                  Timeout timeout) {
   Group& inner = comm::GroupOf(group);
-  const uint64_t own_tag = kObjectTags + static_cast<uint32_t>(tag);
+  const ObjectCall call{inner, "SendObjects"};
+  const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
+  if (!IsInvolved(call)) return;
   const std::vector<uint64_t> sizes = SizesOf(objects);
   Unwrap(inner.Send(sizes, destination, own_tag, timeout));
-  Checked(sizes, group.global_rank());
+  Checked(call, sizes, group.global_rank());
   Unwrap(inner.Send(Bytes(Concatenated(objects)), destination, own_tag, timeout));
 }
 
 int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, int tag,
                 Timeout timeout) {
   Group& inner = comm::GroupOf(group);
-  const uint64_t own_tag = kObjectTags + static_cast<uint32_t>(tag);
+  const ObjectCall call{inner, "RecvObjects"};
+  const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
+  if (!IsInvolved(call)) return -1;
   std::vector<uint64_t> sizes(objects.size());
   const int sender = Unwrap(inner.Recv(sizes, source, own_tag, timeout));
-  if (sender < 0) return sender;
-  Object all(Checked(sizes, sender));
+  Object all(Checked(call, sizes, sender));
   Unwrap(inner.Recv(Bytes(all), GlobalRank{sender}, own_tag, timeout));
   Distribute(all, sizes, objects);
   return sender;

@@ -11,9 +11,13 @@ bool Reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
+bool IsMessage(Kind kind) { return kind == Kind::kSend || kind == Kind::kRecv; }
+
 std::string RootOf(const Operation& operation) {
   if (operation.root == Operation::kNoRoot) return "";
-  const std::string rank = "rank " + std::to_string(operation.root);
+  const bool has_name = operation.global_root != Operation::kNoRoot;
+  const std::string rank =
+      "rank " + std::to_string(has_name ? operation.global_root : operation.root);
   switch (operation.kind) {
     case Kind::kBroadcast:
     case Kind::kScatter:
@@ -22,6 +26,14 @@ std::string RootOf(const Operation& operation) {
     default:
       return " to " + rank;
   }
+}
+
+// Objects are told by their sizes first, then by their bytes.
+std::string DataOf(const Operation& operation) {
+  const std::string count = std::to_string(operation.count);
+  if (!operation.is_of_objects()) return count + " x " + rankrun::NameOf(operation.dtype);
+  if (operation.dtype == DType::kUInt8) return count + " bytes of objects";
+  return count + (operation.count == 1 ? " object" : " objects");
 }
 
 // From one good hash to the next; the constants are those of splitmix64.
@@ -41,14 +53,24 @@ bool MayBeUneven(Kind kind) {
 
 const char* NameOf(Kind kind) { return NameOfCollective(static_cast<uint8_t>(kind)); }
 
+std::string NameOf(const Operation& operation) {
+  return std::string(NameOf(operation.kind)) + (operation.is_of_objects() ? "Objects" : "");
+}
+
+std::string TagInWords(uint64_t tag) {
+  return (tag < kObjectTags ? "tag " : "objects with tag ") + std::to_string(tag % kObjectTags);
+}
+
 std::string Describe(const Operation& operation) {
-  std::string text = NameOf(operation.kind);
+  std::string text = NameOf(operation);
   if (operation.number > 0) text += " #" + std::to_string(operation.number);
   if (operation.kind == Kind::kBarrier) return text;
-  text += " (" + std::to_string(operation.count) + " x " + rankrun::NameOf(operation.dtype);
+  text += " (" + DataOf(operation);
   if (Reduces(operation.kind)) text += std::string(", ") + NameOfReduceOp(operation.op);
   if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
-  return text + RootOf(operation) + ")";
+  text += RootOf(operation);
+  if (IsMessage(operation.kind)) text += ", tag " + std::to_string(operation.tag % kObjectTags);
+  return text + ")";
 }
 
 uint64_t Fingerprint(const Operation& operation) {
@@ -59,11 +81,6 @@ uint64_t Fingerprint(const Operation& operation) {
   uint64_t hash = Mix(Mix(operation.number, shape), operation.layout);
   if (!MayBeUneven(operation.kind)) hash = Mix(hash, operation.count);
   return hash | 1;
-}
-
-uint32_t Tag(const Operation& operation) {
-  const auto shape = static_cast<uint32_t>(Fingerprint(operation) >> 48);
-  return static_cast<uint32_t>(operation.number & 0xffff) << 16 | shape;
 }
 
 }  // namespace rankrun::comm

@@ -29,7 +29,8 @@ class Peer {
   int rank_;
 };
 
-// Whom to receive from; nothing: from whoever sends first.
+// Whom to receive from; nothing: from whoever sends first. (A message of this
+// rank to itself only if it was sent before.)
 using Source = std::optional<Peer>;
 
 }  // namespace rankrun

@@ -1,6 +1,7 @@
 #include "comm/plugin.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -43,20 +44,43 @@ Result<const BackendPlugin*> Enter(void* library, const std::string& path) {
   return plugin;
 }
 
+Error NoPlugin(const std::string& name, const std::string& file,
+               const std::vector<std::string>& folders) {
+  std::string places;
+  for (const std::string& folder : folders) places += (places.empty() ? "" : " or ") + folder;
+  if (name == "gloo") {
+    return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
+  }
+  return Error{
+      ErrorCode::kInvalid,
+      "backend is \"" + name + "\": want auto, shm, gloo, or a plug-in " + file + " in " + places};
+}
+
 }  // namespace
+
+std::string BackendName(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
 
 Result<const BackendPlugin*> LoadPlugin(const std::string& name,
                                         const std::vector<std::string>& folders) {
   if (!IsName(name)) {
-    return Error{ErrorCode::kNotFound, "backend is \"" + name + "\": want letters, digits and _"};
+    return Error{ErrorCode::kInvalid, "backend is \"" + name +
+                                          "\": want one name of letters, digits and _, such as "
+                                          "auto, shm or gloo"};
   }
-  std::string tried;
+  const std::string file = "librankrun_" + name + ".so";
+  std::string failures;
   for (const std::string& folder : folders) {
-    const std::string path = folder + "/librankrun_" + name + ".so";
+    const std::string path = folder + "/" + file;
     if (void* library = dlopen(path.c_str(), kOpenFlags)) return Enter(library, path);
-    tried += "; tried " + path + " (" + LastLoaderError() + ")";
+    // The loader begins with the path of what it misses, which may be another library.
+    const std::string words = LastLoaderError();
+    if (access(path.c_str(), F_OK) == 0) failures += (failures.empty() ? "" : "; ") + words;
   }
-  return Error{ErrorCode::kNotFound, "load backend " + name + ": no plug-in" + tried};
+  if (failures.empty()) return NoPlugin(name, file, folders);
+  return Error{ErrorCode::kNotFound, "load backend " + name + ": " + failures};
 }
 
 std::vector<std::string> PluginFolders() {

@@ -8,10 +8,14 @@
 
 namespace rankrun::comm {
 
+// Names of backends are equal in lower and upper case: `text` in lower case.
+std::string BackendName(std::string text);
+
 // Loads librankrun_<name>.so from the first of `folders` that has it. It stays
 // loaded until the process ends: backends have threads and thread-local data.
-// Errors: kNotFound with every path tried and the loader's words, or for a name
-// that is none; kSystem for a plug-in of another version.
+// Errors: kInvalid when there is none, as the name is wrong then; kNotFound when
+// it cannot be loaded, with the loader's words, or when there is no "gloo";
+// kSystem for a plug-in of another version.
 Result<const BackendPlugin*> LoadPlugin(const std::string& name,
                                         const std::vector<std::string>& folders);
 

@@ -13,21 +13,62 @@ using comm::Unwrap;
 
 namespace comm {
 
-Group& GroupOf(ProcessGroup& group) { return *group.group_; }
-
-}  // namespace comm
-
 namespace {
 
-// Tags of programs; the library's own begin at 2^32.
-uint64_t CheckedTag(int tag) {
-  if (tag < 0) {
-    comm::Throw({ErrorCode::kInvalid, "tag is " + std::to_string(tag) + ": want 0 or more"});
+Result<void> CheckTag(int tag) {
+  if (tag >= 0) return {};
+  return Error{ErrorCode::kInvalid, "tag is " + std::to_string(tag) + ": want 0 or more"};
+}
+
+Result<void> Check(const Group& group, const BatchMessage& message) {
+  if (auto ok = CheckTag(message.tag); !ok) return ok;
+  if (!group.is_member()) return {};
+  if (message.peer) {
+    const auto peer = GroupRankIn(group.identity().global_ranks, *message.peer);
+    if (!peer) return peer.error();
   }
-  return static_cast<uint64_t>(tag);
+  return CheckTensor("tensor", message.tensor);
+}
+
+Result<Work> Start(Group& group, const BatchMessage& message) {
+  const auto tag = static_cast<uint64_t>(message.tag);
+  if (message.is_send) return group.ISend(message.tensor, *message.peer, tag);
+  return group.IRecv(message.tensor, message.peer, tag);
+}
+
+int RankIn(const Group& group, const char* operation, Peer peer) {
+  auto rank = GroupRankIn(group.identity().global_ranks, peer);
+  if (!rank) Throw(std::move(rank).error().In(CallIn(group, operation)));
+  return *rank;
 }
 
 }  // namespace
+
+Group& GroupOf(ProcessGroup& group) { return *group.group_; }
+
+std::string CallIn(const Group& group, const std::string& operation) {
+  return operation + " of " + PlaceIn(group.identity());
+}
+
+uint64_t CheckedTag(const Group& group, const char* operation, int tag) {
+  if (auto ok = CheckTag(tag); !ok) Throw(std::move(ok).error().In(CallIn(group, operation)));
+  return static_cast<uint64_t>(tag);
+}
+
+std::vector<Work> StartAll(ProcessGroup& members, std::span<const BatchMessage> messages) {
+  Group& group = GroupOf(members);
+  for (const BatchMessage& message : messages) {
+    if (auto ok = Check(group, message); !ok) {
+      const auto index = std::to_string(&message - messages.data());
+      Throw(std::move(ok).error().In("message " + index).In(CallIn(group, "Batch")));
+    }
+  }
+  std::vector<Work> works;
+  for (const BatchMessage& message : messages) works.push_back(Unwrap(Start(group, message)));
+  return works;
+}
+
+}  // namespace comm
 
 ProcessGroup::ProcessGroup(std::unique_ptr<comm::Group> group) : group_(std::move(group)) {}
 ProcessGroup::~ProcessGroup() = default;
@@ -42,10 +83,10 @@ const std::vector<int>& ProcessGroup::global_ranks() const {
   return group_->identity().global_ranks;
 }
 int ProcessGroup::GroupRankOf(GlobalRank rank) const {
-  return Unwrap(comm::GroupRankIn(global_ranks(), rank));
+  return comm::RankIn(*group_, "GroupRankOf", rank);
 }
 int ProcessGroup::GlobalRankOf(GroupRank rank) const {
-  const int found = Unwrap(comm::GroupRankIn(global_ranks(), rank));
+  const int found = comm::RankIn(*group_, "GlobalRankOf", rank);
   return global_ranks()[static_cast<std::size_t>(found)];
 }
 const std::string& ProcessGroup::name() const { return group_->identity().name; }
@@ -101,25 +142,26 @@ void ProcessGroup::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
 }
 
 void ProcessGroup::Send(ConstTensor tensor, Peer destination, int tag, Timeout timeout) {
-  Unwrap(group_->Send(tensor, destination, CheckedTag(tag), timeout));
+  Unwrap(group_->Send(tensor, destination, comm::CheckedTag(*group_, "Send", tag), timeout));
 }
 int ProcessGroup::Recv(Tensor tensor, Source source, int tag, Timeout timeout) {
-  return Unwrap(group_->Recv(tensor, source, CheckedTag(tag), timeout));
+  return Unwrap(group_->Recv(tensor, source, comm::CheckedTag(*group_, "Recv", tag), timeout));
 }
 Work ProcessGroup::ISend(ConstTensor tensor, Peer destination, int tag) {
-  return Unwrap(group_->ISend(tensor, destination, CheckedTag(tag)));
+  return Unwrap(group_->ISend(tensor, destination, comm::CheckedTag(*group_, "ISend", tag)));
 }
 Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag) {
-  return Unwrap(group_->IRecv(tensor, source, CheckedTag(tag)));
+  return Unwrap(group_->IRecv(tensor, source, comm::CheckedTag(*group_, "IRecv", tag)));
 }
 std::vector<Work> ProcessGroup::Batch(std::span<const P2POp> operations) {
-  std::vector<Work> works;
+  std::vector<comm::BatchMessage> messages;
   for (const P2POp& operation : operations) {
-    works.push_back(operation.kind == P2POp::Kind::kSend
-                        ? ISend(operation.tensor, operation.peer, operation.tag)
-                        : IRecv(operation.tensor, operation.peer, operation.tag));
+    messages.push_back({.is_send = operation.kind == P2POp::Kind::kSend,
+                        .tensor = operation.tensor,
+                        .peer = operation.peer,
+                        .tag = operation.tag});
   }
-  return works;
+  return comm::StartAll(*this, messages);
 }
 
 }  // namespace rankrun

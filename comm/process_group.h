@@ -36,11 +36,14 @@ enum class GroupState { kOk, kBroken };
 // calls do not fit together, every member's call throws DistMismatchError that
 // says what each rank called.
 //
-// A collective waits at most its time-out. It throws DistTimeoutError after
+// A collective waits at most its time-out; who times out then asks the others for
+// up to a quarter of it, at most 1 s, where they are. It throws DistTimeoutError after
 // that, DistNetworkError if a member is lost, DistBackendError for the rest;
 // the group is then kBroken and the content of outputs undefined. A bad
 // argument is a DistError; nothing of the tensors was touched, and the other
-// members' calls fail too, naming this rank and the argument.
+// members' calls fail too, naming this rank and the argument. On shm the group
+// is as before; on Gloo, which cannot take back what the others have begun, it
+// is kBroken, and the others' error is a DistBackendError.
 // On a group that this rank is no member of, operations do nothing and log a
 // warning (with RANKRUN_STRICT=1: throw DistError).
 //

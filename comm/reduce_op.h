@@ -9,7 +9,8 @@ namespace rankrun {
 // For booleans kSum, kMax and kBitOr are "or", kProduct, kMin and kBitAnd
 // "and"; kAvg and kPremulSum are refused. Complex numbers have kSum, kAvg and
 // kPremulSum only; the bitwise ones are for integers and booleans.
-// Float16 and BFloat16 are added up in float32 and rounded once.
+// Float16 and BFloat16 are added up in float32; shm rounds once, Gloo at each of
+// the ranks that a sum passes on its way.
 struct ReduceOp {
   // The numbers are those of torch.distributed, and part of the C ABI.
   enum Kind : uint8_t {

@@ -8,6 +8,7 @@
 #endif
 
 #include "base/check.h"
+#include "base/operation_names.h"
 #include "comm/reduction_kernels.h"
 
 namespace rankrun::comm {
@@ -33,30 +34,6 @@ using Kind = ReduceOp::Kind;
 const ReductionKernels& Kernels() {
   static const ReductionKernels& kernels = Avx2Kernels() ? *Avx2Kernels() : baseline::kKernels;
   return kernels;
-}
-
-const char* NameOf(Kind op) {
-  switch (op) {
-    case Kind::kSum:
-      return "SUM";
-    case Kind::kAvg:
-      return "AVG";
-    case Kind::kProduct:
-      return "PRODUCT";
-    case Kind::kMin:
-      return "MIN";
-    case Kind::kMax:
-      return "MAX";
-    case Kind::kBitAnd:
-      return "BAND";
-    case Kind::kBitOr:
-      return "BOR";
-    case Kind::kBitXor:
-      return "BXOR";
-    case Kind::kPremulSum:
-      return "PREMUL_SUM";
-  }
-  return nullptr;  // a number of the C ABI that is none
 }
 
 enum class Family { kInteger, kFloat, kBool, kComplex, kOpaque };
@@ -91,11 +68,11 @@ const char* Objection(Family family, Kind op) {
       return bitwise ? "want an integral dtype or bool" : nullptr;
     case Family::kBool:
       return op == Kind::kAvg || op == Kind::kPremulSum
-                 ? "want SUM, PRODUCT, MIN, MAX, BAND, BOR or BXOR"
+                 ? "want sum, product, min, max, bit_and, bit_or or bit_xor"
                  : nullptr;
     case Family::kComplex:
       return bitwise || op == Kind::kProduct || op == Kind::kMin || op == Kind::kMax
-                 ? "want SUM, AVG or PREMUL_SUM"
+                 ? "want sum, avg or premul_sum"
                  : nullptr;
     case Family::kOpaque:
       return "8-bit floats can be moved, not reduced";
@@ -119,21 +96,18 @@ Kind OfBooleans(Kind op) {
 
 }  // namespace
 
-Result<LoweredReduction> Lower(const char* what, DType dtype, const ReduceOp& op, int world_size) {
-  const auto invalid = [what](const std::string& why) {
-    return Error{ErrorCode::kInvalid, std::string(what) + why};
-  };
+Result<LoweredReduction> Lower(DType dtype, const ReduceOp& op, int world_size) {
+  const auto invalid = [](const std::string& why) { return Error{ErrorCode::kInvalid, why}; };
   if (SizeOf(dtype) == 0) {
-    return invalid(": no dtype has the number " + std::to_string(static_cast<int>(dtype)));
+    return invalid("no dtype has the number " + std::to_string(static_cast<int>(dtype)));
   }
-  const char* name = NameOf(op.kind);
-  if (name == nullptr) {
-    return invalid(": no operation has the number " + std::to_string(static_cast<int>(op.kind)));
+  if (op.kind > Kind::kPremulSum) {  // from the C ABI
+    return invalid("no operation has the number " + std::to_string(static_cast<int>(op.kind)));
   }
   const Family family = FamilyOf(dtype);
   if (const char* objection = Objection(family, op.kind)) {
-    return invalid(std::string(" does not support ") + name + " on " + rankrun::NameOf(dtype) +
-                   " tensors: " + objection);
+    return invalid(std::string("does not support ") + NameOfReduceOp(op.kind) + " on " +
+                   rankrun::NameOf(dtype) + " tensors: " + objection);
   }
   LoweredReduction lowered{.reduction = {.dtype = dtype, .op = op.kind}};
   if (op.kind == Kind::kAvg) lowered.reduction.divisor = world_size;

@@ -24,9 +24,8 @@ struct LoweredReduction {
   Reduction reduction;
   int per_element = 1;
 };
-// Errors: kInvalid, "AllReduce does not support MAX on complex64 tensors" and
-// the like; `what` is "AllReduce".
-Result<LoweredReduction> Lower(const char* what, DType dtype, const ReduceOp& op, int world_size);
+// Errors: kInvalid, "does not support max on complex64 tensors" and the like.
+Result<LoweredReduction> Lower(DType dtype, const ReduceOp& op, int world_size);
 
 // output[i] = inputs[0][i] op inputs[1][i] op ..., in this order; then divides.
 // `output` may be one of the inputs; there is at least one. Accumulates 16-bit

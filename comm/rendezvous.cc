@@ -70,17 +70,33 @@ Result<void> Take(const char* name, int option, std::optional<int> in_url,
   return {};
 }
 
-Result<Given> GivenBy(const InitOptions& options, const InitMethod& method) {
+bool IsSet(const GetVariable& get, const char* name) {
+  const char* value = get(name);
+  return value != nullptr && *value != '\0';
+}
+
+Error Missing(const std::string& name, bool has_store) {
+  const char* wanted = has_store ? "a store needs rank and world_size, as options"
+                                 : "tcp:// and file:// need rank and world_size, as options, as "
+                                   "?rank=0&world_size=2, or in RANK and WORLD_SIZE";
+  return Invalid(name + " is missing: " + wanted);
+}
+
+Result<Given> GivenBy(const InitOptions& options, const InitMethod& method,
+                      const GetVariable& get) {
   Given given{.address = method.scheme != Scheme::kEnvironment || options.store != nullptr};
   if (auto ok = Take("rank", options.rank, method.rank, given.global_rank); !ok) return ok.error();
   if (auto ok = Take("world_size", options.world_size, method.world_size, given.world_size); !ok) {
     return ok.error();
   }
   if (given.world_size == 0) return Invalid("world_size is 0: want at least 1");
-  if (given.address && (!given.global_rank || !given.world_size)) {
-    return Invalid(std::string(given.global_rank ? "world_size" : "rank") + " is missing: " +
-                   (options.store ? "a store" : "this init_method") + " needs both");
-  }
+  if (!given.address) return given;
+  const bool has_store = options.store != nullptr;
+  const auto lacks = [&](const std::optional<int>& value, const char* variable) {
+    return !value && (has_store || !IsSet(get, variable));
+  };
+  if (lacks(given.global_rank, "RANK")) return Missing("rank", has_store);
+  if (lacks(given.world_size, "WORLD_SIZE")) return Missing("world_size", has_store);
   return given;
 }
 
@@ -133,8 +149,9 @@ Result<InitMethod> ParseInitMethod(const std::string& url) {
   if (target.starts_with("file://")) {
     method.scheme = Scheme::kFile;
     method.path = target.substr(7);
-    if (!method.path.empty()) return method;
-    return Invalid("init_method \"" + url + "\" has no path: want file:///path");
+    if (method.path.starts_with('/')) return method;
+    return Invalid("init_method \"" + url + "\" has " +
+                   (method.path.empty() ? "no path" : "no absolute path") + ": want file:///path");
   }
   return Invalid("init_method is \"" + url + "\": want env://, tcp://host:port or file:///path");
 }
@@ -145,7 +162,7 @@ Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const D
   if (options.store && options.init_method != InitOptions().init_method) {
     return Invalid("store and init_method are both given: want one");
   }
-  const Result<Given> given = GivenBy(options, *method);
+  const Result<Given> given = GivenBy(options, *method, get);
   if (!given) return given.error();
   auto environment = ReadEnvironment(get, *given);
   if (!environment) return std::move(environment).error();
@@ -156,6 +173,7 @@ Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const D
     if (!own) return std::move(own).error();
     meeting.store = *std::move(own);
     meeting.host = "127.0.0.1";
+    meeting.place.agent_serves = false;
   } else if (method->scheme == Scheme::kFile) {
     met = OpenFile(method->path, deaths, meeting);
   } else if (method->scheme == Scheme::kTcp) {

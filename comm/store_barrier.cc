@@ -1,6 +1,7 @@
 #include "comm/store_barrier.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,8 @@ namespace rankrun::comm {
 namespace {
 
 constexpr char kPassed[] = "ok";
+constexpr std::string_view kRefused = "refused ";  // then a letter for the code, then the message
+constexpr char kFirstCode = 'a';
 
 std::chrono::milliseconds Remaining(TimePoint deadline) {
   const auto left =
@@ -22,6 +25,21 @@ Error OfStore(Error error) {
 
 bool TimedOut(const Error& error) { return error.code == ErrorCode::kTimeout; }
 
+std::string Refusal(const Error& told) {
+  const auto letter = static_cast<char>(kFirstCode + static_cast<int>(told.code));
+  return std::string(kRefused) + letter + told.message;
+}
+
+Error ToldBy(const std::string& verdict) {
+  if (!verdict.starts_with(kRefused)) return Error{ErrorCode::kTimeout, verdict};
+  const std::string told = verdict.substr(kRefused.size());
+  const int code = told.empty() ? -1 : told[0] - kFirstCode;
+  if (code < 0 || code > static_cast<int>(ErrorCode::kSystem)) {
+    return Error{ErrorCode::kProtocol, "the verdict in the store is damaged"};
+  }
+  return Error{static_cast<ErrorCode>(code), told.substr(1)};
+}
+
 }  // namespace
 
 StoreBarrier::StoreBarrier(store::Store& store, std::string prefix, int rank,
@@ -34,36 +52,22 @@ Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all
       .number = next_++, .since = now, .deadline = now + timeout, .name_all = name_all};
   Result<std::string> verdict = Verdict(round);
   if (!verdict) return OfStore(std::move(verdict).error());
-  if (*verdict != kPassed) return Error{ErrorCode::kTimeout, *verdict};
+  if (*verdict != kPassed) return ToldBy(*verdict);
+  if (rank_ != 0) return {};
+  // Everybody has come, hence has left all barriers before this one.
+  if (auto ok = DeleteKeysBefore(round.number); !ok) return OfStore(std::move(ok).error());
   return {};
 }
+
+void StoreBarrier::Refuse(const Error& told) { static_cast<void>(Settle(next_++, Refusal(told))); }
 
 Result<std::string> StoreBarrier::Verdict(const Round& round) {
   if (auto ok = store_.Set(ArrivedKey(round.number, rank_), ""); !ok) {
     return std::move(ok).error();
   }
-  return rank_ == 0 ? KeepRoll(round) : AwaitVerdict(round);
-}
-
-Result<std::string> StoreBarrier::KeepRoll(const Round& round) {
-  const std::vector<std::string> verdict_key{VerdictKey(round.number)};
-  Result<bool> settled = store_.Check(verdict_key);
-  if (!settled) return std::move(settled).error();
-  if (*settled) return store_.Get(verdict_key[0], Remaining(round.deadline));
-
-  std::vector<std::string> keys;
-  for (int r = 0; r < world_size(); ++r) keys.push_back(ArrivedKey(round.number, r));
-  if (auto all = store_.Wait(keys, Remaining(round.deadline)); !all) {
-    if (TimedOut(all.error())) return SettleByRoll(round);
-    return std::move(all).error();
-  }
-  Result<std::string> verdict = Settle(round, kPassed);
-  // Everybody has come, hence has left all barriers before this one.
-  if (auto ok = DeleteKeysBefore(round.number); !ok) return std::move(ok).error();
-  return verdict;
-}
-
-Result<std::string> StoreBarrier::AwaitVerdict(const Round& round) {
+  const Result<int64_t> here = store_.Add(CountKey(round.number), 1);
+  if (!here) return here.error();
+  if (*here == world_size()) return Settle(round.number, kPassed);
   Result<std::string> verdict = store_.Get(VerdictKey(round.number), Remaining(round.deadline));
   if (!verdict && TimedOut(verdict.error())) return SettleByRoll(round);
   return verdict;
@@ -83,18 +87,18 @@ Result<RollCall> StoreBarrier::CallRoll(const Round& round) {
 Result<std::string> StoreBarrier::SettleByRoll(const Round& round) {
   Result<RollCall> roll = CallRoll(round);
   if (!roll) return std::move(roll).error();
-  if (roll->complete()) return Settle(round, kPassed);
+  if (roll->complete()) return Settle(round.number, kPassed);
   std::vector<int> missing;
   for (const int rank : roll->Missing()) missing.push_back(names_[static_cast<size_t>(rank)]);
   if (!round.name_all) missing.resize(1);
-  return Settle(
-      round, roll->Count(std::chrono::steady_clock::now()) + ", missing: " + RanksInWords(missing));
+  return Settle(round.number, roll->Count(std::chrono::steady_clock::now()) +
+                                  ", missing: " + RanksInWords(missing));
 }
 
 // The first verdict stands: two ranks may run out of time at once, or one
-// while rank 0 sees the last one come.
-Result<std::string> StoreBarrier::Settle(const Round& round, const std::string& verdict) {
-  auto stored = store_.CompareSet(VerdictKey(round.number), "", verdict);
+// while the last one comes.
+Result<std::string> StoreBarrier::Settle(uint64_t number, const std::string& verdict) {
+  auto stored = store_.CompareSet(VerdictKey(number), "", verdict);
   if (!stored) return std::move(stored).error();
   return stored->value;
 }
@@ -104,13 +108,19 @@ Result<void> StoreBarrier::DeleteKeysBefore(uint64_t number) {
     for (int r = 0; r < world_size(); ++r) {
       if (auto ok = store_.Delete(ArrivedKey(first_kept_, r)); !ok) return std::move(ok).error();
     }
-    if (auto ok = store_.Delete(VerdictKey(first_kept_)); !ok) return std::move(ok).error();
+    for (const std::string& key : {CountKey(first_kept_), VerdictKey(first_kept_)}) {
+      if (auto ok = store_.Delete(key); !ok) return std::move(ok).error();
+    }
   }
   return {};
 }
 
 std::string StoreBarrier::ArrivedKey(uint64_t number, int rank) const {
   return prefix_ + "/" + std::to_string(number) + "/arrived/" + std::to_string(rank);
+}
+
+std::string StoreBarrier::CountKey(uint64_t number) const {
+  return prefix_ + "/" + std::to_string(number) + "/count";
 }
 
 std::string StoreBarrier::VerdictKey(uint64_t number) const {

@@ -1,30 +1,33 @@
 #include "comm/work_queue.h"
 
-#include <signal.h>
-
+#include <system_error>
 #include <utility>
+
+#include "base/signals_blocked.h"
 
 namespace rankrun::comm {
 
 WorkQueue::WorkQueue(std::function<bool()> progress) : progress_(std::move(progress)) {}
 
-void WorkQueue::Push(std::function<void()> task) {
+Result<void> WorkQueue::Push(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
+    if (auto ok = Start(); !ok) return ok;
     tasks_left_.fetch_add(1, std::memory_order_relaxed);
     tasks_.push_back(std::move(task));
-    Start();
   }
   changed_.notify_one();
+  return {};
 }
 
-void WorkQueue::Wake() {
+Result<void> WorkQueue::Wake() {
   {
     std::lock_guard lock(mutex_);
+    if (auto ok = Start(); !ok) return ok;
     progressing_ = true;
-    Start();
   }
   changed_.notify_one();
+  return {};
 }
 
 void WorkQueue::Stop() {
@@ -38,15 +41,15 @@ void WorkQueue::Stop() {
   if (ending.joinable()) ending.join();
 }
 
-// The program's signals are not for this thread.
-void WorkQueue::Start() {
-  if (thread_.joinable() || stopping_) return;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { Run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+Result<void> WorkQueue::Start() {
+  if (thread_.joinable() || stopping_) return {};
+  const SignalsBlocked in_the_thread;
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    return SystemError("start a thread", error.code().value());
+  }
+  return {};
 }
 
 void WorkQueue::Run() {

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/result.h"
+
 namespace rankrun::comm {
 
 // The thread of a process group: carries out tasks one after the other, and
@@ -21,9 +23,10 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() { Stop(); }
 
-  void Push(std::function<void()> task);
-  // There is something for `progress`.
-  void Wake();
+  // Errors: there is no thread to be had; then the task is dropped.
+  Result<void> Push(std::function<void()> task);
+  // There is something for `progress`. Error: kExhausted, there is no thread.
+  Result<void> Wake();
   // Whether tasks are queued or one runs.
   bool busy() const { return tasks_left_.load(std::memory_order_acquire) > 0; }
 
@@ -31,7 +34,7 @@ class WorkQueue {
   void Stop();
 
  private:
-  void Start();
+  Result<void> Start();
   void Run();
 
   const std::function<bool()> progress_;

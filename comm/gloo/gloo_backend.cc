@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ using std::chrono::milliseconds;
 
 // How long a group that is left keeps its connections for what is not sent yet.
 constexpr milliseconds kFlush{1000};
+
+// The same for the reason, when a group has failed: others may be stopped.
+constexpr milliseconds kFarewell{10};
 
 // Where the parts of `count` elements begin, one part per rank.
 std::size_t PartBegin(std::size_t count, int part, int ranks) {
@@ -53,7 +57,11 @@ std::vector<Block> ToVector(std::span<const Block> blocks) {
 Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config) {
   auto mesh = BuildMesh(config);
   if (!mesh) return std::move(mesh).error();
-  return std::unique_ptr<Backend>(new GlooBackend(config, *std::move(mesh)));
+  try {
+    return std::unique_ptr<Backend>(new GlooBackend(config, *std::move(mesh)));
+  } catch (const std::system_error& error) {
+    return SystemError("start a thread", error.code().value());
+  }
 }
 
 GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
@@ -61,7 +69,7 @@ GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
       checks_all_calls_(config.checks_all_calls),
       context_(std::move(mesh.context)),
       control_(std::move(mesh.control)),
-      notes_(config),
+      notes_(config, *control_),
       watch_(config, notes_, *control_, wakeup_),
       messages_(config, context_, *control_, notes_, wakeup_),
       executor_(context_, watch_) {
@@ -75,7 +83,9 @@ GlooBackend::~GlooBackend() {
   wakeup_.Set();
   attendant_.join();
   messages_.Stop({ErrorCode::kCancelled, "the process group is destroyed"});
-  if (!ended_) control_->Flush(kFlush);
+  if (ended_) return;
+  notes_.SayFarewellOnLeaving();
+  control_->Flush(kFlush);
 }
 
 Result<void> GlooBackend::AllReduce(std::byte* data, std::size_t count, const Reduction& reduction,
@@ -154,18 +164,17 @@ Result<void> GlooBackend::AllToAll(std::span<const Block> outputs,
 Result<void> GlooBackend::Barrier(const Call& call) { return RunEmpty(call); }
 
 bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
-  notes_.Leave(
-      {ErrorCode::kInvalid, NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
-                                " refused " + Describe(call.operation) + ": " + reason});
-  End({ErrorCode::kInvalid, "this rank has refused " + Describe(call.operation)});
+  const Error why{ErrorCode::kSystem,
+                  OwnName() + " refused " + Describe(call.operation) + ": " + reason};
+  notes_.Leave(why);
+  End(why, why);
   return false;
 }
 
 void GlooBackend::Abort(const std::string& reason) {
-  notes_.Leave(
-      {ErrorCode::kPeerLost, NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]}) +
-                                 " has given up: " + reason});
-  End({ErrorCode::kCancelled, reason});
+  const Error for_others{ErrorCode::kPeerLost, reason};
+  notes_.Leave(for_others);
+  End({ErrorCode::kCancelled, reason}, for_others);
 }
 
 Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock data, int destination,
@@ -192,20 +201,25 @@ Seat GlooBackend::SeatIn(const Call& call) const {
 
 Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>& body) {
   const WithoutSigpipe without_sigpipe;
-  std::optional<Error> why;
+  std::optional<Ended> ended;
   watch_.Begin(call);
   try {
     if (checks_all_calls_) CheckCall(call);
     body();
-  } catch (const Ended& ended) {
-    why = ended.why;
+  } catch (const Ended& thrown) {
+    ended = thrown;
   } catch (const std::exception& exception) {
-    why = Error{ErrorCode::kSystem, PlainWords(exception.what())};
+    ended = Ended{.why = {ErrorCode::kSystem, PlainWords(exception.what())}, .is_own = true};
   }
   watch_.End();
-  if (!why) return {};
-  End(*why);
-  return *why;
+  if (!ended) return {};
+  Error for_others = ended->why;
+  if (ended->is_own) {
+    for_others = {ErrorCode::kPeerLost,
+                  OwnName() + ": " + Describe(call.operation) + ": " + ended->why.message};
+  }
+  End(ended->why, for_others);
+  return ended->why;
 }
 
 Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks) {
@@ -217,9 +231,9 @@ Result<void> GlooBackend::RunUneven(const Call& call, const Schedule& schedule,
   return Perform(call, [&] {
     const auto difference = executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
     if (difference) {
-      const Error why{ErrorCode::kMismatch, Describe(call.operation) + ": " + *difference};
+      const Error why{ErrorCode::kMismatch, *difference};
       notes_.Leave(why);
-      throw Ended{why};
+      throw Ended{.why = why};
     }
     executor_.Run(schedule, blocks, call.operation);
   });
@@ -239,7 +253,7 @@ void GlooBackend::CheckCall(const Call& call) {
     std::array<char, 120> description;
   };
   std::vector<Word> words(global_ranks_.size());
-  Word own{.fingerprint = Fingerprint(call.operation), .description = {}};
+  Word own{.fingerprint = call.fingerprint, .description = {}};
   const std::string text = Describe(call.operation);
   std::memcpy(own.description.data(), text.data(),
               std::min(text.size(), own.description.size() - 1));
@@ -257,7 +271,11 @@ void GlooBackend::CheckCall(const Call& call) {
   for (const Word& word : words) calls.emplace_back(word.description.data());
   const Error why{ErrorCode::kMismatch, DescribeCalls(calls, global_ranks_)};
   notes_.Leave(why);
-  throw Ended{why};
+  throw Ended{.why = why};
+}
+
+std::string GlooBackend::OwnName() const {
+  return NameRanks({global_ranks_[static_cast<std::size_t>(context_->rank)]});
 }
 
 // For good, on both sides. Gloo has one way to do that which also wakes those
@@ -272,11 +290,13 @@ void GlooBackend::Disconnect() {
   }
 }
 
-void GlooBackend::End(const Error& why) {
+void GlooBackend::End(const Error& why, const Error& for_others) {
   const WithoutSigpipe without_sigpipe;
   if (ended_.exchange(true)) return;
   watch_.Stop(why);
   messages_.Stop(why);
+  notes_.SayFarewell(for_others);
+  control_->Flush(kFarewell);  // data may be before it
   Disconnect();
 }
 

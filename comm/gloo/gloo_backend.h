@@ -64,7 +64,9 @@ class GlooBackend final : public Backend {
   Result<void> RunEmpty(const Call& call);
   void CheckCall(const Call& call);
   void Disconnect();
-  void End(const Error& why);
+  // The others are told another reason, if it is not theirs as well.
+  void End(const Error& why, const Error& for_others);
+  std::string OwnName() const;
   void Attend();
 
   const std::vector<int> global_ranks_;

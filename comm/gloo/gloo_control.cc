@@ -38,6 +38,10 @@ Control::Control(std::shared_ptr<::gloo::Context> context)
 
 void Control::Send(int peer, ControlMessage message) {
   std::lock_guard lock(mutex_);
+  SendNow(peer, message);
+}
+
+void Control::SendNow(int peer, ControlMessage message) {
   Line& line = lines_[static_cast<std::size_t>(peer)];
   if (line.lost) return;
   message.seen = line.received_count;
@@ -57,31 +61,61 @@ void Control::Send(int peer, ControlMessage message) {
 std::optional<ControlMessage> Control::Receive(int peer) {
   std::lock_guard lock(mutex_);
   Line& line = lines_[static_cast<std::size_t>(peer)];
-  if (line.lost) return std::nullopt;
-  Slot& slot = line.receives[line.received_count % kReceives];
-  if (SequenceIn(slot.message) != line.received_count + 1) return std::nullopt;
-  try {
-    slot.buffer->waitRecv(kNoWait);
-  } catch (const std::exception& exception) {
-    line.lost = PlainWords(exception.what());
-    return std::nullopt;
+  while (!line.lost) {
+    TakeFarewell(line);
+    Slot& slot = line.receives[line.received_count % kReceives];
+    if (SequenceIn(slot.message) != line.received_count + 1) return std::nullopt;
+    try {
+      slot.buffer->waitRecv(kNoWait);
+    } catch (const std::exception& exception) {
+      line.lost = PlainWords(exception.what());
+      return std::nullopt;
+    }
+    const ControlMessage message = slot.message;
+    line.received_count += 1;
+    line.seen_count = message.seen;
+    while (!line.sent.empty() && line.sent.front()->message.sequence <= line.seen_count) {
+      line.sent.pop_front();
+    }
+    Post(peer, slot);
+    if (message.kind != ControlMessage::Kind::kFarewell) return message;
   }
-  const ControlMessage message = slot.message;
-  line.received_count += 1;
-  line.seen_count = message.seen;
-  while (!line.sent.empty() && line.sent.front()->message.sequence <= line.seen_count) {
-    line.sent.pop_front();
+  return std::nullopt;
+}
+
+// The last stands, as who says it may go on. Whether the next that has come is one.
+bool Control::TakeFarewell(Line& line) {
+  const Slot& slot = line.receives[line.received_count % kReceives];
+  if (SequenceIn(slot.message) != line.received_count + 1) return false;
+  if (slot.message.kind != ControlMessage::Kind::kFarewell) return false;
+  line.farewell = slot.message.payload.data();
+  return true;
+}
+
+void Control::SayFarewell(const std::string& text) {
+  ControlMessage farewell{.kind = ControlMessage::Kind::kFarewell};
+  text.copy(farewell.payload.data(), farewell.payload.size() - 1);
+  std::lock_guard lock(mutex_);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank()) SendNow(peer, farewell);
   }
-  Post(peer, slot);
-  return message;
+}
+
+std::optional<std::string> Control::Farewell(int peer) {
+  std::lock_guard lock(mutex_);
+  Line& line = lines_[static_cast<std::size_t>(peer)];
+  TakeFarewell(line);
+  return line.farewell;
 }
 
 std::optional<std::string> Control::Lost(int peer) {
   std::lock_guard lock(mutex_);
   Line& line = lines_[static_cast<std::size_t>(peer)];
+  const bool has_farewell = TakeFarewell(line);
   if (line.lost) return line.lost;
   // What has come in time is there to be received.
-  if (SequenceIn(line.receives[line.received_count % kReceives].message) != 0) return std::nullopt;
+  const Slot& next = line.receives[line.received_count % kReceives];
+  if (!has_farewell && SequenceIn(next.message) != 0) return std::nullopt;
   if (line.closed) return line.lost = line.closed;
   for (Slot& slot : line.receives) {
     try {

@@ -27,17 +27,18 @@ inline uint64_t SlotOf(SlotUse use, uint64_t number) {
 // What travels on the control channel. All have one size, as Gloo ends the
 // process at a message that is longer than what it is received into.
 struct ControlMessage {
-  enum class Kind : uint64_t { kHello = 1, kOffer, kAccept, kSent, kEnd };
+  enum class Kind : uint64_t { kHello = 1, kOffer, kAccept, kSent, kEnd, kFarewell };
   static constexpr std::size_t kPayloadBytes = 960;
 
   Kind kind;
   uint64_t id = 0;   // of the sender's, per pair: which message this is about
   uint64_t tag = 0;  // of an offer; from here on as in Envelope
   uint64_t dtype = 0;
-  uint64_t bytes = 0;                            // of an offer; of an end the receiver's
-  uint64_t ok = 1;                               // of an end
-  std::array<char, kPayloadBytes> payload = {};  // of an offer: the data, if it fits
-  uint64_t seen = 0;                             // how many the sender has received
+  uint64_t bytes = 0;  // of an offer; of an end the receiver's
+  uint64_t ok = 1;     // of an end
+  // Of an offer: the data, if it fits; of a farewell its text, with a zero byte.
+  std::array<char, kPayloadBytes> payload = {};
+  uint64_t seen = 0;      // how many the sender has received
   uint64_t sequence = 0;  // from 1; written last, so it tells that all is there
 };
 
@@ -60,11 +61,17 @@ class Control {
   // Does not wait. That it was lost on the way is found by Lost().
   void Send(int peer, ControlMessage message);
 
-  // The next message of `peer`, if it has come.
+  // The next message of `peer`, if it has come; no farewell.
   std::optional<ControlMessage> Receive(int peer);
 
   // Why nothing comes from `peer` any more, once that is so.
   std::optional<std::string> Lost(int peer);
+
+  // Tells all peers why this rank closes its connections, before it does.
+  void SayFarewell(const std::string& text);
+
+  // What `peer` has said, once it has come; it comes before the loss.
+  std::optional<std::string> Farewell(int peer);
 
   // Waits until all that was sent is on its way, at most `timeout`.
   void Flush(std::chrono::milliseconds timeout);
@@ -85,8 +92,12 @@ class Control {
     // Gloo takes no more; but what has come before that is still to be received.
     std::optional<std::string> closed;
     std::optional<std::string> lost;
+    std::optional<std::string> farewell;
   };
 
+  // Under mutex_.
+  bool TakeFarewell(Line& line);
+  void SendNow(int peer, ControlMessage message);
   void Post(int peer, Slot& slot);
 
   const std::shared_ptr<::gloo::Context> context_;  // Gloo's buffers share it

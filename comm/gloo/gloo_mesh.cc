@@ -13,13 +13,16 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "comm/gloo/gloo_words.h"
+#include "comm/gloo/pair_closer.h"
 #include "comm/gloo/signals.h"
 
 namespace rankrun::comm {
@@ -38,6 +41,8 @@ constexpr std::size_t kSecretBytes = 16;
 constexpr milliseconds kVerdictEvery{20};
 constexpr milliseconds kHelloEvery{1};
 const std::string kGood = "good";
+const std::string kRefused = "refused: ";  // in place of a card, before the reason
+const std::string kOthersGaveUp = "another rank found it bad";
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
@@ -154,6 +159,9 @@ class Attempt {
   // why not.
   Result<std::string> Connect(const Device& device);
 
+  // In place of Connect: tells the others, who wait for it, why.
+  Error Refuse(Error reason);
+
   // What all ranks make of it: empty, or why not.
   Result<std::string> Agree(const std::string& complaint);
 
@@ -164,6 +172,7 @@ class Attempt {
   Result<void> ReadCards();
   Error Absent();
   Result<void> CheckInterfaces();
+  bool OthersGaveUp();
   std::string ConnectPairs();
   std::string ShowSecrets();
   std::string AwaitSecrets();
@@ -178,7 +187,8 @@ class Attempt {
   const TimePoint deadline_;
   const std::chrono::seconds patience_;
   const std::string secret_;
-  std::map<int, Card> cards_;  // of the others
+  TimePoint next_verdict_ = {};  // when to look for it again
+  std::map<int, Card> cards_;    // of the others
   Mesh mesh_;
 };
 
@@ -186,13 +196,18 @@ Result<std::string> Attempt::Connect(const Device& device) {
   try {
     mesh_.context = std::make_shared<MeshContext>(config_, device);
   } catch (const std::exception& exception) {
-    return Error{ErrorCode::kSystem, PlainWords(exception.what())};
+    return Refuse(Error{ErrorCode::kSystem, PlainWords(exception.what())});
   }
   if (auto ok = Publish(); !ok) return std::move(ok).error();
   if (auto ok = ReadCards(); !ok) return std::move(ok).error();
   if (auto ok = CheckInterfaces(); !ok) return std::move(ok).error();
   if (std::string complaint = ConnectPairs(); !complaint.empty()) return complaint;
   return ShowSecrets();
+}
+
+Error Attempt::Refuse(Error reason) {
+  static_cast<void>(config_.store.Set(Key(config_.group_rank), kRefused + reason.message));
+  return reason;
 }
 
 Result<void> Attempt::Publish() {
@@ -218,6 +233,9 @@ Result<void> Attempt::ReadCards() {
     if (peer == config_.group_rank) continue;
     auto text = config_.store.Get(Key(peer), Left(deadline_));
     if (!text) return OfStore(text.error());
+    if (text->starts_with(kRefused)) {
+      return Error{ErrorCode::kSystem, text->substr(kRefused.size())}.In(Name(peer));
+    }
     auto card = Decode(*text, peer, config_.group_rank, config_.world_size());
     if (!card) return std::move(card).error();
     cards_[peer] = *std::move(card);
@@ -253,11 +271,29 @@ Result<void> Attempt::CheckInterfaces() {
                                         text + ": want the same number on all ranks"};
 }
 
+// Whether a connection will not come, or not be of use any more.
+bool Attempt::OthersGaveUp() {
+  if (config_.deaths.told()) return true;
+  if (Now() < next_verdict_) return false;
+  next_verdict_ = Now() + kVerdictEvery;
+  const std::string verdict = prefix_ + "/verdict";
+  const auto there = config_.store.Check(std::span(&verdict, 1));
+  return !there || *there;  // if the store is gone, that is found when all agree
+}
+
 // Goes on after a failure: the others count on this rank's connections.
 std::string Attempt::ConnectPairs() {
   const WithoutSigpipe without_sigpipe;
+  next_verdict_ = Now() + kVerdictEvery;
+  std::optional<PairCloser> closer;
+  try {
+    closer.emplace(*mesh_.context, [this] { return OthersGaveUp(); });
+  } catch (const std::system_error& error) {
+    return SystemError("start a thread", error.code().value()).message;
+  }
   std::string complaint;
   for (const auto& [peer, card] : cards_) {
+    if (closer->closes()) break;
     try {
       mesh_.context->getPair(peer)->connect(card.addresses.at(config_.group_rank));
     } catch (const std::exception& exception) {
@@ -266,7 +302,7 @@ std::string Attempt::ConnectPairs() {
       }
     }
   }
-  return complaint;
+  return closer->Stop() ? kOthersGaveUp : complaint;
 }
 
 std::string Attempt::ShowSecrets() {
@@ -281,18 +317,12 @@ std::string Attempt::ShowSecrets() {
 std::string Attempt::AwaitSecrets() {
   std::vector<bool> heard(static_cast<std::size_t>(config_.world_size()), false);
   heard[static_cast<std::size_t>(config_.group_rank)] = true;
-  const std::string verdict = prefix_ + "/verdict";
   const TimePoint until = std::min(deadline_, Now() + patience_);
-  for (TimePoint next_verdict = Now() + kVerdictEvery; Now() < until;) {
+  while (Now() < until) {
     const std::string complaint = Hear(heard);
     if (!complaint.empty()) return complaint;
     if (std::find(heard.begin(), heard.end(), false) == heard.end()) return "";
-    if (Now() >= next_verdict) {
-      // Another rank's; or the store is gone, which is found when all agree.
-      const auto there = config_.store.Check(std::span(&verdict, 1));
-      if (!there || *there) return "another rank found it bad";
-      next_verdict = Now() + kVerdictEvery;
-    }
+    if (OthersGaveUp()) return kOthersGaveUp;
     std::this_thread::sleep_for(kHelloEvery);
   }
   const auto silent = std::find(heard.begin(), heard.end(), false) - heard.begin();
@@ -335,9 +365,10 @@ Result<std::string> Attempt::Agree(const std::string& complaint) {
 }  // namespace
 
 Result<Mesh> BuildMesh(const BackendConfig& config) {
-  const TimePoint deadline = Now() + config.timeout;
+  const TimePoint began = Now();
+  const TimePoint deadline = began + config.timeout;
   const auto device = MakeDevice(config);
-  if (!device) return device.error();
+  if (!device) return Attempt(config, 0, deadline).Refuse(device.error());
   std::string complaint;
   for (int number = 0; number < kMeshes; ++number) {
     Attempt attempt(config, number, deadline);
@@ -346,6 +377,7 @@ Result<Mesh> BuildMesh(const BackendConfig& config) {
     auto all = attempt.Agree(*mine);
     if (!all) return std::move(all).error();
     if (all->empty()) return attempt.TakeMesh();
+    if (config.deaths.told()) return config.deaths.Ended(began);
     complaint = *all;
     if (Now() >= deadline) return Error{ErrorCode::kTimeout, "no mesh: " + complaint};
   }

@@ -21,13 +21,14 @@ struct Mesh {
 // each peer a secret from the store when the mesh is up; if that fails for one,
 // all ranks build the mesh again.
 //
-//   <prefix>/mesh_<n>/<rank>    secret, number of interfaces, addresses
+//   <prefix>/mesh_<n>/<rank>    secret, number of interfaces, addresses; or
+//                               "refused: " and why it cannot connect
 //   <prefix>/mesh_<n>/good      how many ranks have heard from all
 //   <prefix>/mesh_<n>/verdict   "good", or why not, by who was first
 //
 // Errors: kInvalid when ranks have different numbers of interfaces; kTimeout,
 // naming the ranks that have not come; kPeerLost when no mesh was good; kSystem
-// when it cannot listen; kCancelled; kProtocol for an error of the store.
+// when this rank or another cannot listen; kCancelled; kProtocol for an error of the store.
 // Source: the address exchange follows gloo/rendezvous/context.cc.
 Result<Mesh> BuildMesh(const BackendConfig& config);
 

@@ -60,6 +60,17 @@ class Messages::Handle final : public Transfer {
 
   int source() const override { return message_->is_send ? -1 : message_->peer.value_or(-1); }
 
+  std::optional<Unasked> FirstUnasked() override {
+    if (message_->is_send) return std::nullopt;
+    std::lock_guard lock(messages_.mutex_);
+    for (const Offer& offer : messages_.unmatched_) {
+      if (message_->peer.value_or(offer.peer) == offer.peer) {
+        return Unasked{.source = offer.peer, .tag = offer.message.tag};
+      }
+    }
+    return std::nullopt;
+  }
+
  private:
   Messages& messages_;
   const std::shared_ptr<Message> message_;  // shared with the list of those under way
@@ -72,7 +83,8 @@ Messages::Messages(const BackendConfig& config, std::shared_ptr<::gloo::Context>
       context_(std::move(context)),
       control_(control),
       notes_(notes),
-      wakeup_(wakeup) {}
+      wakeup_(wakeup),
+      losses_(config.global_ranks.size()) {}
 
 std::unique_ptr<Transfer> Messages::Start(Message message) {
   const WithoutSigpipe without_sigpipe;
@@ -136,6 +148,7 @@ bool Messages::Receive() {
       any = true;
       switch (message->kind) {
         case ControlMessage::Kind::kHello:
+        case ControlMessage::Kind::kFarewell:  // not given here
           break;
         case ControlMessage::Kind::kOffer:
           OnOffer({peer, *message});
@@ -200,8 +213,7 @@ void Messages::Meet(Message& receive, const Offer& offer) {
     receive.buffer = context_->createUnboundBuffer(receive.data, receive.bytes);
     receive.buffer->recv(offer.peer, DataSlot(message.id));
   } catch (const std::exception& exception) {
-    Finish(receive, notes_.LostPeer(offer.peer, PlainWords(exception.what())));
-    return;
+    return Lose(offer.peer, exception.what());
   }
   control_.Send(offer.peer, {.kind = ControlMessage::Kind::kAccept, .id = message.id});
 }
@@ -222,8 +234,7 @@ void Messages::OnAccept(int peer, const ControlMessage& message) {
     send->buffer = context_->createUnboundBuffer(send->data, send->bytes);
     send->buffer->send(peer, DataSlot(message.id));
   } catch (const std::exception& exception) {
-    Finish(*send, notes_.LostPeer(peer, PlainWords(exception.what())));
-    return;
+    return Lose(peer, exception.what());
   }
   control_.Send(peer, {.kind = ControlMessage::Kind::kSent, .id = message.id});
 }
@@ -234,8 +245,7 @@ void Messages::OnSent(int peer, const ControlMessage& message) {
   try {
     receive->buffer->waitRecv(std::chrono::seconds(10));  // it is there: the data came first
   } catch (const std::exception& exception) {
-    Finish(*receive, notes_.LostPeer(peer, PlainWords(exception.what())));
-    return;
+    return Lose(peer, exception.what());
   }
   control_.Send(peer, {.kind = ControlMessage::Kind::kEnd, .id = message.id});
   Finish(*receive);
@@ -265,25 +275,42 @@ void Messages::LookForLosses() {
   const bool dead = deaths_.told();
   for (const auto& message : open_) {
     if (message->over) continue;
-    if (auto why = WhyLost(*message)) {
-      Finish(*message, *std::move(why));
+    if (const Loss* loss = LossOf(*message); loss != nullptr && loss->error) {
+      Finish(*message, loss->error);
     } else if (dead) {
       Finish(*message, deaths_.Ended(message->began));
     }
   }
 }
 
-// Of a receive from anyone: if all are lost.
-std::optional<Error> Messages::WhyLost(const Message& message) {
-  std::optional<std::pair<int, std::string>> first;
+// Of a receive from anyone: the first, if all are lost.
+const Messages::Loss* Messages::LossOf(const Message& message) {
+  if (message.peer) return LossOf(*message.peer);
+  const Loss* first = nullptr;  // none in a group of one: nobody to lose
   for (int peer = 0; peer < control_.ranks(); ++peer) {
-    if (peer == control_.rank() || (message.peer && *message.peer != peer)) continue;
-    const auto lost = control_.Lost(peer);
-    if (!lost) return std::nullopt;
-    if (!first) first = {peer, *lost};
+    if (peer == control_.rank()) continue;
+    const Loss* loss = LossOf(peer);
+    if (loss == nullptr) return nullptr;
+    if (first == nullptr) first = loss;
   }
-  if (!first) return std::nullopt;  // a group of one: nobody to lose
-  return notes_.LostPeer(first->first, first->second);
+  return first;
+}
+
+const Messages::Loss* Messages::LossOf(int peer) {
+  auto& loss = losses_[static_cast<std::size_t>(peer)];
+  if (!loss) {
+    const auto why = control_.Lost(peer);
+    if (!why) return nullptr;
+    loss = Loss{.since = Now(), .why = *why, .error = {}};
+  }
+  if (!loss->error) loss->error = notes_.WhyLost(peer, loss->why, loss->since);
+  return &*loss;
+}
+
+// Its messages end once the reason is known.
+void Messages::Lose(int peer, const std::string& why) {
+  auto& loss = losses_[static_cast<std::size_t>(peer)];
+  if (!loss) loss = Loss{.since = Now(), .why = PlainWords(why), .error = {}};
 }
 
 void Messages::Finish(Message& message, std::optional<Error> error) {
@@ -305,10 +332,10 @@ Error Messages::Differ(const Message& message, DType other, uint64_t other_bytes
   const std::string there = Size(other_bytes, other);
   const int sender = message.is_send ? control_.rank() : *message.peer;
   const int receiver = message.is_send ? *message.peer : control_.rank();
-  return {ErrorCode::kInvalid, name(sender) + " sends " + (message.is_send ? here : there) +
-                                   " with tag " + std::to_string(message.envelope.tag) + " to " +
-                                   name(receiver) + ", which expects " +
-                                   (message.is_send ? there : here)};
+  return {ErrorCode::kInvalid,
+          name(sender) + " sends " + (message.is_send ? here : there) + " with tag " +
+              std::to_string(message.envelope.tag % kObjectTags) + " to " + name(receiver) +
+              ", which expects " + (message.is_send ? there : here)};
 }
 
 }  // namespace rankrun::comm

@@ -66,6 +66,11 @@ class Messages {
     int peer;
     ControlMessage message;
   };
+  struct Loss {
+    TimePoint since;
+    std::string why;
+    std::optional<Error> error;  // once the reason is known, or not to be expected
+  };
   using Open = std::list<std::shared_ptr<Message>>;  // shared with its Handle
 
   bool Receive();
@@ -78,7 +83,9 @@ class Messages {
   void Propose(Message& send);
   std::shared_ptr<Message> Find(bool is_send, int peer, uint64_t id) const;
   void LookForLosses();
-  std::optional<Error> WhyLost(const Message& message);
+  const Loss* LossOf(const Message& message);
+  const Loss* LossOf(int peer);
+  void Lose(int peer, const std::string& why);
   void Finish(Message& message, std::optional<Error> error = {});
   void RemoveOver();
   Error Differ(const Message& message, DType other, uint64_t other_bytes) const;
@@ -92,8 +99,9 @@ class Messages {
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  Open open_;                    // in the order started
-  std::deque<Offer> unmatched_;  // in the order they came
+  Open open_;                                // in the order started
+  std::deque<Offer> unmatched_;              // in the order they came
+  std::vector<std::optional<Loss>> losses_;  // by group rank
   uint64_t last_id_ = 0;
   TimePoint last_progress_ = {};
   TimePoint next_look_ = {};

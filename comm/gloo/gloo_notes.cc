@@ -13,21 +13,26 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStorePatience{1000};
 
-// How long a lost connection waits for the word why.
+// One that did not answer in that time is left alone for so long, as nobody is
+// told of a death meanwhile.
+constexpr milliseconds kStorePause{5000};
+
+// How long a lost connection waits for the word why: that of another rank, or
+// of an agent, which may be told of a death later than the kernel closes the
+// connection, if the machine is busy.
 constexpr milliseconds kWordPatience{20};
+constexpr milliseconds kAgentPatience{100};
 
 // How long after a difference was found the message waits for the words of the
 // ranks that have not told theirs.
 constexpr milliseconds kWordsPatience{200};
 
-// One letter before the text of a note.
+// One letter before the text of a note or a farewell.
 constexpr struct {
   char letter;
   ErrorCode code;
-} kCodes[] = {{'m', ErrorCode::kMismatch},
-              {'i', ErrorCode::kInvalid},
-              {'c', ErrorCode::kCancelled},
-              {'p', ErrorCode::kPeerLost}};
+} kCodes[] = {
+    {'m', ErrorCode::kMismatch}, {'c', ErrorCode::kCancelled}, {'p', ErrorCode::kPeerLost}};
 
 char LetterOf(ErrorCode code) {
   for (const auto& known : kCodes) {
@@ -42,6 +47,13 @@ ErrorCode CodeOf(char letter) {
   }
   return ErrorCode::kSystem;
 }
+
+// Before the farewell of a rank with which all is well.
+constexpr char kLeaves = 'l';
+
+std::string Encode(const Error& why) { return LetterOf(why.code) + why.message; }
+
+Error DecodeNote(std::string_view note) { return {CodeOf(note[0]), std::string(note.substr(1))}; }
 
 // "<number> <fingerprint> <description>".
 struct Word {
@@ -90,8 +102,9 @@ std::string DescribeCalls(const Calls& calls, const std::vector<int>& global_ran
   return text;
 }
 
-Notes::Notes(const BackendConfig& config)
+Notes::Notes(const BackendConfig& config, Control& control)
     : shared_store_(config.store),
+      control_(control),
       prefix_(config.key_prefix),
       global_ranks_(config.global_ranks),
       group_rank_(config.group_rank),
@@ -107,22 +120,46 @@ std::optional<Error> Notes::Find() {
   return FindNow();
 }
 
-Error Notes::LostPeer(int peer, const std::string& why) {
-  std::optional<Error> note = Find();
-  if (!note) {
-    deaths_.SleepUntil(std::chrono::steady_clock::now() + kWordPatience);
-    note = Find();
+void Notes::SayFarewell(const Error& why) { control_.SayFarewell(Encode(why)); }
+
+void Notes::SayFarewellOnLeaving() {
+  const int rank = global_ranks_[static_cast<size_t>(group_rank_)];
+  control_.SayFarewell(kLeaves + NameRanks({rank}) + " has left the group");
+}
+
+std::optional<Error> Notes::WhyLost(int peer, const std::string& why, TimePoint since) {
+  if (auto farewell = FarewellFor(peer)) return farewell;
+  if (deaths_.told()) return Error{ErrorCode::kCancelled, deaths_.Word()};
+  const milliseconds patience = deaths_.has_teller() ? kAgentPatience : kWordPatience;
+  if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
+  if (auto note = Find()) return note;
+  return Error{ErrorCode::kPeerLost,
+               "lost " + NameRanks({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
+}
+
+// Its own; or that of another one that has failed, as this one may have died of
+// it. That others have left is no reason to lose this one.
+std::optional<Error> Notes::FarewellFor(int peer) {
+  if (auto own = control_.Farewell(peer)) {
+    if ((*own)[0] == kLeaves) return Error{ErrorCode::kPeerLost, own->substr(1)};
+    return DecodeNote(*own);
   }
-  if (note) return *std::move(note);
-  std::string text = "lost " + NameRanks({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why;
-  if (deaths_.told()) text += "; " + deaths_.Word();
-  return {ErrorCode::kPeerLost, text};
+  for (int other = 0; other < control_.ranks(); ++other) {
+    if (other == group_rank_) continue;
+    const auto farewell = control_.Farewell(other);
+    if (farewell && (*farewell)[0] != kLeaves) return DecodeNote(*farewell);
+  }
+  return std::nullopt;
 }
 
 std::optional<Error> Notes::Compare(const Operation& operation) {
   std::lock_guard lock(mutex_);
   if (told_number_ != operation.number) {
-    if (!Store().Set(InKey(group_rank_), Encode(operation))) return std::nullopt;
+    if (!HasStore()) return std::nullopt;
+    if (!own_store_->Set(InKey(group_rank_), Encode(operation))) {
+      GiveUpStore();
+      return std::nullopt;
+    }
     told_number_ = operation.number;
     difference_seen_.reset();
   }
@@ -131,6 +168,7 @@ std::optional<Error> Notes::Compare(const Operation& operation) {
   bool complete = true;
   Calls calls(global_ranks_.size());
   for (size_t r = 0; r < calls.size(); ++r) {
+    if (deaths_.told()) return std::nullopt;
     const auto word = Decode(ReadNow(InKey(static_cast<int>(r))));
     // Of another operation: left from before, or that rank is through with this one.
     if (!word || word->number != operation.number) {
@@ -150,31 +188,42 @@ std::optional<Error> Notes::Compare(const Operation& operation) {
   return first ? first : found;
 }
 
-store::Store& Notes::Store() {
-  if (!own_store_) {
-    auto clone = shared_store_.Clone(kStorePatience);
-    if (!clone) return shared_store_;
+bool Notes::HasStore() {
+  if (own_store_) return true;
+  if (std::chrono::steady_clock::now() < next_connect_) return false;
+  auto clone = shared_store_.CloneWith(kStorePatience, kStorePatience);
+  if (clone) {
     own_store_ = *std::move(clone);
+  } else {
+    GiveUpStore();
   }
-  return *own_store_;
+  return own_store_ != nullptr;
+}
+
+// Errors are told shorter then, never later.
+void Notes::GiveUpStore() {
+  own_store_.reset();
+  next_connect_ = std::chrono::steady_clock::now() + kStorePause;
 }
 
 std::string Notes::ReadNow(const std::string& key) {
-  const auto exists = Store().Check(std::span(&key, 1));
+  if (!HasStore()) return "";
+  const auto exists = own_store_->Check(std::span(&key, 1));
+  if (!exists) GiveUpStore();
   if (!exists || !*exists) return "";
-  auto value = Store().Get(key, kStorePatience);
+  auto value = own_store_->Get(key, kStorePatience);
+  if (!value) GiveUpStore();
   return value ? *std::move(value) : "";
 }
 
 std::optional<Error> Notes::FindNow() {
   const std::string note = ReadNow(prefix_ + "/note");
   if (note.empty()) return std::nullopt;
-  return Error{CodeOf(note[0]), note.substr(1)};
+  return DecodeNote(note);
 }
 
 void Notes::LeaveNow(const Error& why) {
-  // Should it fail, this rank still has its own error.
-  (void)Store().CompareSet(prefix_ + "/note", "", LetterOf(why.code) + why.message);
+  if (HasStore() && !own_store_->CompareSet(prefix_ + "/note", "", Encode(why))) GiveUpStore();
 }
 
 std::string Notes::InKey(int group_rank) const {

@@ -13,6 +13,9 @@ using std::chrono::milliseconds;
 // How often a collective under way is looked after.
 constexpr milliseconds kLookEvery{10};
 
+// How often to look for the reason of a loss.
+constexpr milliseconds kBetweenLooks{1};
+
 // An operation that takes longer is compared with what the others are in.
 constexpr milliseconds kSlow{500};
 constexpr milliseconds kCompareEvery{50};
@@ -53,7 +56,7 @@ void Watch::AwaitRecv(GlooBuffer& buffer, int peer) {
 void Watch::Await(const Wait& wait) {
   {
     std::lock_guard lock(mutex_);
-    if (ended_) throw Ended{*ended_};
+    if (ended_) throw Ended{.why = *ended_};
     wait_ = wait;
     lost_.reset();
     limit_ = Left();
@@ -63,21 +66,20 @@ void Watch::Await(const Wait& wait) {
     std::unique_lock lock(mutex_);
     if (ended_) {
       wait_.reset();
-      throw Ended{*ended_};
+      throw Ended{.why = *ended_};
     }
-    if (!attempt.done && !attempt.failure) {
-      // The data may have come before the connection went. Or the abort of an
-      // earlier wait came too late for it: then this one begins again.
-      limit_ = lost_ ? milliseconds(1) : Left();
+    if (!attempt.done && !attempt.failure && !lost_) {
+      limit_ = Left();  // the abort of an earlier wait came too late for it
       continue;
     }
     wait_.reset();
     if (attempt.done) return;
-    const std::string why = lost_.value_or(*attempt.failure);
+    const std::optional<std::string> lost = lost_;
     lock.unlock();
     // At its time-out Gloo closes the connections, which looks like a loss.
-    if (Now() >= deadline_) throw Ended{TimedOut(wait.peer)};
-    Fail(wait.peer, why);
+    if (Now() >= deadline_) throw Ended{.why = TimedOut(wait.peer), .is_own = true};
+    if (attempt.failure) Fail(wait.peer, lost.value_or(*attempt.failure));
+    return FinishLost(wait, *lost);
   }
 }
 
@@ -101,15 +103,31 @@ Error Watch::TimedOut(int peer) const {
                                    NameRanks({global_ranks_[static_cast<size_t>(peer)]})};
 }
 
-void Watch::Fail(int peer, const std::string& why) {
-  {
-    std::lock_guard lock(mutex_);
-    if (ended_) throw Ended{*ended_};
+// The data may have come before the connection went. Gloo can tell in one way
+// only, which ends all connections if it has not: the others are told before.
+void Watch::FinishLost(const Wait& wait, const std::string& why) {
+  const Error error = WhyLost(wait.peer, why);
+  notes_.SayFarewell(error);
+  limit_ = milliseconds(1);
+  if (!WaitOnce(wait).done) throw Ended{.why = error};
+}
+
+void Watch::Fail(int peer, const std::string& why) { throw Ended{.why = WhyLost(peer, why)}; }
+
+Error Watch::WhyLost(int peer, const std::string& why) {
+  const TimePoint since = Now();
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) throw Ended{.why = *ended_};
+    }
+    if (auto error = notes_.WhyLost(peer, why, since)) {
+      // For those whom the farewell does not reach.
+      if (error->code == ErrorCode::kPeerLost) notes_.Leave(*error);
+      return *std::move(error);
+    }
+    deaths_.SleepUntil(Now() + kBetweenLooks);
   }
-  const Error error = notes_.LostPeer(peer, why);
-  // For those who lose this rank next, because of it.
-  if (error.code == ErrorCode::kPeerLost) notes_.Leave(error);
-  throw Ended{error};
 }
 
 void Watch::Stop(const Error& why) {

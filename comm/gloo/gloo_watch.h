@@ -18,6 +18,7 @@ namespace rankrun::comm {
 // What goes through the code of a collective that is over.
 struct Ended {
   Error why;
+  bool is_own = false;  // of this rank: the others would say something else
 };
 
 // Looks after the collective under way from the backend's thread, because the
@@ -57,6 +58,8 @@ class Watch {
   };
 
   void Await(const Wait& wait);
+  void FinishLost(const Wait& wait, const std::string& why);
+  Error WhyLost(int peer, const std::string& why);
   Attempt WaitOnce(const Wait& wait) const;
   std::chrono::milliseconds Left() const;
   Error TimedOut(int peer) const;

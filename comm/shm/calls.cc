@@ -20,12 +20,6 @@ uint64_t InLine(std::span<const std::size_t> blocks) {
   return Alike(blocks) ? blocks[0] : LineBytes::kUneven;
 }
 
-LineBytes BytesIn(const CallLine& line) {
-  LineBytes bytes;
-  std::memcpy(&bytes, line.data, sizeof bytes);
-  return bytes;
-}
-
 }  // namespace
 
 Calls::Calls(const Segment& segment, Waiter& waiter)
@@ -36,17 +30,23 @@ Calls::Calls(const Segment& segment, Waiter& waiter)
 
 bool Calls::Begin(const Call& call) {
   waiter_.Begin(call.timeout);
+  if (HasFailed()) [[unlikely]]
+    return false;
   // After a refusal the others may not be done with the collective before it.
-  if (together_ != number_) {
-    catches_up_ = true;
-    if (!Await(number_)) return false;
-    catches_up_ = false;
-  }
+  if (together_ != number_ && !CatchUp(number_)) return false;
   number_ += 1;
   operation_ = call.operation;
-  fingerprint_ = Fingerprint(call.operation);
+  fingerprint_ = call.fingerprint;
   Show(call.operation);
   return true;
+}
+
+// Else who comes late might find all it waits for, of ranks that have given up.
+bool Calls::HasFailed() {
+  if (!segment_.failed()) [[likely]]
+    return false;
+  error_ = segment_.ToldError();
+  return error_.has_value();
 }
 
 void Calls::Show(const Operation& operation) {
@@ -54,29 +54,36 @@ void Calls::Show(const Operation& operation) {
 }
 
 void Calls::ShowBytes(std::span<const std::size_t> gives, std::span<const std::size_t> wants) {
-  const LineBytes bytes{.gives = InLine(gives), .wants = InLine(wants)};
-  std::memcpy(mine().data, &bytes, sizeof bytes);
+  bytes_ = {.gives = InLine(gives), .wants = InLine(wants)};
+  std::memcpy(mine().data, &bytes_, sizeof bytes_);
   const auto table = segment_.table(rank_, number_ % kCallLines);
-  if (bytes.gives == LineBytes::kUneven) std::copy(gives.begin(), gives.end(), table.begin());
-  if (bytes.wants == LineBytes::kUneven) {
+  if (bytes_.gives == LineBytes::kUneven) std::copy(gives.begin(), gives.end(), table.begin());
+  if (bytes_.wants == LineBytes::kUneven) {
     std::copy(wants.begin(), wants.end(), table.begin() + world_size_);
   }
 }
 
 bool Calls::Await(uint64_t number) {
-  for (int r = 0; r < world_size_; ++r) {
-    if (r == rank_) continue;
-    const auto& word = segment_.area(r).lines[number % kCallLines].number;
-    if (!waiter_.Await(r, word, number, *this)) return false;
-  }
+  const auto number_of = [&](int r) -> const std::atomic<uint64_t>& {
+    return segment_.area(r).lines[number % kCallLines].number;
+  };
+  if (!waiter_.AwaitOthers(number_of, number, *this)) return false;
   together_ = number;
   return true;
 }
 
+bool Calls::CatchUp(uint64_t number) {
+  catches_up_ = true;
+  const bool together = Await(number);
+  catches_up_ = false;
+  return together;
+}
+
 bool Calls::AwaitAll() {
   if (!Await(number_)) return false;
+  // A rank does not read its own line: it may have gone to who has read it.
   bool same = true;
-  for (int r = 0; r < world_size_; ++r) same &= line(r).fingerprint == fingerprint_;
+  for (int r = 0; r < world_size_; ++r) same &= r == rank_ || line(r).fingerprint == fingerprint_;
   if (same) [[likely]]
     return true;
   if (auto refusal = Refusal()) {
@@ -93,9 +100,11 @@ Error Calls::TakeError() {
 }
 
 bool Calls::Refuse(const Call& call, const std::string& reason) {
-  for (int r = 0; r < world_size_; ++r) {
-    if (r != rank_ && LastOf(r) + kCallLines < number_ + 2) return false;
-  }
+  waiter_.Begin(call.timeout);
+  if (HasFailed()) return false;
+  // Who has come to the collective after it does not read the line any more.
+  const bool may_be_read = together_ + kCallLines < number_ + 2;
+  if (may_be_read && !CatchUp(number_ + 2 - kCallLines)) return false;
   number_ += 1;
   operation_ = call.operation;
   fingerprint_ = 0;
@@ -108,9 +117,7 @@ bool Calls::Refuse(const Call& call, const std::string& reason) {
   return true;
 }
 
-bool Calls::HasCome(int rank) const {
-  return line(rank).number.load(std::memory_order_acquire) >= number_;
-}
+bool Calls::HasCome(int rank) const { return HasReached(line(rank).number, number_); }
 
 uint64_t Calls::LastOf(int rank) const {
   uint64_t last = 0;
@@ -120,7 +127,7 @@ uint64_t Calls::LastOf(int rank) const {
   return last;
 }
 
-std::string Calls::Missing() const {
+std::string Calls::Missing(Duration) const {
   std::vector<int> missing;
   std::string elsewhere;
   for (int r = 0; r < world_size_; ++r) {
@@ -178,16 +185,43 @@ std::optional<Error> Calls::Mismatch() const {
   return Error{ErrorCode::kMismatch, text};
 }
 
+LineBytes Calls::BytesOf(int rank) const {
+  if (rank == rank_) return bytes_;
+  LineBytes bytes;
+  std::memcpy(&bytes, line(rank).data, sizeof bytes);
+  return bytes;
+}
+
 uint64_t Calls::Gives(int from, int to) const {
-  const uint64_t bytes = BytesIn(line(from)).gives;
+  const uint64_t bytes = BytesOf(from).gives;
   if (bytes != LineBytes::kUneven) return bytes;
   return segment_.table(from, number_ % kCallLines)[static_cast<std::size_t>(to)];
 }
 
 uint64_t Calls::Wants(int by, int of) const {
-  const uint64_t bytes = BytesIn(line(by)).wants;
+  const uint64_t bytes = BytesOf(by).wants;
   if (bytes != LineBytes::kUneven) return bytes;
   return segment_.table(by, number_ % kCallLines)[static_cast<std::size_t>(world_size_ + of)];
+}
+
+bool Calls::HasParts(int rank, int root) const {
+  return root == Operation::kNoRoot || operation_.kind == Operation::Kind::kGather || rank == root;
+}
+
+bool Calls::WantsParts(int rank, int root) const {
+  return root == Operation::kNoRoot || operation_.kind != Operation::Kind::kGather || rank == root;
+}
+
+// Each gives as many bytes to each as all others do, and wants as many.
+bool Calls::AreAlike(int root) const {
+  const uint64_t bytes = HasParts(rank_, root) ? bytes_.gives : bytes_.wants;
+  bool alike = bytes != LineBytes::kUneven;
+  for (int r = 0; r < world_size_; ++r) {
+    const LineBytes of = BytesOf(r);
+    alike &= !HasParts(r, root) || of.gives == bytes;
+    alike &= !WantsParts(r, root) || of.wants == bytes;
+  }
+  return alike;
 }
 
 bool Calls::PairAgrees(int from, int to) {
@@ -197,23 +231,23 @@ bool Calls::PairAgrees(int from, int to) {
     return true;
   const int sender[] = {from};
   const int receiver[] = {to};
-  error_ = waiter_.Fail(Error{ErrorCode::kMismatch, Name() + ": " + segment_.NamesOf(sender) +
-                                                        " sends " + std::to_string(gives) +
-                                                        " bytes to " + segment_.NamesOf(receiver) +
+  error_ = waiter_.Fail(Error{ErrorCode::kMismatch, segment_.NamesOf(sender) + " sends " +
+                                                        std::to_string(gives) + " bytes to " +
+                                                        segment_.NamesOf(receiver) +
                                                         ", which wants " + std::to_string(wants)});
   return false;
 }
 
+// Those of all, whether they concern this rank or not, in one order: all ranks
+// come to the same result.
 bool Calls::BytesAgree(int root) {
-  const Operation::Kind kind = operation_.kind;
-  for (int r = 0; r < world_size_; ++r) {
-    if (r == rank_) continue;
-    if (root != Operation::kNoRoot && root != rank_ && root != r) continue;
-    const bool to_root = kind == Operation::Kind::kGather;
-    const bool mine_first = root == Operation::kNoRoot || (root == rank_) != to_root;
-    const bool mine_last = root == Operation::kNoRoot || (root == rank_) == to_root;
-    if (mine_first && !PairAgrees(rank_, r)) return false;
-    if (mine_last && !PairAgrees(r, rank_)) return false;
+  if (AreAlike(root)) [[likely]]
+    return true;
+  for (int from = 0; from < world_size_; ++from) {
+    for (int to = 0; to < world_size_; ++to) {
+      const bool meet = from != to && HasParts(from, root) && WantsParts(to, root);
+      if (meet && !PairAgrees(from, to)) return false;
+    }
   }
   return true;
 }

@@ -39,15 +39,16 @@ class Calls final : public Awaited {
   // Waits until all have come, and compares. False: there is an error(): the
   // ranks' calls differ, one has refused, or any of the waiter's.
   bool AwaitAll();
-  // The same for what was shown by ShowBytes, after AwaitAll. `root`: who alone
-  // gives or wants, or kNoRoot.
+  // The same for what was shown by ShowBytes, after AwaitAll: false on all ranks
+  // if it is on one. `root`: who alone gives or wants, or kNoRoot.
   bool BytesAgree(int root);
   Error TakeError();
 
-  // Not this rank. False if the others may still read what it would overwrite.
+  // Not this rank. If it has refused several calls, waits for those who may still
+  // read what it would overwrite. False: in vain, and the group has ended.
   bool Refuse(const Call& call, const std::string& reason);
 
-  std::string Missing() const override;
+  std::string Missing(Duration) const override;
   bool Needs(int) const override { return true; }
   std::optional<Error> Doubt(Duration waited) const override;
 
@@ -55,14 +56,20 @@ class Calls final : public Awaited {
   std::string Name() const { return Describe(operation_); }
 
  private:
+  bool HasFailed();
   bool Await(uint64_t number);
+  bool CatchUp(uint64_t number);
   void Show(const Operation& operation);
   bool HasCome(int rank) const;
   uint64_t LastOf(int rank) const;
   std::optional<Error> Refusal() const;
   std::optional<Error> Mismatch() const;
+  LineBytes BytesOf(int rank) const;
   uint64_t Gives(int from, int to) const;
   uint64_t Wants(int by, int of) const;
+  bool HasParts(int rank, int root) const;
+  bool WantsParts(int rank, int root) const;
+  bool AreAlike(int root) const;
   bool PairAgrees(int from, int to);
 
   const Segment& segment_;
@@ -73,6 +80,7 @@ class Calls final : public Awaited {
   uint64_t together_ = 0;    // the last to which all were seen to come
   bool catches_up_ = false;  // waits for those who are behind a refused call
   uint64_t fingerprint_ = 0;
+  LineBytes bytes_{};  // what ShowBytes has shown
   Operation operation_{.kind = Operation::Kind::kBarrier};
   std::optional<Error> error_;
 };

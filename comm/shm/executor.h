@@ -7,6 +7,7 @@
 #include "comm/backend.h"
 #include "comm/reduction.h"
 #include "comm/shm/calls.h"
+#include "comm/shm/chunk_tuner.h"
 #include "comm/shm/schedule.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/wait.h"
@@ -32,15 +33,16 @@ class Executor final : public Awaited {
 
   Result<void> Run(const Movement& movement, const Call& call);
 
-  std::string Missing() const override;
+  std::string Missing(Duration still) const override;
   bool Needs(int rank) const override;
   std::optional<Error> Doubt(Duration) const override { return std::nullopt; }
 
  private:
   Exchange ExchangeOf(const Movement& movement);
-  bool Do(const Movement& movement, const SharedStep& step);
+  bool Do(const Movement& movement, const SharedStep& step, uint64_t round);
   bool Meet(const Movement& movement);
   bool Await(int only, uint64_t value);
+  void Move(const Movement& movement, const SharedStep& step);
   void Reduce(const Movement& movement, const SharedStep& step);
   std::byte* At(const Movement& movement, const Place& place) const;
   const std::byte* From(const Movement& movement, const Place& place) const;
@@ -54,6 +56,12 @@ class Executor final : public Awaited {
   std::vector<std::size_t> output_bytes_;
   std::vector<const void*> parts_;
   std::vector<SharedStep> steps_;
+  ChunkTuner tuner_;
+  bool out_of_caches_ = false;  // the program's data is
+  // Collectives in steps to which all have come. Others do not count: step words
+  // stand still meanwhile, and must not be half a turn behind. Begins close to
+  // the wrap, so that every program goes through it.
+  uint64_t count_ = (uint64_t{1} << (64 - kStepBits)) - 20;
   uint64_t awaited_ = 0;  // the value of step words
 };
 

@@ -148,6 +148,15 @@ void Inbox::EndAll(const Error& error) {
   for (Receiving* receiving : ended) receiving->Finish(error);
 }
 
+std::optional<Unasked> Inbox::FirstUnasked(std::optional<int> source) const {
+  for (const Parcel& parcel : parcels_) {
+    if (source.value_or(parcel.source) == parcel.source) {
+      return Unasked{.source = parcel.source, .tag = parcel.header.tag};
+    }
+  }
+  return std::nullopt;
+}
+
 bool Inbox::Busy() const {
   return !posted_.empty() || std::any_of(sources_.begin(), sources_.end(),
                                          [](const Source& from) { return from.under_way; });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class Inbox {
   void EndAll(const Error& error);
   // Whether somebody waits, or a message has come in part.
   bool Busy() const;
+  // The oldest message from there, or from anyone, that nobody waits for.
+  std::optional<Unasked> FirstUnasked(std::optional<int> source) const;
 
  private:
   // A message that nobody waits for yet, or in part.

@@ -9,15 +9,16 @@
 // The memory that the ranks of one process group share, by offset:
 //   SegmentHeader, RankArea of each rank, tables of byte counts, bounce
 //   buffers of each rank, messages.
-// What a line is for one rank alone to write is in a cache line of its own.
+// What one rank alone writes is in cache lines of its own.
 namespace rankrun::comm {
 
 constexpr uint64_t kSegmentMagic = 0x314d454d'53485252;  // "RRHSMEM1", little-endian
-constexpr uint32_t kSegmentVersion = 1;
+constexpr uint32_t kSegmentVersion = 3;
 
 // Calls are shown in this many lines in turn, so that a rank which refuses some
 // calls in a row overwrites nothing that is still read.
 constexpr uint64_t kCallLines = 4;
+constexpr std::size_t kTickSlots = 4;
 constexpr std::size_t kInlineBytes = 112;
 constexpr std::size_t kReasonBytes = 256;
 constexpr std::size_t kErrorBytes = 1024;
@@ -54,14 +55,18 @@ struct alignas(kApart) RankArea {
   static constexpr uint32_t kWatches = 2;
 
   CallLine lines[kCallLines];
-  // (number of the collective << kStepBits) + steps done; never goes back.
+  // (count of collectives in steps << kStepBits) + steps done; it may wrap.
   alignas(kApart) std::atomic<uint64_t> step;
+  std::atomic<uint32_t> chunk_ticks[kTickSlots];  // what chunks have cost it (chunk_tuner.h)
+  std::atomic<int32_t> processor;  // 1 + where it runs, if it shares processors; or 0
   // How many threads sleep on a word of this rank: it has to wake them.
   alignas(kApart) std::atomic<uint32_t> sleepers;
   std::atomic<uint32_t> ready;  // one of the above
   std::atomic<uint32_t> left;   // it has destroyed its backend
   int32_t pid;
-  uint64_t start_time;  // of the process, in clock ticks since boot
+  int32_t processors;        // how many it may run on; 0: not known
+  uint64_t processors_hash;  // of which
+  uint64_t start_time;       // of the process, in clock ticks since boot
   ShownCall shown[kCallLines];
 };
 

@@ -23,14 +23,9 @@ constexpr milliseconds kBetweenLooks{4};
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
-// The library's own tags mean nothing to users.
-constexpr uint64_t kTagsEnd = uint64_t{1} << 32;
-
 }  // namespace
 
-std::string TagText(uint64_t tag) {
-  return tag < kTagsEnd ? " (tag " + std::to_string(tag) + ")" : "";
-}
+std::string TagText(uint64_t tag) { return " (" + TagInWords(tag) + ")"; }
 
 std::string MessageText(const MessageHeader& header) {
   return std::to_string(header.bytes) + " bytes of " +
@@ -79,6 +74,10 @@ class ShmMessages::RecvTransfer final : public Transfer {
   bool Test() override { return messages_.Test(wanted_); }
   Result<void> Wait(milliseconds timeout) override { return messages_.Wait(wanted_, timeout); }
   int source() const override { return receiving_.source; }
+  std::optional<Unasked> FirstUnasked() override {
+    std::lock_guard lock(messages_.mutex_);
+    return messages_.inbox_.FirstUnasked(receiving_.wanted_source);
+  }
   Receiving& receiving() { return receiving_; }
 
  private:
@@ -238,6 +237,8 @@ void ShmMessages::Look(Wanted& wanted) {
   wanted.next_look = Now() + kBetweenLooks;
   auto end = waiter_.LookForEnd([&](int rank) { return Needs(wanted, rank); }, wanted.began);
   if (!end) return;
+  // Now, with its code: the group's Abort would tell the others of a failure only.
+  if (end->code != ErrorCode::kTimeout) segment_.TellError(*end);
   // kTimeout would say that the transfer goes on.
   if (end->code == ErrorCode::kTimeout) end->code = ErrorCode::kCancelled;
   std::lock_guard lock(mutex_);

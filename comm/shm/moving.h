@@ -50,7 +50,7 @@ struct Receiving : Moving {
   int source = -1;  // once over
 };
 
-// " (tag 5)"; nothing for the library's own messages.
+// " (tag 5)".
 std::string TagText(uint64_t tag);
 // "80 bytes of float32 (tag 5)".
 std::string MessageText(const MessageHeader& header);

@@ -38,7 +38,8 @@ bool Outbox::PutTo(Destination& to) {
   std::size_t budget = to.writer->capacity();
   std::size_t room = 0;
   while (budget > 0 && !to.queue.empty() && (room = to.writer->Room()) > 0) {
-    if (!to.begun && Begin(to)) {
+    if (!to.begun) {
+      Begin(to);
       budget -= kGrain;
       room -= kGrain;
     }
@@ -50,7 +51,7 @@ bool Outbox::PutTo(Destination& to) {
   return budget < to.writer->capacity();
 }
 
-bool Outbox::Begin(Destination& to) {
+void Outbox::Begin(Destination& to) {
   const Sending& sending = *to.queue.front();
   const MessageHeader header{.tag = sending.envelope.tag,
                              .bytes = sending.data.bytes,
@@ -59,7 +60,6 @@ bool Outbox::Begin(Destination& to) {
   to.writer->Write(&header, sizeof header);
   to.begun = true;
   to.done = 0;
-  return true;
 }
 
 // The refusal is looked for before the last byte can be read: it is still of

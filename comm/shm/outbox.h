@@ -47,7 +47,7 @@ class Outbox {
   };
 
   bool PutTo(Destination& to);
-  bool Begin(Destination& to);
+  void Begin(Destination& to);
   bool PutPart(Destination& to, std::size_t room);
   std::optional<Error> Refusal(const Destination& to) const;
 

@@ -8,6 +8,7 @@ namespace {
 using Kind = Operation::Kind;
 using Space = Place::Space;
 
+constexpr std::size_t kFirst = 2;  // buffers for what is put in round 0
 constexpr std::size_t kUnit = 64;  // a cache line, and a multiple of each element
 
 constexpr std::size_t DivideUp(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
@@ -27,21 +28,26 @@ class Round {
     const std::size_t total = Total();
     const std::size_t room = x_.buffer_bytes / slots_ / kUnit * kUnit;
     const std::size_t in_a_chunk = CutsOneBlock() ? room * slots_ : room;
-    chunks_ = DivideUp(total, in_a_chunk);
+    const std::size_t chunks = DivideUp(total, in_a_chunk);
     // All chunks nearly alike. A slot has the same place in all of them.
-    const std::size_t even = chunks_ == 0 ? 0 : DivideUp(total, chunks_);
-    slot_ = MayDiffer() ? room : Units(CutsOneBlock() ? DivideUp(even, slots_) : even);
+    const std::size_t even = chunks == 0 ? 0 : DivideUp(total, chunks);
+    // Where ranks know different blocks, slots must not depend on these.
+    const bool may_differ = BlocksMayDiffer(x_.kind);
+    slot_ = may_differ ? room : Units(CutsOneBlock() ? DivideUp(even, slots_) : even);
+    shape_ = Shape{.rounds = std::max<uint64_t>(2, chunks + Behind()),
+                   .chunks = chunks,
+                   .behind = Behind(),
+                   .chunk_bytes = may_differ ? std::min(total, room) : even};
   }
 
-  uint64_t rounds() const { return std::max<uint64_t>(2, chunks_ + (TwoPhases() ? 2 : 1)); }
+  const Shape& shape() const { return shape_; }
 
   void Make() {
     if (round_ > 0) Await();
     if (Reduces() && round_ >= 1) Reduce(round_ - 1);
     Put(round_);
-    const uint64_t behind = TwoPhases() ? 2 : 1;
-    if (Gets() && round_ >= behind) Get(round_ - behind);
-    const bool last = round_ + 1 == rounds();
+    if (Gets() && round_ >= Behind()) Get(round_ - Behind());
+    const bool last = round_ + 1 == shape_.rounds;
     steps_->push_back(
         SharedStep{.kind = SharedStep::Kind::kPublish, .value = last ? kLastStep : round_ + 1});
   }
@@ -56,14 +62,13 @@ class Round {
   bool TwoPhases() const {
     return (x_.kind == Kind::kAllReduce || x_.kind == Kind::kReduce) && !x_.flat;
   }
+  uint64_t Behind() const { return TwoPhases() ? 2 : 1; }
   bool Gets() const { return !Reduces() || TwoPhases(); }
   // A buffer has a slot for each rank.
   bool HasSlots() const {
     return TwoPhases() || x_.kind == Kind::kScatter || x_.kind == Kind::kAllToAll ||
            x_.kind == Kind::kReduceScatter;
   }
-  // Ranks know different blocks: the slots must not depend on these.
-  bool MayDiffer() const { return MayBeUneven(x_.kind) || x_.kind == Kind::kReduceScatter; }
   bool IsRoot() const { return x_.rank == x_.root; }
 
   // Of the largest block that this rank sends or gets.
@@ -74,7 +79,7 @@ class Round {
   }
 
   std::size_t Buffer(uint64_t chunk) const {
-    const uint64_t buffer = chunk == 0 ? x_.number % 2 : 2 + chunk % 2;
+    const uint64_t buffer = chunk == 0 ? x_.number % kFirst : kFirst + chunk % (kBuffers - kFirst);
     return buffer * x_.buffer_bytes;
   }
   std::size_t SlotAt(uint64_t chunk, int slot) const {
@@ -92,10 +97,10 @@ class Round {
     return Part{offset, block > offset ? std::min(slot_, block - offset) : 0};
   }
 
-  void Copy(const Place& to, const Place& from, std::size_t bytes) {
+  void Copy(uint64_t chunk, const Place& to, const Place& from, std::size_t bytes) {
     if (bytes == 0) return;
-    steps_->push_back(
-        SharedStep{.kind = SharedStep::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
+    steps_->push_back(SharedStep{
+        .kind = SharedStep::Kind::kCopy, .to = to, .from = from, .bytes = bytes, .chunk = chunk});
   }
 
   // Ranks of the other side of a rooted collective are awaited by the root alone.
@@ -136,8 +141,8 @@ class Round {
       if (slots_ > 1 && slot == x_.rank) continue;
       const int block = x_.inputs.size() == 1 ? 0 : slot;
       const Part part = PartOf(BlockOf(x_.inputs, block), chunk, slot);
-      Copy({Space::kBounce, x_.rank, SlotAt(chunk, slot)}, {Space::kInput, block, part.offset},
-           part.bytes);
+      Copy(chunk, {Space::kBounce, x_.rank, SlotAt(chunk, slot)},
+           {Space::kInput, block, part.offset}, part.bytes);
     }
   }
 
@@ -147,7 +152,8 @@ class Round {
     const Part part = PartOf(BlockOf(x_.inputs, block), chunk, x_.rank);
     if (part.bytes == 0) return;
     const std::size_t slot = SlotAt(chunk, x_.rank);
-    SharedStep step{.kind = SharedStep::Kind::kReduce, .bounce = slot, .bytes = part.bytes};
+    SharedStep step{
+        .kind = SharedStep::Kind::kReduce, .bounce = slot, .bytes = part.bytes, .chunk = chunk};
     step.from = {Space::kInput, block, part.offset};
     if (x_.kind != Kind::kReduce || IsRoot()) step.to = {Space::kOutput, 0, part.offset};
     const bool others_get_it = x_.kind == Kind::kAllReduce || !IsRoot();
@@ -171,22 +177,26 @@ class Round {
     const Part part = PartOf(x_.outputs[static_cast<std::size_t>(block)], chunk, source);
     const Place to{Space::kOutput, block, part.offset};
     if (own) {
-      return Copy(to, {Space::kInput, x_.inputs.size() == 1 ? 0 : source, part.offset}, part.bytes);
+      return Copy(chunk, to, {Space::kInput, x_.inputs.size() == 1 ? 0 : source, part.offset},
+                  part.bytes);
     }
-    Copy(to, {Space::kBounce, source, SlotAt(chunk, TwoPhases() ? source : x_.rank)}, part.bytes);
+    Copy(chunk, to, {Space::kBounce, source, SlotAt(chunk, TwoPhases() ? source : x_.rank)},
+         part.bytes);
   }
 
   const Exchange& x_;
   const uint64_t round_;
   std::vector<SharedStep>* const steps_;
-  std::size_t slots_;   // of a buffer
-  std::size_t slot_;    // in bytes
-  std::size_t chunks_;  // rounds in which something is put
+  std::size_t slots_;  // of a buffer
+  std::size_t slot_;   // in bytes
+  Shape shape_;
 };
 
 }  // namespace
 
-uint64_t Rounds(const Exchange& exchange) { return Round(exchange, 0, nullptr).rounds(); }
+bool BlocksMayDiffer(Kind kind) { return MayBeUneven(kind) || kind == Kind::kReduceScatter; }
+
+Shape ShapeOf(const Exchange& exchange) { return Round(exchange, 0, nullptr).shape(); }
 
 std::size_t MostSteps(int world_size) { return 2 * static_cast<std::size_t>(world_size) + 4; }
 

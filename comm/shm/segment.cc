@@ -15,12 +15,16 @@
 #include <new>
 #include <thread>
 
+#include "base/cpus.h"
 #include "base/format.h"
 
 namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
+
+// How long the agent takes for its word, on a busy machine.
+constexpr milliseconds kForTheWord{100};
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr char kOneHost[] =
@@ -157,8 +161,14 @@ Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
   return segment;
 }
 
+bool AwaitWord(const DeathWatch& deaths) {
+  if (deaths.has_teller()) deaths.SleepUntil(MonotonicClock().Now() + kForTheWord);
+  return deaths.told();
+}
+
 Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
                                                const SegmentLayout& layout) {
+  const TimePoint began = MonotonicClock().Now();
   auto text = config.store.Get(SegmentKey(config), config.timeout);
   if (!text) {
     if (text.error().code != ErrorCode::kTimeout) return std::move(text).error();
@@ -174,7 +184,9 @@ Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
                            std::to_string(config.global_ranks[0]) + " (" + where->Path() + ")";
   Fd file(open(where->Path().c_str(), O_RDWR | O_CLOEXEC));
   if (!file) {
-    return Error{ErrorCode::kSystem, SystemError(what, errno).message + kOneHost};
+    const Error error{ErrorCode::kSystem, SystemError(what, errno).message + kOneHost};
+    // Rank 0 may have ended since, of a death that is about to be told here, too.
+    return AwaitWord(config.deaths) ? config.deaths.Ended(began) : error;
   }
   if (const std::string doubt = Doubt(file, *where, layout); !doubt.empty()) {
     return Error{ErrorCode::kSystem, what + ": " + doubt + kOneHost};
@@ -195,6 +207,12 @@ void Segment::ShowThisProcess() const {
   RankArea& mine = area(rank_);
   mine.pid = getpid();
   mine.start_time = StartTime(mine.pid);
+  if (const auto cpus = AllowedCpus()) {
+    mine.processors = static_cast<int32_t>(cpus->size());
+    for (const int cpu : *cpus) {
+      mine.processors_hash = mine.processors_hash * 1'000'003 + static_cast<uint64_t>(cpu) + 1;
+    }
+  }
   mine.ready.store(RankArea::kMapped, std::memory_order_release);
 }
 

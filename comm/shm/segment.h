@@ -5,12 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "base/death_watch.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "comm/backend.h"
 #include "comm/shm/layout.h"
 
 namespace rankrun::comm {
+
+// Whether the agent, if there is one, says how a process has ended: it has a
+// moment for that.
+bool AwaitWord(const DeathWatch& deaths);
 
 // The memory that the ranks of one group share, mapped, and a descriptor of
 // each other rank's process. A memory file without a name: whatever dies,
@@ -19,8 +24,8 @@ namespace rankrun::comm {
 class Segment {
  public:
   // Meets the other ranks by way of the store and waits until all have mapped
-  // it. Errors: kTimeout naming the ranks that did not come; kSystem or
-  // kInvalid, on every rank, if one cannot map it; kCancelled; kProtocol.
+  // it. Errors: kTimeout naming the ranks that did not come; kSystem, on every
+  // rank, if one cannot map it; kPeerLost; those of the store.
   static Result<std::unique_ptr<Segment>> Meet(const BackendConfig& config,
                                                std::size_t bounce_bytes);
   Segment(const Segment&) = delete;

@@ -8,7 +8,9 @@ namespace {
 
 using Kind = Operation::Kind;
 
-// Measured: see docs/comm.md.
+// With half of it what is read is still in its writer's cache (1 MiB, 2 ranks:
+// 85 us instead of 56), with twice as much no longer in the shared one (64 MiB,
+// 4 ranks: 19.7 ms instead of 18.0).
 constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr std::size_t kFlatBytes = 16 * 1024;
 
@@ -40,7 +42,8 @@ Result<void> ShmBackend::InLine(std::byte* output, ConstBlock input, const Reduc
   if (!calls_.AwaitAll()) return calls_.TakeError();
   if (output == nullptr) return {};
   for (int r = 0; r < segment_->world_size(); ++r) {
-    in_lines_[static_cast<std::size_t>(r)] = calls_.line(r).data;
+    const bool mine = r == segment_->rank();
+    in_lines_[static_cast<std::size_t>(r)] = mine ? input.data : calls_.line(r).data;
   }
   comm::Reduce(reduction, output, in_lines_, input.bytes / SizeOf(reduction.dtype));
   return {};
@@ -144,7 +147,7 @@ bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
 void ShmBackend::Abort(const std::string& reason) {
   const Error error{ErrorCode::kSystem, reason};
   segment_->TellError(error);
-  messages_.Abort(error);
+  messages_.Abort(segment_->ToldError().value_or(error));  // the first, which has its own code
 }
 
 Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock data, int destination,

@@ -15,7 +15,8 @@ namespace rankrun::comm {
 // Collectives between processes of one host through shared memory. Results of
 // reductions are bit by bit the same on all ranks: they are always made in the
 // order of ranks.
-// Data of up to kInlineBytes is exchanged with the call itself; up to a chunk,
+// Data of AllReduce, Reduce and Broadcast of up to kInlineBytes is exchanged with
+// the call itself; up to a chunk,
 // the call is the only wait but in two-phase reductions; larger data goes through
 // buffers in rounds (schedule.h).
 class ShmBackend final : public Backend {

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/cpus.h"
 #include "base/format.h"
 #include "comm/shm/futex.h"
 
@@ -18,6 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr int kSpins = 1000;
 constexpr int kLeastSpins = 16;
+// About as long as it takes to switch to another process and back.
+constexpr int kSpinsOfASwitch = 100;
 constexpr int kYields = 200;
 constexpr int kYieldsPerMove = 8;
 // What comes after so few was held up by spinning.
@@ -27,8 +28,16 @@ constexpr milliseconds kSlice{4};
 // Without fences a sleeper may be missed, and sleeps so long for nothing; also
 // while there is something to move.
 constexpr microseconds kShortSlice{200};
-// How long the agent takes to say how a process has ended.
-constexpr milliseconds kForTheWord{20};
+
+// Of the ranks that may run where this one may, bound or not.
+bool HasProcessorForEach(const Segment& segment) {
+  const RankArea& mine = segment.area(segment.rank());
+  int32_t sharing = 0;
+  for (int r = 0; r < segment.world_size(); ++r) {
+    if (segment.area(r).processors_hash == mine.processors_hash) sharing += 1;
+  }
+  return sharing <= mine.processors;
+}
 
 }  // namespace
 
@@ -38,19 +47,28 @@ Waiter::Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline)
       deaths_(deaths),
       sideline_(sideline),
       fences_(RegisterForFences()) {
-  const auto cpus = AllowedCpus();
-  const bool enough = cpus && cpus->size() >= static_cast<std::size_t>(segment.world_size());
-  most_spins_ = enough ? kSpins : 0;
+  most_spins_ = HasProcessorForEach(segment) ? kSpins : 0;
   spins_ = most_spins_;
+}
+
+void Waiter::ShowProcessor() {
+  const int processor = sched_getcpu();
+  if (processor == processor_) return;
+  processor_ = processor;
+  mine_.processor.store(1 + processor, std::memory_order_relaxed);
 }
 
 void Waiter::Wake(const std::atomic<uint64_t>& word) { FutexWakeAll(FutexOf(word)); }
 
 bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
                        const Awaited& awaited) {
-  const auto come = [&] { return word.load(std::memory_order_acquire) >= value; };
+  const auto come = [&] { return HasReached(word, value); };
   bool more = false;
   for (int i = 0; i < kYields && !segment_.failed() && !deaths_.told(); ++i) {
+    // Who runs elsewhere may come before this rank had its processor again.
+    const bool elsewhere = crowded() && !SharesProcessor(rank);
+    for (int j = 0; elsewhere && j < kSpinsOfASwitch && !come(); ++j) Pause();
+    if (elsewhere && come()) return true;
     sched_yield();
     if (come()) {
       if (i < kPromptYields && spins_ > kLeastSpins) spins_ /= 2;
@@ -58,9 +76,10 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
     }
     if (i % kYieldsPerMove == 0) more = sideline_ != nullptr && sideline_->Move();
   }
-  if (!std::exchange(late_, true)) began_ = MonotonicClock().Now();
+  const TimePoint began = MonotonicClock().Now();
+  if (!std::exchange(late_, true)) began_ = began;
   for (;;) {
-    auto ended = Look(awaited);
+    auto ended = Look(awaited, began);
     if (come()) return true;  // perhaps the last that was done by who has ended
     if (ended) {
       error_ = ended->code == ErrorCode::kInvalid ? ended : Fail(*std::move(ended));
@@ -80,17 +99,24 @@ bool Waiter::Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, 
   // From here on its writer sees a sleeper, or this rank what it has written.
   if (fences_) PassFence();
   const uint64_t seen = word.load(std::memory_order_acquire);
-  if (seen < value) FutexWait(FutexOf(word), static_cast<uint32_t>(seen), limit);
+  if (!HasReached(seen, value)) FutexWait(FutexOf(word), static_cast<uint32_t>(seen), limit);
   sleepers.fetch_sub(1);
-  return word.load(std::memory_order_acquire) >= value;
+  return HasReached(word, value);
 }
 
-std::optional<Error> Waiter::Look(const Awaited& awaited) const {
-  if (auto end = LookForEnd([&](int rank) { return awaited.Needs(rank); }, began_)) return end;
-  const Duration waited = MonotonicClock().Now() - began_;
-  if (auto doubt = awaited.Doubt(waited)) return doubt;
+std::optional<Error> Waiter::Look(const Awaited& awaited, TimePoint began) const {
+  auto end = LookForEnd([&](int rank) { return awaited.Needs(rank); }, began_);
+  const TimePoint now = MonotonicClock().Now();
+  const Duration waited = now - began_;
+  // Asked last and heard first: who has refused the call, or was told of that,
+  // may have left or failed since.
+  const auto doubt = awaited.Doubt(waited);
+  if (doubt && doubt->code == ErrorCode::kInvalid) return doubt;
+  if (end) return end;
+  if (doubt) return doubt;
   if (waited < timeout_) return std::nullopt;
-  return Error{ErrorCode::kTimeout, awaited.Missing() + ", waited " + FormatSeconds(waited)};
+  return Error{ErrorCode::kTimeout,
+               awaited.Missing(now - began) + ", waited " + FormatSeconds(waited)};
 }
 
 std::optional<Error> Waiter::LookForEnd(const std::function<bool(int)>& needs,
@@ -109,12 +135,7 @@ std::optional<Error> Waiter::LookForEnd(const std::function<bool(int)>& needs,
 }
 
 Error Waiter::Lost(int rank, TimePoint began) const {
-  const TimePoint now = MonotonicClock().Now();
-  const TimePoint far = now + std::chrono::hours(1);
-  if (deaths_.NextLook(far) < far) {  // there is an agent, who knows the signal
-    deaths_.SleepUntil(now + kForTheWord);
-    if (deaths_.told()) return deaths_.Ended(began);
-  }
+  if (AwaitWord(deaths_)) return deaths_.Ended(began);  // which has the signal
   const int one[] = {rank};
   return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " (pid " +
                                          std::to_string(segment_.area(rank).pid) + ") died"};

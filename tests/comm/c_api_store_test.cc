@@ -49,7 +49,7 @@ TEST_F(CApiStoreTest, ValuesAreBytes) {
   EXPECT_EQ(rankrun_store_append(store_, "empty", "x", 1), RANKRUN_OK);
   EXPECT_EQ(Get("empty"), "x");
   EXPECT_EQ(rankrun_store_set(store_, "key", nullptr, 1), RANKRUN_INVALID);
-  EXPECT_STREQ(rankrun_last_error(), "value is NULL");
+  EXPECT_STREQ(rankrun_last_error(), "rankrun_store_set: value is NULL");
   EXPECT_EQ(rankrun_store_set(store_, nullptr, "", 0), RANKRUN_INVALID);
 }
 

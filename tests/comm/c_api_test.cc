@@ -77,7 +77,7 @@ TEST(CApiTest, EachThreadHasItsOwnError) {
   EXPECT_EQ(rankrun_work_wait(nullptr), RANKRUN_INVALID);
   std::string others;
   std::thread([&] { others = rankrun_last_error(); }).join();
-  EXPECT_STREQ(rankrun_last_error(), "work is NULL");
+  EXPECT_STREQ(rankrun_last_error(), "rankrun_work_wait: work is NULL");
   EXPECT_EQ(others, "");
 }
 
@@ -104,14 +104,18 @@ TEST(CApiTest, OptionsOfANewerProgramMustBeZeroWhereThisLibraryDoesNotKnowThem) 
   options.known.init_method = "nowhere://";  // known to be read if this is what is complained of
   EXPECT_THAT(Answer(rankrun_init(&options.known)), HasSubstr("nowhere"));
   options.unknown = 7;
-  EXPECT_THAT(Answer(rankrun_init(&options.known)),
-              StartsWith("1: options has 56 bytes, and this library (ABI 1) knows the first 48"));
+  EXPECT_THAT(
+      Answer(rankrun_init(&options.known)),
+      StartsWith(
+          "1: rankrun_init: options has 56 bytes, and this library (ABI 1) knows the first 48"));
 }
 
 TEST(CApiTest, OptionsWithoutASizeAreRefused) {
   rankrun_init_options options{};
-  EXPECT_THAT(Answer(rankrun_init_options_default(&options)),
-              StartsWith("1: options has the size 0: want the sizeof its type"));
+  EXPECT_THAT(
+      Answer(rankrun_init_options_default(&options)),
+      StartsWith(
+          "1: rankrun_init_options_default: options has the size 0: want the sizeof its type"));
   EXPECT_EQ(rankrun_init(&options), RANKRUN_INVALID);
   EXPECT_EQ(rankrun_init_options_default(nullptr), RANKRUN_INVALID);
 }
@@ -129,6 +133,9 @@ TEST(CApiTest, WrongArgumentsAreNamed) {
     tensor.dtype = RANKRUN_FLOAT32;
     const rankrun_reduce_op op{.factor = 0, .kind = 77};
     said += Answer(rankrun_all_reduce(nullptr, &tensor, &op, kUsual, nullptr)) + "\n";
+    tensor.device_type = 9;
+    said += Answer(rankrun_broadcast(nullptr, &tensor, 0, kUsual, nullptr)) + "\n";
+    tensor.device_type = RANKRUN_CPU;
     tensor.reserved = 1;
     said += Answer(rankrun_send(nullptr, &tensor, 0, 0, kUsual)) + "\n";
     return said;
@@ -136,10 +143,13 @@ TEST(CApiTest, WrongArgumentsAreNamed) {
   std::istringstream lines(texts[0]);
   std::vector<std::string> said;
   for (std::string line; std::getline(lines, line);) said.push_back(line);
-  EXPECT_THAT(said, ElementsAre("1: tensor is NULL", HasSubstr("global rank 5 is no member"),
-                                "1: outputs is NULL", HasSubstr("no dtype has the number 99"),
-                                HasSubstr("no operation has the number 77"),
-                                "1: tensor.reserved is not 0"));
+  EXPECT_THAT(
+      said,
+      ElementsAre("1: rankrun_broadcast: tensor is NULL", HasSubstr("global rank 5 is no member"),
+                  "1: rankrun_all_gather: outputs is NULL", HasSubstr("no dtype has the number 99"),
+                  HasSubstr("no operation has the number 77"),
+                  HasSubstr("tensor: no device type has the number 9"),
+                  "1: rankrun_send: tensor.reserved is not 0"));
 }
 
 TEST(CApiTest, EachKindOfErrorHasItsCode) {

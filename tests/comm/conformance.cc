@@ -80,6 +80,13 @@ Elements Elements::ToBecome(const Json& vector, const Json& values) {
 
 Tensor Elements::tensor() { return {bytes_.data(), dtype_, bytes_.size() / SizeOf(dtype_)}; }
 
+void Elements::Change(const std::function<double(double number)>& change) {
+  const std::size_t each = BytesOfNumber(dtype_);
+  for (std::size_t at = 0; at < bytes_.size(); at += each) {
+    WriteNumber(dtype_, change(ReadNumber(dtype_, bytes_.data() + at)), bytes_.data() + at);
+  }
+}
+
 std::string Elements::Differ(const Json& values) const {
   if (Numbers() == NumbersIn(values)) return "";
   return "got " + Json(Numbers()).dump() + ", want " + values.dump();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,6 +32,7 @@ class Elements {
   static Elements ToBecome(const Json& vector, const Json& values);
 
   Tensor tensor();
+  void Change(const std::function<double(double number)>& change);  // each, where it is
   // "" if they are `values`, else both.
   std::string Differ(const Json& values) const;
 

@@ -47,6 +47,31 @@ std::string AllReduce(ProcessGroup& world, const Json& vector) {
   });
 }
 
+// What is computed with the result once it has been waited for comes after it.
+std::string AllReduceAsyncThenAdd(ProcessGroup& world, const Json& vector) {
+  Elements data(vector, OfRank(vector.at("in"), world));
+  world.AllReduce(data.tensor(), OpOf(vector, world.global_rank()), kAsync).Wait();
+  data.Change([&](double number) { return number + vector.at("then_add").get<double>(); });
+  return data.Differ(OfRank(vector.at("out"), world));
+}
+
+// Starts the average of a bucket of gradients; whoever needs it waits.
+Work AverageHook(ProcessGroup& world, Elements& bucket) {
+  bucket.Change([&](double number) { return number / world.world_size(); });
+  return world.AllReduce(bucket.tensor(), ReduceOp::kSum, kAsync);
+}
+
+// Several buckets are under way at a time.
+std::string DivideThenAllReduceAsync(ProcessGroup& world, const Json& vector) {
+  std::vector<Elements> buckets(8, Elements(vector, OfRank(vector.at("in"), world)));
+  std::vector<Work> works;
+  for (Elements& bucket : buckets) works.push_back(AverageHook(world, bucket));
+  for (const Work& work : works) work.Wait();
+  std::string wrong;
+  for (const Elements& bucket : buckets) wrong += bucket.Differ(OfRank(vector.at("out"), world));
+  return wrong;
+}
+
 std::string Reduce(ProcessGroup& world, const Json& vector) {
   return InPlace(world, vector, [](ProcessGroup& group, Tensor data, const Json& how) {
     return group.Reduce(data, RootOf(how), OpOf(how, group.global_rank()));
@@ -139,6 +164,8 @@ std::string AllToAllSingle(ProcessGroup& world, const Json& vector) {
 const std::map<std::string, VectorRun>& CollectiveRuns() {
   static const std::map<std::string, VectorRun> kRuns{
       {"all_reduce", AllReduce},
+      {"all_reduce_async_then_add", AllReduceAsyncThenAdd},
+      {"divide_then_all_reduce_async", DivideThenAllReduceAsync},
       {"reduce", Reduce},
       {"broadcast", Broadcast},
       {"all_gather", AllGather},

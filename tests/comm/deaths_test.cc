@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -19,6 +17,7 @@
 #include <rankrun/distributed.h>
 
 #include "base/status_page.h"
+#include "tests/comm/death_calls.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -28,58 +27,30 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int kRanks = 3;
-constexpr int kVictim = 1;
-constexpr int kFateful = 20;  // the call in which it happens
-constexpr int kCalls = 60;    // where nobody fails
 constexpr std::size_t kSmall = 8;
 constexpr std::size_t kLarge = 200'000;  // some milliseconds
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr milliseconds kShort{1'000};  // calls that go well take less
+#else
+constexpr milliseconds kShort{300};
+#endif
 
-using Collective = void (*)(ProcessGroup& world, std::vector<float>& data, std::vector<float>& own);
-
-std::vector<Tensor> PartsOf(std::vector<float>& data) {
-  std::vector<Tensor> parts;
-  const std::size_t count = data.size() / kRanks;
-  for (std::size_t r = 0; r < kRanks; ++r) {
-    parts.emplace_back(data.data() + r * count, DType::kFloat32, count);
-  }
-  return parts;
+DeathCall CallOf(const std::string& name) {
+  const auto found = CallsOfTheBackend().find(name);
+  return found != CallsOfTheBackend().end() ? found->second : CallsOfTheStore().at(name);
 }
-
-const std::map<std::string, Collective> kCollectives{
-    {"AllReduce", [](ProcessGroup& world, auto& data, auto&) { world.AllReduce(data); }},
-    {"Reduce", [](ProcessGroup& world, auto& data, auto&) { world.Reduce(data, GlobalRank{0}); }},
-    {"Broadcast",
-     [](ProcessGroup& world, auto& data, auto&) { world.Broadcast(data, GlobalRank{0}); }},
-    {"AllGather",
-     [](ProcessGroup& world, auto& data, auto& own) { world.AllGather(PartsOf(data), own); }},
-    {"Gather",
-     [](ProcessGroup& world, auto& data, auto& own) {
-       world.Gather(world.global_rank() == 0 ? PartsOf(data) : std::vector<Tensor>(), own);
-     }},
-    {"Scatter",
-     [](ProcessGroup& world, auto& data, auto& own) {
-       const auto parts = PartsOf(data);
-       const std::vector<ConstTensor> inputs(parts.begin(), parts.end());
-       world.Scatter(own, world.global_rank() == 0 ? inputs : std::vector<ConstTensor>());
-     }},
-    {"ReduceScatter",
-     [](ProcessGroup& world, auto& data, auto& own) { world.ReduceScatterFrom(own, data); }},
-    {"AllToAll",
-     [](ProcessGroup& world, auto& data, auto&) {
-       std::vector<float> output(data.size());
-       world.AllToAllSingle(output, data);
-     }},
-    {"Barrier", [](ProcessGroup& world, auto&, auto&) { world.Barrier(); }},
-};
 
 enum class Phase { kBefore, kAmid, kAfter };
 constexpr Phase kPhases[] = {Phase::kBefore, Phase::kAmid, Phase::kAfter};
+// Where each takes its time: after a call is before the next.
+constexpr Phase kFewPhases[] = {Phase::kBefore, Phase::kAmid};
 
 // What the test and its ranks know of each other.
 struct Shared {
   std::atomic<int> calls[kRanks];
   std::atomic<int64_t> hit_at;  // of the clock, in ticks
+  std::atomic<bool> stopped;    // the victim, amid its calls
+  std::atomic<int> last_call;   // 0: not known yet
 };
 
 int64_t Ticks() { return MonotonicClock().Now().time_since_epoch().count(); }
@@ -95,7 +66,8 @@ struct Fate {
 };
 
 struct Told {
-  int64_t ms;  // since it happened, or was told
+  int64_t ms;       // since it happened, or was told
+  int64_t call_ms;  // since this rank began the call
   std::string text;
 };
 
@@ -107,7 +79,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   }
   ~DeathsTest() override { munmap(shared_, sizeof(Shared)); }
 
-  // What the survivors say.
+  // What the survivors say: all, if the victim goes on.
   std::vector<Told> Survivors(const Fate& fate) {
     new (shared_) Shared{};
     pages_.clear();
@@ -124,15 +96,23 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
     Strike(fate, *ranks[kVictim]);
     std::vector<Told> told;
     for (int r = 0; r < kRanks; ++r) {
-      if (r == kVictim) continue;
+      if (r == kVictim && fate.resumes == milliseconds(0)) continue;
       std::istringstream text(ranks[static_cast<std::size_t>(r)]->Text());
-      Told one{.ms = -1, .text = ""};
-      text >> one.ms >> std::ws;
+      Told one{.ms = -1, .call_ms = -1, .text = ""};
+      text >> one.ms >> one.call_ms >> std::ws;
       std::getline(text, one.text);
       told.push_back(one);
     }
     return told;
   }
+
+  int fateful_ = 20;               // the call in which it happens
+  int calls_ = 40;                 // where nobody fails
+  milliseconds timeout_ = kShort;  // where a rank is stopped
+
+  void ExpectTheWord();
+  void ExpectToBeNamed();
+  void ExpectToBeAwaited();
 
  private:
   static void UsePage(const StatusPage& page) {
@@ -144,24 +124,44 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
 
   // Calls until an error, or so often that all should have gone well.
   std::string Rank(const Fate& fate, int rank) {
-    std::vector<float> data(fate.count * kRanks), own(fate.count);
+    const DeathCall make_call = CallOf(std::get<0>(GetParam()));
+    CallData my(rank, fate.count, fate.timeout);
     const bool ends = fate.signal != SIGSTOP || fate.resumes == milliseconds(0);
+    int64_t began = 0;
+    std::string wrong;
     const std::string error = ErrorOf(
         [&] {
           ProcessGroup& world =
               Init({.timeout = std::chrono::seconds(60), .backend = std::get<1>(GetParam())});
           ProcessGroup& group = NewGroup({.timeout = fate.timeout});
           world.Barrier();
-          for (int call = 1; ends || call <= kCalls; ++call) {
-            if (rank == kVictim && call == kFateful) HitMyself(fate, Phase::kBefore);
-            kCollectives.at(std::get<0>(GetParam()))(group, data, own);
-            if (rank == kVictim && call == kFateful) HitMyself(fate, Phase::kAfter);
+          for (int call = 1; ends || GoesOn(fate, rank, call); ++call) {
+            if (rank == kVictim && call == fateful_) HitMyself(fate, Phase::kBefore);
+            my.number = static_cast<std::size_t>(call);
+            began = Ticks();
+            if (!make_call(group, my)) wrong += "wrong in call " + std::to_string(call) + ", ";
+            if (rank == kVictim && call == fateful_) HitMyself(fate, Phase::kAfter);
             shared_->calls[rank] = call;
           }
+          world.Barrier();  // whoever ends first may have sent what is not yet received
         },
         std::chrono::hours(1));
-    const auto ms = std::chrono::duration_cast<milliseconds>(Duration(Ticks() - shared_->hit_at));
-    return std::to_string(ms.count()) + " " + error;
+    return MsSince(shared_->hit_at) + " " + MsSince(began) + " " + wrong + error;
+  }
+
+  static std::string MsSince(int64_t ticks) {
+    return std::to_string(
+        std::chrono::duration_cast<milliseconds>(Duration(Ticks() - ticks)).count());
+  }
+
+  // Until some calls after the victim was stopped, which takes as long as it
+  // takes. Rank 0 says when; nobody is that many calls ahead of it.
+  bool GoesOn(const Fate& fate, int rank, int call) {
+    if (fate.phase != Phase::kAmid) return call <= calls_;
+    if (rank == 0 && shared_->stopped && shared_->last_call == 0) {
+      shared_->last_call = call + calls_;
+    }
+    return shared_->last_call == 0 || call <= shared_->last_call;
   }
 
   void HitMyself(const Fate& fate, Phase phase) {
@@ -173,7 +173,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   void Strike(const Fate& fate, ChildProcess& victim) {
     if (fate.phase == Phase::kAmid) {
       const TimePoint limit = MonotonicClock().Now() + std::chrono::seconds(60);
-      while (shared_->calls[0] < kFateful || shared_->calls[kVictim] < kFateful) {
+      while (shared_->calls[0] < fateful_ || shared_->calls[kVictim] < fateful_) {
         if (MonotonicClock().Now() > limit) return ADD_FAILURE() << "nobody calls";
         std::this_thread::yield();
       }
@@ -187,6 +187,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
       if (fate.told) TellDeath();
     } else if (fate.resumes > milliseconds(0)) {
       EXPECT_EQ(waitid(P_PID, pid, &info, WSTOPPED | WNOWAIT), 0);
+      shared_->stopped = true;
       std::this_thread::sleep_for(fate.resumes);
       victim.Signal(SIGCONT);
     }
@@ -201,70 +202,94 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   std::vector<StatusPage> pages_;
 };
 
+// More than half of the times: the machine may be loaded.
+void ExpectMostWithin(int64_t limit_ms, std::vector<int64_t> times) {
+  std::sort(times.begin(), times.end());
+  EXPECT_LT(times[times.size() / 2], limit_ms);
+}
+
 TEST_P(DeathsTest, AKilledRankIsNamedToAllOthersAtOnce) {
+  std::vector<int64_t> times;
   for (const Phase phase : kPhases) {
     for (const std::size_t count : {kSmall, kLarge}) {
       for (const Told& told : Survivors({.phase = phase, .count = count})) {
         EXPECT_THAT(told.text, StartsWith("DistNetworkError: "));
         EXPECT_THAT(told.text, HasSubstr("rank 1"));
-        EXPECT_LT(told.ms, 2000) << told.text;
+        EXPECT_LT(told.ms, kLoadedMs) << told.text;
+        times.push_back(told.ms);
       }
     }
   }
+  ExpectMostWithin(1000, times);
 }
 
-// kPromptMs; more than half of them, as the machine may be loaded.
-TEST_P(DeathsTest, TheWordOfTheAgentHasRankAndSignalAndComesAtOnce) {
+TEST_P(DeathsTest, TheWordOfTheAgentHasRankAndSignalAndComesAtOnce) { ExpectTheWord(); }
+TEST_P(DeathsTest, AStoppedRankIsNamedWhenTheTimeIsOver) { ExpectToBeNamed(); }
+TEST_P(DeathsTest, ALateRankIsWaitedFor) { ExpectToBeAwaited(); }
+
+// Nobody but the agent tells of a death; and a call takes long.
+struct StoreDeathsTest : DeathsTest {
+  StoreDeathsTest() {
+    fateful_ = 5;
+    calls_ = 10;
+    timeout_ = 5 * kShort;
+  }
+};
+TEST_P(StoreDeathsTest, TheWordOfTheAgentHasRankAndSignalAndComesAtOnce) { ExpectTheWord(); }
+TEST_P(StoreDeathsTest, AStoppedRankIsNamedWhenTheTimeIsOver) { ExpectToBeNamed(); }
+TEST_P(StoreDeathsTest, ALateRankIsWaitedFor) { ExpectToBeAwaited(); }
+
+void DeathsTest::ExpectTheWord() {
   std::vector<int64_t> times;
   for (const Phase phase : kPhases) {
     for (const std::size_t count : {kSmall, kLarge}) {
       for (const Told& told : Survivors({.phase = phase, .count = count, .told = true})) {
         EXPECT_THAT(told.text, StartsWith("DistNetworkError: "));
         EXPECT_THAT(told.text, HasSubstr("rank 1 was killed by SIGKILL"));
-        EXPECT_LT(told.ms, 1000) << told.text;
+        EXPECT_LT(told.ms, kLoadedMs) << told.text;
         times.push_back(told.ms);
       }
     }
   }
-  std::sort(times.begin(), times.end());
-  EXPECT_LT(times[times.size() / 2], kPromptMs);
+  ExpectMostWithin(kPromptMs, times);
 }
 
-TEST_P(DeathsTest, AStoppedRankIsNamedWhenTheTimeIsOver) {
-  for (const Phase phase : kPhases) {
-    const auto survivors = Survivors(
-        {.phase = phase, .count = kLarge, .signal = SIGSTOP, .timeout = milliseconds(300)});
+void DeathsTest::ExpectToBeNamed() {
+  for (const Phase phase : kFewPhases) {
+    int64_t longest_ms = 0;
     int timed_out = 0;
-    for (const Told& told : survivors) {
+    for (const Told& told :
+         Survivors({.phase = phase, .count = kLarge, .signal = SIGSTOP, .timeout = timeout_})) {
       timed_out += told.text.starts_with("DistTimeoutError: ") ? 1 : 0;
       EXPECT_THAT(told.text, HasSubstr("rank 1"));
-      EXPECT_GE(told.ms, 250) << told.text;
-      EXPECT_LT(told.ms, 3000) << told.text;
+      EXPECT_LT(told.ms, kLoadedMs) << told.text;
+      longest_ms = std::max(longest_ms, told.call_ms);
     }
     EXPECT_GT(timed_out, 0) << "the other may have lost the first";
+    EXPECT_GE(longest_ms, timeout_.count()) << "the other may be told by the first";
   }
 }
 
-TEST_P(DeathsTest, ALateRankIsWaitedFor) {
-  for (const Phase phase : kPhases) {
-    const auto survivors = Survivors(
+void DeathsTest::ExpectToBeAwaited() {
+  for (const Phase phase : kFewPhases) {
+    const auto all = Survivors(
         {.phase = phase, .count = kLarge, .signal = SIGSTOP, .resumes = milliseconds(100)});
-    for (const Told& told : survivors) EXPECT_EQ(told.text, "no error");
+    for (const Told& told : all) EXPECT_EQ(told.text, "no error");
   }
 }
 
-std::vector<std::string> Names() {
+auto NamesIn(const DeathCalls& calls) {
   std::vector<std::string> names;
-  for (const auto& [name, collective] : kCollectives) names.push_back(name);
-  return names;
+  for (const auto& [name, call] : calls) names.push_back(name);
+  return testing::Combine(testing::ValuesIn(names), testing::Values("shm", "gloo"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Collectives, DeathsTest,
-                         testing::Combine(testing::ValuesIn(Names()),
-                                          testing::Values("shm", "gloo")),
-                         [](const auto& one) {
-                           return std::get<0>(one.param) + "_" + std::get<1>(one.param);
-                         });
+std::string NameOf(const testing::TestParamInfo<DeathsTest::ParamType>& one) {
+  return std::get<0>(one.param) + "_" + std::get<1>(one.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, DeathsTest, NamesIn(CallsOfTheBackend()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Collectives, StoreDeathsTest, NamesIn(CallsOfTheStore()), NameOf);
 
 }  // namespace
 }  // namespace rankrun::comm

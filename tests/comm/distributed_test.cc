@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <typeinfo>
 #include <vector>
 
@@ -82,14 +84,16 @@ TEST(DistributedTest, AStoreThatIsNotThereIsANetworkError) {
   }
 }
 
-TEST(DistributedTest, AMissingBackendIsABackendErrorBeforeAnybodyWaits) {
+TEST(DistributedTest, AWrongBackendIsAnErrorBeforeAnybodyWaits) {
   ServerProcess server;
   SetPlace(0, 2, server.port());
   try {
     Init({.backend = "none"});
     FAIL();
-  } catch (const DistBackendError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(RANKRUN_LIB_DIR "/librankrun_none.so"));
+  } catch (const DistError& error) {
+    EXPECT_EQ(typeid(error), typeid(DistError));
+    EXPECT_THAT(error.what(), HasSubstr("backend is \"none\": want auto, shm, gloo, or a plug-in "
+                                        "librankrun_none.so in " RANKRUN_LIB_DIR));
   }
 }
 
@@ -103,6 +107,26 @@ TEST(DistributedTest, AMissingRankIsATimeoutErrorThatNamesIt) {
     EXPECT_THAT(error.what(), EndsWith("missing: rank 1"));
   }
   EXPECT_FALSE(Initialized());
+}
+
+TEST(DistributedTest, AnInitThatMissedTheStoreCountsAndOneWithABadOptionDoesNot) {
+  const auto texts = OnRanks(2, [](int r) {
+    const std::string port = getenv("MASTER_PORT");
+    std::string text;
+    if (r == 0) {
+      ErrorOf([] { Init({.timeout = milliseconds(0)}); });
+      setenv("RANK", "2", 1);
+      text = ErrorOf([] { Init(); });
+      setenv("RANK", "0", 1);
+      setenv("MASTER_PORT", "1", 1);
+    }
+    text += "; " + ErrorOf([] { Init({.timeout = milliseconds(200)}); });
+    setenv("MASTER_PORT", port.c_str(), 1);
+    Init().Barrier();
+    return text;
+  });
+  EXPECT_THAT(texts[0], AllOf(StartsWith("DistError: "), HasSubstr("; DistNetworkError: ")));
+  EXPECT_THAT(texts[1], StartsWith("; DistTimeoutError: "));
 }
 
 TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
@@ -128,6 +152,38 @@ TEST(DistributedTest, EveryFunctionOfTheGroupThrowsDistErrorForBadArguments) {
       texts[0],
       "Broadcast of the world process group, rank 0 of 1: global rank 1 is no member of the group, "
       "whose ranks are 0; MonitoredBarrier: timeout is 0 ms: want at least 1 ms; ok");
+}
+
+void AwaitKeyThatEndsWith(const std::string& end) {
+  TcpStore store({.port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+  const TimePoint limit = MonotonicClock().Now() + std::chrono::seconds(60);
+  const auto there = [&] {
+    const auto keys = store.ListKeys();
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const auto& key) { return key.ends_with(end); });
+  };
+  while (!there()) {
+    if (MonotonicClock().Now() > limit) throw DistError("no key ends with " + end);
+    std::this_thread::yield();
+  }
+}
+
+// In another order on the two ranks; each waits in the store for the other's.
+TEST(DistributedTest, NewGroupAndMonitoredBarrierMayCrossInTwoThreads) {
+  const auto texts = OnRanks(2, [](int r) {
+    ProcessGroup& world = Init({.timeout = std::chrono::seconds(30), .backend = "shm"});
+    const auto long_time = std::chrono::hours(1);
+    const auto make = [&] { return ErrorOf([] { NewGroup({}); }, long_time); };
+    const auto meet = [&] { return ErrorOf([&] { world.MonitoredBarrier(); }, long_time); };
+    std::string first;
+    std::jthread other([&] { first = r == 0 ? make() : meet(); });
+    for (const char* key : {"/meeting/0/count", "/barrier/1/count"}) AwaitKeyThatEndsWith(key);
+    const std::string second = r == 0 ? meet() : make();
+    other.join();
+    Destroy();
+    return first + ", " + second;
+  });
+  EXPECT_THAT(texts, testing::Each("no error, no error"));
 }
 
 }  // namespace

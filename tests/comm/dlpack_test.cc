@@ -77,6 +77,16 @@ TEST_F(DLPackTest, StridesDoNotMatterWhereThereIsOneOrNone) {
   EXPECT_EQ(FromDLTensor(&tensor).count, 0U);
 }
 
+// Rows of nothing would be refused by every collective.
+TEST_F(DLPackTest, OneOfNothingHasRowsOfOne) {
+  for (const std::size_t none : {0U, 1U}) {
+    shape[none] = 0;
+    shape[1 - none] = 3;
+    EXPECT_EQ(FromDLTensor(&tensor).count, 0U);
+    EXPECT_EQ(FromDLTensor(&tensor).row, 1U);
+  }
+}
+
 TEST_F(DLPackTest, MemoryOfDevicesSaysWhich) {
   tensor.device = {.device_type = kDLCUDA, .device_id = 3};
   EXPECT_EQ(FromDLTensor(&tensor).device, (Device{.type = DeviceType::kCuda, .index = 3}));

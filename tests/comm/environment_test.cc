@@ -85,6 +85,15 @@ TEST_F(EnvironmentTest, TheRankMustBeBelowTheWorldSize) {
   EXPECT_EQ(ErrorWith("RANK", "4"), "RANK is 4: want less than WORLD_SIZE, which is 4");
 }
 
+TEST_F(EnvironmentTest, StrictIsOffOrOnAndNothingElse) {
+  EXPECT_FALSE(Read()->is_strict);
+  variables["RANKRUN_STRICT"] = "0";
+  EXPECT_FALSE(Read()->is_strict);
+  variables["RANKRUN_STRICT"] = "1";
+  EXPECT_TRUE(Read()->is_strict);
+  EXPECT_EQ(ErrorWith("RANKRUN_STRICT", "yes"), "RANKRUN_STRICT is \"yes\": want 0 or 1");
+}
+
 TEST(ListenHostTest, LoopbackWhenAllRanksAreOnThisHost) {
   Environment environment;
   environment.world_size = 4;

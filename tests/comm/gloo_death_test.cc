@@ -73,25 +73,38 @@ std::string Work(uint16_t port, int rank, Kind kind) {
   }
 }
 
-struct GlooDeathTest : testing::TestWithParam<Kind> {};
+struct GlooDeathTest : testing::TestWithParam<Kind> {
+  GlooDeathTest() {
+    for (int r = 0; r < kRanks; ++r) {
+      children.push_back(
+          std::make_unique<ChildProcess>([&, r] { return Work(server.port(), r, GetParam()); }));
+    }
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
+  }
 
-TEST_P(GlooDeathTest, EndsTheOthersOperationAndIsNamed) {
+  void ExpectAllNameTheVictim() {
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == kVictim) continue;
+      EXPECT_THAT(children[static_cast<size_t>(r)]->Text(), HasSubstr("lost rank 1")) << r;
+    }
+  }
+
   ServerProcess server;
   std::vector<std::unique_ptr<ChildProcess>> children;
-  for (int r = 0; r < kRanks; ++r) {
-    children.push_back(
-        std::make_unique<ChildProcess>([&, r] { return Work(server.port(), r, GetParam()); }));
-  }
-  auto store = store::TcpStore::Connect("127.0.0.1", server.port());
-  ASSERT_TRUE(store);
-  ASSERT_TRUE((*store)->Get("under way", seconds(60)));
+};
+
+TEST_P(GlooDeathTest, EndsTheOthersOperationAndIsNamed) {
   children[kVictim]->Kill();
   const auto killed = std::chrono::steady_clock::now();
-  for (int r = 0; r < kRanks; ++r) {
-    if (r == kVictim) continue;
-    EXPECT_THAT(children[static_cast<size_t>(r)]->Text(), HasSubstr("lost rank 1")) << r;
-  }
+  ExpectAllNameTheVictim();
   EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(3));
+}
+
+TEST_P(GlooDeathTest, IsNamedThoughTheStoreIsGone) {
+  server.Kill();
+  children[kVictim]->Kill();
+  ExpectAllNameTheVictim();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTest,

@@ -1,6 +1,8 @@
 // How the ranks of the Gloo plug-in find and prove each other.
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/status_page.h"
 #include "tests/comm/gloo_group.h"
 
 namespace rankrun::comm {
@@ -69,6 +72,62 @@ TEST(GlooMeshTest, RanksThatDoNotComeAreNamed) {
   ASSERT_FALSE(backend);
   EXPECT_EQ(backend.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(backend.error().message, HasSubstr("no address from ranks 0, 2 after 50 ms"));
+}
+
+// The card of a rank that never connects. Of two ranks that with the higher
+// address is the one that does: all others wait for it.
+void PublishMute(store::Store& store, int mesh) {
+  sockaddr_storage address{};
+  auto& inet = reinterpret_cast<sockaddr_in&>(address);
+  inet.sin_family = AF_INET;
+  inet.sin_port = htons(1);
+  inet.sin_addr.s_addr = inet_addr("127.255.255.254");
+  std::string card(16, 's');
+  card.append(sizeof(uint32_t), '\0');
+  const auto own = store.Get("gloo/mesh_" + std::to_string(mesh) + "/0", seconds(60));
+  ASSERT_TRUE(own);
+  // Gloo's address has the same form, and maybe more to it.
+  std::string bytes = own->substr(card.size());
+  std::memcpy(bytes.data(), &address, sizeof address);
+  ASSERT_TRUE(store.Set("gloo/mesh_" + std::to_string(mesh) + "/1", card + bytes));
+}
+
+TEST(GlooMeshTest, ADeathIsToldToWhoWaitsForAConnection) {
+  StatusPage page = *StatusPage::Create();
+  GlooGroup group(2);
+  group.configure = [&](BackendConfig& config) { config.deaths = DeathWatch(page); };
+  std::string told;
+  std::jthread zero([&] {
+    MemoryStore store(group.keys);
+    const auto backend = GlooGroup::Create(group.Config(store, 0));
+    told = backend ? "ok" : backend.error().message;
+  });
+  MemoryStore store(group.keys);
+  PublishMute(store, 0);
+  const auto began = std::chrono::steady_clock::now();
+  page.TellDeath("rank 1 was killed by SIGKILL");
+  zero.join();
+  EXPECT_THAT(told, testing::StartsWith("rank 1 was killed by SIGKILL; waited "));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
+}
+
+TEST(GlooMeshTest, WhoWaitsForAConnectionSeesThatOthersHaveGivenUp) {
+  GlooGroup group(2);
+  std::string told;
+  const auto began = std::chrono::steady_clock::now();
+  std::jthread zero([&] {
+    MemoryStore store(group.keys);
+    const auto backend = GlooGroup::Create(group.Config(store, 0));
+    told = backend ? "ok" : backend.error().message;
+  });
+  MemoryStore store(group.keys);
+  for (int mesh = 0; mesh < 4; ++mesh) {
+    PublishMute(store, mesh);
+    ASSERT_TRUE(store.Set("gloo/mesh_" + std::to_string(mesh) + "/verdict", "rank 1: mute"));
+  }
+  zero.join();
+  EXPECT_THAT(told, testing::EndsWith("the last time: rank 1: mute"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
 }
 
 // Connects to the port that rank 0 has published for rank 1.

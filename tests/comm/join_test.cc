@@ -53,6 +53,17 @@ std::string Sum(Group& group) {
   return ok ? std::to_string(static_cast<int>(value[0])) : ok.error().message;
 }
 
+TEST(JoinTest, ALoopbackAddressIsOfNoUseToOtherHosts) {
+  const std::vector<std::string> one{"boot-1/4026531836/0", "boot-1/4026531836/1000"};
+  const std::vector<std::string> several{"boot-1/4026531836/0", "boot-2/4026531836/0"};
+  EXPECT_TRUE(CheckReachable(one, "127.0.0.1"));
+  EXPECT_TRUE(CheckReachable(several, "192.0.2.7"));
+  const auto refused = CheckReachable(several, "127.0.0.1");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("cannot reach this one at 127.0.0.1"),
+                                             HasSubstr("want GLOO_SOCKET_IFNAME")));
+}
+
 TEST(JoinTest, RanksInProcessesOfTheirOwnMeetOverTheStore) {
   ServerProcess server;
   auto processes = Start(
@@ -62,8 +73,13 @@ TEST(JoinTest, RanksInProcessesOfTheirOwnMeetOverTheStore) {
 
 TEST(JoinTest, ARankThatNeverComesIsNamedToTheOthers) {
   ServerProcess server;
-  auto processes = Start(
-      {0, 2}, [](int r) { return JoinAs(r, 4, "gloo", kShort); }, server.port(), Sum);
+  const auto options = [&](int r) {
+    if (r != 0) return JoinAs(r, 4);
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    EXPECT_TRUE((*store)->Get("test/barrier/0/arrived/2", std::chrono::seconds(60)));
+    return JoinAs(r, 4, "gloo", kShort);  // rank 0's deadline is everybody's
+  };
+  auto processes = Start({0, 2}, options, server.port(), Sum);
   for (auto& process : processes) {
     EXPECT_THAT(process->Text(), AllOf(StartsWith("join the world process group, rank "),
                                        HasSubstr("wait for all ranks: 2 of 4 present after "),

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/base/support.h"
 
 namespace rankrun::comm {
@@ -11,6 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 struct LaunchCommandTest : testing::Test {
@@ -86,6 +89,16 @@ TEST_F(LaunchCommandTest, TheExecutableIsTheTypedOneElseTheVariablesElseOurNeigh
   spec.executable.clear();
   test::ScopedVariable none("RANKRUN_EXECUTABLE", nullptr);
   EXPECT_EQ(*FindExecutable(spec), RANKRUN_BINARY_DIR "/bin/rankrun");
+}
+
+// Else it would be looked for in LaunchSpec::directory.
+TEST_F(LaunchCommandTest, ARelativeExecutableIsThatOfTheCallersFolder) {
+  test::TempFolder folder;
+  const std::string typed = folder.Write("typed", "", 0755);
+  spec.executable = std::filesystem::relative(typed);
+  const std::string found = *FindExecutable(spec);
+  EXPECT_THAT(found, StartsWith("/"));
+  EXPECT_TRUE(std::filesystem::equivalent(found, typed)) << found;
 }
 
 TEST_F(LaunchCommandTest, AWrongExecutableIsAnErrorThatSaysWhereItCameFrom) {

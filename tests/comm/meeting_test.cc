@@ -57,6 +57,17 @@ TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
   EXPECT_THAT(sums, Each("3 of 3"));
 }
 
+TEST_P(MeetingTest, ThePlaceMayComeFromTheEnvironment) {
+  test::TempFolder folder;
+  const std::string url = "file://" + folder.Path("meet");
+  const auto sums = OnRanks(3, [&](int) {
+    const std::string sum = SumOf(Init({.backend = GetParam(), .init_method = url}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
 TEST_P(MeetingTest, InAStoreOfTheProgram) {
   const auto sums = OnRanks(3, [](int r) {
     const auto port = static_cast<uint16_t>(std::stoi(PortOfTheStore()));
@@ -67,6 +78,24 @@ TEST_P(MeetingTest, InAStoreOfTheProgram) {
                   .store = std::make_shared<PrefixStore>("job", store)});
   });
   EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, AStoreThatIsTheServerServesUntilDestroyIfTheProgramLetsGoOfIt) {
+  uint16_t port = 0;
+  {
+    ServerProcess free;
+    port = free.port();
+  }
+  const auto sums = OnRanks(2, [&](int r) {
+    Init({.backend = GetParam(),
+          .rank = r,
+          .world_size = 2,
+          .store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port, .is_server = r == 0})});
+    const std::string sum = SumOf(NewGroup({}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("2 of 2"));
 }
 
 TEST_P(MeetingTest, WhoLeavesAtOnceHasBeenMetByAll) {

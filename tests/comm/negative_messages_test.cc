@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include <rankrun/cbor.h>
 #include <rankrun/distributed.h>
 #include <rankrun/objects.h>
 
@@ -20,9 +22,12 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr milliseconds kShort{300};
+constexpr milliseconds kLonger{1000};  // for what is under way to arrive
+constexpr milliseconds kPatience{60'000};
 
 struct NegativeMessagesTest : testing::TestWithParam<const char*> {
   // What rank 0 is told of its Send of `sent` numbers, and rank 1 of its Recv
@@ -97,7 +102,7 @@ TEST_P(NegativeMessagesTest, N17_ARecvThatNobodyMeets) {
     NewGroup({});  // to end it together, through the store
     return text;
   });
-  EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 2)"),
+  EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 2, tag 7)"),
                              HasSubstr("no matching Send after 300 ms")));
 }
 
@@ -111,8 +116,84 @@ TEST_P(NegativeMessagesTest, N17_ASendThatNobodyMeets) {
     NewGroup({});
     return text;
   });
-  EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Send (1000000 x int64 to rank 2)"),
-                             HasSubstr("no matching Recv after 300 ms")));
+  EXPECT_THAT(told[0],
+              AllOf(StartsWith("DistTimeoutError: Send (1000000 x int64 to rank 2, tag 7)"),
+                    HasSubstr("no matching Recv after 300 ms")));
+}
+
+TEST_P(NegativeMessagesTest, N17_ARecvWithAnotherTagThanTheSend) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data(1);
+    Work sent;
+    if (world.global_rank() == 0) sent = world.ISend(data, GlobalRank{1}, 3);
+    world.Barrier();
+    std::string text;
+    if (world.global_rank() == 1) {
+      text = ErrorOf([&] { world.Recv(data, GlobalRank{0}, 4, kLonger); }, kPatience);
+    }
+    NewGroup({});
+    ErrorOf([&] { sent.Wait(); });
+    return text;
+  });
+  EXPECT_THAT(told[1],
+              AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 0, tag 4)"),
+                    HasSubstr("no matching Send after 1000 ms; rank 0 has sent tag 3, for which "
+                              "nobody has asked")));
+}
+
+TEST_P(NegativeMessagesTest, RecvObjectsOfAPlainMessageNamesTheMessage) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data(1);
+    std::vector<Object> objects(1);
+    Work sent;
+    if (world.global_rank() == 0) sent = world.ISend(data, GlobalRank{1}, 3);
+    world.Barrier();
+    std::string text;
+    if (world.global_rank() == 1) {
+      text = ErrorOf([&] { RecvObjects(world, objects, GlobalRank{0}, 3, kLonger); }, kPatience);
+    }
+    NewGroup({});
+    ErrorOf([&] { sent.Wait(); });
+    return text;
+  });
+  EXPECT_THAT(told[1],
+              AllOf(StartsWith("DistTimeoutError: RecvObjects (1 object from rank 0, tag 3)"),
+                    HasSubstr("no matching SendObjects after 1000 ms; rank 0 has sent tag 3, for "
+                              "which nobody has asked")));
+}
+
+TEST_P(NegativeMessagesTest, AnotherNumberOfObjectsIsToldByTheReceiver) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    const bool sends = world.global_rank() == 0;
+    std::vector<Object> objects(sends ? 2 : 1);
+    const std::string text = ErrorOf([&] {
+      if (sends) {
+        SendObjects(world, objects, GlobalRank{1}, 5);
+      } else {
+        RecvObjects(world, objects, GlobalRank{0}, 5);
+      }
+    });
+    NewGroup({});  // neither leaves before the other has heard
+    return text;
+  });
+  EXPECT_THAT(told[1],
+              AllOf(StartsWith("DistError: RecvObjects (1 object from rank 0, tag 5) of "),
+                    HasSubstr("the other rank has another number of objects, a uint64 for each: "),
+                    AnyOf(HasSubstr("16 bytes of uint64"), HasSubstr("sends 2 x uint64"))));
+}
+
+TEST_P(NegativeMessagesTest, AWrongNumberOfObjectsToScatterIsToldToAll) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    std::vector<Object> objects(2, Object(7));
+    const std::string text = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
+    objects.resize(3);
+    const std::string after = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
+    return after == "no error" ? text : text + "; then " + after;
+  });
+  for (const std::size_t r : {0U, 1U, 2U}) {
+    EXPECT_EQ(told[r], "DistError: ScatterObjects of the world process group, rank " +
+                           std::to_string(r) + " of 3: rank 1 has 2 objects: want 3, one per rank");
+  }
 }
 
 TEST_P(NegativeMessagesTest, N18_TwoRanksThatReceiveFromEachOther) {
@@ -122,8 +203,8 @@ TEST_P(NegativeMessagesTest, N18_TwoRanksThatReceiveFromEachOther) {
     return ErrorOf([&] { world.Recv(data, GlobalRank{other}, 0, kShort); });
   });
   // The first whose time is over ends the other's wait.
-  EXPECT_THAT(told[0], HasSubstr(": Recv (1 x int64 from rank 1)"));
-  EXPECT_THAT(told[1], HasSubstr(": Recv (1 x int64 from rank 0)"));
+  EXPECT_THAT(told[0], HasSubstr(": Recv (1 x int64 from rank 1, tag 0)"));
+  EXPECT_THAT(told[1], HasSubstr(": Recv (1 x int64 from rank 0, tag 0)"));
   EXPECT_THAT(told, Each(AllOf(StartsWith("Dist"), HasSubstr("no matching Send after 300 ms"))));
 }
 
@@ -159,15 +240,85 @@ TEST_P(NegativeMessagesTest, N25_AnObjectThatIsTooLargeToBeSent) {
                                          "1073741824"))));
 }
 
-// What is inside is nobody's business here: bytes that are no CBOR come whole.
+TEST_P(NegativeMessagesTest, ARootOfObjectsThatThereIsNotIsToldToAll) {
+  for (const std::string name : {"Broadcast", "Gather", "Scatter"}) {
+    const auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
+      const GlobalRank root{world.global_rank() == 1 ? 5 : 0};
+      std::vector<Object> objects(name == "Scatter" && root.value == 0 ? 2 : 1);
+      return ErrorOf([&] {
+        if (name == "Broadcast") BroadcastObjects(world, objects, root);
+        if (name == "Gather") GatherObject(world, objects[0], root);
+        if (name == "Scatter") ScatterObjects(world, objects, root);
+      });
+    });
+    EXPECT_THAT(told, Each(HasSubstr("global rank 5 is no member of the group")));
+    EXPECT_THAT(told[0], AllOf(HasSubstr("rank 1 refused "), Not(HasSubstr("first to fail"))));
+    EXPECT_THAT(told[1], StartsWith("DistError: "));
+  }
+}
+
+TEST_P(NegativeMessagesTest, ObjectsOfWhoIsNoMemberNameTheCall) {
+  const auto told = OnRanks(2, [&](int r) {
+    setenv("RANKRUN_STRICT", "1", 1);
+    Init({.backend = GetParam()});
+    ProcessGroup& other = NewGroup({.ranks = {0}, .description = "other"});
+    std::vector<Object> objects(1);
+    if (r == 0) return std::string();
+    return ErrorOf([&] { BroadcastObjects(other, objects, GlobalRank{0}); }) + "; " +
+           ErrorOf([&] { SendObjects(other, objects, GlobalRank{0}); });
+  });
+  const std::string why =
+      " of process group \"other\": does nothing here, as rank 1 is no member of it";
+  EXPECT_EQ(told[1], "DistError: BroadcastObjects" + why + "; DistError: SendObjects" + why);
+}
+
+// The bytes come whole; that they are no CBOR is told by who wants them so.
 TEST_P(NegativeMessagesTest, N25_BytesThatAreNoCbor) {
   const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     const Object damaged{std::byte{0xff}, std::byte{0x1c}, std::byte{0x00}};
     std::vector<Object> objects{world.global_rank() == 0 ? damaged : Object()};
     BroadcastObjects(world, objects, GlobalRank{0});
-    return std::string(objects[0] == damaged ? "whole" : "changed");
+    if (objects[0] != damaged) return std::string("changed");
+    return ErrorOf([&] { FromCbor<nlohmann::json>(objects[0], 0); });
   });
-  EXPECT_THAT(told, Each("whole"));
+  EXPECT_THAT(told, Each(HasSubstr("object of rank 0 is no CBOR that can be read: at byte 1")));
+}
+
+// Nobody would have the Work of the first, which writes into its tensor.
+TEST_P(NegativeMessagesTest, ABatchWithAWrongMessageBeginsNone) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data{-1}, later{-1};
+    const GlobalRank other{1 - world.global_rank()};
+    if (world.global_rank() == 0) {
+      std::vector<int64_t> sent{7};
+      world.Barrier();
+      world.Send(sent, other);
+      return std::string("no error");
+    }
+    P2POp batch[] = {{P2POp::Kind::kRecv, data, other}, {P2POp::Kind::kSend, data, other, -1}};
+    std::string text = ErrorOf([&] { world.Batch(batch); });
+    world.Barrier();
+    world.Recv(later, other);
+    return text + (data[0] == -1 && later[0] == 7 ? "" : ", but it took a message");
+  });
+  EXPECT_EQ(told[1],
+            "DistError: Batch of the world process group, rank 1 of 2: message 1: tag is -1: want "
+            "0 or more");
+}
+
+TEST_P(NegativeMessagesTest, ANegativeTagNamesTheCall) {
+  const auto told = InWorld(1, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data(1);
+    std::vector<Object> objects(1);
+    return ErrorOf([&] { world.IRecv(data, GlobalRank{0}, -1); }) + "; " +
+           ErrorOf([&] { SendObjects(world, objects, GlobalRank{0}, -2); }) + "; " +
+           ErrorOf([&] { RecvObjects(world, objects, GlobalRank{0}, -3); });
+  });
+  const std::string place = " of the world process group, rank 0 of 1: ";
+  EXPECT_EQ(told[0], "DistError: IRecv" + place +
+                         "tag is -1: want 0 or more; DistError: SendObjects" + place +
+                         "tag is -2: want 0 or more; DistError: RecvObjects" + place +
+                         "tag is -3: want 0 or more");
 }
 
 TEST_P(NegativeMessagesTest, N30_TwoSendersAndARecvFromAnyone) {

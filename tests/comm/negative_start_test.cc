@@ -10,6 +10,7 @@
 
 #include <rankrun/distributed.h>
 
+#include "store/tcp_store.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 
@@ -18,12 +19,15 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr milliseconds kShort{300};
+// For what must not wait for a time-out of 60 s, while processes start.
+constexpr milliseconds kSoon{20'000};
 
 // Init in a process of its own, in the environment of rank 0 of 1.
 std::string ErrorOfInit(const std::function<InitOptions()>& options) {
@@ -75,6 +79,30 @@ TEST(NegativeStart, N03_RankInTheUrlAndAsAnOption) {
   EXPECT_EQ(told, "DistError: Init: rank is given as an option and in init_method: want one");
 }
 
+TEST(NegativeStart, AnAddressWithoutAPlaceNamesTheWaysToGiveIt) {
+  const auto told = [](const char* unset, const InitOptions& options) {
+    return ErrorOfInit([&] {
+      unsetenv(unset);
+      return options;
+    });
+  };
+  const std::string wanted =
+      " is missing: tcp:// and file:// need rank and world_size, as options, as "
+      "?rank=0&world_size=2, or in RANK and WORLD_SIZE";
+  EXPECT_EQ(told("RANK", {.init_method = "tcp://127.0.0.1:1"}), "DistError: Init: rank" + wanted);
+  EXPECT_EQ(told("WORLD_SIZE", {.init_method = "file:///tmp/meet?rank=0"}),
+            "DistError: Init: world_size" + wanted);
+  EXPECT_EQ(
+      told("", {.rank = 0, .store = std::make_shared<HashStore>()}),
+      "DistError: Init: world_size is missing: a store needs rank and world_size, as options");
+}
+
+TEST(NegativeStart, ARelativePathIsRefused) {
+  const std::string told = ErrorOfInit([] { return InitOptions{.init_method = "file://meet"}; });
+  EXPECT_EQ(told,
+            "DistError: Init: init_method \"file://meet\" has no absolute path: want file:///path");
+}
+
 TEST_P(NegativeStartTest, N04_TheFileOfAnEarlierRun) {
   test::TempFolder folder;
   const std::string url = "file://" + folder.Path("meet") + "?world_size=2&rank=";
@@ -101,7 +129,12 @@ TEST(NegativeStart, N04_AFileThatIsNoStore) {
 TEST_P(NegativeStartTest, N05_OneRankNeverArrives) {
   const auto told = OnRanks(3, [](int r) {
     if (r == 1) return std::string("absent");
-    return ErrorOf([] { Init(Options(kShort)); });
+    if (r == 2) return ErrorOf([] { Init(Options()); }, std::chrono::hours(1));
+    const auto port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")));
+    auto store = store::TcpStore::Connect("127.0.0.1", port);
+    const std::string there = "rankrun/attempt_0/world_0/barrier/0/arrived/2";
+    EXPECT_TRUE((*store)->Get(there, std::chrono::seconds(60)));
+    return ErrorOf([] { Init(Options(kShort)); });  // rank 0's deadline is everybody's
   });
   for (const std::size_t r : {0U, 2U}) {
     EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: Init: "), HasSubstr("2 of 3 present"),
@@ -117,6 +150,22 @@ TEST_P(NegativeStartTest, N06_NewGroupInAnotherOrder) {
   EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: NewGroup: "),
                                HasSubstr("ranks 0, 1 want ranks 0,1"),
                                HasSubstr("rank 2 wants ranks 1,2"))));
+}
+
+TEST_P(NegativeStartTest, N06_NewGroupWithABadOptionOnOneRank) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    const bool wrong = world.global_rank() == 1;
+    std::string text = ErrorOf([&] {
+      NewGroup({.ranks = wrong ? std::vector{0, 9} : std::vector{0, 1}});
+    });
+    ProcessGroup& pair = NewGroup({.ranks = {0, 1}});
+    if (pair.is_member()) pair.Barrier();
+    return text;
+  });
+  const std::string reason = "rank 9 is not in the world: want 0..2";
+  EXPECT_THAT(told, testing::ElementsAre("DistError: NewGroup: rank 1 refused it: " + reason,
+                                         "DistError: NewGroup: " + reason,
+                                         "DistError: NewGroup: rank 1 refused it: " + reason));
 }
 
 TEST_P(NegativeStartTest, N20_MonitoredBarrierWithRanksAbsent) {
@@ -194,6 +243,21 @@ TEST(NegativeStart, N28_AnotherNumberOfInterfaces) {
                                         "ranks"))));
 }
 
+TEST(NegativeStart, N28_AnInterfaceThatOneRankLacks) {
+  const auto told = OnRanks(3, [](int r) {
+    setenv("GLOO_SOCKET_IFNAME", r == 1 ? "none0" : "lo", 1);
+    const InitOptions options{.timeout = std::chrono::seconds(60), .backend = "gloo"};
+    return ErrorOf([&] { Init(options); }, kSoon);
+  });
+  const std::string reason = "listen at interface none0 (GLOO_SOCKET_IFNAME): No such device";
+  for (int r = 0; r < 3; ++r) {
+    const std::string place = "join the world process group, rank " + std::to_string(r) + " of 3: ";
+    EXPECT_EQ(told[static_cast<std::size_t>(r)],
+              "DistBackendError: Init: " + place +
+                  "connect to the other ranks: " + (r == 1 ? "" : "rank 1: ") + reason);
+  }
+}
+
 // Each waits for the next: rank 0 for 1, 1 for 2, 2 for 0.
 TEST_P(NegativeStartTest, N29_LocalGroupsInACircle) {
   const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
@@ -210,6 +274,49 @@ TEST_P(NegativeStartTest, N29_LocalGroupsInACircle) {
     EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: NewGroup: "),
                                EndsWith("missing: rank " + std::to_string((r + 1) % 3))));
   }
+}
+
+TEST_P(NegativeStartTest, AWrongBackendOnOneRank) {
+  const auto told = OnRanks(3, [](int r) {
+    if (r == 1) setenv("RANKRUN_BACKEND", "smh", 1);
+    return ErrorOf([] { Init(Options()); }, kSoon);
+  });
+  const std::string reason =
+      "RANKRUN_BACKEND: backend is \"smh\": want auto, shm, gloo, or a plug-in librankrun_smh.so "
+      "in ";
+  EXPECT_THAT(told[1],
+              StartsWith("DistError: Init: join the world process group, rank 1 of 3: " + reason));
+  for (const std::size_t r : {0U, 2U}) {
+    EXPECT_THAT(told[r], AllOf(StartsWith("DistError: Init: "),
+                               HasSubstr("wait for all ranks: rank 1: " + reason)));
+  }
+}
+
+TEST_P(NegativeStartTest, DifferentWorldSizes) {
+  const auto told = OnRanks(2, [](int r) {
+    setenv("WORLD_SIZE", r == 0 ? "2" : "3", 1);
+    return ErrorOf([] { Init(Options()); }, kSoon);
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: Init: "),
+                               AnyOf(EndsWith(": the world size is 2 on rank 0, 3 on rank 1"),
+                                     EndsWith(": the world size is 3 on rank 1, 2 on rank 0")))));
+}
+
+TEST_P(NegativeStartTest, AnotherTimeoutWhereRankZeroServesTheStore) {
+  uint16_t port = 0;
+  {
+    ServerProcess free;
+    port = free.port();
+  }
+  const auto told = OnRanks(4, [&](int r) {
+    InitOptions options = Options(r == 1 ? std::chrono::seconds(90) : std::chrono::seconds(60));
+    options.init_method = "tcp://127.0.0.1:" + std::to_string(port);
+    options.rank = r;
+    options.world_size = 4;
+    return ErrorOf([&] { Init(options); }, kSoon);
+  });
+  EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: Init: "),
+                               HasSubstr("timeout 60000 ms; rank 1 wants"))));
 }
 
 }  // namespace

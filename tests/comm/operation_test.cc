@@ -23,7 +23,28 @@ TEST(OperationTest, TextSaysWhatTheRanksMustAgreeOn) {
   EXPECT_EQ(Describe({.kind = Kind::kBarrier, .number = 7}), "Barrier #7");
 }
 
-TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentTags) {
+TEST(OperationTest, TextOfAMessageHasPeerAndTag) {
+  const Operation recv{
+      .kind = Kind::kRecv, .dtype = DType::kFloat32, .root = 2, .count = 8, .tag = 4};
+  EXPECT_EQ(Describe(recv), "Recv (8 x float32 from rank 2, tag 4)");
+  EXPECT_EQ(Describe({.kind = Kind::kRecv, .dtype = DType::kFloat32, .count = 8}),
+            "Recv (8 x float32, tag 0)");
+}
+
+TEST(OperationTest, TextOfObjectsIsOfObjects) {
+  Operation send{
+      .kind = Kind::kSend, .dtype = DType::kUInt64, .root = 2, .count = 1, .tag = kObjectTags + 4};
+  EXPECT_EQ(Describe(send), "SendObjects (1 object to rank 2, tag 4)");
+  send.count = 3;
+  EXPECT_EQ(Describe(send), "SendObjects (3 objects to rank 2, tag 4)");
+  send.dtype = DType::kUInt8;
+  EXPECT_EQ(Describe(send), "SendObjects (3 bytes of objects to rank 2, tag 4)");
+}
+
+// Of which Gloo's slots have the upper 56 bits.
+uint64_t Upper(const Operation& operation) { return Fingerprint(operation) >> 8; }
+
+TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentFingerprints) {
   const Operation base{
       .kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 12};
   std::vector<Operation> all(7, base);
@@ -33,17 +54,17 @@ TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentTags) {
   all[4].op = ReduceOp::kMin;
   all[5].root = 1;
   all[6].layout = 1;
-  std::set<uint32_t> tags;
-  for (const Operation& operation : all) tags.insert(Tag(operation));
-  EXPECT_EQ(tags.size(), all.size());
+  std::set<uint64_t> fingerprints;
+  for (const Operation& operation : all) fingerprints.insert(Upper(operation));
+  EXPECT_EQ(fingerprints.size(), all.size());
 }
 
-TEST(OperationTest, NeighboursInTheSequenceHaveDifferentTags) {
-  std::set<uint32_t> tags;
+TEST(OperationTest, NeighboursInTheSequenceHaveDifferentFingerprints) {
+  std::set<uint64_t> fingerprints;
   for (uint64_t number = 65'000; number < 66'000; ++number) {
-    tags.insert(Tag({.kind = Kind::kBarrier, .number = number}));
+    fingerprints.insert(Upper({.kind = Kind::kBarrier, .number = number}));
   }
-  EXPECT_EQ(tags.size(), 1000U);
+  EXPECT_EQ(fingerprints.size(), 1000U);
 }
 
 TEST(OperationTest, WhatMayBeUnevenFitsTogetherWithAnyCount) {

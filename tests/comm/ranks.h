@@ -15,6 +15,16 @@
 
 namespace rankrun::comm {
 
+// How soon most ranks are told of a death.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kPromptMs = 500;
+#else
+constexpr int64_t kPromptMs = 50;
+#endif
+// How soon all are, on a machine that does other things, too: far below the
+// time-outs of tests in which nobody is to wait for one.
+constexpr int64_t kLoadedMs = 10'000;
+
 // Runs `rank` for each of `world_size` ranks, each in a thread of its own.
 inline void RunRanks(int world_size, const std::function<void(int global_rank)>& rank) {
   std::vector<std::jthread> threads;

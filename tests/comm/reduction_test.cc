@@ -95,7 +95,7 @@ class ReductionTest : public testing::TestWithParam<DType> {
   std::vector<ReduceOp::Kind> Ops() const {
     std::vector<ReduceOp::Kind> ops;
     for (ReduceOp::Kind op : kOps) {
-      if (Lower("Test", GetParam(), op, 1)) ops.push_back(op);
+      if (Lower(GetParam(), op, 1)) ops.push_back(op);
     }
     return ops;
   }

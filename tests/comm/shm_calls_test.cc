@@ -23,13 +23,13 @@ constexpr Reduction kSum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
 
 std::byte* BytesOf(std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); }
 
-// What each rank is told within a second when all do this.
+// What each rank is told when all do this, and nobody waits for a time-out.
 std::vector<Error> ErrorsOf(int ranks, const std::function<Result<void>(ShmRank&)>& call) {
   std::vector<Error> errors(static_cast<std::size_t>(ranks), Error{ErrorCode::kSystem, "none"});
   RunShmRanks(ranks, [&](ShmRank& me) {
     const TimePoint began = MonotonicClock().Now();
     auto done = call(me);
-    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(1000));
+    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(kLoadedMs));
     if (!done) errors[static_cast<std::size_t>(me.rank())] = done.error();
   });
   return errors;
@@ -103,6 +103,52 @@ TEST(ShmMismatchTest, BytesOfUnevenCallsAreCompared) {
   ExpectMismatch(errors, "rank 1 sends 16 bytes", "rank 0, which wants 12");
 }
 
+// Three blocks in `memory`, of so many bytes.
+template <typename AnyBlock>
+std::vector<AnyBlock> BlocksIn(std::vector<float>& memory, const std::vector<std::size_t>& bytes) {
+  std::vector<AnyBlock> blocks;
+  for (const std::size_t each : bytes) blocks.push_back({BytesOf(memory), each});
+  return blocks;
+}
+
+TEST(ShmMismatchTest, BytesThatDifferForSomeAreToldToAllAlike) {
+  const auto all_to_all = ErrorsOf(4, [](ShmRank& me) {
+    std::vector<float> data(16), other(16);
+    std::vector<std::size_t> gives{8, 8, 8, 8}, wants{8, 8, 8, 8};
+    if (me.rank() == 1) gives[2] = 12;
+    if (me.rank() == 3) wants[0] = 4;
+    return me.backend().AllToAll(BlocksIn<Block>(other, wants), BlocksIn<ConstBlock>(data, gives),
+                                 me.Next(Kind::kAllToAll, DType::kUInt8));
+  });
+  for (const Error& error : all_to_all) {
+    EXPECT_EQ(error.code, ErrorCode::kMismatch);
+    EXPECT_EQ(error.message, "rank 0 sends 8 bytes to rank 3, which wants 4");
+  }
+}
+
+TEST(ShmMismatchTest, BytesOfRootedCallsAreComparedByAll) {
+  const auto of = [](Kind kind) {
+    return ErrorsOf(4, [kind](ShmRank& me) {
+      std::vector<float> data(16), other(16);
+      const std::size_t own = me.rank() == 2 ? 12 : 8;  // the root has 8 for it
+      const bool root = me.rank() == 1;
+      const Call call = me.Next(kind, DType::kUInt8, 0, 1);
+      std::vector<std::size_t> all;
+      if (root) all = {8, 8, 8, 8};
+      if (kind == Kind::kGather) {
+        return me.backend().Gather(BlocksIn<Block>(other, all), {BytesOf(data), own}, call);
+      }
+      return me.backend().Scatter({BytesOf(other), own}, BlocksIn<ConstBlock>(data, all), call);
+    });
+  };
+  for (const Error& error : of(Kind::kGather)) {
+    EXPECT_EQ(error.message, "rank 2 sends 12 bytes to rank 1, which wants 8");
+  }
+  for (const Error& error : of(Kind::kScatter)) {
+    EXPECT_EQ(error.message, "rank 1 sends 8 bytes to rank 2, which wants 12");
+  }
+}
+
 TEST(ShmRefusalTest, EndsThatCallAndNothingElse) {
   RunShmRanks(3, [](ShmRank& me) {
     std::vector<float> data(50'000, 1);
@@ -126,18 +172,78 @@ TEST(ShmRefusalTest, EndsThatCallAndNothingElse) {
   });
 }
 
-TEST(ShmRefusalTest, OfTooManyInARowIsRefused) {
-  std::atomic<bool> refused = false;
+TEST(ShmRefusalTest, OfManyInARowWaitsForTheOthers) {
+  std::atomic<bool> lines_are_full = false;
+  RunShmRanks(3, [&](ShmRank& me) {
+    for (int i = 1; i <= 10; ++i) {
+      const Call call = me.Next(Kind::kBarrier);
+      if (me.rank() == 0) {
+        EXPECT_TRUE(me.backend().Refuse(call, std::to_string(i)));
+        if (i == 3) lines_are_full = true;
+        continue;
+      }
+      while (!lines_are_full) std::this_thread::yield();
+      auto done = me.backend().Barrier(call);
+      ASSERT_FALSE(done);
+      const std::string n = std::to_string(i);
+      EXPECT_EQ(done.error().message, "rank 0 refused Barrier #" + n + ": " + n);
+    }
+    auto done = me.Barrier();
+    EXPECT_TRUE(done) << done.error().message;
+  });
+}
+
+TEST(ShmRefusalTest, OfManyInARowFailsIfTheOthersDoNotCome) {
+  std::atomic<bool> over = false;
   RunShmRanks(2, [&](ShmRank& me) {
     if (me.rank() == 1) {
-      while (!refused) std::this_thread::yield();
+      while (!over) std::this_thread::yield();
       return;
     }
-    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "1"));
-    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "2"));
-    EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "3"));
-    EXPECT_FALSE(me.backend().Refuse(me.Next(Kind::kBarrier), "4"));
-    refused = true;
+    me.set_timeout(milliseconds(50));
+    for (const bool told : {true, true, true, false}) {
+      EXPECT_EQ(me.backend().Refuse(me.Next(Kind::kBarrier), "bad"), told);
+    }
+    over = true;
+  });
+}
+
+TEST(ShmRefusalTest, IsToldThoughWhoRefusedHasLeft) {
+  std::atomic<int> left = 0, told = 0;
+  RunShmRanks(3, [&](ShmRank& me) {
+    const Call call = me.Next(Kind::kBarrier);
+    if (me.rank() == 2) {
+      EXPECT_TRUE(me.backend().Refuse(call, "tensor has no data"));
+      me.Leave();
+      left = 1;
+      return;
+    }
+    while (left == 0 || told < me.rank()) std::this_thread::yield();  // rank 1 is late
+    auto done = me.backend().Barrier(call);
+    told += 1;
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().message, "rank 2 refused Barrier #1: tensor has no data");
+  });
+}
+
+TEST(ShmRefusalTest, IsToldThoughWhoWasToldHasLeft) {
+  std::atomic<int> told = 0;
+  RunShmRanks(4, [&](ShmRank& me) {
+    const Call call = me.Next(Kind::kBarrier);
+    if (me.rank() == 3) {
+      EXPECT_TRUE(me.backend().Refuse(call, "tensor has no data"));
+      while (told < 3) std::this_thread::yield();
+      return;
+    }
+    while (told < me.rank()) std::this_thread::yield();  // one after the other
+    auto done = me.backend().Barrier(call);
+    EXPECT_FALSE(done);
+    if (!done) {
+      EXPECT_EQ(done.error().code, ErrorCode::kInvalid);
+      EXPECT_EQ(done.error().message, "rank 3 refused Barrier #1: tensor has no data");
+    }
+    if (me.rank() == 0) me.Leave();
+    told += 1;
   });
 }
 
@@ -148,7 +254,7 @@ TEST(ShmLeaveTest, EndsTheWaitsOfTheOthers) {
     const TimePoint began = MonotonicClock().Now();
     auto done = me.Barrier();
     ASSERT_FALSE(done);
-    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(500));
+    EXPECT_LT(MonotonicClock().Now() - began, milliseconds(kLoadedMs));
     EXPECT_EQ(done.error().code, ErrorCode::kPeerLost);
     EXPECT_EQ(done.error().message, "rank 2 has left the group");
   });
@@ -192,6 +298,23 @@ TEST(ShmTimeoutTest, TellsTheLastCallOfWhoHasNotCome) {
                 HasSubstr("ranks 1, 2 have not come to AllReduce #2 (3 x float32"));
     EXPECT_THAT(done.error().message, HasSubstr("the last call of rank 2 was Barrier #1"));
   });
+}
+
+TEST(ShmTimeoutTest, EndsTheCallsOfWhoComesLateWhateverTheirSize) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{8}, std::size_t{16'384}}) {
+    std::atomic<bool> over = false;
+    RunShmRanks(2, [&](ShmRank& me) {
+      std::vector<float> data(count);
+      if (me.rank() == 0) me.set_timeout(milliseconds(20));
+      while (me.rank() == 1 && !over) std::this_thread::yield();
+      auto done = count == 0 ? me.Barrier() : me.Sum(data);
+      over = true;
+      ASSERT_FALSE(done) << count;
+      EXPECT_EQ(done.error().code, ErrorCode::kTimeout);
+      EXPECT_THAT(done.error().message, HasSubstr("rank 1 has not come to "));
+      EXPECT_FALSE(me.backend().Refuse(me.Next(Kind::kBarrier), "bad"));
+    });
+  }
 }
 
 int OpenFiles() {

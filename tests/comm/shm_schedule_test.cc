@@ -88,7 +88,7 @@ class Interpreter {
     if (++state.next < state.steps.size()) return true;
     state.steps.clear();
     state.round += 1;
-    if (state.round < Rounds(state.exchange)) return true;
+    if (state.round < ShapeOf(state.exchange).rounds) return true;
     state.round = 0;
     state.exchange.number = ++state.calls;
     return true;
@@ -307,9 +307,9 @@ TEST(ShmScheduleShapeTest, SmallDataNeedsTheCallAlone) {
   exchange.inputs = exchange.outputs = block;
   exchange.buffer_bytes = 65'536;
   exchange.flat = true;
-  EXPECT_EQ(Rounds(exchange), 2u);
+  EXPECT_EQ(ShapeOf(exchange).rounds, 2u);
   exchange.flat = false;
-  EXPECT_EQ(Rounds(exchange), 3u);
+  EXPECT_EQ(ShapeOf(exchange).rounds, 3u);
 }
 
 }  // namespace

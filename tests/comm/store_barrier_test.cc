@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/death_watch.h"
-#include "store/hash_store.h"
+#include "store/table_store.h"
 #include "store/tcp_store.h"
 #include "tests/comm/memory_store.h"
 #include "tests/comm/ranks.h"
@@ -23,12 +23,18 @@ constexpr milliseconds kLong{60'000};
 constexpr milliseconds kShort{50};
 
 struct StoreBarrierTest : testing::Test {
-  // Passes one barrier as each of `ranks` and returns what they were told.
+  // Passes one barrier as each of `ranks` and returns what they were told. When
+  // it is to fail, the first of them has the deadline,
+  // and begins when the others have arrived.
   std::vector<std::string> PassAs(const std::vector<int>& ranks, milliseconds timeout) {
     std::vector<std::string> told(ranks.size());
+    const std::string arrived = "b/" + std::to_string(passes++) + "/arrived/";
     RunRanks(static_cast<int>(ranks.size()), [&](int i) {
       const auto index = static_cast<size_t>(i);
-      const auto passed = BarrierOf(ranks[index]).Pass(timeout);
+      for (size_t other = 1; timeout == kShort && i == 0 && other < ranks.size(); ++other) {
+        EXPECT_TRUE(stores[3]->Get(arrived + std::to_string(ranks[other]), kLong));
+      }
+      const auto passed = BarrierOf(ranks[index]).Pass(i == 0 ? timeout : kLong);
       EXPECT_TRUE(passed || passed.error().code == ErrorCode::kTimeout);
       told[index] = passed ? "passed" : passed.error().message;
     });
@@ -45,6 +51,7 @@ struct StoreBarrierTest : testing::Test {
     }
   }
 
+  int passes = 0;
   std::shared_ptr<MemoryKeys> keys = std::make_shared<MemoryKeys>();
   std::vector<std::unique_ptr<MemoryStore>> stores;
   std::vector<std::unique_ptr<StoreBarrier>> barriers;
@@ -71,12 +78,15 @@ TEST_F(StoreBarrierTest, AMissingRankZeroIsNamedToo) {
 TEST_F(StoreBarrierTest, AllAreToldTheSameWords) {
   const auto told = PassAs({0, 1, 3}, kShort);
   EXPECT_THAT(told, Each(told[0]));
-  EXPECT_THAT(told[0], HasSubstr("3 of 4 present after 0.0"));
+  EXPECT_THAT(told[0], HasSubstr("3 of 4 present after 0."));
 }
 
 TEST_F(StoreBarrierTest, TheFirstDeadlineIsEverybodys) {
   std::string impatient, patient;
   RunRanks(2, [&](int i) {
+    if (i == 0) {
+      ASSERT_TRUE(stores[3]->Get("b/0/arrived/2", kLong));
+    }
     const auto passed = BarrierOf(i + 1).Pass(i == 0 ? kShort : kLong);
     ASSERT_FALSE(passed);
     (i == 0 ? impatient : patient) = passed.error().message;
@@ -109,6 +119,27 @@ TEST_F(StoreBarrierTest, OnlyTheKeysOfTheLastBarrierAreKept) {
   EXPECT_EQ(keys->size(), after_one);
 }
 
+TEST_F(StoreBarrierTest, ARefusalIsToldToThoseWhoWaitAndToThoseWhoComeLate) {
+  for (const int refuser : {0, 3}) {
+    std::vector<Result<void>> told(4);
+    std::vector<std::jthread> early;
+    for (const int r : {1, 2}) {
+      early.emplace_back([&, r] { told[static_cast<size_t>(r)] = BarrierOf(r).Pass(kLong); });
+    }
+    BarrierOf(refuser).Refuse({ErrorCode::kMismatch, "rank " + std::to_string(refuser) + " does"});
+    early.clear();
+    const int late = 3 - refuser;
+    told[static_cast<size_t>(late)] = BarrierOf(late).Pass(kLong);
+    for (const int r : {1, 2, late}) {
+      const Result<void>& one = told[static_cast<size_t>(r)];
+      ASSERT_FALSE(one);
+      EXPECT_EQ(one.error().code, ErrorCode::kMismatch);
+      EXPECT_EQ(one.error().message, "rank " + std::to_string(refuser) + " does");
+    }
+  }
+  EXPECT_THAT(PassAs({0, 1, 2, 3}, kLong), Each("passed"));
+}
+
 TEST_F(StoreBarrierTest, AStoreThatFailsIsAnErrorOfTheStore) {
   keys->FailWith({ErrorCode::kPeerLost, "store closed the connection"});
   for (int r : {0, 1}) {
@@ -136,7 +167,11 @@ TEST(StoreBarrierOverTcpTest, AllMissingRanksAreNamedAndTheNextOnePasses) {
       const std::string verdict = "b/0/verdict";
       ASSERT_TRUE((*store)->Wait(std::span(&verdict, 1), kLong));
     }
-    const auto first = barrier.Pass(r == 3 ? kLong : kShort);
+    if (r == 0) {
+      const std::vector<std::string> others{"b/0/arrived/1", "b/0/arrived/2"};
+      ASSERT_TRUE((*store)->Wait(others, kLong));
+    }
+    const auto first = barrier.Pass(r == 0 ? kShort : kLong);
     ASSERT_FALSE(first);
     told[static_cast<size_t>(r)] = first.error().message;
     EXPECT_TRUE(barrier.Pass(kLong));
@@ -145,11 +180,39 @@ TEST(StoreBarrierOverTcpTest, AllMissingRanksAreNamedAndTheNextOnePasses) {
   EXPECT_THAT(told[0], EndsWith("missing: rank 3"));
 }
 
-TEST_F(StoreBarrierTest, ADeathEndsItForKeeperAndOthers) {
-  StatusPage page = *StatusPage::Create();
-  page.TellDeath("rank 1 was killed by SIGKILL");
-  store::HashStore store{DeathWatch(page)};
+// A store in whose first wait the death is told.
+class FatefulStore final : public store::TableStore {
+ public:
+  explicit FatefulStore(StatusPage& page) : TableStore(std::make_shared<Table>(page)) {}
+
+ private:
+  class Table final : public store::TableSource {
+   public:
+    explicit Table(StatusPage& page) : TableSource(DeathWatch(page)), page_(page) {}
+    Result<void> Refresh(Session& session, Purpose, TimePoint) override {
+      if (!session.lock.owns_lock()) session.lock = std::unique_lock(mutex_);
+      return {};
+    }
+    Result<void> Commit(Session&, std::vector<store::Change> changes) override {
+      for (const store::Change& change : changes) table_.Apply(change);
+      return {};
+    }
+    // Asked by a wait before it sleeps.
+    Duration LongestSleep() const override {
+      if (!page_.death_told()) page_.TellDeath("rank 1 was killed by SIGKILL");
+      return Duration::max();
+    }
+    milliseconds Patience() const override { return {}; }
+
+   private:
+    StatusPage& page_;
+  };
+};
+
+TEST_F(StoreBarrierTest, ADeathEndsItForAll) {
   for (int rank : {0, 2}) {
+    StatusPage page = *StatusPage::Create();
+    FatefulStore store(page);
     auto passed = StoreBarrier(store, "d", rank, std::vector<int>{0, 1, 2}).Pass(kLong);
     ASSERT_FALSE(passed);
     EXPECT_EQ(passed.error().code, ErrorCode::kCancelled);

@@ -26,13 +26,6 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
 }
 
-// How soon most ranks are told of a death, on a machine that does other things, too.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kPromptMs = 500;
-#else
-constexpr int64_t kPromptMs = 50;
-#endif
-
 // For tests whose parameter is one.
 inline std::string NameOfBackend(const testing::TestParamInfo<const char*>& info) {
   return info.param;

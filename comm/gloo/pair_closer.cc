@@ -1,0 +1,49 @@
+#include "comm/gloo/pair_closer.h"
+
+#include <gloo/transport/pair.h>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "comm/gloo/signals.h"
+
+namespace rankrun::comm {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{4};
+
+}  // namespace
+
+PairCloser::PairCloser(::gloo::Context& context, std::function<bool()> is_over)
+    : context_(context), is_over_(std::move(is_over)) {
+  const WithoutSignals in_the_thread;
+  thread_ = std::thread([this] { Watch(); });
+}
+
+PairCloser::~PairCloser() { Stop(); }
+
+bool PairCloser::Stop() {
+  ends_ = true;
+  wakeup_.Set();
+  if (thread_.joinable()) thread_.join();
+  return closes_;
+}
+
+void PairCloser::Watch() {
+  while (!ends_) {
+    if (!closes_ && is_over_()) closes_ = true;
+    // Again each time: one that was just about to connect opens its socket anew.
+    for (int peer = 0; closes_ && peer < context_.size; ++peer) {
+      if (peer == context_.rank) continue;
+      try {
+        context_.getPair(peer)->close();
+      } catch (const std::exception&) {
+        // It has no socket any more.
+      }
+    }
+    wakeup_.SleepUntil(std::chrono::steady_clock::now() + kLookEvery);
+  }
+}
+
+}  // namespace rankrun::comm

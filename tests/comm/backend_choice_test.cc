@@ -1,0 +1,178 @@
+// Which backend a group gets: what is asked for, and by whom, and what is
+// chosen where nothing is.
+
+#include <gmock/gmock.h>
+#include <sched.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+#include <rankrun/rankrun.h>
+
+#include "comm/host_identity.h"
+#include "comm/join.h"
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::ExitedWithCode;
+using testing::HasSubstr;
+
+constexpr char kHere[] = "boot-1/4026531836/1000";
+
+TEST(ChooseBackendTest, MembersOfOneHostShareMemory) {
+  for (const std::size_t members : {1U, 2U, 5U}) {
+    const Choice choice = ChooseBackend(std::vector<std::string>(members, kHere));
+    EXPECT_EQ(choice.backend, "shm");
+    EXPECT_EQ(choice.why, "all ranks are on one host");
+  }
+}
+
+TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedByGloo) {
+  for (const char* other : {"boot-2/4026531836/1000", "boot-1/4026532000/1000",
+                            "boot-1/4026531836/1001", "unknown/7"}) {
+    for (std::size_t who = 0; who < 3; ++who) {
+      std::vector<std::string> hosts(3, kHere);
+      hosts[who] = other;
+      const Choice choice = ChooseBackend(hosts);
+      EXPECT_EQ(choice.backend, "gloo") << other << " at " << who;
+      EXPECT_EQ(choice.why, "the ranks are on several hosts");
+    }
+  }
+}
+
+// "BOOT/NAMESPACE/USER" in its parts.
+std::vector<std::string> PartsOf(const std::string& identity) {
+  std::vector<std::string> parts;
+  std::istringstream text(identity);
+  for (std::string part; std::getline(text, part, '/');) parts.push_back(part);
+  return parts;
+}
+
+TEST(HostIdentityTest, IsTheSameInEveryProcessOfAUser) {
+  EXPECT_EQ(ChildProcess(HostIdentity).Text(), HostIdentity());
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  EXPECT_THAT(PartsOf(HostIdentity()),
+              ElementsAre(boot, testing::Not(""), std::to_string(geteuid())));
+}
+
+TEST(HostIdentityTest, IsAnotherForAnotherUser) {
+  const auto other = ChildProcess([] {
+                       const bool is_other = seteuid(65534) == 0 || unshare(CLONE_NEWUSER) == 0;
+                       return is_other ? HostIdentity() : "";
+                     }).Text();
+  if (other.empty()) GTEST_SKIP() << "no other user is permitted";
+  const auto here = PartsOf(HostIdentity());
+  EXPECT_THAT(PartsOf(other), ElementsAre(here[0], here[1], testing::Ne(here[2])));
+}
+
+TEST(HostIdentityTest, IsAnotherInAnotherPidNamespace) {
+  const auto other = ChildProcess([] {
+                       // Of the processes made from now on.
+                       if (unshare(CLONE_NEWPID) != 0) return std::string();
+                       return ChildProcess(HostIdentity).Text();
+                     }).Text();
+  if (other.empty()) GTEST_SKIP() << "no PID namespace is permitted";
+  const auto here = PartsOf(HostIdentity());
+  EXPECT_THAT(PartsOf(other), ElementsAre(here[0], testing::Ne(here[1]), here[2]));
+}
+
+// The backends of a world that `options` ask for, and of a group of it.
+std::string BackendsWith(InitOptions options, const GroupOptions& group = {}) {
+  options.timeout = std::chrono::seconds(60);
+  ProcessGroup& world = Init(options);
+  const std::string backends = world.backend() + " " + NewGroup(group).backend();
+  Destroy();
+  return backends;
+}
+
+TEST(BackendTest, RanksOfOneHostShareMemoryByDefault) {
+  const auto told = OnRanks(2, [] {
+    unsetenv("RANKRUN_BACKEND");
+    return BackendsWith({});
+  });
+  EXPECT_THAT(told, Each("shm shm"));
+}
+
+TEST(BackendTest, TheVariableWinsOverTheOption) {
+  const auto told = OnRanks(2, [] {
+    setenv("RANKRUN_BACKEND", "gloo", 1);
+    return BackendsWith({.backend = "shm"}) + ", " + BackendsWith({}, {.backend = "shm"});
+  });
+  EXPECT_THAT(told, Each("gloo gloo, gloo shm"));
+}
+
+TEST(BackendTest, LowerAndUpperCaseAreEqual) {
+  const auto told = OnRanks(2, [](int r) {
+    unsetenv("RANKRUN_BACKEND");
+    std::string text =
+        BackendsWith({.backend = r == 0 ? "GLOO" : "gloo"}, {.backend = r == 0 ? "shm" : "Shm"});
+    text += ", " + BackendsWith({.backend = "AUTO"});
+    setenv("RANKRUN_BACKEND", r == 0 ? "gloo" : "Gloo", 1);
+    return text + ", " + BackendsWith({});
+  });
+  EXPECT_THAT(told, Each("gloo shm, shm shm, gloo gloo"));
+}
+
+TEST(BackendTest, LowerAndUpperCaseAreEqualInC) {
+  const auto told = OnRanks(1, [] {
+    unsetenv("RANKRUN_BACKEND");
+    rankrun_init_options options{};
+    options.size = sizeof options;
+    rankrun_init_options_default(&options);
+    options.backend = "GLOO";
+    if (rankrun_init(&options) != RANKRUN_OK) return std::string(rankrun_last_error());
+    const std::string backend = rankrun_group_backend(nullptr);
+    rankrun_destroy(nullptr);
+    return backend + " " + std::to_string(rankrun_backend_available("GLOO")) +
+           std::to_string(rankrun_backend_available("SHM"));
+  });
+  EXPECT_THAT(told, Each("gloo 11"));
+}
+
+TEST(BackendTest, AMapOfDevicesIsRefusedWithWhatWouldBeRight) {
+  const auto told = OnRanks(1, [] {
+    unsetenv("RANKRUN_BACKEND");
+    return BackendsWith({.backend = "cpu:gloo"});
+  });
+  EXPECT_EQ(told[0],
+            "DistError: Init: join the world process group, rank 0 of 1: backend is "
+            "\"cpu:gloo\": want one name of letters, digits and _, such as auto, shm or gloo");
+}
+
+// The level is read once per process, so each case has a process of its own.
+struct BackendLogDeathTest : testing::Test {
+  BackendLogDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  [[noreturn]] static void JoinWith(const char* backend) {
+    setenv("RANKRUN_LOG", "info", 1);
+    setenv("RANKRUN_BACKEND", backend, 1);
+    OnRanks(2, [] { return BackendsWith({}); });
+    _exit(0);
+  }
+
+  static auto Says(const std::string& group, const std::string& choice) {
+    return HasSubstr("rankrun: info: " + group + ": backend " + choice + "\n");
+  }
+};
+
+TEST_F(BackendLogDeathTest, EachRankSaysWhatWasTakenAndWhy) {
+  const std::string chosen = "shm, as all ranks are on one host";
+  EXPECT_EXIT(JoinWith("auto"), ExitedWithCode(0),
+              AllOf(Says("the world process group, rank 0 of 2", chosen),
+                    Says("the world process group, rank 1 of 2", chosen)));
+  EXPECT_EXIT(JoinWith("gloo"), ExitedWithCode(0),
+              AllOf(Says("the world process group, rank 0 of 2", "gloo, as asked for"),
+                    Says("the world process group, rank 1 of 2", "gloo, as asked for")));
+}
+
+}  // namespace
+}  // namespace rankrun::comm

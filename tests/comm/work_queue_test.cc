@@ -1,0 +1,60 @@
+#include "comm/work_queue.h"
+
+#include <gmock/gmock.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <string>
+
+namespace rankrun::comm {
+namespace {
+
+using testing::HasSubstr;
+
+// While it lives, no thread can be had: their stacks would not fit anywhere.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, std::size_t{1} << 47);
+    EXPECT_EQ(pthread_setattr_default_np(&attributes), 0);
+    pthread_attr_destroy(&attributes);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+bool IsBlocked(int number) {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  return sigismember(&blocked, number) != 0;
+}
+
+TEST(WorkQueueTest, WithoutAThreadATaskIsNotKept) {
+  WorkQueue queue([] { return false; });
+  int done = 0;
+  {
+    NoThreads none;
+    const auto pushed = queue.Push([&] { done += 1; });
+    ASSERT_FALSE(pushed);
+    EXPECT_THAT(pushed.error().message, HasSubstr("start a thread: "));
+    EXPECT_FALSE(queue.busy());
+    EXPECT_EQ(queue.Wake().error().code, ErrorCode::kExhausted);
+    EXPECT_FALSE(IsBlocked(SIGUSR2));
+  }
+  EXPECT_TRUE(queue.Push([&] { done += 10; }));
+  queue.Stop();
+  EXPECT_EQ(done, 10);
+}
+
+}  // namespace
+}  // namespace rankrun::comm
