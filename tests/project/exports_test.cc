@@ -11,8 +11,9 @@ namespace rankrun {
 namespace {
 
 constexpr char kLibrary[] = RANKRUN_LIB_DIR "/librankrun.so";
+constexpr char kPlugin[] = RANKRUN_LIB_DIR "/librankrun_gloo.so";
 
-// What `command` prints, by lines.
+// What `command` prints, by lines with their ends.
 std::vector<std::string> LinesOf(const std::string& command) {
   std::vector<std::string> lines;
   FILE* pipe = popen(command.c_str(), "r");
@@ -46,6 +47,12 @@ TEST(ExportsTest, NothingElseIs) {
   EXPECT_GT(lines.size(), 100U);
   const std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?rankrun(::|_)[\s\S]*)");
   for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, ours)) << line;
+}
+
+TEST(ExportsTest, APluginHasItsEntryAndNothingElse) {
+  const auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kPlugin);
+  ASSERT_EQ(lines.size(), 1U) << testing::PrintToString(lines);
+  EXPECT_TRUE(lines[0].ends_with(" T rankrun_backend_plugin\n")) << lines[0];
 }
 
 }  // namespace

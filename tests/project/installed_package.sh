@@ -25,6 +25,7 @@ grep -q 'wrong elements: 0 OK' "$folder/out"
 grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
 "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
+"$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -f "$folder/usr/share/man/man1/rankrun-bench.1"
@@ -49,11 +50,9 @@ int main() {
 EOF
 # The flags are several words.
 # shellcheck disable=SC2046
-c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs rankrun)
+c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs rankrun) \
+  "-Wl,-rpath,$(pkg-config --variable=libdir rankrun)"
 # shellcheck disable=SC2046
 cc -std=c99 "$source/examples/c/pi.c" -o "$folder/pi" $(pkg-config --cflags --libs rankrun)
-LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun)
-export LD_LIBRARY_PATH
 "$folder/usr/bin/rankrun" -n 2 "$folder/meet"
-"$folder/usr/bin/rankrun" -n 2 "$folder/pi"
-"$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir rankrun) "$folder/usr/bin/rankrun" -n 2 "$folder/pi"
