@@ -57,7 +57,7 @@ class Trainer {
  private:
   static long long Int(int64_t value) { return value; }
   bool first() const { return world_.global_rank() == 0; }
-  float Evaluate() const { return first() ? model_.Loss(data_, evaluation_) : 0.0F; }
+  float Evaluate() { return first() ? model_.Loss(data_, evaluation_) : 0.0F; }
 
   template <typename... Values>
   void Print(const char* format, Values... values) const {

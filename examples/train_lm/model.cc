@@ -45,13 +45,18 @@ void Fill(Eigen::Ref<Matrix> matrix, float deviation, std::mt19937_64& random) {
 
 }  // namespace
 
-// One column per sample.
-struct Model::Activations {
+// One column per sample. Kept from step to step: memory that is taken anew in
+// each costs a worker up to a fifth of its time, and the others wait for it.
+struct Model::Scratch {
   Matrix input, hidden, probability;
-  float loss = 0;  // summed
+  Matrix hidden_error, input_error;
 };
 
-Model::Model(int hidden) : hidden_(hidden) { weights_.resize(Weights(nullptr, hidden).size()); }
+Model::Model(int hidden) : hidden_(hidden), scratch_(std::make_unique<Scratch>()) {
+  weights_.resize(Weights(nullptr, hidden).size());
+}
+
+Model::~Model() = default;
 
 void Model::Randomize(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -62,51 +67,55 @@ void Model::Randomize(uint64_t seed) {
   Fill(parts.output_weights, 1.0F / std::sqrt(static_cast<float>(hidden_)), random);
 }
 
-Model::Activations Model::Forward(const Data& data, std::span<const size_t> samples) const {
+float Model::Forward(const Data& data, std::span<const size_t> samples) {
   const Weights weights(weights_.data(), hidden_);
-  Activations a;
-  a.input.resize(kInputs, Columns(samples));
+  auto& [input, hidden, probability, hidden_error, input_error] = *scratch_;
+  input.resize(kInputs, Columns(samples));
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
     const auto context = data.Context(samples[static_cast<size_t>(n)]);
     for (int i = 0; i < kContext; ++i) {
-      a.input.col(n).segment(i * kEmbedding, kEmbedding) =
+      input.col(n).segment(i * kEmbedding, kEmbedding) =
           weights.embedding.col(context[static_cast<size_t>(i)]);
     }
   }
-  a.hidden = ((weights.hidden_weights * a.input).colwise() + weights.hidden_bias).array().tanh();
-  a.probability = (weights.output_weights * a.hidden).colwise() + weights.output_bias;
+  hidden.noalias() = weights.hidden_weights * input;
+  hidden = (hidden.colwise() + weights.hidden_bias).array().tanh();
+  probability.noalias() = weights.output_weights * hidden;
+  probability.colwise() += weights.output_bias;
+  float loss = 0;
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
-    auto logits = a.probability.col(n).array();
+    auto logits = probability.col(n).array();
     logits -= logits.maxCoeff();  // exp() must not overflow
     const float right = logits(data.Next(samples[static_cast<size_t>(n)]));
     logits = logits.exp();
     const float sum = logits.sum();
     logits /= sum;
-    a.loss += std::log(sum) - right;
+    loss += std::log(sum) - right;
   }
-  return a;
+  return loss;
 }
 
 float Model::AddGradient(const Data& data, std::span<const size_t> samples,
-                         std::span<float> gradient) const {
+                         std::span<float> gradient) {
   if (samples.empty()) return 0;  // more workers than samples
-  Activations a = Forward(data, samples);
+  const float loss = Forward(data, samples);
+  auto& [input, hidden, probability, hidden_error, input_error] = *scratch_;
   const Weights weights(weights_.data(), hidden_);
   Gradient out(gradient.data(), hidden_);
 
-  Matrix& error = a.probability;  // d loss / d logits
+  Matrix& error = probability;  // d loss / d logits
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
     error(data.Next(samples[static_cast<size_t>(n)]), n) -= 1.0F;
   }
-  out.output_weights.noalias() += error * a.hidden.transpose();
+  out.output_weights.noalias() += error * hidden.transpose();
   out.output_bias += error.rowwise().sum();
 
-  const Matrix hidden_error =
-      (weights.output_weights.transpose() * error).array() * (1.0F - a.hidden.array().square());
-  out.hidden_weights.noalias() += hidden_error * a.input.transpose();
+  hidden_error.noalias() = weights.output_weights.transpose() * error;
+  hidden_error.array() *= 1.0F - hidden.array().square();
+  out.hidden_weights.noalias() += hidden_error * input.transpose();
   out.hidden_bias += hidden_error.rowwise().sum();
 
-  const Matrix input_error = weights.hidden_weights.transpose() * hidden_error;
+  input_error.noalias() = weights.hidden_weights.transpose() * hidden_error;
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
     const auto context = data.Context(samples[static_cast<size_t>(n)]);
     for (int i = 0; i < kContext; ++i) {
@@ -114,9 +123,9 @@ float Model::AddGradient(const Data& data, std::span<const size_t> samples,
           input_error.col(n).segment(i * kEmbedding, kEmbedding);
     }
   }
-  return a.loss;
+  return loss;
 }
 
-float Model::Loss(const Data& data, std::span<const size_t> samples) const {
-  return Forward(data, samples).loss / static_cast<float>(samples.size());
+float Model::Loss(const Data& data, std::span<const size_t> samples) {
+  return Forward(data, samples) / static_cast<float>(samples.size());
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,24 +20,26 @@ class Model {
   static constexpr int kEmbedding = 16;
 
   explicit Model(int hidden);
+  ~Model();
 
   void Randomize(uint64_t seed);
 
   // Adds the gradient of the summed loss over `samples` to `gradient`, which
   // has the weights' size. Returns that loss in nats.
-  float AddGradient(const Data& data, std::span<const size_t> samples,
-                    std::span<float> gradient) const;
+  float AddGradient(const Data& data, std::span<const size_t> samples, std::span<float> gradient);
 
   // Mean loss over `samples` in nats per byte.
-  float Loss(const Data& data, std::span<const size_t> samples) const;
+  float Loss(const Data& data, std::span<const size_t> samples);
 
   std::vector<float>& weights() { return weights_; }
   int hidden() const { return hidden_; }
 
  private:
-  struct Activations;
-  Activations Forward(const Data& data, std::span<const size_t> samples) const;
+  struct Scratch;
+  // Returns the summed loss.
+  float Forward(const Data& data, std::span<const size_t> samples);
 
   int hidden_;
   std::vector<float> weights_;
+  std::unique_ptr<Scratch> scratch_;
 };

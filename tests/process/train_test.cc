@@ -9,6 +9,7 @@
 namespace rankrun::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 std::vector<std::string> Train(const std::string& workers, std::vector<std::string> flags) {
@@ -30,6 +31,7 @@ TEST(TrainTest, LossIsTheSameWithOneTwoAndFourWorkers) {
     Job job({.arguments = Train(workers, {})});
     ASSERT_TRUE(job.Wait(milliseconds(100'000)).value_or(ProcessExit{true, 0}).succeeded())
         << job.Err();
+    EXPECT_THAT(job.Out(), ContainsRegex("communication over shm: [0-9]+\\.[0-9] % of the time"));
     losses.push_back(FinalLoss(job.Out()));
   }
   EXPECT_LT(losses[0], 5.0) << "it has learnt something";
