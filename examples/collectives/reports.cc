@@ -8,38 +8,29 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include <rankrun/cbor.h>
 #include <rankrun/distributed.h>
 #include <rankrun/objects.h>
 
 namespace {
 
 using nlohmann::json;
-using rankrun::GlobalRank;
+using rankrun::FromCbor;
 using rankrun::Object;
-
-Object ToObject(const json& value) {
-  const std::vector<uint8_t> cbor = json::to_cbor(value);
-  const auto* bytes = reinterpret_cast<const std::byte*>(cbor.data());
-  return {bytes, bytes + cbor.size()};
-}
-
-json FromObject(const Object& object) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(object.data());
-  return json::from_cbor(bytes, bytes + object.size());
-}
+using rankrun::ToCbor;
 
 // How many of `files` each rank is to take: more if it is faster.
 std::vector<Object> Plan(const std::vector<Object>& reports, int files) {
   double total = 0;
-  for (const Object& report : reports) total += FromObject(report).at("speed").get<double>();
+  for (const Object& report : reports) total += FromCbor<json>(report).at("speed").get<double>();
   std::vector<Object> plan;
   int first = 0;
   double reached = 0;
   for (const Object& object : reports) {
-    const json report = FromObject(object);
+    const json report = FromCbor<json>(object);
     reached += report.at("speed").get<double>();
     const int end = static_cast<int>(files * reached / total + 0.5);
-    plan.push_back(ToObject({{"for", report.at("name")}, {"first", first}, {"end", end}}));
+    plan.push_back(ToCbor<json>({{"for", report.at("name")}, {"first", first}, {"end", end}}));
     first = end;
   }
   return plan;
@@ -52,15 +43,15 @@ int main() try {
   const int rank = world.global_rank();
   const std::string name = "worker-" + std::to_string(rank);
   const json report = {{"name", name}, {"speed", 1.5 + rank}};
-  const std::vector<Object> reports = rankrun::GatherObject(world, ToObject(report));
+  const std::vector<Object> reports = rankrun::GatherObject(world, ToCbor(report));
   const std::vector<Object> plan = rank == 0 ? Plan(reports, 100) : std::vector<Object>();
-  const json mine = FromObject(rankrun::ScatterObjects(world, plan));
+  const json mine = FromCbor<json>(rankrun::ScatterObjects(world, plan));
 
   // Everybody looks at everybody's part: no file is left out or taken twice.
   int next = 0;
   bool good = mine.at("for") == name;
-  for (const Object& object : rankrun::AllGatherObject(world, ToObject(mine))) {
-    const json part = FromObject(object);
+  for (const Object& object : rankrun::AllGatherObject(world, ToCbor(mine))) {
+    const json part = FromCbor<json>(object);
     good = good && part.at("first") == next;
     next = part.at("end").get<int>();
   }

@@ -7,6 +7,7 @@ numbers that are spread over all ranks.
 import array
 import ctypes
 import os
+import pathlib
 import sys
 
 
@@ -34,7 +35,19 @@ DTYPES = {"f": 0, "d": 1, "b": 4, "h": 5, "i": 6, "q": 7, "B": 8, "H": 9, "I": 1
 AVERAGE = 1
 DEFAULT_TIMEOUT = -1
 
-library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "librankrun.so.0")
+
+def find_library():
+    """The one installed with the rankrun that has started this, else what the loader finds."""
+    name = "librankrun.so.0"
+    program = pathlib.Path(f"/proc/{os.getppid()}/exe").resolve()
+    for folder in ("lib", "lib64", f"lib/{os.uname().machine}-linux-gnu"):
+        path = program.parent.parent / folder / name
+        if path.exists():
+            return str(path)
+    return name
+
+
+library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else find_library())
 library.rankrun_last_error.restype = ctypes.c_char_p
 # Without this Python would pass ints of 32 bits.
 library.rankrun_all_reduce.argtypes = [
