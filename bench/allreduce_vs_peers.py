@@ -31,7 +31,7 @@ MPI_VARIANTS = {"mpi": [], "mpi-no-cma": ["--mca", "btl_vader_single_copy_mechan
 # Ranks, bytes, and how many times faster than the better Open MPI.
 TARGETS = [(2, size, 1.0) for size in SIZES if size <= 1 << 20] + [
     (2, 64 << 20, 4.0), (4, 8, 2.0), (4, 64 << 10, 3.5), (4, 64 << 20, 5.0)]
-MOST_TIMES_THE_BOUND = 1.6  # two ranks, the largest size
+MOST_TIMES_THE_BOUND = 1.6  # two ranks, the largest size; memory_bound.cc
 
 
 class Failed(Exception):

@@ -1,6 +1,7 @@
 // What no AllReduce of two ranks can beat: two processes that each do
-// a[i] += 1 on a half of the data. See allreduce_peer.h for the arguments and
-// what is printed.
+// a[i] += 1 on a half of the data, a tensor of its own; for each tensor has to be
+// read and written once. See allreduce_peer.h for the arguments and what is
+// printed.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -39,9 +40,9 @@ void AddOne(std::vector<float>& values) {
 
 void Measure(Meeting& meeting, int rank, const AllReducePlan& plan) {
   for (const std::size_t bytes : plan.sizes) {
-    std::vector<float> half(std::max<std::size_t>(1, bytes / sizeof(float) / kProcesses));
+    std::vector<float> tensor(std::max<std::size_t>(1, bytes / sizeof(float)));
     const BatchTimes times = MeasureBatches(
-        plan.batches, [&] { AddOne(half); },
+        plan.batches, [&] { AddOne(tensor); },
         [&](double seconds) { return Largest(meeting, rank, seconds); }, [] {});
     if (rank == 0) PrintTimes("bound", kProcesses, bytes, times);
   }
