@@ -28,8 +28,6 @@ constexpr const char* kSecondTimeLucky =
     "echo up $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_RUN_ID; "
     "test $TORCHELASTIC_RESTART_COUNT = 0 || exit 0; setsid sleep 1000 & sleep 1000";
 
-ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-
 int Count(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;

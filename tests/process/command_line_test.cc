@@ -15,8 +15,6 @@ using ::testing::HasSubstr;
 
 constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
 
-ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-
 struct CommandLineTest : ::testing::Test {
   CommandLineTest() { EXPECT_EQ(symlink(RANKRUN_BINARY_DIR "/bin/rankrun", torchrun.c_str()), 0); }
 

@@ -18,8 +18,6 @@ using ::testing::Not;
 
 constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
 
-ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-
 TEST(DevicesTest, TheNumberOfThreadsIsSaidOncePerJob) {
   Job run({.arguments = Shell({"-n", "64", "--max-restarts", "1"},
                               "echo threads $OMP_NUM_THREADS; exit $((1 - "

@@ -17,7 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ProcessExit KilledBy(int signal_number) { return {.signaled = true, .value = signal_number}; }
 ProcessExit ExitCode(int code) { return {.signaled = false, .value = code}; }
 
 struct EndsTest : ::testing::Test {

@@ -17,8 +17,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-
 struct EventsTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 

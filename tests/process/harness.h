@@ -17,6 +17,11 @@ namespace rankrun::testing {
 
 using std::chrono::milliseconds;
 
+inline ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
+inline ProcessExit KilledBy(int signal_number) {
+  return {.signaled = true, .value = signal_number};
+}
+
 // Looks again and again until `condition` holds or `deadline` has passed.
 bool WaitFor(const std::function<bool()>& condition, milliseconds deadline = milliseconds(20'000));
 

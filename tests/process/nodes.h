@@ -14,8 +14,6 @@
 // Jobs of several nodes whose agents are all on this machine.
 namespace rankrun::testing {
 
-inline ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-
 // A port that nobody listens at and that no client is given.
 int FreePort();
 

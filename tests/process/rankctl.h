@@ -10,11 +10,6 @@ namespace rankrun::testing {
 
 constexpr const char* kRankctl = RANKRUN_BINARY_DIR "/bin/rankctl";
 
-inline ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-inline ProcessExit KilledBy(int signal_number) {
-  return {.signaled = true, .value = signal_number};
-}
-
 // A `rankctl store serve` on a free port.
 class ServedStore {
  public:

@@ -16,9 +16,6 @@ using ::testing::Not;
 
 constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
 
-ProcessExit Code(int code) { return {.signaled = false, .value = code}; }
-ProcessExit KilledBy(int signal_number) { return {.signaled = true, .value = signal_number}; }
-
 // Each worker's line of a file that all append to.
 std::multiset<std::string> Lines(const std::string& text) {
   std::multiset<std::string> lines;

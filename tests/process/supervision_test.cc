@@ -23,8 +23,6 @@ using ::testing::Not;
 // Workers with a child in their process group and one in a session of its own.
 constexpr const char* kFamily = "sleep 1000 & setsid sleep 1000 & echo up; wait";
 
-ProcessExit KilledBy(int signal_number) { return {.signaled = true, .value = signal_number}; }
-
 int Count(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
