@@ -2,6 +2,9 @@
 
 #include <uv.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/log.h"
 #include "base/uv_loop.h"
 #include "base/uv_stream.h"
@@ -12,11 +15,32 @@ namespace {
 // The kernel cuts this to net.core.somaxconn.
 constexpr int kLargestBacklog = 65535;
 constexpr unsigned kKeepAliveSeconds = 60;
+constexpr int kListenAttempts = 6;
+constexpr uint64_t kLongestPauseNs = 500'000;
 
 UvHandle<uv_tcp_s> NewTcpHandle(Loop& loop) {
   UvHandle<uv_tcp_s> handle(new uv_tcp_t{});
   uv_tcp_init(loop.raw(), handle.get());  // cannot fail without a socket
   return handle;
+}
+
+bool IsBound(const uv_tcp_t& handle) {
+  uv_os_fd_t fd;
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(&handle), &fd) != 0) return false;
+  auto address = SocketAddress::LocalOf(fd);
+  return address && address->port() != 0;
+}
+
+// Of two that were given a port and begin to listen within a microsecond, the
+// kernel may refuse both. Then each tries again, not at the same time.
+int ListenOn(uv_tcp_t& handle, uv_connection_cb on_connection) {
+  auto* stream = reinterpret_cast<uv_stream_t*>(&handle);
+  int status = uv_listen(stream, kLargestBacklog, on_connection);
+  for (int i = 1; status == UV_EADDRINUSE && i < kListenAttempts && IsBound(handle); ++i) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(uv_hrtime() % kLongestPauseNs));
+    status = uv_listen(stream, kLargestBacklog, on_connection);
+  }
+  return status;
 }
 
 }  // namespace
@@ -53,10 +77,7 @@ Result<std::unique_ptr<Listener>> Listener::Open(Loop& loop, const SocketAddress
   uv_tcp_t* handle = listener->handle_.get();
   unsigned flags = address.family() == AF_INET6 ? static_cast<unsigned>(UV_TCP_IPV6ONLY) : 0U;
   int status = uv_tcp_bind(handle, address.raw(), flags);
-  if (status == 0) {
-    status =
-        uv_listen(reinterpret_cast<uv_stream_t*>(handle), kLargestBacklog, Trampolines::Connection);
-  }
+  if (status == 0) status = ListenOn(*handle, Trampolines::Connection);
   if (status != 0) return SystemError("listen on " + address.ToString(), -status);
   uv_os_fd_t fd;
   uv_fileno(reinterpret_cast<uv_handle_t*>(handle), &fd);

@@ -3,8 +3,11 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 
+#include <atomic>
+#include <barrier>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "tests/base/loopback.h"
 
@@ -93,6 +96,33 @@ TEST_F(ListenerTest, APortInUseIsAnErrorThatNamesIt) {
   EXPECT_EQ(second.error().code, ErrorCode::kSystem);
   EXPECT_EQ(second.error().message,
             "listen on " + first->address().ToString() + ": Address already in use");
+}
+
+// Both of two that begin to listen at once may be told that the port is taken.
+TEST_F(ListenerTest, OneOfTwoThatWantAPortAtOnceHasIt) {
+  // Not where clients of other tests may have been given the port.
+  auto address = *SocketAddress::FromNumeric("127.9.8.7", 0);
+  address = address.WithPort(test::Listen(loop, address, Keep())->address().port());
+  loop.RunUntil([] { return false; }, milliseconds(1));
+  constexpr int kRounds = 1'000;
+  std::barrier together(2);
+  std::atomic<int> ready = 0, winners = 0;
+  const auto take = [&] {
+    Loop own;
+    for (int round = 0; round < kRounds; ++round) {
+      ready += 1;
+      while (ready < 2 * (round + 1)) sched_yield();  // no sleeper that would be late
+      auto listener = Listener::Open(own, address, [](std::unique_ptr<Stream>) {});
+      winners += listener ? 1 : 0;
+      together.arrive_and_wait();
+      if (listener) listener->reset();
+      own.RunUntil([] { return false; }, milliseconds(0));
+    }
+  };
+  std::thread other(take);
+  take();
+  other.join();
+  EXPECT_EQ(winners, kRounds);
 }
 
 TEST_F(ListenerTest, AnAddressOfAnotherMachineIsAnError) {
