@@ -46,7 +46,7 @@ struct InitOptions {
 //   GLOO_SOCKET_IFNAME          optional; the network interface to use (of a
 //                               list, the first); needed for gloo on several
 //                               hosts that meet in a file or a store of theirs
-//   RANKRUN_BACKEND             optional; instead of InitOptions::backend
+//   RANKRUN_BACKEND             optional; instead of what the program asks for
 //   RANKRUN_PLUGIN_DIR          optional; where to look for backends first
 //   RANKRUN_STRICT              "0", or "1": see ProcessGroup
 //   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "DETAIL": compare all calls first

@@ -34,7 +34,8 @@ enum class GroupState { kOk, kBroken };
 // same collectives in the same order, with the same dtype, count, operation and
 // root (other ranks' parts may differ in size only where it says so). When two
 // calls do not fit together, every member's call throws DistMismatchError that
-// says what each rank called.
+// says what each rank called; but on Gloo, without RANKRUN_DEBUG=DETAIL, a member
+// that had all it wanted before returns, and its next call throws.
 //
 // A collective waits at most its time-out; who times out then asks the others for
 // up to a quarter of it, at most 1 s, where they are. It throws DistTimeoutError after
