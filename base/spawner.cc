@@ -4,10 +4,9 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
-#include <system_error>
 
-#include "base/signals_blocked.h"
 #include "base/spawn_slots.h"
+#include "base/start_thread.h"
 #include "base/uv_loop.h"
 
 namespace rankrun {
@@ -27,18 +26,13 @@ Spawner::Spawner(Loop& loop)
 }
 
 bool Spawner::AddThread() {
-  // Signals of this process are the loop thread's.
-  const SignalsBlocked in_the_thread;
   // Taken now, before descriptors of more starts are open.
   auto slots = SpawnSlots::Open();
   std::optional<SpawnSlots> own;
   if (slots) own.emplace(std::move(*slots));
-  try {
-    threads_.emplace_back([this, own = std::move(own)] { RunThread(own); });
-  } catch (const std::system_error&) {
-    return false;  // the limit of processes, most likely
-  }
-  return true;
+  auto thread = StartThread([this, own = std::move(own)] { RunThread(own); });
+  if (thread) threads_.push_back(*std::move(thread));
+  return static_cast<bool>(thread);  // else the limit of processes, most likely
 }
 
 Spawner::~Spawner() {

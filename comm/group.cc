@@ -48,18 +48,22 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
       messages_(std::make_unique<Messages>(
           *backend_, identity_.group_rank,
           [this](int rank) { return identity_.global_ranks[static_cast<size_t>(rank)]; },
+          identity_.deaths,
           [this](const Messages::Message& message, Error error) {
             return MessageFailed(message, std::move(error));
           })),
       activity_(StatusPage::OfThisProcess(), ShownName(identity_), identity_.world_size()),
-      queue_([this] { return messages_->Progress(); }) {}
+      mover_([this] { return messages_->Progress(); }) {}
 
 Group::Group(GroupIdentity identity)
     : identity_(std::move(identity)),
       activity_(nullptr, ShownName(identity_), 0),
-      queue_([] { return false; }) {}
+      mover_([] { return false; }) {}
 
-Group::~Group() { queue_.Stop(); }
+Group::~Group() {
+  queue_.Stop();
+  mover_.Stop();
+}
 
 GroupState Group::state() const { return broken_.load() ? GroupState::kBroken : GroupState::kOk; }
 
@@ -111,7 +115,10 @@ std::string Group::WithDeath(std::string text) const {
 
 Error Group::Failed(const Operation& operation, Error error, milliseconds timeout) {
   const std::string what = Describe(operation);
-  if (error.code != ErrorCode::kInvalid) error = Break(what, std::move(error), timeout);
+  if (error.code != ErrorCode::kInvalid) {
+    error = Break(what, std::move(error), timeout);
+    messages_->EndOwn();
+  }
   return std::move(error).In(what + Place());
 }
 

@@ -16,6 +16,7 @@
 #include "comm/backend.h"
 #include "comm/group_identity.h"
 #include "comm/messages.h"
+#include "comm/mover.h"
 #include "comm/operation.h"
 #include "comm/store_barrier.h"
 #include "comm/work_queue.h"
@@ -88,8 +89,9 @@ class Group {
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
   template <typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
-  // Tells the other ranks that this one does not take part.
-  Result<Work> Refuse(const Operation& operation, Error reason);
+  // Tells the other ranks that this one does not take part; does not wait for
+  // that if `options` are those of an asynchronous call.
+  Result<Work> Refuse(const Operation& operation, Error reason, const CallOptions& options);
   Result<Work> UninvolvedWork(Operation::Kind kind) const;
   Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
                             const LoweredReduction& lowered, ReduceOp op,
@@ -130,6 +132,7 @@ class Group {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Messages> messages_;
   Activity activity_;  // of collectives
+  Mover mover_;        // of messages under way, beside collectives
   WorkQueue queue_;
 };
 

@@ -32,11 +32,13 @@ std::vector<std::byte> Scaled(const Reduction& reduction, double factor, ConstBl
 
 }  // namespace
 
-Result<Work> Group::Refuse(const Operation& operation, Error reason) {
+Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallOptions& options) {
   const std::string words = reason.message;
   const int rank = identity_.global_rank;
+  CallOptions how;  // its time-out may be what is wrong
+  how.async = options.async;
   const auto told =
-      Run(operation, {}, [words, rank](Backend& backend, const Call& call) -> Result<void> {
+      Run(operation, how, [words, rank](Backend& backend, const Call& call) -> Result<void> {
         if (backend.Refuse(call, words)) return {};
         return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
                                              Describe(call.operation) + ": " + words};
@@ -55,8 +57,8 @@ Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptio
   if (!is_member()) return UninvolvedWork(Kind::kAllReduce);
   const Operation operation = comm::Reducing(Kind::kAllReduce, tensor, op);
   const auto lowered = Lower(tensor.dtype, op, identity_.world_size());
-  if (!lowered) return Refuse(operation, lowered.error());
-  if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error());
+  if (!lowered) return Refuse(operation, lowered.error(), options);
+  if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error(), options);
   return Run(
       operation, options, [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
         const Block data = BlockOf(tensor);
@@ -79,7 +81,7 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
   const auto lowered = Lower(tensor.dtype, op, identity_.world_size());
   const auto rank = GroupRankIn(identity_.global_ranks, root);
   if (auto ok = All({Fine(rank), Fine(lowered), CheckTensor("tensor", tensor)}); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
   return Run(
@@ -99,7 +101,7 @@ Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions
   Operation operation = Moving(Kind::kBroadcast, tensor);
   const auto rank = GroupRankIn(identity_.global_ranks, root);
   if (auto ok = All({Fine(rank), CheckTensor("tensor", tensor)}); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
   return Run(operation, options, [tensor](Backend& backend, const Call& call) {
@@ -114,11 +116,11 @@ Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor
   auto blocks = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
   const auto own = static_cast<std::size_t>(identity_.group_rank);
   if (auto ok = All({CheckTensor("input", input), Fine(blocks)}); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   if (auto ok = CheckCount("this rank's output", outputs[own].count, "as the input", input.count);
       !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   return Run(operation, options,
              [outputs = *std::move(blocks), input](Backend& backend, const Call& call) {
@@ -136,7 +138,7 @@ Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input
                CheckDType("output", output.dtype, "the input", input.dtype),
                CheckCount("output", output.count, "the input's times the world size", wanted)});
       !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   auto parts = EqualParts("output", output, identity_.world_size());
   return Run(operation, options,
@@ -151,21 +153,21 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
   Operation operation = Moving(Kind::kGather, input);
   const auto rank = GroupRankIn(identity_.global_ranks, root);
   if (auto ok = All({Fine(rank), CheckTensor("input", input)}); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
   std::vector<Block> blocks;
   if (*rank == identity_.group_rank) {
     auto checked = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
-    if (!checked) return Refuse(operation, checked.error());
+    if (!checked) return Refuse(operation, checked.error(), options);
     blocks = *std::move(checked);
     const auto own = static_cast<std::size_t>(*rank);
     if (auto ok = CheckCount("this rank's output", outputs[own].count, "as the input", input.count);
         !ok) {
-      return Refuse(operation, ok.error());
+      return Refuse(operation, ok.error(), options);
     }
   } else if (!outputs.empty()) {
-    return Refuse(operation, OnlyAtRoot("outputs", operation.global_root));
+    return Refuse(operation, OnlyAtRoot("outputs", operation.global_root), options);
   }
   return Run(operation, options,
              [outputs = std::move(blocks), input](Backend& backend, const Call& call) {
@@ -179,21 +181,21 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
   Operation operation = Moving(Kind::kScatter, output);
   const auto rank = GroupRankIn(identity_.global_ranks, root);
   if (auto ok = All({Fine(rank), CheckTensor("output", output)}); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
   std::vector<ConstBlock> blocks;
   if (*rank == identity_.group_rank) {
     auto checked = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
-    if (!checked) return Refuse(operation, checked.error());
+    if (!checked) return Refuse(operation, checked.error(), options);
     blocks = *std::move(checked);
     const auto own = static_cast<std::size_t>(*rank);
     if (auto ok = CheckCount("output", output.count, "as this rank's input", inputs[own].count);
         !ok) {
-      return Refuse(operation, ok.error());
+      return Refuse(operation, ok.error(), options);
     }
   } else if (!inputs.empty()) {
-    return Refuse(operation, OnlyAtRoot("inputs", operation.global_root));
+    return Refuse(operation, OnlyAtRoot("inputs", operation.global_root), options);
   }
   return Run(operation, options,
              [inputs = std::move(blocks), output](Backend& backend, const Call& call) {

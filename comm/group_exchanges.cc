@@ -61,7 +61,7 @@ Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> i
   const auto own = static_cast<std::size_t>(identity_.group_rank);
   const std::size_t wanted = inputs[own].bytes / SizeOf(output.dtype);
   if (auto ok = CheckCount("output", output.count, "as this rank's input", wanted); !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   return Run(operation, options,
              [output, op, reduction = lowered.reduction, inputs = std::move(inputs)](
@@ -85,7 +85,7 @@ Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTen
                    .dtype = output.dtype,
                    .op = op.kind,
                    .count = CountOf(inputs)},
-                  ok.error());
+                  ok.error(), options);
   }
   return ReduceBlocks(output, *std::move(blocks), *lowered, op, options);
 }
@@ -100,7 +100,7 @@ Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& i
       !ok) {
     return Refuse(
         {.kind = Kind::kReduceScatter, .dtype = output.dtype, .op = op.kind, .count = input.count},
-        ok.error());
+        ok.error(), options);
   }
   return ReduceBlocks(output, *std::move(parts), *lowered, op, options);
 }
@@ -113,7 +113,7 @@ Result<Work> Group::Exchange(DType dtype, std::vector<Block> outputs,
   if (auto ok = CheckCount("this rank's output for itself", outputs[own].bytes / SizeOf(dtype),
                            "as its input for itself", inputs[own].bytes / SizeOf(dtype));
       !ok) {
-    return Refuse(operation, ok.error());
+    return Refuse(operation, ok.error(), options);
   }
   return Run(
       operation, options,
@@ -128,7 +128,8 @@ Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const Co
   auto to = BlocksOf("outputs", outputs, dtype, identity_.world_size());
   auto from = BlocksOf("inputs", inputs, dtype, identity_.world_size());
   if (auto ok = All({Fine(from), Fine(to)}); !ok) {
-    return Refuse({.kind = Kind::kAllToAll, .dtype = dtype, .count = CountOf(inputs)}, ok.error());
+    return Refuse({.kind = Kind::kAllToAll, .dtype = dtype, .count = CountOf(inputs)}, ok.error(),
+                  options);
   }
   return Exchange(dtype, *std::move(to), *std::move(from), options);
 }
@@ -143,11 +144,11 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
                      CheckDType("output", output.dtype, "the input", input.dtype),
                      CheckApart(output, input)});
       !ok) {
-    return Refuse(refused, ok.error());
+    return Refuse(refused, ok.error(), options);
   }
   auto from = PartsByRows("input", input, input_splits, identity_.world_size());
   auto to = PartsByRows("output", output, output_splits, identity_.world_size());
-  if (auto ok = All({Fine(from), Fine(to)}); !ok) return Refuse(refused, ok.error());
+  if (auto ok = All({Fine(from), Fine(to)}); !ok) return Refuse(refused, ok.error(), options);
   return Exchange(input.dtype, Writable(*to), *std::move(from), options);
 }
 

@@ -100,12 +100,12 @@ Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag) {
 }
 
 Result<Work> Group::Begin(const Messages::Message& message, Block data) {
-  auto state = std::make_shared<WorkState>();
-  if (auto ok = messages_->Start(message, data, state); !ok) return std::move(ok).error();
-  if (state->done()) return Work(0, std::move(state));
+  auto state = messages_->Start(message, data);
+  if (!state) return std::move(state).error();
+  if ((*state)->done()) return Work(0, *std::move(state));
   // What nobody moves on must not stay in the caller's memory.
-  if (auto ok = queue_.Wake(); !ok) return MessageFailed(message, std::move(ok).error());
-  return Work(0, std::move(state));
+  if (auto ok = mover_.Wake(); !ok) return MessageFailed(message, std::move(ok).error());
+  return Work(0, *std::move(state));
 }
 
 }  // namespace rankrun::comm

@@ -36,7 +36,7 @@ Result<void> WithoutBadAlloc(Body body) try {
 template <typename Body>
 Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
   const Result<std::chrono::milliseconds> limit = Effective(options.timeout);
-  if (!limit) return Refuse(operation, limit.error());
+  if (!limit) return Refuse(operation, limit.error(), options);
   const std::chrono::milliseconds timeout = *limit;
   std::unique_lock lock(mutex_);
   operation.number = operations_ + 1;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 namespace rankrun::comm {
@@ -12,6 +11,10 @@ using std::chrono::milliseconds;
 
 // How long one waits for a message before others get their turn.
 constexpr milliseconds kSlice{1};
+// Between looks at messages that nobody waits for.
+constexpr Duration kShortestNap = std::chrono::microseconds(50);
+// Between looks of who waits for a message of its own.
+constexpr milliseconds kOwnSlice{4};
 
 bool IsSend(const Messages::Message& message) {
   return message.operation.kind == Operation::Kind::kSend;
@@ -25,11 +28,13 @@ milliseconds Left(const Messages::Message& message) {
 }  // namespace
 
 Messages::Messages(Backend& backend, int group_rank, std::function<int(int)> to_global,
-                   Failed failed)
+                   DeathWatch deaths, Failed failed)
     : backend_(backend),
       group_rank_(group_rank),
       to_global_(std::move(to_global)),
-      failed_(std::move(failed)) {}
+      deaths_(deaths),
+      failed_(std::move(failed)),
+      nap_(kShortestNap) {}
 
 Messages::~Messages() {
   if (!pending_.empty()) {
@@ -48,39 +53,45 @@ Result<int> Messages::Move(const Message& message, Block data) {
   if (message.peer.value_or(group_rank_) == group_rank_) {
     auto state = std::make_shared<WorkState>();
     if (StartOwn(message, data, state)) {
-      if (!state->AwaitFor(message.timeout)) FinishLateOwn();
-      state->Await();  // if not late, then a sender is about to finish it
+      while (!state->AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
+        FinishOwnThatIsOver();
+      }
       if (!state->result()) return Error(state->result().error());
       return to_global_(group_rank_);
     }
   }
   auto transfer = StartTransfer(message, data);
   if (!transfer) return failed_(message, std::move(transfer).error());
-  for (;;) {
-    std::optional<Error> late;
-    {
-      std::lock_guard lock(mutex_);
-      auto ok = (*transfer)->Wait(std::clamp(Left(message), milliseconds(0), kSlice));
-      if (ok) return to_global_(IsSend(message) ? group_rank_ : (*transfer)->source());
-      if (ok.error().code != ErrorCode::kTimeout) return failed_(message, std::move(ok).error());
-      if (Left(message) <= milliseconds(0)) late = TimedOut(message, transfer->get());
+  callers_ += 1;
+  std::optional<Error> why;
+  for (bool over = false; !over && !why;) {
+    std::lock_guard lock(mutex_);
+    auto ok = (*transfer)->Wait(std::clamp(Left(message), milliseconds(0), kSlice));
+    over = static_cast<bool>(ok);
+    if (!ok && ok.error().code != ErrorCode::kTimeout) {
+      why = std::move(ok).error();
+    } else if (!ok && Left(message) <= milliseconds(0)) {
+      why = TimedOut(message, transfer->get());
     }
-    if (late) return failed_(message, *std::move(late));
-    std::this_thread::yield();
   }
+  callers_ -= 1;
+  if (why) return failed_(message, *std::move(why));
+  return to_global_(IsSend(message) ? group_rank_ : (*transfer)->source());
 }
 
-Result<void> Messages::Start(const Message& message, Block data, std::shared_ptr<WorkState> state) {
-  if (StartOwn(message, data, state)) return {};
+Result<std::shared_ptr<WorkState>> Messages::Start(const Message& message, Block data) {
+  auto state = std::make_shared<WorkState>(attendance_);
+  if (StartOwn(message, data, state)) return state;
   auto transfer = StartTransfer(message, data);
   if (!transfer) return failed_(message, std::move(transfer).error());
   std::lock_guard lock(mutex_);
-  pending_.push_back({message, *std::move(transfer), std::move(state)});
-  return {};
+  pending_.push_back({message, *std::move(transfer), state});
+  return state;
 }
 
 bool Messages::Progress() {
-  std::vector<Ended> ended = TakeEnded();
+  const bool waits = attendance_->any() && callers_.load() == 0;
+  std::vector<Ended> ended = TakeEnded(waits ? kSlice : milliseconds(0));
   for (Ended& end : ended) {
     Pending& pending = end.pending;
     if (!end.result) end.result = failed_(pending.message, std::move(end.result).error());
@@ -88,26 +99,45 @@ bool Messages::Progress() {
     pending.state->Finish(std::move(end.result),
                           received ? to_global_(pending.transfer->source()) : -1);
   }
-  FinishLateOwn();
+  FinishOwnThatIsOver();
   std::unique_lock lock(mutex_);
-  if (!pending_.empty() || own_receives_.empty()) return !pending_.empty();
+  if (pending_.empty() && own_receives_.empty()) return false;
+  const bool has_waited = waits && !pending_.empty();
   lock.unlock();
-  std::this_thread::sleep_for(kSlice);  // nothing moves them on but this rank
+  nap_ = ended.empty() ? std::min<Duration>(2 * nap_, kSlice) : kShortestNap;
+  if (!has_waited) attendance_->Nap(nap_);
   return true;
 }
 
-void Messages::FinishLateOwn() {
-  std::list<OwnReceive> late;
+// Of a receive of this rank from itself that has not been met.
+std::optional<Error> Messages::WhyOver(const Message& message) const {
+  if (ended_) return Error{ErrorCode::kSystem, "the process group is broken"};
+  if (deaths_.told()) return deaths_.Ended(message.since);
+  if (Left(message) <= milliseconds(0)) return TimedOut(message, nullptr);
+  return std::nullopt;
+}
+
+void Messages::FinishOwnThatIsOver() {
+  std::vector<std::pair<OwnReceive, Error>> over;
   {
     std::lock_guard lock(mutex_);
     for (auto next = own_receives_.begin(); next != own_receives_.end();) {
       const auto here = next++;
-      if (Left(here->message) <= milliseconds(0)) late.splice(late.end(), own_receives_, here);
+      auto why = WhyOver(here->message);
+      if (!why) continue;
+      over.emplace_back(std::move(*here), *std::move(why));
+      own_receives_.erase(here);
     }
   }
-  for (OwnReceive& each : late) {
-    each.state->Finish(failed_(each.message, TimedOut(each.message, nullptr)));
+  for (auto& [receive, why] : over) receive.state->Finish(failed_(receive.message, std::move(why)));
+}
+
+void Messages::EndOwn() {
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
   }
+  FinishOwnThatIsOver();
 }
 
 // Without a transfer: of a message of this rank to itself.
@@ -124,7 +154,7 @@ Error Messages::TimedOut(const Message& message, Transfer* transfer) const {
 }
 
 // Waits for the first only: whatever moves it on moves the others, too.
-std::vector<Messages::Ended> Messages::TakeEnded() {
+std::vector<Messages::Ended> Messages::TakeEnded(milliseconds slice) {
   std::vector<Ended> ended;
   std::lock_guard lock(mutex_);
   for (auto next = pending_.begin(); next != pending_.end();) {
@@ -132,7 +162,7 @@ std::vector<Messages::Ended> Messages::TakeEnded() {
     const bool first = here == pending_.begin();
     Result<void> result;
     if (first || here->transfer->Test()) {
-      result = here->transfer->Wait(first ? kSlice : milliseconds(0));
+      result = here->transfer->Wait(first ? slice : milliseconds(0));
     } else if (Left(here->message) > milliseconds(0)) {
       continue;
     } else {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -10,8 +11,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/death_watch.h"
 #include "base/result.h"
+#include "comm/attendance.h"
 #include "comm/backend.h"
+#include "comm/fair_mutex.h"
 #include "comm/operation.h"
 #include "comm/work_state.h"
 
@@ -33,18 +37,23 @@ class Messages {
   using Failed = std::function<Error(const Message& message, Error error)>;
 
   // `to_global` gives a member's global rank.
-  Messages(Backend& backend, int group_rank, std::function<int(int)> to_global, Failed failed);
+  Messages(Backend& backend, int group_rank, std::function<int(int)> to_global, DeathWatch deaths,
+           Failed failed);
   // Ends what is under way with an error.
   ~Messages();
 
   // Waits until it is over; returns the sender's global rank.
   Result<int> Move(const Message& message, Block data);
-  // `state` learns the end, from Progress. A message of this rank to itself is
-  // copied, so that it is over at once.
-  Result<void> Start(const Message& message, Block data, std::shared_ptr<WorkState> state);
+  // The state of what it returns learns the end, from Progress. A message of this
+  // rank to itself is copied, so that it is over at once.
+  Result<std::shared_ptr<WorkState>> Start(const Message& message, Block data);
 
   // Moves on what was started, waits a little for it; whether something is left.
+  // Thread: one.
   bool Progress();
+
+  // After the group has broken: no receive of this rank from itself is met any more.
+  void EndOwn();
 
  private:
   struct Pending {
@@ -70,15 +79,21 @@ class Messages {
   bool StartOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
   bool ReceiveOwn(const Message& message, Block data, const std::shared_ptr<WorkState>& state);
   Result<void> Unpack(const Parcel& parcel, const Message& message, Block data) const;
-  std::vector<Ended> TakeEnded();
+  std::vector<Ended> TakeEnded(std::chrono::milliseconds slice);
   Error TimedOut(const Message& message, Transfer* transfer) const;
-  void FinishLateOwn();
+  std::optional<Error> WhyOver(const Message& message) const;
+  void FinishOwnThatIsOver();
 
   Backend& backend_;
   const int group_rank_;
   const std::function<int(int)> to_global_;
+  const DeathWatch deaths_;
   const Failed failed_;
-  std::mutex mutex_;  // guards all below and the calls of transfers
+  const std::shared_ptr<Attendance> attendance_ = std::make_shared<Attendance>();
+  std::atomic<int> callers_ = 0;  // in Move, where they move all on
+  Duration nap_;                  // the next one of Progress
+  FairMutex mutex_;               // guards all below and the calls of transfers
+  bool ended_ = false;            // nobody sends to this rank itself any more
   std::list<Pending> pending_;
   std::deque<Parcel> own_;
   std::list<OwnReceive> own_receives_;

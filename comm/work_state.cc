@@ -3,6 +3,24 @@
 #include <utility>
 
 namespace rankrun::comm {
+namespace {
+
+class Attending {
+ public:
+  explicit Attending(Attendance* attendance) : attendance_(attendance) {
+    if (attendance_ != nullptr) attendance_->Enter();
+  }
+  Attending(const Attending&) = delete;
+  Attending& operator=(const Attending&) = delete;
+  ~Attending() {
+    if (attendance_ != nullptr) attendance_->Leave();
+  }
+
+ private:
+  Attendance* const attendance_;
+};
+
+}  // namespace
 
 void WorkState::Finish(Result<void> result, int source) {
   std::vector<std::function<void()>> then;
@@ -23,11 +41,13 @@ bool WorkState::done() const {
 }
 
 void WorkState::Await() const {
+  const Attending here(attendance_.get());
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return done_; });
 }
 
 bool WorkState::AwaitFor(std::chrono::milliseconds limit) const {
+  const Attending here(attendance_.get());
   std::unique_lock lock(mutex_);
   return ended_.wait_for(lock, limit, [&] { return done_; });
 }

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/result.h"
+#include "comm/attendance.h"
 
 namespace rankrun::comm {
 
@@ -14,6 +16,10 @@ namespace rankrun::comm {
 // Thread: any.
 class WorkState {
  public:
+  // Who waits for the end is noted in `attendance`, if there is one.
+  explicit WorkState(std::shared_ptr<Attendance> attendance = nullptr)
+      : attendance_(std::move(attendance)) {}
+
   // `source` is a global rank; of receives.
   void Finish(Result<void> result, int source = -1);
 
@@ -26,7 +32,8 @@ class WorkState {
   void Then(std::function<void()> done);
 
  private:
-  mutable std::mutex mutex_;
+  const std::shared_ptr<Attendance> attendance_;
+  mutable std::mutex mutex_;  // guards the rest
   mutable std::condition_variable ended_;
   bool done_ = false;
   int source_ = -1;

@@ -3,10 +3,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <system_error>
 #include <thread>
 
-#include "base/signals_blocked.h"
+#include "base/start_thread.h"
 #include "base/uv_loop.h"
 
 namespace rankrun::store {
@@ -30,15 +29,12 @@ Result<std::unique_ptr<HostedServer>> HostedServer::Start(ServerOptions options)
   if (!server) return std::move(server).error();
   running->server = std::move(*server);
   const uint16_t port = running->server->port();
-  try {
-    SignalsBlocked blocked;
-    running->thread = std::thread([loop = &running->loop] {
-      pthread_setname_np(pthread_self(), kThreadName);
-      loop->Run();
-    });
-  } catch (const std::system_error& error) {
-    return SystemError("start the thread of a store server", error.code().value());
-  }
+  auto thread = StartThread([loop = &running->loop] {
+    pthread_setname_np(pthread_self(), kThreadName);
+    loop->Run();
+  });
+  if (!thread) return std::move(thread).error().In("serve a store");
+  running->thread = *std::move(thread);
   return std::unique_ptr<HostedServer>(new HostedServer(std::move(running), port));
 }
 

@@ -83,6 +83,7 @@ struct FakeBackend : Backend {
 
   Result<void> Do(const Call& call) {
     calls.push_back({call.operation, call.timeout});
+    in_call();
     if (failure) return *failure;
     return {};
   }
@@ -90,6 +91,7 @@ struct FakeBackend : Backend {
   std::vector<Seen> calls;
   std::vector<std::string> refused;
   std::string aborted;
+  std::function<void()> in_call = [] {};
   std::function<void()> while_aborting = [] {};
   std::atomic<bool> has_ended = false;
   bool has_messages = false;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <future>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +13,7 @@
 
 #include "base/status_page.h"
 #include "store/tcp_store.h"
-#include "tests/comm/fake_backend.h"
-#include "tests/comm/memory_store.h"
+#include "tests/comm/group_fixture.h"
 #include "tests/comm/ranks.h"
 #include "tests/store/server_thread.h"
 
@@ -28,41 +26,6 @@ using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-struct GroupTest : testing::Test {
-  std::unique_ptr<Group> Make(int rank, int world_size, FakeBackend** backend = nullptr) {
-    std::vector<int> ranks(static_cast<size_t>(world_size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return MakeOf(ranks, rank, std::chrono::seconds(60), backend);
-  }
-  std::unique_ptr<Group> MakeOf(const std::vector<int>& ranks, int rank, milliseconds timeout,
-                                FakeBackend** backend = nullptr) {
-    return MakeOn(std::make_unique<MemoryStore>(keys), ranks, rank, timeout, backend);
-  }
-  std::unique_ptr<Group> MakeOn(std::unique_ptr<store::Store> store, const std::vector<int>& ranks,
-                                int rank, milliseconds timeout, FakeBackend** backend) {
-    auto barrier = std::make_unique<StoreBarrier>(*store, "g/barrier", rank, ranks);
-    auto fake = std::make_unique<FakeBackend>();
-    if (backend != nullptr) *backend = fake.get();
-    return std::make_unique<Group>(GroupIdentity{.global_rank = ranks[static_cast<size_t>(rank)],
-                                                 .global_ranks = ranks,
-                                                 .group_rank = rank,
-                                                 .timeout = timeout,
-                                                 .key_prefix = "g",
-                                                 .deaths = DeathWatch(page)},
-                                   std::move(store), std::move(barrier), std::move(fake));
-  }
-
-  template <typename T>
-  static Error ErrorOf(Result<T> result) {
-    EXPECT_FALSE(result);
-    return result ? Error{ErrorCode::kCancelled, "no error"} : std::move(result).error();
-  }
-
-  StatusPage page = *StatusPage::Create();
-  std::shared_ptr<MemoryKeys> keys = std::make_shared<MemoryKeys>();
-  std::vector<float> data = std::vector<float>(16);
-};
 
 TEST_F(GroupTest, BackendIsGivenTheTimeoutOfTheGroupOrOfTheCall) {
   FakeBackend* backend = nullptr;
@@ -120,6 +83,19 @@ TEST_F(GroupTest, WorkUnderWayIsDoneInOrderAndHoldsUpWhatComesAfter) {
   }
 }
 
+TEST_F(GroupTest, ARefusedCallThatIsNotToWaitDoesNot) {
+  FakeBackend* backend = nullptr;
+  const auto group = Make(0, 2, &backend);
+  std::promise<void> refused;
+  backend->in_call = [wait = refused.get_future().share()] { wait.wait(); };
+  const Work before = *group->AllReduce(data, ReduceOp::kSum, kAsync);
+  EXPECT_EQ(ErrorOf(group->Broadcast(data, GroupRank{2}, kAsync)).code, ErrorCode::kInvalid);
+  EXPECT_FALSE(before.IsCompleted());
+  refused.set_value();
+  ASSERT_TRUE(group->Barrier({}));
+  EXPECT_EQ(backend->refused.size(), 1U);
+}
+
 TEST_F(GroupTest, AnErrorOfWorkUnderWayComesWhenItIsWaitedFor) {
   FakeBackend* backend = nullptr;
   const auto group = Make(0, 2, &backend);
@@ -144,71 +120,6 @@ TEST_F(GroupTest, WhatIsToBeDoneThenIsDoneOnce) {
   Work().Then([&] { done += 1; });
   ASSERT_TRUE(group->Barrier({}));
   EXPECT_EQ(done, 3);
-}
-
-TEST_F(GroupTest, AMessageOfARankToItselfNeedsNobody) {
-  const auto group = Make(0, 2);
-  std::vector<int64_t> sent{7, 8}, received(2), later(2);
-  const Work before = *group->IRecv(later, GroupRank{0}, 5);
-  EXPECT_FALSE(before.IsCompleted());
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1));
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 5));
-  EXPECT_TRUE(before.IsSuccess());
-  const Work after = *group->IRecv(received, Source(), 1);
-  after.Wait();
-  EXPECT_EQ(after.source_global_rank(), 0);
-  EXPECT_EQ(received, sent);
-  EXPECT_EQ(later, sent);
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 2));
-  EXPECT_EQ(*group->Recv(received, Source(), 2, {}), 0);
-  EXPECT_THAT(ErrorOf(group->Send(sent, GroupRank{0}, 0, {})).message,
-              EndsWith("the destination is this rank: want another, or ISend"));
-}
-
-TEST_F(GroupTest, AReceiveOfARankFromItselfRunsOutOfTime) {
-  std::vector<int64_t> received(2);
-  auto group = MakeOf({0, 1}, 0, milliseconds(20));
-  const Work work = *group->IRecv(received, GroupRank{0}, 5);
-  EXPECT_THROW(work.Wait(), DistTimeoutError);
-  EXPECT_EQ(group->state(), GroupState::kBroken);
-
-  group = MakeOf({0, 1}, 0, std::chrono::seconds(60));
-  EXPECT_THAT(ErrorOf(group->Recv(received, GroupRank{0}, 5, milliseconds(20))).message,
-              HasSubstr("no matching Send after 20 ms"));
-}
-
-TEST_F(GroupTest, AMessageThatIsLateWhileTheGroupBreaksWaitsForTheBackendToEnd) {
-  FakeBackend* backend = nullptr;
-  const auto group = Make(0, 2, &backend);
-  backend->has_messages = true;
-  std::future<Result<int>> late = std::async(
-      std::launch::async, [&] { return group->Recv(data, GroupRank{1}, 0, milliseconds(100)); });
-  backend->has_begun.wait(false);
-  backend->while_aborting = [&] { late.wait_for(milliseconds(300)); };
-  backend->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
-  ErrorOf(group->Barrier({}));
-  EXPECT_EQ(ErrorOf(late.get()).code, ErrorCode::kTimeout);
-}
-
-TEST_F(GroupTest, DestroyedWithMessagesUnderWayItSaysByWhomAndWhich) {
-  FakeBackend* backend = nullptr;
-  std::string told;
-  auto group = MakeOf({1, 3}, 0, std::chrono::seconds(60), &backend);
-  backend->has_messages = true;
-  backend->while_aborting = [&] { told = backend->aborted; };
-  const Work other = *group->IRecv(data, GroupRank{1}, 5);
-  const Work own = *group->IRecv(data, GroupRank{0}, 5);
-  group.reset();
-  EXPECT_EQ(told, "rank 1 destroyed the process group with messages under way");
-  for (const Work& work : {other, own}) {
-    try {
-      work.Wait();
-      ADD_FAILURE();
-    } catch (const DistBackendError& error) {
-      EXPECT_THAT(error.what(), AllOf(StartsWith("Recv (16 x float32 from rank "),
-                                      EndsWith("): the process group was destroyed")));
-    }
-  }
 }
 
 TEST_F(GroupTest, ErrorsNameTheGlobalRankOfTheRoot) {

@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <string>
+
+#include "comm/mover.h"
 
 namespace rankrun::comm {
 namespace {
@@ -40,7 +43,8 @@ bool IsBlocked(int number) {
 }
 
 TEST(WorkQueueTest, WithoutAThreadATaskIsNotKept) {
-  WorkQueue queue([] { return false; });
+  WorkQueue queue;
+  Mover mover([] { return false; });
   int done = 0;
   {
     NoThreads none;
@@ -48,12 +52,29 @@ TEST(WorkQueueTest, WithoutAThreadATaskIsNotKept) {
     ASSERT_FALSE(pushed);
     EXPECT_THAT(pushed.error().message, HasSubstr("start a thread: "));
     EXPECT_FALSE(queue.busy());
-    EXPECT_EQ(queue.Wake().error().code, ErrorCode::kExhausted);
+    EXPECT_EQ(mover.Wake().error().code, ErrorCode::kExhausted);
     EXPECT_FALSE(IsBlocked(SIGUSR2));
   }
   EXPECT_TRUE(queue.Push([&] { done += 10; }));
   queue.Stop();
   EXPECT_EQ(done, 10);
+  EXPECT_TRUE(mover.Wake());
+}
+
+TEST(MoverTest, MovesWhileThereIsMoreAndThenWaitsForTheNextWake) {
+  std::atomic<int> left = 3, calls = 0;
+  Mover mover([&] {
+    calls += 1;
+    calls.notify_all();
+    return --left > 0;
+  });
+  ASSERT_TRUE(mover.Wake());
+  for (int seen = 0; seen < 3; seen = calls) calls.wait(seen);
+  left = 1;
+  ASSERT_TRUE(mover.Wake());
+  for (int seen = 3; seen < 4; seen = calls) calls.wait(seen);
+  mover.Stop();
+  EXPECT_EQ(calls, 4);
 }
 
 }  // namespace
