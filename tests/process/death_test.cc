@@ -1,7 +1,12 @@
-// What workers hear when another one has died.
+// What workers hear when another one has died: in a store, and in a collective.
 
 #include <gmock/gmock.h>
 #include <signal.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <tuple>
 
 #include "tests/process/harness.h"
 
@@ -12,8 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kMourner = RANKRUN_BINARY_DIR "/bin/mourner";
+constexpr const char* kPartner = RANKRUN_BINARY_DIR "/bin/partner";
 constexpr const char* kWord =
     "wait for key never: rank 1 was killed by SIGKILL, not sent by rankrun; waited ";
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kPromptMs = 250;
+#else
+constexpr double kPromptMs = 50;
+#endif
 
 std::vector<std::string> Mourners(int workers, const char* how, int waiters) {
   return {"-n", std::to_string(workers), "--shutdown-timeout", "2", kMourner,
@@ -54,6 +66,57 @@ TEST(DeathTest, EndsManyWaitsOfManyWorkers) {
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 128 + SIGKILL}));
   EXPECT_EQ(Count(run.Out(), kWord), 7u * 16u) << run.Out();
 }
+
+// Backend and call.
+class CallDeathTest : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+// From the death to the error of each survivor that names it, in milliseconds.
+std::vector<double> HeardAfter(const std::string& output) {
+  std::vector<int64_t> heard;
+  int64_t died = 0;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    int64_t at = 0;
+    words >> word >> at;
+    if (word == "died") died = at;
+    const bool names_it = line.find("rank 1 was killed by SIGKILL") != std::string::npos;
+    if (word == "heard" && names_it) heard.push_back(at);
+  }
+  std::vector<double> after;
+  for (const int64_t at : heard) after.push_back(static_cast<double>(at - died) / 1e6);
+  return after;
+}
+
+TEST_P(CallDeathTest, EndsForAllWithRankAndSignalInMilliseconds) {
+  const auto [backend, call] = GetParam();
+  std::vector<double> after;
+  for (int i = 0; i < 5; ++i) {
+    Job run(
+        {.arguments = {"-n", "3", "--prefix", "none", "--shutdown-timeout", "10", kPartner, call},
+         .variables = {{"RANKRUN_BACKEND", backend}}});
+    EXPECT_EQ(run.Wait(), Code(128 + SIGKILL)) << run.Err();
+    const std::vector<double> of_two = HeardAfter(run.Out());
+    EXPECT_EQ(of_two.size(), 2U) << run.Out() << run.Err();
+    after.insert(after.end(), of_two.begin(), of_two.end());
+  }
+  ASSERT_EQ(after.size(), 10U);
+  std::ranges::sort(after);
+  RecordProperty("longest_ms", std::to_string(after.back()));
+  // One may be late on a loaded machine, most are not.
+  EXPECT_LT(after[after.size() / 2], kPromptMs);
+  EXPECT_LT(after.back(), 2'000) << "a second is for a rank whose agent says nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, CallDeathTest,
+                         ::testing::Combine(::testing::Values("shm", "gloo"),
+                                            ::testing::Values("all_reduce", "barrier",
+                                                              "send_recv")),
+                         [](const auto& call) {
+                           return std::string(std::get<0>(call.param)) + "_" +
+                                  std::get<1>(call.param);
+                         });
 
 }  // namespace
 }  // namespace rankrun::testing
