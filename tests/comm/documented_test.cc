@@ -51,9 +51,11 @@ std::vector<std::vector<std::string>> Rows() {
 
 std::set<std::string> KnownTests() {
   std::set<std::string> known;
-  for (const auto& file : std::filesystem::directory_iterator(kRoot / "tests/comm")) {
-    if (file.path().extension() != ".cc") continue;
-    known.merge(AllMatches(Read(file.path()), R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))", "$1.$2"));
+  for (const char* folder : {"tests/comm", "tests/process"}) {
+    for (const auto& file : std::filesystem::directory_iterator(kRoot / folder)) {
+      if (file.path().extension() != ".cc") continue;
+      known.merge(AllMatches(Read(file.path()), R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))", "$1.$2"));
+    }
   }
   return known;
 }
