@@ -23,6 +23,12 @@ constexpr milliseconds kBetweenLooks{4};
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
+// What transfers end with: kTimeout would say that they go on.
+Error EndOfTransfers(Error error) {
+  if (error.code == ErrorCode::kTimeout) error.code = ErrorCode::kCancelled;
+  return error;
+}
+
 }  // namespace
 
 std::string TagText(uint64_t tag) { return " (" + TagInWords(tag) + ")"; }
@@ -162,7 +168,7 @@ bool ShmMessages::MoveLocked() {
 
 void ShmMessages::Abort(const Error& error) {
   std::lock_guard lock(mutex_);
-  if (!aborted_) aborted_ = error;
+  if (!aborted_) aborted_ = EndOfTransfers(error);
   outbox_.EndAll(*aborted_);
   inbox_.EndAll(*aborted_);
   bell(segment_.rank()).Ring();
@@ -239,11 +245,9 @@ void ShmMessages::Look(Wanted& wanted) {
   if (!end) return;
   // Now, with its code: the group's Abort would tell the others of a failure only.
   if (end->code != ErrorCode::kTimeout) segment_.TellError(*end);
-  // kTimeout would say that the transfer goes on.
-  if (end->code == ErrorCode::kTimeout) end->code = ErrorCode::kCancelled;
   std::lock_guard lock(mutex_);
   MoveLocked();
-  if (!wanted.moving.over()) End(wanted, *std::move(end));
+  if (!wanted.moving.over()) End(wanted, EndOfTransfers(*std::move(end)));
 }
 
 // A message from anyone: those who have left may be those who had nothing to

@@ -35,8 +35,8 @@ class ShmMessages final : public Sideline {
                                               const Envelope& envelope);
   bool Move() override;
 
-  // All that is under way is over with this error, and so is what is started.
-  // No block is touched afterwards.
+  // All that is under way is over with this error (kTimeout as kCancelled), and so
+  // is what is started. No block is touched afterwards.
   void Abort(const Error& error);
 
  private:

@@ -16,6 +16,7 @@
 #include "comm/shm/messages.h"
 #include "store/file_store.h"
 #include "tests/comm/message_ranks.h"
+#include "tests/comm/shm_ranks.h"
 
 namespace rankrun::comm {
 namespace {
@@ -179,6 +180,26 @@ TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLe
     EXPECT_TRUE(receive->Test());
     EXPECT_EQ(last, "last");
     for (int i = 0; i < kMany; ++i) ASSERT_EQ(me.Recv(1, 1), "x");
+  });
+}
+
+TEST(ShmMessageFaultsTest, AnAbortAfterATimeOutEndsMessages) {
+  std::atomic<bool> over = false;
+  RunShmRanks(2, [&](ShmRank& me) {
+    if (me.rank() == 1) {
+      while (!over.load()) std::this_thread::yield();
+      return;
+    }
+    std::string got(1, '?');
+    auto receive = me.backend().StartRecv(BlockOf(got), 1, {.tag = 0, .dtype = DType::kUInt8});
+    EXPECT_TRUE(receive);
+    me.set_timeout(milliseconds(20));
+    ExpectError(me.Barrier(), ErrorCode::kTimeout, "rank 1 has not come to Barrier #1");
+    me.backend().Abort("rank 0 gives up");
+    // kTimeout would say that it goes on.
+    ExpectError((*receive)->Wait(milliseconds(0)), ErrorCode::kCancelled,
+                "rank 1 has not come to Barrier #1");
+    over.store(true);
   });
 }
 
