@@ -238,16 +238,17 @@ bool ShmMessages::Sleep(const Wanted& wanted, Duration limit) {
   return MoveLocked() || moved;
 }
 
-// What was sent before an end is still taken.
+// What was sent before an end is still taken: then nobody has lost anything.
 void ShmMessages::Look(Wanted& wanted) {
   wanted.next_look = Now() + kBetweenLooks;
   auto end = waiter_.LookForEnd([&](int rank) { return Needs(wanted, rank); }, wanted.began);
   if (!end) return;
-  // Now, with its code: the group's Abort would tell the others of a failure only.
-  if (end->code != ErrorCode::kTimeout) segment_.TellError(*end);
   std::lock_guard lock(mutex_);
   MoveLocked();
-  if (!wanted.moving.over()) End(wanted, EndOfTransfers(*std::move(end)));
+  if (wanted.moving.over()) return;
+  // Now, with its code: the group's Abort would tell the others of a failure only.
+  segment_.TellError(*end);
+  End(wanted, EndOfTransfers(*std::move(end)));
 }
 
 // A message from anyone: those who have left may be those who had nothing to

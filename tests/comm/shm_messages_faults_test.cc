@@ -158,28 +158,61 @@ TEST(ShmMessageFaultsTest, WhatARankSentBeforeItLeftIsReceived) {
   });
 }
 
-// The last of them is found by the look that finds that its sender has left.
+// Until transfers that have been started look for an end when they are tested.
+void AwaitTheNextLook() {
+  const TimePoint late = MonotonicClock().Now() + milliseconds(10);
+  while (MonotonicClock().Now() < late) std::this_thread::yield();
+}
+
+// Fills a channel, and has its first message follow the last: as if it had been
+// sent while the others were taken, so that they are not taken in one go.
+void SendMoreThanFits(MessageRank& me, const MessageLayout& layout) {
+  constexpr std::size_t kEach = 2 * kGrain;
+  EXPECT_TRUE(me.Send("twice", 0, 1));
+  for (std::size_t i = 1; i < layout.RingBytes() / kEach; ++i) {
+    EXPECT_TRUE(me.StartSend("x", 0)->Test());
+  }
+  std::byte* state = me.segment().messages() + layout.StateAt(1, 0);
+  reinterpret_cast<ChannelState*>(state)->written.fetch_add(kEach);
+}
+
+// The last of them is found by the look that finds that its sender has left. That
+// has no error then, for the others either.
 TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLeft) {
-  std::atomic<bool> left = false;
-  RunMessageRanks(2, [&](MessageRank& me) {
-    constexpr int kMany = 2000;
+  const MessageLayout layout{.world_size = 3};
+  std::atomic<bool> left = false, received = false, tested = false;
+  RunMessageRanks(3, [&](MessageRank& me) {
+    const std::string large = Text(1, kLarge);
     if (me.rank() == 1) {
-      for (int i = 0; i < kMany; ++i) {
-        EXPECT_TRUE(me.StartSend("x", 0)->Test());
-      }
-      EXPECT_TRUE(me.Send("last", 0, 1));
+      SendMoreThanFits(me, layout);
       me.Leave();
       left.store(true);
       return;
     }
-    std::string last(4, '?');
-    auto receive = me.StartRecv(last, 1, 1);
+    if (me.rank() == 2) {
+      auto send = me.StartSend(large, 0);
+      while (!received.load()) std::this_thread::yield();
+      AwaitTheNextLook();
+      EXPECT_FALSE(send->Test());
+      tested.store(true);
+      EXPECT_TRUE(send->Wait(kLong));
+      return;
+    }
+    std::string got(5, '?'), last(5, '?');
+    auto first_receive = me.StartRecv(got, 1, 1);
+    auto last_receive = me.StartRecv(last, 1, 1);
     while (!left.load()) std::this_thread::yield();
-    const TimePoint late = MonotonicClock().Now() + milliseconds(10);
-    while (MonotonicClock().Now() < late) std::this_thread::yield();
-    EXPECT_TRUE(receive->Test());
-    EXPECT_EQ(last, "last");
-    for (int i = 0; i < kMany; ++i) ASSERT_EQ(me.Recv(1, 1), "x");
+    AwaitTheNextLook();
+    EXPECT_TRUE(last_receive->Test());
+    received.store(true);
+    EXPECT_TRUE(first_receive->Wait(kLong));
+    EXPECT_TRUE(last_receive->Wait(kLong));
+    EXPECT_EQ(got + last, "twicetwice");
+    while (!tested.load()) std::this_thread::yield();
+    for (std::size_t i = 1; i < layout.RingBytes() / (2 * kGrain); ++i) {
+      ASSERT_EQ(me.Recv(1, 1), "x");
+    }
+    EXPECT_TRUE(me.Recv(kLarge, 2) == large);
   });
 }
 
