@@ -93,6 +93,33 @@ std::string Doubt(const Fd& file, const Whereabouts& where, const SegmentLayout&
   return "";
 }
 
+Result<Fd> OpenMemory(const std::string& what, const Whereabouts& where,
+                      const SegmentLayout& layout) {
+  Fd file(open(where.Path().c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return SystemError(what, errno);
+  const std::string doubt = Doubt(file, where, layout);
+  if (!doubt.empty()) return Error{ErrorCode::kSystem, what + ": " + doubt};
+  return file;
+}
+
+// Others may wait for this rank, in the store or in the segment.
+void TellFailure(const BackendConfig& config, const std::string& message) {
+  const int global_rank = config.global_ranks[static_cast<std::size_t>(config.group_rank)];
+  const std::string why = "rank " + std::to_string(global_rank) + ": " + message;
+  (void)config.store.CompareSet(FailedKey(config), "", why);
+  if (config.group_rank == 0) (void)config.store.CompareSet(SegmentKey(config), "", "failed");
+}
+
+// Why the meeting has failed, if a rank has told so; else empty.
+Result<std::string> ToldFailure(const BackendConfig& config) {
+  const std::string failed[] = {FailedKey(config)};
+  auto found = config.store.Check(failed);
+  if (!found) return std::move(found).error();
+  if (!*found) return std::string();
+  auto why = config.store.Get(failed[0], milliseconds(1000));
+  return why ? *why : std::string("a rank has failed");
+}
+
 }  // namespace
 
 Segment::Segment(const BackendConfig& config, const SegmentLayout& layout, std::byte* base)
@@ -116,14 +143,11 @@ Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config,
     // Nobody leaves before all others have seen it.
     if (met) met = (*segment)->AwaitAll(RankArea::kWatches, config);
     if (met) return segment;
-    segment = std::move(met).error();
+    // Before rank 0 closes the memory: who does not find it any more looks why.
+    TellFailure(config, met.error().message);
+    return std::move(met).error();
   }
-  // Others may wait for this rank, in the store or in the segment.
-  const std::string place =
-      "rank " + std::to_string(config.global_ranks[static_cast<std::size_t>(config.group_rank)]);
-  const std::string why = place + ": " + segment.error().message;
-  (void)config.store.CompareSet(FailedKey(config), "", why);
-  if (config.group_rank == 0) (void)config.store.CompareSet(SegmentKey(config), "", "failed");
+  TellFailure(config, segment.error().message);
   return segment;
 }
 
@@ -182,16 +206,16 @@ Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
   }
   const std::string what = "open the shared memory of rank " +
                            std::to_string(config.global_ranks[0]) + " (" + where->Path() + ")";
-  Fd file(open(where->Path().c_str(), O_RDWR | O_CLOEXEC));
+  auto file = OpenMemory(what, *where, layout);
   if (!file) {
-    const Error error{ErrorCode::kSystem, SystemError(what, errno).message + kOneHost};
-    // Rank 0 may have ended since, of a death that is about to be told here, too.
-    return AwaitWord(config.deaths) ? config.deaths.Ended(began) : error;
+    // Rank 0 closes it if the meeting fails, which this rank may be too late for.
+    const auto why = ToldFailure(config);
+    if (why && !why->empty()) return Error{ErrorCode::kSystem, *why};
+    // Or it may have ended since, of a death that is about to be told here, too.
+    if (AwaitWord(config.deaths)) return config.deaths.Ended(began);
+    return Error{ErrorCode::kSystem, file.error().message + kOneHost};
   }
-  if (const std::string doubt = Doubt(file, *where, layout); !doubt.empty()) {
-    return Error{ErrorCode::kSystem, what + ": " + doubt + kOneHost};
-  }
-  auto base = Map(file, layout.size());
+  auto base = Map(*file, layout.size());
   if (!base) return std::move(base).error();
   const auto& header = *reinterpret_cast<const SegmentHeader*>(*base);
   const bool ours = header.magic == kSegmentMagic && header.version == kSegmentVersion &&
@@ -219,7 +243,6 @@ void Segment::ShowThisProcess() const {
 // Polls: this happens once, and the store must be looked at, too.
 Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) const {
   const TimePoint began = MonotonicClock().Now();
-  const std::string failed[] = {FailedKey(config)};
   TimePoint next_look = began + milliseconds(20);
   for (;;) {
     std::vector<int> missing;
@@ -234,12 +257,9 @@ Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) cons
                    NamesOf(missing) + " did not come within " + FormatSeconds(config.timeout)};
     }
     if (now >= next_look) {
-      auto found = config.store.Check(failed);
-      if (!found) return std::move(found).error();
-      if (*found) {
-        auto why = config.store.Get(failed[0], milliseconds(1000));
-        return Error{ErrorCode::kSystem, why ? *why : "a rank has failed"};
-      }
+      const auto why = ToldFailure(config);
+      if (!why) return why.error();
+      if (!why->empty()) return Error{ErrorCode::kSystem, *why};
       for (const int rank : Dead()) {
         if (area(rank).ready.load(std::memory_order_acquire) >= ready) continue;
         const int one[] = {rank};
