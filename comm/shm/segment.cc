@@ -287,6 +287,11 @@ Result<void> Segment::WatchProcesses() {
     if (!process && errno != ESRCH) return SystemError("watch " + name + ")", errno);
     if (!process) return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
     if (StartTime(pid) == area(r).start_time) continue;
+    // It may have died since, and who is reaped has no start time.
+    const std::vector<int> dead = Dead();
+    if (std::find(dead.begin(), dead.end(), r) != dead.end()) {
+      return Error{ErrorCode::kPeerLost, name + ") died"};
+    }
     return Error{ErrorCode::kSystem, name + ") is another process here" + kOneHost};
   }
   area(rank_).ready.store(RankArea::kWatches, std::memory_order_release);
