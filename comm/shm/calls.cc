@@ -67,6 +67,7 @@ bool Calls::Await(uint64_t number) {
   const auto number_of = [&](int r) -> const std::atomic<uint64_t>& {
     return segment_.area(r).lines[number % kCallLines].number;
   };
+  awaited_ = number;
   if (!waiter_.AwaitOthers(number_of, number, *this)) return false;
   together_ = number;
   return true;
@@ -117,7 +118,9 @@ bool Calls::Refuse(const Call& call, const std::string& reason) {
   return true;
 }
 
-bool Calls::HasCome(int rank) const { return HasReached(line(rank).number, number_); }
+bool Calls::HasCome(int rank) const {
+  return HasReached(segment_.area(rank).lines[awaited_ % kCallLines].number, awaited_);
+}
 
 uint64_t Calls::LastOf(int rank) const {
   uint64_t last = 0;
@@ -139,7 +142,8 @@ std::string Calls::Missing(Duration) const {
     elsewhere += last == 0 ? "none" : Describe(segment_.area(r).shown[last % kCallLines].operation);
   }
   const char* have = missing.size() == 1 ? " has not come to " : " have not come to ";
-  return segment_.NamesOf(missing) + have + Name() + elsewhere;
+  const ShownCall& awaited = segment_.area(rank_).shown[awaited_ % kCallLines];
+  return segment_.NamesOf(missing) + have + Describe(awaited.operation) + elsewhere;
 }
 
 std::optional<Error> Calls::Doubt(Duration waited) const {

@@ -52,9 +52,6 @@ class Calls final : public Awaited {
   bool Needs(int) const override { return true; }
   std::optional<Error> Doubt(Duration waited) const override;
 
-  // "AllReduce #12 (16 x float32, sum)": the last call that was begun.
-  std::string Name() const { return Describe(operation_); }
-
  private:
   bool HasFailed();
   bool Await(uint64_t number);
@@ -77,6 +74,7 @@ class Calls final : public Awaited {
   const int rank_;
   const int world_size_;
   uint64_t number_ = 0;
+  uint64_t awaited_ = 0;     // number_ or, to catch up, one before
   uint64_t together_ = 0;    // the last to which all were seen to come
   bool catches_up_ = false;  // waits for those who are behind a refused call
   uint64_t fingerprint_ = 0;

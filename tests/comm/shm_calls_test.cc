@@ -208,6 +208,30 @@ TEST(ShmRefusalTest, OfManyInARowFailsIfTheOthersDoNotCome) {
   });
 }
 
+TEST(ShmRefusalTest, OfManyInARowNamesWhoHasNotComeToTheFirstOfThem) {
+  std::atomic<bool> came = false, over = false;
+  RunShmRanks(3, [&](ShmRank& me) {
+    if (me.rank() == 0) {
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(me.backend().Refuse(me.Next(Kind::kBarrier), "bad"));
+      }
+      while (!came) std::this_thread::yield();
+      me.set_timeout(milliseconds(50));
+      EXPECT_FALSE(me.backend().Refuse(me.Next(Kind::kBarrier), "bad"));
+      over = true;
+      return;
+    }
+    if (me.rank() == 1) {
+      EXPECT_FALSE(me.Barrier());
+      came = true;
+    }
+    while (!over) std::this_thread::yield();
+    auto done = me.Barrier();
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().message, testing::StartsWith("rank 2 has not come to Barrier #1;"));
+  });
+}
+
 TEST(ShmRefusalTest, IsToldThoughWhoRefusedHasLeft) {
   std::atomic<int> left = 0, told = 0;
   RunShmRanks(3, [&](ShmRank& me) {
