@@ -13,18 +13,25 @@ constexpr std::size_t kWorthCounting = 64 * 1024;
 
 }  // namespace
 
-void ChunkTuner::Begin(Operation::Kind kind, const Shape& shape) {
+void ChunkTuner::Begin(Operation::Kind kind, const Shape& shape, int root) {
   Pass();
   const int column = static_cast<int>(std::bit_width(shape.chunk_bytes)) - kLeastBits;
   if (column < 0 || segment_.world_size() == 1) return;
-  choice_ = &choices_[static_cast<std::size_t>(kind)]
-                     [static_cast<std::size_t>(std::min(column, kClasses - 1))];
+  chunks_ = shape.chunks;
+  choice_ = &ChoiceFor(kind, root, static_cast<std::size_t>(std::min(column, kClasses - 1)));
   before_ = *choice_;
   turn_ += 1;
-  chunks_ = shape.chunks;
   chunk_bytes_ = shape.chunk_bytes;
   behind_ = shape.behind;
   all_count_ = shape.chunk_bytes >= kWorthCounting;
+}
+
+// After `chunks_` is set.
+StreamingChoice& ChunkTuner::ChoiceFor(Operation::Kind kind, int root, std::size_t column) {
+  if (kind != Operation::Kind::kBroadcast || chunks_ == 1) {
+    return choices_[static_cast<std::size_t>(kind)][column];
+  }
+  return root == segment_.rank() ? as_root_[column] : as_reader_;
 }
 
 void ChunkTuner::Cancel() {

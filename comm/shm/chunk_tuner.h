@@ -13,15 +13,16 @@ namespace rankrun::comm {
 
 // Has the ranks of a segment find out together how they best write the chunks of
 // their collectives. Each shows what a chunk has cost it; who awaits all the
-// others adds all up, so that all come to the same choice at the same chunk. (Of
-// a Broadcast in several chunks only the root does, who alone writes.)
+// others adds all up, so that all come to the same choice at the same chunk. Of a
+// Broadcast in several chunks only the root does, who alone writes: it chooses
+// alone, apart from what all have found out.
 // Thread: one at a time. Lifetime: the segment outlives it.
 class ChunkTuner {
  public:
   explicit ChunkTuner(const Segment& segment) : segment_(segment) {}
 
-  // The next collective whose shape all ranks know.
-  void Begin(Operation::Kind kind, const Shape& shape);
+  // The next collective whose shape all ranks know. `root`: of Broadcast.
+  void Begin(Operation::Kind kind, const Shape& shape, int root);
   // The next collective is none of those.
   void Pass() {
     KeepLast();
@@ -71,6 +72,7 @@ class ChunkTuner {
     bool counts = false;
   };
 
+  StreamingChoice& ChoiceFor(Operation::Kind kind, int root, std::size_t column);
   void BeginChunk(uint64_t chunk);
   void Show(uint64_t chunk);
   Done At(uint64_t chunk) const;
@@ -93,6 +95,10 @@ class ChunkTuner {
   std::array<UnderWay, kUnderWay> under_way_;
   Done last_;  // the only one of an earlier collective, not learnt from yet
   std::array<std::array<StreamingChoice, kClasses>, kKinds> choices_;
+  // Of Broadcasts in several chunks: at their root, and elsewhere, where what it
+  // says matters to nobody.
+  std::array<StreamingChoice, kClasses> as_root_;
+  StreamingChoice as_reader_;
 };
 
 }  // namespace rankrun::comm

@@ -70,7 +70,7 @@ Result<void> Executor::Run(const Movement& movement, const Call& call) {
   const Shape shape = ShapeOf(exchange);
   out_of_caches_ = shape.chunks * shape.chunk_bytes >= kOutOfCaches;
   if (KnownToAll(movement.kind)) {
-    tuner_.Begin(movement.kind, shape);
+    tuner_.Begin(movement.kind, shape, movement.root);
   } else {
     tuner_.Pass();
   }

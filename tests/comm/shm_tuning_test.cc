@@ -107,6 +107,8 @@ TEST(ShmCopyTest, AllBytesAreCopiedAndNoMore) {
 TEST(ChunkTunerTest, AllRanksChooseAlike) {
   constexpr int kRanks = 3;
   constexpr uint64_t kCalls = 3000;
+  constexpr Operation::Kind kKinds[] = {Operation::Kind::kAllReduce, Operation::Kind::kReduce,
+                                        Operation::Kind::kBroadcast};
   std::vector<std::vector<bool>> chosen(kRanks);
   std::barrier together(kRanks);
   const auto keys = std::make_shared<MemoryKeys>();
@@ -120,11 +122,13 @@ TEST(ChunkTunerTest, AllRanksChooseAlike) {
     for (uint64_t number = 1; number <= kCalls; ++number) {
       const uint64_t behind = 1 + calls() % 2;
       const uint64_t chunks = 1 + calls() % 5;
-      const auto kind = calls() % 2 == 0 ? Operation::Kind::kAllReduce : Operation::Kind::kReduce;
+      const auto kind = kKinds[calls() % std::size(kKinds)];
+      const int root = static_cast<int>(calls() % kRanks);
       const Shape shape{.rounds = std::max<uint64_t>(2, chunks + behind),
                         .chunks = chunks,
                         .behind = behind,
                         .chunk_bytes = std::size_t{2048} << calls() % 8};
+      const bool one_writes = kind == Operation::Kind::kBroadcast && chunks > 1;
       if (calls() % 8 == 0) {
         tuner.Pass();
         together.arrive_and_wait();
@@ -133,7 +137,7 @@ TEST(ChunkTunerTest, AllRanksChooseAlike) {
       }
       const bool refused = calls() % 8 == 0;
       if (refused && rank == 1) continue;
-      tuner.Begin(kind, shape);
+      tuner.Begin(kind, shape, root);
       if (refused) {
         tuner.BeginRound(0);
         tuner.EndRound(0);
@@ -144,10 +148,11 @@ TEST(ChunkTunerTest, AllRanksChooseAlike) {
         tuner.BeginRound(round);
         if (round > 0) {
           together.arrive_and_wait();
-          tuner.Learn(round);
+          // Of such Broadcasts only the root awaits all in each round.
+          if (round == 1 || !one_writes || rank == root) tuner.Learn(round);
         }
         if (round < chunks) {
-          chosen[static_cast<std::size_t>(rank)].push_back(tuner.Streams(round));
+          if (!one_writes) chosen[static_cast<std::size_t>(rank)].push_back(tuner.Streams(round));
           const bool far = number / 500 % 2 == 1;
           const Costs& now = far ? kFar : kNear;
           const uint64_t cost = tuner.Streams(round) ? now.streamed : now.cached;
