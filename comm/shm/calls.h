@@ -36,7 +36,7 @@ class Calls final : public Awaited {
     mine().fingerprint = fingerprint_;
     waiter_.Publish(mine().number, number_);
   }
-  // Waits until all have come, and compares. False: there is an error(): the
+  // Waits until all have come, and compares. False: TakeError() says why: the
   // ranks' calls differ, one has refused, or any of the waiter's.
   bool AwaitAll();
   // The same for what was shown by ShowBytes, after AwaitAll: false on all ranks

@@ -70,7 +70,7 @@ class Waiter {
     if (crowded()) ShowProcessor();
   }
 
-  // Waits until a word of `rank` has reached `value`. False: there is an error().
+  // Waits until a word of `rank` has reached `value`. False: TakeError() says why.
   bool Await(int rank, const std::atomic<uint64_t>& word, uint64_t value, const Awaited& awaited) {
     if (HasReached(word, value)) return true;
     for (int i = 0; i < spins_; ++i) {
