@@ -13,6 +13,7 @@
 #include "comm/plugin.h"
 #include "comm/process_group_access.h"
 #include "comm/store_state.h"
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
@@ -264,9 +265,7 @@ Result<void> GroupTable::OpenMeetings(milliseconds timeout) {
 // All ranks of the world say what they call for, and compare.
 Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   const GroupIdentity& all = TheWorld().identity();
-  const milliseconds left =
-      std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()),
-               milliseconds(1));
+  const milliseconds left = TimeLeft(deadline);
   if (auto ok = OpenMeetings(left); !ok) return ok.error();
   store::Store& store = *world_.meeting_store;
   const std::string prefix =

@@ -10,18 +10,13 @@
 #include "comm/plugin.h"
 #include "comm/shm/shm_backend.h"
 #include "comm/store_barrier.h"
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
 
 constexpr char kAuto[] = "auto";
 constexpr char kShm[] = "shm";
-
-std::chrono::milliseconds Left(TimePoint deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
-}
 
 std::string MemberKey(const JoinOptions& options, int group_rank) {
   return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
@@ -78,10 +73,10 @@ Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barr
   if (auto ok = CompareWorldSizes(store, barrier, identity); !ok) return ok.error();
   const std::string mine = HostIdentity() + "\n" + Wishes(options);
   if (auto ok = store.Set(MemberKey(options, identity.group_rank), mine); !ok) return ok.error();
-  if (auto ok = barrier.Pass(Left(options.deadline)); !ok) return ok.error();
+  if (auto ok = barrier.Pass(TimeLeft(options.deadline)); !ok) return ok.error();
   std::vector<std::string> keys;
   for (int r = 0; r < identity.world_size(); ++r) keys.push_back(MemberKey(options, r));
-  const auto members = store.MultiGet(keys, Left(options.deadline));
+  const auto members = store.MultiGet(keys, TimeLeft(options.deadline));
   if (!members) return members.error();
   std::vector<std::string> hosts;
   std::vector<std::string> wishes;
@@ -112,7 +107,7 @@ Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::strin
       .key_prefix = options.identity.key_prefix + "/" + backend,
       .network_interface = options.network_interface,
       .host = options.host,
-      .timeout = Left(options.deadline),
+      .timeout = TimeLeft(options.deadline),
       .deaths = options.identity.deaths,
       .checks_all_calls = options.checks_all_calls,
   });
@@ -168,7 +163,8 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
   const auto creator = Prepare(choice.backend, *hosts, options);
   if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);
   if (choice.backend != kShm) {  // which any member can use
-    if (auto ok = barrier->Pass(Left(options.deadline)); !ok) return Error(ok.error()).In(waiting);
+    if (auto ok = barrier->Pass(TimeLeft(options.deadline)); !ok)
+      return Error(ok.error()).In(waiting);
   }
   LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
   auto backend = Connect(*creator, choice.backend, *store, options);

@@ -1,9 +1,10 @@
 #include "comm/store_barrier.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
@@ -11,12 +12,6 @@ namespace {
 constexpr char kPassed[] = "ok";
 constexpr std::string_view kRefused = "refused ";  // then a letter for the code, then the message
 constexpr char kFirstCode = 'a';
-
-std::chrono::milliseconds Remaining(TimePoint deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return std::max(left, std::chrono::milliseconds(1));  // 0 would mean "for ever" to a store
-}
 
 Error OfStore(Error error) {
   if (error.code != ErrorCode::kCancelled) error.code = ErrorCode::kProtocol;
@@ -68,7 +63,7 @@ Result<std::string> StoreBarrier::Verdict(const Round& round) {
   const Result<int64_t> here = store_.Add(CountKey(round.number), 1);
   if (!here) return here.error();
   if (*here == world_size()) return Settle(round.number, kPassed);
-  Result<std::string> verdict = store_.Get(VerdictKey(round.number), Remaining(round.deadline));
+  Result<std::string> verdict = store_.Get(VerdictKey(round.number), TimeLeft(round.deadline));
   if (!verdict && TimedOut(verdict.error())) return SettleByRoll(round);
   return verdict;
 }
