@@ -6,6 +6,13 @@
 #include <fstream>
 
 namespace rankrun::comm {
+namespace {
+
+constexpr char kUnknown[] = "unknown/";
+
+}  // namespace
+
+bool IsUnknownHost(const std::string& identity) { return identity.starts_with(kUnknown); }
 
 std::string HostIdentity() {
   std::string boot;
@@ -13,7 +20,7 @@ std::string HostIdentity() {
   struct stat pids {};
   if (stat("/proc/self/ns/pid", &pids) != 0 || boot.empty()) {
     // Nobody can be asked: then nobody is like us.
-    return "unknown/" + std::to_string(getpid());
+    return kUnknown + std::to_string(getpid());
   }
   return boot + "/" + std::to_string(pids.st_ino) + "/" + std::to_string(geteuid());
 }

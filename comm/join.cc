@@ -113,6 +113,23 @@ Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::strin
   });
 }
 
+// Of what HostIdentity says of a member, the part before the first '/' is the machine's.
+bool AreOfSeveralHosts(const std::vector<std::string>& members) {
+  const auto machine = [](const std::string& member) { return member.substr(0, member.find('/')); };
+  return std::any_of(members.begin(), members.end(), [&](const std::string& member) {
+    return machine(member) != machine(members.front());
+  });
+}
+
+// Why members that do not share memory do not, in words.
+std::string WhatKeepsApart(const std::vector<std::string>& hosts) {
+  if (std::any_of(hosts.begin(), hosts.end(), IsUnknownHost)) {
+    return "a rank cannot tell which host it is on";
+  }
+  if (AreOfSeveralHosts(hosts)) return "the ranks are on several hosts";
+  return "the ranks are of several users or PID namespaces of one host";
+}
+
 }  // namespace
 
 Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said) {
@@ -131,15 +148,11 @@ Choice ChooseBackend(const std::vector<std::string>& hosts) {
   const bool same = std::all_of(hosts.begin(), hosts.end(),
                                 [&](const std::string& host) { return host == hosts.front(); });
   if (same) return {.backend = kShm, .why = "all ranks are on one host"};
-  return {.backend = "gloo", .why = "the ranks are on several hosts"};
+  return {.backend = "gloo", .why = WhatKeepsApart(hosts)};
 }
 
 Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address) {
-  const auto machine = [](const std::string& host) { return host.substr(0, host.find('/')); };
-  const bool several = std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
-    return machine(host) != machine(hosts.front());
-  });
-  if (!several || !address.starts_with("127.")) return {};
+  if (!AreOfSeveralHosts(hosts) || !address.starts_with("127.")) return {};
   return Error{ErrorCode::kInvalid,
                "the ranks are on several hosts, which cannot reach this one at " + address +
                    ": want GLOO_SOCKET_IFNAME set to the interface that they reach"};

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -36,14 +37,19 @@ TEST(ChooseBackendTest, MembersOfOneHostShareMemory) {
 }
 
 TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedByGloo) {
-  for (const char* other : {"boot-2/4026531836/1000", "boot-1/4026532000/1000",
-                            "boot-1/4026531836/1001", "unknown/7"}) {
+  const std::string of_one_host = "the ranks are of several users or PID namespaces of one host";
+  const std::map<std::string, std::string> others{
+      {"boot-2/4026531836/1000", "the ranks are on several hosts"},
+      {"boot-1/4026532000/1000", of_one_host},
+      {"boot-1/4026531836/1001", of_one_host},
+      {"unknown/7", "a rank cannot tell which host it is on"}};
+  for (const auto& [other, why] : others) {
     for (std::size_t who = 0; who < 3; ++who) {
       std::vector<std::string> hosts(3, kHere);
       hosts[who] = other;
       const Choice choice = ChooseBackend(hosts);
       EXPECT_EQ(choice.backend, "gloo") << other << " at " << who;
-      EXPECT_EQ(choice.why, "the ranks are on several hosts");
+      EXPECT_EQ(choice.why, why);
     }
   }
 }
