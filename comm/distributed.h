@@ -70,7 +70,7 @@ struct GroupOptions {
   std::vector<int> ranks = {};             // global ranks of the members; empty: all
   bool sort_ranks = true;                  // false: group ranks are in the order given
   Timeout timeout = {};                    // of its operations; nothing: the world's
-  std::string backend = {};                // empty: as the world's was asked for
+  std::string backend = {};                // empty, or with RANKRUN_BACKEND: as for the world
   std::string description = {};            // for messages
   bool use_local_synchronization = false;  // only members call, and wait for each other
 };

@@ -197,8 +197,8 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   auto identity = Identify(options);
   if (!identity && options.use_local_synchronization) return std::move(identity).error();
   if (!identity) return Refuse(std::move(identity).error());
-  const std::string backend =
-      options.backend.empty() ? world_.backend : BackendName(options.backend);
+  const bool has_a_say = !options.backend.empty() && world_.place.backend.empty();
+  const std::string backend = has_a_say ? BackendName(options.backend) : world_.backend;
   const TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
     const std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
