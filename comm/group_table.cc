@@ -25,6 +25,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kGoodbyes{5000};
 constexpr milliseconds kGoodbyesAfterError{1000};
 
+// How long to try for a connection to the store for deleting keys, and to wait
+// for each reply.
+constexpr milliseconds kCleaning{5000};
+
 // What a rank says to the others in place of its wishes, before the reason.
 constexpr char kRefused[] = "refused: ";
 
@@ -63,12 +67,15 @@ Result<void> ComeFirst(store::Store& store, const std::string& prefix, const Ini
                  "ranks meet in is left from another run: want a new one for each run");
 }
 
-// The keys of the world before: all ranks have left it for this one.
+// Keys that nobody reads any more. By a client of its own: a server that cannot
+// list its keys, such as an older PyTorch's, keeps them and closes the connection.
 void DeleteKeysOf(store::Store& store, const std::string& prefix) {
-  const auto keys = store.ListKeys();
-  if (!keys) return;  // a store that cannot list keeps them
+  const auto own = store.CloneWith(kCleaning, kCleaning);
+  if (!own) return;
+  const auto keys = (*own)->ListKeys();
+  if (!keys) return;
   for (const std::string& key : *keys) {
-    if (key.starts_with(prefix + "/")) static_cast<void>(store.Delete(key));
+    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
   }
 }
 
@@ -175,7 +182,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
     SayGoodbyeAfterError(*meeting, identity, options.store);
     return std::move(group).error();
   }
-  if (generation > 0 && place.global_rank == 0) {
+  if (generation > 0 && place.global_rank == 0) {  // all ranks have left that world for this one
     DeleteKeysOf(store, WorldPrefix(place, generation - 1));
   }
   world_ = {.place = place,

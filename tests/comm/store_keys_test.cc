@@ -1,0 +1,107 @@
+// What groups leave behind in the store, and what cleaning it up costs.
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "store/wire.h"
+#include "tests/comm/worlds.h"
+#include "tests/store/fake_server.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::Each;
+
+// In front of a store server: closes the connection of who asks for a list of
+// the keys, as servers do that do not know the operation.
+class WithoutListKeys {
+ public:
+  explicit WithoutListKeys(uint16_t server) : server_(server), listener_(store::BoundSocket()) {
+    EXPECT_EQ(listen(listener_.get(), 64), 0);
+    acceptor_ = std::thread([this] { Accept(); });
+  }
+  ~WithoutListKeys() {
+    shutdown(listener_.get(), SHUT_RDWR);
+    acceptor_.join();
+    for (Connection& each : connections_) Close(each);
+  }
+  uint16_t port() const { return SocketAddress::LocalOf(listener_.get())->port(); }
+  int closed() const { return closed_; }
+
+ private:
+  struct Connection {
+    Fd client;
+    Fd server;
+    std::jthread up, down;
+  };
+
+  static void Close(const Connection& connection) {
+    shutdown(connection.client.get(), SHUT_RDWR);
+    shutdown(connection.server.get(), SHUT_RDWR);
+  }
+
+  void Accept() {
+    for (;;) {
+      Fd client(accept(listener_.get(), nullptr, nullptr));
+      if (!client) return;
+      Connection& one = connections_.emplace_back();
+      one.client = std::move(client);
+      one.server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const SocketAddress to = *SocketAddress::FromNumeric("127.0.0.1", server_);
+      EXPECT_EQ(connect(one.server.get(), to.raw(), to.raw_size()), 0);
+      one.down = std::jthread([&one] { Pass(one, one.server, one.client, [](auto) {}); });
+      one.up = std::jthread([this, &one] {
+        store::RequestDecoder decoder({});
+        Pass(one, one.client, one.server, [&](std::string_view bytes) {
+          for (auto next = decoder.Next(bytes); *next != nullptr; next = decoder.Next(bytes)) {
+            if (!std::holds_alternative<store::ListKeysRequest>(**next)) continue;
+            closed_ += 1;
+            Close(one);
+          }
+        });
+      });
+    }
+  }
+
+  template <typename Look>
+  static void Pass(const Connection& connection, const Fd& from, const Fd& to, Look look) {
+    char part[65536];
+    for (ssize_t got; (got = recv(from.get(), part, sizeof part, 0)) > 0;) {
+      const std::string_view bytes(part, static_cast<size_t>(got));
+      look(bytes);
+      if (send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != got) break;
+    }
+    Close(connection);
+  }
+
+  const uint16_t server_;
+  const Fd listener_;
+  std::atomic<int> closed_ = 0;
+  std::list<Connection> connections_;
+  std::thread acceptor_;
+};
+
+TEST(StoreKeysTest, AServerThatCannotListKeysStillServesTheWorldAfterAnotherInit) {
+  const auto told = OnRanks(1, [](int) {
+    const WithoutListKeys server(static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT"))));
+    setenv("MASTER_PORT", std::to_string(server.port()).c_str(), 1);
+    const InitOptions options{.timeout = std::chrono::seconds(60), .backend = "shm"};
+    Init(options);
+    Destroy();
+    Init(options).MonitoredBarrier();
+    NewGroup({}).MonitoredBarrier();
+    Destroy();
+    return std::to_string(server.closed()) + " closed";
+  });
+  EXPECT_THAT(told, Each("1 closed"));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
