@@ -52,6 +52,8 @@ class Group {
   GroupState state() const;
   std::string broken_reason() const;
   store::Store& store() { return *store_; }  // of members
+  // Carries out the collectives that are queued or under way; no call may follow.
+  void FinishQueued() { queue_.Stop(); }
   // What a call by a rank that is no member comes to: a warning, or an error.
   Result<void> Uninvolved(const char* what) const;
 

@@ -318,6 +318,9 @@ void GroupTable::Clear() {
   while (groups_.size() > 1) groups_.pop_back();
   if (groups_.empty()) return;
   const GroupIdentity& all = TheWorld().identity();
+  // Before the goodbye: to the rank that serves the store it says that this one
+  // does not need it any more.
+  TheWorld().FinishQueued();
   if (!world_.place.agent_serves && all.world_size() > 1) {
     const bool ends = EndsStore(world_.server.get(), world_.given);
     SayGoodbye(TheWorld().store(), all, all.global_ranks, ends ? kGoodbyes : milliseconds(0));

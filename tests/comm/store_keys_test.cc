@@ -103,5 +103,30 @@ TEST(StoreKeysTest, AServerThatCannotListKeysStillServesTheWorldAfterAnotherInit
   EXPECT_THAT(told, Each("1 closed"));
 }
 
+// Rank 0 would end the store that it serves while rank 1 still works.
+TEST(StoreKeysTest, NobodySaysGoodbyeWithACollectiveUnderWay) {
+  const auto told = OnRanks(2, [](int r) {
+    TcpStore store({.port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+    ProcessGroup& world = Init({.timeout = std::chrono::seconds(60),
+                                .backend = "shm",
+                                .rank = r,
+                                .world_size = 2,
+                                .store = std::shared_ptr<Store>(store.Clone())});
+    std::vector<int64_t> one{1};
+    if (r == 1) {
+      world.AllReduce(one, ReduceOp::kSum, kAsync);
+      Destroy();
+      return std::to_string(one[0]) + " at last";
+    }
+    const std::string goodbye = "rankrun/attempt_0/world_0/goodbye/1";
+    const auto early = ErrorOf([&] { store.Wait({goodbye}, std::chrono::milliseconds(300)); });
+    world.AllReduce(one);
+    store.Wait({goodbye});
+    Destroy();
+    return early.substr(0, early.find(':'));
+  });
+  EXPECT_THAT(told, testing::ElementsAre("DistStoreError", "2 at last"));
+}
+
 }  // namespace
 }  // namespace rankrun::comm
