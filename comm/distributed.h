@@ -91,8 +91,8 @@ RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 // there is no world. References to groups dangle afterwards. To be called
 // before main returns. Not while another thread uses a group.
 RANKRUN_API void Destroy();
-// The same for one group. Throws DistError if there is no such group; of the
-// world: as Destroy().
+// The same for one group; the last of its members deletes its keys in the store.
+// Throws DistError if there is no such group; of the world: as Destroy().
 RANKRUN_API void Destroy(ProcessGroup& group);
 
 // Whether Init could use it: "shm", "gloo", ...; loads it, if need be.

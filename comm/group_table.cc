@@ -275,14 +275,14 @@ Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   const milliseconds left = TimeLeft(deadline);
   if (auto ok = OpenMeetings(left); !ok) return ok.error();
   store::Store& store = *world_.meeting_store;
-  const std::string prefix =
-      all.key_prefix + "/new_group/" + std::to_string(world_.new_groups++) + "/";
-  if (auto ok = store.Set(prefix + std::to_string(all.group_rank), wishes); !ok) return ok.error();
+  const int number = world_.new_groups++;
+  if (auto ok = store.Set(WishesKey(number, all.group_rank), wishes); !ok) return ok.error();
   if (auto ok = world_.meetings->Pass(left); !ok) {
     return Error(ok.error()).In("wait for all ranks of the world");
   }
+  if (all.group_rank == 0) DeleteWishesBefore(number);
   std::vector<std::string> keys;
-  for (const int rank : all.global_ranks) keys.push_back(prefix + std::to_string(rank));
+  for (const int rank : all.global_ranks) keys.push_back(WishesKey(number, rank));
   const auto said = store.MultiGet(keys, left);
   if (!said) return said.error();
   for (size_t r = 0; r < said->size(); ++r) {
@@ -294,15 +294,37 @@ Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   return CheckAlike(all.global_ranks, *said);
 }
 
+std::string GroupTable::WishesKey(int new_group, int global_rank) {
+  return TheWorld().identity().key_prefix + "/new_group/" + std::to_string(new_group) + "/" +
+         std::to_string(global_rank);
+}
+
+// When all ranks have come to this one: they have read what those before wished.
+void GroupTable::DeleteWishesBefore(int new_group) {
+  for (; world_.first_kept < new_group; ++world_.first_kept) {
+    for (const int rank : TheWorld().identity().global_ranks) {
+      static_cast<void>(world_.meeting_store->Delete(WishesKey(world_.first_kept, rank)));
+    }
+  }
+}
+
+// A slower member may still read them, so the last one to come here deletes them.
+// Of a group that some member leaves to Destroy() they stay until the next Init.
+void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
+  if (!OpenMeetings(kCleaning)) return;
+  const auto gone = world_.meeting_store->Add(destroyed.key_prefix + "/gone", 1);
+  if (!gone || *gone < destroyed.world_size()) return;
+  DeleteKeysOf(*world_.meeting_store, destroyed.key_prefix);
+}
+
 // The same on all members, whatever other groups they have made in between.
 std::string GroupTable::NewName(const std::string& seed) {
-  const auto before = std::count(world_.seeds.begin(), world_.seeds.end(), seed);
-  world_.seeds.push_back(seed);
+  const int before = world_.names[seed]++;
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : seed) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   char name[48];
-  std::snprintf(name, sizeof name, "group_%016llx_%ld", static_cast<unsigned long long>(hash),
-                static_cast<long>(before));
+  std::snprintf(name, sizeof name, "group_%016llx_%d", static_cast<unsigned long long>(hash),
+                before);
   return name;
 }
 
@@ -339,9 +361,11 @@ Result<void> GroupTable::Remove(const ProcessGroup& group) {
     return Invalid("this is no process group, or it is destroyed already");
   if (found == groups_.begin()) {
     Clear();
-  } else {
-    groups_.erase(found);
+    return {};
   }
+  const GroupIdentity identity = GroupOf(**found).identity();
+  groups_.erase(found);
+  if (identity.group_rank >= 0) ForgetKeysOf(identity);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ class GroupTable {
     std::unique_ptr<store::Store> meeting_store = {};
     std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks
     int new_groups = 0;
-    std::vector<std::string> seeds = {};  // of the names of groups made
+    int first_kept = 0;  // rank 0 only: of `new_groups`, the keys of those before are deleted
+    std::map<std::string, int> names = {};  // how many groups have been made, by seed
   };
 
   Error Counted(Error error);
@@ -53,6 +55,9 @@ class GroupTable {
   Error Refuse(Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
+  std::string WishesKey(int new_group, int global_rank);
+  void DeleteWishesBefore(int new_group);
+  void ForgetKeysOf(const GroupIdentity& destroyed);
   std::string NewName(const std::string& seed);
   ProcessGroup* Add(std::unique_ptr<Group> group);
 

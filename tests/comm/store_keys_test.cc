@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -101,6 +104,61 @@ TEST(StoreKeysTest, AServerThatCannotListKeysStillServesTheWorldAfterAnotherInit
     return std::to_string(server.closed()) + " closed";
   });
   EXPECT_THAT(told, Each("1 closed"));
+}
+
+struct StoreKeysOfGroupsTest : testing::TestWithParam<const char*> {
+  // How many keys there are while no rank is in NewGroup or Destroy.
+  static std::string Keys(ProcessGroup& world, TcpStore& store) {
+    world.Barrier();
+    const int64_t keys = store.NumKeys();
+    world.Barrier();
+    return std::to_string(keys) + " ";
+  }
+
+  static void MakeAndDestroy(bool local) {
+    ProcessGroup& pair = NewGroup({.ranks = {0, 1}, .use_local_synchronization = local});
+    if (pair.is_member()) pair.MonitoredBarrier();
+    Destroy(pair);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, StoreKeysOfGroupsTest, testing::Values("shm", "gloo"),
+                         NameOfBackend);
+
+TEST_P(StoreKeysOfGroupsTest, GroupsThatAreMadeAndDestroyedLeaveNone) {
+  const auto counted = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    TcpStore store({.port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+    std::string text;
+    for (int i = 1; i <= 20; ++i) {
+      MakeAndDestroy(false);
+      if (world.global_rank() < 2) MakeAndDestroy(true);
+      if (i == 2 || i == 20) text += Keys(world, store);
+    }
+    return text;
+  });
+  for (const std::string& text : counted) {
+    EXPECT_EQ(text.substr(0, text.size() / 2), text.substr(text.size() / 2)) << text;
+  }
+}
+
+TEST_P(StoreKeysOfGroupsTest, WhatASlowerMemberMayReadStays) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    ProcessGroup& group = NewGroup({});
+    if (world.global_rank() == 1) Destroy(group);
+    world.Barrier();
+    if (world.global_rank() == 1) return std::string();
+    TcpStore store({.port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+    const auto of_group = [&] {
+      const auto keys = store.ListKeys();
+      return std::count_if(keys.begin(), keys.end(), [](const std::string& key) {
+        return key.find("/group/") != std::string::npos;
+      });
+    };
+    const bool stayed = of_group() > 1;
+    Destroy(group);
+    return (stayed ? "stayed, then " : "gone, then ") + std::to_string(of_group());
+  });
+  EXPECT_EQ(told[0], "stayed, then 0");
 }
 
 // Rank 0 would end the store that it serves while rank 1 still works.
