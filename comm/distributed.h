@@ -80,7 +80,8 @@ struct GroupOptions {
 // other; with local synchronization only the members do, in any order that has
 // no cycle. On a rank that is no member the result has is_member() == false.
 // Errors: as Init; DistMismatchError if ranks called it differently. A DistError
-// for a bad option is told to all who wait, naming the rank and the option.
+// for a bad option is told to all who wait, naming the rank and the option; but
+// bad ranks are not with local synchronization, as they do not say who waits.
 // Thread: any, one at a time.
 RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 

@@ -202,7 +202,9 @@ Error GroupTable::Counted(Error error) {
 Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
   auto identity = Identify(options);
-  if (!identity && options.use_local_synchronization) return std::move(identity).error();
+  if (!identity && options.use_local_synchronization) {
+    return RefuseLocally(options, std::move(identity).error());
+  }
   if (!identity) return Refuse(std::move(identity).error());
   const bool has_a_say = !options.backend.empty() && world_.place.backend.empty();
   const std::string backend = has_a_say ? BackendName(options.backend) : world_.backend;
@@ -214,8 +216,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
     if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
   }
   // Only now: ranks that differed go on with the same names.
-  identity->name = NewName(Joined(identity->global_ranks) + ";" + options.description);
-  identity->key_prefix = TheWorld().identity().key_prefix + "/group/" + identity->name;
+  Name(*identity);
   if (identity->group_rank < 0) return Add(std::make_unique<Group>(*std::move(identity)));
   auto store = TheWorld().store().Clone(identity->timeout);
   if (!store) {
@@ -236,10 +237,6 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
 Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
   const GroupIdentity& all = TheWorld().identity();
   GroupIdentity identity = all;
-  if (options.timeout) {
-    if (auto ok = CheckTimeout(*options.timeout); !ok) return ok.error();
-    identity.timeout = Bounded(*options.timeout);
-  }
   auto ranks = Members(options, all.world_size());
   if (!ranks) return std::move(ranks).error();
   identity.global_ranks = *std::move(ranks);
@@ -249,12 +246,28 @@ Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
                             ? -1
                             : static_cast<int>(own - identity.global_ranks.begin());
   identity.description = options.description;
+  if (options.timeout) {
+    if (auto ok = CheckTimeout(*options.timeout); !ok) return ok.error();
+    identity.timeout = Bounded(*options.timeout);
+  }
   return identity;
 }
 
 Error GroupTable::Refuse(Error reason) {
   const TimePoint deadline = std::chrono::steady_clock::now() + TheWorld().identity().timeout;
   static_cast<void>(Agree(kRefused + reason.message, deadline));
+  return reason;
+}
+
+// The same if only the members wait. With wrong ranks nobody knows which.
+Error GroupTable::RefuseLocally(const GroupOptions& options, Error reason) {
+  GroupOptions without_timeout = options;
+  without_timeout.timeout = {};
+  auto identity = Identify(without_timeout);
+  if (!identity || identity->group_rank < 0) return reason;
+  Name(*identity);
+  if (!OpenMeetings(TheWorld().identity().timeout)) return reason;
+  RefuseToJoin(*world_.meeting_store, *identity, reason);
   return reason;
 }
 
@@ -318,14 +331,16 @@ void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
 }
 
 // The same on all members, whatever other groups they have made in between.
-std::string GroupTable::NewName(const std::string& seed) {
+void GroupTable::Name(GroupIdentity& identity) {
+  const std::string seed = Joined(identity.global_ranks) + ";" + identity.description;
   const int before = world_.names[seed]++;
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : seed) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   char name[48];
   std::snprintf(name, sizeof name, "group_%016llx_%d", static_cast<unsigned long long>(hash),
                 before);
-  return name;
+  identity.name = name;
+  identity.key_prefix = TheWorld().identity().key_prefix + "/group/" + identity.name;
 }
 
 ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {

@@ -53,12 +53,13 @@ class GroupTable {
   Result<GroupIdentity> Identify(const GroupOptions& options);
   // The rank's own error, after the others have been told.
   Error Refuse(Error reason);
+  Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
   std::string WishesKey(int new_group, int global_rank);
   void DeleteWishesBefore(int new_group);
   void ForgetKeysOf(const GroupIdentity& destroyed);
-  std::string NewName(const std::string& seed);
+  void Name(GroupIdentity& identity);
   ProcessGroup* Add(std::unique_ptr<Group> group);
 
   int generation_ = 0;  // of the next world: how many calls of Init count before it

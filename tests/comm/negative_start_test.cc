@@ -168,6 +168,22 @@ TEST_P(NegativeStartTest, N06_NewGroupWithABadOptionOnOneRank) {
                                          "DistError: NewGroup: rank 1 refused it: " + reason));
 }
 
+TEST_P(NegativeStartTest, ABadTimeoutOfALocalGroupIsToldToItsMembers) {
+  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    if (world.global_rank() == 2) return std::string();
+    GroupOptions options{.ranks = {0, 1}, .use_local_synchronization = true};
+    if (world.global_rank() == 1) options.timeout = milliseconds(0);
+    const std::string text = ErrorOf([&] { NewGroup(options); }, kSoon);
+    options.timeout = {};
+    NewGroup(options).Barrier();
+    return text;
+  });
+  const std::string reason = "timeout is 0 ms: want at least 1 ms";
+  EXPECT_THAT(told[0], AllOf(StartsWith("DistError: NewGroup: join process group "),
+                             EndsWith("wait for all ranks: rank 1: " + reason)));
+  EXPECT_EQ(told[1], "DistError: NewGroup: " + reason);
+}
+
 TEST_P(NegativeStartTest, N20_MonitoredBarrierWithRanksAbsent) {
   struct Absent {
     std::vector<int> ranks;
