@@ -4,10 +4,12 @@
 
 #include <rankrun/objects.h>
 
+#include "base/clock.h"
 #include "comm/arguments.h"
 #include "comm/group.h"
 #include "comm/process_group_access.h"
 #include "comm/throw.h"
+#include "comm/time_left.h"
 
 namespace rankrun {
 namespace {
@@ -18,12 +20,18 @@ using comm::Unwrap;
 ConstTensor Bytes(const Object& object) { return {object.data(), DType::kUInt8, object.size()}; }
 Tensor Bytes(Object& object) { return {object.data(), DType::kUInt8, object.size()}; }
 
-// A call of one of the functions below, for its errors.
+// A call of one of the functions below: what its halves have in common.
 struct ObjectCall {
   Group& group;
   const char* name;
+  Timeout timeout;
+  TimePoint since = std::chrono::steady_clock::now();
 
   std::string Text() const { return comm::CallIn(group, name); }
+  // The time-out of the second half: what the first has left.
+  Timeout Left() const {
+    return comm::TimeLeft(since + comm::Bounded(timeout.value_or(group.identity().timeout)));
+  }
 };
 
 // Whether this rank takes part.
@@ -121,39 +129,39 @@ std::vector<Tensor> TensorsOf(std::vector<Object>& objects) {
 }  // namespace
 
 void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root, Timeout timeout) {
-  const ObjectCall call{comm::GroupOf(group), "BroadcastObjects"};
+  const ObjectCall call{comm::GroupOf(group), "BroadcastObjects", timeout};
   if (!IsInvolved(call)) return;
   const bool is_root = IsRoot(group, root);
   std::vector<uint64_t> sizes = SizesOf(objects);
   group.Broadcast(sizes, root, timeout);
   const uint64_t bytes = Checked(call, sizes, NameOf(group, root));
   Object all = is_root ? Concatenated(objects) : Object(bytes);
-  group.Broadcast(Bytes(all), root, timeout);
+  group.Broadcast(Bytes(all), root, call.Left());
   if (!is_root) Distribute(all, sizes, objects);
 }
 
 std::vector<Object> AllGatherObject(ProcessGroup& group, const Object& object, Timeout timeout) {
-  const ObjectCall call{comm::GroupOf(group), "AllGatherObject"};
+  const ObjectCall call{comm::GroupOf(group), "AllGatherObject", timeout};
   if (!IsInvolved(call)) return {};
   std::vector<Object> objects = Sized(GatherSizes(group, call, object.size(), timeout));
-  group.AllGather(TensorsOf(objects), Bytes(object), timeout);
+  group.AllGather(TensorsOf(objects), Bytes(object), call.Left());
   return objects;
 }
 
 std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer root,
                                  Timeout timeout) {
-  const ObjectCall call{comm::GroupOf(group), "GatherObject"};
+  const ObjectCall call{comm::GroupOf(group), "GatherObject", timeout};
   if (!IsInvolved(call)) return {};
   const std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
   std::vector<Object> objects;
   if (IsRoot(group, root)) objects = Sized(sizes);
-  group.Gather(TensorsOf(objects), Bytes(object), root, timeout);
+  group.Gather(TensorsOf(objects), Bytes(object), root, call.Left());
   return objects;
 }
 
 Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer root,
                       Timeout timeout) {
-  const ObjectCall call{comm::GroupOf(group), "ScatterObjects"};
+  const ObjectCall call{comm::GroupOf(group), "ScatterObjects", timeout};
   if (!IsInvolved(call)) return {};
   std::vector<uint64_t> sizes(static_cast<std::size_t>(group.world_size()));
   std::vector<ConstTensor> inputs;
@@ -169,32 +177,32 @@ Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer
   CheckNumber(call, sizes[0], NameOf(group, root));
   Checked(call, sizes, NameOf(group, root));
   Object own(sizes[static_cast<std::size_t>(group.group_rank())]);
-  group.Scatter(Bytes(own), inputs, root, timeout);
+  group.Scatter(Bytes(own), inputs, root, call.Left());
   return own;
 }
 
 void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer destination, int tag,
                  Timeout timeout) {
   Group& inner = comm::GroupOf(group);
-  const ObjectCall call{inner, "SendObjects"};
+  const ObjectCall call{inner, "SendObjects", timeout};
   const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
   if (!IsInvolved(call)) return;
   const std::vector<uint64_t> sizes = SizesOf(objects);
   Unwrap(inner.Send(sizes, destination, own_tag, timeout));
   Checked(call, sizes, group.global_rank());
-  Unwrap(inner.Send(Bytes(Concatenated(objects)), destination, own_tag, timeout));
+  Unwrap(inner.Send(Bytes(Concatenated(objects)), destination, own_tag, call.Left()));
 }
 
 int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, int tag,
                 Timeout timeout) {
   Group& inner = comm::GroupOf(group);
-  const ObjectCall call{inner, "RecvObjects"};
+  const ObjectCall call{inner, "RecvObjects", timeout};
   const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
   if (!IsInvolved(call)) return -1;
   std::vector<uint64_t> sizes(objects.size());
   const int sender = Unwrap(inner.Recv(sizes, source, own_tag, timeout));
   Object all(Checked(call, sizes, sender));
-  Unwrap(inner.Recv(Bytes(all), GlobalRank{sender}, own_tag, timeout));
+  Unwrap(inner.Recv(Bytes(all), GlobalRank{sender}, own_tag, call.Left()));
   Distribute(all, sizes, objects);
   return sender;
 }
