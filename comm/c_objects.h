@@ -31,7 +31,7 @@ RANKRUN_API rankrun_status rankrun_scatter_objects(rankrun_group* group,
 RANKRUN_API rankrun_status rankrun_send_objects(rankrun_group* group, const rankrun_bytes* objects,
                                                 size_t count, int destination, int tag,
                                                 int64_t timeout_ms);
-// As many as were sent.
+// As many as were sent; else it gives none of them.
 RANKRUN_API rankrun_status rankrun_recv_objects(rankrun_group* group, size_t count, int source,
                                                 int tag, int64_t timeout_ms,
                                                 rankrun_bytes** received, int* sender);

@@ -46,10 +46,10 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
 }
 
 Error Group::MessageFailed(const Messages::Message& message, Error error) {
-  const bool is_of_sizes =
-      message.operation.is_of_objects() && message.operation.dtype == DType::kUInt64;
-  if (error.code == ErrorCode::kInvalid && is_of_sizes) {
-    error = std::move(error).In("the other rank has another number of objects, a uint64 for each");
+  const bool is_of_objects =
+      message.operation.is_of_objects() && message.operation.kind == Kind::kSend;
+  if (error.code == ErrorCode::kInvalid && is_of_objects) {
+    error = std::move(error).In("the receiver asks for another number, a uint64 for each");
   }
   return Failed(message.operation, std::move(error), message.timeout);
 }

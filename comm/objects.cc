@@ -1,4 +1,5 @@
-#include <cstring>
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -69,8 +70,14 @@ std::vector<uint64_t> SizesOf(std::span<const Object> objects) {
   return sizes;
 }
 
-Object Concatenated(std::span<const Object> objects) {
+// Behind `first`, where there is any.
+Object Concatenated(std::span<const Object> objects, std::span<const uint64_t> first = {}) {
+  const auto start = std::as_bytes(first);
+  std::size_t bytes = start.size();
+  for (const Object& object : objects) bytes += object.size();
   Object all;
+  all.reserve(bytes);
+  all.assign(start.begin(), start.end());
   for (const Object& object : objects) all.insert(all.end(), object.begin(), object.end());
   return all;
 }
@@ -84,7 +91,8 @@ uint64_t Checked(const ObjectCall& call, std::span<const uint64_t> sizes, int gl
   return sum;
 }
 
-void Distribute(const Object& all, std::span<const uint64_t> sizes, std::span<Object> objects) {
+void Distribute(std::span<const std::byte> all, std::span<const uint64_t> sizes,
+                std::span<Object> objects) {
   auto next = all.begin();
   for (std::size_t i = 0; i < objects.size(); ++i) {
     const auto end = next + static_cast<std::ptrdiff_t>(sizes[i]);
@@ -124,6 +132,35 @@ std::vector<Tensor> TensorsOf(std::vector<Object>& objects) {
   std::vector<Tensor> tensors;
   for (Object& object : objects) tensors.push_back(Bytes(object));
   return tensors;
+}
+
+// Objects are sent as two messages: this one, whose size every receiver knows,
+// then their sizes and bytes. So who asks for another number can refuse just
+// what was sent with it.
+enum Head : std::size_t { kNumber, kBytes, kLargest, kHeadSize };
+
+std::vector<uint64_t> HeadOf(std::span<const uint64_t> sizes) {
+  std::vector<uint64_t> head(kHeadSize);
+  head[kNumber] = sizes.size();
+  head[kBytes] = std::accumulate(sizes.begin(), sizes.end(), sizes.size_bytes());
+  head[kLargest] = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  return head;
+}
+
+// Takes what follows a head, and drops it. A sender that still waits learns how
+// many objects are wanted by the size of what is asked for.
+void RefuseObjects(const ObjectCall& call, std::size_t wanted, GlobalRank sender, uint64_t tag) {
+  std::vector<uint64_t> none(wanted);
+  const auto refused = call.group.Recv(none, sender, tag, call.Left());
+  if (!refused && refused.error().code != ErrorCode::kInvalid) comm::Throw(refused.error());
+}
+
+// "rank 0 sends 1 object, rank 2 wants 3".
+Error OtherNumber(const ObjectCall& call, uint64_t sent, int sender, std::size_t wanted) {
+  return {ErrorCode::kInvalid, call.Text() + ": rank " + std::to_string(sender) + " sends " +
+                                   std::to_string(sent) + (sent == 1 ? " object" : " objects") +
+                                   ", rank " + std::to_string(call.group.identity().global_rank) +
+                                   " wants " + std::to_string(wanted)};
 }
 
 }  // namespace
@@ -188,9 +225,10 @@ void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer dest
   const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
   if (!IsInvolved(call)) return;
   const std::vector<uint64_t> sizes = SizesOf(objects);
-  Unwrap(inner.Send(sizes, destination, own_tag, timeout));
-  Checked(call, sizes, group.global_rank());
-  Unwrap(inner.Send(Bytes(Concatenated(objects)), destination, own_tag, call.Left()));
+  const std::vector<uint64_t> head = HeadOf(sizes);
+  Unwrap(inner.Send(head, destination, own_tag, timeout));
+  CheckSize(call, head[kLargest], group.global_rank());
+  Unwrap(inner.Send(Bytes(Concatenated(objects, sizes)), destination, own_tag, call.Left()));
 }
 
 int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, int tag,
@@ -199,11 +237,19 @@ int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, i
   const ObjectCall call{inner, "RecvObjects", timeout};
   const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
   if (!IsInvolved(call)) return -1;
-  std::vector<uint64_t> sizes(objects.size());
-  const int sender = Unwrap(inner.Recv(sizes, source, own_tag, timeout));
-  Object all(Checked(call, sizes, sender));
+  std::vector<uint64_t> head(kHeadSize);
+  const int sender = Unwrap(inner.Recv(head, source, own_tag, timeout));
+  CheckSize(call, head[kLargest], sender);
+  if (head[kNumber] != objects.size()) {
+    RefuseObjects(call, objects.size(), GlobalRank{sender}, own_tag);
+    comm::Throw(OtherNumber(call, head[kNumber], sender, objects.size()));
+  }
+  Object all(head[kBytes]);
   Unwrap(inner.Recv(Bytes(all), GlobalRank{sender}, own_tag, call.Left()));
-  Distribute(all, sizes, objects);
+  std::vector<uint64_t> sizes(objects.size());
+  const auto first = std::as_writable_bytes(std::span(sizes));
+  std::copy_n(all.begin(), first.size(), first.begin());
+  Distribute(std::span(all).subspan(first.size()), sizes, objects);
   return sender;
 }
 

@@ -33,7 +33,10 @@ RANKRUN_API std::vector<Object> GatherObject(ProcessGroup& group, const Object& 
 RANKRUN_API Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects,
                                   Peer root = GlobalRank{0}, Timeout timeout = {});
 
-// One after the other; the receiver asks for as many as were sent.
+// One after the other; the receiver asks for as many as were sent. If not, its
+// call is a DistError that tells both numbers, and so is the sender's, unless what
+// it sends is so small that it was on its way already. Nobody gets these objects,
+// and the group is as before.
 RANKRUN_API void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer destination,
                              int tag = 0, Timeout timeout = {});
 // `objects` are filled; returns the sender's global rank (-1: no member).

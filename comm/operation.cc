@@ -28,12 +28,11 @@ std::string RootOf(const Operation& operation) {
   }
 }
 
-// Objects are told by their sizes first, then by their bytes.
+// Objects are told by a head of numbers first, then by their bytes.
 std::string DataOf(const Operation& operation) {
   const std::string count = std::to_string(operation.count);
   if (!operation.is_of_objects()) return count + " x " + rankrun::NameOf(operation.dtype);
-  if (operation.dtype == DType::kUInt8) return count + " bytes of objects";
-  return count + (operation.count == 1 ? " object" : " objects");
+  return operation.dtype == DType::kUInt8 ? count + " bytes of objects" : "objects";
 }
 
 // From one good hash to the next; the constants are those of splitmix64.

@@ -55,7 +55,7 @@ std::string NameOf(const Operation& operation);
 std::string TagInWords(uint64_t tag);
 
 // "AllReduce #12 (16 x float32, sum)", "Recv (16 x float32 from rank 2, tag 5)",
-// "RecvObjects (2 objects from rank 2, tag 5)".
+// "RecvObjects (objects from rank 2, tag 5)".
 std::string Describe(const Operation& operation);
 
 // Equal for two operations just if ranks may call them together (up to chance:

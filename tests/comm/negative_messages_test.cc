@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::Each;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -65,6 +66,30 @@ struct NegativeMessagesTest : testing::TestWithParam<const char*> {
                                names(received)));
   }
 };
+
+// What a rank is told of two objects where one is wanted, and of the next call,
+// which is right.
+std::string AnotherNumberOfObjects(ProcessGroup& world, std::size_t bytes) {
+  const auto move = [&](std::vector<Object>& objects) {
+    return ErrorOf(
+        [&] {
+          if (world.global_rank() == 0) {
+            SendObjects(world, objects, GlobalRank{1}, 5);
+          } else {
+            RecvObjects(world, objects, GlobalRank{0}, 5);
+          }
+        },
+        kPatience);
+  };
+  const bool sends = world.global_rank() == 0;
+  std::vector<Object> wrong(sends ? 2 : 1, Object(bytes, std::byte{1}));
+  std::vector<Object> right(3, Object(sends ? bytes : 0, std::byte{2}));
+  const std::string first = move(wrong);
+  const std::string second = move(right);
+  NewGroup({});  // neither leaves before the other has heard
+  const bool good = right == std::vector<Object>(3, Object(bytes, std::byte{2}));
+  return first + "; then " + second + (good ? "" : ", but other objects");
+}
 
 INSTANTIATE_TEST_SUITE_P(Backends, NegativeMessagesTest, testing::Values("shm", "gloo"),
                          NameOfBackend);
@@ -157,29 +182,33 @@ TEST_P(NegativeMessagesTest, RecvObjectsOfAPlainMessageNamesTheMessage) {
     return text;
   });
   EXPECT_THAT(told[1],
-              AllOf(StartsWith("DistTimeoutError: RecvObjects (1 object from rank 0, tag 3)"),
+              AllOf(StartsWith("DistTimeoutError: RecvObjects (objects from rank 0, tag 3)"),
                     HasSubstr("no matching SendObjects after 1000 ms; rank 0 has sent tag 3, for "
                               "which nobody has asked")));
 }
 
 TEST_P(NegativeMessagesTest, AnotherNumberOfObjectsIsToldByTheReceiver) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
-    const bool sends = world.global_rank() == 0;
-    std::vector<Object> objects(sends ? 2 : 1);
-    const std::string text = ErrorOf([&] {
-      if (sends) {
-        SendObjects(world, objects, GlobalRank{1}, 5);
-      } else {
-        RecvObjects(world, objects, GlobalRank{0}, 5);
-      }
+  for (const std::size_t bytes : {0U, 10U, 3'000'000U}) {
+    const auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
+      return AnotherNumberOfObjects(world, bytes) + AnotherNumberOfObjects(world, bytes);
     });
-    NewGroup({});  // neither leaves before the other has heard
-    return text;
-  });
-  EXPECT_THAT(told[1],
-              AllOf(StartsWith("DistError: RecvObjects (1 object from rank 0, tag 5) of "),
-                    HasSubstr("the other rank has another number of objects, a uint64 for each: "),
-                    AnyOf(HasSubstr("16 bytes of uint64"), HasSubstr("sends 2 x uint64"))));
+    const std::string receiver =
+        "DistError: RecvObjects of the world process group, rank 1 of 2: rank 0 sends 2 objects, "
+        "rank 1 wants 1; then no error";
+    EXPECT_EQ(told[1], receiver + receiver);
+    const auto sender =
+        AllOf(StartsWith("DistError: SendObjects ("),
+              HasSubstr(" of the world process group, rank 0 of 2: the receiver asks for another "
+                        "number, a uint64 for each: "),
+              AnyOf(HasSubstr("it wants 8 bytes of uint64"), HasSubstr("expects 1 x uint64")),
+              EndsWith("; then no error"));
+    const std::string none = "no error; then no error";
+    if (bytes < 1000) {
+      EXPECT_THAT(told[0], AnyOf(none + none, sender));
+    } else {
+      EXPECT_THAT(told[0], sender);
+    }
+  }
 }
 
 TEST_P(NegativeMessagesTest, AWrongNumberOfObjectsToScatterIsToldToAll) {

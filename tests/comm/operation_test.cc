@@ -33,10 +33,8 @@ TEST(OperationTest, TextOfAMessageHasPeerAndTag) {
 
 TEST(OperationTest, TextOfObjectsIsOfObjects) {
   Operation send{
-      .kind = Kind::kSend, .dtype = DType::kUInt64, .root = 2, .count = 1, .tag = kObjectTags + 4};
-  EXPECT_EQ(Describe(send), "SendObjects (1 object to rank 2, tag 4)");
-  send.count = 3;
-  EXPECT_EQ(Describe(send), "SendObjects (3 objects to rank 2, tag 4)");
+      .kind = Kind::kSend, .dtype = DType::kUInt64, .root = 2, .count = 3, .tag = kObjectTags + 4};
+  EXPECT_EQ(Describe(send), "SendObjects (objects to rank 2, tag 4)");
   send.dtype = DType::kUInt8;
   EXPECT_EQ(Describe(send), "SendObjects (3 bytes of objects to rank 2, tag 4)");
 }
