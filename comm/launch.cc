@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "comm/group.h"
 #include "comm/launch_command.h"
 #include "comm/launch_result.h"
 #include "comm/throw.h"
@@ -29,9 +30,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kDefaultShutdownTimeout{25'000};
-// Beyond the shutdown timeout rankrun itself has this long.
-constexpr milliseconds kPatience{30'000};
 constexpr int kLeastCopy = 10;  // descriptors below are named in the child
 
 // Descriptors of the child under other numbers, out of each other's way.
@@ -129,7 +127,7 @@ std::string ReadWhole(const Fd& fd) {
 }
 
 bool IsReadable(const Fd& fd, milliseconds timeout) {
-  TimePoint end = std::chrono::steady_clock::now() + timeout;
+  TimePoint end = std::chrono::steady_clock::now() + comm::Bounded(timeout);
   for (;;) {
     auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd wait{fd.get(), POLLIN, 0};
@@ -146,7 +144,7 @@ struct LaunchHandle::State {
   Fd pidfd;
   Fd events;    // memory that rankrun writes to: nobody need read while it runs
   Fd lifeline;  // open for as long as the job is wanted
-  milliseconds shutdown_timeout{};
+  milliseconds longest_end{};
   std::mutex mutex;  // of what follows
   std::optional<Result<LaunchResult>> result;
 
@@ -184,7 +182,7 @@ LaunchHandle::~LaunchHandle() {
   state_->lifeline.Reset();
   Stop();
   state_->Signal(SIGCONT);  // a stopped rankrun would see neither
-  if (!IsReadable(state_->pidfd, state_->shutdown_timeout + kPatience)) state_->Signal(SIGKILL);
+  if (!IsReadable(state_->pidfd, state_->longest_end)) state_->Signal(SIGKILL);
   state_->Conclude();
 }
 
@@ -211,7 +209,7 @@ LaunchHandle StartLaunch(const LaunchSpec& spec) {
   std::vector<std::string> words = comm::Unwrap(comm::CommandFor(spec, executable));
   std::vector<std::string> names = comm::Unwrap(comm::EnvironmentFor(spec, OwnEnvironment()));
   auto state = std::make_unique<LaunchHandle::State>();
-  state->shutdown_timeout = spec.shutdown_timeout.value_or(kDefaultShutdownTimeout);
+  state->longest_end = comm::LongestEnd(spec);
   state->events.Reset(memfd_create("rankrun-events", MFD_CLOEXEC));
   if (!state->events) comm::Throw(SystemError("launch: create memory for events", errno));
   int ends[2];

@@ -26,6 +26,7 @@ struct LaunchSpec {
   std::string directory = {};                                      // the job's current folder
   std::string log_dir = {};                                        // for the workers' log files
   std::optional<std::chrono::milliseconds> shutdown_timeout = {};  // from a signal to SIGKILL
+  std::optional<std::chrono::milliseconds> save_timeout = {};      // the same while a worker saves
   std::optional<std::chrono::milliseconds> time_limit = {};        // then the job is stopped
   std::vector<std::string> flags = {};  // more of rankrun's, "--master-port=29500"
   int stdin_fd = 0;                     // the job's standard input; likewise the others
@@ -70,7 +71,7 @@ class RANKRUN_API LaunchHandle {
   LaunchHandle(LaunchHandle&& other) noexcept;
   LaunchHandle& operator=(LaunchHandle&& other) noexcept;
   // Stops the job if it still runs, and waits for its end: for as long as the
-  // shutdown timeout allows the workers.
+  // spec's shutdown and save timeouts allow the workers.
   ~LaunchHandle();
 
   // Of rankrun; signals for the job go there.

@@ -9,13 +9,46 @@
 #include <filesystem>
 #include <iterator>
 #include <sstream>
+#include <string_view>
+
+#include "comm/group.h"
 
 namespace rankrun::comm {
 namespace {
 
-std::string SecondsText(std::chrono::milliseconds duration) {
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDefaultShutdownTimeout{25'000};
+// Beyond what the workers have rankrun itself has this long.
+constexpr milliseconds kPatience{30'000};
+
+std::string SecondsText(milliseconds duration) {
   std::string fraction = std::to_string(1000 + duration.count() % 1000).substr(1);
   return std::to_string(duration.count() / 1000) + "." + fraction;
+}
+
+// Whether `flag` is `name` as rankrun reads it: perhaps with underscores, and cut short.
+bool Means(const std::string& flag, std::string_view name) {
+  std::string given = flag.substr(0, flag.find('='));
+  std::ranges::replace(given, '_', '-');
+  return given.starts_with("--") && name.starts_with(given);
+}
+
+Result<void> CheckFlag(const std::string& flag) {
+  const std::string has = "LaunchSpec::flags has " + flag;
+  if (flag == "--") return Error{ErrorCode::kInvalid, has + ": the program stands in program"};
+  for (const char* ours : {"--events", "--lifeline"}) {
+    if (!Means(flag, ours)) continue;
+    return Error{ErrorCode::kInvalid, has + ", which the library itself needs"};
+  }
+  // The library has to know how long to wait for the end.
+  if (Means(flag, "--shutdown-timeout")) {
+    return Error{ErrorCode::kInvalid, has + ": set LaunchSpec::shutdown_timeout"};
+  }
+  if (Means(flag, "--save-timeout")) {
+    return Error{ErrorCode::kInvalid, has + ": set LaunchSpec::save_timeout"};
+  }
+  return {};
 }
 
 Result<void> Check(const LaunchSpec& spec) {
@@ -29,12 +62,7 @@ Result<void> Check(const LaunchSpec& spec) {
                  ": want at least 0");
   }
   for (const std::string& flag : spec.flags) {
-    for (const char* ours : {"--events", "--lifeline"}) {
-      if (flag == ours || flag.starts_with(std::string(ours) + "=")) {
-        return wrong("LaunchSpec::flags has " + flag + ", which the library itself needs");
-      }
-    }
-    if (flag == "--") return wrong("LaunchSpec::flags has --: the program stands in program");
+    if (auto checked = CheckFlag(flag); !checked) return checked;
   }
   return {};
 }
@@ -89,8 +117,11 @@ Result<std::vector<std::string>> CommandFor(const LaunchSpec& spec, const std::s
   auto add = [&](const std::string& flag, const std::string& value) {
     if (!value.empty()) words.push_back(flag + "=" + value);
   };
-  auto seconds = [](const auto& duration) { return duration ? SecondsText(*duration) : ""; };
+  auto seconds = [](const auto& duration) {
+    return duration ? SecondsText(Bounded(*duration)) : "";
+  };
   add("--shutdown-timeout", seconds(spec.shutdown_timeout));
+  add("--save-timeout", seconds(spec.save_timeout));
   add("--timeout", seconds(spec.time_limit));
   add("--log-dir", spec.log_dir);
   words.insert(words.end(), spec.flags.begin(), spec.flags.end());
@@ -99,6 +130,12 @@ Result<std::vector<std::string>> CommandFor(const LaunchSpec& spec, const std::s
   words.push_back("--");
   words.insert(words.end(), spec.program.begin(), spec.program.end());
   return words;
+}
+
+milliseconds LongestEnd(const LaunchSpec& spec) {
+  const milliseconds stops = spec.shutdown_timeout.value_or(kDefaultShutdownTimeout);
+  const milliseconds saves = spec.save_timeout.value_or(stops);
+  return Bounded(std::max(stops, saves)) + kPatience;
 }
 
 Result<std::vector<std::string>> EnvironmentFor(const LaunchSpec& spec,

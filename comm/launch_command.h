@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ constexpr int kLifelineFd = 4;
 // rankrun's command line for a job. Pure.
 // Errors: kInvalid, a sentence that names the field.
 Result<std::vector<std::string>> CommandFor(const LaunchSpec& spec, const std::string& executable);
+
+// How long rankrun may take to end a job: what the spec leaves the workers, and
+// some for itself. Pure.
+std::chrono::milliseconds LongestEnd(const LaunchSpec& spec);
 
 // Its environment: `own` with that of the spec over it. Pure. Errors: kInvalid.
 Result<std::vector<std::string>> EnvironmentFor(const LaunchSpec& spec,

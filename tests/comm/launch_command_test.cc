@@ -11,6 +11,8 @@ namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -34,13 +36,32 @@ TEST_F(LaunchCommandTest, EachSettingIsAFlag) {
   spec.workers = 4;
   spec.max_restarts = 3;
   spec.shutdown_timeout = milliseconds(1'050);
+  spec.save_timeout = milliseconds(300'000);
   spec.time_limit = milliseconds(60'000);
   spec.log_dir = "/logs";
   spec.flags = {"--master-port", "29500"};
-  EXPECT_THAT(Command(), ElementsAre("/bin/rankrun", "--nproc-per-node=4", "--max-restarts=3",
-                                     "--shutdown-timeout=1.050", "--timeout=60.000",
-                                     "--log-dir=/logs", "--master-port", "29500",
-                                     "--events=/dev/fd/3", "--lifeline=4", "--", "train", "-x"));
+  EXPECT_THAT(Command(),
+              ElementsAre("/bin/rankrun", "--nproc-per-node=4", "--max-restarts=3",
+                          "--shutdown-timeout=1.050", "--save-timeout=300.000", "--timeout=60.000",
+                          "--log-dir=/logs", "--master-port", "29500", "--events=/dev/fd/3",
+                          "--lifeline=4", "--", "train", "-x"));
+}
+
+TEST_F(LaunchCommandTest, ATimeOutIsAYearAtMost) {
+  spec.shutdown_timeout = spec.save_timeout = spec.time_limit = milliseconds::max();
+  EXPECT_THAT(Command(),
+              AllOf(Contains("--shutdown-timeout=31536000.000"),
+                    Contains("--save-timeout=31536000.000"), Contains("--timeout=31536000.000")));
+}
+
+TEST_F(LaunchCommandTest, AJobMayTakeAsLongToEndAsItsWorkersHaveAndThirtySeconds) {
+  EXPECT_EQ(LongestEnd(spec), milliseconds(25'000 + 30'000));
+  spec.save_timeout = milliseconds(300'000);
+  EXPECT_EQ(LongestEnd(spec), milliseconds(300'000 + 30'000));
+  spec.shutdown_timeout = milliseconds(400'000);
+  EXPECT_EQ(LongestEnd(spec), milliseconds(400'000 + 30'000));
+  spec.save_timeout = milliseconds::max();
+  EXPECT_EQ(LongestEnd(spec), std::chrono::hours(24 * 365) + milliseconds(30'000));
 }
 
 TEST_F(LaunchCommandTest, WrongSettingsAreNamed) {
@@ -50,10 +71,14 @@ TEST_F(LaunchCommandTest, WrongSettingsAreNamed) {
   spec.max_restarts = -1;
   EXPECT_THAT(Command(), ElementsAre("LaunchSpec::max_restarts is -1: want at least 0"));
   spec.max_restarts = 0;
-  for (const char* flag : {"--events=x", "--events", "--lifeline=7", "--"}) {
+  for (const char* flag : {"--events=x", "--events", "--lifeline=7", "--", "--save-timeout=300",
+                           "--shutdown-timeout", "--shutdown_timeout=1", "--shutdown=1"}) {
     spec.flags = {flag};
     EXPECT_THAT(Command(), ElementsAre(HasSubstr(std::string("LaunchSpec::flags has ") + flag)));
   }
+  spec.flags = {"--save-timeout=300"};
+  EXPECT_THAT(Command(), ElementsAre("LaunchSpec::flags has --save-timeout=300: set "
+                                     "LaunchSpec::save_timeout"));
   spec.flags.clear();
   spec.program.clear();
   EXPECT_THAT(Command(), ElementsAre("LaunchSpec::program is empty"));

@@ -200,6 +200,29 @@ TEST_F(LaunchTest, AWaitMayEndBeforeTheJob) {
   EXPECT_EQ(result->signal, SIGTERM);
 }
 
+TEST_F(LaunchTest, AWaitWithoutALimitWaits) {
+  LaunchHandle job = StartLaunch(Captured(Shell("exit 4")));
+  auto result = job.WaitFor(milliseconds::max());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->exit_code, 4);
+}
+
+TEST_F(LaunchTest, AnAbandonedJobMaySave) {
+  LaunchSpec spec = Captured(
+      Shell("trap 'echo asked; until test -e " + folder.Path("go") +
+            "; do sleep 0.01; done; echo saved; exit 0' TERM; "
+            "echo \"$RANK saving\" >$RANKRUN_SAVE_FIFO; echo up; while :; do sleep 0.01; done"));
+  spec.shutdown_timeout = milliseconds(100);
+  spec.save_timeout = milliseconds::max();
+  LaunchHandle job = StartLaunch(spec);
+  ASSERT_TRUE(WaitForOut("up"));
+  auto ended = std::async(std::launch::async, [&] { LaunchHandle ends(std::move(job)); });
+  EXPECT_TRUE(WaitForOut("asked"));
+  folder.Write("go", "");
+  ended.get();
+  EXPECT_THAT(Out(), HasSubstr("saved"));
+}
+
 TEST_F(LaunchTest, AnAbandonedJobIsStopped) {
   pid_t pid;
   {
