@@ -225,8 +225,12 @@ LaunchHandle StartLaunch(const LaunchSpec& spec) {
   comm::Unwrap(plan.Give(far_end.get(), comm::kLifelineFd, "lifeline"));
   state->pid = comm::Unwrap(plan.Run(words, names));
   state->pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, state->pid, 0)));
-  if (!state->pidfd) {  // the lifeline ends what was started
-    comm::Throw(SystemError("launch: watch rankrun", errno));
+  if (!state->pidfd) {
+    const Error error = SystemError("launch: watch rankrun", errno);
+    state->lifeline.Reset();  // ends what was started
+    while (waitpid(state->pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    comm::Throw(error);
   }
   return LaunchHandle(std::move(state));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <future>
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 LaunchSpec Shell(const std::string& script, int workers = 1) {
   return {.program = {"/bin/sh", "-c", script},
@@ -167,6 +169,27 @@ TEST_F(LaunchTest, AFileThatIsNoProgramCannotBeStarted) {
   EXPECT_THAT(Thrown<DistBackendError>([&] { Launch(spec); }),
               HasSubstr("start " + spec.executable + ": "));
   EXPECT_TRUE(test::HasNoChild());
+}
+
+// Each number of descriptors that is too small for one of the steps, up to what is enough.
+TEST_F(LaunchTest, WithoutDescriptorsNothingIsLeftBehind) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  constexpr int kUsed = 64;
+  std::vector<Fd> used;  // all numbers below, so that none is free there
+  do {
+    used.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  } while (used.back().get() < kUsed - 1);
+  std::vector<std::string> told{""};
+  for (rlim_t spare = 0; spare < 20 && told.back() != "nothing thrown"; ++spare) {
+    rlimit few{.rlim_cur = kUsed + spare, .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    told.push_back(Thrown<DistBackendError>([&] { StartLaunch(Captured(Shell("exit 0"))); }));
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_TRUE(test::HasNoChild()) << told.back();
+  }
+  EXPECT_THAT(told, testing::Contains(StartsWith("launch: watch rankrun: ")));
+  EXPECT_EQ(told.back(), "nothing thrown");
 }
 
 TEST_F(LaunchTest, WhatRankrunRefusesIsThrown) {
