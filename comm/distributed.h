@@ -25,9 +25,9 @@ struct InitOptions {
   // "auto": "shm" if all ranks are on one host, else "gloo"; others are loaded
   // from librankrun_<in lower case>.so. The variable RANKRUN_BACKEND wins.
   std::string backend = "auto";
-  // Where the ranks meet: "env://", "tcp://host:port", of which rank 0 is the
-  // server, or "file:///path", a file that is not there yet; "?rank=0&world_size=2"
-  // may follow. The path is absolute.
+  // Where the ranks meet: "env://", "tcp://host:port" (1..65535), of which
+  // rank 0 is the server, or "file:///path", a file that is not there yet;
+  // "?rank=0&world_size=2" may follow. The path is absolute.
   std::string init_method = "env://";
   int rank = -1;  // below 0: from init_method, else from RANK; so is the next
   int world_size = -1;

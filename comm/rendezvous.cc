@@ -17,14 +17,20 @@ using Scheme = InitMethod::Scheme;
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
-Result<int> NumberIn(const std::string& url, const char* what, std::string_view text, int max) {
+struct Whole {
+  const char* name;
+  int min;
+  int max;
+};
+
+Result<int> NumberIn(const std::string& url, const Whole& number, std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= max) {
-    return value;
-  }
-  return Invalid("init_method \"" + url + "\": " + what + " is \"" + std::string(text) +
-                 "\": want a whole number of at most " + std::to_string(max));
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value >= number.min && value <= number.max) return value;
+  return Invalid("init_method \"" + url + "\": " + number.name + " is \"" + std::string(text) +
+                 "\": want a whole number " + std::to_string(number.min) + ".." +
+                 std::to_string(number.max));
 }
 
 Result<void> ReadQuery(const std::string& url, std::string_view query, InitMethod& method) {
@@ -37,7 +43,8 @@ Result<void> ReadQuery(const std::string& url, std::string_view query, InitMetho
       return Invalid("init_method \"" + url + "\": there is no key \"" + key +
                      "\": want rank or world_size");
     }
-    const Result<int> number = NumberIn(url, key.c_str(), value, 1 << 30);
+    const Result<int> number =
+        NumberIn(url, {.name = key.c_str(), .min = 0, .max = 1 << 30}, value);
     if (!number) return number.error();
     (key == "rank" ? method.rank : method.world_size) = *number;
   }
@@ -49,7 +56,9 @@ Result<void> ReadAddress(const std::string& url, std::string_view address, InitM
   if (colon == std::string_view::npos || address.ends_with(']')) {
     return Invalid("init_method \"" + url + "\" has no port: want tcp://host:port");
   }
-  const Result<int> port = NumberIn(url, "the port", address.substr(colon + 1), 65535);
+  // Port 0 would be another one on rank 0, which nobody else could know.
+  const Result<int> port =
+      NumberIn(url, {.name = "the port", .min = 1, .max = 65535}, address.substr(colon + 1));
   if (!port) return port.error();
   std::string_view host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);

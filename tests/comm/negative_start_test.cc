@@ -97,6 +97,16 @@ TEST(NegativeStart, AnAddressWithoutAPlaceNamesTheWaysToGiveIt) {
       "DistError: Init: world_size is missing: a store needs rank and world_size, as options");
 }
 
+TEST(NegativeStart, ThePortOfAnAddressMustBeAPort) {
+  for (const char* bad : {"0", "65536", "-1", "http", ""}) {
+    const std::string url = "tcp://127.0.0.1:" + std::string(bad) + "?rank=0&world_size=1";
+    const std::string told =
+        ErrorOfInit([&] { return InitOptions{.timeout = kShort, .init_method = url}; });
+    EXPECT_EQ(told, "DistError: Init: init_method \"" + url + "\": the port is \"" + bad +
+                        "\": want a whole number 1..65535");
+  }
+}
+
 TEST(NegativeStart, ARelativePathIsRefused) {
   const std::string told = ErrorOfInit([] { return InitOptions{.init_method = "file://meet"}; });
   EXPECT_EQ(told,
