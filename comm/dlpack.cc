@@ -61,7 +61,7 @@ Result<DType> DTypeFrom(const DLDataType& type) {
 }
 
 Result<Device> DeviceFrom(const DLDevice& device) {
-  // Pinned and managed memory is the processor's, too.
+  // Pinned memory is the processor's, too.
   switch (static_cast<int>(device.device_type)) {
     case kDLCPU:
     case kDLCUDAHost:

@@ -111,6 +111,8 @@ TEST_F(DLPackTest, WhatWeDoNotKnowIsRefused) {
   tensor.dtype = {.code = kDLFloat, .bits = 32, .lanes = 1};
   tensor.device.device_type = kDLVulkan;
   EXPECT_EQ(Refusal(), "DLPack: device type 7: want 1 (CPU), 2 (CUDA) or 3 (CPU, pinned)");
+  tensor.device.device_type = static_cast<DLDeviceType>(13);  // CUDA, managed
+  EXPECT_EQ(Refusal(), "DLPack: device type 13: want 1 (CPU), 2 (CUDA) or 3 (CPU, pinned)");
 }
 
 TEST_F(DLPackTest, ImpossibleTensorsAreRefused) {
