@@ -1,7 +1,11 @@
 #include "comm/plugin.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <stdlib.h>
+
+#include <filesystem>
+#include <string>
 
 #include "tests/base/support.h"
 
@@ -19,8 +23,14 @@ TEST(PluginTest, TheGlooPluginLoadsAndIsOfThisVersion) {
 }
 
 TEST(PluginTest, TheFirstFolderThatHasItIsTaken) {
-  const auto plugin = LoadPlugin("gloo", {"/nonexistent", RANKRUN_LIB_DIR});
-  EXPECT_TRUE(plugin);
+  test::TempFolder first;
+  const std::string path = first.Path("librankrun_gloo.so");
+  std::filesystem::copy_file(RANKRUN_LIB_DIR "/librankrun_gloo.so", path);
+  const auto plugin = LoadPlugin("gloo", {"/nonexistent", first.path(), RANKRUN_LIB_DIR});
+  ASSERT_TRUE(plugin) << plugin.error().message;
+  Dl_info info{};
+  ASSERT_NE(dladdr(*plugin, &info), 0);
+  EXPECT_EQ(info.dli_fname, path);
 }
 
 TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
