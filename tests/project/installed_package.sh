@@ -19,8 +19,9 @@ grep -q 'final loss' "$folder/out"
 grep -q 'all have met: 5 jobs are done' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/usr/bin/rankrun-bench" all_reduce --max-bytes 1K | tee "$folder/out"
 grep -q 'wrong elements: 0 OK' "$folder/out"
-# By the plug-in that was installed, not by the one that was built.
+# By the plug-ins that were installed, not by those that were built.
 "$folder/usr/bin/rankrun" --bind numa -n 2 true
+RANKRUN_BACKEND=gloo "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
 "$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
 grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
