@@ -27,13 +27,12 @@ TEST_P(CollectivesExampleTest, EachRankFindsItsResultRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CollectivesExampleTest,
-                         ::testing::Values(Example{"sample_sort", ": sorted\n"},
-                                           Example{"overlap", ": right\n"},
-                                           Example{"heat", ": as on one rank\n"},
-                                           Example{"reports", ": right\n"},
-                                           Example{"pi", ": right\n"}),
-                         [](const auto& chosen) { return std::string(chosen.param.program); });
+INSTANTIATE_TEST_SUITE_P(
+    All, CollectivesExampleTest,
+    ::testing::Values(Example{"sample_sort", ": sorted\n"}, Example{"overlap", ": right\n"},
+                      Example{"heat", ": as on one rank\n"}, Example{"reports", ": right\n"},
+                      Example{"handover", ": right\n"}, Example{"pi", ": right\n"}),
+    [](const auto& chosen) { return std::string(chosen.param.program); });
 
 }  // namespace
 }  // namespace rankrun::testing

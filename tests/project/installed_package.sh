@@ -25,6 +25,7 @@ RANKRUN_BACKEND=gloo "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports
 "$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
 grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
+"$folder/usr/bin/rankrun" -n 2 "$folder/collectives/handover"
 "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 "$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
 test -f "$folder/usr/share/man/man1/rankrun.1"

@@ -1,0 +1,102 @@
+// Tensors of other libraries, without a copy: a matrix that another library owns
+// comes in by DLPack, is summed over all ranks where it lies, and goes to a
+// library again. Each part begins with a MonitoredBarrier: if a rank stays away,
+// its error names it.
+//
+//   rankrun -n 4 handover
+
+#include <dlpack/dlpack.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include <rankrun/distributed.h>
+#include <rankrun/dlpack.h>
+
+// Stands for that library, which knows DLPack and nothing of rankrun.
+namespace other {
+
+struct Matrix {
+  std::vector<float> values;
+  int64_t shape[2];
+  DLManagedTensor managed;
+};
+
+int matrices = 0;  // that live
+
+void Delete(DLManagedTensor* tensor) {
+  delete static_cast<Matrix*>(tensor->manager_ctx);
+  matrices -= 1;
+}
+
+// With first, first + 1, ... in it. Who takes it calls its deleter.
+DLManagedTensor* Make(int64_t rows, int64_t columns, float first) {
+  auto* matrix = new Matrix{.values = {}, .shape = {rows, columns}, .managed = {}};
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    matrix->values.push_back(first + static_cast<float>(i));
+  }
+  DLTensor& tensor = matrix->managed.dl_tensor;
+  tensor.data = matrix->values.data();
+  tensor.device = {.device_type = kDLCPU, .device_id = 0};
+  tensor.ndim = 2;
+  tensor.dtype = {.code = kDLFloat, .bits = 32, .lanes = 1};
+  tensor.shape = matrix->shape;
+  matrix->managed.manager_ctx = matrix;
+  matrix->managed.deleter = Delete;
+  matrices += 1;
+  return &matrix->managed;
+}
+
+// Takes a tensor; whether element i of it is first + i * step.
+bool Holds(DLManagedTensor* taken, float first, float step) {
+  const std::unique_ptr<DLManagedTensor, void (*)(DLManagedTensor*)> owner(taken, taken->deleter);
+  const DLTensor& tensor = taken->dl_tensor;
+  const auto* values = static_cast<const float*>(tensor.data);
+  bool holds = tensor.ndim == 2 && tensor.dtype.code == kDLFloat && tensor.dtype.bits == 32;
+  for (int64_t i = 0; holds && i < tensor.shape[0] * tensor.shape[1]; ++i) {
+    holds = values[i] == first + static_cast<float>(i) * step;
+  }
+  return holds;
+}
+
+}  // namespace other
+
+namespace {
+
+constexpr int64_t kRows = 30;
+constexpr int64_t kColumns = 40;
+constexpr std::chrono::seconds kPatience{30};  // with a rank that is late
+
+}  // namespace
+
+int main() try {
+  rankrun::ProcessGroup& world = rankrun::Init();
+  const int rank = world.global_rank();
+
+  world.MonitoredBarrier(kPatience);
+  std::shared_ptr<DLManagedTensor> matrix(other::Make(kRows, kColumns, static_cast<float>(rank)),
+                                          [](DLManagedTensor* tensor) { tensor->deleter(tensor); });
+  const rankrun::Tensor view = rankrun::FromDLPack(*matrix);
+
+  world.MonitoredBarrier(kPatience);
+  world.AllReduce(view);
+
+  world.MonitoredBarrier(kPatience);
+  const void* memory = matrix->dl_tensor.data;
+  DLManagedTensor* exported = rankrun::ToDLPack(view, std::move(matrix));
+  bool good = exported->dl_tensor.data == memory;
+  const int size = world.world_size();
+  const int sum_of_ranks = size * (size - 1) / 2;
+  good &= other::Holds(exported, static_cast<float>(sum_of_ranks), static_cast<float>(size));
+  good &= other::matrices == 0;  // the last owner has let go
+  std::printf("rank %d: %d matrices of %d x %d were summed: %s\n", rank, size,
+              static_cast<int>(kRows), static_cast<int>(kColumns), good ? "right" : "WRONG");
+  rankrun::Destroy();
+  return good ? 0 : 1;
+} catch (const rankrun::DistError& error) {
+  std::fprintf(stderr, "handover: %s\n", error.what());
+  return 1;
+}
