@@ -36,7 +36,7 @@ bool IsNews(const std::string& first, const std::string& own_operation, const Er
 }  // namespace
 
 milliseconds Bounded(milliseconds timeout) {
-  return std::min<milliseconds>(timeout, std::chrono::hours(24 * 365));
+  return std::clamp<milliseconds>(timeout, milliseconds(0), std::chrono::hours(24 * 365));
 }
 
 Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,

@@ -25,8 +25,8 @@
 
 namespace rankrun::comm {
 
-// `timeout`, but at most a year: the same as for ever, and arithmetic on
-// deadlines cannot overflow.
+// `timeout`, but at least 0 and at most a year: the same as for ever, and
+// arithmetic on deadlines cannot overflow.
 std::chrono::milliseconds Bounded(std::chrono::milliseconds timeout);
 
 // A process group behind its public face: members, backend, sequence of
