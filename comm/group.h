@@ -80,6 +80,10 @@ class Group {
                               const CallOptions& options);
   Result<Work> Barrier(const CallOptions& options);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
+  // In place of a collective that this rank cannot begin: the others' fail. Tells `reason` in full.
+  Error Decline(const Operation& operation, Error reason) {
+    return Refuse(operation, std::move(reason), {}).error();
+  }
 
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);

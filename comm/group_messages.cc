@@ -49,7 +49,8 @@ Error Group::MessageFailed(const Messages::Message& message, Error error) {
   const bool is_of_objects =
       message.operation.is_of_objects() && message.operation.kind == Kind::kSend;
   if (error.code == ErrorCode::kInvalid && is_of_objects) {
-    error = std::move(error).In("the receiver asks for another number, a uint64 for each");
+    error = std::move(error).In(
+        "the receiver asks for another number, a uint64 for each, or has no memory for them");
   }
   return Failed(message.operation, std::move(error), message.timeout);
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <new>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace rankrun {
 namespace {
 
 using comm::Group;
+using Kind = comm::Operation::Kind;
 using comm::Unwrap;
 
 ConstTensor Bytes(const Object& object) { return {object.data(), DType::kUInt8, object.size()}; }
@@ -64,6 +67,34 @@ void CheckNumber(const ObjectCall& call, uint64_t first_size, int global_rank) {
                    std::to_string(call.group.identity().world_size()) + ", one per rank"});
 }
 
+Error NoMemory(uint64_t bytes) {
+  return {ErrorCode::kExhausted, "no memory for " + std::to_string(bytes) + " bytes of objects"};
+}
+
+template <typename Make>
+auto IfThereIsMemory(Make make) -> std::optional<decltype(make())> try {
+  return make();
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
+}
+
+// What `make` makes, of so many bytes, for a collective of that kind. Without
+// the memory for it this rank cannot take part, and the others would wait.
+template <typename Make>
+auto MadeFor(Kind kind, const ObjectCall& call, uint64_t bytes, Make make) {
+  auto made = IfThereIsMemory(make);
+  if (!made) comm::Throw(call.group.Decline({.kind = kind, .count = bytes}, NoMemory(bytes)));
+  return *std::move(made);
+}
+
+uint64_t SumOf(std::span<const uint64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+}
+
+uint64_t LargestOf(std::span<const uint64_t> sizes) {
+  return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+}
+
 std::vector<uint64_t> SizesOf(std::span<const Object> objects) {
   std::vector<uint64_t> sizes;
   for (const Object& object : objects) sizes.push_back(object.size());
@@ -80,15 +111,6 @@ Object Concatenated(std::span<const Object> objects, std::span<const uint64_t> f
   all.assign(start.begin(), start.end());
   for (const Object& object : objects) all.insert(all.end(), object.begin(), object.end());
   return all;
-}
-
-uint64_t Checked(const ObjectCall& call, std::span<const uint64_t> sizes, int global_rank) {
-  uint64_t sum = 0;
-  for (const uint64_t size : sizes) {
-    CheckSize(call, size, global_rank);
-    sum += size;
-  }
-  return sum;
 }
 
 void Distribute(std::span<const std::byte> all, std::span<const uint64_t> sizes,
@@ -122,10 +144,12 @@ std::vector<uint64_t> GatherSizes(ProcessGroup& group, const ObjectCall& call, u
   return sizes;
 }
 
-std::vector<Object> Sized(const std::vector<uint64_t>& sizes) {
-  std::vector<Object> objects;
-  for (const uint64_t size : sizes) objects.emplace_back(size);
-  return objects;
+std::vector<Object> Sized(Kind kind, const ObjectCall& call, std::span<const uint64_t> sizes) {
+  return MadeFor(kind, call, SumOf(sizes), [&] {
+    std::vector<Object> objects;
+    for (const uint64_t size : sizes) objects.emplace_back(size);
+    return objects;
+  });
 }
 
 std::vector<Tensor> TensorsOf(std::vector<Object>& objects) {
@@ -138,12 +162,14 @@ std::vector<Tensor> TensorsOf(std::vector<Object>& objects) {
 // then their sizes and bytes. So who asks for another number can refuse just
 // what was sent with it.
 enum Head : std::size_t { kNumber, kBytes, kLargest, kHeadSize };
+// In place of the bytes: the sender has no memory to put them together, and none follow.
+constexpr uint64_t kNoMemory = ~uint64_t{0};
 
 std::vector<uint64_t> HeadOf(std::span<const uint64_t> sizes) {
   std::vector<uint64_t> head(kHeadSize);
   head[kNumber] = sizes.size();
-  head[kBytes] = std::accumulate(sizes.begin(), sizes.end(), sizes.size_bytes());
-  head[kLargest] = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  head[kBytes] = sizes.size_bytes() + SumOf(sizes);
+  head[kLargest] = LargestOf(sizes);
   return head;
 }
 
@@ -153,6 +179,11 @@ void RefuseObjects(const ObjectCall& call, std::size_t wanted, GlobalRank sender
   std::vector<uint64_t> none(wanted);
   const auto refused = call.group.Recv(none, sender, tag, call.Left());
   if (!refused && refused.error().code != ErrorCode::kInvalid) comm::Throw(refused.error());
+}
+
+Error NoMemoryOf(const ObjectCall& call, int sender) {
+  return {ErrorCode::kExhausted,
+          call.Text() + ": rank " + std::to_string(sender) + " has no memory to send its objects"};
 }
 
 // "rank 0 sends 1 object, rank 2 wants 3".
@@ -170,9 +201,14 @@ void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root,
   if (!IsInvolved(call)) return;
   const bool is_root = IsRoot(group, root);
   std::vector<uint64_t> sizes = SizesOf(objects);
+  Object all;
+  if (is_root && LargestOf(sizes) <= kMaxObjectBytes) {
+    all = MadeFor(Kind::kBroadcast, call, SumOf(sizes), [&] { return Concatenated(objects); });
+  }
   group.Broadcast(sizes, root, timeout);
-  const uint64_t bytes = Checked(call, sizes, NameOf(group, root));
-  Object all = is_root ? Concatenated(objects) : Object(bytes);
+  CheckSize(call, LargestOf(sizes), NameOf(group, root));
+  const uint64_t bytes = SumOf(sizes);
+  if (!is_root) all = MadeFor(Kind::kBroadcast, call, bytes, [&] { return Object(bytes); });
   group.Broadcast(Bytes(all), root, call.Left());
   if (!is_root) Distribute(all, sizes, objects);
 }
@@ -180,7 +216,8 @@ void BroadcastObjects(ProcessGroup& group, std::span<Object> objects, Peer root,
 std::vector<Object> AllGatherObject(ProcessGroup& group, const Object& object, Timeout timeout) {
   const ObjectCall call{comm::GroupOf(group), "AllGatherObject", timeout};
   if (!IsInvolved(call)) return {};
-  std::vector<Object> objects = Sized(GatherSizes(group, call, object.size(), timeout));
+  const std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
+  std::vector<Object> objects = Sized(Kind::kAllGather, call, sizes);
   group.AllGather(TensorsOf(objects), Bytes(object), call.Left());
   return objects;
 }
@@ -191,7 +228,7 @@ std::vector<Object> GatherObject(ProcessGroup& group, const Object& object, Peer
   if (!IsInvolved(call)) return {};
   const std::vector<uint64_t> sizes = GatherSizes(group, call, object.size(), timeout);
   std::vector<Object> objects;
-  if (IsRoot(group, root)) objects = Sized(sizes);
+  if (IsRoot(group, root)) objects = Sized(Kind::kGather, call, sizes);
   group.Gather(TensorsOf(objects), Bytes(object), root, call.Left());
   return objects;
 }
@@ -212,8 +249,9 @@ Object ScatterObjects(ProcessGroup& group, std::span<const Object> objects, Peer
   }
   group.Broadcast(sizes, root, timeout);
   CheckNumber(call, sizes[0], NameOf(group, root));
-  Checked(call, sizes, NameOf(group, root));
-  Object own(sizes[static_cast<std::size_t>(group.group_rank())]);
+  CheckSize(call, LargestOf(sizes), NameOf(group, root));
+  const uint64_t bytes = sizes[static_cast<std::size_t>(group.group_rank())];
+  Object own = MadeFor(Kind::kScatter, call, bytes, [&] { return Object(bytes); });
   group.Scatter(Bytes(own), inputs, root, call.Left());
   return own;
 }
@@ -225,10 +263,17 @@ void SendObjects(ProcessGroup& group, std::span<const Object> objects, Peer dest
   const uint64_t own_tag = comm::kObjectTags + comm::CheckedTag(inner, call.name, tag);
   if (!IsInvolved(call)) return;
   const std::vector<uint64_t> sizes = SizesOf(objects);
-  const std::vector<uint64_t> head = HeadOf(sizes);
+  std::vector<uint64_t> head = HeadOf(sizes);
+  const uint64_t bytes = head[kBytes];
+  std::optional<Object> all;
+  if (head[kLargest] <= kMaxObjectBytes) {
+    all = IfThereIsMemory([&] { return Concatenated(objects, sizes); });
+    if (!all) head[kBytes] = kNoMemory;
+  }
   Unwrap(inner.Send(head, destination, own_tag, timeout));
   CheckSize(call, head[kLargest], group.global_rank());
-  Unwrap(inner.Send(Bytes(Concatenated(objects, sizes)), destination, own_tag, call.Left()));
+  if (!all) comm::Throw(NoMemory(bytes).In(call.Text()));
+  Unwrap(inner.Send(Bytes(*all), destination, own_tag, call.Left()));
 }
 
 int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, int tag,
@@ -240,16 +285,21 @@ int RecvObjects(ProcessGroup& group, std::span<Object> objects, Source source, i
   std::vector<uint64_t> head(kHeadSize);
   const int sender = Unwrap(inner.Recv(head, source, own_tag, timeout));
   CheckSize(call, head[kLargest], sender);
+  if (head[kBytes] == kNoMemory) comm::Throw(NoMemoryOf(call, sender));
   if (head[kNumber] != objects.size()) {
     RefuseObjects(call, objects.size(), GlobalRank{sender}, own_tag);
     comm::Throw(OtherNumber(call, head[kNumber], sender, objects.size()));
   }
-  Object all(head[kBytes]);
-  Unwrap(inner.Recv(Bytes(all), GlobalRank{sender}, own_tag, call.Left()));
+  auto all = IfThereIsMemory([&] { return Object(head[kBytes]); });
+  if (!all) {
+    RefuseObjects(call, 0, GlobalRank{sender}, own_tag);
+    comm::Throw(NoMemory(head[kBytes]).In(call.Text()));
+  }
+  Unwrap(inner.Recv(Bytes(*all), GlobalRank{sender}, own_tag, call.Left()));
   std::vector<uint64_t> sizes(objects.size());
   const auto first = std::as_writable_bytes(std::span(sizes));
-  std::copy_n(all.begin(), first.size(), first.begin());
-  Distribute(std::span(all).subspan(first.size()), sizes, objects);
+  std::copy_n(all->begin(), first.size(), first.begin());
+  Distribute(std::span(*all).subspan(first.size()), sizes, objects);
   return sender;
 }
 

@@ -13,7 +13,9 @@
 // CBOR is what other languages read as well: ToCbor and FromCbor of cbor.h.
 //
 // All block. Sizes differ between ranks as they like, up to kMaxObjectBytes; a
-// larger one is a DistError, on all ranks. Otherwise errors, timeouts, ranks and groups
+// larger one is a DistError, on all ranks. A rank that lacks the memory for what
+// comes gets a DistBackendError, and tells who waits for it as if it had a bad
+// argument. A time-out is that of the whole call. Otherwise errors, timeouts, ranks and groups
 // that this rank is no member of are as for the collectives of ProcessGroup.
 namespace rankrun {
 

@@ -2,7 +2,11 @@
 // and for who asks for another number than was sent.
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +26,11 @@ namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
 using testing::Lt;
+using testing::StartsWith;
 
 constexpr milliseconds kPatience{60'000};
 
@@ -49,12 +57,104 @@ TEST(ObjectsTest, TheSecondHalfHasTheTimeThatTheFirstHasLeft) {
         [&] { return ReadActivity(page).what.find("objects with tag 5") != std::string::npos; });
     const TimePoint entered = std::chrono::steady_clock::now();
     test::WaitFor([&] { return std::chrono::steady_clock::now() > entered + milliseconds(20); });
-    std::vector<uint64_t> first_half{8};
+    std::vector<uint64_t> first_half{1, 16, 8};
     Unwrap(GroupOf(world).ISend(first_half, GlobalRank{0}, kObjectTags + 5)).Wait();
     receiver.join();
     return text;
   });
-  EXPECT_THAT(MillisecondsIn(told[0]), testing::AllOf(testing::Gt(0), Lt(1990))) << told[0];
+  EXPECT_THAT(MillisecondsIn(told[0]), AllOf(testing::Gt(0), Lt(1990))) << told[0];
+}
+
+constexpr std::size_t kMuch = 128 << 20;
+const std::string kNone = "no memory for 134217728 bytes of objects";
+
+// From here on this process can have so much less than kMuch.
+void LimitMemory() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<std::size_t>(getpagesize()) + kMuch / 2;
+  const rlimit limit{most, most};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) throw DistError("setrlimit");
+}
+
+struct ObjectsWithoutMemoryTest : testing::TestWithParam<const char*> {
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers have reserved more than any limit";
+#endif
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, ObjectsWithoutMemoryTest, testing::Values("shm", "gloo"),
+                         NameOfBackend);
+
+// Rank 1 lacks it; an object of rank 0 is large, or its own.
+void CallWithMuch(const std::string& name, ProcessGroup& world) {
+  const bool poor = world.global_rank() == 1;
+  const GlobalRank root{name == "Gather" || name == "Broadcast of its own" ? 1 : 0};
+  const bool has_much = name == "Broadcast of its own" ? poor : !poor;
+  std::vector<Object> objects(2);
+  if (has_much) objects[1].resize(kMuch);
+  if (poor) LimitMemory();
+  world.Barrier();  // to have so much takes its time
+  if (name.starts_with("Broadcast")) BroadcastObjects(world, objects, root);
+  if (name == "AllGather") AllGatherObject(world, objects[1]);
+  if (name == "Gather") GatherObject(world, objects[1], root);
+  if (name == "Scatter") ScatterObjects(world, std::span(objects).first(poor ? 0 : 2), root);
+}
+
+TEST_P(ObjectsWithoutMemoryTest, WhoLacksItTellsTheOthers) {
+  for (const std::string name :
+       {"Broadcast", "Broadcast of its own", "AllGather", "Gather", "Scatter"}) {
+    const auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
+      return ErrorOf([&] { CallWithMuch(name, world); }, kPatience / 2);
+    });
+    const std::string call = name.substr(0, name.find(' '));
+    EXPECT_THAT(told[1],
+                AllOf(StartsWith("DistBackendError: " + call + " of the world"), HasSubstr(kNone)));
+    EXPECT_THAT(told[0], AllOf(HasSubstr("rank 1 refused " + call), HasSubstr(kNone)));
+  }
+}
+
+// What a rank is told of a large object from rank 0 to 1, and of a small one after it.
+std::string SendMuch(ProcessGroup& world, int poor) {
+  const bool sends = world.global_rank() == 0;
+  std::string text;
+  for (const std::size_t bytes : {kMuch - sizeof(uint64_t), std::size_t{8}}) {
+    std::vector<Object> objects(1, Object(sends ? bytes : 0));
+    if (bytes > 8 && world.global_rank() == poor) LimitMemory();
+    world.Barrier();
+    text += ErrorOf(
+        [&] {
+          if (sends) {
+            SendObjects(world, objects, GlobalRank{1});
+          } else {
+            RecvObjects(world, objects, GlobalRank{0});
+          }
+        },
+        kPatience / 2);
+    text += objects[0].size() == bytes || bytes > 8 ? "; " : " but another; ";
+  }
+  return text;
+}
+
+TEST_P(ObjectsWithoutMemoryTest, ASenderTellsTheReceiver) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) { return SendMuch(world, 0); });
+  const std::string place = "Objects of the world process group, rank ";
+  EXPECT_EQ(told[0], "DistBackendError: Send" + place + "0 of 2: " + kNone + "; no error; ");
+  EXPECT_EQ(told[1], "DistBackendError: Recv" + place +
+                         "1 of 2: rank 0 has no memory to send its objects; no error; ");
+}
+
+TEST_P(ObjectsWithoutMemoryTest, AReceiverTellsTheSender) {
+  if (GetParam() == std::string("shm")) {
+    GTEST_SKIP() << "it needs the memory for what comes before anybody asks for it";
+  }
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) { return SendMuch(world, 1); });
+  EXPECT_THAT(told[0], AllOf(StartsWith("DistError: SendObjects ("),
+                             HasSubstr(", or has no memory for them: "), EndsWith("; no error; ")));
+  EXPECT_EQ(told[1], "DistBackendError: RecvObjects of the world process group, rank 1 of 2: " +
+                         kNone + "; no error; ");
 }
 
 }  // namespace
