@@ -71,16 +71,16 @@ Result<const BackendPlugin*> LoadPlugin(const std::string& name,
                                           "auto, shm or gloo"};
   }
   const std::string file = "librankrun_" + name + ".so";
-  std::string failures;
   for (const std::string& folder : folders) {
     const std::string path = folder + "/" + file;
     if (void* library = dlopen(path.c_str(), kOpenFlags)) return Enter(library, path);
     // The loader begins with the path of what it misses, which may be another library.
     const std::string words = LastLoaderError();
-    if (access(path.c_str(), F_OK) == 0) failures += (failures.empty() ? "" : "; ") + words;
+    if (access(path.c_str(), F_OK) == 0) {
+      return Error{ErrorCode::kNotFound, "load backend " + name + ": " + words};
+    }
   }
-  if (failures.empty()) return NoPlugin(name, file, folders);
-  return Error{ErrorCode::kNotFound, "load backend " + name + ": " + failures};
+  return NoPlugin(name, file, folders);
 }
 
 std::vector<std::string> PluginFolders() {

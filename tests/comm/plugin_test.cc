@@ -60,6 +60,15 @@ TEST(PluginTest, APluginThatCannotBeLoadedIsAnErrorInTheLoadersWords) {
   EXPECT_THAT(plugin.error().message, Not(HasSubstr("/nonexistent")));
 }
 
+TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
+  test::TempFolder folder;
+  const std::string path = folder.Write("librankrun_gloo.so", "no library");
+  const auto plugin = LoadPlugin("gloo", {folder.path(), RANKRUN_LIB_DIR});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(plugin.error().message, StartsWith("load backend gloo: " + path + ": "));
+}
+
 TEST(PluginTest, ANameCannotLeadOutOfTheFolder) {
   for (const char* name : {"", "../gloo", "a b", "/x"}) {
     const auto plugin = LoadPlugin(name, {RANKRUN_LIB_DIR});
