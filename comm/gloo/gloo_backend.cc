@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals_blocked.h"
 #include "comm/gloo/gloo_words.h"
-#include "comm/gloo/signals.h"
+#include "comm/gloo/without_sigpipe.h"
 
 namespace rankrun::comm {
 namespace {
@@ -73,7 +74,7 @@ GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
       watch_(config, notes_, *control_, wakeup_),
       messages_(config, context_, *control_, notes_, wakeup_),
       executor_(context_, watch_) {
-  const WithoutSignals in_the_thread;
+  const SignalsBlocked in_the_thread;
   attendant_ = std::thread([this] { Attend(); });
 }
 

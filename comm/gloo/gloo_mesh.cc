@@ -21,9 +21,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/signals_blocked.h"
 #include "comm/gloo/gloo_words.h"
 #include "comm/gloo/pair_closer.h"
-#include "comm/gloo/signals.h"
+#include "comm/gloo/without_sigpipe.h"
 
 namespace rankrun::comm {
 namespace {
@@ -134,7 +135,7 @@ Result<Device> MakeDevice(const BackendConfig& config) {
   if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
     return SystemError(what, errno);
   }
-  const WithoutSignals in_gloos_thread;
+  const SignalsBlocked in_gloos_thread;
   ::gloo::transport::tcp::attr attributes;
   (interface.empty() ? attributes.hostname : attributes.iface) =
       interface.empty() ? config.host : interface;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/gloo/gloo_words.h"
-#include "comm/gloo/signals.h"
+#include "comm/gloo/without_sigpipe.h"
 
 namespace rankrun::comm {
 namespace {

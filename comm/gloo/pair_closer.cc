@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "comm/gloo/signals.h"
+#include "base/signals_blocked.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLookEvery{4};
 
 PairCloser::PairCloser(::gloo::Context& context, std::function<bool()> is_over)
     : context_(context), is_over_(std::move(is_over)) {
-  const WithoutSignals in_the_thread;
+  const SignalsBlocked in_the_thread;
   thread_ = std::thread([this] { Watch(); });
 }
 

@@ -1,18 +1,10 @@
-#include "comm/gloo/signals.h"
+#include "comm/gloo/without_sigpipe.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
 namespace rankrun::comm {
-
-WithoutSignals::WithoutSignals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-WithoutSignals::~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 WithoutSigpipe::WithoutSigpipe() {
   sigset_t pending;
