@@ -4,12 +4,8 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/pair.h>
-#include <gloo/transport/tcp/device.h>
-#include <net/if.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -21,7 +17,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/signals_blocked.h"
+#include "comm/gloo/gloo_card.h"
+#include "comm/gloo/gloo_device.h"
 #include "comm/gloo/gloo_words.h"
 #include "comm/gloo/pair_closer.h"
 #include "comm/gloo/without_sigpipe.h"
@@ -30,7 +27,6 @@ namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
-using Device = std::shared_ptr<::gloo::transport::Device>;
 
 constexpr int kMeshes = 4;
 
@@ -38,7 +34,6 @@ constexpr int kMeshes = 4;
 // mesh; twice as long in each that follows. What a stranger has said before the
 // peer came shifts all that the peer says, and nothing of it is understood.
 constexpr std::chrono::seconds kPatience{2};
-constexpr std::size_t kSecretBytes = 16;
 constexpr milliseconds kVerdictEvery{20};
 constexpr milliseconds kHelloEvery{1};
 const std::string kGood = "good";
@@ -62,7 +57,7 @@ Error OfStore(Error error) {
 // connection that fails, and then the ranks after it wait in vain.
 class MeshContext final : public ::gloo::Context {
  public:
-  MeshContext(const BackendConfig& config, const Device& device)
+  MeshContext(const BackendConfig& config, const GlooDevice& device)
       : Context(config.group_rank, config.world_size()) {
     device_ = device;
     transportContext_ = device->createContext(rank, size);
@@ -73,78 +68,6 @@ class MeshContext final : public ::gloo::Context {
     }
   }
 };
-
-// What a rank publishes.
-struct Card {
-  std::string secret;
-  uint32_t interfaces = 0;
-  std::map<int, std::vector<char>> addresses = {};  // by peer
-};
-
-std::string Encode(const Card& card) {
-  std::string text = card.secret;
-  text.append(reinterpret_cast<const char*>(&card.interfaces), sizeof card.interfaces);
-  for (const auto& [peer, address] : card.addresses) text.append(address.data(), address.size());
-  return text;
-}
-
-// The card of `owner`, with the address for `reader` only.
-Result<Card> Decode(const std::string& text, int owner, int reader, int ranks) {
-  constexpr std::size_t kHead = kSecretBytes + sizeof(uint32_t);
-  const auto peers = static_cast<std::size_t>(ranks - 1);
-  if (text.size() < kHead || (text.size() - kHead) % peers != 0) {
-    return Error{ErrorCode::kProtocol, "the address of a rank in the store is damaged"};
-  }
-  Card card;
-  card.secret = text.substr(0, kSecretBytes);
-  std::memcpy(&card.interfaces, text.data() + kSecretBytes, sizeof card.interfaces);
-  const std::size_t each = (text.size() - kHead) / peers;
-  const auto index = static_cast<std::size_t>(reader < owner ? reader : reader - 1);
-  const auto begin = text.begin() + static_cast<std::ptrdiff_t>(kHead + index * each);
-  card.addresses[reader] = {begin, begin + static_cast<std::ptrdiff_t>(each)};
-  return card;
-}
-
-std::string NewSecret() {
-  std::string secret(kSecretBytes, '\0');
-  std::size_t have = 0;
-  while (have < secret.size()) {
-    const ssize_t got = getrandom(&secret[have], secret.size() - have, 0);
-    if (got > 0) have += static_cast<std::size_t>(got);
-  }
-  return secret;
-}
-
-std::string FirstInterface(const BackendConfig& config) {
-  return config.network_interface.substr(0, config.network_interface.find(','));
-}
-
-uint32_t InterfacesOf(const BackendConfig& config) {
-  const std::string& names = config.network_interface;
-  if (names.empty()) return 0;
-  return static_cast<uint32_t>(std::count(names.begin(), names.end(), ',')) + 1;
-}
-
-// A Gloo context has one device, so of several interfaces the first is used.
-Result<Device> MakeDevice(const BackendConfig& config) {
-  const std::string interface = FirstInterface(config);
-  const std::string what = config.network_interface.empty()
-                               ? "listen at " + config.host
-                               : "listen at interface " + interface + " (GLOO_SOCKET_IFNAME)";
-  // Gloo would find that out as well, but leak and say less.
-  if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
-    return SystemError(what, errno);
-  }
-  const SignalsBlocked in_gloos_thread;
-  ::gloo::transport::tcp::attr attributes;
-  (interface.empty() ? attributes.hostname : attributes.iface) =
-      interface.empty() ? config.host : interface;
-  try {
-    return ::gloo::transport::tcp::CreateDevice(attributes);
-  } catch (const std::exception& exception) {
-    return Error{ErrorCode::kSystem, PlainWords(exception.what())}.In(what);
-  }
-}
 
 // One attempt of all ranks.
 class Attempt {
@@ -158,7 +81,7 @@ class Attempt {
 
   // Meets the others and connects to them. Empty: all has gone well here, else
   // why not.
-  Result<std::string> Connect(const Device& device);
+  Result<std::string> Connect(const GlooDevice& device);
 
   // In place of Connect: tells the others, who wait for it, why.
   Error Refuse(Error reason);
@@ -193,7 +116,7 @@ class Attempt {
   Mesh mesh_;
 };
 
-Result<std::string> Attempt::Connect(const Device& device) {
+Result<std::string> Attempt::Connect(const GlooDevice& device) {
   try {
     mesh_.context = std::make_shared<MeshContext>(config_, device);
   } catch (const std::exception& exception) {
@@ -237,7 +160,7 @@ Result<void> Attempt::ReadCards() {
     if (text->starts_with(kRefused)) {
       return Error{ErrorCode::kSystem, text->substr(kRefused.size())}.In(Name(peer));
     }
-    auto card = Decode(*text, peer, config_.group_rank, config_.world_size());
+    auto card = DecodeCard(*text, peer, config_.group_rank, config_.world_size());
     if (!card) return std::move(card).error();
     cards_[peer] = *std::move(card);
   }
