@@ -36,8 +36,13 @@ constexpr int kMeshes = 4;
 constexpr std::chrono::seconds kPatience{2};
 constexpr milliseconds kVerdictEvery{20};
 constexpr milliseconds kHelloEvery{1};
+
+// How often to look for losses while all agree. A loss is told at the second
+// look only: by then an agent has told the death that it comes from.
+constexpr milliseconds kLossesEvery{100};
 const std::string kGood = "good";
 const std::string kRefused = "refused: ";  // in place of a card, before the reason
+const std::string kOver = "over: ";        // before a verdict after which no mesh is tried
 const std::string kOthersGaveUp = "another rank found it bad";
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
@@ -86,7 +91,8 @@ class Attempt {
   // In place of Connect: tells the others, who wait for it, why.
   Error Refuse(Error reason);
 
-  // What all ranks make of it: empty, or why not.
+  // What all ranks make of it: empty, or why not. An error: there is no use in
+  // another attempt.
   Result<std::string> Agree(const std::string& complaint);
 
   Mesh TakeMesh() { return std::move(mesh_); }
@@ -94,6 +100,7 @@ class Attempt {
  private:
   Result<void> Publish();
   Result<void> ReadCards();
+  std::vector<int> Without(const std::string& folder);
   Error Absent();
   Result<void> CheckInterfaces();
   bool OthersGaveUp();
@@ -101,6 +108,12 @@ class Attempt {
   std::string ShowSecrets();
   std::string AwaitSecrets();
   std::string Hear(std::vector<bool>& heard);
+  std::string LossOf(int peer);
+  std::string FirstLoss();
+  Result<std::string> AwaitVerdict();
+  Result<void> Judge(const std::string& verdict);
+  Error Undecided();
+  std::string VerdictKey() const { return prefix_ + "/verdict"; }
   std::string Key(int rank) const { return prefix_ + "/" + std::to_string(rank); }
   std::string Name(int rank) const {
     return NameRanks({config_.global_ranks[static_cast<std::size_t>(rank)]});
@@ -167,14 +180,19 @@ Result<void> Attempt::ReadCards() {
   return {};
 }
 
-Error Attempt::Absent() {
-  std::vector<int> absent;
+// The global ranks that have set no key in `folder`.
+std::vector<int> Attempt::Without(const std::string& folder) {
+  std::vector<int> without;
   for (int peer = 0; peer < config_.world_size(); ++peer) {
-    const std::string key = Key(peer);
+    const std::string key = folder + "/" + std::to_string(peer);
     const auto there = config_.store.Check(std::span(&key, 1));
-    if (there && !*there) absent.push_back(config_.global_ranks[static_cast<std::size_t>(peer)]);
+    if (there && !*there) without.push_back(config_.global_ranks[static_cast<std::size_t>(peer)]);
   }
-  return {ErrorCode::kTimeout, "no address from " + NameRanks(absent) + " after " +
+  return without;
+}
+
+Error Attempt::Absent() {
+  return {ErrorCode::kTimeout, "no address from " + NameRanks(Without(prefix_)) + " after " +
                                    std::to_string(config_.timeout.count()) + " ms"};
 }
 
@@ -200,7 +218,7 @@ bool Attempt::OthersGaveUp() {
   if (config_.deaths.told()) return true;
   if (Now() < next_verdict_) return false;
   next_verdict_ = Now() + kVerdictEvery;
-  const std::string verdict = prefix_ + "/verdict";
+  const std::string verdict = VerdictKey();
   const auto there = config_.store.Check(std::span(&verdict, 1));
   return !there || *there;  // if the store is gone, that is found when all agree
 }
@@ -261,29 +279,75 @@ std::string Attempt::Hear(std::vector<bool>& heard) {
       const std::string secret(hello->payload.data(), kSecretBytes);
       if (secret != card.secret) return "a stranger has the connection of " + Name(peer);
       heard[static_cast<std::size_t>(peer)] = true;
-    } else if (const auto lost = mesh_.control->Lost(peer)) {
-      return "lost " + Name(peer) + ": " + *lost;
+    } else if (std::string loss = LossOf(peer); !loss.empty()) {
+      return loss;
     }
   }
   return "";
 }
 
+// Empty: there is none.
+std::string Attempt::LossOf(int peer) {
+  const auto why = mesh_.control->Lost(peer);
+  return why ? "lost " + Name(peer) + ": " + *why : "";
+}
+
+std::string Attempt::FirstLoss() {
+  if (mesh_.control == nullptr) return "";  // it could not connect
+  for (const auto& [peer, card] : cards_) {
+    if (std::string loss = LossOf(peer); !loss.empty()) return loss;
+  }
+  return "";
+}
+
 Result<std::string> Attempt::Agree(const std::string& complaint) {
-  store::Store& store = config_.store;
-  const std::string verdict = prefix_ + "/verdict";
-  std::string mine = complaint.empty() ? kGood : Name(config_.group_rank) + ": " + complaint;
-  bool speaks = !complaint.empty();
-  if (!speaks) {
-    auto good = store.Add(prefix_ + "/good", 1);
-    if (!good) return OfStore(good.error());
-    speaks = *good == config_.world_size();
+  if (!complaint.empty()) {
+    if (auto ok = Judge(Name(config_.group_rank) + ": " + complaint); !ok) return ok.error();
+    return AwaitVerdict();
   }
-  if (speaks) {
-    if (auto ok = store.CompareSet(verdict, "", mine); !ok) return OfStore(ok.error());
+  auto good = config_.store.Add(prefix_ + "/good", 1);
+  if (!good) return OfStore(good.error());
+  if (*good == config_.world_size()) {
+    if (auto ok = Judge(kGood); !ok) return ok.error();
   }
-  auto text = store.Get(verdict, Left(deadline_));
-  if (!text) return OfStore(text.error());
-  return *text == kGood ? std::string() : *text;
+  auto ok = config_.store.Set(prefix_ + "/good/" + std::to_string(config_.group_rank), "");
+  if (!ok) return OfStore(ok.error());
+  return AwaitVerdict();
+}
+
+Result<void> Attempt::Judge(const std::string& verdict) {
+  if (auto ok = config_.store.CompareSet(VerdictKey(), "", verdict); !ok) {
+    return OfStore(ok.error());
+  }
+  return {};
+}
+
+// Who has shown its secret and is lost before it has agreed will not agree.
+Result<std::string> Attempt::AwaitVerdict() {
+  std::string loss;
+  for (;;) {
+    auto text = config_.store.Get(VerdictKey(), std::min(Left(deadline_), kLossesEvery));
+    if (text && text->starts_with(kOver)) {
+      return Error{ErrorCode::kPeerLost, text->substr(kOver.size())};
+    }
+    if (text) return *text == kGood ? std::string() : *text;
+    if (text.error().code != ErrorCode::kTimeout) return OfStore(text.error());
+    if (Now() >= deadline_) return Undecided();
+    if (loss.empty()) {
+      loss = FirstLoss();
+    } else if (auto ok = Judge(kOver + loss); !ok) {
+      return ok.error();
+    }
+  }
+}
+
+// The others would take this rank for the first that is lost.
+Error Attempt::Undecided() {
+  Error error{ErrorCode::kTimeout, "no word from " + NameRanks(Without(prefix_ + "/good")) +
+                                       " whether all have connected, after " +
+                                       std::to_string(config_.timeout.count()) + " ms"};
+  static_cast<void>(Judge(kOver + error.message));
+  return error;
 }
 
 }  // namespace
@@ -299,9 +363,9 @@ Result<Mesh> BuildMesh(const BackendConfig& config) {
     auto mine = attempt.Connect(*device);
     if (!mine) return std::move(mine).error();
     auto all = attempt.Agree(*mine);
-    if (!all) return std::move(all).error();
-    if (all->empty()) return attempt.TakeMesh();
+    if (all && all->empty()) return attempt.TakeMesh();
     if (config.deaths.told()) return config.deaths.Ended(began);
+    if (!all) return std::move(all).error();
     complaint = *all;
     if (Now() >= deadline) return Error{ErrorCode::kTimeout, "no mesh: " + complaint};
   }

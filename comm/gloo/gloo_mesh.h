@@ -24,11 +24,14 @@ struct Mesh {
 //   <prefix>/mesh_<n>/<rank>    secret, number of interfaces, addresses; or
 //                               "refused: " and why it cannot connect
 //   <prefix>/mesh_<n>/good      how many ranks have heard from all
-//   <prefix>/mesh_<n>/verdict   "good", or why not, by who was first
+//   <prefix>/mesh_<n>/good/<rank>   that this one has
+//   <prefix>/mesh_<n>/verdict   "good", or why not, by who was first; "over: "
+//                               and why when another mesh would be no better
 //
 // Errors: kInvalid when ranks have different numbers of interfaces; kTimeout,
-// naming the ranks that have not come; kPeerLost when no mesh was good; kSystem
-// when this rank or another cannot listen; kCancelled; kProtocol for an error of the store.
+// naming the ranks that have not come, or not heard from all; kPeerLost when no
+// mesh was good, or a rank was lost that all others had heard from; kSystem when
+// this rank or another cannot listen; kCancelled; kProtocol for an error of the store.
 // Source: the address exchange follows gloo/rendezvous/context.cc.
 Result<Mesh> BuildMesh(const BackendConfig& config);
 

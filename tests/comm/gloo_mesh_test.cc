@@ -74,6 +74,62 @@ TEST(GlooMeshTest, RanksThatDoNotComeAreNamed) {
   EXPECT_THAT(backend.error().message, HasSubstr("no address from ranks 0, 2 after 50 ms"));
 }
 
+// One that fails when its rank has heard from all and would say so; not before
+// `until`, if there is one.
+struct MuteStore : MemoryStore {
+  MuteStore(std::shared_ptr<MemoryKeys> keys, Turn* turn)
+      : MemoryStore(std::move(keys)), until(turn) {}
+  Result<int64_t> Add(std::string_view, int64_t) override {
+    if (until != nullptr) until->Await();
+    return Error{ErrorCode::kPeerLost, "the store is gone"};
+  }
+  Turn* const until;
+};
+
+TEST(GlooMeshTest, ARankThatIsLostBeforeAllAgreeIsNamedAtOnce) {
+  GlooGroup group(3);
+  std::vector<std::jthread> ranks;
+  const auto began = std::chrono::steady_clock::now();
+  for (int rank : {0, 2}) {
+    ranks.emplace_back([&, rank] {
+      MemoryStore store(group.keys);
+      const auto backend = GlooGroup::Create(group.Config(store, rank));
+      ASSERT_FALSE(backend);
+      EXPECT_EQ(backend.error().code, ErrorCode::kPeerLost);
+      EXPECT_THAT(backend.error().message, testing::StartsWith("lost rank 1: "));
+    });
+  }
+  MuteStore store(group.keys, nullptr);
+  EXPECT_FALSE(GlooGroup::Create(group.Config(store, 1)));
+  ranks.clear();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
+}
+
+TEST(GlooMeshTest, ATimeoutNamesWhoHasNotSaidThatAllHaveConnected) {
+  GlooGroup group(3);
+  group.configure = [](BackendConfig& config) {
+    if (config.group_rank == 0) config.timeout = seconds(2);
+  };
+  Turn turn;
+  std::jthread one([&] {
+    MuteStore store(group.keys, &turn);
+    EXPECT_FALSE(GlooGroup::Create(group.Config(store, 1)));
+  });
+  const auto words = HasSubstr("no word from rank 1 whether all have connected, after 2000 ms");
+  std::jthread two([&] {
+    MemoryStore store(group.keys);
+    const auto backend = GlooGroup::Create(group.Config(store, 2));
+    ASSERT_FALSE(backend);
+    EXPECT_THAT(backend.error().message, words);
+  });
+  MemoryStore store(group.keys);
+  const auto backend = GlooGroup::Create(group.Config(store, 0));
+  turn.Pass();
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(backend.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(backend.error().message, words);
+}
+
 // The card of a rank that never connects. Of two ranks that with the higher
 // address is the one that does: all others wait for it.
 void PublishMute(store::Store& store, int mesh) {

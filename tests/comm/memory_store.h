@@ -35,7 +35,7 @@ struct MemoryKeys {
 };
 
 // A store without a server: each rank of a test has one, on the same keys.
-class MemoryStore final : public store::Store {
+class MemoryStore : public store::Store {
  public:
   explicit MemoryStore(std::shared_ptr<MemoryKeys> keys) : keys_(std::move(keys)) {}
 
