@@ -133,8 +133,11 @@ TimePoint Messages::Poll(TimePoint now) {
 
 void Messages::Stop(const Error& why) {
   std::lock_guard lock(mutex_);
-  if (!stopped_) stopped_ = why;
-  for (const auto& message : open_) Finish(*message, why);
+  Error end = why;
+  // Of a transfer it would say that it goes on.
+  if (end.code == ErrorCode::kTimeout) end.code = ErrorCode::kCancelled;
+  if (!stopped_) stopped_ = end;
+  for (const auto& message : open_) Finish(*message, end);
   open_.clear();
   unmatched_.clear();
 }

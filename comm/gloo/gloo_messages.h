@@ -57,7 +57,7 @@ class Messages {
   TimePoint Poll(TimePoint now);
 
   // Ends all messages under way, and those to come. Their blocks are not touched
-  // any more.
+  // any more. A time-out, which is a collective's, is kCancelled to them.
   void Stop(const Error& why);
 
  private:

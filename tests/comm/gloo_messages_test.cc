@@ -234,5 +234,26 @@ TEST(GlooMessagesTest, AbortEndsWaitsOnAllRanksWithTheReason) {
   });
 }
 
+TEST(GlooMessagesTest, ACollectiveThatTimesOutCancelsTransfers) {
+  Turn timed_out;
+  GlooGroup(2).Run([&](Backend& backend, int rank) {
+    if (rank == 1) return timed_out.Await();
+    std::vector<int> never(10);
+    const auto pending = Recv(backend, never, 1);
+    const TestCall call({.kind = Operation::Kind::kBarrier, .number = 1}, milliseconds(50));
+    const auto barrier = backend.Barrier(call.call);
+    const auto later = Recv(backend, never, 1);
+    timed_out.Pass();
+    ASSERT_FALSE(barrier);
+    EXPECT_EQ(barrier.error().code, ErrorCode::kTimeout);
+    for (const auto* transfer : {&pending, &later}) {
+      const auto result = (*transfer)->Wait(seconds(60));
+      ASSERT_FALSE(result);
+      EXPECT_EQ(result.error().code, ErrorCode::kCancelled) << "a time-out says that it goes on";
+      EXPECT_THAT(result.error().message, HasSubstr("waiting for rank 1"));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace rankrun::comm

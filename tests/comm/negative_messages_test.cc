@@ -350,6 +350,21 @@ TEST_P(NegativeMessagesTest, ANegativeTagNamesTheCall) {
                          "tag is -3: want 0 or more");
 }
 
+TEST_P(NegativeMessagesTest, ACollectiveThatTimesOutEndsWhatIsUnderWay) {
+  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data(1);
+    std::string text;
+    if (world.global_rank() == 0) {
+      const Work received = world.IRecv(data, GlobalRank{1});
+      text = ErrorOf([&] { world.Barrier(kShort); }, kPatience);
+      text += " | " + ErrorOf([&] { received.Wait(); }, kPatience / 2);
+    }
+    NewGroup({});  // to end it together, through the store
+    return text;
+  });
+  EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Barrier #1"), HasSubstr(" | Dist")));
+}
+
 TEST_P(NegativeMessagesTest, N30_TwoSendersAndARecvFromAnyone) {
   const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
     std::string text;
