@@ -117,10 +117,11 @@ std::unique_ptr<Transfer> Messages::Start(Message message) {
 
 TimePoint Messages::Poll(TimePoint now) {
   std::lock_guard lock(mutex_);
+  // Though nothing is under way: what is not received hides a farewell and a loss.
+  if (Receive()) last_progress_ = now;
   if (open_.empty()) return TimePoint::max();
-  if (Receive()) {
-    last_progress_ = now;
-  } else if (now >= next_look_) {
+  // Though something has come: a peer that sends all the time would hide a death.
+  if (now >= next_look_) {
     LookForLosses();
     next_look_ = now + kLookEvery;
   }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,6 +107,59 @@ TEST_P(GlooDeathTest, IsNamedThoughTheStoreIsGone) {
   server.Kill();
   children[kVictim]->Kill();
   ExpectAllNameTheVictim();
+}
+
+// Two ranks, of which rank 1 dies when rank 0 has said that all is under way.
+struct GlooPairDeathTest : testing::Test {
+  using Body = std::function<std::string(Backend& backend, store::Store& store)>;
+
+  std::string Run(uint16_t port, int rank, const Body& body) {
+    auto store = store::TcpStore::Connect("127.0.0.1", port);
+    if (!store) return store.error().message;
+    auto backend = GlooGroup::Create(GlooGroup(2).Config(**store, rank));
+    return backend ? body(**backend, **store) : backend.error().message;
+  }
+
+  // What rank 0 says.
+  std::string Told(const Body& zero, const Body& one) {
+    ChildProcess survivor([&] { return Run(server.port(), 0, zero); });
+    ChildProcess victim([&] { return Run(server.port(), 1, one); });
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
+    victim.Kill();
+    return survivor.Text();
+  }
+
+  // Broadcasts from rank 0 until one fails.
+  static std::string Broadcast(Backend& backend, int rank, store::Store& store) {
+    std::vector<float> large(16 << 20);
+    for (uint64_t number = 1;; ++number) {
+      const TestCall call({.kind = Kind::kBroadcast,
+                           .dtype = DType::kFloat32,
+                           .root = 0,
+                           .count = large.size(),
+                           .number = number});
+      const auto result = backend.Broadcast(BlockOf(large), call.call);
+      if (!result) return result.error().message;
+      if (rank == 0 && number == 3) (void)store.Set("under way", "");
+    }
+  }
+
+  ServerProcess server;
+};
+
+TEST_F(GlooPairDeathTest, AMessageThatNobodyHasAskedForDoesNotHideTheLoss) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::string told =
+      Told([](Backend& backend, store::Store& store) { return Broadcast(backend, 0, store); },
+           [](Backend& backend, store::Store& store) {
+             std::vector<int> word(1);
+             const auto unasked =
+                 backend.StartSend(ConstBlockOf(word), 0, {.tag = 0, .dtype = DType::kInt32});
+             return Broadcast(backend, 1, store);
+           });
+  EXPECT_THAT(told, HasSubstr("lost rank 1"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTest,
