@@ -41,7 +41,7 @@ class Messages::Handle final : public Transfer {
 
   bool Test() override {
     const WithoutSigpipe without_sigpipe;
-    messages_.Poll(Now());
+    messages_.MoveOn(Now());
     std::lock_guard lock(messages_.mutex_);
     return message_->over;
   }
@@ -116,6 +116,12 @@ std::unique_ptr<Transfer> Messages::Start(Message message) {
 }
 
 TimePoint Messages::Poll(TimePoint now) {
+  const TimePoint next = MoveOn(now);
+  FindReasons();
+  return next;
+}
+
+TimePoint Messages::MoveOn(TimePoint now) {
   std::lock_guard lock(mutex_);
   // Though nothing is under way: what is not received hides a farewell and a loss.
   if (Receive()) last_progress_ = now;
@@ -130,6 +136,25 @@ TimePoint Messages::Poll(TimePoint now) {
   const auto quiet = std::chrono::duration_cast<microseconds>(now - last_progress_);
   if (quiet < kBusyFor) return now;
   return now + std::clamp(quiet / 4, kSleepAtLeast, kSleepAtMost);
+}
+
+// Without mutex_ while the store is asked: nobody's Test waits for it.
+void Messages::FindReasons() {
+  std::vector<std::pair<std::size_t, Loss>> unexplained;
+  {
+    std::lock_guard lock(mutex_);
+    for (std::size_t peer = 0; peer < losses_.size(); ++peer) {
+      const auto& loss = losses_[peer];
+      if (loss && !loss->error) unexplained.emplace_back(peer, *loss);
+    }
+  }
+  for (const auto& [peer, loss] : unexplained) {
+    auto error = notes_.WhyLost(static_cast<int>(peer), loss.why, loss.since);
+    if (!error) continue;
+    std::lock_guard lock(mutex_);
+    losses_[peer]->error = std::move(error);
+    next_look_ = {};
+  }
 }
 
 void Messages::Stop(const Error& why) {
@@ -307,7 +332,6 @@ const Messages::Loss* Messages::LossOf(int peer) {
     if (!why) return nullptr;
     loss = Loss{.since = Now(), .why = *why, .error = {}};
   }
-  if (!loss->error) loss->error = notes_.WhyLost(peer, loss->why, loss->since);
   return &*loss;
 }
 

@@ -53,7 +53,8 @@ class Messages {
 
   std::unique_ptr<Transfer> Start(Message message);
 
-  // Moves all on without waiting. Returns when to be called again at the latest.
+  // Moves all on, and asks the store why peers are lost, which may take its time:
+  // for the backend's thread. Returns when to be called again at the latest.
   TimePoint Poll(TimePoint now);
 
   // Ends all messages under way, and those to come. Their blocks are not touched
@@ -73,6 +74,9 @@ class Messages {
   };
   using Open = std::list<std::shared_ptr<Message>>;  // shared with its Handle
 
+  TimePoint MoveOn(TimePoint now);  // without waiting
+  void FindReasons();
+  // Under mutex_, as all that follow.
   bool Receive();
   void OnOffer(const Offer& offer);
   void OnAccept(int peer, const ControlMessage& message);

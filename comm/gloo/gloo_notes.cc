@@ -200,7 +200,8 @@ bool Notes::HasStore() {
   return own_store_ != nullptr;
 }
 
-// Errors are told shorter then, never later.
+// Errors are told shorter then. Later are those only for which a thread that may
+// wait has asked a silent store: by its patience, once in kStorePause.
 void Notes::GiveUpStore() {
   own_store_.reset();
   next_connect_ = std::chrono::steady_clock::now() + kStorePause;

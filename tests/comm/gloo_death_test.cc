@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -121,11 +122,13 @@ struct GlooPairDeathTest : testing::Test {
   }
 
   // What rank 0 says.
-  std::string Told(const Body& zero, const Body& one) {
+  std::string Told(
+      const Body& zero, const Body& one, const std::function<void()>& before = [] {}) {
     ChildProcess survivor([&] { return Run(server.port(), 0, zero); });
     ChildProcess victim([&] { return Run(server.port(), 1, one); });
     auto store = store::TcpStore::Connect("127.0.0.1", server.port());
     EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
+    before();
     victim.Kill();
     return survivor.Text();
   }
@@ -160,6 +163,30 @@ TEST_F(GlooPairDeathTest, AMessageThatNobodyHasAskedForDoesNotHideTheLoss) {
            });
   EXPECT_THAT(told, HasSubstr("lost rank 1"));
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
+}
+
+TEST_F(GlooPairDeathTest, NoTestWaitsForAStoreThatDoesNotAnswer) {
+  const std::string told = Told(
+      [](Backend& backend, store::Store& store) -> std::string {
+        std::vector<int> never(10);
+        auto transfer = backend.StartRecv(BlockOf(never), 1, {.tag = 0, .dtype = DType::kInt32});
+        (void)store.Set("under way", "");
+        std::chrono::steady_clock::duration longest{};
+        for (bool over = false; !over;) {
+          const auto before = std::chrono::steady_clock::now();
+          over = (*transfer)->Test();
+          longest = std::max(longest, std::chrono::steady_clock::now() - before);
+        }
+        // The store is given 1 s.
+        if (longest > std::chrono::milliseconds(900)) return "a test took as long as the store";
+        return (*transfer)->Wait(seconds(1)).error().message;
+      },
+      [](Backend&, store::Store& store) {
+        (void)store.Get("never", seconds(60));
+        return "";
+      },
+      [&] { server.Stop(); });
+  EXPECT_THAT(told, HasSubstr("lost rank 1"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTest,

@@ -86,6 +86,7 @@ class ServerProcess {
   }
   uint16_t port() const { return port_; }
   void Kill() { process_.Kill(); }
+  void Stop() { process_.Signal(SIGSTOP); }
 
  private:
   static std::vector<Fd> MakePipe() {
