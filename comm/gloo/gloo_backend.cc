@@ -293,7 +293,9 @@ void GlooBackend::Disconnect() {
 
 void GlooBackend::End(const Error& why, const Error& for_others) {
   const WithoutSigpipe without_sigpipe;
-  if (ended_.exchange(true)) return;
+  // Whoever comes second waits, as its caller frees the blocks then.
+  std::lock_guard lock(end_mutex_);
+  if (std::exchange(ended_, true)) return;
   watch_.Stop(why);
   messages_.Stop(why);
   notes_.SayFarewell(for_others);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -64,7 +65,8 @@ class GlooBackend final : public Backend {
   Result<void> RunEmpty(const Call& call);
   void CheckCall(const Call& call);
   void Disconnect();
-  // The others are told another reason, if it is not theirs as well.
+  // The others are told another reason, if it is not theirs as well. Only the
+  // first call ends anything; the others return when it is done.
   void End(const Error& why, const Error& for_others);
   std::string OwnName() const;
   void Attend();
@@ -78,7 +80,8 @@ class GlooBackend final : public Backend {
   Watch watch_;
   Messages messages_;
   Executor executor_;
-  std::atomic<bool> ended_ = false;
+  std::mutex end_mutex_;
+  bool ended_ = false;
   std::atomic<bool> leaving_ = false;
   std::thread attendant_;
 };
