@@ -69,7 +69,8 @@ class Transfer {
 // Errors of all: kTimeout, kPeerLost (the message names the rank), kCancelled
 // (the death word), kMismatch (the ranks' calls do not fit together: the message
 // says what every rank called), kInvalid (another rank has refused its call),
-// kSystem. After an error other than a refusal only Abort is called.
+// kSystem, kExhausted (no memory for it). After an error other than a refusal only
+// Abort is called.
 // Thread: collectives one at a time; beside them, messages one at a time, from
 // another thread at most.
 class Backend {

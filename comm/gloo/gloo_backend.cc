@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -209,6 +210,8 @@ Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>&
     body();
   } catch (const Ended& thrown) {
     ended = thrown;
+  } catch (const std::bad_alloc&) {
+    ended = Ended{.why = {ErrorCode::kExhausted, "no memory for it"}, .is_own = true};
   } catch (const std::exception& exception) {
     ended = Ended{.why = {ErrorCode::kSystem, PlainWords(exception.what())}, .is_own = true};
   }

@@ -86,6 +86,21 @@ TEST_F(GlooFailuresTest, DifferentCountsEndTheSameWayEvenIfOneIsZero) {
   }
 }
 
+TEST_F(GlooFailuresTest, ACallForWhichThereIsNoMemorySaysSo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "there, a block of that size ends the process";
+#endif
+  const auto told = Told(GlooGroup(2), [](Backend& backend, int) {
+    std::byte none{};
+    const size_t count = size_t{1} << 46;  // floats: more than there are addresses
+    const TestCall call(
+        {.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = count, .number = 1});
+    return backend.AllReduce(&none, count, {DType::kFloat32, ReduceOp::kSum}, call.call);
+  });
+  EXPECT_THAT(told.messages, Each("no memory for it"));
+  EXPECT_THAT(told.codes, Each(ErrorCode::kExhausted));
+}
+
 TEST_F(GlooFailuresTest, WhenAllCallsAreCheckedADifferenceIsFoundAtOnce) {
   milliseconds fastest = milliseconds::max();
   for (int i = 0; i < 5; ++i) {
