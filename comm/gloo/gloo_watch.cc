@@ -109,10 +109,17 @@ void Watch::FinishLost(const Wait& wait, const std::string& why) {
   const Error error = WhyLost(wait.peer, why);
   notes_.SayFarewell(error);
   limit_ = milliseconds(1);
-  if (!WaitOnce(wait).done) throw Ended{.why = error};
+  if (!WaitOnce(wait).done) EndAsLost(error);
 }
 
-void Watch::Fail(int peer, const std::string& why) { throw Ended{.why = WhyLost(peer, why)}; }
+void Watch::Fail(int peer, const std::string& why) { EndAsLost(WhyLost(peer, why)); }
+
+// The note ends the operation on all ranks, so it is left for what is certain.
+void Watch::EndAsLost(const Error& error) {
+  // For those whom the farewell does not reach.
+  if (error.code == ErrorCode::kPeerLost) notes_.Leave(error);
+  throw Ended{.why = error};
+}
 
 Error Watch::WhyLost(int peer, const std::string& why) {
   const TimePoint since = Now();
@@ -121,11 +128,7 @@ Error Watch::WhyLost(int peer, const std::string& why) {
       std::lock_guard lock(mutex_);
       if (ended_) throw Ended{.why = *ended_};
     }
-    if (auto error = notes_.WhyLost(peer, why, since)) {
-      // For those whom the farewell does not reach.
-      if (error->code == ErrorCode::kPeerLost) notes_.Leave(*error);
-      return *std::move(error);
-    }
+    if (auto error = notes_.WhyLost(peer, why, since)) return *std::move(error);
     deaths_.SleepUntil(Now() + kBetweenLooks);
   }
 }

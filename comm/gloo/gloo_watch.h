@@ -60,6 +60,7 @@ class Watch {
   void Await(const Wait& wait);
   void FinishLost(const Wait& wait, const std::string& why);
   Error WhyLost(int peer, const std::string& why);
+  [[noreturn]] void EndAsLost(const Error& error);
   Attempt WaitOnce(const Wait& wait) const;
   std::chrono::milliseconds Left() const;
   Error TimedOut(int peer) const;
