@@ -1,5 +1,6 @@
 #include "comm/gloo/gloo_notes.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <span>
@@ -154,38 +155,43 @@ std::optional<Error> Notes::FarewellFor(int peer) {
 
 std::optional<Error> Notes::Compare(const Operation& operation) {
   std::lock_guard lock(mutex_);
-  if (told_number_ != operation.number) {
-    if (!HasStore()) return std::nullopt;
-    if (!own_store_->Set(InKey(group_rank_), Encode(operation))) {
-      GiveUpStore();
-      return std::nullopt;
-    }
-    told_number_ = operation.number;
-    difference_seen_.reset();
-  }
+  if (told_number_ != operation.number && !Tell(operation)) return std::nullopt;
   if (auto note = FindNow()) return note;
-  bool differ = false;
-  bool complete = true;
-  Calls calls(global_ranks_.size());
-  for (size_t r = 0; r < calls.size(); ++r) {
-    if (deaths_.told()) return std::nullopt;
-    const auto word = Decode(ReadNow(InKey(static_cast<int>(r))));
-    // Of another operation: left from before, or that rank is through with this one.
-    if (!word || word->number != operation.number) {
-      complete = false;
-      continue;
-    }
-    calls[r] = word->description;
-    differ = differ || word->fingerprint != Fingerprint(operation);
-  }
-  if (!differ) return std::nullopt;
+  ReadWords(operation);
+  if (!difference_seen_ || deaths_.told()) return std::nullopt;
+  const bool complete = std::find(calls_.begin(), calls_.end(), "") == calls_.end();
   const TimePoint now = std::chrono::steady_clock::now();
-  if (!difference_seen_) difference_seen_ = now;
   if (!complete && now < *difference_seen_ + kWordsPatience) return std::nullopt;
-  const Error found{ErrorCode::kMismatch, DescribeCalls(calls, global_ranks_)};
+  const Error found{ErrorCode::kMismatch, DescribeCalls(calls_, global_ranks_)};
   LeaveNow(found);
   auto first = FindNow();
   return first ? first : found;
+}
+
+bool Notes::Tell(const Operation& operation) {
+  if (!HasStore()) return false;
+  if (!own_store_->Set(InKey(group_rank_), Encode(operation))) {
+    GiveUpStore();
+    return false;
+  }
+  told_number_ = operation.number;
+  difference_seen_.reset();
+  calls_.assign(global_ranks_.size(), "");
+  calls_[static_cast<size_t>(group_rank_)] = Describe(operation);
+  return true;
+}
+
+// Of those only that have not been read: no rank calls two things by one number.
+void Notes::ReadWords(const Operation& operation) {
+  for (size_t r = 0; r < calls_.size() && !deaths_.told(); ++r) {
+    if (!calls_[r].empty()) continue;
+    const auto word = Decode(ReadNow(InKey(static_cast<int>(r))));
+    // Of another operation: left from before, or that rank is through with this one.
+    if (!word || word->number != operation.number) continue;
+    calls_[r] = word->description;
+    if (word->fingerprint == Fingerprint(operation) || difference_seen_) continue;
+    difference_seen_ = std::chrono::steady_clock::now();
+  }
 }
 
 bool Notes::HasStore() {

@@ -55,7 +55,9 @@ class Notes {
 
  private:
   std::optional<Error> FarewellFor(int peer);
-  bool HasStore();  // connects, if need be; under mutex_, as the next
+  bool Tell(const Operation& operation);  // under mutex_, as all that follow
+  void ReadWords(const Operation& operation);
+  bool HasStore();  // connects, if need be
   void GiveUpStore();
   std::string ReadNow(const std::string& key);
   std::optional<Error> FindNow();
@@ -72,6 +74,7 @@ class Notes {
   std::unique_ptr<store::Store> own_store_;  // once needed: the shared one may be in a long wait
   TimePoint next_connect_ = {};
   uint64_t told_number_ = 0;  // of the operation that is at our key
+  Calls calls_;               // in it, as far as they have been read
   std::optional<TimePoint> difference_seen_;
 };
 

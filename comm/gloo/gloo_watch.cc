@@ -16,9 +16,12 @@ constexpr milliseconds kLookEvery{10};
 // How often to look for the reason of a loss.
 constexpr milliseconds kBetweenLooks{1};
 
-// An operation that takes longer is compared with what the others are in.
+// An operation that takes longer is compared with what the others are in, and
+// again after a pause, of twice the length each time. Who calls last finds a
+// mismatch after kSlow, the others its note a pause later: within 1 s of that call.
 constexpr milliseconds kSlow{500};
-constexpr milliseconds kCompareEvery{50};
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kLongestPause{400};
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
@@ -37,6 +40,7 @@ void Watch::Begin(const Call& call) {
   began_ = Now();
   deadline_ = began_ + call.timeout;
   next_compare_ = began_ + kSlow;
+  compare_pause_ = kFirstPause;
   wakeup_.SetIfAsleepAt(began_ + kLookEvery);
 }
 
@@ -152,9 +156,10 @@ TimePoint Watch::Look(TimePoint now) {
   lock.unlock();  // the store may take its time
   const auto why = notes_.Compare(slow);
   lock.lock();
-  next_compare_ = Now() + kCompareEvery;
-  const bool same = operation_ && operation_->number == slow.number;
-  if (why && same) EndWith(*why);
+  if (!operation_ || operation_->number != slow.number) return Now() + kLookEvery;
+  if (why) EndWith(*why);
+  next_compare_ = Now() + compare_pause_;
+  compare_pause_ = std::min(2 * compare_pause_, kLongestPause);
   return Now() + kLookEvery;
 }
 

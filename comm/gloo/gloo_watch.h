@@ -80,6 +80,7 @@ class Watch {
   TimePoint began_;
   TimePoint deadline_;
   TimePoint next_compare_;
+  std::chrono::milliseconds compare_pause_;  // after that
   std::optional<Wait> wait_;
   std::chrono::milliseconds limit_;  // of the wait; the caller's
   std::optional<std::string> lost_;  // why the rank waited for is

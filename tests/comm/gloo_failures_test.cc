@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <latch>
 #include <mutex>
 #include <vector>
 
@@ -84,6 +85,24 @@ TEST_F(GlooFailuresTest, DifferentCountsEndTheSameWayEvenIfOneIsZero) {
                                "AllReduce #1 (" +
                                std::to_string(other) + " x float32, sum)")));
   }
+}
+
+TEST_F(GlooFailuresTest, ASlowCallAsksForEachRanksWordOnceAndMoreAndMoreRarely) {
+  const GlooGroup group(3);
+  std::latch timed_out(2);
+  Told(group, [&](Backend& backend, int rank) -> Result<void> {
+    if (rank == 2) {
+      timed_out.wait();
+      return {};
+    }
+    auto result = Barrier(backend, 1, milliseconds(2000));
+    timed_out.count_down();
+    return result;
+  });
+  std::lock_guard lock(group.keys->mutex);
+  EXPECT_LE(group.keys->gets["gloo/in/0"], 1) << "by rank 1";
+  EXPECT_LE(group.keys->gets["gloo/in/1"], 1) << "by rank 0";
+  EXPECT_LE(group.keys->checks["gloo/in/2"], 2 * 8) << "not every 50 ms";
 }
 
 TEST_F(GlooFailuresTest, ACallForWhichThereIsNoMemorySaysSo) {

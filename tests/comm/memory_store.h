@@ -21,7 +21,9 @@ struct MemoryKeys {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::string, std::less<>> values;
-  std::optional<Error> failure;  // of every call from now on, if set
+  std::optional<Error> failure;                    // of every call from now on, if set
+  std::map<std::string, int, std::less<>> gets;    // how often each key was asked for
+  std::map<std::string, int, std::less<>> checks;  // the same
 
   size_t size() {
     std::lock_guard lock(mutex);
@@ -51,6 +53,7 @@ class MemoryStore : public store::Store {
     const std::string name(key);
     if (auto ok = Wait(std::span(&name, 1), timeout); !ok) return std::move(ok).error();
     std::lock_guard lock(keys_->mutex);
+    keys_->gets[name] += 1;
     return keys_->values.at(name);
   }
 
@@ -67,6 +70,7 @@ class MemoryStore : public store::Store {
   Result<bool> Check(std::span<const std::string> keys) override {
     std::lock_guard lock(keys_->mutex);
     if (keys_->failure) return *keys_->failure;
+    for (const std::string& key : keys) keys_->checks[key] += 1;
     return Have(keys);
   }
 
