@@ -77,22 +77,21 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
   }
 
   template <typename T>
-  void CheckReduce(Backend& backend, int rank, int root, size_t count) {
+  void CheckReduce(Backend& backend, int rank, int root, ReduceOp::Kind op, size_t count) {
     const DType dtype = DTypeOf<T>::kValue;
     const auto input = InputOf<T>(rank, count);
     std::vector<T> output(count, T{77});
-    const TestCall call(
-        Next(rank, {.kind = Kind::kReduce, .dtype = dtype, .root = root, .count = count}));
-    ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count, {dtype, ReduceOp::kSum},
-                            call.call),
+    const TestCall call(Next(
+        rank, {.kind = Kind::kReduce, .dtype = dtype, .op = op, .root = root, .count = count}));
+    ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count, {dtype, op}, call.call),
              call.operation);
     EXPECT_EQ(input, InputOf<T>(rank, count));
-    EXPECT_EQ(output, rank == root ? Reduced<T>(ReduceOp::kSum, GetParam(), count)
-                                   : std::vector<T>(count, T{77}));
+    EXPECT_EQ(output,
+              rank == root ? Reduced<T>(op, GetParam(), count) : std::vector<T>(count, T{77}));
   }
 
   template <typename T>
-  void CheckReduceScatter(Backend& backend, int rank, size_t count) {
+  void CheckReduceScatter(Backend& backend, int rank, ReduceOp::Kind op, size_t count) {
     const DType dtype = DTypeOf<T>::kValue;
     // Rank i's part has `count` + i elements.
     std::vector<std::vector<T>> parts;
@@ -102,10 +101,11 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     }
     for (const auto& part : parts) inputs.push_back(ConstBlockOf(part));
     std::vector<T> output(count + static_cast<size_t>(rank));
-    const TestCall call(Next(rank, {.kind = Kind::kReduceScatter, .dtype = dtype, .count = count}));
-    ExpectOk(backend.ReduceScatter(BlockOf(output), inputs, {dtype, ReduceOp::kSum}, call.call),
+    const TestCall call(
+        Next(rank, {.kind = Kind::kReduceScatter, .dtype = dtype, .op = op, .count = count}));
+    ExpectOk(backend.ReduceScatter(BlockOf(output), inputs, {dtype, op}, call.call),
              call.operation);
-    EXPECT_EQ(output, Reduced<T>(ReduceOp::kSum, GetParam(), output.size()));
+    EXPECT_EQ(output, Reduced<T>(op, GetParam(), output.size())) << Describe(call.operation);
     for (int i = 0; i < GetParam(); ++i) {
       EXPECT_EQ(parts[static_cast<size_t>(i)], InputOf<T>(rank, count + static_cast<size_t>(i)));
     }
@@ -226,16 +226,22 @@ TEST_P(GlooCollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
 TEST_P(GlooCollectivesTest, ReduceWritesAtTheRootOnly) {
   GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
     for (int root = 0; root < GetParam(); ++root) {
-      for (size_t count : Counts()) CheckReduce<float>(backend, rank, root, count);
+      for (size_t count : Counts()) {
+        CheckReduce<float>(backend, rank, root, ReduceOp::kSum, count);
+      }
+      CheckReduce<double>(backend, rank, root, ReduceOp::kMax, 1000);
+      CheckReduce<int16_t>(backend, rank, root, ReduceOp::kProduct, 1000);
     }
-    CheckReduce<int16_t>(backend, rank, 0, 1000);
   });
 }
 
 TEST_P(GlooCollectivesTest, ReduceScatterGivesEachItsPartOfAnySize) {
   GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
-    for (size_t count : Counts()) CheckReduceScatter<float>(backend, rank, count);
-    CheckReduceScatter<uint32_t>(backend, rank, 1000);
+    for (size_t count : Counts()) {
+      CheckReduceScatter<float>(backend, rank, ReduceOp::kSum, count);
+      CheckReduceScatter<double>(backend, rank, ReduceOp::kMax, count);
+      CheckReduceScatter<uint32_t>(backend, rank, ReduceOp::kProduct, count);
+    }
   });
 }
 
@@ -280,11 +286,11 @@ TEST_P(GlooCollectivesTest, AllIsTheSameWhenAllCallsAreChecked) {
   group.Run([&](Backend& backend, int rank) {
     CheckAllReduce<float>(backend, rank, ReduceOp::kSum, 1000);
     CheckGathers(backend, rank, 10);
-    CheckReduce<float>(backend, rank, 0, 0);
+    CheckReduce<float>(backend, rank, 0, ReduceOp::kSum, 0);
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooCollectivesTest, testing::Range(1, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooCollectivesTest, testing::Range(1, 10));
 
 }  // namespace
 }  // namespace rankrun::comm
