@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,24 @@ inline void RunRanks(int world_size, const std::function<void(int global_rank)>&
   std::vector<std::jthread> threads;
   for (int r = 0; r < world_size; ++r) threads.emplace_back([&rank, r] { rank(r); });
 }
+
+// A value that this process and those it forks have in common.
+template <typename T>
+class InSharedMemory {
+ public:
+  InSharedMemory()
+      : value_(new (mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                         0)) T{}) {}
+  InSharedMemory(const InSharedMemory&) = delete;
+  InSharedMemory& operator=(const InSharedMemory&) = delete;
+  ~InSharedMemory() { munmap(value_, sizeof(T)); }
+
+  T& operator*() const { return *value_; }
+  T* operator->() const { return value_; }
+
+ private:
+  T* const value_;
+};
 
 // A forked process that runs `body` and hands back the text it returns.
 // The tests' own process has no threads, so that forking it is safe.

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,12 +41,6 @@ struct Shared {
   std::atomic<int> calls[kRanks];
   std::atomic<int64_t> hit_at;  // of the clock, in ticks
 };
-
-Shared* NewShared() {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return new (memory) Shared{};
-}
 
 // A call with a third of `data` per rank.
 Result<void> Once(ShmRank& me, const What& what, std::vector<float>& data,
@@ -126,7 +119,7 @@ struct Told {
 
 // What the others are told when rank 1 gets a signal amid calls.
 std::vector<Told> HitAmid(const Fate& fate) {
-  Shared* shared = NewShared();
+  const InSharedMemory<Shared> shared;
   char path[] = "/tmp/rankrun-shm-test.XXXXXX";
   close(mkstemp(path));
   std::vector<std::unique_ptr<ChildProcess>> ranks;
@@ -154,7 +147,6 @@ std::vector<Told> HitAmid(const Fate& fate) {
   }
   ranks.clear();
   unlink(path);
-  munmap(shared, sizeof(Shared));
   return told;
 }
 
