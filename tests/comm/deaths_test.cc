@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -29,11 +28,11 @@ using testing::StartsWith;
 
 constexpr std::size_t kSmall = 8;
 constexpr std::size_t kLarge = 200'000;  // some milliseconds
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr milliseconds kShort{1'000};  // calls that go well take less
-#else
-constexpr milliseconds kShort{300};
-#endif
+// Calls that go well take less, on a loaded machine, too (150 ms were seen): who
+// times out in one of these has others to name.
+constexpr milliseconds kShort{1'000};
+// How long a rank that loses another waits for the agent's word (docs/comm.md).
+constexpr milliseconds kForTheWord{100};
 
 DeathCall CallOf(const std::string& name) {
   const auto found = CallsOfTheBackend().find(name);
@@ -72,16 +71,9 @@ struct Told {
 };
 
 struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>> {
-  DeathsTest() {
-    void* memory =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    shared_ = new (memory) Shared{};
-  }
-  ~DeathsTest() override { munmap(shared_, sizeof(Shared)); }
-
   // What the survivors say: all, if the victim goes on.
   std::vector<Told> Survivors(const Fate& fate) {
-    new (shared_) Shared{};
+    new (&*shared_) Shared{};
     pages_.clear();
     for (int r = 0; r < kRanks; ++r) pages_.push_back(*StatusPage::Create());
     ServerProcess server;
@@ -109,6 +101,8 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   int fateful_ = 20;               // the call in which it happens
   int calls_ = 40;                 // where nobody fails
   milliseconds timeout_ = kShort;  // where a rank is stopped
+
+  bool told_in_time_ = true;  // the death, by the agent, if at all
 
   void ExpectTheWord();
   void ExpectToBeNamed();
@@ -194,11 +188,12 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   }
 
   void TellDeath() {
-    shared_->hit_at = Ticks();
+    const Duration died_at(shared_->hit_at.exchange(Ticks()));
     for (StatusPage& page : pages_) page.TellDeath("rank 1 was killed by SIGKILL");
+    told_in_time_ = Duration(Ticks()) - died_at < kForTheWord;
   }
 
-  Shared* shared_;
+  const InSharedMemory<Shared> shared_;
   std::vector<StatusPage> pages_;
 };
 
@@ -245,7 +240,8 @@ void DeathsTest::ExpectTheWord() {
     for (const std::size_t count : {kSmall, kLarge}) {
       for (const Told& told : Survivors({.phase = phase, .count = count, .told = true})) {
         EXPECT_THAT(told.text, StartsWith("DistNetworkError: "));
-        EXPECT_THAT(told.text, HasSubstr("rank 1 was killed by SIGKILL"));
+        EXPECT_THAT(told.text,
+                    HasSubstr(told_in_time_ ? "rank 1 was killed by SIGKILL" : "rank 1"));
         EXPECT_LT(told.ms, kLoadedMs) << told.text;
         times.push_back(told.ms);
       }
