@@ -217,12 +217,14 @@ Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>&
   }
   watch_.End();
   if (!ended) return {};
+  // What messages and the other ranks end with says which call it was.
+  Error for_messages = ended->why;
   Error for_others = ended->why;
   if (ended->is_own) {
-    for_others = {ErrorCode::kPeerLost,
-                  OwnName() + ": " + Describe(call.operation) + ": " + ended->why.message};
+    for_messages = std::move(for_messages).In(Describe(call.operation));
+    for_others = {ErrorCode::kPeerLost, OwnName() + ": " + for_messages.message};
   }
-  End(ended->why, for_others);
+  End(for_messages, for_others);
   return ended->why;
 }
 
