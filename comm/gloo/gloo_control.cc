@@ -1,9 +1,11 @@
 #include "comm/gloo/gloo_control.h"
 
-#include <algorithm>
 #include <exception>
 
+#include "base/clock.h"
 #include "comm/gloo/gloo_words.h"
+#include "comm/gloo/send_aborter.h"
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
@@ -117,27 +119,36 @@ std::optional<std::string> Control::Lost(int peer) {
   const Slot& next = line.receives[line.received_count % kReceives];
   if (!has_farewell && SequenceIn(next.message) != 0) return std::nullopt;
   if (line.closed) return line.lost = line.closed;
+  return line.lost = WhyClosed(line);
+}
+
+// Never waits.
+std::optional<std::string> Control::WhyClosed(Line& line) {
   for (Slot& slot : line.receives) {
     try {
       LookAt(*slot.buffer);
     } catch (const std::exception& exception) {
-      line.lost = PlainWords(exception.what());
-      break;
+      return PlainWords(exception.what());
     }
   }
-  return line.lost;
+  return std::nullopt;
 }
 
 void Control::Flush(std::chrono::milliseconds timeout) {
   std::lock_guard lock(mutex_);
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (Line& line : lines_) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + timeout;
+  // Called only while this thread waits, which has the lock.
+  SendAborter aborter([this](int peer) {
+    Line& line = lines_[static_cast<std::size_t>(peer)];
+    return WhyClosed(line).has_value();
+  });
+  for (int peer = 0; peer < ranks(); ++peer) {
+    Line& line = lines_[static_cast<std::size_t>(peer)];
     for (auto& slot : line.sent) {
       if (line.lost) break;
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       try {
-        slot->buffer->waitSend(std::max(left, std::chrono::milliseconds(1)));
+        const bool sent = aborter.Wait(*slot->buffer, peer, TimeLeft(deadline));
+        if (!sent) line.lost = WhyClosed(line);
       } catch (const std::exception& exception) {
         line.lost = PlainWords(exception.what());
       }

@@ -99,6 +99,7 @@ class Control {
   bool TakeFarewell(Line& line);
   void SendNow(int peer, ControlMessage message);
   void Post(int peer, Slot& slot);
+  static std::optional<std::string> WhyClosed(Line& line);
 
   const std::shared_ptr<::gloo::Context> context_;  // Gloo's buffers share it
   std::mutex mutex_;

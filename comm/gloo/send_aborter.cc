@@ -1,0 +1,53 @@
+#include "comm/gloo/send_aborter.h"
+
+#include <utility>
+
+#include "base/start_thread.h"
+
+namespace rankrun::comm {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{4};
+
+}  // namespace
+
+SendAborter::SendAborter(std::function<bool(int peer)> is_gone) : is_gone_(std::move(is_gone)) {
+  auto thread = StartThread([this] { Watch(); });
+  if (thread) thread_ = *std::move(thread);
+}
+
+SendAborter::~SendAborter() {
+  {
+    std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_) thread_->join();
+}
+
+bool SendAborter::Wait(::gloo::transport::UnboundBuffer& buffer, int peer,
+                       std::chrono::milliseconds timeout) {
+  const auto set = [this](std::optional<Waiting> waiting) {
+    std::lock_guard lock(mutex_);
+    waiting_ = waiting;
+  };
+  set(Waiting{&buffer, peer});
+  try {
+    const bool sent = buffer.waitSend(timeout);
+    set(std::nullopt);
+    return sent;
+  } catch (...) {
+    set(std::nullopt);
+    throw;
+  }
+}
+
+void SendAborter::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    changed_.wait_for(lock, kLookEvery);
+    if (!ends_ && waiting_ && is_gone_(waiting_->peer)) waiting_->buffer->abortWaitSend();
+  }
+}
+
+}  // namespace rankrun::comm
