@@ -31,8 +31,9 @@ bool Spawner::AddThread() {
   std::optional<SpawnSlots> own;
   if (slots) own.emplace(std::move(*slots));
   auto thread = StartThread([this, own = std::move(own)] { RunThread(own); });
-  if (thread) threads_.push_back(*std::move(thread));
-  return static_cast<bool>(thread);  // else the limit of processes, most likely
+  if (!thread) return false;  // the limit of processes, most likely
+  threads_.push_back(*std::move(thread));
+  return true;
 }
 
 Spawner::~Spawner() {

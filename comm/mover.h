@@ -1,11 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 #include "base/result.h"
+#include "comm/lazy_thread.h"
 
 namespace rankrun::comm {
 
@@ -17,24 +16,29 @@ class Mover {
   // `progress` does a little, waits a little at most, and says whether there is
   // more to do.
   explicit Mover(std::function<bool()> progress) : progress_(std::move(progress)) {}
-  Mover(const Mover&) = delete;
-  Mover& operator=(const Mover&) = delete;
   ~Mover() { Stop(); }
 
   // There is something to move on. Error: kExhausted, there is no thread.
-  Result<void> Wake();
+  Result<void> Wake() {
+    return thread_.Tell([this] { awake_ = true; });
+  }
   // Ends the thread, whatever there is.
-  void Stop();
+  void Stop() { thread_.Stop(); }
 
  private:
-  void Run();
+  void Run(LazyThread::Lock& lock) {
+    while (thread_.Wait(lock, [this] { return awake_; }) && !thread_.stopping()) {
+      awake_ = false;
+      lock.unlock();
+      const bool more = progress_();
+      lock.lock();
+      awake_ = awake_ || more;
+    }
+  }
 
   const std::function<bool()> progress_;
-  std::mutex mutex_;  // guards the rest
-  std::condition_variable changed_;
   bool awake_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  LazyThread thread_{[this](LazyThread::Lock& lock) { Run(lock); }};
 };
 
 }  // namespace rankrun::comm
