@@ -210,9 +210,9 @@ Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
   if (!file) {
     // Rank 0 closes it if the meeting fails, which this rank may be too late for.
     const auto why = ToldFailure(config);
-    if (why && !why->empty()) return Error{ErrorCode::kSystem, *why};
     // Or it may have ended since, of a death that is about to be told here, too.
     if (AwaitWord(config.deaths)) return config.deaths.Ended(began);
+    if (why && !why->empty()) return Error{ErrorCode::kSystem, *why};
     return Error{ErrorCode::kSystem, file.error().message + kOneHost};
   }
   auto base = Map(*file, layout.size());
@@ -259,7 +259,10 @@ Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) cons
     if (now >= next_look) {
       const auto why = ToldFailure(config);
       if (!why) return why.error();
-      if (!why->empty()) return Error{ErrorCode::kSystem, *why};
+      if (!why->empty()) {
+        if (AwaitWord(config.deaths)) return config.deaths.Ended(began);
+        return Error{ErrorCode::kSystem, *why};
+      }
       for (const int rank : Dead()) {
         if (area(rank).ready.load(std::memory_order_acquire) >= ready) continue;
         const int one[] = {rank};
