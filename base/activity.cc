@@ -180,9 +180,9 @@ Activity::~Activity() {
   Set(slot_->in_use, 0U);
 }
 
-void Activity::Enter(const ActivityRecord& record, uint64_t now_ticks) {
+void Activity::Enter(const ActivityRecord& record) {
   if (slot_ == nullptr) return;
-  Change(slot_->sequence, [&] { SetRecord(*slot_, record, now_ticks); });
+  Change(slot_->sequence, [&] { SetRecord(*slot_, record, Ticks()); });
 }
 
 void Activity::Complete() {

@@ -7,7 +7,6 @@
 
 #include "base/activity_table.h"
 #include "base/clock.h"
-#include "base/ticks.h"
 
 namespace rankrun {
 
@@ -25,7 +24,7 @@ class Activity {
   Activity& operator=(const Activity&) = delete;
   ~Activity();
 
-  void Enter(const ActivityRecord& record, uint64_t now_ticks = Ticks());
+  void Enter(const ActivityRecord& record);
   // What was entered last is over, well or badly.
   void Complete();
 

@@ -71,8 +71,7 @@ Result<void> Group::Execute(const Operation& operation, std::chrono::millisecond
                    .root = operation.global_root,
                    .number = operation.number,
                    .count = operation.count,
-                   .fingerprint = call.fingerprint},
-                  Ticks());
+                   .fingerprint = call.fingerprint});
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
   activity_.Complete();
   if (ok) return {};
