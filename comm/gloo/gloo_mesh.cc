@@ -9,10 +9,8 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "comm/gloo/gloo_words.h"
 #include "comm/gloo/pair_closer.h"
 #include "comm/gloo/without_sigpipe.h"
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
@@ -46,10 +45,6 @@ const std::string kOver = "over: ";        // before a verdict after which no me
 const std::string kOthersGaveUp = "another rank found it bad";
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
-
-milliseconds Left(TimePoint deadline) {
-  return std::max(std::chrono::ceil<milliseconds>(deadline - Now()), milliseconds(1));
-}
 
 Error OfStore(Error error) {
   if (error.code != ErrorCode::kCancelled && error.code != ErrorCode::kTimeout) {
@@ -163,12 +158,12 @@ Result<void> Attempt::ReadCards() {
   for (int peer = 0; peer < config_.world_size(); ++peer) {
     if (peer != config_.group_rank) keys.push_back(Key(peer));
   }
-  if (auto ok = config_.store.Wait(keys, Left(deadline_)); !ok) {
+  if (auto ok = config_.store.Wait(keys, TimeLeft(deadline_)); !ok) {
     return ok.error().code == ErrorCode::kTimeout ? Absent() : OfStore(ok.error());
   }
   for (int peer = 0; peer < config_.world_size(); ++peer) {
     if (peer == config_.group_rank) continue;
-    auto text = config_.store.Get(Key(peer), Left(deadline_));
+    auto text = config_.store.Get(Key(peer), TimeLeft(deadline_));
     if (!text) return OfStore(text.error());
     if (text->starts_with(kRefused)) {
       return Error{ErrorCode::kSystem, text->substr(kRefused.size())}.In(Name(peer));
@@ -227,15 +222,11 @@ bool Attempt::OthersGaveUp() {
 std::string Attempt::ConnectPairs() {
   const WithoutSigpipe without_sigpipe;
   next_verdict_ = Now() + kVerdictEvery;
-  std::optional<PairCloser> closer;
-  try {
-    closer.emplace(*mesh_.context, [this] { return OthersGaveUp(); });
-  } catch (const std::system_error& error) {
-    return SystemError("start a thread", error.code().value()).message;
-  }
+  PairCloser closer(*mesh_.context, [this] { return OthersGaveUp(); });
+  if (auto ok = closer.Start(); !ok) return ok.error().message;
   std::string complaint;
   for (const auto& [peer, card] : cards_) {
-    if (closer->closes()) break;
+    if (closer.closes()) break;
     try {
       mesh_.context->getPair(peer)->connect(card.addresses.at(config_.group_rank));
     } catch (const std::exception& exception) {
@@ -244,7 +235,7 @@ std::string Attempt::ConnectPairs() {
       }
     }
   }
-  return closer->Stop() ? kOthersGaveUp : complaint;
+  return closer.Stop() ? kOthersGaveUp : complaint;
 }
 
 std::string Attempt::ShowSecrets() {
@@ -326,7 +317,7 @@ Result<void> Attempt::Judge(const std::string& verdict) {
 Result<std::string> Attempt::AwaitVerdict() {
   std::string loss;
   for (;;) {
-    auto text = config_.store.Get(VerdictKey(), std::min(Left(deadline_), kLossesEvery));
+    auto text = config_.store.Get(VerdictKey(), std::min(TimeLeft(deadline_), kLossesEvery));
     if (text && text->starts_with(kOver)) {
       return Error{ErrorCode::kPeerLost, text->substr(kOver.size())};
     }

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "comm/gloo/gloo_words.h"
+#include "comm/time_left.h"
 
 namespace rankrun::comm {
 namespace {
@@ -63,7 +64,7 @@ void Watch::Await(const Wait& wait) {
     if (ended_) throw Ended{.why = *ended_};
     wait_ = wait;
     lost_.reset();
-    limit_ = Left();
+    limit_ = TimeLeft(deadline_);
   }
   for (;;) {
     const Attempt attempt = WaitOnce(wait);
@@ -73,7 +74,7 @@ void Watch::Await(const Wait& wait) {
       throw Ended{.why = *ended_};
     }
     if (!attempt.done && !attempt.failure && !lost_) {
-      limit_ = Left();  // the abort of an earlier wait came too late for it
+      limit_ = TimeLeft(deadline_);  // the abort of an earlier wait came too late for it
       continue;
     }
     wait_.reset();
@@ -93,11 +94,6 @@ Watch::Attempt Watch::WaitOnce(const Wait& wait) const {
   } catch (const std::exception& exception) {
     return {.failure = PlainWords(exception.what())};
   }
-}
-
-milliseconds Watch::Left() const {
-  const auto left = std::chrono::ceil<milliseconds>(deadline_ - Now());
-  return std::max(left, milliseconds(1));
 }
 
 Error Watch::TimedOut(int peer) const {

@@ -62,7 +62,6 @@ class Watch {
   Error WhyLost(int peer, const std::string& why);
   [[noreturn]] void EndAsLost(const Error& error);
   Attempt WaitOnce(const Wait& wait) const;
-  std::chrono::milliseconds Left() const;
   Error TimedOut(int peer) const;
   // Under mutex_:
   void LookAfterWait();

@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/signals_blocked.h"
+#include "base/start_thread.h"
 
 namespace rankrun::comm {
 namespace {
@@ -16,9 +16,13 @@ constexpr std::chrono::milliseconds kLookEvery{4};
 }  // namespace
 
 PairCloser::PairCloser(::gloo::Context& context, std::function<bool()> is_over)
-    : context_(context), is_over_(std::move(is_over)) {
-  const SignalsBlocked in_the_thread;
-  thread_ = std::thread([this] { Watch(); });
+    : context_(context), is_over_(std::move(is_over)) {}
+
+Result<void> PairCloser::Start() {
+  auto thread = StartThread([this] { Watch(); });
+  if (!thread) return thread.error();
+  thread_ = *std::move(thread);
+  return {};
 }
 
 PairCloser::~PairCloser() { Stop(); }

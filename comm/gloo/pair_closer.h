@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/result.h"
 #include "comm/gloo/wakeup.h"
 
 namespace rankrun::comm {
@@ -15,12 +16,14 @@ namespace rankrun::comm {
 // Thread: one at a time.  Lifetime: `context` outlives it.
 class PairCloser {
  public:
-  // `is_over` is called in the thread every few milliseconds. Throws
-  // std::system_error if there can be no thread.
+  // `is_over` is called in the thread every few milliseconds.
   PairCloser(::gloo::Context& context, std::function<bool()> is_over);
   PairCloser(const PairCloser&) = delete;
   PairCloser& operator=(const PairCloser&) = delete;
   ~PairCloser();
+
+  // Starts the thread. Error: kExhausted, there is none to be had.
+  Result<void> Start();
 
   bool closes() const { return closes_; }
 
