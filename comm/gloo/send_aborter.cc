@@ -11,6 +11,23 @@ constexpr std::chrono::milliseconds kLookEvery{4};
 
 }  // namespace
 
+// What is waited for, as the thread sees it.
+class SendAborter::Shown {
+ public:
+  Shown(SendAborter& owner, Waiting waiting) : owner_(owner) { Set(waiting); }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+  ~Shown() { Set(std::nullopt); }
+
+ private:
+  void Set(std::optional<Waiting> waiting) {
+    std::lock_guard lock(owner_.mutex_);
+    owner_.waiting_ = waiting;
+  }
+
+  SendAborter& owner_;
+};
+
 SendAborter::SendAborter(std::function<bool(int peer)> is_gone) : is_gone_(std::move(is_gone)) {
   auto thread = StartThread([this] { Watch(); });
   if (thread) thread_ = *std::move(thread);
@@ -27,19 +44,8 @@ SendAborter::~SendAborter() {
 
 bool SendAborter::Wait(::gloo::transport::UnboundBuffer& buffer, int peer,
                        std::chrono::milliseconds timeout) {
-  const auto set = [this](std::optional<Waiting> waiting) {
-    std::lock_guard lock(mutex_);
-    waiting_ = waiting;
-  };
-  set(Waiting{&buffer, peer});
-  try {
-    const bool sent = buffer.waitSend(timeout);
-    set(std::nullopt);
-    return sent;
-  } catch (...) {
-    set(std::nullopt);
-    throw;
-  }
+  const Shown while_it_waits(*this, {&buffer, peer});
+  return buffer.waitSend(timeout);
 }
 
 void SendAborter::Watch() {

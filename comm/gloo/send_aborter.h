@@ -30,6 +30,7 @@ class SendAborter {
     ::gloo::transport::UnboundBuffer* buffer;
     int peer;
   };
+  class Shown;
   void Watch();
 
   const std::function<bool(int peer)> is_gone_;
