@@ -146,42 +146,38 @@ TEST_P(NegativeMessagesTest, N17_ASendThatNobodyMeets) {
                     HasSubstr("no matching Recv after 300 ms")));
 }
 
-TEST_P(NegativeMessagesTest, N17_ARecvWithAnotherTagThanTheSend) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+// What rank 1 is told of `receive`, when rank 0 has sent it a tensor with tag 3.
+std::string BesideAMessage(const std::string& backend,
+                           const std::function<void(ProcessGroup& world)>& receive) {
+  return InWorld(2, backend, [&](ProcessGroup& world) {
     std::vector<int64_t> data(1);
     Work sent;
     if (world.global_rank() == 0) sent = world.ISend(data, GlobalRank{1}, 3);
     world.Barrier();
     std::string text;
-    if (world.global_rank() == 1) {
-      text = ErrorOf([&] { world.Recv(data, GlobalRank{0}, 4, kLonger); }, kPatience);
-    }
+    if (world.global_rank() == 1) text = ErrorOf([&] { receive(world); }, kPatience);
     NewGroup({});
     ErrorOf([&] { sent.Wait(); });
     return text;
-  });
-  EXPECT_THAT(told[1],
+  })[1];
+}
+
+TEST_P(NegativeMessagesTest, N17_ARecvWithAnotherTagThanTheSend) {
+  std::vector<int64_t> data(1);
+  const std::string told = BesideAMessage(
+      GetParam(), [&](ProcessGroup& world) { world.Recv(data, GlobalRank{0}, 4, kLonger); });
+  EXPECT_THAT(told,
               AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 0, tag 4)"),
                     HasSubstr("no matching Send after 1000 ms; rank 0 has sent tag 3, for which "
                               "nobody has asked")));
 }
 
 TEST_P(NegativeMessagesTest, RecvObjectsOfAPlainMessageNamesTheMessage) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
-    std::vector<int64_t> data(1);
-    std::vector<Object> objects(1);
-    Work sent;
-    if (world.global_rank() == 0) sent = world.ISend(data, GlobalRank{1}, 3);
-    world.Barrier();
-    std::string text;
-    if (world.global_rank() == 1) {
-      text = ErrorOf([&] { RecvObjects(world, objects, GlobalRank{0}, 3, kLonger); }, kPatience);
-    }
-    NewGroup({});
-    ErrorOf([&] { sent.Wait(); });
-    return text;
+  std::vector<Object> objects(1);
+  const std::string told = BesideAMessage(GetParam(), [&](ProcessGroup& world) {
+    RecvObjects(world, objects, GlobalRank{0}, 3, kLonger);
   });
-  EXPECT_THAT(told[1],
+  EXPECT_THAT(told,
               AllOf(StartsWith("DistTimeoutError: RecvObjects (objects from rank 0, tag 3)"),
                     HasSubstr("no matching SendObjects after 1000 ms; rank 0 has sent tag 3, for "
                               "which nobody has asked")));
