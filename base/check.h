@@ -6,8 +6,8 @@ namespace rankrun {
 
 }  // namespace rankrun
 
-// Ends the process with one line if `condition` does not hold. For bugs of
-// ours only, in release builds too; what a user or a peer can cause is a
-// Result.
+// Ends the process with one line if `condition` does not hold, in release
+// builds, too. Only for bugs in this code; errors that a user or a peer can
+// cause are a Result.
 #define RANKRUN_CHECK(condition, why) \
   ((condition) ? void() : ::rankrun::CheckFailed(__FILE__, __LINE__, #condition, why))

@@ -4,7 +4,7 @@
 
 namespace rankrun {
 
-// CLOCK_MONOTONIC: one machine, never set back.
+// CLOCK_MONOTONIC: the same for all processes of a machine, never set back.
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
@@ -19,7 +19,7 @@ class MonotonicClock final : public Clock {
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
 };
 
-// A clock that stands still until told: for tests and simulations.
+// Clock that only Advance moves, for tests and simulations.
 class FakeClock final : public Clock {
  public:
   TimePoint Now() const override { return now_; }

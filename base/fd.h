@@ -7,7 +7,7 @@
 
 namespace rankrun {
 
-// Owns a file descriptor, or none. Thread: one at a time.
+// Owner of at most one file descriptor. Thread: one at a time.
 class Fd {
  public:
   static constexpr int kNone = -1;
@@ -25,7 +25,7 @@ class Fd {
   explicit operator bool() const { return fd_ != kNone; }
   int Release() { return std::exchange(fd_, kNone); }
 
-  // EINTR after close() on Linux means closed, so there is nothing to retry.
+  // After EINTR from close(), Linux has closed the descriptor; do not retry.
   void Reset(int fd = kNone) {
     if (fd_ != kNone) ::close(fd_);
     fd_ = fd;
@@ -35,8 +35,8 @@ class Fd {
   int fd_ = kNone;
 };
 
-// Whether a descriptor was opened by this program: all of those are closed by
-// an exec, and none that a program inherits can be.
+// Returns whether this program opened a descriptor. All of those are
+// close-on-exec, and an inherited one never is.
 inline bool IsOurs(int fd) {
   int flags = fcntl(fd, F_GETFD);
   return flags >= 0 && (flags & FD_CLOEXEC) != 0;

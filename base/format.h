@@ -6,10 +6,11 @@
 
 namespace rankrun {
 
-// "0.012 s", "1.5 s", "75.0 s": three digits below a second, one above.
+// Returns "0.012 s", "1.5 s", "75.0 s": three decimals below a second, one
+// above.
 std::string FormatSeconds(Duration duration);
 
-// "SIGKILL" for 9; "signal 99" for a number without a name.
+// Returns "SIGKILL" for 9, "signal 99" for a number without a name.
 std::string SignalName(int signal_number);
 
 }  // namespace rankrun

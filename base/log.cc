@@ -1,12 +1,13 @@
 #include "base/log.h"
 
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/write_all.h"
 
 namespace rankrun {
@@ -29,27 +30,30 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 }
 
 // Hands each line to the function of SetLogSink, or writes it to descriptor 2.
-class RedirectableSink final : public spdlog::sinks::base_sink<std::mutex> {
+// It has a mutex of its own, which clang can check, in place of spdlog's.
+class RedirectableSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   void Redirect(std::function<void(std::string_view)> target) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(target_mutex_);
     target_ = std::move(target);
   }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    MutexLock lock(target_mutex_);  // the formatter has state, too
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     std::string_view text(line.data(), line.size());
     if (target_) {
       target_(text);
     } else {
-      WriteAll(2, text);  // there is no better place to say that this failed
+      WriteAll(2, text);  // a failure cannot be reported anywhere else
     }
   }
   void flush_() override {}
 
-  std::function<void(std::string_view)> target_;  // guarded by base_sink's mutex_
+  Mutex target_mutex_;
+  std::function<void(std::string_view)> target_ GUARDED_BY(target_mutex_);
 };
 
 struct Logging {

@@ -7,12 +7,13 @@ namespace rankrun {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError, kOff };
 
-// Writes one line "rankrun: <level>: <message>" to the log sink (standard
-// error until SetLogSink) if `level` is at least that of RANKRUN_LOG
-// (debug, info, warn, error, off; default warn). Thread: any.
+// Writes one line "rankrun: <level>: <message>" to the log sink (standard error
+// until SetLogSink) if `level` is at least that of RANKRUN_LOG (debug, info,
+// warn, error, off; default: warn). Thread: any.
 void Log(LogLevel level, std::string_view message);
 
-// Whether a Log at this level would write: for messages that cost to build.
+// Returns whether Log would write at this level, for messages that are
+// expensive to build.
 bool LogEnabled(LogLevel level);
 
 inline void LogDebug(std::string_view message) { Log(LogLevel::kDebug, message); }
@@ -20,8 +21,8 @@ inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
 inline void LogWarn(std::string_view message) { Log(LogLevel::kWarn, message); }
 inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
 
-// Sends finished lines (with newline) to `sink` from now on; an empty sink
-// restores standard error. The sink may be called on any thread that logs.
+// Sends complete lines (with newline) to `sink` from now on; an empty sink
+// restores standard error. Any thread that logs may call the sink.
 void SetLogSink(std::function<void(std::string_view line)> sink);
 
 }  // namespace rankrun

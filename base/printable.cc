@@ -6,7 +6,7 @@
 namespace rankrun {
 namespace {
 
-// One character, or one byte that belongs to none.
+// One character, or one byte that is not part of any.
 struct Piece {
   size_t bytes = 1;
   uint32_t character = 0;
@@ -15,7 +15,7 @@ struct Piece {
 
 // RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Piece FirstPiece(std::string_view text) {
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return {.bytes = 1, .character = byte(0), .valid = true};
   size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : byte(0) >= 0xc0 ? 2 : 0;
@@ -26,7 +26,7 @@ Piece FirstPiece(std::string_view text) {
     character = character << 6 | (byte(i) & 0x3fU);
   }
   bool surrogate = character >= 0xd800 && character <= 0xdfff;
-  if (character < kSmallest[length] || character > 0x10ffff || surrogate) return {};
+  if (character < kMin[length] || character > 0x10ffff || surrogate) return {};
   return {.bytes = length, .character = character, .valid = true};
 }
 
@@ -58,11 +58,11 @@ std::string Shown(std::string_view bytes, const Piece& piece, Style style) {
 constexpr size_t kNoWidth = SIZE_MAX;
 constexpr std::string_view kCut = "...";
 
-// Stops as soon as it is wider than `width`, with what fits beside kCut.
+// Stops as soon as the text is wider than `width`, and then ends it with kCut.
 std::string Escape(std::string_view bytes, Style style, size_t width) {
   std::string text;
   size_t taken = 0;          // characters in text
-  size_t fits_in_bytes = 0;  // of text, that leave room for kCut
+  size_t fits_in_bytes = 0;  // bytes of `text` that leave room for kCut
   while (!bytes.empty()) {
     Piece piece = FirstPiece(bytes);
     std::string shown = Shown(bytes.substr(0, piece.bytes), piece, style);

@@ -14,30 +14,31 @@ enum class ErrorCode {
   kPeerLost,
   kNotFound,
   kInvalid,
-  kMismatch,  // parties that must agree do not: what each wants is in the message
+  kMismatch,  // parties that must agree do not; the message has both values
   kProtocol,
-  kExhausted,  // out of descriptors, memory or processes: may work later
+  kExhausted,  // out of descriptors, memory or processes; a retry may succeed
   kSystem,
 };
 
-// Why an operation failed: a code for the program, a sentence for the person.
+// Cause of a failed operation: a code for the program, a message for the user.
 struct Error {
   ErrorCode code;
   std::string message;  // "connect 10.0.0.1:29500: connection refused"
 
-  // This error, told from one level up: "<what>: <message>".
+  // Prepends the context of the caller: "<what>: <message>".
   Error In(std::string_view what) && {
     message.insert(0, std::string(what) + ": ");
     return std::move(*this);
   }
 };
 
-// "<what>: <text of errno_value>", with the code that fits (kNotFound for
-// ENOENT, kTimeout for ETIMEDOUT, kExhausted for EMFILE and its like).
+// Returns "<what>: <text of errno_value>" with the matching code: kNotFound for
+// ENOENT, kTimeout for ETIMEDOUT, kExhausted for EAGAIN, EMFILE, ENFILE and
+// ENOMEM, otherwise kSystem.
 Error SystemError(std::string_view what, int errno_value);
 
-// A T or the Error that prevented it. Reads like std::expected<T, Error>
-// (C++23), which is to replace it.
+// A T, or the Error that prevented it. Has the interface of std::expected<T,
+// Error> (C++23), which is to replace it.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -8,9 +8,9 @@ namespace rankrun {
 RollCall::RollCall(int participants, TimePoint since)
     : here_(static_cast<size_t>(participants), false), missing_(participants), since_(since) {}
 
-bool RollCall::Arrive(int who) {
-  RANKRUN_CHECK(who >= 0 && who < participants(), "a stranger in the roll call");
-  auto place = here_.begin() + who;
+bool RollCall::Arrive(int participant) {
+  RANKRUN_CHECK(participant >= 0 && participant < participants(), "a participant out of range");
+  auto place = here_.begin() + participant;
   if (*place) return false;
   *place = true;
   missing_ -= 1;
@@ -19,8 +19,8 @@ bool RollCall::Arrive(int who) {
 
 std::vector<int> RollCall::Missing() const {
   std::vector<int> missing;
-  for (int who = 0; who < participants(); ++who) {
-    if (!here_[static_cast<size_t>(who)]) missing.push_back(who);
+  for (int participant = 0; participant < participants(); ++participant) {
+    if (!here_[static_cast<size_t>(participant)]) missing.push_back(participant);
   }
   return missing;
 }
@@ -31,7 +31,7 @@ std::string RollCall::Count(TimePoint now) const {
 }
 
 std::string RollCall::Describe(TimePoint now, const std::string& noun) const {
-  const std::string text = Count(now);
+  std::string text = Count(now);
   if (complete()) return text;
   return text + ", missing: " + noun + (noun.empty() ? "" : " ") + FormatRanks(Missing());
 }

@@ -23,7 +23,7 @@ Result<void> TryWriteAll(int fd, std::string_view bytes) {
 }
 
 void WriteLastWords(int fd, std::string_view bytes) {
-  constexpr size_t kAtOnce = 512;  // what a pipe takes whole or says it is full
+  constexpr size_t kAtOnce = 512;  // a pipe accepts this much completely or not at all
   constexpr int kPatienceMs = 1000;
   while (!bytes.empty()) {
     pollfd writable{fd, POLLOUT, 0};

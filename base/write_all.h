@@ -6,15 +6,15 @@
 
 namespace rankrun {
 
-// Writes all of `bytes`, however many calls it takes. Blocks as the descriptor
-// does. Errors: kSystem; how much was written before is unknown then.
+// Writes all of `bytes` in as many calls as needed. Blocks as the descriptor
+// does. Errors: kSystem; some of the bytes may have been written.
 Result<void> TryWriteAll(int fd, std::string_view bytes);
 
-// The same, but gives up when the descriptor takes nothing for a second: for
-// the last words of a process that must not hang on a full pipe.
+// Writes all of `bytes`, but gives up when the descriptor accepts nothing for a
+// second. For final messages of a process that must not hang on a full pipe.
 void WriteLastWords(int fd, std::string_view bytes);
 
-// The same where nothing can be done about a failure.
+// Writes all of `bytes` where a failure cannot be handled.
 void WriteAll(int fd, std::string_view bytes);
 
 }  // namespace rankrun

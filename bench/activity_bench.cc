@@ -1,8 +1,8 @@
-// What it costs an operation to be shown on the status page.
+// Cost of showing an operation on the status page.
 #include <benchmark/benchmark.h>
 
-#include "base/activity.h"
-#include "base/status_page.h"
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
 
 namespace rankrun {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# AllReduce of float32 by rankrun's shm beside Open MPI, PyTorch's Gloo and
-# Debian's, and beside what memory allows.
+# Compares AllReduce of float32 by rankrun's shm with Open MPI, PyTorch's Gloo,
+# Debian's Gloo, and the bound of the memory.
 # Usage: bench/allreduce_vs_peers.sh [--quick] [--any-load]
 set -eu
 cd "$(dirname "$0")/.."
-exec python3 bench/allreduce_vs_peers.py "$@"
+PYTHONPATH=bench${PYTHONPATH:+:$PYTHONPATH} exec python3 bench/allreduce/allreduce_vs_peers.py "$@"

@@ -1,5 +1,6 @@
-// bare_loop N PROGRAM: the least that a launcher can do. Starts N processes by
-// vfork and exec, then waits for all of them. What rankrun is measured against.
+// bare_loop N PROGRAM: the baseline for rankrun, with the least work that a
+// launcher can do. Starts N processes by vfork and exec, then waits for all of
+// them.
 
 #include <sys/wait.h>
 #include <unistd.h>

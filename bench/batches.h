@@ -8,58 +8,58 @@
 
 #include "bench/timing.h"
 
-// The one way in which collectives are timed, those of rankrun and those of
-// peers: after a warm-up, batches of calls without a pause; a batch takes as
-// long as on its slowest rank; the median of the batches counts.
+// Timing of collectives, the same for rankrun and its peers. After a warm-up it
+// runs batches of calls without a pause. A batch takes as long as on its
+// slowest rank. The result is the median of the batches.
 namespace rankrun::bench {
 
 using Seconds = std::chrono::duration<double>;
 
 struct BatchPlan {
   int warmup_calls = 5;
-  int64_t calls = 0;  // of a batch; 0: as many as fill `batch`
+  int64_t calls = 0;  // calls per batch; 0: as many as fill `batch`
   int batches = 5;
   Seconds batch = Seconds(0.02);
-  Seconds limit = Seconds(10);  // after it no further batch begins
+  Seconds limit = Seconds(10);  // no batch begins after this time
 };
 
 struct BatchTimes {
-  double microseconds = 0;  // of one call
+  double microseconds = 0;  // per call
   int64_t calls = 0;
   int batches = 0;
 };
 
 inline double SecondsOf(int64_t calls, const auto& call) {
-  const auto begin = std::chrono::steady_clock::now();
+  auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < calls; ++i) call();
   return Seconds(std::chrono::steady_clock::now() - begin).count();
 }
 
-// How many calls fill a batch. The same on all ranks, as is all that is decided
-// here: it follows from what `slowest` says.
+// Returns the number of calls that fill a batch. All ranks get the same number,
+// because all decisions here follow from `slowest`.
 inline int64_t FillingCalls(const BatchPlan& plan, const auto& call, const auto& slowest) {
   constexpr double kEnoughToTell = 0.1;
   for (int64_t calls = 1;; calls *= 4) {
-    const double took = slowest(SecondsOf(calls, call));
+    double took = slowest(SecondsOf(calls, call));
     if (took < plan.batch.count() * kEnoughToTell) continue;
-    const double wanted = static_cast<double>(calls) * plan.batch.count() / took;
+    double wanted = static_cast<double>(calls) * plan.batch.count() / took;
     return std::max<int64_t>(1, std::llround(wanted));
   }
 }
 
-// `slowest(seconds)` returns the largest of all ranks' values, after all have
-// come; `check()` runs after each batch, untimed.
+// `slowest(seconds)` returns the largest value of all ranks, after all have
+// called it. `check()` runs after each batch, untimed.
 inline BatchTimes MeasureBatches(const BatchPlan& plan, const auto& call, const auto& slowest,
                                  const auto& check) {
-  const auto begin = std::chrono::steady_clock::now();
+  auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < plan.warmup_calls; ++i) call();
   slowest(0);
-  const int64_t calls = plan.calls > 0 ? plan.calls : FillingCalls(plan, call, slowest);
+  int64_t calls = plan.calls > 0 ? plan.calls : FillingCalls(plan, call, slowest);
   std::vector<double> times;
   for (bool more = true; more;) {
     times.push_back(slowest(SecondsOf(calls, call)));
     check();
-    const double passed = slowest(Seconds(std::chrono::steady_clock::now() - begin).count());
+    double passed = slowest(Seconds(std::chrono::steady_clock::now() - begin).count());
     more = std::ssize(times) < plan.batches && passed < plan.limit.count();
   }
   return {.microseconds = Median(times) / static_cast<double>(calls) * 1e6,

@@ -1,7 +1,7 @@
-// control_scale [AGENTS]: so many agents, without workers, as real sockets of
-// one process, at a coordinator in another. Prints how long it takes until all
-// have joined and until all have been told to start, and the coordinator's
-// heap for each of them.
+// control_scale [AGENTS]: connects that many agents without workers, as real
+// sockets of one process, to a coordinator in another process. Prints the time
+// until all have joined, the time until all have received the start, and the
+// coordinator's heap per agent.
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -18,13 +18,13 @@
 #include <variant>
 #include <vector>
 
-#include "agent/control_codec.h"
-#include "agent/control_link.h"
-#include "agent/coordinator_host.h"
-#include "agent/job_spec.h"
-#include "agent/member.h"
-#include "base/uv_loop.h"
-#include "base/uv_timer.h"
+#include "agent/control/control_link.h"
+#include "agent/coordination/member.h"
+#include "agent/job/job_spec.h"
+#include "agent/nodes/control_codec.h"
+#include "agent/nodes/coordinator_host.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_timer.h"
 #include "bench/timing.h"
 
 namespace rankrun::bench {
@@ -43,7 +43,7 @@ agent::NodesSpec NodesOf(int count, uint16_t port) {
   return nodes;
 }
 
-// An agent whose workers run as soon as they may.
+// An agent whose workers run as soon as they are allowed to.
 class Agent {
  public:
   Agent(Loop& loop, const agent::NodesSpec& nodes, uint64_t id)
@@ -81,7 +81,7 @@ class Agent {
 
   void OnMessage(const std::string& bytes) {
     auto message = agent::DecodeCoordinatorMessage(bytes);
-    if (message) Step(agent::CoordinatorSaid{std::move(*message)});
+    if (message) Step(agent::MessageFromCoordinator{std::move(*message)});
   }
 
   void Step(const agent::MemberEvent& event) {
@@ -110,17 +110,17 @@ struct Outcome {
   double told = 0;
 };
 
-// In a process of its own, which goes on until it is killed.
+// Runs in its own process until it is killed.
 bool RunAgents(int count, uint16_t port, int outcome_to) {
   Loop loop;
-  const agent::NodesSpec nodes = NodesOf(count, port);
-  const auto begin = std::chrono::steady_clock::now();
+  agent::NodesSpec nodes = NodesOf(count, port);
+  auto begin = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Agent>> agents;
   for (int i = 0; i < count; ++i) {
     agents.push_back(std::make_unique<Agent>(loop, nodes, static_cast<uint64_t>(i) + 1));
   }
   auto until_all = [&](bool (Agent::*is_so)() const) {
-    size_t next = 0;  // those before it are so
+    size_t next = 0;  // all agents before it fulfil the condition
     loop.RunUntil(
         [&] {
           while (next < agents.size() && ((*agents[next]).*is_so)()) ++next;
@@ -144,20 +144,21 @@ void Print(int count, const Outcome& outcome, double heap_bytes) {
   std::printf("%d agents, as sockets of one process\n", count);
   std::printf("  all have joined             %8.1f ms (target: %.0f ms)\n", outcome.joined,
               kTargetMilliseconds);
-  std::printf("  all are told to start       %8.1f ms\n", outcome.told);
+  std::printf("  all have received the start %8.1f ms\n", outcome.told);
   std::printf("  coordinator's heap for each %8.0f bytes (target: %.0f bytes)\n",
               heap_bytes / count, kTargetBytes);
 }
 
-// Until all agents run, who are told the port and say how long that took.
+// Sends the port to the agents' process, runs until all agents run, and
+// receives their times.
 bool RunCoordinator(int count, int port_to, int outcome_from) {
   Loop loop;
   agent::JobSpec spec;
   spec.nodes = NodesOf(count, 0);
   spec.nodes->secret = "secret";
   spec.run_id = "bench";
-  const double before = HeapBytes();
-  std::string kept;  // elsewhere, in a job
+  double before = HeapBytes();
+  std::string kept;  // in a job it is stored elsewhere
   agent::CoordinatorHost host(
       loop, spec, 1, std::nullopt,
       {.keep = [&](const agent::CoordinatorRecord& record) { kept = Encode(record); },
@@ -176,7 +177,7 @@ bool RunCoordinator(int count, int port_to, int outcome_from) {
   };
   loop.RunUntil(has_answer, 3 * kLimit);
   if (got != sizeof outcome) {
-    std::fputs("control_scale: not all agents were told to start\n", stderr);
+    std::fputs("control_scale: not all agents received the start\n", stderr);
     return false;
   }
   Print(count, outcome, HeapBytes() - before);
@@ -206,7 +207,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (!RaiseDescriptors(count)) {
-    std::fprintf(stderr, "control_scale: %d agents want as many descriptors (ulimit -n)\n", count);
+    std::fprintf(stderr, "control_scale: %d agents need as many descriptors (ulimit -n)\n", count);
     return 1;
   }
   signal(SIGPIPE, SIG_IGN);

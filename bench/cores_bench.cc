@@ -1,10 +1,10 @@
-// The pure parts that lie on the way of a start or a request.
+// Pure parts on the path of a start or a request.
 
 #include <benchmark/benchmark.h>
 
-#include "agent/line_buffer.h"
-#include "agent/worker_environment.h"
-#include "agent/worker_group.h"
+#include "agent/lifecycle/worker_group.h"
+#include "agent/output/line_buffer.h"
+#include "agent/worker/worker_environment.h"
 
 namespace rankrun::agent {
 namespace {

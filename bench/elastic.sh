@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# How long it takes several nodes, here all on this machine, to notice a loss
-# and to run again; beside torchrun, if it is in the virtual environment. Then
-# what a thousand nodes cost at their coordinator.
+# Measures how long several nodes, here all on this machine, need to detect a
+# loss and to run again, compared with torchrun if it is in the virtual
+# environment. Then measures the cost of a thousand nodes at their coordinator.
 # Usage: bench/elastic.sh [--quick]
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
-export OMP_NUM_THREADS=1  # torchrun talks about it otherwise
+export OMP_NUM_THREADS=1  # otherwise torchrun prints a warning
 rounds=11 peer_rounds=3 limit=60
 [ "${1:-}" = --quick ] && rounds=1 peer_rounds=1 limit=5
 torchrun=${RANKRUN_TEST_VENV:-build/venv}/bin/torchrun
@@ -16,5 +16,6 @@ $bin/elastic_bench --rounds $rounds --peer-rounds $peer_rounds --limit $limit \
   $bin/elastic_worker $bin/rankrun ${torchrun:+"$torchrun"}
 
 echo "== agents at one coordinator"
-# All have one address, of which only some may come at once: the others come again.
+# All agents share one address, and an address may have only a limited number of
+# new connections, so some agents retry.
 $bin/control_scale 2>&1 | grep -v warning:

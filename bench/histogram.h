@@ -8,8 +8,8 @@
 
 namespace rankrun::bench {
 
-// Counts of durations in nanoseconds, in buckets that are linear within each
-// power of two: a percentile is at most 1/32 too high.
+// Histogram of durations in nanoseconds, with buckets that are linear within
+// each power of two: a percentile is at most 1/32 too high.
 class Histogram {
  public:
   void Add(uint64_t nanoseconds) {
@@ -22,8 +22,8 @@ class Histogram {
   uint64_t total() const { return total_; }
   uint64_t max() const { return max_; }
 
-  // Not less than what `share` (0 to 1) of the durations are within; 0 if
-  // there are none.
+  // Returns an upper bound of the shortest `share` (0 to 1) of the durations; 0
+  // if there are none.
   uint64_t Percentile(double share) const {
     auto wanted = static_cast<uint64_t>(share * static_cast<double>(total_));
     uint64_t seen = 0;

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# How long 4 and 64 times /bin/true take: rankrun, a bare vfork+exec+wait loop,
-# and, for 4, the peers that are installed (torchrun in the virtual environment,
-# mpirun); then the memory of rankrun's two processes.
+# Measures the start of 4 and 64 x /bin/true by rankrun and by a bare
+# vfork+exec+wait loop. For 4 it also measures the installed peers (torchrun in
+# the virtual environment, mpirun). Then measures the memory of rankrun's two
+# processes.
 # Usage: bench/launch.sh [--quick]
 set -eu
 cd "$(dirname "$0")/.."
 bin=build/release/bin
-export OMP_NUM_THREADS=1  # torchrun talks about it otherwise
+export OMP_NUM_THREADS=1  # otherwise torchrun prints a warning
 rounds=5 runs=50 peer_rounds=5 peer_runs=5 load=
 if [ "${1:-}" = --quick ]; then
   rounds=1 runs=5 peer_rounds=1 peer_runs=1 load=--any-load
@@ -19,7 +20,7 @@ for n in 4 64; do
     rankrun "$bin/rankrun -n $n /bin/true"
 done
 
-# Peers take seconds a run: fewer of them, beside as few of ours.
+# Peers take seconds per run, so they and rankrun get fewer runs here.
 peers=()
 torchrun=${RANKRUN_TEST_VENV:-build/venv}/bin/torchrun
 [ -x "$torchrun" ] && peers+=(torchrun "$torchrun --nproc-per-node 4 --no-python /bin/true")

@@ -1,10 +1,10 @@
 // launch_bench [--rounds N] [--runs N] [--limit SECONDS] [--any-load]
 //              NAME COMMAND NAME COMMAND ...
-// Times whole commands, in alternation: in each round, every command is run
-// `runs` times in a row, and the next round begins when the machine is idle
-// again. Prints the median of the rounds' medians and the difference to the
-// first command. A run that takes longer than the limit is killed with its
-// process group and counted as failed.
+// Times whole commands in alternation. In each round it runs every command
+// `runs` times in a row. The next round begins when the machine is idle again.
+// Prints the median of the rounds' medians and the difference from the first
+// command. A run that exceeds the limit is killed with its process group and
+// counts as failed.
 
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include <string>
 #include <thread>
 
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "bench/timing.h"
 
 namespace rankrun::bench {
@@ -40,14 +40,14 @@ struct Settings {
 };
 
 void WaitForIdleMachine() {
-  constexpr int kLongestWaitSeconds = 300;
+  constexpr int kMaxWaitSeconds = 300;
   double load = 0;
-  for (int second = 0; second < kLongestWaitSeconds; ++second) {
+  for (int second = 0; second < kMaxWaitSeconds; ++second) {
     if (getloadavg(&load, 1) != 1 || load < 0.5) return;
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  std::fprintf(stderr, "launch_bench: the load is still %.2f after %d s; measuring all the same\n",
-               load, kLongestWaitSeconds);
+  std::fprintf(stderr, "launch_bench: the load is still %.2f after %d s; measuring anyway\n", load,
+               kMaxWaitSeconds);
 }
 
 SpawnSpec SpecFor(const Program& program) {
@@ -56,7 +56,7 @@ SpawnSpec SpecFor(const Program& program) {
   return spec;
 }
 
-// Milliseconds of one run, or nothing if it failed or took too long.
+// Returns the milliseconds of one run, or nothing if it failed or timed out.
 std::optional<double> RunOnce(const SpawnSpec& spec, int limit_seconds) {
   auto started = std::chrono::steady_clock::now();
   auto process = SpawnProcess(spec);
@@ -134,7 +134,7 @@ int Main(int argc, char** argv) {
     }
   }
   Print(settings.programs);
-  // Peers may fail, what is measured may not.
+  // A failed peer is only reported; a failed rankrun fails the benchmark.
   return std::ranges::any_of(
       settings.programs, [](const Program& p) { return p.name == "rankrun" && p.failures > 0; });
 }

@@ -1,18 +1,18 @@
-// What reductions cost, in cache and beyond, beside a copy of the same size: the
-// bound of whatever reads and writes memory once.
+// Cost of reductions, in cache and beyond, compared with a copy of the same
+// size. The copy is the bound of any code that reads and writes memory once.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "comm/reduction.h"
+#include "comm/reduce/reduction.h"
 
 namespace rankrun::comm {
 namespace {
 
-constexpr std::size_t kInCache = 16 * 1024;
-constexpr std::size_t kBeyond = 64 * 1024 * 1024;
+constexpr size_t kInCache = 16 * 1024;
+constexpr size_t kBeyond = 64 * 1024 * 1024;
 
 struct Setting {
   DType dtype;
@@ -21,18 +21,18 @@ struct Setting {
   int divisor = 1;
 };
 
-// Bytes are those read and written.
-void Account(benchmark::State& state, std::size_t bytes, int streams) {
+// Counts the bytes read and written.
+void Account(benchmark::State& state, size_t bytes, int streams) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * streams *
                           static_cast<int64_t>(bytes));
 }
 
-void RunReduce(benchmark::State& state, const Setting& setting, std::size_t bytes) {
-  const auto streams = static_cast<std::size_t>(setting.inputs);
+void RunReduce(benchmark::State& state, const Setting& setting, size_t bytes) {
+  auto streams = static_cast<size_t>(setting.inputs);
   std::vector<std::vector<std::byte>> memory(streams + 1, std::vector<std::byte>(bytes));
   std::vector<const void*> inputs;
-  for (std::size_t i = 0; i < streams; ++i) inputs.push_back(memory[i].data());
-  const Reduction reduction{.dtype = setting.dtype, .op = setting.op, .divisor = setting.divisor};
+  for (size_t i = 0; i < streams; ++i) inputs.push_back(memory[i].data());
+  Reduction reduction{.dtype = setting.dtype, .op = setting.op, .divisor = setting.divisor};
   for (auto _ : state) {
     Reduce(reduction, memory[streams].data(), inputs, bytes / SizeOf(setting.dtype));
     benchmark::ClobberMemory();
@@ -40,7 +40,7 @@ void RunReduce(benchmark::State& state, const Setting& setting, std::size_t byte
   Account(state, bytes, setting.inputs + 1);
 }
 
-void RunCopy(benchmark::State& state, std::size_t bytes) {
+void RunCopy(benchmark::State& state, size_t bytes) {
   std::vector<std::byte> from(bytes);
   std::vector<std::byte> to(bytes);
   for (auto _ : state) {
@@ -66,8 +66,8 @@ void RegisterAll() {
       {DType::kInt32, ReduceOp::kSum, 2},    {DType::kInt64, ReduceOp::kMin, 2},
       {DType::kInt32, ReduceOp::kSum, 2, 3}, {DType::kUInt8, ReduceOp::kMax, 2},
   };
-  for (std::size_t bytes : {kInCache, kBeyond}) {
-    const std::string end = bytes == kInCache ? "/16KiB" : "/64MiB";
+  for (size_t bytes : {kInCache, kBeyond}) {
+    std::string end = bytes == kInCache ? "/16KiB" : "/64MiB";
     benchmark::RegisterBenchmark(("copy" + end).c_str(),
                                  [bytes](benchmark::State& state) { RunCopy(state, bytes); });
     for (const Setting& setting : settings) {

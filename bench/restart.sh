@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How long a restart takes on one node. Usage: bench/restart.sh [RESTARTS]
+# Measures a restart on one node. Usage: bench/restart.sh [RESTARTS]
 set -eu
 cd "$(dirname "$0")/.."
 bin=build/release/bin

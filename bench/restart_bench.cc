@@ -1,8 +1,8 @@
-// restart_bench RANKRUN WORKER [RESTARTS]: how long a restart takes, by the
-// clocks of the workers themselves. Prints medians of
+// restart_bench RANKRUN WORKER [RESTARTS]: duration of a restart, by the clocks
+// of the workers. Prints medians of
 //   death of a worker -> SIGTERM at the last of its peers,
 //   last exit         -> first line of main() of the last new worker,
-// and, as the least that is possible, the second for a bare vfork+exec loop.
+// and, as a lower bound, the second for a bare vfork+exec loop.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 #include "bench/restart_log.h"
 #include "bench/timing.h"
 
@@ -44,8 +44,8 @@ bool RunToEnd(const SpawnSpec& spec) {
   return status == 0;
 }
 
-// From before the first vfork to the last worker's main(), in milliseconds:
-// nothing but vfork and exec.
+// Returns the milliseconds from before the first vfork to the last worker's
+// main(), with nothing but vfork and exec.
 double BareLoop(const std::string& worker, const std::string& path, RestartLog& log) {
   std::string words[] = {worker, path, "0"};
   char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
@@ -71,7 +71,7 @@ struct Times {
   std::vector<double> death_to_term;
   std::vector<double> exit_to_main;
 
-  // Of a job with one restart.
+  // Adds the times of a job with one restart.
   void Add(const RestartLog& log) {
     int64_t last_exit = Last(log.attempts[0].got_term);
     death_to_term.push_back(ToMilliseconds(last_exit - log.attempts[0].died));
@@ -90,11 +90,11 @@ int Main(int argc, char** argv) {
   if (log == nullptr) return 1;
   std::vector<double> bare;
   for (int i = 0; i < restarts; ++i) bare.push_back(BareLoop(argv[2], path, *log));
-  // A job for each: a second restart in a row would wait.
+  // Starts one job per restart, because a second restart in a row would wait.
   SpawnSpec spec = SpecFor({argv[1], "-n", std::to_string(kWorkers), "--max-restarts", "1",
                             "--no-python", argv[2], path, "1"});
   Fd null(open("/dev/null", O_WRONLY));
-  spec.stderr_fd = null.get();  // a report for each restart
+  spec.stderr_fd = null.get();  // discards the report of each restart
   Times times;
   bool ended_well = true;
   for (int i = 0; i < restarts && ended_well; ++i) {

@@ -10,19 +10,19 @@
 
 namespace rankrun::bench {
 
-constexpr int kMostAttempts = 256;
-constexpr int kMostRanks = 16;
+constexpr int kMaxAttempts = 256;
+constexpr int kMaxRanks = 16;
 
-// What the workers of all attempts saw, in a file that all map. Times are
-// CLOCK_MONOTONIC in nanoseconds, 0 for "did not happen".
+// Times recorded by the workers of all attempts, in a file that all of them
+// map. Times are CLOCK_MONOTONIC in nanoseconds, 0 for "did not happen".
 struct RestartLog {
   struct Attempt {
-    std::atomic<int> running;                   // workers that have reached main()
-    std::atomic<int64_t> in_main[kMostRanks];   // first line of main()
-    std::atomic<int64_t> died;                  // just before the SIGKILL
-    std::atomic<int64_t> got_term[kMostRanks];  // in the SIGTERM handler, just before the exit
+    std::atomic<int> running;                  // workers that have reached main()
+    std::atomic<int64_t> in_main[kMaxRanks];   // first line of main()
+    std::atomic<int64_t> died;                 // just before the SIGKILL
+    std::atomic<int64_t> got_term[kMaxRanks];  // in the SIGTERM handler, just before the exit
   };
-  Attempt attempts[kMostAttempts];
+  Attempt attempts[kMaxAttempts];
 };
 
 inline int64_t Now() {

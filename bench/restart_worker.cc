@@ -1,6 +1,7 @@
-// restart_worker LOG RESTARTS: a worker of restart_bench. Notes when it reaches
-// main() and when SIGTERM reaches it. In each attempt but the last, one of
-// them kills itself once all run. Without rankrun (no RANK): notes and ends.
+// restart_worker LOG RESTARTS: a worker of restart_bench. Records when it
+// reaches main() and when it receives SIGTERM. In each attempt but the last,
+// one worker kills itself once all run. Without rankrun (no RANK) it records
+// and exits.
 
 #include <signal.h>
 
@@ -39,7 +40,7 @@ int main(int argc, char** argv) {
   int world_size = Number("WORLD_SIZE");
   if (rank == number % world_size) {
     while (attempt->running < world_size) usleep(100);
-    usleep(20'000);  // let the others get to their pause
+    usleep(20'000);  // let the others reach their pause
     attempt->died = rankrun::bench::Now();
     raise(SIGKILL);
   }

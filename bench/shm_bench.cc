@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench/timing.h"
-#include "comm/shm/shm_backend.h"
-#include "store/file_store.h"
+#include "comm/shm/backend.h"
+#include "store/clients/file_store.h"
 
 namespace rankrun::bench {
 namespace {
@@ -28,7 +28,7 @@ struct Subject {
   int rank;
   int ranks;
   std::string kind;
-  std::size_t bytes;
+  size_t bytes;
   std::vector<float> data;
   std::vector<float> other;
   uint64_t number = 0;
@@ -40,18 +40,19 @@ void Check(bool good, const std::string& what) {
   std::exit(1);
 }
 
-// Bytes are of the whole data: what is gathered, or scattered.
+// `bytes` is the size of the whole data: the gathered output, or the scattered
+// input.
 Result<void> Once(Subject& subject) {
-  const auto n = static_cast<std::size_t>(subject.ranks);
-  const std::size_t count = subject.bytes / sizeof(float);
-  const std::size_t part = count / n;
+  auto n = static_cast<size_t>(subject.ranks);
+  size_t count = subject.bytes / sizeof(float);
+  size_t part = count / n;
   comm::Operation operation{.kind = Kind::kAllReduce, .number = ++subject.number};
   operation.dtype = DType::kFloat32;
   operation.count = count;
   auto* data = reinterpret_cast<std::byte*>(subject.data.data());
   auto* other = reinterpret_cast<std::byte*>(subject.other.data());
-  const comm::Call call{.operation = operation, .timeout = std::chrono::seconds(60)};
-  const comm::Reduction sum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
+  comm::Call call{.operation = operation, .timeout = std::chrono::seconds(60)};
+  comm::Reduction sum{.dtype = DType::kFloat32, .op = ReduceOp::kSum};
   if (subject.kind == "all_reduce") return subject.backend->AllReduce(data, count, sum, call);
   if (subject.kind == "barrier") {
     operation.kind = Kind::kBarrier;
@@ -64,11 +65,11 @@ Result<void> Once(Subject& subject) {
   }
   static std::vector<Block> outputs(n);
   static std::vector<ConstBlock> inputs(n);
-  for (std::size_t r = 0; r < n; ++r) {
+  for (size_t r = 0; r < n; ++r) {
     outputs[r] = Block{other + r * part * sizeof(float), part * sizeof(float)};
     inputs[r] = ConstBlock{data + r * part * sizeof(float), part * sizeof(float)};
   }
-  const auto mine = static_cast<std::size_t>(subject.rank);
+  auto mine = static_cast<size_t>(subject.rank);
   if (subject.kind == "all_gather") {
     operation.kind = Kind::kAllGather;
     return subject.backend->AllGather(outputs, inputs[mine], call);
@@ -87,25 +88,25 @@ struct Times {
   double least;
 };
 
-// Of one call; small ones are timed many at a time.
+// Returns the times per call. Small calls are timed in batches.
 Times TimesOf(Subject& subject) {
-  const int batch = subject.bytes <= 4096 ? 500 : subject.bytes <= 262'144 ? 10 : 1;
-  const int batches = subject.bytes > 8'000'000 ? 9 : 101;
+  int batch = subject.bytes <= 4096 ? 500 : subject.bytes <= 262'144 ? 10 : 1;
+  int batches = subject.bytes > 8'000'000 ? 9 : 101;
   std::vector<double> times;
   for (int i = 0; i < batches + 2; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    auto begin = std::chrono::steady_clock::now();
     for (int j = 0; j < batch; ++j) {
       auto done = Once(subject);
       if (!done) Check(false, done.error().message);
     }
-    const Microseconds took = std::chrono::steady_clock::now() - begin;
+    Microseconds took = std::chrono::steady_clock::now() - begin;
     if (i >= 2) times.push_back(took.count() / batch);
   }
   return Times{Median(times), *std::min_element(times.begin(), times.end())};
 }
 
 void RunRank(int rank, int ranks, const std::string& path, const std::string& kind,
-             const std::vector<std::size_t>& sizes) {
+             const std::vector<size_t>& sizes) {
   auto store = store::FileStore::Open(path, "bench");
   if (!store) Check(false, store.error().message);
   comm::BackendConfig config{.global_ranks = {},
@@ -116,10 +117,10 @@ void RunRank(int rank, int ranks, const std::string& path, const std::string& ki
                              .host = "",
                              .timeout = std::chrono::seconds(30)};
   for (int r = 0; r < ranks; ++r) config.global_ranks.push_back(r);
-  auto backend = comm::ShmBackend::Create(config);
+  auto backend = comm::shm::ShmBackend::Create(config);
   if (!backend) Check(false, backend.error().message);
   uint64_t number = 0;
-  for (const std::size_t bytes : sizes) {
+  for (size_t bytes : sizes) {
     Subject subject{.backend = backend->get(),
                     .rank = rank,
                     .ranks = ranks,
@@ -128,7 +129,7 @@ void RunRank(int rank, int ranks, const std::string& path, const std::string& ki
                     .data = std::vector<float>(bytes / sizeof(float) + 1),
                     .other = std::vector<float>(bytes / sizeof(float) + 1)};
     subject.number = number;
-    const Times times = TimesOf(subject);
+    Times times = TimesOf(subject);
     number = subject.number;
     if (rank != 0) continue;
     std::printf("%s n=%d %10zu B %12.2f us, least %.2f us\n", kind.c_str(), ranks, bytes,
@@ -138,14 +139,14 @@ void RunRank(int rank, int ranks, const std::string& path, const std::string& ki
 }
 
 int Main(int argc, char** argv) {
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  const std::string kind = argc > 2 ? argv[2] : "all_reduce";
-  std::vector<std::size_t> sizes;
+  int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  std::string kind = argc > 2 ? argv[2] : "all_reduce";
+  std::vector<size_t> sizes;
   for (int i = 3; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {8, 1024, 65'536, 1'048'576, 67'108'864};
   char path[] = "/tmp/shm_bench.XXXXXX";
-  const int file = mkstemp(path);
-  Check(file >= 0 && ranks > 0, "needs a number of ranks and a folder /tmp");
+  int file = mkstemp(path);
+  Check(file >= 0 && ranks > 0, "want a number of ranks and a folder /tmp");
   close(file);
   for (int rank = 0; rank < ranks; ++rank) {
     if (fork() != 0) continue;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The store server beside PyTorch's, and beside a server that only echoes.
+# Compares the store server with PyTorch's and with a server that only echoes.
 # Usage: bench/store_vs_torch.sh [--quick] [--any-load]
 set -eu
 cd "$(dirname "$0")/.."
-exec python3 bench/store_vs_torch.py "$@"
+PYTHONPATH=bench${PYTHONPATH:+:$PYTHONPATH} exec python3 bench/store/store_vs_torch.py "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How long it takes to forward one worker's output into a file and into a pipe:
-# rankrun --tee against `tee FILE | cat`, alternately; then the median of the
-# ratios, which is to be at most 1.2. Usage: bench/tee.sh [--quick]
+# Measures the forwarding of one worker's output into a file and a pipe: rankrun
+# --tee and `tee FILE | cat` in alternation. Prints the median of the ratios;
+# the target is at most 1.2. Usage: bench/tee.sh [--quick]
 set -eu
 cd "$(dirname "$0")/.."
 bin=build/release/bin
@@ -18,7 +18,7 @@ with_rankrun() {
   $bin/rankrun -n 1 --tee 3 --log-dir "$folder/logs" $bin/tee_worker $mib | cat >/dev/null
 }
 
-# Milliseconds of "$@".
+# Prints the milliseconds of "$@".
 measure() {
   rm -rf "${folder:?}"/*
   local begin

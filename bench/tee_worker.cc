@@ -1,5 +1,6 @@
-// A worker that prints: `tee_worker <MiB>` writes so much to standard output,
-// lines of 100 bytes, 64 KiB at a time, as a program with buffered output does.
+// A worker that prints: `tee_worker <MiB>` writes that amount to standard
+// output in lines of 100 bytes, 64 KiB at a time, like a program with buffered
+// output.
 
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
   while (lines.size() < kBlock + kLine) lines += std::string(kLine - 1, 'x') + "\n";
   size_t total = std::strtoull(argv[1], nullptr, 10) << 20;
   for (size_t at = 0; at < total;) {
-    // From where the line before was cut.
+    // Continues where the last line was cut.
     ssize_t count = write(STDOUT_FILENO, lines.data() + at % kLine, std::min(kBlock, total - at));
     if (count < 0) return 1;
     at += static_cast<size_t>(count);

@@ -1,6 +1,7 @@
 #include "cli/endpoint.h"
 
-#include <charconv>
+#include "base/net/host_port.h"
+#include "base/parse_number.h"
 
 namespace rankrun::cli {
 namespace {
@@ -8,30 +9,17 @@ namespace {
 constexpr const char* kDefaultHost = "127.0.0.1";
 constexpr uint16_t kDefaultPort = 29500;
 
-// A store listens at no port 0.
-std::optional<uint16_t> ParsePort(const std::string& text) {
-  uint16_t port = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
-  return port;
-}
-
 Result<Endpoint> Parse(const std::string& text, const std::string& origin) {
-  Error bad{ErrorCode::kInvalid, origin +
-                                     ": want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or "
-                                     "[::1]:29500, got \"" +
-                                     text + "\""};
-  size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return bad;
-  std::string host = text.substr(0, colon);
-  auto port = ParsePort(text.substr(colon + 1));
-  bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  // Without brackets, a part of an IPv6 address would be taken for the port.
-  bool has_colon = host.find(':') != std::string::npos;
-  bool has_bracket = host.find_first_of("[]") != std::string::npos;
-  if (!port || host.empty() || has_bracket || has_colon != bracketed) return bad;
-  return Endpoint{.host = host, .port = *port, .origin = origin};
+  auto parsed = ParseHostPort(text);
+  // An IPv6 address needs brackets here, because its end looks like a port.
+  bool is_bare_ipv6 = parsed && parsed->host.find(':') != std::string::npos && text[0] != '[';
+  if (!parsed || parsed->port.value_or(0) == 0 || is_bare_ipv6) {
+    return Error{ErrorCode::kInvalid, origin +
+                                          ": want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or "
+                                          "[::1]:29500, got \"" +
+                                          text + "\""};
+  }
+  return Endpoint{.host = parsed->host, .port = *parsed->port, .origin = origin};
 }
 
 Result<Endpoint> OfMaster(const std::optional<std::string>& address,
@@ -40,8 +28,8 @@ Result<Endpoint> OfMaster(const std::optional<std::string>& address,
                     .port = kDefaultPort,
                     .origin = "MASTER_ADDR and MASTER_PORT"};
   if (!port) return endpoint;
-  auto number = ParsePort(*port);
-  if (!number) {
+  auto number = ParseNumber<uint16_t>(*port);
+  if (!number || *number == 0) {
     return Error{ErrorCode::kInvalid,
                  "MASTER_PORT: want a port number from 1 to 65535, got \"" + *port + "\""};
   }
@@ -51,12 +39,10 @@ Result<Endpoint> OfMaster(const std::optional<std::string>& address,
 
 }  // namespace
 
-std::string Endpoint::ToString() const {
-  bool numeric6 = host.find(':') != std::string::npos;
-  return (numeric6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
+std::string Endpoint::ToString() const { return HostPortText(host, port); }
 
-Result<Endpoint> FindStore(const std::optional<std::string>& flag, const Environment& environment) {
+Result<Endpoint> FindStore(const std::optional<std::string>& flag,
+                           const launcher::Environment& environment) {
   if (flag) return Parse(*flag, "--store");
   if (auto ours = environment("RANKRUN_STORE")) return Parse(*ours, "RANKRUN_STORE");
   auto address = environment("MASTER_ADDR");

@@ -1,4 +1,4 @@
-// rankctl: looks into the stores of jobs, or hosts one.
+// rankctl: inspects the stores of jobs, or hosts one.
 
 #include <signal.h>
 
@@ -8,6 +8,6 @@
 #include "cli/command.h"
 
 int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, and said
+  signal(SIGPIPE, SIG_IGN);  // writes to a closed pipe return an error instead
   return rankrun::cli::RunRankctl(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

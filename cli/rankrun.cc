@@ -1,9 +1,9 @@
-// rankrun: starts, watches and restarts the workers of a distributed job.
+// rankrun: starts, supervises and restarts the workers of a distributed job.
 
 #include <string>
 #include <vector>
 
-#include "agent/guardian.h"
+#include "agent/guardian/guardian.h"
 #include "launcher/launch.h"
 
 int main(int argc, char** argv) {

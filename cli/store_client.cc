@@ -1,7 +1,6 @@
 #include "cli/store_client.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/printable.h"
 #include "cli/output.h"
@@ -13,21 +12,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kDefaultTimeout{10};
-// Who does not want to wait for a key still has to wait for the network.
-constexpr seconds kLeastForConnecting{1};
-constexpr seconds kLeastForReplies{10};
-
-std::optional<std::string> Variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
+// The network needs time even if the caller does not wait for a key.
+constexpr seconds kMinForConnecting{1};
+constexpr seconds kMinForReplies{10};
 
 milliseconds TimeoutOf(const launcher::ParsedFlags& flags) {
   return flags.Seconds("timeout").value_or(kDefaultTimeout);
 }
 
-// What PyTorch's clients put before a key, PrefixStores included.
+// Returns the prefix that PyTorch's clients put before a key, including those of
+// PrefixStores.
 std::string KeyPrefix(const launcher::ParsedFlags& flags) {
   std::string prefix = flags.Has("raw") ? "" : "/";
   if (auto own = flags.Text("prefix")) prefix += *own + "/";
@@ -36,11 +30,11 @@ std::string KeyPrefix(const launcher::ParsedFlags& flags) {
 
 Result<StoreClient> Open(const launcher::ParsedFlags& flags, std::string key_prefix,
                          milliseconds timeout) {
-  auto endpoint = FindStore(flags.Text("store"), Variable);
+  auto endpoint = FindStore(flags.Text("store"), launcher::VariableOfProcess);
   if (!endpoint) return std::move(endpoint).error();
   store::TcpStoreOptions options{
-      .connect_timeout = std::max<milliseconds>(timeout, kLeastForConnecting),
-      .reply_timeout = std::max<milliseconds>(timeout, kLeastForReplies),
+      .connect_timeout = std::max<milliseconds>(timeout, kMinForConnecting),
+      .reply_timeout = std::max<milliseconds>(timeout, kMinForReplies),
       .key_prefix = std::move(key_prefix)};
   auto store = store::TcpStore::Connect(endpoint->host, endpoint->port, options);
   if (!store) {
@@ -73,8 +67,8 @@ Result<std::vector<std::string>> MissingAfter(store::TcpStore& store,
     if (waited) return std::vector<std::string>();
     if (waited.error().code != ErrorCode::kTimeout) return std::move(waited).error();
   }
-  // Asked for also when the server has not answered at all: the first look
-  // then says that the connection broke.
+  // If the server has not answered at all, the first request reports that the
+  // connection broke.
   return MissingOf(store, keys);
 }
 

@@ -6,7 +6,7 @@
 
 namespace rankrun::cli {
 
-// The commands of `rankctl store`.
+// Returns the commands of `rankctl store`.
 std::span<const Command> StoreCommands();
 
 }  // namespace rankrun::cli

@@ -11,14 +11,15 @@
 namespace rankrun::cli {
 namespace {
 
-// fnmatch ends at a NUL, which a key may hold, and wants text of the locale,
-// which we leave at "C": any bytes.
+// fnmatch stops at a NUL, which a key may contain, so another byte replaces it.
+// Any bytes are valid, because rankctl keeps the locale "C".
 bool Matches(const std::string& pattern, std::string key) {
   std::ranges::replace(key, '\0', '\1');
   return fnmatch(pattern.c_str(), key.c_str(), 0) == 0;
 }
 
-// Shows one key after the other, with --values as they are fetched.
+// Prints the keys one after the other. With --values, it fetches each value just
+// before.
 class Lister {
  public:
   Lister(StoreClient& client, const launcher::ParsedFlags& flags)

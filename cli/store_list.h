@@ -4,8 +4,8 @@
 
 namespace rankrun::cli {
 
-// `rankctl store list`: the keys that match a pattern, sorted. Returns the exit
-// code.
+// Runs `rankctl store list`, which prints the keys that match a pattern, sorted.
+// Returns the exit code.
 int RunList(const CommandLine& line);
 
 }  // namespace rankrun::cli

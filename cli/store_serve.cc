@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "agent/job_signals.h"
+#include "agent/job/job_signals.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/open_files.h"
-#include "base/uv_loop.h"
-#include "base/uv_output.h"
-#include "base/uv_signal.h"
+#include "base/process/open_files.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_output.h"
+#include "base/uv/uv_signal.h"
 #include "base/write_all.h"
 #include "cli/output.h"
 
@@ -22,8 +22,8 @@ namespace rankrun::cli {
 namespace {
 
 constexpr uint16_t kDefaultPort = 29500;
-// Of log lines that a stopped terminal does not take.
-constexpr size_t kMostLogBytes = size_t{1} << 20;
+// Maximum size of the log lines that wait for a stopped terminal.
+constexpr size_t kMaxLogBytes = size_t{1} << 20;
 
 struct Host {
   std::string name;
@@ -89,13 +89,13 @@ void WarnOfOpenDoor(const store::ServerOptions& options) {
   bool for_all = options.admission.allowed.empty();
   if (for_all && std::ranges::any_of(options.addresses, IsAnyAddress)) {
     Fail(
-        "warning: the store listens on all interfaces: whoever reaches its port may read and "
-        "change it; --allow names those who may",
+        "warning: the store listens on all interfaces: any host that reaches its port may read "
+        "and change it; --allow restricts access",
         kExitDone);
   }
 }
 
-// Whole or not at all, so that a script that waits for the file can read it.
+// Creates the file atomically, because scripts wait for it to exist.
 Result<void> WritePortFile(const std::string& path, uint16_t port) {
   std::string draft = path + ".new";
   Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -106,7 +106,7 @@ Result<void> WritePortFile(const std::string& path, uint16_t port) {
   return {};
 }
 
-// One of an earlier store must not be taken for ours.
+// Removes the file of an earlier store, so that no script reads the old port.
 Result<void> RemovePortFile(const std::string& path) {
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   return SystemError("replace " + path, errno);
@@ -119,7 +119,8 @@ Result<void> RemovePortFile(const std::string& path) {
   _exit(128 + signal_number);
 }
 
-// The server's messages as rankctl's, without blocking the loop.
+// Prints messages of the server in the name of rankctl, without blocking the
+// loop.
 class ServerLog {
  public:
   explicit ServerLog(Loop& loop) : errors_(loop, STDERR_FILENO, {}) {
@@ -132,13 +133,14 @@ class ServerLog {
   void Write(std::string_view line) {
     constexpr std::string_view kProgram = "rankrun: ";
     if (line.starts_with(kProgram)) line.remove_prefix(kProgram.size());
-    if (errors_.queued_bytes() < kMostLogBytes) errors_.Write("rankctl: " + std::string(line));
+    if (errors_.queued_bytes() < kMaxLogBytes) errors_.Write("rankctl: " + std::string(line));
   }
 
   Output errors_;
 };
 
-// Ends the loop at a signal that asks for the end; `ended_by` is then its number.
+// Makes SIGINT and SIGTERM, unless they are ignored, stop the loop and set
+// `ended_by` to the signal's number.
 Result<std::vector<std::unique_ptr<Signal>>> CatchSignals(Loop& loop, int& ended_by) {
   std::vector<std::unique_ptr<Signal>> signals;
   for (int number : {SIGINT, SIGTERM}) {
@@ -166,7 +168,7 @@ Result<void> Announce(const SocketAddress& address, const std::optional<std::str
 Result<void> Serve(const launcher::ParsedFlags& flags, store::ServerOptions options) {
   Loop loop;
   ServerLog log(loop);
-  const SocketAddress first = options.addresses.front().address;
+  SocketAddress first = options.addresses.front().address;
   auto server = store::Server::Listen(loop, std::move(options));
   if (!server) return std::move(server).error();
   int ended_by = 0;
@@ -176,8 +178,8 @@ Result<void> Serve(const launcher::ParsedFlags& flags, store::ServerOptions opti
   if (!announced) return announced;
   loop.Run();
   server->reset();
-  // The loop is not destroyed: a write to a stopped terminal could hold it for
-  // ever.
+  // The loop is not destroyed, because a write to a stopped terminal could block
+  // its destructor forever.
   EndBySignal(ended_by);
 }
 

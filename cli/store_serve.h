@@ -1,16 +1,17 @@
 #pragma once
 
 #include "cli/command.h"
-#include "store/server.h"
+#include "store/server/server.h"
 
 namespace rankrun::cli {
 
-// `rankctl store serve`: hosts a store until it is told to end. Returns only
-// when that could not be begun; otherwise the process ends by the signal.
+// Runs `rankctl store serve`, which hosts a store until a signal asks it to end.
+// Returns the exit code if the store could not start; otherwise the process ends
+// by the signal.
 int RunServe(const CommandLine& line);
 
-// What the flags of `serve` mean; addresses are looked up.
-// Errors: kInvalid, kNotFound for a host without an address.
+// Returns the options that the flags of `serve` stand for. Looks up addresses.
+// Errors: kInvalid; kNotFound for a host without an address.
 Result<store::ServerOptions> ServerOptionsOf(const launcher::ParsedFlags& flags);
 
 }  // namespace rankrun::cli

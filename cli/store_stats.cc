@@ -3,7 +3,7 @@
 #include "cli/output.h"
 #include "cli/store_client.h"
 #include "cli/store_text.h"
-#include "store/server_stats.h"
+#include "store/server/server_stats.h"
 
 namespace rankrun::cli {
 namespace {
@@ -14,8 +14,8 @@ Result<PlainStats> Count(const launcher::ParsedFlags& flags, StoreClient& client
   PlainStats stats{.keys = *keys};
   auto names = client.store->ListKeys();
   if (!names && names.error().code == ErrorCode::kPeerLost) {
-    // An old server closes at what it does not know. One that is gone is told
-    // from that by connecting again.
+    // An old server closes the connection at an unknown request. Connecting again
+    // fails if the server is gone instead.
     auto again = OpenRawStore(flags);
     if (!again) return std::move(again).error();
     return stats;
@@ -33,7 +33,7 @@ Result<PlainStats> Count(const launcher::ParsedFlags& flags, StoreClient& client
 }  // namespace
 
 int RunStats(const CommandLine& line) {
-  const bool as_json = line.flags.Has("json");
+  bool as_json = line.flags.Has("json");
   auto client = OpenRawStore(line.flags);
   if (!client) return FailStore(client.error());
   auto told = Look(*client->store, std::string(store::kStatsKey));

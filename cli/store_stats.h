@@ -4,7 +4,8 @@
 
 namespace rankrun::cli {
 
-// `rankctl store stats`: what a server tells of itself. Returns the exit code.
+// Runs `rankctl store stats`, which prints the statistics of a server. Returns
+// the exit code.
 int RunStats(const CommandLine& line);
 
 }  // namespace rankrun::cli

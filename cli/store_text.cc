@@ -67,7 +67,7 @@ std::string OfAtMost(const Json& stats, const char* name, const char* limit) {
   return Count(stats, name) + " of at most " + Count(stats, limit);
 }
 
-// "SET 3, WAIT 1": of an object with numbers.
+// Returns an object of numbers as text: "SET 3, WAIT 1".
 std::string Counts(const Json& numbers) {
   std::string text;
   for (const auto& [name, number] : numbers.items()) {
@@ -98,7 +98,7 @@ std::string Waits(const Json& stats) {
 
 std::string Table(const Json& stats) {
   auto uptime = std::chrono::duration<double>(stats.at("uptime_s").get<double>());
-  // A server that is up for longer than the clock can count is none.
+  // Clamped, because a wrong number could exceed the range of the clock.
   auto up = std::chrono::duration_cast<Duration>(
       std::clamp(uptime, std::chrono::duration<double>(0), std::chrono::duration<double>(1e9)));
   return Row("server", Escaped(stats.at("server").get<std::string>())) +
@@ -115,8 +115,8 @@ Error BadStats(const std::string& why) {
   return {ErrorCode::kProtocol, "the store's statistics cannot be read: " + why};
 }
 
-// The object and its text are made in one go, so that --json accepts nothing
-// that the table does not.
+// Both forms of the statistics, made together so that --json and the text
+// reject the same replies.
 struct Shown {
   std::string text;
   std::string json;
@@ -124,7 +124,8 @@ struct Shown {
 
 Result<Shown> Show(const std::string& json) {
   try {
-    // What is nested deeper is none of ours, and could be too deep for us.
+    // rankrun's statistics are never nested deeper; a deeper reply could
+    // exhaust the stack.
     constexpr int kDeepest = 8;
     Json stats =
         Json::parse(json, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; });
@@ -135,8 +136,8 @@ Result<Shown> Show(const std::string& json) {
 }
 
 constexpr const char* kNothingElse =
-    "this server tells nothing else; one of rankrun's tells its limits, connections, requests and "
-    "who waits for what";
+    "this server reports nothing else; a server of rankrun also reports its limits, connections, "
+    "requests and waiting clients";
 
 }  // namespace
 

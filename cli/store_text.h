@@ -9,21 +9,21 @@
 
 namespace rankrun::cli {
 
-// How `rankctl store list`, `watch` and `stats` show what they find: text for
-// people, in which keys and values are escaped, or JSON. In JSON a key or value
-// is a string; if it is no UTF-8, it is hexadecimal, under "key_hex" or
-// "value_hex". Pure. Lines end in a newline.
+// The output of `rankctl store list`, `watch` and `stats`: text for people, with
+// keys and values escaped, or JSON. In JSON, a key or value is a string; if it is
+// not UTF-8, it is hexadecimal, under "key_hex" or "value_hex". Pure. Lines end
+// in a newline.
 
-// "key", or with a value "key<TAB>bytes<TAB>value", the value cut.
+// Returns "key", or with a value "key<TAB>bytes<TAB>value". Cuts a long value.
 std::string KeyLine(std::string_view key, const std::optional<std::string>& value);
-// Without a newline.
+// Returns a JSON object without a newline.
 std::string KeyJson(std::string_view key, const std::optional<std::string>& value);
 
-// What `watch` has seen of a key.
+// An event of `watch`.
 enum class ChangeKind {
-  kIs,       // has this value when the watch begins
-  kSet,      // has come into existence
-  kChanged,  // has another value
+  kIs,       // the key has this value when the watch begins
+  kSet,      // the key has been created
+  kChanged,  // the key has another value
   kDeleted,
 };
 
@@ -34,17 +34,17 @@ struct Change {
   std::string value;  // empty for kDeleted
 };
 
-// "2026-11-21T10:00:00.123Z<TAB>set<TAB>key<TAB>value"
+// Returns "2026-11-21T10:00:00.123Z<TAB>set<TAB>key<TAB>value".
 std::string ChangeLine(const Change& change);
 std::string ChangeJson(const Change& change);
 
-// The statistics of a rankrun server, which `json` is, as lines.
-// Errors: kProtocol if it is none.
+// Returns the statistics of a server of rankrun as lines. `json` is its reply.
+// Errors: kProtocol if `json` has another form.
 Result<std::string> StatsText(const std::string& json);
-// The same as one line of JSON.
+// Returns the same as one line of JSON.
 Result<std::string> StatsJson(const std::string& json);
 
-// What can be known of another server.
+// Statistics that rankctl collects from other servers.
 struct PlainStats {
   int64_t keys = 0;
   std::optional<uint64_t> bytes = {};  // of keys and values; unknown if they cannot be listed

@@ -3,20 +3,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 
 #include "base/format.h"
+#include "base/parse_number.h"
 #include "base/printable.h"
 #include "cli/output.h"
 #include "cli/store_client.h"
-#include "store/counter.h"
+#include "store/engine/counter.h"
 
 namespace rankrun::cli {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Of values in messages.
+// The length of values in messages.
 constexpr size_t kShownCharacters = 60;
 
 std::string Quoted(std::string_view value) {
@@ -41,7 +41,8 @@ Result<std::string> ReadStandardInput() {
   }
 }
 
-// Servers do not say why they close. Too large a value is the usual cause.
+// Servers close the connection without a reason. The usual one is a value that
+// is too large.
 Error MaybeTooLarge(Error error, const std::string& key, size_t value_bytes) {
   if (error.code == ErrorCode::kPeerLost) {
     error.message += "; key and value take " + std::to_string(key.size() + value_bytes) +
@@ -53,35 +54,36 @@ Error MaybeTooLarge(Error error, const std::string& key, size_t value_bytes) {
 int SetAnyway(StoreClient& client, const std::string& key, const std::string& value) {
   auto set = client.store->Set(key, value);
   if (!set) return FailStore(MaybeTooLarge(std::move(set).error(), key, value.size()));
-  // SET has no reply: only that of another request shows that it was taken.
+  // SET has no reply. The reply to a later request shows that it was accepted.
   auto there = client.store->Check({&key, 1});
   if (there) return kExitDone;
   return FailStore(
       MaybeTooLarge(std::move(there).error().In("set " + NameKeys({&key, 1})), key, value.size()));
 }
 
-// The reply is the value afterwards, or `expected` where there is none.
+// COMPARE_SET replies with the new value, or with `expected` if there is none.
 int SetIf(StoreClient& client, const std::string& key, const std::string& expected,
           const std::string& value) {
   auto set = client.store->CompareSet(key, expected, value);
   if (!set) return FailStore(MaybeTooLarge(std::move(set).error(), key, value.size()));
-  const std::string name = NameKeys({&key, 1});
+  std::string name = NameKeys({&key, 1});
   if (set->value != value && set->value != expected) {
     return Fail(name + ": the value is " + Quoted(set->value) + ", want " + Quoted(expected),
                 kExitNo);
   }
   if (set->value == value && expected != value) return kExitDone;
-  // The same reply for a key that is not there as for one that is as expected.
+  // The reply is the same for a key that is not set and for one that has the
+  // expected value.
   auto there = Look(*client.store, key);
   if (!there) return FailStore(there.error());
-  // What is empty then may be a queue of that name.
+  // An empty value may be that of a queue.
   bool is_key = *there && (value.empty() || !(*there)->empty());
   if (is_key && expected == value) return kExitDone;
   return Fail(name + ": not set, want " + Quoted(expected), kExitNo);
 }
 
-// Servers close the connection at an ADD to what is no number. A new
-// connection tells whether that was it.
+// Servers close the connection at an ADD to a value that is not a number. A new
+// connection reads the value to find out.
 Error ExplainAdd(StoreClient& client, const std::string& key, Error error) {
   if (error.code != ErrorCode::kPeerLost) return error;
   auto clone = client.store->Clone(kToExplain);
@@ -124,15 +126,12 @@ int RunSet(const CommandLine& line) {
 
 int RunAdd(const CommandLine& line) {
   const std::string& key = line.operands[0];
-  const std::string text = line.operands.size() > 1 ? line.operands[1] : "1";
-  int64_t delta = 0;
-  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), delta);
-  if (bad != std::errc() || end != text.data() + text.size()) {
-    return Fail("N: want a whole number of 64 bits, got \"" + text + "\"", kExitUsage);
-  }
+  std::string text = line.operands.size() > 1 ? line.operands[1] : "1";
+  auto delta = ParseNumber<int64_t>(text);
+  if (!delta) return Fail("N: want a whole number of 64 bits, got \"" + text + "\"", kExitUsage);
   auto client = OpenStore(line.flags);
   if (!client) return FailStore(client.error());
-  auto sum = client->store->Add(key, delta);
+  auto sum = client->store->Add(key, *delta);
   if (sum) return Print(std::to_string(*sum) + "\n");
   Error error = ExplainAdd(*client, key, std::move(sum).error());
   return error.code == ErrorCode::kNotFound ? Fail(error.message, kExitNo) : FailStore(error);

@@ -4,8 +4,8 @@
 
 namespace rankrun::cli {
 
-// `rankctl store get|set|add|wait|del`: one or a few keys each. They return the
-// exit code.
+// Run `rankctl store get`, `set`, `add`, `wait` and `del`. Each returns the exit
+// code.
 int RunGet(const CommandLine& line);
 int RunSet(const CommandLine& line);
 int RunAdd(const CommandLine& line);

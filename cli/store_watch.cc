@@ -14,11 +14,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultInterval{200};
-constexpr milliseconds kShortestInterval{1};
-constexpr std::chrono::seconds kLongestWait{10};
+constexpr milliseconds kMinInterval{1};
+constexpr std::chrono::seconds kMaxWait{10};
 constexpr std::chrono::hours kForever{24 * 365};
 
-// One key, as it was when we looked last.
+// One key, with its state at the last look.
 struct Watched {
   std::string key;
   std::optional<std::string> value = {};
@@ -40,7 +40,7 @@ class Watcher {
         queues_(store_),
         as_json_(line.flags.Has("json")),
         interval_(
-            std::max(line.flags.Seconds("interval").value_or(kDefaultInterval), kShortestInterval)),
+            std::max(line.flags.Seconds("interval").value_or(kDefaultInterval), kMinInterval)),
         deadline_(MonotonicClock().Now() + line.flags.Seconds("timeout").value_or(kForever)) {
     for (const std::string& key : line.operands) watched_.push_back({key});
   }
@@ -78,16 +78,16 @@ class Watcher {
     return Print(as_json_ ? ChangeJson(change) : ChangeLine(change));
   }
 
-  // A single key that is not there need not be asked for: the server tells,
-  // unless it takes a queue for the key.
+  // Waits for the next look. For a single key that is not set, WAIT of the server
+  // ends the pause early, unless a queue has the name of the key.
   int Pause(Duration left) {
     if (watched_.size() > 1 || watched_[0].value || watched_[0].is_queue) {
       std::this_thread::sleep_for(std::min<Duration>(interval_, left));
       return kExitDone;
     }
-    auto pause = std::chrono::ceil<milliseconds>(std::min<Duration>(kLongestWait, left));
+    auto pause = std::chrono::ceil<milliseconds>(std::min<Duration>(kMaxWait, left));
     auto came = store_.Wait({&watched_[0].key, 1}, pause);
-    // A connection that broke is told by the next look.
+    // The next look reports a broken connection.
     if (came || came.error().code == ErrorCode::kTimeout) return kExitDone;
     return FailStore(came.error());
   }

@@ -6,9 +6,9 @@ find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Gloo REQUIRED)
 
-# libuv is static in programs: a shared one costs the launcher 0.2 ms at start.
-# It is shared in librankrun.so and in plug-ins, since Debian's libuv_a.a is no
-# position independent code.
+# libuv is static in programs because a shared one costs the launcher 0.2 ms at
+# start. It is shared in librankrun.so and in plug-ins because Debian's
+# libuv_a.a is not position-independent.
 find_library(UV_STATIC_LIBRARY NAMES libuv_a.a REQUIRED)
 find_library(UV_SHARED_LIBRARY NAMES libuv.so REQUIRED)
 find_path(UV_INCLUDE_DIR NAMES uv.h REQUIRED)
@@ -26,14 +26,14 @@ add_library(rankrun_sodium INTERFACE)
 target_include_directories(rankrun_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIR})
 target_link_libraries(rankrun_sodium INTERFACE ${SODIUM_STATIC_LIBRARY} Threads::Threads)
 
-# One header; public headers of ours do without.
+# A single header. rankrun's public headers do not need it.
 find_path(DLPACK_INCLUDE_DIR NAMES dlpack/dlpack.h REQUIRED)
 
-# Linked by the plug-in librankrun_topology.so only.
+# Only the plug-in librankrun_topology.so links hwloc.
 find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
 find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
 
-# Found if present, never required: the GPU backend needs them, nothing else does.
+# Optional: only the GPU backend needs these.
 find_package(CUDAToolkit QUIET)
 find_library(NCCL_LIBRARY NAMES nccl)
 if(CUDAToolkit_FOUND)

@@ -1,6 +1,6 @@
-# What `cmake --install` puts where. Programs, their completion scripts, the
-# library, plug-ins, its headers, a CMake package, a pkg-config file and man
-# pages; nothing else.
+# Rules of `cmake --install`: programs with their completion scripts, the
+# library, its plug-ins and headers, a CMake package, a pkg-config file and man
+# pages.
 include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
@@ -20,13 +20,11 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)
 install(TARGETS rankrun_shared EXPORT rankrunTargets LIBRARY)
-# Beside the library's own name, where it looks second.
+# The second folder in which the library searches, beside its own.
 install(TARGETS rankrun_gloo rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
 
-get_directory_property(public_headers DIRECTORY comm DEFINITION RANKRUN_PUBLIC_HEADERS)
-foreach(header IN LISTS public_headers)
-  install(FILES comm/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rankrun)
-endforeach()
+install(DIRECTORY comm/include/rankrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
 
 install(EXPORT rankrunTargets NAMESPACE rankrun:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/rankrunConfig.cmake
@@ -38,8 +36,8 @@ install(FILES
   ${CMAKE_BINARY_DIR}/rankrunConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# For pkg-config. It finds the rest from where the file lies, so that the
-# prefix may be chosen at the installation.
+# The pkg-config file. It finds all paths relative to its own location, so that
+# the prefix can be chosen at installation.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} OR IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
   set(pc_prefix ${CMAKE_INSTALL_PREFIX})
   set(pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})

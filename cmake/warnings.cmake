@@ -1,13 +1,24 @@
-# Warnings for our own code, as errors. Headers of dependencies come in as
-# SYSTEM and are exempt.
+# Warnings are errors in our own code. Headers of dependencies are included as
+# SYSTEM and exempt.
 add_library(rankrun_warnings INTERFACE)
 target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror)
 
-# A layer: a static library `rankrun_<folder>` whose headers are included by
-# their path from the root ("base/fd.h").
+# Adds a layer: a static library `rankrun_<folder>`, whose headers are included
+# by their path from the root ("base/fd.h"). COLD: system calls
+# dominate its time, so it is compiled with less optimization, which takes a
+# quarter less time.
 function(rankrun_layer folder)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(LAYER "COLD" "HEADERS" "SOURCES;LINK" ${ARGN})
   add_library(rankrun_${folder} STATIC ${LAYER_SOURCES})
   target_include_directories(rankrun_${folder} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(rankrun_${folder} PRIVATE rankrun_warnings PUBLIC ${LAYER_LINK})
+  if(NOT LAYER_HEADERS)
+    set(LAYER_HEADERS standard)
+  endif()
+  rankrun_precompiled(rankrun_${folder} ${LAYER_HEADERS})
+  if(LAYER_COLD)
+    # With -O1, g++ 12 raises false alarms about std::variant.
+    target_compile_options(rankrun_${folder} PRIVATE
+      $<$<CONFIG:RelWithDebInfo>:-O1;-Wno-maybe-uninitialized>)
+  endif()
 endfunction()

@@ -2,67 +2,78 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <span>
+#include <system_error>
 
-#include "agent/event_log.h"
-#include "agent/guardian.h"
-#include "agent/supervisor.h"
-#include "agent/worker_gpus.h"
-#include "base/open_files.h"
+#include "agent/guardian/guardian.h"
+#include "agent/machine/worker_gpus.h"
+#include "agent/report/event_log.h"
+#include "agent/supervisor/supervisor.h"
 #include "base/printable.h"
-#include "base/uv_loop.h"
-#include "base/uv_work.h"
+#include "base/process/open_files.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_work.h"
+#include "base/version.h"
 #include "base/write_all.h"
-#include "launcher/command_line.h"
-#include "launcher/completion.h"
-#include "launcher/explain.h"
-#include "launcher/flags.h"
-#include "launcher/machine.h"
-#include "launcher/program.h"
-#include "launcher/report.h"
-#include "launcher/shell_line.h"
-#include "launcher/version.h"
+#include "launcher/flags/completion.h"
+#include "launcher/flags/flags.h"
+#include "launcher/plan/command_line.h"
+#include "launcher/plan/machine.h"
+#include "launcher/plan/program.h"
+#include "launcher/show/explain.h"
+#include "launcher/show/report.h"
+#include "launcher/show/shell_line.h"
 
 namespace rankrun::launcher {
 namespace {
 
 constexpr int kExitUsage = 2;
 
-// As shells have it.
+// As in shells.
 constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
 
-// Each of these may hang, and none may hold up another: both outputs, the log
-// files, the events, the input, evidence, the search for kept processes; some
-// are to spare.
+// Each of these needs a thread, because it may hang and must not delay another:
+// both outputs, the log files, the events, the input, the evidence, and the
+// search for processes. The others are spare.
 constexpr int kPoolThreads = 10;
 
-// How the user called us, without the folder.
-std::string_view CommandOf(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return kRankrun;
-  std::string_view name = arguments[0];
+// Returns the name by which the user started us, without its folder.
+std::string_view CommandOf(std::string_view name) {
   return name.substr(name.rfind('/') + 1) == kTorchrun ? kTorchrun : kRankrun;
+}
+
+// Makes a path absolute, because --chdir may follow. A name without "/" is
+// searched in PATH.
+std::string Absolute(const std::string& started_as) {
+  if (started_as.find('/') == std::string::npos) return started_as;
+  std::error_code error;
+  auto path = std::filesystem::absolute(started_as, error);
+  return error ? "" : path.string();
 }
 
 // One run of the program, from the command line to the goodbye.
 class Launch {
  public:
-  Launch(std::string_view command, agent::Incarnation& incarnation)
-      : command_(command), incarnation_(incarnation) {}
+  Launch(const std::string& started_as, agent::Incarnation& incarnation)
+      : command_(CommandOf(started_as)),
+        started_as_(Absolute(started_as)),
+        incarnation_(incarnation) {}
 
-  agent::Goodbye Run(std::span<const std::string> words) {
-    auto arguments = ReadArguments(command_, words);
-    if (!arguments) return Refuse(arguments.error(), kExitUsage);
-    const ParsedFlags& flags = arguments->flags;
+  agent::Goodbye Run(std::span<const std::string> arguments) {
+    auto parsed = ReadArguments(command_, arguments);
+    if (!parsed) return Refuse(parsed.error(), kExitUsage);
+    const ParsedFlags& flags = parsed->flags;
     if (flags.Has("help")) return Print(HelpText(command_));
     if (flags.Has("version")) return Print("rankrun " + std::string(kVersion) + "\n");
     if (auto shell = flags.Text("completion")) {
       return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
-    if (incarnation_.is_first()) WarnOfUnread();
+    if (incarnation_.is_first()) WarnOfUnreadVariables();
     machine_.read_secret = [this](const std::string& path) { return ReadSecretOnce(path); };
     auto line = CollectSettings(
-        command_, std::move(*arguments),
+        command_, std::move(*parsed),
         {.environment = machine_.environment,
          .read_file = [](const std::string& path) { return ReadSettingsFile(path); },
          .change_folder = ChangeFolder,
@@ -72,13 +83,14 @@ class Launch {
   }
 
  private:
-  void WarnOfUnread() const {
+  void WarnOfUnreadVariables() const {
     for (const std::string& unread : UnreadVariables(RankrunFlags(command_), machine_.variables)) {
-      WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(unread) + "\n");
+      PrintWarning(unread);
     }
   }
 
-  // A pipe is empty, and a file may be gone, for the next agent.
+  // Keeps the secret for the next incarnation, because a pipe can be read only
+  // once, and the file may be deleted.
   Result<SecretFile> ReadSecretOnce(const std::string& path) {
     agent::JobRecord record = incarnation_.record();
     if (!incarnation_.is_first() && !record.secret.empty()) return SecretFile{record.secret, false};
@@ -91,8 +103,9 @@ class Launch {
 
   agent::Goodbye Plan(const CommandLine& line) {
     const Settings& settings = line.settings;
-    auto request = MakeProgramRequest(settings, command_, line.words);
+    auto request = MakeProgramRequest(settings, command_, line.program);
     if (!request) return Refuse(request.error(), kExitUsage);
+    request->started_as = started_as_;
     if (settings.IsOn("explain")) machine_.random_id = "<random UUID>";
     auto plan = MakeJobPlan(settings, command_, machine_);
     if (!plan) return Refuse(plan.error(), kExitUsage);
@@ -107,13 +120,13 @@ class Launch {
     plan->spec.program = std::move(*program);
     plan->spec.program.halve_dollars = command_ == kTorchrun;
     if (!settings.IsOn("explain")) {
-      for (const std::string& warning : plan->warnings) Tell(warning);
+      for (const std::string& warning : plan->warnings) PrintWarning(warning);
     }
     if (only_shown) return Show(line, *plan);
     return Start(std::move(plan->spec), settings);
   }
 
-  // Starts nothing.
+  // Prints the plan; starts nothing.
   agent::Goodbye Show(const CommandLine& line, JobPlan& plan) {
     if (auto enough = agent::CheckGpus(plan.spec); !enough) {
       return Refuse(line.settings.AtOrigin(std::move(enough).error()), kExitUsage);
@@ -130,9 +143,9 @@ class Launch {
   agent::Goodbye Start(agent::JobSpec job, const Settings& settings) {
     incarnation_.KeepRunId(job.run_id);
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
-    SetPoolThreads(kPoolThreads);       // likewise
-    // Never destroyed: the process ends next, and a write to a stopped terminal
-    // may hold the loop for ever.
+    SetPoolThreads(kPoolThreads);
+    // Never destroyed, because a write to a stopped terminal may block the loop
+    // for ever. The process exits next.
     auto& loop = *new Loop;
     auto& spec = *new agent::JobSpec(std::move(job));
     auto& supervisor = *new agent::Supervisor(loop, spec, incarnation_, FormatReport);
@@ -144,18 +157,18 @@ class Launch {
     return supervisor.Run();
   }
 
-  // A job of a command line that was understood.
+  // Refuses a job after its command line was parsed: the events get an entry.
   agent::Goodbye RefuseJob(const agent::JobSpec& spec, const Error& error, int exit_code) const {
     agent::WriteRefusal(spec, error, exit_code);
     return Refuse(error, exit_code);
   }
 
-  void Tell(const std::string& line) const {
+  void PrintWarning(const std::string& line) const {
     WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(line) + "\n");
   }
 
   agent::Goodbye Refuse(const Error& error, int exit_code) const {
-    Tell(error.message);
+    PrintWarning(error.message);
     return {.exit_code = exit_code, .end_signal = 0};
   }
 
@@ -166,6 +179,7 @@ class Launch {
   }
 
   const std::string_view command_;
+  const std::string started_as_;
   agent::Incarnation& incarnation_;
   Machine machine_ = ThisMachine();
 };
@@ -173,7 +187,7 @@ class Launch {
 }  // namespace
 
 void RunAgent(const std::vector<std::string>& arguments, agent::Incarnation& incarnation) {
-  Launch launch(CommandOf(arguments), incarnation);
+  Launch launch(arguments.empty() ? std::string() : arguments[0], incarnation);
   incarnation.link().Send(launch.Run(std::span(arguments).subspan(arguments.empty() ? 0 : 1)));
 }
 

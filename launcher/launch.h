@@ -3,15 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "agent/incarnation.h"
+#include "agent/guardian/incarnation.h"
 
 namespace rankrun::launcher {
 
-// The agent's main(): understands the command line, runs the job, and says
-// goodbye to the guardian: also for --help and for what it refuses. A later
-// incarnation reads the same command line and goes on with the job.
-// `arguments` begin with the name by which the program was called; under the
-// name torchrun its defaults are torchrun's.
+// Main function of the agent: parses the command line, runs the job, and sends
+// the guardian a goodbye, also after --help and errors. A later incarnation
+// gets the same command line and resumes the job. `arguments` begin with the
+// name of the program; "torchrun" selects the defaults of torchrun.
 void RunAgent(const std::vector<std::string>& arguments, agent::Incarnation& incarnation);
 
 }  // namespace rankrun::launcher

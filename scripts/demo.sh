@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# The main job: four workers train a small language model on real text. It is
-# run twice, once undisturbed and once with a worker killed in the middle, which
-# rankrun restarts from the checkpoint. Ends with both losses side by side.
+# Four workers train a small language model on real text, twice: once undisturbed,
+# and once with a worker that is killed in the middle. rankrun then restarts the
+# workers from the checkpoint. The last lines compare the two losses.
 # Usage: scripts/demo.sh
 set -eu
 cd "$(dirname "$0")/.."
-scripts/setup.sh
+scripts/setup.sh demo
 
 bin=$PWD/build/release/bin
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# train NAME FLAGS...: one run; its output is shown and kept in $folder/NAME.log
+# train NAME FLAGS...: runs the training; prints its output and writes it to
+# $folder/NAME.log.
 train() {
   local name=$1 begin end
   shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs each for SECONDS (default 60) from its corpus
-# in tests/fuzz/corpus, which stays as it is. Fails if an input breaks a promise;
-# that input is then a file in build/fuzz, to be run again by
+# Builds the fuzz targets and runs all at once for SECONDS (default 60). Each starts from
+# its corpus in tests/fuzz/corpus, which is not modified. Fails if an input makes a
+# check fail; this input is then a file in build/fuzz. Repeat it with
 # build/fuzz/bin/TARGET FILE.
 # Usage: scripts/fuzz.sh [SECONDS]
 set -eu
@@ -16,7 +16,7 @@ ninja -C $build "${targets[@]/%/_fuzz}"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# fuzz NAME: runs NAME_fuzz; prints what it came to.
+# fuzz NAME: runs NAME_fuzz and prints a summary.
 fuzz() {
   local name=$1 log=$build/$1_fuzz.log failed=0
   mkdir "$folder/$name"
@@ -32,6 +32,11 @@ fuzz() {
   grep -E '^#[0-9]+.*DONE' "$log"  # coverage, features, corpus, runs per second
 }
 
+runs=()
+for target in "${targets[@]}"; do
+  fuzz "$target" &
+  runs+=($!)
+done
 failed=0
-for target in "${targets[@]}"; do fuzz "$target" || failed=1; done
+for run in "${runs[@]}"; do wait "$run" || failed=1; done
 exit $failed

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that rankrun is built from, and builds its
-# programs and libraries (preset release, in build/release). Does nothing that
-# is done already.
-# Usage: scripts/setup.sh [--packages-only]     as root, or by sudo.
+# Installs the Debian packages that rankrun is built from, and builds TARGET
+# (default: programs, all programs and libraries) with the preset release in
+# build/release. Repeats nothing that is done already.
+# Usage: scripts/setup.sh [--packages-only | TARGET]     as root, or with sudo.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -38,4 +38,4 @@ fi
 
 echo "== building in build/release"
 [ -f build/release/build.ninja ] || cmake --preset release >/dev/null
-ninja -C build/release programs
+ninja -C build/release "${1:-programs}"

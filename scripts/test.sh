@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs all tests. Usage: scripts/test.sh [PRESET [CTEST-ARGUMENT...]]
 # PRESET: release (default), debug, asan, tsan. The results are also written to
-# build/PRESET/tests.xml. A few that fail are run once more, alone; those that
-# pass then are named as unsteady. Tests that need PyTorch 2.13 are skipped by
-# name without it: scripts/venv.sh installs it.
+# build/PRESET/tests.xml. Failed tests with the label `timing` run once more, alone;
+# those that then pass are printed. Without PyTorch 2.13 (scripts/venv.sh installs
+# it), its tests are skipped. Environment: RANKRUN_BUILD_TARGETS, the test programs
+# to build instead of everything; RANKRUN_SIM_SEED, the first seed of the simulator
+# instead of one from the clock.
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 [ $# -gt 0 ] && shift
 scripts/setup.sh --packages-only
 
-# Clones of this repository share what is compiled, wherever they are.
+# Clones of this repository in different folders share the compiler cache.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 
 echo "== building in build/$preset"
 [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
-ninja -C "build/$preset"
+ninja -C "build/$preset" ${RANKRUN_BUILD_TARGETS:-all}
 
-echo "== testing build/$preset"
+export RANKRUN_SIM_SEED=${RANKRUN_SIM_SEED:-$(($(date +%s%N) / 1000))}
+echo "== testing build/$preset, RANKRUN_SIM_SEED=$RANKRUN_SIM_SEED"
 jobs=$(nproc)
-rm -f "build/$preset/tests.xml" "build/$preset/rerun.xml"
+rm -f "build/$preset/tests.xml"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
   --output-junit tests.xml --parallel "$jobs" "$@" ||
-  { [ -f "build/$preset/tests.xml" ] && scripts/rerun_failed.py "build/$preset"; }
+  { [ -f "build/$preset/tests.xml" ] && scripts/rerun_timing_tests.py "build/$preset"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes build/venv with PyTorch 2.13 (CPU), the unmodified peer of the interop
-# tests and the benchmarks. Does nothing if it is there.
+# Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
+# benchmarks. Does nothing if it exists.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/venv

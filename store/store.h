@@ -13,18 +13,19 @@
 
 namespace rankrun::store {
 
-// What compare_set found and did.
+// Result of CompareSet.
 struct CompareSetResult {
-  std::string value;  // the value at the key afterwards; `expected` if there is none
-  bool swapped;       // whether `desired` is there; a client over the wire cannot tell
-                      // that from "was there before"
+  std::string value;  // value at the key afterwards; `expected` if the key is missing
+  // Whether `desired` is stored now. TcpStore cannot tell whether it was stored
+  // before.
+  bool swapped;
 };
 
-// A key-value store in which the workers of a job meet. Keys are text, values
-// are bytes. Semantics as torch.distributed.Store.
-// A store that was given a DeathWatch ends waits that others will not end any
-// more: kCancelled, with the death word. So it does when the word was told
-// before, but then a key that is there is found all the same.
+// A key-value store that the workers of a job share. Keys are text, values are
+// bytes. Semantics as torch.distributed.Store.
+// A store with a DeathWatch cancels its waits when the watch reports a death:
+// kCancelled, with the watch's message. After an earlier death a wait still
+// succeeds if its keys already exist.
 // Thread: any (an implementation serialises calls).
 // Source: pytorch.org/docs/stable/distributed.html
 class Store {
@@ -39,14 +40,15 @@ class Store {
   virtual Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) = 0;
 
   // Adds to the decimal number at `key` (0 if missing) and returns the sum.
-  // Errors: kPeerLost when the value is no number: the server closes.
+  // Errors: kPeerLost when the value is not a number, because the server then
+  // closes the connection.
   virtual Result<int64_t> Add(std::string_view key, int64_t delta) = 0;
 
-  // Whether all keys exist, at once.
+  // Returns whether all keys exist. Does not wait.
   virtual Result<bool> Check(std::span<const std::string> keys) = 0;
 
-  // Waits until all keys exist. Errors: kTimeout, naming the keys asked for and
-  // those that are missing.
+  // Waits until all keys exist.
+  // Errors: kTimeout, naming the requested keys and the missing ones.
   virtual Result<void> Wait(std::span<const std::string> keys,
                             std::chrono::milliseconds timeout) = 0;
 
@@ -55,43 +57,46 @@ class Store {
   virtual Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
                                               std::string_view desired) = 0;
 
-  // Whether the key existed.
+  // Returns whether the key existed.
   virtual Result<bool> Delete(std::string_view key) = 0;
 
-  // Puts `value` behind the value of `key`, or makes the key.
+  // Appends `value` to the value of `key`; creates the key if it is missing.
   virtual Result<void> Append(std::string_view key, std::string_view value) = 0;
 
   // Waits until all keys exist, then returns their values in the order of
-  // `keys`. Errors: kTimeout, as Wait.
+  // `keys`.
+  // Errors: kTimeout, as Wait.
   virtual Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
                                                     std::chrono::milliseconds timeout) = 0;
 
-  // One Set after the other. Errors: kInvalid when the lengths differ.
+  // Sets one key after the other. Errors: kInvalid when the lengths differ.
   virtual Result<void> MultiSet(std::span<const std::string> keys,
                                 std::span<const std::string> values) = 0;
 
-  // How many keys there are in the whole store, those of other prefixes and of
-  // PyTorch's own bookkeeping ("init/") included.
+  // Returns the number of keys in the whole store, including other prefixes and
+  // PyTorch's own counter ("init/").
   virtual Result<int64_t> NumKeys() = 0;
 
-  // The keys that Set and Get of this object know by these names, in no order.
+  // Returns the keys as Set and Get of this object name them, in no order.
   virtual Result<std::vector<std::string>> ListKeys() = 0;
 
-  // First-in-first-out queues, in a name space of their own that only Wait and
-  // Check share with the keys: a queue that is not empty counts as existing.
+  // First-in-first-out queues. They have a name space of their own. Only Wait
+  // and Check also look at queues: a non-empty queue counts as an existing key.
   virtual Result<void> QueuePush(std::string_view key, std::string_view value) = 0;
-  // The oldest value. Errors: kTimeout when the queue stays empty.
+  // Removes and returns the oldest value.
+  // Errors: kTimeout when the queue stays empty.
   virtual Result<std::string> QueuePop(std::string_view key, std::chrono::milliseconds timeout) = 0;
-  // The oldest value, or nothing if the queue is empty now.
+  // Removes and returns the oldest value, or nothing if the queue is empty.
   virtual Result<std::optional<std::string>> TryQueuePop(std::string_view key) = 0;
   virtual Result<int64_t> QueueLength(std::string_view key) = 0;
 
-  // Another client of the same store, whose calls do not wait for this one's.
-  // Errors: over TCP those of TcpStore::Connect, after `timeout`; else none.
+  // Returns another client of the same store. Its calls do not wait for the
+  // calls of this one.
+  // Errors: for TcpStore those of Connect, after `timeout`; else none.
   Result<std::unique_ptr<Store>> Clone(std::chrono::milliseconds timeout) {
     return CloneWith(timeout, std::chrono::milliseconds::max());
   }
-  // The same, one that gives its server less time for a reply than this one does.
+  // Does the same with the shorter of `reply_timeout` and this client's own.
   virtual Result<std::unique_ptr<Store>> CloneWith(std::chrono::milliseconds timeout,
                                                    std::chrono::milliseconds reply_timeout) = 0;
 };

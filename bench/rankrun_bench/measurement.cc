@@ -31,7 +31,7 @@ int64_t Total(ProcessGroup& world, int64_t value) {
 }  // namespace
 
 double BusFactor(Collective collective, int ranks) {
-  const double others = static_cast<double>(ranks - 1) / ranks;
+  double others = static_cast<double>(ranks - 1) / ranks;
   switch (collective) {
     case Collective::kAllReduce:
       return 2 * others;
@@ -48,32 +48,32 @@ double BusFactor(Collective collective, int ranks) {
 }
 
 Measurement::Measurement(ProcessGroup& world, const Options& options, Collective collective,
-                         std::size_t bytes)
+                         size_t bytes)
     : world_(world),
       options_(options),
       collective_(collective),
       rank_(world.global_rank()),
       ranks_(world.world_size()) {
   if (collective == Collective::kBarrier) return;
-  const std::size_t size = SizeOf(options.dtype);
-  const std::size_t parts = HasPartPerRank(collective) ? static_cast<std::size_t>(ranks_) : 1;
-  count_ = std::max<std::size_t>(1, bytes / size / parts);
+  size_t size = SizeOf(options.dtype);
+  size_t parts = HasPartPerRank(collective) ? static_cast<size_t>(ranks_) : 1;
+  count_ = std::max<size_t>(1, bytes / size / parts);
   ChooseParts();
   input_.resize(inputs_.size() * count_ * size);
   if (!IsInPlace(collective)) output_.resize(expected_.size() * count_ * size);
 }
 
-std::size_t Measurement::bytes() const { return std::max(input_.size(), output_.size()); }
+size_t Measurement::bytes() const { return std::max(input_.size(), output_.size()); }
 
 void Measurement::ChooseParts() {
-  const int next = (rank_ + 1) % ranks_;
-  const int previous = (rank_ + ranks_ - 1) % ranks_;
-  const auto each = [this](auto part_of) {
+  int next = (rank_ + 1) % ranks_;
+  int previous = (rank_ + ranks_ - 1) % ranks_;
+  auto each = [this](auto part_of) {
     std::vector<Part> parts;
     for (int r = 0; r < ranks_; ++r) parts.push_back(part_of(r));
     return parts;
   };
-  const Part own{.source = {.from = rank_}};
+  Part own{.source = {.from = rank_}};
   switch (collective_) {
     case Collective::kAllReduce:
       inputs_ = {own};
@@ -148,22 +148,22 @@ std::vector<std::byte> Measurement::TileOf(Part part, int round) const {
 }
 
 void Measurement::Prepare(int round) {
-  const std::size_t part_bytes = count_ * SizeOf(options_.dtype);
+  size_t part_bytes = count_ * SizeOf(options_.dtype);
   std::fill(output_.begin(), output_.end(), kPoison);
   if (collective_ == Collective::kBroadcast && rank_ != kRoot) {
     std::fill(input_.begin(), input_.end(), kPoison);
     return;
   }
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
     Fill(std::span(input_).subspan(i * part_bytes, part_bytes), TileOf(inputs_[i], round));
   }
 }
 
 int64_t Measurement::CountWrong(int round) {
-  const std::size_t part_bytes = count_ * SizeOf(options_.dtype);
-  const std::span<const std::byte> result = IsInPlace(collective_) ? input_ : output_;
+  size_t part_bytes = count_ * SizeOf(options_.dtype);
+  std::span<const std::byte> result = IsInPlace(collective_) ? input_ : output_;
   int64_t wrong = 0;
-  for (std::size_t i = 0; i < expected_.size(); ++i) {
+  for (size_t i = 0; i < expected_.size(); ++i) {
     wrong += bench::CountWrong(options_.dtype, result.subspan(i * part_bytes, part_bytes),
                                TileOf(expected_[i], round));
   }
@@ -178,7 +178,8 @@ Figures Measurement::Run() {
       options_.plan, [this] { Call(); },
       [this](double seconds) { return Largest(world_, seconds); },
       [&] {
-        // What the batch has left in place are sums of sums: new data, one more call.
+        // After the batch an in-place buffer holds sums of sums, so check one
+        // more call with new data.
         Prepare(++round);
         Call();
         figures.wrong += CountWrong(round);

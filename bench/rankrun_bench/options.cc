@@ -1,16 +1,19 @@
 #include "bench/rankrun_bench/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <limits>
-#include <map>
+#include <iterator>
 #include <utility>
+
+#include "base/check.h"
+#include "bench/rankrun_bench/flags.h"
+#include "launcher/flags/flag_parser.h"
+#include "launcher/flags/help.h"
 
 namespace rankrun::bench {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr const char* kUsage = "[flags] COLLECTIVE...";
 
 constexpr std::pair<const char*, Collective> kCollectives[] = {
     {"all_reduce", Collective::kAllReduce},
@@ -22,62 +25,26 @@ constexpr std::pair<const char*, Collective> kCollectives[] = {
     {"barrier", Collective::kBarrier},
 };
 
-// PREMUL_SUM is left out: it has a factor on each rank.
+// PREMUL_SUM is left out, because it has a factor on each rank.
 constexpr std::pair<const char*, ReduceOp::Kind> kOps[] = {
     {"sum", ReduceOp::kSum},      {"avg", ReduceOp::kAvg},        {"product", ReduceOp::kProduct},
     {"min", ReduceOp::kMin},      {"max", ReduceOp::kMax},        {"bit_and", ReduceOp::kBitAnd},
     {"bit_or", ReduceOp::kBitOr}, {"bit_xor", ReduceOp::kBitXor},
 };
 
-template <typename Table>
-auto MapOf(const Table& table) {
-  std::map<std::string, decltype(table[0].second)> map;
-  for (const auto& [name, value] : table) map.emplace(name, value);
-  return map;
-}
+// The operand, described as a flag to check its value.
+constexpr launcher::Flag kCollective{
+    .value = launcher::FlagValue::kChoice,
+    .choices = "all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|send_recv|barrier|all"};
 
-std::map<std::string, DType> DTypes() {
-  std::map<std::string, DType> map;
-  for (int number = 0; number < kDTypes; ++number) {
-    const auto dtype = static_cast<DType>(number);
-    map.emplace(NameOf(dtype), dtype);
-  }
-  return map;
-}
-
-// A name of a table, said with all names of it in an error.
-template <typename Value>
-auto OneOf(std::string what, std::map<std::string, Value> map) {
-  return [what = std::move(what), map = std::move(map)](const std::string& word) {
-    if (const auto found = map.find(word); found != map.end()) return found->second;
-    std::string names;
-    for (const auto& [name, value] : map) names += (names.empty() ? "" : ", ") + name;
-    throw CLI::ValidationError(what, "\"" + word + "\" is none of " + names);
-  };
-}
-
-// As rankrun's own flags have them: not "1.5K", "8kb" or "-5".
-std::size_t SizeIn(const char* what, const std::string& word) {
-  const CLI::ValidationError wrong(what,
-                                   "want a size, as 512, 8K, 64M, 1G or 2T, got \"" + word + "\"");
-  int64_t number = 0;
-  const char* const last = word.data() + word.size();
-  const auto [end, error] = std::from_chars(word.data(), last, number);
-  const std::string unit(end, last);
-  const std::size_t power = unit.empty() ? 0 : std::string(" KMGT").find(unit, 1);
-  if (error != std::errc() || number < 0 || unit.size() > 1 || power == std::string::npos) {
-    throw wrong;
-  }
-  if (number > std::numeric_limits<int64_t>::max() >> (10 * power)) throw wrong;
-  return static_cast<std::size_t>(number) << (10 * power);
-}
+Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
 bool Reduces(Collective collective) {
   return collective == Collective::kAllReduce || collective == Collective::kReduceScatter;
 }
 
 bool CanReduce(DType dtype, ReduceOp::Kind op) {
-  const bool bitwise = op == ReduceOp::kBitAnd || op == ReduceOp::kBitOr || op == ReduceOp::kBitXor;
+  bool bitwise = op == ReduceOp::kBitAnd || op == ReduceOp::kBitOr || op == ReduceOp::kBitXor;
   switch (dtype) {
     case DType::kFloat16:
     case DType::kBFloat16:
@@ -97,110 +64,94 @@ bool CanReduce(DType dtype, ReduceOp::Kind op) {
   }
 }
 
-// What the library would refuse, before anything is printed.
-void CheckReduction(const Options& options) {
-  if (std::ranges::none_of(options.collectives, Reduces)) return;
-  if (CanReduce(options.dtype, options.op)) return;
+// Refuses a reduction early if the library would refuse it.
+Result<void> CheckReduction(const Options& options) {
+  if (std::ranges::none_of(options.collectives, Reduces)) return {};
+  if (CanReduce(options.dtype, options.op)) return {};
   std::string can;
   for (const auto& [name, op] : kOps) {
     if (CanReduce(options.dtype, op)) can += (can.empty() ? "" : ", ") + std::string(name);
   }
-  const std::string dtype = NameOf(options.dtype);
-  if (can.empty()) throw CLI::ValidationError("--dtype", dtype + " can be moved, not reduced");
-  throw CLI::ValidationError("--op", std::string(NameOf(options.op)) + " does not go with " +
-                                         dtype + ": want one of " + can);
+  std::string dtype = NameOf(options.dtype);
+  if (can.empty()) return Invalid("--dtype: " + dtype + " cannot be reduced");
+  return Invalid("--op: " + std::string(NameOf(options.op)) + " does not support " + dtype +
+                 ": want one of " + can);
 }
 
-struct Words {
-  std::vector<std::string> collectives;
-  std::string min_bytes = "8";
-  std::string max_bytes = "256M";
-  std::string dtype = "float32";
-  std::string op = "sum";
-  double time_limit = 10;
-};
-
-// Without what CLI11 says of its checks: the help texts say it.
-template <typename T>
-CLI::Validator Between(T least, T most) {
-  return CLI::Range(least, most).description("");
-}
-
-void AddSizes(CLI::App& app, Options& options, Words& words) {
-  app.add_option("--min-bytes", words.min_bytes, "Smallest size; 64K are 65536 bytes")
-      ->type_name("SIZE")
-      ->default_str(words.min_bytes);
-  app.add_option("--max-bytes", words.max_bytes, "Largest size")
-      ->type_name("SIZE")
-      ->default_str(words.max_bytes);
-  app.add_option("--factor", options.factor, "From one size to the next; at least 2")
-      ->check(Between(std::size_t{2}, std::size_t{1} << 20))
-      ->type_name("N")
-      ->default_str("2");
-}
-
-void AddWhat(CLI::App& app, Options& options, Words& words) {
-  app.add_option("--dtype", words.dtype, "Type of the elements")
-      ->type_name("TYPE")
-      ->default_str(words.dtype);
-  app.add_option("--op", words.op, "Reduction of all_reduce and reduce_scatter")
-      ->type_name("OP")
-      ->default_str(words.op);
-  app.add_option("--backend", options.backend, "shm, gloo, ...; unset: the library's choice")
-      ->type_name("NAME");
-}
-
-void AddMeasuring(CLI::App& app, BatchPlan& plan, Words& words) {
-  app.add_option("--warmup", plan.warmup_calls, "Calls before the first measured one")
-      ->check(Between(0, 1'000'000))
-      ->type_name("N")
-      ->default_str("5");
-  app.add_option("--iters", plan.calls, "Calls of a batch; 0: as many as take 20 ms")
-      ->check(Between(int64_t{0}, int64_t{1'000'000'000}))
-      ->type_name("N")
-      ->default_str("0");
-  app.add_option("--batches", plan.batches, "Batches, of which the median is printed")
-      ->check(Between(1, 1'000'000))
-      ->type_name("N")
-      ->default_str("5");
-  app.add_option("--time-limit", words.time_limit, "For a size: no batch begins after it")
-      ->check(Between(0.0, 86400.0))
-      ->type_name("SECONDS")
-      ->default_str("10");
-}
-
-void AddFlags(CLI::App& app, Options& options, Words& words) {
-  app.set_help_flag("-h,--help", "Print this and exit");
-  app.set_version_flag("--version", "rankrun-bench " RANKRUN_VERSION, "Print the version and exit");
-  app.add_option("COLLECTIVE", words.collectives,
-                 "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, "
-                 "barrier, or all for all of them")
-      ->required()
-      ->type_name("");
-  AddSizes(app, options, words);
-  AddWhat(app, options, words);
-  AddMeasuring(app, options.plan, words);
-  app.add_flag("--json", options.json, "One JSON object per line instead of a table");
-}
-
-void Finish(const Words& words, Options& options) {
-  const auto collective = OneOf("COLLECTIVE", MapOf(kCollectives));
-  for (const std::string& word : words.collectives) {
-    if (word != "all") {
-      options.collectives.push_back(collective(word));
-      continue;
+Result<std::vector<Collective>> CollectivesOf(const std::vector<std::string>& words) {
+  if (words.empty())
+    return Invalid(std::string("no collective given; usage: rankrun-bench ") + kUsage);
+  std::vector<Collective> collectives;
+  for (const std::string& word : words) {
+    std::string wrong = launcher::WrongValue(kCollective, word);
+    if (!wrong.empty()) return Invalid("COLLECTIVE: " + wrong);
+    for (const auto& [name, collective] : kCollectives) {
+      if (word == "all" || word == name) collectives.push_back(collective);
     }
-    for (const auto& [name, value] : kCollectives) options.collectives.push_back(value);
   }
-  options.dtype = OneOf("--dtype", DTypes())(words.dtype);
-  options.op = OneOf("--op", MapOf(kOps))(words.op);
-  CheckReduction(options);
-  options.plan.limit = Seconds(words.time_limit);
-  options.min_bytes = SizeIn("--min-bytes", words.min_bytes);
-  options.max_bytes = SizeIn("--max-bytes", words.max_bytes);
-  if (options.min_bytes < 1 || options.min_bytes > options.max_bytes) {
-    throw CLI::ValidationError("--min-bytes", "must be from 1 to that of --max-bytes");
+  return collectives;
+}
+
+DType DTypeOf(const std::string& name) {
+  for (int number = 0; number < kDTypes; ++number) {
+    if (name == NameOf(static_cast<DType>(number))) return static_cast<DType>(number);
   }
+  RANKRUN_CHECK(false, "the table of flags has a type that the library does not have");
+}
+
+ReduceOp::Kind OpOf(const std::string& name) {
+  const auto* found = std::ranges::find(kOps, name, [](const auto& op) { return op.first; });
+  RANKRUN_CHECK(found != std::end(kOps), "the table of flags has an operation without a kind");
+  return found->second;
+}
+
+BatchPlan PlanOf(const launcher::ParsedFlags& flags) {
+  BatchPlan plan;
+  plan.warmup_calls = flags.Count("warmup").value_or(plan.warmup_calls);
+  if (auto calls = flags.Count("iters")) plan.calls = *calls;
+  plan.batches = flags.Count("batches").value_or(plan.batches);
+  if (auto limit = flags.Seconds("time-limit")) plan.limit = *limit;
+  return plan;
+}
+
+Result<Options> OptionsOf(const launcher::Arguments& arguments) {
+  const launcher::ParsedFlags& flags = arguments.flags;
+  auto collectives = CollectivesOf(arguments.positionals);
+  if (!collectives) return std::move(collectives).error();
+  Options options;
+  options.collectives = std::move(*collectives);
+  options.plan = PlanOf(flags);
+  options.min_bytes = flags.Size("min-bytes").value_or(options.min_bytes);
+  options.max_bytes = flags.Size("max-bytes").value_or(options.max_bytes);
+  if (options.min_bytes > options.max_bytes) {
+    return Invalid("--min-bytes: want at most the value of --max-bytes");
+  }
+  if (auto factor = flags.Count("factor")) options.factor = static_cast<size_t>(*factor);
+  if (auto dtype = flags.Text("dtype")) options.dtype = DTypeOf(*dtype);
+  if (auto op = flags.Text("op")) options.op = OpOf(*op);
+  options.backend = flags.Text("backend").value_or("");
+  options.json = flags.Has("json");
+  if (auto checked = CheckReduction(options); !checked) return std::move(checked).error();
+  return options;
+}
+
+Parsed Refused(const Error& error) {
+  return {
+      .options = {}, .exit_code = kUsageError, .text = "rankrun-bench: " + error.message + "\n"};
+}
+
+Parsed Printed(std::string text) {
+  return {.options = {}, .exit_code = 0, .text = std::move(text)};
+}
+
+std::string HelpText() {
+  return launcher::FormatHelp(BenchFlags(), kUsage,
+                              "Measures collectives and checks their results, as a worker:\n"
+                              "  rankrun -n 4 rankrun-bench all_reduce\n"
+                              "\n"
+                              "Collectives: all_reduce, all_gather, reduce_scatter, broadcast, "
+                              "all_to_all, send_recv,\n"
+                              "barrier, or all for all of them.");
 }
 
 template <typename Table, typename Value>
@@ -217,27 +168,14 @@ const char* NameOf(Collective collective) { return NameIn(kCollectives, collecti
 const char* NameOf(ReduceOp::Kind op) { return NameIn(kOps, op); }
 
 Parsed ParseOptions(int argc, const char* const* argv) {
-  Parsed parsed;
-  Words words;
-  CLI::App app(
-      "Measures collectives and checks their results, as a worker:\n"
-      "  rankrun -n 4 rankrun-bench all_reduce",
-      "rankrun-bench");
-  try {
-    AddFlags(app, parsed.options, words);
-    app.parse(argc, argv);
-    Finish(words, parsed.options);
-  } catch (const CLI::CallForHelp&) {
-    parsed.exit_code = 0;
-    parsed.text = app.help();
-  } catch (const CLI::CallForVersion& version) {
-    parsed.exit_code = 0;
-    parsed.text = std::string(version.what()) + "\n";
-  } catch (const CLI::ParseError& error) {
-    parsed.exit_code = kUsageError;
-    parsed.text = "rankrun-bench: " + std::string(error.what()) + "\n";
-  }
-  return parsed;
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  auto arguments = launcher::ParseArguments(BenchFlags(), launcher::FlagsEnd::kNowhere, words);
+  if (!arguments) return Refused(arguments.error());
+  if (arguments->flags.Has("help")) return Printed(HelpText());
+  if (arguments->flags.Has("version")) return Printed("rankrun-bench " RANKRUN_VERSION "\n");
+  auto options = OptionsOf(*arguments);
+  if (!options) return Refused(options.error());
+  return {.options = std::move(*options), .exit_code = {}, .text = {}};
 }
 
 }  // namespace rankrun::bench

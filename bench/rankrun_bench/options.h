@@ -29,9 +29,9 @@ const char* NameOf(ReduceOp::Kind op);
 
 struct Options {
   std::vector<Collective> collectives;
-  std::size_t min_bytes = 8;
-  std::size_t max_bytes = 256 << 20;
-  std::size_t factor = 2;  // from one size to the next
+  size_t min_bytes = 8;
+  size_t max_bytes = 256 << 20;
+  size_t factor = 2;  // factor between consecutive sizes
   DType dtype = DType::kFloat32;
   ReduceOp::Kind op = ReduceOp::kSum;
   std::string backend;  // empty: the library's choice
@@ -41,8 +41,8 @@ struct Options {
 
 struct Parsed {
   Options options;
-  std::optional<int> exit_code;  // the program is to end: help, or a bad flag
-  std::string text;              // to be printed then
+  std::optional<int> exit_code;  // set if the program must exit: help, or a bad flag
+  std::string text;              // text to print before the exit
 };
 
 Parsed ParseOptions(int argc, const char* const* argv);

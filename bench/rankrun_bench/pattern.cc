@@ -9,8 +9,8 @@
 namespace rankrun::bench {
 namespace {
 
-// An element while it is computed with: an integer modulo 2^64, and the same
-// as a real number.
+// An element during a computation: an integer modulo 2^64, and the same as a
+// real number.
 struct Value {
   uint64_t whole = 0;
   double real = 0;
@@ -19,36 +19,38 @@ struct Value {
 bool IsInteger(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
 bool IsComplex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
 
-// 1 to 4; for products 1 or 2, since powers of two are exact in all types.
-Value ValueAt(Source source, std::size_t index, uint64_t most) {
+// Returns 1 to 4; for products 1 or 2, because powers of two are exact in all
+// types.
+Value ValueAt(Source source, size_t index, uint64_t most) {
   uint64_t bits = index + 1;
-  for (const int part : {source.from, source.to, source.round}) {
+  for (int part : {source.from, source.to, source.round}) {
     bits = (bits ^ static_cast<uint64_t>(part + 1)) * 0x9e3779b97f4a7c15;
     bits ^= bits >> 29;
   }
-  const uint64_t whole = 1 + bits % most;
+  uint64_t whole = 1 + bits % most;
   return {whole, static_cast<double>(whole)};
 }
 
-// Nearest, ties to even, without the lowest bits.
+// Rounds to nearest, ties to even, and drops the lowest bits.
 uint32_t Rounded(uint32_t bits, int dropped_bits) {
-  const uint32_t half = (1U << (dropped_bits - 1)) - 1;
+  uint32_t half = (1U << (dropped_bits - 1)) - 1;
   return (bits + half + ((bits >> dropped_bits) & 1)) >> dropped_bits;
 }
 
-// Of numbers that are 0 or of a normal half's size and above.
+// Converts to half precision; `value` must be 0 or in the range of normal half
+// numbers.
 uint16_t HalfBits(float value) {
   if (value == 0) return 0;
-  const uint32_t sign = std::bit_cast<uint32_t>(value) >> 31 << 15;
-  const uint32_t bits = std::bit_cast<uint32_t>(std::fabs(value));
+  uint32_t sign = std::bit_cast<uint32_t>(value) >> 31 << 15;
+  uint32_t bits = std::bit_cast<uint32_t>(std::fabs(value));
   constexpr uint32_t kInfinity = 0x7c00;
-  const uint32_t half = Rounded(bits - (uint32_t{127 - 15} << 23), 13);
+  uint32_t half = Rounded(bits - (uint32_t{127 - 15} << 23), 13);
   return static_cast<uint16_t>(sign | std::min(half, kInfinity));
 }
 
 double HalfValue(uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int mantissa = bits & 1023;
+  int exponent = bits >> 10 & 31;
+  int mantissa = bits & 1023;
   double value =
       exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
   if (exponent == 31) value = mantissa == 0 ? INFINITY : NAN;
@@ -72,7 +74,7 @@ T Take(const std::byte* place) {
 }
 
 void Encode(DType dtype, Value value, std::byte* place) {
-  const auto narrow = static_cast<float>(value.real);
+  auto narrow = static_cast<float>(value.real);
   switch (dtype) {
     case DType::kFloat32:
       return Put(place, narrow);
@@ -129,15 +131,15 @@ Value Combine(ReduceOp::Kind op, Value a, Value b) {
   return {};
 }
 
-// Of booleans, sums are "or" and products "and".
+// For booleans, a sum is "or" and a product "and".
 ReduceOp::Kind OpFor(DType dtype, ReduceOp::Kind op) {
   if (dtype != DType::kBool) return op;
   if (op == ReduceOp::kSum || op == ReduceOp::kMax) return ReduceOp::kBitOr;
   return op == ReduceOp::kProduct || op == ReduceOp::kMin ? ReduceOp::kBitAnd : op;
 }
 
-// Values of one tile element before the reduction.
-Value ElementAt(DType dtype, Source source, std::size_t index, uint64_t most) {
+// Returns the value of one tile element before the reduction.
+Value ElementAt(DType dtype, Source source, size_t index, uint64_t most) {
   Value value = ValueAt(source, index, most);
   if (dtype == DType::kBool) value.whole &= 1;
   return value;
@@ -159,7 +161,7 @@ double RealPart(DType dtype, const std::byte* place) {
   }
 }
 
-// The size of the last digit, relative to the number.
+// Returns the size of the last digit, relative to the number.
 double Rounding(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -174,14 +176,14 @@ double Rounding(DType dtype) {
   }
 }
 
-// Whether two elements whose bytes differ are the same but for rounding.
+// Returns whether two elements with different bytes are equal up to rounding.
 bool IsNear(DType dtype, const std::byte* a, const std::byte* b) {
   if (IsInteger(dtype) || dtype == DType::kBool || dtype >= DType::kFloat8E4M3) return false;
-  const std::size_t parts = IsComplex(dtype) ? 2 : 1;
-  for (std::size_t part = 0; part < parts; ++part) {
-    const std::size_t offset = part * SizeOf(dtype) / parts;
-    const double x = RealPart(dtype, a + offset);
-    const double y = RealPart(dtype, b + offset);
+  size_t parts = IsComplex(dtype) ? 2 : 1;
+  for (size_t part = 0; part < parts; ++part) {
+    size_t offset = part * SizeOf(dtype) / parts;
+    double x = RealPart(dtype, a + offset);
+    double y = RealPart(dtype, b + offset);
     if (!(std::fabs(x - y) <= 2 * Rounding(dtype) * std::fabs(y))) return false;
   }
   return true;
@@ -191,7 +193,7 @@ bool IsNear(DType dtype, const std::byte* a, const std::byte* b) {
 
 std::vector<std::byte> Tile(DType dtype, Source source, ReduceOp::Kind op) {
   std::vector<std::byte> tile(kPeriod * SizeOf(dtype));
-  for (std::size_t i = 0; i < kPeriod; ++i) {
+  for (size_t i = 0; i < kPeriod; ++i) {
     Encode(dtype, ElementAt(dtype, source, i, MostFor(op)), &tile[i * SizeOf(dtype)]);
   }
   return tile;
@@ -199,7 +201,7 @@ std::vector<std::byte> Tile(DType dtype, Source source, ReduceOp::Kind op) {
 
 std::vector<std::byte> ReducedTile(DType dtype, ReduceOp::Kind op, int ranks, Source source) {
   std::vector<std::byte> tile(kPeriod * SizeOf(dtype));
-  for (std::size_t i = 0; i < kPeriod; ++i) {
+  for (size_t i = 0; i < kPeriod; ++i) {
     source.from = 0;
     Value value = ElementAt(dtype, source, i, MostFor(op));
     for (source.from = 1; source.from < ranks; ++source.from) {
@@ -214,20 +216,20 @@ std::vector<std::byte> ReducedTile(DType dtype, ReduceOp::Kind op, int ranks, So
 }
 
 void Fill(std::span<std::byte> buffer, std::span<const std::byte> tile) {
-  for (std::size_t at = 0; at < buffer.size(); at += tile.size()) {
+  for (size_t at = 0; at < buffer.size(); at += tile.size()) {
     std::memcpy(&buffer[at], tile.data(), std::min(tile.size(), buffer.size() - at));
   }
 }
 
 int64_t CountWrong(DType dtype, std::span<const std::byte> buffer,
                    std::span<const std::byte> tile) {
-  const std::size_t size = SizeOf(dtype);
+  size_t size = SizeOf(dtype);
   int64_t wrong = 0;
-  for (std::size_t at = 0; at < buffer.size(); at += tile.size()) {
-    const std::size_t bytes = std::min(tile.size(), buffer.size() - at);
+  for (size_t at = 0; at < buffer.size(); at += tile.size()) {
+    size_t bytes = std::min(tile.size(), buffer.size() - at);
     if (std::memcmp(&buffer[at], tile.data(), bytes) == 0) continue;
-    for (std::size_t i = 0; i < bytes; i += size) {
-      const bool same = std::memcmp(&buffer[at + i], &tile[i], size) == 0;
+    for (size_t i = 0; i < bytes; i += size) {
+      bool same = std::memcmp(&buffer[at + i], &tile[i], size) == 0;
       wrong += !same && !IsNear(dtype, &buffer[at + i], &tile[i]);
     }
   }

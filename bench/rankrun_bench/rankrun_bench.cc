@@ -41,7 +41,7 @@ class Printer {
   void Print(const std::string& text) const {
     if (!speaks_) return;
     std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);  // a line as soon as it is measured
+    std::fflush(stdout);  // show each line as soon as it is measured
   }
 
   const bool speaks_;
@@ -52,19 +52,19 @@ class Printer {
   int lines_ = 0;
 };
 
-// The number of wrong elements.
+// Returns the number of wrong elements.
 int64_t MeasureSizes(ProcessGroup& world, const Options& options, Collective collective) {
   Printer printer(world, options, collective);
   int64_t wrong = 0;
-  std::size_t previous = 0;
-  std::size_t bytes = options.min_bytes;
+  size_t previous = 0;
+  size_t bytes = options.min_bytes;
   for (bool more = true; more; bytes *= options.factor) {
     more = collective != Collective::kBarrier && bytes <= options.max_bytes / options.factor;
     Measurement measurement(world, options, collective, bytes);
-    const bool measured = previous != 0 && measurement.bytes() == previous;
+    bool measured = previous != 0 && measurement.bytes() == previous;
     previous = measurement.bytes();
-    if (measured) continue;  // sizes below an element for each rank are one
-    const Figures figures = measurement.Run();
+    if (measured) continue;  // all sizes below one element per rank are measured once
+    Figures figures = measurement.Run();
     printer.Line(figures);
     wrong += figures.wrong;
   }
@@ -77,7 +77,7 @@ int Run(const Options& options) {
   if (!options.backend.empty()) init.backend = options.backend;
   ProcessGroup& world = Init(init);
   int64_t wrong = 0;
-  for (const Collective collective : options.collectives) {
+  for (Collective collective : options.collectives) {
     wrong += MeasureSizes(world, options, collective);
   }
   Destroy();
@@ -89,8 +89,8 @@ bool IsRank0() {
   return rank == nullptr || std::strcmp(rank, "0") == 0;
 }
 
-// One rank is enough for the help. An error is said by all: who fails first
-// ends the others.
+// Only rank 0 prints the help. Every rank prints an error, because the first
+// rank that fails ends the others.
 int PrintAndEnd(const Parsed& parsed) {
   if (*parsed.exit_code != 0) {
     std::fputs(parsed.text.c_str(), stderr);
@@ -101,7 +101,7 @@ int PrintAndEnd(const Parsed& parsed) {
 }
 
 int Main(int argc, char** argv) {
-  const Parsed parsed = ParseOptions(argc, argv);
+  Parsed parsed = ParseOptions(argc, argv);
   if (parsed.exit_code) return PrintAndEnd(parsed);
   try {
     return Run(parsed.options);

@@ -16,7 +16,7 @@ namespace {
   return text;
 }
 
-// What a column has that does not apply, as in nccl-tests.
+// Text of a column that does not apply, as in nccl-tests.
 constexpr const char* kNone = "none";
 constexpr int kNoRoot = -1;
 
@@ -25,8 +25,8 @@ const char* TypeOf(const Heading& heading, const Options& options) {
 }
 
 const char* OpOf(const Heading& heading, const Options& options) {
-  const bool reduces = heading.collective == Collective::kAllReduce ||
-                       heading.collective == Collective::kReduceScatter;
+  bool reduces = heading.collective == Collective::kAllReduce ||
+                 heading.collective == Collective::kReduceScatter;
   return reduces ? NameOf(options.op) : kNone;
 }
 
@@ -63,7 +63,7 @@ std::string TableFoot(int64_t wrong, double mean_bus_bandwidth) {
 }
 
 std::string JsonLine(const Heading& heading, const Options& options, const Figures& figures) {
-  const nlohmann::ordered_json line{
+  nlohmann::ordered_json line{
       {"collective", NameOf(heading.collective)},
       {"backend", heading.backend},
       {"ranks", heading.ranks},

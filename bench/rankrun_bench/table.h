@@ -5,10 +5,10 @@
 #include "bench/rankrun_bench/measurement.h"
 #include "bench/rankrun_bench/options.h"
 
-// What rankrun-bench prints: columns as nccl-tests has them, or JSON.
+// Output of rankrun-bench: columns like those of nccl-tests, or JSON.
 namespace rankrun::bench {
 
-// What is the same on all lines of one collective.
+// Values that are the same on all lines of one collective.
 struct Heading {
   Collective collective;
   int ranks = 0;
@@ -17,10 +17,10 @@ struct Heading {
 
 std::string TableHead(const Heading& heading, const Options& options);
 std::string TableLine(const Heading& heading, const Options& options, const Figures& figures);
-// Under the lines of one collective.
+// Lines below those of one collective.
 std::string TableFoot(int64_t wrong, double mean_bus_bandwidth);
 
-// One object, with a line feed.
+// Returns one JSON object and a line feed.
 std::string JsonLine(const Heading& heading, const Options& options, const Figures& figures);
 
 }  // namespace rankrun::bench

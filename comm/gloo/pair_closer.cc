@@ -6,12 +6,12 @@
 #include <exception>
 #include <utility>
 
-#include "base/start_thread.h"
+#include "base/process/start_thread.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::gloo {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{4};
+constexpr std::chrono::milliseconds kCheckInterval{4};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ PairCloser::~PairCloser() { Stop(); }
 
 bool PairCloser::Stop() {
   ends_ = true;
-  wakeup_.Set();
+  wake_event_.Set();
   if (thread_.joinable()) thread_.join();
   return closes_;
 }
@@ -37,17 +37,18 @@ bool PairCloser::Stop() {
 void PairCloser::Watch() {
   while (!ends_) {
     if (!closes_ && is_over_()) closes_ = true;
-    // Again each time: one that was just about to connect opens its socket anew.
+    // Repeat at each interval: a pair that was about to connect opens a new
+    // socket.
     for (int peer = 0; closes_ && peer < context_.size; ++peer) {
       if (peer == context_.rank) continue;
       try {
         context_.getPair(peer)->close();
       } catch (const std::exception&) {
-        // It has no socket any more.
+        // The pair is closed already.
       }
     }
-    wakeup_.SleepUntil(std::chrono::steady_clock::now() + kLookEvery);
+    wake_event_.SleepUntil(std::chrono::steady_clock::now() + kCheckInterval);
   }
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

@@ -7,12 +7,12 @@
 #include <thread>
 
 #include "base/result.h"
-#include "comm/gloo/wakeup.h"
+#include "comm/gloo/wake_event.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::gloo {
 
-// Closes all pairs of a context, in a thread of its own, once nobody is to be
-// waited for any more: a pair that waits for its peer looks at nothing else.
+// Thread that closes all pairs of a context when `is_over` returns true. A pair
+// that waits for its peer can only be interrupted by closing it.
 // Thread: one at a time.  Lifetime: `context` outlives it.
 class PairCloser {
  public:
@@ -22,12 +22,12 @@ class PairCloser {
   PairCloser& operator=(const PairCloser&) = delete;
   ~PairCloser();
 
-  // Starts the thread. Error: kExhausted, there is none to be had.
+  // Starts the thread. Error: kExhausted if the system has no thread left.
   Result<void> Start();
 
   bool closes() const { return closes_; }
 
-  // Ends the thread. Returns whether it has closed them.
+  // Ends the thread. Returns whether it has closed the pairs.
   bool Stop();
 
  private:
@@ -37,8 +37,8 @@ class PairCloser {
   const std::function<bool()> is_over_;
   std::atomic<bool> closes_ = false;
   std::atomic<bool> ends_ = false;
-  Wakeup wakeup_;
+  WakeEvent wake_event_;
   std::thread thread_;
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

@@ -1,13 +1,13 @@
 #include <rankrun/export.h>
 
-#include "comm/backend.h"
-#include "comm/gloo/gloo_backend.h"
+#include "comm/core/backend.h"
+#include "comm/gloo/backend.h"
 
-// The only symbol that librankrun_gloo.so exports.
+// Only exported symbol of librankrun_gloo.so.
 extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugin() {
   static constexpr rankrun::comm::BackendPlugin kPlugin{
       .abi_version = rankrun::comm::kBackendAbiVersion,
-      .create = &rankrun::comm::GlooBackend::Create,
+      .create = &rankrun::comm::gloo::GlooBackend::Create,
   };
   return &kPlugin;
 }

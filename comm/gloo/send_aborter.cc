@@ -2,26 +2,26 @@
 
 #include <utility>
 
-#include "base/start_thread.h"
+#include "base/process/start_thread.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::gloo {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{4};
+constexpr std::chrono::milliseconds kCheckInterval{4};
 
 }  // namespace
 
-// What is waited for, as the thread sees it.
-class SendAborter::Shown {
+// Scope in which the thread watches a wait.
+class SendAborter::WaitingScope {
  public:
-  Shown(SendAborter& owner, Waiting waiting) : owner_(owner) { Set(waiting); }
-  Shown(const Shown&) = delete;
-  Shown& operator=(const Shown&) = delete;
-  ~Shown() { Set(std::nullopt); }
+  WaitingScope(SendAborter& owner, Waiting waiting) : owner_(owner) { Set(waiting); }
+  WaitingScope(const WaitingScope&) = delete;
+  WaitingScope& operator=(const WaitingScope&) = delete;
+  ~WaitingScope() { Set(std::nullopt); }
 
  private:
   void Set(std::optional<Waiting> waiting) {
-    std::lock_guard lock(owner_.mutex_);
+    MutexLock lock(owner_.mutex_);
     owner_.waiting_ = waiting;
   }
 
@@ -35,25 +35,25 @@ SendAborter::SendAborter(std::function<bool(int peer)> is_gone) : is_gone_(std::
 
 SendAborter::~SendAborter() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ends_ = true;
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
   if (thread_) thread_->join();
 }
 
 bool SendAborter::Wait(::gloo::transport::UnboundBuffer& buffer, int peer,
                        std::chrono::milliseconds timeout) {
-  const Shown while_it_waits(*this, {&buffer, peer});
+  WaitingScope scope(*this, {&buffer, peer});
   return buffer.waitSend(timeout);
 }
 
 void SendAborter::Watch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!ends_) {
-    changed_.wait_for(lock, kLookEvery);
+    changed_.WaitUntil(mutex_, MonotonicClock().Now() + kCheckInterval);
     if (!ends_ && waiting_ && is_gone_(waiting_->peer)) waiting_->buffer->abortWaitSend();
   }
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

@@ -3,26 +3,27 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
-namespace rankrun::comm {
+#include "base/mutex.h"
 
-// Ends waits for sends to a peer that is gone, in a thread of its own: what Gloo
-// was writing when the connection broke it tells nobody of.
-// Thread: one, which waits.
+namespace rankrun::comm::gloo {
+
+// Thread that aborts waits for sends to a lost peer, because Gloo never reports
+// sends that were in progress when the connection broke.
+// Thread: the waiting thread only.
 class SendAborter {
  public:
-  // `is_gone` is asked every few milliseconds, in the thread.
+  // `is_gone` is called every few milliseconds in the thread.
   explicit SendAborter(std::function<bool(int peer)> is_gone);
   SendAborter(const SendAborter&) = delete;
   SendAborter& operator=(const SendAborter&) = delete;
   ~SendAborter();
 
-  // Whether it was sent; false: the peer is gone. Else as Gloo's wait.
+  // Waits as Gloo's waitSend. Returns whether the data was sent; false: the
+  // peer is lost.
   bool Wait(::gloo::transport::UnboundBuffer& buffer, int peer, std::chrono::milliseconds timeout);
 
  private:
@@ -30,15 +31,15 @@ class SendAborter {
     ::gloo::transport::UnboundBuffer* buffer;
     int peer;
   };
-  class Shown;
+  class WaitingScope;
   void Watch();
 
   const std::function<bool(int peer)> is_gone_;
-  std::mutex mutex_;  // guards the next three
-  std::condition_variable changed_;
-  std::optional<Waiting> waiting_;
-  bool ends_ = false;
-  std::optional<std::thread> thread_;  // nothing: there is none to be had
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<Waiting> waiting_ GUARDED_BY(mutex_);
+  bool ends_ GUARDED_BY(mutex_) = false;
+  std::optional<std::thread> thread_;  // no value: the system had no thread left
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-namespace rankrun::comm {
+namespace rankrun::comm::gloo {
 
 WithoutSigpipe::WithoutSigpipe() {
   sigset_t pending;
@@ -16,11 +16,12 @@ WithoutSigpipe::WithoutSigpipe() {
 }
 
 WithoutSigpipe::~WithoutSigpipe() {
-  // Takes back what our own writes have raised, before it can be delivered.
-  const timespec now{};
+  // Removes a SIGPIPE that this thread's own writes have raised before it is
+  // delivered.
+  timespec now{};
   while (!was_pending_ && sigtimedwait(&sigpipe_, nullptr, &now) == -1 && errno == EINTR) {
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

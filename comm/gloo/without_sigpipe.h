@@ -2,12 +2,11 @@
 
 #include <signal.h>
 
-namespace rankrun::comm {
+namespace rankrun::comm::gloo {
 
-// While it lives, this thread gets no SIGPIPE; nor later, for what it has
-// written meanwhile. Gloo writes to connections that the peer may have closed
-// without MSG_NOSIGNAL, and how the program handles SIGPIPE is not ours to
-// change.
+// Scope in which writes of this thread raise no SIGPIPE, not even after its
+// end. Gloo writes without MSG_NOSIGNAL to connections that the peer may have
+// closed, and the library must not change the program's SIGPIPE handler.
 class WithoutSigpipe {
  public:
   WithoutSigpipe();
@@ -21,4 +20,4 @@ class WithoutSigpipe {
   bool was_pending_;
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::gloo

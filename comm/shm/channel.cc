@@ -3,34 +3,34 @@
 #include <bit>
 #include <cstring>
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
-constexpr std::size_t kMostRingBytes = 128 * 1024;
-constexpr std::size_t kLeastRingBytes = 4096;
-constexpr std::size_t kAllRingsBytes = 64 * 1024 * 1024;
+constexpr size_t kMaxRingBytes = 128 * 1024;
+constexpr size_t kMinRingBytes = 4096;
+constexpr size_t kAllRingsBytes = 64 * 1024 * 1024;
 
-std::size_t InGrains(std::size_t bytes) { return SegmentLayout::RoundUp(bytes, kGrain); }
+size_t InGrains(size_t bytes) { return SegmentLayout::RoundUp(bytes, kGrain); }
 
 }  // namespace
 
-std::size_t MessageBytes(int world_size) { return MessageLayout{.world_size = world_size}.size(); }
+size_t MessageBytes(int world_size) { return MessageLayout{.world_size = world_size}.size(); }
 
-std::size_t MessageLayout::RingBytes() const {
-  const std::size_t each = kAllRingsBytes / (Index(world_size) * Index(world_size));
-  return std::clamp(std::bit_floor(each), kLeastRingBytes, kMostRingBytes);
+size_t MessageLayout::RingBytes() const {
+  size_t each = kAllRingsBytes / (Index(world_size) * Index(world_size));
+  return std::clamp(std::bit_floor(each), kMinRingBytes, kMaxRingBytes);
 }
 
-std::size_t ChannelWriter::Room() {
-  const std::size_t room = capacity() - (written_ - read_);
+size_t ChannelWriter::Room() {
+  size_t room = capacity() - (written_ - read_);
   if (room == capacity()) return room;
   read_ = place_.state.read.load(std::memory_order_acquire);
   return capacity() - (written_ - read_);
 }
 
-void ChannelWriter::Write(const void* data, std::size_t bytes) {
-  const std::size_t at = written_ & (capacity() - 1);
-  const std::size_t first = std::min(bytes, capacity() - at);
+void ChannelWriter::Write(const void* data, size_t bytes) {
+  size_t at = written_ & (capacity() - 1);
+  size_t first = std::min(bytes, capacity() - at);
   if (data != nullptr && bytes > 0) {
     std::memcpy(place_.ring + at, data, first);
     std::memcpy(place_.ring, static_cast<const std::byte*>(data) + first, bytes - first);
@@ -45,14 +45,14 @@ void ChannelWriter::Publish() {
   place_.other_end.Ring();
 }
 
-std::size_t ChannelReader::Ready() {
+size_t ChannelReader::Ready() {
   if (written_ == read_) written_ = place_.state.written.load(std::memory_order_acquire);
   return written_ - read_;
 }
 
-void ChannelReader::Read(void* data, std::size_t bytes) {
-  const std::size_t at = read_ & (capacity() - 1);
-  const std::size_t first = std::min(bytes, capacity() - at);
+void ChannelReader::Read(void* data, size_t bytes) {
+  size_t at = read_ & (capacity() - 1);
+  size_t first = std::min(bytes, capacity() - at);
   if (data != nullptr && bytes > 0) {
     std::memcpy(data, place_.ring + at, first);
     std::memcpy(static_cast<std::byte*>(data) + first, place_.ring, bytes - first);
@@ -67,4 +67,4 @@ void ChannelReader::Publish() {
   place_.other_end.Ring();
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

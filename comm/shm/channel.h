@@ -8,19 +8,20 @@
 #include "comm/shm/futex.h"
 #include "comm/shm/layout.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// The part of the shared memory where messages pass, by offset: the bell of
-// each rank, the state of each channel (those to one rank together), then the
-// bytes of each. A channel is for one ordered pair of ranks; pages of those that
-// are never used are never touched. All zero at first.
+// Part of the shared memory for messages, by offset: the bell of each rank, the
+// state of each channel (channels to one rank lie together), the ring of each
+// channel. There is one channel per ordered pair of ranks. Pages of unused
+// channels are never touched. Initially all zero.
 
-// What a rank sleeps on: others ring when they have written to it or made room.
+// Futex on which a rank sleeps. Other ranks ring it after they have written a
+// message for it or freed room.
 struct alignas(kApart) Bell {
   std::atomic<uint32_t> rings;
   std::atomic<uint32_t> sleepers;
 
-  // No fence: who goes to sleep has all processors pass one.
+  // Needs no fence instruction: a rank that goes to sleep calls PassFence().
   void Ring() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_relaxed) == 0) return;
@@ -29,95 +30,99 @@ struct alignas(kApart) Bell {
   }
 };
 
-// Positions are counts of bytes since the beginning, multiples of kGrain.
+// Positions count bytes since the creation of the channel, in multiples of
+// kGrain.
 struct alignas(kApart) ChannelState {
-  std::atomic<uint64_t> written;  // by the sender
-  alignas(kApart) std::atomic<uint64_t> read;
-  // The receiver does not want the message with this number (from 1), which may
-  // still be under way; what it wants was written before.
+  std::atomic<uint64_t> written;               // set by the sender
+  alignas(kApart) std::atomic<uint64_t> read;  // set by the receiver
+  // Number (from 1) of the last message that the receiver refused. The message
+  // may still be in transit. wanted_bytes and wanted_dtype are written before.
   std::atomic<uint64_t> refused;
   uint64_t wanted_bytes;
   uint64_t wanted_dtype;
 };
 
-// In front of each message; its bytes follow, filled up to whole grains.
+// Header of each message; its bytes follow, padded to whole grains.
 struct MessageHeader {
   uint64_t tag;
   uint64_t bytes;
   uint64_t dtype;
   uint64_t number;  // of the channel's messages, from 1
 };
-constexpr std::size_t kGrain = sizeof(MessageHeader);  // so that a header never wraps
+constexpr size_t kGrain = sizeof(MessageHeader);  // so that a header never wraps
 
 struct MessageLayout {
   int world_size;
 
-  // Of one channel: a power of two.
-  std::size_t RingBytes() const;
-  std::size_t BellAt(int rank) const { return Index(rank) * sizeof(Bell); }
-  std::size_t StateAt(int sender, int receiver) const {
+  // Size of one ring, a power of two.
+  size_t RingBytes() const;
+  size_t BellAt(int rank) const { return Index(rank) * sizeof(Bell); }
+  size_t StateAt(int sender, int receiver) const {
     return Index(world_size) * sizeof(Bell) + Channel(sender, receiver) * sizeof(ChannelState);
   }
-  std::size_t RingAt(int sender, int receiver) const {
+  size_t RingAt(int sender, int receiver) const {
     return SegmentLayout::RoundUp(StateAt(0, world_size), SegmentLayout::kPage) +
            Channel(sender, receiver) * RingBytes();
   }
-  std::size_t size() const { return RingAt(0, world_size); }
+  size_t size() const { return RingAt(0, world_size); }
 
  private:
-  static std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
-  std::size_t Channel(int sender, int receiver) const {
+  static size_t Index(int rank) { return static_cast<size_t>(rank); }
+  size_t Channel(int sender, int receiver) const {
     return Index(receiver) * Index(world_size) + Index(sender);
   }
 };
 
-// One end of a channel.
+// Memory of one channel, as one of its two ranks uses it.
 struct ChannelPlace {
   ChannelState& state;
   std::byte* ring;
-  std::size_t ring_bytes;
-  Bell& other_end;  // rung when something has moved
+  size_t ring_bytes;
+  Bell& other_end;  // bell of the other rank
 };
 
+// Sender's end of a channel.
 // Thread: one at a time.
 class ChannelWriter {
  public:
   explicit ChannelWriter(const ChannelPlace& place) : place_(place) {}
 
-  // A multiple of kGrain.
-  std::size_t Room();
-  // At most Room(), to be read after Publish(). Null: the bytes do not matter.
-  void Write(const void* data, std::size_t bytes);
+  // Returns the free bytes, a multiple of kGrain.
+  size_t Room();
+  // Writes at most Room() bytes; Publish() makes them readable. Null `data`
+  // writes undefined bytes.
+  void Write(const void* data, size_t bytes);
   void Publish();
   ChannelState& state() const { return place_.state; }
-  std::size_t capacity() const { return place_.ring_bytes; }
+  size_t capacity() const { return place_.ring_bytes; }
 
  private:
   const ChannelPlace place_;
   uint64_t written_ = 0;
   uint64_t published_ = 0;
-  uint64_t read_ = 0;  // at least so much
+  uint64_t read_ = 0;  // last known position of the receiver
 };
 
+// Receiver's end of a channel.
 // Thread: one at a time.
 class ChannelReader {
  public:
   explicit ChannelReader(const ChannelPlace& place) : place_(place) {}
 
-  // How much has come; a multiple of kGrain.
-  std::size_t Ready();
-  // At most Ready(). Null: nobody wants them.
-  void Read(void* data, std::size_t bytes);
-  // The room that was read can be written again.
+  // Returns the bytes that can be read, a multiple of kGrain.
+  size_t Ready();
+  // Reads at most Ready() bytes. Null `data` drops them.
+  void Read(void* data, size_t bytes);
+  // Frees the room of the bytes that were read.
   void Publish();
   ChannelState& state() const { return place_.state; }
-  std::size_t capacity() const { return place_.ring_bytes; }
+  size_t capacity() const { return place_.ring_bytes; }
 
  private:
   const ChannelPlace place_;
   uint64_t read_ = 0;
   uint64_t published_ = 0;
-  uint64_t written_ = 0;  // at least so much
+  uint64_t written_ = 0;  // last known position of the sender
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

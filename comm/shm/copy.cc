@@ -8,14 +8,14 @@
 #include <immintrin.h>
 #endif
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr size_t kPage = 4096;
 
-// To find out where a page is takes as long as to copy hundreds of bytes, and
-// processors fetch nothing ahead that is in another page than what they read. A
-// hint: there need not be anything.
+// Prefetches two pages ahead. Translating the address of a new page takes as
+// long as copying hundreds of bytes, and hardware prefetchers stop at the end
+// of a page. The address need not be valid, because a prefetch is only a hint.
 void FetchSoon(const std::byte* from) {
   __builtin_prefetch(
       reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + 2 * kPage));
@@ -23,8 +23,8 @@ void FetchSoon(const std::byte* from) {
 
 }  // namespace
 
-void CopyFromMemory(std::byte* to, const std::byte* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += kPage) {
+void CopyFromMemory(std::byte* to, const std::byte* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += kPage) {
     FetchSoon(from + at);
     std::memcpy(to + at, from + at, std::min(kPage, bytes - at));
   }
@@ -32,14 +32,14 @@ void CopyFromMemory(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 #if defined(__x86_64__)
 
-void CopyToMemory(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
+void CopyToMemory(std::byte* to, const std::byte* from, size_t bytes) {
+  constexpr size_t kLine = 64;
   if (reinterpret_cast<std::uintptr_t>(to) % kLine != 0) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const std::size_t lines = bytes / kLine * kLine;
-  for (std::size_t at = 0; at < lines; at += kLine) {
+  size_t lines = bytes / kLine * kLine;
+  for (size_t at = 0; at < lines; at += kLine) {
     if (at % kPage == 0) FetchSoon(from + at);
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
     auto* target = reinterpret_cast<__m128i*>(to + at);
@@ -48,15 +48,15 @@ void CopyToMemory(std::byte* to, const std::byte* from, std::size_t bytes) {
     for (int i = 0; i < 4; ++i) _mm_stream_si128(target + i, line[i]);
   }
   std::memcpy(to + lines, from + lines, bytes - lines);
-  _mm_sfence();  // nothing else orders such stores
+  _mm_sfence();  // streaming stores are not ordered otherwise
 }
 
 #else
 
-void CopyToMemory(std::byte* to, const std::byte* from, std::size_t bytes) {
+void CopyToMemory(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
 #endif
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

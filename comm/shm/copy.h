@@ -2,15 +2,15 @@
 
 #include <cstddef>
 
-// Ways to copy that memcpy has not. The places do not overlap.
-namespace rankrun::comm {
+// Copies for cases in which memcpy is slow. The ranges must not overlap.
+namespace rankrun::comm::shm {
 
-// Out of memory that no cache has, and whose pages have not been used lately.
-void CopyFromMemory(std::byte* to, const std::byte* from, std::size_t bytes);
+// Copies from memory that is in no cache and in no translation buffer.
+void CopyFromMemory(std::byte* to, const std::byte* from, size_t bytes);
 
-// Past the caches, so that others read it out of memory instead of out of this
-// processor's cache; where processors cannot, as memcpy does. What is published
-// afterwards is seen after it.
-void CopyToMemory(std::byte* to, const std::byte* from, std::size_t bytes);
+// Copies with streaming stores past the caches, so that other ranks read from
+// memory instead of this processor's cache. Stores after the call become
+// visible after the copy. On processors without such stores it is memcpy.
+void CopyToMemory(std::byte* to, const std::byte* from, size_t bytes);
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

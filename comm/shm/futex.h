@@ -6,27 +6,31 @@
 
 #include "base/clock.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// Sleeping on words in memory that processes share, and fences that only who
-// goes to sleep has to pay for. Source: futex(2), membarrier(2).
+// Sleeping on words in shared memory, and asymmetric fences: only the rank that
+// goes to sleep pays for a fence.
+// Source: futex(2), membarrier(2).
 
-// Whether PassFence() can be used: the kernel may not have it.
+// Registers this process for PassFence(). False: the kernel does not support
+// it.
 bool RegisterForFences();
-// All processors that run a registered process pass a fence.
+// Runs a memory fence on all processors that run a registered process.
 void PassFence();
 
-// Until it is woken, the word is not `seen` any more, or after `limit`.
+// Sleeps until a wake-up, or `limit`. Returns at once if the word is not
+// `seen`.
 void FutexWait(const uint32_t* word, uint32_t seen, Duration limit);
 void FutexWakeAll(const uint32_t* word);
 
 inline const uint32_t* FutexOf(const std::atomic<uint32_t>& word) {
   return reinterpret_cast<const uint32_t*>(&word);
 }
-// The half that changes is what the kernel compares.
+// Returns the lower half, the one that each increment changes; a futex has 32
+// bits.
 inline const uint32_t* FutexOf(const std::atomic<uint64_t>& word) {
   static_assert(std::endian::native == std::endian::little);
   return reinterpret_cast<const uint32_t*>(&word);
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -4,11 +4,12 @@
 #include <cstring>
 #include <utility>
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
-// The sender gets room back while the rest is copied.
-constexpr std::size_t kChunk = 16 * 1024;
+// Bytes after which room is freed, so that the sender can continue during the
+// copy.
+constexpr size_t kChunk = 16 * 1024;
 
 }  // namespace
 
@@ -18,37 +19,39 @@ void Inbox::AddSource(std::unique_ptr<ChannelReader> reader) {
   sources_.push_back(std::move(source));
 }
 
-void Inbox::Post(Receiving& receiving) {
-  const auto parcel = std::find_if(parcels_.begin(), parcels_.end(), [&](const Parcel& kept) {
-    return Matches(receiving, kept.source, kept.header.tag);
-  });
-  if (parcel != parcels_.end()) {
-    Accept(receiving, parcel);
+void Inbox::Post(PendingRecv& receiving) {
+  const auto unexpected =
+      std::find_if(unexpected_.begin(), unexpected_.end(), [&](const UnexpectedMessage& message) {
+        return Matches(receiving, message.source, message.header.tag);
+      });
+  if (unexpected != unexpected_.end()) {
+    Accept(receiving, unexpected);
   } else {
     posted_.push_back(&receiving);
   }
 }
 
-void Inbox::Accept(Receiving& receiving, std::list<Parcel>::iterator parcel) {
-  const Parcel kept = std::move(*parcel);
-  Source& from = At(kept.source);
-  parcels_.erase(parcel);
-  if (!kept.whole) from.parcel = nullptr;
-  const std::size_t got = kept.whole ? kept.header.bytes : from.got;
-  if (!Fits(receiving, kept.source, kept.header)) return;
-  if (got > 0) std::memcpy(receiving.data.data, kept.data.get(), got);
-  if (!kept.whole) {
+void Inbox::Accept(PendingRecv& receiving, std::list<UnexpectedMessage>::iterator unexpected) {
+  UnexpectedMessage message = std::move(*unexpected);
+  Source& from = At(message.source);
+  unexpected_.erase(unexpected);
+  if (!message.whole) from.unexpected = nullptr;
+  size_t got = message.whole ? message.header.bytes : from.got;
+  if (!Fits(receiving, message.source, message.header)) return;
+  if (got > 0) std::memcpy(receiving.data.data, message.data.get(), got);
+  if (!message.whole) {
     from.receiving = &receiving;
     return;
   }
-  receiving.source = kept.source;
+  receiving.source = message.source;
   receiving.Finish({});
 }
 
-// If not, both sides learn it, if both still wait; the message is taken, and nobody gets it.
-bool Inbox::Fits(Receiving& receiving, int source, const MessageHeader& header) {
-  const std::size_t bytes = receiving.data.bytes;
-  const DType dtype = receiving.envelope.dtype;
+// Checks size and type of a message. If they differ, the receive fails, the
+// message is dropped, and the sender gets an error if it still sends.
+bool Inbox::Fits(PendingRecv& receiving, int source, const MessageHeader& header) {
+  size_t bytes = receiving.data.bytes;
+  DType dtype = receiving.envelope.dtype;
   if (header.bytes == bytes && header.dtype == static_cast<uint64_t>(dtype)) return true;
   Source& from = At(source);
   if (from.under_way && from.header.number == header.number) {
@@ -66,7 +69,7 @@ bool Inbox::Fits(Receiving& receiving, int source, const MessageHeader& header) 
 
 bool Inbox::Take() {
   bool moved = false;
-  for (std::size_t source = 0; source < sources_.size(); ++source) {
+  for (size_t source = 0; source < sources_.size(); ++source) {
     if (sources_[source].reader) moved |= TakeFrom(static_cast<int>(source));
   }
   return moved;
@@ -74,9 +77,9 @@ bool Inbox::Take() {
 
 bool Inbox::TakeFrom(int source) {
   Source& from = At(source);
-  std::size_t budget = from.reader->capacity();
+  size_t budget = from.reader->capacity();
   while (budget > 0) {
-    const std::size_t ready = from.reader->Ready();
+    size_t ready = from.reader->Ready();
     if (ready == 0) break;
     if (!from.under_way) {
       Open(source);
@@ -95,28 +98,29 @@ void Inbox::Open(int source) {
   from.reader->Read(&from.header, sizeof from.header);
   from.got = 0;
   from.under_way = true;
-  const auto waiting = std::find_if(posted_.begin(), posted_.end(), [&](const Receiving* posted) {
+  auto waiting = std::find_if(posted_.begin(), posted_.end(), [&](const PendingRecv* posted) {
     return Matches(*posted, source, from.header.tag);
   });
   if (waiting != posted_.end()) {
-    Receiving& receiving = **waiting;
+    PendingRecv& receiving = **waiting;
     posted_.erase(waiting);
     if (Fits(receiving, source, from.header)) from.receiving = &receiving;
     return;
   }
-  parcels_.push_back(Parcel{.source = source,
-                            .header = from.header,
-                            .data = std::make_unique_for_overwrite<std::byte[]>(from.header.bytes),
-                            .whole = false});
-  from.parcel = &parcels_.back();
+  unexpected_.push_back(
+      UnexpectedMessage{.source = source,
+                        .header = from.header,
+                        .data = std::make_unique_for_overwrite<std::byte[]>(from.header.bytes),
+                        .whole = false});
+  from.unexpected = &unexpected_.back();
 }
 
-// How much room in the channel that was.
-std::size_t Inbox::TakePart(Source& from, std::size_t most) {
-  const std::size_t bytes = std::min(most, from.header.bytes - from.got);
+// Returns the number of channel bytes that were read.
+size_t Inbox::TakePart(Source& from, size_t most) {
+  size_t bytes = std::min(most, from.header.bytes - from.got);
   std::byte* place = nullptr;
   if (from.receiving != nullptr) place = from.receiving->data.data + from.got;
-  if (from.parcel != nullptr) place = from.parcel->data.get() + from.got;
+  if (from.unexpected != nullptr) place = from.unexpected->data.get() + from.got;
   from.reader->Read(place, bytes);
   from.got += bytes;
   if (bytes == kChunk) from.reader->Publish();
@@ -126,32 +130,34 @@ std::size_t Inbox::TakePart(Source& from, std::size_t most) {
 void Inbox::Close(int source) {
   Source& from = At(source);
   from.under_way = false;
-  if (Parcel* parcel = std::exchange(from.parcel, nullptr)) parcel->whole = true;
-  Receiving* receiving = std::exchange(from.receiving, nullptr);
+  if (UnexpectedMessage* unexpected = std::exchange(from.unexpected, nullptr)) {
+    unexpected->whole = true;
+  }
+  PendingRecv* receiving = std::exchange(from.receiving, nullptr);
   if (receiving == nullptr) return;
   receiving->source = source;
   receiving->Finish({});
 }
 
-void Inbox::Forget(const Receiving& receiving) {
-  posted_.remove(const_cast<Receiving*>(&receiving));
+void Inbox::Forget(const PendingRecv& receiving) {
+  posted_.remove(const_cast<PendingRecv*>(&receiving));
   for (Source& from : sources_) {
     if (from.receiving == &receiving) from.receiving = nullptr;
   }
 }
 
 void Inbox::EndAll(const Error& error) {
-  std::list<Receiving*> ended = std::exchange(posted_, {});
+  std::list<PendingRecv*> ended = std::exchange(posted_, {});
   for (Source& from : sources_) {
     if (from.receiving != nullptr) ended.push_back(std::exchange(from.receiving, nullptr));
   }
-  for (Receiving* receiving : ended) receiving->Finish(error);
+  for (PendingRecv* receiving : ended) receiving->Finish(error);
 }
 
-std::optional<Unasked> Inbox::FirstUnasked(std::optional<int> source) const {
-  for (const Parcel& parcel : parcels_) {
-    if (source.value_or(parcel.source) == parcel.source) {
-      return Unasked{.source = parcel.source, .tag = parcel.header.tag};
+std::optional<UnexpectedEnvelope> Inbox::FirstUnexpected(std::optional<int> source) const {
+  for (const UnexpectedMessage& unexpected : unexpected_) {
+    if (source.value_or(unexpected.source) == unexpected.source) {
+      return UnexpectedEnvelope{.source = unexpected.source, .tag = unexpected.header.tag};
     }
   }
   return std::nullopt;
@@ -162,4 +168,4 @@ bool Inbox::Busy() const {
                                          [](const Source& from) { return from.under_way; });
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

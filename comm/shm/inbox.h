@@ -9,69 +9,71 @@
 #include <vector>
 
 #include "comm/shm/channel.h"
-#include "comm/shm/moving.h"
+#include "comm/shm/pending_transfer.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// The messages for one rank, and who waits for them: they meet by source and
-// tag, in order. One that nobody waits for is kept, so that those behind it get
-// through; one that somebody waits for goes straight to its place.
+// Messages to this rank and its pending receives, matched by source and tag in
+// order. A message with a matching receive goes straight to the receive's
+// memory. An unexpected message is copied to private memory, so that the
+// messages behind it can pass.
 // Thread: one at a time.
 class Inbox {
  public:
-  // "rank 3", of a group rank.
+  // Name of a group rank for messages: "rank 3".
   using NameOf = std::function<std::string(int)>;
 
   explicit Inbox(NameOf name_of) : name_of_(std::move(name_of)) {}
-  // In the order of group ranks; null for this rank itself.
+  // Called in the order of group ranks; null for this rank itself.
   void AddSource(std::unique_ptr<ChannelReader> reader);
 
-  // It may be over at once.
-  void Post(Receiving& receiving);
-  // Takes what has come, at most a channel's size of each: all that is left of who
-  // writes no more. Whether it was anything.
+  // Adds a receive; an unexpected message may finish it at once.
+  void Post(PendingRecv& receiving);
+  // Reads from each channel at most its capacity, so all remaining bytes of a
+  // sender that has ended. Returns whether any bytes were read.
   bool Take();
-  // Nothing of it is touched from here on.
-  void Forget(const Receiving& receiving);
-  // Forgets all, then ends each with this error.
+  // Removes a receive; its memory is not touched afterwards.
+  void Forget(const PendingRecv& receiving);
+  // Removes all receives, then finishes each with `error`.
   void EndAll(const Error& error);
-  // Whether somebody waits, or a message has come in part.
+  // Returns whether a receive is pending or a message is incomplete.
   bool Busy() const;
-  // The oldest message from there, or from anyone, that nobody waits for.
-  std::optional<Unasked> FirstUnasked(std::optional<int> source) const;
+  // Returns the oldest unexpected message from `source`, or from any rank.
+  std::optional<UnexpectedEnvelope> FirstUnexpected(std::optional<int> source) const;
 
  private:
-  // A message that nobody waits for yet, or in part.
-  struct Parcel {
+  // Message without a matching receive so far.
+  struct UnexpectedMessage {
     int source;
     MessageHeader header;
     std::unique_ptr<std::byte[]> data;
-    bool whole;
+    bool whole;  // all bytes have been read
   };
   struct Source {
     std::unique_ptr<ChannelReader> reader;
     bool under_way = false;
     MessageHeader header{};
-    std::size_t got = 0;
-    Receiving* receiving = nullptr;  // neither: nobody wants it
-    Parcel* parcel = nullptr;
+    size_t got = 0;
+    // Target of the message in transit; both null: the message is dropped.
+    PendingRecv* receiving = nullptr;
+    UnexpectedMessage* unexpected = nullptr;
   };
 
   bool TakeFrom(int source);
   void Open(int source);
-  std::size_t TakePart(Source& from, std::size_t most);
+  size_t TakePart(Source& from, size_t most);
   void Close(int source);
-  void Accept(Receiving& receiving, std::list<Parcel>::iterator parcel);
-  bool Fits(Receiving& receiving, int source, const MessageHeader& header);
-  static bool Matches(const Receiving& receiving, int source, uint64_t tag) {
+  void Accept(PendingRecv& receiving, std::list<UnexpectedMessage>::iterator unexpected);
+  bool Fits(PendingRecv& receiving, int source, const MessageHeader& header);
+  static bool Matches(const PendingRecv& receiving, int source, uint64_t tag) {
     return receiving.envelope.tag == tag && receiving.wanted_source.value_or(source) == source;
   }
-  Source& At(int source) { return sources_[static_cast<std::size_t>(source)]; }
+  Source& At(int source) { return sources_[static_cast<size_t>(source)]; }
 
   const NameOf name_of_;
   std::vector<Source> sources_;
-  std::list<Receiving*> posted_;  // that no message has met yet, oldest first
-  std::list<Parcel> parcels_;     // as they arrived
+  std::list<PendingRecv*> posted_;           // without a message so far, oldest first
+  std::list<UnexpectedMessage> unexpected_;  // in the order of arrival
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -4,70 +4,69 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/operation.h"
+#include "comm/core/operation.h"
 
-// The memory that the ranks of one process group share, by offset:
+// Layout of the memory that the ranks of one process group share, by offset:
 //   SegmentHeader, RankArea of each rank, tables of byte counts, bounce
 //   buffers of each rank, messages.
-// What one rank alone writes is in cache lines of its own.
-namespace rankrun::comm {
+// Data that only one rank writes is in cache lines of its own.
+namespace rankrun::comm::shm {
 
 constexpr uint64_t kSegmentMagic = 0x314d454d'53485252;  // "RRHSMEM1", little-endian
 constexpr uint32_t kSegmentVersion = 3;
 
-// Calls are shown in this many lines in turn, so that a rank which refuses some
-// calls in a row overwrites nothing that is still read.
+// Call lines of one rank, used in turn, so that a rank that refuses several
+// calls in a row overwrites no line that others still read.
 constexpr uint64_t kCallLines = 4;
-constexpr std::size_t kTickSlots = 4;
-constexpr std::size_t kInlineBytes = 112;
-constexpr std::size_t kReasonBytes = 256;
-constexpr std::size_t kErrorBytes = 1024;
-constexpr std::size_t kLineBytes = 64;
-constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
+constexpr size_t kTickSlots = 4;
+constexpr size_t kInlineBytes = 112;
+constexpr size_t kReasonBytes = 256;
+constexpr size_t kErrorBytes = 1024;
+constexpr size_t kLineBytes = 64;
+constexpr size_t kApart = 128;  // processors fetch cache lines in pairs
 
-// How a rank says that it has come to a collective. `number` counts the
-// collectives of the backend from 1 and is written last.
+// Announcement of a rank's call. `number` counts the collectives of the backend
+// from 1 and is written last.
 struct alignas(kLineBytes) CallLine {
   std::atomic<uint64_t> number;
-  uint64_t fingerprint;          // comm/operation.h; 0: refused
+  uint64_t fingerprint;          // comm/core/operation.h; 0: refused
   std::byte data[kInlineBytes];  // the first 48 bytes travel with the number
 };
 static_assert(sizeof(CallLine) == 2 * kLineBytes);
 
-// The same call for people, written before the line.
-struct alignas(kLineBytes) ShownCall {
+// Details of the call for error texts, written before the line.
+struct alignas(kLineBytes) CallDetails {
   Operation operation;
-  char reason[kReasonBytes];  // of a refusal; ends with a zero
+  char reason[kReasonBytes];  // of a refusal; zero-terminated
 };
 
-// The beginning of CallLine::data of operations whose data is not in it: how
-// many bytes this rank has for each of the others, and wants of each.
+// Start of CallLine::data if the data is not in the line: the bytes that this
+// rank sends to, and expects from, each other rank.
 struct LineBytes {
-  static constexpr uint64_t kUneven = ~uint64_t{0};  // not all alike: see its table
-  uint64_t gives;
-  uint64_t wants;
+  static constexpr uint64_t kUneven = ~uint64_t{0};  // sizes differ: they are in the table
+  uint64_t sends;
+  uint64_t expects;
 };
 static_assert(sizeof(LineBytes) <= kInlineBytes);
 
 struct alignas(kApart) RankArea {
-  // The process is named below and has mapped all; it watches all the others.
-  static constexpr uint32_t kMapped = 1;
-  static constexpr uint32_t kWatches = 2;
+  static constexpr uint32_t kMapped = 1;   // has mapped the segment and filled in its process
+  static constexpr uint32_t kWatches = 2;  // also watches the processes of all other ranks
 
   CallLine lines[kCallLines];
-  // (count of collectives in steps << kStepBits) + steps done; it may wrap.
+  // (number of stepped collectives << kStepBits) + steps done; may wrap.
   alignas(kApart) std::atomic<uint64_t> step;
-  std::atomic<uint32_t> chunk_ticks[kTickSlots];  // what chunks have cost it (chunk_tuner.h)
-  std::atomic<int32_t> processor;  // 1 + where it runs, if it shares processors; or 0
-  // How many threads sleep on a word of this rank: it has to wake them.
+  std::atomic<uint32_t> chunk_ticks[kTickSlots];  // measured cost of chunks (chunk_tuner.h)
+  std::atomic<int32_t> processor;  // 1 + its current CPU if ranks share processors, else 0
+  // Number of threads that sleep on a word of this rank, which must wake them.
   alignas(kApart) std::atomic<uint32_t> sleepers;
-  std::atomic<uint32_t> ready;  // one of the above
-  std::atomic<uint32_t> left;   // it has destroyed its backend
+  std::atomic<uint32_t> ready;  // 0, kMapped or kWatches
+  std::atomic<uint32_t> left;   // 1: has destroyed its backend
   int32_t pid;
-  int32_t processors;        // how many it may run on; 0: not known
-  uint64_t processors_hash;  // of which
+  int32_t processors;        // number of CPUs that it may run on; 0: not known
+  uint64_t processors_hash;  // hash of their numbers
   uint64_t start_time;       // of the process, in clock ticks since boot
-  ShownCall shown[kCallLines];
+  CallDetails details[kCallLines];
 };
 
 constexpr int kStepBits = 24;
@@ -80,45 +79,47 @@ struct SegmentHeader {
   uint64_t size_bytes;
   uint64_t bounce_bytes;
   uint64_t message_bytes;
-  // The first error of the group, which all ranks end with.
+  // First error of the group; all ranks fail with it.
   enum ErrorState : uint32_t { kNone = 0, kBeingWritten = 1, kWritten = 2 };
   alignas(kApart) std::atomic<uint32_t> error_state;
   int32_t error_code;
-  char error_text[kErrorBytes];  // ends with a zero
+  char error_text[kErrorBytes];  // zero-terminated
 };
 
-// Where things are. A value.
+// Offsets of all parts in bytes. A value.
 struct SegmentLayout {
   int world_size;
-  std::size_t bounce_bytes;   // of one rank, a multiple of the page
-  std::size_t message_bytes;  // of all ranks, a multiple of the page
+  size_t bounce_bytes;   // per rank, a multiple of the page size
+  size_t message_bytes;  // for all ranks, a multiple of the page size
 
-  std::size_t AreaAt(int rank) const { return kPage + Index(rank) * sizeof(RankArea); }
-  // What the rank gives to each, then what it wants of each.
-  std::size_t TableAt(int rank, uint64_t line) const {
+  size_t AreaAt(int rank) const { return kPage + Index(rank) * sizeof(RankArea); }
+  // Table of one call line: bytes sent to each rank, then bytes expected from
+  // each.
+  size_t TableAt(int rank, uint64_t line) const {
     return AreaAt(world_size) + (Index(rank) * kCallLines + line) * TableBytes();
   }
-  std::size_t BounceAt(int rank) const {
+  size_t BounceAt(int rank) const {
     return RoundUp(TableAt(world_size, 0), kPage) + Index(rank) * bounce_bytes;
   }
-  std::size_t MessagesAt() const { return BounceAt(world_size); }
-  std::size_t size() const { return MessagesAt() + message_bytes; }
+  size_t MessagesAt() const { return BounceAt(world_size); }
+  size_t size() const { return MessagesAt() + message_bytes; }
 
-  static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t RoundUp(std::size_t value, std::size_t unit) {
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t RoundUp(size_t value, size_t unit) {
     return (value + unit - 1) / unit * unit;
   }
 
  private:
-  static std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
-  std::size_t TableBytes() const {
+  static size_t Index(int rank) { return static_cast<size_t>(rank); }
+  size_t TableBytes() const {
     return RoundUp(2 * Index(world_size) * sizeof(uint64_t), kLineBytes);
   }
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::kPage);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// What messages between the ranks need (channel.h); all zero at first.
-std::size_t MessageBytes(int world_size);
+// Returns the size of the memory for messages (channel.h), which is initially
+// zero.
+size_t MessageBytes(int world_size);
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -9,21 +9,22 @@
 #include "base/format.h"
 #include "comm/shm/futex.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr int kSpins = 300;  // each looks at all channels
+constexpr int kSpins = 300;  // each reads all channels
 constexpr int kYields = 200;
 constexpr milliseconds kSlice{4};
-constexpr microseconds kShortSlice{200};  // without fences a sleeper may be missed
-constexpr milliseconds kBetweenLooks{4};
+constexpr microseconds kShortSlice{200};  // if there are no fences: a writer may miss a sleeper
+constexpr milliseconds kCheckInterval{4};
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
-// What transfers end with: kTimeout would say that they go on.
+// Returns the error with which transfers end. It is never kTimeout, which would
+// mean that they continue.
 Error EndOfTransfers(Error error) {
   if (error.code == ErrorCode::kTimeout) error.code = ErrorCode::kCancelled;
   return error;
@@ -38,81 +39,80 @@ std::string MessageText(const MessageHeader& header) {
          rankrun::NameOf(static_cast<DType>(header.dtype)) + TagText(header.tag);
 }
 
-std::string WantedText(const MessageHeader& header, std::size_t bytes, DType dtype) {
+std::string WantedText(const MessageHeader& header, size_t bytes, DType dtype) {
   if (header.dtype == static_cast<uint64_t>(dtype)) return std::to_string(bytes);
   return std::to_string(bytes) + " bytes of " + rankrun::NameOf(dtype);
 }
 
-class ShmMessages::SendTransfer final : public Transfer {
+class Messages::SendTransfer final : public Transfer {
  public:
-  SendTransfer(ShmMessages& messages, ConstBlock data, int destination, const Envelope& envelope)
+  SendTransfer(Messages& messages, ConstBlock data, int destination, const Envelope& envelope)
       : messages_(messages),
         sending_(data, destination, envelope),
-        wanted_{.moving = sending_,
-                .peer = destination,
-                .send = true,
-                .began = Now(),
-                .next_look = Now() + kBetweenLooks} {}
-  ~SendTransfer() override { messages_.Drop(wanted_); }
-  bool Test() override { return messages_.Test(wanted_); }
-  Result<void> Wait(milliseconds timeout) override { return messages_.Wait(wanted_, timeout); }
+        info_{.transfer = sending_,
+              .peer = destination,
+              .send = true,
+              .began = Now(),
+              .next_check = Now() + kCheckInterval} {}
+  ~SendTransfer() override { messages_.Drop(info_); }
+  bool Test() override { return messages_.Test(info_); }
+  Result<void> Wait(milliseconds timeout) override { return messages_.Wait(info_, timeout); }
   int source() const override { return -1; }
-  Sending& sending() { return sending_; }
+  PendingSend& sending() { return sending_; }
 
  private:
-  ShmMessages& messages_;
-  Sending sending_;
-  Wanted wanted_;
+  Messages& messages_;
+  PendingSend sending_;
+  TransferInfo info_;
 };
 
-class ShmMessages::RecvTransfer final : public Transfer {
+class Messages::RecvTransfer final : public Transfer {
  public:
-  RecvTransfer(ShmMessages& messages, Block data, std::optional<int> source,
-               const Envelope& envelope)
+  RecvTransfer(Messages& messages, Block data, std::optional<int> source, const Envelope& envelope)
       : messages_(messages),
         receiving_(data, source, envelope),
-        wanted_{.moving = receiving_,
-                .peer = source,
-                .send = false,
-                .began = Now(),
-                .next_look = Now() + kBetweenLooks} {}
-  ~RecvTransfer() override { messages_.Drop(wanted_); }
-  bool Test() override { return messages_.Test(wanted_); }
-  Result<void> Wait(milliseconds timeout) override { return messages_.Wait(wanted_, timeout); }
+        info_{.transfer = receiving_,
+              .peer = source,
+              .send = false,
+              .began = Now(),
+              .next_check = Now() + kCheckInterval} {}
+  ~RecvTransfer() override { messages_.Drop(info_); }
+  bool Test() override { return messages_.Test(info_); }
+  Result<void> Wait(milliseconds timeout) override { return messages_.Wait(info_, timeout); }
   int source() const override { return receiving_.source; }
-  std::optional<Unasked> FirstUnasked() override {
-    std::lock_guard lock(messages_.mutex_);
-    return messages_.inbox_.FirstUnasked(receiving_.wanted_source);
+  std::optional<UnexpectedEnvelope> FirstUnexpected() override {
+    MutexLock lock(messages_.mutex_);
+    return messages_.inbox_.FirstUnexpected(receiving_.wanted_source);
   }
-  Receiving& receiving() { return receiving_; }
+  PendingRecv& receiving() { return receiving_; }
 
  private:
-  ShmMessages& messages_;
-  Receiving receiving_;
-  Wanted wanted_;
+  Messages& messages_;
+  PendingRecv receiving_;
+  TransferInfo info_;
 };
 
-ShmMessages::ShmMessages(const Segment& segment, DeathWatch deaths)
+Messages::Messages(const Segment& segment, DeathWatch deaths)
     : segment_(segment),
       layout_{.world_size = segment.world_size()},
       waiter_(segment, deaths),
       inbox_([this](int rank) { return NameOf(rank); }),
       outbox_([this](int rank) { return NameOf(rank); }) {
-  const int mine = segment_.rank();
+  int mine = segment_.rank();
   for (int r = 0; r < segment_.world_size(); ++r) {
-    const bool other = r != mine;
+    bool other = r != mine;
     inbox_.AddSource(other ? std::make_unique<ChannelReader>(Place(r, mine)) : nullptr);
     outbox_.AddDestination(other ? std::make_unique<ChannelWriter>(Place(mine, r)) : nullptr);
   }
 }
 
-ShmMessages::~ShmMessages() { Abort(Error{ErrorCode::kSystem, "the process group was destroyed"}); }
+Messages::~Messages() { Abort(Error{ErrorCode::kSystem, "the process group was destroyed"}); }
 
-Bell& ShmMessages::bell(int rank) const {
+Bell& Messages::bell(int rank) const {
   return *reinterpret_cast<Bell*>(segment_.messages() + layout_.BellAt(rank));
 }
 
-ChannelPlace ShmMessages::Place(int sender, int receiver) const {
+ChannelPlace Messages::Place(int sender, int receiver) const {
   std::byte* base = segment_.messages();
   return ChannelPlace{
       .state = *reinterpret_cast<ChannelState*>(base + layout_.StateAt(sender, receiver)),
@@ -121,15 +121,15 @@ ChannelPlace ShmMessages::Place(int sender, int receiver) const {
       .other_end = bell(sender == segment_.rank() ? receiver : sender)};
 }
 
-std::string ShmMessages::NameOf(int rank) const {
+std::string Messages::NameOf(int rank) const {
   const int one[] = {rank};
   return segment_.NamesOf(one);
 }
 
-Result<std::unique_ptr<Transfer>> ShmMessages::StartSend(ConstBlock data, int destination,
-                                                         const Envelope& envelope) {
+Result<std::unique_ptr<Transfer>> Messages::StartSend(ConstBlock data, int destination,
+                                                      const Envelope& envelope) {
   auto transfer = std::make_unique<SendTransfer>(*this, data, destination, envelope);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (aborted_) {
     transfer->sending().Finish(aborted_);
     return *aborted_;
@@ -138,10 +138,10 @@ Result<std::unique_ptr<Transfer>> ShmMessages::StartSend(ConstBlock data, int de
   return std::unique_ptr<Transfer>(std::move(transfer));
 }
 
-Result<std::unique_ptr<Transfer>> ShmMessages::StartRecv(Block data, std::optional<int> source,
-                                                         const Envelope& envelope) {
+Result<std::unique_ptr<Transfer>> Messages::StartRecv(Block data, std::optional<int> source,
+                                                      const Envelope& envelope) {
   auto transfer = std::make_unique<RecvTransfer>(*this, data, source, envelope);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (aborted_) {
     transfer->receiving().Finish(aborted_);
     return *aborted_;
@@ -150,15 +150,16 @@ Result<std::unique_ptr<Transfer>> ShmMessages::StartRecv(Block data, std::option
   return std::unique_ptr<Transfer>(std::move(transfer));
 }
 
-bool ShmMessages::Move() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return true;  // another thread is at it
-  const bool moved = MoveLocked();
+bool Messages::Move() {
+  if (!mutex_.TryLock()) return true;  // another thread moves them
+  MutexLock lock(mutex_, std::adopt_lock);
+  bool moved = MoveLocked();
   return moved || inbox_.Busy() || outbox_.Busy();
 }
 
-// Another thread of this rank may sleep until what has moved here is over.
-bool ShmMessages::MoveLocked() {
+// Rings this rank's own bell, because another of its threads may sleep until a
+// transfer that moved here is over.
+bool Messages::MoveLocked() {
   if (aborted_) return false;
   bool moved = outbox_.Put();
   moved |= inbox_.Take();
@@ -166,96 +167,99 @@ bool ShmMessages::MoveLocked() {
   return moved;
 }
 
-void ShmMessages::Abort(const Error& error) {
-  std::lock_guard lock(mutex_);
+void Messages::Abort(const Error& error) {
+  MutexLock lock(mutex_);
   if (!aborted_) aborted_ = EndOfTransfers(error);
   outbox_.EndAll(*aborted_);
   inbox_.EndAll(*aborted_);
   bell(segment_.rank()).Ring();
 }
 
-bool ShmMessages::Test(Wanted& wanted) {
-  if (wanted.moving.over()) return true;
+bool Messages::Test(TransferInfo& info) {
+  if (info.transfer.over()) return true;
   Move();
-  if (!wanted.moving.over() && Now() >= wanted.next_look) Look(wanted);
-  return wanted.moving.over();
+  if (!info.transfer.over() && Now() >= info.next_check) CheckForEnd(info);
+  return info.transfer.over();
 }
 
-Result<void> ShmMessages::Wait(Wanted& wanted, milliseconds timeout) {
-  const Moving& moving = wanted.moving;
-  const TimePoint deadline = Now() + timeout;
+Result<void> Messages::Wait(TransferInfo& info, milliseconds timeout) {
+  const PendingTransfer& transfer = info.transfer;
+  TimePoint deadline = Now() + timeout;
   Move();
-  while (!moving.over()) {
-    if (!wanted.patient && Hasten(wanted, deadline)) break;
-    wanted.patient = true;
-    const TimePoint now = Now();
-    if (now >= wanted.next_look) Look(wanted);
-    if (moving.over()) break;
-    if (now >= deadline) return TimedOut(wanted, timeout);
-    const Duration slice = waiter_.fences() ? Duration(kSlice) : Duration(kShortSlice);
-    if (Sleep(wanted, std::min<Duration>(deadline - now, slice))) wanted.patient = false;
+  while (!transfer.over()) {
+    if (!info.patient && SpinUntilOver(info, deadline)) break;
+    info.patient = true;
+    TimePoint now = Now();
+    if (now >= info.next_check) CheckForEnd(info);
+    if (transfer.over()) break;
+    if (now >= deadline) return TimedOut(info, timeout);
+    Duration slice = waiter_.fences() ? Duration(kSlice) : Duration(kShortSlice);
+    if (Sleep(info, std::min<Duration>(deadline - now, slice))) info.patient = false;
   }
-  if (moving.error) return *moving.error;
+  if (transfer.error) return *transfer.error;
   return {};
 }
 
-// Without sleeping, while it goes on. Whether it is over.
-bool ShmMessages::Hasten(const Wanted& wanted, TimePoint deadline) {
-  const int spins = waiter_.spins() > 0 ? kSpins : 0;
-  const TimePoint until = std::min(deadline, wanted.next_look);
-  for (int i = 0; i < spins + kYields && !wanted.moving.over(); ++i) {
+// Moves data without sleeping, as long as there is progress. Returns whether
+// the transfer is over.
+bool Messages::SpinUntilOver(const TransferInfo& info, TimePoint deadline) {
+  int spins = waiter_.spins() > 0 ? kSpins : 0;
+  TimePoint until = std::min(deadline, info.next_check);
+  for (int i = 0; i < spins + kYields && !info.transfer.over(); ++i) {
     bool moved = false;
-    {
-      std::unique_lock lock(mutex_, std::try_to_lock);
-      moved = lock && MoveLocked();
+    if (mutex_.TryLock()) {
+      MutexLock lock(mutex_, std::adopt_lock);
+      moved = MoveLocked();
     }
     if (moved) i = 0;
     if (!moved && i < spins) {
       Pause();
       continue;
     }
-    if (segment_.failed() || waiter_.deaths().told() || Now() >= until) break;
+    if (segment_.failed() || waiter_.deaths().has_death() || Now() >= until) break;
     if (!moved) sched_yield();
   }
-  return wanted.moving.over();
+  return info.transfer.over();
 }
 
-// Until the bell rings, or `limit`. Whether something has moved.
-bool ShmMessages::Sleep(const Wanted& wanted, Duration limit) {
+// Sleeps until the bell rings, or `limit`. Returns whether any data has moved.
+bool Messages::Sleep(const TransferInfo& info, Duration limit) {
   Bell& mine = bell(segment_.rank());
   mine.sleepers.fetch_add(1);
-  // From here on others see a sleeper, or this rank what they have written.
+  // After the fence writers see a sleeper, or this rank sees their writes.
   if (waiter_.fences()) PassFence();
-  const uint32_t seen = mine.rings.load(std::memory_order_acquire);
+  uint32_t seen = mine.rings.load(std::memory_order_acquire);
   bool moved = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     moved = MoveLocked();
   }
-  if (!moved && !wanted.moving.over()) FutexWait(FutexOf(mine.rings), seen, limit);
+  if (!moved && !info.transfer.over()) FutexWait(FutexOf(mine.rings), seen, limit);
   mine.sleepers.fetch_sub(1);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return MoveLocked() || moved;
 }
 
-// What was sent before an end is still taken: then nobody has lost anything.
-void ShmMessages::Look(Wanted& wanted) {
-  wanted.next_look = Now() + kBetweenLooks;
-  auto end = waiter_.LookForEnd([&](int rank) { return Needs(wanted, rank); }, wanted.began);
+// Ends the transfer if its peer or the group has ended. Data sent before that
+// end is still received first.
+void Messages::CheckForEnd(TransferInfo& info) {
+  info.next_check = Now() + kCheckInterval;
+  auto end = waiter_.FindEnd([&](int rank) { return Needs(info, rank); }, info.began);
   if (!end) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   MoveLocked();
-  if (wanted.moving.over()) return;
-  // Now, with its code: the group's Abort would tell the others of a failure only.
-  segment_.TellError(*end);
-  End(wanted, EndOfTransfers(*std::move(end)));
+  if (info.transfer.over()) return;
+  // Publish now with this error code; the group's Abort would publish kSystem.
+  segment_.PublishError(*end);
+  End(info, EndOfTransfers(*std::move(end)));
 }
 
-// A message from anyone: those who have left may be those who had nothing to
-// send, those who died may not.
-bool ShmMessages::Needs(const Wanted& wanted, int rank) const {
+// Returns whether the transfer must fail if `rank` has ended. A receive from
+// any rank survives ranks that left while others remain, but not a rank that
+// died.
+bool Messages::Needs(const TransferInfo& info, int rank) const {
   if (rank == segment_.rank()) return false;
-  if (wanted.peer) return rank == *wanted.peer;
+  if (info.peer) return rank == *info.peer;
   if (segment_.area(rank).left.load(std::memory_order_acquire) == 0) return true;
   for (int r = 0; r < segment_.world_size(); ++r) {
     if (r != segment_.rank() && segment_.area(r).left.load(std::memory_order_acquire) == 0) {
@@ -265,25 +269,25 @@ bool ShmMessages::Needs(const Wanted& wanted, int rank) const {
   return true;
 }
 
-void ShmMessages::End(Wanted& wanted, Error error) {
-  if (wanted.send) {
-    outbox_.Forget(static_cast<const Sending&>(wanted.moving));
+void Messages::End(TransferInfo& info, Error error) {
+  if (info.send) {
+    outbox_.Forget(static_cast<const PendingSend&>(info.transfer));
   } else {
-    inbox_.Forget(static_cast<const Receiving&>(wanted.moving));
+    inbox_.Forget(static_cast<const PendingRecv&>(info.transfer));
   }
-  wanted.moving.Finish(std::move(error));
+  info.transfer.Finish(std::move(error));
 }
 
-void ShmMessages::Drop(Wanted& wanted) {
-  RANKRUN_CHECK(wanted.moving.over(), "a message under way was destroyed");
+void Messages::Drop(TransferInfo& info) {
+  RANKRUN_CHECK(info.transfer.over(), "a message under way was destroyed");
 }
 
-Error ShmMessages::TimedOut(const Wanted& wanted, milliseconds timeout) const {
-  const std::string peer = wanted.peer ? NameOf(*wanted.peer) : "nobody";
-  const std::string what = wanted.peer ? " has not " : " has ";
-  return Error{ErrorCode::kTimeout, peer + what + (wanted.send ? "taken" : "sent") + " a message" +
-                                        TagText(wanted.moving.envelope.tag) + ", waited " +
+Error Messages::TimedOut(const TransferInfo& info, milliseconds timeout) const {
+  std::string peer = info.peer ? NameOf(*info.peer) : "no rank";
+  std::string what = info.peer ? " has not " : " has ";
+  return Error{ErrorCode::kTimeout, peer + what + (info.send ? "taken" : "sent") + " a message" +
+                                        TagText(info.transfer.envelope.tag) + ", waited " +
                                         FormatSeconds(timeout)};
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
-// The receiver copies it while the next is written.
-constexpr std::size_t kChunk = 16 * 1024;
+// Bytes after which data is published, so that the receiver can copy it
+// meanwhile.
+constexpr size_t kChunk = 16 * 1024;
 
 }  // namespace
 
@@ -17,8 +18,8 @@ void Outbox::AddDestination(std::unique_ptr<ChannelWriter> writer) {
   destinations_.push_back(std::move(to));
 }
 
-void Outbox::Post(Sending& sending) {
-  Destination& to = destinations_[static_cast<std::size_t>(sending.destination)];
+void Outbox::Post(PendingSend& sending) {
+  Destination& to = destinations_[static_cast<size_t>(sending.destination)];
   to.queue.push_back(&sending);
   ++waiting_;
   if (to.queue.size() == 1) PutTo(to);
@@ -35,15 +36,15 @@ bool Outbox::Put() {
 
 bool Outbox::PutTo(Destination& to) {
   if (to.broken) return false;
-  std::size_t budget = to.writer->capacity();
-  std::size_t room = 0;
+  size_t budget = to.writer->capacity();
+  size_t room = 0;
   while (budget > 0 && !to.queue.empty() && (room = to.writer->Room()) > 0) {
     if (!to.begun) {
       Begin(to);
       budget -= kGrain;
       room -= kGrain;
     }
-    const std::size_t most = std::min({room, budget, kChunk});
+    size_t most = std::min({room, budget, kChunk});
     budget -= most;
     if (!PutPart(to, most)) break;
   }
@@ -52,22 +53,22 @@ bool Outbox::PutTo(Destination& to) {
 }
 
 void Outbox::Begin(Destination& to) {
-  const Sending& sending = *to.queue.front();
-  const MessageHeader header{.tag = sending.envelope.tag,
-                             .bytes = sending.data.bytes,
-                             .dtype = static_cast<uint64_t>(sending.envelope.dtype),
-                             .number = ++to.messages};
+  const PendingSend& sending = *to.queue.front();
+  MessageHeader header{.tag = sending.envelope.tag,
+                       .bytes = sending.data.bytes,
+                       .dtype = static_cast<uint64_t>(sending.envelope.dtype),
+                       .number = ++to.messages};
   to.writer->Write(&header, sizeof header);
   to.begun = true;
   to.done = 0;
 }
 
-// The refusal is looked for before the last byte can be read: it is still of
-// this message then.
-bool Outbox::PutPart(Destination& to, std::size_t most) {
-  Sending& sending = *to.queue.front();
+// Reads the refusal before the last byte is published, because only until then
+// it can belong to this message.
+bool Outbox::PutPart(Destination& to, size_t most) {
+  PendingSend& sending = *to.queue.front();
   std::optional<Error> refusal = Refusal(to);
-  const std::size_t bytes = std::min(most, sending.data.bytes - to.done);
+  size_t bytes = std::min(most, sending.data.bytes - to.done);
   to.writer->Write(refusal ? nullptr : sending.data.data + to.done, bytes);
   to.done += bytes;
   if (to.done < sending.data.bytes) {
@@ -84,19 +85,19 @@ bool Outbox::PutPart(Destination& to, std::size_t most) {
 std::optional<Error> Outbox::Refusal(const Destination& to) const {
   const ChannelState& state = to.writer->state();
   if (state.refused.load(std::memory_order_acquire) != to.messages) return std::nullopt;
-  const Sending& sending = *to.queue.front();
-  const MessageHeader header{.tag = sending.envelope.tag,
-                             .bytes = sending.data.bytes,
-                             .dtype = static_cast<uint64_t>(sending.envelope.dtype),
-                             .number = to.messages};
+  const PendingSend& sending = *to.queue.front();
+  MessageHeader header{.tag = sending.envelope.tag,
+                       .bytes = sending.data.bytes,
+                       .dtype = static_cast<uint64_t>(sending.envelope.dtype),
+                       .number = to.messages};
   return Error{ErrorCode::kInvalid,
-               name_of_(sending.destination) + " refused " + MessageText(header) + ": it wants " +
+               name_of_(sending.destination) + " refused " + MessageText(header) + ": it expects " +
                    WantedText(header, state.wanted_bytes, static_cast<DType>(state.wanted_dtype))};
 }
 
-void Outbox::Forget(const Sending& sending) {
-  Destination& to = destinations_[static_cast<std::size_t>(sending.destination)];
-  const auto found = std::find(to.queue.begin(), to.queue.end(), &sending);
+void Outbox::Forget(const PendingSend& sending) {
+  Destination& to = destinations_[static_cast<size_t>(sending.destination)];
+  auto found = std::find(to.queue.begin(), to.queue.end(), &sending);
   if (found == to.queue.end()) return;
   if (found == to.queue.begin() && to.begun) to.broken = true;
   to.queue.erase(found);
@@ -104,14 +105,14 @@ void Outbox::Forget(const Sending& sending) {
 }
 
 void Outbox::EndAll(const Error& error) {
-  std::deque<Sending*> ended;
+  std::deque<PendingSend*> ended;
   for (Destination& to : destinations_) {
     to.broken |= to.begun;
     ended.insert(ended.end(), to.queue.begin(), to.queue.end());
     to.queue.clear();
   }
   waiting_ = 0;
-  for (Sending* sending : ended) sending->Finish(error);
+  for (PendingSend* sending : ended) sending->Finish(error);
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

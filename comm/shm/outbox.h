@@ -8,52 +8,52 @@
 #include <vector>
 
 #include "comm/shm/channel.h"
-#include "comm/shm/moving.h"
+#include "comm/shm/pending_transfer.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// The messages of one rank to the others. Each is over when its last byte is in
+// Messages of this rank to the others. A send is over when its last byte is in
 // the channel.
 // Thread: one at a time.
 class Outbox {
  public:
-  // "rank 3", of a group rank.
+  // Name of a group rank for messages: "rank 3".
   using NameOf = std::function<std::string(int)>;
 
   explicit Outbox(NameOf name_of) : name_of_(std::move(name_of)) {}
-  // In the order of group ranks; null for this rank itself.
+  // Called in the order of group ranks; null for this rank itself.
   void AddDestination(std::unique_ptr<ChannelWriter> writer);
 
-  // It may be over at once.
-  void Post(Sending& sending);
-  // Writes what there is room for, at most a channel's size to each. Whether it
-  // was anything.
+  // Adds a send; it is finished at once if there is room for all its bytes.
+  void Post(PendingSend& sending);
+  // Writes as many bytes as there is room for, at most the capacity of each
+  // channel. Returns whether any bytes were written.
   bool Put();
-  // Nothing of it is touched from here on. If it had begun, no message gets to
-  // its destination any more.
-  void Forget(const Sending& sending);
-  // Forgets all, then ends each with this error.
+  // Removes a send; its memory is not touched afterwards. If part of it was
+  // written, its channel is broken and carries no further message.
+  void Forget(const PendingSend& sending);
+  // Removes all sends, then finishes each with `error`.
   void EndAll(const Error& error);
   bool Busy() const { return waiting_ > 0; }
 
  private:
   struct Destination {
     std::unique_ptr<ChannelWriter> writer;
-    std::deque<Sending*> queue;
-    uint64_t messages = 0;  // begun
-    bool begun = false;     // the first of the queue
-    std::size_t done = 0;   // bytes of it
+    std::deque<PendingSend*> queue;
+    uint64_t messages = 0;  // number of messages begun
+    bool begun = false;     // whether the first send of the queue is begun
+    size_t done = 0;        // bytes of it that are written
     bool broken = false;
   };
 
   bool PutTo(Destination& to);
   void Begin(Destination& to);
-  bool PutPart(Destination& to, std::size_t room);
+  bool PutPart(Destination& to, size_t room);
   std::optional<Error> Refusal(const Destination& to) const;
 
   const NameOf name_of_;
   std::vector<Destination> destinations_;
-  std::size_t waiting_ = 0;  // in all queues
+  size_t waiting_ = 0;  // sends in all queues
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

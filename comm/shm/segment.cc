@@ -15,23 +15,23 @@
 #include <new>
 #include <thread>
 
-#include "base/cpus.h"
 #include "base/format.h"
+#include "base/process/cpus.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
 using std::chrono::milliseconds;
 
-// How long the agent takes for its word, on a busy machine.
-constexpr milliseconds kForTheWord{100};
+// Time in which the agent reports a death, even on a busy machine.
+constexpr milliseconds kDeathMessageWait{100};
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr char kOneHost[] =
     "; the ranks of an shm group must run on one host, as one user, in one PID namespace";
 
-// How the others find the memory file.
-struct Whereabouts {
+// Value of the store key by which other ranks find the memory file.
+struct SegmentLocation {
   int pid;
   int fd;
   uint64_t inode;
@@ -44,9 +44,9 @@ struct Whereabouts {
                   static_cast<unsigned long long>(inode), static_cast<unsigned long long>(nonce));
     return text;
   }
-  static std::optional<Whereabouts> Parse(const std::string& text) {
+  static std::optional<SegmentLocation> Parse(const std::string& text) {
     unsigned long long inode = 0, nonce = 0;
-    Whereabouts where{.pid = 0, .fd = 0, .inode = 0, .nonce = 0};
+    SegmentLocation where{.pid = 0, .fd = 0, .inode = 0, .nonce = 0};
     if (std::sscanf(text.c_str(), "%d %d %llu %llx", &where.pid, &where.fd, &inode, &nonce) != 4) {
       return std::nullopt;
     }
@@ -59,19 +59,19 @@ struct Whereabouts {
 std::string SegmentKey(const BackendConfig& config) { return config.key_prefix + "shm/segment"; }
 std::string FailedKey(const BackendConfig& config) { return config.key_prefix + "shm/failed"; }
 
-// In clock ticks since boot; 0 if it cannot be read. With the pid it names a
-// process for good.
+// Returns the start time in clock ticks since boot; 0 if it cannot be read. Pid
+// and start time together identify a process even after the pid is reused.
 uint64_t StartTime(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  std::string path = "/proc/" + std::to_string(pid) + "/stat";
   Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024] = "";
   if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
-  const char* at = std::strrchr(text, ')');  // the name before may hold anything
+  const char* at = std::strrchr(text, ')');  // the name before it may contain ')'
   for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
   return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
 
-Result<std::byte*> Map(const Fd& file, std::size_t bytes) {
+Result<std::byte*> Map(const Fd& file, size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (base == MAP_FAILED) return SystemError("map shared memory", errno);
   return static_cast<std::byte*>(base);
@@ -83,35 +83,37 @@ Result<uint64_t> Nonce() {
   return nonce;
 }
 
-// Why an open file is not the segment; empty: it is.
-std::string Doubt(const Fd& file, const Whereabouts& where, const SegmentLayout& layout) {
+// Returns why an open file is not the segment; empty: it is the segment.
+std::string SegmentMismatch(const Fd& file, const SegmentLocation& where,
+                            const SegmentLayout& layout) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return "fstat failed";
   if (status.st_ino != where.inode) return "it is another file";
-  if (static_cast<std::size_t>(status.st_size) != layout.size()) return "its size differs";
+  if (static_cast<size_t>(status.st_size) != layout.size()) return "its size differs";
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals) return "it is not sealed";
   return "";
 }
 
-Result<Fd> OpenMemory(const std::string& what, const Whereabouts& where,
+Result<Fd> OpenMemory(const std::string& what, const SegmentLocation& where,
                       const SegmentLayout& layout) {
   Fd file(open(where.Path().c_str(), O_RDWR | O_CLOEXEC));
   if (!file) return SystemError(what, errno);
-  const std::string doubt = Doubt(file, where, layout);
-  if (!doubt.empty()) return Error{ErrorCode::kSystem, what + ": " + doubt};
+  std::string mismatch = SegmentMismatch(file, where, layout);
+  if (!mismatch.empty()) return Error{ErrorCode::kSystem, what + ": " + mismatch};
   return file;
 }
 
-// Others may wait for this rank, in the store or in the segment.
-void TellFailure(const BackendConfig& config, const std::string& message) {
-  const int global_rank = config.global_ranks[static_cast<std::size_t>(config.group_rank)];
-  const std::string why = "rank " + std::to_string(global_rank) + ": " + message;
+// Publishes why this rank cannot join, because others may wait for it in the
+// store or in the segment.
+void PublishFailure(const BackendConfig& config, const std::string& message) {
+  int global_rank = config.global_ranks[static_cast<size_t>(config.group_rank)];
+  std::string why = "rank " + std::to_string(global_rank) + ": " + message;
   (void)config.store.CompareSet(FailedKey(config), "", why);
   if (config.group_rank == 0) (void)config.store.CompareSet(SegmentKey(config), "", "failed");
 }
 
-// Why the meeting has failed, if a rank has told so; else empty.
-Result<std::string> ToldFailure(const BackendConfig& config) {
+// Returns the failure that a rank has published; empty: none.
+Result<std::string> PublishedFailure(const BackendConfig& config) {
   const std::string failed[] = {FailedKey(config)};
   auto found = config.store.Check(failed);
   if (!found) return std::move(found).error();
@@ -130,24 +132,25 @@ Segment::~Segment() {
   munmap(base_, layout_.size());
 }
 
-Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config,
-                                               std::size_t bounce_bytes) {
-  const SegmentLayout layout{.world_size = config.world_size(),
-                             .bounce_bytes = bounce_bytes,
-                             .message_bytes = MessageBytes(config.world_size())};
+Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config, size_t bounce_bytes) {
+  SegmentLayout layout{.world_size = config.world_size(),
+                       .bounce_bytes = bounce_bytes,
+                       .message_bytes = MessageBytes(config.world_size())};
   auto segment = config.group_rank == 0 ? Make(config, layout) : Open(config, layout);
   if (segment) {
-    (*segment)->ShowThisProcess();
+    (*segment)->PublishProcessInfo();
     auto met = (*segment)->AwaitAll(RankArea::kMapped, config);
     if (met) met = (*segment)->WatchProcesses();
-    // Nobody leaves before all others have seen it.
+    // No rank may return, and perhaps exit, before all others watch its
+    // process.
     if (met) met = (*segment)->AwaitAll(RankArea::kWatches, config);
     if (met) return segment;
-    // Before rank 0 closes the memory: who does not find it any more looks why.
-    TellFailure(config, met.error().message);
+    // Publish before rank 0 closes the memory: ranks that cannot open it any
+    // more read this text.
+    PublishFailure(config, met.error().message);
     return std::move(met).error();
   }
-  TellFailure(config, segment.error().message);
+  PublishFailure(config, segment.error().message);
   return segment;
 }
 
@@ -175,8 +178,7 @@ Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
   header.size_bytes = layout.size();
   header.bounce_bytes = layout.bounce_bytes;
   header.message_bytes = layout.message_bytes;
-  const Whereabouts where{
-      .pid = getpid(), .fd = file.get(), .inode = status.st_ino, .nonce = *nonce};
+  SegmentLocation where{.pid = getpid(), .fd = file.get(), .inode = status.st_ino, .nonce = *nonce};
   segment->file_ = std::move(file);
   if (layout.world_size == 1) return segment;
   if (auto set = config.store.Set(SegmentKey(config), where.Text()); !set) {
@@ -185,90 +187,92 @@ Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
   return segment;
 }
 
-bool AwaitWord(const DeathWatch& deaths) {
-  if (deaths.has_teller()) deaths.SleepUntil(MonotonicClock().Now() + kForTheWord);
-  return deaths.told();
+bool AwaitDeathMessage(const DeathWatch& deaths) {
+  if (deaths.has_agent()) deaths.SleepUntil(MonotonicClock().Now() + kDeathMessageWait);
+  return deaths.has_death();
 }
 
 Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
                                                const SegmentLayout& layout) {
-  const TimePoint began = MonotonicClock().Now();
+  TimePoint began = MonotonicClock().Now();
   auto text = config.store.Get(SegmentKey(config), config.timeout);
   if (!text) {
     if (text.error().code != ErrorCode::kTimeout) return std::move(text).error();
     return Error{ErrorCode::kTimeout,
-                 "rank " + std::to_string(config.global_ranks[0]) + " has not come"};
+                 "rank " + std::to_string(config.global_ranks[0]) + " has not joined"};
   }
-  const auto where = Whereabouts::Parse(*text);
+  auto where = SegmentLocation::Parse(*text);
   if (!where) {
     auto why = config.store.Get(FailedKey(config), milliseconds(1000));
     return Error{ErrorCode::kSystem, why ? *why : "rank 0 has no shared memory"};
   }
-  const std::string what = "open the shared memory of rank " +
-                           std::to_string(config.global_ranks[0]) + " (" + where->Path() + ")";
+  std::string what = "open the shared memory of rank " + std::to_string(config.global_ranks[0]) +
+                     " (" + where->Path() + ")";
   auto file = OpenMemory(what, *where, layout);
   if (!file) {
-    // Rank 0 closes it if the meeting fails, which this rank may be too late for.
-    const auto why = ToldFailure(config);
-    // Or it may have ended since, of a death that is about to be told here, too.
-    if (AwaitWord(config.deaths)) return config.deaths.Ended(began);
+    // Rank 0 closes the file when a rank fails to join; that rank publishes
+    // why.
+    auto why = PublishedFailure(config);
+    // Rank 0 may also have died; then prefer the agent's report.
+    if (AwaitDeathMessage(config.deaths)) return config.deaths.ErrorSince(began);
     if (why && !why->empty()) return Error{ErrorCode::kSystem, *why};
     return Error{ErrorCode::kSystem, file.error().message + kOneHost};
   }
   auto base = Map(*file, layout.size());
   if (!base) return std::move(base).error();
   const auto& header = *reinterpret_cast<const SegmentHeader*>(*base);
-  const bool ours = header.magic == kSegmentMagic && header.version == kSegmentVersion &&
-                    header.nonce == where->nonce && header.size_bytes == layout.size() &&
-                    header.world_size == static_cast<uint32_t>(layout.world_size) &&
-                    header.bounce_bytes == layout.bounce_bytes;
+  bool ours = header.magic == kSegmentMagic && header.version == kSegmentVersion &&
+              header.nonce == where->nonce && header.size_bytes == layout.size() &&
+              header.world_size == static_cast<uint32_t>(layout.world_size) &&
+              header.bounce_bytes == layout.bounce_bytes;
   if (ours) return std::unique_ptr<Segment>(new Segment(config, layout, *base));
   munmap(*base, layout.size());
-  return Error{ErrorCode::kSystem, what + ": it is of another group or version"};
+  return Error{ErrorCode::kSystem, what + ": it belongs to another group or version"};
 }
 
-void Segment::ShowThisProcess() const {
+void Segment::PublishProcessInfo() const {
   RankArea& mine = area(rank_);
   mine.pid = getpid();
   mine.start_time = StartTime(mine.pid);
-  if (const auto cpus = AllowedCpus()) {
+  if (auto cpus = AllowedCpus()) {
     mine.processors = static_cast<int32_t>(cpus->size());
-    for (const int cpu : *cpus) {
+    for (int cpu : *cpus) {
       mine.processors_hash = mine.processors_hash * 1'000'003 + static_cast<uint64_t>(cpu) + 1;
     }
   }
   mine.ready.store(RankArea::kMapped, std::memory_order_release);
 }
 
-// Polls: this happens once, and the store must be looked at, too.
+// Polls the segment, because it must also check the store, which wakes no
+// futex.
 Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) const {
-  const TimePoint began = MonotonicClock().Now();
-  TimePoint next_look = began + milliseconds(20);
+  TimePoint began = MonotonicClock().Now();
+  TimePoint next_check = began + milliseconds(20);
   for (;;) {
     std::vector<int> missing;
     for (int r = 0; r < world_size(); ++r) {
       if (area(r).ready.load(std::memory_order_acquire) < ready) missing.push_back(r);
     }
     if (missing.empty()) return {};
-    const TimePoint now = MonotonicClock().Now();
-    if (config.deaths.told()) return config.deaths.Ended(began);
+    TimePoint now = MonotonicClock().Now();
+    if (config.deaths.has_death()) return config.deaths.ErrorSince(began);
     if (now - began > config.timeout) {
       return Error{ErrorCode::kTimeout,
-                   NamesOf(missing) + " did not come within " + FormatSeconds(config.timeout)};
+                   NamesOf(missing) + " did not join within " + FormatSeconds(config.timeout)};
     }
-    if (now >= next_look) {
-      const auto why = ToldFailure(config);
+    if (now >= next_check) {
+      auto why = PublishedFailure(config);
       if (!why) return why.error();
       if (!why->empty()) {
-        if (AwaitWord(config.deaths)) return config.deaths.Ended(began);
+        if (AwaitDeathMessage(config.deaths)) return config.deaths.ErrorSince(began);
         return Error{ErrorCode::kSystem, *why};
       }
-      for (const int rank : Dead()) {
+      for (int rank : Dead()) {
         if (area(rank).ready.load(std::memory_order_acquire) >= ready) continue;
         const int one[] = {rank};
         return Error{ErrorCode::kPeerLost, NamesOf(one) + " has died"};
       }
-      next_look = now + milliseconds(20);
+      next_check = now + milliseconds(20);
     }
     if (now - began < milliseconds(1)) {
       std::this_thread::yield();
@@ -280,18 +284,18 @@ Result<void> Segment::AwaitAll(uint32_t ready, const BackendConfig& config) cons
 
 Result<void> Segment::WatchProcesses() {
   file_.Reset();
-  processes_.resize(static_cast<std::size_t>(world_size()));
+  processes_.resize(static_cast<size_t>(world_size()));
   for (int r = 0; r < world_size(); ++r) {
-    const pid_t pid = area(r).pid;
+    pid_t pid = area(r).pid;
     if (pid == getpid()) continue;
-    Fd& process = processes_[static_cast<std::size_t>(r)];
+    Fd& process = processes_[static_cast<size_t>(r)];
     process.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    const std::string name = "rank " + std::to_string(NameOf(r)) + " (pid " + std::to_string(pid);
+    std::string name = "rank " + std::to_string(NameOf(r)) + " (pid " + std::to_string(pid);
     if (!process && errno != ESRCH) return SystemError("watch " + name + ")", errno);
     if (!process) return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
     if (StartTime(pid) == area(r).start_time) continue;
-    // It may have died since, and who is reaped has no start time.
-    const std::vector<int> dead = Dead();
+    // The process may have died since then; a reaped process has no start time.
+    std::vector<int> dead = Dead();
     if (std::find(dead.begin(), dead.end(), r) != dead.end()) {
       return Error{ErrorCode::kPeerLost, name + ") died"};
     }
@@ -303,7 +307,7 @@ Result<void> Segment::WatchProcesses() {
 
 std::string Segment::NamesOf(std::span<const int> ranks) const {
   std::string names = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
     if (i > 0) names += ", ";
     names += std::to_string(NameOf(ranks[i]));
   }
@@ -312,12 +316,12 @@ std::string Segment::NamesOf(std::span<const int> ranks) const {
 
 std::vector<int> Segment::Dead() const {
   std::vector<pollfd> polled(processes_.size());
-  for (std::size_t r = 0; r < polled.size(); ++r) {
+  for (size_t r = 0; r < polled.size(); ++r) {
     polled[r] = pollfd{.fd = processes_[r].get(), .events = POLLIN, .revents = 0};
   }
   std::vector<int> dead;
   if (poll(polled.data(), polled.size(), 0) <= 0) return dead;
-  for (std::size_t r = 0; r < polled.size(); ++r) {
+  for (size_t r = 0; r < polled.size(); ++r) {
     if (polled[r].revents != 0) dead.push_back(static_cast<int>(r));
   }
   return dead;
@@ -331,17 +335,17 @@ std::vector<int> Segment::Left() const {
   return left;
 }
 
-void Segment::TellError(const Error& error) const {
+void Segment::PublishError(const Error& error) const {
   uint32_t none = SegmentHeader::kNone;
   SegmentHeader& shared = header();
   if (!shared.error_state.compare_exchange_strong(none, SegmentHeader::kBeingWritten)) return;
   shared.error_code = static_cast<int32_t>(error.code);
-  const std::size_t bytes = std::min(error.message.size(), kErrorBytes - 1);
+  size_t bytes = std::min(error.message.size(), kErrorBytes - 1);
   std::memcpy(shared.error_text, error.message.data(), bytes);
   shared.error_state.store(SegmentHeader::kWritten, std::memory_order_release);
 }
 
-std::optional<Error> Segment::ToldError() const {
+std::optional<Error> Segment::PublishedError() const {
   const SegmentHeader& shared = header();
   if (shared.error_state.load(std::memory_order_acquire) != SegmentHeader::kWritten) {
     return std::nullopt;
@@ -349,4 +353,4 @@ std::optional<Error> Segment::ToldError() const {
   return Error{static_cast<ErrorCode>(shared.error_code), shared.error_text};
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

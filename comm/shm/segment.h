@@ -5,32 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "base/death_watch.h"
 #include "base/fd.h"
 #include "base/result.h"
-#include "comm/backend.h"
+#include "base/status/death_watch.h"
+#include "comm/core/backend.h"
 #include "comm/shm/layout.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// Whether the agent, if there is one, says how a process has ended: it has a
-// moment for that.
-bool AwaitWord(const DeathWatch& deaths);
+// Waits briefly for the agent, if there is one, to report a death. Returns
+// whether it has.
+bool AwaitDeathMessage(const DeathWatch& deaths);
 
-// The memory that the ranks of one group share, mapped, and a descriptor of
-// each other rank's process. A memory file without a name: whatever dies,
-// nothing is left behind.
-// Thread: any, as the layout says.
+// Mapped memory that the ranks of one group share, and a pidfd of each other
+// rank's process. The memory file has no name, so nothing stays behind after a
+// crash.
+// Thread: any, within the rules of layout.h.
 class Segment {
  public:
-  // Meets the other ranks by way of the store and waits until all have mapped
-  // it. Errors: kTimeout naming the ranks that did not come; kSystem, on every
-  // rank, if one cannot map it; kPeerLost; those of the store.
-  static Result<std::unique_ptr<Segment>> Meet(const BackendConfig& config,
-                                               std::size_t bounce_bytes);
+  // Makes the segment on rank 0, finds it through the store on other ranks, and
+  // waits until all ranks have mapped it.
+  // Errors: kTimeout with the missing ranks; kSystem, on every rank, if one
+  // rank cannot map it; kPeerLost; errors of the store.
+  static Result<std::unique_ptr<Segment>> Meet(const BackendConfig& config, size_t bounce_bytes);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
-  // Says that this rank has left; those who wait for it lose it.
+  // Publishes that this rank has left. Ranks that still wait for it fail.
   ~Segment();
 
   int rank() const { return rank_; }
@@ -43,28 +43,28 @@ class Segment {
   }
   std::span<uint64_t> table(int rank, uint64_t line) const {
     return {reinterpret_cast<uint64_t*>(base_ + layout_.TableAt(rank, line)),
-            2 * static_cast<std::size_t>(layout_.world_size)};
+            2 * static_cast<size_t>(layout_.world_size)};
   }
   std::byte* bounce(int rank) const { return base_ + layout_.BounceAt(rank); }
   std::byte* messages() const { return base_ + layout_.MessagesAt(); }
 
-  // As users know it: the global rank.
-  int NameOf(int rank) const { return global_ranks_[static_cast<std::size_t>(rank)]; }
-  // "rank 3", "ranks 1, 2, 5".
+  // Returns the global rank, which messages to users contain.
+  int NameOf(int rank) const { return global_ranks_[static_cast<size_t>(rank)]; }
+  // Returns "rank 3" or "ranks 1, 2, 5" with global ranks.
   std::string NamesOf(std::span<const int> ranks) const;
 
-  // Ranks whose process has ended. One system call.
+  // Returns the ranks whose process has ended. One system call.
   std::vector<int> Dead() const;
-  // Ranks that have destroyed their backend.
+  // Returns the ranks that have destroyed their backend.
   std::vector<int> Left() const;
 
-  // The error of the whole group: the first that is told stays.
-  void TellError(const Error& error) const;
+  // Publishes the error of the whole group; only the first one is recorded.
+  void PublishError(const Error& error) const;
   bool failed() const {
     return header().error_state.load(std::memory_order_relaxed) != SegmentHeader::kNone;
   }
-  // Nothing while it is being written, or if there is none.
-  std::optional<Error> ToldError() const;
+  // Returns no value if there is no error or it is still being written.
+  std::optional<Error> PublishedError() const;
 
  private:
   Segment(const BackendConfig& config, const SegmentLayout& layout, std::byte* base);
@@ -72,7 +72,7 @@ class Segment {
                                                const SegmentLayout& layout);
   static Result<std::unique_ptr<Segment>> Open(const BackendConfig& config,
                                                const SegmentLayout& layout);
-  void ShowThisProcess() const;
+  void PublishProcessInfo() const;
   Result<void> AwaitAll(uint32_t ready, const BackendConfig& config) const;
   Result<void> WatchProcesses();
 
@@ -80,8 +80,8 @@ class Segment {
   const std::vector<int> global_ranks_;
   const SegmentLayout layout_;
   std::byte* const base_;
-  Fd file_;                    // of rank 0, until all have opened it
-  std::vector<Fd> processes_;  // by rank; none of this rank's
+  Fd file_;                    // on rank 0, until all ranks have opened it
+  std::vector<Fd> processes_;  // pidfds by rank; empty for this rank
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -3,34 +3,34 @@
 #include <array>
 #include <cstdint>
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// Whether chunks are better written past the caches (copy.h), found out by what
-// they cost. That depends on how far apart the processors are, by a factor of
-// four and more either way, and changes while the kernel, or who runs a virtual
-// machine, moves them. Two that are told the same say the same. A value.
+// Chooses by measurement whether chunks are written past the caches (copy.h).
+// The better way depends on the distance between the processors, by a factor of
+// four and more. It changes when the kernel or a hypervisor moves processes to
+// other processors. Equal inputs give equal choices. A value.
 class StreamingChoice {
  public:
-  // So many chunks are tried the other way: the first of them still find memory
-  // as the ones before have left it.
+  // Chunks of one trial of the other way. The first ones are not representative,
+  // because the caches are as the chunks before have left them.
   static constexpr uint32_t kTrial = 8;
-  // So many chunks lie between trials, more each time that nothing changes.
-  static constexpr uint32_t kLeastPause = 32;
-  static constexpr uint32_t kMostPause = 1024;
+  // Chunks between two trials; the number doubles while trials change nothing.
+  static constexpr uint32_t kMinPause = 32;
+  static constexpr uint32_t kMaxPause = 1024;
 
   struct Next {
     bool streams;
-    bool counts;  // its cost is wanted, even if it costs something to know it
+    bool counts;  // measure its cost even if the measurement is expensive
   };
   Next ForNextChunk();
-  // What one of them took, in ticks.
+  // Records the cost of a chunk in ticks.
   void Learn(bool streamed, uint64_t ticks);
 
  private:
   bool streams_ = false;
-  uint32_t pause_ = kLeastPause;
-  uint32_t chunks_ = 0;  // since the last trial
-  std::array<uint64_t, 2> ticks_{};
+  uint32_t pause_ = kMinPause;
+  uint32_t chunks_ = 0;              // since the last trial
+  std::array<uint64_t, 2> ticks_{};  // estimated cost: cached, streamed; 0: unknown
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

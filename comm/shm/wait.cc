@@ -9,27 +9,29 @@
 #include "base/format.h"
 #include "comm/shm/futex.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kSpins = 1000;
-constexpr int kLeastSpins = 16;
-// About as long as it takes to switch to another process and back.
-constexpr int kSpinsOfASwitch = 100;
+constexpr int kMinSpins = 16;
+// About as long as a switch to another process and back.
+constexpr int kSpinsPerSwitch = 100;
 constexpr int kYields = 200;
 constexpr int kYieldsPerMove = 8;
-// What comes after so few was held up by spinning.
+// A counter that arrives after this few yields was delayed by this rank's
+// spinning.
 constexpr int kPromptYields = 4;
-// The limit is 5 ms, and the kernel wakes nobody on the dot.
+// The documented limit is 5 ms, and the kernel wakes a sleeper a little late.
 constexpr milliseconds kSlice{4};
-// Without fences a sleeper may be missed, and sleeps so long for nothing; also
-// while there is something to move.
+// Used without fences, because a writer may then miss a sleeper, and while
+// messages may move.
 constexpr microseconds kShortSlice{200};
 
-// Of the ranks that may run where this one may, bound or not.
+// Returns whether there is a processor for each rank with the CPU set of this
+// one.
 bool HasProcessorForEach(const Segment& segment) {
   const RankArea& mine = segment.area(segment.rank());
   int32_t sharing = 0;
@@ -41,18 +43,18 @@ bool HasProcessorForEach(const Segment& segment) {
 
 }  // namespace
 
-Waiter::Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline)
+Waiter::Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook)
     : segment_(segment),
       mine_(segment.area(segment.rank())),
       deaths_(deaths),
-      sideline_(sideline),
+      progress_hook_(progress_hook),
       fences_(RegisterForFences()) {
-  most_spins_ = HasProcessorForEach(segment) ? kSpins : 0;
-  spins_ = most_spins_;
+  max_spins_ = HasProcessorForEach(segment) ? kSpins : 0;
+  spins_ = max_spins_;
 }
 
 void Waiter::ShowProcessor() {
-  const int processor = sched_getcpu();
+  int processor = sched_getcpu();
   if (processor == processor_) return;
   processor_ = processor;
   mine_.processor.store(1 + processor, std::memory_order_relaxed);
@@ -61,89 +63,91 @@ void Waiter::ShowProcessor() {
 void Waiter::Wake(const std::atomic<uint64_t>& word) { FutexWakeAll(FutexOf(word)); }
 
 bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
-                       const Awaited& awaited) {
-  const auto come = [&] { return HasReached(word, value); };
+                       const WaitTarget& target) {
+  auto come = [&] { return HasReached(word, value); };
   bool more = false;
-  for (int i = 0; i < kYields && !segment_.failed() && !deaths_.told(); ++i) {
-    // Who runs elsewhere may come before this rank had its processor again.
-    const bool elsewhere = crowded() && !SharesProcessor(rank);
-    for (int j = 0; elsewhere && j < kSpinsOfASwitch && !come(); ++j) Pause();
+  for (int i = 0; i < kYields && !segment_.failed() && !deaths_.has_death(); ++i) {
+    // A rank on another processor may arrive before a yield would return; spin
+    // first.
+    bool elsewhere = crowded() && !SharesProcessor(rank);
+    for (int j = 0; elsewhere && j < kSpinsPerSwitch && !come(); ++j) Pause();
     if (elsewhere && come()) return true;
     sched_yield();
     if (come()) {
-      if (i < kPromptYields && spins_ > kLeastSpins) spins_ /= 2;
+      if (i < kPromptYields && spins_ > kMinSpins) spins_ /= 2;
       return true;
     }
-    if (i % kYieldsPerMove == 0) more = sideline_ != nullptr && sideline_->Move();
+    if (i % kYieldsPerMove == 0) more = progress_hook_ != nullptr && progress_hook_->Move();
   }
-  const TimePoint began = MonotonicClock().Now();
-  if (!std::exchange(late_, true)) began_ = began;
+  TimePoint began = MonotonicClock().Now();
+  if (!std::exchange(waited_long_, true)) began_ = began;
   for (;;) {
-    auto ended = Look(awaited, began);
-    if (come()) return true;  // perhaps the last that was done by who has ended
+    auto ended = FindEndOrTimeout(target, began);
+    if (come()) return true;  // possibly the last write of a rank that has ended
     if (ended) {
       error_ = ended->code == ErrorCode::kInvalid ? ended : Fail(*std::move(ended));
       return false;
     }
-    const Duration left = began_ + timeout_ - MonotonicClock().Now();
-    const Duration slice = more || !fences_ ? Duration(kShortSlice) : Duration(kSlice);
+    Duration left = began_ + timeout_ - MonotonicClock().Now();
+    Duration slice = more || !fences_ ? Duration(kShortSlice) : Duration(kSlice);
     if (Sleep(rank, word, value, std::clamp<Duration>(left, microseconds(10), slice))) return true;
-    more = sideline_ != nullptr && sideline_->Move();
+    more = progress_hook_ != nullptr && progress_hook_->Move();
   }
 }
 
-// Returns when the word has come, or may have changed, or after `limit`.
+// Sleeps until the counter may have changed, or `limit`. Returns whether it has
+// reached `value`.
 bool Waiter::Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit) {
   std::atomic<uint32_t>& sleepers = segment_.area(rank).sleepers;
   sleepers.fetch_add(1);
-  // From here on its writer sees a sleeper, or this rank what it has written.
+  // After the fence the writer sees a sleeper, or this rank sees its write.
   if (fences_) PassFence();
-  const uint64_t seen = word.load(std::memory_order_acquire);
+  uint64_t seen = word.load(std::memory_order_acquire);
   if (!HasReached(seen, value)) FutexWait(FutexOf(word), static_cast<uint32_t>(seen), limit);
   sleepers.fetch_sub(1);
   return HasReached(word, value);
 }
 
-std::optional<Error> Waiter::Look(const Awaited& awaited, TimePoint began) const {
-  auto end = LookForEnd([&](int rank) { return awaited.Needs(rank); }, began_);
-  const TimePoint now = MonotonicClock().Now();
-  const Duration waited = now - began_;
-  // Asked last and heard first: who has refused the call, or was told of that,
-  // may have left or failed since.
-  const auto doubt = awaited.Doubt(waited);
-  if (doubt && doubt->code == ErrorCode::kInvalid) return doubt;
+std::optional<Error> Waiter::FindEndOrTimeout(const WaitTarget& target, TimePoint began) const {
+  auto end = FindEnd([&](int rank) { return target.Needs(rank); }, began_);
+  TimePoint now = MonotonicClock().Now();
+  Duration waited = now - began_;
+  // Asked last but reported first: a rank that refused the call, or that saw
+  // the refusal, may have left or failed since then.
+  auto failure = target.CheckFailure(waited);
+  if (failure && failure->code == ErrorCode::kInvalid) return failure;
   if (end) return end;
-  if (doubt) return doubt;
+  if (failure) return failure;
   if (waited < timeout_) return std::nullopt;
   return Error{ErrorCode::kTimeout,
-               awaited.Missing(now - began) + ", waited " + FormatSeconds(waited)};
+               target.Missing(now - began) + ", waited " + FormatSeconds(waited)};
 }
 
-std::optional<Error> Waiter::LookForEnd(const std::function<bool(int)>& needs,
-                                        TimePoint began) const {
-  if (auto told = segment_.ToldError()) return told;
-  if (deaths_.told()) return deaths_.Ended(began);
-  for (const int rank : segment_.Left()) {
+std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, TimePoint began) const {
+  if (auto told = segment_.PublishedError()) return told;
+  if (deaths_.has_death()) return deaths_.ErrorSince(began);
+  for (int rank : segment_.Left()) {
     if (!needs(rank)) continue;
     const int one[] = {rank};
     return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " has left the group"};
   }
-  for (const int rank : segment_.Dead()) {
+  for (int rank : segment_.Dead()) {
     if (needs(rank)) return Lost(rank, began);
   }
   return std::nullopt;
 }
 
 Error Waiter::Lost(int rank, TimePoint began) const {
-  if (AwaitWord(deaths_)) return deaths_.Ended(began);  // which has the signal
+  // Prefer the agent's report, which contains the signal.
+  if (AwaitDeathMessage(deaths_)) return deaths_.ErrorSince(began);
   const int one[] = {rank};
   return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " (pid " +
                                          std::to_string(segment_.area(rank).pid) + ") died"};
 }
 
 Error Waiter::Fail(Error error) const {
-  segment_.TellError(error);
+  segment_.PublishError(error);
   return error;
 }
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -10,35 +10,36 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/death_watch.h"
 #include "base/result.h"
+#include "base/status/death_watch.h"
 #include "comm/shm/segment.h"
 
-namespace rankrun::comm {
+namespace rankrun::comm::shm {
 
-// What a rank moves on while it waits for something else.
-class Sideline {
+// Work that a rank continues while it waits for other ranks.
+class ProgressHook {
  public:
-  virtual ~Sideline() = default;
-  // Never waits. Whether there may be more to move soon: then nobody sleeps long.
+  virtual ~ProgressHook() = default;
+  // Moves data without waiting. Returns whether more may be possible soon; then
+  // the waiting rank sleeps only briefly.
   virtual bool Move() = 0;
 };
 
-// What is waited for, asked when it takes long.
-class Awaited {
+// Description of a wait, used when the wait takes long.
+class WaitTarget {
  public:
-  virtual ~Awaited() = default;
-  // Who has not come, in words: "rank 3 has not come to AllReduce #12". `still`:
-  // for how long what is waited for last has not come.
+  virtual ~WaitTarget() = default;
+  // Returns the missing ranks as text: "rank 3 has not called AllReduce #12".
+  // `still` is the duration of the present wait.
   virtual std::string Missing(Duration still) const = 0;
-  // Whether the wait is lost if this rank has ended.
+  // Returns whether the wait must fail if `rank` has ended.
   virtual bool Needs(int rank) const = 0;
-  // Another reason why it will not come to a good end. kInvalid ends this wait
-  // alone, and not the group.
-  virtual std::optional<Error> Doubt(Duration waited) const = 0;
+  // Returns any other reason for the wait to fail. An error kInvalid ends this
+  // wait only; other errors end the group.
+  virtual std::optional<Error> CheckFailure(Duration waited) const = 0;
 };
 
-// Whether a counter, which may have wrapped, is at `value` or beyond.
+// Returns whether a counter, which may have wrapped, has reached `value`.
 inline bool HasReached(uint64_t counter, uint64_t value) {
   return static_cast<int64_t>(counter - value) >= 0;
 }
@@ -54,41 +55,42 @@ inline void Pause() {
 #endif
 }
 
-// How a rank waits for words of others: it spins, yields the processor, then
-// sleeps in slices and looks whether somebody has died, failed or left.
-// An error ends the group: it is told to all ranks, and all end with it.
-// Thread: one at a time; two of one segment may wait at once.
-// Lifetime: the segment and the sideline outlive it.
+// Waits for counters of other ranks. A waiting rank spins, then yields, then
+// sleeps in slices. Between slices it checks whether a rank has died, failed or
+// left. An error ends the group: it is published, and all ranks fail with it.
+// Thread: one at a time; two waiters of one segment may wait at once.
+// Lifetime: the segment and the progress hook outlive it.
 class Waiter {
  public:
-  Waiter(const Segment& segment, DeathWatch deaths, Sideline* sideline = nullptr);
+  Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook = nullptr);
 
-  // At the beginning of each operation. The time counts from its first long wait.
+  // Begins an operation. Its time-out counts from its first long wait.
   void Begin(std::chrono::milliseconds timeout) {
     timeout_ = timeout;
-    late_ = false;
+    waited_long_ = false;
     if (crowded()) ShowProcessor();
   }
 
-  // Waits until a word of `rank` has reached `value`. False: TakeError() says why.
-  bool Await(int rank, const std::atomic<uint64_t>& word, uint64_t value, const Awaited& awaited) {
+  // Waits until a counter of `rank` has reached `value`. Returns false after a
+  // failure; TakeError() has the cause.
+  bool Await(int rank, const std::atomic<uint64_t>& word, uint64_t value,
+             const WaitTarget& target) {
     if (HasReached(word, value)) return true;
     for (int i = 0; i < spins_; ++i) {
       Pause();
       if (!HasReached(word, value)) continue;
-      spins_ = std::min(2 * spins_, most_spins_);
+      spins_ = std::min(2 * spins_, max_spins_);
       return true;
     }
-    return AwaitLong(rank, word, value, awaited);
+    return AwaitLong(rank, word, value, target);
   }
 
-  // The same for word_of(rank) of each other rank. If ranks share processors,
-  // first for those that need the one of this rank.
-  bool AwaitOthers(const auto& word_of, uint64_t value, const Awaited& awaited) {
-    const auto await = [&](auto&& wanted) {
+  // Awaits word_of(rank) of all other ranks, those on this processor first.
+  bool AwaitOthers(const auto& word_of, uint64_t value, const WaitTarget& target) {
+    auto await = [&](auto&& wanted) {
       for (int r = 0; r < segment_.world_size(); ++r) {
         if (r == segment_.rank() || !wanted(r)) continue;
-        if (!Await(r, word_of(r), value, awaited)) return false;
+        if (!Await(r, word_of(r), value, target)) return false;
       }
       return true;
     };
@@ -96,22 +98,22 @@ class Waiter {
     return await([](int) { return true; });
   }
 
-  // Shows all who wait for `word`, one of this rank, that it is `value` now.
-  // What was written before can be read by who has seen it.
+  // Sets `word`, a counter of this rank, and wakes the ranks that sleep on it.
+  // A rank that sees the value also sees all earlier writes.
   void Publish(std::atomic<uint64_t>& word, uint64_t value) {
     word.store(value, std::memory_order_release);
-    // No fence: who goes to sleep has all processors pass one.
+    // Needs no fence instruction: a rank that goes to sleep calls PassFence().
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (mine_.sleepers.load(std::memory_order_relaxed) != 0) Wake(word);
   }
 
-  // Ends the group with this error, unless it has ended already.
+  // Publishes the error for the whole group, unless one is published already.
   Error Fail(Error error) const;
   Error TakeError() { return *std::exchange(error_, std::nullopt); }
 
-  // Why a wait that began then will not come to a good end: the group has
-  // ended, or a rank that it needs. System calls.
-  std::optional<Error> LookForEnd(const std::function<bool(int)>& needs, TimePoint began) const;
+  // Returns why a wait since `began` must fail: the group has failed, or a
+  // needed rank has ended. Makes system calls.
+  std::optional<Error> FindEnd(const std::function<bool(int)>& needs, TimePoint began) const;
 
   int spins() const { return spins_; }     // 0: ranks share processors
   bool fences() const { return fences_; }  // futex.h
@@ -119,13 +121,13 @@ class Waiter {
 
  private:
   bool AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
-                 const Awaited& awaited);
+                 const WaitTarget& target);
   bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit);
   static void Wake(const std::atomic<uint64_t>& word);
-  // Why to give up a wait that began then, if there is a reason.
-  std::optional<Error> Look(const Awaited& awaited, TimePoint began) const;
+  // Returns why a wait since `began` must fail, including its time-out.
+  std::optional<Error> FindEndOrTimeout(const WaitTarget& target, TimePoint began) const;
   Error Lost(int rank, TimePoint began) const;
-  bool crowded() const { return most_spins_ == 0; }
+  bool crowded() const { return max_spins_ == 0; }
   void ShowProcessor();
   bool SharesProcessor(int rank) const {
     return segment_.area(rank).processor.load(std::memory_order_relaxed) == 1 + processor_;
@@ -134,15 +136,15 @@ class Waiter {
   const Segment& segment_;
   RankArea& mine_;
   const DeathWatch deaths_;
-  Sideline* const sideline_;
-  int most_spins_;      // 0: ranks share processors
-  int spins_;           // less while the other rank seems to need this processor
-  int processor_ = -1;  // that this rank was last seen on, if crowded()
-  bool fences_;         // the kernel can have all processors pass a fence
-  bool late_ = false;
+  ProgressHook* const progress_hook_;
+  int max_spins_;       // 0: ranks share processors
+  int spins_;           // reduced while the other rank seems to need this processor
+  int processor_ = -1;  // last known processor of this rank, if crowded()
+  bool fences_;         // PassFence() can be used
+  bool waited_long_ = false;
   std::chrono::milliseconds timeout_{0};
-  TimePoint began_{};  // of the operation's first long wait, if late_
+  TimePoint began_{};  // start of the operation's first long wait, if waited_long_
   std::optional<Error> error_;
 };
 
-}  // namespace rankrun::comm
+}  // namespace rankrun::comm::shm

@@ -1,7 +1,7 @@
-// Tensors of other libraries, without a copy: a matrix that another library owns
-// comes in by DLPack, is summed over all ranks where it lies, and goes to a
-// library again. Each part begins with a MonitoredBarrier: if a rank stays away,
-// its error names it.
+// Tensors of other libraries without a copy. A matrix of another library
+// arrives by DLPack, is summed over all ranks in place, and is handed to that
+// library again. Each part begins with a MonitoredBarrier, whose error names a
+// missing rank.
 //
 //   rankrun -n 4 handover
 
@@ -16,7 +16,7 @@
 #include <rankrun/distributed.h>
 #include <rankrun/dlpack.h>
 
-// Stands for that library, which knows DLPack and nothing of rankrun.
+// Stands for that library, which knows DLPack but not rankrun.
 namespace other {
 
 struct Matrix {
@@ -25,14 +25,15 @@ struct Matrix {
   DLManagedTensor managed;
 };
 
-int matrices = 0;  // that live
+int matrices = 0;  // number of live matrices
 
 void Delete(DLManagedTensor* tensor) {
   delete static_cast<Matrix*>(tensor->manager_ctx);
   matrices -= 1;
 }
 
-// With first, first + 1, ... in it. Who takes it calls its deleter.
+// Creates a matrix with the values first, first + 1, ... The new owner calls
+// its deleter.
 DLManagedTensor* Make(int64_t rows, int64_t columns, float first) {
   auto* matrix = new Matrix{.values = {}, .shape = {rows, columns}, .managed = {}};
   for (int64_t i = 0; i < rows * columns; ++i) {
@@ -50,7 +51,8 @@ DLManagedTensor* Make(int64_t rows, int64_t columns, float first) {
   return &matrix->managed;
 }
 
-// Takes a tensor; whether element i of it is first + i * step.
+// Takes ownership of a tensor. Returns whether its element i is first + i *
+// step.
 bool Holds(DLManagedTensor* taken, float first, float step) {
   const std::unique_ptr<DLManagedTensor, void (*)(DLManagedTensor*)> owner(taken, taken->deleter);
   const DLTensor& tensor = taken->dl_tensor;
@@ -68,18 +70,18 @@ namespace {
 
 constexpr int64_t kRows = 30;
 constexpr int64_t kColumns = 40;
-constexpr std::chrono::seconds kPatience{30};  // with a rank that is late
+constexpr std::chrono::seconds kPatience{30};  // longest wait for a late rank
 
 }  // namespace
 
 int main() try {
   rankrun::ProcessGroup& world = rankrun::Init();
-  const int rank = world.global_rank();
+  int rank = world.global_rank();
 
   world.MonitoredBarrier(kPatience);
   std::shared_ptr<DLManagedTensor> matrix(other::Make(kRows, kColumns, static_cast<float>(rank)),
                                           [](DLManagedTensor* tensor) { tensor->deleter(tensor); });
-  const rankrun::Tensor view = rankrun::FromDLPack(*matrix);
+  rankrun::Tensor view = rankrun::FromDLPack(*matrix);
 
   world.MonitoredBarrier(kPatience);
   world.AllReduce(view);
@@ -88,10 +90,10 @@ int main() try {
   const void* memory = matrix->dl_tensor.data;
   DLManagedTensor* exported = rankrun::ToDLPack(view, std::move(matrix));
   bool good = exported->dl_tensor.data == memory;
-  const int size = world.world_size();
-  const int sum_of_ranks = size * (size - 1) / 2;
+  int size = world.world_size();
+  int sum_of_ranks = size * (size - 1) / 2;
   good &= other::Holds(exported, static_cast<float>(sum_of_ranks), static_cast<float>(size));
-  good &= other::matrices == 0;  // the last owner has let go
+  good &= other::matrices == 0;  // the last owner has released it
   std::printf("rank %d: %d matrices of %d x %d were summed: %s\n", rank, size,
               static_cast<int>(kRows), static_cast<int>(kColumns), good ? "right" : "WRONG");
   rankrun::Destroy();

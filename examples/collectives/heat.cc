@@ -1,4 +1,4 @@
-// Messages: heat flows along a ring of which each rank has a piece. In each
+// Messages: heat flows along a ring, and each rank has a piece of it. In each
 // step neighbours exchange the edges of their pieces in one batch.
 //
 //   rankrun -n 4 heat
@@ -14,24 +14,25 @@ using rankrun::GlobalRank;
 using rankrun::P2POp;
 using rankrun::Tensor;
 
-constexpr std::size_t kCells = 100;  // of each rank
+constexpr size_t kCells = 100;  // per rank
 constexpr int kSteps = 200;
 constexpr auto kFloat = rankrun::DType::kFloat64;
 
-// One step of all but the first and the last cell.
+// Computes one step of all cells but the first and the last.
 void Flow(std::vector<double>& cells) {
   std::vector<double> before = cells;
-  for (std::size_t i = 1; i + 1 < cells.size(); ++i) {
+  for (size_t i = 1; i + 1 < cells.size(); ++i) {
     cells[i] = before[i] + 0.25 * (before[i - 1] - 2 * before[i] + before[i + 1]);
   }
 }
 
-// Fills the cells at both ends, which are the neighbours'. Tag 0 goes to the
-// right, tag 1 to the left: with two ranks both neighbours are the same.
+// Fills the cells at both ends with the neighbours' edges. Tag 0 goes to the
+// right, tag 1 to the left, because with two ranks both neighbours are the
+// same.
 void ExchangeEdges(rankrun::ProcessGroup& world, std::vector<double>& cells) {
-  const int size = world.world_size();
-  const GlobalRank right{(world.global_rank() + 1) % size};
-  const GlobalRank left{(world.global_rank() + size - 1) % size};
+  int size = world.world_size();
+  GlobalRank right{(world.global_rank() + 1) % size};
+  GlobalRank left{(world.global_rank() + size - 1) % size};
   using Kind = P2POp::Kind;
   const P2POp messages[] = {
       {.kind = Kind::kSend, .tensor = Tensor(&cells[kCells], kFloat, 1), .peer = right, .tag = 0},
@@ -44,8 +45,8 @@ void ExchangeEdges(rankrun::ProcessGroup& world, std::vector<double>& cells) {
   for (const rankrun::Work& work : world.Batch(messages)) work.Wait();
 }
 
-// The same on one rank.
-std::vector<double> FlowAlone(std::size_t cells) {
+// Computes the same on one rank.
+std::vector<double> FlowAlone(size_t cells) {
   std::vector<double> ring(cells + 2);
   ring[1] = 1;
   for (int step = 0; step < kSteps; ++step) {
@@ -60,16 +61,16 @@ std::vector<double> FlowAlone(std::size_t cells) {
 
 int main() try {
   rankrun::ProcessGroup& world = rankrun::Init();
-  const auto rank = static_cast<std::size_t>(world.global_rank());
+  auto rank = static_cast<size_t>(world.global_rank());
   std::vector<double> cells(kCells + 2);
-  if (rank == 0) cells[1] = 1;  // all the heat there is
+  if (rank == 0) cells[1] = 1;  // all the heat
   for (int step = 0; step < kSteps; ++step) {
     ExchangeEdges(world, cells);
     Flow(cells);
   }
-  const auto alone = FlowAlone(kCells * static_cast<std::size_t>(world.world_size()));
+  auto alone = FlowAlone(kCells * static_cast<size_t>(world.world_size()));
   bool good = true;
-  for (std::size_t i = 1; i <= kCells; ++i) good &= cells[i] == alone[rank * kCells + i];
+  for (size_t i = 1; i <= kCells; ++i) good &= cells[i] == alone[rank * kCells + i];
   std::printf("rank %zu: %d steps: %s\n", rank, kSteps, good ? "as on one rank" : "WRONG");
   rankrun::Destroy();
   return good ? 0 : 1;

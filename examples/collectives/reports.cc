@@ -1,6 +1,6 @@
-// Objects: each rank hands rank 0 a report of any size; rank 0 makes a plan of
-// them, of which each gets its part. They are JSON in the form of CBOR, which
-// programs in other languages read, too.
+// Objects: each rank sends rank 0 a report of any size. Rank 0 makes a plan
+// from them and sends each rank its part. They are JSON encoded as CBOR, which
+// programs in other languages can read.
 //
 //   rankrun -n 4 reports
 
@@ -19,7 +19,7 @@ using rankrun::FromCbor;
 using rankrun::Object;
 using rankrun::ToCbor;
 
-// How many of `files` each rank is to take: more if it is faster.
+// Divides `files` among the ranks; a faster rank gets more.
 std::vector<Object> Plan(const std::vector<Object>& reports, int files) {
   double total = 0;
   for (const Object& report : reports) total += FromCbor<json>(report).at("speed").get<double>();
@@ -27,9 +27,9 @@ std::vector<Object> Plan(const std::vector<Object>& reports, int files) {
   int first = 0;
   double reached = 0;
   for (const Object& object : reports) {
-    const json report = FromCbor<json>(object);
+    json report = FromCbor<json>(object);
     reached += report.at("speed").get<double>();
-    const int end = static_cast<int>(files * reached / total + 0.5);
+    int end = static_cast<int>(files * reached / total + 0.5);
     plan.push_back(ToCbor<json>({{"for", report.at("name")}, {"first", first}, {"end", end}}));
     first = end;
   }
@@ -40,18 +40,18 @@ std::vector<Object> Plan(const std::vector<Object>& reports, int files) {
 
 int main() try {
   rankrun::ProcessGroup& world = rankrun::Init();
-  const int rank = world.global_rank();
-  const std::string name = "worker-" + std::to_string(rank);
-  const json report = {{"name", name}, {"speed", 1.5 + rank}};
-  const std::vector<Object> reports = rankrun::GatherObject(world, ToCbor(report));
-  const std::vector<Object> plan = rank == 0 ? Plan(reports, 100) : std::vector<Object>();
-  const json mine = FromCbor<json>(rankrun::ScatterObjects(world, plan));
+  int rank = world.global_rank();
+  std::string name = "worker-" + std::to_string(rank);
+  json report = {{"name", name}, {"speed", 1.5 + rank}};
+  std::vector<Object> reports = rankrun::GatherObject(world, ToCbor(report));
+  std::vector<Object> plan = rank == 0 ? Plan(reports, 100) : std::vector<Object>();
+  json mine = FromCbor<json>(rankrun::ScatterObjects(world, plan));
 
-  // Everybody looks at everybody's part: no file is left out or taken twice.
+  // Every rank checks all parts: no file is left out or taken twice.
   int next = 0;
   bool good = mine.at("for") == name;
   for (const Object& object : rankrun::AllGatherObject(world, ToCbor(mine))) {
-    const json part = FromCbor<json>(object);
+    json part = FromCbor<json>(object);
     good = good && part.at("first") == next;
     next = part.at("end").get<int>();
   }
@@ -59,7 +59,7 @@ int main() try {
   std::printf("rank %d: %s: %s\n", rank, mine.dump().c_str(), good ? "right" : "WRONG");
   rankrun::Destroy();
   return good ? 0 : 1;
-} catch (const std::exception& error) {  // of rankrun, or of what is no such report
+} catch (const std::exception& error) {  // from rankrun, or from an invalid report
   std::fprintf(stderr, "reports: %s\n", error.what());
   return 1;
 }

@@ -14,42 +14,43 @@
 namespace {
 
 using Numbers = std::vector<int64_t>;
-constexpr std::size_t kNumbers = 100'000;  // of each rank
+constexpr size_t kNumbers = 100'000;  // per rank
 
-// The numbers at which the shares of all ranks but the last end: rank 0 chooses
-// them from samples.
-Numbers ChooseSplitters(rankrun::ProcessGroup& world, const Numbers& sorted, std::size_t ranks) {
+// Returns the upper bounds of the shares of all ranks but the last. Rank 0
+// chooses them from samples.
+Numbers ChooseSplitters(rankrun::ProcessGroup& world, const Numbers& sorted, size_t ranks) {
   Numbers samples(ranks);
-  for (std::size_t i = 0; i < ranks; ++i) samples[i] = sorted[i * sorted.size() / ranks];
+  for (size_t i = 0; i < ranks; ++i) samples[i] = sorted[i * sorted.size() / ranks];
   Numbers all(ranks * ranks);
   world.AllGatherInto(all, samples);
   std::sort(all.begin(), all.end());
   Numbers splitters(ranks - 1);
-  for (std::size_t i = 0; i + 1 < ranks; ++i) splitters[i] = all[(i + 1) * ranks];
+  for (size_t i = 0; i + 1 < ranks; ++i) splitters[i] = all[(i + 1) * ranks];
   world.Broadcast(splitters, rankrun::GlobalRank{0});
   return splitters;
 }
 
-// Hands each rank its share of `sorted`; returns that of this rank.
+// Sends each rank its share of `sorted`; returns the share of this rank.
 Numbers Exchange(rankrun::ProcessGroup& world, const Numbers& sorted, const Numbers& splitters) {
-  std::vector<std::size_t> gives;
+  std::vector<size_t> gives;
   auto begin = sorted.begin();
-  for (const int64_t splitter : splitters) {
-    const auto end = std::lower_bound(begin, sorted.end(), splitter);
-    gives.push_back(static_cast<std::size_t>(end - begin));
+  for (int64_t splitter : splitters) {
+    auto end = std::lower_bound(begin, sorted.end(), splitter);
+    gives.push_back(static_cast<size_t>(end - begin));
     begin = end;
   }
-  gives.push_back(static_cast<std::size_t>(sorted.end() - begin));
-  std::vector<std::size_t> gets(gives.size());
-  world.AllToAllSingle(gets, gives);  // one number to each
-  Numbers mine(std::accumulate(gets.begin(), gets.end(), std::size_t{0}));
+  gives.push_back(static_cast<size_t>(sorted.end() - begin));
+  std::vector<size_t> gets(gives.size());
+  world.AllToAllSingle(gets, gives);  // sends one count to each rank
+  Numbers mine(std::accumulate(gets.begin(), gets.end(), size_t{0}));
   world.AllToAllSingle(mine, sorted, gets, gives);
   std::sort(mine.begin(), mine.end());
   return mine;
 }
 
-// Whether no number was lost, and none is before one of a lower rank.
-bool IsSorted(rankrun::ProcessGroup& world, const Numbers& mine, std::size_t ranks) {
+// Returns whether no number was lost and none is smaller than those of a lower
+// rank.
+bool IsSorted(rankrun::ProcessGroup& world, const Numbers& mine, size_t ranks) {
   Numbers total{static_cast<int64_t>(mine.size())};
   world.AllReduce(total);
   Numbers edges(2 * ranks);
@@ -62,13 +63,13 @@ bool IsSorted(rankrun::ProcessGroup& world, const Numbers& mine, std::size_t ran
 
 int main() try {
   rankrun::ProcessGroup& world = rankrun::Init();
-  const auto ranks = static_cast<std::size_t>(world.world_size());
+  auto ranks = static_cast<size_t>(world.world_size());
   std::mt19937_64 random(static_cast<unsigned>(world.global_rank()));
   Numbers numbers(kNumbers);
   for (int64_t& number : numbers) number = static_cast<int64_t>(random() >> 1);
   std::sort(numbers.begin(), numbers.end());
-  const Numbers mine = Exchange(world, numbers, ChooseSplitters(world, numbers, ranks));
-  const bool good = IsSorted(world, mine, ranks);
+  Numbers mine = Exchange(world, numbers, ChooseSplitters(world, numbers, ranks));
+  bool good = IsSorted(world, mine, ranks);
   std::printf("rank %d has %zu numbers: %s\n", world.global_rank(), mine.size(),
               good ? "sorted" : "WRONG");
   rankrun::Destroy();

@@ -1,7 +1,7 @@
-// Tries settings one after the other, each in a job of its own whose workers
-// are this program again. A job that fails is told and passed over.
+// Tries settings one after the other. Each runs in its own job, whose workers
+// are this program. A failed job is reported and skipped.
 //
-//   sweep WORKERS RATE...       for instance: sweep 4 0.1 0.5 1.5
+//   sweep WORKERS RATE...       for example: sweep 4 0.1 0.5 1.5
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 constexpr int kSteps = 50;
 constexpr const char* kResultFile = "SWEEP_RESULT_FILE";
 
-// A worker: each rank has one term of a sum of squares; together they descend
+// A worker: each rank has one term of a sum of squares. Together they descend
 // to its minimum.
 int RunWorker(double rate) {
   rankrun::ProcessGroup& world = rankrun::Init();
@@ -35,7 +35,7 @@ int RunWorker(double rate) {
     world.AllReduce(sums);
     x -= rate * sums[0] / world.world_size();
   }
-  if (!std::isfinite(sums[1])) throw std::runtime_error("the loss is no number any more");
+  if (!std::isfinite(sums[1])) throw std::runtime_error("the loss is not a number");
   if (world.global_rank() == 0) {
     std::FILE* file = std::fopen(std::getenv(kResultFile), "w");
     if (file == nullptr) throw std::runtime_error("cannot write the result");
@@ -46,9 +46,9 @@ int RunWorker(double rate) {
   return 0;
 }
 
-// The loss, or infinity if the job failed.
+// Returns the loss, or infinity if the job failed.
 double Try(int workers, const std::string& rate) {
-  const std::string result_file = "/tmp/sweep-" + std::to_string(getpid()) + ".txt";
+  std::string result_file = "/tmp/sweep-" + std::to_string(getpid()) + ".txt";
   rankrun::LaunchSpec spec = rankrun::OwnProgram({"--worker", rate});
   spec.workers = workers;
   spec.environment = {{kResultFile, result_file}};

@@ -37,7 +37,7 @@ DEFAULT_TIMEOUT = -1
 
 
 def find_library():
-    """The one installed with the rankrun that has started this, else what the loader finds."""
+    """Returns the library of the rankrun that started this program, or the loader's default."""
     name = "librankrun.so.0"
     program = pathlib.Path(f"/proc/{os.getppid()}/exe").resolve()
     for folder in ("lib", "lib64", f"lib/{os.uname().machine}-linux-gnu"):
@@ -49,7 +49,7 @@ def find_library():
 
 library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else find_library())
 library.rankrun_last_error.restype = ctypes.c_char_p
-# Without this Python would pass ints of 32 bits.
+# Without argument types Python would pass 32-bit ints.
 library.rankrun_all_reduce.argtypes = [
     ctypes.c_void_p, ctypes.POINTER(Tensor), ctypes.POINTER(Op), ctypes.c_int64, ctypes.c_void_p]
 library.rankrun_init.argtypes = [ctypes.c_void_p]
@@ -58,7 +58,7 @@ library.rankrun_world_size.argtypes = [ctypes.c_void_p]
 
 
 def check(status):
-    """Raises what the library says of its last call."""
+    """Raises the error of the library's last call."""
     if status != 0:
         raise RuntimeError(library.rankrun_last_error().decode())
 
@@ -70,7 +70,7 @@ def tensor_of(values):
 
 
 def main():
-    """Prints the mean; whether it is right."""
+    """Prints the mean and returns whether it is right."""
     check(library.rankrun_init(None))
     rank, ranks = int(os.environ["RANK"]), library.rankrun_world_size(None)
     values = array.array("d", [rank, 10.0 * rank])

@@ -47,7 +47,7 @@ def resume(path, model, optimizer):
 
 
 def batch_of(step, rank):
-    """The same samples in every run: inputs and the sine of their sum."""
+    """Returns the same samples in every run: inputs and the sine of their sum."""
     generator = torch.Generator().manual_seed(1000 * step + rank)
     inputs = torch.rand(BATCH_PER_RANK, 8, generator=generator)
     return inputs, torch.sin(inputs.sum(dim=1, keepdim=True))
@@ -61,7 +61,7 @@ def train(args):
     done = resume(args.checkpoint, model, optimizer)
     if done and rank == 0:
         print(f"resumed at step {done}", flush=True)
-    # Nobody may save before everybody has read.
+    # No rank may save before all have read the checkpoint.
     dist.barrier()
     ddp = DistributedDataParallel(model)
 
@@ -87,7 +87,7 @@ def main():
     try:
         train(args)
     finally:
-        gc.collect()  # DDP is part of a cycle, and must go before its process group
+        gc.collect()  # DDP is part of a cycle and must be freed before its process group
         dist.destroy_process_group()
 
 

@@ -1,5 +1,5 @@
-// Processes find each other in a store: each puts its name there, reads those
-// of the others and takes its share of a few jobs from a queue.
+// Processes find each other in a store: each writes its name there, reads the
+// other names and takes jobs from a queue.
 //
 //   rankrun -n 3 meet                     in the store that rankrun hosts
 //   meet --serve --rank 0 --world-size 2 --port 29600 &
@@ -37,11 +37,11 @@ void Describe(CLI::App& app, Args& args) {
   app.add_option("--world-size", args.world_size, "how many processes there are")
       ->envname("WORLD_SIZE")
       ->check(CLI::PositiveNumber);
-  app.add_option("--host", args.host, "where the store's server is")->envname("MASTER_ADDR");
+  app.add_option("--host", args.host, "host of the store's server")->envname("MASTER_ADDR");
   app.add_option("--port", args.port, "its port")->envname("MASTER_PORT");
   auto* serve = app.add_flag("--serve", args.serve, "rank 0 is the server itself");
   app.add_option("--file", args.file, "meet in this file instead")->excludes(serve);
-  app.add_option("--run-id", args.run_id, "of --file: tells this run from others")
+  app.add_option("--run-id", args.run_id, "with --file: identifies this run")
       ->envname("TORCHELASTIC_RUN_ID");
   app.add_option("--timeout", args.timeout_seconds, "seconds to wait for the others")
       ->check(CLI::PositiveNumber);
@@ -49,7 +49,7 @@ void Describe(CLI::App& app, Args& args) {
 }
 
 std::shared_ptr<rankrun::Store> OpenStore(const Args& args) {
-  const std::chrono::seconds timeout(args.timeout_seconds);
+  std::chrono::seconds timeout(args.timeout_seconds);
   if (!args.file.empty()) {
     return std::make_shared<rankrun::FileStore>(args.file, args.run_id, timeout);
   }
@@ -70,7 +70,7 @@ std::vector<std::string> ForAll(const Args& args, std::string (*key_of)(int rank
   return keys;
 }
 
-// Takes jobs until there is none left, and returns how many it had.
+// Takes jobs until none is left, and returns how many it took.
 int TakeJobs(rankrun::Store& store) {
   int taken = 0;
   while (store.TryQueuePop("jobs")) ++taken;
@@ -81,13 +81,14 @@ void Meet(rankrun::Store& store, const Args& args) {
   if (args.rank == 0) {
     for (int job = 0; job < args.jobs; ++job) store.QueuePush("jobs", std::to_string(job));
   }
-  // After the jobs: whoever sees all names sees all jobs, too.
+  // Written after the jobs, so that a process that sees all names also sees all
+  // jobs.
   store.Set(NameKey(args.rank), "process " + std::to_string(getpid()));
-  const std::vector<std::string> who = store.MultiGet(ForAll(args, NameKey));
-  const int64_t done = store.Add("done", TakeJobs(store));
+  std::vector<std::string> who = store.MultiGet(ForAll(args, NameKey));
+  int64_t done = store.Add("done", TakeJobs(store));
   std::printf("rank %d: met %zu, the first is %s, %lld jobs are done\n", args.rank, who.size(),
               who[0].c_str(), static_cast<long long>(done));
-  // The server ends with rank 0, so that one waits for the others to be done.
+  // The server ends with rank 0, so rank 0 waits until the others are done.
   store.Set(LeftKey(args.rank), "");
   if (args.rank != 0) return;
   store.Wait(ForAll(args, LeftKey));
@@ -102,7 +103,7 @@ int main(int argc, char** argv) {
   Describe(app, args);
   CLI11_PARSE(app, argc, argv);
   try {
-    const std::shared_ptr<rankrun::Store> store = OpenStore(args);
+    std::shared_ptr<rankrun::Store> store = OpenStore(args);
     rankrun::PrefixStore mine("meet", store);
     Meet(mine, args);
   } catch (const rankrun::DistError& error) {

@@ -7,9 +7,9 @@ void Adam::Update(std::span<float> weights, std::span<const float> gradient, int
   constexpr float kMeanDecay = 0.9F;
   constexpr float kVarianceDecay = 0.999F;
   constexpr float kEpsilon = 1e-8F;
-  const auto t = static_cast<float>(step);
-  const float mean_scale = 1.0F / (1.0F - std::pow(kMeanDecay, t));
-  const float variance_scale = 1.0F / (1.0F - std::pow(kVarianceDecay, t));
+  auto t = static_cast<float>(step);
+  float mean_scale = 1.0F / (1.0F - std::pow(kMeanDecay, t));
+  float variance_scale = 1.0F / (1.0F - std::pow(kVarianceDecay, t));
   for (size_t i = 0; i < weights.size(); ++i) {
     mean_[i] = kMeanDecay * mean_[i] + (1.0F - kMeanDecay) * gradient[i];
     variance_[i] =

@@ -6,7 +6,7 @@
 #include <vector>
 
 // Adam with its usual constants. Every worker runs it on the same gradient and
-// so arrives at the same weights, without sending them.
+// therefore gets the same weights without sending them.
 // Source: Kingma and Ba 2015, https://doi.org/10.48550/arXiv.1412.6980
 class Adam {
  public:

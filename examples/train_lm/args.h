@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-// What the user asked for. Counts are at least 1 unless said otherwise.
+// Command line of the user. Counts are at least 1 unless stated otherwise.
 struct Args {
   std::string data = "/usr/share/common-licenses/GPL-3";
   int64_t steps = 400;
@@ -13,10 +13,10 @@ struct Args {
   std::string checkpoint;  // empty: none
   int64_t checkpoint_every = 100;
   int pace = 0;       // milliseconds
-  int die_rank = -1;  // -1: nobody
+  int die_rank = -1;  // -1: none
   int64_t die_at = 0;
 };
 
-// Reads the command line; ends the process for --help (0) and for a bad one
-// (2, after one line on standard error).
+// Parses the command line. Ends the process for --help (exit code 0) and for an
+// invalid command line (2, after one line on standard error).
 Args ParseArgs(int argc, char** argv);

@@ -44,7 +44,7 @@ class File {
 void WriteAll(const File& file, const std::string& path, const void* data, size_t bytes) {
   const auto* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = ::write(file.fd(), next, bytes);
+    ssize_t written = ::write(file.fd(), next, bytes);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) FailErrno("write " + path);
     next += written;
@@ -52,12 +52,12 @@ void WriteAll(const File& file, const std::string& path, const void* data, size_
   }
 }
 
-// Returns how much there was, up to `bytes`.
+// Reads up to `bytes`; returns how many there were.
 size_t ReadUpTo(const File& file, const std::string& path, void* data, size_t bytes) {
   auto* next = static_cast<char*>(data);
   size_t done = 0;
   while (done < bytes) {
-    const ssize_t got = ::read(file.fd(), next + done, bytes - done);
+    ssize_t got = ::read(file.fd(), next + done, bytes - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) FailErrno("read " + path);
     if (got == 0) break;
@@ -66,11 +66,11 @@ size_t ReadUpTo(const File& file, const std::string& path, void* data, size_t by
   return done;
 }
 
-// A rename is on the disk only when the folder is.
+// A rename reaches the disk only when the folder is synced.
 void SyncFolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const File handle(folder, O_RDONLY | O_DIRECTORY);
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  File handle(folder, O_RDONLY | O_DIRECTORY);
   if (handle.fd() < 0 || ::fsync(handle.fd()) != 0) FailErrno("sync " + folder);
 }
 
@@ -97,14 +97,14 @@ void Check(const std::string& what, const Header& header, const Checkpoint& expe
 }  // namespace
 
 void SaveCheckpoint(const std::string& file, const Checkpoint& state) {
-  const std::string temporary = file + ".tmp";
-  const Header header{.magic = kMagic,
-                      .version = kVersion,
-                      .hidden = static_cast<uint32_t>(state.hidden),
-                      .floats = Floats(state),
-                      .step = state.step};
+  std::string temporary = file + ".tmp";
+  Header header{.magic = kMagic,
+                .version = kVersion,
+                .hidden = static_cast<uint32_t>(state.hidden),
+                .floats = Floats(state),
+                .step = state.step};
   {
-    const File out(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    File out(temporary, O_WRONLY | O_CREAT | O_TRUNC);
     if (out.fd() < 0) FailErrno("create " + temporary);
     WriteAll(out, temporary, &header, sizeof header);
     for (const auto& part : state.parts) WriteAll(out, temporary, part.data(), part.size_bytes());
@@ -115,8 +115,8 @@ void SaveCheckpoint(const std::string& file, const Checkpoint& state) {
 }
 
 bool LoadCheckpoint(const std::string& file, Checkpoint& state) {
-  const std::string what = "resume from " + file;
-  const File in(file, O_RDONLY);
+  std::string what = "resume from " + file;
+  File in(file, O_RDONLY);
   if (in.fd() < 0 && errno == ENOENT) return false;
   if (in.fd() < 0) FailErrno(what);
   Header header{};
@@ -124,7 +124,7 @@ bool LoadCheckpoint(const std::string& file, Checkpoint& state) {
   Check(what, header, state);
   for (const auto& part : state.parts) {
     if (ReadUpTo(in, file, part.data(), part.size_bytes()) < part.size_bytes()) {
-      Fail(what, "file is cut off");
+      Fail(what, "file is truncated");
     }
   }
   char beyond = 0;

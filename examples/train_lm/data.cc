@@ -27,9 +27,9 @@ std::vector<size_t> Data::Draw(uint64_t seed, uint64_t step, int count) const {
 }
 
 std::span<const size_t> Share(std::span<const size_t> batch, int global_rank, int world_size) {
-  const auto rank = static_cast<size_t>(global_rank);
-  const auto size = static_cast<size_t>(world_size);
-  const size_t begin = batch.size() * rank / size;
-  const size_t end = batch.size() * (rank + 1) / size;
+  auto rank = static_cast<size_t>(global_rank);
+  auto size = static_cast<size_t>(world_size);
+  size_t begin = batch.size() * rank / size;
+  size_t end = batch.size() * (rank + 1) / size;
   return batch.subspan(begin, end - begin);
 }

@@ -14,9 +14,9 @@ class Data {
   // Throws std::runtime_error if the file cannot be read or is too short.
   explicit Data(const std::string& file);
 
-  // The samples of one step, by their first byte's place in the text. Depends
-  // on nothing but the arguments, so that every worker, whatever their
-  // number, knows the same global batch and takes its part of it.
+  // Returns the samples of one step, each by the position of its first byte.
+  // The result depends on the arguments only, so every worker computes the same
+  // global batch, whatever the number of workers, and takes its share of it.
   std::vector<size_t> Draw(uint64_t seed, uint64_t step, int count) const;
 
   std::span<const unsigned char> Context(size_t sample) const {
@@ -28,6 +28,6 @@ class Data {
   std::vector<unsigned char> bytes_;
 };
 
-// The part of a global batch that falls to one of `world_size` workers. Sizes
+// Returns the share of one of `world_size` workers in a global batch. Sizes
 // differ by one at most.
 std::span<const size_t> Share(std::span<const size_t> batch, int global_rank, int world_size);

@@ -1,6 +1,7 @@
-// Data-parallel training with rankrun: every worker computes the gradient of
-// its share of the batch, AllReduce adds the shares up, every worker takes the
-// same step. `rankrun -n 4 train_lm`; 1, 2 or 4 workers follow the same curve.
+// Data-parallel training with rankrun. Every worker computes the gradient of
+// its share of the batch, AllReduce sums the shares, and every worker applies
+// the same step. `rankrun -n 4 train_lm`; 1, 2 or 4 workers follow the same
+// curve.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -21,7 +22,7 @@
 
 namespace {
 
-constexpr uint64_t kEvaluationSeed = 0;  // of a fixed set: losses of all runs compare
+constexpr uint64_t kEvaluationSeed = 0;  // fixed set, so that losses of all runs are comparable
 constexpr int kEvaluationSamples = 2048;
 constexpr int64_t kReportEvery = 50;
 
@@ -43,12 +44,12 @@ class Trainer {
           Evaluate(), world_.world_size());
     reported_ = done_;
     since_ = std::chrono::steady_clock::now();
-    const auto began = since_;
+    auto began = since_;
     while (done_ < args_.steps) {
       Step();
       if (done_ % args_.checkpoint_every == 0 || done_ == args_.steps) Save();
     }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     Print("communication over %s: %.1f %% of the time, waits for others included\n",
           world_.backend().c_str(), 100 * communicated_ / took);
     Print("final loss %.4f\n", Evaluate());
@@ -63,7 +64,7 @@ class Trainer {
   void Print(const char* format, Values... values) const {
     if (!first()) return;
     std::printf(format, values...);
-    std::fflush(stdout);  // a reader behind a pipe sees progress, a crash loses none
+    std::fflush(stdout);  // shows progress behind a pipe and loses nothing in a crash
   }
 
   Checkpoint State() {
@@ -72,11 +73,12 @@ class Trainer {
             .parts = {model_.weights(), adam_.mean(), adam_.variance()}};
   }
 
-  // Rank 0 reads, the others get it from there: only its host needs the file.
+  // Rank 0 reads the checkpoint and broadcasts it, so only its host needs the
+  // file.
   void Resume() {
     if (args_.checkpoint.empty()) return;
     Checkpoint state = State();
-    std::vector<double> step{-1.0};  // none; exact up to 2^53
+    std::vector<double> step{-1.0};  // no checkpoint; exact up to 2^53
     if (first() && LoadCheckpoint(args_.checkpoint, state)) {
       step[0] = static_cast<double>(state.step);
     }
@@ -92,16 +94,16 @@ class Trainer {
   }
 
   void Step() {
-    const int64_t step = done_ + 1;
-    const auto begin = std::chrono::steady_clock::now();
+    int64_t step = done_ + 1;
+    auto begin = std::chrono::steady_clock::now();
     DieIfAsked(step);
-    const auto batch = data_.Draw(args_.seed, static_cast<uint64_t>(step), args_.batch);
-    const auto share = Share(batch, world_.global_rank(), world_.world_size());
-    // The loss travels behind the gradient, in the same AllReduce.
+    auto batch = data_.Draw(args_.seed, static_cast<uint64_t>(step), args_.batch);
+    auto share = Share(batch, world_.global_rank(), world_.world_size());
+    // The loss follows the gradient in the same AllReduce.
     sums_.assign(sums_.size(), 0.0F);
-    const std::span<float> gradient = std::span(sums_).first(sums_.size() - 1);
+    std::span<float> gradient = std::span(sums_).first(sums_.size() - 1);
     sums_.back() = model_.AddGradient(data_, share, gradient);
-    const auto before = std::chrono::steady_clock::now();
+    auto before = std::chrono::steady_clock::now();
     world_.AllReduce(sums_);
     communicated_ += std::chrono::steady_clock::now() - before;
     for (float& sum : sums_) sum /= static_cast<float>(args_.batch);
@@ -112,10 +114,10 @@ class Trainer {
   }
 
   void Report() {
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - since_).count();
+    auto now = std::chrono::steady_clock::now();
+    double seconds = std::chrono::duration<double>(now - since_).count();
     since_ = now;
-    const auto bytes = static_cast<double>((done_ - reported_) * args_.batch);
+    auto bytes = static_cast<double>((done_ - reported_) * args_.batch);
     reported_ = done_;
     Print("step %lld of %lld: loss %.4f, %.0f bytes/s\n", Int(done_), Int(args_.steps),
           sums_.back(), bytes / seconds);
@@ -123,7 +125,7 @@ class Trainer {
 
   void DieIfAsked(int64_t step) const {
     const char* attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
-    const bool first_attempt = attempt == nullptr || std::string_view(attempt) == "0";
+    bool first_attempt = attempt == nullptr || std::string_view(attempt) == "0";
     if (world_.global_rank() == args_.die_rank && step == args_.die_at && first_attempt) {
       std::raise(SIGKILL);
     }
@@ -136,8 +138,8 @@ class Trainer {
   Adam adam_;
   std::vector<float> sums_;  // gradient, then loss
   const std::vector<size_t> evaluation_;
-  int64_t done_ = 0;      // steps
-  int64_t reported_ = 0;  // of them, when bytes per second were printed last
+  int64_t done_ = 0;      // completed steps
+  int64_t reported_ = 0;  // value of done_ when bytes per second were last printed
   std::chrono::steady_clock::time_point since_;
   std::chrono::duration<double> communicated_{};
 };
@@ -145,12 +147,12 @@ class Trainer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Args args = ParseArgs(argc, argv);
+  Args args = ParseArgs(argc, argv);
   try {
     Trainer(args, rankrun::Init()).Run();
     rankrun::Destroy();
     return 0;
-  } catch (const std::exception& error) {  // a DistError among them
+  } catch (const std::exception& error) {  // including DistError
     std::fprintf(stderr, "train_lm: %s\n", error.what());
     return 1;
   }

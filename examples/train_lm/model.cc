@@ -11,7 +11,8 @@ using Vector = Eigen::VectorXf;
 
 constexpr int kInputs = kContext * Model::kEmbedding;
 
-// The parts of a vector laid out as the weights; of the gradient likewise.
+// Views of the parts of a vector with the layout of the weights; also used for
+// the gradient.
 template <typename Scalar, typename M, typename V>
 struct Parts {
   Parts(Scalar* data, int hidden)
@@ -45,8 +46,9 @@ void Fill(Eigen::Ref<Matrix> matrix, float deviation, std::mt19937_64& random) {
 
 }  // namespace
 
-// One column per sample. Kept from step to step: memory that is taken anew in
-// each costs a worker up to a fifth of its time, and the others wait for it.
+// Buffers with one column per sample. Kept between steps, because allocating
+// them in each step costs a worker up to a fifth of its time, and the others
+// wait for it.
 struct Model::Scratch {
   Matrix input, hidden, probability;
   Matrix hidden_error, input_error;
@@ -68,11 +70,11 @@ void Model::Randomize(uint64_t seed) {
 }
 
 float Model::Forward(const Data& data, std::span<const size_t> samples) {
-  const Weights weights(weights_.data(), hidden_);
+  Weights weights(weights_.data(), hidden_);
   auto& [input, hidden, probability, hidden_error, input_error] = *scratch_;
   input.resize(kInputs, Columns(samples));
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
-    const auto context = data.Context(samples[static_cast<size_t>(n)]);
+    auto context = data.Context(samples[static_cast<size_t>(n)]);
     for (int i = 0; i < kContext; ++i) {
       input.col(n).segment(i * kEmbedding, kEmbedding) =
           weights.embedding.col(context[static_cast<size_t>(i)]);
@@ -86,9 +88,9 @@ float Model::Forward(const Data& data, std::span<const size_t> samples) {
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
     auto logits = probability.col(n).array();
     logits -= logits.maxCoeff();  // exp() must not overflow
-    const float right = logits(data.Next(samples[static_cast<size_t>(n)]));
+    float right = logits(data.Next(samples[static_cast<size_t>(n)]));
     logits = logits.exp();
-    const float sum = logits.sum();
+    float sum = logits.sum();
     logits /= sum;
     loss += std::log(sum) - right;
   }
@@ -98,9 +100,9 @@ float Model::Forward(const Data& data, std::span<const size_t> samples) {
 float Model::AddGradient(const Data& data, std::span<const size_t> samples,
                          std::span<float> gradient) {
   if (samples.empty()) return 0;  // more workers than samples
-  const float loss = Forward(data, samples);
+  float loss = Forward(data, samples);
   auto& [input, hidden, probability, hidden_error, input_error] = *scratch_;
-  const Weights weights(weights_.data(), hidden_);
+  Weights weights(weights_.data(), hidden_);
   Gradient out(gradient.data(), hidden_);
 
   Matrix& error = probability;  // d loss / d logits
@@ -117,7 +119,7 @@ float Model::AddGradient(const Data& data, std::span<const size_t> samples,
 
   input_error.noalias() = weights.hidden_weights.transpose() * hidden_error;
   for (Eigen::Index n = 0; n < Columns(samples); ++n) {
-    const auto context = data.Context(samples[static_cast<size_t>(n)]);
+    auto context = data.Context(samples[static_cast<size_t>(n)]);
     for (int i = 0; i < kContext; ++i) {
       out.embedding.col(context[static_cast<size_t>(i)]) +=
           input_error.col(n).segment(i * kEmbedding, kEmbedding);

@@ -7,9 +7,10 @@
 
 #include "data.h"
 
-// Predicts the next byte: the last kContext bytes are embedded, one hidden
-// layer with tanh, softmax over the 256 bytes. All weights lie in one vector,
-// so that one AllReduce moves all gradients and one write saves all weights:
+// Predicts the next byte: the last kContext bytes are embedded, then one hidden
+// layer with tanh, then softmax over the 256 bytes. All weights are in one
+// vector, so that one AllReduce moves all gradients and one write saves all
+// weights:
 //   embedding  kEmbedding x 256        (a column per byte)
 //   hidden     H x (kContext * kEmbedding), then H biases
 //   output     256 x H, then 256 biases
@@ -28,7 +29,7 @@ class Model {
   // has the weights' size. Returns that loss in nats.
   float AddGradient(const Data& data, std::span<const size_t> samples, std::span<float> gradient);
 
-  // Mean loss over `samples` in nats per byte.
+  // Returns the mean loss over `samples` in nats per byte.
   float Loss(const Data& data, std::span<const size_t> samples);
 
   std::vector<float>& weights() { return weights_; }

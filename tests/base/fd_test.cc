@@ -40,7 +40,7 @@ TEST(FdTest, AMovedFromOneOwnsNothing) {
   EXPECT_FALSE(IsOpen(number));
 }
 
-TEST(FdTest, AssignmentClosesWhatItHadBefore) {
+TEST(FdTest, AssignmentClosesThePreviousDescriptor) {
   int old_number = NewDescriptor();
   int new_number = NewDescriptor();
   Fd fd(old_number);

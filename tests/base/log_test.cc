@@ -18,7 +18,8 @@ using testing::ExitedWithCode;
 using testing::HasSubstr;
 using testing::Not;
 
-// The level is read once per process, so each case has a process of its own.
+// The level is read once per process, so each case runs in a process of its
+// own.
 struct LogDeathTest : testing::Test {
   LogDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
@@ -61,14 +62,14 @@ TEST_F(LogDeathTest, ErrorHidesWarnings) {
 
 TEST_F(LogDeathTest, OffHidesAll) { EXPECT_EXIT(LogEachLevel("off"), ExitedWithCode(0), "^$"); }
 
-TEST_F(LogDeathTest, AWrongLevelIsSaidAndWarnIsUsed) {
+TEST_F(LogDeathTest, AnUnknownLevelIsReportedAndWarnIsUsed) {
   EXPECT_EXIT(LogEachLevel("loud"), ExitedWithCode(0),
               AllOf(HasSubstr("RANKRUN_LOG is \"loud\": want debug, info, warn, error or off"),
                     HasSubstr("rankrun: warning: three\nrankrun: error: four\n"),
                     Not(HasSubstr("info: two"))));
 }
 
-TEST_F(LogDeathTest, LogEnabledSaysWhatWouldBeWritten) {
+TEST_F(LogDeathTest, LogEnabledPredictsTheOutput) {
   auto check = [] {
     setenv("RANKRUN_LOG", "warn", 1);
     bool right = !LogEnabled(LogLevel::kDebug) && !LogEnabled(LogLevel::kInfo) &&

@@ -29,13 +29,13 @@ TEST(PrintableTest, ALineKeepsItsTabsAndIsCutIfItIsTooWide) {
   EXPECT_EQ(OneLine("a\tbcd", 4), "a...");
 }
 
-TEST(PrintableTest, WhatTurnsTheDirectionOfWritingIsSpelledOut) {
+TEST(PrintableTest, DirectionMarksAreSpelledOut) {
   EXPECT_EQ(Escaped("\u202e"), "\\xe2\\x80\\xae");
   EXPECT_EQ(Escaped("\u2066\u2069\u200f\u2028"),
             "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xe2\\x80\\x8f\\xe2\\x80\\xa8");
 }
 
-TEST(PrintableTest, WhatIsNoUtf8IsSpelledOut) {
+TEST(PrintableTest, InvalidUtf8IsSpelledOut) {
   for (const char* bad : {"\xff", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\xaf",
                           "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
                           "\xf5\x80\x80\x80", "\xc3(", "\xe2\x28\xa1"}) {
@@ -48,7 +48,7 @@ TEST(PrintableTest, WhatIsNoUtf8IsSpelledOut) {
   EXPECT_TRUE(IsUtf8(std::string("\0", 1)));
 }
 
-TEST(PrintableTest, WhatIsTooWideIsCutBetweenCharacters) {
+TEST(PrintableTest, WideTextIsCutBetweenCharacters) {
   EXPECT_EQ(EscapedAndCut("0123456789", 10), "0123456789");
   EXPECT_EQ(EscapedAndCut("0123456789a", 10), "0123456...");
   EXPECT_EQ(EscapedAndCut("ééééééééééé", 10), "ééééééé...");

@@ -44,7 +44,7 @@ TEST(ResultTest, VoidIsSuccessUnlessItHoldsAnError) {
   EXPECT_EQ(std::move(bad).error().message, "no");
 }
 
-TEST(ResultTest, AnErrorIsToldFromOneLevelUp) {
+TEST(ResultTest, InPrependsTheCallersContext) {
   Error error = Error{ErrorCode::kPeerLost, "read: reset"}.In("join");
   EXPECT_EQ(error.code, ErrorCode::kPeerLost);
   EXPECT_EQ(error.message, "join: read: reset");

@@ -20,7 +20,7 @@ std::vector<int> NumbersIn(unsigned set) {
   return numbers;
 }
 
-// Reads "0-2, 5" back.
+// Parses "0-2, 5".
 std::vector<int> ParseRanks(const std::string& text) {
   std::vector<int> numbers;
   if (text == "none") return numbers;
@@ -34,7 +34,7 @@ std::vector<int> ParseRanks(const std::string& text) {
   return numbers;
 }
 
-// Every participant count up to 5, every order of arrival, every instant.
+// Tries all participant counts up to 5, all orders of arrival and all instants.
 TEST(RollCallTest, AgreesWithCountingInEveryOrderOfArrival) {
   for (int participants = 0; participants <= 5; ++participants) {
     std::vector<int> order(static_cast<size_t>(participants));
@@ -47,7 +47,7 @@ TEST(RollCallTest, AgreesWithCountingInEveryOrderOfArrival) {
       for (int who : order) {
         EXPECT_FALSE(call.complete());
         EXPECT_TRUE(call.Arrive(who));
-        EXPECT_FALSE(call.Arrive(who)) << "came twice";
+        EXPECT_FALSE(call.Arrive(who)) << "arrived twice";
         std::erase(missing, who);
         EXPECT_EQ(call.Missing(), missing);
         EXPECT_EQ(call.present(), participants - static_cast<int>(missing.size()));
@@ -73,7 +73,7 @@ TEST(RollCallTest, RanksAreGroupedFromThreeOn) {
   EXPECT_EQ(FormatRanks({0, 1, 2, 5, 7, 9, 10, 11}), "0-2, 5, 7, 9-11");
 }
 
-TEST(RollCallTest, NamesAllWhoAreMissingAndSinceWhen) {
+TEST(RollCallTest, NamesTheMissingAndTheTimeWaited) {
   TimePoint start{seconds(100)};
   RollCall call(8, start);
   for (int who : {0, 1, 2, 4, 7}) call.Arrive(who);
@@ -90,10 +90,10 @@ TEST(RollCallTest, ACompleteOneMissesNobody) {
   EXPECT_EQ(call.Describe(TimePoint{seconds(1)}, "ranks"), "2 of 2 present after 1.0 s");
 }
 
-TEST(RollCallDeathTest, AStrangerIsABug) {
+TEST(RollCallDeathTest, AnUnknownParticipantIsABug) {
   RollCall call(2, TimePoint{});
-  EXPECT_DEATH(call.Arrive(2), "a stranger in the roll call");
-  EXPECT_DEATH(call.Arrive(-1), "a stranger in the roll call");
+  EXPECT_DEATH(call.Arrive(2), "a participant out of range");
+  EXPECT_DEATH(call.Arrive(-1), "a participant out of range");
 }
 
 }  // namespace

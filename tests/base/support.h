@@ -22,14 +22,14 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 
-// What the tests of several folders need.
+// Helpers for the tests of several folders.
 namespace rankrun::test {
 
-constexpr std::chrono::seconds kLong{20};  // nothing that works takes this long
+constexpr std::chrono::seconds kLong{20};  // longer than any step of a test that passes
 
-// A folder of the test's own, removed with all that is in it.
+// A folder of the test's own; the destructor removes it with its content.
 class TempFolder {
  public:
   TempFolder() {
@@ -58,7 +58,8 @@ class TempFolder {
   std::string path_ = testing::TempDir() + "rankrun-test-XXXXXX";
 };
 
-// A variable of the environment, put back at the end. Null: unset.
+// Sets a variable of the environment (null: unsets it); the destructor restores
+// it.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {
@@ -95,7 +96,7 @@ inline Pipe MakePipe(int flags = O_CLOEXEC) {
 
 inline bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
-// All that comes until the end of the stream.
+// Reads until the end of the stream.
 inline std::string ReadToEnd(int fd) {
   std::string text;
   char buffer[65536];
@@ -107,12 +108,12 @@ inline std::string ReadToEnd(int fd) {
   }
 }
 
-// Fills a pipe to the last byte; returns how many were put in.
+// Fills a pipe completely. Returns the number of bytes written.
 inline size_t FillPipe(int write_end) {
   int flags = fcntl(write_end, F_GETFL);
   fcntl(write_end, F_SETFL, flags | O_NONBLOCK);
   size_t filled = 0;
-  const std::string zeros(4096, '0');
+  std::string zeros(4096, '0');
   for (size_t piece = zeros.size(); piece > 0;) {
     ssize_t count = write(write_end, zeros.data(), piece);
     if (count > 0) {
@@ -130,7 +131,8 @@ inline std::string ReadWholeFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whether `condition` holds within `timeout`, looking each millisecond.
+// Returns whether `condition` becomes true within `timeout`; checks it each
+// millisecond.
 inline bool WaitFor(const std::function<bool()>& condition,
                     std::chrono::milliseconds timeout = kLong) {
   TimePoint deadline = std::chrono::steady_clock::now() + timeout;
@@ -160,7 +162,7 @@ inline pid_t Fork(const std::function<int()>& body) {
   return pid;
 }
 
-// Whether there is a process with this number that is not a zombie.
+// Returns whether a process with this pid exists and is not a zombie.
 inline bool IsRunning(pid_t pid) {
   std::string stat = ReadWholeFile("/proc/" + std::to_string(pid) + "/stat");
   size_t name_end = stat.rfind(") ");
@@ -172,7 +174,7 @@ inline bool HasNoChild() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
-// The threads of this process that have that name, as folders in /proc.
+// Returns the threads of this process with that name, as folders in /proc.
 inline std::vector<std::string> ThreadsNamed(const std::string& name) {
   std::vector<std::string> folders;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -33,7 +33,7 @@ TEST(WriteAllTest, AClosedReaderIsAnError) {
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, ErrorCode::kSystem);
   EXPECT_EQ(written.error().message, "write: Broken pipe");
-  WriteAll(pipe.write_end.get(), "text");  // no way to tell: no crash either
+  WriteAll(pipe.write_end.get(), "text");  // cannot report a failure; must not crash either
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ auto NoCheck() {
 
 TEST(BatchesTest, BatchOfGivenCallsIsNotCalibrated) {
   int calls = 0;
-  const BatchTimes times = MeasureBatches(
+  BatchTimes times = MeasureBatches(
       BatchPlan{.warmup_calls = 2, .calls = 7, .batches = 3}, [&] { calls += 1; },
       [](double seconds) { return seconds; }, NoCheck());
   EXPECT_EQ(calls, 2 + 3 * 7);
@@ -22,7 +22,7 @@ TEST(BatchesTest, BatchOfGivenCallsIsNotCalibrated) {
 }
 
 TEST(BatchesTest, TimeIsThatOfTheSlowestRankByCall) {
-  const BatchTimes times = MeasureBatches(
+  BatchTimes times = MeasureBatches(
       BatchPlan{.calls = 10, .batches = 1}, [] {}, [](double) { return 0.005; }, NoCheck());
   EXPECT_DOUBLE_EQ(times.microseconds, 500);
 }
@@ -36,18 +36,18 @@ TEST(BatchesTest, CheckRunsAfterEachBatch) {
 }
 
 TEST(BatchesTest, AfterTheLimitOfTheSlowestRankNoBatchBegins) {
-  // This rank has only begun, another one is over the limit.
-  const BatchTimes times = MeasureBatches(
+  // This rank has just begun; another one is over the limit.
+  BatchTimes times = MeasureBatches(
       BatchPlan{.calls = 1, .batches = 100, .limit = Seconds(3)}, [] {}, [](double) { return 3.5; },
       NoCheck());
   EXPECT_EQ(times.batches, 1);
 }
 
 TEST(BatchesTest, CallsAreChosenToFillABatch) {
-  // A call that takes 1 ms everywhere, by what the slowest rank says.
+  // A call that takes 1 ms on every rank, as reported by `slowest`.
   int calls = 0;
   int before = 0;
-  const BatchTimes times = MeasureBatches(
+  BatchTimes times = MeasureBatches(
       BatchPlan{.warmup_calls = 0, .batches = 1, .batch = Seconds(0.02)}, [&] { calls += 1; },
       [&](double) { return 1e-3 * (calls - std::exchange(before, calls)); }, NoCheck());
   EXPECT_EQ(times.calls, 20);

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <iterator>
 #include <regex>
 
 #include <rankrun/distributed.h>
+
+#include "bench/rankrun_bench/flags.h"
+#include "launcher/flags/marked_text.h"
+#include "tests/launcher/flags/man_page.h"
 
 namespace rankrun::bench {
 namespace {
@@ -19,16 +21,16 @@ Parsed Parse(std::vector<const char*> words) {
 }
 
 TEST(OptionsTest, SizesHaveUnitsOf1024) {
-  const Parsed parsed = Parse({"all_reduce", "--min-bytes", "3K", "--max-bytes", "2M"});
+  Parsed parsed = Parse({"all_reduce", "--min-bytes", "3K", "--max-bytes", "2M"});
   ASSERT_FALSE(parsed.exit_code) << parsed.text;
   EXPECT_EQ(parsed.options.min_bytes, 3072U);
-  EXPECT_EQ(parsed.options.max_bytes, std::size_t{2} << 20);
+  EXPECT_EQ(parsed.options.max_bytes, size_t{2} << 20);
 }
 
-TEST(OptionsTest, SizesThatAreNoneAreRefused) {
-  for (const char* word : {"-5", "8x", "1.5K", "8kb", "8k", "K", "3Q", "0x8", "9000000T", ""}) {
+TEST(OptionsTest, InvalidSizesAreRefused) {
+  for (const char* word : {"-5", "8x", "1.5K", "8kb", "8k", "K", "3Q", "0x8", "0", "16777216T"}) {
     for (const char* flag : {"--min-bytes", "--max-bytes"}) {
-      const Parsed parsed = Parse({"all_reduce", flag, word});
+      Parsed parsed = Parse({"all_reduce", flag, word});
       EXPECT_EQ(parsed.exit_code, 2) << flag << " " << word;
       EXPECT_EQ(parsed.text, std::string("rankrun-bench: ") + flag +
                                  ": want a size, as 512, 8K, 64M, 1G or 2T, got \"" + word +
@@ -37,9 +39,9 @@ TEST(OptionsTest, SizesThatAreNoneAreRefused) {
   }
 }
 
-TEST(OptionsTest, ReductionsThatTheLibraryRefusesAreRefusedBefore) {
+TEST(OptionsTest, ReductionsThatTheLibraryRefusesAreRefusedEarly) {
   ProcessGroup& world = Init({.rank = 0, .world_size = 1, .store = std::make_shared<HashStore>()});
-  const auto library_takes = [&](DType dtype, ReduceOp::Kind op) {
+  auto library_takes = [&](DType dtype, ReduceOp::Kind op) {
     std::byte element[16] = {};
     try {
       world.AllReduce(Tensor(element, dtype, 1), op);
@@ -50,8 +52,8 @@ TEST(OptionsTest, ReductionsThatTheLibraryRefusesAreRefusedBefore) {
   };
   for (int number = 0; number < kDTypes; ++number) {
     for (int op = ReduceOp::kSum; op < ReduceOp::kPremulSum; ++op) {
-      const auto dtype = static_cast<DType>(number);
-      const auto kind = static_cast<ReduceOp::Kind>(op);
+      auto dtype = static_cast<DType>(number);
+      auto kind = static_cast<ReduceOp::Kind>(op);
       const std::vector<const char*> flags{"--dtype", NameOf(dtype), "--op", NameOf(kind)};
       std::vector<const char*> words{"all"};
       words.insert(words.end(), flags.begin(), flags.end());
@@ -65,13 +67,13 @@ TEST(OptionsTest, ReductionsThatTheLibraryRefusesAreRefusedBefore) {
 }
 
 TEST(OptionsTest, VersionIsPrinted) {
-  const Parsed parsed = Parse({"--version"});
+  Parsed parsed = Parse({"--version"});
   EXPECT_EQ(parsed.exit_code, 0);
   EXPECT_TRUE(std::regex_match(parsed.text, std::regex("rankrun-bench [0-9.]+\n"))) << parsed.text;
 }
 
 TEST(OptionsTest, NamesAreThoseOfTheTables) {
-  const Parsed parsed = Parse({"send_recv", "barrier", "--dtype", "bfloat16", "--op", "max"});
+  Parsed parsed = Parse({"send_recv", "barrier", "--dtype", "bfloat16", "--op", "max"});
   ASSERT_FALSE(parsed.exit_code) << parsed.text;
   EXPECT_EQ(parsed.options.collectives, (std::vector{Collective::kSendRecv, Collective::kBarrier}));
   EXPECT_EQ(parsed.options.dtype, DType::kBFloat16);
@@ -82,52 +84,66 @@ TEST(OptionsTest, AllAreSevenCollectives) {
   EXPECT_EQ(Parse({"all"}).options.collectives.size(), 7U);
 }
 
-TEST(OptionsTest, WrongWordsAreNamedWithWhatWouldBeRight) {
+TEST(OptionsTest, InvalidArgumentsAreNamedWithTheValidOnes) {
   const std::pair<std::vector<const char*>, const char*> cases[] = {
-      {{}, "COLLECTIVE is required"},
-      {{"all_reduc"}, "\"all_reduc\" is none of all_gather, all_reduce"},
-      {{"all_reduce", "--dtype", "half"}, "--dtype: \"half\" is none of bfloat16"},
-      {{"all_reduce", "--op", "plus"}, "--op: \"plus\" is none of avg"},
-      {{"all_reduce", "--factor", "1"}, "--factor: Value 1 not in range 2"},
-      {{"all_reduce", "--iters", "-1"}, "--iters: Value -1 not in range 0"},
-      {{"all_reduce", "--min-bytes", "0"}, "--min-bytes: must be from 1"},
-      {{"all_reduce", "--min-bytes", "2", "--max-bytes", "1"}, "--min-bytes: must be from 1"},
-      {{"all_reduce", "--dtype", "bool", "--op", "avg"}, "--op: avg does not go with bool: want"},
-      {{"all", "--dtype", "float8_e5m2"}, "--dtype: float8_e5m2 can be moved, not reduced"},
+      {{}, "no collective given; usage: rankrun-bench [flags] COLLECTIVE..."},
+      {{"all_reduc"}, "COLLECTIVE: want all_reduce, all_gather,"},
+      {{"all_reduc"}, "got \"all_reduc\"; did you mean all_reduce?"},
+      {{"all_reduce", "--dtype", "half"}, "--dtype: want float32, float64,"},
+      {{"all_reduce", "--op", "plus"}, "--op: want sum, avg,"},
+      {{"all_reduce", "--factor", "1"}, "--factor: want a whole number from 2 to "},
+      {{"all_reduce", "--iters", "-1"}, "--iters: want a whole number from 0 to "},
+      {{"all_reduce", "--max-bytes", ""}, "--max-bytes needs a value (SIZE)"},
+      {{"all_reduce", "--max-bytes", "9000000T"}, "--max-bytes: want at most 1048576G"},
+      {{"all_reduce", "--min-bytes", "2", "--max-bytes", "1"}, "--min-bytes: want at most the"},
+      {{"all_reduce", "--dtype", "bool", "--op", "avg"}, "--op: avg does not support bool: want"},
+      {{"all", "--dtype", "float8_e5m2"}, "--dtype: float8_e5m2 cannot be reduced"},
       {{"all_reduce", "--nothing"}, "--nothing"},
   };
   for (const auto& [words, text] : cases) {
-    const Parsed parsed = Parse(words);
+    Parsed parsed = Parse(words);
     EXPECT_EQ(parsed.exit_code, 2) << text;
     EXPECT_THAT(parsed.text, HasSubstr(text));
     EXPECT_TRUE(parsed.text.starts_with("rankrun-bench: ")) << parsed.text;
   }
 }
 
-TEST(OptionsTest, ManPageHasEveryFlagWithItsDefault) {
-  std::ifstream file(RANKRUN_SOURCE_DIR "/man/rankrun-bench.1");
-  std::string page{std::istreambuf_iterator<char>(file), {}};
-  std::erase(page, '\\');
-  const Parsed parsed = Parse({"--help"});
-  EXPECT_EQ(parsed.exit_code, 0);
-  const std::regex flag("\n  (--[a-z-]+)( [A-Z]+)?(=([a-z0-9A-Z]+))?");
-  int found = 0;
-  for (std::sregex_iterator at(parsed.text.begin(), parsed.text.end(), flag), end; at != end;
-       ++at, ++found) {
-    const std::size_t entry = page.find((*at)[1].str());
-    ASSERT_NE(entry, std::string::npos) << (*at)[1];
-    const std::string text = page.substr(entry, page.find(".TP", entry) - entry);
-    if ((*at)[4].matched) {
-      EXPECT_THAT(text, HasSubstr("Default: " + (*at)[4].str() + "."));
-    }
+TEST(OptionsTest, TheDefaultsAreThoseOfTheTable) {
+  Options wanted = Parse({"all"}).options;
+  for (const launcher::Flag& flag : BenchFlags().flags) {
+    std::string value = launcher::PlainText(flag.default_value);
+    if (value.empty() || flag.name == "backend") continue;
+    std::string word = "--" + std::string(flag.name) + "=" + value;
+    Parsed parsed = Parse({"all", word.c_str()});
+    ASSERT_FALSE(parsed.exit_code) << parsed.text;
+    const Options& options = parsed.options;
+    EXPECT_EQ(options.min_bytes, wanted.min_bytes) << word;
+    EXPECT_EQ(options.max_bytes, wanted.max_bytes) << word;
+    EXPECT_EQ(options.factor, wanted.factor) << word;
+    EXPECT_EQ(options.dtype, wanted.dtype) << word;
+    EXPECT_EQ(options.op, wanted.op) << word;
+    EXPECT_EQ(options.plan.warmup_calls, wanted.plan.warmup_calls) << word;
+    EXPECT_EQ(options.plan.calls, wanted.plan.calls) << word;
+    EXPECT_EQ(options.plan.batches, wanted.plan.batches) << word;
+    EXPECT_EQ(options.plan.limit, wanted.plan.limit) << word;
   }
-  EXPECT_EQ(found, 12);
+}
+
+TEST(OptionsTest, HelpHasEveryFlag) {
+  Parsed parsed = Parse({"--help"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  for (const launcher::Flag& flag : BenchFlags().flags) {
+    EXPECT_THAT(parsed.text, HasSubstr("--" + std::string(flag.name) + " "));
+  }
+}
+
+TEST(OptionsTest, ThePageHasThePartThatTheTableGives) {
+  EXPECT_EQ(launcher::GeneratedPartOf("rankrun-bench.1"), BenchManPart()) << "run scripts/man.sh";
 }
 
 TEST(OptionsTest, ManPageHasEveryCollective) {
-  std::ifstream file(RANKRUN_SOURCE_DIR "/man/rankrun-bench.1");
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  for (const Collective collective : Parse({"all"}).options.collectives) {
+  std::string page = launcher::ReadSource("man/rankrun-bench.1");
+  for (Collective collective : Parse({"all"}).options.collectives) {
     EXPECT_THAT(page, HasSubstr(std::string("\n.B ") + NameOf(collective) + "\n"));
   }
 }

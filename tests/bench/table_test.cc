@@ -25,30 +25,30 @@ Figures SomeFigures() {
 }
 
 TEST(TableTest, LineHasTheColumnsOfNcclTests) {
-  const Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
+  Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
   EXPECT_THAT(Words(TableLine(heading, {}, SomeFigures())),
               ElementsAre("4096", "1024", "float32", "sum", "-1", "2.05", "2.00", "3.00", "1"));
 }
 
-TEST(TableTest, WhatDoesNotReduceHasNoOperationAndABarrierNoType) {
-  const Heading broadcast{.collective = Collective::kBroadcast, .ranks = 4, .backend = "shm"};
+TEST(TableTest, CollectivesWithoutAReductionHaveNoOperationAndABarrierNoType) {
+  Heading broadcast{.collective = Collective::kBroadcast, .ranks = 4, .backend = "shm"};
   EXPECT_THAT(Words(TableLine(broadcast, {}, SomeFigures())),
               ElementsAre("4096", "1024", "float32", "none", "0", "2.05", "2.00", "3.00", "1"));
-  const Heading barrier{.collective = Collective::kBarrier, .ranks = 4, .backend = "shm"};
+  Heading barrier{.collective = Collective::kBarrier, .ranks = 4, .backend = "shm"};
   EXPECT_EQ(Words(TableLine(barrier, {}, SomeFigures()))[2], "none");
 }
 
 TEST(TableTest, ColumnsStandUnderTheirNames) {
-  const Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
-  const std::string head = TableHead(heading, {});
-  const std::string line = TableLine(heading, {}, SomeFigures());
-  const std::size_t names = head.find('\n') + 1;
+  Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
+  std::string head = TableHead(heading, {});
+  std::string line = TableLine(heading, {}, SomeFigures());
+  size_t names = head.find('\n') + 1;
   EXPECT_EQ(head.find('\n', names) - names, line.size() - 1);
 }
 
-TEST(TableTest, JsonLineHasAllOfIt) {
-  const Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
-  const auto line = nlohmann::json::parse(JsonLine(heading, {}, SomeFigures()));
+TEST(TableTest, JsonLineHasAllFigures) {
+  Heading heading{.collective = Collective::kAllReduce, .ranks = 4, .backend = "shm"};
+  auto line = nlohmann::json::parse(JsonLine(heading, {}, SomeFigures()));
   EXPECT_EQ(line, (nlohmann::json{{"collective", "all_reduce"},
                                   {"backend", "shm"},
                                   {"ranks", 4},

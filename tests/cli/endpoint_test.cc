@@ -34,7 +34,7 @@ TEST(EndpointTest, AFlagIsNearerThanTheEnvironment) {
   EXPECT_EQ(Found(std::nullopt), "127.0.0.1:29500 from the default");
 }
 
-TEST(EndpointTest, OfTheMastersVariablesEitherMayBeMissing) {
+TEST(EndpointTest, EitherVariableOfTheMasterMayBeMissing) {
   EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", "node-1"}}),
             "node-1:29500 from MASTER_ADDR and MASTER_PORT");
   EXPECT_EQ(Found(std::nullopt, {{"MASTER_PORT", "1234"}}),
@@ -51,7 +51,7 @@ TEST(EndpointTest, Ipv6AddressesStandInBrackets) {
   EXPECT_EQ(Found("[::1]:29500"), "[::1]:29500 from --store");
 }
 
-TEST(EndpointTest, WhatIsWrongIsSaidWithWhereItCameFrom) {
+TEST(EndpointTest, ErrorsNameTheOriginOfTheValue) {
   std::string wanted = ": want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or [::1]:29500, got \"";
   for (const std::string bad :
        {"node-1", "", ":1", "node-1:", "node-1:0", "node-1:65536", "node-1:http", "node-1:-1",

@@ -15,11 +15,9 @@ using Words = std::vector<std::string>;
 launcher::ParsedFlags Parse(const Words& arguments) {
   const Command& serve = StoreCommands().front();
   launcher::FlagTable table{.command = serve.title, .flags = serve.flags};
-  auto split = launcher::SplitFlags(table, launcher::FlagsEnd::kNowhere, arguments);
-  EXPECT_TRUE(split) << split.error().message;
-  auto flags = launcher::ParseFlags(table, split->flags);
-  EXPECT_TRUE(flags) << flags.error().message;
-  return *flags;
+  auto parsed = launcher::ParseArguments(table, launcher::FlagsEnd::kNowhere, arguments);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return parsed->flags;
 }
 
 store::ServerOptions OptionsOf(const Words& arguments) {
@@ -28,7 +26,7 @@ store::ServerOptions OptionsOf(const Words& arguments) {
   return options ? *options : store::ServerOptions{};
 }
 
-// "127.0.0.1:1", or "127.0.0.1:1 if there is one".
+// Returns texts such as "127.0.0.1:1" and "127.0.0.1:1 if there is one".
 Words AddressesOf(const Words& arguments) {
   Words addresses;
   for (const store::BindAddress& bind : OptionsOf(arguments).addresses) {
@@ -74,7 +72,7 @@ TEST(StoreServeTest, ReadsEveryFlag) {
       << "COMPARE_SET carries two values";
 }
 
-TEST(StoreServeTest, ListensOnLoopbackUnlessTold) {
+TEST(StoreServeTest, ListensOnLoopbackByDefault) {
   EXPECT_THAT(AddressesOf({"--port=1"}), ElementsAre("127.0.0.1:1", "[::1]:1 if there is one"));
   EXPECT_THAT(AddressesOf({"--port=1", "--host=127.0.0.2"}), ElementsAre("127.0.0.2:1"));
   EXPECT_THAT(AddressesOf({"--port=1", "--host=all"}),

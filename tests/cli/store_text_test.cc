@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "store/server_stats.h"
+#include "store/server/server_stats.h"
 
 namespace rankrun::cli {
 namespace {
@@ -48,7 +48,7 @@ TEST(StoreTextTest, JsonHasWholeValuesAndHexadecimalBytes) {
             R"({"key_hex":"ff","bytes":2,"value_hex":"8000"})");
 }
 
-TEST(StoreTextTest, ChangesHaveTheirTimeAndWhatHappened) {
+TEST(StoreTextTest, ChangesHaveTimeEventKeyAndValue) {
   EXPECT_EQ(ChangeLine({kInstant, ChangeKind::kIs, "k", "v"}),
             "2026-11-21T10:00:00.007Z\tis\tk\tv\n");
   EXPECT_EQ(ChangeLine({kInstant, ChangeKind::kSet, "a\tb", ""}),
@@ -104,7 +104,7 @@ TEST(StoreTextTest, StatisticsOfANewerServerMayHoldMore) {
   EXPECT_EQ(*shown, *StatsText(json));
 }
 
-TEST(StoreTextTest, WhatIsNoStatisticsIsSaid) {
+TEST(StoreTextTest, TextThatIsNotStatisticsIsAnError) {
   std::string good = ToJson(SomeStats());
   std::string deep(10'000'000, '[');
   for (const std::string& bad :
@@ -119,12 +119,12 @@ TEST(StoreTextTest, WhatIsNoStatisticsIsSaid) {
   }
 }
 
-TEST(StoreTextTest, OfOtherServersItIsSaidThatTheyTellNoMore) {
+TEST(StoreTextTest, StatisticsOfOtherServersSayThatNothingElseIsKnown) {
   EXPECT_EQ(PlainStatsText({.keys = 3, .bytes = 10}),
             "keys          3\n"
             "bytes         10 of keys and values\n"
-            "this server tells nothing else; one of rankrun's tells its limits, connections, "
-            "requests and who waits for what\n");
+            "this server reports nothing else; a server of rankrun also reports its limits, "
+            "connections, requests and waiting clients\n");
   EXPECT_THAT(PlainStatsText({.keys = 3}),
               HasSubstr("bytes         unknown: the server cannot list its keys\n"));
   EXPECT_EQ(PlainStatsJson({.keys = 3, .bytes = 10}),

@@ -29,14 +29,14 @@ std::vector<double> NumbersIn(const Json& value) {
   return numbers;
 }
 
-// Of one number: a complex element has two.
-std::size_t BytesOfNumber(DType dtype) {
+// Returns the bytes of one number; a complex element has two numbers.
+size_t BytesOfNumber(DType dtype) {
   return dtype == DType::kComplex64 ? sizeof(float) : SizeOf(dtype);
 }
 
 template <typename T>
 void Write(double number, std::byte* to) {
-  const T value = static_cast<T>(number);
+  T value = static_cast<T>(number);
   std::memcpy(to, &value, sizeof value);
 }
 
@@ -64,10 +64,10 @@ double ReadNumber(DType dtype, const std::byte* from) {
 }  // namespace
 
 Elements::Elements(const Json& vector, const Json& values) : dtype_(DTypeOf(vector)) {
-  const std::vector<double> numbers = NumbersIn(values);
-  const std::size_t each = BytesOfNumber(dtype_);
+  std::vector<double> numbers = NumbersIn(values);
+  size_t each = BytesOfNumber(dtype_);
   bytes_.resize(numbers.size() * each);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
     WriteNumber(dtype_, numbers[i], bytes_.data() + i * each);
   }
 }
@@ -81,8 +81,8 @@ Elements Elements::ToBecome(const Json& vector, const Json& values) {
 Tensor Elements::tensor() { return {bytes_.data(), dtype_, bytes_.size() / SizeOf(dtype_)}; }
 
 void Elements::Change(const std::function<double(double number)>& change) {
-  const std::size_t each = BytesOfNumber(dtype_);
-  for (std::size_t at = 0; at < bytes_.size(); at += each) {
+  size_t each = BytesOfNumber(dtype_);
+  for (size_t at = 0; at < bytes_.size(); at += each) {
     WriteNumber(dtype_, change(ReadNumber(dtype_, bytes_.data() + at)), bytes_.data() + at);
   }
 }
@@ -94,15 +94,15 @@ std::string Elements::Differ(const Json& values) const {
 
 std::vector<double> Elements::Numbers() const {
   std::vector<double> numbers;
-  const std::size_t each = BytesOfNumber(dtype_);
-  for (std::size_t at = 0; at < bytes_.size(); at += each) {
+  size_t each = BytesOfNumber(dtype_);
+  for (size_t at = 0; at < bytes_.size(); at += each) {
     numbers.push_back(ReadNumber(dtype_, bytes_.data() + at));
   }
   return numbers;
 }
 
 const Json& OfRank(const Json& list, const ProcessGroup& group) {
-  return list.at(static_cast<std::size_t>(group.global_rank()));
+  return list.at(static_cast<size_t>(group.global_rank()));
 }
 
 ReduceOp OpOf(const Json& vector, int global_rank) {
@@ -111,9 +111,9 @@ ReduceOp OpOf(const Json& vector, int global_rank) {
       {"MIN", ReduceOp::kMin},   {"MAX", ReduceOp::kMax},     {"BAND", ReduceOp::kBitAnd},
       {"BOR", ReduceOp::kBitOr}, {"BXOR", ReduceOp::kBitXor},
   };
-  const auto name = vector.at("reduce").get<std::string>();
+  auto name = vector.at("reduce").get<std::string>();
   if (name != "PREMUL_SUM") return kNames.at(name);
-  return ReduceOp::PremulSum(vector.at("factor").at(static_cast<std::size_t>(global_rank)));
+  return ReduceOp::PremulSum(vector.at("factor").at(static_cast<size_t>(global_rank)));
 }
 
 }  // namespace rankrun::comm

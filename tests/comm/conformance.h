@@ -9,31 +9,31 @@
 
 #include <rankrun/process_group.h>
 
-// What runs the vectors of vectors.json: each says what ranks put in, and what
-// each of them gets out.
+// Runner of the vectors in vectors.json. Each vector has the inputs and the
+// expected outputs of all ranks.
 namespace rankrun::comm {
 
 using Json = nlohmann::json;
 
-// Runs a vector on this rank. Returns what is wrong; empty: nothing.
+// Runs a vector on this rank. Returns the failure; empty: none.
 using VectorRun = std::string (*)(ProcessGroup& world, const Json& vector);
 
-// By "op".
+// Functions by the "op" of their vectors.
 const std::map<std::string, VectorRun>& CollectiveRuns();
 const std::map<std::string, VectorRun>& MessageRuns();
 const std::map<std::string, VectorRun>& ObjectRuns();
 
-// The elements of a tensor, as a vector has them: lists of numbers, complex
-// ones as pairs; how the lists are nested does not matter.
+// Elements of a tensor in a vector: lists of numbers, complex ones as pairs.
+// The nesting of the lists does not matter.
 class Elements {
  public:
   Elements(const Json& vector, const Json& values);
-  // As many as `values` has, but none of these.
+  // Makes as many elements as `values` has, with other values.
   static Elements ToBecome(const Json& vector, const Json& values);
 
   Tensor tensor();
-  void Change(const std::function<double(double number)>& change);  // each, where it is
-  // "" if they are `values`, else both.
+  void Change(const std::function<double(double number)>& change);  // each element in place
+  // Returns "" if the elements equal `values`, otherwise both.
   std::string Differ(const Json& values) const;
 
  private:
@@ -43,7 +43,7 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// The entry of this rank.
+// Returns the entry of this rank.
 const Json& OfRank(const Json& list, const ProcessGroup& group);
 ReduceOp OpOf(const Json& vector, int global_rank);
 

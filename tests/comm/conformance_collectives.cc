@@ -3,7 +3,7 @@
 namespace rankrun::comm {
 namespace {
 
-// A tensor for each of the lists in `values`.
+// Tensors for the lists in `values`.
 struct Parts {
   Parts(const Json& vector, const Json& values, bool to_become) {
     for (const Json& part : values) {
@@ -17,7 +17,7 @@ struct Parts {
 
   std::string Differ(const Json& values) const {
     std::string text;
-    for (std::size_t i = 0; i < elements.size(); ++i) text += elements[i].Differ(values.at(i));
+    for (size_t i = 0; i < elements.size(); ++i) text += elements[i].Differ(values.at(i));
     return text;
   }
 
@@ -31,11 +31,11 @@ bool IsRoot(const ProcessGroup& world, const Json& vector) {
   return world.global_rank() == vector.at("root").get<int>();
 }
 
-// In place; where nothing is to come out, what was put in is to stay.
+// Runs in place. A rank without a result must keep its input.
 std::string InPlace(ProcessGroup& world, const Json& vector,
                     Work (*call)(ProcessGroup&, Tensor, const Json&)) {
   Elements data(vector, OfRank(vector.at("in"), world));
-  const Work work = call(world, data.tensor(), vector);
+  Work work = call(world, data.tensor(), vector);
   if (work.sequence() != 1) return "it took no place in the sequence";
   const Json& out = OfRank(vector.at("out"), world);
   return data.Differ(out.is_null() ? OfRank(vector.at("in"), world) : out);
@@ -47,7 +47,7 @@ std::string AllReduce(ProcessGroup& world, const Json& vector) {
   });
 }
 
-// What is computed with the result once it has been waited for comes after it.
+// A computation after Wait() sees the result.
 std::string AllReduceAsyncThenAdd(ProcessGroup& world, const Json& vector) {
   Elements data(vector, OfRank(vector.at("in"), world));
   world.AllReduce(data.tensor(), OpOf(vector, world.global_rank()), kAsync).Wait();
@@ -55,13 +55,14 @@ std::string AllReduceAsyncThenAdd(ProcessGroup& world, const Json& vector) {
   return data.Differ(OfRank(vector.at("out"), world));
 }
 
-// Starts the average of a bucket of gradients; whoever needs it waits.
+// Starts the average of a bucket of gradients; the caller waits when it needs
+// the result.
 Work AverageHook(ProcessGroup& world, Elements& bucket) {
   bucket.Change([&](double number) { return number / world.world_size(); });
   return world.AllReduce(bucket.tensor(), ReduceOp::kSum, kAsync);
 }
 
-// Several buckets are under way at a time.
+// Runs several buckets at the same time.
 std::string DivideThenAllReduceAsync(ProcessGroup& world, const Json& vector) {
   std::vector<Elements> buckets(8, Elements(vector, OfRank(vector.at("in"), world)));
   std::vector<Work> works;
@@ -101,7 +102,7 @@ std::string AllGatherInto(ProcessGroup& world, const Json& vector) {
 }
 
 std::string Gather(ProcessGroup& world, const Json& vector) {
-  const Json none = Json::array();
+  Json none = Json::array();
   const Json& out = IsRoot(world, vector) ? OfRank(vector.at("out"), world) : none;
   Elements input(vector, OfRank(vector.at("in"), world));
   Parts outputs(vector, out, true);
@@ -110,7 +111,7 @@ std::string Gather(ProcessGroup& world, const Json& vector) {
 }
 
 std::string Scatter(ProcessGroup& world, const Json& vector) {
-  const Json none = Json::array();
+  Json none = Json::array();
   const Json& out = OfRank(vector.at("out"), world);
   Parts inputs(vector, IsRoot(world, vector) ? OfRank(vector.at("in"), world) : none, false);
   Elements output = Elements::ToBecome(vector, out);
@@ -142,9 +143,9 @@ std::string AllToAll(ProcessGroup& world, const Json& vector) {
   return outputs.Differ(out);
 }
 
-std::vector<std::size_t> SplitsIn(const Json& vector, const char* name, const ProcessGroup& world) {
+std::vector<size_t> SplitsIn(const Json& vector, const char* name, const ProcessGroup& world) {
   if (!vector.contains(name)) return {};
-  return OfRank(vector.at(name), world).get<std::vector<std::size_t>>();
+  return OfRank(vector.at(name), world).get<std::vector<size_t>>();
 }
 
 std::string AllToAllSingle(ProcessGroup& world, const Json& vector) {
@@ -153,7 +154,7 @@ std::string AllToAllSingle(ProcessGroup& world, const Json& vector) {
   Elements result = Elements::ToBecome(vector, out);
   Tensor input = in.tensor();
   Tensor output = result.tensor();
-  input.row = output.row = vector.value("row", std::size_t{1});
+  input.row = output.row = vector.value("row", size_t{1});
   world.AllToAllSingle(output, input, SplitsIn(vector, "out_splits", world),
                        SplitsIn(vector, "in_splits", world));
   return result.Differ(out);

@@ -9,8 +9,8 @@ namespace {
 
 // Each rank sends to the next and receives from the one before.
 std::string Ring(ProcessGroup& world, const Json& vector) {
-  const int rank = world.global_rank();
-  const int ranks = world.world_size();
+  int rank = world.global_rank();
+  int ranks = world.world_size();
   const Json& out = OfRank(vector.at("out"), world);
   Elements sent(vector, OfRank(vector.at("in"), world));
   Elements received = Elements::ToBecome(vector, out);
@@ -27,13 +27,14 @@ std::string ToItself(ProcessGroup& world, const Json& vector) {
   const Json& out = OfRank(vector.at("out"), world);
   Elements sent(vector, OfRank(vector.at("in"), world));
   Elements received = Elements::ToBecome(vector, out);
-  const Work receive = world.IRecv(received.tensor(), GlobalRank{0});
+  Work receive = world.IRecv(received.tensor(), GlobalRank{0});
   world.ISend(sent.tensor(), GlobalRank{0}).Wait();
   receive.Wait();
   return received.Differ(out);
 }
 
-// "out" has the pairs of sender and value that rank 0 receives, in any order.
+// "out" contains the pairs of sender and value that rank 0 receives, in any
+// order.
 std::string FromAnyone(ProcessGroup& world, const Json& vector) {
   if (world.global_rank() > 0) {
     Elements sent(vector, OfRank(vector.at("in"), world));
@@ -42,21 +43,21 @@ std::string FromAnyone(ProcessGroup& world, const Json& vector) {
   }
   const Json& pairs = vector.at("out").at("rank0_set");
   std::vector<int> senders;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
+  for (size_t i = 0; i < pairs.size(); ++i) {
     Elements received = Elements::ToBecome(vector, pairs[i].at(1));
-    const int sender = world.Recv(received.tensor());
-    const auto pair = std::find_if(pairs.begin(), pairs.end(),
-                                   [&](const Json& each) { return each.at(0) == sender; });
+    int sender = world.Recv(received.tensor());
+    auto pair = std::find_if(pairs.begin(), pairs.end(),
+                             [&](const Json& each) { return each.at(0) == sender; });
     if (pair == pairs.end()) return "rank " + std::to_string(sender) + " has sent nothing";
     if (std::string wrong = received.Differ(pair->at(1)); !wrong.empty()) return wrong;
     senders.push_back(sender);
   }
   std::sort(senders.begin(), senders.end());
-  const bool twice = std::adjacent_find(senders.begin(), senders.end()) != senders.end();
+  bool twice = std::adjacent_find(senders.begin(), senders.end()) != senders.end();
   return twice ? "one message came twice" : "";
 }
 
-// Rank 0 sends with tags 5 and 6; rank 1 asks for 6 first.
+// Rank 0 sends with tags 5 and 6; rank 1 receives tag 6 first.
 std::string ByTag(ProcessGroup& world, const Json& vector) {
   if (world.global_rank() == 0) {
     const Json& sent = vector.at("in").at("0");
@@ -85,7 +86,7 @@ std::string AllReduceInGroups(ProcessGroup& world, const Json& vector) {
   return data.Differ(OfRank(vector.at("out"), world));
 }
 
-// The ranks outside call it as well, to no effect.
+// Ranks that are no members call it, too, without effect.
 std::string BroadcastInGroup(ProcessGroup& world, const Json& vector) {
   Elements data(vector, OfRank(vector.at("in"), world));
   ProcessGroup& group = NewGroup({.ranks = vector.at("group")});

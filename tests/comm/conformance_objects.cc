@@ -5,11 +5,11 @@
 namespace rankrun::comm {
 namespace {
 
-// Objects are bytes of CBOR, which the vectors have as hexadecimal digits.
+// Objects are CBOR, which the vectors contain as hexadecimal digits.
 Object ObjectOf(const Json& digits) {
-  const auto text = digits.get<std::string>();
+  auto text = digits.get<std::string>();
   Object object;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
+  for (size_t i = 0; i < text.size(); i += 2) {
     object.push_back(static_cast<std::byte>(std::stoi(text.substr(i, 2), nullptr, 16)));
   }
   return object;
@@ -27,21 +27,21 @@ std::string Differ(const std::vector<Object>& objects, const Json& wanted) {
 }
 
 std::string SendAndReceive(ProcessGroup& world, const Json& vector) {
-  const GlobalRank root{vector.at("root").get<int>()};
-  const GlobalRank destination{vector.at("dst").get<int>()};
+  GlobalRank root{vector.at("root").get<int>()};
+  GlobalRank destination{vector.at("dst").get<int>()};
   if (world.global_rank() == root.value) {
     SendObjects(world, ObjectsOf(OfRank(vector.at("in"), world)), destination);
     return "";
   }
   const Json& out = OfRank(vector.at("out"), world);
   std::vector<Object> objects(out.size());
-  const int sender = RecvObjects(world, objects, root);
+  int sender = RecvObjects(world, objects, root);
   if (sender != root.value) return "it came from rank " + std::to_string(sender);
   return Differ(objects, out);
 }
 
 std::string Broadcast(ProcessGroup& world, const Json& vector) {
-  const GlobalRank root{vector.at("root").get<int>()};
+  GlobalRank root{vector.at("root").get<int>()};
   const Json& in = OfRank(vector.at("in"), world);
   const Json& out = OfRank(vector.at("out"), world);
   std::vector<Object> objects = in.is_null() ? std::vector<Object>(out.size()) : ObjectsOf(in);
@@ -50,21 +50,21 @@ std::string Broadcast(ProcessGroup& world, const Json& vector) {
 }
 
 std::string AllGather(ProcessGroup& world, const Json& vector) {
-  const auto objects = AllGatherObject(world, ObjectOf(OfRank(vector.at("in"), world)));
+  auto objects = AllGatherObject(world, ObjectOf(OfRank(vector.at("in"), world)));
   return Differ(objects, vector.at("out").at(0));
 }
 
 std::string Gather(ProcessGroup& world, const Json& vector) {
   const Json& out = OfRank(vector.at("out"), world);
-  const auto objects = GatherObject(world, ObjectOf(OfRank(vector.at("in"), world)),
-                                    GlobalRank{vector.at("root").get<int>()});
+  auto objects = GatherObject(world, ObjectOf(OfRank(vector.at("in"), world)),
+                              GlobalRank{vector.at("root").get<int>()});
   return Differ(objects, out.is_null() ? Json::array() : out);
 }
 
 std::string Scatter(ProcessGroup& world, const Json& vector) {
   const Json& in = OfRank(vector.at("in"), world);
-  const auto objects = in.is_null() ? std::vector<Object>() : ObjectsOf(in);
-  const Object mine = ScatterObjects(world, objects, GlobalRank{vector.at("root").get<int>()});
+  auto objects = in.is_null() ? std::vector<Object>() : ObjectsOf(in);
+  Object mine = ScatterObjects(world, objects, GlobalRank{vector.at("root").get<int>()});
   return Differ({mine}, Json::array({OfRank(vector.at("out"), world)}));
 }
 

@@ -1,5 +1,5 @@
-// What torch.distributed's functions do, as vectors: vectors.json, by the id of
-// each, on both backends.
+// Behaviour of torch.distributed's functions as test vectors: each vector of
+// vectors.json runs on both backends.
 
 #include "tests/comm/conformance.h"
 
@@ -21,7 +21,7 @@ Json Vectors() {
 
 VectorRun RunOf(const std::string& op) {
   for (const auto* runs : {&CollectiveRuns(), &MessageRuns(), &ObjectRuns()}) {
-    if (const auto run = runs->find(op); run != runs->end()) return run->second;
+    if (auto run = runs->find(op); run != runs->end()) return run->second;
   }
   return nullptr;
 }
@@ -31,7 +31,7 @@ struct Case {
   std::string backend;
 };
 
-// What a failed test prints of it.
+// Prints a vector in the output of a failed test.
 void PrintTo(const Case& one, std::ostream* out) { *out << one.vector.dump(); }
 
 std::vector<Case> Cases() {
@@ -42,7 +42,7 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// "RS2_MAX_shm".
+// Returns a test name such as "RS2_MAX_shm".
 std::string NameOfCase(const testing::TestParamInfo<Case>& info) {
   auto name = info.param.vector.at("id").get<std::string>() + "_" + info.param.backend;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -53,10 +53,10 @@ struct ConformanceTest : testing::TestWithParam<Case> {};
 
 TEST_P(ConformanceTest, Vector) {
   const Json& vector = GetParam().vector;
-  const VectorRun run = RunOf(vector.at("op"));
-  ASSERT_NE(run, nullptr) << "nothing runs " << vector.at("op");
-  const auto wrong = InWorld(vector.at("W"), GetParam().backend,
-                             [&](ProcessGroup& world) { return run(world, vector); });
+  VectorRun run = RunOf(vector.at("op"));
+  ASSERT_NE(run, nullptr) << "no function runs " << vector.at("op");
+  auto wrong = InWorld(vector.at("W"), GetParam().backend,
+                       [&](ProcessGroup& world) { return run(world, vector); });
   EXPECT_THAT(wrong, testing::Each(""));
 }
 

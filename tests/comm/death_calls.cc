@@ -8,41 +8,42 @@
 namespace rankrun::comm {
 namespace {
 
-constexpr std::size_t kStep = 8;  // from a place that is looked at to the next
+constexpr size_t kStep = 8;  // elements from one checked position to the next
 
-// What that rank gives to the call there. Three of them have an exact sum.
-float Value(const CallData& my, int rank, std::size_t place) {
-  const std::size_t value = my.number * 1009 + place / kStep * 4 + std::size_t(rank);
+// Returns a rank's input to a call at one position. The sum of three inputs is
+// exact.
+float Value(const CallData& my, int rank, size_t place) {
+  size_t value = my.number * 1009 + place / kStep * 4 + size_t(rank);
   return static_cast<float>(value % (1 << 20));
 }
-float Sum(const CallData& my, std::size_t place) {
+float Sum(const CallData& my, size_t place) {
   return Value(my, 0, place) + Value(my, 1, place) + Value(my, 2, place);
 }
 
-std::size_t PlaceOf(const CallData& my, int part) { return std::size_t(part) * my.part; }
+size_t PlaceOf(const CallData& my, int part) { return size_t(part) * my.part; }
 
 void Fill(const CallData& my, std::vector<float>& data) {
-  for (std::size_t i = 0; i < data.size(); i += kStep) data[i] = Value(my, my.rank, i);
+  for (size_t i = 0; i < data.size(); i += kStep) data[i] = Value(my, my.rank, i);
 }
 
 template <typename ValueAt>
 bool Holds(const std::vector<float>& data, const ValueAt& value) {
-  for (std::size_t i = 0; i < data.size(); i += kStep) {
+  for (size_t i = 0; i < data.size(); i += kStep) {
     if (data[i] != value(i)) return false;
   }
   return true;
 }
-bool HoldsSums(const CallData& my, const std::vector<float>& data, std::size_t first = 0) {
-  return Holds(data, [&](std::size_t i) { return Sum(my, first + i); });
+bool HoldsSums(const CallData& my, const std::vector<float>& data, size_t first = 0) {
+  return Holds(data, [&](size_t i) { return Sum(my, first + i); });
 }
-// What that rank has given from `first` on.
-bool HoldsThatOf(const CallData& my, int rank, const std::vector<float>& data,
-                 std::size_t first = 0) {
-  return Holds(data, [&](std::size_t i) { return Value(my, rank, first + i); });
+// Returns whether `data` equals the input of `rank` from `first` on.
+bool HoldsThatOf(const CallData& my, int rank, const std::vector<float>& data, size_t first = 0) {
+  return Holds(data, [&](size_t i) { return Value(my, rank, first + i); });
 }
-// The same of all ranks, one after the other.
-bool OutputHoldsAll(const CallData& my, std::size_t first = 0) {
-  return Holds(my.output, [&](std::size_t i) {
+// Returns whether the output holds the inputs of all ranks, one after the
+// other.
+bool OutputHoldsAll(const CallData& my, size_t first = 0) {
+  return Holds(my.output, [&](size_t i) {
     return Value(my, static_cast<int>(i / my.part), first + i % my.part);
   });
 }
@@ -81,22 +82,22 @@ bool AllToAlls(ProcessGroup& group, CallData& my) {
 
 bool AllGathersObjects(ProcessGroup& group, CallData& my) {
   Fill(my, my.own);
-  const auto bytes = std::as_bytes(std::span(my.own));
-  const auto objects = AllGatherObject(group, Object(bytes.begin(), bytes.end()));
+  auto bytes = std::as_bytes(std::span(my.own));
+  auto objects = AllGatherObject(group, Object(bytes.begin(), bytes.end()));
   for (int r = 0; r < kRanks; ++r) {
-    const Object& object = objects[std::size_t(r)];
+    const Object& object = objects[size_t(r)];
     if (object.size() != bytes.size()) return false;
     std::memcpy(my.output.data() + PlaceOf(my, r), object.data(), object.size());
   }
   return OutputHoldsAll(my);
 }
 
-// To the next rank, from the one before.
+// Sends to the next rank and receives from the previous one.
 bool SendsAndReceives(ProcessGroup& group, CallData& my) {
-  const int next = (my.rank + 1) % kRanks;
-  const int previous = (my.rank + kRanks - 1) % kRanks;
+  int next = (my.rank + 1) % kRanks;
+  int previous = (my.rank + kRanks - 1) % kRanks;
   Fill(my, my.input);
-  const Work send = group.ISend(my.input, GlobalRank{next});
+  Work send = group.ISend(my.input, GlobalRank{next});
   group.Recv(my.output, GlobalRank{previous});
   send.Wait();
   return HoldsThatOf(my, previous, my.output);
@@ -121,7 +122,7 @@ DeathCall Broadcasts(int root) {
 DeathCall Gathers(int root) {
   return [root](ProcessGroup& group, CallData& my) {
     Fill(my, my.own);
-    const auto outputs = my.rank == root ? Parts(my, my.output) : std::vector<Tensor>();
+    auto outputs = my.rank == root ? Parts(my, my.output) : std::vector<Tensor>();
     group.Gather(outputs, my.own, GlobalRank{root});
     return my.rank != root || OutputHoldsAll(my);
   };
@@ -130,8 +131,8 @@ DeathCall Gathers(int root) {
 DeathCall Scatters(int root) {
   return [root](ProcessGroup& group, CallData& my) {
     Fill(my, my.input);
-    const auto parts = my.rank == root ? Parts(my, my.input) : std::vector<Tensor>();
-    const std::vector<ConstTensor> inputs(parts.begin(), parts.end());
+    auto parts = my.rank == root ? Parts(my, my.input) : std::vector<Tensor>();
+    std::vector<ConstTensor> inputs(parts.begin(), parts.end());
     group.Scatter(my.own, inputs, GlobalRank{root});
     return HoldsThatOf(my, root, my.own, PlaceOf(my, my.rank));
   };

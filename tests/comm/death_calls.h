@@ -8,16 +8,17 @@
 
 #include <rankrun/distributed.h>
 
-// A call of every kind among three ranks, with data that tell its number, whose
-// they are and the place, so that what is stale, misplaced or taken twice shows.
+// A call of every kind among three ranks. The data depend on call, rank and
+// position, so that stale, misplaced or repeated data is found.
 namespace rankrun::comm {
 
 constexpr int kRanks = 3;
-constexpr int kVictim = 1;  // also a root
+constexpr int kVictim = 1;  // also the root of some calls
 
-// What one rank has for its calls. `input` and `output` hold a part for each rank.
+// Memory of one rank for its calls. `input` and `output` hold a part for each
+// rank.
 struct CallData {
-  CallData(int own_rank, std::size_t part_count, std::chrono::milliseconds limit)
+  CallData(int own_rank, size_t part_count, std::chrono::milliseconds limit)
       : rank(own_rank),
         part(part_count),
         timeout(limit),
@@ -26,9 +27,9 @@ struct CallData {
         own(part_count) {}
 
   const int rank;
-  const std::size_t part;  // a multiple of 8
+  const size_t part;  // a multiple of 8
   const std::chrono::milliseconds timeout;
-  std::size_t number = 0;  // of the call
+  size_t number = 0;  // number of the call
   std::vector<float> input, output, own;
 };
 
@@ -36,9 +37,9 @@ struct CallData {
 using DeathCall = std::function<bool(ProcessGroup& group, CallData& my)>;
 using DeathCalls = std::map<std::string, DeathCall>;
 
-// By the connections of the group, which break when a rank dies.
+// Calls that use the connections of the group, which break when a rank dies.
 const DeathCalls& CallsOfTheBackend();
-// By the store, which hears of a death from the agent only.
+// Calls that use the store; only the agent reports a death there.
 const DeathCalls& CallsOfTheStore();
 
 }  // namespace rankrun::comm

@@ -1,5 +1,6 @@
-// docs/comm.md: each function of torch.distributed has tests and vectors that
-// exist; each vector, and each test of what must fail, has a function.
+// docs/torch-distributed.md: each part that exists has tests and vectors that
+// exist, no absent part has any, and no name is in both tables. Each vector,
+// and each numbered test of misuse, has a row.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::string Read(const std::filesystem::path& path) {
 
 std::set<std::string> AllMatches(const std::string& text, const char* pattern,
                                  const std::string& format) {
-  const std::regex regex(pattern);
+  std::regex regex(pattern);
   std::set<std::string> found;
   for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i) {
     found.insert(i->format(format));
@@ -32,16 +33,22 @@ std::set<std::string> AllMatches(const std::string& text, const char* pattern,
   return found;
 }
 
-// The cells of each row of the section, but the headings'.
-std::vector<std::vector<std::string>> Rows() {
-  const std::string text = Read(kRoot / "docs/comm.md");
-  const std::size_t begin = text.find("\n## What of torch.distributed there is\n");
-  EXPECT_NE(begin, std::string::npos);
+using Rows = std::vector<std::vector<std::string>>;
+
+// Returns the cells of each row of all tables in the section, without heading
+// rows.
+Rows RowsOf(const std::string& section) {
+  std::string text = Read(kRoot / "docs/torch-distributed.md");
+  size_t begin = text.find("\n## " + section + "\n");
+  if (begin == std::string::npos) {
+    ADD_FAILURE() << "no section \"" << section << "\"";
+    return {};
+  }
   std::istringstream lines(text.substr(begin, text.find("\n## ", begin + 1) - begin));
-  std::vector<std::vector<std::string>> rows;
+  Rows rows;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("| ") || line.starts_with("| ---") || line.ends_with("| test |"))
-      continue;
+    if (!line.starts_with("| ") || line.starts_with("| ---")) continue;
+    if (line.starts_with("| torch.distributed |")) continue;
     std::istringstream cells(line.substr(2));
     rows.emplace_back();
     for (std::string cell; std::getline(cells, cell, '|');) rows.back().push_back(cell);
@@ -49,10 +56,18 @@ std::vector<std::vector<std::string>> Rows() {
   return rows;
 }
 
+Rows Present() { return RowsOf("Parts that exist"); }
+Rows Absent() { return RowsOf("Absent parts"); }
+
+// Returns the names of torch.distributed in the first cell of a row.
+std::set<std::string> TorchNames(const std::vector<std::string>& row) {
+  return AllMatches(row[0], "`([^`]+)`", "$1");
+}
+
 std::set<std::string> KnownTests() {
   std::set<std::string> known;
   for (const char* folder : {"tests/comm", "tests/process"}) {
-    for (const auto& file : std::filesystem::directory_iterator(kRoot / folder)) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
       if (file.path().extension() != ".cc") continue;
       known.merge(AllMatches(Read(file.path()), R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))", "$1.$2"));
     }
@@ -73,24 +88,51 @@ Named NamedIn(const std::string& cell) {
   return {AllMatches(cell, R"(\w+\.\w+)", "$&"), AllMatches(cell, "`([^`]+)`", "$1")};
 }
 
-TEST(CommDocumentedTest, EachRowHasTestsThatExistOrSaysThatItIsNotThere) {
-  const auto tests = KnownTests();
-  const auto vectors = KnownVectors();
-  ASSERT_GT(Rows().size(), 40U);
-  for (const auto& row : Rows()) {
+TEST(CommDocumentedTest, EachPartThatExistsHasTestsThatExist) {
+  auto tests = KnownTests();
+  auto vectors = KnownVectors();
+  Rows rows = Present();
+  ASSERT_GT(rows.size(), 50U);
+  for (const auto& row : rows) {
     ASSERT_EQ(row.size(), 3U) << row[0];
-    const Named named = NamedIn(row[2]);
-    const bool there = !row[1].starts_with(" not ");
-    EXPECT_EQ(there, !named.tests.empty() || !named.vectors.empty()) << row[0];
+    Named named = NamedIn(row[2]);
+    EXPECT_FALSE(named.tests.empty() && named.vectors.empty()) << row[0];
     for (const auto& test : named.tests) EXPECT_TRUE(tests.contains(test)) << row[0] << test;
     for (const auto& id : named.vectors) EXPECT_TRUE(vectors.contains(id)) << row[0] << id;
   }
 }
 
+TEST(CommDocumentedTest, EachAbsentPartHasOneRowAndNoTest) {
+  auto tests = KnownTests();
+  auto vectors = KnownVectors();
+  Rows rows = Absent();
+  ASSERT_GT(rows.size(), 200U);
+  std::set<std::string> seen;
+  for (const auto& row : rows) {
+    ASSERT_EQ(row.size(), 2U) << row[0];
+    auto names = TorchNames(row);
+    ASSERT_EQ(names.size(), 1U) << row[0];
+    EXPECT_TRUE(seen.insert(*names.begin()).second) << row[0] << "has two rows";
+    for (const auto& cell : row) {
+      Named named = NamedIn(cell);
+      for (const auto& test : named.tests) EXPECT_FALSE(tests.contains(test)) << row[0] << test;
+      for (const auto& id : named.vectors) EXPECT_FALSE(vectors.contains(id)) << row[0] << id;
+    }
+  }
+}
+
+TEST(CommDocumentedTest, NoNameIsPresentAndAbsent) {
+  std::set<std::string> present;
+  for (const auto& row : Present()) present.merge(TorchNames(row));
+  for (const auto& row : Absent()) {
+    for (const auto& name : TorchNames(row)) EXPECT_FALSE(present.contains(name)) << name;
+  }
+}
+
 TEST(CommDocumentedTest, EachVectorAndEachNumberedTestHasARow) {
   Named named;
-  for (const auto& row : Rows()) {
-    Named here = NamedIn(row[2]);
+  for (const auto& row : Present()) {
+    Named here = NamedIn(row.back());
     named.tests.merge(here.tests);
     named.vectors.merge(here.vectors);
   }

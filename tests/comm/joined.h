@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/join.h"
+#include "comm/world/join.h"
 #include "tests/comm/memory_store.h"
 
 namespace rankrun::comm {
@@ -30,7 +30,7 @@ inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend =
           .host = "127.0.0.1"};
 }
 
-// This rank's group over `keys`, or null after a reported failure.
+// Returns this rank's group over `keys`, or null after a reported failure.
 inline std::unique_ptr<Group> Joined(const std::shared_ptr<MemoryKeys>& keys,
                                      const JoinOptions& options) {
   auto group = Join(std::make_unique<MemoryStore>(keys), options);

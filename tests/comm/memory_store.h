@@ -16,14 +16,14 @@
 
 namespace rankrun::comm {
 
-// The keys that all ranks of a test share.
+// Keys that all ranks of a test share.
 struct MemoryKeys {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::string, std::less<>> values;
-  std::optional<Error> failure;                    // of every call from now on, if set
-  std::map<std::string, int, std::less<>> gets;    // how often each key was asked for
-  std::map<std::string, int, std::less<>> checks;  // the same
+  std::optional<Error> failure;                    // result of every later call, if set
+  std::map<std::string, int, std::less<>> gets;    // number of calls per key
+  std::map<std::string, int, std::less<>> checks;  // number of calls per key
 
   size_t size() {
     std::lock_guard lock(mutex);
@@ -36,7 +36,7 @@ struct MemoryKeys {
   }
 };
 
-// A store without a server: each rank of a test has one, on the same keys.
+// Store without a server; each rank of a test has one, with the same keys.
 class MemoryStore : public store::Store {
  public:
   explicit MemoryStore(std::shared_ptr<MemoryKeys> keys) : keys_(std::move(keys)) {}
@@ -50,7 +50,7 @@ class MemoryStore : public store::Store {
   }
 
   Result<std::string> Get(std::string_view key, std::chrono::milliseconds timeout) override {
-    const std::string name(key);
+    std::string name(key);
     if (auto ok = Wait(std::span(&name, 1), timeout); !ok) return std::move(ok).error();
     std::lock_guard lock(keys_->mutex);
     keys_->gets[name] += 1;
@@ -61,7 +61,7 @@ class MemoryStore : public store::Store {
     std::lock_guard lock(keys_->mutex);
     if (keys_->failure) return *keys_->failure;
     std::string& value = keys_->values[std::string(key)];
-    const int64_t sum = (value.empty() ? 0 : std::stoll(value)) + delta;
+    int64_t sum = (value.empty() ? 0 : std::stoll(value)) + delta;
     value = std::to_string(sum);
     keys_->changed.notify_all();
     return sum;
@@ -76,8 +76,8 @@ class MemoryStore : public store::Store {
 
   Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override {
     std::unique_lock lock(keys_->mutex);
-    const auto enough = [&] { return keys_->failure || Have(keys); };
-    const bool came = keys_->changed.wait_for(lock, timeout, enough);
+    auto enough = [&] { return keys_->failure || Have(keys); };
+    bool came = keys_->changed.wait_for(lock, timeout, enough);
     if (keys_->failure) return *keys_->failure;
     if (!came) return Error{ErrorCode::kTimeout, "not set"};
     return {};
@@ -87,8 +87,8 @@ class MemoryStore : public store::Store {
                                              std::string_view desired) override {
     std::lock_guard lock(keys_->mutex);
     if (keys_->failure) return *keys_->failure;
-    const auto found = keys_->values.find(key);
-    const bool missing = found == keys_->values.end();
+    auto found = keys_->values.find(key);
+    bool missing = found == keys_->values.end();
     if (missing ? !expected.empty() : found->second != expected) {
       return store::CompareSetResult{missing ? std::string(expected) : found->second, false};
     }
@@ -100,13 +100,13 @@ class MemoryStore : public store::Store {
   Result<bool> Delete(std::string_view key) override {
     std::lock_guard lock(keys_->mutex);
     if (keys_->failure) return *keys_->failure;
-    const auto found = keys_->values.find(key);
+    auto found = keys_->values.find(key);
     if (found == keys_->values.end()) return false;
     keys_->values.erase(found);
     return true;
   }
 
-  // What comm asks no store for.
+  // Functions that comm does not use.
   Result<void> Append(std::string_view, std::string_view) override { return Unused(); }
   Result<std::vector<std::string>> MultiGet(std::span<const std::string> keys,
                                             std::chrono::milliseconds timeout) override {

@@ -1,6 +1,6 @@
-// Collectives that must fail: within a second (on Gloo 2, on a loaded machine),
-// on all ranks, and with the name of who has called what. The numbers are those
-// of the list in docs/comm.md.
+// Collectives that must fail on all ranks, long before their time-out, with an
+// error that names the calls of the ranks (negative_timing_test.cc shows how
+// soon). The numbers are those of the list in docs/torch-distributed.md.
 
 #include <dlpack/dlpack.h>
 #include <gmock/gmock.h>
@@ -33,29 +33,28 @@ struct NegativeCallsTest : testing::TestWithParam<const char*> {
 
   void TearDown() override { unsetenv("RANKRUN_DEBUG"); }
 
-  // The error of each rank. Gloo compares calls that take longer than 500 ms.
+  // Returns the error of each rank.
   static std::vector<std::string> Told(int world_size, const Act& act) {
-    const milliseconds limit(GetParam() == std::string("shm") ? 1000 : 2000);
     return InWorld(world_size, GetParam(),
-                   [&](ProcessGroup& world) { return ErrorOf([&] { act(world); }, limit); });
+                   [&](ProcessGroup& world) { return ErrorOf([&] { act(world); }); });
   }
 
-  // Rank 1 is refused its call for `reason`, the others are told so, and all know
-  // whether the group is as sound as before: Gloo's is not.
+  // Checks that rank 1's call fails for `reason`, that the other ranks' errors
+  // contain it, and that the group stays usable on shm and breaks on Gloo.
   static void ExpectRefused(const char* operation, const std::string& reason, const Act& act) {
-    const auto told = InWorld(3, GetParam(), [&](ProcessGroup& world) {
+    auto told = InWorld(3, GetParam(), [&](ProcessGroup& world) {
       std::string text = ErrorOf([&] { act(world); });
       text += world.state() == GroupState::kOk ? "; sound" : "; broken";
-      const std::string after = ErrorOf([&] { world.Barrier(); });
+      std::string after = ErrorOf([&] { world.Barrier(); });
       return after == "no error" ? text : text + "; then " + after;
     });
-    const bool is_gloo = GetParam() == std::string("gloo");
-    const std::string state = is_gloo ? "; broken; then DistBackendError: Barrier #2" : "; sound";
-    const std::string said = is_gloo ? "; the process group is broken" : "";
+    bool is_gloo = GetParam() == std::string("gloo");
+    std::string state = is_gloo ? "; broken; then DistBackendError: Barrier #2" : "; sound";
+    std::string said = is_gloo ? "; the process group is broken" : "";
     EXPECT_THAT(told[1], AllOf(StartsWith(std::string("DistError: ") + operation),
                                HasSubstr(reason), HasSubstr(said + state)));
-    for (const std::size_t r : {0U, 2U}) {
-      const std::string kind = is_gloo ? "DistBackendError: " : "DistError: ";
+    for (size_t r : {0U, 2U}) {
+      std::string kind = is_gloo ? "DistBackendError: " : "DistError: ";
       EXPECT_THAT(told[r], AllOf(StartsWith(kind + operation), HasSubstr(state),
                                  HasSubstr(std::string("rank 1 refused ") + operation + " #1"),
                                  HasSubstr(reason)));
@@ -67,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, NegativeCallsTest, testing::Values("shm", "gl
                          NameOfBackend);
 
 TEST_P(NegativeCallsTest, N07_DifferentCountsNameTheSizes) {
-  const auto told = Told(2, [](ProcessGroup& world) {
+  auto told = Told(2, [](ProcessGroup& world) {
     std::vector<float> data(world.global_rank() == 0 ? 10 : 20);
     world.AllReduce(data);
   });
@@ -77,7 +76,7 @@ TEST_P(NegativeCallsTest, N07_DifferentCountsNameTheSizes) {
 }
 
 TEST_P(NegativeCallsTest, N08_DifferentDTypes) {
-  const auto told = Told(2, [](ProcessGroup& world) {
+  auto told = Told(2, [](ProcessGroup& world) {
     std::vector<float> floats(10);
     std::vector<double> doubles(10);
     world.AllReduce(world.global_rank() == 0 ? Tensor(floats) : Tensor(doubles));
@@ -88,7 +87,7 @@ TEST_P(NegativeCallsTest, N08_DifferentDTypes) {
 }
 
 TEST_P(NegativeCallsTest, N08_DifferentOperations) {
-  const auto told = Told(3, [](ProcessGroup& world) {
+  auto told = Told(3, [](ProcessGroup& world) {
     std::vector<float> data(10);
     world.AllReduce(data, world.global_rank() == 1 ? ReduceOp::kMax : ReduceOp::kSum);
   });
@@ -97,10 +96,10 @@ TEST_P(NegativeCallsTest, N08_DifferentOperations) {
                                HasSubstr("rank 1 called AllReduce #1 (10 x float32, max)"))));
 }
 
-// Without a check of all calls, see negative_gloo_test.cc.
+// With all calls compared; negative_gloo_test.cc has the case without that.
 TEST_P(NegativeCallsTest, N09_DifferentRoots) {
   setenv("RANKRUN_DEBUG", "DETAIL", 1);
-  const auto told = Told(3, [](ProcessGroup& world) {
+  auto told = Told(3, [](ProcessGroup& world) {
     std::vector<float> data(10);
     world.Broadcast(data, GlobalRank{world.global_rank() == 0 ? 0 : 1});
   });
@@ -111,7 +110,7 @@ TEST_P(NegativeCallsTest, N09_DifferentRoots) {
 }
 
 TEST_P(NegativeCallsTest, N09_TwoRootsOfTwoRanks) {
-  const auto told = Told(2, [](ProcessGroup& world) {
+  auto told = Told(2, [](ProcessGroup& world) {
     std::vector<float> data(10);
     world.Broadcast(data, GlobalRank{world.global_rank()});
     world.Barrier();
@@ -123,7 +122,7 @@ TEST_P(NegativeCallsTest, N09_TwoRootsOfTwoRanks) {
 }
 
 TEST_P(NegativeCallsTest, N10_ABarrierAmongAllReduces) {
-  const auto told = Told(3, [](ProcessGroup& world) {
+  auto told = Told(3, [](ProcessGroup& world) {
     std::vector<float> data(10);
     if (world.global_rank() == 2) {
       world.Barrier();
@@ -137,7 +136,7 @@ TEST_P(NegativeCallsTest, N10_ABarrierAmongAllReduces) {
 }
 
 TEST_P(NegativeCallsTest, N11_ASkippedCollectiveBeforeAnother) {
-  const auto told = Told(3, [](ProcessGroup& world) {
+  auto told = Told(3, [](ProcessGroup& world) {
     std::vector<float> data(10);
     if (world.global_rank() != 2) world.AllReduce(data);
     world.Barrier();
@@ -148,26 +147,26 @@ TEST_P(NegativeCallsTest, N11_ASkippedCollectiveBeforeAnother) {
 }
 
 TEST_P(NegativeCallsTest, N11_ASkippedCollectiveAtTheEnd) {
-  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
     std::vector<float> data(10);
     world.AllReduce(data);
     std::string text;
     if (world.global_rank() != 2) {
       text = ErrorOf([&] { world.AllReduce(data, ReduceOp::kSum, milliseconds(300)); });
     }
-    NewGroup({});  // to end it together, through the store
+    NewGroup({});  // synchronizes the ranks through the store
     return text;
   });
-  for (const std::size_t r : {0U, 1U}) {
+  for (size_t r : {0U, 1U}) {
     EXPECT_THAT(told[r], AllOf(StartsWith("DistTimeoutError: AllReduce #2"), HasSubstr("rank 2")));
   }
 }
 
 TEST_P(NegativeCallsTest, N12_SplitsThatDisagreeForOnePair) {
-  const auto told = Told(3, [](ProcessGroup& world) {
-    const bool wrong = world.global_rank() == 0;  // it has 3 rows for rank 1, which wants 2
+  auto told = Told(3, [](ProcessGroup& world) {
+    bool wrong = world.global_rank() == 0;  // sends 3 rows to rank 1, which expects 2
     std::vector<float> input(wrong ? 7 : 6), output(6);
-    const std::vector<std::size_t> as_agreed{2, 2, 2}, other{2, 3, 2};
+    std::vector<size_t> as_agreed{2, 2, 2}, other{2, 3, 2};
     world.AllToAllSingle(output, input, as_agreed, wrong ? other : as_agreed);
   });
   EXPECT_THAT(told, Each(AllOf(StartsWith("DistMismatchError: AllToAll #1"),
@@ -175,11 +174,11 @@ TEST_P(NegativeCallsTest, N12_SplitsThatDisagreeForOnePair) {
 }
 
 TEST_P(NegativeCallsTest, N13_ImpossibleSplits) {
-  const auto exchange = [](const std::vector<std::size_t>& splits, std::size_t rows) {
+  auto exchange = [](const std::vector<size_t>& splits, size_t rows) {
     return [splits, rows](ProcessGroup& world) {
       std::vector<float> input(world.global_rank() == 1 ? rows : 6), output(6);
-      const bool wrong = world.global_rank() == 1;
-      world.AllToAllSingle(output, input, {}, wrong ? splits : std::vector<std::size_t>());
+      bool wrong = world.global_rank() == 1;
+      world.AllToAllSingle(output, input, {}, wrong ? splits : std::vector<size_t>());
     };
   };
   ExpectRefused("AllToAll", "input_splits has 2 numbers: want 3, one per rank",
@@ -193,9 +192,9 @@ TEST_P(NegativeCallsTest, N13_ImpossibleSplits) {
                 exchange({}, 7));
 }
 
-TEST_P(NegativeCallsTest, ARefusedCallIsToldWithItsCount) {
-  const auto told_of = [](const Act& act) { return Told(2, act)[0]; };
-  const auto input_of = [](const ProcessGroup& world) {
+TEST_P(NegativeCallsTest, ARefusedCallIsReportedWithItsCount) {
+  auto told_of = [](const Act& act) { return Told(2, act)[0]; };
+  auto input_of = [](const ProcessGroup& world) {
     return std::vector<float>(world.global_rank() == 1 ? 7 : 6);
   };
   EXPECT_THAT(told_of([&](ProcessGroup& world) {
@@ -258,22 +257,22 @@ TEST_P(NegativeCallsTest, N14_NoListWhereOneBelongs) {
   });
 }
 
-// More of that in deaths_test.cc.
+// deaths_test.cc has more such cases.
 TEST_P(NegativeCallsTest, N19_ARankThatIsKilled) {
-  const auto told = Told(4, [](ProcessGroup& world) {
+  auto told = Told(4, [](ProcessGroup& world) {
     std::vector<float> data(100'000);
     world.AllReduce(data);
     if (world.global_rank() == 2) raise(SIGKILL);
     world.AllReduce(data);
   });
   EXPECT_EQ(told[2], "");
-  for (const std::size_t r : {0U, 1U, 3U}) {
+  for (size_t r : {0U, 1U, 3U}) {
     EXPECT_THAT(told[r], AllOf(StartsWith("DistNetworkError: AllReduce #2"), HasSubstr("rank 2")));
   }
 }
 
 TEST_P(NegativeCallsTest, N21_UseAfterATimeout) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<float> data(10);
     std::string text;
     if (world.global_rank() == 0) {
@@ -281,7 +280,7 @@ TEST_P(NegativeCallsTest, N21_UseAfterATimeout) {
       text += " | " + ErrorOf([&] { world.Barrier(); });
       text += world.state() == GroupState::kBroken ? " | broken" : " | sound";
     }
-    NewGroup({});  // to end it together, through the store
+    NewGroup({});  // synchronizes the ranks through the store
     return text;
   });
   EXPECT_THAT(
@@ -292,9 +291,9 @@ TEST_P(NegativeCallsTest, N21_UseAfterATimeout) {
             HasSubstr("rank 1"), EndsWith(" | broken")));
 }
 
-TEST_P(NegativeCallsTest, N22_ACollectiveOfWhoIsNoMember) {
-  for (const bool strict : {false, true}) {
-    const auto told = OnRanks(3, [&](int r) {
+TEST_P(NegativeCallsTest, N22_ACollectiveOnARankThatIsNoMember) {
+  for (bool strict : {false, true}) {
+    auto told = OnRanks(3, [&](int r) {
       setenv("RANKRUN_STRICT", strict ? "1" : "0", 1);
       Init({.backend = GetParam()});
       ProcessGroup& pair = NewGroup({.ranks = {0, 2}, .description = "pair"});
@@ -312,7 +311,7 @@ TEST_P(NegativeCallsTest, N22_ACollectiveOfWhoIsNoMember) {
   }
 }
 
-TEST_P(NegativeCallsTest, N23_ReductionsThatThereAreNot) {
+TEST_P(NegativeCallsTest, N23_UnsupportedReductions) {
   ExpectRefused("AllReduce", ": does not support max on complex64 tensors",
                 [](ProcessGroup& world) {
                   std::vector<std::complex<float>> data(4);
@@ -330,10 +329,10 @@ TEST_P(NegativeCallsTest, N23_ReductionsThatThereAreNot) {
   });
 }
 
-// More than are kept for ranks that come later.
+// More refusals than call lines for late ranks.
 TEST(NegativeCalls, ManyRefusedInARowLeaveTheGroupSound) {
   InSharedMemory<std::atomic<int>> refused;
-  const auto told = InWorld(2, "shm", [&](ProcessGroup& world) {
+  auto told = InWorld(2, "shm", [&](ProcessGroup& world) {
     std::vector<float> data(1);
     std::string text;
     while (world.global_rank() == 0 && *refused < 3) std::this_thread::yield();
@@ -352,28 +351,28 @@ TEST(NegativeCalls, ManyRefusedInARowLeaveTheGroupSound) {
 }
 
 TEST_P(NegativeCallsTest, ARefusedSumOfProductsLeavesTheTensorsAsTheyWere) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<float> data{3.0F};
     Tensor tensor(data);
     if (world.global_rank() == 1) tensor.row = 0;
-    const std::string text = ErrorOf([&] { world.AllReduce(tensor, ReduceOp::PremulSum(2)); });
+    std::string text = ErrorOf([&] { world.AllReduce(tensor, ReduceOp::PremulSum(2)); });
     return text == "no error" ? text : std::to_string(data[0]);
   });
   EXPECT_THAT(told, Each(StartsWith("3.0")));
 }
 
-// A Tensor is dense; what is not can only come from elsewhere.
+// A Tensor is always dense; other layouts can only come from other libraries.
 TEST(NegativeCalls, N24_MemoryThatIsNotDense) {
   float memory[12] = {};
   int64_t shape[] = {4, 3};
   int64_t strides[] = {1, 4};
-  const DLTensor tensor{.data = memory,
-                        .device = {.device_type = kDLCPU, .device_id = 0},
-                        .ndim = 2,
-                        .dtype = {.code = kDLFloat, .bits = 32, .lanes = 1},
-                        .shape = shape,
-                        .strides = strides,
-                        .byte_offset = 0};
+  DLTensor tensor{.data = memory,
+                  .device = {.device_type = kDLCPU, .device_id = 0},
+                  .ndim = 2,
+                  .dtype = {.code = kDLFloat, .bits = 32, .lanes = 1},
+                  .shape = shape,
+                  .strides = strides,
+                  .byte_offset = 0};
   EXPECT_THAT(ErrorOf([&] { FromDLTensor(&tensor); }),
               AllOf(StartsWith("DistError: "), HasSubstr("strides")));
 }

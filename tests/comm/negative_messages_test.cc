@@ -1,5 +1,5 @@
-// Messages and objects that must fail: on both sides, and with the name of the
-// peer. The numbers are those of the list in docs/comm.md.
+// Messages and objects that must fail on both sides, with the name of the peer.
+// The numbers are those of the list in docs/torch-distributed.md.
 
 #include <gmock/gmock.h>
 
@@ -27,17 +27,17 @@ using testing::Not;
 using testing::StartsWith;
 
 constexpr milliseconds kShort{300};
-constexpr milliseconds kLonger{1000};  // for what is under way to arrive
+constexpr milliseconds kLonger{1000};  // enough for a message to arrive
 constexpr milliseconds kPatience{60'000};
 
 struct NegativeMessagesTest : testing::TestWithParam<const char*> {
-  // What rank 0 is told of its Send of `sent` numbers, and rank 1 of its Recv
-  // of `received`; and whether they can go on.
-  static std::vector<std::string> Unequal(std::size_t sent, std::size_t received) {
+  // Returns the errors of rank 0's Send of `sent` numbers and of rank 1's Recv
+  // of `received`. The group must stay usable.
+  static std::vector<std::string> Unequal(size_t sent, size_t received) {
     return InWorld(2, GetParam(), [&](ProcessGroup& world) {
-      const bool sends = world.global_rank() == 0;
+      bool sends = world.global_rank() == 0;
       std::vector<int64_t> data(sends ? sent : received);
-      const std::string text = ErrorOf([&] {
+      std::string text = ErrorOf([&] {
         if (sends) {
           world.Send(data, GlobalRank{1});
         } else {
@@ -49,15 +49,14 @@ struct NegativeMessagesTest : testing::TestWithParam<const char*> {
     });
   }
 
-  // The receiver is told always; the sender, unless its message was so small
-  // that it was on its way without waiting for anybody.
-  static void ExpectTold(const std::vector<std::string>& told, std::size_t sent,
-                         std::size_t received) {
-    const auto names = [](std::size_t count) {
+  // The receiver always gets the error. The sender does, too, unless its
+  // message was so small that it was buffered.
+  static void ExpectTold(const std::vector<std::string>& told, size_t sent, size_t received) {
+    auto names = [](size_t count) {
       return AnyOf(HasSubstr(std::to_string(count) + " x int64"),
                    HasSubstr(std::to_string(count * 8) + " bytes"),
                    HasSubstr("want " + std::to_string(count * 8)),
-                   HasSubstr("wants " + std::to_string(count * 8)));
+                   HasSubstr("expects " + std::to_string(count * 8)));
     };
     EXPECT_THAT(told[1], AllOf(StartsWith("DistError: Recv ("), HasSubstr("rank 0"), names(sent),
                                names(received)));
@@ -67,10 +66,10 @@ struct NegativeMessagesTest : testing::TestWithParam<const char*> {
   }
 };
 
-// What a rank is told of two objects where one is wanted, and of the next call,
-// which is right.
-std::string AnotherNumberOfObjects(ProcessGroup& world, std::size_t bytes) {
-  const auto move = [&](std::vector<Object>& objects) {
+// Returns a rank's errors when two objects are sent and one is expected, and
+// for the correct call after it.
+std::string AnotherNumberOfObjects(ProcessGroup& world, size_t bytes) {
+  auto move = [&](std::vector<Object>& objects) {
     return ErrorOf(
         [&] {
           if (world.global_rank() == 0) {
@@ -81,13 +80,13 @@ std::string AnotherNumberOfObjects(ProcessGroup& world, std::size_t bytes) {
         },
         kPatience);
   };
-  const bool sends = world.global_rank() == 0;
+  bool sends = world.global_rank() == 0;
   std::vector<Object> wrong(sends ? 2 : 1, Object(bytes, std::byte{1}));
   std::vector<Object> right(3, Object(sends ? bytes : 0, std::byte{2}));
-  const std::string first = move(wrong);
-  const std::string second = move(right);
-  NewGroup({});  // neither leaves before the other has heard
-  const bool good = right == std::vector<Object>(3, Object(bytes, std::byte{2}));
+  std::string first = move(wrong);
+  std::string second = move(right);
+  NewGroup({});  // neither rank leaves before the other has its error
+  bool good = right == std::vector<Object>(3, Object(bytes, std::byte{2}));
   return first + "; then " + second + (good ? "" : ", but other objects");
 }
 
@@ -95,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, NegativeMessagesTest, testing::Values("shm", 
                          NameOfBackend);
 
 TEST_P(NegativeMessagesTest, N15_SendToItself) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data{1};
-    const std::string text = ErrorOf([&] { world.Send(data, GlobalRank{world.global_rank()}); });
+    std::string text = ErrorOf([&] { world.Send(data, GlobalRank{world.global_rank()}); });
     world.Barrier();
     return text;
   });
@@ -117,23 +116,23 @@ TEST_P(NegativeMessagesTest, N16_ASendShorterThanTheRecv) {
   ExpectTold(Unequal(900'000, 1'000'000), 900'000, 1'000'000);
 }
 
-TEST_P(NegativeMessagesTest, N17_ARecvThatNobodyMeets) {
-  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+TEST_P(NegativeMessagesTest, N17_ARecvWithoutASend) {
+  auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data(1);
     std::string text;
     if (world.global_rank() == 0) {
       text = ErrorOf([&] { world.Recv(data, GlobalRank{2}, 7, kShort); });
     }
-    NewGroup({});  // to end it together, through the store
+    NewGroup({});  // synchronizes the ranks through the store
     return text;
   });
   EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 2, tag 7)"),
                              HasSubstr("no matching Send after 300 ms")));
 }
 
-TEST_P(NegativeMessagesTest, N17_ASendThatNobodyMeets) {
-  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
-    std::vector<int64_t> data(1'000'000);  // too much to be put anywhere
+TEST_P(NegativeMessagesTest, N17_ASendWithoutARecv) {
+  auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    std::vector<int64_t> data(1'000'000);  // too large to be buffered
     std::string text;
     if (world.global_rank() == 0) {
       text = ErrorOf([&] { world.Send(data, GlobalRank{2}, 7, kShort); });
@@ -146,7 +145,8 @@ TEST_P(NegativeMessagesTest, N17_ASendThatNobodyMeets) {
                     HasSubstr("no matching Recv after 300 ms")));
 }
 
-// What rank 1 is told of `receive`, when rank 0 has sent it a tensor with tag 3.
+// Returns the error of `receive` on rank 1 after rank 0 has sent it a tensor
+// with tag 3.
 std::string BesideAMessage(const std::string& backend,
                            const std::function<void(ProcessGroup& world)>& receive) {
   return InWorld(2, backend, [&](ProcessGroup& world) {
@@ -164,7 +164,7 @@ std::string BesideAMessage(const std::string& backend,
 
 TEST_P(NegativeMessagesTest, N17_ARecvWithAnotherTagThanTheSend) {
   std::vector<int64_t> data(1);
-  const std::string told = BesideAMessage(
+  std::string told = BesideAMessage(
       GetParam(), [&](ProcessGroup& world) { world.Recv(data, GlobalRank{0}, 4, kLonger); });
   EXPECT_THAT(told,
               AllOf(StartsWith("DistTimeoutError: Recv (1 x int64 from rank 0, tag 4)"),
@@ -174,7 +174,7 @@ TEST_P(NegativeMessagesTest, N17_ARecvWithAnotherTagThanTheSend) {
 
 TEST_P(NegativeMessagesTest, RecvObjectsOfAPlainMessageNamesTheMessage) {
   std::vector<Object> objects(1);
-  const std::string told = BesideAMessage(GetParam(), [&](ProcessGroup& world) {
+  std::string told = BesideAMessage(GetParam(), [&](ProcessGroup& world) {
     RecvObjects(world, objects, GlobalRank{0}, 3, kLonger);
   });
   EXPECT_THAT(told,
@@ -183,22 +183,22 @@ TEST_P(NegativeMessagesTest, RecvObjectsOfAPlainMessageNamesTheMessage) {
                               "which nobody has asked")));
 }
 
-TEST_P(NegativeMessagesTest, AnotherNumberOfObjectsIsToldByTheReceiver) {
-  for (const std::size_t bytes : {0U, 10U, 3'000'000U}) {
-    const auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
+TEST_P(NegativeMessagesTest, AnotherNumberOfObjectsIsReportedByTheReceiver) {
+  for (size_t bytes : {0U, 10U, 3'000'000U}) {
+    auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
       return AnotherNumberOfObjects(world, bytes) + AnotherNumberOfObjects(world, bytes);
     });
     const std::string receiver =
         "DistError: RecvObjects of the world process group, rank 1 of 2: rank 0 sends 2 objects, "
-        "rank 1 wants 1; then no error";
+        "rank 1 expects 1; then no error";
     EXPECT_EQ(told[1], receiver + receiver);
     const auto sender =
         AllOf(StartsWith("DistError: SendObjects ("),
               HasSubstr(" of the world process group, rank 0 of 2: the receiver asks for another "
                         "number, a uint64 for each, or has no memory for them: "),
-              AnyOf(HasSubstr("it wants 8 bytes of uint64"), HasSubstr("expects 1 x uint64")),
+              AnyOf(HasSubstr("it expects 8 bytes of uint64"), HasSubstr("expects 1 x uint64")),
               EndsWith("; then no error"));
-    const std::string none = "no error; then no error";
+    std::string none = "no error; then no error";
     if (bytes < 1000) {
       EXPECT_THAT(told[0], AnyOf(none + none, sender));
     } else {
@@ -207,39 +207,39 @@ TEST_P(NegativeMessagesTest, AnotherNumberOfObjectsIsToldByTheReceiver) {
   }
 }
 
-TEST_P(NegativeMessagesTest, AWrongNumberOfObjectsToScatterIsToldToAll) {
-  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+TEST_P(NegativeMessagesTest, AWrongNumberOfObjectsToScatterFailsOnAllRanks) {
+  auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
     std::vector<Object> objects(2, Object(7));
-    const std::string text = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
+    std::string text = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
     objects.resize(3);
-    const std::string after = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
+    std::string after = ErrorOf([&] { ScatterObjects(world, objects, GlobalRank{1}); });
     return after == "no error" ? text : text + "; then " + after;
   });
-  for (const std::size_t r : {0U, 1U, 2U}) {
+  for (size_t r : {0U, 1U, 2U}) {
     EXPECT_EQ(told[r], "DistError: ScatterObjects of the world process group, rank " +
                            std::to_string(r) + " of 3: rank 1 has 2 objects: want 3, one per rank");
   }
 }
 
 TEST_P(NegativeMessagesTest, N18_TwoRanksThatReceiveFromEachOther) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data(1);
-    const int other = 1 - world.global_rank();
+    int other = 1 - world.global_rank();
     return ErrorOf([&] { world.Recv(data, GlobalRank{other}, 0, kShort); });
   });
-  // The first whose time is over ends the other's wait.
+  // The first rank that times out ends the other's wait.
   EXPECT_THAT(told[0], HasSubstr(": Recv (1 x int64 from rank 1, tag 0)"));
   EXPECT_THAT(told[1], HasSubstr(": Recv (1 x int64 from rank 0, tag 0)"));
   EXPECT_THAT(told, Each(AllOf(StartsWith("Dist"), HasSubstr("no matching Send after 300 ms"))));
 }
 
 TEST_P(NegativeMessagesTest, N25_AnObjectThatIsTooLarge) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
-    const bool wrong = world.global_rank() == 1;
-    const Object object(wrong ? kMaxObjectBytes + 1 : 10);
-    world.Barrier();  // to have so much takes its time
-    const std::string text = ErrorOf([&] { AllGatherObject(world, object); });
-    const std::string after = ErrorOf([&] { AllGatherObject(world, Object(10)); });
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    bool wrong = world.global_rank() == 1;
+    Object object(wrong ? kMaxObjectBytes + 1 : 10);
+    world.Barrier();  // allocating that much takes time
+    std::string text = ErrorOf([&] { AllGatherObject(world, object); });
+    std::string after = ErrorOf([&] { AllGatherObject(world, Object(10)); });
     return after == "no error" ? text : text + "; then " + after;
   });
   EXPECT_THAT(told, Each(AllOf(StartsWith("DistError: "),
@@ -248,8 +248,8 @@ TEST_P(NegativeMessagesTest, N25_AnObjectThatIsTooLarge) {
 }
 
 TEST_P(NegativeMessagesTest, N25_AnObjectThatIsTooLargeToBeSent) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
-    const bool sends = world.global_rank() == 1;
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    bool sends = world.global_rank() == 1;
     std::vector<Object> objects(1, Object(sends ? kMaxObjectBytes + 1 : 10));
     world.Barrier();
     return ErrorOf([&] {
@@ -265,10 +265,10 @@ TEST_P(NegativeMessagesTest, N25_AnObjectThatIsTooLargeToBeSent) {
                                          "1073741824"))));
 }
 
-TEST_P(NegativeMessagesTest, ARootOfObjectsThatThereIsNotIsToldToAll) {
-  for (const std::string name : {"Broadcast", "Gather", "Scatter"}) {
-    const auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
-      const GlobalRank root{world.global_rank() == 1 ? 5 : 0};
+TEST_P(NegativeMessagesTest, AnInvalidRootOfObjectsFailsOnAllRanks) {
+  for (std::string name : {"Broadcast", "Gather", "Scatter"}) {
+    auto told = InWorld(2, GetParam(), [&](ProcessGroup& world) {
+      GlobalRank root{world.global_rank() == 1 ? 5 : 0};
       std::vector<Object> objects(name == "Scatter" && root.value == 0 ? 2 : 1);
       return ErrorOf([&] {
         if (name == "Broadcast") BroadcastObjects(world, objects, root);
@@ -282,8 +282,8 @@ TEST_P(NegativeMessagesTest, ARootOfObjectsThatThereIsNotIsToldToAll) {
   }
 }
 
-TEST_P(NegativeMessagesTest, ObjectsOfWhoIsNoMemberNameTheCall) {
-  const auto told = OnRanks(2, [&](int r) {
+TEST_P(NegativeMessagesTest, ObjectsOnARankThatIsNoMemberNameTheCall) {
+  auto told = OnRanks(2, [&](int r) {
     setenv("RANKRUN_STRICT", "1", 1);
     Init({.backend = GetParam()});
     ProcessGroup& other = NewGroup({.ranks = {0}, .description = "other"});
@@ -297,10 +297,10 @@ TEST_P(NegativeMessagesTest, ObjectsOfWhoIsNoMemberNameTheCall) {
   EXPECT_EQ(told[1], "DistError: BroadcastObjects" + why + "; DistError: SendObjects" + why);
 }
 
-// The bytes come whole; that they are no CBOR is told by who wants them so.
+// The bytes arrive complete; FromCbor reports that they are not CBOR.
 TEST_P(NegativeMessagesTest, N25_BytesThatAreNoCbor) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
-    const Object damaged{std::byte{0xff}, std::byte{0x1c}, std::byte{0x00}};
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    Object damaged{std::byte{0xff}, std::byte{0x1c}, std::byte{0x00}};
     std::vector<Object> objects{world.global_rank() == 0 ? damaged : Object()};
     BroadcastObjects(world, objects, GlobalRank{0});
     if (objects[0] != damaged) return std::string("changed");
@@ -309,11 +309,12 @@ TEST_P(NegativeMessagesTest, N25_BytesThatAreNoCbor) {
   EXPECT_THAT(told, Each(HasSubstr("object of rank 0 is no CBOR that can be read: at byte 1")));
 }
 
-// Nobody would have the Work of the first, which writes into its tensor.
+// The caller would lose the Work of the first message, which writes to its
+// tensor.
 TEST_P(NegativeMessagesTest, ABatchWithAWrongMessageBeginsNone) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data{-1}, later{-1};
-    const GlobalRank other{1 - world.global_rank()};
+    GlobalRank other{1 - world.global_rank()};
     if (world.global_rank() == 0) {
       std::vector<int64_t> sent{7};
       world.Barrier();
@@ -332,40 +333,40 @@ TEST_P(NegativeMessagesTest, ABatchWithAWrongMessageBeginsNone) {
 }
 
 TEST_P(NegativeMessagesTest, ANegativeTagNamesTheCall) {
-  const auto told = InWorld(1, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(1, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data(1);
     std::vector<Object> objects(1);
     return ErrorOf([&] { world.IRecv(data, GlobalRank{0}, -1); }) + "; " +
            ErrorOf([&] { SendObjects(world, objects, GlobalRank{0}, -2); }) + "; " +
            ErrorOf([&] { RecvObjects(world, objects, GlobalRank{0}, -3); });
   });
-  const std::string place = " of the world process group, rank 0 of 1: ";
+  std::string place = " of the world process group, rank 0 of 1: ";
   EXPECT_EQ(told[0], "DistError: IRecv" + place +
                          "tag is -1: want 0 or more; DistError: SendObjects" + place +
                          "tag is -2: want 0 or more; DistError: RecvObjects" + place +
                          "tag is -3: want 0 or more");
 }
 
-TEST_P(NegativeMessagesTest, ACollectiveThatTimesOutEndsWhatIsUnderWay) {
-  const auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
+TEST_P(NegativeMessagesTest, ACollectiveThatTimesOutEndsPendingMessages) {
+  auto told = InWorld(2, GetParam(), [](ProcessGroup& world) {
     std::vector<int64_t> data(1);
     std::string text;
     if (world.global_rank() == 0) {
-      const Work received = world.IRecv(data, GlobalRank{1});
+      Work received = world.IRecv(data, GlobalRank{1});
       text = ErrorOf([&] { world.Barrier(kShort); }, kPatience);
       text += " | " + ErrorOf([&] { received.Wait(); }, kPatience / 2);
     }
-    NewGroup({});  // to end it together, through the store
+    NewGroup({});  // synchronizes the ranks through the store
     return text;
   });
   EXPECT_THAT(told[0], AllOf(StartsWith("DistTimeoutError: Barrier #1"), HasSubstr(" | Dist")));
 }
 
 TEST_P(NegativeMessagesTest, N30_TwoSendersAndARecvFromAnyone) {
-  const auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
+  auto told = InWorld(3, GetParam(), [](ProcessGroup& world) {
     std::string text;
-    for (const int tag : {0, 1}) {
-      const std::size_t count = tag == 0 ? 1 : 300'000;
+    for (int tag : {0, 1}) {
+      size_t count = tag == 0 ? 1 : 300'000;
       std::vector<int64_t> data(count, world.global_rank());
       if (world.global_rank() != 0) {
         world.Send(data, GlobalRank{0}, tag);
@@ -374,8 +375,8 @@ TEST_P(NegativeMessagesTest, N30_TwoSendersAndARecvFromAnyone) {
       std::vector<int> senders;
       for (int i = 0; i < 2; ++i) {
         senders.push_back(world.Recv(data, {}, tag));
-        const bool whole = std::count(data.begin(), data.end(), senders.back()) ==
-                           static_cast<std::ptrdiff_t>(count);
+        bool whole = std::count(data.begin(), data.end(), senders.back()) ==
+                     static_cast<std::ptrdiff_t>(count);
         if (!whole) text += "mixed ";
       }
       std::sort(senders.begin(), senders.end());

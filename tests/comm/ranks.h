@@ -12,27 +12,27 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "tests/store/server_thread.h"
+#include "tests/store/server/server_thread.h"
 
 namespace rankrun::comm {
 
-// How soon most ranks are told of a death.
+// Time after which most ranks have the error for a death.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int64_t kPromptMs = 500;
 #else
 constexpr int64_t kPromptMs = 50;
 #endif
-// How soon all are, on a machine that does other things, too: far below the
-// time-outs of tests in which nobody is to wait for one.
+// Time after which all ranks have it, even on a loaded machine. Far below the
+// time-outs of tests in which no rank may time out.
 constexpr int64_t kLoadedMs = 10'000;
 
-// Runs `rank` for each of `world_size` ranks, each in a thread of its own.
+// Runs `rank` for each of `world_size` ranks, each in a separate thread.
 inline void RunRanks(int world_size, const std::function<void(int global_rank)>& rank) {
   std::vector<std::jthread> threads;
   for (int r = 0; r < world_size; ++r) threads.emplace_back([&rank, r] { rank(r); });
 }
 
-// A value that this process and those it forks have in common.
+// Value that this process shares with the processes that it forks.
 template <typename T>
 class InSharedMemory {
  public:
@@ -50,8 +50,8 @@ class InSharedMemory {
   T* const value_;
 };
 
-// A forked process that runs `body` and hands back the text it returns.
-// The tests' own process has no threads, so that forking it is safe.
+// Forked process that runs `body` and passes its text to the parent. Forking is
+// safe, because the test process has no threads.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<std::string()>& body) {
@@ -60,7 +60,7 @@ class ChildProcess {
     read_end_ = Fd(ends[0]);
     pid_ = fork();
     if (pid_ == 0) {
-      const std::string text = body();
+      std::string text = body();
       if (write(ends[1], text.data(), text.size()) < 0) _exit(1);
       _exit(0);
     }
@@ -78,7 +78,7 @@ class ChildProcess {
   void Kill() { Signal(SIGKILL); }
   void Signal(int number) { kill(pid_, number); }
 
-  // What `body` returned; waits for the end of the process.
+  // Waits for the end of the process. Returns the text of `body`.
   std::string Text() {
     std::string text;
     char part[4096];
@@ -88,8 +88,8 @@ class ChildProcess {
     EXPECT_EQ(waitpid(std::exchange(pid_, -1), &status_, 0) > 0, true);
     return text;
   }
-  int status() const { return status_; }  // after Text()
-  pid_t pid() const { return pid_; }      // before Text()
+  int status() const { return status_; }  // valid after Text()
+  pid_t pid() const { return pid_; }      // valid before Text()
 
  private:
   Fd read_end_;
@@ -97,7 +97,7 @@ class ChildProcess {
   int status_ = 0;
 };
 
-// A real store server in a process of its own.
+// Real store server in a separate process.
 class ServerProcess {
  public:
   ServerProcess() : port_pipe_(MakePipe()), process_([this] { return Serve(); }) {
@@ -119,7 +119,7 @@ class ServerProcess {
 
   std::string Serve() {
     store::ServerThread server;
-    const uint16_t port = server.port();
+    uint16_t port = server.port();
     if (write(port_pipe_[1].get(), &port, sizeof port) < 0) _exit(1);
     for (;;) pause();  // until killed
   }

@@ -16,7 +16,7 @@
 
 namespace rankrun::comm {
 
-// What rankrun would tell the worker of that rank.
+// Sets the environment that rankrun gives to the worker of that rank.
 inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("RANK", std::to_string(global_rank).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
@@ -26,14 +26,14 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("RANKRUN_PLUGIN_DIR", RANKRUN_LIB_DIR, 1);
 }
 
-// For tests whose parameter is one.
+// Names a test after its backend.
 inline std::string NameOfBackend(const testing::TestParamInfo<const char*>& info) {
   return info.param;
 }
 
-// "DistTimeoutError: <its text>".
+// Returns "DistTimeoutError: <text>".
 inline std::string InWords(const DistError& error) {
-  const auto is = [&](auto* kind) { return dynamic_cast<decltype(kind)>(&error) != nullptr; };
+  auto is = [&](auto* kind) { return dynamic_cast<decltype(kind)>(&error) != nullptr; };
   const char* name = "DistError: ";
   if (is(static_cast<const DistBackendError*>(nullptr))) name = "DistBackendError: ";
   if (is(static_cast<const DistTimeoutError*>(nullptr))) name = "DistTimeoutError: ";
@@ -43,11 +43,11 @@ inline std::string InWords(const DistError& error) {
   return std::string(name) + error.what();
 }
 
-// The error of `act`, in words; begins with "SLOW" if it took longer than
-// `limit`: a second, and a loaded machine.
+// Returns the error of `act` as text. It begins with "SLOW" if `act` took
+// longer than `limit`.
 inline std::string ErrorOf(const std::function<void()>& act,
-                           std::chrono::milliseconds limit = std::chrono::milliseconds(2000)) {
-  const TimePoint began = MonotonicClock().Now();
+                           std::chrono::milliseconds limit = std::chrono::milliseconds(kLoadedMs)) {
+  TimePoint began = MonotonicClock().Now();
   std::string text = "no error";
   try {
     act();
@@ -59,8 +59,8 @@ inline std::string ErrorOf(const std::function<void()>& act,
   return took <= limit ? text : "SLOW, " + std::to_string(took.count()) + " ms: " + text;
 }
 
-// What each of `world_size` processes says after `body`, which finds a store
-// server in its environment; of an exception its words.
+// Runs `body` in `world_size` processes, with a store server in their
+// environment. Returns the text of each, or of its exception.
 inline std::vector<std::string> OnRanks(int world_size,
                                         const std::function<std::string(int global_rank)>& body) {
   ServerProcess server;
@@ -69,7 +69,7 @@ inline std::vector<std::string> OnRanks(int world_size,
     processes.push_back(std::make_unique<ChildProcess>([&, r] {
       SetPlace(r, world_size, server.port());
       std::string text;
-      const std::string error = ErrorOf([&] { text = body(r); }, std::chrono::hours(1));
+      std::string error = ErrorOf([&] { text = body(r); }, std::chrono::hours(1));
       return error == "no error" ? text : error;
     }));
   }
@@ -78,18 +78,18 @@ inline std::vector<std::string> OnRanks(int world_size,
   return texts;
 }
 
-// The same for one that asks its environment who it is.
+// As above, for a `body` that reads its rank from the environment.
 inline std::vector<std::string> OnRanks(int world_size, const std::function<std::string()>& body) {
   return OnRanks(world_size, [&](int) { return body(); });
 }
 
-// The same for ranks that have joined a world.
+// As above, for ranks that have joined a world.
 inline std::vector<std::string> InWorld(
     int world_size, const std::string& backend,
     const std::function<std::string(ProcessGroup& world)>& body) {
   return OnRanks(world_size, [&](int) {
     ProcessGroup& world = Init({.timeout = std::chrono::seconds(60), .backend = backend});
-    const std::string text = body(world);
+    std::string text = body(world);
     Destroy();
     return text;
   });

@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/agent/control_check.h"
+#include "tests/agent/control/control_check.h"
 #include "tests/fuzz/finding.h"
 
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t* data,

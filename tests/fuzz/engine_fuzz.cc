@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "tests/fuzz/finding.h"
-#include "tests/store/engine_history.h"
+#include "tests/store/engine/engine_history.h"
 
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t* data,
                                                                              size_t size) {

@@ -6,7 +6,7 @@
 
 namespace rankrun::test {
 
-// Ends the process, as libFuzzer wants it, if something is `wrong`.
+// Aborts the process, as libFuzzer expects for a finding, unless `wrong` is empty.
 inline void ReportFinding(const std::string& wrong) {
   if (wrong.empty()) return;
   std::fprintf(stderr, "finding: %s\n", wrong.c_str());

@@ -137,7 +137,7 @@ def fail(rank):
 
 
 expect_error(all_reduce(None, Tensor(), None, DEFAULT, None), INVALID, "no world process group")
-for again in range(2):  # after an end there may be a beginning
+for again in range(2):  # the world can be created again after its end
     start()
     RANK, RANKS = global_rank(None), world_size(None)
     assert RANKS == 2, RANKS
@@ -147,4 +147,4 @@ for again in range(2):  # after an end there may be a beginning
     fail(RANK)
     check(destroy(None))
     assert not initialized()
-print(f"rank {RANK}: the C ABI by ctypes is as it should be")
+print(f"rank {RANK}: the C ABI works by ctypes")

@@ -14,7 +14,7 @@ ROWS = 16
 
 
 def table(step):
-    """The whole tensor of a step, the same on all ranks."""
+    """Returns the whole tensor of a step, the same on all ranks."""
     return torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4) * step
 
 
@@ -33,7 +33,7 @@ def main():
         dist.barrier()
         if dist.get_rank() == 1:
             os.abort()
-        dist.barrier()  # ends with an error: a peer is lost
+        dist.barrier()  # fails, because a peer is lost
         sys.exit("the barrier ended without rank 1")
     for step in 3, 5:
         state = {"table": distribute_tensor(torch.zeros(ROWS, 4), mesh, [Shard(0)]), "step": 0}
@@ -42,7 +42,7 @@ def main():
         assert torch.equal(state["table"].full_tensor(), table(step)), step
     dist.barrier()
     dist.destroy_process_group()
-    print("loaded what the first attempt saved")
+    print("loaded the checkpoint of the first attempt")
 
 
 if __name__ == "__main__":

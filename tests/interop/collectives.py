@@ -1,4 +1,4 @@
-"""Unmodified PyTorch over Gloo: what a program does in its first seconds."""
+"""Unmodified PyTorch over Gloo: the operations of a program's first seconds."""
 import datetime
 import os
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # crash_and_resume.sh RANKRUN VENV DDP: a rank of an unmodified DDP program
-# crashes once. The job must need one restart and go on from its checkpoint.
+# crashes once. The job must need one restart and continue from its checkpoint.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$(dirname "$0")/run.sh" "$1" "$2" -n 4 --max-restarts 1 "$3" \

@@ -1,4 +1,4 @@
-"""FSDP on the CPU: both kinds train as the same model does in one process."""
+"""FSDP on the CPU: both versions train like the same model in one process."""
 
 import torch
 import torch.distributed as dist

@@ -20,7 +20,8 @@ assert objects == [{"rank": r} for r in range(size)], objects
 dist.barrier()
 dist.monitored_barrier()
 
-# All start from rank 0's weights, have data of their own, and end up equal.
+# All ranks start from rank 0's weights, have their own data, and end with equal
+# weights.
 torch.manual_seed(rank)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# old_run.sh RANKRUN VENV ARGUMENT...: as run.sh, but with Debian's Python and
-# its PyTorch 1.13 instead of the virtual environment. Exit code 77: skipped, it
-# is not there.
+# old_run.sh RANKRUN VENV ARGUMENT...: like run.sh, but with Debian's Python and
+# its PyTorch 1.13 instead of the virtual environment. Exit code 77: skipped,
+# because it is not installed.
 rankrun=$1
 shift 2
 python=/usr/bin/python3

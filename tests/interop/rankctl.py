@@ -35,7 +35,7 @@ def ctl(address, *arguments, stdin=b""):
 
 
 def single_commands(address, store):
-    """Each of `arguments, stdin`, in this order."""
+    """Runs each of `arguments, stdin` in this order."""
     del store
     return [ctl(address, *arguments, stdin=stdin) for arguments, stdin in [
         (["get", "--now", "k"], b""),
@@ -118,7 +118,8 @@ def watched(address, store):
     watch.communicate(timeout=60)
     for event in events:
         del event["time"]
-        # It may have looked before the first value came, or behind.
+        # The watch may have read the key before or after the first value was
+        # set.
         event["event"] = event["event"].replace("is", "set")
     return events
 

@@ -12,7 +12,7 @@ def main():
     dist.init_process_group("gloo")
     if dist.get_rank() == int(sys.argv[1]):
         raise ValueError("no such shard: 17")
-    dist.barrier()  # the others wait here, and lose their peer
+    dist.barrier()  # the others wait here and lose their peer
 
 
 if __name__ == "__main__":

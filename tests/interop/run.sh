@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh RANKRUN VENV ARGUMENT...: runs rankrun with the virtual environment's
-# Python. Exit code 77: skipped, there is no PyTorch there.
+# Python. Exit code 77: skipped, because it has no PyTorch.
 rankrun=$1 venv=$2
 shift 2
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then

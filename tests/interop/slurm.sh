@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A real SLURM of three nodes on this host, and jobs that srun starts there
-# with no flag that says who is where. All is in namespaces of the test's own:
-# nothing of it outlives the test.
+# A real SLURM of three nodes on this host. srun starts jobs there without any
+# flag about nodes or ranks. Everything runs in private namespaces, so nothing
+# remains after the test.
 # Usage: slurm.sh RANKRUN     77: SLURM is not installed, or not permitted here
 set -u
 rankrun=$1
@@ -25,10 +25,7 @@ fi
 nodes_are_idle() { [ "$(sinfo -h -o %T%D 2>/dev/null)" = idle3 ]; }
 
 start_slurm() {
-  mount -t proc proc /proc
-  mount -t tmpfs none /run
-  folder=$(mktemp -d -p /run)
-  export TMPDIR=$folder
+  make_folder
   chmod 755 "$folder"
   hostname host
   ip link set lo up
@@ -73,7 +70,7 @@ EOF
   await 60 "the nodes are idle" nodes_are_idle
 }
 
-# runs CODE COMMAND...: its output is in $folder/job.out.
+# runs CODE COMMAND...: runs the command, with its output in $folder/job.out.
 runs() {
   local expected=$1 code
   shift
@@ -82,7 +79,7 @@ runs() {
   code=$?
   [ $code -eq "$expected" ] || fail "$* ended with $code, not with $expected"
 }
-says() { grep -q -- "$1" "$folder/job.out" || fail "no word of '$1'"; }
+prints() { grep -q -- "$1" "$folder/job.out" || fail "the output lacks '$1'"; }
 
 start_slurm
 export OMP_NUM_THREADS=1
@@ -92,24 +89,24 @@ runs 0 srun -N2 "$rankrun" -n 2 --no-python sh -c \
   'echo "rank $RANK of $WORLD_SIZE on $SLURMD_NODENAME, node rank $GROUP_RANK"'
 for place in "0 of 4 on n1, node rank 0" "1 of 4 on n1, node rank 0" \
   "2 of 4 on n2, node rank 1" "3 of 4 on n2, node rank 1"; do
-  says "rank $place"
+  prints "rank $place"
 done
 
-echo "== a worker of one node fails: it is started again on all, and then all end alike"
+echo "== a worker of one node fails: all nodes restart, then all have the same exit code"
 runs 0 srun -N3 "$rankrun" -n 1 --max-restarts 1 --no-python sh -c \
   'echo "attempt $TORCHELASTIC_RESTART_COUNT of rank $RANK"
    [ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK != 2 ] || exit 7
    [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 60'
-for rank in 0 1 2; do says "attempt 1 of rank $rank"; done
+for rank in 0 1 2; do prints "attempt 1 of rank $rank"; done
 runs 7 srun -N2 "$rankrun" -n 1 --no-python sh -c '[ $RANK = 0 ] && exec sleep 60; exit 7'
-says "rank 1 on n2"
+prints "rank 1 on n2"
 
 echo "== several tasks on a node are refused, and jobs of their own are not"
 runs 2 srun -N1 -n2 "$rankrun" -n 1 --no-python true
 runs 0 srun -N1 -n2 "$rankrun" --standalone -n 1 --no-python sh -c 'echo "world of $WORLD_SIZE"'
-says "world of 1"
+prints "world of 1"
 
-echo "== in a batch script without srun: this node, and a word about the others"
+echo "== in a batch script without srun: this node, and a warning about the others"
 cat >"$folder/batch" <<EOF
 #!/bin/sh
 #SBATCH --nodes=2 --output=$folder/batch.out
@@ -117,13 +114,13 @@ $rankrun -n 1 --no-python sh -c 'echo "world of \$WORLD_SIZE"'
 EOF
 runs 0 sbatch --wait "$folder/batch"
 grep -q "world of 1" "$folder/batch.out" || fail "the batch script's job did not run"
-grep -q srun "$folder/batch.out" || fail "no word about the second node"
+grep -q srun "$folder/batch.out" || fail "no warning about the second node"
 
 echo "== scancel drains the job"
 cat >"$folder/drained" <<EOF
 #!/bin/sh
 #SBATCH --nodes=2 --output=$folder/drained.out
-srun $rankrun -n 1 --no-python sh -c 'trap "echo told >>$folder/told; exit 0" TERM; echo >>$folder/runs; while :; do sleep 0.1; done'
+srun $rankrun -n 1 --no-python sh -c 'trap "echo terminated >>$folder/terminated; exit 0" TERM; echo >>$folder/runs; while :; do sleep 0.1; done'
 EOF
 runs 0 sbatch --parsable "$folder/drained"
 job=$(cat "$folder/job.out")
@@ -131,6 +128,6 @@ both_in() { [ -e "$folder/$1" ] && [ "$(wc -l <"$folder/$1")" -ge 2 ]; }
 nobody_is_left() { [ -z "$(squeue -h -j "$job" 2>/dev/null)" ]; }
 await 60 "both workers run" both_in runs
 scancel "$job"
-await 60 "both workers are told to end" both_in told
+await 60 "both workers receive SIGTERM" both_in terminated
 await 60 "the job is over" nobody_is_left
 echo "passed"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# timer.sh RANKRUN VENV PROGRAM: a rank's timer expires once. It alone must be
-# killed for that, and the restart must end well.
+# timer.sh RANKRUN VENV PROGRAM: a rank's timer expires once. Only that rank
+# must be killed for it, and the restart must succeed.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export TORCHELASTIC_ENABLE_FILE_TIMER=1

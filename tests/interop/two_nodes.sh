@@ -1,6 +1,7 @@
 #!/bin/sh
 # two_nodes.sh RANKRUN VENV c10d|static ARGUMENT...: one job of two nodes with
-# the virtual environment's Python. Exit code 77: skipped, there is no PyTorch.
+# the virtual environment's Python. Exit code 77: skipped, because it has no
+# PyTorch.
 rankrun=$1 venv=$2 backend=$3
 shift 3
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
@@ -9,7 +10,7 @@ if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   exit 77
 fi
 export PYTHON_EXEC="$venv/bin/python"
-# Below the ports that clients are given.
+# Below the ephemeral range.
 port=$("$PYTHON_EXEC" -c '
 import random, socket
 while True:

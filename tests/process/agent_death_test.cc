@@ -1,4 +1,4 @@
-// The agent dies, within the budget of restarts: the job goes on.
+// The guardian replaces a dead agent as long as the restart budget allows.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Lives in the first attempt, and ends well in the next ones.
+// A worker that lives in the first attempt and succeeds in later ones.
 constexpr const char* kSecondTimeLucky =
     "echo up $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_RUN_ID; "
     "test $TORCHELASTIC_RESTART_COUNT = 0 || exit 0; setsid sleep 1000 & sleep 1000";
@@ -42,7 +42,7 @@ bool IsStopped(pid_t pid) {
 struct AgentDeathTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 
-  // The guardian may have a helper besides.
+  // The guardian may have a helper process as well.
   static pid_t AgentOf(const Job& run) {
     for (pid_t child : ChildrenOf(run.pid())) {
       if (ReadText("/proc/" + std::to_string(child) + "/comm") == "rankrun-agent\n") return child;
@@ -56,7 +56,7 @@ struct AgentDeathTest : ::testing::Test {
   }
   bool NoFolderIsLeft() const { return std::filesystem::is_empty(folder.path()); }
 
-  ScratchFolder folder;  // for temporary files
+  ScratchFolder folder;  // TMPDIR of the job
   std::map<std::string, std::string> variables{{"TMPDIR", folder.path()}};
 };
 
@@ -72,7 +72,7 @@ TEST_F(AgentDeathTest, IsARestartIfThereIsOneLeft) {
                             "processes below it were killed, nothing of the job is left; starting "
                             "again: restart 1 of 3\n"));
   EXPECT_THAT(run.Out(), AllOf(HasSubstr("up 0 1"), HasSubstr("up 1 1")));
-  // The job has kept its name.
+  // Both attempts had the same run id.
   std::istringstream lines(run.Out());
   std::set<std::string> names;
   for (std::string line; std::getline(lines, line);) names.insert(line.substr(line.rfind(' ')));
@@ -113,7 +113,7 @@ TEST_F(AgentDeathTest, DuringARequestToStopIsTheEnd) {
   Job run({.arguments = Shell({"--max-restarts", "3"}, "echo up; exec sleep 1000"),
            .variables = variables});
   ASSERT_TRUE(run.WaitForOut("up"));
-  // Both are there when it looks.
+  // The guardian finds the signal and the death together.
   run.Signal(SIGSTOP);
   ASSERT_TRUE(WaitFor([&] { return IsStopped(run.pid()); }));
   KillAgent(run);
@@ -150,7 +150,7 @@ TEST_F(AgentDeathTest, LeavesTheLogsOfEachAttemptInOneFolder) {
 }
 
 TEST_F(AgentDeathTest, IsAnEvent) {
-  const std::string file = folder.Path("events");
+  std::string file = folder.Path("events");
   Job run({.arguments = Shell({"--max-restarts", "3", "--events", file}, kSecondTimeLucky)});
   ASSERT_TRUE(run.WaitForOut("up"));
   KillAgent(run);
@@ -177,23 +177,23 @@ TEST_F(AgentDeathTest, IsAnEvent) {
   EXPECT_EQ(ended["restarts"], 1);
 }
 
-// More runs: RANKRUN_RANDOM_RUNS=500.
+// RANKRUN_RANDOM_RUNS: number of runs.
 TEST_F(AgentDeathTest, AtAnyMomentLosesNoRestartAndLeavesNothing) {
   const char* wanted = std::getenv("RANKRUN_RANDOM_RUNS");
-  const int runs = wanted != nullptr ? std::atoi(wanted) : 50;
+  int runs = wanted != nullptr ? std::atoi(wanted) : 50;
   int finished = 0;
   unsigned seed = 20240117;
   for (int i = 0; i < runs; ++i, ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     ScratchFolder flags;
-    const std::string go = flags.Path("go");
-    const std::string wait = "until [ -e " + go + " ]; do sleep 0.01; done";
+    std::string go = flags.Path("go");
+    std::string wait = "until [ -e " + go + " ]; do sleep 0.01; done";
     Job run({.arguments = Shell(
                  {"-n", "2", "--max-restarts", "4"},
                  "setsid sh -c '" + wait + "' & " + wait + "; echo $TORCHELASTIC_RESTART_COUNT"),
              .variables = variables});
-    const unsigned kills = 1 + static_cast<unsigned>(random() % 3);
+    unsigned kills = 1 + static_cast<unsigned>(random() % 3);
     for (unsigned k = 0; k < kills; ++k) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
       if (pid_t agent = AgentOf(run); agent != 0) kill(agent, SIGKILL);
@@ -201,8 +201,9 @@ TEST_F(AgentDeathTest, AtAnyMomentLosesNoRestartAndLeavesNothing) {
     std::ofstream(go) << "go";
     auto exit = run.Wait();
     ASSERT_TRUE(NothingIsLeft(milliseconds(0)));
-    const int restarts = Count(run.Err(), "starting again");
-    // Killed before it had told of the budget, and perhaps of its folder: the end.
+    int restarts = Count(run.Err(), "starting again");
+    // The agent died before it had reported its budget, and perhaps its folder, to
+    // the guardian. The job ends then.
     if (exit == Code(205) && restarts == 0) {
       for (const auto& left : std::filesystem::directory_iterator(folder.path())) {
         std::filesystem::remove_all(left);
@@ -211,7 +212,7 @@ TEST_F(AgentDeathTest, AtAnyMomentLosesNoRestartAndLeavesNothing) {
     }
     ASSERT_TRUE(NoFolderIsLeft());
     ASSERT_EQ(exit, Code(0)) << run.Err();
-    const std::string word = std::to_string(restarts) + "\n";
+    std::string word = std::to_string(restarts) + "\n";
     EXPECT_THAT(run.Out(), HasSubstr(word)) << run.Err();
     finished += 1;
   }

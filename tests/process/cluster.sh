@@ -1,4 +1,13 @@
-# For scripts that make a cluster in namespaces of their own; their files are in $folder.
+# Functions for scripts that build a cluster in namespaces; its files are in $folder.
+
+# make_folder: makes $folder in a private /run. Call it in new namespaces for
+# mounts and processes.
+make_folder() {
+  mount -t proc proc /proc
+  mount -t tmpfs none /run
+  folder=$(mktemp -d -p /run)
+  export TMPDIR=$folder
+}
 
 fail() {
   echo "FAILED: $*"
@@ -6,12 +15,12 @@ fail() {
   exit 1
 }
 
-# await SECONDS WHAT COMMAND...: until the command succeeds.
+# await SECONDS WHAT COMMAND...: repeats the command until it succeeds.
 await() {
-  local until=$((SECONDS + $1)) what=$2
+  local seconds=$1 what=$2 until=$((SECONDS + $1))
   shift 2
   until "$@"; do
-    [ $SECONDS -lt $until ] || fail "not within its time: $what"
+    [ $SECONDS -lt $until ] || fail "not within $seconds s: $what"
     sleep 0.05
   done
 }

@@ -1,4 +1,4 @@
-// examples/collectives and examples/c: each checks its own result.
+// Runs examples/collectives and examples/c, which check their own results.
 
 #include <gmock/gmock.h>
 
@@ -9,18 +9,18 @@ namespace {
 
 struct Example {
   const char* program;
-  const char* said;  // by each rank, if all is well
+  const char* said;  // output of each rank on success
 };
 
 class CollectivesExampleTest : public ::testing::TestWithParam<Example> {};
 
 TEST_P(CollectivesExampleTest, EachRankFindsItsResultRight) {
-  for (const int ranks : {1, 2, 4}) {
+  for (int ranks : {1, 2, 4}) {
     Job job({.arguments = {"-n", std::to_string(ranks),
                            std::string(RANKRUN_BINARY_DIR "/bin/") + GetParam().program}});
     EXPECT_EQ(job.Wait(milliseconds(60'000)), (ProcessExit{.signaled = false, .value = 0}))
         << job.Err() << job.Out();
-    const std::string out = job.Out();
+    std::string out = job.Out();
     int right = 0;
     for (size_t at = 0; (at = out.find(GetParam().said, at)) != std::string::npos; ++at) ++right;
     EXPECT_EQ(right, ranks) << out;

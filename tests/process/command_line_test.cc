@@ -1,4 +1,4 @@
-// The command line as a user meets it: names, sources, and what starts nothing.
+// The command line: program names, sources of flags, options that start no job.
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ struct CommandLineTest : ::testing::Test {
   std::string torchrun = folder.Path("torchrun");
 };
 
-// sh stands in for Python: `sh -u FILE ARGUMENTS` is what it is given.
+// sh replaces Python here; it is called as `sh -u FILE ARGUMENTS`.
 TEST_F(CommandLineTest, UnderTheNameOfTorchrunEveryProgramRunsUnderPython) {
   std::string program = folder.Script("train", "echo $0 $1 $2");
   Job run({.arguments = {program, "$local_rank", "a$$b"},
@@ -128,7 +128,7 @@ TEST_F(CommandLineTest, ABatchScriptOfSeveralNodesIsToldHowToUseThem) {
   EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
   EXPECT_EQ(run.Out(), "ran\n");
   EXPECT_EQ(run.Err(),
-            "rankrun: SLURM job 17 has 2 nodes, and rankrun is started on this one only; to use "
+            "rankrun: SLURM job 17 has 2 nodes, but rankrun runs on this one only; to use "
             "its nodes: srun --ntasks-per-node=1 rankrun ...\n");
 }
 

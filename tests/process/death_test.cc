@@ -1,4 +1,4 @@
-// What workers hear when another one has died: in a store, and in a collective.
+// Errors of the other workers when one dies: in a store, and in a collective.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ size_t Count(const std::string& text, const std::string& part) {
 TEST(DeathTest, EndsAWaitBeforeTermIsTaken) {
   Job run({.arguments = Mourners(2, "blocked", 1)});
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 128 + SIGKILL}));
-  const std::string out = run.Out();
+  std::string out = run.Out();
   ASSERT_THAT(out, HasSubstr(kWord));
   ASSERT_THAT(out, HasSubstr("TERM"));
   EXPECT_LT(out.find(kWord), out.find("TERM"));
@@ -67,10 +67,11 @@ TEST(DeathTest, EndsManyWaitsOfManyWorkers) {
   EXPECT_EQ(Count(run.Out(), kWord), 7u * 16u) << run.Out();
 }
 
-// Backend and call.
-class CallDeathTest : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+// Parameters: backend and call.
+class CallDeathTimingTest : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+};
 
-// From the death to the error of each survivor that names it, in milliseconds.
+// Returns the milliseconds from the death to each survivor's error that names it.
 std::vector<double> HeardAfter(const std::string& output) {
   std::vector<int64_t> heard;
   int64_t died = 0;
@@ -81,35 +82,35 @@ std::vector<double> HeardAfter(const std::string& output) {
     int64_t at = 0;
     words >> word >> at;
     if (word == "died") died = at;
-    const bool names_it = line.find("rank 1 was killed by SIGKILL") != std::string::npos;
+    bool names_it = line.find("rank 1 was killed by SIGKILL") != std::string::npos;
     if (word == "heard" && names_it) heard.push_back(at);
   }
   std::vector<double> after;
-  for (const int64_t at : heard) after.push_back(static_cast<double>(at - died) / 1e6);
+  for (int64_t at : heard) after.push_back(static_cast<double>(at - died) / 1e6);
   return after;
 }
 
-TEST_P(CallDeathTest, EndsForAllWithRankAndSignalInMilliseconds) {
-  const auto [backend, call] = GetParam();
+TEST_P(CallDeathTimingTest, EndsForAllWithRankAndSignalInMilliseconds) {
+  auto [backend, call] = GetParam();
   std::vector<double> after;
   for (int i = 0; i < 5; ++i) {
     Job run(
         {.arguments = {"-n", "3", "--prefix", "none", "--shutdown-timeout", "10", kPartner, call},
          .variables = {{"RANKRUN_BACKEND", backend}}});
     EXPECT_EQ(run.Wait(), Code(128 + SIGKILL)) << run.Err();
-    const std::vector<double> of_two = HeardAfter(run.Out());
+    std::vector<double> of_two = HeardAfter(run.Out());
     EXPECT_EQ(of_two.size(), 2U) << run.Out() << run.Err();
     after.insert(after.end(), of_two.begin(), of_two.end());
   }
   ASSERT_EQ(after.size(), 10U);
   std::ranges::sort(after);
   RecordProperty("longest_ms", std::to_string(after.back()));
-  // One may be late on a loaded machine, most are not.
+  // The median: a loaded machine delays a few.
   EXPECT_LT(after[after.size() / 2], kPromptMs);
   EXPECT_LT(after.back(), 2'000) << "a second is for a rank whose agent says nothing";
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, CallDeathTest,
+INSTANTIATE_TEST_SUITE_P(Calls, CallDeathTimingTest,
                          ::testing::Combine(::testing::Values("shm", "gloo"),
                                             ::testing::Values("all_reduce", "barrier",
                                                               "send_recv")),

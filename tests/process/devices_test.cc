@@ -1,4 +1,4 @@
-// What a worker gets of the machine, and why a start fails, seen from outside.
+// The CPUs and GPUs of workers, and errors of worker starts.
 
 #include <gmock/gmock.h>
 #include <sched.h>
@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "base/cpus.h"
+#include "base/process/cpus.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -52,7 +52,7 @@ TEST(DevicesTest, AMissingInterpreterIsNamedAndTheCodeIsTheShells) {
   EXPECT_EQ(run.Wait(), Code(127));
   EXPECT_THAT(run.Err(),
               HasSubstr("could not be started: start " + file + ": the first line of " + file +
-                        " wants the interpreter /no/interpreter, which does not "
+                        " names the interpreter /no/interpreter, which does not "
                         "exist\n"));
 }
 
@@ -67,7 +67,7 @@ TEST(DevicesTest, AFileThatIsNoProgramIsSaidAndTheCodeIsTheShells) {
                                    "interpreter\n"));
 }
 
-// Each worker's CPUs, as the kernel says them.
+// Prints the CPUs that the kernel allows to a worker.
 const char* const kShowCpus = "grep Cpus_allowed_list /proc/self/status";
 
 TEST(DevicesTest, BoundWorkersHaveCoresOfTheirOwn) {

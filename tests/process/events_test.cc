@@ -1,4 +1,4 @@
-// What programs are told of a job: --events, --lifeline.
+// Interfaces for programs that start a job: --events and --lifeline.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST_F(EventsTest, AJobThatFailsAndSucceedsIsToldInOrder) {
                               "test $TORCHELASTIC_RESTART_COUNT = 1 || exit 3")});
   EXPECT_EQ(run.Wait(), Code(0));
   std::vector<std::string> kinds = Kinds();
-  // It waits for the disk, so that its place is not fixed.
+  // A report is written to disk first, so its position varies.
   EXPECT_EQ(std::erase(kinds, "report"), 1u);
   EXPECT_THAT(kinds, ElementsAre("job_started", "attempt_started", "worker_started", "worker_ended",
                                  "restart", "attempt_started", "worker_started", "worker_ended",
@@ -134,7 +134,7 @@ TEST_F(EventsTest, AFullDiskIsSaidOnceAndHarmsNothing) {
   EXPECT_EQ(run.Err(), "rankrun: --events /dev/full: lines are lost: No space left on device\n");
 }
 
-// A reader that never reads.
+// The reader of the pipe never reads.
 TEST_F(EventsTest, AFullPipeHoldsTheEndUpForASecondAtMost) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

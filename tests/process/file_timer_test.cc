@@ -1,4 +1,4 @@
-// torchrun's file timer, by a client that is a shell.
+// torchrun's file timer, with shell scripts as its clients.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ using ::testing::Not;
 struct FileTimerTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 
-  // Runs a script as two workers; `timer SCOPE PID TIME SIGNAL` writes a line.
+  // Runs a script as two workers. `timer SCOPE PID TIME SIGNAL` requests a timer.
   Job::Options Run(const std::string& body, std::vector<std::string> flags = {}) const {
     std::string script =
         folder.Script("worker.sh",
@@ -75,7 +75,8 @@ TEST_F(FileTimerTest, AChildOfAWorkerMayHaveOne) {
   EXPECT_THAT(run.Err(), HasSubstr(", below rank 1 has expired; sending SIGTERM\n"));
 }
 
-// The agent, the guardian, the test: none is a worker's.
+// Timers for processes that are neither a worker nor below one: the agent, this
+// test, pid 1, pid 0 and a pid without a process.
 TEST_F(FileTimerTest, StrangersAreSafe) {
   Job run(Run("timer a $PPID 1 9; timer b " + std::to_string(getpid()) +
               " 1 9; timer c 1 1 9; timer d 0 1 9; timer e 999999999 1 9; echo x > "

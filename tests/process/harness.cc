@@ -21,7 +21,7 @@ namespace {
   if (options.orphaned) {
     setsid();
   } else {
-    setpgid(0, 0);  // with a parent in the session, wherever the tests run
+    setpgid(0, 0);  // not orphaned: the parent is in the same session
   }
   int in = open(folder.Path("in").c_str(), O_RDONLY);
   int out = open(folder.Path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
@@ -31,7 +31,7 @@ namespace {
   dup2(in, 0);
   dup2(out, 1);
   dup2(err, 2);
-  setenv("OMP_NUM_THREADS", "1", 1);  // rankrun talks about it otherwise
+  setenv("OMP_NUM_THREADS", "1", 1);  // otherwise rankrun prints a message
   setenv("RANKRUN_PREFIX", "none", 1);
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   std::string program =

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/spawn.h"
+#include "base/process/spawn.h"
 
-// Runs the real program and looks at it from outside.
+// Runs the real programs and observes them from outside.
 namespace rankrun::testing {
 
 using std::chrono::milliseconds;
@@ -22,10 +22,10 @@ inline ProcessExit KilledBy(int signal_number) {
   return {.signaled = true, .value = signal_number};
 }
 
-// Looks again and again until `condition` holds or `deadline` has passed.
+// Checks until `condition` holds or `deadline` has passed; returns whether it holds.
 bool WaitFor(const std::function<bool()>& condition, milliseconds deadline = milliseconds(20'000));
 
-// A folder of one test, removed at its end.
+// A temporary folder, removed by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -43,18 +43,18 @@ class ScratchFolder {
 std::string ReadText(const std::string& path);
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
-// One run of a program, with its output in files. At its end it and all that
-// it left behind are killed.
+// One run of a program, with its output in files. The destructor kills it and its
+// children.
 class Job {
  public:
   struct Options {
-    std::vector<std::string> arguments = {};            // after the program's name
-    std::map<std::string, std::string> variables = {};  // besides the test's own
+    std::vector<std::string> arguments = {};            // without the program name
+    std::map<std::string, std::string> variables = {};  // added to the environment
     std::string program = {};                           // empty: rankrun
     std::string stdin_text = {};
-    std::function<void()> in_child = {};  // before the exec
-    bool orphaned = false;                // its process group: there is no shell to continue it
-    int stderr_fd = Fd::kNone;            // instead of the file
+    std::function<void()> in_child = {};  // runs before the exec
+    bool orphaned = false;                // starts a session, as without a shell
+    int stderr_fd = Fd::kNone;            // replaces the file
   };
   explicit Job(const Options& options);
   Job(const Job&) = delete;
@@ -63,7 +63,7 @@ class Job {
   pid_t pid() const { return pid_; }
   void Signal(int signal_number) const;
 
-  // How it ended; nothing if it still runs at the deadline.
+  // Returns its exit; nullopt if it still runs at the deadline.
   std::optional<ProcessExit> Wait(milliseconds deadline = milliseconds(20'000));
 
   std::string Out() const { return ReadText(folder_.Path("out")); }
@@ -71,7 +71,7 @@ class Job {
   bool WaitForOut(const std::string& text) const;
   bool WaitForErr(const std::string& text) const;
 
-  // The agent's number, and the workers', as soon as there are `count`.
+  // Return the pid of the agent, and of the workers once there are `count`.
   pid_t Agent() const;
   std::vector<pid_t> Workers(size_t count) const;
 
@@ -81,15 +81,15 @@ class Job {
   std::optional<ProcessExit> exit_;
 };
 
-// Makes this process the parent of every orphan below it. To be called before
-// the first Job of a test that asks NothingIsLeft.
+// Makes this process the parent of every orphan below it. A test that calls
+// NothingIsLeft calls this before its first Job.
 void AdoptOrphans();
 
-// Reaps all children as they end; whether none is left before the deadline:
-// waitid says ECHILD.
+// Reaps children until none is left (waitid fails with ECHILD) or the deadline has
+// passed; returns whether none is left.
 bool NothingIsLeft(milliseconds deadline);
 
-// `rankrun <flags> /bin/sh -c <script>`.
+// Returns the arguments of `rankrun <flags> /bin/sh -c <script>`.
 std::vector<std::string> Shell(std::vector<std::string> flags, const std::string& script);
 
 }  // namespace rankrun::testing

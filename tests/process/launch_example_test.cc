@@ -1,4 +1,4 @@
-// examples/launch: a program that starts its own workers.
+// Runs examples/launch, a program that starts its own workers.
 
 #include <gmock/gmock.h>
 
@@ -19,7 +19,7 @@ TEST(LaunchExampleTest, ASweepTriesEachRateAndPassesOverAFailure) {
   EXPECT_THAT(sweep.Out(),
               AllOf(HasSubstr("rate 0.01: loss "), HasSubstr("rate 1e300: failed: rank "),
                     HasSubstr("best rate: 0.5\n")));
-  EXPECT_THAT(sweep.Err(), HasSubstr("sweep: the loss is no number any more"));
+  EXPECT_THAT(sweep.Err(), HasSubstr("sweep: the loss is not a number"));
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 

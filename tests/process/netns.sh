@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Jobs of three hosts, h1 to h3, which are network namespaces with addresses
-# of their own, 10.77.0.1 to 3 and fd77::1 to 3, on one bridge. All is in namespaces of the test's own,
-# processes too: nothing of it outlives the test.
-# Usage: netns.sh RANKRUN CASE     77: namespaces are not permitted here
+# Runs jobs on three hosts, h1 to h3. Each host is a network namespace with the
+# addresses 10.77.0.N and fd77::N; a bridge connects them. Interfaces, mounts and
+# processes are in namespaces of this test, so that they end with it.
+# Usage: netns.sh RANKRUN CASE. Exits with 77 if namespaces are not permitted.
 set -u
 rankrun=$1 case=$2
 
@@ -19,16 +19,14 @@ fi
 
 . "$(dirname "$0")/cluster.sh"
 
-# From h1. Nothing listens there, which only a host that was reached says.
+# reaches ADDRESS: whether h1 reaches the address. A host that is reached refuses
+# the connection, because nothing listens on the port.
 reaches() {
   ip netns exec h1 timeout 1 bash -c "exec 3<>/dev/tcp/$1/1" 2>&1 | grep -q refused
 }
 
 make_hosts() {
-  mount -t proc proc /proc
-  mount -t tmpfs none /run
-  folder=$(mktemp -d -p /run)
-  export TMPDIR=$folder
+  make_folder
   ip link add bridge type bridge
   ip link set bridge up
   local i
@@ -40,14 +38,14 @@ make_hosts() {
     ip -n h$i address add 10.77.0.$i/24 dev eth0
     ip -n h$i address add fd77::$i/64 dev eth0 nodad
     ip -n h$i link set eth0 up
-    # As Debian has it: a host's own name is no address of the network.
+    # As on Debian, the own name of a host resolves to a loopback address.
     printf '127.0.0.1 localhost\n10.77.0.1 h1\n10.77.0.2 h2\n10.77.0.3 h3\n' |
       sed "s/.* h$i\$/127.0.1.1 h$i/" >"$folder/hosts$i"
   done
-  for i in 2 3; do await 20 "the bridge carries" reaches 10.77.0.$i; done
+  for i in 2 3; do await 20 "the bridge forwards packets" reaches 10.77.0.$i; done
   : >"$folder/began"
-  # Reaches the store, knows by which interface the others are reached, notes
-  # where it is; ends when the test says so.
+  # The worker checks that it reaches the store and has the right interface names,
+  # records its place and runs until $FOLDER/end exists.
   cat >"$folder/worker" <<'EOF'
 #!/bin/bash
 attempt=$TORCHELASTIC_RESTART_COUNT
@@ -62,7 +60,7 @@ EOF
 
 declare -A pids
 
-# start HOST FLAGS...: rankrun with one worker on that host.
+# start HOST FLAGS...: starts rankrun with one worker on the host.
 start() {
   local host=$1
   shift
@@ -77,7 +75,7 @@ start_all() {
   for i in 1 2 3; do start h$i "$@"; done
 }
 
-# exits HOST CODE: that host's rankrun ends so.
+# exits HOST CODE: rankrun on the host must end with this exit code.
 exits() {
   wait "${pids[$1]}"
   local code=$?
@@ -90,7 +88,8 @@ worker_of() { awk -v host="$1" '$1 == host {pid = $2} END {print pid}' "$folder/
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 end_workers() { : >"$folder/end"; }
 
-# The same on all, and the address of the host of rank 0.
+# check_master [ADDRESS]: all workers must have this MASTER_ADDR; default: the
+# address of the host of rank 0.
 check_master() {
   local expected
   expected=10.77.0.$(awk '$4 == 0 {print substr($1, 2)}' "$folder/began")
@@ -124,7 +123,7 @@ forms_by_name() {
   for host in h1 h2 h3; do exits $host 0; done
 }
 
-# No IPv4 beyond the host, as in many a cluster.
+# As in some clusters, IPv4 works only within a host.
 forms_by_ipv6_alone() {
   local i
   for i in 1 2 3; do
@@ -150,11 +149,11 @@ lost_host_is_left_behind() {
   local worker
   worker=$(worker_of h3)
   ip link set link3 down
-  await 30 "the others go on" has_begun 5
-  is_gone "$worker" || fail "h3's worker runs beside the next attempt"
+  await 30 "the others continue" has_begun 5
+  is_gone "$worker" || fail "the worker of h3 overlaps with the next attempt"
   [ "$(awk '$3 == 1 {print $1, $5}' "$folder/began" | sort | tr '\n' ' ')" = "h1 2 h2 2 " ] ||
-    fail "the next attempt is not that of h1 and h2"
-  await 20 "h3 says why" says h3 "lost the coordinator"
+    fail "the next attempt does not consist of h1 and h2"
+  await 20 "h3 prints the reason" says h3 "lost the coordinator"
   exits h3 206
   end_workers
   for host in h1 h2; do exits $host 0; done
@@ -163,9 +162,9 @@ lost_host_is_left_behind() {
 blip_is_nothing() {
   form_with_timeout 4
   ip link set link3 down
-  sleep 0.5  # shorter than the time allowed
+  sleep 0.5  # shorter than the node timeout
   ip link set link3 up
-  sleep 5  # longer than it
+  sleep 5  # longer than the node timeout
   end_workers
   for host in h1 h2 h3; do exits $host 0; done
   [ "$(wc -l <"$folder/began")" -eq 3 ] || fail "workers were started again"
@@ -176,25 +175,25 @@ lost_coordinator_ends_the_others() {
   ip link set link1 down
   for host in h2 h3; do
     exits $host 206
-    says $host "lost the coordinator" || fail "$host does not say why"
-    is_gone "$(worker_of $host)" || fail "$host's worker is left"
+    says $host "lost the coordinator" || fail "$host does not print the reason"
+    is_gone "$(worker_of $host)" || fail "the worker of $host is left"
   done
 }
 
-# Each host finds itself there, and nobody else.
+# Each host finds only itself at the loopback address.
 loopback_is_no_meeting_place() {
   start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint localhost:29400 \
     --rdzv-conf join_timeout=2
   for host in h1 h2 h3; do
     exits $host 201
-    says $host "1 of 3 nodes are here" || fail "$host does not say who is there"
-    says $host "loopback" || fail "$host does not say why the others did not come"
+    says $host "1 of 3 nodes are here" || fail "$host does not print the nodes that are there"
+    says $host "loopback" || fail "$host does not print why the others are missing"
   done
   has_begun 1 && fail "a worker has begun"
 }
 
-# asks_store HOST ADDRESS PORT: whether a store answers a client there; 1 if it
-# hangs up. What is sent is the beginning of the protocol, and a ping.
+# asks_store HOST ADDRESS PORT: whether a store answers a client on the host. Sends
+# the beginning of the protocol and a ping; fails with 1 if the store hangs up.
 asks_store() {
   ip netns exec "$1" timeout 5 bash -c '
     exec 3<>"/dev/tcp/$0/$1" || exit 1
@@ -203,7 +202,7 @@ asks_store() {
 }
 port_of_store() { awk 'NR == 1 {print $7}' "$folder/began"; }
 
-# add_second_network: 10.78.0.0/24 among the same hosts, by other interfaces.
+# add_second_network: connects the hosts by more interfaces, with 10.78.0.0/24.
 add_second_network() {
   local i
   for i in 1 2 3; do
@@ -212,30 +211,31 @@ add_second_network() {
     ip -n h$i address add 10.78.0.$i/24 dev eth1
     ip -n h$i link set eth1 up
   done
-  for i in 2 3; do await 20 "the second network carries" reaches 10.78.0.$i; done
+  for i in 2 3; do await 20 "the second network forwards packets" reaches 10.78.0.$i; done
 }
 
-# The workers of h1 and h2 run, the store is on h1, at port $port.
+# run_beside_stranger FLAGS...: starts workers on h1 and h2, with the store on h1 at
+# $port. The members must reach the store at every address, and h3 at none.
 run_beside_stranger() {
   add_second_network
-  asks_store h1 127.0.0.1 1 && fail "a store answers where there is none"
+  asks_store h1 127.0.0.1 1 && fail "a store answers before there is one"
   start h1 --nnodes 2 --node-rank 0 "$@"
   start h2 --nnodes 2 --node-rank 1 "$@"
   await 30 "all workers begin" has_begun 2
   check_master 10.77.0.1
   port=$(port_of_store)
   local network
-  for network in 77 78; do  # by addresses that were not dialled, too
-    asks_store h1 10.$network.0.1 "$port" || fail "the store's own host is kept out of 10.$network"
-    asks_store h2 10.$network.0.1 "$port" || fail "a member is kept out of 10.$network"
+  for network in 77 78; do  # members did not dial 10.78 for the rendezvous
+    asks_store h1 10.$network.0.1 "$port" || fail "the store refuses its own host at 10.$network"
+    asks_store h2 10.$network.0.1 "$port" || fail "the store refuses a member at 10.$network"
   done
-  asks_store h1 127.0.0.1 "$port" || fail "the store's own host is kept out"
-  asks_store h2 fd77::1 "$port" || fail "a member is kept out of fd77::"
-  asks_store h1 fd77::1 "$port" || fail "the store's own host is kept out of fd77::"
+  asks_store h1 127.0.0.1 "$port" || fail "the store refuses its own host at 127.0.0.1"
+  asks_store h2 fd77::1 "$port" || fail "the store refuses a member at fd77::1"
+  asks_store h1 fd77::1 "$port" || fail "the store refuses its own host at fd77::1"
   local address
   for address in 10.77.0.1 10.78.0.1 fd77::1; do
     asks_store h3 $address "$port"
-    [ $? -eq 1 ] || fail "a stranger is not turned away at $address"
+    [ $? -eq 1 ] || fail "the store does not hang up on a stranger at $address"
   done
 }
 
@@ -247,26 +247,26 @@ store_is_closed_to_strangers() {
 
 shared_port_is_closed_to_strangers() {
   run_beside_stranger --max-restarts 1 --master-addr 10.77.0.1
-  # Control connections come through.
+  # Control connections are accepted from everywhere.
   start h3 --nnodes 2 --node-rank 1 --master-addr 10.77.0.1
-  await 20 "a third node hears why not" says h3 "refuses this node"
+  await 20 "the third node prints the refusal" says h3 "refuses this node"
   exits h3 201
   kill -KILL "$(worker_of h2)"
   await 20 "the next attempt begins" has_begun 4
-  asks_store h2 10.78.0.1 "$port" || fail "a member is kept out of the next attempt"
-  asks_store h3 10.77.0.1 "$port" && fail "a stranger is let in to the next attempt"
+  asks_store h2 10.78.0.1 "$port" || fail "the store of the next attempt refuses a member"
+  asks_store h3 10.77.0.1 "$port" && fail "the store of the next attempt accepts a stranger"
   end_workers
   for host in h1 h2; do exits $host 0; done
 }
 
-# The host of the endpoint does not know its own name at first, as where names are
-# made while hosts start.
+# The host of the endpoint cannot resolve its own name at first, as in clusters that
+# create names while hosts start.
 endpoints_name_comes_late() {
   printf '127.0.0.1 localhost\n' >"$folder/hosts1"
   start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint h1
-  await 20 "h1 looks its name up again" says h1 "h1.*trying again for up to 600"
-  says h2 "trying again" && fail "h2 knows that it is not h1, and looks again"
-  # In place, since it is mounted.
+  await 20 "h1 resolves its name again" says h1 "h1.*trying again for up to 600"
+  says h2 "trying again" && fail "h2 resolves the name again although it is not h1"
+  # Written in place, because the file is mounted.
   printf '127.0.0.1 localhost\n127.0.1.1 h1\n10.77.0.2 h2\n10.77.0.3 h3\n' >"$folder/hosts1"
   await 30 "all workers begin" has_begun 3
   end_workers
@@ -277,18 +277,19 @@ endpoints_name_never_comes() {
   printf '127.0.0.1 localhost\n' >"$folder/hosts1"
   start h1 --nnodes 2 --rdzv-backend c10d --rdzv-endpoint h1 --rdzv-conf join_timeout=2
   exits h1 201
-  says h1 "found no coordinator within 2.0 s: h1:29400: look up h1" || fail "h1 does not say why"
+  says h1 "found no coordinator within 2.0 s: h1:29400: look up h1" ||
+    fail "h1 does not print the reason"
 }
 
-# Not every host knows the same name of the first.
+# Hosts may know the first host by different names.
 endpoints_are_ways_to_one_host() {
   printf '127.0.0.1 localhost\n' >"$folder/hosts2"
   local i flags=(--nnodes 3 --rdzv-backend c10d --rdzv-endpoint h1,10.77.0.1)
   for i in 1 2 3; do start h$i "${flags[@]}" --node-rank $((i - 1)); done
   await 30 "all workers begin" has_begun 3
   [ "$(awk '{print $1, $6}' "$folder/began" | sort | tr '\n' ' ')" = \
-    "h1 h1 h2 10.77.0.1 h3 h1 " ] || fail "MASTER_ADDR is not what reaches h1"
-  says h1 "is this host" && fail "h1 is said not to be what it is"
+    "h1 h1 h2 10.77.0.1 h3 h1 " ] || fail "MASTER_ADDR does not reach h1"
+  says h1 "is this host" && fail "h1 warns although the endpoint is this host"
   end_workers
   for host in h1 h2 h3; do exits $host 0; done
 }
@@ -299,10 +300,10 @@ only_the_first_endpoint_has_the_coordinator() {
   for i in 2 3; do start h$i "${flags[@]}"; done
   for i in 2 3; do
     exits h$i 201
-    says h$i "10.77.0.$i is this host, but the coordinator is only at the first one, 10.77.0.1" ||
-      fail "h$i does not say that it has no coordinator"
+    says h$i "10.77.0.$i is this host, but the coordinator runs only at the first endpoint, 10.77.0.1" ||
+      fail "h$i does not print that it has no coordinator"
     says h$i "10.77.0.1:29400: .*10.77.0.2:29400: .*10.77.0.3:29401: " ||
-      fail "h$i does not say what it tried"
+      fail "h$i does not print all endpoints"
   done
   for i in 1 2; do start h$i "${flags[@]}"; done
   await 30 "all workers begin" has_begun 2

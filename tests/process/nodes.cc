@@ -41,7 +41,7 @@ pid_t AgentOf(const Job& node) {
 
 namespace {
 
-// Its first thread may be gone while others still have its files.
+// Other threads of a process can hold its files after the first one has ended.
 bool IsOver(pid_t pid) {
   std::string folder = "/proc/" + std::to_string(pid);
   std::string stat = ReadText(folder + "/stat");
@@ -74,7 +74,7 @@ Job& NodesTest::StartGuest(std::vector<std::string> flags, const std::string& sc
   return Start(flags, script);
 }
 
-// The lock ends with the worker and all that it has started.
+// The kernel releases the lock when the worker and all its children have ended.
 std::string NodesTest::Stamped(const std::string& script) {
   return R"sh(
 A=$TORCHELASTIC_RESTART_COUNT

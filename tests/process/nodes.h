@@ -14,26 +14,27 @@
 // Jobs of several nodes whose agents are all on this machine.
 namespace rankrun::testing {
 
-// A port that nobody listens at and that no client is given.
+// Returns a free port outside of the range of ephemeral ports.
 int FreePort();
 
 int Count(const std::string& text, const std::string& part);
 
-// The guardian may have a helper besides.
+// Returns the pid of the agent, 0 without one. The guardian may have a helper
+// process as well.
 pid_t AgentOf(const Job& node);
 
 struct NodesTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 
-  // `rankrun <flags of the job> <flags> sh -c script`. In the script the current
-  // folder is `folder`.
+  // Starts `rankrun <flags of the job> <flags> sh -c script`. The script runs in
+  // `folder`.
   Job& Start(const std::vector<std::string>& flags, const std::string& script);
-  // With the coordinator, and without.
+  // Start a node with the coordinator, and one without.
   Job& StartHost(std::vector<std::string> flags, const std::string& script);
   Job& StartGuest(std::vector<std::string> flags, const std::string& script);
 
-  // A worker says "up RANK ATTEMPT" in the file `up`, and notes in `overlaps` if
-  // workers of another attempt are alive.
+  // Returns a script that appends "up RANK ATTEMPT" to the file `up`. It writes to
+  // `overlaps` if workers of another attempt are alive. Then it runs `script`.
   static std::string Stamped(const std::string& script);
   bool WaitForUp(int workers, int attempt) const;
   std::string Overlaps() const { return ReadText(folder.Path("overlaps")); }
@@ -41,14 +42,14 @@ struct NodesTest : ::testing::Test {
   void Touch(const std::string& name) const;
   std::string Read(const std::string& name) const { return ReadText(folder.Path(name)); }
   void KillAgent(const Job& node, int signal_number) const;
-  void KillHost(const Job& node) const;  // guardian and agent
+  void KillHost(const Job& node) const;  // kills guardian and agent
   std::string Errors() const;            // of all nodes
 
   ScratchFolder folder;
   std::string port = std::to_string(FreePort());
-  std::vector<std::string> job = {"--nnodes=2", "--node-timeout=10"};  // on all of them
-  std::string conf;                                                    // ",KEY=VALUE", likewise
-  std::map<std::string, std::string> variables;                        // of the next node
+  std::vector<std::string> job = {"--nnodes=2", "--node-timeout=10"};  // flags of every node
+  std::string conf;                              // ",KEY=VALUE" of --rdzv-conf, on every node
+  std::map<std::string, std::string> variables;  // of the next node
   std::vector<std::unique_ptr<Job>> nodes;
 };
 

@@ -1,8 +1,9 @@
-// Agents, guardians and whole nodes of a job die, or are silent.
+// Agents, guardians and whole nodes of a job die or stop to answer.
 
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +16,13 @@ namespace rankrun::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-// Lives in the first attempt, ends well in the next ones.
+// A worker that lives in the first attempt and succeeds in later ones.
 constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";
 constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
 
-// Of this machine, as the side that listens has them.
+// Returns the number of connections that a listener of this machine has accepted.
 int ConnectionsTo(int port) {
   constexpr int kEstablished = 1;
   int count = 0;
@@ -70,7 +72,7 @@ TEST_F(NodesDeathTest, AnAgentThatDiesBeforeTheFirstRoundIsANewcomerAgain) {
   EXPECT_TRUE(WaitForUp(3, 0)) << Errors();
 }
 
-// A process that is traced is not gone before its tracer has seen its end.
+// A traced process exists until its tracer has reaped it, even after SIGKILL.
 TEST_F(NodesDeathTest, AProcessThatDoesNotDieHoldsUpItsNodeAlone) {
   job = {"--nnodes=1:2", "--node-timeout=2", "--max-restarts=1", "--shutdown-timeout=0.2"};
   std::string script = Stamped(
@@ -117,6 +119,22 @@ TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {
   }
 }
 
+// The peer fails as PyTorch does, and cannot report it: the coordinator is dead.
+TEST_F(NodesDeathTest, AFailureThatTheCoordinatorsDeathCausesIsNotTheEnd) {
+  ASSERT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
+  std::string script = Stamped(
+      "[ $A = 0 ] || exit 0\n[ $RANK = 1 ] || exec sleep 1000 >connection\n"
+      "cat connection\necho RuntimeError: Connection closed by peer >&2\nexit 1");
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
+  StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillAgent(host, SIGKILL);
+  ExpectAllEndWith(0);
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(), Not(HasSubstr("next: the end")));
+  }
+}
+
 TEST_F(NodesDeathTest, TheCoordinatorGoesOnAtTheStoresPort) {
   auto start = [&](const std::string& node_rank) -> Job& {
     return Start({"--master-addr=localhost", "--master-port=" + port, "--node-rank=" + node_rank},
@@ -159,6 +177,22 @@ TEST_F(NodesDeathTest, ALostNodeIsDoneWithout) {
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
   EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
   EXPECT_EQ(Overlaps(), "");
+  EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
+}
+
+// Workers fail as PyTorch's do: at once, because the lost node's connections close.
+TEST_F(NodesDeathTest, WorkersThatLoseALostNodeAreNotToBlame) {
+  job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--max-restarts=0"};
+  ASSERT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
+  std::string script = Stamped(
+      "[ $A = 0 ] || exit 0\n[ $RANK = 0 ] || exec sleep 1000 >connection\n"
+      "cat connection\necho RuntimeError: Connection closed by peer >&2\nexit 1");
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  KillHost(guest);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
   EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
 }
 
@@ -262,7 +296,7 @@ TEST_F(NodesDeathTest, AShortStopOfAnAgentIsNothing) {
   EXPECT_TRUE(WaitForUp(0, 1)) << Errors();
 }
 
-// Ctrl-Z stops the node, not the job's connections.
+// Ctrl-Z stops the guardian, but not the connections of its agent.
 TEST_F(NodesDeathTest, AStoppedGuardianIsNothing) {
   Job& host = StartHost({"-n1"}, Stamped(kUntilEnd));
   StartGuest({"-n1"}, Stamped(kUntilEnd));
@@ -275,12 +309,12 @@ TEST_F(NodesDeathTest, AStoppedGuardianIsNothing) {
 }
 
 TEST_F(NodesDeathTest, WorkersOfAllNodesHearOfADeathBeforeTermComes) {
-  const std::string mourner = "exec " RANKRUN_BINARY_DIR "/bin/mourner handled 1";
+  std::string mourner = "exec " RANKRUN_BINARY_DIR "/bin/mourner handled 1";
   Job& host = StartHost({"-n1", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
   Job& guest = StartGuest({"-n2", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
   EXPECT_EQ(host.Wait(), Code(128 + SIGKILL)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(128 + SIGKILL)) << Errors();
-  const std::string out = host.Out() + guest.Out();
+  std::string out = host.Out() + guest.Out();
   EXPECT_EQ(Count(out, "TERM, told\n"), 2) << out;
   EXPECT_THAT(out, Not(HasSubstr("not told")));
   EXPECT_EQ(Count(out, "wait for key never: rank 1 "), 2) << out;

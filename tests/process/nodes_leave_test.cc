@@ -1,4 +1,4 @@
-// Nodes leave a job, come to it, or wait; people end it.
+// Nodes leave a job, join it or wait as spares; users end it.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -154,7 +154,7 @@ TEST_F(NodesLeaveTest, ASpareTakesTheDrainedNodesPlace) {
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
-  // Who comes last is the spare: the host, too, if it is slow to reach itself.
+  // The node that joins last is the spare. This can be the host as well.
   auto is_spare = [&](size_t i) {
     return nodes[i]->Err().find("the job has its 2 nodes; this one is a spare") !=
            std::string::npos;

@@ -1,4 +1,4 @@
-// Several nodes that do not come together, and what they say.
+// Errors of nodes that cannot form a job.
 
 #include <gmock/gmock.h>
 
@@ -116,17 +116,17 @@ TEST_F(NodesStartTest, TwoNodesClaimOneRank) {
   ASSERT_TRUE(WaitFor([&] { return nodes[1]->Wait(milliseconds(0)).has_value(); })) << Errors();
   EXPECT_EQ(nodes[1]->Wait(), Code(201)) << Errors();
   EXPECT_THAT(nodes[1]->Err(), ContainsRegex("node rank 1 is claimed by [^ ]+ and by [^ ]+, which "
-                                             "came first\n"));
+                                             "joined first\n"));
 }
 
-// One has the port, and the other says so; also when both ask for it at once.
+// Only one of two hosts gets the port, also when both try at the same time.
 TEST_F(NodesStartTest, TwoNodesOfRankZero) {
   for (int i = 0; i < 20; ++i) {
     nodes.clear();
     std::vector<std::string> flags = {"--master-addr=localhost", "--master-port=" + port,
                                       "--node-rank=0"};
     Job* pair[] = {&Start(flags, "exit 0"), &Start(flags, "exit 0")};
-    const auto refused = [](Job* node) { return node->Wait(milliseconds(0)) == Code(2); };
+    auto refused = [](Job* node) { return node->Wait(milliseconds(0)) == Code(2); };
     ASSERT_TRUE(WaitFor([&] { return refused(pair[0]) || refused(pair[1]); })) << Errors();
     EXPECT_THAT(Errors(), HasSubstr("--master-port " + port));
     Job* host = refused(pair[0]) ? pair[1] : pair[0];

@@ -1,4 +1,4 @@
-// Jobs of several nodes: ranks, the store, failures of workers, the end.
+// Jobs of several nodes: ranks, the store, failures of workers, ends.
 
 #include "tests/process/nodes.h"
 
@@ -6,18 +6,21 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 namespace rankrun::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kPlace =
     "echo at $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE "
     "$ROLE_RANK/$ROLE_WORLD_SIZE $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS "
     "$TORCHELASTIC_RUN_ID\n";
-// All write, and each sees what all have written.
+// Each rank sets a key and waits for the keys of all ranks.
 constexpr const char* kMeet =
     RANKRUN_BINARY_DIR "/bin/rankctl store set here-$RANK $RANK && " RANKRUN_BINARY_DIR
                        "/bin/rankctl store wait here-0 here-1 here-2 && echo met\n";
@@ -108,7 +111,7 @@ TEST_F(NodesTest, AFailureRestartsTheWorkersOfAllNodes) {
 }
 
 TEST_F(NodesTest, TheBudgetIsThatOfTheJob) {
-  // Another node's worker fails each time.
+  // The worker of the other node fails in each attempt.
   std::string script = Stamped("[ $((A % 2)) != $RANK ] || exit $((40 + A))\nsleep 1000");
   Job& host = StartHost({"-n1", "--node-rank=0", "--max-restarts=2"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1", "--max-restarts=2"}, script);
@@ -123,22 +126,27 @@ TEST_F(NodesTest, TheBudgetIsThatOfTheJob) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
+// The peer fails as well, with a failure of its own, when its agent stops it.
 TEST_F(NodesTest, AKilledWorkerIsTheCauseAndItsPeersAreNot) {
-  // The peer notices at once that it is alone, and fails as well.
   std::string script = Stamped(
-      "echo $$ >pid.$RANK\n[ $RANK = 1 ] && exec sleep 1000\n"
-      "until [ -s pid.1 ]; do sleep 0.01; done; p=$(cat pid.1)\n"
-      "trap '' TERM; while kill -0 $p 2>/dev/null; do sleep 0.001; done; exit 5");
-  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
-  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+      "echo $$ >pid.$RANK\n[ $RANK = 0 ] || exec sleep 1000\n"
+      "trap 'echo RuntimeError: Connection closed by peer >&2; exit 5' TERM\n"
+      "touch ready; while :; do sleep 0.01; done");
+  StartHost({"-n1", "--node-rank=0"}, script);
+  StartGuest({"-n1", "--node-rank=1"}, script);
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
-  ASSERT_TRUE(WaitFor([&] { return !Read("pid.1").empty(); }));
+  ASSERT_TRUE(WaitFor([&] {
+    return std::filesystem::exists(folder.Path("ready")) && Read("pid.1").ends_with("\n");
+  }));
   kill(std::stoi(Read("pid.1")), SIGSEGV);
-  auto ended = host.Wait();
-  ASSERT_TRUE(ended.has_value()) << Errors();
-  EXPECT_EQ(guest.Wait(), ended) << Errors();
-  EXPECT_FALSE(ended->signaled);
-  EXPECT_NE(ended->value, 0);
+  for (const auto& node : nodes) {
+    EXPECT_EQ(node->Wait(), Code(128 + SIGSEGV)) << Errors();
+    EXPECT_THAT(
+        node->Err(),
+        AllOf(ContainsRegex("cause: rank 1 on [^ ]+ \\(pid [0-9]+\\): killed by SIGSEGV"),
+              ContainsRegex("then: rank 0 on [^ ]+ \\(pid [0-9]+\\): lost its peer, exit code 5"),
+              Not(HasSubstr("cause: rank 0"))));
+  }
 }
 
 TEST_F(NodesTest, AWorkerThatDoesNotFinishIsNamed) {
@@ -167,8 +175,8 @@ TEST_F(NodesTest, OfANodeOnlyThoseThatDoNotFinishAreNamed) {
   }
 }
 
-// A node whose workers are done waits for the others; one that fails then has
-// all of them start again.
+// A node whose workers are done waits for the others. A failure on another node
+// then restarts its workers as well.
 TEST_F(NodesTest, ANodeThatIsDoneStartsAgainWithTheOthers) {
   std::string script = Stamped(
       "[ $A = 0 ] || exit 0\n[ $RANK != 0 ] || exit 0\n"
@@ -183,7 +191,7 @@ TEST_F(NodesTest, ANodeThatIsDoneStartsAgainWithTheOthers) {
   EXPECT_EQ(Overlaps(), "");
 }
 
-// One that is done, and a spare, have none of its workers.
+// A node whose workers are done, and a spare, show the report as well.
 TEST_F(NodesTest, TheReportIsShownWhereNothingHadFailed) {
   job[0] = "--nnodes=2";
   std::string script =

@@ -1,4 +1,4 @@
-// Where the output of workers goes, and where their input comes from.
+// The output and the input of workers.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
 }
 
 struct OutputTest : ::testing::Test {
-  // A file of the only run in the folder.
+  // Returns a log file of the only run in the folder.
   std::string Log(const std::string& name) const {
     for (const auto& run : std::filesystem::directory_iterator(folder.path())) {
       return ReadText(run.path() / name);
@@ -57,7 +57,7 @@ TEST_F(OutputTest, TeeShowsAndKeepsAndAttemptsDoNotOverwriteOneAnother) {
     for (std::string attempt : {"0", "1"}) {
       std::string place = "attempt_" + attempt + "/" + rank;
       std::string line = "out " + rank + " " + attempt + "\n";
-      // A worker may have been stopped before it said anything.
+      // The failure of the other worker may have stopped this one before its output.
       std::string kept = Log(place + "/stdout.log");
       EXPECT_TRUE(kept == line || (attempt == "0" && kept.empty())) << kept;
       EXPECT_EQ(run.Out().find(line) != std::string::npos, !kept.empty());
@@ -132,12 +132,12 @@ TEST_F(OutputTest, AClosedStandardOutputHarmsNothingAndIsSaidOnce) {
            .in_child = [&] { dup2(writer.get(), 1); }});
   EXPECT_EQ(run.Wait(), kSuccess);
   std::string err = run.Err();
-  EXPECT_THAT(err, HasSubstr("rankrun: write to standard output: Broken pipe; what workers print "
+  EXPECT_THAT(err, HasSubstr("rankrun: write to standard output: Broken pipe; worker output "
                              "is lost from here on\n"));
   EXPECT_EQ(LinesOf(err).size(), 3U) << err;
 }
 
-// A limit of file sizes: like a disk that is full, but nobody else's.
+// A limit of the file size has the effect of a full disk on this process alone.
 TEST_F(OutputTest, AFullDiskHarmsNothingAndItsLossIsSaid) {
   auto limit = [] {
     rlimit small{.rlim_cur = 100'000, .rlim_max = 100'000};
@@ -213,7 +213,7 @@ TEST_F(OutputTest, FilteredLinesOfAllRanksAreInOneFile) {
   for (const std::string& line : lines) EXPECT_THAT(line, HasSubstr("loss=1"));
 }
 
-// A terminal of the test's own, as our standard output.
+// Gives rankrun a new terminal as its standard output.
 struct TerminalTest : OutputTest {
   TerminalTest() {
     master.Reset(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
@@ -225,7 +225,7 @@ struct TerminalTest : OutputTest {
     cfmakeraw(&settings);
     tcsetattr(slave.get(), TCSANOW, &settings);
   }
-  // All that is shown until `text`.
+  // Returns the output up to and including `text`.
   std::string ReadUntil(const std::string& text) {
     std::string shown;
     char buffer[4096];

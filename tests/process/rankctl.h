@@ -10,7 +10,7 @@ namespace rankrun::testing {
 
 constexpr const char* kRankctl = RANKRUN_BINARY_DIR "/bin/rankctl";
 
-// A `rankctl store serve` on a free port.
+// Runs `rankctl store serve` on a free port.
 class ServedStore {
  public:
   explicit ServedStore(const std::vector<std::string>& flags = {},

@@ -1,5 +1,5 @@
-// The clients of `rankctl store`, against `rankctl store serve` and against
-// servers that behave badly.
+// The client commands of `rankctl store`, with `rankctl store serve` and with
+// servers that break the protocol.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/tcp_store.h"
+#include "store/clients/tcp_store.h"
 #include "tests/process/rankctl.h"
-#include "tests/store/fake_server.h"
+#include "tests/store/clients/fake_server.h"
 
 namespace rankrun::testing {
 namespace {
@@ -21,7 +21,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-// How one command ended, and what it wrote.
+// Exit code and output of one command.
 struct Outcome {
   int code;
   std::string out;
@@ -254,7 +254,7 @@ TEST(RankctlTest, WhoIsNoStoreBreaksTheProtocol) {
   });
   Job job(Command("127.0.0.1:" + std::to_string(server.port()), {"stats"}));
   EXPECT_EQ(job.Wait(), Code(3));
-  EXPECT_THAT(job.Err(), HasSubstr("it is no store server"));
+  EXPECT_THAT(job.Err(), HasSubstr("it is not a store server"));
 }
 
 TEST(RankctlTest, AServerThatTellsNonsenseAboutItselfIsNotBelieved) {
@@ -276,7 +276,7 @@ TEST(RankctlTest, AServerThatTellsNonsenseAboutItselfIsNotBelieved) {
   }
 }
 
-// As PyTorch's without libuv, which closes at a GET of what is not there.
+// PyTorch's server without libuv closes the connection at a GET of an absent key.
 TEST(RankctlTest, AServerThatDoesNotKnowTheStatisticsIsNotAskedForThem) {
   store::FakeServer server([](store::FakeConnection& connection, int number) {
     connection.Greet();
@@ -327,7 +327,7 @@ TEST_F(RankctlClientTest, AQueueIsNoKey) {
   EXPECT_EQ(Run({"get", "q"}), Done("v"));
 }
 
-// As PyTorch's before 2.8.
+// PyTorch's servers before 2.8 have no queues.
 TEST(RankctlTest, AnEmptyValueComesFromAServerWithoutQueues) {
   store::FakeServer server([](store::FakeConnection& connection, int number) {
     connection.Greet();

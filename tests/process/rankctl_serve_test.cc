@@ -1,4 +1,4 @@
-// `rankctl store serve` as a user starts it.
+// `rankctl store serve`, started as by a user.
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// A client that says something and then waits.
+// A client that sends a text and then waits.
 class Stranger {
  public:
   Stranger(const ServedStore& server, const std::string& words)
@@ -30,7 +30,7 @@ class Stranger {
     send(fd_.get(), words.data(), words.size(), MSG_NOSIGNAL);
   }
 
-  // Whether the server closes it before the deadline.
+  // Returns whether the server closes the connection before the deadline.
   bool IsClosed(milliseconds deadline = milliseconds(20'000)) const {
     return WaitFor(
         [this] {
@@ -91,9 +91,10 @@ TEST(RankctlServeTest, WhoOpensAllInterfacesIsWarned) {
   for (const char* host : {"0.0.0.0", "all"}) {
     Job job({.arguments = {"store", "serve", "--port=0", "--host", host}, .program = kRankctl});
     EXPECT_TRUE(job.WaitForOut("\n")) << host;
-    EXPECT_EQ(job.Err(),
-              "rankctl: warning: the store listens on all interfaces: whoever reaches its port may "
-              "read and change it; --allow names those who may\n");
+    EXPECT_EQ(
+        job.Err(),
+        "rankctl: warning: the store listens on all interfaces: any host that reaches its port "
+        "may read and change it; --allow restricts access\n");
   }
 }
 
@@ -132,9 +133,10 @@ TEST(RankctlServeTest, WrongFlagsEndWithTwoAndOneLine) {
            {{"--port", "65536"}, "--port: want a port number from 0 to 65535, got \"65536\""},
            {{"--prt", "1"}, "unknown flag --prt; did you mean --port?"},
            {{"--allow", "10.0.0.7/8"},
-            "--allow: \"10.0.0.7/8\" is no range of addresses: the address has bits behind its "
+            "--allow: \"10.0.0.7/8\" is not a range of addresses: the address has bits set after "
+            "its "
             "first "
-            "8; 10.0.0.0/8, fd00::/8 or 10.0.0.7 would be"},
+            "8; want for example 10.0.0.0/8, fd00::/8 or 10.0.0.7"},
            {{"--half-request-timeout=0"}, "--half-request-timeout: want more than 0 seconds"},
            {{"key"}, "1 operand given; usage: rankctl store serve [flags]"}}) {
     std::vector<std::string> arguments{"store", "serve"};

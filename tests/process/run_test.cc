@@ -1,4 +1,4 @@
-// What a user sees of a job: its workers' surroundings, its end, its messages.
+// Jobs of one node: environment of the workers, exit codes, messages.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
 
-// Each worker's line of a file that all append to.
+// The lines of a file; the order of the workers does not matter.
 std::multiset<std::string> Lines(const std::string& text) {
   std::multiset<std::string> lines;
   size_t begin = 0;
@@ -63,7 +63,7 @@ TEST(RunTest, EachWorkerHasItsPlace) {
 TEST(RunTest, WorkersSeeOnlyTheirOwnDescriptors) {
   Job run({.arguments = {"-n", "2", "--no-python", "ls", "/proc/self/fd"}});
   EXPECT_EQ(run.Wait(), kSuccess);
-  // 3 is the status page, 4 the folder that ls reads.
+  // 3 is the status page, 4 is the folder that ls reads.
   EXPECT_EQ(Lines(run.Out()),
             (std::multiset<std::string>{"0", "0", "1", "1", "2", "2", "3", "3", "4", "4"}));
 }
@@ -115,7 +115,7 @@ TEST(RunTest, TypedPortStaysOverRestartsAndAFreeOneDoesNot) {
   auto ports = Lines(fixed.Out());
   ASSERT_EQ(ports.size(), 2U);
   EXPECT_NE(*ports.begin(), *ports.rbegin()) << "0 asks for a free port";
-  std::string port = *ports.begin();  // free a moment ago
+  std::string port = *ports.begin();  // was free a moment ago
   Job kept({.arguments = Shell({"--max-restarts=1", "--master-port=" + port}, script)});
   EXPECT_EQ(kept.Wait(), kSuccess);
   EXPECT_EQ(Lines(kept.Out()), (std::multiset<std::string>{port, port}));

@@ -1,7 +1,9 @@
-// Five nodes and a dice: workers, agents and nodes are killed, stopped and told
-// to leave while examples/train_lm trains. Then they are left alone: it gets to
-// its last step with the loss of an undisturbed run, and nothing is left.
-// RANKRUN_SOAK_SECONDS: how long; RANKRUN_SOAK_SEED: the same dice again.
+// Random faults on five nodes: workers, agents and nodes are killed, stopped and
+// drained while examples/train_lm trains. After the last fault, the training must
+// reach its last step with the loss of an undisturbed run, and no process or file
+// may be left.
+// RANKRUN_SOAK_SECONDS: duration of the faults. RANKRUN_SOAK_SEED: seed of the
+// random faults; their effect also depends on the timing of the machine.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -24,7 +26,7 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr size_t kNodes = 5;
-constexpr int kPace = 40;  // milliseconds of a step
+constexpr int kPace = 40;  // milliseconds per step
 constexpr const char* kTrain = RANKRUN_BINARY_DIR "/bin/train_lm";
 
 int NumberOf(const char* variable, int otherwise) {
@@ -32,7 +34,7 @@ int NumberOf(const char* variable, int otherwise) {
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
-// The numbers that follow `text`.
+// Returns the numbers that follow each `text`.
 std::vector<double> After(const std::string& text, const std::string& all) {
   std::vector<double> numbers;
   for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) {
@@ -41,8 +43,8 @@ std::vector<double> After(const std::string& text, const std::string& all) {
   return numbers;
 }
 
-// Below `folder`: empty folders, and files that are empty or not a worker's log.
-// Logs of failed attempts stay.
+// Returns what a job must not leave below `folder`: empty folders, empty logs and
+// other files. Logs of failed attempts stay.
 std::string LitterBelow(const std::string& folder) {
   std::string litter;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -59,9 +61,11 @@ pid_t WorkerOf(const Job& node) {
   return workers.empty() ? 0 : workers[0];
 }
 
-// 205: only the agent was told, and it was killed before it had left.
+// Returns whether a node that got SIGTERM has left: with 204, or as its guardian ends
+// it when the agent is killed before that. The guardian ends by SIGTERM if it got
+// the signal as well, otherwise with 205.
 bool HasLeft(const std::optional<ProcessExit>& exit) {
-  return exit == Code(204) || exit == Code(205);
+  return exit == Code(204) || exit == Code(205) || exit == KilledBy(SIGTERM);
 }
 
 struct SoakTest : NodesTest {
@@ -71,7 +75,7 @@ struct SoakTest : NodesTest {
            "--shutdown-timeout=2"};
   }
 
-  // Rank 0 of each attempt adds to one file, so that what it tells is in order.
+  // Rank 0 of each attempt appends to the same file, so its lines are in order.
   std::string Script() const {
     return Stamped(
         "exec " + std::string(kTrain) + " --steps " + std::to_string(steps) +
@@ -84,7 +88,7 @@ struct SoakTest : NodesTest {
     return losses.empty() ? NAN : losses[0];
   }
 
-  // Each has a folder for temporary files of its own.
+  // Each node has its own folder for temporary files.
   void StartNode() {
     std::string temporary = folder.Path("tmp." + std::to_string(started++));
     fs::create_directory(temporary);
@@ -110,7 +114,7 @@ struct SoakTest : NodesTest {
   }
 
   size_t Dice(size_t sides) { return std::uniform_int_distribution<size_t>(0, sides - 1)(random); }
-  // Of the nodes, or only of those without the coordinator.
+  // Return one of all nodes, and the index of one without the coordinator.
   const Job& AnyNode() { return *nodes[Dice(nodes.size())]; }
   size_t AnyGuest() { return 1 + Dice(nodes.size() - 1); }
 
@@ -128,7 +132,7 @@ struct SoakTest : NodesTest {
     Linger(milliseconds(Dice(400)));
     if (pid != 0) kill(pid, SIGCONT);
   }
-  // One without an agent has not begun: SIGTERM ends it as any program.
+  // Before the agent starts, SIGTERM kills the guardian like any program.
   void TellToLeave(const char* what, const Job& node, pid_t pid) {
     if (AgentOf(node) == 0) return;
     told_to_leave.insert(&node);
@@ -136,7 +140,7 @@ struct SoakTest : NodesTest {
   }
   void Lose(size_t guest, bool with_agent) {
     pid_t agent = AgentOf(*nodes[guest]);
-    temporary_of.erase(nodes[guest].get());  // nobody is left to remove it
+    temporary_of.erase(nodes[guest].get());  // no process is left to remove it
     Hit(with_agent ? "lose" : "kill guardian", *nodes[guest], nodes[guest]->pid(), SIGKILL);
     if (with_agent && agent != 0) kill(agent, SIGKILL);
     Replace(guest);
@@ -175,13 +179,13 @@ struct SoakTest : NodesTest {
     }
   }
 
-  // The attempts to come keep to it.
+  // Sets the pace of later attempts.
   void SetPace(int pace) const {
     std::ofstream(folder.Path("pace.new")) << pace << "\n";
     fs::rename(folder.Path("pace.new"), folder.Path("pace"));
   }
 
-  // Not to wait for anything but the next blow's time.
+  // Waits for `time`, or less if the first node ends.
   void Linger(milliseconds time) {
     WaitFor([&] { return nodes[0]->Wait(milliseconds(0)).has_value(); }, time);
   }
@@ -200,8 +204,8 @@ struct SoakTest : NodesTest {
   }
 
   int seconds = NumberOf("RANKRUN_SOAK_SECONDS", 10);
-  int steps = seconds * 1000 / kPace;  // it lasts longer than the blows
-  unsigned seed = static_cast<unsigned>(NumberOf("RANKRUN_SOAK_SEED", getpid()));
+  int steps = seconds * 1000 / kPace;  // the training lasts longer than the faults
+  unsigned seed = static_cast<unsigned>(NumberOf("RANKRUN_SOAK_SEED", 1));
   std::mt19937 random{seed};
   steady_clock::time_point begin = steady_clock::now();
   std::string history;

@@ -1,11 +1,11 @@
-// examples/store: processes that meet in each kind of store they can share.
+// Runs examples/store: processes that share each kind of store.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
 #include <memory>
 
-#include "base/socket_address.h"
+#include "base/net/socket_address.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -44,19 +44,19 @@ TEST(StoreExampleTest, WorkersMeetInTheStoreOfTheirAgent) {
 }
 
 TEST(StoreExampleTest, ProcessesMeetInAStoreThatOneOfThemHosts) {
-  // Keeps the port from all who do not ask for it by number.
-  const Fd reserved(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
+  // Reserves the port: only a bind by number can take it now.
+  Fd reserved(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int on = 1;
   ASSERT_EQ(setsockopt(reserved.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
-  const SocketAddress loopback = *SocketAddress::FromNumeric("127.0.0.1", 0);
+  SocketAddress loopback = *SocketAddress::FromNumeric("127.0.0.1", 0);
   ASSERT_EQ(bind(reserved.get(), loopback.raw(), loopback.raw_size()), 0);
-  const std::string port = std::to_string(SocketAddress::LocalOf(reserved.get())->port());
+  std::string port = std::to_string(SocketAddress::LocalOf(reserved.get())->port());
   ExpectTheyMeet({"--port", port, "--serve"}, {"--port", port});
 }
 
 TEST(StoreExampleTest, ProcessesMeetInAFile) {
   ScratchFolder folder;
-  const std::vector<std::string> file{"--file", folder.Path("store")};
+  std::vector<std::string> file{"--file", folder.Path("store")};
   ExpectTheyMeet(file, file);
 }
 

@@ -1,4 +1,4 @@
-// The main job on real input: examples/train_lm under rankrun.
+// Runs examples/train_lm on real text.
 
 #include <gmock/gmock.h>
 

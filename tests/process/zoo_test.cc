@@ -1,4 +1,4 @@
-// Workers that are hard to get rid of, after every kind of end.
+// Worker processes that are hard to kill, with every kind of end of a job.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ struct ZooTest : ::testing::TestWithParam<std::tuple<const char*, End>> {
     }
   }
 
-  // Waits until all of them are there, then ends the job; returns how it ended.
+  // Waits until all processes exist, then ends the job; returns its exit.
   static std::optional<ProcessExit> Finish(Job& run, End end) {
     if (end == End::kSuccess || end == End::kFailure) return run.Wait();
     EXPECT_TRUE(WaitFor([&] { return run.Out() == "up\nup\n"; })) << run.Err();
@@ -42,7 +42,7 @@ struct ZooTest : ::testing::TestWithParam<std::tuple<const char*, End>> {
     if (end == End::kOneSignal || end == End::kTwoSignals) run.Signal(SIGINT);
     if (end == End::kTwoSignals) {
       EXPECT_TRUE(run.WaitForErr("stopping the workers"));
-      run.Signal(SIGTERM);  // SIGINT so soon would be an echo
+      run.Signal(SIGTERM);  // a second SIGINT so soon would count as the same request
     }
     return run.Wait();
   }
@@ -74,7 +74,7 @@ TEST_P(ZooTest, NothingIsLeftAndTheBystanderLives) {
   Job run({.arguments = {"-n", "2", "--shutdown-timeout", patience, "--no-python", kZoo, animal,
                          stay}});
   EXPECT_EQ(Finish(run, end), Expected(end)) << run.Err();
-  // Who kills after the end of the guardian is the agent, which is not awaited.
+  // Without the guardian, the agent kills them. run.Wait() does not wait for it.
   milliseconds left(end == End::kGuardianKilled ? 5'000 : 0);
   auto only_it_is_left = [this] { return ChildrenOf(getpid()) == std::vector{bystander}; };
   auto reap = [] {

@@ -13,7 +13,7 @@ namespace {
 constexpr char kLibrary[] = RANKRUN_LIB_DIR "/librankrun.so";
 constexpr char kPlugin[] = RANKRUN_LIB_DIR "/librankrun_gloo.so";
 
-// What `command` prints, by lines with their ends.
+// Returns the output of `command` as lines, each with its line end.
 std::vector<std::string> LinesOf(const std::string& command) {
   std::vector<std::string> lines;
   FILE* pipe = popen(command.c_str(), "r");
@@ -27,11 +27,11 @@ std::vector<std::string> LinesOf(const std::string& command) {
 TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
-  const std::regex declaration(R"(RANKRUN_API [^;(]*\b(rankrun_\w+)\()");
+  std::regex declaration(R"(RANKRUN_API [^;(]*\b(rankrun_\w+)\()");
   int found = 0;
   for (const std::string& file : test::SourceFiles("comm")) {
     if (!file.ends_with(".h")) continue;
-    const std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+    std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
     for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
       EXPECT_NE(dlsym(library, (*it)[1].str().c_str()), nullptr) << (*it)[1];
       found += 1;
@@ -40,17 +40,16 @@ TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
   EXPECT_GT(found, 70);
 }
 
-// Templates of the standard library that were made here would take the place of
-// a program's own.
+// An exported template of the standard library could replace the one in a program.
 TEST(ExportsTest, NothingElseIs) {
-  const auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kLibrary);
+  auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kLibrary);
   EXPECT_GT(lines.size(), 100U);
-  const std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?rankrun(::|_)[\s\S]*)");
+  std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?rankrun(::|_)[\s\S]*)");
   for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, ours)) << line;
 }
 
 TEST(ExportsTest, APluginHasItsEntryAndNothingElse) {
-  const auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kPlugin);
+  auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kPlugin);
   ASSERT_EQ(lines.size(), 1U) << testing::PrintToString(lines);
   EXPECT_TRUE(lines[0].ends_with(" T rankrun_backend_plugin\n")) << lines[0];
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
-# builds and runs programs from there, as an outsider would: the examples
-# train_lm, store, launch, collectives and c by CMake, a small one in C++ and one
-# in C by pkg-config.
+# builds and runs programs with the installed package: the examples train_lm,
+# store, launch, collectives and c with CMake, and a small program each in C++ and
+# C with pkg-config.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
@@ -19,7 +19,7 @@ grep -q 'final loss' "$folder/out"
 grep -q 'all have met: 5 jobs are done' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/usr/bin/rankrun-bench" all_reduce --max-bytes 1K | tee "$folder/out"
 grep -q 'wrong elements: 0 OK' "$folder/out"
-# By the plug-ins that were installed, not by those that were built.
+# Uses the installed plug-ins instead of those in the build folder.
 "$folder/usr/bin/rankrun" --bind numa -n 2 true
 RANKRUN_BACKEND=gloo "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
 "$folder/launch/sweep" 2 0.1 0.5 | tee "$folder/out"  # finds the installed rankrun
@@ -34,7 +34,7 @@ test -f "$folder/usr/share/man/man1/rankrun-bench.1"
 test -s "$folder/usr/share/bash-completion/completions/rankrun"
 test -s "$folder/usr/share/zsh/site-functions/_rankrun"
 test -s "$folder/usr/share/fish/vendor_completions.d/rankrun.fish"
-test ! -e "$folder/usr/bin/torchrun"  # only on request
+test ! -e "$folder/usr/bin/torchrun"  # installed only on request
 "$folder/usr/bin/rankctl" --version | grep -q '^rankctl [0-9]'
 
 if ! command -v pkg-config >/dev/null; then
@@ -50,7 +50,7 @@ int main() {
   rankrun::Destroy();
 }
 EOF
-# The flags are several words.
+# The output of pkg-config is several words.
 # shellcheck disable=SC2046
 c++ -std=c++20 "$folder/meet.cc" -o "$folder/meet" $(pkg-config --cflags --libs rankrun) \
   "-Wl,-rpath,$(pkg-config --variable=libdir rankrun)"

@@ -14,9 +14,9 @@ inline std::string ReadText(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The C++ files below a folder of the source tree, as paths from its root.
+// Returns the C++ files below a folder of the source tree, relative to its root.
 inline std::vector<std::string> SourceFiles(const std::string& folder) {
-  const std::filesystem::path root = RANKRUN_SOURCE_DIR;
+  std::filesystem::path root = RANKRUN_SOURCE_DIR;
   std::vector<std::string> files;
   if (!std::filesystem::exists(root / folder)) return files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {

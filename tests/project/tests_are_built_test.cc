@@ -19,7 +19,7 @@ TEST(TestsAreBuiltTest, EveryTestFileIsInATarget) {
   EXPECT_GT(found, 40);
 }
 
-// A file with another name would be built by nobody.
+// CMake compiles tests only from files with that name.
 TEST(TestsAreBuiltTest, EveryFileWithTestsHasATestsName) {
   for (const std::string& file : test::SourceFiles("tests")) {
     if (file.ends_with("_test.cc")) continue;

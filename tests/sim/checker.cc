@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/exit_codes.h"
+#include "agent/job/exit_codes.h"
 
 namespace rankrun::sim {
 namespace {
@@ -33,14 +33,14 @@ void Checker::OnPrepareTold(int world, const agent::Prepare& message) {
   }
 }
 
-void Checker::OnGoTold(int world, const agent::Go& message) {
+void Checker::OnStartRoundSent(int world, const agent::StartRound& message) {
   if (!granted_.insert({world, message.round}).second) return;
   int attempt = rounds_[{world, message.round}].attempt;
   auto [last, is_first] = last_attempt_.try_emplace(world, attempt);
   if (!is_first && attempt <= last->second) stage_.Violate("attempts do not increase");
   last->second = attempt;
   int most = stage_.plan.policy.restart.max_restarts;
-  if (is_pure_ && rounds() > most + 1) stage_.Violate("more restarts than the budget has");
+  if (is_pure_ && rounds() > most + 1) stage_.Violate("more restarts than the budget allows");
 }
 
 void Checker::OnKept(int world, const agent::CoordinatorRecord& record) {
@@ -48,8 +48,7 @@ void Checker::OnKept(int world, const agent::CoordinatorRecord& record) {
   if (record.history.restarts > stage_.plan.policy.restart.max_restarts) {
     stage_.Violate("the budget is exceeded");
   }
-  if (record.history.restarts > failures_)
-    stage_.Violate("a restart is charged that no failure caused");
+  if (record.history.restarts > failures_) stage_.Violate("a restart without a failure is charged");
 }
 
 void Checker::OnVerdictTold(int world, const agent::Verdict& message) {
@@ -63,21 +62,27 @@ void Checker::OnVerdictTold(int world, const agent::Verdict& message) {
   if (message.exit_code == agent::kExitDrained && !has_partitions_) {
     int staying = count_staying_(world);
     if (staying >= stage_.plan.policy.min_nodes) stage_.Violate("a leave closes the job");
-    if (leaving_.empty()) stage_.Violate("drained, but nobody has left");
+    if (leaving_.empty()) stage_.Violate("drained, but no node has left");
   }
   if (message.exit_code == 0 && world == 1) CheckSuccess(world);
 }
 
-// Success is told once all know that it will be.
+// A node keeps the first verdict that it received. When its last worker is gone,
+// it may be linked to the coordinator of another world.
+void Checker::OnVerdictReceived(int node, const agent::Verdict& message) {
+  exit_codes_[node].insert(message.exit_code);
+}
+
+// The coordinator announces success only after every node has confirmed Finish.
 void Checker::CheckSuccess(int world) {
   auto finish = finish_.find(world);
-  if (finish == finish_.end()) return stage_.Violate("success is told in one phase");
+  if (finish == finish_.end()) return stage_.Violate("success is announced without a finish phase");
   if (has_partitions_) return;
   if (stage_.time.now() - finish->second >= stage_.plan.policy.node_timeout) return;
   for (int node : rounds_[*granted_.rbegin()].starters) {
     bool is_excused = gone_.contains(node) || leaving_.contains(node);
     if (!is_excused && !finish_seen_[world].contains(node)) {
-      stage_.Violate("success is told before n" + Text(node) + " knows of it");
+      stage_.Violate("success is announced before n" + Text(node) + " has confirmed it");
     }
   }
 }
@@ -97,7 +102,7 @@ void Checker::OnSent(const Place& place, const agent::MemberMessage& message,
 }
 
 void Checker::OnMakeReady(const Place& place, const agent::Prepare&) {
-  if (running_.contains(place.node)) stage_.Violate("makes ready beside living workers");
+  if (running_.contains(place.node)) stage_.Violate("prepares while its workers are alive");
 }
 
 void Checker::OnStart(const Place& place, int number) {
@@ -121,7 +126,7 @@ void Checker::OnWorkersGone(int node) {
   running_.erase(found);
 }
 
-// Who stood still together with his clock cannot know that his lease is over.
+// A machine whose clock stood still as well cannot know that a lease is over.
 bool Checker::StoodStill(int host) {
   const agent::CoordinatorPolicy& policy = stage_.plan.policy;
   TimePoint woke_up = stage_.hosts[host].long_frozen_until;
@@ -138,8 +143,8 @@ void Checker::CheckOverlap(const Place& place, int round) {
   for (const auto& [node, other] : running_) {
     if (other.world == place.world && other.round == round) continue;
     if (StoodStill(other.host) || StoodStill(place.host)) continue;
-    // A coordinator that starts with nothing cannot know of workers that have
-    // not told it; they end with their lease.
+    // A coordinator without a record cannot know of workers whose agents have not
+    // reported to it yet; these workers end with their lease.
     auto over = world_over_.find(other.world);
     bool is_of_lost_world = other.world != place.world && over != world_over_.end() &&
                             now < over->second + policy.node_timeout + policy.kill_bound;
@@ -156,10 +161,7 @@ void Checker::OnEnd(const Place& place, int exit_code, bool workers_are_alive) {
   is_known |= closes_.contains(exit_code);
   bool knows_success = knows_success_.contains(place.node);
   if (exit_code == 0) is_known |= knows_success;
-  auto verdict = verdicts_.find(place.world);
-  if (verdict != verdicts_.end()) {
-    is_known |= exit_code == verdict->second.exit_code;
-  }
+  is_known |= exit_codes_[place.node].contains(exit_code);
   if (!is_known) stage_.Violate("n" + Text(place.node) + " ends with " + Text(exit_code));
 }
 

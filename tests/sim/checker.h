@@ -9,20 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "agent/control_message.h"
-#include "agent/coordinator_record.h"
+#include "agent/coordination/control_message.h"
+#include "agent/coordination/coordinator_record.h"
 #include "tests/sim/stage.h"
 
 namespace rankrun::sim {
 
-// What must always be true, known apart from the cores. A world is the time of
-// one coordinator and its next incarnations: one that starts with nothing
-// begins another.
+// Checks the invariants of a job from its messages and actions, independently of
+// the cores. A world is the lifetime of one coordinator and its next incarnations;
+// a coordinator that starts without a record begins another world.
 class Checker {
  public:
   explicit Checker(Stage& stage) : stage_(stage) {}
 
-  struct Place {  // where something happened
+  struct Place {  // of an event
     int node = 0;
     int host = 0;
     int incarnation = 0;
@@ -30,8 +30,9 @@ class Checker {
   };
 
   void OnWorldOver(int world) { world_over_.try_emplace(world, stage_.time.now()); }
-  void OnFailure() { failures_ += 1; }  // of a worker or an agent
+  void OnFailure() { failures_ += 1; }  // a worker or an agent failed
   void SetPure(bool is_pure = true) { is_pure_ = is_pure; }
+  bool is_pure() const { return is_pure_; }
   void SetPartitions() { has_partitions_ = true; }
   void CountStaying(std::function<int(int world)> count) { count_staying_ = std::move(count); }
   void OnDrain(int node) { leaving_.insert(node); }
@@ -39,8 +40,9 @@ class Checker {
   void OnGone(int node) { gone_.insert(node); }
 
   void OnPrepareTold(int world, const agent::Prepare& message);
-  void OnGoTold(int world, const agent::Go& message);
+  void OnStartRoundSent(int world, const agent::StartRound& message);
   void OnVerdictTold(int world, const agent::Verdict& message);
+  void OnVerdictReceived(int node, const agent::Verdict& message);
   void OnKept(int world, const agent::CoordinatorRecord& record);
   void OnSent(const Place& place, const agent::MemberMessage& message, bool workers_are_alive);
   void OnMakeReady(const Place& place, const agent::Prepare& message);
@@ -78,20 +80,21 @@ class Checker {
   std::map<RoundId, Round> rounds_;
   std::set<RoundId> granted_;
   std::map<int, Running> running_;            // by node
-  std::map<RoundId, int> running_nodes_;      // how many, by round
-  std::map<int, TimePoint> world_over_;       // its coordinator's guardian died
+  std::map<RoundId, int> running_nodes_;      // count by round
+  std::map<int, TimePoint> world_over_;       // death of the guardian of its coordinator
   std::map<int, agent::Verdict> verdicts_;    // by world
+  std::map<int, std::set<int>> exit_codes_;   // of the verdicts that a node received, by node
   std::map<int, std::set<int>> finish_seen_;  // nodes, by world
   std::map<int, int> last_attempt_;           // by world
-  std::map<int, TimePoint> finish_;           // began, by world
-  std::set<int> knows_success_;               // nodes, of whatever world
+  std::map<int, TimePoint> finish_;           // start of the finish phase, by world
+  std::set<int> knows_success_;               // nodes, of any world
   std::set<int> leaving_;
   std::set<int> gone_;
   std::set<int> closes_;
   int failures_ = 0;
-  bool is_pure_ = false;  // no restart is free
+  bool is_pure_ = false;  // every restart is charged to the budget
   bool has_partitions_ = false;
-  std::function<int(int)> count_staying_;  // -1: unknown
+  std::function<int(int)> count_staying_;  // by world; -1: unknown
 };
 
 }  // namespace rankrun::sim

@@ -7,7 +7,7 @@ namespace rankrun::sim {
 
 using std::chrono::milliseconds;
 
-// Chance from a seed, the same on every machine (splitmix64).
+// Random numbers that depend only on the seed (splitmix64).
 class Dice {
  public:
   explicit Dice(uint64_t seed) : state_(seed) {}

@@ -2,30 +2,31 @@
 #include <cstdio>
 #include <string>
 
-#include "agent/mutation.h"
+#include "agent/coordination/mutation.h"
 #include "tests/sim/sim.h"
 
-// Runs seeds one after the other until an invariant breaks.
+// Simulates a range of seeds until one breaks an invariant.
 int main(int argc, char** argv) {
   rankrun::sim::Options options;
   uint64_t runs = 1;
   std::string faults = "all";
-  CLI::App app("Runs a job of many nodes in virtual time, with faults.");
-  app.add_option("--seed", options.seed, "what happens follows from this number");
-  app.add_option("--nodes", options.nodes, "that are started at first")
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--min", options.min, "nodes that the job needs; 0: by the seed");
-  app.add_option("--max", options.max, "nodes that the job takes; 0: by the seed");
-  app.add_option("--faults", faults, "none, failures, blips, silence, stuck or all");
-  app.add_option("--runs", runs, "how many seeds, from this one on");
+  CLI::App app("Simulates a job of many nodes in virtual time, with random faults.");
+  app.add_option("--seed", options.seed, "the number that determines the whole run");
+  app.add_option("--nodes", options.nodes, "nodes at the start")->check(CLI::Range(1, 100'000));
+  app.add_option("--min", options.min, "minimum of nodes; 0: chosen by the seed");
+  app.add_option("--max", options.max, "maximum of nodes; 0: chosen by the seed");
+  app.add_option("--faults", faults,
+                 "kind of faults: none, failures, blips, silence, stuck or all");
+  app.add_option("--runs", runs, "number of consecutive seeds");
   int mutation = 0;
-  app.add_option("--mutation", mutation, "a deliberate bug, by its number in agent/mutation.h");
-  app.add_flag("--lose-one", options.loses_one, "a machine is lost while all run");
-  app.add_flag("--trace", options.is_traced, "print what happens");
+  app.add_option("--mutation", mutation,
+                 "a deliberate bug, by its number in agent/coordination/mutation.h");
+  app.add_flag("--lose-one", options.loses_one, "lose one machine while all workers run");
+  app.add_flag("--trace", options.is_traced, "print every event");
   CLI11_PARSE(app, argc, argv);
   auto known = rankrun::sim::FaultsNamed(faults);
   if (!known) {
-    std::fprintf(stderr, "sim: there are no faults named %s\n", faults.c_str());
+    std::fprintf(stderr, "sim: unknown kind of faults: %s\n", faults.c_str());
     return 2;
   }
   options.faults = *known;

@@ -1,4 +1,4 @@
-#include "agent/mutation.h"
+#include "agent/coordination/mutation.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ struct Bug {
   const char* name;
 };
 
-// A test that finds no bug finds nothing.
+// Proves that the simulator finds real bugs: each deliberate one breaks an
+// invariant within 2,000 seeds.
 class MutationTest : public testing::TestWithParam<Bug> {
  protected:
   MutationTest() { agent::g_mutation = GetParam().mutation; }

@@ -89,7 +89,7 @@ void Network::Pump(ConnectionId id, int to) {
     Packet packet = std::move(end.to_it.front());
     end.to_it.pop_front();
     if (stage_.hosts[end.host].is_dead) continue;
-    if (!end.is_open) {  // answered by a reset
+    if (!end.is_open) {
       if (end.is_reset) CloseEnd(id, 1 - to);
     } else if (!packet.bytes) {
       CloseEnd(id, to);
@@ -123,7 +123,7 @@ void Network::Close(ConnectionId id, const NetworkUser* from) {
     End& end = found->second.ends[side];
     if (end.user != from || !end.is_open) continue;
     end.is_open = false;
-    end.is_reset = false;  // it reads what still comes
+    end.is_reset = false;  // packets under way are still taken
     if (!found->second.is_cut) Push(found->second, id, 1 - side, std::nullopt);
   }
   EraseIfOver(id);

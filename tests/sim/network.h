@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "agent/control_message.h"
+#include "agent/coordination/control_message.h"
 #include "tests/sim/stage.h"
 
 namespace rankrun::sim {
@@ -17,7 +17,7 @@ namespace rankrun::sim {
 using Bytes = std::variant<agent::MemberMessage, agent::CoordinatorMessage>;
 using ConnectionId = uint64_t;
 
-// A process with connections.
+// A process with connections; receives its network events.
 class NetworkUser {
  public:
   virtual ~NetworkUser() = default;
@@ -30,8 +30,8 @@ class NetworkUser {
   virtual void OnClosed(ConnectionId id) = 0;
 };
 
-// TCP as processes see it: ordered bytes, late or never; ends that notice a
-// break at different times; partitions that may be of one direction only.
+// Simulates TCP as processes see it: bytes arrive in order, late or never; the two
+// ends notice a break at different times; a partition may affect one direction only.
 class Network {
  public:
   explicit Network(Stage& stage) : stage_(stage) {}
@@ -41,22 +41,22 @@ class Network {
   void Send(ConnectionId id, const NetworkUser* from, Bytes bytes);
   void Close(ConnectionId id, const NetworkUser* from);
 
-  void CloseAllOf(NetworkUser* user);   // its process has ended
-  void ForgetAllOf(NetworkUser* user);  // its machine is gone: nobody is told
+  void CloseAllOf(NetworkUser* user);   // the process of `user` has ended
+  void ForgetAllOf(NetworkUser* user);  // the machine of `user` is lost: peers are not notified
   void Block(int from_host, int to_host, Duration how_long);
-  void BreakOne(Duration most);  // one connection; each end notices at some time
+  void BreakOne(Duration most);  // one connection; each end notices within `most`
   void BreakAll(Duration most);
 
  private:
   struct Packet {
     TimePoint due;
-    std::optional<Bytes> bytes;  // nothing: the end
+    std::optional<Bytes> bytes;  // nullopt: end of stream
   };
   struct End {
     NetworkUser* user = nullptr;
     int host = 0;
     bool is_open = false;
-    bool is_reset = true;  // once closed: what comes is answered so
+    bool is_reset = true;  // once closed, answers later packets with a reset
     std::deque<Packet> to_it = {};
   };
   struct Connection {

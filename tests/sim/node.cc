@@ -5,7 +5,7 @@
 
 #include "tests/sim/words.h"
 
-// The agent and its guardian; the workers are in workers.cc.
+// The agent and its guardian. workers.cc has the workers.
 
 namespace rankrun::sim {
 
@@ -31,6 +31,7 @@ void Node::StartAgent() {
   link_ = 0;
   failed_dials_ = 0;
   stopped_until_ = member_armed_ = coordinator_armed_ = {};
+  answered_ = stage_.time.now();
   stage_.Trace(name_, [&] { return "agent " + std::to_string(incarnation_) + " starts"; });
   agent::Hello about{.node = id_,
                      .incarnation = incarnation_,
@@ -75,7 +76,7 @@ void Node::CrashAgent(const std::string& why) {
   }
 }
 
-// Once nothing of the life before is left.
+// Starts the next agent process; no worker of the previous one is left.
 void Node::StartNextLife() {
   if (life_ != Life::kDown || !guardian_lives_) return;
   PlanWorkers(stage_.dice.Between(1, 10), [this] { StartAgent(); });
@@ -121,7 +122,7 @@ void Node::End(const std::string& why) {
 void Node::EndIfDone() {
   bool is_done =
       member_ && member_->phase() == MemberPhase::kOver && (!coordinator_ || has_retired_);
-  if (is_done) End("all is told");
+  if (is_done) End("all messages are sent");
 }
 
 // --- Standing still ---
@@ -138,7 +139,7 @@ void Node::Post(std::function<void()> what) {
   if (inbox_.size() == 1) Wake();
 }
 
-// Takes what came in the meantime, or looks again later.
+// Runs the posted tasks, or tries again when the agent runs again.
 void Node::Wake() {
   while (life_ == Life::kUp && !inbox_.empty()) {
     if (AwakeAt() > stage_.time.now()) {
@@ -161,7 +162,7 @@ void Node::StopAgent(Duration how_long) {
   LookAtLease();
 }
 
-// The guardian: a silent agent is killed when its lease ends.
+// The guardian kills a silent agent when its lease ends.
 void Node::LookAtLease() {
   TimePoint at = std::max(lease_end_ + stage_.hosts[setup_.host].stood_still,
                           stage_.hosts[setup_.host].frozen_until);
@@ -265,6 +266,8 @@ void Node::Face::OnConnected(ConnectionId id, NetworkUser* peer) {
     node.world_ = world;
     node.linked_since_ = node.stage_.time.now();
     node.failed_dials_ = 0;
+    node.hello_sent_ = node.stage_.time.now();
+    node.beats_sent_.clear();
     node.network_.Send(id, this, agent::MemberMessage(node.member_->hello()));
     node.StepMember(agent::LinkUp{});
   });
@@ -286,14 +289,18 @@ void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
     node.Post([&node, id, message = std::get<agent::MemberMessage>(bytes)] {
       if (!node.coordinator_) return;
       if (node.has_retired_) return;
-      node.StepCoordinator(agent::PeerSaid{id, message});
+      node.StepCoordinator(agent::MessageFromPeer{id, message});
     });
     return;
   }
   node.Post([&node, id, message = std::get<agent::CoordinatorMessage>(bytes)] {
     if (id != node.link_ || node.member_->phase() == MemberPhase::kOver) return;
-    node.stage_.Trace(node.name_, [&] { return "hears " + Words(message); });
-    node.StepMember(agent::CoordinatorSaid{message});
+    node.stage_.Trace(node.name_, [&] { return "receives " + Words(message); });
+    if (const auto* verdict = std::get_if<agent::Verdict>(&message)) {
+      node.checker_.OnVerdictReceived(node.setup_.number, *verdict);
+    }
+    node.NoteAnswer(message);
+    node.StepMember(agent::MessageFromCoordinator{message});
   });
 }
 
@@ -313,6 +320,15 @@ void Node::Face::OnClosed(ConnectionId id) {
   });
 }
 
+void Node::NoteAnswer(const agent::CoordinatorMessage& message) {
+  if (const auto* beat = std::get_if<agent::Beat>(&message)) {
+    auto sent = beats_sent_.find(beat->number);
+    if (sent != beats_sent_.end()) answered_ = std::max(answered_, sent->second);
+  } else if (std::holds_alternative<agent::Waiting>(message)) {
+    answered_ = std::max(answered_, hello_sent_);
+  }
+}
+
 // --- Actions ---
 
 Checker::Place Node::Here() const {
@@ -320,9 +336,13 @@ Checker::Place Node::Here() const {
 }
 
 void Node::Do(const agent::Send& action) {
-  stage_.Trace(name_, [&] { return "says " + Words(action.message); });
+  stage_.Trace(name_, [&] { return "sends " + Words(action.message); });
   checker_.OnSent(Here(), action.message, workers_.are_alive);
-  if (link_ != 0) network_.Send(link_, &member_face_, action.message);
+  if (link_ == 0) return;
+  if (const auto* beat = std::get_if<agent::Beat>(&action.message)) {
+    beats_sent_[beat->number] = stage_.time.now();
+  }
+  network_.Send(link_, &member_face_, action.message);
 }
 
 void Node::Do(const agent::EndNode& action) {
@@ -333,15 +353,15 @@ void Node::Do(const agent::EndNode& action) {
   EndIfDone();
 }
 
-void Node::Do(const agent::Tell& action) {
+void Node::Do(const agent::SendMessage& action) {
   if (const auto* m = std::get_if<agent::Prepare>(&action.message)) {
     checker_.OnPrepareTold(setup_.world, *m);
-  } else if (const auto* go = std::get_if<agent::Go>(&action.message)) {
-    checker_.OnGoTold(setup_.world, *go);
+  } else if (const auto* start_round = std::get_if<agent::StartRound>(&action.message)) {
+    checker_.OnStartRoundSent(setup_.world, *start_round);
   } else if (const auto* verdict = std::get_if<agent::Verdict>(&action.message)) {
     checker_.OnVerdictTold(setup_.world, *verdict);
   } else if (const auto* refusal = std::get_if<agent::Refusal>(&action.message)) {
-    // Who lives always answers here, so this is the last resort of a wrong core.
+    // Live nodes always answer in the simulator, so only a wrong core gives one up.
     bool is_given_up = refusal->text.find("is given up") != std::string::npos;
     if (is_given_up) stage_.Violate(refusal->text);
   }
@@ -350,7 +370,7 @@ void Node::Do(const agent::Tell& action) {
 
 void Node::Do(const agent::HangUp& action) { network_.Close(action.peer, &coordinator_face_); }
 
-void Node::Do(const agent::Keep& action) {
+void Node::Do(const agent::PersistRecord& action) {
   checker_.OnKept(setup_.world, action.record);
   kept_ = action.record;
 }

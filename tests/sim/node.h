@@ -2,12 +2,13 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "agent/coordinator.h"
-#include "agent/member.h"
+#include "agent/coordination/coordinator.h"
+#include "agent/coordination/member.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/network.h"
 #include "tests/sim/stage.h"
@@ -18,11 +19,11 @@ struct NodeSetup {
   int number = 0;
   int host = 0;
   int coordinator_host = 0;
-  int world = 0;  // not 0: has the coordinator
+  int world = 0;  // 0: without the coordinator
   std::optional<int> claimed_rank = {};
 };
 
-// One rankrun on one machine: its guardian, the lives of its agent, and the
+// One rankrun on one machine: the guardian, the successive agent processes and the
 // workers.
 class Node {
  public:
@@ -32,13 +33,13 @@ class Node {
 
   void StartAgent();
   bool is_over() const { return life_ == Life::kOver; }
-  // By a process that never goes away.
+  // Whether a worker process never dies.
   bool is_stuck() const { return workers_.is_stuck_for_ever; }
   bool is_up() const { return life_ == Life::kUp; }
   bool has_work() const { return member_ && member_->phase() == agent::MemberPhase::kRunning; }
   bool has_coordinator() const { return setup_.world != 0; }
   bool is_leaving() const { return is_leaving_; }
-  // For so long that the coordinator must know of it.
+  // Whether the link has lasted so long that the coordinator must know of it.
   bool is_linked_to(int world) const {
     return life_ == Life::kUp && link_ != 0 && world_ == world &&
            stage_.time.now() - linked_since_ > std::chrono::seconds(2);
@@ -53,7 +54,7 @@ class Node {
   void StopAgent(Duration how_long);
   void LoseHost();
   void KillGuardian();
-  void FailWorkers(bool by_itself);
+  void FailWorkers(bool is_primary);
   void Drain();
   void Close();
 
@@ -76,14 +77,14 @@ class Node {
   };
   struct Workers {
     bool are_alive = false;
-    bool is_stuck = false;  // they got SIGKILL, run no more, and are there
+    bool is_stuck = false;  // killed by SIGKILL, but the processes still exist
     bool is_stuck_for_ever = false;
-    bool is_over_told = true;  // WorkersOver
+    bool is_over_told = true;  // WorkersOver has been sent to the member
     int round = 0;
-    uint64_t plan = 0;  // later plans replace earlier ones
+    uint64_t plan = 0;  // number of the newest plan, which cancels earlier ones
   };
 
-  // Runs it in the agent, as soon as that runs itself; not in a later one.
+  // Runs `what` as soon as this agent process runs; drops it with the process.
   void Post(std::function<void()> what);
   void Wake();
   TimePoint AwakeAt();
@@ -95,6 +96,7 @@ class Node {
   void Dial();
   void DialLater();
   void LookAtLease();
+  void NoteAnswer(const agent::CoordinatorMessage& message);
   Checker::Place Here() const;
   void EndIfDone();
   void End(const std::string& why);
@@ -105,9 +107,9 @@ class Node {
   void Do(const agent::StopWorkers& action);
   void Do(const agent::ShowRoll&) {}
   void Do(const agent::EndNode& action);
-  void Do(const agent::Tell& action);
+  void Do(const agent::SendMessage& action);
   void Do(const agent::HangUp& action);
-  void Do(const agent::Keep& action);
+  void Do(const agent::PersistRecord& action);
   void Do(const agent::Retire&);
 
   // Workers.
@@ -140,12 +142,15 @@ class Node {
   bool is_leaving_ = false;
   int crash_in_ = -1;
   ConnectionId link_ = 0;
-  int world_ = 0;  // of the coordinator at the other end of the link
+  int world_ = 0;  // world of the coordinator at the other end of the link
   int failed_dials_ = 0;
-  uint64_t dial_life_ = 0;  // which life dialled last
+  uint64_t dial_life_ = 0;  // value of agent_life_ at the last dial
   TimePoint linked_since_{};
+  TimePoint hello_sent_{};
+  std::map<uint64_t, TimePoint> beats_sent_;  // on this link, by number
+  TimePoint answered_{};                      // send time of the newest message that was answered
   TimePoint stopped_until_{};
-  TimePoint lease_end_{};  // by the clock of the host
+  TimePoint lease_end_{};  // on the clock of the host
   std::deque<std::function<void()>> inbox_;
   TimePoint member_armed_{};
   TimePoint coordinator_armed_{};

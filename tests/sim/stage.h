@@ -5,45 +5,45 @@
 #include <string>
 #include <utility>
 
-#include "agent/coordinator_events.h"
+#include "agent/coordination/coordinator_events.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/timeline.h"
 
 namespace rankrun::sim {
 
-// What is fixed for a run.
+// Parameters of a run.
 struct Plan {
   agent::CoordinatorPolicy policy;
-  milliseconds grace{2'000};  // between SIGTERM and SIGKILL
-  int fails_percent = 0;      // of the starts of a node's workers
+  milliseconds grace{2'000};  // from SIGTERM to SIGKILL
+  int fails_percent = 0;      // of the worker starts of a node
   int hangs_percent = 0;
-  int slow_death_percent = 0;  // of the kills, up to the kill bound
-  int stuck_percent = 0;       // of the nodes' workers do not die of SIGKILL
-  int stubborn_percent = 0;    // of the nodes' workers ignore SIGTERM
-  int claims_percent = 0;      // of the nodes claim a rank
+  int slow_death_percent = 0;  // of the kills; the death takes up to the kill bound
+  int stuck_percent = 0;       // of the nodes, whose workers do not die of SIGKILL
+  int stubborn_percent = 0;    // of the nodes, whose workers ignore SIGTERM
+  int claims_percent = 0;      // of the nodes, which claim a rank
   milliseconds shortest_run{1};
   milliseconds longest_run{5'000};
 };
 
-// A machine that can stand still with its clock.
+// A machine that can stand still, together with its clock.
 struct Host {
   bool is_dead = false;
   TimePoint frozen_until{};
-  Duration stood_still{};         // in sum
-  TimePoint long_frozen_until{};  // longer than a lease can answer for
+  Duration stood_still{};         // in total
+  TimePoint long_frozen_until{};  // longer than a lease covers
 };
 
-// What all of a run share.
+// State that all parts of a run share.
 struct Stage {
   explicit Stage(uint64_t seed) : dice(seed), stuck_dice(~seed) {}
 
   Timeline time;
   Dice dice;
-  Dice stuck_dice;  // so that other faults are the same with and without
+  Dice stuck_dice;  // separate, so that stuck workers do not change the other faults
   Plan plan;
   bool is_traced = false;
-  bool is_calm = false;  // no faults any more
+  bool is_calm = false;  // no further faults
   std::map<int, Host> hosts;
   std::string violation;
 

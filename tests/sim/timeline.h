@@ -10,12 +10,12 @@
 
 namespace rankrun::sim {
 
-// Virtual time: what happens at one instant happens in the order of planning.
+// Virtual time. Events of the same instant run in the order of their planning.
 class Timeline {
  public:
   TimePoint now() const { return now_; }
   uint64_t events() const { return events_; }
-  // In a row, without time passing.
+  // Events since the time last advanced.
   uint64_t at_this_instant() const { return at_this_instant_; }
   bool empty() const { return heap_.empty(); }
   TimePoint next() const { return heap_.front().at; }

@@ -31,7 +31,7 @@ std::string Say(const agent::Prepare& m) {
   return "prepare round " + Number(m.round) + ", attempt " + Number(m.attempt) + ": node rank " +
          Number(m.node_rank) + " of " + Number(m.node_count) + ", record " + m.record;
 }
-std::string Say(const agent::Go& m) { return "go for round " + Number(m.round); }
+std::string Say(const agent::StartRound& m) { return "start round " + Number(m.round); }
 std::string Say(const agent::Stop& m) { return "stop round " + Number(m.round) + ": " + m.why; }
 std::string Say(const agent::Finish& m) { return "finish round " + Number(m.round); }
 std::string Say(const agent::Verdict& m) {

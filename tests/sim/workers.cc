@@ -2,7 +2,7 @@
 
 #include "tests/sim/node.h"
 
-// The second half of Node: its workers, and what is done to them.
+// The second half of Node: starts, faults and ends of its workers.
 
 namespace rankrun::sim {
 namespace {
@@ -43,7 +43,7 @@ void Node::Do(const agent::MakeReady& action) {
 
 void Node::Do(const agent::StartWorkers& action) {
   stage_.Trace(name_, [&] { return "starts its workers"; });
-  checker_.OnStart(Here(), action.go.round);
+  checker_.OnStart(Here(), action.start_round.round);
   workers_.are_alive = true;
   workers_.is_over_told = false;
   const Plan& plan = stage_.plan;
@@ -58,8 +58,11 @@ void Node::Do(const agent::StartWorkers& action) {
 }
 
 void Node::Do(const agent::StopWorkers& action) {
+  // Breaks and late packets can add up to more than the lease.
+  bool is_silence_long = stage_.time.now() - answered_ >= stage_.plan.policy.node_timeout * 2 / 3;
+  if (action.at_once && is_silence_long) checker_.SetPure(false);
   if (!workers_.are_alive) {
-    if (!workers_.is_over_told) return;  // is on its way
+    if (!workers_.is_over_told) return;  // WorkersOver is under way
     Post([this] { StepMember(agent::WorkersOver{false}); });
     return;
   }
@@ -70,15 +73,15 @@ void Node::Do(const agent::StopWorkers& action) {
   }
 }
 
-void Node::FailWorkers(bool by_itself) {
+void Node::FailWorkers(bool is_primary) {
   if (!workers_.are_alive || life_ != Life::kUp || !has_work()) return;
   stage_.Trace(name_, [] { return "a worker fails"; });
   checker_.OnFailure();
   TerminateWorkers();
-  Post([this, by_itself] {
+  Post([this, is_primary] {
     StepMember(agent::PartFailed{{.text = "a worker of " + name_ + " failed",
                                   .exit_code = kWorkersCode,
-                                  .by_itself = by_itself}});
+                                  .is_primary = is_primary}});
   });
 }
 
@@ -95,7 +98,7 @@ void Node::KillWorkers() {
   PlanWorkers(KillTime(), [this] { WorkersGone(false); });
 }
 
-// Whether they do not go when they are killed, which is in that time.
+// Draws whether the workers survive the SIGKILL that comes after that time.
 bool Node::GetStuck(Duration after) {
   if (workers_.is_stuck) return true;
   if (stage_.is_calm || !stage_.stuck_dice.Chance(stage_.plan.stuck_percent)) return false;
@@ -108,7 +111,8 @@ void Node::BeStuck() {
   workers_.is_stuck = true;
   checker_.OnWorkersGone(setup_.number);
   stage_.time.After(stage_.plan.policy.node_timeout, [this, plan = workers_.plan] {
-    if (plan + 1 != workers_.plan || !workers_.is_stuck) return;  // they have gone, or the machine
+    if (plan + 1 != workers_.plan || !workers_.is_stuck)
+      return;  // the workers or the machine are gone
     Post([this] { StepMember(agent::WorkersStuck{{.local_rank = 0, .what = "a stuck process"}}); });
   });
   workers_.is_stuck_for_ever = stage_.stuck_dice.Chance(40);

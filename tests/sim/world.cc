@@ -126,7 +126,7 @@ Node* World::AnyNode() {
   return node->is_over() || stands_still ? nullptr : node;
 }
 
-// --- What goes wrong ---
+// --- Faults ---
 
 void World::PlanFaults() {
   if (options_.loses_one)
@@ -134,7 +134,7 @@ void World::PlanFaults() {
   if (options_.faults == Faults::kNone) return CalmDown();
   int count = stage_.dice.Below(8);
   auto most = static_cast<int>(milliseconds(kFaultyTime).count());
-  if (stage_.dice.Chance(50)) most /= 4;  // close together
+  if (stage_.dice.Chance(50)) most /= 4;  // faults close together
   for (int i = 0; i < count; ++i) {
     stage_.time.After(stage_.dice.Between(0, most), [this] { Fault(); });
   }
@@ -208,7 +208,7 @@ void World::LoseMachine(Node& node) {
   stage_.time.After(stage_.dice.Between(1, 8'000), [this] { StartNode(next_host_++, false); });
 }
 
-// The machine of the endpoint goes, and comes back with nothing.
+// Loses the machine of the endpoint; another one without a record may replace it.
 void World::LoseEndpoint() {
   if (is_endpoint_lost_ || worlds_ == 0) return;
   is_endpoint_lost_ = true;
@@ -271,10 +271,11 @@ bool World::IsOver() const {
 }
 
 Result World::Run() {
-  constexpr uint64_t kMostAtOnce = 100'000;
+  constexpr uint64_t kMaxAtOnce = 100'000;
   const agent::CoordinatorPolicy& policy = stage_.plan.policy;
   TimePoint begin = stage_.time.now();
-  // Longest: all wait for nodes twice, a worker hangs, every restart has its pause.
+  // The longest case: the job waits for nodes twice, a worker hangs, every restart
+  // has its pause.
   Duration bound = kFaultyTime + 3 * policy.join_timeout + 2 * policy.finish_timeout +
                    6 * (policy.node_timeout + policy.kill_bound + stage_.plan.grace) +
                    std::chrono::seconds(30);
@@ -284,8 +285,8 @@ Result World::Run() {
     if (was_over && stage_.is_calm) break;
     if (stage_.time.now() - begin > bound) {
       stage_.Violate("the job is not over in its time");
-    } else if (stage_.time.at_this_instant() > kMostAtOnce) {
-      stage_.Violate("time stands still: somebody asks to be woken at once, for ever");
+    } else if (stage_.time.at_this_instant() > kMaxAtOnce) {
+      stage_.Violate("time stands still: a timer of 0 ms starts again and again");
     } else {
       stage_.time.RunNext();
     }
@@ -301,9 +302,9 @@ Result World::Run() {
 
 void World::CheckEnd(Result& result) {
   if (!stage_.violation.empty()) return;
-  if (!IsOver()) stage_.Violate("nothing happens any more, but the job is not over");
+  if (!IsOver()) stage_.Violate("no event is left, but the job is not over");
   bool is_easy = options_.faults == Faults::kNone || options_.faults == Faults::kBlips;
-  is_easy &= !options_.loses_one;
+  is_easy &= checker_.is_pure();
   if (is_easy && result.verdict != 0) stage_.Violate("the job did not succeed");
   bool are_all_stuck = std::ranges::all_of(nodes_, [](const auto& n) { return n->is_stuck(); });
   if (options_.faults == Faults::kStuck && !are_all_stuck && result.verdict != 0) {
@@ -320,10 +321,11 @@ std::optional<Faults> FaultsNamed(const std::string& name) {
   return static_cast<Faults>(found - std::begin(kFaultNames));
 }
 
+std::string NameOf(Faults faults) { return std::string(kFaultNames[static_cast<size_t>(faults)]); }
+
 std::string CommandLine(const Options& options) {
   std::string line = "sim --seed " + std::to_string(options.seed) + " --nodes " +
-                     std::to_string(options.nodes) + " --faults " +
-                     std::string(kFaultNames[static_cast<size_t>(options.faults)]);
+                     std::to_string(options.nodes) + " --faults " + NameOf(options.faults);
   if (options.min > 0) line += " --min " + std::to_string(options.min);
   if (options.max > 0) line += " --max " + std::to_string(options.max);
   if (options.loses_one) line += " --lose-one";

@@ -11,7 +11,7 @@
 
 namespace rankrun::sim {
 
-// A job on simulated machines, and what goes wrong there.
+// A job on simulated machines, and the faults there.
 class World {
  public:
   explicit World(const Options& options);

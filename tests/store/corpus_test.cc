@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "tests/project/source_files.h"
-#include "tests/store/engine_history.h"
-#include "tests/store/wire_check.h"
+#include "tests/store/engine/engine_history.h"
+#include "tests/store/wire/wire_check.h"
 
-// The inputs that the fuzz targets begin with, and those that ever broke
-// something, in builds without libFuzzer.
+// Runs the initial inputs of the fuzz targets, and all inputs that ever found a
+// bug, in builds without libFuzzer.
 
 namespace rankrun::store {
 namespace {
@@ -17,9 +17,9 @@ struct CorpusFile {
   std::string bytes;
 };
 
-// Of one target: its corpus, and its crashes if there are any.
+// Returns the corpus of one target, and its crashes if there are any.
 std::vector<CorpusFile> FilesFor(const std::string& target) {
-  const std::filesystem::path root = RANKRUN_SOURCE_DIR "/tests/fuzz";
+  std::filesystem::path root = RANKRUN_SOURCE_DIR "/tests/fuzz";
   std::vector<CorpusFile> files;
   for (const char* folder : {"corpus", "crashes"}) {
     if (!std::filesystem::exists(root / folder / target)) continue;
@@ -31,13 +31,13 @@ std::vector<CorpusFile> FilesFor(const std::string& target) {
 }
 
 TEST(CorpusTest, TheDecoderKeepsItsPromisesOnEachFile) {
-  const auto files = FilesFor("wire");
+  auto files = FilesFor("wire");
   EXPECT_GT(files.size(), 20u);
   for (const CorpusFile& file : files) EXPECT_EQ(CheckWireInput(file.bytes), "") << file.path;
 }
 
 TEST(CorpusTest, TheEngineAgreesWithItsModelOnEachFile) {
-  const auto files = FilesFor("engine");
+  auto files = FilesFor("engine");
   EXPECT_GT(files.size(), 20u);
   for (const CorpusFile& file : files) {
     ByteChoices choices(file.bytes);

@@ -1,4 +1,4 @@
-// What holds for every store. K-n are the vectors of torch.distributed's
+// Contract of every store. K-n are the vectors of torch.distributed's
 // documentation.
 
 #include <gmock/gmock.h>
@@ -27,8 +27,9 @@ struct StoreContract : testing::TestWithParam<StoreKind> {
   std::unique_ptr<Store> store = environment->Open();
   std::unique_ptr<Store> other = environment->Open();
 
-  // That `wait` does not return before `change`, called after `wait` has begun
-  // or has not: both orders must work. Returns what `wait` returned.
+  // Checks that `wait` does not return before `change`. Runs `change` once
+  // before and once after `wait` begins: both orders must work. Returns the
+  // result of `wait`.
   template <typename Wait, typename Change>
   bool WakesUp(Wait wait, Change change) {
     std::atomic<bool> begun{false};
@@ -56,7 +57,7 @@ TEST_P(StoreContract, K2AppendConcatenates) {
   EXPECT_EQ(*store->Get("a", kLong), "potato");
 }
 
-TEST_P(StoreContract, K3CheckLooksAtOnce) {
+TEST_P(StoreContract, K3CheckDoesNotWait) {
   EXPECT_FALSE(*store->Check(Keys{"a"}));
   ASSERT_TRUE(store->Add("a", 1));
   EXPECT_TRUE(*store->Check(Keys{"a"}));
@@ -70,7 +71,7 @@ TEST_P(StoreContract, K4CompareSetSwaps) {
   EXPECT_EQ(*store->Get("k", kLong), "second_value");
 }
 
-TEST_P(StoreContract, K5DeleteTellsWhetherTheKeyExisted) {
+TEST_P(StoreContract, K5DeleteReturnsWhetherTheKeyExisted) {
   ASSERT_TRUE(store->Set("first_key", "v"));
   EXPECT_TRUE(*store->Delete("first_key"));
   EXPECT_FALSE(*store->Delete("first_key"));
@@ -91,7 +92,7 @@ TEST_P(StoreContract, K6MultiSetAndMultiGetKeepTheOrder) {
 }
 
 TEST_P(StoreContract, K7NumKeysCountsKeys) {
-  const int64_t before = *store->NumKeys();  // bookkeeping of the store's own
+  int64_t before = *store->NumKeys();  // the store's own bookkeeping
   ASSERT_TRUE(store->Set("k", "v"));
   ASSERT_TRUE(store->Set("k", "w"));
   EXPECT_EQ(*store->NumKeys(), before + 1);
@@ -101,9 +102,9 @@ TEST_P(StoreContract, K7NumKeysCountsKeys) {
 
 // K-8 to K-10: here each call has its own time-out.
 TEST_P(StoreContract, K8WaitEndsAtItsTimeoutAndNamesTheKeys) {
-  const TimePoint start = MonotonicClock().Now();
+  TimePoint start = MonotonicClock().Now();
   auto waited = store->Wait(Keys{"bad_key"}, 120ms);
-  const Duration took = MonotonicClock().Now() - start;
+  Duration took = MonotonicClock().Now() - start;
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(waited.error().message, AllOf(HasSubstr("bad_key"), HasSubstr("120 ms")));
@@ -132,7 +133,7 @@ TEST_P(StoreContract, EveryWaitingCallTimesOut) {
   EXPECT_EQ(*store->Get("there", 0ms), "v");
 }
 
-TEST_P(StoreContract, K12WhatOneSetsAnotherGets) {
+TEST_P(StoreContract, K12OneClientGetsTheValueOfAnother) {
   ASSERT_TRUE(store->Set("first_key", "first_value"));
   EXPECT_EQ(*other->Get("first_key", kLong), "first_value");
   ASSERT_TRUE(other->Set("first_key", "second_value"));
@@ -141,7 +142,7 @@ TEST_P(StoreContract, K12WhatOneSetsAnotherGets) {
 
 TEST_P(StoreContract, CompareSetFollowsItsTable) {
   auto missing = store->CompareSet("c", "x", "y");
-  EXPECT_EQ(missing->value, "x");  // what was expected, though nothing is there
+  EXPECT_EQ(missing->value, "x");  // the expected value, although the key is missing
   EXPECT_FALSE(missing->swapped);
   EXPECT_FALSE(*store->Check(Keys{"c"}));
 
@@ -167,9 +168,9 @@ TEST_P(StoreContract, CompareSetFollowsItsTable) {
   EXPECT_EQ(*other->Get("c", kLong), "two");
 }
 
-// `swapped` is the truth, except over the wire, where this one is taken for
-// stored: the value is the desired one.
-TEST_P(StoreContract, CompareSetOfAMissingKeyToWhatIsExpectedStoresNothing) {
+// `swapped` is exact, except over the wire: there this case counts as stored,
+// because the value is the desired one.
+TEST_P(StoreContract, CompareSetOfAMissingKeyToTheExpectedValueStoresNothing) {
   auto same = store->CompareSet("c", "x", "x");
   EXPECT_EQ(same->value, "x");
   EXPECT_EQ(same->swapped, environment->goes_over_the_wire());
@@ -202,7 +203,7 @@ TEST_P(StoreContract, AddReadsNumbersAsPyTorchDoes) {
   EXPECT_EQ(*store->Get("zero", kLong), "0");
   EXPECT_EQ(*store->Add("minus", -7), -7);
   EXPECT_EQ(*store->Get("minus", kLong), "-7");
-  const std::vector<std::pair<std::string, int64_t>> numbers = {
+  std::vector<std::pair<std::string, int64_t>> numbers = {
       {"12abc", 12}, {" \t5", 5}, {"+3", 3}, {"1.5", 1}, {"0x10", 0}};
   for (const auto& [text, number] : numbers) {
     ASSERT_TRUE(store->Set("n", text));
@@ -210,9 +211,9 @@ TEST_P(StoreContract, AddReadsNumbersAsPyTorchDoes) {
   }
 }
 
-TEST_P(StoreContract, AddToWhatIsNoNumberFailsAndChangesNothing) {
-  for (const std::string text : {"abc", "", "+-1", "9223372036854775808"}) {
-    auto mine = environment->Open();  // an error may break it
+TEST_P(StoreContract, AddToANonNumberFailsAndChangesNothing) {
+  for (std::string text : {"abc", "", "+-1", "9223372036854775808"}) {
+    auto mine = environment->Open();  // an error may break this client
     ASSERT_TRUE(mine->Set("n", text));
     EXPECT_FALSE(mine->Add("n", 1)) << text;
     EXPECT_EQ(*other->Get("n", kLong), text);
@@ -265,7 +266,7 @@ TEST_P(StoreContract, QueuesShareOnlyWaitAndCheckWithTheKeys) {
   EXPECT_FALSE(*store->Check(Keys{"q"}));
 }
 
-TEST_P(StoreContract, EveryWayToMakeAKeyWakesThoseWhoWait) {
+TEST_P(StoreContract, EveryWayToCreateAKeyWakesTheWaiters) {
   const std::vector<std::function<void(const std::string&)>> ways = {
       [&](auto& key) { ASSERT_TRUE(other->Set(key, "v")); },
       [&](auto& key) { ASSERT_TRUE(other->Add(key, 1)); },
@@ -275,7 +276,7 @@ TEST_P(StoreContract, EveryWayToMakeAKeyWakesThoseWhoWait) {
       [&](auto& key) { ASSERT_TRUE(other->QueuePush(key, "v")); },
   };
   for (size_t i = 0; i < ways.size(); ++i) {
-    const std::string key = "key" + std::to_string(i);
+    std::string key = "key" + std::to_string(i);
     auto wait = [&] { return bool(store->Wait(Keys{key}, kLong)); };
     EXPECT_TRUE(WakesUp(wait, [&] { ways[i](key); })) << i;
   }
@@ -296,7 +297,7 @@ TEST_P(StoreContract, GetMultiGetAndQueuePopWakeUp) {
                       [&] { ASSERT_TRUE(other->QueuePush("q", "v")); }));
 }
 
-TEST_P(StoreContract, OneKeyWakesAllWhoWait) {
+TEST_P(StoreContract, OneKeyWakesAllWaiters) {
   std::atomic<int> woken{0};
   std::vector<std::thread> waiters;
   for (int i = 0; i < 8; ++i) {
@@ -340,7 +341,7 @@ TEST_P(StoreContract, ThreadsCountExactlyAndPopEachItemOnce) {
   EXPECT_EQ(*store->QueueLength("q"), 0);
 }
 
-TEST_P(StoreContract, ForkedProcessesMeet) {
+TEST_P(StoreContract, ForkedProcessesShareTheStore) {
   if (!environment->crosses_processes()) GTEST_SKIP() << "a store within one process";
   constexpr int kProcesses = 4;
   constexpr int kRounds = 25;
@@ -349,8 +350,8 @@ TEST_P(StoreContract, ForkedProcessesMeet) {
     children.push_back(test::Fork([&] {
       auto mine = environment->Open();
       for (int round = 0; round < kRounds; ++round) {
-        const std::string key = std::to_string(round) + "/";
-        const int next = (rank + 1) % kProcesses;
+        std::string key = std::to_string(round) + "/";
+        int next = (rank + 1) % kProcesses;
         if (!mine->Set(key + std::to_string(rank), "here") || !mine->Add("n", 1)) return 1;
         if (!mine->Get(key + std::to_string(next), kLong)) return 2;
       }

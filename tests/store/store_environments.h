@@ -8,25 +8,25 @@
 #include <utility>
 #include <vector>
 
-#include "store/file_store.h"
-#include "store/hash_store.h"
-#include "store/prefix_store.h"
-#include "store/tcp_store.h"
+#include "store/clients/file_store.h"
+#include "store/clients/hash_store.h"
+#include "store/clients/prefix_store.h"
+#include "store/clients/tcp_store.h"
 #include "tests/base/support.h"
-#include "tests/store/server_thread.h"
+#include "tests/store/server/server_thread.h"
 
 namespace rankrun::store {
 
-// What a kind of store lives in during a test: a file, a server, memory.
+// Place where a kind of store lives during a test: a file, a server, memory.
 class StoreEnvironment {
  public:
   virtual ~StoreEnvironment() = default;
-  // Another client of the same data.
+  // Opens another client of the same data.
   virtual std::unique_ptr<Store> Open() = 0;
   // Whether Open() in a forked process reaches the same data.
   virtual bool crosses_processes() const { return false; }
-  // Whether the server's protocol comes between the store and its data: see
-  // tcp_store.h and table_store.h for what is less exact then.
+  // Whether the store uses the server's protocol. Its results are less exact
+  // then: see tcp_store.h and table_store.h.
   virtual bool goes_over_the_wire() const { return false; }
 };
 
@@ -83,14 +83,15 @@ struct StoreKind {
   std::function<std::unique_ptr<StoreEnvironment>()> make;
 };
 
-// Every kind of store that the contract holds for. A new one is a line here.
+// Every kind of store that must fulfil the contract. A new kind is one more
+// line here.
 inline std::vector<StoreKind> StoreKinds() {
   std::vector<StoreKind> kinds = {
       {"HashStore", [] { return std::make_unique<HashEnvironment>(); }},
       {"FileStore", [] { return std::make_unique<FileEnvironment>(); }},
       {"TcpStore", [] { return std::make_unique<TcpEnvironment>(); }},
   };
-  const size_t plain = kinds.size();
+  size_t plain = kinds.size();
   for (size_t i = 0; i < plain; ++i) {
     kinds.push_back({"PrefixStoreOver" + kinds[i].name, [make = kinds[i].make] {
                        return std::make_unique<PrefixEnvironment>(make());

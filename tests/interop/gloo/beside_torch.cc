@@ -1,6 +1,6 @@
-// A worker with PyTorch's library in its process, whose Gloo is not that of the
-// plug-in. Ends with 0 if the library is there and what it computes by the
-// plug-in is right.
+// A worker with PyTorch's library in its process, whose Gloo is not the
+// plug-in's. Exits with 0 if the library is loaded and the plug-in computes the
+// right results.
 
 #include <link.h>
 
@@ -16,9 +16,9 @@
 
 namespace {
 
-// Whether a library of that name is loaded.
+// Returns whether a library of that name is loaded.
 bool IsLoaded(const char* name) {
-  const auto found = dl_iterate_phdr(
+  auto found = dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* wanted) {
         return std::strstr(info->dlpi_name, static_cast<const char*>(wanted)) == nullptr ? 0 : 1;
       },
@@ -28,7 +28,7 @@ bool IsLoaded(const char* name) {
 
 std::string Compute(rankrun::ProcessGroup& world) {
   if (world.backend() != "gloo") return "the backend is " + world.backend();
-  for (const std::size_t count : {1U, 100'000U}) {
+  for (size_t count : {1U, 100'000U}) {
     std::vector<int64_t> values(count, world.global_rank() + 1);
     world.AllReduce(values);
     world.Barrier();

@@ -1,11 +1,12 @@
 #!/bin/sh
-# beside_torch.sh RANKRUN PROGRAM [VENV]: a world on Gloo in a process that has
-# PyTorch's library, too. PROGRAM is beside_torch.cc, linked to that library; or
-# that of VENV, which exports a Gloo of its own, is loaded before it. The plug-in
-# and its Gloo must be bound to libgloo all the same. Exit code 77: skipped,
-# there is no PyTorch.
+# beside_torch.sh RANKRUN [PROGRAM [VENV]]: a world on Gloo in a process that also
+# has PyTorch's library. PROGRAM is beside_torch.cc, linked to that library; it is
+# missing if the library is.
+# With VENV, its library, which exports a Gloo of its own, is loaded first. The
+# plug-in and its Gloo must be bound to libgloo in both cases. Exit code 77:
+# skipped, because PyTorch is missing.
 set -eu
-rankrun=$1 program=$2 venv=${3:-}
+rankrun=$1 program=${2:-} venv=${3:-}
 torch=
 if [ -n "$venv" ]; then
   for torch in "$venv"/lib/python3*/site-packages/torch/lib/libtorch_cpu.so; do :; done
@@ -21,7 +22,7 @@ fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Bound to another Gloo, the plug-in may ask for any amount of memory.
+# If bound to another Gloo, the plug-in may request any amount of memory.
 ulimit -v 4194304
 "$rankrun" -n 2 /usr/bin/env LD_PRELOAD="$torch" \
   LD_DEBUG=bindings LD_DEBUG_OUTPUT="$folder/bindings" "$program"

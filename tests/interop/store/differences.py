@@ -12,13 +12,13 @@ def pair(server):
 
 
 def done(client, *line):
-    """Has a request carried out; what has come for it."""
+    """Sends a request, waits until it is carried out, and returns the received bytes."""
     client.send(request(*line))
     return client.answers()
 
 
 def settle(server):
-    """Round trips enough for the server to have read what was sent before."""
+    """Waits, by round trips, until the server has read all earlier bytes."""
     other = RawClient(server)
     for _ in range(20):
         other.answers()
@@ -101,17 +101,17 @@ PRESENT, MISSING, STOP_WAITING = "00", "01", "00"
 # Case, rankrun's answer, PyTorch's, reason.
 DIFFERENCES = [
     (compare_set_without_effect, "", STOP_WAITING,
-     "nobody is woken for a key that does not exist"),
-    (wait_for_a_queue_and_a_key, STOP_WAITING, "", "the queue has been there all the time"),
+     "a missing key wakes no client"),
+    (wait_for_a_queue_and_a_key, STOP_WAITING, "", "the queue existed all the time"),
     (wait_for_a_barriers_key, STOP_WAITING, "",
      "the first arrival creates the key"),
-    (push_to_a_barriers_name, "", STOP_WAITING, "a queue's item is no arrival"),
+    (push_to_a_barriers_name, "", STOP_WAITING, "a queue's item does not count as an arrival"),
     (two_waits_of_one_client, STOP_WAITING * 2, STOP_WAITING, "every request gets its reply"),
-    (half_a_multi_set, MISSING, PRESENT, "a request is carried out whole or not at all"),
+    (half_a_multi_set, MISSING, PRESENT, "a request is carried out completely or not at all"),
     (a_request_before_validate, (" closed", MISSING), ("", PRESENT),
-     "a stranger's bytes are not carried out"),
-    (validate_in_pieces, "", " closed", "TCP may cut anywhere"),
-    (a_wrong_magic, False, True, "a stranger is told at once"),
+     "requests before VALIDATE are not carried out"),
+    (validate_in_pieces, "", " closed", "TCP may split anywhere"),
+    (a_wrong_magic, False, True, "a connection that is not a client is closed at once"),
     (a_value_above_8_mib, True, ("DistNetworkError", "connection lost"),
      "models' configurations and compiled kernels are larger"),
 ]

@@ -6,7 +6,7 @@ from side_by_side import (STEPS, MiB, agents_server, attempt, compare, pytorchs_
                           seconds, step)
 from values import EVERY_BYTE  # and a step
 
-SHORT = seconds(0.05)  # of what cannot happen
+SHORT = seconds(0.05)  # time-out of waits that must fail
 THREADS = 16
 
 
@@ -122,7 +122,7 @@ def together(work, server):
 
 def own_keys(index, store):
     results = []
-    for i in range(2):  # few: 1.13's server takes 40 ms for many a reply
+    for i in range(2):  # few, because 1.13's server takes 40 ms for many replies
         store.set(f"{index}/{i}", str(i))
         results.append((store.get(f"{index}/{i}"), store.compare_set(f"{index}/{i}", str(i), ""),
                         store.delete_key(f"{index}/{i}")))
@@ -144,7 +144,7 @@ def many_threads(server):
             store.add("sum", 0), store.num_keys())
 
 
-# What differs on purpose: case, 1.13's result, rankrun's, reason.
+# Intended differences: case, 1.13's result, rankrun's, reason.
 
 
 def a_key_above_8_kib(server):
@@ -156,13 +156,13 @@ def a_key_that_comes_long_after_a_timeout(server):
     attempt(store.wait, ["late"], SHORT)
     store.num_keys()
     other.set("late", "")
-    other.num_keys()  # the set has been carried out
+    other.num_keys()  # waits until the set has been carried out
     return store.add("number", 1)
 
 
 DIFFERENCES = [
-    (a_key_above_8_kib, 1, ("RuntimeError", "connection lost"), "the limit of PyTorch's since 2.4"),
-    # 1.13 takes the end of the WAIT for the first byte of the sum.
+    (a_key_above_8_kib, 1, ("RuntimeError", "connection lost"), "the limit of PyTorch since 2.4"),
+    # 1.13 takes the reply to the WAIT for the first byte of the sum.
     (a_key_that_comes_long_after_a_timeout, 256, 1, "the next request ends a WAIT"),
 ]
 

@@ -6,11 +6,11 @@ from side_by_side import (STEPS, MiB, agents_server, attempt, compare, pytorchs_
                           step)
 from values import EVERY_BYTE  # and a step
 
-SHORT = seconds(0.05)  # of what cannot happen
+SHORT = seconds(0.05)  # time-out of waits that must fail
 
 
 def set_for_all(store, key, value):
-    """A set has no answer, so another client may overtake it."""
+    """Sets a key and waits, because a set has no reply and another client may overtake it."""
     store.set(key, value)
     store.check([key])
 
@@ -146,7 +146,7 @@ def counters_of_text(store):
 
 @step
 def counters_of_no_number(store):
-    """Each closes the connection and leaves the value as it is."""
+    """Each closes the connection and leaves the value unchanged."""
     results = []
     for text in ("", " ", "abc", "-", "--1", "+ 1", str(2**63), str(-(2**63) - 1), b"\0"):
         clone = store.clone()
@@ -204,7 +204,7 @@ CREATIONS = {
 
 @step
 def woken_by_each_operation(store):
-    """Waits that begin before or after what ends them; wire.py knows which."""
+    """Waits that begin before or after the operation that ends them; wire.py controls the order."""
     clone, results = store.clone(), []
     for name, create in CREATIONS.items():
         key = "woken by " + name

@@ -1,4 +1,4 @@
-"""Eight processes on one store; what comes out is the same on both servers."""
+"""Eight processes on one store; the results are the same on both servers."""
 import multiprocessing
 import os
 
@@ -23,18 +23,18 @@ def increment_by_compare_set(_, store):
 
 
 def pass_a_token_around(index, store):
-    """Each waits for the one before it."""
+    """Each process waits for its predecessor."""
     for i in range(ROUNDS):
         turn = i * PROCESSES + index
         if turn > 0:
             store.wait([f"turn {turn - 1}"])
         store.append("order", bytes([index]))
-        store.check(["order"])  # the append has been carried out
+        store.check(["order"])  # waits until the append has been carried out
         store.set(f"turn {turn}", "")
 
 
 def exchange(index, store):
-    """What a group does when it is formed: each publishes, each reads all."""
+    """The exchange when a group is created: each publishes, each reads all."""
     store.set(f"address/{index}", str(index) * 1000)
     addresses = store.multi_get([f"address/{other}" for other in range(PROCESSES)])
     assert addresses == [str(other).encode() * 1000 for other in range(PROCESSES)]
@@ -56,7 +56,7 @@ def work(index, host, port, results):
 
 def final_state(store):
     state = {key: store.get(key) for key in store.list_keys()}
-    state["cas"] = state["cas"].split(b",")[0]  # and who was the last
+    state["cas"] = state["cas"].split(b",")[0]  # without the pid of the last process
     return state
 
 

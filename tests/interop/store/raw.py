@@ -1,4 +1,4 @@
-"""A client of the store's protocol (docs/store-protocol.md) that says what a test wants."""
+"""A client of the store's protocol (docs/store-protocol.md) that sends exactly the bytes of a test."""
 import socket
 import struct
 
@@ -21,12 +21,12 @@ def field(value):
 
 
 def request(name, *fields):
-    """Integers, strings, lists of strings, lists of pairs, as the operation has them."""
+    """Encodes an operation with integers, strings, lists of strings or lists of pairs."""
     return bytes([OPERATIONS[name]]) + b"".join(map(field, fields))
 
 
 class RawClient:
-    """`answers` fences with a PING: what comes before its reply has been sent by then."""
+    """A connection. `answers` ends with a PING: all bytes before its reply were sent earlier."""
 
     def __init__(self, server, validate=True):
         self._socket = socket.create_connection((server.host, server.port), timeout=20)
@@ -39,10 +39,10 @@ class RawClient:
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # answers() will tell
+            pass  # answers() reports it
 
     def answers(self):
-        """All bytes that the server has sent, in hexadecimal; and whether it has closed."""
+        """Returns all bytes that the server has sent, in hexadecimal, and whether it has closed."""
         self._nonce += 1
         nonce = struct.pack("<I", self._nonce)
         self.send(bytes([OPERATIONS["ping"]]) + nonce)
@@ -58,7 +58,7 @@ class RawClient:
         return data[: -len(nonce)].hex()
 
     def is_open(self):
-        """Whether the server has not closed, as far as is known now."""
+        """Returns whether the connection still seems open."""
         self._socket.setblocking(False)
         try:
             return self._socket.recv(1) != b""
@@ -86,7 +86,7 @@ class RawClient:
 
 
 def clear(server, queues):
-    """Deletes all keys, and what is in `queues`."""
+    """Deletes all keys and empties `queues`."""
     client = RawClient(server)
     client.send(request("list_keys"))
     for key in [client.receive_value() for _ in range(client.receive_number())]:

@@ -1,4 +1,4 @@
-"""The agent's store and a server of PyTorch's own, asked the same and compared."""
+"""Runs the same calls on the agent's store and on PyTorch's server, and compares the results."""
 import contextlib
 import datetime
 import multiprocessing
@@ -12,7 +12,7 @@ STEPS = []
 
 
 def step(function):
-    """Makes a function of a store one of STEPS."""
+    """Decorator that adds a function of a store to STEPS."""
     STEPS.append(function)
     return function
 
@@ -22,7 +22,7 @@ def seconds(count):
 
 
 class Server:
-    """A store server, where clients can be opened."""
+    """A store server that clients can connect to."""
 
     def __init__(self, host, port, owner=None):
         self.host, self.port, self._owner = host, port, owner
@@ -48,7 +48,7 @@ def _serve(port, end):
 
 @contextlib.contextmanager
 def pytorchs_server_process():
-    """The server in a process of its own. There must be no store in this one: it is forked."""
+    """Runs the server in its own process. This process is forked, so it must have no store."""
     fork = multiprocessing.get_context("fork")
     port, end = fork.SimpleQueue(), fork.Event()
     process = fork.Process(target=_serve, args=(port, end), daemon=True)
@@ -61,24 +61,24 @@ def pytorchs_server_process():
 
 
 def raised(error):
-    """Type and text of an exception, without what differs from run to run."""
+    """Returns type and text of an exception, without the parts that differ between runs."""
     text = str(error).split("\nException raised from")[0].split("\nInvoked with:")[0]
-    # Which of them depends on what the server had read when it closed.
+    # The text depends on how much the server had read when it closed.
     if re.search("got 0 bytes|Connection reset by peer|Broken pipe", text):
         text = "connection lost"
     return type(error).__name__, text
 
 
 def attempt(call, *arguments, **named):
-    """What a call returns, or raises."""
+    """Returns the result or the exception of a call."""
     try:
         return call(*arguments, **named)
-    except Exception as error:  # all of them are results here
+    except Exception as error:  # any exception is a result here
         return raised(error)
 
 
 def compare(steps, ours, theirs):
-    """Runs each step with a client of its own; the results must be equal."""
+    """Runs each step with its own client; the results must be equal."""
     different = []
     for each in steps:
         result, expected = each(ours.open()), each(theirs.open())

@@ -11,7 +11,7 @@ ROUNDS = 50
 
 
 def together(work, stores):
-    """Runs work(index, store) in a thread for each store; their results in order."""
+    """Runs work(index, store) in a thread per store and returns the results in order."""
     with ThreadPoolExecutor(len(stores)) as threads:
         return list(threads.map(work, range(len(stores)), stores))
 
@@ -21,7 +21,7 @@ def clones(store):
 
 
 def busy(index, store):
-    """Things whose results do not depend on what the other threads do."""
+    """Operations whose results do not depend on the other threads."""
     results = []
     for i in range(ROUNDS):
         key = f"{index}/{i}"
@@ -102,7 +102,7 @@ def every_item_is_popped_once(store):
             try:
                 popped.append(clone.queue_pop("q"))
             except dist.QueueEmptyError:
-                pass  # another was faster
+                pass  # another thread popped first
         return popped
     return sorted(sum(together(work, clones(store)), [])), store.queue_len("q")
 

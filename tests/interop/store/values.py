@@ -1,4 +1,4 @@
-"""A step of the operations that old and new PyTorch have in common."""
+"""A step with the operations that old and new PyTorch share."""
 from side_by_side import step
 
 EVERY_BYTE = bytes(range(256))

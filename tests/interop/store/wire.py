@@ -100,14 +100,15 @@ def send(client, operation, *fields):
 
 
 def transcript(server, lines):
-    """What every client has been sent after each line."""
+    """Returns the bytes that every client has received after each line."""
     clients = {name: RawClient(server) for name in "abc"}
     answers = [{name: client.answers() for name, client in clients.items()}]
     for name, operation, *fields in lines:
         send(clients[name], operation, *fields)
         if operation == "close":
             del clients[name]
-        # First the one that asked: then its request has been carried out.
+        # First the client of the line, because its request has then been
+        # carried out.
         order = sorted(clients, key=lambda other: other != name)
         answers.append({other: clients[other].answers() for other in order})
     for client in clients.values():

@@ -20,10 +20,10 @@ HERE = pathlib.Path(__file__).parent
 TELL = str(HERE / "tell.py")
 LIMIT_SECONDS = 60
 
-# In each run another one.
+# Values that differ in each run.
 RANDOM = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE"}
-# torchrun advertises the machine's full name, which not every machine can resolve; and sets
-# one thread, whatever the machine has.
+# Intended differences: torchrun advertises the machine's full name, which not
+# every machine can resolve, and always sets one thread.
 MEANT = {"MASTER_ADDR", "OMP_NUM_THREADS"}
 
 
@@ -34,7 +34,7 @@ class Case:
     variables: dict = field(default_factory=dict)
     compares: str = "told"  # told, printed, files, code
     except_for: set = field(default_factory=lambda: RANDOM | MEANT)
-    codes: tuple = (0, 0)  # of torchrun, of rankrun
+    codes: tuple = (0, 0)  # expected codes of torchrun and of rankrun
 
 
 @dataclass
@@ -42,11 +42,11 @@ class Run:
     code: int
     output: str
     errors: str
-    told: list  # by rank and attempt
+    told: list  # one entry per rank and attempt
     files: dict  # path below the run's folder -> content
 
     def printed(self):
-        """Lines of workers, in no order."""
+        """Returns the lines of all workers, sorted."""
         return sorted(line for line in self.output.splitlines() if "said" in line)
 
 
@@ -55,7 +55,7 @@ FIXED = RANDOM | MEANT - {"TORCHELASTIC_RUN_ID"}
 
 
 def dollars():
-    """Arguments in which torchrun looks for the local rank, with names like it."""
+    """Returns arguments in which torchrun may substitute the local rank, with similar names."""
     chosen = random.Random(7)
     parts = ["$", "{", "}", "local_rank", "local", "_", "s", "9", " ", "é"]
     return ["-" + "".join(chosen.choices(parts, k=chosen.randint(1, 8))) for _ in range(300)]
@@ -90,7 +90,7 @@ def cases(python):
                ["--rdzv-conf='join_timeout=5,last_call_timeout=1,timeout=5'",
                 "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", TELL])
     yield Case("a role", ["--role", "trainer", *TWO, TELL])
-    yield Case("what follows the script is the script's", [TELL, "--nnodes", "3", "-t", "--", "x"])
+    yield Case("arguments behind the script belong to it", [TELL, "--nnodes", "3", "-t", "--", "x"])
     yield Case("a double dash before the script", ["--", TELL, "a", "--", "b"])
     yield Case("a double dash after the script", [TELL, "--", "a", "--", "b"])
     yield Case("the local rank in arguments", [*TWO, TELL, "${local_rank}", "x$local_rank",
@@ -162,12 +162,12 @@ def free_port():
 
 
 def files_below(folder):
-    """Contents by path; the folder of the run has another name in each."""
+    """Returns contents by path, without the folder of the run, whose name differs."""
     found = {}
     for path in sorted(folder.glob("*/attempt_*/**/*")):
         name = "/".join(path.relative_to(folder).parts[1:])
         found[name] = None if path.is_dir() else path.read_text()
-    # In no order among ranks.
+    # Sorted, because the order among ranks is arbitrary.
     return {name: text and "".join(sorted(text.splitlines(True))) for name, text in found.items()}
 
 
@@ -215,7 +215,7 @@ def main():
     rankrun, torchrun = sys.argv[1:3]
     python = os.environ["PYTHON_EXEC"]
     with tempfile.TemporaryDirectory() as folder:
-        ours = os.path.join(folder, "torchrun")  # its name decides
+        ours = os.path.join(folder, "torchrun")  # the name selects torchrun's behaviour
         os.symlink(os.path.abspath(rankrun), ours)
         failed = 0
         wanted = sys.argv[3:]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# compare.sh RANKRUN VENV: compare.py with PyTorch's own torchrun.
+# compare.sh RANKRUN VENV: runs compare.py with PyTorch's torchrun.
 folder=$(dirname "$0")
 if ! "$2/bin/python" -c 'import torch' 2>/dev/null; then
   echo "no PyTorch in $2 (scripts/venv.sh installs it)"

@@ -1,4 +1,4 @@
-"""Prints what a worker was given, as one JSON line, then ends as told.
+"""Prints the environment and arguments of a worker as one JSON line, then exits as requested.
 
     tell.py [--fail-first CODE | --exit CODE] [--say TEXT] [--warn TEXT] [ARGUMENT...]
 """
@@ -17,7 +17,7 @@ NAMES = (
 
 
 def take(arguments, flag):
-    """Removes `flag VALUE` from the front of the arguments; None if it is not there."""
+    """Removes `flag VALUE` from the front of the arguments and returns VALUE, or None."""
     if arguments[:1] != [flag]:
         return None
     value = arguments[1]
@@ -26,7 +26,7 @@ def take(arguments, flag):
 
 
 def write(descriptor, line):
-    """As one, since several workers may have one file: torchrun does not keep lines whole."""
+    """Writes the line at once, because workers may share a file and torchrun may mix their lines."""
     os.write(descriptor, (line + "\n").encode())
 
 

@@ -6,11 +6,11 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-// A TCPStore of PyTorch 1.13 by its C++ interface, which has watchKey; Python's
-// has not. The first line of the input is "server PORT" or "client PORT", and is
-// answered with the port; each other is a command, and is answered with a line.
-// Each call of a watch's callback is a line "changed KEY BEFORE AFTER". Values
-// are written in hexadecimal after an x; "-" is no value.
+// A TCPStore of PyTorch 1.13 by its C++ interface, because Python's has no
+// watchKey. The first input line is "server PORT" or "client PORT", and the
+// reply is the port. Each further line is a command with a reply of one line.
+// Each call of a watch's callback prints a line "changed KEY BEFORE AFTER".
+// Values are in hexadecimal after an x; "-" is no value.
 
 namespace {
 

@@ -1,6 +1,6 @@
 """watch.py PROGRAM: PyTorch 1.13's watchKey on rankrun's server and on its own.
 
-What every client answers and which callbacks run must be the same on both.
+All replies and all callbacks must be the same on both.
 """
 import os
 import queue
@@ -9,7 +9,7 @@ import sys
 import threading
 
 DEADLINE = 30
-# Who, and a command of old_store.cc.
+# Client name and a command of old_store.cc.
 SCRIPT = [line.split(" ", 1) for line in """
 a watch k
 b set k one
@@ -87,7 +87,7 @@ def transcript(program, port):
     results = []
     for number, (name, command) in enumerate(SCRIPT):
         answer = clients[name].ask(command)
-        # A SET has no answer. Another request of its client is carried out later.
+        # A SET has no reply, so wait for a later request of the same client.
         clients[name].ask("add carried-out 0")
         fences.ask(f"set fence {number}")
         before = "x" + str(number - 1).encode().hex() if number else "-"
@@ -107,4 +107,4 @@ result = transcript(program, os.environ["MASTER_PORT"])
 for ours, theirs in zip(result, expected):
     print("same" if ours == theirs else f"DIFFERENT\n  rankrun: {ours}\n  PyTorch: {theirs}")
 assert result == expected
-assert sum(len(heard["a"]) for _, _, _, heard in expected) > 20  # it is no empty comparison
+assert sum(len(heard["a"]) for _, _, _, heard in expected) > 20  # the comparison is not empty

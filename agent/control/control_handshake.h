@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/control/dial_failure.h"
+#include "agent/control/job_secret.h"
+#include "base/net/control_preamble.h"
+#include "base/result.h"
+
+// Handshake of a connection of the control plane, in four steps: the client
+// sends the preamble and its version; the server sends a challenge with its
+// version; the client sends its hello with a proof; the server sends an answer
+// with a proof. The last three are frames with CBOR maps. Preamble, version and
+// challenge are the same in all versions, so that each side can recognise
+// another version. Pure.
+namespace rankrun::agent {
+
+constexpr uint8_t kControlVersion = 1;
+constexpr size_t kFirstBytes = kControlPreamble.size() + 1;
+
+// Largest frame of a handshake. It is smaller than other frames because any
+// program may send it.
+constexpr size_t kMaxHandshakeBytes = size_t{256} << 10;
+constexpr size_t kMaxHelloBytes = size_t{192} << 10;
+
+// Reason for which a server refuses a client. The numbers are on the wire.
+enum class HandshakeRefusal {
+  kNone = 0,
+  kOtherJob = 1,
+  kNoSecret = 2,    // only the server has a secret
+  kOnlySecret = 3,  // only the client has a secret
+  kWrongSecret = 4,
+};
+
+// Server's side of one handshake.
+class ServerHandshake {
+ public:
+  // `secret` and `job_id` must outlive the object.
+  ServerHandshake(const JobSecret& secret, std::string_view job_id);
+
+  // Returns the first frame. Clients of another version get it, too, because it
+  // has our version.
+  std::string Challenge() const;
+
+  struct Judged {
+    HandshakeRefusal refusal = HandshakeRefusal::kNone;
+    std::string why;     // reason of the refusal, for the log
+    std::string hello;   // payload of the client; empty if refused
+    std::string answer;  // frame to send, also if refused
+  };
+  // Checks the hello of a client. Errors: kProtocol if `frame` is not a hello.
+  Result<Judged> Judge(std::string_view frame) const;
+
+ private:
+  const JobSecret& secret_;
+  std::string_view job_id_;
+  std::string nonce_;
+};
+
+// Client's side of one handshake.
+class ClientHandshake {
+ public:
+  // `secret` and `job_id` must outlive the object.
+  ClientHandshake(const JobSecret& secret, std::string_view job_id);
+
+  struct Failure {
+    DialFailureKind kind;
+    std::string why;
+  };
+
+  // To be called in this order. The Take functions return nothing on success.
+  static std::string FirstBytes();
+  std::optional<Failure> TakeChallenge(std::string_view frame);
+  std::string Hello(std::string payload);
+  std::optional<Failure> TakeAnswer(std::string_view frame) const;
+
+ private:
+  std::optional<Failure> CheckServer(std::string_view proof) const;
+
+  const JobSecret& secret_;
+  std::string_view job_id_;
+  std::string nonce_;
+  std::string server_nonce_;
+  std::string hello_;
+};
+
+}  // namespace rankrun::agent

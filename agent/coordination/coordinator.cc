@@ -1,0 +1,400 @@
+#include "agent/coordination/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/coordination/mutation.h"
+#include "agent/job/exit_codes.h"
+#include "base/roll_call.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kMaxNameBytes = 256;     // of a node
+constexpr int kMaxSlots = 1 << 14;        // of a node, so that sums cannot overflow
+constexpr int kMaxCount = 1'000'000'000;  // limit of the counters in a hello
+
+bool IsCount(int number) { return number >= 0 && number <= kMaxCount; }
+
+std::string Nodes(int min, int max) {
+  return min == max ? std::to_string(max) : std::to_string(min) + ":" + std::to_string(max);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
+                         TimePoint now)
+    : policy_(policy),
+      now_(now),
+      phase_start_(now),
+      next_silence_check_(now),
+      next_roll_call_(now) {
+  if (earlier) {
+    record_ = std::move(*earlier);
+    ResumeFromRecord();
+  } else {
+    StartGathering(true);
+  }
+}
+
+// Continues where the predecessor stopped.
+void Coordinator::ResumeFromRecord() {
+  if (record_.has_lost) earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  for (size_t i = 0; i < record_.assignments.size(); ++i) {
+    const NodeAssignment& assignment = record_.assignments[i];
+    Node& node = nodes_[assignment.node];
+    node.hello.node = assignment.node;
+    node.hello.incarnation = assignment.incarnation;
+    node.hello.name = assignment.name;
+    node.hello.slots = assignment.slots;
+    node.last_heard = now_;
+    node.assignment = static_cast<int>(i);
+    if (record_.is_granted)
+      node.work = record_.has_finished ? NodeState::kDone : NodeState::kRunning;
+  }
+  if (record_.verdict) {
+    nodes_[policy_.own_node].hello.node = policy_.own_node;  // its member needs the verdict, too
+    return End(*record_.verdict);
+  }
+  if (record_.has_finished) return BeginFinish();
+  if (record_.cause) return BeginStop(Cause(*record_.cause));
+  if (!record_.is_granted) return StartGathering(record_.attempts == 0);
+  BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError});
+}
+
+std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, TimePoint now) {
+  now_ = now;
+  if (const auto* said = std::get_if<MessageFromPeer>(&event)) OnMessageFromPeer(*said);
+  if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
+  OnTick();
+  if (IsMutated(Mutation::kRecordKeptLate)) {
+    std::stable_partition(actions_.begin(), actions_.end(), [](const CoordinatorAction& action) {
+      return !std::holds_alternative<PersistRecord>(action);
+    });
+  }
+  return std::exchange(actions_, {});
+}
+
+TimePoint Coordinator::deadline() const {
+  TimePoint first = next_silence_check_;
+  if (deadline_) first = std::min(first, *deadline_);
+  if (regroup_at_ && phase_ == JobPhase::kRunning) first = std::min(first, *regroup_at_);
+  if (finish_deadline_ && phase_ == JobPhase::kRunning) first = std::min(first, *finish_deadline_);
+  if (phase_ == JobPhase::kGathering) {
+    first = std::min(first, next_roll_call_);
+    if (form_at_) first = std::min(first, *form_at_);
+  }
+  return std::max(first, now_);
+}
+
+// --- Messages ---
+
+void Coordinator::OnMessageFromPeer(const MessageFromPeer& event) {
+  if (const auto* hello = std::get_if<Hello>(&event.message)) return OnHello(event.peer, *hello);
+  Node* node = NodeOf(event.peer);
+  if (node == nullptr) return;  // its connection is being closed
+  node->last_heard = now_;
+  std::visit([&](const auto& message) { On(*node, message); }, event.message);
+}
+
+void Coordinator::OnHello(PeerId peer, const Hello& hello) {
+  if (phase_ == JobPhase::kOver && !nodes_.contains(hello.node)) {
+    actions_.emplace_back(SendMessage{peer, *record_.verdict});
+    actions_.emplace_back(HangUp{peer});
+    return;
+  }
+  if (!MayTakePart(peer, hello)) return;
+  auto [entry, is_new] = nodes_.try_emplace(hello.node);
+  Node& node = entry->second;
+  if (is_new) node.arrival = ++arrivals_;
+  if (node.peer && *node.peer != peer) {
+    actions_.emplace_back(HangUp{*node.peer});
+    node_of_peer_.erase(*node.peer);
+  }
+  bool is_next_incarnation = !is_new && hello.incarnation > node.hello.incarnation;
+  node.hello = hello;
+  node.peer = peer;
+  node.last_heard = now_;
+  node_of_peer_[peer] = hello.node;
+  SendTo(node, Waiting{""});
+  if (is_next_incarnation && !IsMutated(Mutation::kIncarnationIgnored)) {
+    OnNextIncarnation(node);
+  } else {
+    OnConnected(node);
+    if (hello.stuck) HandleStuck(node);
+  }
+}
+
+bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
+  auto refuse = [&](const std::string& text) {
+    actions_.emplace_back(SendMessage{peer, Refusal{text}});
+    actions_.emplace_back(HangUp{peer});
+    return false;
+  };
+  auto known = nodes_.find(hello.node);
+  if (known != nodes_.end() && hello.incarnation < known->second.hello.incarnation) {
+    return refuse("a newer agent of this node has joined");
+  }
+  if (IsGivenUp(hello)) return refuse("this node was given up: it did not stop or make ready");
+  if (hello.min_nodes != policy_.min_nodes || hello.max_nodes != policy_.max_nodes) {
+    return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
+                  ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
+  }
+  bool is_sound = hello.name.size() <= kMaxNameBytes && hello.slots >= 1 &&
+                  hello.slots <= kMaxSlots && IsCount(hello.round) && IsCount(hello.attempts) &&
+                  IsCount(hello.incarnation) && IsCount(hello.stop_ms);
+  if (!is_sound) {
+    return refuse("this node sent an invalid hello");
+  }
+  if (!hello.node_rank || known != nodes_.end()) return true;
+  for (const auto& [id, other] : nodes_) {
+    if (other.peer && other.hello.node_rank == hello.node_rank) {
+      return refuse("node rank " + std::to_string(*hello.node_rank) + " is claimed by " +
+                    hello.name + " and by " + other.hello.name + ", which joined first");
+    }
+  }
+  return true;
+}
+
+// The hello of the next incarnation proves that the agent has ended, with all
+// its descendants.
+void Coordinator::OnNextIncarnation(Node& node) {
+  node.work = NodeState::kNone;
+  if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
+  if (!IsIn(node)) return TryForm();
+  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  Cause cause{.text = "the agent of node " + node.hello.name + " died",
+              .exit_code = kExitInternalError};
+  if (phase_ == JobPhase::kRunning) return BeginStop(cause);
+  ReplaceCauseIfBetter(cause);
+  RecordAnswer(node, NodeState::kNone);  // nothing of the round is left there
+}
+
+// Handles the hello of a new node, or of one that reconnects.
+void Coordinator::OnConnected(Node& node) {
+  const Hello& hello = node.hello;
+  bool runs = hello.work == NodeState::kRunning || hello.work == NodeState::kStopping;
+  if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
+  if (hello.work == NodeState::kFinished && !IsIn(node)) {
+    // The node knows of a success that this coordinator does not know.
+    if (!record_.is_granted) return End({0, ""});
+    node.is_leaving = true;
+  }
+  AdoptNewerRound(hello);
+  bool of_this_round = IsIn(node) && hello.round == record_.round;
+  if (!of_this_round && runs) {  // a round that is over
+    node.work = NodeState::kStopping;
+    if (!node.answer_deadline) node.answer_deadline = StopDeadline(node);
+    if (phase_ == JobPhase::kPreparing && !hello.stuck) StartGathering(waits_for_newcomers_);
+    return SendTo(node, Stop{hello.round, "the job continued without this node", false});
+  }
+  switch (phase_) {
+    case JobPhase::kGathering:
+    case JobPhase::kPausing:
+      node.work = NodeState::kNone;
+      return TryForm();
+    case JobPhase::kPreparing:
+      return IsIn(node) ? StartGathering(waits_for_newcomers_) : void();
+    case JobPhase::kRunning:
+      return OnConnectedWhileRunning(node, of_this_round);
+    case JobPhase::kStopping:
+      if (!IsIn(node)) return;
+      if (of_this_round && hello.failure) ReplaceCauseIfBetter(*hello.failure);
+      if (of_this_round && runs) return OrderStop(node);
+      return RecordAnswer(node, NodeState::kNone);
+    case JobPhase::kFinishing:
+      if (!IsIn(node)) return;
+      if (of_this_round && hello.work == NodeState::kDone)
+        return SendTo(node, Finish{record_.round});
+      return RecordAnswer(node, NodeState::kNone);
+    case JobPhase::kOver:
+      return;
+  }
+}
+
+void Coordinator::OnConnectedWhileRunning(Node& node, bool of_this_round) {
+  const Hello& hello = node.hello;
+  NotifyIfSpare(node);
+  if (!IsIn(node)) return RegroupForNewcomers();
+  if (of_this_round && hello.work == NodeState::kRunning) return;
+  if (of_this_round && hello.work == NodeState::kDone) return RecordDone(node);
+  if (of_this_round && hello.work == NodeState::kPrepared) return SendTo(node, StartRoundFor(node));
+  bool is_stopping = of_this_round && hello.work == NodeState::kStopping;
+  node.work = is_stopping ? NodeState::kStopping : NodeState::kNone;
+  BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " lost the coordinator",
+                                         .is_primary = false,
+                                         .consumes_restart = false}));
+}
+
+// The member reports a round of a coordinator that this one never knew. Other
+// members of that round may still run.
+void Coordinator::AdoptNewerRound(const Hello& hello) {
+  bool is_newer = hello.round > std::max(record_.round, highest_known_round_) &&
+                  !IsMutated(Mutation::kWorldBeginsAnew);
+  if (!is_newer) return;
+  highest_known_round_ = hello.round;
+  record_.attempts = std::max(record_.attempts, hello.attempts);
+  earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  if (phase_ == JobPhase::kPreparing) StartGathering(waits_for_newcomers_);
+}
+
+void Coordinator::OnPeerLost(PeerId peer) {
+  Node* node = NodeOf(peer);
+  node_of_peer_.erase(peer);
+  if (node == nullptr) return;
+  node->peer.reset();
+  if (IsMutated(Mutation::kLinkLossIsProof)) return Lose(node->hello.node);
+  if (node->is_leaving && node->work == NodeState::kNone) {
+    Node gone = std::move(nodes_.extract(node->hello.node).mapped());
+    RecordAnswer(gone, NodeState::kNone);
+  } else if (IsIn(*node) && phase_ == JobPhase::kPreparing) {
+    StartGathering(waits_for_newcomers_);
+  }
+}
+
+void Coordinator::On(Node& node, const Beat& message) {
+  if (message.unfinished && phase_ == JobPhase::kRunning) node.unfinished = message.unfinished;
+  SendTo(node, Beat{message.number});
+}
+
+void Coordinator::On(Node& node, const Prepared& message) {
+  bool is_ours = message.round == record_.round || IsMutated(Mutation::kStaleWordCounts);
+  if (phase_ != JobPhase::kPreparing || !IsIn(node) || !is_ours) return;
+  if (*node.assignment == 0) start_round_.store_port = message.store_port;
+  node.own_addresses = message.own_addresses;
+  RecordAnswer(node, NodeState::kPrepared);
+}
+
+void Coordinator::On(Node& node, const Failed& message) {
+  if (!IsIn(node) || message.round != record_.round) return;
+  if (phase_ == JobPhase::kStopping) return ReplaceCauseIfBetter(message.cause);
+  if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
+  node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
+  BeginStop(message.cause);
+}
+
+void Coordinator::On(Node& node, const Done& message) {
+  bool counts = phase_ == JobPhase::kRunning && IsIn(node) && message.round == record_.round;
+  if (counts) RecordDone(node);
+}
+
+void Coordinator::On(Node& node, const Stopped& message) {
+  node.hello.stuck.reset();
+  node.answer_deadline.reset();
+  bool of_this_round = IsIn(node) && message.round == record_.round;
+  bool is_expected = phase_ == JobPhase::kStopping || phase_ == JobPhase::kFinishing;
+  if (is_expected && of_this_round) return RecordAnswer(node, NodeState::kNone);
+  if (phase_ == JobPhase::kOver) {  // the node has received the verdict
+    node.work = NodeState::kNone;
+    node.is_leaving = true;
+    return;
+  }
+  if (phase_ == JobPhase::kRunning && of_this_round) {
+    node.work = NodeState::kNone;
+    return BeginStop({.text = "node " + node.hello.name + " lost the coordinator",
+                      .is_primary = false,
+                      .consumes_restart = false});
+  }
+  if (IsIn(node) && phase_ != JobPhase::kPausing) return;
+  node.work = NodeState::kNone;  // the message is of an old round
+  if (phase_ == JobPhase::kGathering) TryForm();
+  if (phase_ == JobPhase::kRunning) RegroupForNewcomers();
+}
+
+void Coordinator::On(Node& node, const FinishSeen& message) {
+  bool counts = phase_ == JobPhase::kFinishing && IsIn(node) && message.round == record_.round;
+  if (counts) RecordAnswer(node, NodeState::kFinished);
+}
+
+void Coordinator::On(Node& node, const Leave& message) {
+  node.is_leaving = true;
+  Cause cause{.text = "node " + node.hello.name + " leaves: " + message.why,
+              .exit_code = kExitDrained,
+              .is_primary = false,
+              .is_fatal = node.hello.node == policy_.own_node,
+              .consumes_restart = IsMutated(Mutation::kLeaveIsFailure)};
+  leave_reason_ = cause.text;
+  if (cause.is_fatal) return EndWithCause(node, cause);
+  bool nothing_runs = phase_ == JobPhase::kGathering || phase_ == JobPhase::kPreparing ||
+                      phase_ == JobPhase::kPausing;
+  if (nothing_runs && EndsDrained()) return;
+  if (phase_ == JobPhase::kGathering) return TryForm();
+  if (!IsIn(node)) return;
+  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  if (phase_ != JobPhase::kRunning) return;
+  node.work = NodeState::kStopping;
+  BeginStop(cause);
+}
+
+void Coordinator::On(Node& node, const Close& message) {
+  node.is_leaving = true;  // it does not wait for the verdict
+  EndWithCause(node, message.cause);
+}
+
+// Ends the job because another attempt would not help.
+void Coordinator::EndWithCause(Node& node, Cause cause) {
+  cause.is_fatal = true;
+  switch (phase_) {
+    case JobPhase::kGathering:
+    case JobPhase::kPausing:
+      return End({cause.exit_code, cause.text});
+    case JobPhase::kPreparing:
+    case JobPhase::kRunning:
+      if (node.work == NodeState::kRunning) node.work = NodeState::kStopping;
+      return BeginStop(cause);
+    case JobPhase::kStopping:
+      if (record_.cause->is_fatal) return;
+      record_.cause = cause;
+      return Persist();
+    case JobPhase::kFinishing:
+    case JobPhase::kOver:
+      return;
+  }
+}
+
+// Prefers a primary failure over a lost-peer error.
+void Coordinator::ReplaceCauseIfBetter(const Cause& cause) {
+  if (phase_ != JobPhase::kStopping || record_.cause->is_fatal) return;
+  if (cause.is_primary && !record_.cause->is_primary) record_.cause = cause;
+}
+
+// Ends the job if leaves have reduced it to fewer than MIN nodes.
+bool Coordinator::EndsDrained() {
+  auto stays = [](const auto& entry) { return !entry.second.is_leaving; };
+  bool too_few = std::ranges::count_if(nodes_, stays) < policy_.min_nodes;
+  bool is_drained = too_few && !leave_reason_.empty() && record_.attempts > 0;
+  if (is_drained) {
+    End({kExitDrained, leave_reason_ + "; fewer nodes are left than --nnodes requires"});
+  }
+  return is_drained;
+}
+
+void Coordinator::NotifyIfSpare(const Node& node) {
+  bool has_room = record_.assignments.size() < static_cast<size_t>(policy_.max_nodes);
+  if (IsIn(node) || node.is_leaving || has_room) return;
+  SendTo(node, Waiting{"the job has its " + std::to_string(policy_.max_nodes) +
+                       " nodes; this one is a spare"});
+}
+
+// "ranks 4-7 on n2": the ranks that the node has not reported as finished.
+std::string Coordinator::UnfinishedText(const Node& node) const {
+  const NodeAssignment& assignment = record_.assignments[static_cast<size_t>(*node.assignment)];
+  std::vector<int> ranks;
+  for (int i = 0; i < assignment.slots; ++i) {
+    bool is_unfinished = !node.unfinished || std::ranges::count(*node.unfinished, i) > 0;
+    if (is_unfinished) ranks.push_back(assignment.first_rank + i);
+  }
+  if (ranks.empty()) return assignment.name;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + assignment.name;
+}
+
+Coordinator::Node* Coordinator::NodeOf(PeerId peer) {
+  auto found = node_of_peer_.find(peer);
+  return found == node_of_peer_.end() ? nullptr : &nodes_.at(found->second);
+}
+
+void Coordinator::SendTo(const Node& node, CoordinatorMessage message) {
+  if (node.peer) actions_.emplace_back(SendMessage{*node.peer, std::move(message)});
+}
+
+}  // namespace rankrun::agent

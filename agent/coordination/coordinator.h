@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/coordination/control_message.h"
+#include "agent/coordination/coordinator_events.h"
+#include "agent/coordination/coordinator_node.h"
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+// Decides which nodes form the job, when their workers start and stop, and how
+// the job ends. One instance per job. Pure: no clock, no I/O. The table of
+// states and events is in docs/control-plane.md.
+class Coordinator {
+ public:
+  // `earlier`: record that the predecessor on this host persisted. Its agent
+  // has ended, with all descendants.
+  Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
+              TimePoint now);
+
+  // Returns actions, to be carried out in their order.
+  std::vector<CoordinatorAction> Step(const CoordinatorEvent& event, TimePoint now);
+
+  // Time at which the next Tick is due.
+  TimePoint deadline() const;
+  JobPhase phase() const { return phase_; }
+  const CoordinatorRecord& record() const { return record_; }
+
+  // Outcome of the last round that was stopped.
+  using Outcome = RoundOutcome;
+  const Outcome& outcome() const { return outcome_; }
+
+ private:
+  using Node = CoordinatorNode;
+
+  // Nodes that could form a round now.
+  struct Quorum {
+    std::vector<Candidate> candidates;
+    bool others_are_expected = false;
+    bool something_runs = false;
+  };
+
+  void ResumeFromRecord();
+  void OnMessageFromPeer(const MessageFromPeer& event);
+  void OnPeerLost(PeerId peer);
+  void OnTick();
+  void OnHello(PeerId peer, const Hello& hello);
+  bool MayTakePart(PeerId peer, const Hello& hello);
+  void OnNextIncarnation(Node& node);
+  void OnConnected(Node& node);
+  void OnConnectedWhileRunning(Node& node, bool of_this_round);
+  void AdoptNewerRound(const Hello& hello);
+  void On(Node& node, const Prepared& message);
+  void On(Node& node, const Failed& message);
+  void On(Node& node, const Done& message);
+  void On(Node& node, const Stopped& message);
+  void On(Node& node, const FinishSeen& message);
+  void On(Node& node, const Leave& message);
+  void On(Node& node, const Close& message);
+  void On(Node& node, const Beat& message);
+  void On(Node& node, const Stuck& message);
+  void On(Node&, const Report&) {}  // CoordinatorHost merges them
+  void On(Node&, const Hello&) {}   // see OnHello
+  void EndWithCause(Node& node, Cause cause);
+  void ReplaceCauseIfBetter(const Cause& cause);
+  bool EndsDrained();
+
+  void Enter(JobPhase phase, std::optional<Duration> at_most);
+  void StartGathering(bool waits_for_newcomers);
+  void TryForm();
+  void Form(std::vector<Candidate> candidates);
+  void Grant();
+  StartRound StartRoundFor(const Node& node) const;
+  Quorum CollectCandidates() const;
+  void RegroupForNewcomers();
+  void NotifyIfSpare(const Node& node);
+  bool IsClaimTaken(const Hello& hello) const;
+  void RecordDone(Node& node);
+  void AwaitAll();
+  void RecordAnswer(Node& node, NodeState work);
+  void BeginStop(const Cause& cause);
+  void OrderStop(Node& node);
+  void DecideNext();
+  void BeginFinish();
+  void End(Verdict verdict);
+  void GiveUpGathering();
+  void GiveUpFinishing();
+  void LoseSilentNodes();
+  void Lose(uint64_t id);
+  TimePoint StopDeadline(const Node& node) const;
+  void GiveUpLateNodes();
+  bool IsGivenUp(const Hello& hello) const;
+  void Remove(uint64_t id, Duration may_live, const std::string& text);
+  Cause LossCause(const std::string& text) const;
+  void RecordLossWhileStopping(Cause loss);
+  void HandleStuck(Node& node);
+  std::string StuckText(const Node& node) const;
+  void SendRollCall();
+  std::string RollCallText() const;
+  std::string UnfinishedText(const Node& node) const;
+
+  Node* NodeOf(PeerId peer);
+  static bool IsIn(const Node& node) { return node.assignment.has_value(); }
+  void SendTo(const Node& node, CoordinatorMessage message);
+  void Persist() { actions_.emplace_back(PersistRecord{record_}); }
+
+  const CoordinatorPolicy policy_;
+  CoordinatorRecord record_;
+  JobPhase phase_ = JobPhase::kGathering;
+  std::map<uint64_t, Node> nodes_;
+  std::map<PeerId, uint64_t> node_of_peer_;
+  uint64_t arrivals_ = 0;
+  int awaited_ = 0;                  // nodes with is_awaited
+  bool waits_for_newcomers_ = true;  // gathering: wait for the last call
+  TimePoint now_;
+  TimePoint phase_start_;
+  TimePoint next_silence_check_;       // for LoseSilentNodes
+  TimePoint next_roll_call_;           // for SendRollCall
+  TimePoint earliest_round_start_{};   // workers of a lost node may live until then
+  std::optional<TimePoint> deadline_;  // end of the phase
+  std::optional<TimePoint> form_at_;   // gathering: end of the last call, or earliest_round_start_
+  std::optional<TimePoint> regroup_at_;       // running: restart with newcomers
+  std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
+  Duration round_duration_{};                 // of the round that was stopped
+  StartRound start_round_;                    // of the round, without its store_allowlist
+  int highest_known_round_ = 0;               // highest one in a hello, of any coordinator
+  std::string leave_reason_;                  // reason of the last Leave
+  std::string losses_while_stopping_;         // stopping: text on nodes lost since its start
+  std::map<uint64_t, int> given_up_;          // node id to the last incarnation that is refused
+  Outcome outcome_;
+  bool has_retired_ = false;
+  std::vector<CoordinatorAction> actions_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "agent/coordination/control_message.h"
+#include "agent/coordination/coordinator_record.h"
+#include "agent/job/nodes_spec.h"
+#include "agent/lifecycle/restart_policy.h"
+
+namespace rankrun::agent {
+
+using PeerId = uint64_t;  // identifies a connection
+
+struct CoordinatorPolicy {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  RestartPolicy restart = {};
+  std::chrono::milliseconds join_timeout{600'000};
+  std::chrono::milliseconds last_call{30'000};
+  std::chrono::milliseconds node_timeout{10'000};
+  std::chrono::milliseconds finish_timeout{3'600'000};
+  std::chrono::milliseconds kill_bound{1'000};  // time to kill the workers of a lost node
+  // Time for the answer to Prepare. For Stop, it is added to the stop_ms of the
+  // node's hello.
+  std::chrono::milliseconds answer_timeout{60'000};
+  LostNode on_lost_node = LostNode::kRestart;
+  uint64_t own_node = 0;  // node id of the coordinator's host
+};
+
+// Decision after a round was stopped.
+struct RoundOutcome {
+  std::optional<int> rank = {};  // global rank of the worker that was the cause
+  std::string cause = {};
+  bool restarts = false;
+  bool is_free = false;     // the restart is not counted
+  std::string reason = {};  // "at once", or why there is no restart
+  int restart_number = 0;
+  int exit_code = 0;  // if the job ends
+};
+
+enum class JobPhase {
+  kGathering,  // nodes join; no round is proposed
+  kPreparing,  // a round is proposed; its nodes get ready
+  kRunning,    // all nodes were ready; the workers run
+  kStopping,   // the workers are being stopped
+  kPausing,    // the pause before a restart
+  kFinishing,  // all workers have succeeded; each node must acknowledge it
+  kOver,       // the verdict is sent
+};
+
+struct MessageFromPeer {
+  PeerId peer;
+  MemberMessage message;
+};
+struct PeerLost {
+  PeerId peer;
+};
+struct Tick {};  // at the deadline or at any other time
+using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, Tick>;
+
+struct SendMessage {
+  PeerId peer;
+  CoordinatorMessage message;
+};
+struct HangUp {  // once all earlier messages are sent
+  PeerId peer;
+};
+// Store the record, so that it outlives this process, before any later action.
+struct PersistRecord {
+  CoordinatorRecord record;
+};
+struct Retire {};  // no node needs the coordinator any more
+using CoordinatorAction = std::variant<SendMessage, HangUp, PersistRecord, Retire>;
+
+}  // namespace rankrun::agent

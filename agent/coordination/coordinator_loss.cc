@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <utility>
+
+#include "agent/coordination/coordinator.h"
+#include "agent/coordination/mutation.h"
+#include "agent/job/exit_codes.h"
+#include "base/format.h"
+
+// The third part of Coordinator: nodes that are lost or count as lost.
+
+namespace rankrun::agent {
+
+void Coordinator::LoseSilentNodes() {
+  std::vector<uint64_t> silent;
+  for (const auto& [id, node] : nodes_) {
+    bool is_silent = now_ - node.last_heard >= policy_.node_timeout;
+    bool is_here = id == policy_.own_node && node.peer;  // its member is in this process
+    if (is_silent && !is_here) silent.push_back(id);
+  }
+  for (uint64_t id : silent) Lose(id);
+}
+
+// Silence alone proves nothing. But after the node timeout, the agent or the
+// guardian of the silent node is killing its workers.
+void Coordinator::Lose(uint64_t id) {
+  auto found = nodes_.find(id);
+  if (found == nodes_.end()) return;
+  Remove(id, policy_.kill_bound,
+         "node " + found->second.hello.name + " has been silent for " +
+             FormatSeconds(policy_.node_timeout) + " (--node-timeout)");
+}
+
+TimePoint Coordinator::StopDeadline(const Node& node) const {
+  return now_ + std::chrono::milliseconds(node.hello.stop_ms) + policy_.answer_timeout;
+}
+
+// Gives up nodes that send beats but have not answered in time. The coordinator
+// no longer answers their beats, so that their lease ends.
+void Coordinator::GiveUpLateNodes() {
+  std::vector<uint64_t> late;
+  for (const auto& [id, node] : nodes_) {
+    if (node.answer_deadline && now_ >= *node.answer_deadline) late.push_back(id);
+  }
+  for (uint64_t id : late) {
+    auto found = nodes_.find(id);
+    if (found == nodes_.end()) continue;
+    const Node& node = found->second;
+    bool was_to_stop = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
+    std::string text = "node " + node.hello.name + " is given up: it is alive, but has not " +
+                       (was_to_stop ? "stopped its workers" : "prepared") + " in time";
+    given_up_[id] = node.hello.incarnation;
+    SendTo(node, Refusal{text});
+    Remove(id, policy_.node_timeout + policy_.kill_bound, text);
+  }
+}
+
+bool Coordinator::IsGivenUp(const Hello& hello) const {
+  auto found = given_up_.find(hello.node);
+  return found != given_up_.end() && hello.incarnation <= found->second;
+}
+
+// `may_live`: longest time that workers of the node may live from now on.
+void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text) {
+  Node node = std::move(nodes_.extract(id).mapped());
+  if (node.peer) {
+    actions_.emplace_back(HangUp{*node.peer});
+    node_of_peer_.erase(*node.peer);
+  }
+  bool may_run = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
+  if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
+    earliest_round_start_ = std::max(earliest_round_start_, now_ + may_live);
+    record_.has_lost = true;
+    Persist();
+  }
+  Cause cause = LossCause(text);
+  switch (phase_) {
+    case JobPhase::kGathering:
+      return TryForm();
+    case JobPhase::kPreparing:
+      return IsIn(node) ? StartGathering(waits_for_newcomers_) : void();
+    case JobPhase::kRunning:
+      return IsIn(node) && may_run ? BeginStop(cause) : void();
+    case JobPhase::kStopping:
+      ReplaceCauseIfBetter(cause);
+      if (IsIn(node)) RecordLossWhileStopping(cause);
+      return RecordAnswer(node, NodeState::kNone);
+    case JobPhase::kFinishing:
+      return RecordAnswer(node, NodeState::kNone);
+    case JobPhase::kPausing:
+    case JobPhase::kOver:
+      return;
+  }
+}
+
+Cause Coordinator::LossCause(const std::string& text) const {
+  return {.text = text,
+          .exit_code = kExitTooFewNodes,
+          .is_fatal = policy_.on_lost_node == LostNode::kStop,
+          .consumes_restart = false};
+}
+
+// Records a loss while the round is being stopped for another cause.
+void Coordinator::RecordLossWhileStopping(Cause loss) {
+  Cause& cause = *record_.cause;
+  if (cause.text == loss.text || cause.is_fatal) return;
+  for (const auto& [id, node] : nodes_) SendTo(node, NodeLost{loss.text});
+  if (!losses_while_stopping_.empty()) losses_while_stopping_ += "; ";
+  losses_while_stopping_ += loss.text;
+  if (!loss.is_fatal) return;
+  loss.rank = cause.rank;
+  loss.text += "; before that: " + cause.text;
+  cause = loss;
+  Persist();
+}
+
+void Coordinator::On(Node& node, const Stuck& message) {
+  if (IsIn(node) && message.round != record_.round) return;
+  node.hello.stuck = message.process;
+  HandleStuck(node);
+}
+
+// A process that SIGKILL has reached runs no user code any more. So the other
+// nodes need not wait for it. The node may join again once it is gone.
+void Coordinator::HandleStuck(Node& node) {
+  if (phase_ == JobPhase::kOver) return;
+  node.work = NodeState::kStopping;
+  node.answer_deadline.reset();
+  if (phase_ == JobPhase::kGathering) return TryForm();
+  if (!IsIn(node)) return;
+  Cause loss = LossCause(StuckText(node));
+  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  if (phase_ == JobPhase::kRunning) BeginStop(loss);
+  if (phase_ == JobPhase::kStopping && node.is_awaited) RecordLossWhileStopping(loss);
+  RecordAnswer(node, node.work);
+}
+
+// "node n2 counts as lost: rank 3, pid 71 (python3), state D in nfs_wait, does
+// not die of SIGKILL".
+std::string Coordinator::StuckText(const Node& node) const {
+  const StuckProcess& process = *node.hello.stuck;
+  const NodeAssignment& assignment = record_.assignments[static_cast<size_t>(*node.assignment)];
+  std::string rank;
+  if (process.local_rank >= 0) {
+    rank = "rank " + std::to_string(assignment.first_rank + process.local_rank) + ", ";
+  }
+  return "node " + node.hello.name + " counts as lost: " + rank + process.what +
+         ", does not die of SIGKILL";
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "agent/coordination/control_message.h"
+#include "agent/coordination/round.h"
+#include "agent/lifecycle/restart_policy.h"
+
+namespace rankrun::agent {
+
+// State of the coordinator that its next incarnation resumes from.
+struct CoordinatorRecord {
+  int round = 0;                    // the highest that was sent to any node
+  int attempts = 0;                 // number of rounds that were started
+  bool is_granted = false;          // `round` was started
+  bool has_finished = false;        // all workers of `round` have succeeded
+  bool has_lost = false;            // a node was lost; its workers may live for the kill bound
+  std::optional<Cause> cause = {};  // why `round` is being stopped
+  RestartHistory history = {};
+  std::vector<NodeAssignment> assignments = {};  // of `round`
+  std::optional<Verdict> verdict = {};
+  bool operator==(const CoordinatorRecord&) const = default;
+};
+
+}  // namespace rankrun::agent

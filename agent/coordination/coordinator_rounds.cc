@@ -1,0 +1,376 @@
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "agent/coordination/coordinator.h"
+#include "agent/coordination/mutation.h"
+#include "agent/coordination/store_allowlist.h"
+#include "agent/job/exit_codes.h"
+#include "base/format.h"
+#include "base/roll_call.h"
+
+// The second part of Coordinator: rounds and time-outs.
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kRollCallPeriod{10};
+constexpr int kSilenceChecksPerTimeout = 10;
+
+Candidate CandidateOf(const Hello& hello) {
+  return {.node = hello.node,
+          .incarnation = hello.incarnation,
+          .name = hello.name,
+          .slots = hello.slots,
+          .claimed_rank = hello.node_rank,
+          .scheduler_index = hello.node_index,
+          .earlier_rank = {}};
+}
+
+}  // namespace
+
+// --- Rounds ---
+
+void Coordinator::Enter(JobPhase phase, std::optional<Duration> at_most) {
+  phase_ = phase;
+  phase_start_ = now_;
+  deadline_.reset();
+  if (at_most) deadline_ = now_ + *at_most;
+}
+
+void Coordinator::StartGathering(bool waits_for_newcomers) {
+  Enter(JobPhase::kGathering, policy_.join_timeout);
+  waits_for_newcomers_ = waits_for_newcomers;
+  next_roll_call_ = now_ + kRollCallPeriod;
+  form_at_.reset();
+  awaited_ = 0;
+  for (auto& [id, node] : nodes_) {
+    if (node.assignment) node.previous_rank = node.assignment;
+    node.assignment.reset();
+    node.is_awaited = false;
+    if (node.work == NodeState::kPrepared || node.work == NodeState::kDone)
+      node.work = NodeState::kNone;
+    if (node.work == NodeState::kNone) node.answer_deadline.reset();
+  }
+  TryForm();
+}
+
+void Coordinator::TryForm() {
+  if (phase_ != JobPhase::kGathering) return;
+  bool too_few = nodes_.size() < static_cast<size_t>(policy_.min_nodes);
+  if (too_few) return form_at_.reset();
+  Quorum quorum = CollectCandidates();
+  int count = static_cast<int>(quorum.candidates.size());
+  if (count < policy_.min_nodes || quorum.something_runs) return form_at_.reset();
+  if (now_ < earliest_round_start_) {
+    form_at_ = earliest_round_start_;
+    return;
+  }
+  if (count < policy_.max_nodes && waits_for_newcomers_) {
+    if (!form_at_) form_at_ = now_ + policy_.last_call;
+    if (now_ < *form_at_) return;
+  }
+  if (count < policy_.max_nodes && !waits_for_newcomers_ && quorum.others_are_expected) {
+    return form_at_.reset();
+  }
+  Form(std::move(quorum.candidates));
+}
+
+Coordinator::Quorum Coordinator::CollectCandidates() const {
+  Quorum quorum;
+  for (const auto& [id, node] : nodes_) {
+    if (node.hello.stuck && !IsMutated(Mutation::kStuckIsWaitedFor))
+      continue;  // a stuck process never runs user code again
+    if (node.work != NodeState::kNone) quorum.something_runs = true;
+    if (node.is_leaving) continue;
+    if (!node.peer) {
+      quorum.others_are_expected = true;
+      continue;
+    }
+    Candidate candidate = CandidateOf(node.hello);
+    candidate.earlier_rank = node.previous_rank;
+    candidate.arrival = node.arrival;
+    quorum.candidates.push_back(std::move(candidate));
+  }
+  DropDoubleClaims(quorum.candidates);
+  return quorum;
+}
+
+void Coordinator::Form(std::vector<Candidate> candidates) {
+  record_.assignments = AssignNodeRanks(std::move(candidates), policy_.max_nodes);
+  record_.round = std::max(record_.round, highest_known_round_) + 1;
+  record_.is_granted = false;
+  record_.cause.reset();
+  Enter(JobPhase::kPreparing, std::nullopt);
+  Persist();
+  start_round_ =
+      StartRound{.round = record_.round,
+                 .store_addresses = nodes_.at(record_.assignments.front().node).hello.addresses};
+  Prepare message{.round = record_.round,
+                  .attempt = record_.attempts,
+                  .node_count = static_cast<int>(record_.assignments.size()),
+                  .world_size = WorldSizeOf(record_.assignments),
+                  .max_restarts = policy_.restart.max_restarts,
+                  .record = DigestOf(record_.round, record_.assignments)};
+  for (size_t i = 0; i < record_.assignments.size(); ++i) {
+    const NodeAssignment& assignment = record_.assignments[i];
+    Node& node = nodes_.at(assignment.node);
+    node.assignment = static_cast<int>(i);
+    node.is_awaited = true;
+    node.answer_deadline = now_ + policy_.answer_timeout;
+    awaited_ += 1;
+    message.node_rank = static_cast<int>(i);
+    message.first_rank = assignment.first_rank;
+    SendTo(node, message);
+  }
+}
+
+void Coordinator::Grant() {
+  record_.is_granted = true;
+  record_.attempts += 1;
+  record_.has_lost = false;
+  leave_reason_.clear();
+  Enter(JobPhase::kRunning, std::nullopt);
+  regroup_at_.reset();
+  finish_deadline_.reset();
+  Persist();
+  for (const NodeAssignment& assignment : record_.assignments) {
+    Node& node = nodes_.at(assignment.node);
+    node.work = NodeState::kRunning;
+    node.unfinished.reset();
+    SendTo(node, StartRoundFor(node));
+  }
+  AwaitAll();
+  for (const auto& [id, node] : nodes_) NotifyIfSpare(node);
+  RegroupForNewcomers();
+}
+
+StartRound Coordinator::StartRoundFor(const Node& node) const {
+  StartRound message = start_round_;
+  if (*node.assignment != 0) return message;
+  std::vector<const std::vector<std::string>*> addresses;
+  for (const auto& [id, other] : nodes_) {
+    if (IsIn(other)) addresses.push_back(&other.own_addresses);
+  }
+  message.store_allowlist = AddressesOfAll(addresses);
+  return message;
+}
+
+// Marks that every node of the round must answer before the phase can end.
+void Coordinator::AwaitAll() {
+  awaited_ = 0;
+  for (auto& [id, node] : nodes_) {
+    node.is_awaited = IsIn(node);
+    if (node.is_awaited) awaited_ += 1;
+  }
+}
+
+// Stops a running round for a larger one if there is room for a free node.
+void Coordinator::RegroupForNewcomers() {
+  int room = policy_.max_nodes - static_cast<int>(record_.assignments.size());
+  std::string newcomer;
+  int free = 0;
+  for (const auto& [id, node] : nodes_) {
+    bool is_free = !IsIn(node) && node.peer && !node.is_leaving && node.work == NodeState::kNone;
+    if (!is_free || IsClaimTaken(node.hello)) continue;
+    newcomer = node.hello.name;
+    free += 1;
+  }
+  if (room == 0 || free == 0 || finish_deadline_) return regroup_at_.reset();
+  if (free >= room) regroup_at_ = now_;
+  if (!regroup_at_) regroup_at_ = now_ + policy_.last_call;
+  if (now_ < *regroup_at_) return;
+  BeginStop(
+      {.text = "node " + newcomer + " joins", .is_primary = false, .consumes_restart = false});
+}
+
+bool Coordinator::IsClaimTaken(const Hello& hello) const {
+  if (!hello.node_rank) return false;
+  return std::ranges::any_of(nodes_, [&](const auto& entry) {
+    return IsIn(entry.second) && entry.second.hello.node_rank == hello.node_rank;
+  });
+}
+
+void Coordinator::RecordDone(Node& node) {
+  if (!finish_deadline_) finish_deadline_ = now_ + policy_.finish_timeout;
+  RecordAnswer(node, NodeState::kDone);
+}
+
+void Coordinator::BeginStop(const Cause& cause) {
+  round_duration_ = now_ - phase_start_;
+  record_.cause = cause;
+  losses_while_stopping_.clear();
+  Enter(JobPhase::kStopping, std::nullopt);
+  AwaitAll();
+  for (auto& [id, node] : nodes_) {
+    if (!IsIn(node)) continue;
+    node.answer_deadline = StopDeadline(node);
+    if (node.work == NodeState::kNone) {
+      node.is_awaited = false;
+      node.answer_deadline.reset();
+      awaited_ -= 1;
+    } else if (node.work != NodeState::kStopping) {
+      OrderStop(node);
+    }
+  }
+  Persist();  // no message has to wait for it
+  if (awaited_ == 0) DecideNext();
+}
+
+void Coordinator::OrderStop(Node& node) {
+  node.work = NodeState::kStopping;
+  const Cause& cause = *record_.cause;
+  bool is_failure = cause.is_primary || cause.consumes_restart;
+  SendTo(node, Stop{record_.round, cause.text, is_failure});
+}
+
+void Coordinator::RecordAnswer(Node& node, NodeState work) {
+  node.work = work;
+  node.answer_deadline.reset();
+  if (!std::exchange(node.is_awaited, false)) return;
+  awaited_ -= 1;
+  bool is_early = IsMutated(Mutation::kGoBeforeAllPrepared) && phase_ == JobPhase::kPreparing;
+  if (awaited_ > (is_early ? 1 : 0)) return;
+  if (phase_ == JobPhase::kPreparing) return Grant();
+  if (phase_ == JobPhase::kRunning) return BeginFinish();
+  if (phase_ == JobPhase::kStopping) return DecideNext();
+  if (phase_ == JobPhase::kFinishing) return End({0, ""});
+}
+
+// Decides how to continue once nothing of the round is left.
+void Coordinator::DecideNext() {
+  Cause cause = *std::exchange(record_.cause, std::nullopt);
+  bool was_granted = std::exchange(record_.is_granted, false);
+  std::erase_if(nodes_,
+                [](const auto& entry) { return entry.second.is_leaving && !entry.second.peer; });
+  outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
+  if (cause.rank >= 0) outcome_.rank = cause.rank;
+  if (cause.is_fatal) return End({cause.exit_code, cause.text});
+  if (EndsDrained()) return;
+  bool is_failure = was_granted && cause.is_primary;
+  if (!is_failure && !cause.consumes_restart) {
+    outcome_.restarts = outcome_.is_free = true;
+    outcome_.reason =
+        "at once" + (losses_while_stopping_.empty() ? "" : "; " + losses_while_stopping_);
+    return StartGathering(false);
+  }
+  RestartPolicy policy = policy_.restart;
+  if (IsMutated(Mutation::kBudgetOffByOne)) policy.max_restarts += 1;
+  if (!cause.consumes_restart) policy.max_restarts = std::numeric_limits<int>::max();
+  RestartDecision decision = DecideRestart(policy, record_.history, round_duration_);
+  if (!cause.consumes_restart) decision.next.restarts = record_.history.restarts;
+  record_.history = decision.next;
+  outcome_.restarts = decision.restarts;
+  outcome_.is_free = !cause.consumes_restart;
+  outcome_.reason = decision.reason;
+  outcome_.restart_number = decision.next.restarts;
+  if (!decision.restarts) return End({cause.exit_code, cause.text});
+  if (!losses_while_stopping_.empty()) outcome_.reason += "; " + losses_while_stopping_;
+  Persist();
+  if (decision.pause == Duration::zero()) return StartGathering(false);
+  Enter(JobPhase::kPausing, decision.pause);
+}
+
+// --- The end ---
+
+void Coordinator::BeginFinish() {
+  Enter(JobPhase::kFinishing, policy_.node_timeout);
+  record_.has_finished = true;
+  Persist();
+  if (IsMutated(Mutation::kSuccessInOnePhase)) return End({0, ""});
+  AwaitAll();
+  for (auto& [id, node] : nodes_) {
+    if (IsIn(node)) SendTo(node, Finish{record_.round});
+  }
+}
+
+void Coordinator::End(Verdict verdict) {
+  Enter(JobPhase::kOver, policy_.node_timeout);
+  record_.verdict = std::move(verdict);
+  Persist();
+  for (auto& [id, node] : nodes_) SendTo(node, *record_.verdict);
+}
+
+// --- Time-outs ---
+
+void Coordinator::OnTick() {
+  if (now_ >= next_silence_check_) {
+    LoseSilentNodes();
+    GiveUpLateNodes();
+    next_silence_check_ = now_ + policy_.node_timeout / kSilenceChecksPerTimeout;
+  }
+  bool is_late = deadline_ && now_ >= *deadline_;
+  switch (phase_) {
+    case JobPhase::kGathering:
+      if (is_late) return GiveUpGathering();
+      if (form_at_ && now_ >= *form_at_) TryForm();
+      if (phase_ == JobPhase::kGathering && now_ >= next_roll_call_) SendRollCall();
+      return;
+    case JobPhase::kRunning:
+      if (regroup_at_ && now_ >= *regroup_at_) RegroupForNewcomers();
+      if (phase_ == JobPhase::kRunning && finish_deadline_ && now_ >= *finish_deadline_)
+        GiveUpFinishing();
+      return;
+    case JobPhase::kPausing:
+      if (is_late) StartGathering(false);
+      return;
+    case JobPhase::kFinishing:
+      if (is_late) End({0, ""});
+      return;
+    case JobPhase::kOver:
+      if ((is_late || nodes_.empty()) && !std::exchange(has_retired_, true)) {
+        actions_.emplace_back(Retire{});
+        deadline_.reset();
+      }
+      return;
+    case JobPhase::kPreparing:
+    case JobPhase::kStopping:
+      return;
+  }
+}
+
+void Coordinator::GiveUpGathering() {
+  bool had_begun = record_.attempts > 0;
+  End({had_begun ? kExitTooFewNodes : kExitNoRendezvous,
+       "gave up waiting for nodes: " + RollCallText()});
+}
+
+void Coordinator::GiveUpFinishing() {
+  std::string missing;
+  for (const auto& [id, node] : nodes_) {
+    if (!node.is_awaited) continue;
+    if (!missing.empty()) missing += ", ";
+    missing += UnfinishedText(node);
+  }
+  BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
+                     " after the first node (--finish-timeout): " + missing,
+             .exit_code = kExitHang,
+             .is_fatal = true});
+}
+
+void Coordinator::SendRollCall() {
+  next_roll_call_ = now_ + kRollCallPeriod;
+  std::string text = RollCallText();
+  for (const auto& [id, node] : nodes_) SendTo(node, Waiting{text});
+}
+
+// "1 of 2 nodes are here after 10.0 s (n1)".
+std::string Coordinator::RollCallText() const {
+  constexpr size_t kMaxNames = 8;
+  int here = 0;
+  std::string names;
+  size_t named = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (!node.peer || node.is_leaving || node.hello.stuck) continue;
+    here += 1;
+    if (++named > kMaxNames) continue;
+    if (!names.empty()) names += ", ";
+    names += node.hello.name;
+  }
+  if (named > kMaxNames) names += ", ...";
+  return std::to_string(here) + " of " + std::to_string(policy_.min_nodes) +
+         (policy_.min_nodes == 1 ? " node is" : " nodes are") + " here after " +
+         FormatSeconds(now_ - phase_start_) + (names.empty() ? "" : " (" + names + ")");
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+namespace rankrun::agent {
+
+// Why workers are stopped: the first failure on a node.
+struct Cause {
+  std::string text;              // "rank 5 on n3 (pid 77): killed by SIGKILL"
+  int exit_code = 1;             // of the job, if it ends for this cause
+  int rank = -1;                 // global rank of the worker; -1: no worker
+  bool is_primary = true;        // neither a lost peer nor a signal of ours
+  bool is_fatal = false;         // another attempt would not help
+  bool consumes_restart = true;  // counts against --max-restarts
+  bool operator==(const Cause&) const = default;
+};
+
+// State of a round on one node.
+enum class NodeState {
+  kNone,      // nothing runs
+  kPrepared,  // nothing runs; ready to start
+  kRunning,
+  kStopping,  // workers run, but are being stopped
+  kDone,      // all workers have succeeded; nothing runs
+  kFinished,  // kDone, and the member knows that the job has succeeded
+};
+
+}  // namespace rankrun::agent

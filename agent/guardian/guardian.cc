@@ -1,0 +1,389 @@
+#include "agent/guardian/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/guardian/agent_process.h"
+#include "agent/guardian/lease_watch.h"
+#include "agent/guardian/next_incarnation.h"
+#include "agent/guardian/stop_filter.h"
+#include "agent/job/job_signals.h"
+#include "agent/output/log_directory.h"
+#include "agent/process/descendants.h"
+#include "agent/process/opted_out_processes.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/process/spawn.h"
+#include "base/write_all.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Time that the agent has to end after a second stop request, a signal that
+// ends the job at once, or its goodbye.
+constexpr milliseconds kAgentStopTimeout{5'000};
+// Pause before the next try to start an agent when the machine has no resources
+// left.
+constexpr milliseconds kForkPause{1'000};
+
+void Say(const std::string& what) { WriteLastWords(2, "rankrun: " + what + "\n"); }
+
+[[noreturn]] void Fail(const std::string& what) {
+  Say(what);
+  _exit(kExitInternalError);
+}
+
+// Opens /dev/null as each closed descriptor of 0, 1 and 2, because the next
+// file that we open would take its number.
+void OpenStandardDescriptors() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) close(fd);
+}
+
+void AddUnlessIgnored(sigset_t& set, int signal_number) {
+  if (!IsIgnored(signal_number)) sigaddset(&set, signal_number);
+}
+
+sigset_t HandledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kForwardedSignals) AddUnlessIgnored(set, number);
+  // PID 1 cannot stop itself, and nobody would continue its workers.
+  if (getpid() != 1) AddUnlessIgnored(set, SIGTSTP);
+  sigaddset(&set, SIGCONT);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGWINCH);  // of our terminal; the agent's session does not get it
+  return set;
+}
+
+void ChangeMask(int how, int signal_number) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal_number);
+  sigprocmask(how, &set, nullptr);
+}
+
+[[noreturn]] void EndBySignal(int signal_number) {
+  if (getpid() == 1) _exit(128 + signal_number);  // the kernel drops signals of PID 1 to itself
+  rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  signal(signal_number, SIG_DFL);
+  kill(getpid(), signal_number);
+  ChangeMask(SIG_UNBLOCK, signal_number);
+  _exit(128 + signal_number);
+}
+
+enum class Killed { kNo, kAfterStop, kAfterSilence };
+
+// State of one agent, from its start to its end.
+struct AgentRun {
+  AgentProcess process;
+  TimePoint started;
+  int link_fd;  // kNone once the agent has closed its end
+  std::optional<TimePoint> stop_deadline = {};
+  LeaseWatch lease = {};
+  Killed killed = Killed::kNo;
+  std::optional<Goodbye> goodbye = {};
+  std::optional<ProcessExit> exit = {};
+};
+
+class Guardian {
+ public:
+  Guardian(const std::function<void(Incarnation&)>& agent_main, Fd signals, JobMemory memory,
+           std::set<pid_t> preexisting_children)
+      : agent_main_(agent_main),
+        signals_(std::move(signals)),
+        memory_(std::move(memory)),
+        preexisting_children_(std::move(preexisting_children)) {}
+
+  [[noreturn]] void Run() {
+    if (auto started = StartAgent(); !started) Fail(started.error().message);
+    for (;;) {
+      WatchAgent();
+      SpareOptedOut();
+      int killed = KillDescendants(preexisting_children_);
+      if (run_->goodbye) End();
+      RestartOrExit(killed);
+    }
+  }
+
+ private:
+  Result<void> StartAgent() {
+    TimePoint now = std::chrono::steady_clock::now();
+    auto forked = ForkAgent([this](GuardianLink link) {
+      signals_.Reset();
+      run_.reset();  // of the previous agent
+      Incarnation incarnation(std::move(link), std::move(memory_));
+      agent_main_(incarnation);
+    });
+    if (!forked) return std::move(forked).error();
+    int link_fd = forked->link.fd();
+    run_.emplace(AgentRun{std::move(*forked), now, link_fd});
+    return {};
+  }
+
+  void WatchAgent() {
+    while (!run_->exit) {
+      pollfd waits[] = {{run_->process.pidfd.get(), POLLIN, 0},
+                        {signals_.get(), POLLIN, 0},
+                        {run_->link_fd, POLLIN, 0}};
+      poll(waits, 3, Timeout());
+      run_->lease.OnWake(std::chrono::steady_clock::now());
+      if (waits[1].revents != 0) ReadSignals();
+      if (waits[2].revents != 0) ReadLink();
+      KillIfOverdue();
+      // The agent's last message is in the socket before its exit shows here.
+      if (waits[0].revents != 0) run_->exit = ReapByPidfd(run_->process.pidfd.get());
+    }
+    ReadLink();
+  }
+
+  int Timeout() {
+    if (run_->killed != Killed::kNo) return -1;
+    std::optional<TimePoint> due = run_->stop_deadline;
+    if (auto silent = run_->lease.deadline(); silent && (!due || *silent < *due)) due = silent;
+    if (!due) return -1;
+    TimePoint now = std::chrono::steady_clock::now();
+    run_->lease.SleepUntil(std::max(now, *due));
+    auto left = std::chrono::ceil<milliseconds>(*due - now).count();
+    return static_cast<int>(std::max<int64_t>(0, left));
+  }
+
+  void ArmStopDeadline() {
+    if (!run_->stop_deadline) {
+      run_->stop_deadline = std::chrono::steady_clock::now() + kAgentStopTimeout;
+    }
+  }
+
+  void KillIfOverdue() {
+    if (run_->killed != Killed::kNo) return;
+    TimePoint now = std::chrono::steady_clock::now();
+    if (run_->lease.Expired(now)) ReadLink();  // a heartbeat may have arrived just now
+    bool overdue = run_->stop_deadline && now >= *run_->stop_deadline;
+    if (!overdue && !run_->lease.Expired(now)) return;
+    run_->killed = overdue ? Killed::kAfterStop : Killed::kAfterSilence;
+    kill(run_->process.pid, SIGKILL);
+    if (!overdue) KillBelowNow();
+  }
+
+  // Kills the workers here, because an agent stuck in the kernel cannot die, so
+  // that PDEATHSIG never fires.
+  void KillBelowNow() {
+    SpareOptedOut();
+    for (pid_t pid : Descendants(preexisting_children_)) kill(pid, SIGKILL);
+  }
+
+  void ReadSignals() {
+    signalfd_siginfo info;
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+      int number = static_cast<int>(info.ssi_signo);
+      if (number == SIGCHLD) {
+        ReapOrphans();
+      } else {
+        OnSignal(number, static_cast<pid_t>(info.ssi_pid));
+      }
+    }
+  }
+
+  void OnSignal(int number, pid_t sender) {
+    run_->process.link.Send(SignalNotice{number, sender});
+    if (number == SIGTSTP) Stop();
+    if (number == SIGCONT) run_->lease.Renew(std::chrono::steady_clock::now());
+    SignalMeaning meaning = MeaningOf(number, end_signals_);
+    if (meaning == SignalMeaning::kPass) return;
+    filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());
+    stop_signal_ = number;
+    if (meaning == SignalMeaning::kKill || filter_.requests() >= 2) ArmStopDeadline();
+  }
+
+  // Stops this process; the agent stops the workers. Uses the signal's default
+  // action because it does nothing where no shell can continue us; the workers
+  // then go on.
+  void Stop() {
+    raise(SIGTSTP);
+    ChangeMask(SIG_UNBLOCK, SIGTSTP);
+    ChangeMask(SIG_BLOCK, SIGTSTP);
+    run_->lease.Renew(std::chrono::steady_clock::now());
+    run_->process.link.Send(SignalNotice{SIGCONT, getpid()});
+  }
+
+  // Reaps children other than the agent: orphans that PID 1 adopts, and those
+  // of `preexisting_children_`.
+  void ReapOrphans() {
+    for (;;) {
+      siginfo_t info{};
+      int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+      bool is_agent = info.si_pid == run_->process.pid && !run_->exit;
+      if (status != 0 || info.si_pid == 0 || is_agent) return;
+      ReapByPid(info.si_pid);
+    }
+  }
+
+  void ReadLink() {
+    while (auto message = run_->process.link.Receive()) {
+      if (std::holds_alternative<LinkClosed>(*message)) {
+        run_->link_fd = Fd::kNone;  // poll() skips it; the pidfd reports the exit
+        return;
+      }
+      TimePoint now = std::chrono::steady_clock::now();
+      run_->lease.Renew(now);
+      if (auto* heartbeat = std::get_if<Heartbeat>(&*message)) {
+        run_->lease.Grant(heartbeat->lease, now);
+      }
+      if (auto* goodbye = std::get_if<Goodbye>(&*message)) {
+        run_->goodbye = *goodbye;
+        ArmStopDeadline();
+      }
+      if (auto* signals = std::get_if<EndSignals>(&*message)) {
+        end_signals_.clear();
+        for (int number : kForwardedSignals) {
+          if ((signals->bits >> number & 1) != 0) end_signals_.push_back(number);
+        }
+      }
+    }
+  }
+
+  // Spares the opted-out processes and names them, unless the agent has named
+  // them before its goodbye.
+  void SpareOptedOut() {
+    if (!HasChildren()) return;
+    bool named = run_->goodbye.has_value();
+    std::set<pid_t> kept =
+        FindOptedOut(preexisting_children_, named ? kLongKeptPatience : kKeptPatience);
+    for (pid_t pid : TopmostOf(kept)) {
+      if (!named) Say(DescribeOptedOut(pid));
+    }
+    preexisting_children_.merge(kept);
+  }
+
+  [[noreturn]] void End() {
+    if (run_->goodbye->end_signal != 0) EndBySignal(run_->goodbye->end_signal);
+    _exit(run_->goodbye->exit_code);
+  }
+
+  // Handles an agent's death without a goodbye: starts the next one or exits.
+  void RestartOrExit(int killed) {
+    JobRecord last = memory_.Read();
+    std::string rest = "; " + std::to_string(killed) +
+                       " processes below it were killed, nothing of the job is left";
+    std::string how = "the agent (pid " + std::to_string(run_->process.pid) + ") " + HowItEnded();
+    ReadSignals();  // signals that arrived meanwhile
+    NextIncarnation next = DecideNextIncarnation(last, quick_deaths_,
+                                                 std::chrono::steady_clock::now() - run_->started);
+    if (stop_signal_ != 0) {
+      Say(how + rest);
+      EndForGood(last, stop_signal_);
+    }
+    if (!next.starts) {
+      if (!next.words.empty()) rest += "; " + next.words;
+      Say(how + " in the middle of the job" + rest);
+      EndForGood(last, 0);
+    }
+    Say(how + rest + "; " + next.words);
+    next.record.last_end = how + "; " + std::to_string(killed) + " processes below it were killed";
+    quick_deaths_ = next.quick_deaths;
+    if (auto written = memory_.Write(next.record); !written) Say(written.error().message);
+    StartNext(next);
+  }
+
+  std::string HowItEnded() const {
+    if (run_->killed == Killed::kAfterStop) {
+      return "had not ended " + FormatSeconds(kAgentStopTimeout) +
+             " after the last request to stop and was killed";
+    }
+    if (run_->killed == Killed::kAfterSilence) {
+      return "had been silent for " + FormatSeconds(run_->lease.lease()) + " and was killed";
+    }
+    return run_->exit->signaled ? "was killed by " + SignalName(run_->exit->value)
+                                : "ended with exit code " + std::to_string(run_->exit->value);
+  }
+
+  void StartNext(const NextIncarnation& next) {
+    for (Duration pause = next.pause;; pause = kForkPause) {
+      Pause(pause, next.record);
+      auto started = StartAgent();
+      if (started) return;
+      Say(started.error().message + "; trying again in " + FormatSeconds(kForkPause));
+    }
+  }
+
+  // Waits for the start of the next agent. A stop request ends the job here,
+  // because no agent runs.
+  void Pause(Duration pause, const JobRecord& record) {
+    TimePoint end = std::chrono::steady_clock::now() + pause;
+    for (;;) {
+      ReadSignals();
+      if (stop_signal_ != 0) {
+        Say(SignalName(stop_signal_) + ": not starting again");
+        EndForGood(record, stop_signal_);
+      }
+      auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
+      if (left <= 0) return;
+      pollfd wait{signals_.get(), POLLIN, 0};
+      poll(&wait, 1, static_cast<int>(left));
+    }
+  }
+
+  // Removes the folder of logs, because no agent will. Does it last because a
+  // file system may hang.
+  [[noreturn]] void EndForGood(const JobRecord& record, int end_signal) {
+    if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
+    bool of_several_nodes = record.may_restart && !record.restarts;
+    if (of_several_nodes && end_signal == SIGTERM) _exit(kExitDrained);
+    if (end_signal != 0) EndBySignal(end_signal);
+    _exit(kExitInternalError);
+  }
+
+  const std::function<void(Incarnation&)>& agent_main_;
+  Fd signals_;
+  JobMemory memory_;
+  std::set<pid_t> preexisting_children_;
+  std::optional<AgentRun> run_;  // the current agent; between two agents, the previous one
+  int quick_deaths_ = 0;
+  StopFilter filter_;
+  std::vector<int> end_signals_{kEndSignals.begin(), kEndSignals.end()};
+  int stop_signal_ = 0;  // last signal that asked for the end; 0: none
+};
+
+}  // namespace
+
+void RunGuarded(const std::function<void(Incarnation&)>& agent_main) {
+  OpenStandardDescriptors();
+  // A closed terminal or a file size limit must not end the supervisor. Workers
+  // get the defaults back.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // an inherited SIG_IGN would discard exit statuses
+  BecomeSubreaper();
+  std::vector<pid_t> before;
+  if (HasChildren()) before = Children();
+  auto memory = JobMemory::Create();
+  if (!memory) Fail(memory.error().message);
+  sigset_t handled = HandledSignals();
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
+  Fd signals(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) Fail(SystemError("watch for signals", errno).message);
+  Guardian(agent_main, std::move(signals), std::move(*memory), {before.begin(), before.end()})
+      .Run();
+}
+
+}  // namespace rankrun::agent

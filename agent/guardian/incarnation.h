@@ -1,0 +1,51 @@
+#pragma once
+
+#include "agent/guardian/guardian_link.h"
+#include "agent/job/job_record.h"
+#include "agent/job/job_spec.h"
+#include "agent/lifecycle/worker_group.h"
+#include "agent/output/log_directory.h"
+
+namespace rankrun::agent {
+
+// One life of an agent: its link to the guardian, the record that the previous
+// incarnation left, and the record for the next one.
+// Thread: one at a time.
+class Incarnation {
+ public:
+  Incarnation(GuardianLink link, JobMemory memory);
+  Incarnation(const Incarnation&) = delete;
+  Incarnation& operator=(const Incarnation&) = delete;
+
+  GuardianLink& link() { return link_; }
+  bool is_first() const { return record_.incarnation == 0; }
+
+  // The record as the previous incarnation left it, or as last written. Warns
+  // once if a record cannot be written because memory is short.
+  const JobRecord& record() const { return record_; }
+  void Write(JobRecord record);
+
+  // Sets `run_id` to that of the first incarnation and records it.
+  void KeepRunId(std::string& run_id);
+  // Returns how much of `limit` is left, counted from the start of the job; at
+  // least 0.
+  Duration LeftOf(Duration limit) const;
+
+  // For a job on this node alone: FirstState returns the state before the first
+  // attempt of this incarnation, and Note records each later state. For several
+  // nodes, Note records only the folder. `logs` may be null.
+  GroupState FirstState() const;
+  void Note(const JobSpec& spec, const GroupState& state, const LogDirectory* logs);
+
+ private:
+  GuardianLink link_;
+  JobMemory memory_;
+  JobRecord record_;
+  bool warned_ = false;
+};
+
+// Returns whether a restart helps if the agent dies in this state: nobody has
+// asked for the end, and the work is not done. Pure.
+bool CanResumeAfterAgentDeath(const GroupState& state);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,23 @@
+#include "agent/guardian/lease_watch.h"
+
+#include <utility>
+
+namespace rankrun::agent {
+
+void LeaseWatch::Grant(std::chrono::milliseconds lease, TimePoint now) {
+  lease_ = lease;
+  deadline_ = now + lease;
+}
+
+void LeaseWatch::Renew(TimePoint now) {
+  if (deadline_) deadline_ = now + lease_;
+}
+
+void LeaseWatch::OnWake(TimePoint now) {
+  std::optional<TimePoint> due = std::exchange(due_, std::nullopt);
+  // A wake-up this late means that this process was stopped or starved, too.
+  bool overslept = due && now > *due + lease_ / 4;
+  if (overslept) Renew(now);
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+// Lease of an agent: the deadline for its next message. Time in which the
+// watcher itself was stopped (Ctrl-Z, a frozen container) does not count
+// against the agent. Pure. Thread: one at a time.
+class LeaseWatch {
+ public:
+  // From now on, at least one message must arrive in each `lease`.
+  void Grant(std::chrono::milliseconds lease, TimePoint now);
+  // A message has arrived, or the watcher knows that the agent was stopped
+  // until now.
+  void Renew(TimePoint now);
+  // Call these before the watcher sleeps, at most until `due`, and after it
+  // wakes.
+  void SleepUntil(TimePoint due) { due_ = due; }
+  void OnWake(TimePoint now);
+
+  std::optional<TimePoint> deadline() const { return deadline_; }
+  bool Expired(TimePoint now) const { return deadline_ && now >= *deadline_; }
+  std::chrono::milliseconds lease() const { return lease_; }
+
+ private:
+  std::chrono::milliseconds lease_{0};
+  std::optional<TimePoint> deadline_;  // empty: no lease was granted
+  std::optional<TimePoint> due_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,169 @@
+#include "agent/nodes/coordinator_host.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "agent/coordination/store_allowlist.h"
+#include "agent/nodes/control_codec.h"
+#include "agent/nodes/job_report.h"
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+// Time from the first part of a report on; later parts are left out.
+constexpr std::chrono::milliseconds kPartsTimeout{1'000};
+constexpr std::chrono::milliseconds kMergePause{20};
+
+CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
+  const NodesSpec& nodes = *spec.nodes;
+  return {.min_nodes = nodes.min,
+          .max_nodes = nodes.max,
+          .restart = {.max_restarts = spec.max_restarts, .first_pause = spec.restart_pause},
+          .join_timeout = nodes.join_timeout,
+          .last_call = nodes.last_call,
+          .node_timeout = nodes.node_timeout,
+          .finish_timeout = nodes.finish_timeout,
+          .on_lost_node = nodes.on_lost_node,
+          .own_node = own_node};
+}
+
+// Other nodes need an address of each node. The core checks the numbers.
+bool LacksAddress(const MemberMessage& message) {
+  const auto* hello = std::get_if<Hello>(&message);
+  return hello != nullptr && hello->addresses.empty();
+}
+
+}  // namespace
+
+CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
+                                 std::optional<CoordinatorRecord> earlier, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
+      server_(
+          loop, {.job_id = spec.run_id, .secret = spec.nodes->secret},
+          {.on_hello =
+               [this](PeerId peer, const std::string& hello, const SocketAddress& from,
+                      const SocketAddress& local) {
+                 if (!local.is_loopback()) route_ = local;
+                 peers_[peer] = from.Bytes();
+                 was_used_ = true;
+                 OnMessage(peer, hello);
+               },
+           .on_message = [this](PeerId peer, const std::string& bytes) { OnMessage(peer, bytes); },
+           .on_lost =
+               [this](PeerId peer, const Error&) {
+                 Forget(peer);
+                 Step(PeerLost{peer});
+                 TryMerge();
+               }}),
+      tick_(loop, [this] { Step(Tick{}); }),
+      merge_(loop, [this] {
+        parts_are_late_ = true;
+        TryMerge();
+      }) {
+  tick_.Start(Duration::zero());
+}
+
+void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
+  auto message = DecodeMemberMessage(bytes);
+  if (message && LacksAddress(*message)) {
+    message = Error{ErrorCode::kProtocol, "a hello without an address"};
+  }
+  if (message) {
+    RecordSender(peer, *message);
+    if (auto* prepared = std::get_if<Prepared>(&*message)) CheckAddresses(peer, *prepared);
+    if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
+    return Step(MessageFromPeer{peer, std::move(*message)});
+  }
+  LogWarn("a node sent a message that this version cannot read: " + message.error().message);
+  server_.Refuse(peer, Encode(Refusal{"this node's rankrun has another version"}));
+  Forget(peer);
+  Step(PeerLost{peer});
+}
+
+void CoordinatorHost::CheckAddresses(PeerId peer, Prepared& message) {
+  auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  message.own_addresses = RelevantAddresses(std::move(message.own_addresses), found->second);
+}
+
+void CoordinatorHost::Step(const CoordinatorEvent& event) {
+  auto now = std::chrono::steady_clock::now();
+  for (const CoordinatorAction& action : core_.Step(event, now)) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  tick_.Start(std::max(Duration::zero(), core_.deadline() - now));
+}
+
+void CoordinatorHost::Act(const SendMessage& action) {
+  if (std::holds_alternative<Prepare>(action.message)) done_.erase(action.peer);
+  const auto* stop = std::get_if<Stop>(&action.message);
+  if (stop != nullptr && stop->is_failure && !done_.contains(action.peer)) {
+    reporters_.insert(action.peer);
+  }
+  CoordinatorMessage message = action.message;
+  if (auto* verdict = std::get_if<Verdict>(&message)) {
+    verdict->report_follows = parts_ || !reporters_.empty();
+  }
+  server_.Send(action.peer, Encode(message));
+}
+
+void CoordinatorHost::Act(const HangUp& action) {
+  Forget(action.peer);
+  server_.Close(action.peer);
+}
+
+void CoordinatorHost::Act(const PersistRecord& action) { callbacks_.keep(action.record); }
+
+void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
+
+void CoordinatorHost::Forget(PeerId peer) {
+  peers_.erase(peer);
+  reporters_.erase(peer);
+  done_.erase(peer);
+}
+
+void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
+  if (std::holds_alternative<Done>(message)) done_.insert(peer);
+  if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
+  if (std::holds_alternative<Report>(message)) reporters_.erase(peer);
+}
+
+void CoordinatorHost::OnReport(const Report& report) {
+  auto record = DecodeReport(report.record);
+  if (!record) return LogWarn("a node sent " + record.error().message);
+  if (parts_ && parts_->attempt != report.attempt) parts_.reset();
+  if (!parts_) {
+    parts_ = Parts{report.attempt, {}};
+    parts_are_late_ = false;
+    merge_.Start(kPartsTimeout);
+  }
+  parts_->records.push_back(std::move(*record));
+  TryMerge();
+}
+
+// Merges and sends the report once all parts have arrived, or are late, and the
+// coordinator has decided on a restart.
+void CoordinatorHost::TryMerge() {
+  if (!parts_ || (!reporters_.empty() && !parts_are_late_)) return;
+  parts_are_late_ = true;
+  if (core_.phase() == JobPhase::kStopping) return merge_.Start(kMergePause);
+  const Coordinator::Outcome& outcome = core_.outcome();
+  AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
+  bool is_here = outcome.rank == record.workers[record.cause].global_rank;
+  if (!is_here) record.own_cause = outcome.cause;
+  record.restarts = outcome.restarts;
+  record.is_free = outcome.is_free;
+  record.restart_number = outcome.restart_number;
+  bool is_repeated = record.own_cause == outcome.reason;
+  record.next_reason = is_repeated ? "another attempt would not help" : outcome.reason;
+  if (!outcome.restarts) record.exit_code = outcome.exit_code;
+  std::string bytes = Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record)}));
+  for (const auto& [peer, from] : peers_) server_.Send(peer, bytes);
+  parts_.reset();
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/control/control_server.h"
+#include "agent/coordination/coordinator.h"
+#include "agent/job/job_spec.h"
+#include "agent/report/attempt_record.h"
+#include "base/net/socket_address.h"
+#include "base/uv/uv_stream.h"
+#include "base/uv/uv_timer.h"
+
+namespace rankrun::agent {
+
+// Runs the coordinator: owns its connections and its clock, and has its record
+// persisted.
+// Thread: loop.  Lifetime: may not end inside one of its own callbacks.
+class CoordinatorHost {
+ public:
+  struct Callbacks {
+    // Must have persisted the record when it returns.
+    std::function<void(const CoordinatorRecord&)> keep;
+    // No node needs the coordinator any more.
+    std::function<void()> on_retired;
+  };
+
+  // `earlier`: record that the previous incarnation persisted. `spec` has nodes
+  // and outlives this object.
+  CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
+                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks);
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  // Listens at `port`. Errors: those of store::ListenOnOnePort.
+  Result<void> Listen(uint16_t port) { return server_.Listen(port); }
+  uint16_t port() const { return server_.port(); }  // after Listen
+  // This host's address to which a node connected last, loopback excluded.
+  const std::optional<SocketAddress>& route() const { return route_; }
+  // Takes a connection that arrived at the store's port.
+  void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+    server_.Adopt(std::move(stream), first_bytes);
+  }
+
+  // Whether any node has ever connected.
+  bool was_used() const { return was_used_; }
+
+ private:
+  void OnMessage(PeerId peer, std::string_view bytes);
+  void Step(const CoordinatorEvent& event);
+  void Act(const SendMessage& action);
+  void Act(const HangUp& action);
+  void Act(const PersistRecord& action);
+  void Act(const Retire&);
+  void Forget(PeerId peer);
+  void RecordSender(PeerId peer, const MemberMessage& message);
+  void CheckAddresses(PeerId peer, Prepared& message);
+  void OnReport(const Report& report);
+  void TryMerge();
+
+  // Parts of the report on one attempt.
+  struct Parts {
+    int attempt;
+    std::vector<AttemptRecord> records;
+  };
+
+  Callbacks callbacks_;
+  bool was_used_ = false;
+  std::map<PeerId, AddressBytes> peers_;  // remote addresses
+  std::set<PeerId> done_;                 // nodes whose workers have all succeeded
+  std::set<PeerId> reporters_;            // nodes whose part of the report is to come
+  std::optional<Parts> parts_;
+  bool parts_are_late_ = false;  // later parts are left out
+  Coordinator core_;
+  ControlServer server_;
+  std::optional<SocketAddress> route_;
+  Timer tick_;
+  Timer merge_;
+};
+
+}  // namespace rankrun::agent

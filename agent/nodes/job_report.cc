@@ -1,0 +1,188 @@
+#include "agent/nodes/job_report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "agent/control/cbor.h"
+#include "agent/nodes/cbor_fields.h"
+#include "agent/report/cause.h"
+
+namespace rankrun {
+
+template <typename F>
+void Fields(F& f, ProcessExit& m) {
+  f("signaled", m.signaled);
+  f("value", m.value);
+}
+
+constexpr ErrorCode LastOf(ErrorCode) { return ErrorCode::kSystem; }
+template <typename F>
+void Fields(F& f, Error& m) {
+  f("code", m.code);
+  f("message", m.message);
+}
+
+// Adds a time in whole microseconds, a year at most.
+template <typename F>
+void AsMicroseconds(F& f, const char* name, Duration& time) {
+  constexpr auto kMaxMicroseconds = std::chrono::microseconds(std::chrono::hours(24 * 365)).count();
+  auto count = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+  f(name, count);
+  time = std::chrono::microseconds(std::clamp<int64_t>(count, 0, kMaxMicroseconds));
+}
+
+template <typename F>
+void Fields(F& f, WorkerActivity& m) {
+  f("what", m.what);
+  AsMicroseconds(f, "lasted_us", m.lasted);
+}
+
+namespace agent {
+
+template <typename F>
+void Fields(F& f, ExpiredTimer& m) {
+  f("scope", m.scope);
+  f("signal_number", m.signal_number);
+}
+
+template <typename F>
+void Fields(F& f, WorkerRecord& m) {
+  // Clocks of machines differ, so send the time between the timer and the end.
+  Duration expired_before = m.timer ? m.ended - m.timer->at : Duration::zero();
+  f("node", m.node);
+  f("global_rank", m.global_rank);
+  f("local_rank", m.local_rank);
+  f("pid", m.pid);
+  f("exit", m.exit);
+  f("start_error", m.start_error);
+  f("sent_signal", m.sent_signal);
+  f("passed_signal", m.passed_signal);
+  f("timer", m.timer);
+  AsMicroseconds(f, "timer_before_us", expired_before);
+  if (m.timer) m.timer->at = m.ended - expired_before;
+  f.Bytes("stdout_tail", m.stdout_tail);
+  f.Bytes("stderr_tail", m.stderr_tail);
+  f("stdout_file", m.stdout_file);
+  f("stderr_file", m.stderr_file);
+  f.Bytes("exception", m.exception);
+  f("kill_note", m.kill_note);
+  f("activity", m.activity);
+}
+
+template <typename F>
+void Fields(F& f, AttemptRecord& m) {
+  f("attempt", m.attempt);
+  f("max_restarts", m.max_restarts);
+  f("restarts", m.restarts);
+  f("is_free", m.is_free);
+  f("own_cause", m.own_cause);
+  f("restart_number", m.restart_number);
+  f("next_reason", m.next_reason);
+  f("stop_signal", m.stop_signal);
+  f("exit_code", m.exit_code);
+  AsMicroseconds(f, "lasted_us", m.lasted);
+  f("cause", m.cause);
+  f("workers", m.workers);
+}
+
+namespace {
+
+// Limits for the output tail of a worker, in bytes. A report shows 20 lines of
+// 300 characters of a primary failure. Other tails only show whether a peer was
+// lost.
+constexpr size_t kMaxPrimaryTail = 8 * 1024;
+constexpr size_t kMaxOtherTail = 2 * 1024;
+// Limit for all tails of a report; a frame holds 1 MiB.
+constexpr size_t kMaxAllTails = 512 * 1024;
+constexpr size_t kMaxWorkers = 1024;
+// A frame less room for the message around the report.
+constexpr size_t kMaxReportBytes = 900 * 1024;
+
+void KeepEnd(std::string& text, size_t max) {
+  if (text.size() > max) text.erase(0, text.size() - max);
+}
+
+void Trim(WorkerRecord& worker, size_t max) {
+  KeepEnd(worker.stderr_tail, max);
+  KeepEnd(worker.stdout_tail, FailedByItself(worker) ? max : 0);
+  if (worker.exception) KeepEnd(*worker.exception, max);
+}
+
+void DropTexts(WorkerRecord& worker) {
+  worker.exception.reset();
+  for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
+                            &worker.stdout_file, &worker.kill_note, &worker.activity.what}) {
+    text->clear();
+  }
+}
+
+// Trims a report so that it fits into a frame, whatever the job's size. Primary
+// failures go before consequences.
+void Limit(AttemptRecord& record) {
+  size_t total = 0;
+  for (size_t i = 0; i < record.workers.size(); ++i) {
+    WorkerRecord& worker = record.workers[i];
+    size_t max = FailedByItself(worker) ? kMaxPrimaryTail : kMaxOtherTail;
+    Trim(worker, i == record.cause ? kMaxPrimaryTail : std::min(max, kMaxAllTails - total));
+    total = std::min(kMaxAllTails, total + worker.stderr_tail.size() + worker.stdout_tail.size());
+  }
+  if (record.workers.size() <= kMaxWorkers) return;
+  std::swap(record.workers[0], record.workers[record.cause]);
+  record.cause = 0;
+  std::stable_partition(record.workers.begin() + 1, record.workers.end(), FailedByItself);
+  record.workers.resize(kMaxWorkers);
+}
+
+}  // namespace
+
+std::string EncodeReport(const AttemptRecord& record) {
+  AttemptRecord copy = record;
+  Limit(copy);
+  std::string bytes = CborOf(cbor::Writer::ToJson(copy));
+  if (bytes.size() <= kMaxReportBytes) return bytes;
+  // Exceptions or paths are too long: only the cause keeps its texts.
+  for (size_t i = 0; i < copy.workers.size(); ++i) {
+    if (i != copy.cause) DropTexts(copy.workers[i]);
+  }
+  return CborOf(cbor::Writer::ToJson(copy));
+}
+
+Result<AttemptRecord> DecodeReport(std::string_view bytes) {
+  auto json = ParseCborMap(bytes);
+  if (!json) return std::move(json).error();
+  auto record = cbor::Read<AttemptRecord>(*json);
+  if (!record) return record;
+  if (record->cause >= record->workers.size()) {
+    return Error{ErrorCode::kProtocol, "a report without its cause"};
+  }
+  for (const WorkerRecord& worker : record->workers) {
+    if (!worker.exit && !worker.start_error) {
+      return Error{ErrorCode::kProtocol, "a report on a worker that has not ended"};
+    }
+  }
+  return record;
+}
+
+AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> cause_rank) {
+  // Begin with the part of a node that has a primary failure.
+  auto main = std::ranges::find_if(
+      parts, [](const AttemptRecord& part) { return FailedByItself(part.workers[part.cause]); });
+  if (main != parts.end()) std::swap(parts.front(), *main);
+  AttemptRecord all = std::move(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i) {
+    all.lasted = std::max(all.lasted, parts[i].lasted);
+    std::ranges::move(parts[i].workers, std::back_inserter(all.workers));
+  }
+  int rank = cause_rank.value_or(all.workers[all.cause].global_rank);
+  std::ranges::sort(all.workers, {}, &WorkerRecord::global_rank);
+  auto cause = std::ranges::find(all.workers, rank, &WorkerRecord::global_rank);
+  bool is_here = cause != all.workers.end();
+  all.cause = is_here ? static_cast<size_t>(cause - all.workers.begin()) : 0;
+  return all;
+}
+
+}  // namespace agent
+}  // namespace rankrun

@@ -1,0 +1,331 @@
+#include "agent/nodes/membership.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "agent/job/exit_codes.h"
+#include "agent/nodes/control_codec.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/net/network_interface.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_stream.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kDialTimeout{3};
+constexpr std::chrono::milliseconds kDialPause{50};
+// Heartbeats to the guardian per node timeout.
+constexpr int kBeatsPerTimeout = 6;
+constexpr int kTriesPerTimeout = 100;
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+bool IsLoopback(const std::string& host) {
+  auto numeric = SocketAddress::FromNumeric(host, 0);
+  return host == "localhost" || (numeric && numeric->is_loopback());
+}
+
+// Returns the longest time of a stop: grace and SIGKILL for the workers, then
+// the same for their descendants. A process that survives both is reported by
+// then.
+int StopMs(const JobSpec& spec) {
+  constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 7);
+  auto grace = std::min(kMax, std::max(spec.shutdown_timeout, spec.save_timeout));
+  return static_cast<int>((grace + 2 * std::min(kMax / 4, spec.nodes->node_timeout)).count());
+}
+
+}  // namespace
+
+Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation,
+                       Callbacks callbacks)
+    : loop_(loop),
+      spec_(spec),
+      nodes_(*spec.nodes),
+      incarnation_(incarnation),
+      callbacks_(std::move(callbacks)),
+      core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
+            Now()),
+      tick_(loop, [this] { Step(MemberTick{}); }),
+      beat_(loop,
+            [this] {
+              Step(MemberTick{});
+              Beat();
+            }),
+      next_dial_(loop, [this] { TryNextStore(); }),
+      request_timer_(loop, [this] { SendPostponedRequest(); }),
+      report_timer_(loop, [this] { HangUp(); }),
+      end_timer_(loop, [this] {
+        host_has_retired_ = true;
+        MaybeEnd();
+      }) {}
+
+Hello Membership::SelfHello() const {
+  return {.node = incarnation_.record().node_id,
+          .incarnation = incarnation_.record().incarnation,
+          .name = nodes_.node_name,
+          .slots = spec_.workers,
+          .min_nodes = nodes_.min,
+          .max_nodes = nodes_.max,
+          .node_rank = nodes_.node_rank,
+          .node_index = nodes_.node_index,
+          .stop_ms = StopMs(spec_)};
+}
+
+void Membership::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+  if (host_ != nullptr) host_->Adopt(std::move(stream), first_bytes);
+}
+
+void Membership::Begin() {
+  JobRecord record = incarnation_.record();
+  record.may_restart = true;
+  incarnation_.Write(std::move(record));
+  link_ = std::make_unique<ControlLink>(
+      loop_,
+      LinkOptions{.endpoints = nodes_.endpoints,
+                  .job_id = spec_.run_id,
+                  .secret = nodes_.secret,
+                  .make_hello = [this] { return MakeHello(); }},
+      ControlLink::Callbacks{.on_up = [this] { OnUp(); },
+                             .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+                             .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
+                             .on_failed =
+                                 [this](const DialFailure& failure) {
+                                   WarnOnce(failure);
+                                   TakeFreedPort(failure);
+                                   Step(LinkDown{link_->FailureText(Now()), IsRefused()});
+                                 }});
+  FindHost();
+  Step(MemberTick{});
+}
+
+// Reports the lease to the guardian. The guardian kills this agent and its
+// workers if no other heartbeat arrives before the lease ends.
+void Membership::Beat() {
+  auto lease = std::chrono::ceil<std::chrono::milliseconds>(core_.lease());
+  bool sent = incarnation_.link().Send(Heartbeat{std::max(lease, std::chrono::milliseconds(1))});
+  // Not sent if the guardian has yet to read an earlier heartbeat: retry soon,
+  // because that one may carry a shorter lease.
+  beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
+}
+
+// Returns whether some endpoint refused the last dial. All endpoints lead to
+// the same coordinator.
+bool Membership::IsRefused() const {
+  return std::ranges::any_of(link_->failures(),
+                             [](const DialFailure& failure) { return IsRefusal(failure.kind); });
+}
+
+// Shows failures that waiting alone will not repair, each kind once. The link
+// keeps trying, because another job may release the port.
+void Membership::WarnOnce(const DialFailure& failure) {
+  bool is_lasting = failure.kind >= DialFailureKind::kNotRankrun;
+  if (!is_lasting || !warned_.insert(failure.kind).second) return;
+  auto patience = nodes_.node_timeout;
+  if (core_.phase() == MemberPhase::kJoining) {
+    patience = nodes_.join_timeout;
+    auto when_refused = MemberPolicy{}.refusal_timeout;
+    if (IsRefusal(failure.kind)) patience = std::min(patience, when_refused);
+  }
+  callbacks_.say("rankrun: " + failure.ToString() + "; trying again for up to " +
+                 FormatSeconds(patience) + "\n");
+}
+
+// Sends another hello if the state has changed since the first one was made,
+// which was before the link was up.
+void Membership::OnUp() {
+  warned_.clear();
+  finders_.clear();
+  Hello now = core_.hello();
+  now.addresses = last_hello_.addresses;
+  if (!(now == last_hello_)) link_->Send(Encode(now));
+  if (report_is_unsent_) SendOwnReport();
+  Step(LinkUp{});
+}
+
+std::string Membership::MakeHello() {
+  last_hello_ = core_.hello();
+  last_hello_.addresses = OwnAddresses();
+  return Encode(last_hello_);
+}
+
+// Returns the addresses that other nodes use for this one. A typed address is
+// used as it is.
+std::vector<std::string> Membership::OwnAddresses() const {
+  if (!nodes_.local_addr.empty()) return {nodes_.local_addr};
+  if (host_ != nullptr) return EndpointHosts();
+  return {link_->local_address()->Host()};
+}
+
+void Membership::OnMessage(std::string_view bytes) {
+  auto message = DecodeCoordinatorMessage(bytes);
+  if (message) {
+    if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
+    if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
+    if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
+    Step(MessageFromCoordinator{std::move(*message)});
+    return SendPostponedRequest();
+  }
+  Step(MessageFromCoordinator{
+      Refusal{"it sent a message that this version cannot read: " + message.error().message}});
+}
+
+// Delays the request until this node has joined if it hosts the coordinator:
+// the coordinator must get it before this process ends, because other nodes may
+// depend on it.
+void Membership::Request(const MemberEvent& event) {
+  if (host_ == nullptr || core_.phase() != MemberPhase::kJoining) return Step(event);
+  if (postponed_request_) return;
+  postponed_request_ = event;
+  request_timer_.Start(nodes_.node_timeout);
+}
+
+void Membership::SendPostponedRequest() {
+  if (auto request = std::exchange(postponed_request_, std::nullopt)) Step(*request);
+}
+
+void Membership::Step(const MemberEvent& event) {
+  if (end_) return;
+  for (const MemberAction& action : core_.Step(event, Now())) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  if (end_) return;
+  tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
+  Beat();
+}
+
+void Membership::Act(const Send& action) {
+  if (link_ != nullptr) link_->Send(Encode(action.message));
+}
+
+void Membership::Act(const StopWorkers& action) {
+  Beat();  // renew the lease, which ends now if the coordinator is lost
+  callbacks_.stop(action);
+  if (is_dialling_) next_dial_.Start(Duration::zero());  // it sees that no worker is to start
+}
+
+void Membership::Act(const MakeReady& action) {
+  round_ = action.round;
+  awaited_report_.reset();  // it is on an earlier attempt, so the end need not wait for it
+  uint16_t port = 0;
+  if (round_.node_rank == 0) {
+    auto opened = callbacks_.open_store();
+    if (!opened) return FailToStart(opened.error().message, false);
+    port = *opened;
+  }
+  auto own = InterfaceAddresses();
+  if (!own) LogWarn(own.error().message);
+  Ready ready{round_.round, port, own ? std::move(*own) : std::vector<std::string>{}};
+  loop_.Post([this, ready] { Step(ready); });
+}
+
+// `is_worth_a_restart`: the failed step has succeeded in an earlier attempt.
+void Membership::FailToStart(const std::string& why, bool is_worth_a_restart) {
+  Cause cause{.text = "node " + nodes_.node_name + ": " + why,
+              .exit_code = kExitNoRendezvous,
+              .is_fatal = !is_worth_a_restart,
+              .consumes_restart = is_worth_a_restart};
+  loop_.Post([this, cause] {
+    Step(PartFailed{cause});
+    Step(WorkersOver{false});
+  });
+}
+
+void Membership::Act(const StartWorkers& action) {
+  start_round_ = action.start_round;
+  untried_ = {start_round_.store_addresses.rbegin(), start_round_.store_addresses.rend()};
+  dial_until_ = Now() + nodes_.node_timeout;
+  has_dialled_ = false;
+  store_failures_.clear();
+  if (round_.node_rank == 0) {
+    callbacks_.admit_only(start_round_.store_allowlist);
+    return StartAt(start_round_.store_addresses.front());
+  }
+  is_dialling_ = true;
+  TryNextStore();
+}
+
+// Dials the store's addresses one after the other until one answers.
+void Membership::TryNextStore() {
+  dial_.reset();
+  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
+  if (untried_.empty()) return TryStoresAgain();
+  std::string address = untried_.back();
+  bool is_elsewhere = link_->local_address() && !link_->local_address()->is_loopback();
+  if (is_elsewhere && IsLoopback(address)) {
+    untried_.pop_back();
+    store_failures_ += address +
+                       " is a loopback address, which other hosts cannot reach (--local-addr, or "
+                       "another --rdzv-endpoint); ";
+    return TryNextStore();
+  }
+  dial_ = std::make_unique<ControlDial>(
+      loop_, Endpoint{address, start_round_.store_port}, 0, kDialTimeout,
+      [this](DialResult result) { OnStoreDialled(std::move(result)); });
+}
+
+// Repeats all addresses until the node timeout, because a look-up may fail
+// once.
+void Membership::TryStoresAgain() {
+  if (!has_dialled_ || Now() >= dial_until_) {
+    is_dialling_ = false;
+    return FailToStart("cannot reach the store of rank 0: " + store_failures_, round_.attempt > 0);
+  }
+  untried_ = {start_round_.store_addresses.rbegin(), start_round_.store_addresses.rend()};
+  store_failures_.clear();
+  next_dial_.Start(kDialPause);
+}
+
+void Membership::GiveUpDialling() {
+  is_dialling_ = false;
+  Step(WorkersOver{false});
+}
+
+void Membership::OnStoreDialled(DialResult result) {
+  has_dialled_ = true;
+  std::string address = untried_.back();
+  untried_.pop_back();
+  if (const auto* failure = std::get_if<DialFailure>(&result)) {
+    store_failures_ += failure->ToString() + "; ";
+    next_dial_.Start(Duration::zero());  // a dial may not end inside its callback
+    return;
+  }
+  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
+  is_dialling_ = false;
+  StartAt(address);
+}
+
+void Membership::StartAt(const std::string& address) {
+  NodePlace place{.attempt = round_.attempt,
+                  .node_rank = round_.node_rank,
+                  .node_count = round_.node_count,
+                  .first_rank = round_.first_rank,
+                  .world_size = round_.world_size,
+                  .master_addr = address,
+                  .master_port = start_round_.store_port};
+  // The coordinator's host may reach itself by another interface than other
+  // nodes.
+  const auto& route = host_ != nullptr ? host_->route() : link_->local_address();
+  if (route) {
+    if (auto interface = InterfaceOf(*route)) place.interface = *interface;
+  }
+  callbacks_.start(place);
+}
+
+void Membership::Act(const ShowRoll& action) {
+  callbacks_.say("rankrun: " + action.text + LoopbackHint() + "\n");
+}
+
+// Returns a hint if the endpoint is a loopback address, so that each host waits
+// for itself.
+std::string Membership::LoopbackHint() const {
+  const std::string& host = nodes_.endpoints[0].host;
+  if (host_ == nullptr || !IsLoopback(host)) return "";
+  return "; " + host + " (" + nodes_.endpoint_origin +
+         ") is a loopback address: nodes on other hosts cannot connect";
+}
+
+}  // namespace rankrun::agent

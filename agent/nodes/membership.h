@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/control/control_dial.h"
+#include "agent/control/control_link.h"
+#include "agent/coordination/member.h"
+#include "agent/guardian/incarnation.h"
+#include "agent/job/job_spec.h"
+#include "agent/job/node_place.h"
+#include "agent/nodes/coordinator_host.h"
+#include "agent/nodes/host_finder.h"
+#include "base/uv/uv_timer.h"
+
+namespace rankrun::agent {
+
+// This node's part in a job of several nodes: finds the coordinator or hosts
+// it, and carries out the actions of Member.
+// Thread: loop.  Lifetime: may not end inside one of its own callbacks.
+class Membership {
+ public:
+  struct Callbacks {
+    // Opens the store of an attempt on this node; returns its port.
+    std::function<Result<uint16_t>()> open_store;
+    // Lets only `clients` connect to the store; empty: all.
+    std::function<void(const std::vector<std::string>& clients)> admit_only;
+    std::function<void(const NodePlace&)> start;
+    // NoteWorkersOver follows, even if no worker runs.
+    std::function<void(const StopWorkers&)> stop;
+    std::function<void(const std::string& text)> say;
+    std::function<void(const std::string& text)> on_node_lost;
+    // Gets the merged report on a failed attempt.
+    std::function<void(const AttemptRecord&)> show_report;
+    // Nothing of the job runs here any more, and no other node needs this one.
+    std::function<void(int exit_code, const std::string& text)> on_end;
+  };
+
+  // `spec`, which has nodes, and `incarnation` outlive this object.
+  Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Callbacks callbacks);
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Hosts the coordinator if it belongs on this node.
+  // Errors: kInvalid or kSystem if its port cannot be opened.
+  Result<void> Open();
+  // Takes a connection to the coordinator that arrived at the store's port.
+  void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
+
+  // Starts to connect to the coordinator.
+  void Begin();
+
+  void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
+  void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
+  void NoteWorkersLeft(std::vector<int> local_ranks) { Step(WorkersLeft{std::move(local_ranks)}); }
+  void NoteStuck(StuckProcess process) { Step(WorkersStuck{std::move(process)}); }
+  // Announces that SendReport follows with this node's part of a report.
+  void AnnounceReport(int attempt) { awaited_report_ = attempt; }
+  void SendReport(AttemptRecord record);
+  void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
+  void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
+
+ private:
+  Result<void> Host();
+  void FindHost();
+  void Find(const std::string& host, std::function<void(bool is_here)> on_found);
+  void OnFirstFound(bool is_here);
+  void TakeFreedPort(const DialFailure& failure);
+  void CheckOtherEndpoints();
+  std::vector<std::string> EndpointHosts() const;
+  Hello SelfHello() const;
+  bool IsRefused() const;
+  void WarnOnce(const DialFailure& failure);
+  void OnUp();
+  std::string MakeHello();
+  std::vector<std::string> OwnAddresses() const;
+  void OnMessage(std::string_view bytes);
+  void Request(const MemberEvent& event);
+  void SendPostponedRequest();
+  void Step(const MemberEvent& event);
+  void Act(const Send& action);
+  void Act(const MakeReady& action);
+  void Act(const StartWorkers& action);
+  void Act(const StopWorkers& action);
+  void Act(const ShowRoll& action);
+  void Act(const EndNode& action);
+  std::string LoopbackHint() const;
+  void TryNextStore();
+  void OnStoreDialled(DialResult result);
+  void StartAt(const std::string& address);
+  void TryStoresAgain();
+  void GiveUpDialling();
+  void FailToStart(const std::string& why, bool is_worth_a_restart);
+  void Beat();
+  void SendOwnReport();
+  void AwaitReport(const Verdict& verdict);
+  void OnJobReport(const JobReport& report);
+  void ShowOwnReport();
+  void HangUp();
+  void MaybeEnd();
+
+  Loop& loop_;
+  const JobSpec& spec_;
+  const NodesSpec& nodes_;
+  Incarnation& incarnation_;
+  Callbacks callbacks_;
+  std::unique_ptr<CoordinatorHost> host_;
+  std::string lookup_error_;   // why Open could not resolve the first endpoint; or empty
+  bool is_elsewhere_ = false;  // the first endpoint is another host
+  std::vector<std::unique_ptr<HostFinder>> finders_;
+  bool port_was_taken_ = false;  // when this node would have hosted the coordinator
+  bool was_other_job_ = false;   // at that port
+  Member core_;
+  std::unique_ptr<ControlLink> link_;
+  Hello last_hello_;                              // the last that was sent
+  std::set<DialFailureKind> warned_;              // kinds of failure shown since the link was up
+  std::optional<MemberEvent> postponed_request_;  // until the host has joined
+  std::optional<EndNode> end_;
+  std::optional<int> awaited_report_;        // attempt whose merged report is to come
+  std::optional<AttemptRecord> own_report_;  // shown if the merged one does not arrive
+  bool report_is_unsent_ = false;            // because the link is down
+  bool host_has_retired_ = false;
+  Prepare round_;  // the one that is prepared or runs
+  StartRound start_round_;
+  std::vector<std::string> untried_;  // addresses of the store
+  std::string store_failures_;
+  bool is_dialling_ = false;  // to the store, before the workers start
+  bool has_dialled_ = false;  // at least one dial has ended
+  TimePoint dial_until_{};
+  std::unique_ptr<ControlDial> dial_;
+  Timer tick_;
+  Timer beat_;  // for heartbeats to the guardian
+  Timer next_dial_;
+  Timer request_timer_;
+  Timer report_timer_;
+  Timer end_timer_;
+};
+
+}  // namespace rankrun::agent

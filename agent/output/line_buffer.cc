@@ -1,0 +1,55 @@
+#include "agent/output/line_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankrun::agent {
+
+std::string LineBuffer::Add(std::string_view bytes) {
+  size_t end = bytes.find_last_of("\n\r");
+  size_t taken = end == std::string_view::npos ? 0 : end + 1;
+  std::string lines;
+  if (taken > 0) {
+    lines = std::exchange(rest_, {});
+    lines += bytes.substr(0, taken);
+  }
+  rest_ += bytes.substr(taken);
+  if (rest_.size() > kMaxPart) lines += TakeRest();
+  return lines;
+}
+
+std::string LineBuffer::TakeRest() { return std::exchange(rest_, {}); }
+
+void TailBuffer::Add(std::string_view bytes) {
+  total_bytes_ += bytes.size();
+  kept_ += bytes.substr(bytes.size() - std::min(bytes.size(), kKeptBytes));
+  // Move memory once per kKeptBytes instead of at every call.
+  if (kept_.size() > 2 * kKeptBytes) kept_.erase(0, kept_.size() - kKeptBytes);
+}
+
+std::string TailBuffer::Tail() const {
+  if (kept_.size() <= kKeptBytes && kept_.size() == total_bytes_) return kept_;
+  size_t begin = kept_.size() - std::min(kept_.size(), kKeptBytes);
+  size_t newline = kept_.find('\n', begin == 0 ? 0 : begin - 1);
+  if (newline != std::string::npos && newline + 1 < kept_.size()) begin = newline + 1;
+  return kept_.substr(begin);
+}
+
+std::vector<std::string> LastLines(std::string_view text, size_t count) {
+  std::vector<std::string> lines;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  while (!text.empty() && lines.size() < count) {
+    size_t newline = text.rfind('\n');
+    std::string_view line = newline == std::string_view::npos ? text : text.substr(newline + 1);
+    text = newline == std::string_view::npos ? std::string_view() : text.substr(0, newline);
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    if (size_t overwritten = line.rfind('\r'); overwritten != std::string_view::npos) {
+      line.remove_prefix(overwritten + 1);
+    }
+    lines.emplace_back(line);
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+// Makes this process adopt its orphaned descendants.
+void BecomeSubreaper();
+
+// Returns the processes whose parent is this process, including zombies,
+// whichever thread started or adopted them.
+std::vector<pid_t> Children();
+
+// Returns all processes below this one, parents before their children. Omits
+// the processes in `spared` and their descendants.
+std::vector<pid_t> Descendants(const std::set<pid_t>& spared = {});
+
+// Returns the child of this process that is `pid` or an ancestor of it; 0 if
+// there is none.
+pid_t ChildAbove(pid_t pid);
+
+// Returns the parent of any process; 0 if there is no such process.
+pid_t ParentOf(pid_t pid);
+
+// Returns the state letter of a process ('D': uninterruptible, in the kernel);
+// 0 if there is no such process.
+char StateOf(pid_t pid);
+
+// Returns when a process started, in clock ticks since boot; 0 if there is no
+// such process. A pid is unique only together with its start time.
+uint64_t StartTimeOf(pid_t pid);
+
+// Returns whether a process is in the middle of exec: it has left its old
+// program and not yet begun the new one. Also true for a process that this one
+// may not inspect, because the kernel then shows the same.
+bool IsInExec(pid_t pid);
+
+// Returns the time since `start_time`; nothing if it is 0 or in the future.
+std::optional<Duration> AgeOf(uint64_t start_time);
+
+// Returns whether this process has any child. The answer "none" is certain
+// because it comes from the kernel (ECHILD of waitid), not from /proc.
+bool HasChildren();
+
+// Returns the content of /proc/<pid>/<name>; empty if it cannot be read.
+std::string ReadOfProcess(pid_t pid, const std::string& name);
+
+// Returns "pid 4711 (python3), state D in nfs_wait_bit_killable", for messages
+// about a process that does not end.
+std::string DescribeProcess(pid_t pid);
+
+// Kills every descendant and reaps every child until none is left, whatever the
+// descendants do meanwhile. Spares the processes in `spared` and, while those
+// live, their descendants. Blocks. Names processes that survive for a second on
+// standard error and keeps waiting. Returns the number of killed processes.
+int KillDescendants(const std::set<pid_t>& spared);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,89 @@
+#include "agent/report/error_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/write_all.h"
+
+namespace rankrun::agent {
+namespace {
+
+using nlohmann::json;
+
+// Limits, because a program may write anything there. Copies of JSON recurse.
+constexpr size_t kMaxBytes = 1024 * 1024;
+constexpr int kMaxLevels = 32;
+
+// Reads only a regular file, because a read of anything else may block.
+std::optional<std::string> ReadAtMost(const std::string& path, size_t max_bytes) {
+  Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  std::string content(max_bytes + 1, '\0');
+  size_t size = 0;
+  while (size < content.size()) {
+    ssize_t count = read(file.get(), content.data() + size, content.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) break;
+    size += static_cast<size_t>(count);
+  }
+  if (size > max_bytes) return std::nullopt;
+  content.resize(size);
+  return content;
+}
+
+// Returns an object with a message, or null.
+json Parse(const std::string& content) {
+  bool is_deep = false;
+  auto check = [&is_deep](int level, json::parse_event_t, json&) {
+    is_deep |= level > kMaxLevels;
+    return !is_deep;  // drops the value
+  };
+  json object = json::parse(content, check, /*allow_exceptions=*/false);
+  bool has_message = !is_deep && object.is_object() && object.contains("message");
+  return has_message ? std::move(object) : json();
+}
+
+}  // namespace
+
+std::optional<std::string> ReadErrorFile(const std::string& path) {
+  auto content = ReadAtMost(path, kMaxBytes);
+  json object = content ? Parse(*content) : json();
+  if (object.is_null()) return std::nullopt;
+  const json& message = object["message"];
+  if (message.is_string()) return message.get<std::string>();
+  if (!message.is_object() || !message.contains("message")) return std::nullopt;
+  const json& text = message["message"];
+  return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+}
+
+std::optional<std::string> WithErrorCode(const std::string& content, int error_code) {
+  json object = Parse(content);
+  if (object.is_null()) return std::nullopt;
+  if (object["message"].is_string()) return content;
+  if (!object["message"].is_object()) return std::nullopt;
+  object["message"]["errorCode"] = error_code;
+  return object.dump();
+}
+
+Result<void> CopyErrorFile(const std::string& from, const std::string& to, int error_code) {
+  auto content = ReadAtMost(from, kMaxBytes);
+  auto copy = content ? WithErrorCode(*content, error_code) : std::nullopt;
+  if (!copy) return {};
+  std::string what = "copy an error file to TORCHELASTIC_ERROR_FILE, " + to;
+  Fd file(open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!file) return SystemError(what, errno);
+  if (auto written = TryWriteAll(file.get(), *copy); !written) {
+    return std::move(written).error().In(what);
+  }
+  return {};
+}
+
+}  // namespace rankrun::agent

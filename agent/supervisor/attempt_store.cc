@@ -1,0 +1,118 @@
+#include "agent/supervisor/attempt_store.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "agent/coordination/store_allowlist.h"
+#include "base/log.h"
+#include "base/net/network_interface.h"
+
+namespace rankrun::agent {
+namespace {
+
+// Limits the connections of clients, so that enough descriptors remain for the
+// agent and its workers.
+size_t ConnectionsWithin(size_t wanted, int workers) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  constexpr size_t kPerWorker = 6;
+  size_t ours = 32 + kPerWorker * static_cast<size_t>(workers);
+  return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
+}
+
+void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
+  bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
+    return other.address.ToString() == address.ToString();
+  });
+  if (!known) addresses.push_back({.address = address});
+}
+
+}  // namespace
+
+Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
+  control_ = std::move(control);
+  if (auto found = FindAddresses(); !found) return found;
+  return spec_.nodes && !SharesPort() ? Result<void>() : Listen();
+}
+
+Result<uint16_t> AttemptStore::OpenForRound() {
+  if (SharesPort()) {
+    server_->Reset();
+    server_->AdmitOnly({});
+    return port();
+  }
+  server_.reset();
+  if (auto opened = Listen(); !opened) return std::move(opened).error();
+  return port();
+}
+
+void AttemptStore::AdmitOnly(const std::vector<std::string>& clients) {
+  if (server_ == nullptr) return;
+  auto own = InterfaceAddresses();
+  if (!own) LogWarn(own.error().message);
+  auto ranges = own ? ClientRanges(clients, *own) : std::vector<AddressRange>{};
+  if (ranges.empty()) LogInfo("not all addresses of the nodes are known: the store is open to all");
+  server_->AdmitOnly(std::move(ranges));
+}
+
+bool AttemptStore::SharesPort() const {
+  return spec_.nodes && spec_.nodes->shares_port && spec_.nodes->is_host.value_or(false);
+}
+
+Result<void> AttemptStore::FindAddresses() {
+  if (spec_.nodes) {
+    // It is unknown which of this host's addresses other nodes use.
+    addresses_.push_back({.address = *SocketAddress::FromNumeric("0.0.0.0", 0)});
+    addresses_.push_back({.address = *SocketAddress::FromNumeric("::", 0), .optional = true});
+    return {};
+  }
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
+  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
+  if (!spec_.master_addr_typed) return {};
+  auto found = SocketAddress::Resolve(spec_.master_addr, 0);
+  if (!found) {
+    return Error{ErrorCode::kInvalid,
+                 spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
+  }
+  for (const SocketAddress& address : *found) AddOnce(address, addresses_);
+  return {};
+}
+
+Result<void> AttemptStore::Listen() {
+  store::ServerOptions options;
+  options.addresses = addresses_;
+  options.control = control_;
+  uint16_t wanted = spec_.master_port.value_or(0);
+  if (spec_.nodes) wanted = SharesPort() ? spec_.nodes->endpoints[0].port : 0;
+  for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
+  options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
+  if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
+  auto server = store::Server::Listen(loop_, std::move(options));
+  if (server) {
+    server_ = std::move(*server);
+    return {};
+  }
+  std::string typed;  // the setting that is at fault
+  if (spec_.master_addr_typed) typed = spec_.master_addr_origin + " " + spec_.master_addr;
+  if (spec_.master_port) {
+    typed = spec_.master_port_origin + " " + std::to_string(*spec_.master_port);
+  }
+  if (typed.empty()) return std::move(server).error();
+  return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+}
+
+void AttemptStore::Renew() {
+  if (!spec_.master_port) {
+    std::unique_ptr<store::Server> old = std::move(server_);
+    auto opened = Listen();
+    if (opened) return;
+    LogWarn(opened.error().message + "; the store stays at port " + std::to_string(old->port()));
+    server_ = std::move(old);
+  }
+  server_->Reset();
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/job/job_spec.h"
+#include "base/result.h"
+#include "store/server/server.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// The key-value store of an attempt, in which its workers find each other.
+// Thread: loop.
+class AttemptStore {
+ public:
+  // `loop` and `spec` outlive this object.
+  AttemptStore(Loop& loop, const JobSpec& spec) : loop_(loop), spec_(spec) {}
+  AttemptStore(const AttemptStore&) = delete;
+  AttemptStore& operator=(const AttemptStore&) = delete;
+
+  // Looks up the addresses, which may block for long, and listens. In a job of
+  // several nodes it listens only if the coordinator shares the port. `control`
+  // then gets the connections to the coordinator.
+  // Errors: kInvalid for an address or port that the user typed, kSystem.
+  Result<void> Open(store::ServerOptions::Control control = {});
+
+  // Opens an empty store on this node of a job of several; returns its port.
+  Result<uint16_t> OpenForRound();
+
+  // Admits only connections from the numeric addresses `clients` and from this
+  // host, until the next round. Admits all if `clients` is empty.
+  void AdmitOnly(const std::vector<std::string>& clients);
+
+  // Replaces the store by an empty one for the next attempt. A port that the
+  // user typed stays. Any other port changes, so that processes of the previous
+  // attempt cannot reach the store.
+  void Renew();
+
+  void Close() { server_.reset(); }
+  uint16_t port() const { return server_->port(); }
+
+ private:
+  bool SharesPort() const;
+  Result<void> FindAddresses();
+  Result<void> Listen();
+
+  Loop& loop_;
+  const JobSpec& spec_;
+  store::ServerOptions::Control control_;
+  std::vector<store::BindAddress> addresses_;
+  std::unique_ptr<store::Server> server_;
+};
+
+}  // namespace rankrun::agent

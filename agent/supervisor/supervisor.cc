@@ -1,0 +1,399 @@
+#include "agent/supervisor/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "agent/guardian/guardian.h"
+#include "agent/job/environment.h"
+#include "agent/job/job_signals.h"
+#include "agent/machine/worker_gpus.h"
+#include "agent/process/descendants.h"
+#include "agent/process/opted_out_processes.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/uv/uv_loop.h"
+
+namespace rankrun::agent {
+namespace {
+
+// Longest time that the last output waits for its reader, such as a pager.
+// One or two requests to stop shorten it.
+constexpr std::chrono::seconds kFlushTimeout{300};
+constexpr std::chrono::seconds kFlushTimeoutStopped{10};
+constexpr std::chrono::seconds kFlushTimeoutKilled{1};
+constexpr std::chrono::milliseconds kSpawnerTimeout{1'000};
+constexpr std::chrono::hours kLastLease{1};
+constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+
+}  // namespace
+
+Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter)
+    : loop_(loop),
+      spec_(spec),
+      policy_{.workers = spec.workers,
+              .restart = {.max_restarts = spec.max_restarts, .first_pause = spec.restart_pause},
+              .shutdown_timeout = spec.shutdown_timeout,
+              .save_timeout = spec.save_timeout,
+              .stuck_timeout = spec.nodes ? spec.nodes->node_timeout : std::chrono::milliseconds(0),
+              .continue_on_failure = spec.continue_on_failure,
+              .is_commanded = spec.nodes.has_value()},
+      incarnation_(incarnation),
+      output_(loop, spec, [this] { OnOutputProgress(); }),
+      reports_(loop, output_, std::move(reporter),
+               {.on_complete = PartReporter(), .on_shown = [this] { OnOutputProgress(); }}),
+      sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
+                      .on_left = [this](const auto& pids,
+                                        int number) { event_log_->LeftBehind(pids, number); },
+                      .show = [this](const std::string& text) { output_.Say(text); }}),
+      store_(loop, spec),
+      decide_(loop, [this] { Decide(); }),
+      deadline_(loop, [this] { Post(DeadlinePassed{}); }),
+      time_limit_(loop, [this] { OnTimeLimit(); }),
+      flush_deadline_(loop, [this] { loop_.Stop(); }),
+      spawner_(loop) {}
+
+Supervisor::~Supervisor() { SetLogSink({}); }
+
+Result<void> Supervisor::Open() {
+  if (auto opened = OpenEvents(); !opened) return opened;
+  if (auto enough = CheckGpus(spec_); !enough) return enough;
+  auto share = ShareMachine(spec_);
+  if (!share) return std::move(share).error();
+  share_ = std::move(*share);
+  if (auto opened = spec_.nodes ? OpenMembership() : store_.Open(); !opened) return opened;
+  null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null_fd_) return SystemError("open /dev/null", errno);
+  if (auto opened = output_.OpenLogs(incarnation_.record().folder); !opened) return opened;
+  incarnation_.Note(spec_, state_, output_.logs());
+  if (auto opened = OpenChannels(); !opened) return opened;
+  auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
+  if (!poll) return std::move(poll).error();
+  link_poll_ = std::move(*poll);
+  link_poll_->Start();
+  if (auto caught = CatchSignals(); !caught) return caught;
+  SetLogSink([this](std::string_view line) {
+    if (loop_.IsOnLoop()) {
+      output_.Say(line);
+    } else {
+      loop_.Post([this, text = std::string(line)] { output_.Say(text); });
+    }
+  });
+  return {};
+}
+
+Result<void> Supervisor::OpenEvents() {
+  auto log = EventLog::Open(loop_, spec_,
+                            {.show = [this](std::string_view text) { output_.Say(text); },
+                             .on_progress = [this] { OnOutputProgress(); }});
+  if (!log) return std::move(log).error();
+  event_log_ = std::move(*log);
+  if (!spec_.lifeline) return {};
+  auto watched = Lifeline::Watch(loop_, *spec_.lifeline, [this] { OnLifelineEnded(); });
+  if (!watched) return std::move(watched).error();
+  lifeline_ = std::move(*watched);
+  return {};
+}
+
+Result<void> Supervisor::OpenChannels() {
+  auto may_be_new = [this](pid_t child) {
+    return spawner_.pending() > 0 && !(attempt_ && attempt_->LocalRankOf(child));
+  };
+  WorkerChannels::Callbacks callbacks{
+      .on_saves = [this](WorkerSaves saves) { Post(saves); },
+      .timer = {.on_expired = [this](const auto& expired) { OnTimerExpired(expired); },
+                .may_be_new = may_be_new}};
+  return channels_.Open(loop_, spec_, output_.logs(), std::move(callbacks));
+}
+
+Result<void> Supervisor::CatchSignals() {
+  EndSignals end_signals{0};
+  for (int number : spec_.end_signals) end_signals.bits |= uint64_t{1} << number;
+  link_.Send(end_signals);
+  return signals_.Open(loop_, {.on_signal =
+                                   [this](int number) {
+                                     OnSignal({number, getpid(), kUnknownSender});
+                                   },
+                               .on_child = [this] { ReapOrphans(); }});
+}
+
+Goodbye Supervisor::Run() {
+  if (incarnation_.is_first()) output_.Say(ThreadsNotice(spec_, share_));
+  event_log_->JobStarted(guardian_, incarnation_.record());
+  Post(Begin{});
+  if (membership_) membership_->Begin();
+  if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
+  WatchForStuck();
+  loop_.Run();
+  if (membership_) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
+  channels_ = {};
+  output_.CloseLogs();
+  return Ending();
+}
+
+Goodbye Supervisor::Ending() const { return {.exit_code = ExitCode(), .end_signal = EndSignal()}; }
+
+void Supervisor::Post(const Event& event) {
+  events_.push_back(event);
+  decide_.Start(std::chrono::milliseconds(0));
+}
+
+// Runs in its own turn, so that no object dies inside its own callback.
+void Supervisor::Decide() {
+  while (!events_.empty()) {
+    for (const Event& event : std::exchange(events_, {})) Apply(event);
+  }
+}
+
+void Supervisor::Apply(const Event& event) {
+  RefreshSavingWorkers(event);
+  Advance(event);
+}
+
+// Reads the status pages only now, because they send no notification.
+void Supervisor::RefreshSavingWorkers(const Event& event) {
+  if (!SavingMatters(policy_, state_, event)) return;
+  for (const WorkerSaves& change : attempt_->TakeSavingChanges()) Advance(change);
+}
+
+void Supervisor::Advance(const Event& event) {
+  if (state_.over()) return;
+  Transition transition = Step(policy_, state_, event, std::chrono::steady_clock::now());
+  bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
+                      attempt_ != nullptr;
+  if (attempt_over) EndAttempt(transition.next);
+  event_log_->Stepped(state_, transition.next);
+  bool is_idle = transition.next.phase == Phase::kIdle && state_.phase == Phase::kSweeping;
+  state_ = transition.next;
+  if (is_idle && membership_) NoteIdle();
+  incarnation_.Note(spec_, state_, output_.logs());
+  for (const Action& action : transition.actions) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::Act(const StartAttempt&) {
+  if (!membership_ && state_.attempt > 0) store_.Renew();
+  Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
+                               .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
+  Attempt::Context context{.loop = loop_,
+                           .spec = spec_,
+                           .spawner = spawner_,
+                           .output = output_,
+                           .input = input_,
+                           .share = share_,
+                           .null_fd = null_fd_.get(),
+                           .save_fifo = channels_.save_path(),
+                           .timer_file = channels_.timer_path()};
+  if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
+  attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
+  event_log_->AttemptStarted(state_.attempt, place_.master_port);
+  attempt_->Start();
+}
+
+void Supervisor::OnStarted(int local_rank) {
+  event_log_->WorkerStarted(attempt_->record(local_rank));
+  if (workers_stopped_) attempt_->Pass(SIGSTOP);  // Ctrl-Z came before the start
+  Post(WorkerStarted{local_rank});
+}
+
+void Supervisor::OnEnded(const WorkerRecord& record) {
+  event_log_->WorkerEnded(record);
+  if (record.failed() && spec_.continue_on_failure && state_.phase == Phase::kRunning) {
+    output_.Say("rankrun: rank " + std::to_string(record.global_rank) + " (pid " +
+                std::to_string(record.pid) +
+                ") has failed; --continue-on-failure: the others go on\n");
+  }
+  if (membership_) NoteEnd(record);
+  Post(WorkerEnded{record.local_rank, record.failed()});
+}
+
+void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
+  std::string owner = attempt_ ? attempt_->NoteTimer(expired) : "";
+  if (!expired.is_suppressed) output_.Say("rankrun: " + DescribeExpired(expired, owner) + "\n");
+}
+
+void Supervisor::OnTimeLimit() {
+  if (state_.over() || state_.stop_signal != 0) return;
+  output_.Say("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
+              ": stopping the workers within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
+  Post(TimeLimitReached{});
+  CloseJob("the job's time (--timeout) is over", kExitTimedOut);
+}
+
+void Supervisor::WatchForStuck() {
+  auto limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or(""));
+  if (!limit) return;
+  StuckWatch::Callbacks callbacks{
+      .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
+      .on_stuck = [this](pid_t worker) { OnStuck(worker); }};
+  stuck_watch_.emplace(loop_, *limit, std::move(callbacks));
+}
+
+void Supervisor::OnStuck(pid_t worker) {
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+  if (!local_rank || state_.phase != Phase::kRunning) return;
+  output_.Say("rankrun: rank " + std::to_string(*local_rank) +
+              " has hung in the kernel for longer than " + kStuckVariable +
+              " allows: " + DescribeProcess(worker) + "; the job has failed\n");
+  attempt_->PublishPeerDeath("rank " + std::to_string(*local_rank) + " has hung in the kernel");
+  CloseJob("rank " + std::to_string(place_.first_rank + *local_rank) + " has hung in the kernel",
+           kExitHang);
+  Post(WorkerStuck{*local_rank});
+}
+
+int Supervisor::EndSignal() const {
+  bool is_drained = membership_ && state_.stop_signal == SIGTERM;
+  return state_.phase == Phase::kStopped && !is_drained ? state_.stop_signal : 0;
+}
+
+int Supervisor::ExitCode() const {
+  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
+  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
+}
+
+void Supervisor::Act(const SignalWorkers& action) {
+  if (action.local_rank) {
+    attempt_->Signal(action.signal_number, *action.local_rank);
+  } else {
+    attempt_->SignalAllBut(action.but_saving ? state_.saving : std::set<int>(),
+                           action.signal_number);
+  }
+}
+
+void Supervisor::Act(const AwaitSaving& action) {
+  output_.Say("rankrun: rank " + std::to_string(action.local_rank) + " is saving: waiting up to " +
+              FormatSeconds(policy_.save_timeout) + "\n");
+}
+
+void Supervisor::Act(const Sweep& action) {
+  ReapOrphans();
+  sweeper_.Sweep(action.signal_number);
+}
+
+void Supervisor::Act(const ArmDeadline&) {
+  deadline_.Start(state_.deadline - std::chrono::steady_clock::now());
+}
+
+void Supervisor::OnLinkReadable() {
+  while (auto message = link_.Receive()) {
+    if (std::holds_alternative<LinkClosed>(*message)) OnGuardianLost();
+    if (auto* notice = std::get_if<SignalNotice>(&*message)) {
+      OnSignal({notice->signal_number, guardian_, notice->sender});
+    }
+  }
+}
+
+void Supervisor::OnSignal(const SignalOrigin& origin) {
+  int number = origin.signal_number;
+  if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
+  SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
+  if (meaning == SignalMeaning::kPass) {
+    workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
+    if (attempt_) attempt_->Pass(number);
+  } else if (meaning == SignalMeaning::kKill) {
+    StopAtOnce(number);
+  } else {
+    StopGently(origin);
+  }
+}
+
+void Supervisor::StopAtOnce(int signal_number) {
+  if (!std::exchange(impatient_, true)) {
+    output_.Say("rankrun: " + SignalName(signal_number) +
+                " is not one of --signals-to-handle: killing the workers\n");
+  }
+  Post(StopRequested{signal_number, true});
+  CloseJob(SignalName(signal_number), 128 + signal_number);
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::StopGently(const SignalOrigin& origin) {
+  int number = origin.signal_number;
+  if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
+  impatient_ = stop_filter_.requests() >= 2;
+  if (state_.over()) {
+    impatient_ = true;
+    FinishWhenShown();
+    return;
+  }
+  if (stop_filter_.requests() == 1) {
+    output_.Say("rankrun: " + SignalName(number) + ": stopping the workers within " +
+                FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
+  }
+  Post(StopRequested{number});
+  if (stop_filter_.requests() == 1) LeaveOrClose(number);
+}
+
+void Supervisor::OnLifelineEnded() {
+  if (stop_filter_.requests() > 0) return;  // a signal often arrives as well
+  output_.Say("rankrun: --lifeline: whoever started this job has ended\n");
+  StopGently({SIGTERM, getpid(), kUnknownSender});
+}
+
+// Kills everything: the workers first, because that needs no file descriptor.
+void Supervisor::OnGuardianLost() {
+  spawner_.Abandon();
+  if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
+  store_.Close();
+  std::set<pid_t> kept = FindOptedOut({}, kKeptPatience);
+  KillDescendants(kept);
+  spawner_.AwaitIdle(kSpawnerTimeout);  // it may still start a process
+  KillDescendants(kept);
+  channels_ = {};
+  output_.CloseLogs();  // last: a file system may hang
+  _exit(kExitInternalError);
+}
+
+// Reaps adopted orphans. Waits for pending starts first, because a worker whose
+// start is not known yet looks like an orphan.
+void Supervisor::ReapOrphans() {
+  while (spawner_.pending() == 0) {
+    siginfo_t info{};
+    int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (status != 0 || info.si_pid == 0) break;
+    if (!attempt_ || !attempt_->CheckExitOf(info.si_pid)) ReapByPid(info.si_pid);
+  }
+  sweeper_.Check();
+}
+
+void Supervisor::OnOutputProgress() {
+  if (attempt_) attempt_->ResumeOutput();
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::EndAttempt(const GroupState& next) {
+  AttemptRecord record = attempt_->TakeRecord();
+  attempt_.reset();
+  sweeper_.Reset();
+  if (channels_.timers) channels_.timers->Forget();
+  if (membership_) return ReportPart(std::move(record));
+  const WorkerRecord& cause = record.workers[record.cause];
+  // Workers that end after a request to stop have not failed, unless they had
+  // failed before it.
+  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
+  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
+  if (next.phase == Phase::kFailed) {
+    exit_code_ = ExitCodeOf(cause);
+    record.parent_error_file = ParentErrorFile(spec_.environment);
+  }
+  RecordNextStep(record, next);
+  if (record.restarts) event_log_->Restart(record, next.pause);
+  if (LogDirectory* logs = output_.logs()) logs->Keep();
+  reports_.Add(*event_log_, std::move(record));
+}
+
+void Supervisor::FinishWhenShown() {
+  if (reports_.idle()) event_log_->JobEnded(Ending());
+  if (reports_.idle() && output_.idle() && event_log_->written()) return loop_.Stop();
+  auto timeout = stop_filter_.requests() > 0 ? kFlushTimeoutStopped : kFlushTimeout;
+  flush_deadline_.Start(impatient_ ? kFlushTimeoutKilled : timeout);
+}
+
+}  // namespace rankrun::agent

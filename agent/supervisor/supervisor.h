@@ -1,0 +1,148 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/guardian/incarnation.h"
+#include "agent/guardian/stop_filter.h"
+#include "agent/job/job_spec.h"
+#include "agent/lifecycle/worker_group.h"
+#include "agent/machine/machine_share.h"
+#include "agent/nodes/membership.h"
+#include "agent/output/job_output.h"
+#include "agent/output/stdin_source.h"
+#include "agent/process/stuck_watch.h"
+#include "agent/process/sweeper.h"
+#include "agent/report/attempt_reports.h"
+#include "agent/report/event_log.h"
+#include "agent/supervisor/attempt_store.h"
+#include "agent/supervisor/lifeline.h"
+#include "agent/supervisor/signal_catcher.h"
+#include "agent/worker/attempt.h"
+#include "agent/worker/worker_channels.h"
+#include "base/process/spawner.h"
+#include "base/uv/uv_poll.h"
+#include "base/uv/uv_timer.h"
+
+namespace rankrun::agent {
+
+// Runs a job's workers on this node: turns exits, signals and deadlines into
+// events of worker_group's Step and carries out its actions. Hosts the store of
+// the workers.
+// Thread: loop.
+class Supervisor {
+ public:
+  // Formats the report on a failed attempt.
+  using Reporter = AttemptReports::Formatter;
+
+  // `loop`, `spec` and `incarnation` outlive this object.
+  Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();
+
+  // Opens all resources of the first attempt and catches signals. Starts no
+  // worker.
+  // Errors: kInvalid, kSystem.
+  Result<void> Open();
+
+  // Runs the job to its end; returns the guardian's exit code or signal.
+  // Nothing of the job is left then. All output has been written, unless its
+  // reader has not read for minutes.
+  Goodbye Run();
+
+ private:
+  Result<void> OpenEvents();
+  Result<void> OpenChannels();
+  Result<void> CatchSignals();
+
+  void Post(const Event& event);
+  void Decide();
+  void Apply(const Event& event);
+  void Advance(const Event& event);
+  void RefreshSavingWorkers(const Event& event);
+  void Act(const StartAttempt&);
+  void Act(const SignalWorkers& action);
+  void Act(const AwaitSaving& action);
+  void Act(const Sweep& action);
+  void Act(const ArmDeadline&);
+  void Act(const ReportStuck&);
+
+  void OnStarted(int local_rank);
+  void OnEnded(const WorkerRecord& record);
+  void OnTimerExpired(const TimerServer::Expired& expired);
+  void OnTimeLimit();
+  void WatchForStuck();
+  void OnStuck(pid_t worker);
+  int ExitCode() const;
+  int EndSignal() const;
+  void OnLinkReadable();
+  void OnSignal(const SignalOrigin& origin);
+  void StopGently(const SignalOrigin& origin);
+  void StopAtOnce(int signal_number);
+  void OnLifelineEnded();
+  void OnGuardianLost();
+  void ReapOrphans();
+  void OnOutputProgress();
+
+  void EndAttempt(const GroupState& next);
+  Goodbye Ending() const;
+  void FinishWhenShown();
+
+  // For jobs of several nodes; in supervisor_nodes.cc.
+  Result<void> OpenMembership();
+  void StopByOrder(const StopWorkers& order);
+  void NoteEnd(const WorkerRecord& record);
+  void NoteFailure(const WorkerRecord& record);
+  void NoteIdle();
+  void ReportPart(AttemptRecord record);
+  std::function<void(AttemptRecord)> PartReporter();
+  void ShowReport(const AttemptRecord& record);
+  void NoteNodeLost(const std::string& text);
+  void LeaveOrClose(int signal_number);
+  void CloseJob(const std::string& text, int exit_code);
+
+  Loop& loop_;
+  const JobSpec& spec_;
+  const GroupPolicy policy_;
+  Incarnation& incarnation_;
+  GuardianLink& link_ = incarnation_.link();
+  MachineShare share_;
+  GroupState state_ = incarnation_.FirstState();
+  StopFilter stop_filter_;
+  pid_t guardian_ = getppid();
+  std::vector<Event> events_;  // to be applied in the next turn of the loop
+  Fd null_fd_;
+  JobOutput output_;
+  StdinSource input_{loop_, STDIN_FILENO};
+  WorkerChannels channels_;
+  AttemptReports reports_;
+  bool impatient_ = false;  // two requests to stop: do not wait long for the terminal
+  int exit_code_ = 0;
+  bool workers_stopped_ = false;  // by Ctrl-Z
+  Sweeper sweeper_;
+  AttemptStore store_;
+  std::optional<StuckWatch> stuck_watch_;
+  SignalCatcher signals_;
+  Timer decide_;
+  Timer deadline_;
+  Timer time_limit_;
+  Timer flush_deadline_;
+  std::unique_ptr<Poll> link_poll_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<Lifeline> lifeline_;
+  Spawner spawner_;
+  std::unique_ptr<Attempt> attempt_;
+  NodePlace place_;                         // of the attempt, if there are several nodes
+  std::optional<Cause> failure_;            // the first of the attempt on this node, likewise
+  bool stopped_for_failure_ = false;        // on another node, likewise
+  bool report_shown_ = false;               // on the last attempt, likewise
+  std::unique_ptr<Membership> membership_;  // null: a job of this node alone
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,130 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "agent/job/exit_codes.h"
+#include "agent/process/descendants.h"
+#include "agent/report/cause.h"
+#include "agent/supervisor/supervisor.h"
+#include "base/format.h"
+#include "base/uv/uv_stream.h"
+
+// The part of Supervisor for jobs of several nodes: the membership commands the
+// worker group, and the supervisor reports events to the membership.
+
+namespace rankrun::agent {
+
+Result<void> Supervisor::OpenMembership() {
+  Membership::Callbacks callbacks{
+      .open_store = [this] { return store_.OpenForRound(); },
+      .admit_only = [this](const auto& clients) { store_.AdmitOnly(clients); },
+      .start =
+          [this](const NodePlace& place) {
+            place_ = place;
+            failure_.reset();
+            stopped_for_failure_ = report_shown_ = false;
+            Post(StartOrdered{place.attempt});
+          },
+      .stop = [this](const StopWorkers& order) { StopByOrder(order); },
+      .say = [this](const std::string& text) { output_.Say(text); },
+      .on_node_lost = [this](const std::string& text) { NoteNodeLost(text); },
+      .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
+      .on_end =
+          [this](int exit_code, const std::string& text) {
+            exit_code_ = exit_code;
+            if (!text.empty() && !report_shown_)
+              output_.Say("rankrun: the job is over: " + text + "\n");
+            Post(EndOrdered{exit_code == 0});
+          }};
+  membership_ = std::make_unique<Membership>(loop_, spec_, incarnation_, std::move(callbacks));
+  if (auto opened = membership_->Open(); !opened) return opened;
+  return store_.Open([this](std::unique_ptr<Stream> stream, std::string_view first_bytes) {
+    membership_->Adopt(std::move(stream), first_bytes);
+  });
+}
+
+void Supervisor::StopByOrder(const StopWorkers& order) {
+  stopped_for_failure_ |= order.is_failure;
+  if (attempt_ && order.is_failure) attempt_->PublishPeerDeath(order.why);
+  if (!order.why.empty()) output_.Say("rankrun: stopping the workers: " + order.why + "\n");
+  Post(StopOrdered{order.at_once});
+}
+
+void Supervisor::NoteEnd(const WorkerRecord& record) {
+  if (record.failed()) NoteFailure(record);
+  std::vector<int> left = attempt_->Unfinished();
+  if (!left.empty()) membership_->NoteWorkersLeft(std::move(left));
+}
+
+// Reports the failure before the other workers are stopped, so that all nodes
+// stop at once.
+void Supervisor::NoteFailure(const WorkerRecord& record) {
+  if (failure_ || state_.phase != Phase::kRunning) return;
+  failure_ =
+      Cause{.text = "rank " + std::to_string(record.global_rank) + " on " + spec_.nodes->node_name +
+                    " (pid " + std::to_string(record.pid) + "): " + HowItEnded(record),
+            .exit_code = ExitCodeOf(record),
+            .rank = record.global_rank,
+            .is_primary = FailedByItself(record)};
+  if (!spec_.continue_on_failure) membership_->NoteFailure(*failure_);
+}
+
+void Supervisor::NoteIdle() {
+  if (spec_.continue_on_failure && failure_) membership_->NoteFailure(*failure_);
+  membership_->NoteWorkersOver(state_.has_succeeded());
+}
+
+// Sends this node's part of the report once its evidence is complete.
+void Supervisor::ReportPart(AttemptRecord record) {
+  if (!failure_ && !stopped_for_failure_) return;
+  if (LogDirectory* logs = output_.logs()) logs->Keep();
+  membership_->AnnounceReport(record.attempt);
+  reports_.Add(*event_log_, std::move(record));
+}
+
+std::function<void(AttemptRecord)> Supervisor::PartReporter() {
+  if (!spec_.nodes) return {};
+  return [this](AttemptRecord record) { membership_->SendReport(std::move(record)); };
+}
+
+void Supervisor::ShowReport(const AttemptRecord& record) {
+  report_shown_ = !record.restarts;
+  if (record.restarts) event_log_->Restart(record, Duration::zero());
+  reports_.Show(*event_log_, record);
+}
+
+void Supervisor::NoteNodeLost(const std::string& text) {
+  event_log_->NodeLost(text);
+  output_.Say("rankrun: " + text + "; the job goes on without it\n");
+}
+
+void Supervisor::Act(const ReportStuck&) {
+  std::vector<pid_t> pids = attempt_ ? attempt_->Running() : Descendants();
+  if (pids.empty()) pids = Descendants();  // its start is still under way
+  if (pids.empty() || !membership_) return;
+  auto in_kernel = std::ranges::find(pids, 'D', StateOf);
+  pid_t pid = in_kernel != pids.end() ? *in_kernel : pids.front();
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(pid) : std::nullopt;
+  membership_->NoteStuck({.local_rank = local_rank.value_or(-1), .what = DescribeProcess(pid)});
+}
+
+// SIGTERM comes from a scheduler that takes this node away. Other signals come
+// from the user and end the whole job.
+void Supervisor::LeaveOrClose(int signal_number) {
+  if (!membership_) return;
+  if (signal_number == SIGTERM) return membership_->RequestLeave("it got SIGTERM");
+  CloseJob("stopped by " + SignalName(signal_number), 128 + signal_number);
+}
+
+void Supervisor::CloseJob(const std::string& text, int exit_code) {
+  if (!membership_) return;
+  membership_->RequestClose({.text = "node " + spec_.nodes->node_name + ": " + text,
+                             .exit_code = exit_code,
+                             .is_primary = false,
+                             .is_fatal = true,
+                             .consumes_restart = false});
+}
+
+}  // namespace rankrun::agent

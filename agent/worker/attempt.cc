@@ -1,0 +1,269 @@
+#include "agent/worker/attempt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "agent/process/descendants.h"
+#include "agent/report/cause.h"
+#include "agent/worker/program_arguments.h"
+#include "agent/worker/worker_environment.h"
+#include "base/log.h"
+#include "base/uv/uv_loop.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr int kStartRetries = 10;
+constexpr std::chrono::seconds kRetryPause{1};
+
+// Higher than the agent's own score: when memory runs out, the kernel should
+// kill a worker and not the agent that reports its end.
+int WorkersOomScore() {
+  constexpr int kRaise = 500;
+  constexpr int kHighest = 1000;
+  return std::min(kHighest, std::atoi(ReadOfProcess(getpid(), "oom_score_adj").c_str()) + kRaise);
+}
+
+std::string NodeNameOf(const JobSpec& spec) { return spec.nodes ? spec.nodes->node_name : ""; }
+
+}  // namespace
+
+Attempt::Attempt(const Context& context, NodePlace place, Callbacks callbacks)
+    : context_(context),
+      place_(std::move(place)),
+      callbacks_(std::move(callbacks)),
+      started_(std::chrono::steady_clock::now()),
+      retries_left_(kStartRetries),
+      retry_(context_.loop, [this] { Retry(); }),
+      release_(context_.loop, [this] {
+        for (auto& worker : workers_) worker->ReleaseDescriptors();
+      }) {
+  if (context_.spec.output.standard_input.reader == StdinPlan::Reader::kAll) {
+    feed_ = std::make_unique<StdinFeed>(context_.loop, context_.input, context_.spec.workers);
+  }
+  JobOutput& output = context_.output;
+  output.BeginAttempt(place_.attempt, place_.first_rank);
+  for (int rank = 0; rank < context_.spec.workers; ++rank) {
+    Worker::Streams streams{
+        .standard_output = output.StreamFor(place_.attempt, rank, Console::kStdout),
+        .standard_error = output.StreamFor(place_.attempt, rank, Console::kStderr)};
+    workers_.push_back(std::make_unique<Worker>(context_.loop, rank, place_.first_rank + rank,
+                                                std::move(streams),
+                                                [this, rank] { OnEnded(rank); }));
+  }
+}
+
+Attempt::~Attempt() {
+  workers_.clear();  // first: their streams write to the attempt's output
+  context_.output.EndAttempt();
+}
+
+void Attempt::Start() {
+  for (int rank = 0; rank < context_.spec.workers; ++rank) StartWorker(rank);
+  memory_before_ = ReadMemoryEvents();  // in parallel with the spawner
+}
+
+void Attempt::StartWorker(int local_rank) {
+  if (auto prepared = Prepare(local_rank); !prepared) {
+    Error error = std::move(prepared).error();
+    context_.loop.Post([this, local_rank, error] { OnStartResult(local_rank, error); });
+    return;
+  }
+  context_.spawner.Start(SpecFor(local_rank), [this, local_rank](Result<SpawnedProcess> result) {
+    OnStartResult(local_rank, std::move(result));
+  });
+}
+
+Result<void> Attempt::Prepare(int local_rank) {
+  if (feed_ != nullptr) {
+    if (auto ready = feed_->Prepare(local_rank); !ready) return ready;
+  }
+  return workers_[static_cast<size_t>(local_rank)]->Prepare();
+}
+
+int Attempt::StdinFor(int local_rank) const {
+  const StdinPlan& plan = context_.spec.output.standard_input;
+  if (feed_ != nullptr) return feed_->worker_end(local_rank);
+  bool reads = plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
+               place_.node_rank == 0;
+  return reads ? STDIN_FILENO : context_.null_fd;
+}
+
+SpawnSpec Attempt::SpecFor(int local_rank) const {
+  const Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  const LogDirectory* logs = context_.output.logs();
+  WorkerPlace place{
+      .local_rank = local_rank,
+      .node = place_,
+      .threads = context_.share.threads[static_cast<size_t>(local_rank)],
+      .error_file = logs != nullptr ? logs->ErrorFile(place_.attempt, local_rank) : "",
+      .status_path = worker.StatusPath(),
+      .save_fifo = context_.save_fifo,
+      .timer_file = context_.timer_file};
+  SpawnSpec spec{.file = context_.spec.program.file,
+                 .arguments = ArgumentsFor(context_.spec.program, local_rank),
+                 .environment = WorkerEnvironment(context_.spec, place),
+                 .stdin_fd = StdinFor(local_rank),
+                 .open_files = context_.spec.open_files,
+                 .oom_score_adj = WorkersOomScore(),
+                 .cpus = CpusOf(context_.share, local_rank)};
+  worker.Equip(spec);
+  if (logs != nullptr) {
+    // On the spawner's thread, because the file system may hang.
+    spec.before = [folder = logs->WorkerFolder(place_.attempt, local_rank)] {
+      if (auto made = MakeFolders(folder); !made) LogWarn(made.error().message);
+    };
+  }
+  return spec;
+}
+
+void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
+  Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  if (result) {
+    worker.OnStarted(std::move(*result));
+    if (feed_ != nullptr) feed_->OnStarted(local_rank);
+    callbacks_.on_started(local_rank);
+    return;
+  }
+  if (result.error().code == ErrorCode::kExhausted && retries_left_ > 0) {
+    if (postponed_.empty()) retries_left_ -= 1;
+    worker.OnPostponed();
+    retry_reason_ = result.error().message;
+    postponed_.push_back(local_rank);
+    retry_.Start(kRetryPause);
+    return;
+  }
+  worker.OnStartFailed(std::move(result).error());
+  if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
+  OnEnded(local_rank);
+}
+
+void Attempt::Retry() {
+  std::vector<int> local_ranks = std::exchange(postponed_, {});
+  std::string workers = local_ranks.size() == 1
+                            ? "1 worker waits: "
+                            : std::to_string(local_ranks.size()) + " workers wait: ";
+  LogWarn(workers + retry_reason_ + "; trying again");
+  for (int local_rank : local_ranks) StartWorker(local_rank);
+}
+
+void Attempt::OnEnded(int local_rank) {
+  const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
+  ended_.push_back(static_cast<size_t>(local_rank));
+  release_.Start(std::chrono::milliseconds(0));
+  // Published here, so that it precedes the signal to the other workers.
+  bool stops_others = record.failed() && !stopping_ && !context_.spec.continue_on_failure;
+  if (stops_others) PublishPeerDeath(PeerDeathMessage(record, NodeNameOf(context_.spec)));
+  callbacks_.on_ended(record);
+}
+
+void Attempt::PublishPeerDeath(std::string_view message) {
+  for (auto& worker : workers_) worker->PublishPeerDeath(message);
+}
+
+void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number) {
+  stopping_ = true;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!spared_local_ranks.contains(static_cast<int>(i))) workers_[i]->Signal(signal_number);
+  }
+  // Give up the starts that were postponed.
+  retry_.Stop();
+  for (int local_rank : std::exchange(postponed_, {})) {
+    Error error{ErrorCode::kCancelled, "not started, because the attempt is being stopped"};
+    workers_[static_cast<size_t>(local_rank)]->OnStartFailed(std::move(error));
+    if (feed_ != nullptr) feed_->OnGivenUp(local_rank);
+    OnEnded(local_rank);
+  }
+}
+
+void Attempt::Signal(int signal_number, int local_rank) {
+  workers_[static_cast<size_t>(local_rank)]->Signal(signal_number);
+}
+
+void Attempt::Pass(int signal_number) {
+  for (auto& worker : workers_) worker->Pass(signal_number);
+}
+
+std::vector<WorkerSaves> Attempt::TakeSavingChanges() {
+  std::vector<WorkerSaves> changes;
+  for (auto& worker : workers_) {
+    int local_rank = worker->record().local_rank;
+    bool saving = worker->IsSaving();
+    if (saving == saving_.contains(local_rank)) continue;
+    if (saving) {
+      saving_.insert(local_rank);
+    } else {
+      saving_.erase(local_rank);
+    }
+    changes.push_back({.local_rank = local_rank, .saving = saving});
+  }
+  return changes;
+}
+
+std::vector<pid_t> Attempt::Running() const {
+  std::vector<pid_t> pids;
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(worker->record().pid)) pids.push_back(worker->record().pid);
+  }
+  return pids;
+}
+
+std::vector<int> Attempt::Unfinished() const {
+  std::set<size_t> ended(ended_.begin(), ended_.end());
+  std::vector<int> unfinished;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!ended.contains(i)) unfinished.push_back(static_cast<int>(i));
+  }
+  return unfinished;
+}
+
+std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
+  for (auto& worker : workers_) {
+    if (worker->IsProcess(pid)) return worker->record().local_rank;
+  }
+  return std::nullopt;
+}
+
+std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {
+  for (auto& worker : workers_) {
+    if (!worker->IsProcess(expired.worker)) continue;
+    std::string rank = "rank " + std::to_string(worker->record().global_rank);
+    if (expired.pid != expired.worker) return ", below " + rank;
+    if (expired.signal_number != 0) {
+      worker->NoteTimer({expired.scope, expired.signal_number, expired.at});
+    }
+    return " (" + rank + ")";
+  }
+  return "";
+}
+
+bool Attempt::CheckExitOf(pid_t pid) {
+  for (auto& worker : workers_) {
+    if (!worker->IsProcess(pid)) continue;
+    worker->CheckExit();
+    return true;
+  }
+  return false;
+}
+
+void Attempt::ResumeOutput() {
+  for (auto& worker : workers_) worker->ResumeOutput();
+}
+
+AttemptRecord Attempt::TakeRecord() {
+  AttemptRecord record{.attempt = place_.attempt,
+                       .max_restarts = context_.spec.max_restarts,
+                       .lasted = std::chrono::steady_clock::now() - started_,
+                       .cause = 0,
+                       .workers = {},
+                       .memory_before = memory_before_};
+  for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
+  record.cause = ChooseCause(record.workers, ended_);
+  return record;
+}
+
+}  // namespace rankrun::agent

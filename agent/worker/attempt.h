@@ -1,0 +1,128 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/job/job_spec.h"
+#include "agent/job/node_place.h"
+#include "agent/lifecycle/worker_group.h"
+#include "agent/machine/machine_share.h"
+#include "agent/output/job_output.h"
+#include "agent/output/stdin_feed.h"
+#include "agent/report/attempt_record.h"
+#include "agent/worker/timer_server.h"
+#include "agent/worker/worker.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/process/spawner.h"
+#include "base/uv/uv_timer.h"
+
+namespace rankrun::agent {
+
+// The workers of one attempt, from their start to their records.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class Attempt {
+ public:
+  struct Callbacks {
+    std::function<void(int local_rank)> on_started;
+    std::function<void(const WorkerRecord&)> on_ended;  // also if its start failed
+  };
+
+  // Resources of the job that outlive the attempt.
+  struct Context {
+    Loop& loop;
+    const JobSpec& spec;
+    Spawner& spawner;
+    JobOutput& output;
+    StdinSource& input;
+    const MachineShare& share;
+    int null_fd;             // /dev/null: default standard input of workers
+    std::string save_fifo;   // path; empty: none
+    std::string timer_file;  // path; empty: none
+  };
+
+  Attempt(const Context& context, NodePlace place, Callbacks callbacks);
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt();
+
+  // Starts all workers. Retries each second, for a while, if the machine has
+  // too few descriptors or processes left. Never calls back before it returns.
+  void Start();
+
+  // Publishes the death of a peer to all running workers. The attempt does so
+  // itself if a worker fails before any was signalled, unless the others
+  // continue.
+  void PublishPeerDeath(std::string_view message);
+
+  void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
+  void Signal(int signal_number, int local_rank);
+
+  // Passes on a signal that is not meant to end the workers (SIGUSR1, SIGSTOP,
+  // SIGCONT).
+  void Pass(int signal_number);
+
+  // Returns the workers whose status pages have changed between saving and not
+  // saving since the last call.
+  std::vector<WorkerSaves> TakeSavingChanges();
+
+  // Returns the pids of the running workers.
+  std::vector<pid_t> Running() const;
+  // Returns the local rank of a running worker; nothing for any other pid.
+  std::optional<int> LocalRankOf(pid_t pid) const;
+
+  // Returns the local ranks of the workers that have not ended yet.
+  std::vector<int> Unfinished() const;
+
+  // Records that a timer of a worker has expired. Returns the worker's relation
+  // to the process, for a message: " (rank 2)", ", below rank 2", or nothing.
+  std::string NoteTimer(const TimerServer::Expired& expired);
+
+  // Checks whether the worker with this pid has exited. Returns false if no
+  // worker has the pid.
+  bool CheckExitOf(pid_t pid);
+
+  const WorkerRecord& record(int local_rank) const {
+    return workers_[static_cast<size_t>(local_rank)]->record();
+  }
+
+  // Resumes reading the workers' output, because its consumer may have room
+  // again.
+  void ResumeOutput();
+
+  // Returns the record of the attempt after its end. The caller sets
+  // `restarts`.
+  AttemptRecord TakeRecord();
+
+ private:
+  void StartWorker(int local_rank);
+  void OnStartResult(int local_rank, Result<SpawnedProcess> result);
+  void Retry();
+  void OnEnded(int local_rank);
+  SpawnSpec SpecFor(int local_rank) const;
+  Result<void> Prepare(int local_rank);
+  int StdinFor(int local_rank) const;
+
+  const Context context_;
+  const NodePlace place_;
+  Callbacks callbacks_;
+  TimePoint started_;
+  std::optional<MemoryEvents> memory_before_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
+  std::vector<size_t> ended_;                     // local ranks, in the order of their ends
+  bool stopping_ = false;                         // workers were signalled to end
+  std::vector<int> postponed_;                    // local ranks whose start is to be retried
+  std::string retry_reason_;                      // error of the last postponed start
+  int retries_left_;
+  std::unique_ptr<StdinFeed> feed_;  // null: workers do not share our standard input
+  std::set<int> saving_;             // local ranks that were saving at the last look
+  Timer retry_;
+  Timer release_;  // releases descriptors outside the workers' callbacks
+};
+
+}  // namespace rankrun::agent

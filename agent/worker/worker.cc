@@ -1,0 +1,133 @@
+#include "agent/worker/worker.h"
+
+#include <signal.h>
+
+#include <utility>
+
+#include "agent/process/descendants.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "base/status/activity.h"
+#include "base/uv/uv_loop.h"
+
+namespace rankrun::agent {
+
+Worker::Worker(Loop& loop, int local_rank, int global_rank, Streams streams,
+               std::function<void()> on_exit)
+    : loop_(loop), streams_(std::move(streams)), on_exit_(std::move(on_exit)) {
+  record_.local_rank = local_rank;
+  record_.global_rank = global_rank;
+}
+
+Result<void> Worker::Prepare() {
+  auto page = StatusPage::Create();
+  if (!page) return std::move(page).error();
+  if (auto ready = streams_.standard_output->Prepare(); !ready) return ready;
+  if (auto ready = streams_.standard_error->Prepare(); !ready) return ready;
+  status_page_ = std::move(*page);
+  return {};
+}
+
+void Worker::Equip(SpawnSpec& spec) const {
+  spec.stdout_fd = streams_.standard_output->worker_end();
+  spec.stderr_fd = streams_.standard_error->worker_end();
+  spec.status_page_fd = status_page_->fd();
+}
+
+void Worker::OnStarted(SpawnedProcess process) {
+  streams_.standard_output->Start();
+  streams_.standard_error->Start();
+  pid_ = process.pid;
+  record_.pid = process.pid;
+  pidfd_ = std::move(process.pidfd);
+  auto poll = Poll::Open(loop_, pidfd_.get(), [this] { CheckExit(); });
+  RANKRUN_CHECK(static_cast<bool>(poll), "cannot watch a pidfd");
+  exit_poll_ = std::move(*poll);
+  exit_poll_->Start();
+  for (int signal_number : std::exchange(early_signals_, {})) Pass(signal_number);
+}
+
+void Worker::OnStartFailed(Error error) {
+  streams_.standard_output->GiveUp();
+  streams_.standard_error->GiveUp();
+  record_.start_error = std::move(error);
+}
+
+void Worker::OnPostponed() {
+  streams_.standard_output->TakeBack();
+  streams_.standard_error->TakeBack();
+  status_page_.reset();
+}
+
+void Worker::NoteActivity() {
+  if (status_page_ && record_.activity.what.empty()) record_.activity = ReadActivity(*status_page_);
+}
+
+void Worker::Signal(int signal_number) {
+  if (!pid_) return;
+  NoteActivity();
+  if (record_.sent_signal == SIGKILL) {
+    LogWarn("rank " + std::to_string(record_.global_rank) +
+            " has not died of SIGKILL: " + DescribeProcess(*pid_));
+  }
+  record_.sent_signal = signal_number;
+  kill(-*pid_, signal_number);
+  kill(-*pid_, SIGCONT);
+}
+
+void Worker::Pass(int signal_number) {
+  // It may run already, although its pid is not known yet.
+  if (record_.pid == 0) early_signals_.push_back(signal_number);
+  if (!pid_) return;
+  bool resized = signal_number == SIGWINCH;
+  if (resized && !streams_.standard_output->FollowTerminalSize()) return;
+  if (!resized) record_.passed_signal = signal_number;
+  kill(-*pid_, signal_number);
+}
+
+void Worker::CheckExit() {
+  if (!pid_) return;
+  record_.exit = ReapByPidfd(pidfd_.get());
+  if (!record_.exit) return;
+  NoteActivity();
+  record_.ended = std::chrono::steady_clock::now();
+  pid_.reset();
+  exit_poll_->Stop();
+  streams_.standard_output->CatchUp();
+  streams_.standard_error->CatchUp();
+  // Shows whether the worker lost a peer. TakeRecord adds later output.
+  if (record_.failed()) record_.stderr_tail = streams_.standard_error->Tail();
+  on_exit_();
+}
+
+void Worker::PublishPeerDeath(std::string_view message) {
+  if (!status_page_ || record_.exit) return;
+  NoteActivity();
+  status_page_->PublishPeerDeath(message);
+}
+
+WorkerRecord Worker::TakeRecord() {
+  // Include the output of its last descendants.
+  streams_.standard_output->Finish();
+  streams_.standard_error->Finish();
+  record_.stdout_tail = streams_.standard_output->Tail();
+  record_.stderr_tail = streams_.standard_error->Tail();
+  record_.stdout_file = streams_.standard_output->file();
+  record_.stderr_file = streams_.standard_error->file();
+  return std::move(record_);
+}
+
+void Worker::ReleaseDescriptors() {
+  if (!record_.exit) return;
+  exit_poll_.reset();  // first: it watches a descriptor number that may be reused
+  pidfd_.Reset();
+  streams_.standard_output->Release();
+  streams_.standard_error->Release();
+}
+
+void Worker::ResumeOutput() {
+  streams_.standard_output->Resume();
+  streams_.standard_error->Resume();
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/output/output_stream.h"
+#include "agent/report/attempt_record.h"
+#include "base/fd.h"
+#include "base/process/spawn.h"
+#include "base/result.h"
+#include "base/status/status_page.h"
+#include "base/uv/uv_poll.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// One worker of one attempt: its process, its status page and its output.
+// Records its end, but decides nothing.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class Worker {
+ public:
+  struct Streams {
+    std::unique_ptr<OutputStream> standard_output;
+    std::unique_ptr<OutputStream> standard_error;
+  };
+
+  // Calls `on_exit` once, when the record has the exit.
+  Worker(Loop& loop, int local_rank, int global_rank, Streams streams,
+         std::function<void()> on_exit);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Opens the descriptors that the process inherits. May be called again after
+  // an error.
+  // Errors: kExhausted, kSystem.
+  Result<void> Prepare();
+
+  // Adds the descriptors that the process inherits to `spec`, after Prepare.
+  void Equip(SpawnSpec& spec) const;
+  std::string StatusPath() const { return status_page_->Path(); }
+
+  // Report the result of the start.
+  void OnStarted(SpawnedProcess process);
+  void OnStartFailed(Error error);
+  // Releases the descriptors, which others may need, until Prepare is called
+  // again.
+  void OnPostponed();
+
+  // Signal its process group, if it is running, and record the signal. Signal
+  // is meant to end the worker: it also continues a stopped process.
+  void Signal(int signal_number);
+  void Pass(int signal_number);
+
+  // Reaps the process and calls on_exit if it has ended.
+  void CheckExit();
+
+  // Returns whether the worker is saving, by its status page.
+  bool IsSaving() const { return pid_ && status_page_->saving(); }
+  // Publishes the death of another worker on the status page, if this one still
+  // runs.
+  void PublishPeerDeath(std::string_view message);
+  void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
+
+  bool IsProcess(pid_t pid) const { return pid_ == pid; }
+  const WorkerRecord& record() const { return record_; }
+
+  // Completes the record with the tails of the output and moves it out.
+  WorkerRecord TakeRecord();
+
+  // Resumes reading its output, because the consumer may have room again.
+  void ResumeOutput();
+
+  // Closes the descriptors of a process that has ended and of finished output.
+  // Not to be called inside a callback.
+  void ReleaseDescriptors();
+
+ private:
+  // Records the activity on its status page, the first time only. Later
+  // activity may be a reaction to a peer's death or to our signal.
+  void NoteActivity();
+
+  Loop& loop_;
+  Streams streams_;
+  std::function<void()> on_exit_;
+  WorkerRecord record_;
+  std::optional<StatusPage> status_page_;
+  std::vector<int> early_signals_;  // to be passed on once the pid is known
+  std::optional<pid_t> pid_;        // reset as soon as the process is reaped
+  Fd pidfd_;
+  std::unique_ptr<Poll> exit_poll_;
+};
+
+}  // namespace rankrun::agent

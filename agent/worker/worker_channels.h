@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/job/job_spec.h"
+#include "agent/output/log_directory.h"
+#include "agent/worker/save_fifo.h"
+#include "agent/worker/timer_server.h"
+
+namespace rankrun::agent {
+
+// The named pipes from workers to their agent: for reports of saving, and for
+// torchrun's file timer.
+// Thread: loop.
+struct WorkerChannels {
+  struct Callbacks {
+    std::function<void(WorkerSaves)> on_saves;
+    TimerServer::Callbacks timer;
+  };
+
+  // Creates the pipes that `spec` asks for. A pipe that cannot be created is
+  // left out, with a warning. `logs`, the folder of the run, may be null.
+  // Errors: kInvalid for a TORCHELASTIC_TIMER_FILE that cannot be used.
+  Result<void> Open(Loop& loop, const JobSpec& spec, const LogDirectory* logs, Callbacks callbacks);
+
+  std::string save_path() const { return saves ? saves->path() : ""; }
+  std::string timer_path() const { return timers ? timers->path() : ""; }
+
+  std::unique_ptr<SaveFifo> saves;
+  std::unique_ptr<TimerServer> timers;
+};
+
+}  // namespace rankrun::agent

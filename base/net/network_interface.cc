@@ -1,0 +1,85 @@
+#include "base/net/network_interface.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <set>
+
+namespace rankrun {
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* list) const { freeifaddrs(list); }
+};
+
+using Interfaces = std::unique_ptr<ifaddrs, FreeInterfaces>;
+
+Result<Interfaces> ListInterfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return SystemError("list the network interfaces", errno);
+  return Interfaces(list);
+}
+
+unsigned ScopeOf(const sockaddr* address) {
+  return reinterpret_cast<const sockaddr_in6*>(address)->sin6_scope_id;
+}
+
+// Ignores the port, which the kernel's list does not have.
+bool Has(const ifaddrs& interface, const SocketAddress& address) {
+  if (interface.ifa_addr == nullptr || interface.ifa_addr->sa_family != address.family()) {
+    return false;
+  }
+  SocketAddress own = SocketAddress::FromRaw(interface.ifa_addr);
+  if (own.Bytes() != address.Bytes()) return false;
+  if (address.family() != AF_INET6 || ScopeOf(address.raw()) == 0) return true;
+  return ScopeOf(address.raw()) == ScopeOf(own.raw());
+}
+
+// Returns the IPv4 address that an IPv6 address is mapped from, as a socket for
+// both families reports it; otherwise the address itself.
+SocketAddress Unmapped(const SocketAddress& address) {
+  if (address.family() != AF_INET6) return address;
+  AddressBytes bytes = address.Bytes();
+  in6_addr v6;
+  std::memcpy(&v6, bytes.data(), sizeof v6);
+  if (!IN6_IS_ADDR_V4MAPPED(&v6)) return address;
+  SocketAddress v4;
+  v4.raw()->sa_family = AF_INET;
+  std::memcpy(&reinterpret_cast<sockaddr_in*>(v4.raw())->sin_addr, &bytes[12], 4);
+  return v4;
+}
+
+}  // namespace
+
+Result<std::string> InterfaceOf(const SocketAddress& address) {
+  auto list = ListInterfaces();
+  if (!list) return std::move(list).error();
+  SocketAddress wanted = Unmapped(address);
+  for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
+    if (Has(*entry, wanted)) return std::string(entry->ifa_name);
+  }
+  return Error{ErrorCode::kNotFound, "no network interface has the address " + address.Host()};
+}
+
+Result<std::vector<std::string>> InterfaceAddresses() {
+  auto list = ListInterfaces();
+  if (!list) return std::move(list).error();
+  std::set<std::string> addresses;
+  for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const void* bytes = nullptr;
+    int family = entry->ifa_addr->sa_family;
+    if (family == AF_INET) bytes = &reinterpret_cast<sockaddr_in*>(entry->ifa_addr)->sin_addr;
+    if (family == AF_INET6) bytes = &reinterpret_cast<sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
+    char text[INET6_ADDRSTRLEN];
+    if (bytes == nullptr || inet_ntop(family, bytes, text, sizeof text) == nullptr) continue;
+    addresses.insert(text);
+  }
+  return std::vector<std::string>(addresses.begin(), addresses.end());
+}
+
+}  // namespace rankrun

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/net/socket_address.h"
+#include "base/result.h"
+
+namespace rankrun {
+
+// Returns the name of this host's network interface ("eth0") that has
+// `address`. If several have it, the scope decides, or else the first is
+// returned.
+// Errors: kNotFound if no interface has it, kSystem.
+Result<std::string> InterfaceOf(const SocketAddress& address);
+
+// Returns all addresses of this host's interfaces, numeric and without a scope,
+// each once. Errors: kSystem.
+Result<std::vector<std::string>> InterfaceAddresses();
+
+}  // namespace rankrun

@@ -1,0 +1,236 @@
+#include "base/status/activity.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/status/operation_names.h"
+#include "base/status/status_page.h"
+#include "base/status/ticks.h"
+
+namespace rankrun {
+namespace {
+
+using std::memory_order_acquire;
+using std::memory_order_relaxed;
+using std::memory_order_release;
+
+constexpr int kTries = 1000;
+
+template <typename T>
+T Get(const T& field) {
+  return std::atomic_ref<T>(const_cast<T&>(field)).load(memory_order_acquire);
+}
+// Stores a value after all earlier stores.
+template <typename T>
+void Set(T& field, T value) {
+  std::atomic_ref<T>(field).store(value, memory_order_release);
+}
+
+// Keeps the sequence odd while `write` runs.
+template <typename Write>
+void Change(uint64_t& sequence, Write write) {
+  uint64_t before = std::atomic_ref<uint64_t>(sequence).load(memory_order_relaxed) & ~1ULL;
+  std::atomic_ref<uint64_t>(sequence).store(before + 1, memory_order_relaxed);
+  write();
+  Set(sequence, before + 2);
+}
+
+// Returns whether `read` has seen a consistent state within kTries attempts.
+template <typename Read>
+bool ReadAtRest(const uint64_t& sequence, Read read) {
+  for (int i = 0; i < kTries; ++i) {
+    uint64_t before = Get(sequence);
+    if (before % 2 != 0) continue;
+    read();
+    if (Get(sequence) == before) return true;
+  }
+  return false;
+}
+
+// Writes byte by byte because a reader in another process may read meanwhile.
+void SetText(char* to, std::string_view text, size_t most) {
+  size_t size = std::min(text.size(), most);
+  while (size < text.size() && size > 0 && (text[size] & 0xC0) == 0x80) --size;
+  for (size_t i = 0; i < size; ++i) Set(to[i], text[i]);
+  Set(to[size], '\0');
+}
+
+std::string TextOf(const char* from, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < most; ++i) {
+    const char c = Get(from[i]);
+    if (c == '\0') break;
+    text += c;
+  }
+  return OneLine(text, most);
+}
+
+bool Claim(uint32_t& in_use) {
+  uint32_t free = 0;
+  return std::atomic_ref<uint32_t>(in_use).compare_exchange_strong(free, 1);
+}
+
+GroupSlot* ClaimGroup(ActivityTable& table) {
+  for (uint32_t i = 0; i < kGroupSlots; ++i) {
+    if (!Claim(table.groups[i].in_use)) continue;
+    std::atomic_ref<uint32_t> end(table.groups_end);
+    uint32_t seen = end.load();
+    while (seen < i + 1 && !end.compare_exchange_weak(seen, i + 1)) {
+    }
+    return &table.groups[i];
+  }
+  return nullptr;
+}
+
+uint64_t Packed(const ActivityRecord& record) {
+  return uint64_t{record.kind} | uint64_t{record.dtype} << 8 | uint64_t{record.op} << 16 |
+         uint64_t{static_cast<uint32_t>(record.root)} << 32;
+}
+
+void SetRecord(GroupSlot& slot, const ActivityRecord& record, uint64_t entered) {
+  Set(slot.numbers, Packed(record));
+  Set(slot.number, record.number);
+  Set(slot.count, record.count);
+  Set(slot.fingerprint, record.fingerprint);
+  Set(slot.entered, entered);
+}
+
+ActivityRecord RecordOf(const GroupSlot& slot) {
+  uint64_t numbers = Get(slot.numbers);
+  return {.kind = static_cast<uint8_t>(numbers),
+          .dtype = static_cast<uint8_t>(numbers >> 8),
+          .op = static_cast<uint8_t>(numbers >> 16),
+          .root = static_cast<int32_t>(static_cast<uint32_t>(numbers >> 32)),
+          .number = Get(slot.number),
+          .count = Get(slot.count),
+          .fingerprint = Get(slot.fingerprint)};
+}
+
+// Returns nothing if the slot is free or keeps changing.
+std::optional<GroupActivity> Read(const GroupSlot& slot, const TickClock& clock) {
+  GroupActivity group;
+  bool in_use = false;
+  bool is_at_rest = ReadAtRest(slot.sequence, [&] {
+    in_use = Get(slot.in_use) != 0;
+    group.is_under_way = Get(slot.finished) != Get(slot.sequence);
+    group.name = TextOf(slot.name, kGroupNameBytes);
+    group.size = Get(slot.size);
+    group.last = RecordOf(slot);
+    group.completed = Get(slot.completed);
+    group.since_entered = clock.Since(Get(slot.entered));
+  });
+  if (!is_at_rest || !in_use) return std::nullopt;
+  group.is_under_way = group.is_under_way && group.last.kind != 0;
+  return group;
+}
+
+std::string Describe(const ActivityRecord& record) {
+  enum : uint8_t {
+    kAllReduce = 1,
+    kReduce,
+    kBroadcast,
+    kScatter = 6,
+    kReduceScatter,
+    kBarrier = 9,
+    kRecv = 11
+  };
+  std::string text = NameOfCollective(record.kind);
+  if (record.number > 0) text += " #" + std::to_string(record.number);
+  if (record.kind == kBarrier) return text;
+  text += " (" + std::to_string(record.count) + " x " + NameOfDType(record.dtype);
+  const bool reduces =
+      record.kind == kAllReduce || record.kind == kReduce || record.kind == kReduceScatter;
+  if (reduces) text += std::string(", ") + NameOfReduceOp(record.op);
+  if (record.root < 0) return text + ")";
+  bool from = record.kind == kBroadcast || record.kind == kScatter || record.kind == kRecv;
+  return text + (from ? " from rank " : " to rank ") + std::to_string(record.root) + ")";
+}
+
+// Returns another wait of the worker, or nothing.
+WorkerActivity ReadAwaited(const AwaitedSlot& slot, const TickClock& clock) {
+  std::string what;
+  Duration since{};
+  bool is_at_rest = ReadAtRest(slot.sequence, [&] {
+    what = Get(slot.in_use) != 0 ? TextOf(slot.what, kAwaitedBytes) : "";
+    since = clock.Since(Get(slot.since));
+  });
+  if (!is_at_rest || what.empty()) return {};
+  return {.what = "waiting for " + what, .lasted = since};
+}
+
+}  // namespace
+
+Activity::Activity(const StatusPage* page, std::string_view group_name, int size) {
+  if (page != nullptr) slot_ = ClaimGroup(page->activities());
+  if (slot_ == nullptr) return;
+  Change(slot_->sequence, [&] {
+    SetText(slot_->name, group_name, kGroupNameBytes);
+    Set(slot_->size, size);
+    SetRecord(*slot_, {}, 0);
+    Set(slot_->completed, uint64_t{0});
+  });
+}
+
+Activity::~Activity() {
+  if (slot_ == nullptr) return;
+  Complete();
+  Set(slot_->in_use, 0U);
+}
+
+void Activity::Enter(const ActivityRecord& record) {
+  if (slot_ == nullptr) return;
+  Change(slot_->sequence, [&] { SetRecord(*slot_, record, Ticks()); });
+}
+
+void Activity::Complete() {
+  if (slot_ == nullptr) return;
+  // No other thread writes, so both still have this thread's values.
+  if (slot_->number > 0) Set(slot_->completed, slot_->number);
+  Set(slot_->finished, slot_->sequence);
+}
+
+Awaited::Awaited(const StatusPage* page, std::string_view what) {
+  if (page == nullptr || !Claim(page->activities().awaited.in_use)) return;
+  slot_ = &page->activities().awaited;
+  Change(slot_->sequence, [&] {
+    Set(slot_->since, Ticks());
+    SetText(slot_->what, what, kAwaitedBytes);
+  });
+}
+
+Awaited::~Awaited() {
+  if (slot_ == nullptr) return;
+  // Clear the text first, so that the next owner is never shown with it.
+  Change(slot_->sequence, [&] { Set(slot_->what[0], '\0'); });
+  Set(slot_->in_use, 0U);
+}
+
+std::vector<GroupActivity> ReadGroups(const StatusPage& page) {
+  const ActivityTable& table = page.activities();
+  TickClock clock = page.tick_clock();
+  std::vector<GroupActivity> groups;
+  size_t end = std::min<size_t>(Get(table.groups_end), kGroupSlots);
+  for (size_t i = 0; i < end; ++i) {
+    if (auto group = Read(table.groups[i], clock)) groups.push_back(*std::move(group));
+  }
+  return groups;
+}
+
+WorkerActivity ReadActivity(const StatusPage& page) {
+  WorkerActivity awaited = ReadAwaited(page.activities().awaited, page.tick_clock());
+  if (!awaited.what.empty()) return awaited;
+  std::vector<GroupActivity> groups = ReadGroups(page);
+  const GroupActivity* newest = nullptr;
+  for (const GroupActivity& group : groups) {
+    if (!group.is_under_way) continue;
+    if (newest == nullptr || group.since_entered < newest->since_entered) newest = &group;
+  }
+  if (newest == nullptr) return {};
+  return {.what = "in " + Describe(newest->last) + " of " + newest->name,
+          .lasted = newest->since_entered};
+}
+
+}  // namespace rankrun

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status/activity_table.h"
+
+namespace rankrun {
+
+class StatusPage;
+
+// Place of a process group on this worker's status page, freed by the
+// destructor. Entering and completing an operation make no system call. They do
+// nothing without a page or without a free place.
+// Thread: one at a time.
+class Activity {
+ public:
+  // `page` must outlive this object, or is null. The name is truncated to
+  // kGroupNameBytes.
+  Activity(const StatusPage* page, std::string_view group_name, int size);
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+  ~Activity();
+
+  void Enter(const ActivityRecord& record);
+  // Marks the last entered operation as over, whether it succeeded or failed.
+  void Complete();
+
+ private:
+  GroupSlot* slot_ = nullptr;
+};
+
+// Shows on the page that this process waits for something other than an
+// operation of a group: "key init/3 of the store". With several threads, shows
+// the first wait.
+class Awaited {
+ public:
+  Awaited(const StatusPage* page, std::string_view what);
+  Awaited(const Awaited&) = delete;
+  Awaited& operator=(const Awaited&) = delete;
+  ~Awaited();
+
+ private:
+  AwaitedSlot* slot_ = nullptr;
+};
+
+// Activity of a group, read from its page.
+struct GroupActivity {
+  std::string name;
+  int size;
+  ActivityRecord last;     // last entered operation
+  uint64_t completed;      // number of the last completed operation
+  bool is_under_way;       // `last` is in progress
+  Duration since_entered;  // time since `last` was entered
+};
+
+// Reads the page while its writer may be changing it or may have died. Skips a
+// slot that does not come to rest.
+std::vector<GroupActivity> ReadGroups(const StatusPage& page);
+
+// Activity of a worker: the operation of the group that entered last ("in
+// AllReduce #12 (16 x float32, sum) of world"), or another wait ("waiting for
+// key init/3 of the store"), which takes precedence. Empty: neither.
+struct WorkerActivity {
+  std::string what = {};
+  Duration lasted{};
+};
+WorkerActivity ReadActivity(const StatusPage& page);
+
+}  // namespace rankrun

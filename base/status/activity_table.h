@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rankrun {
+
+// Activity of a worker, on its status page: one slot per process group, and one
+// for other waits. Each slot has one writer at a time, under a lock that
+// readers do not take. Its sequence is odd while it changes.
+
+// An operation, in the numbers of librankrun.
+struct ActivityRecord {
+  uint8_t kind = 0;  // 0: none yet
+  uint8_t dtype = 0;
+  uint8_t op = 0;
+  int32_t root = -1;    // global rank of the root, or peer of a message; -1: none
+  uint64_t number = 0;  // in the group's sequence, from 1; 0 for messages
+  uint64_t count = 0;
+  uint64_t fingerprint = 0;
+};
+
+constexpr size_t kGroupNameBytes = 47;
+constexpr size_t kAwaitedBytes = 103;
+
+struct alignas(64) GroupSlot {
+  // Written by every operation; one cache line.
+  uint64_t sequence;
+  uint64_t finished;  // sequence of the last completed operation
+  uint64_t numbers;   // kind, dtype, op, 0 and root, from the lowest byte on
+  uint64_t number;
+  uint64_t count;
+  uint64_t fingerprint;
+  uint64_t entered;    // Ticks()
+  uint64_t completed;  // number of the last completed operation
+
+  uint32_t in_use;  // 0: free
+  int32_t size;     // ranks
+  char name[kGroupNameBytes + 1];
+};
+static_assert(sizeof(GroupSlot) == 128);
+
+struct alignas(64) AwaitedSlot {
+  uint32_t in_use;
+  uint32_t unused;
+  uint64_t sequence;
+  uint64_t since;  // Ticks()
+  char what[kAwaitedBytes + 1];
+};
+static_assert(sizeof(AwaitedSlot) == 128);
+
+constexpr size_t kGroupSlots = 256;
+
+struct ActivityTable {
+  uint32_t groups_end;  // slots from here on have never been used
+  AwaitedSlot awaited;
+  GroupSlot groups[kGroupSlots];
+};
+
+}  // namespace rankrun

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace rankrun {
+
+// Return the names of librankrun's operation numbers, as used on the status
+// page, between ranks and in the C ABI. "unknown" for all others, because a
+// number may come from memory that another process writes.
+const char* NameOfCollective(uint8_t kind);  // "AllReduce" for 1, as comm's Operation::Kind
+const char* NameOfDType(uint8_t dtype);      // "float32" for 0, as DType
+const char* NameOfReduceOp(uint8_t op);      // "sum" for 0, as ReduceOp::Kind
+
+}  // namespace rankrun

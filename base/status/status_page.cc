@@ -1,0 +1,192 @@
+#include "base/status/status_page.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace rankrun {
+namespace {
+
+Result<ino_t> InodeOf(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return SystemError("read the status page's inode", errno);
+  if (static_cast<size_t>(status.st_size) != kStatusPageBytes) {
+    return Error{ErrorCode::kInvalid, "not a status page: wrong size"};
+  }
+  return status.st_ino;
+}
+
+int64_t Nanoseconds(TimePoint time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
+// Returns the agent in "/proc/<agent>/fd/<n>"; 0 for other text.
+pid_t AgentOf(const char* path) {
+  int agent = 0;
+  int fd = 0;
+  return std::sscanf(path, "/proc/%d/fd/%d", &agent, &fd) == 2 ? agent : 0;
+}
+
+}  // namespace
+
+Result<StatusPage> StatusPage::Map(Fd fd) {
+  void* address = mmap(nullptr, kStatusPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) return SystemError("map the status page", errno);
+  return StatusPage(std::move(fd), static_cast<StatusPageHeader*>(address));
+}
+
+Result<StatusPage> StatusPage::Create() {
+  Fd fd(memfd_create("rankrun-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return SystemError("create a status page", errno);
+  constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+  if (ftruncate(fd.get(), kStatusPageBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return SystemError("size the status page", errno);
+  }
+  auto inode = InodeOf(fd.get());
+  if (!inode) return std::move(inode).error();
+  auto page = Map(std::move(fd));
+  if (!page) return page;
+  *page->header_ = StatusPageHeader{.magic = kStatusPageMagic,
+                                    .version = kStatusPageVersion,
+                                    .size_bytes = kStatusPageBytes,
+                                    .inode = *inode,
+                                    .agent_pid = getpid(),
+                                    .saving = 0,
+                                    .created_ticks = Ticks(),
+                                    .created_time = Nanoseconds(MonotonicClock().Now()),
+                                    .death_sequence = 0,
+                                    .death_text = {}};
+  return page;
+}
+
+Result<StatusPage> StatusPage::Adopt(Fd fd, pid_t agent_pid) {
+  auto inode = InodeOf(fd.get());
+  if (!inode) return std::move(inode).error();
+  auto page = Map(std::move(fd));
+  if (!page) return page;
+  const StatusPageHeader& header = page->header();
+  if (header.magic != kStatusPageMagic || header.inode != *inode || header.agent_pid != agent_pid) {
+    return Error{ErrorCode::kInvalid, "not the status page of this worker's agent"};
+  }
+  if (header.version != kStatusPageVersion) {
+    return Error{ErrorCode::kInvalid, "status page of version " + std::to_string(header.version) +
+                                          ", want version " + std::to_string(kStatusPageVersion) +
+                                          ": rankrun and librankrun differ"};
+  }
+  return page;
+}
+
+Result<StatusPage> StatusPage::FromEnvironment() {
+  const char* fd_text = std::getenv("RANKRUN_STATUS_FD");
+  const char* path = std::getenv("RANKRUN_STATUS_PATH");
+  if (fd_text == nullptr || path == nullptr) {
+    return Error{ErrorCode::kNotFound, "no status page: not started by rankrun"};
+  }
+  // Duplicate the descriptor, so that the original stays open for this
+  // process's children.
+  Fd inherited(fcntl(std::atoi(fd_text), F_DUPFD_CLOEXEC, 0));
+  if (inherited) {
+    auto page = Adopt(std::move(inherited), AgentOf(path));
+    if (page) return page;
+  }
+  Fd opened(open(path, O_RDWR | O_CLOEXEC));
+  if (!opened) return SystemError(std::string("open ") + path, errno);
+  return Adopt(std::move(opened), AgentOf(path));
+}
+
+const StatusPage* StatusPage::OfThisProcess() {
+  // Never destroyed, because a thread may wait until the process ends.
+  static const StatusPage* const kPage = [] {
+    auto page = FromEnvironment();
+    return page ? new StatusPage(*std::move(page)) : nullptr;
+  }();
+  return kPage;
+}
+
+StatusPage::StatusPage(StatusPage&& other) noexcept
+    : fd_(std::move(other.fd_)), header_(std::exchange(other.header_, nullptr)) {}
+
+StatusPage& StatusPage::operator=(StatusPage&& other) noexcept {
+  fd_ = std::move(other.fd_);
+  std::swap(header_, other.header_);
+  return *this;
+}
+
+StatusPage::~StatusPage() {
+  if (header_ != nullptr) munmap(header_, kStatusPageBytes);
+}
+
+void StatusPage::SetSaving(bool saving) {
+  std::atomic_ref<uint32_t>(header_->saving).store(saving ? 1 : 0, std::memory_order_release);
+}
+
+bool StatusPage::saving() const {
+  return std::atomic_ref<uint32_t>(header_->saving).load(std::memory_order_acquire) == 1;
+}
+
+void StatusPage::PublishPeerDeath(std::string_view word) {
+  if (has_peer_death()) return;
+  size_t size = std::min(word.size(), kPeerDeathBytes);
+  // Do not cut in the middle of a character.
+  while (size < word.size() && size > 0 && (word[size] & 0xC0) == 0x80) --size;
+  std::copy_n(word.data(), size, header_->death_text);
+  header_->death_text[size] = '\0';
+  std::atomic_ref<uint32_t>(header_->death_sequence).store(1, std::memory_order_release);
+  syscall(SYS_futex, &header_->death_sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool StatusPage::has_peer_death() const {
+  return std::atomic_ref<uint32_t>(header_->death_sequence).load(std::memory_order_acquire) != 0;
+}
+
+std::string StatusPage::PeerDeathMessage() const {
+  if (!has_peer_death()) return "";
+  // The program may have written over it by mistake.
+  return {header_->death_text, strnlen(header_->death_text, kPeerDeathBytes)};
+}
+
+void StatusPage::AwaitDeath(TimePoint until) const {
+  while (!has_peer_death()) {
+    auto left = std::chrono::nanoseconds(until - MonotonicClock().Now()).count();
+    if (left <= 0) return;
+    constexpr auto kSecond = std::chrono::nanoseconds(std::chrono::seconds(1)).count();
+    timespec timeout{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
+    syscall(SYS_futex, &header_->death_sequence, FUTEX_WAIT, 0, &timeout, nullptr, 0);
+  }
+}
+
+ActivityTable& StatusPage::activities() const {
+  return *reinterpret_cast<ActivityTable*>(reinterpret_cast<std::byte*>(header_) +
+                                           kActivityTableAt);
+}
+
+TickClock StatusPage::tick_clock() const {
+  uint64_t now_ticks = Ticks();
+  TimePoint now = MonotonicClock().Now();
+  // The program may have written over it by mistake.
+  int64_t created = std::clamp<int64_t>(header_->created_time, 0, Nanoseconds(now));
+  return {.first_ticks = header_->created_ticks,
+          .first_time = TimePoint(std::chrono::nanoseconds(created)),
+          .now_ticks = now_ticks,
+          .now_time = now};
+}
+
+std::string StatusPage::Path() const {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_.get());
+}
+
+}  // namespace rankrun

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/async/attendance.h"
+
+namespace rankrun::comm {
+
+// State behind a public Work: the end of one operation.
+// Thread: any.
+class WorkState {
+ public:
+  // Threads that wait for the end enter `attendance`, unless it is null.
+  explicit WorkState(std::shared_ptr<Attendance> attendance = nullptr)
+      : attendance_(std::move(attendance)) {}
+
+  // Ends the operation, wakes the waiting threads and calls the functions of
+  // Then. Called once. `source` is the sender's global rank, for receives only.
+  void Finish(Result<void> result, int source = -1);
+
+  bool done() const;
+  void Await() const;
+  bool AwaitFor(std::chrono::milliseconds limit) const;
+  // After the end only; result_ does not change any more, so the analysis is
+  // off.
+  const Result<void>& result() const NO_THREAD_SAFETY_ANALYSIS { return result_; }
+  int source() const;  // -1 before the end
+  // Calls `done` after the end: in the thread that calls Finish, or at once.
+  void Then(std::function<void()> done);
+
+ private:
+  const std::shared_ptr<Attendance> attendance_;
+  mutable Mutex mutex_;
+  mutable CondVar ended_;
+  bool done_ GUARDED_BY(mutex_) = false;
+  int source_ GUARDED_BY(mutex_) = -1;
+  Result<void> result_ GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> then_ GUARDED_BY(mutex_);
+};
+
+}  // namespace rankrun::comm

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rankrun/c_types.h>
+#include <rankrun/process_group.h>
+#include <rankrun/store_base.h>
+
+// Conversions between the C ABI and the public C++ functions: exceptions to
+// status codes, and arguments of C to arguments of C++.
+
+struct rankrun_work {
+  rankrun::Work work;
+};
+
+// The store is shared with the prefix stores on top of it, and with Init.
+struct rankrun_store {
+  std::shared_ptr<rankrun::Store> store;
+};
+
+namespace rankrun::comm {
+
+// Returns the status of the exception that is being handled, and stores its
+// text for rankrun_last_error().
+rankrun_status CaughtStatus(const char* function) noexcept;
+
+// Runs `body` and converts exceptions to a status. `function` is the calling
+// function.
+template <typename Body>
+rankrun_status Guarded(Body body, const char* function = __builtin_FUNCTION()) noexcept {
+  try {
+    body();
+    return RANKRUN_OK;
+  } catch (...) {
+    return CaughtStatus(function);
+  }
+}
+
+// Runs `body` and returns its value, or `otherwise` after an exception.
+template <typename T, typename Body>
+T GuardedOr(T otherwise, Body body, const char* function = __builtin_FUNCTION()) noexcept {
+  T value = otherwise;
+  return Guarded([&] { value = body(); }, function) == RANKRUN_OK ? value : otherwise;
+}
+
+// The following functions throw a DistError with the argument's `name`; Guarded
+// adds the function's name.
+[[noreturn]] void ThrowInvalid(const std::string& message);
+template <typename T>
+T& NotNull(T* pointer, const char* name) {
+  if (pointer == nullptr) ThrowInvalid(std::string(name) + " is NULL");
+  return *pointer;
+}
+// Sets the place for a result to NULL. Must be a separate statement, because an
+// assignment evaluates its right side first, which may throw.
+template <typename T>
+void Clear(T** place, const char* name) {
+  NotNull(place, name) = nullptr;
+}
+const char* Text(const char* text, const char* name);
+std::string_view ViewOf(const void* data, size_t size, const char* name);
+template <typename T>
+std::span<const T> ListOf(const T* items, size_t count, const char* name) {
+  if (items == nullptr && count > 0) ThrowInvalid(std::string(name) + " is NULL");
+  return {items, count};
+}
+
+// Copies `given` over the defaults in `options`. Fields that an older program
+// does not know keep their defaults; fields that this library does not know
+// must be 0. `minimum` is the size of the first version of the struct.
+void ReadOptions(const void* given, void* options, size_t size, size_t minimum);
+template <typename Options>
+Options OptionsOf(const Options* given, Options defaults, size_t minimum = sizeof(Options)) {
+  if (given != nullptr) ReadOptions(given, &defaults, sizeof defaults, minimum);
+  return defaults;
+}
+// Writes the defaults, as far as the program's version of the struct has room.
+void WriteOptions(const void* defaults, size_t size, void* options, size_t minimum);
+
+ProcessGroup& GroupOf(const rankrun_group* group);
+Tensor TensorOf(const rankrun_tensor* tensor, const char* name);
+std::vector<Tensor> TensorsOf(const rankrun_tensor* tensors, size_t count, const char* name);
+std::vector<ConstTensor> InputsOf(const rankrun_tensor* tensors, size_t count, const char* name);
+ReduceOp OpOf(const rankrun_reduce_op* op);
+Timeout TimeoutOf(int64_t timeout_ms);
+Source SourceOf(int source);
+// Returns options that are asynchronous if `work` is not NULL; sets *work to
+// NULL.
+CallOptions CallOf(int64_t timeout_ms, rankrun_work** work);
+void Hand(Work work, rankrun_work** out);
+
+// Returns an array and its parts in one block of memory; null if there are no
+// parts.
+rankrun_bytes* BlockOfParts(std::span<const std::string_view> parts);
+template <typename Part>
+rankrun_bytes* CopyOf(const std::vector<Part>& parts) {
+  std::vector<std::string_view> views;
+  views.reserve(parts.size());
+  for (const Part& part : parts) {
+    views.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
+  }
+  return BlockOfParts(views);
+}
+inline rankrun_bytes* CopyOf(std::string_view text) { return BlockOfParts({&text, 1}); }
+
+}  // namespace rankrun::comm

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/status/death_watch.h"
+#include "comm/core/operation.h"
+#include "comm/reduce/reduction.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+struct Block {
+  std::byte* data;
+  size_t bytes;
+};
+struct ConstBlock {
+  const std::byte* data;
+  size_t bytes;
+};
+
+// Parameters that all collectives have, except their data.
+struct Call {
+  const Operation& operation;
+  std::chrono::milliseconds timeout;  // at least 1 ms
+  uint64_t fingerprint = Fingerprint(operation);
+};
+
+// Properties by which a message matches a receive.
+struct Envelope {
+  uint64_t tag;  // the program's tag; plus kObjectTags for objects
+  DType dtype;
+};
+
+// Message that has arrived and matches no receive.
+struct UnexpectedEnvelope {
+  int source;
+  uint64_t tag;
+};
+
+// Send or receive of one message.
+// Thread: one at a time.
+class Transfer {
+ public:
+  // Must follow the end of the transfer, or Abort.
+  virtual ~Transfer() = default;
+
+  // Moves data without waiting. Returns whether the transfer is over.
+  virtual bool Test() = 0;
+  // Waits until the transfer is over, at most `timeout`. Errors: kTimeout, but
+  // the transfer continues. Errors that end it: kInvalid on both sides if sizes
+  // or dtypes differ; otherwise as Backend.
+  virtual Result<void> Wait(std::chrono::milliseconds timeout) = 0;
+  virtual int source() const = 0;  // receives: group rank of the sender, when over
+  // For a pending receive, returns a message that differs in its tag only.
+  virtual std::optional<UnexpectedEnvelope> FirstUnexpected() { return std::nullopt; }
+};
+
+// Transport of data between the ranks of one process group; ranks here are
+// group ranks. The caller has checked the arguments as far as one rank can:
+// `outputs` and `inputs` have one block per rank, and roots are in range.
+// Blocks may be empty. Complex elements are pairs of reals; booleans are bytes.
+//
+// Errors of all functions: kTimeout, kPeerLost (with the rank), kCancelled
+// (with the death message), kMismatch (with the call of each rank), kInvalid
+// (another rank has refused its call), kSystem, kExhausted (no memory for it).
+// After an error other than a refusal only Abort may be called.
+// Thread: one for collectives and, at the same time, one other for messages.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Reduces `count` elements in place.
+  virtual Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
+                                 const Call& call) = 0;
+  // Writes `output` on the root only and never reads it; it may be `input`.
+  virtual Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
+                              const Reduction& reduction, const Call& call) = 0;
+  virtual Result<void> Broadcast(Block data, const Call& call) = 0;
+  virtual Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
+                                 const Call& call) = 0;
+  // `outputs` is empty on ranks other than the root.
+  virtual Result<void> Gather(std::span<const Block> outputs, ConstBlock input,
+                              const Call& call) = 0;
+  // `inputs` is empty on ranks other than the root.
+  virtual Result<void> Scatter(Block output, std::span<const ConstBlock> inputs,
+                               const Call& call) = 0;
+  virtual Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                                     const Reduction& reduction, const Call& call) = 0;
+  virtual Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
+                                const Call& call) = 0;
+  virtual Result<void> Barrier(const Call& call) = 0;
+
+  // Announces that this rank cannot take part in `call` because of bad
+  // arguments. The calls of the other ranks fail with "rank 3 refused AllGather
+  // #17 (...): <reason>". Waits only if other ranks are several refused calls
+  // behind. Returns whether the group stays usable: then the other ranks' error
+  // is kInvalid, otherwise kSystem.
+  virtual bool Refuse(const Call& call, const std::string& reason) = 0;
+
+  // Ends all waits and transfers of this group, on all ranks and for good.
+  // Their error contains `reason`, which names this rank, as far as it reaches
+  // them. No block is touched afterwards. Thread: any.
+  virtual void Abort(const std::string& reason) = 0;
+
+  // Start a transfer; the block is in use until the transfer is over.
+  // `destination` is not this rank. Receives match in the order of their start.
+  virtual Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                                      const Envelope& envelope) = 0;
+  virtual Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                                      const Envelope& envelope) = 0;
+};
+
+struct BackendConfig {
+  std::vector<int> global_ranks;  // of the members, by group rank; for messages
+  int group_rank;
+  store::Store& store;                // outlives the backend
+  std::string key_prefix;             // of all keys that the backend sets
+  std::string network_interface;      // to listen on; empty: the interface of `host`
+  std::string host;                   // address at which other ranks reach this one
+  std::chrono::milliseconds timeout;  // for connecting to the other ranks
+  DeathWatch deaths = {};
+  bool checks_all_calls = false;  // debug level DETAIL
+
+  int world_size() const { return static_cast<int>(global_ranks.size()); }
+};
+
+// Interface that librankrun_<name>.so exports. The library and its plug-ins are
+// built together; the version rejects a plug-in from another build.
+inline constexpr uint32_t kBackendAbiVersion = 3;
+inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
+
+struct BackendPlugin {
+  uint32_t abi_version;
+  // Connects to all other ranks, which must call it, too.
+  // Errors: as Backend, and kProtocol for an error of the store.
+  Result<std::unique_ptr<Backend>> (*create)(const BackendConfig& config);
+};
+using BackendPluginFunction = const BackendPlugin*();
+
+}  // namespace rankrun::comm

@@ -1,0 +1,86 @@
+#include "comm/core/operation.h"
+
+#include "base/status/operation_names.h"
+
+namespace rankrun::comm {
+namespace {
+
+using Kind = Operation::Kind;
+
+bool Reduces(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
+}
+
+bool IsMessage(Kind kind) { return kind == Kind::kSend || kind == Kind::kRecv; }
+
+std::string RootOf(const Operation& operation) {
+  if (operation.root == Operation::kNoRoot) return "";
+  bool has_name = operation.global_root != Operation::kNoRoot;
+  const std::string rank =
+      "rank " + std::to_string(has_name ? operation.global_root : operation.root);
+  switch (operation.kind) {
+    case Kind::kBroadcast:
+    case Kind::kScatter:
+    case Kind::kRecv:
+      return " from " + rank;
+    default:
+      return " to " + rank;
+  }
+}
+
+// Objects travel as two messages: a head of numbers, then their bytes.
+std::string DataOf(const Operation& operation) {
+  std::string count = std::to_string(operation.count);
+  if (!operation.is_of_objects()) return count + " x " + rankrun::NameOf(operation.dtype);
+  return operation.dtype == DType::kUInt8 ? count + " bytes of objects" : "objects";
+}
+
+// Adds `value` to a hash.
+// Source: splitmix64.
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) + 0x9e3779b97f4a7c15;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
+bool MayBeUneven(Kind kind) {
+  return kind == Kind::kAllGather || kind == Kind::kGather || kind == Kind::kScatter ||
+         kind == Kind::kAllToAll;
+}
+
+const char* NameOf(Kind kind) { return NameOfCollective(static_cast<uint8_t>(kind)); }
+
+std::string NameOf(const Operation& operation) {
+  return std::string(NameOf(operation.kind)) + (operation.is_of_objects() ? "Objects" : "");
+}
+
+std::string TagInWords(uint64_t tag) {
+  return (tag < kObjectTags ? "tag " : "objects with tag ") + std::to_string(tag % kObjectTags);
+}
+
+std::string Describe(const Operation& operation) {
+  std::string text = NameOf(operation);
+  if (operation.number > 0) text += " #" + std::to_string(operation.number);
+  if (operation.kind == Kind::kBarrier) return text;
+  text += " (" + DataOf(operation);
+  if (Reduces(operation.kind)) text += std::string(", ") + NameOfReduceOp(operation.op);
+  if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
+  text += RootOf(operation);
+  if (IsMessage(operation.kind)) text += ", tag " + std::to_string(operation.tag % kObjectTags);
+  return text + ")";
+}
+
+uint64_t Fingerprint(const Operation& operation) {
+  uint64_t shape = static_cast<uint64_t>(operation.kind) |
+                   static_cast<uint64_t>(operation.dtype) << 8 |
+                   static_cast<uint64_t>(operation.op) << 16 |
+                   static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
+  uint64_t hash = Mix(Mix(operation.number, shape), operation.layout);
+  if (!MayBeUneven(operation.kind)) hash = Mix(hash, operation.count);
+  return hash | 1;
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <rankrun/reduce_op.h>
+#include <rankrun/tensor.h>
+
+namespace rankrun::comm {
+
+// Messages that carry objects have this tag plus the program's tag, which is
+// smaller.
+inline constexpr uint64_t kObjectTags = uint64_t{1} << 32;
+
+// Description of a collective or a message. A value; small and without
+// pointers, because ranks exchange it in shared memory.
+struct Operation {
+  // The numbers appear on the status page and in shared memory.
+  enum class Kind : uint8_t {
+    kAllReduce = 1,
+    kReduce = 2,
+    kBroadcast = 3,
+    kAllGather = 4,
+    kGather = 5,
+    kScatter = 6,
+    kReduceScatter = 7,
+    kAllToAll = 8,
+    kBarrier = 9,
+    kSend = 10,
+    kRecv = 11,
+  };
+  static constexpr int kNoRoot = -1;
+
+  Kind kind;
+  DType dtype = DType::kUInt8;
+  ReduceOp::Kind op = ReduceOp::kSum;  // of reductions
+  int32_t root = kNoRoot;              // group rank; Send and Recv: of the peer
+  int32_t global_root = kNoRoot;       // global rank of `root`, for texts; may be kNoRoot
+  uint64_t count = 0;                  // elements of this rank's part
+  uint64_t number = 0;                 // number within the group, from 1
+  uint64_t layout = 0;                 // hash of uneven block sizes, which must agree; 0: even
+  uint64_t tag = 0;                    // of Send and Recv
+
+  bool is_of_objects() const { return tag >= kObjectTags; }
+};
+
+// Returns whether counts may differ between ranks: AllGather, Gather, Scatter,
+// AllToAll.
+bool MayBeUneven(Operation::Kind kind);
+
+// Returns "AllReduce", ...
+const char* NameOf(Operation::Kind kind);
+// Returns "AllReduce", ..., "SendObjects" or "RecvObjects".
+std::string NameOf(const Operation& operation);
+// Returns "tag 5" or "objects with tag 5".
+std::string TagInWords(uint64_t tag);
+
+// Returns "AllReduce #12 (16 x float32, sum)", "Recv (16 x float32 from rank 2,
+// tag 5)" or "RecvObjects (objects from rank 2, tag 5)".
+std::string Describe(const Operation& operation);
+
+// Returns a hash that is equal for two operations if ranks may call them
+// together, and otherwise differs except for collisions of 64 bits. Never 0.
+// Covers the number, and the count unless MayBeUneven.
+uint64_t Fingerprint(const Operation& operation);
+
+}  // namespace rankrun::comm

@@ -1,0 +1,57 @@
+#include <cstdlib>
+#include <utility>
+
+#include <rankrun/distributed.h>
+
+#include "comm/core/throw.h"
+#include "comm/group/group.h"
+#include "comm/world/group_table.h"
+#include "comm/world/plugin.h"
+
+namespace rankrun {
+
+using comm::GroupTable;
+
+namespace {
+
+// Returns `result`, or throws its error with the prefix `what`.
+ProcessGroup& Made(const char* what, Result<ProcessGroup*> result) {
+  if (!result) comm::Throw(std::move(result).error().In(what));
+  return **result;
+}
+
+}  // namespace
+
+ProcessGroup& Init(const InitOptions& options) {
+  return Made("Init", GroupTable::Instance().MakeWorld(options));
+}
+
+ProcessGroup& World() {
+  ProcessGroup* world = GroupTable::Instance().world();
+  if (world == nullptr) {
+    comm::Throw({ErrorCode::kInvalid, "World: there is no world process group: call Init() first"});
+  }
+  return *world;
+}
+
+bool Initialized() { return GroupTable::Instance().world() != nullptr; }
+
+ProcessGroup& NewGroup(const GroupOptions& options) {
+  return Made("NewGroup", GroupTable::Instance().MakeGroup(options));
+}
+
+void Destroy() { GroupTable::Instance().Clear(); }
+
+void Destroy(ProcessGroup& group) {
+  auto ok = GroupTable::Instance().Remove(group);
+  if (!ok) comm::Throw(std::move(ok).error().In("Destroy"));
+}
+
+bool BackendAvailable(const std::string& name) {
+  std::string backend = comm::BackendName(name);
+  return backend == "shm" || comm::LoadPlugin(backend, comm::PluginFolders());
+}
+
+bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
+
+}  // namespace rankrun

@@ -1,0 +1,167 @@
+#include <utility>
+
+#include <rankrun/process_group.h>
+
+#include "comm/core/throw.h"
+#include "comm/group/arguments.h"
+#include "comm/group/group.h"
+#include "comm/group/process_group_access.h"
+
+namespace rankrun {
+
+using comm::Unwrap;
+
+namespace comm {
+
+namespace {
+
+Result<void> CheckTag(int tag) {
+  if (tag >= 0) return {};
+  return Error{ErrorCode::kInvalid, "tag is " + std::to_string(tag) + ": want 0 or more"};
+}
+
+Result<void> Check(const Group& group, const BatchMessage& message) {
+  if (auto ok = CheckTag(message.tag); !ok) return ok;
+  if (!group.is_member()) return {};
+  if (message.peer) {
+    auto peer = GroupRankIn(group.identity().global_ranks, *message.peer);
+    if (!peer) return peer.error();
+  }
+  return CheckTensor("tensor", message.tensor);
+}
+
+Result<Work> Start(Group& group, const BatchMessage& message) {
+  auto tag = static_cast<uint64_t>(message.tag);
+  if (message.is_send) return group.ISend(message.tensor, *message.peer, tag);
+  return group.IRecv(message.tensor, message.peer, tag);
+}
+
+int RankIn(const Group& group, const char* operation, Peer peer) {
+  auto rank = GroupRankIn(group.identity().global_ranks, peer);
+  if (!rank) Throw(std::move(rank).error().In(CallIn(group, operation)));
+  return *rank;
+}
+
+}  // namespace
+
+Group& GroupOf(ProcessGroup& group) { return *group.group_; }
+
+std::string CallIn(const Group& group, const std::string& operation) {
+  return operation + " of " + PlaceIn(group.identity());
+}
+
+uint64_t CheckedTag(const Group& group, const char* operation, int tag) {
+  if (auto ok = CheckTag(tag); !ok) Throw(std::move(ok).error().In(CallIn(group, operation)));
+  return static_cast<uint64_t>(tag);
+}
+
+std::vector<Work> StartAll(ProcessGroup& members, std::span<const BatchMessage> messages) {
+  Group& group = GroupOf(members);
+  for (const BatchMessage& message : messages) {
+    if (auto ok = Check(group, message); !ok) {
+      auto index = std::to_string(&message - messages.data());
+      Throw(std::move(ok).error().In("message " + index).In(CallIn(group, "Batch")));
+    }
+  }
+  std::vector<Work> works;
+  for (const BatchMessage& message : messages) works.push_back(Unwrap(Start(group, message)));
+  return works;
+}
+
+}  // namespace comm
+
+ProcessGroup::ProcessGroup(std::unique_ptr<comm::Group> group) : group_(std::move(group)) {}
+ProcessGroup::~ProcessGroup() = default;
+
+int ProcessGroup::global_rank() const { return group_->identity().global_rank; }
+bool ProcessGroup::is_member() const { return group_->is_member(); }
+int ProcessGroup::group_rank() const { return group_->identity().group_rank; }
+int ProcessGroup::world_size() const {
+  return group_->is_member() ? group_->identity().world_size() : -1;
+}
+const std::vector<int>& ProcessGroup::global_ranks() const {
+  return group_->identity().global_ranks;
+}
+int ProcessGroup::GroupRankOf(GlobalRank rank) const {
+  return comm::RankIn(*group_, "GroupRankOf", rank);
+}
+int ProcessGroup::GlobalRankOf(GroupRank rank) const {
+  int found = comm::RankIn(*group_, "GlobalRankOf", rank);
+  return global_ranks()[static_cast<size_t>(found)];
+}
+const std::string& ProcessGroup::name() const { return group_->identity().name; }
+const std::string& ProcessGroup::description() const { return group_->identity().description; }
+const std::string& ProcessGroup::backend() const { return group_->identity().backend; }
+GroupState ProcessGroup::state() const { return group_->state(); }
+std::string ProcessGroup::broken_reason() const { return group_->broken_reason(); }
+
+Work ProcessGroup::AllReduce(Tensor tensor, ReduceOp op, CallOptions options) {
+  return Unwrap(group_->AllReduce(tensor, op, options));
+}
+Work ProcessGroup::Reduce(Tensor tensor, Peer root, ReduceOp op, CallOptions options) {
+  return Unwrap(group_->Reduce(tensor, root, op, options));
+}
+Work ProcessGroup::Broadcast(Tensor tensor, Peer root, CallOptions options) {
+  return Unwrap(group_->Broadcast(tensor, root, options));
+}
+Work ProcessGroup::AllGather(std::span<const Tensor> outputs, ConstTensor input,
+                             CallOptions options) {
+  return Unwrap(group_->AllGather(outputs, input, options));
+}
+Work ProcessGroup::AllGatherInto(Tensor output, ConstTensor input, CallOptions options) {
+  return Unwrap(group_->AllGatherInto(output, input, options));
+}
+Work ProcessGroup::Gather(std::span<const Tensor> outputs, ConstTensor input, Peer root,
+                          CallOptions options) {
+  return Unwrap(group_->Gather(outputs, input, root, options));
+}
+Work ProcessGroup::Scatter(Tensor output, std::span<const ConstTensor> inputs, Peer root,
+                           CallOptions options) {
+  return Unwrap(group_->Scatter(output, inputs, root, options));
+}
+Work ProcessGroup::ReduceScatter(Tensor output, std::span<const ConstTensor> inputs, ReduceOp op,
+                                 CallOptions options) {
+  return Unwrap(group_->ReduceScatter(output, inputs, op, options));
+}
+Work ProcessGroup::ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp op,
+                                     CallOptions options) {
+  return Unwrap(group_->ReduceScatterFrom(output, input, op, options));
+}
+Work ProcessGroup::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
+                            CallOptions options) {
+  return Unwrap(group_->AllToAll(outputs, inputs, options));
+}
+Work ProcessGroup::AllToAllSingle(Tensor output, ConstTensor input,
+                                  std::span<const size_t> output_splits,
+                                  std::span<const size_t> input_splits, CallOptions options) {
+  return Unwrap(group_->AllToAllSingle(output, input, output_splits, input_splits, options));
+}
+Work ProcessGroup::Barrier(CallOptions options) { return Unwrap(group_->Barrier(options)); }
+void ProcessGroup::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
+  Unwrap(group_->MonitoredBarrier(timeout, wait_all_ranks));
+}
+
+void ProcessGroup::Send(ConstTensor tensor, Peer destination, int tag, Timeout timeout) {
+  Unwrap(group_->Send(tensor, destination, comm::CheckedTag(*group_, "Send", tag), timeout));
+}
+int ProcessGroup::Recv(Tensor tensor, Source source, int tag, Timeout timeout) {
+  return Unwrap(group_->Recv(tensor, source, comm::CheckedTag(*group_, "Recv", tag), timeout));
+}
+Work ProcessGroup::ISend(ConstTensor tensor, Peer destination, int tag) {
+  return Unwrap(group_->ISend(tensor, destination, comm::CheckedTag(*group_, "ISend", tag)));
+}
+Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag) {
+  return Unwrap(group_->IRecv(tensor, source, comm::CheckedTag(*group_, "IRecv", tag)));
+}
+std::vector<Work> ProcessGroup::Batch(std::span<const P2POp> operations) {
+  std::vector<comm::BatchMessage> messages;
+  for (const P2POp& operation : operations) {
+    messages.push_back({.is_send = operation.kind == P2POp::Kind::kSend,
+                        .tensor = operation.tensor,
+                        .peer = operation.peer,
+                        .tag = operation.tag});
+  }
+  return comm::StartAll(*this, messages);
+}
+
+}  // namespace rankrun

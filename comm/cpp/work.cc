@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <utility>
+
+#include <rankrun/work.h>
+
+#include "comm/async/work_state.h"
+#include "comm/core/throw.h"
+#include "comm/core/time_left.h"
+#include "comm/group/group.h"
+
+namespace rankrun {
+
+Work::Work(uint64_t sequence) : sequence_(sequence) {}
+Work::Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state)
+    : sequence_(sequence), state_(std::move(state)) {}
+Work::Work(const Work&) = default;
+Work& Work::operator=(const Work&) = default;
+Work::Work(Work&&) noexcept = default;
+Work& Work::operator=(Work&&) noexcept = default;
+Work::~Work() = default;
+
+void Work::Wait() const {
+  if (state_ == nullptr) return;
+  state_->Await();
+  comm::Unwrap(state_->result());
+}
+
+bool Work::WaitFor(std::chrono::milliseconds limit) const {
+  if (state_ == nullptr) return true;
+  if (!state_->AwaitFor(comm::Bounded(limit))) return false;
+  comm::Unwrap(state_->result());
+  return true;
+}
+
+bool Work::IsCompleted() const { return state_ == nullptr || state_->done(); }
+
+bool Work::IsSuccess() const { return state_ == nullptr || (state_->done() && state_->result()); }
+
+std::exception_ptr Work::exception() const {
+  if (!IsCompleted() || IsSuccess()) return nullptr;
+  try {
+    comm::Throw(state_->result().error());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void Work::Then(std::function<void()> done) const {
+  if (state_ == nullptr) return done();
+  state_->Then(std::move(done));
+}
+
+int Work::source_global_rank() const { return state_ == nullptr ? -1 : state_->source(); }
+
+}  // namespace rankrun

@@ -1,0 +1,327 @@
+#include "comm/gloo/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/process/signals_blocked.h"
+#include "comm/gloo/error_text.h"
+#include "comm/gloo/without_sigpipe.h"
+
+namespace rankrun::comm::gloo {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Time that Destroy keeps the connections open for data that is not sent yet.
+constexpr milliseconds kFlush{1000};
+
+// Time to send the farewell of a failed group; short because peers may be
+// stopped.
+constexpr milliseconds kFarewell{10};
+
+// Returns the first element of a part when `count` elements are split among the
+// ranks.
+size_t PartBegin(size_t count, int part, int ranks) {
+  auto n = static_cast<size_t>(ranks);
+  auto i = static_cast<size_t>(part);
+  return count / n * i + std::min(count % n, i);
+}
+
+template <typename Block, typename Byte>
+std::vector<Block> Parts(Byte* data, size_t count, DType dtype, int ranks) {
+  std::vector<Block> parts;
+  size_t size = SizeOf(dtype);
+  for (int i = 0; i < ranks; ++i) {
+    size_t begin = PartBegin(count, i, ranks) * size;
+    parts.push_back({data + begin, PartBegin(count, i + 1, ranks) * size - begin});
+  }
+  return parts;
+}
+
+size_t Largest(const std::vector<ConstBlock>& blocks) {
+  size_t largest = 0;
+  for (const ConstBlock& block : blocks) largest = std::max(largest, block.bytes);
+  return largest;
+}
+
+template <typename Block>
+std::vector<Block> ToVector(std::span<const Block> blocks) {
+  return {blocks.begin(), blocks.end()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config) {
+  auto mesh = BuildMesh(config);
+  if (!mesh) return std::move(mesh).error();
+  try {
+    return std::unique_ptr<Backend>(new GlooBackend(config, *std::move(mesh)));
+  } catch (const std::system_error& error) {
+    return SystemError("start a thread", error.code().value());
+  }
+}
+
+GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
+    : global_ranks_(config.global_ranks),
+      checks_all_calls_(config.checks_all_calls),
+      context_(std::move(mesh.context)),
+      control_(std::move(mesh.control)),
+      failure_board_(config, *control_),
+      monitor_(config, failure_board_, *control_, wake_event_),
+      messages_(config, context_, *control_, failure_board_, wake_event_),
+      executor_(context_, monitor_) {
+  const SignalsBlocked in_the_thread;
+  monitor_thread_ = std::thread([this] { Monitor(); });
+}
+
+GlooBackend::~GlooBackend() {
+  const WithoutSigpipe without_sigpipe;
+  leaving_ = true;
+  wake_event_.Set();
+  monitor_thread_.join();
+  messages_.Stop({ErrorCode::kCancelled, "the process group is destroyed"});
+  if (ended_) return;
+  failure_board_.SendFarewellOnLeaving();
+  control_->Flush(kFlush);
+}
+
+Result<void> GlooBackend::AllReduce(std::byte* data, size_t count, const Reduction& reduction,
+                                    const Call& call) {
+  if (count == 0) return RunEmpty(call);
+  int ranks = context_->size;
+  if (ranks == 1) {
+    const std::array<const void*, 1> own{data};
+    comm::Reduce(reduction, data, own, count);
+  }
+  return Run(
+      call, AllReduceRing(RankPlaceIn(call)),
+      {.outputs = Parts<Block>(data, count, reduction.dtype, ranks), .reduction = reduction});
+}
+
+Result<void> GlooBackend::Reduce(std::byte* output, const std::byte* input, size_t count,
+                                 const Reduction& reduction, const Call& call) {
+  if (count == 0) return RunEmpty(call);
+  int ranks = context_->size;
+  Blocks blocks{.inputs = Parts<ConstBlock>(input, count, reduction.dtype, ranks),
+                .reduction = reduction};
+  if (call.operation.root == context_->rank) {
+    blocks.outputs = Parts<Block>(output, count, reduction.dtype, ranks);
+  }
+  blocks.scratch_bytes = Largest(blocks.inputs);
+  auto ok = Run(call, ReduceRing(RankPlaceIn(call)), blocks);
+  if (ok && ranks == 1) {
+    const std::array<const void*, 1> own{input};
+    comm::Reduce(reduction, output, own, count);
+  }
+  return ok;
+}
+
+Result<void> GlooBackend::Broadcast(Block data, const Call& call) {
+  if (data.bytes == 0) return RunEmpty(call);
+  return Run(call, BroadcastTree(RankPlaceIn(call)), {.outputs = {data}});
+}
+
+Result<void> GlooBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
+                                    const Call& call) {
+  return RunUneven(call, AllGatherPairwise(RankPlaceIn(call)),
+                   {.inputs = {input}, .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Gather(std::span<const Block> outputs, ConstBlock input,
+                                 const Call& call) {
+  return RunUneven(call, GatherLinear(RankPlaceIn(call)),
+                   {.inputs = {input}, .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
+                                  const Call& call) {
+  return RunUneven(call, ScatterLinear(RankPlaceIn(call)),
+                   {.inputs = ToVector(inputs), .outputs = {output}});
+}
+
+Result<void> GlooBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                                        const Reduction& reduction, const Call& call) {
+  Blocks blocks{.inputs = ToVector(inputs), .outputs = {output}, .reduction = reduction};
+  blocks.scratch_bytes = Largest(blocks.inputs);
+  if (blocks.scratch_bytes == 0) return RunEmpty(call);
+  auto ok = Run(call, ReduceScatterRing(RankPlaceIn(call)), blocks);
+  if (ok && context_->size == 1) {
+    const std::array<const void*, 1> own{output.data};
+    comm::Reduce(reduction, output.data, own, output.bytes / SizeOf(reduction.dtype));
+  }
+  return ok;
+}
+
+Result<void> GlooBackend::AllToAll(std::span<const Block> outputs,
+                                   std::span<const ConstBlock> inputs, const Call& call) {
+  return RunUneven(call, AllToAllPairwise(RankPlaceIn(call)),
+                   {.inputs = ToVector(inputs), .outputs = ToVector(outputs)});
+}
+
+Result<void> GlooBackend::Barrier(const Call& call) { return RunEmpty(call); }
+
+bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
+  Error why{ErrorCode::kSystem, OwnName() + " refused " + Describe(call.operation) + ": " + reason};
+  failure_board_.PublishNote(why);
+  End(why, why);
+  return false;
+}
+
+void GlooBackend::Abort(const std::string& reason) {
+  Error for_others{ErrorCode::kPeerLost, reason};
+  failure_board_.PublishNote(for_others);
+  End({ErrorCode::kCancelled, reason}, for_others);
+}
+
+Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock data, int destination,
+                                                         const Envelope& envelope) {
+  return messages_.Start({.is_send = true,
+                          .data = const_cast<std::byte*>(data.data),  // only read
+                          .bytes = data.bytes,
+                          .envelope = envelope,
+                          .peer = destination});
+}
+
+Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block data, std::optional<int> source,
+                                                         const Envelope& envelope) {
+  return messages_.Start({.is_send = false,
+                          .data = data.data,
+                          .bytes = data.bytes,
+                          .envelope = envelope,
+                          .peer = source});
+}
+
+RankPlace GlooBackend::RankPlaceIn(const Call& call) const {
+  return {.rank = context_->rank, .ranks = context_->size, .root = call.operation.root};
+}
+
+Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>& body) {
+  const WithoutSigpipe without_sigpipe;
+  std::optional<CollectiveAborted> ended;
+  monitor_.Begin(call);
+  try {
+    if (checks_all_calls_) CheckCall(call);
+    body();
+  } catch (const CollectiveAborted& thrown) {
+    ended = thrown;
+  } catch (const std::bad_alloc&) {
+    ended = CollectiveAborted{.why = {ErrorCode::kExhausted, "no memory for it"}, .is_own = true};
+  } catch (const std::exception& exception) {
+    ended =
+        CollectiveAborted{.why = {ErrorCode::kSystem, PlainText(exception.what())}, .is_own = true};
+  }
+  monitor_.End();
+  if (!ended) return {};
+  // Errors of messages and of other ranks name the call that failed.
+  Error for_messages = ended->why;
+  Error for_others = ended->why;
+  if (ended->is_own) {
+    for_messages = std::move(for_messages).In(Describe(call.operation));
+    for_others = {ErrorCode::kPeerLost, OwnName() + ": " + for_messages.message};
+  }
+  End(for_messages, for_others);
+  return ended->why;
+}
+
+Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks) {
+  return Perform(call, [&] { executor_.Run(schedule, blocks, call.operation); });
+}
+
+Result<void> GlooBackend::RunUneven(const Call& call, const Schedule& schedule,
+                                    const Blocks& blocks) {
+  return Perform(call, [&] {
+    auto difference = executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
+    if (difference) {
+      Error why{ErrorCode::kMismatch, *difference};
+      failure_board_.PublishNote(why);
+      throw CollectiveAborted{.why = why};
+    }
+    executor_.Run(schedule, blocks, call.operation);
+  });
+}
+
+Result<void> GlooBackend::RunEmpty(const Call& call) {
+  std::byte out{};
+  std::byte in{};
+  return Run(call, BarrierDissemination(RankPlaceIn(call)),
+             {.inputs = {{&out, 1}}, .outputs = {{&in, 1}}});
+}
+
+// Exchanges the calls of all ranks before any data moves.
+void GlooBackend::CheckCall(const Call& call) {
+  struct CallRecord {
+    uint64_t fingerprint;
+    std::array<char, 120> description;
+  };
+  std::vector<CallRecord> records(global_ranks_.size());
+  CallRecord own{.fingerprint = call.fingerprint, .description = {}};
+  std::string text = Describe(call.operation);
+  std::memcpy(own.description.data(), text.data(),
+              std::min(text.size(), own.description.size() - 1));
+  Blocks blocks{.inputs = {{reinterpret_cast<std::byte*>(&own), sizeof own}}};
+  for (CallRecord& record : records) {
+    blocks.outputs.push_back({reinterpret_cast<std::byte*>(&record), sizeof record});
+  }
+  executor_.RunOn(SlotOf(SlotUse::kCheck, call.operation.number),
+                  AllGatherPairwise({context_->rank, context_->size}), blocks);
+  bool same = std::all_of(records.begin(), records.end(), [&](const CallRecord& record) {
+    return record.fingerprint == own.fingerprint;
+  });
+  if (same) return;
+  CallsByRank calls;
+  for (const CallRecord& record : records) calls.emplace_back(record.description.data());
+  Error why{ErrorCode::kMismatch, DescribeCalls(calls, global_ranks_)};
+  failure_board_.PublishNote(why);
+  throw CollectiveAborted{.why = why};
+}
+
+std::string GlooBackend::OwnName() const {
+  return NameRanks({global_ranks_[static_cast<size_t>(context_->rank)]});
+}
+
+// Closes all connections for good. A wait that times out is Gloo's only way to
+// do so that also wakes waiting threads.
+void GlooBackend::Disconnect() {
+  char unused = 0;
+  auto buffer = context_->createUnboundBuffer(&unused, sizeof unused);
+  try {
+    buffer->waitRecv(milliseconds(1));
+  } catch (const std::exception&) {
+    // The expected time-out.
+  }
+}
+
+void GlooBackend::End(const Error& why, const Error& for_others) {
+  const WithoutSigpipe without_sigpipe;
+  // A second caller waits here, because its own caller frees the blocks
+  // afterwards.
+  MutexLock lock(end_mutex_);
+  if (std::exchange(ended_, true)) return;
+  monitor_.Stop(why);
+  messages_.Stop(why);
+  failure_board_.SendFarewell(for_others);
+  control_->Flush(kFarewell);  // data may be queued before the farewell
+  Disconnect();
+}
+
+// Body of the monitor thread.
+void GlooBackend::Monitor() {
+  while (!leaving_) {
+    TimePoint now = std::chrono::steady_clock::now();
+    TimePoint next = std::min(monitor_.Check(now), messages_.Poll(now));
+    if (next <= now) {
+      std::this_thread::yield();
+    } else {
+      wake_event_.SleepUntil(next);
+    }
+  }
+}
+
+}  // namespace rankrun::comm::gloo

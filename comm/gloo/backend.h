@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gloo/context.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/core/backend.h"
+#include "comm/gloo/collective_monitor.h"
+#include "comm/gloo/executor.h"
+#include "comm/gloo/failure_board.h"
+#include "comm/gloo/mesh.h"
+#include "comm/gloo/messages.h"
+#include "comm/gloo/wake_event.h"
+
+namespace rankrun::comm::gloo {
+
+// Collectives and messages over Gloo's connections, for CPU memory. Owns a Gloo
+// context with one socket per peer and one thread, and a monitor thread.
+// Converts all exceptions of Gloo to errors.
+// Source: Gloo (github.com/facebookincubator/gloo), Debian's git20220518.
+class GlooBackend final : public Backend {
+ public:
+  static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
+  ~GlooBackend() override;
+
+  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
+                         const Call& call) override;
+  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
+                      const Reduction& reduction, const Call& call) override;
+  Result<void> Broadcast(Block data, const Call& call) override;
+  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
+                         const Call& call) override;
+  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
+  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
+  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                             const Reduction& reduction, const Call& call) override;
+  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
+                        const Call& call) override;
+  Result<void> Barrier(const Call& call) override;
+
+  bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
+
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                              const Envelope& envelope) override;
+  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                              const Envelope& envelope) override;
+
+ private:
+  GlooBackend(const BackendConfig& config, Mesh mesh);
+
+  RankPlace RankPlaceIn(const Call& call) const;
+  // Runs `body` as one operation; `body` throws CollectiveAborted on failure.
+  Result<void> Perform(const Call& call, const std::function<void()>& body);
+  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // As Run, for collectives in which sizes may differ between ranks: compares
+  // them first.
+  Result<void> RunUneven(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // Runs a call without data as a barrier, because all ranks must still call
+  // it.
+  Result<void> RunEmpty(const Call& call);
+  void CheckCall(const Call& call);
+  void Disconnect();
+  // Fails the group with `why`, and the other ranks with `for_others`. Only the
+  // first call has an effect; later calls return when the first one is done.
+  void End(const Error& why, const Error& for_others);
+  std::string OwnName() const;
+  void Monitor();
+
+  const std::vector<int> global_ranks_;
+  const bool checks_all_calls_;
+  const std::shared_ptr<::gloo::Context> context_;  // Gloo's buffers share it
+  const std::unique_ptr<Control> control_;
+  FailureBoard failure_board_;
+  WakeEvent wake_event_;
+  CollectiveMonitor monitor_;
+  Messages messages_;
+  Executor executor_;
+  Mutex end_mutex_;
+  bool ended_ GUARDED_BY(end_mutex_) = false;
+  std::atomic<bool> leaving_ = false;
+  std::thread monitor_thread_;
+};
+
+}  // namespace rankrun::comm::gloo

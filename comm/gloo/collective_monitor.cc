@@ -1,0 +1,186 @@
+#include "comm/gloo/collective_monitor.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "comm/core/time_left.h"
+#include "comm/gloo/error_text.h"
+
+namespace rankrun::comm::gloo {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Interval of checks on a collective under way.
+constexpr milliseconds kCheckInterval{10};
+
+// Interval at which the reason of a loss is looked for.
+constexpr milliseconds kReasonInterval{1};
+
+// An operation that takes longer than kSlow is compared with the operations of
+// the other ranks, and again after pauses that double each time. The rank that
+// calls last finds a mismatch after kSlow; the others find its note one pause
+// later, so within 1 s of that call.
+constexpr milliseconds kSlow{500};
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kMaxPause{400};
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+CollectiveMonitor::CollectiveMonitor(const BackendConfig& config, FailureBoard& failure_board,
+                                     Control& control, WakeEvent& wake_event)
+    : deaths_(config.deaths),
+      global_ranks_(config.global_ranks),
+      failure_board_(failure_board),
+      control_(control),
+      wake_event_(wake_event) {}
+
+void CollectiveMonitor::Begin(const Call& call) {
+  MutexLock lock(mutex_);
+  operation_ = call.operation;
+  began_ = Now();
+  deadline_ = began_ + call.timeout;
+  next_compare_ = began_ + kSlow;
+  compare_pause_ = kFirstPause;
+  wake_event_.SetIfAsleepAt(began_ + kCheckInterval);
+}
+
+void CollectiveMonitor::End() {
+  MutexLock lock(mutex_);
+  operation_.reset();
+}
+
+void CollectiveMonitor::AwaitSend(GlooBuffer& buffer, int peer) {
+  Await({.buffer = &buffer, .peer = peer, .sends = true});
+}
+
+void CollectiveMonitor::AwaitRecv(GlooBuffer& buffer, int peer) {
+  Await({.buffer = &buffer, .peer = peer, .sends = false});
+}
+
+void CollectiveMonitor::Await(const Wait& wait) {
+  {
+    MutexLock lock(mutex_);
+    if (ended_) throw CollectiveAborted{.why = *ended_};
+    wait_ = wait;
+    lost_.reset();
+    limit_ = TimeLeft(deadline_);
+  }
+  for (;;) {
+    WaitResult attempt = WaitOnce(wait);
+    MutexLock lock(mutex_);
+    if (ended_) {
+      wait_.reset();
+      throw CollectiveAborted{.why = *ended_};
+    }
+    if (!attempt.done && !attempt.failure && !lost_) {
+      limit_ = TimeLeft(deadline_);  // a late abort of an earlier wait; wait again
+      continue;
+    }
+    wait_.reset();
+    if (attempt.done) return;
+    std::optional<std::string> lost = lost_;
+    lock.Unlock();
+    // Gloo closes the connections at a time-out, which would look like a loss.
+    if (Now() >= deadline_) throw CollectiveAborted{.why = TimedOut(wait.peer), .is_own = true};
+    if (attempt.failure) Fail(wait.peer, lost.value_or(*attempt.failure));
+    return FinishLost(wait, *lost);
+  }
+}
+
+CollectiveMonitor::WaitResult CollectiveMonitor::WaitOnce(const Wait& wait) const {
+  try {
+    return {.done = wait.sends ? wait.buffer->waitSend(limit_) : wait.buffer->waitRecv(limit_)};
+  } catch (const std::exception& exception) {
+    return {.failure = PlainText(exception.what())};
+  }
+}
+
+Error CollectiveMonitor::TimedOut(int peer) {
+  MutexLock lock(mutex_);
+  auto waited = std::chrono::duration_cast<milliseconds>(Now() - began_);
+  return {ErrorCode::kTimeout, "timed out after " + std::to_string(waited.count()) +
+                                   " ms, waiting for " +
+                                   NameRanks({global_ranks_[static_cast<size_t>(peer)]})};
+}
+
+// Finishes a wait on a lost connection. The data may have arrived before the
+// loss. Gloo can only check this by a wait, which closes all connections if the
+// data is missing. So the farewell must precede it.
+void CollectiveMonitor::FinishLost(const Wait& wait, const std::string& why) {
+  Error error = WhyLost(wait.peer, why);
+  failure_board_.SendFarewell(error);
+  limit_ = milliseconds(1);
+  if (!WaitOnce(wait).done) EndAsLost(error);
+}
+
+void CollectiveMonitor::Fail(int peer, const std::string& why) { EndAsLost(WhyLost(peer, why)); }
+
+// A note ends the operation on all ranks, so only a certain error is published.
+void CollectiveMonitor::EndAsLost(const Error& error) {
+  // For ranks that the farewell does not reach.
+  if (error.code == ErrorCode::kPeerLost) failure_board_.PublishNote(error);
+  throw CollectiveAborted{.why = error};
+}
+
+Error CollectiveMonitor::WhyLost(int peer, const std::string& why) {
+  TimePoint since = Now();
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (ended_) throw CollectiveAborted{.why = *ended_};
+    }
+    if (auto error = failure_board_.WhyLost(peer, why, since)) return *std::move(error);
+    deaths_.SleepUntil(Now() + kReasonInterval);
+  }
+}
+
+void CollectiveMonitor::Stop(const Error& why) {
+  MutexLock lock(mutex_);
+  EndWith(why);
+}
+
+TimePoint CollectiveMonitor::Check(TimePoint now) {
+  MutexLock lock(mutex_);
+  if (!operation_ || ended_) return TimePoint::max();
+  if (deaths_.has_death()) {
+    EndWith(deaths_.ErrorSince(began_));
+    return TimePoint::max();
+  }
+  CheckWait();
+  if (now < next_compare_) return now + kCheckInterval;
+
+  Operation slow = *operation_;
+  lock.Unlock();  // the store may be slow
+  auto why = failure_board_.Compare(slow);
+  lock.Lock();
+  if (!operation_ || operation_->number != slow.number) return Now() + kCheckInterval;
+  if (why) EndWith(*why);
+  next_compare_ = Now() + compare_pause_;
+  compare_pause_ = std::min(2 * compare_pause_, kMaxPause);
+  return Now() + kCheckInterval;
+}
+
+void CollectiveMonitor::CheckWait() {
+  if (!wait_ || lost_) return;
+  lost_ = control_.Lost(wait_->peer);
+  if (lost_) AbortWait();
+}
+
+void CollectiveMonitor::EndWith(const Error& why) {
+  if (ended_) return;
+  ended_ = why;
+  if (wait_) AbortWait();
+}
+
+void CollectiveMonitor::AbortWait() {
+  if (wait_->sends) {
+    wait_->buffer->abortWaitSend();
+  } else {
+    wait_->buffer->abortWaitRecv();
+  }
+}
+
+}  // namespace rankrun::comm::gloo

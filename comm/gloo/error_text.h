@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rankrun::comm::gloo {
+
+// Returns a text of Gloo without source position and address, which do not help
+// a user: "Connection closed by peer" for "[./gloo/transport/tcp/pair.cc:598]
+// Connection closed by peer [::1]:4711".
+std::string PlainText(std::string text);
+
+// Returns "rank 1" or "ranks 0-2, 5".
+std::string NameRanks(const std::vector<int>& ranks);
+
+}  // namespace rankrun::comm::gloo

@@ -1,0 +1,244 @@
+#include "comm/gloo/failure_board.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <span>
+
+#include "comm/gloo/error_text.h"
+
+namespace rankrun::comm::gloo {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStorePatience{1000};
+
+// Pause after a store did not answer within kStorePatience. Deaths go unnoticed
+// during such a request, so requests to a silent store must be rare.
+constexpr milliseconds kStorePause{5000};
+
+// Time after a loss in which its reason may arrive: a farewell of another rank,
+// or the agent's death message. On a busy machine the agent notices a death
+// later than the kernel closes the connection.
+constexpr milliseconds kFarewellPatience{20};
+constexpr milliseconds kAgentPatience{100};
+
+// Time after a mismatch was found in which the remaining ranks may publish
+// their calls.
+constexpr milliseconds kCallsPatience{200};
+
+// First letter of a note or a farewell.
+constexpr struct {
+  char letter;
+  ErrorCode code;
+} kCodes[] = {
+    {'m', ErrorCode::kMismatch}, {'c', ErrorCode::kCancelled}, {'p', ErrorCode::kPeerLost}};
+
+char LetterOf(ErrorCode code) {
+  for (const auto& known : kCodes) {
+    if (known.code == code) return known.letter;
+  }
+  return 's';
+}
+
+ErrorCode CodeOf(char letter) {
+  for (const auto& known : kCodes) {
+    if (known.letter == letter) return known.code;
+  }
+  return ErrorCode::kSystem;
+}
+
+// First letter of the farewell of a rank that has not failed.
+constexpr char kLeaves = 'l';
+
+std::string Encode(const Error& why) { return LetterOf(why.code) + why.message; }
+
+Error DecodeNote(std::string_view note) { return {CodeOf(note[0]), std::string(note.substr(1))}; }
+
+// Value of the key in/<rank>: "<number> <fingerprint> <description>".
+struct PublishedCall {
+  uint64_t number = 0;
+  uint64_t fingerprint = 0;
+  std::string description;
+};
+
+std::string Encode(const Operation& operation) {
+  return std::to_string(operation.number) + " " + std::to_string(Fingerprint(operation)) + " " +
+         Describe(operation);
+}
+
+std::optional<uint64_t> TakeNumber(std::string_view& text) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end == text.data() + text.size()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
+  return number;
+}
+
+std::optional<PublishedCall> Decode(std::string_view text) {
+  auto number = TakeNumber(text);
+  if (!number) return std::nullopt;
+  auto fingerprint = TakeNumber(text);
+  if (!fingerprint) return std::nullopt;
+  return PublishedCall{*number, *fingerprint, std::string(text)};
+}
+
+}  // namespace
+
+std::string DescribeCalls(const CallsByRank& calls, const std::vector<int>& global_ranks) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;  // in the order of first ranks
+  for (size_t r = 0; r < calls.size(); ++r) {
+    size_t at = 0;
+    while (at < groups.size() && groups[at].first != calls[r]) ++at;
+    if (at == groups.size()) groups.emplace_back(calls[r], std::vector<int>());
+    groups[at].second.push_back(global_ranks[r]);
+  }
+  std::string text;
+  for (const auto& [call, ranks] : groups) {
+    if (!text.empty()) text += "; ";
+    text +=
+        call.empty() ? "no call from " + NameRanks(ranks) : NameRanks(ranks) + " called " + call;
+  }
+  return text;
+}
+
+FailureBoard::FailureBoard(const BackendConfig& config, Control& control)
+    : shared_store_(config.store),
+      control_(control),
+      prefix_(config.key_prefix),
+      global_ranks_(config.global_ranks),
+      group_rank_(config.group_rank),
+      deaths_(config.deaths) {}
+
+void FailureBoard::PublishNote(const Error& why) {
+  MutexLock lock(mutex_);
+  PublishNoteLocked(why);
+}
+
+std::optional<Error> FailureBoard::ReadNote() {
+  MutexLock lock(mutex_);
+  return ReadNoteLocked();
+}
+
+void FailureBoard::SendFarewell(const Error& why) { control_.SendFarewell(Encode(why)); }
+
+void FailureBoard::SendFarewellOnLeaving() {
+  int rank = global_ranks_[static_cast<size_t>(group_rank_)];
+  control_.SendFarewell(kLeaves + NameRanks({rank}) + " has left the group");
+}
+
+std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, TimePoint since) {
+  if (auto farewell = FarewellFor(peer)) return farewell;
+  if (deaths_.has_death()) return Error{ErrorCode::kCancelled, deaths_.Message()};
+  milliseconds patience = deaths_.has_agent() ? kAgentPatience : kFarewellPatience;
+  if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
+  if (auto note = ReadNote()) return note;
+  return Error{ErrorCode::kPeerLost,
+               "lost " + NameRanks({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
+}
+
+// Returns the farewell of `peer`. Without one, returns the farewell of another
+// failed rank, because `peer` may have ended as a consequence. Ignores other
+// ranks that left without a failure.
+std::optional<Error> FailureBoard::FarewellFor(int peer) {
+  if (auto own = control_.Farewell(peer)) {
+    if ((*own)[0] == kLeaves) return Error{ErrorCode::kPeerLost, own->substr(1)};
+    return DecodeNote(*own);
+  }
+  for (int other = 0; other < control_.ranks(); ++other) {
+    if (other == group_rank_) continue;
+    auto farewell = control_.Farewell(other);
+    if (farewell && (*farewell)[0] != kLeaves) return DecodeNote(*farewell);
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> FailureBoard::Compare(const Operation& operation) {
+  MutexLock lock(mutex_);
+  if (published_number_ != operation.number && !PublishCall(operation)) return std::nullopt;
+  if (auto note = ReadNoteLocked()) return note;
+  ReadCalls(operation);
+  if (!difference_seen_ || deaths_.has_death()) return std::nullopt;
+  bool complete = std::find(calls_.begin(), calls_.end(), "") == calls_.end();
+  TimePoint now = std::chrono::steady_clock::now();
+  if (!complete && now < *difference_seen_ + kCallsPatience) return std::nullopt;
+  Error found{ErrorCode::kMismatch, DescribeCalls(calls_, global_ranks_)};
+  PublishNoteLocked(found);
+  auto first = ReadNoteLocked();
+  return first ? first : found;
+}
+
+bool FailureBoard::PublishCall(const Operation& operation) {
+  if (!HasStore()) return false;
+  if (!own_store_->Set(InKey(group_rank_), Encode(operation))) {
+    GiveUpStore();
+    return false;
+  }
+  published_number_ = operation.number;
+  difference_seen_.reset();
+  calls_.assign(global_ranks_.size(), "");
+  calls_[static_cast<size_t>(group_rank_)] = Describe(operation);
+  return true;
+}
+
+// Reads only calls that are still unknown, because a rank makes one call per
+// number.
+void FailureBoard::ReadCalls(const Operation& operation) {
+  for (size_t r = 0; r < calls_.size() && !deaths_.has_death(); ++r) {
+    if (!calls_[r].empty()) continue;
+    auto call = Decode(ReadKey(InKey(static_cast<int>(r))));
+    // The call has another number: it is an old one, or that rank has finished
+    // this operation.
+    if (!call || call->number != operation.number) continue;
+    calls_[r] = call->description;
+    if (call->fingerprint == Fingerprint(operation) || difference_seen_) continue;
+    difference_seen_ = std::chrono::steady_clock::now();
+  }
+}
+
+bool FailureBoard::HasStore() {
+  if (own_store_) return true;
+  if (std::chrono::steady_clock::now() < next_connect_) return false;
+  auto clone = shared_store_.CloneWith(kStorePatience, kStorePatience);
+  if (clone) {
+    own_store_ = *std::move(clone);
+  } else {
+    GiveUpStore();
+  }
+  return own_store_ != nullptr;
+}
+
+// Disconnects from a store that does not answer. Error texts have fewer details
+// until the next attempt. A silent store delays errors by kStorePatience once
+// in kStorePause.
+void FailureBoard::GiveUpStore() {
+  own_store_.reset();
+  next_connect_ = std::chrono::steady_clock::now() + kStorePause;
+}
+
+std::string FailureBoard::ReadKey(const std::string& key) {
+  if (!HasStore()) return "";
+  auto exists = own_store_->Check(std::span(&key, 1));
+  if (!exists) GiveUpStore();
+  if (!exists || !*exists) return "";
+  auto value = own_store_->Get(key, kStorePatience);
+  if (!value) GiveUpStore();
+  return value ? *std::move(value) : "";
+}
+
+std::optional<Error> FailureBoard::ReadNoteLocked() {
+  std::string note = ReadKey(prefix_ + "/note");
+  if (note.empty()) return std::nullopt;
+  return DecodeNote(note);
+}
+
+void FailureBoard::PublishNoteLocked(const Error& why) {
+  if (HasStore() && !own_store_->CompareSet(prefix_ + "/note", "", Encode(why))) GiveUpStore();
+}
+
+std::string FailureBoard::InKey(int group_rank) const {
+  return prefix_ + "/in/" + std::to_string(group_rank);
+}
+
+}  // namespace rankrun::comm::gloo

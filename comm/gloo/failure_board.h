@@ -1,0 +1,84 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/core/backend.h"
+#include "comm/core/operation.h"
+#include "comm/gloo/control.h"
+
+namespace rankrun::comm::gloo {
+
+// Description of each rank's call, by group rank; empty: not known.
+using CallsByRank = std::vector<std::string>;
+
+// Returns "ranks 0, 2 called AllReduce #12 (16 x float32, sum); rank 1 called
+// Barrier #12" with global ranks.
+std::string DescribeCalls(const CallsByRank& calls, const std::vector<int>& global_ranks);
+
+// Exchange of failures between the ranks of a group: farewells before a rank
+// closes its connections, and two kinds of keys in the store. Nothing is
+// written to the store as long as operations are fast and succeed.
+//
+//   <prefix>/note        first error that ended the group
+//   <prefix>/in/<rank>   operation that this rank is in, if it is slow
+//
+// Best effort: without the store, error texts have fewer details.
+// Thread: any.  Lifetime: the store of `config` and `control` outlive it.
+class FailureBoard {
+ public:
+  FailureBoard(const BackendConfig& config, Control& control);
+
+  // Publishes the error that ended the group; only the first one is recorded.
+  // Readers get kMismatch, kCancelled or kPeerLost unchanged, all other codes
+  // as kSystem.
+  void PublishNote(const Error& why);
+  std::optional<Error> ReadNote();
+
+  // Sends all other ranks the reason for which this rank closes its
+  // connections.
+  void SendFarewell(const Error& why);
+  void SendFarewellOnLeaving();
+
+  // Returns the error for the connection to `peer`, lost at `since`. No value:
+  // the reason may still arrive; call again.
+  std::optional<Error> WhyLost(int peer, const std::string& why, TimePoint since);
+
+  // Publishes a slow operation and compares it with those of the other ranks.
+  // Returns the note, if any; a mismatch becomes the note.
+  std::optional<Error> Compare(const Operation& operation);
+
+ private:
+  std::optional<Error> FarewellFor(int peer);
+  bool PublishCall(const Operation& operation) REQUIRES(mutex_);
+  void ReadCalls(const Operation& operation) REQUIRES(mutex_);
+  bool HasStore() REQUIRES(mutex_);  // connects on first use
+  void GiveUpStore() REQUIRES(mutex_);
+  std::string ReadKey(const std::string& key) REQUIRES(mutex_);
+  std::optional<Error> ReadNoteLocked() REQUIRES(mutex_);
+  void PublishNoteLocked(const Error& why) REQUIRES(mutex_);
+  std::string InKey(int group_rank) const;
+
+  store::Store& shared_store_;
+  Control& control_;
+  const std::string prefix_;
+  const std::vector<int> global_ranks_;
+  const int group_rank_;
+  const DeathWatch deaths_;
+  Mutex mutex_;
+  // Opened on first use; the shared connection may be in a long wait.
+  std::unique_ptr<store::Store> own_store_ GUARDED_BY(mutex_);
+  TimePoint next_connect_ GUARDED_BY(mutex_) = {};
+  uint64_t published_number_ GUARDED_BY(mutex_) = 0;  // operation at the key of this rank
+  CallsByRank calls_ GUARDED_BY(mutex_);              // calls read for that operation
+  std::optional<TimePoint> difference_seen_ GUARDED_BY(mutex_);
+};
+
+}  // namespace rankrun::comm::gloo

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rankrun/peer.h>
+#include <rankrun/tensor.h>
+
+#include "base/result.h"
+#include "comm/core/backend.h"
+
+namespace rankrun::comm {
+
+// Pure checks of the arguments of a collective, and their conversion to the
+// blocks of a backend. `name` is the name of the argument in error texts.
+// Errors of all: kInvalid, "outputs has 3 tensors: want 4, one per rank".
+
+// Returns the group rank of `peer` in the group with these members.
+Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer);
+
+Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor);
+
+// Returns one block per tensor; there must be one tensor of `dtype` per rank.
+Result<std::vector<Block>> BlocksOf(const std::string& name, std::span<const Tensor> tensors,
+                                    DType dtype, int world_size);
+Result<std::vector<ConstBlock>> BlocksOf(const std::string& name,
+                                         std::span<const ConstTensor> tensors, DType dtype,
+                                         int world_size);
+
+// Returns `tensor` in equal parts, one per rank.
+Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstTensor& tensor,
+                                           int world_size);
+// Returns `tensor` in parts of `splits` rows, or in equal parts if `splits` is
+// empty.
+Result<std::vector<ConstBlock>> PartsByRows(const std::string& name, const ConstTensor& tensor,
+                                            std::span<const size_t> splits, int world_size);
+
+Result<void> CheckDType(const std::string& name, DType dtype, const std::string& other,
+                        DType wanted);
+Result<void> CheckCount(const std::string& name, size_t count, const std::string& wanted_by,
+                        size_t wanted);
+Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input);
+
+Block BlockOf(const Tensor& tensor);
+ConstBlock BlockOf(const ConstTensor& tensor);
+// Returns writable blocks; their memory must come from a Tensor, not a
+// ConstTensor.
+std::vector<Block> Writable(const std::vector<ConstBlock>& blocks);
+
+}  // namespace rankrun::comm

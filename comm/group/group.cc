@@ -1,0 +1,184 @@
+#include "comm/group/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status/status_page.h"
+#include "comm/core/time_left.h"
+#include "comm/group/post_mortem.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Maximum time that a rank waits after its time-out for the other ranks to
+// report theirs; also at most a quarter of the time-out. Ranks enter an
+// operation, and so time out, at slightly different times.
+constexpr milliseconds kReportsGrace{1000};
+
+// Time that a rank with a lost connection waits for another rank's first
+// failure. A rank that timed out closes its connections shortly before it can
+// publish that.
+constexpr milliseconds kFirstFailurePatience{20};
+
+// Time-out for connecting to the store and for each reply, because the store
+// itself may be stuck. A dead store fails at once.
+constexpr milliseconds kStorePatience{1000};
+
+// Returns whether the first failure adds anything to this rank's own error:
+// neither text contains the other. Time-outs are compared with their operation,
+// because all time-outs have the same text.
+bool AddsInformation(const std::string& first, const std::string& own_operation, const Error& own) {
+  std::string all = own_operation + ": " + own.message;
+  const std::string& words = own.code == ErrorCode::kTimeout ? all : own.message;
+  return all.find(first) == std::string::npos && first.find(words) == std::string::npos;
+}
+
+}  // namespace
+
+Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
+             std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend)
+    : identity_(std::move(identity)),
+      store_(std::move(store)),
+      barrier_(std::move(barrier)),
+      backend_(std::move(backend)),
+      messages_(std::make_unique<Messages>(
+          *backend_, identity_.group_rank,
+          [this](int rank) { return identity_.global_ranks[static_cast<size_t>(rank)]; },
+          identity_.deaths,
+          [this](const Messages::Message& message, Error error) {
+            return MessageFailed(message, std::move(error));
+          })),
+      activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
+      progress_thread_([this] { return messages_->Progress(); }) {}
+
+Group::Group(GroupIdentity identity)
+    : identity_(std::move(identity)),
+      activity_(nullptr, DisplayName(identity_), 0),
+      progress_thread_([] { return false; }) {}
+
+Group::~Group() {
+  queue_.Stop();
+  progress_thread_.Stop();
+}
+
+GroupState Group::state() const { return broken_.load() ? GroupState::kBroken : GroupState::kOk; }
+
+std::string Group::broken_reason() const {
+  MutexLock lock(state_mutex_);
+  return broken_reason_;
+}
+
+Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
+  if (!is_member()) return Uninvolved("MonitoredBarrier");
+  MutexLock lock(mutex_);
+  Result<milliseconds> limit = Effective(timeout);
+  if (!limit) return Error(limit.error()).In("MonitoredBarrier");
+  std::string what = "MonitoredBarrier #" + std::to_string(monitored_barriers_ + 1) + Place();
+  if (broken_.load()) return Broken(what);
+  monitored_barriers_ += 1;
+  if (auto ok = barrier_->Pass(*limit, wait_all_ranks); !ok) return std::move(ok).error().In(what);
+  return {};
+}
+
+Result<void> Group::Uninvolved(const char* what) const {
+  std::string message = std::string(what) + Place() + ": does nothing here, as rank " +
+                        std::to_string(identity_.global_rank) + " is no member of it";
+  if (identity_.is_strict) return Error{ErrorCode::kInvalid, message};
+  LogWarn(message);
+  return {};
+}
+
+Result<milliseconds> Group::Effective(Timeout timeout) const {
+  milliseconds wanted = timeout.value_or(identity_.timeout);
+  if (wanted < milliseconds(1)) {
+    return Error{ErrorCode::kInvalid,
+                 "timeout is " + std::to_string(wanted.count()) + " ms: want at least 1 ms"};
+  }
+  return Bounded(wanted);
+}
+
+Error Group::Broken(const std::string& what) const {
+  return Error{ErrorCode::kSystem,
+               what + ": the process group is broken: " + WithDeath(broken_reason())};
+}
+
+// Adds a death that was reported after the failure that it caused.
+std::string Group::WithDeath(std::string text) const {
+  std::string death = identity_.deaths.Message();
+  if (text.find(death) == std::string::npos) text += "; " + death;
+  return text;
+}
+
+Error Group::Failed(const Operation& operation, Error error, milliseconds timeout) {
+  std::string what = Describe(operation);
+  if (error.code != ErrorCode::kInvalid) {
+    error = Break(what, std::move(error), timeout);
+    messages_->EndOwn();
+  }
+  return std::move(error).In(what + Place());
+}
+
+// Breaks the group. Publishes the cause before it closes the connections,
+// because the other ranks read it as soon as they lose theirs. Other failing
+// threads wait here, because their callers may free memory that the backend
+// still uses.
+Error Group::Break(const std::string& operation, Error cause, milliseconds timeout) {
+  MutexLock one_at_a_time(break_mutex_);
+  if (broken_.load()) {  // meanwhile, by a message or a collective
+    std::string first = broken_reason();
+    if (AddsInformation(first, operation, cause)) {
+      cause.message += "; first to fail here was " + first;
+    }
+    return cause;
+  }
+  if (!identity_.deaths.has_death()) Explain(operation, cause, timeout);
+  cause.message = WithDeath(std::move(cause.message));
+  std::string reason = operation + ": " + cause.message;
+  backend_->Abort(RanksInWords({identity_.global_rank}) + ": " + reason);
+  MutexLock lock(state_mutex_);
+  broken_reason_ = reason;
+  broken_.store(true);
+  return cause;
+}
+
+// Publishes `cause` for the other ranks and adds their reports to it.
+void Group::Explain(const std::string& operation, Error& cause, milliseconds timeout) const {
+  // A new connection, because another thread may be in a long wait on `store_`.
+  auto store = store_->CloneWith(kStorePatience, kStorePatience);
+  if (!store) return;
+  PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
+                         identity_.global_ranks);
+  post_mortem.Report(operation);
+  Error own = cause;
+  bool timed_out = cause.code == ErrorCode::kTimeout;
+  bool may_be_explained = !timed_out && cause.code != ErrorCode::kMismatch;
+  std::string first = post_mortem.FirstFailure(
+      operation + ": " + own.message, may_be_explained ? kFirstFailurePatience : milliseconds(0));
+  if (timed_out) {
+    milliseconds grace = std::min(timeout / 4, kReportsGrace);
+    std::string reports = post_mortem.CompareReports(grace);
+    if (!reports.empty()) cause.message += "; " + reports;
+  }
+  // Cut off the rank of "rank 1: AllReduce #2 (...): lost rank 2".
+  std::string of_first = first.substr(std::min(first.size(), first.find(": ") + 2));
+  if (AddsInformation(of_first, operation, own)) cause.message += "; first to fail was " + first;
+}
+
+const std::string& DisplayName(const GroupIdentity& identity) {
+  return identity.description.empty() ? identity.name : identity.description;
+}
+
+std::string PlaceIn(const GroupIdentity& identity) {
+  std::string name = identity.is_world() ? "the world process group"
+                                         : "process group \"" + DisplayName(identity) + "\"";
+  if (identity.group_rank < 0) return name;
+  const std::string place =
+      std::to_string(identity.group_rank) + " of " + std::to_string(identity.world_size());
+  if (identity.is_world()) return name + ", rank " + place;
+  return name + ", global rank " + std::to_string(identity.global_rank) + " (" + place + ")";
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rankrun/process_group.h>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/status/activity.h"
+#include "comm/async/messages.h"
+#include "comm/async/progress_thread.h"
+#include "comm/async/work_queue.h"
+#include "comm/async/work_state.h"
+#include "comm/core/backend.h"
+#include "comm/core/operation.h"
+#include "comm/group/group_identity.h"
+#include "comm/group/store_barrier.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// Implementation of ProcessGroup, which describes the functions: members,
+// backend, numbers of operations, time-outs and state. Converts the program's
+// arguments to blocks for the backend, breaks the group after an error, and
+// adds its cause to the text.
+// Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls
+// fail, too), kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (the group is
+// broken), kProtocol from the store.
+// Thread: any; calls are serialised.
+class Group {
+ public:
+  // `barrier` and `backend` may use `store`.
+  Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
+        std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend);
+  // Makes the group on a rank that is not a member.
+  explicit Group(GroupIdentity identity);
+  // Waits for collectives that are queued or under way.
+  ~Group();
+
+  const GroupIdentity& identity() const { return identity_; }
+  bool is_member() const { return identity_.group_rank >= 0; }
+  GroupState state() const;
+  std::string broken_reason() const;
+  store::Store& store() { return *store_; }  // members only
+  // Carries out the collectives that are queued or under way; no call may
+  // follow.
+  void FinishQueued() { queue_.Stop(); }
+  // Result of a call on a rank that is not a member: a warning, or kInvalid if
+  // strict.
+  Result<void> Uninvolved(const char* what) const;
+
+  Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
+  Result<Work> Reduce(const Tensor& tensor, Peer root, ReduceOp op, const CallOptions& options);
+  Result<Work> Broadcast(const Tensor& tensor, Peer root, const CallOptions& options);
+  Result<Work> AllGather(std::span<const Tensor> outputs, const ConstTensor& input,
+                         const CallOptions& options);
+  Result<Work> AllGatherInto(const Tensor& output, const ConstTensor& input,
+                             const CallOptions& options);
+  Result<Work> Gather(std::span<const Tensor> outputs, const ConstTensor& input, Peer root,
+                      const CallOptions& options);
+  Result<Work> Scatter(const Tensor& output, std::span<const ConstTensor> inputs, Peer root,
+                       const CallOptions& options);
+  Result<Work> ReduceScatter(const Tensor& output, std::span<const ConstTensor> inputs, ReduceOp op,
+                             const CallOptions& options);
+  Result<Work> ReduceScatterFrom(const Tensor& output, const ConstTensor& input, ReduceOp op,
+                                 const CallOptions& options);
+  Result<Work> AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
+                        const CallOptions& options);
+  Result<Work> AllToAllSingle(const Tensor& output, const ConstTensor& input,
+                              std::span<const size_t> output_splits,
+                              std::span<const size_t> input_splits, const CallOptions& options);
+  Result<Work> Barrier(const CallOptions& options);
+  Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
+  // Replaces a collective that this rank cannot begin; the other ranks' calls
+  // fail. Returns the complete error of this rank.
+  Error Decline(const Operation& operation, Error reason) {
+    return Refuse(operation, std::move(reason), {}).error();
+  }
+
+  Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
+  Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
+  Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag);
+  Result<Work> IRecv(const Tensor& tensor, Source source, uint64_t tag);
+
+ private:
+  template <typename Body>
+  Result<Work> Run(Operation operation, const CallOptions& options, Body body);
+  template <typename Body>
+  Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
+  // Announces that this rank does not take part in `operation`. Does not wait
+  // for that if `options` are asynchronous.
+  Result<Work> Refuse(const Operation& operation, Error reason, const CallOptions& options);
+  Result<Work> UninvolvedWork(Operation::Kind kind) const;
+  Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
+                            const LoweredReduction& lowered, ReduceOp op,
+                            const CallOptions& options);
+  Result<Work> Exchange(DType dtype, std::vector<Block> outputs, std::vector<ConstBlock> inputs,
+                        const CallOptions& options);
+
+  Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,
+                                      uint64_t tag, Timeout timeout) const;
+  Result<Work> Begin(const Messages::Message& message, Block data);
+  Error MessageFailed(const Messages::Message& message, Error error);
+
+  Result<std::chrono::milliseconds> Effective(Timeout timeout) const;
+  Error Broken(const std::string& what) const;
+  std::string WithDeath(std::string text) const;
+  // Returns the complete error and, unless it is kInvalid, breaks the group.
+  Error Failed(const Operation& operation, Error error, std::chrono::milliseconds timeout);
+  Error Break(const std::string& operation, Error cause, std::chrono::milliseconds timeout);
+  void Explain(const std::string& operation, Error& cause, std::chrono::milliseconds timeout) const;
+  void SetRoot(Operation& operation, int group_rank) const {
+    operation.root = group_rank;
+    operation.global_root = identity_.global_ranks[static_cast<size_t>(group_rank)];
+  }
+  std::string Place() const { return " of " + PlaceIn(identity_); }
+
+  const GroupIdentity identity_;
+  mutable Mutex state_mutex_;
+  std::string broken_reason_ GUARDED_BY(state_mutex_);
+  std::atomic<bool> broken_ = false;
+  Mutex break_mutex_;  // held by the thread that breaks the group, until it is broken
+
+  Mutex mutex_;  // held by a call until it is done or queued
+  uint64_t operations_ GUARDED_BY(mutex_) = 0;
+  // Counted separately, because a failed one may be missing on some ranks.
+  uint64_t monitored_barriers_ GUARDED_BY(mutex_) = 0;
+  // The order matters: later members use earlier ones.
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Messages> messages_;
+  Activity activity_;               // of collectives
+  ProgressThread progress_thread_;  // of messages under way, beside collectives
+  WorkQueue queue_;
+};
+
+}  // namespace rankrun::comm

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <utility>
+
+#include "comm/group/arguments.h"
+#include "comm/group/group.h"
+#include "comm/group/group_run.h"
+
+namespace rankrun::comm {
+namespace {
+
+using Kind = Operation::Kind;
+
+Operation OperationOf(Kind kind, const ConstTensor& tensor) {
+  return {.kind = kind, .dtype = tensor.dtype, .count = tensor.count};
+}
+
+Operation Reducing(Kind kind, const ConstTensor& tensor, ReduceOp op) {
+  return {.kind = kind, .dtype = tensor.dtype, .op = op.kind, .count = tensor.count};
+}
+
+Error OnlyAtRoot(const char* name, int global_root) {
+  return Error{ErrorCode::kInvalid, std::string(name) +
+                                        " is not empty: want that on the root, rank " +
+                                        std::to_string(global_root) + ", only"};
+}
+
+std::vector<std::byte> Scaled(const Reduction& reduction, double factor, ConstBlock input) {
+  std::vector<std::byte> scaled(input.bytes);
+  Scale(reduction.dtype, scaled.data(), input.data, factor, input.bytes / SizeOf(reduction.dtype));
+  return scaled;
+}
+
+}  // namespace
+
+Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallOptions& options) {
+  std::string text = reason.message;
+  int rank = identity_.global_rank;
+  CallOptions how;  // default time-out, because the given one may be the bad argument
+  how.async = options.async;
+  const auto refused =
+      Run(operation, how, [text, rank](Backend& backend, const Call& call) -> Result<void> {
+        if (backend.Refuse(call, text)) return {};
+        return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
+                                             Describe(call.operation) + ": " + text};
+      });
+  if (!refused && !broken_.load()) return Error(refused.error());
+  if (!refused) reason.message += "; the process group is broken";
+  return std::move(reason).In(NameOf(operation.kind) + Place());
+}
+
+Result<Work> Group::UninvolvedWork(Kind kind) const {
+  if (auto ok = Uninvolved(NameOf(kind)); !ok) return std::move(ok).error();
+  return Work();
+}
+
+Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kAllReduce);
+  Operation operation = comm::Reducing(Kind::kAllReduce, tensor, op);
+  auto lowered = Lower(tensor.dtype, op, identity_.world_size());
+  if (!lowered) return Refuse(operation, lowered.error(), options);
+  if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error(), options);
+  return Run(operation, options,
+             [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
+               Block data = BlockOf(tensor);
+               size_t count = tensor.count * static_cast<size_t>(lowered.per_element);
+               if (op.kind != ReduceOp::kPremulSum) {
+                 return backend.AllReduce(data.data, count, lowered.reduction, call);
+               }
+               // Use a copy: if another rank refuses the call, the tensor must
+               // not change.
+               auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
+               auto ok = backend.AllReduce(scaled.data(), count, lowered.reduction, call);
+               if (ok) std::copy(scaled.begin(), scaled.end(), data.data);
+               return ok;
+             });
+}
+
+Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
+                           const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kReduce);
+  Operation operation = comm::Reducing(Kind::kReduce, tensor, op);
+  auto lowered = Lower(tensor.dtype, op, identity_.world_size());
+  auto rank = GroupRankIn(identity_.global_ranks, root);
+  if (auto ok = All({Fine(rank), Fine(lowered), CheckTensor("tensor", tensor)}); !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  SetRoot(operation, *rank);
+  return Run(operation, options,
+             [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
+               Block data = BlockOf(tensor);
+               size_t count = tensor.count * static_cast<size_t>(lowered.per_element);
+               if (op.kind != ReduceOp::kPremulSum) {
+                 return backend.Reduce(data.data, data.data, count, lowered.reduction, call);
+               }
+               auto scaled = Scaled(lowered.reduction, op.factor, {data.data, data.bytes});
+               return backend.Reduce(data.data, scaled.data(), count, lowered.reduction, call);
+             });
+}
+
+Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kBroadcast);
+  Operation operation = OperationOf(Kind::kBroadcast, tensor);
+  auto rank = GroupRankIn(identity_.global_ranks, root);
+  if (auto ok = All({Fine(rank), CheckTensor("tensor", tensor)}); !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  SetRoot(operation, *rank);
+  return Run(operation, options, [tensor](Backend& backend, const Call& call) {
+    return backend.Broadcast(BlockOf(tensor), call);
+  });
+}
+
+Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor& input,
+                              const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kAllGather);
+  Operation operation = OperationOf(Kind::kAllGather, input);
+  auto blocks = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
+  auto own = static_cast<size_t>(identity_.group_rank);
+  if (auto ok = All({CheckTensor("input", input), Fine(blocks)}); !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  if (auto ok = CheckCount("this rank's output", outputs[own].count, "as the input", input.count);
+      !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  return Run(operation, options,
+             [outputs = *std::move(blocks), input](Backend& backend, const Call& call) {
+               return backend.AllGather(outputs, BlockOf(input), call);
+             });
+}
+
+Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input,
+                                  const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kAllGather);
+  Operation operation = OperationOf(Kind::kAllGather, input);
+  size_t wanted = input.count * static_cast<size_t>(identity_.world_size());
+  if (auto ok =
+          All({CheckTensor("input", input), CheckTensor("output", output),
+               CheckDType("output", output.dtype, "the input", input.dtype),
+               CheckCount("output", output.count, "the input's times the world size", wanted)});
+      !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  auto parts = EqualParts("output", output, identity_.world_size());
+  return Run(operation, options,
+             [outputs = Writable(*parts), input](Backend& backend, const Call& call) {
+               return backend.AllGather(outputs, BlockOf(input), call);
+             });
+}
+
+Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& input, Peer root,
+                           const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kGather);
+  Operation operation = OperationOf(Kind::kGather, input);
+  auto rank = GroupRankIn(identity_.global_ranks, root);
+  if (auto ok = All({Fine(rank), CheckTensor("input", input)}); !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  SetRoot(operation, *rank);
+  std::vector<Block> blocks;
+  if (*rank == identity_.group_rank) {
+    auto checked = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
+    if (!checked) return Refuse(operation, checked.error(), options);
+    blocks = *std::move(checked);
+    auto own = static_cast<size_t>(*rank);
+    if (auto ok = CheckCount("this rank's output", outputs[own].count, "as the input", input.count);
+        !ok) {
+      return Refuse(operation, ok.error(), options);
+    }
+  } else if (!outputs.empty()) {
+    return Refuse(operation, OnlyAtRoot("outputs", operation.global_root), options);
+  }
+  return Run(operation, options,
+             [outputs = std::move(blocks), input](Backend& backend, const Call& call) {
+               return backend.Gather(outputs, BlockOf(input), call);
+             });
+}
+
+Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> inputs, Peer root,
+                            const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Kind::kScatter);
+  Operation operation = OperationOf(Kind::kScatter, output);
+  auto rank = GroupRankIn(identity_.global_ranks, root);
+  if (auto ok = All({Fine(rank), CheckTensor("output", output)}); !ok) {
+    return Refuse(operation, ok.error(), options);
+  }
+  SetRoot(operation, *rank);
+  std::vector<ConstBlock> blocks;
+  if (*rank == identity_.group_rank) {
+    auto checked = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
+    if (!checked) return Refuse(operation, checked.error(), options);
+    blocks = *std::move(checked);
+    auto own = static_cast<size_t>(*rank);
+    if (auto ok = CheckCount("output", output.count, "as this rank's input", inputs[own].count);
+        !ok) {
+      return Refuse(operation, ok.error(), options);
+    }
+  } else if (!inputs.empty()) {
+    return Refuse(operation, OnlyAtRoot("inputs", operation.global_root), options);
+  }
+  return Run(operation, options,
+             [inputs = std::move(blocks), output](Backend& backend, const Call& call) {
+               return backend.Scatter(BlockOf(output), inputs, call);
+             });
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/status/death_watch.h"
+
+namespace rankrun::comm {
+
+inline constexpr char kWorldName[] = "world";
+
+// Identity of a process group, and this rank's place in it. A value.
+struct GroupIdentity {
+  int global_rank;
+  std::vector<int> global_ranks;  // of the members, by group rank
+  int group_rank;                 // -1: this rank is not a member
+  std::chrono::milliseconds timeout;
+  std::string key_prefix;
+  std::string name = kWorldName;
+  std::string description = {};
+  std::string backend = {};  // name of the backend
+  DeathWatch deaths = {};
+  bool is_strict = false;  // use on a rank that is not a member is an error
+
+  bool is_world() const { return name == kWorldName; }
+
+  int world_size() const { return static_cast<int>(global_ranks.size()); }
+};
+
+// Returns the description, or the name if there is none.
+const std::string& DisplayName(const GroupIdentity& identity);
+
+// Returns "the world process group, rank 1 of 4" or
+// "process group "x", global rank 5 (1 of 2)".
+std::string PlaceIn(const GroupIdentity& identity);
+
+}  // namespace rankrun::comm

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <initializer_list>
+#include <new>
+#include <utility>
+
+#include "comm/group/arguments.h"
+#include "comm/group/group.h"
+
+// Execution of a checked call, for the sources of Group only.
+namespace rankrun::comm {
+
+// Returns the first error, if any.
+inline Result<void> All(std::initializer_list<Result<void>> checks) {
+  for (const Result<void>& check : checks) {
+    if (!check) return check;
+  }
+  return {};
+}
+
+template <typename T>
+Result<void> Fine(const Result<T>& result) {
+  if (result) return {};
+  return result.error();
+}
+
+// Converts bad_alloc to an error, because the other ranks have begun the call
+// and must learn of the failure.
+template <typename Body>
+Result<void> WithoutBadAlloc(Body body) try {
+  return body();
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::kExhausted, "no memory for it"};
+}
+
+// Runs a blocking call in the caller's thread if the queue is empty; otherwise
+// queues it.
+template <typename Body>
+Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
+  Result<std::chrono::milliseconds> limit = Effective(options.timeout);
+  if (!limit) return Refuse(operation, limit.error(), options);
+  std::chrono::milliseconds timeout = *limit;
+  MutexLock lock(mutex_);
+  operation.number = operations_ + 1;
+  if (broken_.load()) return Broken(Describe(operation) + Place());
+  operations_ += 1;
+  if (!options.async && !queue_.busy()) {
+    if (auto ok = Execute(operation, timeout, body); !ok) return std::move(ok).error();
+    return Work(operation.number);
+  }
+  auto state = std::make_shared<WorkState>();
+  auto pushed = queue_.Push([this, operation, timeout, state, body = std::move(body)]() mutable {
+    state->Finish(Execute(operation, timeout, body));
+  });
+  if (!pushed) {  // the call has its number, so the other ranks wait for it
+    return Failed(operation, std::move(pushed).error(), timeout);
+  }
+  lock.Unlock();
+  if (options.async) return Work(operation.number, state);
+  state->Await();
+  if (!state->result()) return Error(state->result().error());
+  return Work(operation.number);
+}
+
+template <typename Body>
+Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
+                            Body& body) {
+  if (broken_.load()) return Broken(Describe(operation) + Place());
+  Call call{.operation = operation, .timeout = timeout};
+  activity_.Enter({.kind = static_cast<uint8_t>(operation.kind),
+                   .dtype = static_cast<uint8_t>(operation.dtype),
+                   .op = operation.op,
+                   .root = operation.global_root,
+                   .number = operation.number,
+                   .count = operation.count,
+                   .fingerprint = call.fingerprint});
+  auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
+  activity_.Complete();
+  if (ok) return {};
+  return Failed(operation, std::move(ok).error(), timeout);
+}
+
+}  // namespace rankrun::comm

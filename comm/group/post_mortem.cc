@@ -1,0 +1,66 @@
+#include "comm/group/post_mortem.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/roll_call.h"
+
+namespace rankrun::comm {
+
+PostMortem::PostMortem(store::Store& store, std::string prefix, int rank, std::vector<int> names)
+    : store_(store), prefix_(std::move(prefix)), rank_(rank), names_(std::move(names)) {}
+
+void PostMortem::Report(const std::string& operation) {
+  static_cast<void>(store_.Set(ReportKey(rank_), operation));
+}
+
+std::string PostMortem::CompareReports(std::chrono::milliseconds grace) {
+  int world_size = static_cast<int>(names_.size());
+  std::vector<std::string> keys;
+  for (int r = 0; r < world_size; ++r) keys.push_back(ReportKey(r));
+  auto all = store_.Wait(keys, grace);
+  if (!all && all.error().code != ErrorCode::kTimeout) return "";
+
+  RollCall roll(world_size, TimePoint());
+  std::map<std::string, std::vector<int>> ranks_in;
+  for (int r = 0; r < world_size; ++r) {
+    auto here = store_.Check(std::span(&keys[static_cast<size_t>(r)], 1));
+    if (!here || !*here) continue;
+    auto operation = store_.Get(keys[static_cast<size_t>(r)], grace);
+    if (!operation) return "";
+    roll.Arrive(r);
+    ranks_in[*operation].push_back(r);
+  }
+  std::string text;
+  if (!roll.complete()) text = "no report from " + Named(roll.Missing());
+  if (ranks_in.size() < 2) return text;
+  for (const auto& [operation, ranks] : ranks_in) {
+    text += (text.empty() ? "" : ", ") + Named(ranks) + " in " + operation;
+  }
+  return text;
+}
+
+std::string PostMortem::FirstFailure(const std::string& cause, std::chrono::milliseconds patience) {
+  std::string key = prefix_ + "/first_failure";
+  if (patience.count() > 0) {
+    if (auto first = store_.Get(key, patience)) return *first;
+  }
+  std::string mine = Named({rank_}) + ": " + cause;
+  auto first = store_.CompareSet(key, "", mine);
+  if (!first || first->value == mine) return "";
+  return first->value;
+}
+
+std::string PostMortem::Named(const std::vector<int>& ranks) const {
+  std::vector<int> names;
+  for (int rank : ranks) names.push_back(names_[static_cast<size_t>(rank)]);
+  return RanksInWords(names);
+}
+
+std::string PostMortem::ReportKey(int rank) const {
+  return prefix_ + "/failed/" + std::to_string(rank);
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/roll_call.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// Sequence of barriers over the keys of a store. Each barrier has one verdict
+// for all ranks: either every rank passes, or every rank gets the same list of
+// missing ranks. The rank that arrives last, times out or refuses first records
+// the verdict, for which all others wait.
+//
+//   <prefix>/<n>/arrived/<rank>   set by each rank on arrival
+//   <prefix>/<n>/count            number of ranks that have arrived
+//   <prefix>/<n>/verdict          "ok", the missing ranks, or a refusal; written once
+//
+// Thread: one at a time.  Lifetime: `store` outlives it.
+class StoreBarrier {
+ public:
+  // `names` are the numbers of the ranks in messages; `rank` is this rank's
+  // index.
+  StoreBarrier(store::Store& store, std::string prefix, int rank, std::vector<int> names);
+
+  // Waits until every rank has called Pass as often as this one. The next call
+  // is the next barrier, whatever the result.
+  // Errors: kTimeout with all missing ranks, or only the first of them;
+  // kCancelled if the store's DeathWatch reports a death; kProtocol if the
+  // store fails; the error that another rank has passed to Refuse.
+  Result<void> Pass(std::chrono::milliseconds timeout, bool name_all = true);
+
+  // Replaces Pass on this rank; Pass of all other ranks then returns `reason`.
+  // Does not wait. Has no effect after another verdict, or if the store fails.
+  void Refuse(const Error& reason);
+
+ private:
+  struct Round {
+    uint64_t number;
+    TimePoint since;
+    TimePoint deadline;
+    bool name_all;
+  };
+
+  int world_size() const { return static_cast<int>(names_.size()); }
+  std::string ArrivedKey(uint64_t number, int rank) const;
+  std::string CountKey(uint64_t number) const;
+  std::string VerdictKey(uint64_t number) const;
+  Result<std::string> Verdict(const Round& round);
+  Result<RollCall> CallRoll(const Round& round);
+  Result<std::string> RecordRollCall(const Round& round);
+  Result<std::string> RecordVerdict(uint64_t number, const std::string& verdict);
+  Result<void> DeleteKeysBefore(uint64_t number);
+
+  store::Store& store_;
+  const std::string prefix_;
+  const int rank_;
+  const std::vector<int> names_;
+  uint64_t next_ = 0;
+  uint64_t first_kept_ = 0;  // rank 0 only: keys of earlier barriers are deleted
+};
+
+}  // namespace rankrun::comm

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <rankrun/c_types.h>
+
+// C form of distributed.h and of the properties of process_group.h.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Option structs may get new fields at the end. `size` is sizeof the struct in
+// the program's version of this header, and is set first:
+//   rankrun_init_options options;
+//   options.size = sizeof options;
+//   rankrun_init_options_default(&options);
+typedef struct rankrun_init_options {
+  uint32_t size;
+  int32_t rank;             // below 0: from init_method, otherwise from RANK
+  int32_t world_size;       // below 0: from init_method, otherwise from WORLD_SIZE
+  uint32_t reserved;        // 0
+  int64_t timeout_ms;       // at least 1
+  const char* backend;      // "auto"
+  const char* init_method;  // "env://"
+  // Replaces init_method and requires rank and world_size. The caller may
+  // release it after rankrun_init.
+  rankrun_store* store;
+} rankrun_init_options;
+RANKRUN_API rankrun_status rankrun_init_options_default(rankrun_init_options* options);
+
+// Joins the world process group. NULL means default options.
+RANKRUN_API rankrun_status rankrun_init(const rankrun_init_options* options);
+RANKRUN_API int rankrun_initialized(void);
+// Destroys one group; NULL or the world destroys all groups. Their handles
+// dangle.
+RANKRUN_API rankrun_status rankrun_destroy(rankrun_group* group);
+RANKRUN_API rankrun_status rankrun_world(rankrun_group** world);
+
+typedef struct rankrun_group_options {
+  uint32_t size;                      // as in rankrun_init_options
+  int32_t sort_ranks;                 // 1; 0: group ranks follow the order of `ranks`
+  int32_t use_local_synchronization;  // 0; 1: only members call
+  uint32_t reserved;                  // 0
+  const int32_t* ranks;               // global ranks of the members; NULL: all
+  size_t ranks_count;
+  int64_t timeout_ms;       // RANKRUN_DEFAULT_TIMEOUT: the world's
+  const char* backend;      // NULL: as the world's was asked for
+  const char* description;  // NULL: none
+} rankrun_group_options;
+RANKRUN_API rankrun_status rankrun_group_options_default(rankrun_group_options* options);
+
+// Makes a group. All ranks of the world call it in the same order with the same
+// options.
+RANKRUN_API rankrun_status rankrun_new_group(const rankrun_group_options* options,
+                                             rankrun_group** group);
+
+// These three return -1 if this rank is not a member or there is no world.
+RANKRUN_API int rankrun_group_rank(const rankrun_group* group);
+RANKRUN_API int rankrun_world_size(const rankrun_group* group);  // number of members
+RANKRUN_API int rankrun_global_rank(const rankrun_group* group);
+RANKRUN_API int rankrun_is_member(const rankrun_group* group);
+// Gives the global ranks of the members, by group rank. Valid as long as the
+// group exists.
+RANKRUN_API rankrun_status rankrun_group_ranks(const rankrun_group* group, const int** ranks,
+                                               size_t* count);
+RANKRUN_API rankrun_status rankrun_to_group_rank(const rankrun_group* group, int global_rank,
+                                                 int* group_rank);
+RANKRUN_API rankrun_status rankrun_to_global_rank(const rankrun_group* group, int group_rank,
+                                                  int* global_rank);
+
+// Texts are valid as long as the group exists; NULL if there is no world.
+RANKRUN_API const char* rankrun_group_name(const rankrun_group* group);
+RANKRUN_API const char* rankrun_group_description(const rankrun_group* group);
+RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "shm", "gloo"
+// Returns RANKRUN_OK, or RANKRUN_BACKEND if the group is broken;
+// rankrun_last_error() then describes the failed operation and its cause.
+RANKRUN_API rankrun_status rankrun_group_state(const rankrun_group* group);
+
+RANKRUN_API int rankrun_backend_available(const char* name);
+RANKRUN_API int rankrun_launched_by_agent(void);
+
+// Begin and end of a save that must not be interrupted: SavingNotice of
+// distributed.h.
+typedef struct rankrun_saving rankrun_saving;
+RANKRUN_API rankrun_saving* rankrun_saving_begin(void);
+RANKRUN_API void rankrun_saving_end(rankrun_saving* saving);
+
+#ifdef __cplusplus
+}
+#endif

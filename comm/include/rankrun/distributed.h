@@ -1,0 +1,132 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/dist_error.h>
+#include <rankrun/export.h>
+#include <rankrun/process_group.h>
+#include <rankrun/store.h>
+#include <rankrun/tensor.h>
+
+// Process groups for the workers of a job that rankrun or torchrun has started:
+//
+//   rankrun::ProcessGroup& world = rankrun::Init();
+//   world.AllReduce(gradients);
+//   rankrun::Destroy();
+namespace rankrun {
+
+struct InitOptions {
+  // Limits Init, and every operation of the group that has no time-out of its
+  // own. At least 1 ms.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  // "auto" means "shm" if all ranks are on one host, otherwise "gloo". Other
+  // backends are loaded from librankrun_<name in lower case>.so. The variable
+  // RANKRUN_BACKEND overrides this.
+  std::string backend = "auto";
+  // Store in which the ranks meet: "env://", "tcp://host:port" (1..65535; rank
+  // 0 serves it), or "file:///path" (absolute; the file must not exist yet).
+  // "?rank=0&world_size=2" may follow.
+  std::string init_method = "env://";
+  int rank = -1;        // below 0: from init_method, otherwise from RANK
+  int world_size = -1;  // below 0: from init_method, otherwise from WORLD_SIZE
+  // Replaces init_method and requires rank and world_size. Held until Destroy.
+  std::shared_ptr<Store> store = {};
+};
+
+// Joins the world process group. Returns when all ranks are connected.
+// Environment (an empty string counts as unset):
+//   RANK, WORLD_SIZE            rank of this process, number of ranks
+//   MASTER_ADDR, MASTER_PORT    address of the store in which the ranks meet
+//   TORCHELASTIC_USE_AGENT_STORE  "True": the agent serves the store; else rank 0
+//   LOCAL_WORLD_SIZE            optional; equal to WORLD_SIZE: all on one host
+//   TORCHELASTIC_RESTART_COUNT  optional; separates attempts in the store
+//   GLOO_SOCKET_IFNAME          optional; network interface (the first of a list);
+//                               required for gloo on several hosts that meet in
+//                               a file or in InitOptions::store
+//   RANKRUN_BACKEND             optional; overrides the program's choice
+//   RANKRUN_PLUGIN_DIR          optional; folder searched first for backends
+//   RANKRUN_STRICT              "0" or "1": see ProcessGroup
+//   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "DETAIL": compare calls before each call
+// Init may be called again after Destroy; all ranks must call it the same
+// number of times. A failed call counts, too, unless it is a DistError about
+// this rank's own settings; a GLOO_SOCKET_IFNAME that differs between ranks is
+// not such an error.
+// Errors: DistError for a bad environment or option, or if a world exists;
+// DistNetworkError if the store cannot be reached or a rank is lost;
+// DistTimeoutError with the missing ranks; DistMismatchError if options or
+// world sizes differ between ranks; DistStoreError; DistBackendError. If one
+// rank cannot join, the error of every waiting rank names it. Nothing stays
+// open after an error.
+// Thread: any, one at a time.
+RANKRUN_API ProcessGroup& Init(const InitOptions& options = {});
+
+// Returns the group that Init made. Throws DistError if there is none.
+RANKRUN_API ProcessGroup& World();
+RANKRUN_API bool Initialized();
+
+struct GroupOptions {
+  std::vector<int> ranks = {};             // global ranks of the members; empty: all
+  bool sort_ranks = true;                  // false: group ranks follow the order of `ranks`
+  Timeout timeout = {};                    // of its operations; no value: the world's
+  std::string backend = {};                // empty, or with RANKRUN_BACKEND: as for the world
+  std::string description = {};            // for messages
+  bool use_local_synchronization = false;  // only members call, and wait for each other
+};
+
+// Makes a group of some of the world's ranks. All ranks of the world, members
+// or not, call it in the same order with the same options, and wait for each
+// other. With local synchronization, only the members call it, in any order
+// that forms no cycle of waits. On a rank that is not a member, the result has
+// is_member() == false.
+// Errors: as Init; DistMismatchError if the calls differ. After a bad option,
+// the calls of the waiting ranks fail, too, and name the rank and the option.
+// Exception: bad `ranks` with local synchronization, because they do not show
+// which ranks wait.
+// Thread: any, one at a time.
+RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
+
+// Destroys all groups, the newest first: closes this rank's connections and
+// ends the library's threads. Waits for this rank's collectives. The rank that
+// serves the store also waits for the others' Destroy, at most 5 s. A
+// collective in which other ranks still wait for this one fails there. Does
+// nothing if there is no world. References to groups dangle afterwards. Must be
+// called before main returns, and not while another thread uses a group.
+RANKRUN_API void Destroy();
+// Destroys one group. The last member that calls this deletes the group's keys
+// in the store. Destroy(World()) is the same as Destroy(). Throws DistError if
+// there is no such group.
+RANKRUN_API void Destroy(ProcessGroup& group);
+
+// Returns whether Init can use the backend "shm", "gloo", ...; may load a
+// plug-in.
+RANKRUN_API bool BackendAvailable(const std::string& name);
+// Returns whether rankrun or torchrun started this process.
+RANKRUN_API bool LaunchedByAgent();
+
+// Marks a save that must not be interrupted. While a notice exists, rankrun
+// waits up to --save-timeout instead of --shutdown-timeout for this worker to
+// end. Several may exist at a time. Needs no Init. Ends with the process.
+//   {
+//     rankrun::SavingNotice saving;
+//     WriteCheckpoint();
+//   }
+// Thread: any.
+class RANKRUN_API SavingNotice {
+ public:
+  SavingNotice();
+  SavingNotice(const SavingNotice&) = delete;
+  SavingNotice& operator=(const SavingNotice&) = delete;
+  ~SavingNotice();
+
+  // Returns whether rankrun can read the notice; false if another launcher, or
+  // none, started this process.
+  bool heard() const { return heard_; }
+
+ private:
+  bool heard_;
+};
+
+}  // namespace rankrun

@@ -1,0 +1,26 @@
+#pragma once
+
+// C ABI of librankrun, for C99 and every language that can call C. The
+// functions behave as those of distributed.h, process_group.h, work.h,
+// objects.h and store.h, including threads and lifetimes. The C headers
+// describe only the differences.
+//
+//   double loss = ...;
+//   rankrun_tensor tensor = {.data = &loss, .count = 1, .dtype = RANKRUN_FLOAT64};
+//   if (rankrun_init(NULL) != RANKRUN_OK ||
+//       rankrun_all_reduce(NULL, &tensor, NULL, RANKRUN_DEFAULT_TIMEOUT, NULL) != RANKRUN_OK) {
+//     fprintf(stderr, "%s\n", rankrun_last_error());
+//     exit(1);
+//   }
+//   rankrun_destroy(NULL);
+//
+// No function throws. When a function fails, it sets its output pointers to
+// NULL and leaves its output numbers unchanged. A NULL handle or text is
+// RANKRUN_INVALID unless the function allows it.
+
+#include <rankrun/c_collectives.h>
+#include <rankrun/c_group.h>
+#include <rankrun/c_messages.h>
+#include <rankrun/c_objects.h>
+#include <rankrun/c_store.h>
+#include <rankrun/c_types.h>

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include <rankrun/export.h>
+
+namespace rankrun {
+
+namespace comm {
+class WorkState;
+}
+
+// Handle of an operation; complete when a blocking call returns it. Copies
+// refer to the same operation. Dropping all copies does not cancel it. Destroy
+// of its group waits for a collective and ends a message with an error.
+// Thread: any.
+class RANKRUN_API Work {
+ public:
+  // Makes the handle of a complete operation.
+  explicit Work(uint64_t sequence = 0);
+  Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state);
+  Work(const Work&);
+  Work& operator=(const Work&);
+  Work(Work&&) noexcept;
+  Work& operator=(Work&&) noexcept;
+  ~Work();
+
+  // Waits until the operation is complete, at most for its time-out. Throws the
+  // operation's error if it failed.
+  void Wait() const;
+  // As Wait, but returns false if the operation is not complete after `limit`;
+  // the operation continues.
+  bool WaitFor(std::chrono::milliseconds limit) const;
+
+  // Neither of these waits.
+  bool IsCompleted() const;              // successful or failed
+  bool IsSuccess() const;                // completed without an error
+  std::exception_ptr exception() const;  // null unless the operation failed
+
+  // Calls `done` once when the operation is complete: from the thread that
+  // completes it, or here if it already is. `done` must not throw, and must not
+  // wait for other work of the same group.
+  void Then(std::function<void()> done) const;
+
+  // Global rank of the sender of a completed receive; -1 for all other work.
+  int source_global_rank() const;
+  // Number of a collective within its group, from 1. 0 for point-to-point
+  // messages, and if this rank is not a member of the group.
+  uint64_t sequence() const { return sequence_; }
+
+ private:
+  uint64_t sequence_;
+  std::shared_ptr<comm::WorkState> state_;  // null: complete
+};
+
+}  // namespace rankrun

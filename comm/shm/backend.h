@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/core/backend.h"
+#include "comm/shm/call_rendezvous.h"
+#include "comm/shm/executor.h"
+#include "comm/shm/messages.h"
+#include "comm/shm/segment.h"
+#include "comm/shm/wait.h"
+
+namespace rankrun::comm::shm {
+
+// Collectives between processes of one host through shared memory. Reductions
+// follow the order of ranks, so results have the same bits on all ranks.
+// AllReduce, Reduce and Broadcast of up to kInlineBytes exchange their data in
+// the call line. Larger data goes through bounce buffers in rounds
+// (schedule.h). Up to one chunk, the rendezvous of the call is the only wait,
+// except in two-phase reductions.
+class ShmBackend final : public Backend {
+ public:
+  static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
+
+  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
+                         const Call& call) override;
+  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
+                      const Reduction& reduction, const Call& call) override;
+  Result<void> Broadcast(Block data, const Call& call) override;
+  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
+                         const Call& call) override;
+  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
+  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
+  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                             const Reduction& reduction, const Call& call) override;
+  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
+                        const Call& call) override;
+  Result<void> Barrier(const Call& call) override;
+  bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                              const Envelope& envelope) override;
+  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                              const Envelope& envelope) override;
+
+ private:
+  ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment);
+
+  bool IsRoot(const Call& call) const { return call.operation.root == segment_->rank(); }
+  Result<void> InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
+                      const Call& call);
+
+  const std::unique_ptr<Segment> segment_;
+  Messages messages_;
+  Waiter waiter_;
+  CallRendezvous calls_;
+  Executor executor_;
+  std::vector<const void*> in_lines_;
+};
+
+}  // namespace rankrun::comm::shm

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "store/server/hosted_server.h"
+#include "store/store.h"
+
+namespace rankrun {
+class Store;
+}
+
+namespace rankrun::comm {
+
+// State behind a public Store of any kind. It keeps the members of the classes
+// out of the public headers.
+struct StoreState {
+  static StoreState& Of(rankrun::Store& store);
+
+  std::atomic<std::chrono::milliseconds> timeout;
+  std::string name = {};                             // host, path or prefix
+  std::unique_ptr<store::HostedServer> server = {};  // of a TcpStore that serves
+  uint16_t port = 0;                                 // of a TcpStore
+  std::shared_ptr<rankrun::Store> underlying = {};   // of a PrefixStore; shared with the program
+  std::unique_ptr<store::Store> store = {};  // last, because it uses `server` or `underlying`
+};
+
+// Starts a server. It listens on loopback only if `host` is a loopback address
+// or "localhost", else on all addresses.
+// Errors: those of HostedServer::Start.
+Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port);
+
+// Returns `timeout`. Throws DistError if it is below 0.
+std::chrono::milliseconds CheckedTimeout(std::chrono::milliseconds timeout);
+
+}  // namespace rankrun::comm

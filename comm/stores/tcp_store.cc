@@ -1,0 +1,116 @@
+#include "store/clients/tcp_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <rankrun/store.h>
+
+#include "base/status/death_watch.h"
+#include "comm/core/throw.h"
+#include "comm/stores/store_state.h"
+#include "store/clients/describe.h"
+
+namespace rankrun {
+namespace comm {
+
+Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port) {
+  bool loopback = host == "localhost" || host == "127.0.0.1" || host == "::1";
+  auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", port);
+  if (!v4) return std::move(v4).error();
+  auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", port);
+  if (!v6) return std::move(v6).error();
+  store::ServerOptions server;
+  server.addresses = {{.address = *v4}, {.address = *v6, .optional = true}};
+  return store::HostedServer::Start(std::move(server));
+}
+
+namespace {
+
+using std::chrono::milliseconds;
+using State = std::unique_ptr<StoreState>;
+
+// Interval at which the number of workers is read, as in PyTorch.
+constexpr milliseconds kPause{10};
+
+Error Invalid(std::string message) {
+  return Error{ErrorCode::kInvalid, "TcpStore: " + std::move(message)};
+}
+
+Result<void> Check(const TcpStoreOptions& options) {
+  if (options.host.empty()) return Invalid("host is empty: want the server's name or address");
+  if (options.port == 0 && !options.is_server) {
+    return Invalid("port is 0: want the server's port, since this is not the server");
+  }
+  if (options.world_size && *options.world_size < 1) {
+    return Invalid("world_size is " + std::to_string(*options.world_size) + ": want at least 1");
+  }
+  return {};
+}
+
+// All errors become kPeerLost: to the program, a failed look-up and a time-out
+// both mean that the server cannot be reached.
+Result<std::unique_ptr<store::TcpStore>> Connect(const std::string& host, uint16_t port,
+                                                 milliseconds timeout) {
+  auto store = store::TcpStore::Connect(
+      host, port, {.connect_timeout = timeout, .deaths = DeathWatch::OfThisProcess()});
+  if (!store) return Error{ErrorCode::kPeerLost, std::move(store).error().message};
+  return store;
+}
+
+// Adds this store to the count of workers. The one that serves waits for all.
+Result<void> MeetWorkers(store::TcpStore& store, const TcpStoreOptions& options,
+                         TimePoint deadline) {
+  if (!options.world_size || !options.wait_for_workers) return {};
+  DeathWatch deaths = DeathWatch::OfThisProcess();
+  TimePoint began = MonotonicClock().Now();
+  auto count = store.CountWorkers(1);
+  while (count && options.is_server && *count < *options.world_size) {
+    if (deaths.has_death()) return deaths.ErrorSince(began).In("wait for workers");
+    TimePoint now = MonotonicClock().Now();
+    if (now >= deadline) {
+      return Error{ErrorCode::kTimeout, "wait for workers: " + std::to_string(*count) + " of " +
+                                            std::to_string(*options.world_size) +
+                                            " have connected within " +
+                                            std::to_string(options.timeout.count()) + " ms"};
+    }
+    deaths.SleepUntil(std::min<TimePoint>(now + kPause, deadline));
+    count = store.CountWorkers(0);
+  }
+  if (!count) return std::move(count).error();
+  return {};
+}
+
+Result<State> Open(const TcpStoreOptions& options) {
+  if (auto ok = Check(options); !ok) return std::move(ok).error();
+  TimePoint deadline = store::DeadlineAfter(options.timeout);
+  State state(new StoreState{
+      .timeout = CheckedTimeout(options.timeout), .name = options.host, .port = options.port});
+  if (options.is_server) {
+    auto server = ServeStore(options.host, options.port);
+    if (!server) return std::move(server).error();
+    state->server = std::move(*server);
+    state->port = state->server->port();
+  }
+  // Loopback reaches the own server, whatever `host` is.
+  auto store =
+      Connect(options.is_server ? "127.0.0.1" : options.host, state->port, options.timeout);
+  if (!store) return std::move(store).error();
+  if (auto met = MeetWorkers(**store, options, deadline); !met) return std::move(met).error();
+  state->store = std::move(*store);
+  return state;
+}
+
+}  // namespace
+}  // namespace comm
+
+TcpStore::TcpStore(const TcpStoreOptions& options)
+    : Store(comm::UnwrapStore(comm::Open(options))) {}
+TcpStore::~TcpStore() = default;
+
+uint16_t TcpStore::port() const { return state_->port; }
+
+const std::string& TcpStore::host() const { return state_->name; }
+
+bool TcpStore::is_server() const { return state_->server != nullptr; }
+
+}  // namespace rankrun

@@ -1,0 +1,139 @@
+#include "comm/world/environment.h"
+
+#include <cctype>
+#include <limits>
+#include <string_view>
+
+#include "base/parse_number.h"
+
+namespace rankrun::comm {
+namespace {
+
+struct Whole {
+  const char* name;
+  int min;
+  int max = std::numeric_limits<int>::max();
+};
+
+std::string Wanted(const Whole& number) {
+  std::string text = "want a whole number ";
+  if (number.max == std::numeric_limits<int>::max()) {
+    return text + ">= " + std::to_string(number.min) + " (set by rankrun or torchrun)";
+  }
+  return text + std::to_string(number.min) + ".." + std::to_string(number.max) +
+         " (set by rankrun or torchrun)";
+}
+
+// An empty string counts as unset, as in torch.distributed.
+std::optional<std::string> Value(const GetVariable& get, const char* name) {
+  const char* value = get(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+Result<std::optional<int>> OptionalNumber(const GetVariable& get, const Whole& number) {
+  std::optional<std::string> text = Value(get, number.name);
+  if (!text) return std::optional<int>();
+  auto value = ParseNumber<int>(*text);
+  if (!value || *value < number.min || *value > number.max) {
+    return Error{ErrorCode::kInvalid,
+                 std::string(number.name) + " is \"" + *text + "\": " + Wanted(number)};
+  }
+  return value;
+}
+
+Result<int> Number(const GetVariable& get, const Whole& number) {
+  Result<std::optional<int>> value = OptionalNumber(get, number);
+  if (!value) return std::move(value).error();
+  if (*value) return **value;
+  return Error{ErrorCode::kInvalid, std::string(number.name) + " is not set: " + Wanted(number)};
+}
+
+Result<int> GivenOr(const GetVariable& get, const std::optional<int>& given, const Whole& number) {
+  if (given) return *given;
+  return Number(get, number);
+}
+
+Result<void> ReadPlace(const GetVariable& get, const Given& given, Environment& environment) {
+  Result<int> world_size = GivenOr(get, given.world_size, {.name = "WORLD_SIZE", .min = 1});
+  if (!world_size) return std::move(world_size).error();
+  Result<int> global_rank = GivenOr(get, given.global_rank, {.name = "RANK", .min = 0});
+  if (!global_rank) return std::move(global_rank).error();
+  if (*global_rank >= *world_size) {
+    return Error{ErrorCode::kInvalid, std::string(given.global_rank ? "rank" : "RANK") + " is " +
+                                          std::to_string(*global_rank) + ": want less than " +
+                                          (given.world_size ? "world_size" : "WORLD_SIZE") +
+                                          ", which is " + std::to_string(*world_size)};
+  }
+  environment.global_rank = *global_rank;
+  environment.world_size = *world_size;
+  return {};
+}
+
+Result<void> ReadDebugLevel(const GetVariable& get, Environment& environment) {
+  for (const char* name : {"RANKRUN_DEBUG", "TORCH_DISTRIBUTED_DEBUG"}) {
+    std::string level = Value(get, name).value_or("");
+    if (level.empty()) continue;
+    for (char& c : level) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    environment.checks_all_calls = level == "DETAIL";
+    if (level == "OFF" || level == "INFO" || level == "DETAIL") return {};
+    return Error{ErrorCode::kInvalid,
+                 std::string(name) + " is \"" + level + "\": want OFF, INFO or DETAIL"};
+  }
+  return {};
+}
+
+Result<bool> ReadStrict(const GetVariable& get) {
+  std::string value = Value(get, "RANKRUN_STRICT").value_or("0");
+  if (value == "0" || value == "1") return value == "1";
+  return Error{ErrorCode::kInvalid, "RANKRUN_STRICT is \"" + value + "\": want 0 or 1"};
+}
+
+Result<void> ReadStore(const GetVariable& get, Environment& environment) {
+  std::optional<std::string> host = Value(get, "MASTER_ADDR");
+  if (!host) {
+    return Error{ErrorCode::kInvalid,
+                 "MASTER_ADDR is not set: want the host of the store (set by rankrun or torchrun)"};
+  }
+  Result<int> port = Number(get, {.name = "MASTER_PORT", .min = 1, .max = 65535});
+  if (!port) return std::move(port).error();
+  environment.master_addr = *host;
+  environment.master_port = static_cast<uint16_t>(*port);
+  return {};
+}
+
+}  // namespace
+
+std::string PlaceOf(const Environment& environment) {
+  return ", rank " + std::to_string(environment.global_rank) + " of " +
+         std::to_string(environment.world_size);
+}
+
+Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) {
+  Environment environment;
+  if (auto ok = ReadPlace(get, given, environment); !ok) return std::move(ok).error();
+  if (!given.address) {
+    if (auto ok = ReadStore(get, environment); !ok) return std::move(ok).error();
+  }
+  auto local_world_size = OptionalNumber(get, {.name = "LOCAL_WORLD_SIZE", .min = 1});
+  if (!local_world_size) return std::move(local_world_size).error();
+  auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
+  if (!attempt) return std::move(attempt).error();
+  if (auto ok = ReadDebugLevel(get, environment); !ok) return std::move(ok).error();
+  Result<bool> is_strict = ReadStrict(get);
+  if (!is_strict) return is_strict.error();
+  environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  environment.local_world_size = *local_world_size;
+  environment.attempt = attempt->value_or(0);
+  environment.network_interface = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
+  environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");
+  environment.is_strict = *is_strict;
+  return environment;
+}
+
+std::string ListenHost(const Environment& environment, const std::string& store_connection_host) {
+  if (environment.local_world_size == environment.world_size) return "127.0.0.1";
+  return store_connection_host;
+}
+
+}  // namespace rankrun::comm

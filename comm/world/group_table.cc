@@ -1,0 +1,396 @@
+#include "comm/world/group_table.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/status/death_watch.h"
+#include "comm/core/time_left.h"
+#include "comm/group/process_group_access.h"
+#include "comm/stores/store_state.h"
+#include "comm/world/join.h"
+#include "comm/world/plugin.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long the rank that serves the store waits until the other ranks need it
+// no more. The second one is for a world whose creation failed: the other ranks
+// still read the reason.
+constexpr milliseconds kGoodbyes{5000};
+constexpr milliseconds kGoodbyesAfterError{1000};
+
+// Time-out of the store, for connecting and for each reply, when keys are
+// deleted.
+constexpr milliseconds kCleaning{5000};
+
+// Precedes the reason that a rank publishes in place of its wishes.
+constexpr char kRefused[] = "refused: ";
+
+Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
+
+std::string WorldPrefix(const Environment& place, int generation) {
+  return "rankrun/attempt_" + std::to_string(place.attempt) + "/world_" +
+         std::to_string(generation);
+}
+
+Result<void> CheckTimeout(milliseconds timeout) {
+  if (timeout >= milliseconds(1)) return {};
+  return Invalid("timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms");
+}
+
+std::string Joined(const std::vector<int>& ranks) {
+  std::string text;
+  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+std::string RankClaimKey(const std::string& prefix, int global_rank) {
+  return prefix + "/came/" + std::to_string(global_rank);
+}
+
+// Fails if another process has already claimed this rank in this world. Called
+// first, because the keys of the other process would mislead this one.
+Result<void> ClaimRank(store::Store& store, const std::string& prefix, const InitOptions& options,
+                       const Environment& place) {
+  auto times = store.Add(RankClaimKey(prefix, place.global_rank), 1);
+  if (!times) return times.error();
+  if (*times == 1) return {};
+  std::string where = options.store ? "the store" : options.init_method;
+  return Invalid(where + PlaceOf(place) +
+                 ": this rank has been here before: another process has the same rank, or what "
+                 "ranks meet in is left from another run: want a new one for each run");
+}
+
+// Deletes keys that no rank reads any more. Opens a connection for it, because
+// a server that cannot list its keys closes the connection (older PyTorch); the
+// keys then stay.
+void DeleteKeysOf(store::Store& store, const std::string& prefix) {
+  auto own = store.CloneWith(kCleaning, kCleaning);
+  if (!own) return;
+  auto keys = (*own)->ListKeys();
+  if (!keys) return;
+  for (const std::string& key : *keys) {
+    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
+  }
+}
+
+bool IsServer(Store& store) {
+  const StoreState& state = StoreState::Of(store);
+  return state.server != nullptr || (state.underlying != nullptr && IsServer(*state.underlying));
+}
+
+// Returns whether the store ends when this rank destroys its world.
+bool EndsStore(const store::HostedServer* server, const std::shared_ptr<Store>& given) {
+  return server != nullptr || (given.use_count() == 1 && IsServer(*given));
+}
+
+// Publishes that this rank needs the store no more. The rank that serves it then
+// waits until `ranks` have published the same, up to `patience`.
+void SayGoodbye(store::Store& store, const GroupIdentity& all, const std::vector<int>& ranks,
+                milliseconds patience) {
+  auto key = [&](int rank) { return all.key_prefix + "/goodbye/" + std::to_string(rank); };
+  static_cast<void>(store.Set(key(all.group_rank), ""));
+  if (patience == milliseconds(0)) return;
+  std::vector<std::string> keys;
+  for (int rank : ranks) keys.push_back(key(rank));
+  static_cast<void>(store.Wait(keys, patience));
+}
+
+// The same after a failed Init: waits only for ranks that claimed their rank.
+void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
+                          const std::shared_ptr<Store>& given) {
+  if (meeting.place.agent_serves) return;
+  std::vector<int> here;
+  bool ends = EndsStore(meeting.server.get(), given);
+  for (int rank = 0; ends && rank < all.world_size(); ++rank) {
+    std::string key = RankClaimKey(all.key_prefix, rank);
+    auto came = meeting.store->Check(std::span(&key, 1));
+    if (came && *came) here.push_back(rank);
+  }
+  SayGoodbye(*meeting.store, all, here, ends ? kGoodbyesAfterError : milliseconds(0));
+}
+
+std::vector<int> AllRanks(int world_size) {
+  std::vector<int> ranks(static_cast<size_t>(world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+GroupIdentity WorldIdentity(const Environment& place, const std::string& prefix,
+                            const InitOptions& options, const DeathWatch& deaths) {
+  return {.global_rank = place.global_rank,
+          .global_ranks = AllRanks(place.world_size),
+          .group_rank = place.global_rank,
+          .timeout = Bounded(options.timeout),
+          .key_prefix = prefix,
+          .deaths = deaths,
+          .is_strict = place.is_strict};
+}
+
+Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
+  std::vector<int> ranks = options.ranks.empty() ? AllRanks(world_size) : options.ranks;
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front() < 0 || sorted.back() >= world_size) {
+    int wrong = sorted.front() < 0 ? sorted.front() : sorted.back();
+    return Invalid("rank " + std::to_string(wrong) + " is not in the world: want 0.." +
+                   std::to_string(world_size - 1));
+  }
+  auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return Invalid("rank " + std::to_string(*twice) + " is given twice");
+  return options.sort_ranks ? sorted : ranks;
+}
+
+}  // namespace
+
+GroupTable& GroupTable::Instance() {
+  static auto* const kInstance = new GroupTable;
+  return *kInstance;
+}
+
+Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
+  if (world() != nullptr) {
+    return Invalid("there is a world process group already: Destroy() it first");
+  }
+  if (auto ok = CheckTimeout(options.timeout); !ok) return ok.error();
+  TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
+  DeathWatch deaths = DeathWatch::OfThisProcess();
+  auto meeting = Meet(options, ::getenv, deaths);
+  if (!meeting) return CountFailedInit(std::move(meeting).error());
+  int generation = generation_;
+  const Environment& place = meeting->place;
+  std::string prefix = WorldPrefix(place, generation);
+  GroupIdentity identity = WorldIdentity(place, prefix, options, deaths);
+  std::string backend = BackendName(place.backend.empty() ? options.backend : place.backend);
+  store::Store& store = *meeting->store;
+  if (auto ok = ClaimRank(store, prefix, options, place); !ok) return CountFailedInit(ok.error());
+  generation_ += 1;  // also if the rest fails: other ranks may have seen this one
+  auto group = Join(std::move(meeting->store),
+                    {.identity = identity,
+                     .deadline = deadline,
+                     .backend = backend,
+                     .backend_source = place.backend.empty() ? "" : "RANKRUN_BACKEND",
+                     .plugin_folders = PluginFolders(),
+                     .network_interface = place.network_interface,
+                     .host = meeting->host,
+                     .checks_all_calls = place.checks_all_calls});
+  if (!group) {
+    SayGoodbyeAfterError(*meeting, identity, options.store);
+    return std::move(group).error();
+  }
+  if (generation > 0 && place.global_rank == 0) {  // all ranks have left the previous world
+    DeleteKeysOf(store, WorldPrefix(place, generation - 1));
+  }
+  world_ = {.place = place,
+            .host = meeting->host,
+            .backend = backend,
+            .server = std::move(meeting->server),
+            .given = options.store};
+  return Add(*std::move(group));
+}
+
+// Errors in local arguments consume no generation, because the other ranks
+// still wait for this call.
+Error GroupTable::CountFailedInit(Error error) {
+  if (error.code != ErrorCode::kInvalid) generation_ += 1;
+  return error;
+}
+
+Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
+  if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
+  auto identity = Identify(options);
+  if (!identity && options.use_local_synchronization) {
+    return RefuseLocally(options, std::move(identity).error());
+  }
+  if (!identity) return Refuse(std::move(identity).error());
+  bool has_a_say = !options.backend.empty() && world_.place.backend.empty();
+  std::string backend = has_a_say ? BackendName(options.backend) : world_.backend;
+  TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
+  if (!options.use_local_synchronization) {
+    std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
+                         ", timeout " + std::to_string(identity->timeout.count()) +
+                         " ms, description \"" + options.description + "\"";
+    if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
+  }
+  // Only after Agree, so that a call with different options consumes a name on
+  // no rank.
+  Name(*identity);
+  if (identity->group_rank < 0) return Add(std::make_unique<Group>(*std::move(identity)));
+  auto store = TheWorld().store().Clone(identity->timeout);
+  if (!store) {
+    RefuseToJoin(TheWorld().store(), *identity, store.error());
+    return std::move(store).error();
+  }
+  auto group = Join(*std::move(store), {.identity = *std::move(identity),
+                                        .deadline = deadline,
+                                        .backend = backend,
+                                        .plugin_folders = PluginFolders(),
+                                        .network_interface = world_.place.network_interface,
+                                        .host = world_.host,
+                                        .checks_all_calls = world_.place.checks_all_calls});
+  if (!group) return std::move(group).error();
+  return Add(*std::move(group));
+}
+
+Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
+  const GroupIdentity& all = TheWorld().identity();
+  GroupIdentity identity = all;
+  auto ranks = Members(options, all.world_size());
+  if (!ranks) return std::move(ranks).error();
+  identity.global_ranks = *std::move(ranks);
+  const auto own =
+      std::find(identity.global_ranks.begin(), identity.global_ranks.end(), identity.global_rank);
+  identity.group_rank = own == identity.global_ranks.end()
+                            ? -1
+                            : static_cast<int>(own - identity.global_ranks.begin());
+  identity.description = options.description;
+  if (options.timeout) {
+    if (auto ok = CheckTimeout(*options.timeout); !ok) return ok.error();
+    identity.timeout = Bounded(*options.timeout);
+  }
+  return identity;
+}
+
+Error GroupTable::Refuse(Error reason) {
+  TimePoint deadline = std::chrono::steady_clock::now() + TheWorld().identity().timeout;
+  static_cast<void>(Agree(kRefused + reason.message, deadline));
+  return reason;
+}
+
+// Like Refuse, if only the members wait for the call. If the ranks themselves are
+// wrong, the members are unknown, so that no rank can receive the reason.
+Error GroupTable::RefuseLocally(const GroupOptions& options, Error reason) {
+  GroupOptions without_timeout = options;
+  without_timeout.timeout = {};
+  auto identity = Identify(without_timeout);
+  if (!identity || identity->group_rank < 0) return reason;
+  Name(*identity);
+  if (!OpenMeetings(TheWorld().identity().timeout)) return reason;
+  RefuseToJoin(*world_.meeting_store, *identity, reason);
+  return reason;
+}
+
+Result<void> GroupTable::OpenMeetings(milliseconds timeout) {
+  if (world_.meetings != nullptr) return {};
+  const GroupIdentity& all = TheWorld().identity();
+  auto store = TheWorld().store().Clone(timeout);
+  if (!store) return std::move(store).error();
+  world_.meeting_store = *std::move(store);
+  world_.meetings = std::make_unique<StoreBarrier>(
+      *world_.meeting_store, all.key_prefix + "/meeting", all.group_rank, all.global_ranks);
+  return {};
+}
+
+// Publishes what this rank asks for and fails unless all ranks of the world ask
+// for the same.
+Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
+  const GroupIdentity& all = TheWorld().identity();
+  milliseconds left = TimeLeft(deadline);
+  if (auto ok = OpenMeetings(left); !ok) return ok.error();
+  store::Store& store = *world_.meeting_store;
+  int number = world_.new_groups++;
+  if (auto ok = store.Set(WishesKey(number, all.group_rank), wishes); !ok) return ok.error();
+  if (auto ok = world_.meetings->Pass(left); !ok) {
+    return Error(ok.error()).In("wait for all ranks of the world");
+  }
+  if (all.group_rank == 0) DeleteWishesBefore(number);
+  std::vector<std::string> keys;
+  for (int rank : all.global_ranks) keys.push_back(WishesKey(number, rank));
+  auto said = store.MultiGet(keys, left);
+  if (!said) return said.error();
+  for (size_t r = 0; r < said->size(); ++r) {
+    const std::string& words = (*said)[r];
+    if (!words.starts_with(kRefused)) continue;
+    return Invalid("rank " + std::to_string(r) +
+                   " refused it: " + words.substr(std::string_view(kRefused).size()));
+  }
+  return CheckAlike(all.global_ranks, *said);
+}
+
+std::string GroupTable::WishesKey(int new_group, int global_rank) {
+  return TheWorld().identity().key_prefix + "/new_group/" + std::to_string(new_group) + "/" +
+         std::to_string(global_rank);
+}
+
+// Called once all ranks have reached call `new_group`, because they have read
+// the wishes of the earlier calls then.
+void GroupTable::DeleteWishesBefore(int new_group) {
+  for (; world_.first_kept < new_group; ++world_.first_kept) {
+    for (int rank : TheWorld().identity().global_ranks) {
+      static_cast<void>(world_.meeting_store->Delete(WishesKey(world_.first_kept, rank)));
+    }
+  }
+}
+
+// Deletes the keys of a group once its last member has destroyed it, because a
+// slower member may still read them. If a member leaves the group to Destroy(),
+// the keys stay until the next Init.
+void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
+  if (!OpenMeetings(kCleaning)) return;
+  auto gone = world_.meeting_store->Add(destroyed.key_prefix + "/gone", 1);
+  if (!gone || *gone < destroyed.world_size()) return;
+  DeleteKeysOf(*world_.meeting_store, destroyed.key_prefix);
+}
+
+// Sets the name and the key prefix. They are the same on all members, even if
+// these have created different other groups before.
+void GroupTable::Name(GroupIdentity& identity) {
+  std::string seed = Joined(identity.global_ranks) + ";" + identity.description;
+  int before = world_.names[seed]++;
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (char c : seed) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char name[48];
+  std::snprintf(name, sizeof name, "group_%016llx_%d", static_cast<unsigned long long>(hash),
+                before);
+  identity.name = name;
+  identity.key_prefix = TheWorld().identity().key_prefix + "/group/" + identity.name;
+}
+
+ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
+  groups_.emplace_back(new ProcessGroup(std::move(group)));
+  first_ = groups_.front().get();
+  return groups_.back().get();
+}
+
+Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }
+
+void GroupTable::Clear() {
+  while (groups_.size() > 1) groups_.pop_back();
+  if (groups_.empty()) return;
+  const GroupIdentity& all = TheWorld().identity();
+  // Before the goodbye, because queued collectives may still use the store.
+  TheWorld().FinishQueued();
+  if (!world_.place.agent_serves && all.world_size() > 1) {
+    bool ends = EndsStore(world_.server.get(), world_.given);
+    SayGoodbye(TheWorld().store(), all, all.global_ranks, ends ? kGoodbyes : milliseconds(0));
+  }
+  first_ = nullptr;
+  world_.meetings.reset();
+  world_.meeting_store.reset();
+  groups_.clear();
+  world_ = {};
+}
+
+Result<void> GroupTable::Remove(const ProcessGroup& group) {
+  auto found = std::find_if(groups_.begin(), groups_.end(),
+                            [&](const auto& one) { return one.get() == &group; });
+  if (found == groups_.end())
+    return Invalid("this is no process group, or it is destroyed already");
+  if (found == groups_.begin()) {
+    Clear();
+    return {};
+  }
+  GroupIdentity identity = GroupOf(**found).identity();
+  groups_.erase(found);
+  if (identity.group_rank >= 0) ForgetKeysOf(identity);
+  return {};
+}
+
+}  // namespace rankrun::comm

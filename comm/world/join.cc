@@ -1,0 +1,196 @@
+#include "comm/world/join.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+#include "base/roll_call.h"
+#include "comm/core/time_left.h"
+#include "comm/group/store_barrier.h"
+#include "comm/shm/backend.h"
+#include "comm/world/host_identity.h"
+#include "comm/world/plugin.h"
+
+namespace rankrun::comm {
+namespace {
+
+constexpr char kAuto[] = "auto";
+constexpr char kShm[] = "shm";
+
+std::string MemberKey(const JoinOptions& options, int group_rank) {
+  return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
+}
+
+// Describes the options that must be equal on all members.
+std::string Wishes(const JoinOptions& options) {
+  return "backend " + options.backend + ", timeout " +
+         std::to_string(options.identity.timeout.count()) + " ms";
+}
+
+std::unique_ptr<StoreBarrier> BarrierOf(store::Store& store, const GroupIdentity& identity) {
+  return std::make_unique<StoreBarrier>(store, identity.key_prefix + "/barrier",
+                                        identity.group_rank, identity.global_ranks);
+}
+
+// Publishes `reason` to the members that wait for this one, then returns it.
+Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason) {
+  barrier.Refuse(Error(reason).In(RanksInWords({identity.global_rank})));
+  return reason;
+}
+
+using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
+
+Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+  if (backend == kShm) return &shm::ShmBackend::Create;
+  const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
+  if (!plugin && !options.backend_source.empty()) {
+    return Error(plugin.error()).In(options.backend_source);
+  }
+  if (!plugin) return plugin.error();
+  return (*plugin)->create;
+}
+
+// Called before the barrier, because members that disagree on the world size
+// would wait there for ranks that do not exist.
+Result<void> CompareWorldSizes(store::Store& store, StoreBarrier& barrier,
+                               const GroupIdentity& identity) {
+  if (!identity.is_world()) return {};  // the keys of other groups contain their ranks
+  std::string size = std::to_string(identity.world_size());
+  std::string mine = size + " on " + RanksInWords({identity.global_rank});
+  auto first = store.CompareSet(identity.key_prefix + "/world_size", "", mine);
+  if (!first) return first.error();
+  if (first->value.starts_with(size + " ")) return {};
+  Error error{ErrorCode::kMismatch, "the world size is " + first->value + ", " + mine};
+  barrier.Refuse(error);
+  return error;
+}
+
+// Publishes the host and the options of this member and compares the options of
+// all. Returns the host of each member.
+Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barrier,
+                                         const JoinOptions& options) {
+  const GroupIdentity& identity = options.identity;
+  if (auto ok = CompareWorldSizes(store, barrier, identity); !ok) return ok.error();
+  std::string mine = HostIdentity() + "\n" + Wishes(options);
+  if (auto ok = store.Set(MemberKey(options, identity.group_rank), mine); !ok) return ok.error();
+  if (auto ok = barrier.Pass(TimeLeft(options.deadline)); !ok) return ok.error();
+  std::vector<std::string> keys;
+  for (int r = 0; r < identity.world_size(); ++r) keys.push_back(MemberKey(options, r));
+  auto members = store.MultiGet(keys, TimeLeft(options.deadline));
+  if (!members) return members.error();
+  std::vector<std::string> hosts;
+  std::vector<std::string> wishes;
+  for (const std::string& member : *members) {
+    size_t end = member.find('\n');
+    hosts.push_back(member.substr(0, end));
+    wishes.push_back(member.substr(end + 1));
+  }
+  if (auto ok = CheckAlike(identity.global_ranks, wishes); !ok) return ok.error();
+  return hosts;
+}
+
+// Returns the function that connects `backend`, if this member can use it with
+// members on `hosts`.
+Result<Creator> Prepare(const std::string& backend, const std::vector<std::string>& hosts,
+                        const JoinOptions& options) {
+  if (backend != kShm && options.network_interface.empty()) {
+    if (auto ok = CheckReachable(hosts, options.host); !ok) return ok.error();
+  }
+  return CreatorOf(backend, options);
+}
+
+Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::string& backend,
+                                         store::Store& store, const JoinOptions& options) {
+  return create({
+      .global_ranks = options.identity.global_ranks,
+      .group_rank = options.identity.group_rank,
+      .store = store,
+      .key_prefix = options.identity.key_prefix + "/" + backend,
+      .network_interface = options.network_interface,
+      .host = options.host,
+      .timeout = TimeLeft(options.deadline),
+      .deaths = options.identity.deaths,
+      .checks_all_calls = options.checks_all_calls,
+  });
+}
+
+// The part of a HostIdentity before the first '/' identifies the machine.
+bool AreOfSeveralHosts(const std::vector<std::string>& members) {
+  auto machine = [](const std::string& member) { return member.substr(0, member.find('/')); };
+  return std::any_of(members.begin(), members.end(), [&](const std::string& member) {
+    return machine(member) != machine(members.front());
+  });
+}
+
+// Describes why the members cannot share memory.
+std::string WhatKeepsApart(const std::vector<std::string>& hosts) {
+  if (std::any_of(hosts.begin(), hosts.end(), IsUnknownHost)) {
+    return "a rank cannot tell which host it is on";
+  }
+  if (AreOfSeveralHosts(hosts)) return "the ranks are on several hosts";
+  return "the ranks are of several users or PID namespaces of one host";
+}
+
+}  // namespace
+
+Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said) {
+  std::map<std::string, std::vector<int>> ranks_saying;
+  for (size_t i = 0; i < ranks.size(); ++i) ranks_saying[said[i]].push_back(ranks[i]);
+  if (ranks_saying.size() < 2) return {};
+  std::string text;
+  for (const auto& [wishes, who] : ranks_saying) {
+    text += (text.empty() ? "" : "; ") + RanksInWords(who) +
+            (who.size() == 1 ? " wants " : " want ") + wishes;
+  }
+  return Error{ErrorCode::kMismatch, text};
+}
+
+Choice ChooseBackend(const std::vector<std::string>& hosts) {
+  bool same = std::all_of(hosts.begin(), hosts.end(),
+                          [&](const std::string& host) { return host == hosts.front(); });
+  if (same) return {.backend = kShm, .why = "all ranks are on one host"};
+  return {.backend = "gloo", .why = WhatKeepsApart(hosts)};
+}
+
+Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address) {
+  if (!AreOfSeveralHosts(hosts) || !address.starts_with("127.")) return {};
+  return Error{ErrorCode::kInvalid,
+               "the ranks are on several hosts, which cannot reach this one at " + address +
+                   ": want GLOO_SOCKET_IFNAME set to the interface that they reach"};
+}
+
+Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
+                                    const JoinOptions& options) {
+  GroupIdentity identity = options.identity;
+  std::string what = "join " + PlaceIn(identity);
+  std::string waiting = what + ": wait for all ranks";
+  auto barrier = BarrierOf(*store, identity);
+  Choice choice{.backend = options.backend, .why = "asked for"};
+  if (choice.backend != kAuto) {
+    if (auto creator = CreatorOf(choice.backend, options); !creator) {
+      return Refuse(*barrier, identity, creator.error()).In(what);
+    }
+  }
+  auto hosts = Compare(*store, *barrier, options);
+  if (!hosts) return Error(hosts.error()).In(waiting);
+  if (choice.backend == kAuto) choice = ChooseBackend(*hosts);
+  auto creator = Prepare(choice.backend, *hosts, options);
+  if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);
+  if (choice.backend != kShm) {  // any member can use kShm, so none can refuse it
+    if (auto ok = barrier->Pass(TimeLeft(options.deadline)); !ok)
+      return Error(ok.error()).In(waiting);
+  }
+  LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
+  auto backend = Connect(*creator, choice.backend, *store, options);
+  if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
+  identity.backend = choice.backend;
+  return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),
+                                 *std::move(backend));
+}
+
+void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason) {
+  static_cast<void>(Refuse(*BarrierOf(store, identity), identity, reason));
+}
+
+}  // namespace rankrun::comm

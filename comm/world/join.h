@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "comm/group/group.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+struct JoinOptions {
+  GroupIdentity identity;           // Join sets its `backend`
+  TimePoint deadline;               // of Join
+  std::string backend;              // "auto", or a name
+  std::string backend_source = {};  // variable that names it; empty: the program does
+  std::vector<std::string> plugin_folders;
+  std::string network_interface = {};  // empty: the one that has `host`
+  std::string host;                    // this rank's address for the others
+  bool checks_all_calls = false;
+};
+
+// Fails if ranks on other `hosts` (host_identity.h) cannot connect to `address`
+// of this host, because it is a loopback address. This happens with a store in
+// a file or of the program, which does not show an address that others reach.
+Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address);
+
+// Creates a process group together with all other members, in three stages:
+// 1. Load the backend, so that a missing one fails before any rank waits.
+// 2. Wait for all members and compare their options.
+// 3. Connect.
+// The group owns the store. After an error `store` is unchanged, and members that
+// wait receive the reason. No other group uses `identity.key_prefix`.
+// Errors: as Group's, with the stage; kMismatch, with the options of each rank;
+// the reason of another member that cannot join, "rank 1: <reason>".
+Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
+                                    const JoinOptions& options);
+
+// Publishes to the other members why this one cannot join. Called in place of
+// Join.
+void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason);
+
+// Fails unless all strings are equal; said[i] is that of ranks[i].
+// Error: kMismatch, "ranks 0, 2 want ...; rank 1 wants ...".
+Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said);
+
+struct Choice {
+  std::string backend;
+  std::string why;
+};
+// Returns the backend that "auto" means for members with these host identities,
+// one per member. Pure.
+Choice ChooseBackend(const std::vector<std::string>& hosts);
+
+}  // namespace rankrun::comm

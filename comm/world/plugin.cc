@@ -1,0 +1,104 @@
+#include "comm/world/plugin.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+namespace rankrun::comm {
+namespace {
+
+// libtorch exports symbols of its own Gloo. DEEPBIND makes the plug-in prefer
+// the Gloo that it was built with. The interceptors of the sanitizers do not
+// work with it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
+#else
+constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
+bool IsName(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+}
+
+std::string LastLoaderError() {
+  const char* text = dlerror();
+  return text == nullptr ? "unknown error" : text;
+}
+
+Result<const BackendPlugin*> Enter(void* library, const std::string& path) {
+  auto* function = reinterpret_cast<BackendPluginFunction*>(dlsym(library, kBackendPluginSymbol));
+  if (function == nullptr) {
+    return Error{ErrorCode::kSystem, "load " + path + ": " + LastLoaderError()};
+  }
+  const BackendPlugin* plugin = function();
+  if (plugin->abi_version != kBackendAbiVersion) {
+    return Error{ErrorCode::kSystem, "load " + path + ": it is of plug-in version " +
+                                         std::to_string(plugin->abi_version) + ", want " +
+                                         std::to_string(kBackendAbiVersion)};
+  }
+  return plugin;
+}
+
+Error NoPlugin(const std::string& name, const std::string& file,
+               const std::vector<std::string>& folders) {
+  std::string places;
+  for (const std::string& folder : folders) places += (places.empty() ? "" : " or ") + folder;
+  if (name == "gloo") {
+    return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
+  }
+  return Error{
+      ErrorCode::kInvalid,
+      "backend is \"" + name + "\": want auto, shm, gloo, or a plug-in " + file + " in " + places};
+}
+
+}  // namespace
+
+std::string BackendName(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+Result<const BackendPlugin*> LoadPlugin(const std::string& name,
+                                        const std::vector<std::string>& folders) {
+  if (!IsName(name)) {
+    return Error{ErrorCode::kInvalid, "backend is \"" + name +
+                                          "\": want one name of letters, digits and _, such as "
+                                          "auto, shm or gloo"};
+  }
+  std::string file = "librankrun_" + name + ".so";
+  for (const std::string& folder : folders) {
+    std::string path = folder + "/" + file;
+    if (void* library = dlopen(path.c_str(), kOpenFlags)) return Enter(library, path);
+    // The loader's message names the missing file, which may be a dependency.
+    std::string words = LastLoaderError();
+    if (access(path.c_str(), F_OK) == 0) {
+      return Error{ErrorCode::kNotFound, "load backend " + name + ": " + words};
+    }
+  }
+  return NoPlugin(name, file, folders);
+}
+
+std::vector<std::string> PluginFolders() {
+  std::vector<std::string> folders;
+  // secure_getenv: the caller of a set-user-id program must not choose
+  // libraries.
+  if (const char* chosen = secure_getenv("RANKRUN_PLUGIN_DIR"); chosen != nullptr && *chosen) {
+    folders.emplace_back(chosen);
+  }
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&PluginFolders), &self) != 0 && self.dli_fname != nullptr) {
+    std::string path = self.dli_fname;
+    size_t slash = path.rfind('/');
+    std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+    folders.push_back(folder);
+    folders.push_back(folder + "/rankrun");
+  }
+  return folders;
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,265 @@
+#include "launcher/plan/job_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "agent/job/environment.h"
+#include "base/version.h"
+#include "launcher/flags/flags.h"
+#include "launcher/flags/text.h"
+#include "launcher/plan/output_settings.h"
+#include "launcher/plan/rendezvous.h"
+#include "launcher/settings/node_range.h"
+#include "launcher/settings/signal_names.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using agent::Binding;
+
+struct BindingName {
+  std::string_view name;
+  Binding binding;
+};
+
+constexpr std::array<BindingName, 4> kBindings = {{{"none", Binding::kNone},
+                                                   {"core", Binding::kCore},
+                                                   {"numa", Binding::kNuma},
+                                                   {"socket", Binding::kSocket}}};
+constexpr std::array<BindingName, 4> kNumaBindings = {{{"node", Binding::kNuma},
+                                                       {"socket", Binding::kSocket},
+                                                       {"exclusive", Binding::kExclusive},
+                                                       {"core-complex", Binding::kCoreComplex}}};
+
+// A flag that has no effect, whatever its value.
+struct NoEffect {
+  std::string_view name;
+  std::string_view why;
+};
+constexpr std::array<NoEffect, 2> kNoEffect = {
+    {{"monitor-interval", "rankrun sees each exit at once"},
+     {"start-method", "every worker is a new process"}}};
+
+// Returns whether workers must not get this entry of the environment:
+// RANKRUN_SECRET=..., RANKRUN_SECRET_FILE=...
+bool IsAboutSecret(std::string_view entry) {
+  std::string_view name = entry.substr(0, entry.find('='));
+  return name == kSecretVariable || name == "RANKRUN_SECRET_FILE";
+}
+
+std::optional<Binding> ByName(const std::array<BindingName, 4>& names,
+                              const std::optional<std::string>& name) {
+  for (const BindingName& known : names) {
+    if (known.name == name) return known.binding;
+  }
+  return std::nullopt;
+}
+
+class Planner {
+ public:
+  Planner(const Settings& settings, bool as_torchrun, const Machine& machine)
+      : settings_(settings), as_torchrun_(as_torchrun), machine_(machine) {}
+
+  Result<JobPlan> Plan() {
+    if (settings_.Has("logs-specs")) {
+      return settings_.Wrong("logs-specs",
+                             "names a Python class, which rankrun cannot load; "
+                             "use --log-dir, --redirects and --tee");
+    }
+    for (auto step : {&Planner::PlanEnvironment, &Planner::PlanWorkers, &Planner::PlanNodes,
+                      &Planner::PlanBinding, &Planner::PlanSignals, &Planner::PlanOutput}) {
+      if (auto planned = (this->*step)(); !planned) return std::move(planned).error();
+    }
+    PlanSupervision();
+    for (std::string_view name : {"module", "no-python"}) {
+      if (settings_.IsOn("run-path") && settings_.IsOn(name)) {
+        NoteIgnored(settings_, name, "overridden by " + settings_.OriginOf("run-path"),
+                    plan_.ignored);
+      }
+    }
+    for (const NoEffect& no_effect : kNoEffect) {
+      NoteIgnored(settings_, no_effect.name, std::string(no_effect.why), plan_.ignored);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void Add(const std::vector<Note>& notes) {
+    plan_.ignored.insert(plan_.ignored.end(), notes.begin(), notes.end());
+  }
+
+  // Uses the environment of the job, because --env may have changed it.
+  Result<std::vector<std::string>> VisibleGpus() const {
+    return machine_.visible_gpus(agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES"));
+  }
+
+  // Returns the number of GPUs that the scheduler gives, unless
+  // CUDA_VISIBLE_DEVICES lists them.
+  std::optional<SourcedValue<int>> SchedulerGpus() const {
+    bool listed = agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES").has_value();
+    return listed ? std::nullopt : machine_.scheduler.gpus;
+  }
+
+  Result<void> PlanWorkers() {
+    auto gpus = ReadGpus(settings_, [this] { return machine_.visible_gpus(std::nullopt); });
+    if (!gpus) return std::move(gpus).error();
+    auto count = ReadWorkerCount(settings_, {.gpus_typed = *gpus,
+                                             .visible_gpus = [this] { return VisibleGpus(); },
+                                             .scheduler_gpus = SchedulerGpus(),
+                                             .cpus = machine_.cpus,
+                                             .one_by_default = as_torchrun_});
+    if (!count) return std::move(count).error();
+    plan_.spec.gpus = std::move(*gpus);
+    plan_.spec.workers = count->workers;
+    plan_.why_workers = std::move(count->why);
+    plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");
+    plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
+    return {};
+  }
+
+  Result<void> PlanNodes() {
+    std::string advice = AdviceOf(machine_.scheduler, settings_);
+    if (!advice.empty()) plan_.warnings.push_back(std::move(advice));
+    auto range = ReadNodeRange(settings_);
+    if (!range) return std::move(range).error();
+    if (range->max == 1) {
+      Add(IgnoredOnOneNode(settings_));
+      auto rendezvous = ReadRendezvous(settings_);
+      if (!rendezvous) return std::move(rendezvous).error();
+      PlanRendezvous(*rendezvous);
+      return {};
+    }
+    std::string no_secret = std::string(kSecretVariable) + "=";
+    auto nodes =
+        ReadNodes(settings_, {.scheduler = machine_.scheduler,
+                              .host_name = machine_.host_name,
+                              .environment = machine_.environment,
+                              .read_secret = machine_.read_secret,
+                              .secret_is_empty = std::ranges::find(machine_.variables, no_secret) !=
+                                                 machine_.variables.end()});
+    if (!nodes) return std::move(nodes).error();
+    plan_.spec.nodes = std::move(nodes->spec);
+    std::ranges::move(nodes->warnings, std::back_inserter(plan_.warnings));
+    PlanRendezvous(nodes->rendezvous);
+    return {};
+  }
+
+  void PlanRendezvous(const Rendezvous& rendezvous) {
+    plan_.spec.master_addr_typed = rendezvous.address.has_value();
+    plan_.spec.master_addr = rendezvous.address.value_or(plan_.spec.master_addr);
+    plan_.spec.master_port = rendezvous.port;
+    plan_.spec.master_addr_origin = rendezvous.address_origin;
+    plan_.spec.master_port_origin = rendezvous.port_origin;
+    plan_.spec.run_id = rendezvous.run_id.empty() ? machine_.random_id : rendezvous.run_id;
+    if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
+    Add(rendezvous.ignored);
+  }
+
+  Result<void> PlanBinding() {
+    auto ours = ByName(kBindings, settings_.Text("bind"));
+    auto theirs = ByName(kNumaBindings, settings_.Text("numa-binding"));
+    if (ours && theirs && *ours != *theirs) {
+      return Error{ErrorCode::kInvalid, settings_.OriginOf("bind") + " " + *settings_.Text("bind") +
+                                            " and " + settings_.OriginOf("numa-binding") + " " +
+                                            *settings_.Text("numa-binding") +
+                                            " exclude each other; want one of them"};
+    }
+    plan_.spec.binding = ours ? *ours : theirs.value_or(Binding::kNone);
+    return {};
+  }
+
+  Result<void> PlanSignals() {
+    auto text = settings_.Text("signals-to-handle");
+    if (!text) return {};
+    auto signals = ParseSignals(*text);
+    if (!signals) return settings_.Wrong("signals-to-handle", signals.error().message);
+    plan_.spec.end_signals = std::move(*signals);
+    return {};
+  }
+
+  Result<void> PlanOutput() {
+    auto output = ReadOutput(settings_, {.workers = plan_.spec.workers,
+                                         .as_torchrun = as_torchrun_,
+                                         .environment = machine_.environment,
+                                         .several_nodes = plan_.spec.nodes.has_value()});
+    if (!output) return std::move(output).error();
+    plan_.spec.output = std::move(output->spec);
+    Add(output->ignored);
+    plan_.spec.version = kVersion;
+    plan_.spec.lifeline = settings_.values().Count("lifeline");
+    plan_.spec.events_file = settings_.Text("events").value_or("");
+    plan_.spec.events_console = settings_.Text("event-log-handler") == "console";
+    return {};
+  }
+
+  Result<void> PlanEnvironment() {
+    for (const std::string& entry : machine_.variables) {
+      if (!IsAboutSecret(entry)) plan_.spec.environment.push_back(entry);
+    }
+    plan_.spec.open_files = machine_.open_files;
+    for (const std::string& entry : settings_.values().Texts("env")) {
+      size_t equals = entry.find('=');
+      std::string name = entry.substr(0, equals);
+      if (name.empty()) return settings_.Wrong("env", "want NAME=VALUE or NAME" + Got(entry));
+      if (IsAboutSecret(entry))
+        return settings_.Wrong("env", name + " cannot be passed to the workers");
+      if (equals != entry.npos) {
+        plan_.spec.environment.push_back(entry);  // the last entry of a name counts
+        continue;
+      }
+      auto is_it = [&](const std::string& known) { return known.starts_with(name + "="); };
+      if (std::ranges::none_of(machine_.variables, is_it)) {
+        return settings_.Wrong("env", name + " is not set here; want " + name + "=VALUE");
+      }
+    }
+    return {};
+  }
+
+  void PlanSupervision() {
+    const ParsedFlags& values = settings_.values();
+    agent::JobSpec& spec = plan_.spec;
+    spec.max_restarts = values.Count("max-restarts").value_or(spec.max_restarts);
+    spec.restart_pause = values.Seconds("restart-pause").value_or(spec.restart_pause);
+    spec.shutdown_timeout = values.Seconds("shutdown-timeout").value_or(spec.shutdown_timeout);
+    spec.save_timeout = values.Seconds("save-timeout").value_or(spec.save_timeout);
+    spec.time_limit = values.Seconds("timeout");
+    if (spec.time_limit == std::chrono::milliseconds(0)) spec.time_limit.reset();
+    spec.continue_on_failure = settings_.IsOn("continue-on-failure");
+  }
+
+  const Settings& settings_;
+  const bool as_torchrun_;
+  const Machine& machine_;
+  JobPlan plan_;
+};
+
+}  // namespace
+
+Result<JobPlan> MakeJobPlan(const Settings& settings, std::string_view command,
+                            const Machine& machine) {
+  return Planner(settings, command == kTorchrun, machine).Plan();
+}
+
+Result<ProgramRequest> MakeProgramRequest(const Settings& settings, std::string_view command,
+                                          const std::vector<std::string>& program) {
+  if (program.empty() || program[0].empty()) {
+    return Error{ErrorCode::kInvalid, "no program given; usage: " + std::string(command) +
+                                          " [flags] program [arguments]"};
+  }
+  ProgramRequest request{.program = program,
+                         .no_python = settings.IsOn("no-python"),
+                         .module = settings.IsOn("module"),
+                         .always_python = command == kTorchrun};
+  if (settings.IsOn("run-path")) {  // overrides the other two, as in torchrun
+    request.always_python = true;
+    request.no_python = request.module = false;
+  }
+  if (request.module && request.no_python) {
+    return Error{ErrorCode::kInvalid, settings.OriginOf("module") + " and " +
+                                          settings.OriginOf("no-python") + " exclude each other"};
+  }
+  return request;
+}
+
+}  // namespace rankrun::launcher

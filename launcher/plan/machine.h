@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "launcher/plan/job_settings.h"
+
+namespace rankrun::launcher {
+
+// Returns the facts about this machine and process.
+Machine ThisMachine();
+
+// Returns a random UUID (version 4).
+std::string RandomUuid();
+
+// Returns the whole text of a file, or of a named pipe whose writers finish
+// within `patience`.
+// Errors: kNotFound; kInvalid for a text beyond 1 MiB, a folder, or a pipe
+// without data or end of file; kSystem.
+Result<std::string> ReadSettingsFile(const std::string& path,
+                                     std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+// Reads the file of --secret-file. Errors: as above.
+Result<SecretFile> ReadSecretFile(const std::string& path);
+
+// Changes the working directory. Errors: kNotFound, kSystem.
+Result<void> ChangeFolder(const std::string& path);
+
+}  // namespace rankrun::launcher

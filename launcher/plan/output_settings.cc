@@ -1,0 +1,207 @@
+#include "launcher/plan/output_settings.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/parse_number.h"
+#include "launcher/flags/text.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using Masks = std::vector<unsigned>;  // by local rank
+
+constexpr unsigned kStdout = 1;
+constexpr unsigned kStderr = 2;
+
+constexpr const char* kPrefixVariable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
+constexpr std::string_view kRankPrefix = "[${rank}] ";
+constexpr std::string_view kNowhere = "/dev/null";
+
+std::optional<unsigned> ParseMask(std::string_view text) {
+  auto mask = ParseNumber<unsigned>(text);
+  return mask && *mask <= 3 && text.size() == 1 ? mask : std::nullopt;
+}
+
+// Returns a number without a sign.
+std::optional<int> ParseLocalRank(std::string_view text) {
+  auto number = ParseNumber<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
+class OutputReader {
+ public:
+  OutputReader(const Settings& settings, const OutputContext& context)
+      : settings_(settings), context_(context) {}
+
+  Result<OutputPlan> Read() {
+    plan_.spec.log_dir = settings_.NonEmptyText("log-dir");
+    plan_.spec.no_files = plan_.spec.log_dir == kNowhere;
+    plan_.spec.log_limit = settings_.values().Size("log-limit").value_or(0);
+    plan_.spec.pty = settings_.IsOn("pty");
+    for (auto step :
+         {&OutputReader::ReadStreams, &OutputReader::ReadFilters, &OutputReader::ReadStdin}) {
+      if (auto read = (this->*step)(); !read) return std::move(read).error();
+    }
+    ReadPrefix();
+    return std::move(plan_);
+  }
+
+ private:
+  // Notes that a setting names local ranks that do not exist.
+  void NoteMissing(std::string_view name, std::set<int>& missing) {
+    if (missing.empty()) return;
+    int workers = context_.workers;
+    std::string have = workers == 1 ? "there is local rank 0 only"
+                                    : "local ranks are 0 to " + std::to_string(workers - 1);
+    std::string why = "in part, for local rank " + std::to_string(*missing.begin()) + ": " + have;
+    NoteIgnored(settings_, name, why, plan_.ignored);
+  }
+
+  Result<Masks> ReadMasks(std::string_view name) {
+    std::string text = settings_.Text(name).value_or("0");
+    auto count = static_cast<size_t>(context_.workers);
+    if (auto mask = ParseMask(text)) return Masks(count, *mask);
+    Masks masks(count, 0);
+    std::set<int> missing;
+    for (std::string_view part : SplitAtCommas(text)) {
+      size_t colon = std::min(part.find(':'), part.size());
+      auto local_rank = ParseLocalRank(part.substr(0, colon));
+      auto mask = colon == part.size() ? std::nullopt : ParseMask(part.substr(colon + 1));
+      if (!local_rank || !mask) {
+        return settings_.Wrong(
+            name, "want 0, 1, 2 or 3, or such masks by local rank as 0:3,1:2" + Got(text));
+      }
+      if (*local_rank >= context_.workers) {
+        missing.insert(*local_rank);
+      } else {
+        masks[static_cast<size_t>(*local_rank)] = *mask;
+      }
+    }
+    NoteMissing(name, missing);
+    return masks;
+  }
+
+  // Returns for each local rank whether its output reaches the console.
+  Result<std::vector<bool>> ReadLocalRanks() {
+    constexpr std::string_view kName = "local-ranks-filter";
+    auto text = settings_.Text(kName);
+    auto count = static_cast<size_t>(context_.workers);
+    if (!text || text->empty()) return std::vector<bool>(count, true);
+    std::vector<bool> shown(count, false);
+    std::set<int> missing;
+    for (std::string_view part : SplitAtCommas(*text)) {
+      auto local_rank = ParseLocalRank(Stripped(part));
+      if (!local_rank) {
+        return settings_.Wrong(kName, "want local ranks with commas between, as 0,2" + Got(*text));
+      }
+      if (*local_rank >= context_.workers) {
+        missing.insert(*local_rank);
+      } else {
+        shown[static_cast<size_t>(*local_rank)] = true;
+      }
+    }
+    NoteMissing(kName, missing);
+    return shown;
+  }
+
+  Result<void> ReadStreams() {
+    auto redirects = ReadMasks("redirects");
+    if (!redirects) return std::move(redirects).error();
+    auto tee = ReadMasks("tee");
+    if (!tee) return std::move(tee).error();
+    auto shown = ReadLocalRanks();
+    if (!shown) return std::move(shown).error();
+    if (plan_.spec.no_files) {
+      for (std::string_view name : {"redirects", "tee", "local-ranks-filter"}) {
+        NoteIgnored(settings_, name, settings_.OriginOf("log-dir") + " is /dev/null",
+                    plan_.ignored);
+      }
+      return {};
+    }
+    for (size_t i = 0; i < shown->size(); ++i) {
+      auto plan = [&](unsigned stream) -> agent::StreamPlan {
+        bool teed = ((*tee)[i] & stream) != 0;
+        bool to_file = teed || ((*redirects)[i] & stream) != 0;
+        return {.to_console = (teed || !to_file) && (*shown)[i], .to_file = to_file};
+      };
+      plan_.spec.workers.push_back({plan(kStdout), plan(kStderr)});
+    }
+    return {};
+  }
+
+  Result<void> ReadFilters() {
+    for (std::string_view name : {"duplicate-stdout-filters", "duplicate-stderr-filters"}) {
+      auto text = settings_.Text(name);
+      if (!text || text->empty()) continue;
+      if (plan_.spec.no_files) {
+        return settings_.Wrong(name, "needs a folder for its file, and " +
+                                         settings_.OriginOf("log-dir") + " is /dev/null");
+      }
+      bool to_stdout = name == "duplicate-stdout-filters";
+      (to_stdout ? plan_.spec.stdout_filters : plan_.spec.stderr_filters) = ParseFilters(*text);
+    }
+    return {};
+  }
+
+  Result<void> ReadStdin() {
+    std::string text = settings_.Text("stdin").value_or("0");
+    using Target = agent::StdinPlan::Reader;
+    if (text == "none") {
+      plan_.spec.standard_input = {.reader = Target::kNobody};
+    } else if (text == "all") {
+      plan_.spec.standard_input = {.reader = Target::kAll};
+    } else {
+      auto local_rank = ParseLocalRank(text);
+      if (!local_rank || *local_rank >= context_.workers) {
+        return settings_.Wrong("stdin", "want none, all or a local rank from 0 to " +
+                                            std::to_string(context_.workers - 1) + Got(text));
+      }
+      plan_.spec.standard_input = {.reader = Target::kOne, .local_rank = *local_rank};
+    }
+    return {};
+  }
+
+  void ReadPrefix() {
+    std::string prefix = settings_.Text("prefix").value_or("auto");
+    if (prefix == "none") return;
+    plan_.spec.prefix = prefix;
+    if (prefix != "auto") return;
+    plan_.spec.prefix_teed_only = context_.as_torchrun;
+    if (auto set = context_.environment(kPrefixVariable)) {
+      plan_.spec.prefix = *set;
+    } else if (context_.as_torchrun) {
+      plan_.spec.prefix = kTorchrunPrefix;
+    } else {
+      plan_.spec.prefix = context_.workers > 1 || context_.several_nodes ? kRankPrefix : "";
+    }
+  }
+
+  const Settings& settings_;
+  const OutputContext& context_;
+  OutputPlan plan_;
+};
+
+}  // namespace
+
+Result<OutputPlan> ReadOutput(const Settings& settings, const OutputContext& context) {
+  return OutputReader(settings, context).Read();
+}
+
+std::vector<std::string> ParseFilters(std::string_view list) {
+  std::vector<std::string> texts(1);
+  for (size_t i = 0; i < list.size(); ++i) {
+    bool comma = list[i] == ',';
+    bool twice = comma && list.substr(i).starts_with(",,");
+    if (comma && !twice) {
+      texts.emplace_back();
+    } else {
+      texts.back() += list[i];
+    }
+    if (twice) i += 1;
+  }
+  return texts;
+}
+
+}  // namespace rankrun::launcher

@@ -1,0 +1,165 @@
+#include "launcher/show/report.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "agent/output/line_buffer.h"
+#include "agent/report/cause.h"
+#include "base/format.h"
+#include "base/printable.h"
+#include "base/roll_call.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using agent::AttemptRecord;
+using agent::WorkerRecord;
+
+constexpr size_t kShownLines = 20;
+constexpr size_t kMaxLine = 300;  // in characters
+
+std::string LastLinesOf(const std::string& stream, const std::string& tail,
+                        const std::string& file) {
+  std::vector<std::string> lines = agent::LastLines(tail, kShownLines);
+  if (lines.empty()) return "";
+  std::string text = "    last lines of its standard " + stream + ":\n";
+  for (const std::string& line : lines) text += "    | " + OneLine(line, kMaxLine) + "\n";
+  if (!file.empty()) text += "    more: " + file + "\n";
+  return text;
+}
+
+// Returns "; were in AllReduce #12 (16 x float32, sum) of world for 3.2 s": the
+// common activity of `workers`, and its longest duration.
+std::string ActivityText(const std::vector<const WorkerRecord*>& workers) {
+  if (workers[0]->activity.what.empty()) return "";
+  Duration longest{};
+  for (const WorkerRecord* worker : workers) longest = std::max(longest, worker->activity.lasted);
+  return (workers.size() > 1 ? "; were " : "; was ") + workers[0]->activity.what + " for " +
+         FormatSeconds(longest);
+}
+
+std::string ActivityText(const WorkerRecord& worker) { return ActivityText(std::vector{&worker}); }
+
+std::string EvidenceText(const WorkerRecord& worker) {
+  std::string text;
+  if (worker.exception) {
+    for (const std::string& line : agent::LastLines(*worker.exception, kShownLines)) {
+      text += "    exception: " + OneLine(line, kMaxLine) + "\n";
+    }
+  }
+  std::string lines = LastLinesOf("error", worker.stderr_tail, worker.stderr_file);
+  if (lines.empty()) lines = LastLinesOf("output", worker.stdout_tail, worker.stdout_file);
+  return text + lines;
+}
+
+// Returns "ranks 0, 1, 3 on node-2" or "rank 2 (pid 102)".
+std::string RanksText(const std::vector<const WorkerRecord*>& workers) {
+  std::vector<int> ranks;
+  for (const WorkerRecord* worker : workers) ranks.push_back(worker->global_rank);
+  std::string text = (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
+  const std::string& node = workers[0]->node;
+  bool same_node = std::ranges::all_of(
+      workers, [&](const WorkerRecord* worker) { return worker->node == node; });
+  if (same_node && !node.empty()) text += " on " + node;
+  if (workers.size() > 1 || workers[0]->pid == 0) return text;
+  return text + " (pid " + std::to_string(workers[0]->pid) + ")";
+}
+
+// Returns how a worker ended whose failure is a consequence of the cause.
+std::string EndText(const WorkerRecord& worker, bool several) {
+  if (!agent::LostAPeer(worker)) return HowItEnded(worker);
+  std::string how = several ? "lost their peer, " : "lost its peer, ";
+  bool stopped = worker.exit && worker.exit->signaled && worker.exit->value == worker.sent_signal;
+  if (!stopped) return how + HowItEnded(worker);
+  return how + (several ? "then were" : "then was") + " stopped by rankrun (" +
+         SignalName(worker.sent_signal) + ")";
+}
+
+// Returns the place of output that the report does not show: the file of one
+// worker, or the folder of the attempt.
+std::string FilesText(const std::vector<const WorkerRecord*>& workers) {
+  std::vector<std::string> files;
+  for (const WorkerRecord* worker : workers) {
+    bool has_output = !worker->stderr_tail.empty() && !worker->stderr_file.empty();
+    if (has_output) files.push_back(worker->stderr_file);
+  }
+  if (files.empty()) return "";
+  if (files.size() == 1) return "    more: " + files[0] + "\n";
+  auto folder_of = [](const std::string& file) {
+    return std::filesystem::path(file).parent_path();
+  };
+  auto folder = folder_of(files[0]);
+  if (folder_of(files[1]) != folder) folder = folder.parent_path();  // each rank has its own
+  return "    more: " + folder.string() + "\n";
+}
+
+// Returns one line for each group of workers that ended alike.
+std::string GroupsText(std::vector<const WorkerRecord*> left) {
+  std::string text;
+  while (!left.empty()) {
+    std::string how = EndText(*left[0], false);
+    auto others = std::stable_partition(left.begin(), left.end(), [&](const WorkerRecord* worker) {
+      return EndText(*worker, false) == how && worker->activity.what == left[0]->activity.what;
+    });
+    std::vector<const WorkerRecord*> alike(left.begin(), others);
+    text += "  then: " + RanksText(alike) + ": " + EndText(*left[0], alike.size() > 1) +
+            ActivityText(alike) + "\n";
+    left.erase(left.begin(), others);
+  }
+  return text;
+}
+
+// Primary failures besides the cause are shown with their last lines.
+std::string ConsequencesText(const AttemptRecord& record) {
+  std::string text;
+  std::vector<const WorkerRecord*> brief;
+  for (const WorkerRecord& worker : record.workers) {
+    bool is_cause = &worker == &record.workers[record.cause];
+    if (is_cause && record.own_cause.empty()) continue;
+    std::string evidence = agent::FailedByItself(worker) ? EvidenceText(worker) : "";
+    if (evidence.empty()) {
+      brief.push_back(&worker);
+    } else {
+      text += "  then: " + RanksText({&worker}) + ": " + HowItEnded(worker) + ActivityText(worker) +
+              "\n" + evidence;
+    }
+  }
+  return text + GroupsText(brief) + FilesText(brief);
+}
+
+std::string NextText(const AttemptRecord& record) {
+  std::string most = std::to_string(record.max_restarts);
+  if (record.restarts) {
+    std::string when = record.next_reason.empty() ? "" : ", " + record.next_reason;
+    if (record.is_free) return "another attempt" + when + "; no restart is used up";
+    int number = record.restart_number.value_or(record.attempt + 1);
+    return "restart " + std::to_string(number) + " of " + most + when;
+  }
+  if (record.stop_signal != 0) {
+    return "the end, rankrun was asked to stop by " + SignalName(record.stop_signal);
+  }
+  std::string why =
+      record.max_restarts == 0 ? "--max-restarts is 0" : most + " of " + most + " restarts used";
+  if (!record.next_reason.empty()) why = record.next_reason;
+  int exit_code = record.exit_code.value_or(ExitCodeOf(record.workers[record.cause]));
+  return "the end, " + why + "; exit code " + std::to_string(exit_code);
+}
+
+}  // namespace
+
+std::string FormatReport(const AttemptRecord& record) {
+  const WorkerRecord& cause = record.workers[record.cause];
+  std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
+                     FormatSeconds(record.lasted) + "\n";
+  if (record.own_cause.empty()) {
+    text += "  cause: " + RanksText({&cause}) + ": " + HowItEnded(cause) + ActivityText(cause) +
+            "\n" + EvidenceText(cause);
+  } else {
+    text += "  cause: " + record.own_cause + "\n";
+  }
+  text += ConsequencesText(record);
+  return text + "  next: " + NextText(record) + "\n";
+}
+
+}  // namespace rankrun::launcher

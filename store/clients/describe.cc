@@ -1,0 +1,45 @@
+#include "store/clients/describe.h"
+
+#include <algorithm>
+
+namespace rankrun::store {
+
+using std::chrono::milliseconds;
+
+std::string DescribeKeys(std::span<const std::string> keys) {
+  constexpr size_t kMax = 8;
+  if (keys.empty()) return "no keys";
+  std::string text = keys.size() == 1 ? "key" : "keys";
+  size_t named = std::min(keys.size(), kMax);
+  for (size_t i = 0; i < named; ++i) text += (i == 0 ? " " : ", ") + keys[i];
+  if (named < keys.size()) text += " and " + std::to_string(keys.size() - named) + " more";
+  return text;
+}
+
+Error KeyTimeoutError(const std::string& what, milliseconds timeout,
+                      std::span<const std::string> missing, bool maybe_more) {
+  std::string subject = missing.empty() ? "" : DescribeKeys(missing) + " ";
+  if (!missing.empty() && maybe_more) subject.insert(0, "at least ");
+  return Error{ErrorCode::kTimeout,
+               what + ": " + subject + "not set within " + std::to_string(timeout.count()) + " ms"};
+}
+
+Error QueueTimeoutError(const std::string& what, milliseconds timeout) {
+  return Error{ErrorCode::kTimeout,
+               what + ": empty for " + std::to_string(timeout.count()) + " ms"};
+}
+
+Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std::string> values) {
+  auto count = [](size_t number, const std::string& noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+  };
+  return Error{ErrorCode::kInvalid, "set " + DescribeKeys(keys) + ": " + count(keys.size(), "key") +
+                                        " and " + count(values.size(), "value")};
+}
+
+TimePoint DeadlineAfter(milliseconds timeout) {
+  constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+  return MonotonicClock().Now() + std::clamp(timeout, milliseconds(0), kForever);
+}
+
+}  // namespace rankrun::store

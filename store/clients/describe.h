@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace rankrun::store {
+
+// Error texts and deadlines that several clients share.
+
+// "key a", "keys a, b, c and 12 more", "no keys"
+std::string DescribeKeys(std::span<const std::string> keys);
+
+// Returns "<what>: not set within 300 ms". Names the `missing` keys if there
+// are any, as "at least" these if `maybe_more`.
+Error KeyTimeoutError(const std::string& what, std::chrono::milliseconds timeout,
+                      std::span<const std::string> missing = {}, bool maybe_more = false);
+
+// Returns "<what>: empty for 300 ms".
+Error QueueTimeoutError(const std::string& what, std::chrono::milliseconds timeout);
+
+// Returns the error of a MultiSet: "set keys a, b: 2 keys and 1 value".
+Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std::string> values);
+
+// Returns now plus `timeout`, which is clamped to between 0 and a year so that
+// the sum cannot overflow.
+TimePoint DeadlineAfter(std::chrono::milliseconds timeout);
+
+}  // namespace rankrun::store

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/uv/uv_timer.h"
+#include "base/uv/uv_wakeup.h"
+#include "store/engine/engine.h"
+#include "store/server/admission.h"
+#include "store/server/one_port.h"
+#include "store/server/server_stats.h"
+#include "store/server/stalls.h"
+#include "store/wire/wire.h"
+
+namespace rankrun::store {
+
+// Limit of a key, a value and a reply. An outbox holds less than twice this,
+// and libuv counts its bytes in an unsigned int.
+constexpr int kMaxPieceG = 1;
+constexpr size_t kMaxPiece = size_t{kMaxPieceG} << 30;
+
+struct ServerOptions {
+  std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort
+  WireLimits limits;
+  AdmissionLimits admission;
+  // Limit of all keys, values and waits.
+  size_t largest_store_bytes = size_t{4} << 30;
+  // Limit of incomplete requests and unsent replies, all connections together.
+  size_t largest_traffic_bytes = size_t{4} << 30;
+  // Unsent bytes from which on the server stops reading from that client.
+  size_t unsent_bytes = size_t{1} << 20;
+  // Time within which Stalls::kProgressBytes more of an incomplete request must
+  // arrive. A connection between two requests may be silent for ever.
+  std::chrono::milliseconds half_request_timeout{60'000};
+  // Takes over connections that begin with kControlPreamble, paused, with the
+  // bytes already read from them. It is called between two events of the loop
+  // and must not destroy the server. Without it such connections are refused as
+  // protocol errors; with it they may come from all addresses.
+  using Control = std::function<void(std::unique_ptr<Stream>, std::string_view first_bytes)>;
+  Control control;
+};
+
+// A store server: TCP connections that speak PyTorch's protocol to one Engine.
+// It closes a client that violates the protocol or a limit, with a log line;
+// the others continue. Its statistics are at kStatsKey, for CHECK and GET.
+// Thread: loop.  Lifetime: shorter than the loop.
+class Server {
+ public:
+  // Errors: those of ListenOnOnePort; kInvalid for limits that cannot work.
+  static Result<std::unique_ptr<Server>> Listen(Loop& loop, ServerOptions options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  uint16_t port() const { return listeners_.front()->address().port(); }
+  size_t connection_count() const { return connections_.size(); }
+  size_t key_count() const { return engine_.key_count(); }
+  ServerStats Stats() const;
+
+  // Closes all connections and forgets all keys: a fresh store at the same
+  // addresses. Clients see an end of stream, as when the server ends, never a
+  // reset. Connections that the loop has not accepted yet stay and are served
+  // by the fresh store.
+  void Reset();
+
+  // Accepts clients from these ranges only (empty: from everywhere) and closes
+  // the others. Workers of this host are checked, too.
+  void AdmitOnly(std::vector<AddressRange> ranges);
+
+ private:
+  struct Connection;
+
+  Server(Loop& loop, ServerOptions options);
+
+  void OnAccept(std::unique_ptr<Stream> stream);
+  void OnData(Connection& connection, std::string_view bytes);
+  void ProcessPendingInput(Connection& connection);
+  void OnNextTurn();
+
+  bool IsClient(Connection& connection, std::string_view bytes);
+  void HandOverControlConnections();
+
+  void HandleInput(Connection& connection, std::string_view input);
+  std::string_view ApplyRequests(Connection& connection, std::string_view input);
+  Result<bool> ApplyNext(Connection& connection, std::string_view& input);
+  bool AnswerStatsRequest(const Request& request);
+  const std::string& StatsText();
+  void Deliver(const Connection& current, const Outgoing& outgoing);
+  Connection& Find(ConnectionId id);
+  void SendReplies(Connection& connection);
+  bool IsCongested(const Connection& connection) const;
+  void Account(Connection& connection);
+  void Recount(Connection& connection);
+  void CloseLargest();
+
+  void WatchForStall(Connection& connection, size_t bytes);
+  void EndStall(Connection& connection);
+  void OnStallDeadline();
+
+  void Refuse(Connection& connection, Ending ending, std::string_view why);
+  void End(Connection& connection);
+  void DropEnded();
+  void Release(Connection& connection);
+  void CloseAll();
+
+  void Warn(const std::string& message);
+  void OnWarnWindowOver();
+
+  Loop& loop_;
+  const ServerOptions options_;
+  const TimePoint started_;
+  Engine engine_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  Admission admission_;
+  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  ConnectionId next_id_ = 1;
+  size_t traffic_bytes_ = 0;           // sum of all connections' traffic_bytes
+  std::vector<Outgoing> replies_;      // replies to one request; a member to reuse its memory
+  std::string outbox_;                 // replies to the connection being handled
+  bool turn_is_over_ = false;          // for the connection being handled
+  std::vector<ConnectionId> woken_;    // other connections with unsent replies
+  std::vector<ConnectionId> waiting_;  // connections with requests for their next turn
+  Wakeup next_turn_;  // not a timer, which would fire again before the loop polls other connections
+  std::vector<ConnectionId> control_connections_;  // connections that drop_ended_ will hand over
+  std::vector<ConnectionId> ended_;                // connections that drop_ended_ will drop
+  Timer drop_ended_;  // a connection must not be destroyed in its own callback
+  Stalls stalls_;
+  Timer stall_deadline_;
+  RequestCounts requests_{};
+  EndingCounts endings_{};
+  std::string stats_text_;
+  TimePoint stats_fresh_until_{};
+  Timer warn_window_;
+  size_t warnings_ = 0;  // since warn_window_ started
+};
+
+}  // namespace rankrun::store

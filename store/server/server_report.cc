@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include "base/log.h"
+#include "store/server/server_connection.h"
+
+// Statistics and warnings of a server.
+
+namespace rankrun::store {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr size_t kWarningsPerSecond = 5;
+constexpr size_t kNamesInStats = 256;
+constexpr size_t kPeersInStats = 8;
+
+bool IsStatsKey(const std::vector<std::string>& keys) {
+  return keys.size() == 1 && keys.front() == kStatsKey;
+}
+
+}  // namespace
+
+ServerStats Server::Stats() const {
+  ServerStats stats{.uptime = MonotonicClock().Now() - started_,
+                    .keys = engine_.key_count(),
+                    .queues = engine_.queue_count(),
+                    .bytes = engine_.bytes(),
+                    .largest_bytes = options_.largest_store_bytes,
+                    .connections = connections_.size(),
+                    .largest_connections = options_.admission.connections,
+                    .traffic_bytes = traffic_bytes_,
+                    .requests = requests_,
+                    .endings = endings_};
+  auto waits = engine_.ListWaits();
+  for (const Engine::Waited& waited : waits) stats.waiters += waited.waiters.size();
+  size_t listed = std::min(waits.size(), kNamesInStats);
+  auto end_of_listed = waits.begin() + static_cast<std::ptrdiff_t>(listed);
+  std::partial_sort(waits.begin(), end_of_listed, waits.end(), [](const auto& a, const auto& b) {
+    return a.waiters.size() > b.waiters.size();
+  });
+  for (auto waited = waits.begin(); waited != end_of_listed; ++waited) {
+    auto& row = stats.waits.emplace_back();
+    row.name = std::move(waited->name);
+    row.waiters = waited->waiters.size();
+    for (size_t i = 0; i < std::min(row.waiters, kPeersInStats); ++i) {
+      row.peers.push_back(connections_.at(waited->waiters[i])->stream->peer().ToString());
+    }
+  }
+  stats.waits_omitted = waits.size() - listed;
+  return stats;
+}
+
+// Answers a request for kStatsKey. Returns whether `request` was one.
+bool Server::AnswerStatsRequest(const Request& request) {
+  if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {
+    turn_is_over_ = true;
+    AppendReply(outbox_, ValueReply{StatsText()});
+    return true;
+  }
+  if (auto* check = std::get_if<CheckRequest>(&request);
+      check != nullptr && IsStatsKey(check->keys)) {
+    AppendReply(outbox_, CheckReply::kReady);
+    return true;
+  }
+  return false;
+}
+
+// Returns the statistics as JSON. An expensive text is reused for a while,
+// because otherwise a client that asks in a loop would delay all others.
+const std::string& Server::StatsText() {
+  constexpr std::chrono::milliseconds kMaxUncachedCost{1};
+  constexpr int kCacheFactor = 20;
+  TimePoint begin = MonotonicClock().Now();
+  if (begin < stats_fresh_until_) return stats_text_;
+  stats_text_ = ToJson(Stats());
+  TimePoint end = MonotonicClock().Now();
+  Duration cost = end - begin;
+  stats_fresh_until_ = cost < kMaxUncachedCost ? end : end + kCacheFactor * cost;
+  return stats_text_;
+}
+
+// Logs the first few warnings of a second, then one line with the number of the
+// rest, so that a client in a loop cannot fill the log.
+void Server::Warn(const std::string& message) {
+  if (warnings_ == 0) warn_window_.Start(seconds(1));
+  warnings_ += 1;
+  if (warnings_ <= kWarningsPerSecond) LogWarn(message);
+}
+
+void Server::OnWarnWindowOver() {
+  if (warnings_ > kWarningsPerSecond) {
+    LogWarn("store: closed or refused " + std::to_string(warnings_ - kWarningsPerSecond) +
+            " more connections within a second");
+  }
+  warnings_ = 0;
+}
+
+}  // namespace rankrun::store

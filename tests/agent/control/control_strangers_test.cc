@@ -1,0 +1,251 @@
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+
+#include "base/write_all.h"
+#include "tests/agent/control/control_fixture.h"
+#include "tests/base/uv/ready.h"
+
+// Peers that are not rankruns of this job, on either side.
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+struct ControlStrangersTest : ControlTest {
+  // Returns all bytes that `client` gets until the server closes it.
+  std::string ReadToEnd(const Fd& client) {
+    std::string text;
+    EXPECT_TRUE(Eventually([&] {
+      char bytes[4096];
+      ssize_t count = recv(client.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      if (count > 0) text.append(bytes, static_cast<size_t>(count));
+      return count == 0 || (count < 0 && errno == ECONNRESET);
+    }));
+    return text;
+  }
+  // Returns the next frame that the server sends to `client`.
+  std::string ReadFrame(const Fd& client, FrameReader& reader) {
+    std::string payload;
+    EXPECT_TRUE(Eventually([&] {
+      char byte;
+      while (payload.empty() && recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+        std::string_view bytes(&byte, 1);
+        auto frame = reader.Next(bytes);
+        if (frame && *frame) payload = **frame;
+      }
+      return !payload.empty();
+    }));
+    return payload;
+  }
+  // Sends byte by byte, with an iteration of the loop for each.
+  void SendSlowly(const Fd& client, std::string_view bytes) {
+    for (char byte : bytes) {
+      WriteAll(client.get(), {&byte, 1});
+      bool turned = false;
+      loop.Post([&] { turned = true; });
+      Eventually([&] { return turned; });
+    }
+  }
+  // Returns the failure of a link to a server that calls `greet` for each
+  // connection.
+  DialFailure FailureOf(const std::function<void(Stream&)>& greet, bool keep = true) {
+    std::vector<std::unique_ptr<Stream>> streams;
+    auto listener = test::Listen(loop, test::Loopback(), [&](std::unique_ptr<Stream> stream) {
+      greet(*stream);
+      if (keep) streams.push_back(std::move(stream));
+    });
+    NotingLink link(loop, LinkOptions{.endpoints = {{"127.0.0.1", listener->address().port()}},
+                                      .job_id = "job",
+                                      .secret = "",
+                                      .make_hello = {},
+                                      .handshake_timeout = milliseconds(50)});
+    EXPECT_TRUE(Eventually([&] { return !link.failures.empty(); }));
+    EXPECT_EQ(link.ups, 0);
+    return link.failures.front();
+  }
+
+  JobSecret secret{"open sesame"};
+};
+
+TEST_F(ControlStrangersTest, AHandshakeMayArriveByteByByte) {
+  NotingServer server(loop, {.job_id = "job", .secret = "open sesame"});
+  ASSERT_TRUE(server.Listen());
+  Fd client = test::ConnectTo(server.address());
+  ClientHandshake handshake(secret, "job");
+  FrameReader reader;
+  SendSlowly(client, ClientHandshake::FirstBytes());
+  ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
+  SendSlowly(client, EncodeFrame(handshake.Hello("hi")) + EncodeFrame("one") + EncodeFrame("two"));
+  EXPECT_FALSE(handshake.TakeAnswer(ReadFrame(client, reader)));
+  ASSERT_TRUE(Eventually([&] { return server.messages.size() == 2; }));
+  EXPECT_EQ(server.hellos.front().second, "hi");
+  client.Reset();
+  ASSERT_TRUE(Eventually([&] { return server.lost.size() == 1; }));
+  EXPECT_THAT(server.lost.front().second, HasSubstr("closed the connection"));
+}
+
+TEST_F(ControlStrangersTest, GarbageIsClosedAndOthersAreServed) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  NotingLink link(loop, {server.endpoint()});
+  ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
+  std::string first = ClientHandshake::FirstBytes();
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("RKRM"), first + "\xFF\xFF\xFF\xFF",
+        first + std::string(5, '\0'), first + EncodeFrame("no CBOR"),
+        first + EncodeFrame(std::string(100'000, '\x81'))}) {
+    Fd client = test::ConnectTo(server.address());
+    WriteAll(client.get(), bytes);
+    ReadToEnd(client);
+  }
+  EXPECT_EQ(server.hellos.size(), 1u);
+  EXPECT_TRUE(server.lost.empty());
+  EXPECT_TRUE(link.downs.empty());
+  EXPECT_TRUE(HasLogged("control: closed the connection from 127.0.0.1:"));
+}
+
+TEST_F(ControlStrangersTest, AnotherVersionGetsOursAndIsClosed) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  Fd client = test::ConnectTo(server.address());
+  WriteAll(client.get(), std::string(kControlPreamble) + '\7');
+  std::string answer = ReadToEnd(client);
+  EXPECT_THAT(answer, HasSubstr("version\1"));
+  EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 1"));
+}
+
+TEST_F(ControlStrangersTest, ATooLargeFrameEndsAnOpenConnection) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  JobSecret none("");
+  ClientHandshake handshake(none, "job");
+  FrameReader reader;
+  Fd client = test::ConnectTo(server.address());
+  WriteAll(client.get(), ClientHandshake::FirstBytes());
+  ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
+  WriteAll(client.get(), EncodeFrame(handshake.Hello("hi")) + "\x7F\xFF\xFF\xFF");
+  ASSERT_TRUE(Eventually([&] { return server.lost.size() == 1; }));
+  EXPECT_THAT(server.lost.front().second, HasSubstr("over the limit of 1048576"));
+}
+
+TEST_F(ControlStrangersTest, UnfinishedHandshakesEndAtTheirDeadline) {
+  NotingServer server(
+      loop, {.job_id = "job", .secret = "", .handshake_timeout = std::chrono::milliseconds(30)});
+  ASSERT_TRUE(server.Listen());
+  Fd silent = test::ConnectTo(server.address());
+  Fd half = test::ConnectTo(server.address());
+  WriteAll(half.get(), std::string_view(kControlPreamble).substr(0, 3));
+  Fd greeted = test::ConnectTo(server.address());
+  WriteAll(greeted.get(), ClientHandshake::FirstBytes() + std::string(2, '\0'));
+  for (const Fd* client : {&silent, &half, &greeted}) ReadToEnd(*client);
+  EXPECT_EQ(server->connection_count(), 0u);
+  EXPECT_TRUE(HasLogged("no hello within 0.030 s"));
+}
+
+TEST_F(ControlStrangersTest, HandshakesOfOneAddressAreLimited) {
+  NotingServer server(loop, {.job_id = "job", .secret = "", .handshakes_per_address = 4});
+  ASSERT_TRUE(server.Listen());
+  std::vector<Fd> silent;
+  for (int i = 0; i < 4; ++i) silent.push_back(test::ConnectTo(server.address()));
+  ASSERT_TRUE(Eventually([&] { return server->connection_count() == 4; }));
+  Fd one_more = test::ConnectTo(server.address());
+  EXPECT_EQ(ReadToEnd(one_more), "");
+  EXPECT_TRUE(HasLogged("4 connections of its address are in the handshake"));
+  silent.clear();
+  ASSERT_TRUE(Eventually([&] { return server->connection_count() == 0; }));
+  NotingLink first(loop, {server.endpoint()});
+  std::vector<std::unique_ptr<NotingLink>> links;
+  for (int i = 0; i < 20; ++i) {  // refused links dial again
+    links.push_back(std::make_unique<NotingLink>(loop, std::vector{server.endpoint()}));
+  }
+  EXPECT_TRUE(Eventually([&] { return server.hellos.size() == 21; }));
+}
+
+TEST_F(ControlStrangersTest, APeerThatDoesNotReadIsLost) {
+  NotingServer server(loop, {.job_id = "job", .secret = "", .unsent_bytes = size_t{2} << 20});
+  ASSERT_TRUE(server.Listen());
+  JobSecret none("");
+  ClientHandshake handshake(none, "job");
+  FrameReader reader;
+  Fd client = test::ConnectTo(server.address());
+  WriteAll(client.get(), ClientHandshake::FirstBytes());
+  ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
+  WriteAll(client.get(), EncodeFrame(handshake.Hello("hi")));
+  ASSERT_TRUE(Eventually([&] { return server.hellos.size() == 1; }));
+  PeerId id = server.hellos.front().first;
+  std::string large(kMaxFrameBytes, 'x');
+  for (int i = 0; i < 64 && server->connection_count() == 1; ++i) {
+    server->Send(id, large);
+    EXPECT_TRUE(server.lost.empty()) << "a callback inside Send";
+    if (i % 8 == 7) test::RunReadyCallbacks(loop);
+  }
+  ASSERT_TRUE(Eventually([&] { return server.lost.size() == 1; }));
+  EXPECT_THAT(server.lost.front().second, HasSubstr("does not read: "));
+}
+
+TEST_F(ControlStrangersTest, ACoordinatorThatDoesNotReadIsGivenUp) {
+  JobSecret none("");
+  ServerHandshake handshake(none, "job");
+  std::unique_ptr<Stream> server;
+  FrameReader reader;
+  auto listener = test::Listen(loop, test::Loopback(), [&](std::unique_ptr<Stream> stream) {
+    if (server) return;
+    server = std::move(stream);
+    server->Write(EncodeFrame(handshake.Challenge()));
+    auto on_data = [&](std::span<const char> data) {
+      std::string_view bytes(data.data(), data.size());
+      if (bytes.starts_with(kControlPreamble)) bytes.remove_prefix(kFirstBytes);
+      auto hello = reader.Next(bytes);
+      if (!hello || !*hello) return;
+      server->Write(EncodeFrame(handshake.Judge(**hello)->answer));
+      server->PauseReading();
+    };
+    server->Start({.on_data = on_data, .on_end = {}, .on_drained = {}});
+  });
+  NotingLink link(loop, LinkOptions{.endpoints = {{"127.0.0.1", listener->address().port()}},
+                                    .job_id = "job",
+                                    .secret = "",
+                                    .make_hello = {},
+                                    .unsent_bytes = size_t{2} << 20});
+  ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
+  std::string large(kMaxFrameBytes, 'x');
+  for (int i = 0; i < 64; ++i) link->Send(large);
+  EXPECT_TRUE(link.downs.empty()) << "a callback inside Send";
+  ASSERT_TRUE(Eventually([&] { return link.downs.size() == 1; }));
+  EXPECT_THAT(link.downs.front(), HasSubstr("does not read: "));
+}
+
+TEST_F(ControlStrangersTest, OtherProgramsThatAnswerAreReported) {
+  DialFailure failure = FailureOf([](Stream& stream) { stream.Write("HTTP/1.1 400 Bad\r\n\r\n"); });
+  EXPECT_EQ(failure.kind, DialFailureKind::kNotRankrun);
+  EXPECT_EQ(failure.why, "the program that answers there is not rankrun");
+
+  failure = FailureOf([](Stream&) {}, /*keep=*/false);
+  EXPECT_TRUE(failure.kind == DialFailureKind::kNotRankrun ||
+              failure.kind == DialFailureKind::kReset)
+      << failure.why;
+
+  failure = FailureOf([](Stream&) {});
+  EXPECT_EQ(failure.kind, DialFailureKind::kNotRankrun);
+  EXPECT_THAT(failure.why, HasSubstr("sends nothing within 0.050 s"));
+
+  JobSecret none("");
+  ServerHandshake handshake(none, "job");
+  failure = FailureOf([&](Stream& stream) {
+    stream.Write(EncodeFrame(handshake.Challenge()) + EncodeFrame("no answer"));
+  });
+  EXPECT_EQ(failure.kind, DialFailureKind::kNotRankrun);
+
+  failure = FailureOf([&](Stream& stream) {
+    std::string challenge = handshake.Challenge();
+    challenge.back() = '\7';  // the version
+    stream.Write(EncodeFrame(challenge));
+  });
+  EXPECT_EQ(failure.kind, DialFailureKind::kOtherVersion);
+  EXPECT_THAT(failure.why, HasSubstr("speaks version 7 of the control protocol"));
+}
+
+}  // namespace
+}  // namespace rankrun::agent

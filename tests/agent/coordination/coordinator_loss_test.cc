@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/job/exit_codes.h"
+#include "tests/agent/coordination/coordinator_fixture.h"
+
+// Nodes that are connected but stuck or too slow.
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::seconds;
+using test::CoordinatorTest;
+using testing::HasSubstr;
+
+const StuckProcess kStuck{.local_rank = 1, .what = "pid 71 (python3), state D in nfs_wait"};
+constexpr const char* kStuckText =
+    "node n2 counts as lost: rank 3, pid 71 (python3), state D in nfs_wait, does not die of "
+    "SIGKILL";
+
+struct CoordinatorLossTest : CoordinatorTest {
+  // Node 1 has failed and stopped; node 2 has not.
+  void StopBut2(int nodes) {
+    policy_.restart.max_restarts = 1;
+    Run(nodes, 1);
+    Deliver(1, Failed{1, {.text = "rank 0 failed", .exit_code = 9}});
+    Deliver(1, Stopped{1});
+    ASSERT_EQ(phase(), JobPhase::kStopping);
+  }
+};
+
+TEST_F(CoordinatorLossTest, AStuckNodeIsNotWaitedForAndJoinsAgainOnceTheProcessIsGone) {
+  StopBut2(2);
+  Deliver(2, Stuck{1, kStuck});
+  ASSERT_EQ(phase(), JobPhase::kPreparing);
+  EXPECT_EQ(SentTo<Prepare>(1)->node_count, 1);
+  EXPECT_FALSE(SentTo<Prepare>(2)->round == 2);
+  ASSERT_TRUE(SentTo<NodeLost>(1) && SentTo<NodeLost>(2));
+  EXPECT_EQ(SentTo<NodeLost>(1)->text, kStuckText);
+  EXPECT_EQ(coordinator_->outcome().reason, std::string("at once; ") + kStuckText);
+  Deliver(1, Prepared{2, 5});
+  EXPECT_FALSE(SentTo<Stop>(1));
+  Deliver(2, Stopped{1});
+  ASSERT_TRUE(SentTo<Stop>(1));
+  Deliver(1, Stopped{2});
+  EXPECT_EQ(SentTo<Prepare>(2)->node_count, 2);
+}
+
+TEST_F(CoordinatorLossTest, AHelloReportsAStuckProcess) {
+  StopBut2(2);
+  Act(PeerLost{2});
+  Hello hello = HelloOf(2);
+  hello.round = 1;
+  hello.work = NodeState::kStopping;
+  hello.stuck = kStuck;
+  Deliver(12, hello);
+  ASSERT_EQ(phase(), JobPhase::kPreparing);
+  Deliver(22, hello);
+  EXPECT_EQ(phase(), JobPhase::kPreparing) << "a node that is not in the round any more";
+}
+
+TEST_F(CoordinatorLossTest, AStuckNodeEndsTheJobIfSoConfigured) {
+  policy_.on_lost_node = LostNode::kStop;
+  StopBut2(2);
+  Deliver(2, Stuck{1, kStuck});
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitTooFewNodes);
+  EXPECT_EQ(SentTo<Verdict>(1)->text, std::string(kStuckText) + "; before that: rank 0 failed");
+}
+
+TEST_F(CoordinatorLossTest, AStuckNodeDoesNotCountForMin) {
+  policy_.restart.max_restarts = 1;
+  Run(2);
+  Deliver(1, Failed{1, {.text = "rank 0 failed"}});
+  Deliver(1, Stopped{1});
+  Deliver(2, Stuck{1, kStuck});
+  EXPECT_EQ(phase(), JobPhase::kGathering);
+  Deliver(2, Stopped{1});
+  EXPECT_EQ(phase(), JobPhase::kPreparing);
+}
+
+TEST_F(CoordinatorLossTest, ANodeThatBeatsButDoesNotStopIsGivenUp) {
+  StopBut2(2);
+  for (int i = 0; i < 62; ++i, now_ += seconds(1)) AllBeat({1, 2});
+  ASSERT_TRUE(SentTo<Refusal>(2));
+  EXPECT_THAT(SentTo<Refusal>(2)->text,
+              HasSubstr("node n2 is given up: it is alive, but has not stopped"));
+  EXPECT_EQ(phase(), JobPhase::kGathering) << "its lease has not ended";
+  Reconnect(2, 12, 0, NodeState::kStopping, 1);
+  EXPECT_TRUE(SentTo<Refusal>(12));
+  Reconnect(2, 22, 1, NodeState::kNone, 0);
+  EXPECT_FALSE(SentTo<Refusal>(22)) << "the next incarnation";
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,66 @@
+#include "agent/nodes/coordinator_host.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/nodes/control_codec.h"
+#include "tests/agent/control/control_fixture.h"
+
+namespace rankrun::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// A coordinator and its only member, both on this host.
+struct CoordinatorHostTest : ControlTest {
+  CoordinatorHostTest() {
+    spec.nodes.emplace();
+    spec.run_id = "job";
+    host = std::make_unique<CoordinatorHost>(
+        loop, spec, 1, std::nullopt,
+        CoordinatorHost::Callbacks{.keep = [](const CoordinatorRecord&) {}, .on_retired = {}});
+    EXPECT_TRUE(host->Listen(0));
+    LinkOptions options{.endpoints = {{"127.0.0.1", host->port()}},
+                        .job_id = "job",
+                        .secret = "",
+                        .make_hello = [] { return Encode(MemberMessage(MakeHello())); }};
+    link = std::make_unique<ControlLink>(
+        loop, std::move(options),
+        ControlLink::Callbacks{.on_up = {[] {}},
+                               .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+                               .on_down = [](const Error&) {},
+                               .on_failed = {}});
+  }
+
+  static Hello MakeHello() { return {.node = 1, .name = "n1", .addresses = {"n1"}}; }
+
+  void OnMessage(const std::string& bytes) {
+    auto message = DecodeCoordinatorMessage(bytes);
+    ASSERT_TRUE(message) << message.error().message;
+    if (const auto* prepare = std::get_if<Prepare>(&*message)) {
+      link->Send(Encode(MemberMessage(Prepared{prepare->round, 5, own})));
+    }
+    if (const auto* start = std::get_if<StartRound>(&*message)) start_round = *start;
+  }
+
+  JobSpec spec;
+  std::vector<std::string> own;
+  std::optional<StartRound> start_round;
+  std::unique_ptr<CoordinatorHost> host;
+  std::unique_ptr<ControlLink> link;
+};
+
+TEST_F(CoordinatorHostTest, TheAllowlistHasTheMembersAddresses) {
+  own = {"10.0.0.1", "127.0.0.1"};
+  ASSERT_TRUE(Eventually([&] { return start_round.has_value(); }));
+  EXPECT_THAT(start_round->store_allowlist, ElementsAre("10.0.0.1", "127.0.0.1"));
+}
+
+TEST_F(CoordinatorHostTest, TheAllowlistIsEmptyIfAMemberConnectsFromAnotherAddress) {
+  own = {"10.0.0.1", "172.17.0.2"};
+  ASSERT_TRUE(Eventually([&] { return start_round.has_value(); }));
+  EXPECT_THAT(start_round->store_allowlist, IsEmpty());
+}
+
+}  // namespace
+}  // namespace rankrun::agent

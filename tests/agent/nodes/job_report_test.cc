@@ -1,0 +1,137 @@
+#include "agent/nodes/job_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+WorkerRecord Worker(int rank, ProcessExit exit, int sent_signal = 0) {
+  WorkerRecord worker;
+  worker.node = "n1";
+  worker.global_rank = rank;
+  worker.local_rank = rank % 2;
+  worker.pid = 100 + rank;
+  worker.exit = exit;
+  worker.sent_signal = sent_signal;
+  return worker;
+}
+
+WorkerRecord Failed(int rank) { return Worker(rank, {.signaled = false, .value = 7}); }
+WorkerRecord Stopped(int rank) {
+  return Worker(rank, {.signaled = true, .value = SIGTERM}, SIGTERM);
+}
+
+AttemptRecord Record(std::vector<WorkerRecord> workers, size_t cause = 0) {
+  AttemptRecord record;
+  record.attempt = 2;
+  record.cause = cause;
+  record.workers = std::move(workers);
+  return record;
+}
+
+TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
+  AttemptRecord record = Record({Stopped(4), Failed(5)}, 1);
+  record.max_restarts = 3;
+  record.restarts = true;
+  record.restart_number = 2;
+  record.is_free = true;
+  record.own_cause = "node n2 is silent";
+  record.next_reason = "at once";
+  record.exit_code = 7;
+  record.lasted = milliseconds(1500);
+  WorkerRecord& failed = record.workers[1];
+  failed.stderr_tail = "Traceback\n";
+  failed.stderr_file = "/logs/5/stderr.log";
+  failed.exception = "ValueError: \xff is no text";
+  failed.start_error = Error{ErrorCode::kNotFound, "no such file"};
+  failed.kill_note = "out of memory";
+  failed.activity = {.what = "in Barrier #7 of world", .lasted = milliseconds(30)};
+  auto read = DecodeReport(EncodeReport(record));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->attempt, 2);
+  EXPECT_EQ(read->max_restarts, 3);
+  EXPECT_TRUE(read->restarts && read->is_free);
+  EXPECT_EQ(read->restart_number, 2);
+  EXPECT_EQ(read->own_cause, record.own_cause);
+  EXPECT_EQ(read->next_reason, "at once");
+  EXPECT_EQ(read->exit_code, 7);
+  EXPECT_EQ(read->lasted, record.lasted);
+  ASSERT_EQ(read->workers.size(), 2U);
+  ASSERT_EQ(read->cause, 1U);
+  EXPECT_EQ(HowItEnded(read->workers[0]), HowItEnded(record.workers[0]));
+  const WorkerRecord& shown = read->workers[1];
+  EXPECT_EQ(shown.node, "n1");
+  EXPECT_EQ(shown.pid, 105);
+  EXPECT_EQ(shown.exit, failed.exit);
+  EXPECT_EQ(shown.stderr_tail, failed.stderr_tail);
+  EXPECT_EQ(shown.stderr_file, failed.stderr_file);
+  EXPECT_EQ(shown.exception, failed.exception);
+  EXPECT_EQ(shown.start_error->message, "no such file");
+  EXPECT_EQ(shown.kill_note, failed.kill_note);
+  EXPECT_EQ(shown.activity.what, failed.activity.what);
+  EXPECT_EQ(shown.activity.lasted, failed.activity.lasted);
+}
+
+TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
+  std::vector<WorkerRecord> workers;
+  for (int rank = 0; rank < 2000; ++rank) {
+    workers.push_back(Failed(rank));
+    workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
+  }
+  std::string bytes = EncodeReport(Record(std::move(workers), 1321));
+  EXPECT_LT(bytes.size(), size_t{1} << 20);
+  auto read = DecodeReport(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  const WorkerRecord& cause = read->workers[read->cause];
+  EXPECT_EQ(cause.global_rank, 1321);
+  EXPECT_THAT(cause.stderr_tail, EndsWith("the end"));
+}
+
+TEST(JobReportTest, TheTimeSinceATimerExpiredReachesOtherNodes) {
+  WorkerRecord worker;
+  worker.exit = ProcessExit{.signaled = true, .value = 9};
+  worker.ended = TimePoint(std::chrono::hours(3));
+  worker.timer = ExpiredTimer{"step", 9, worker.ended - std::chrono::milliseconds(1'500)};
+  AttemptRecord record;
+  record.workers = {worker};
+  auto decoded = DecodeReport(EncodeReport(record));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(HowItEnded(decoded->workers[0]), HowItEnded(worker));
+}
+
+TEST(JobReportTest, AnInvalidReportIsRefused) {
+  EXPECT_THAT(DecodeReport("").error().message, HasSubstr("not a CBOR map"));
+  EXPECT_FALSE(DecodeReport("\xa1\x61\x61\x01"));
+  EXPECT_THAT(DecodeReport(EncodeReport(Record({}))).error().message,
+              HasSubstr("without its cause"));
+}
+
+TEST(MergeReportsTest, RanksAreInOrderAndTheKnownCauseIsKept) {
+  AttemptRecord all =
+      MergeReports({Record({Stopped(2), Failed(3)}, 1), Record({Failed(0), Stopped(1)})}, 3);
+  ASSERT_EQ(all.workers.size(), 4U);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(all.workers[static_cast<size_t>(rank)].global_rank, rank);
+  }
+  EXPECT_EQ(all.cause, 3U);
+}
+
+TEST(MergeReportsTest, WithoutAKnownCauseItIsAPrimaryFailure) {
+  AttemptRecord all = MergeReports({Record({Stopped(0)}), Record({Failed(1)})}, std::nullopt);
+  EXPECT_EQ(all.cause, 1U);
+}
+
+TEST(MergeReportsTest, ACauseWhosePartIsMissingIsNotInvented) {
+  AttemptRecord all = MergeReports({Record({Stopped(0)})}, 9);
+  EXPECT_EQ(all.cause, 0U);
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,152 @@
+#include "agent/report/evidence.h"
+
+#include <gtest/gtest.h>
+
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_work.h"
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct EvidenceTest : testing::Test {
+  EvidenceTest() {
+    logs.emplace(std::move(*LogDirectory::CreateTemporary("job")));
+    for (int attempt : {0, 1}) {
+      for (int rank : {0, 1}) EXPECT_TRUE(MakeFolders(logs->WorkerFolder(attempt, rank)));
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      WorkerRecord worker;
+      worker.global_rank = worker.local_rank = rank;
+      worker.exit = ProcessExit{.signaled = false, .value = 1};
+      record.workers.push_back(worker);
+    }
+    record.attempt = 1;
+    record.cause = 1;
+  }
+
+  void Complete() { CompleteWith(&*logs); }
+  void CompleteWith(const LogDirectory* directory) {
+    auto done = [this](AttemptRecord made) {
+      calls += 1;
+      complete = std::move(made);
+    };
+    evidence.Complete(directory, record, done);
+    EXPECT_EQ(calls, 0) << "called inside the call";
+    ASSERT_TRUE(loop.RunUntil([this] { return calls > 0; }, test::kLong));
+  }
+
+  test::TempFolder folder;
+  test::ScopedVariable tmpdir{"TMPDIR", folder.path().c_str()};
+  std::optional<LogDirectory> logs;
+  Loop loop;
+  Evidence evidence{loop, folder.path()};
+  AttemptRecord record;
+  AttemptRecord complete;
+  int calls = 0;
+};
+
+TEST_F(EvidenceTest, ReadsTheExceptionOfEachWorker) {
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": "ValueError: no"})";
+  std::ofstream(logs->ErrorFile(0, 0)) << R"({"message": "of an earlier attempt"})";
+  Complete();
+  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].exception, "ValueError: no");
+  EXPECT_EQ(complete.cause, 1u);
+}
+
+TEST_F(EvidenceTest, SavesTheTailOfStandardErrorIfThereIsOne) {
+  record.workers[1].stderr_tail = "last words\n";
+  Complete();
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+  EXPECT_EQ(complete.workers[1].stderr_file, logs->StderrFile(1, 1));
+  EXPECT_EQ(test::ReadWholeFile(logs->StderrFile(1, 1)), "last words\n");
+  EXPECT_EQ(complete.workers[1].stderr_tail, "last words\n");
+  EXPECT_FALSE(std::filesystem::exists(logs->StderrFile(1, 0)));
+}
+
+TEST_F(EvidenceTest, AnOuterLauncherGetsTheErrorFileOfTheCause) {
+  std::ofstream(logs->ErrorFile(1, 0)) << R"({"message": {"message": "E: consequence"}})";
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";
+  record.workers[1].exit = ProcessExit{.signaled = true, .value = SIGABRT};
+  record.parent_error_file = folder.Path("parent.json");
+  Complete();
+  EXPECT_EQ(test::ReadWholeFile(record.parent_error_file),
+            R"({"message":{"errorCode":-6,"message":"E: cause"}})");
+}
+
+TEST_F(EvidenceTest, WithoutAFolderTheRecordStaysAsItIs) {
+  record.workers[0].stderr_tail = "words\n";
+  CompleteWith(nullptr);
+  EXPECT_EQ(complete.workers.size(), 2u);
+  EXPECT_EQ(complete.workers[0].stderr_tail, "words\n");
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+}
+
+TEST_F(EvidenceTest, ARemovedFolderIsIgnored) {
+  record.workers[0].stderr_tail = "words\n";
+  std::filesystem::remove_all(logs->path());
+  Complete();
+  EXPECT_EQ(complete.workers.size(), 2u);
+}
+
+TEST_F(EvidenceTest, ReportsThatTheKernelRanOutOfMemory) {
+  record.workers[0].exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  record.memory_before = MemoryEvents{.oom_kills = 1, .of_cgroup = true, .limit = {}};
+  folder.Write("proc/self/cgroup", "0::/\n");
+  folder.Write("sys/fs/cgroup/memory.events", "oom_kill 2\n");
+  Complete();
+  EXPECT_EQ(complete.workers[0].kill_note, "the kernel's OOM killer was at work in this cgroup");
+  EXPECT_EQ(complete.workers[1].kill_note, "");
+}
+
+TEST_F(EvidenceTest, ATailThatCannotBeSavedHasNoFile) {
+  record.workers[0].stderr_tail = "words\n";
+  std::filesystem::create_directory(logs->StderrFile(1, 0));
+  Complete();
+  EXPECT_EQ(complete.workers[0].stderr_file, "");
+  EXPECT_EQ(complete.workers[0].stderr_tail, "words\n");
+}
+
+TEST_F(EvidenceTest, AnErrorFileThatIsAPipeIsIgnored) {
+  ASSERT_EQ(mkfifo(logs->ErrorFile(1, 0).c_str(), 0600), 0);
+  record.workers[1].stderr_tail = "words\n";
+  Complete();
+  EXPECT_EQ(complete.workers[0].exception, std::nullopt);
+  EXPECT_EQ(complete.workers[1].stderr_file, logs->StderrFile(1, 1)) << "the pipe blocked the rest";
+}
+
+// Opening a pipe without a writer hangs, as does a file on a dead server.
+TEST_F(EvidenceTest, AFileThatHangsDelaysTheRecordByOneSecondAndTheCauseNotAtAll) {
+  std::filesystem::create_directories(folder.Path("proc/self"));
+  std::string hangs = folder.Path("proc/self/cgroup");
+  ASSERT_EQ(mkfifo(hangs.c_str(), 0600), 0);
+  std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";
+  record.parent_error_file = folder.Path("parent.json");
+  record.workers[1].stderr_tail = "words\n";
+  TimePoint begin = std::chrono::steady_clock::now();
+  Complete();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
+  EXPECT_EQ(complete.workers[1].exception, "E: cause");
+  EXPECT_EQ(complete.workers[1].stderr_tail, "words\n");
+  EXPECT_EQ(test::ReadWholeFile(logs->StderrFile(1, 1)), "words\n");
+  EXPECT_TRUE(std::filesystem::exists(record.parent_error_file));
+
+  // Further records need no thread of the pool meanwhile.
+  for (int i = 0; i < 8; ++i) {
+    calls = 0;
+    Complete();
+  }
+  bool ran = false;
+  RunInPool(
+      loop, [] {}, [&] { ran = true; });
+  EXPECT_TRUE(loop.RunUntil([&] { return ran; }, test::kLong));
+  { Fd release(open(hangs.c_str(), O_WRONLY | O_CLOEXEC)); }
+  EXPECT_FALSE(loop.RunUntil([this] { return calls > 1; }, milliseconds(50)));
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,56 @@
+#include "base/net/host_port.h"
+
+#include <gtest/gtest.h>
+
+namespace rankrun {
+namespace {
+
+HostPort Parse(std::string_view text) {
+  auto parsed = ParseHostPort(text);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return parsed ? *parsed : HostPort{};
+}
+
+std::string ErrorOf(std::string_view text) {
+  auto parsed = ParseHostPort(text);
+  if (parsed) return "accepted";
+  EXPECT_EQ(parsed.error().code, ErrorCode::kInvalid);
+  return parsed.error().message;
+}
+
+TEST(HostPortTest, ThePortMayBeMissing) {
+  EXPECT_EQ(Parse("host"), (HostPort{"host", {}}));
+  EXPECT_EQ(Parse("10.0.0.1"), (HostPort{"10.0.0.1", {}}));
+  EXPECT_EQ(Parse("[::1]"), (HostPort{"::1", {}}));
+}
+
+TEST(HostPortTest, APortIsANumberOf16Bits) {
+  EXPECT_EQ(Parse("a_b.c-d:0"), (HostPort{"a_b.c-d", 0}));
+  EXPECT_EQ(Parse("host:65535"), (HostPort{"host", 65535}));
+  for (std::string bad : {"host:", "host:65536", "host:-1", "host:+1", "host:http", "host:1 "}) {
+    EXPECT_EQ(ErrorOf(bad),
+              "want a port number from 0 to 65535 after the colon, got \"" + bad + '"');
+  }
+}
+
+TEST(HostPortTest, AnIpv6AddressMayHaveBracketsAndAZone) {
+  EXPECT_EQ(Parse("[::1]:29400"), (HostPort{"::1", 29400}));
+  EXPECT_EQ(Parse("[fe80::1%eth0]:1"), (HostPort{"fe80::1%eth0", 1}));
+  EXPECT_EQ(Parse("fe80::1:80"), (HostPort{"fe80::1", 80}));
+}
+
+TEST(HostPortTest, OtherTextsAreNoHosts) {
+  for (std::string bad :
+       {"", ":1", "[]", "[]:1", "[::1", "[::1:1", "::1]:1", "[host]:1", "[1.2.3.4]:1", "::1",
+        "1:2:3", "ho st:1", " host:1", "host ", "http://host:1", "a,b:1", "[fe80::1%]:1"}) {
+    EXPECT_EQ(ErrorOf(bad), "want HOST:PORT or [IPV6]:PORT, got \"" + bad + '"');
+  }
+}
+
+TEST(HostPortTest, TheTextCanBeParsedAgain) {
+  EXPECT_EQ(HostPortText("a.b", 1), "a.b:1");
+  EXPECT_EQ(HostPortText("::1", 29400), "[::1]:29400");
+}
+
+}  // namespace
+}  // namespace rankrun

@@ -1,0 +1,24 @@
+#include "base/net/network_interface.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace rankrun {
+namespace {
+
+TEST(NetworkInterfaceTest, EveryAddressOfThisHostIsListedOnce) {
+  auto addresses = InterfaceAddresses();
+  ASSERT_TRUE(addresses) << addresses.error().message;
+  EXPECT_THAT(*addresses, testing::Contains("127.0.0.1"));
+  EXPECT_EQ(std::set(addresses->begin(), addresses->end()).size(), addresses->size());
+  for (const std::string& text : *addresses) {
+    auto address = SocketAddress::FromNumeric(text, 0);
+    ASSERT_TRUE(address) << text;
+    EXPECT_TRUE(InterfaceOf(*address)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rankrun

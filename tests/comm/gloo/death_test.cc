@@ -1,0 +1,203 @@
+// Ranks of the Gloo plug-in that are killed during an operation.
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/clients/tcp_store.h"
+#include "tests/comm/gloo/group.h"
+#include "tests/comm/ranks.h"
+
+namespace rankrun::comm::gloo {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Kind = Operation::Kind;
+
+constexpr int kRanks = 4;
+constexpr int kVictim = 1;
+constexpr size_t kCount = 3 << 20;  // floats; an operation takes some milliseconds
+
+// Runs one operation of `kind` with large blocks.
+Result<void> Do(Backend& backend, int rank, Kind kind, uint64_t number) {
+  std::vector<float> large(kCount);
+  std::vector<float> other(kCount);
+  std::vector<Block> outputs;
+  std::vector<ConstBlock> inputs;
+  constexpr size_t kPart = kCount * sizeof(float) / kRanks;
+  for (size_t r = 0; r < kRanks; ++r) {
+    outputs.push_back({Bytes(large) + r * kPart, kPart});
+    inputs.push_back({Bytes(other) + r * kPart, kPart});
+  }
+  int root = static_cast<int>(number % kRanks);
+  TestCall call(
+      {.kind = kind, .dtype = DType::kFloat32, .root = root, .count = kCount, .number = number});
+  Reduction sum{DType::kFloat32, ReduceOp::kSum};
+  switch (kind) {
+    case Kind::kAllReduce:
+      return backend.AllReduce(Bytes(large), kCount, sum, call.call);
+    case Kind::kReduce:
+      return backend.Reduce(Bytes(large), Bytes(other), kCount, sum, call.call);
+    case Kind::kBroadcast:
+      return backend.Broadcast(BlockOf(large), call.call);
+    case Kind::kAllGather:
+      return backend.AllGather(outputs, inputs[0], call.call);
+    case Kind::kGather:
+      return backend.Gather(rank == root ? outputs : std::vector<Block>(), inputs[0], call.call);
+    case Kind::kScatter:
+      return backend.Scatter(outputs[0], rank == root ? inputs : std::vector<ConstBlock>(),
+                             call.call);
+    case Kind::kReduceScatter:
+      return backend.ReduceScatter(outputs[0], inputs, sum, call.call);
+    case Kind::kAllToAll:
+      return backend.AllToAll(outputs, inputs, call.call);
+    default:
+      return backend.Barrier(call.call);
+  }
+}
+
+// Runs operations until an error.
+std::string Work(uint16_t port, int rank, Kind kind) {
+  auto store = store::TcpStore::Connect("127.0.0.1", port);
+  if (!store) return store.error().message;
+  GlooGroup group(kRanks);
+  auto backend = GlooGroup::Create(group.Config(**store, rank));
+  if (!backend) return backend.error().message;
+  for (uint64_t number = 1;; ++number) {
+    auto result = Do(**backend, rank, kind, number);
+    if (!result) return result.error().message;
+    if (rank == 0 && number == 3) (void)(*store)->Set("under way", "");
+  }
+}
+
+struct GlooDeathTest : testing::TestWithParam<Kind> {
+  GlooDeathTest() {
+    for (int r = 0; r < kRanks; ++r) {
+      children.push_back(
+          std::make_unique<ChildProcess>([&, r] { return Work(server.port(), r, GetParam()); }));
+    }
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
+  }
+
+  void ExpectAllNameTheVictim() {
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == kVictim) continue;
+      EXPECT_THAT(children[static_cast<size_t>(r)]->Text(), HasSubstr("lost rank 1")) << r;
+    }
+  }
+
+  ServerProcess server;
+  std::vector<std::unique_ptr<ChildProcess>> children;
+};
+
+struct GlooDeathTimingTest : GlooDeathTest {};
+
+TEST_P(GlooDeathTimingTest, EndsTheOthersOperationAndIsNamed) {
+  children[kVictim]->Kill();
+  auto killed = std::chrono::steady_clock::now();
+  ExpectAllNameTheVictim();
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(3));
+}
+
+TEST_P(GlooDeathTest, IsNamedThoughTheStoreIsGone) {
+  server.Kill();
+  children[kVictim]->Kill();
+  ExpectAllNameTheVictim();
+}
+
+// Two ranks; rank 1 dies after rank 0 has reported that the operation is under
+// way.
+struct GlooPairDeathTest : testing::Test {
+  using Body = std::function<std::string(Backend& backend, store::Store& store)>;
+
+  std::string Run(uint16_t port, int rank, const Body& body) {
+    auto store = store::TcpStore::Connect("127.0.0.1", port);
+    if (!store) return store.error().message;
+    auto backend = GlooGroup::Create(GlooGroup(2).Config(**store, rank));
+    return backend ? body(**backend, **store) : backend.error().message;
+  }
+
+  // Returns the text of rank 0.
+  std::string Told(
+      const Body& zero, const Body& one, const std::function<void()>& before = [] {}) {
+    ChildProcess survivor([&] { return Run(server.port(), 0, zero); });
+    ChildProcess victim([&] { return Run(server.port(), 1, one); });
+    auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+    EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
+    before();
+    victim.Kill();
+    return survivor.Text();
+  }
+
+  // Broadcasts from rank 0 until one fails.
+  static std::string Broadcast(Backend& backend, int rank, store::Store& store) {
+    std::vector<float> large(16 << 20);
+    for (uint64_t number = 1;; ++number) {
+      TestCall call({.kind = Kind::kBroadcast,
+                     .dtype = DType::kFloat32,
+                     .root = 0,
+                     .count = large.size(),
+                     .number = number});
+      auto result = backend.Broadcast(BlockOf(large), call.call);
+      if (!result) return result.error().message;
+      if (rank == 0 && number == 3) (void)store.Set("under way", "");
+    }
+  }
+
+  ServerProcess server;
+};
+
+TEST_F(GlooPairDeathTest, AnUnexpectedMessageDoesNotHideTheLoss) {
+  auto began = std::chrono::steady_clock::now();
+  const std::string told =
+      Told([](Backend& backend, store::Store& store) { return Broadcast(backend, 0, store); },
+           [](Backend& backend, store::Store& store) {
+             std::vector<int> word(1);
+             const auto unasked =
+                 backend.StartSend(ConstBlockOf(word), 0, {.tag = 0, .dtype = DType::kInt32});
+             return Broadcast(backend, 1, store);
+           });
+  EXPECT_THAT(told, HasSubstr("lost rank 1"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
+}
+
+TEST_F(GlooPairDeathTest, TestNeverWaitsForASilentStore) {
+  std::string told = Told(
+      [](Backend& backend, store::Store& store) -> std::string {
+        std::vector<int> never(10);
+        auto transfer = backend.StartRecv(BlockOf(never), 1, {.tag = 0, .dtype = DType::kInt32});
+        (void)store.Set("under way", "");
+        std::chrono::steady_clock::duration longest{};
+        for (bool over = false; !over;) {
+          auto before = std::chrono::steady_clock::now();
+          over = (*transfer)->Test();
+          longest = std::max(longest, std::chrono::steady_clock::now() - before);
+        }
+        // The backend waits 1 s for the store.
+        if (longest > std::chrono::milliseconds(900)) return "a test took as long as the store";
+        return (*transfer)->Wait(seconds(1)).error().message;
+      },
+      [](Backend&, store::Store& store) {
+        (void)store.Get("never", seconds(60));
+        return "";
+      },
+      [&] { server.Stop(); });
+  EXPECT_THAT(told, HasSubstr("lost rank 1"));
+}
+
+const auto kKinds = testing::Values(Kind::kAllReduce, Kind::kReduce, Kind::kBroadcast,
+                                    Kind::kAllGather, Kind::kGather, Kind::kScatter,
+                                    Kind::kReduceScatter, Kind::kAllToAll, Kind::kBarrier);
+const auto kNameOf = [](const auto& kind) { return std::string(NameOf(kind.param)); };
+INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTest, kKinds, kNameOf);
+INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTimingTest, kKinds, kNameOf);
+
+}  // namespace
+}  // namespace rankrun::comm::gloo

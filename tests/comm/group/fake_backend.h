@@ -1,0 +1,102 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/core/backend.h"
+
+namespace rankrun::comm {
+
+// Backend without data transfer; calls succeed until `failure` is set.
+struct FakeBackend : Backend {
+  struct Seen {
+    Operation operation;
+    std::chrono::milliseconds timeout;
+  };
+
+  Result<void> AllReduce(std::byte*, size_t, const Reduction&, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Reduce(std::byte*, const std::byte*, size_t, const Reduction&,
+                      const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Broadcast(Block, const Call& call) override { return Do(call); }
+  Result<void> AllGather(std::span<const Block>, ConstBlock, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Gather(std::span<const Block>, ConstBlock, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Scatter(Block, std::span<const ConstBlock>, const Call& call) override {
+    return Do(call);
+  }
+  Result<void> ReduceScatter(Block, std::span<const ConstBlock>, const Reduction&,
+                             const Call& call) override {
+    return Do(call);
+  }
+  Result<void> AllToAll(std::span<const Block>, std::span<const ConstBlock>,
+                        const Call& call) override {
+    return Do(call);
+  }
+  Result<void> Barrier(const Call& call) override { return Do(call); }
+  bool Refuse(const Call& call, const std::string& reason) override {
+    refused.push_back(Describe(call.operation) + ": " + reason);
+    return true;
+  }
+  void Abort(const std::string& reason) override {
+    aborted = reason;
+    while_aborting();
+    has_ended = true;
+  }
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock, int, const Envelope&) override {
+    return Error{ErrorCode::kPeerLost, "no messages"};
+  }
+  Result<std::unique_ptr<Transfer>> StartRecv(Block, std::optional<int>, const Envelope&) override {
+    if (!has_messages) return Error{ErrorCode::kPeerLost, "no messages"};
+    has_begun = true;
+    has_begun.notify_all();
+    return std::unique_ptr<Transfer>(std::make_unique<NeverOver>(*this));
+  }
+
+  // Receive of a message that no rank sends.
+  struct NeverOver : Transfer {
+    explicit NeverOver(FakeBackend& owner) : backend(owner) {}
+    ~NeverOver() override { EXPECT_TRUE(backend.has_ended) << "a pending message was destroyed"; }
+    bool Test() override { return false; }
+    Result<void> Wait(std::chrono::milliseconds timeout) override {
+      std::this_thread::sleep_for(timeout);
+      return Error{ErrorCode::kTimeout, "not yet"};
+    }
+    int source() const override { return 0; }
+
+    FakeBackend& backend;
+  };
+
+  Result<void> Do(const Call& call) {
+    calls.push_back({call.operation, call.timeout});
+    in_call();
+    if (failure) return *failure;
+    return {};
+  }
+
+  std::vector<Seen> calls;
+  std::vector<std::string> refused;
+  std::string aborted;
+  std::function<void()> in_call = [] {};
+  std::function<void()> while_aborting = [] {};
+  std::atomic<bool> has_ended = false;
+  bool has_messages = false;
+  std::atomic<bool> has_begun = false;  // a message has started
+  std::optional<Error> failure;
+};
+
+}  // namespace rankrun::comm

@@ -1,0 +1,133 @@
+// Ways for ranks to meet, and their places afterwards.
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+
+#include "tests/base/support.h"
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::Each;
+
+std::string SumOf(ProcessGroup& world) {
+  std::vector<int64_t> one{1};
+  world.AllReduce(one);
+  return std::to_string(one[0]) + " of " + std::to_string(world.world_size());
+}
+
+// Clears the environment, then sums over all ranks.
+std::string SumAt(const InitOptions& options) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
+  std::string sum = SumOf(Init(options));
+  Destroy();
+  return sum;
+}
+
+struct MeetingTest : testing::TestWithParam<const char*> {
+  static std::string PortOfTheStore() { return getenv("MASTER_PORT"); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "gloo"), NameOfBackend);
+
+TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
+  uint16_t port = 0;
+  {
+    ServerProcess free;
+    port = free.port();
+  }
+  std::string url = "tcp://127.0.0.1:" + std::to_string(port) + "?world_size=3";
+  auto sums = OnRanks(
+      3, [&](int r) { return SumAt({.backend = GetParam(), .init_method = url, .rank = r}); });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
+  test::TempFolder folder;
+  std::string url = "file://" + folder.Path("meet") + "?rank=";
+  auto sums = OnRanks(3, [&](int r) {
+    return SumAt({.backend = GetParam(), .init_method = url + std::to_string(r), .world_size = 3});
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, ThePlaceMayComeFromTheEnvironment) {
+  test::TempFolder folder;
+  std::string url = "file://" + folder.Path("meet");
+  auto sums = OnRanks(3, [&](int) {
+    std::string sum = SumOf(Init({.backend = GetParam(), .init_method = url}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, InAStoreOfTheProgram) {
+  auto sums = OnRanks(3, [](int r) {
+    auto port = static_cast<uint16_t>(std::stoi(PortOfTheStore()));
+    auto store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port});
+    return SumAt({.backend = GetParam(),
+                  .rank = r,
+                  .world_size = 3,
+                  .store = std::make_shared<PrefixStore>("job", store)});
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, AStoreThatIsTheServerServesUntilDestroyIfTheProgramLetsGoOfIt) {
+  uint16_t port = 0;
+  {
+    ServerProcess free;
+    port = free.port();
+  }
+  auto sums = OnRanks(2, [&](int r) {
+    Init({.backend = GetParam(),
+          .rank = r,
+          .world_size = 2,
+          .store = std::make_shared<TcpStore>(TcpStoreOptions{.port = port, .is_server = r == 0})});
+    std::string sum = SumOf(NewGroup({}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("2 of 2"));
+}
+
+TEST_P(MeetingTest, ARankThatExitsAtOnceHasBeenMetByAll) {
+  for (int i = 0; i < 20; ++i) {
+    auto texts = OnRanks(3, [](int) {
+      Init({.backend = GetParam()});
+      return std::string("met");  // and exits
+    });
+    ASSERT_THAT(texts, Each("met"));
+  }
+}
+
+TEST_P(MeetingTest, AGroupKnowsItself) {
+  auto texts = InWorld(3, GetParam(), [](ProcessGroup& world) {
+    ProcessGroup& pair =
+        NewGroup({.ranks = {2, 1}, .sort_ranks = false, .description = "back to front"});
+    if (!pair.is_member()) return pair.description();
+    return world.backend() + " " + pair.backend() + " " + std::to_string(pair.group_rank()) +
+           " of " + std::to_string(pair.world_size()) + ", first " +
+           std::to_string(pair.GlobalRankOf(GroupRank{0}));
+  });
+  std::string backends = std::string(GetParam()) + " " + GetParam();
+  EXPECT_THAT(texts, testing::ElementsAre("back to front", backends + " 1 of 2, first 2",
+                                          backends + " 0 of 2, first 2"));
+}
+
+TEST(LauncherTest, WhoHasStartedThisProcessIsKnown) {
+  unsetenv("TORCHELASTIC_RUN_ID");
+  EXPECT_FALSE(LaunchedByAgent());
+  setenv("TORCHELASTIC_RUN_ID", "none", 1);
+  EXPECT_TRUE(LaunchedByAgent());
+}
+
+}  // namespace
+}  // namespace rankrun::comm

@@ -1,0 +1,89 @@
+#include "comm/world/plugin.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/base/support.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+TEST(PluginTest, TheGlooPluginLoadsAndIsOfThisVersion) {
+  auto plugin = LoadPlugin("gloo", {RANKRUN_LIB_DIR});
+  ASSERT_TRUE(plugin) << plugin.error().message;
+  EXPECT_EQ((*plugin)->abi_version, kBackendAbiVersion);
+}
+
+TEST(PluginTest, TheFirstFolderThatHasItIsTaken) {
+  test::TempFolder first;
+  std::string path = first.Path("librankrun_gloo.so");
+  std::filesystem::copy_file(RANKRUN_LIB_DIR "/librankrun_gloo.so", path);
+  auto plugin = LoadPlugin("gloo", {"/nonexistent", first.path(), RANKRUN_LIB_DIR});
+  ASSERT_TRUE(plugin) << plugin.error().message;
+  Dl_info info{};
+  ASSERT_NE(dladdr(*plugin, &info), 0);
+  EXPECT_EQ(info.dli_fname, path);
+}
+
+TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
+  auto plugin = LoadPlugin("smh", {"/nonexistent", "/nonexistent/rankrun"});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(plugin.error().message,
+            "backend is \"smh\": want auto, shm, gloo, or a plug-in librankrun_smh.so in "
+            "/nonexistent or /nonexistent/rankrun");
+}
+
+TEST(PluginTest, AMissingGlooIsNoWrongName) {
+  auto plugin = LoadPlugin("gloo", {"/nonexistent"});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(plugin.error().message,
+            "load backend gloo: there is no librankrun_gloo.so in /nonexistent");
+}
+
+TEST(PluginTest, APluginThatCannotBeLoadedIsAnErrorInTheLoadersWords) {
+  test::TempFolder folder;
+  std::string path = folder.Write("librankrun_bad.so", "no library");
+  auto plugin = LoadPlugin("bad", {"/nonexistent", folder.path()});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(plugin.error().message, StartsWith("load backend bad: " + path + ": "));
+  EXPECT_THAT(plugin.error().message, Not(HasSubstr("/nonexistent")));
+}
+
+TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
+  test::TempFolder folder;
+  std::string path = folder.Write("librankrun_gloo.so", "no library");
+  auto plugin = LoadPlugin("gloo", {folder.path(), RANKRUN_LIB_DIR});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(plugin.error().message, StartsWith("load backend gloo: " + path + ": "));
+}
+
+TEST(PluginTest, ANameCannotLeadOutOfTheFolder) {
+  for (const char* name : {"", "../gloo", "a b", "/x"}) {
+    auto plugin = LoadPlugin(name, {RANKRUN_LIB_DIR});
+    ASSERT_FALSE(plugin) << name;
+    EXPECT_THAT(plugin.error().message, HasSubstr("want one name of letters, digits and _"));
+  }
+}
+
+TEST(PluginTest, TheChosenFolderComesFirstThenThatOfTheLibrary) {
+  ASSERT_EQ(setenv("RANKRUN_PLUGIN_DIR", "/chosen", 1), 0);
+  auto folders = PluginFolders();
+  ASSERT_EQ(folders.size(), 3U);
+  EXPECT_EQ(folders[0], "/chosen");
+  EXPECT_EQ(folders[2], folders[1] + "/rankrun");
+}
+
+}  // namespace
+}  // namespace rankrun::comm

@@ -1,0 +1,87 @@
+#include "launcher/plan/machine.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "base/fd.h"
+#include "base/write_all.h"
+#include "tests/base/support.h"
+
+namespace rankrun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct SettingsFileTest : testing::Test {
+  std::string ErrorOf(const std::string& path) {
+    auto text = ReadSettingsFile(path, milliseconds(50));
+    return text ? "read: " + *text : text.error().message;
+  }
+
+  std::string Pipe() const {
+    std::string path = folder.Path("pipe");
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    return path;
+  }
+
+  test::TempFolder folder;
+};
+
+TEST_F(SettingsFileTest, AFileIsReadWhole) {
+  std::string text(100'000, ' ');
+  EXPECT_EQ(*ReadSettingsFile(folder.Write("job.json", text)), text);
+  EXPECT_EQ(*ReadSettingsFile(folder.Write("empty.json", "")), "");
+}
+
+TEST_F(SettingsFileTest, ASecretThatOthersMayReadIsSeen) {
+  std::string path = folder.Write("secret", "hush\n");
+  for (mode_t mode : {0600, 0640, 0604, 0400}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    auto secret = ReadSecretFile(path);
+    ASSERT_TRUE(secret) << secret.error().message;
+    EXPECT_EQ(secret->text, "hush\n");
+    EXPECT_EQ(secret->others_may_read, (mode & 0044) != 0);
+  }
+  EXPECT_FALSE(ReadSecretFile(folder.Path("gone")));
+}
+
+TEST_F(SettingsFileTest, APipeIsReadToItsEnd) {
+  std::string path = Pipe();
+  std::string text(200'000, ' ');  // more than it holds
+  std::thread writer([&] {
+    Fd end(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    WriteAll(end.get(), text);
+  });
+  EXPECT_EQ(*ReadSettingsFile(path), text);
+  writer.join();
+}
+
+TEST_F(SettingsFileTest, APipeWhoseWriterIsGoneIsReadToo) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  WriteAll(writer.get(), "{}");
+  writer.Reset();
+  EXPECT_EQ(*ReadSettingsFile("/dev/fd/" + std::to_string(reader.get())), "{}");
+}
+
+TEST_F(SettingsFileTest, APipeThatBringsNothingOrNoEndIsGivenUp) {
+  std::string path = Pipe();
+  EXPECT_EQ(ErrorOf(path), path + ": no data within 0.050 s");
+  Fd both(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  WriteAll(both.get(), "{}");
+  EXPECT_EQ(ErrorOf(path), path + ": no end of file within 0.050 s");
+}
+
+TEST_F(SettingsFileTest, OnlySmallFilesAreRead) {
+  EXPECT_EQ(ErrorOf(folder.path()), folder.path() + ": is a folder, want a file");
+  EXPECT_EQ(ErrorOf("/dev/zero"), "/dev/zero: larger than 1 MiB");
+  EXPECT_EQ(ErrorOf("/no/such/file"), "/no/such/file: No such file or directory");
+}
+
+}  // namespace
+}  // namespace rankrun::launcher

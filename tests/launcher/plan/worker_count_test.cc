@@ -1,0 +1,105 @@
+#include "launcher/plan/worker_count.h"
+
+#include "tests/launcher/settings/settings_of.h"
+
+namespace rankrun::launcher {
+namespace {
+
+struct Rig {
+  Words gpus = {};
+  int cpus = 6;
+  bool one_by_default = false;
+};
+
+Result<WorkerCount> Read(const Words& flags, const Rig& rig) {
+  Settings settings = SettingsOf(flags);
+  auto typed = ReadGpus(settings, [&rig]() { return Result<Words>(rig.gpus); });
+  if (!typed) return typed.error();
+  return ReadWorkerCount(settings, {.gpus_typed = *typed,
+                                    .visible_gpus = [&rig]() { return Result<Words>(rig.gpus); },
+                                    .cpus = rig.cpus,
+                                    .one_by_default = rig.one_by_default});
+}
+
+int WorkersOf(const Words& flags, const Rig& rig = {}) {
+  auto count = Read(flags, rig);
+  EXPECT_TRUE(count) << count.error().message;
+  return count ? count->workers : -1;
+}
+
+std::string ErrorOf(const Words& flags, const Rig& rig = {}) {
+  auto count = Read(flags, rig);
+  return count ? "accepted" : count.error().message;
+}
+
+TEST(WorkerCountTest, ANumberIsANumber) {
+  EXPECT_EQ(WorkersOf({"-n1"}), 1);
+  EXPECT_EQ(WorkersOf({"-n10000"}), 10'000);
+  EXPECT_EQ(Read({"-n4"}, {})->why, "");
+}
+
+TEST(WorkerCountTest, TheDefaultIsTheNumberOfGpusElseOne) {
+  EXPECT_EQ(WorkersOf({}), 1);
+  EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}}), 3);
+  EXPECT_EQ(WorkersOf({"--gpus=0,2"}, {.gpus = {"0", "1", "2"}}), 2);
+  EXPECT_EQ(WorkersOf({}, {.gpus = {"0", "1", "2"}, .one_by_default = true}), 1);
+  EXPECT_EQ(Read({}, {.gpus = {"0", "1"}})->why, "one for each of 2 GPUs that we may use");
+  EXPECT_EQ(Read({"--gpus=0"}, {.gpus = {"0"}})->why, "one for each of 1 GPU of --gpus");
+}
+
+TEST(WorkerCountTest, WordsStandForDevicesOfTheMachine) {
+  Rig none;
+  Rig some{.gpus = {"0", "GPU-1"}};
+  EXPECT_EQ(WorkersOf({"-ncpu"}, some), 6);
+  EXPECT_EQ(WorkersOf({"-ngpu"}, some), 2);
+  EXPECT_EQ(WorkersOf({"-nauto"}, some), 2);
+  EXPECT_EQ(WorkersOf({"-nauto"}, none), 6);
+  EXPECT_EQ(WorkersOf({"-ngpu", "--gpus=1"}, some), 1);
+  EXPECT_EQ(ErrorOf({"-ngpu"}, none),
+            "--nproc-per-node: gpu needs a GPU, and there is none that we may use");
+}
+
+TEST(WorkerCountTest, OtherTextsThanCountsAreRefused) {
+  std::string wanted =
+      "--nproc-per-node: want a whole number from 1 to 10000, auto, cpu or gpu, got ";
+  for (const char* bad : {"0", "-1", "1.5", "4x", "10001", "99999999999", "1e3", "+2", "many"}) {
+    EXPECT_EQ(ErrorOf({"-n", bad}), wanted + '"' + bad + '"');
+  }
+  EXPECT_EQ(ErrorOf({"-ngpus"}), wanted + "\"gpus\"; did you mean gpu?");
+  EXPECT_EQ(ErrorOf({"-nxpu"}),
+            "--nproc-per-node: rankrun cannot count devices of kind xpu; want a number");
+}
+
+TEST(WorkerCountTest, AFailedSearchIsAnErrorWhereItMatters) {
+  auto broken = []() { return Result<Words>(Error{ErrorCode::kSystem, "no NVML"}); };
+  CountedDevices devices{.gpus_typed = {}, .visible_gpus = broken, .cpus = 2};
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-nauto"}), devices).error().message,
+            "--nproc-per-node auto: no NVML");
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({}), devices).error().message, "no NVML");
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-n2"}), devices)->workers, 2);
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->workers, 2);
+}
+
+TEST(WorkerCountTest, GpusAreAListWithoutRepetition) {
+  Rig eight{.gpus = Words(8)};
+  auto all = [&eight]() { return Result<Words>(eight.gpus); };
+  auto gpus = ReadGpus(SettingsOf({"--gpus=2, 4,GPU-5"}), all);
+  ASSERT_TRUE(gpus);
+  EXPECT_EQ(*gpus, (Words{"2", "4", "GPU-5"}));
+  EXPECT_EQ(*ReadGpus(SettingsOf({}), all), std::nullopt);
+  for (const char* bad : {",", "1,", "1,,2", " ", "all", "-1"}) {
+    EXPECT_EQ(ErrorOf({"--gpus", bad}),
+              std::string("--gpus: want an index, GPU-<uuid> or MIG-<uuid>, or several with commas "
+                          "between, as 0,2, got \"") +
+                  bad + '"');
+  }
+  EXPECT_EQ(ErrorOf({"--gpus=1,2,1"}), "--gpus: GPU 1 is given twice, got \"1,2,1\"");
+  EXPECT_EQ(ErrorOf({"--gpus=1,8"}, eight),
+            "--gpus: there is no GPU 8, the last is 7, got \"1,8\"");
+  EXPECT_EQ(ErrorOf({"--gpus=0"}), "--gpus: there is no GPU here, got \"0\"");
+  auto broken = []() { return Result<Words>(Error{ErrorCode::kSystem, "no NVML"}); };
+  EXPECT_TRUE(ReadGpus(SettingsOf({"--gpus=9"}), broken)) << "nobody counts";
+}
+
+}  // namespace
+}  // namespace rankrun::launcher

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/wire/wire.h"
+
+namespace rankrun::store {
+
+// Parses hex as in docs/store-protocol.md: "00 ce f7".
+inline std::string FromHex(std::string_view hex) {
+  std::string bytes;
+  int digits = 0;
+  unsigned value = 0;
+  for (char c : hex) {
+    if (c == ' ') continue;
+    unsigned digit = std::isdigit(static_cast<unsigned char>(c)) != 0
+                         ? static_cast<unsigned>(c - '0')
+                         : static_cast<unsigned>(c - 'a') + 10;
+    value = value * 16 + digit;
+    if (++digits % 2 == 0) {
+      bytes += static_cast<char>(value);
+      value = 0;
+    }
+  }
+  return bytes;
+}
+
+struct Decoded {
+  std::vector<Request> requests;
+  std::string error;  // empty: none
+};
+
+// Decodes `bytes` in reads of `piece` bytes.
+inline Decoded Decode(std::string_view bytes, size_t piece, const WireLimits& limits = {}) {
+  RequestDecoder decoder(limits);
+  Decoded decoded;
+  while (!bytes.empty()) {
+    std::string_view read = bytes.substr(0, piece);
+    bytes.remove_prefix(read.size());
+    while (true) {
+      auto next = decoder.Next(read);
+      if (!next) {
+        EXPECT_EQ(next.error().code, ErrorCode::kProtocol);
+        decoded.error = next.error().message;
+        return decoded;
+      }
+      if (!*next) break;
+      decoded.requests.push_back(std::move(**next));
+    }
+    EXPECT_TRUE(read.empty());
+  }
+  return decoded;
+}
+
+}  // namespace rankrun::store
