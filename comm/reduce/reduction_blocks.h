@@ -30,13 +30,15 @@ void ReduceIntegers(DType dtype, ReduceOp::Kind op, const Data& data);
 void ScaleFloats(DType dtype, std::byte* output, const std::byte* input, double factor,
                  size_t count);
 
+// Elements per block, so that a block stays in the first-level cache between
+// two passes.
+inline constexpr size_t kBlock = 1024;
+// Inputs per pass.
+inline constexpr size_t kMaxRights = 3;
+
 namespace {
 
 using Kind = ReduceOp::Kind;
-
-// Elements per block, so that a block stays in the first-level cache between
-// two passes.
-constexpr size_t kBlock = 1024;
 
 // Operands of one pass: left op right[0] op ... op right[kRights - 1].
 template <typename Left, typename Right, typename Op, int kRights>
@@ -81,8 +83,6 @@ void CombineSome(std::byte* output, const std::byte* left, const std::byte* cons
   RANKRUN_INDEPENDENT
   for (; i < count; ++i) Store<To>(output, i, operands.At(i));
 }
-
-constexpr size_t kMaxRights = 3;
 
 template <typename To, typename Left, typename Right, typename Op>
 void Combine(std::byte* output, const std::byte* left, const std::byte* const* right, size_t rights,
