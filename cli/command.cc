@@ -4,6 +4,7 @@
 
 #include "base/version.h"
 #include "cli/output.h"
+#include "cli/secret_command.h"
 #include "cli/store_commands.h"
 #include "launcher/flags/help.h"
 #include "launcher/flags/marked_text.h"
@@ -90,20 +91,22 @@ int RunRankctl(std::span<const std::string> arguments) {
   FlagTable table{.command = "rankctl", .flags = kTopFlags};
   auto read = launcher::ParseArguments(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
-  std::string usage = "store COMMAND [flags] [operands]";
+  std::string usage = "store|secret ...";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
-                                      "Inspects the key-value stores of distributed jobs.\n"
-                                      "rankctl store --help lists the commands."));
+                                      "Inspects the key-value stores of distributed jobs, and the "
+                                      "user's job secret.\n"
+                                      "rankctl store --help lists the commands for stores."));
   }
   if (read->flags.Has("version")) {
     return Print(std::string("rankctl ") + kVersion + "\n");
   }
   if (read->positionals.empty())
     return Fail("no command given; usage: rankctl " + usage, kExitUsage);
-  if (read->positionals[0] != "store")
-    return RefuseName("rankctl", read->positionals[0], {"store"});
-  return RunGroup("rankctl store", StoreCommands(), std::span(read->positionals).subspan(1));
+  auto rest = std::span(read->positionals).subspan(1);
+  if (read->positionals[0] == SecretCommand().name) return RunCommand(SecretCommand(), rest);
+  if (read->positionals[0] == "store") return RunGroup("rankctl store", StoreCommands(), rest);
+  return RefuseName("rankctl", read->positionals[0], {"store", SecretCommand().name});
 }
 
 }  // namespace rankrun::cli

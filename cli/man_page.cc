@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cli/secret_command.h"
 #include "cli/store_commands.h"
 #include "launcher/flags/man_page.h"
 #include "launcher/flags/marked_text.h"
@@ -56,6 +57,7 @@ std::string SharedFlags() {
 
 std::string RankctlManPart() {
   std::string text = ".SH COMMANDS\n";
+  text += SectionOf(SecretCommand());
   for (const Command& command : StoreCommands()) text += SectionOf(command);
   text += ".SH OPTIONS\nThese flags belong to more than one command.\n" + SharedFlags() +
           launcher::ManEntry(kVersionFlag, "Without a command only: `rankctl --version`.");

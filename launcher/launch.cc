@@ -21,6 +21,7 @@
 #include "launcher/plan/command_line.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/program.h"
+#include "launcher/settings/own_secret.h"
 #include "launcher/show/explain.h"
 #include "launcher/show/report.h"
 #include "launcher/show/shell_line.h"
@@ -90,15 +91,34 @@ class Launch {
   }
 
   // Keeps the secret for the next incarnation, because a pipe can be read only
-  // once, and the file may be deleted.
+  // once, and a file may be deleted or replaced.
   Result<SecretFile> ReadSecretOnce(const std::string& path) {
-    agent::JobRecord record = incarnation_.record();
-    if (!incarnation_.is_first() && !record.secret.empty()) return SecretFile{record.secret, false};
+    if (auto kept = KeptSecret()) return SecretFile{std::move(*kept), false};
     auto file = ReadSecretFile(path);
-    if (!file) return file;
-    record.secret = file->text;
-    incarnation_.Write(std::move(record));
+    if (file) KeepSecret(file->text);
     return file;
+  }
+
+  // --explain and --dry-run do not make the file.
+  Result<std::string> ReadOwnSecretOnce(const std::string& path, bool may_make) {
+    if (auto kept = KeptSecret()) return std::move(*kept);
+    auto secret = may_make ? ReadOrMakeOwnSecret(path) : ReadOwnSecret(path);
+    bool is_absent = !secret && secret.error().code == ErrorCode::kNotFound;
+    if (is_absent && !may_make) return std::string(kMinSecretBytes, '-');
+    if (secret) KeepSecret(*secret);
+    return secret;
+  }
+
+  std::optional<std::string> KeptSecret() const {
+    std::string secret = incarnation_.record().secret;
+    if (incarnation_.is_first() || secret.empty()) return std::nullopt;
+    return secret;
+  }
+
+  void KeepSecret(const std::string& secret) {
+    agent::JobRecord record = incarnation_.record();
+    record.secret = secret;
+    incarnation_.Write(std::move(record));
   }
 
   agent::Goodbye Plan(const CommandLine& line) {
@@ -107,9 +127,12 @@ class Launch {
     if (!request) return Refuse(request.error(), kExitUsage);
     request->started_as = started_as_;
     if (settings.IsOn("explain")) machine_.random_id = "<random UUID>";
+    bool only_shown = settings.IsOn("explain") || settings.IsOn("dry-run");
+    machine_.read_own_secret = [this, only_shown](const std::string& path) {
+      return ReadOwnSecretOnce(path, !only_shown);
+    };
     auto plan = MakeJobPlan(settings, command_, machine_);
     if (!plan) return Refuse(plan.error(), kExitUsage);
-    bool only_shown = settings.IsOn("explain") || settings.IsOn("dry-run");
     auto program = ResolveProgram(*request, machine_.environment);
     if (!program) {
       bool missing = program.error().code == ErrorCode::kNotFound;

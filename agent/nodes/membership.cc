@@ -132,6 +132,17 @@ void Membership::WarnOnce(const DialFailure& failure) {
   }
   callbacks_.say("rankrun: " + failure.ToString() + "; trying again for up to " +
                  FormatSeconds(patience) + "\n");
+  if (failure.kind == DialFailureKind::kWrongSecret) callbacks_.say(SecretAdvice(failure.endpoint));
+}
+
+// Returns a line, or nothing for a node without a secret.
+std::string Membership::SecretAdvice(const Endpoint& endpoint) const {
+  const std::string& origin = nodes_.secret_origin;
+  if (origin.empty()) return "";
+  std::string text = "rankrun: the secret of node " + nodes_.node_name + " is from " + origin;
+  if (!nodes_.secret_is_own) return text + "\n";
+  return text + "; all nodes need the same file, so copy it here: scp " + endpoint.host + ":" +
+         origin + " " + origin + "\n";
 }
 
 // Sends another hello if the state has changed since the first one was made,

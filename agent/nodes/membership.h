@@ -78,6 +78,7 @@ class Membership {
   Hello SelfHello() const;
   bool IsRefused() const;
   void WarnOnce(const DialFailure& failure);
+  std::string SecretAdvice(const Endpoint& endpoint) const;
   void OnUp();
   std::string MakeHello();
   std::vector<std::string> OwnAddresses() const;

@@ -86,11 +86,19 @@ constexpr Flag kFlags[] = {
     {.name = "secret-file",
      .value = kFile,
      .value_name = "FILE",
-     .help = "Admit only nodes that have the secret in this file, or in RANKRUN_SECRET.",
-     .details = "The secret may be any bytes; line ends at the end of the file do not count. Only "
-                "the owner should be able to read the file. Without this flag, the variable "
-                "RANKRUN_SECRET is the secret itself. rankrun does not pass the secret to workers "
-                "and never shows it.",
+     .default_value = "RANKRUN_SECRET, else the user's own secret",
+     .help = "Admit only nodes that have the secret in this file.",
+     .details = "The secret is at least 16 bytes of any kind; line ends at the end of the file do "
+                "not count. Only the owner should be able to read the file. Without this flag, "
+                "the variable RANKRUN_SECRET is the secret itself. See SECRETS for the defaults. "
+                "rankrun does not pass the secret to workers and never shows it.",
+     .group = kNodes,
+     .sources = kOurs},
+    {.name = "insecure",
+     .help = "Admit nodes without a secret.",
+     .details = "Anybody who can connect to the port of the job can then join it, stop it, or "
+                "change the data that its workers exchange. This is the default by the name "
+                "torchrun.",
      .group = kNodes,
      .sources = kOurs},
 

@@ -130,19 +130,24 @@ class Planner {
       PlanRendezvous(*rendezvous);
       return {};
     }
-    std::string no_secret = std::string(kSecretVariable) + "=";
-    auto nodes =
-        ReadNodes(settings_, {.scheduler = machine_.scheduler,
-                              .host_name = machine_.host_name,
-                              .environment = machine_.environment,
-                              .read_secret = machine_.read_secret,
-                              .secret_is_empty = std::ranges::find(machine_.variables, no_secret) !=
-                                                 machine_.variables.end()});
+    auto nodes = ReadNodes(settings_, {.scheduler = machine_.scheduler,
+                                       .host_name = machine_.host_name,
+                                       .secret = SecretSources()});
     if (!nodes) return std::move(nodes).error();
     plan_.spec.nodes = std::move(nodes->spec);
     std::ranges::move(nodes->warnings, std::back_inserter(plan_.warnings));
     PlanRendezvous(nodes->rendezvous);
     return {};
+  }
+
+  SecretContext SecretSources() const {
+    std::string empty = std::string(kSecretVariable) + "=";
+    const auto& variables = machine_.variables;
+    return {.environment = machine_.environment,
+            .variable_is_empty = std::ranges::find(variables, empty) != variables.end(),
+            .read_file = machine_.read_secret,
+            .read_own = machine_.read_own_secret,
+            .is_optional = as_torchrun_};
   }
 
   void PlanRendezvous(const Rendezvous& rendezvous) {

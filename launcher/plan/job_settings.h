@@ -28,6 +28,7 @@ struct Machine {
   std::string random_id;             // run id of a job without --rdzv-id
   std::string host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};
+  std::function<Result<std::string>(const std::string& path)> read_own_secret = {};
   Scheduler scheduler = {};
 };
 

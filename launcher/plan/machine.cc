@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/process/cpus.h"
+#include "launcher/settings/own_secret.h"
 
 extern char** environ;
 
@@ -63,7 +64,8 @@ Machine ThisMachine() {
                   .open_files = {},
                   .random_id = RandomUuid(),
                   .host_name = HostName(),
-                  .read_secret = ReadSecretFile};
+                  .read_secret = ReadSecretFile,
+                  .read_own_secret = ReadOrMakeOwnSecret};
   machine.scheduler = ReadScheduler({.environment = machine.environment,
                                      .host_name = machine.host_name,
                                      .hosts_file = HostsFile});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "launcher/flags/text.h"
@@ -31,8 +32,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kUnusedKe
      {"store_type", "the rendezvous uses TCP"}}};
 
 // Flags without effect in a job of one node.
-constexpr std::array<std::string_view, 6> kFlagsOfNodes = {
-    "spares", "node-timeout", "last-call", "finish-timeout", "on-lost-node", "secret-file"};
+constexpr std::array<std::string_view, 7> kFlagsOfNodes = {
+    "spares",       "node-timeout", "last-call", "finish-timeout",
+    "on-lost-node", "secret-file",  "insecure"};
 
 class NodesReader {
  public:
@@ -43,7 +45,7 @@ class NodesReader {
     for (auto step :
          {&NodesReader::ReadRange, &NodesReader::ReadBackend, &NodesReader::ReadConf,
           &NodesReader::ReadEndpoints, &NodesReader::ReadPlace, &NodesReader::ReadTimeouts,
-          &NodesReader::ReadKeepAlive, &NodesReader::ReadId, &NodesReader::ReadSecret}) {
+          &NodesReader::ReadKeepAlive, &NodesReader::ReadId, &NodesReader::ReadJobSecret}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
     bool stops = settings_.Text("on-lost-node") == "stop";
@@ -270,31 +272,16 @@ class NodesReader {
     return {};
   }
 
-  Result<void> ReadSecret() {
-    auto variable = context_.environment(kSecretVariable);
-    auto path = settings_.NonEmptyText("secret-file");
-    if (!path && context_.secret_is_empty) {  // such as "$(cat missing)"
-      return Error{ErrorCode::kInvalid, std::string(kSecretVariable) +
-                                            " is empty, want a secret; unset it to have none"};
-    }
-    if (!path) {
-      spec().secret = variable.value_or("");
-      return {};
-    }
-    if (variable) {
-      plan_.rendezvous.ignored.push_back(
-          {kSecretVariable, "overridden by " + settings_.OriginOf("secret-file")});
-    }
-    auto file = context_.read_secret(*path);
-    if (!file) return settings_.Wrong("secret-file", file.error().message);
-    while (file->text.ends_with('\n') || file->text.ends_with('\r')) file->text.pop_back();
-    if (file->text.empty())
-      return settings_.Wrong("secret-file", *path + ": is empty, want a secret");
-    spec().secret = std::move(file->text);
-    if (file->others_may_read) {
-      plan_.warnings.push_back(settings_.OriginOf("secret-file") + ": " + *path +
-                               ": other users may read it, want mode 0600");
-    }
+  Result<void> ReadJobSecret() {
+    SecretContext context = context_.secret;
+    context.is_exposed = IsExposed();
+    auto secret = ReadSecret(settings_, context);
+    if (!secret) return std::move(secret).error();
+    spec().secret = std::move(secret->secret);
+    spec().secret_origin = std::move(secret->origin);
+    spec().secret_is_own = secret->is_own;
+    std::ranges::move(secret->ignored, std::back_inserter(plan_.rendezvous.ignored));
+    std::ranges::move(secret->warnings, std::back_inserter(plan_.warnings));
     return {};
   }
 
@@ -315,14 +302,17 @@ class NodesReader {
     }
   }
 
+  bool IsExposed() {
+    return !std::ranges::all_of(spec().endpoints, [](const agent::Endpoint& endpoint) {
+      return IsLoopback(endpoint.host);
+    });
+  }
+
   // Warns on the coordinator's node only, so that a job has one warning.
   void Warn() {
-    if (spec().is_host == false) return;
-    auto is_loopback = [](const agent::Endpoint& endpoint) { return IsLoopback(endpoint.host); };
-    if (spec().secret.empty() && !std::ranges::all_of(spec().endpoints, is_loopback)) {
-      plan_.warnings.emplace_back(
-          "without --secret-file anybody who can connect to the port of this job can join it");
-    }
+    if (spec().is_host == false || !spec().secret.empty() || !IsExposed()) return;
+    plan_.warnings.emplace_back(
+        "without a job secret anybody who can connect to the port of this job can join it");
   }
 
   const Settings& settings_;

@@ -52,10 +52,12 @@ std::string LostText(const agent::NodesSpec& nodes) {
 }  // namespace
 
 std::vector<std::vector<std::string>> NodesRows(const agent::NodesSpec& nodes) {
-  return {
-      {"nodes", CountText(nodes)},          {"this node", ThisNodeText(nodes)},
-      {"rendezvous", EndpointsText(nodes)}, {"times", TimesText(nodes)},
-      {"lost nodes", LostText(nodes)},      {"secret", nodes.secret.empty() ? "none" : "given"}};
+  return {{"nodes", CountText(nodes)},
+          {"this node", ThisNodeText(nodes)},
+          {"rendezvous", EndpointsText(nodes)},
+          {"times", TimesText(nodes)},
+          {"lost nodes", LostText(nodes)},
+          {"secret", nodes.secret.empty() ? "none" : "from " + nodes.secret_origin}};
 }
 
 bool IsOfRound(const agent::NodesSpec& nodes, const std::string& variable) {

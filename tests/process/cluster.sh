@@ -7,6 +7,7 @@ make_folder() {
   mount -t tmpfs none /run
   folder=$(mktemp -d -p /run)
   export TMPDIR=$folder
+  export XDG_CONFIG_HOME=$folder/config  # a home that all hosts share
 }
 
 fail() {

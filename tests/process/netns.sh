@@ -106,6 +106,31 @@ forms_by_address() {
   for host in h1 h2 h3; do exits $host 0; done
 }
 
+# Hosts that share the user's home need no flag for the secret.
+one_home_has_one_secret() {
+  start_all --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1
+  await 30 "all workers begin" has_begun 3
+  [ "$(stat -c %a "$folder/config/rankrun/secret")" = 600 ] || fail "no secret was made"
+  says h1 "without a job secret" && fail "h1 warns although there is a secret"
+  end_workers
+  for host in h1 h2 h3; do exits $host 0; done
+}
+
+two_homes_have_two_secrets() {
+  local flags=(--nnodes 2 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1)
+  start h1 "${flags[@]}" --rdzv-conf join_timeout=10
+  XDG_CONFIG_HOME=$folder/other start h2 "${flags[@]}"
+  exits h2 201
+  says h2 "wrong job secret" || fail "h2 does not print the reason"
+  says h2 "the secret of node h2 is from $folder/other/rankrun/secret; .*: scp 10.77.0.1:" ||
+    fail "h2 does not print the command that repairs it"
+  cp "$folder/config/rankrun/secret" "$folder/other/rankrun/secret"
+  XDG_CONFIG_HOME=$folder/other start h2 "${flags[@]}"
+  await 30 "all workers begin" has_begun 2
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+
 forms_by_master_address() {
   for i in 3 2 1; do start h$i --nnodes 3 --node-rank $((i - 1)) --master-addr 10.77.0.1; done
   await 30 "all workers begin" has_begun 3

@@ -12,6 +12,9 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
+const std::string kOne = "one secret, long enough";
+const std::string kAnother = "another one, long enough";
+
 struct NodesStartTest : NodesTest {
   std::string Secret(const std::string& name, const std::string& secret) const {
     std::ofstream(folder.Path(name)) << secret << "\n";
@@ -35,10 +38,11 @@ TEST_F(NodesStartTest, TheOthersDoNotCome) {
 }
 
 TEST_F(NodesStartTest, TheSecretsDiffer) {
-  Job& host = StartHost({"-n1", Secret("a", "one")}, "exit 0");
-  Job& guest = StartGuest({"-n1", Secret("b", "another")}, "exit 0");
+  Job& host = StartHost({"-n1", Secret("a", kOne)}, "exit 0");
+  Job& guest = StartGuest({"-n1", Secret("b", kAnother)}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("wrong job secret; trying again for up to 5.0 s\n"));
+  EXPECT_THAT(guest.Err(), HasSubstr("is from --secret-file: " + folder.Path("b") + "\n"));
   EXPECT_THAT(guest.Err(),
               ContainsRegex("found no coordinator: .*: wrong job secret \\(tried for "));
   host.Signal(SIGINT);
@@ -47,15 +51,15 @@ TEST_F(NodesStartTest, TheSecretsDiffer) {
 
 TEST_F(NodesStartTest, OneHasNoSecret) {
   conf = ",join_timeout=2";
-  StartHost({"-n1", Secret("a", "one")}, "exit 0");
+  StartHost({"-n1", Secret("a", kOne)}, "exit 0");
   Job& guest = StartGuest({"-n1"}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("secret")) << Errors();
 }
 
 TEST_F(NodesStartTest, TheSameSecretLetsNodesIn) {
-  Job& host = StartHost({"-n1", Secret("a", "one")}, "exit 0");
-  Job& guest = StartGuest({"-n1", Secret("b", "one")}, "exit 0");
+  Job& host = StartHost({"-n1", Secret("a", kOne)}, "exit 0");
+  Job& guest = StartGuest({"-n1", Secret("b", kOne)}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
 }

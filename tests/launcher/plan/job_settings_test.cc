@@ -11,6 +11,8 @@ namespace {
 using agent::Binding;
 using std::chrono::milliseconds;
 
+const std::string kOwnSecret = "the user's own secret";
+
 Machine TestMachine() {
   return {.environment = EnvironmentOf({}),
           .variables = {"HOME=/root", "EMPTY=", "PATH=/bin"},
@@ -21,7 +23,8 @@ Machine TestMachine() {
               },
           .cpus = 8,
           .open_files = 1024,
-          .random_id = "random"};
+          .random_id = "random",
+          .read_own_secret = [](const std::string&) -> Result<std::string> { return kOwnSecret; }};
 }
 
 JobPlan Plan(const Words& flags, std::string_view command = kRankrun) {
@@ -162,12 +165,19 @@ TEST(JobSettingsTest, SeveralNodesReachTheJob) {
   EXPECT_EQ(plan.spec.master_port, std::nullopt);
   EXPECT_EQ(plan.spec.output.prefix, "[${rank}] ");
   EXPECT_EQ(plan.ignored.size(), 1U);
-  EXPECT_EQ(plan.warnings.size(), 1U);
+  EXPECT_EQ(plan.spec.nodes->secret, kOwnSecret);
+  EXPECT_TRUE(plan.warnings.empty());
   agent::JobSpec with_master = Plan({"--nnodes=2", "--master-addr=h", "--node-rank=1"}).spec;
   ASSERT_TRUE(with_master.nodes);
   EXPECT_EQ(with_master.master_addr, "h");
   EXPECT_TRUE(with_master.master_addr_typed);
   EXPECT_EQ(with_master.master_port, 29500);
+}
+
+TEST(JobSettingsTest, ByTheNameTorchrunAJobWithoutASecretIsAWarning) {
+  JobPlan plan = Plan({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h"}, kTorchrun);
+  EXPECT_EQ(plan.spec.nodes->secret, "");
+  EXPECT_EQ(plan.warnings.size(), 1U);
 }
 
 TEST(JobSettingsTest, AnEmptySecretIsRefused) {
@@ -181,11 +191,11 @@ TEST(JobSettingsTest, AnEmptySecretIsRefused) {
 
 TEST(JobSettingsTest, TheSecretIsNotForTheWorkers) {
   Machine machine = TestMachine();
-  machine.environment = EnvironmentOf({{"RANKRUN_SECRET", "hush"}});
-  machine.variables = {"RANKRUN_SECRET=hush", "RANKRUN_SECRET_FILE=f", "A=b"};
+  machine.environment = EnvironmentOf({{"RANKRUN_SECRET", "hush-hush-hush-hush"}});
+  machine.variables = {"RANKRUN_SECRET=hush-hush-hush-hush", "RANKRUN_SECRET_FILE=f", "A=b"};
   auto plan = MakeJobPlan(SettingsOf({"--nnodes=2"}), kRankrun, machine);
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->spec.nodes->secret, "hush");
+  EXPECT_EQ(plan->spec.nodes->secret, "hush-hush-hush-hush");
   EXPECT_EQ(plan->spec.environment, Words{"A=b"});
   for (const char* entry : {"RANKRUN_SECRET", "RANKRUN_SECRET=x"}) {
     EXPECT_EQ(ErrorOf({"--env", entry}), "--env: RANKRUN_SECRET cannot be passed to the workers");

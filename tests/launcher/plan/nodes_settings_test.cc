@@ -17,21 +17,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string kNoSecret =
-    "without --secret-file anybody who can connect to the port of this job can join it";
-
-Result<SecretFile> ReadTestSecret(const std::string& path) {
-  if (path == "secret") return SecretFile{"hush\n", false};
-  if (path == "open") return SecretFile{"hush", true};
-  if (path == "empty") return SecretFile{"\r\n", false};
-  return Error{ErrorCode::kNotFound, path + ": No such file or directory"};
-}
+    "without a job secret anybody who can connect to the port of this job can join it";
 
 Result<NodesPlan> Try(const Words& flags, const Variables& variables = {},
                       const Scheduler& scheduler = {}) {
-  return ReadNodes(SettingsOf(flags, variables), {.scheduler = scheduler,
-                                                  .host_name = "host",
-                                                  .environment = EnvironmentOf(variables),
-                                                  .read_secret = ReadTestSecret});
+  return ReadNodes(SettingsOf(flags, variables),
+                   {.scheduler = scheduler,
+                    .host_name = "host",
+                    .secret = {.environment = EnvironmentOf(variables),
+                               .read_file = {},
+                               .read_own = {},
+                               .is_optional = true}});
 }
 
 NodesPlan Read(const Words& flags, const Variables& variables = {},
@@ -302,31 +298,24 @@ TEST(NodesSettingsTest, TheSchedulerGivesThePlaceOfTheNode) {
   EXPECT_EQ(Read(Dynamic(), {}, scheduler).spec.is_host, true);
 }
 
-TEST(NodesSettingsTest, TheSecretIsInAFileOrAVariable) {
-  EXPECT_EQ(Read(Dynamic({"--secret-file=secret"})).spec.secret, "hush");
-  EXPECT_EQ(Read(Dynamic(), {{"RANKRUN_SECRET", "psst"}}).spec.secret, "psst");
-  Variables both = {{"RANKRUN_SECRET", "psst"}, {"RANKRUN_SECRET_FILE", "secret"}};
-  EXPECT_EQ(Read(Dynamic(), both).spec.secret, "hush");
-  EXPECT_THAT(Ignored(Dynamic(), both),
-              ElementsAre("RANKRUN_SECRET: overridden by RANKRUN_SECRET_FILE"));
-  EXPECT_EQ(ErrorOf(Dynamic({"--secret-file=empty"})),
-            "--secret-file: empty: is empty, want a secret");
-  EXPECT_EQ(ErrorOf(Dynamic({"--secret-file=gone"})),
-            "--secret-file: gone: No such file or directory");
+TEST(NodesSettingsTest, TheJobHasTheSecretOfItsSettings) {
+  NodesPlan plan = Read(Dynamic(), {{"RANKRUN_SECRET", "sixteen bytes ok"}});
+  EXPECT_EQ(plan.spec.secret, "sixteen bytes ok");
+  EXPECT_EQ(plan.spec.secret_origin, "RANKRUN_SECRET");
+  EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
-TEST(NodesSettingsTest, AReadableOrMissingSecretIsAWarning) {
-  EXPECT_THAT(Read(Dynamic({"--secret-file=open"})).warnings,
-              ElementsAre("--secret-file: open: other users may read it, want mode 0600"));
+TEST(NodesSettingsTest, AJobWithoutASecretIsAWarningOnTheCoordinatorsNode) {
   EXPECT_THAT(Read(Dynamic()).warnings, ElementsAre(kNoSecret));
+  EXPECT_THAT(Read(Dynamic({"--insecure"})).warnings, ElementsAre(kNoSecret));
   EXPECT_THAT(Read(Dynamic({"--rdzv-endpoint=localhost,[::1],127.0.0.2"})).warnings, IsEmpty());
   EXPECT_THAT(Read(Static()).warnings, ElementsAre(kNoSecret));
   EXPECT_THAT(Read(Static({"--node-rank=1"})).warnings, IsEmpty());
 }
 
 TEST(NodesSettingsTest, OnOneNodeTheFlagsOfSeveralHaveNoEffect) {
-  Words flags = {"--spares=1",         "--node-timeout=1",    "--last-call=1",
-                 "--finish-timeout=1", "--on-lost-node=stop", "--secret-file=gone"};
+  Words flags = {"--spares=1",          "--node-timeout=1",   "--last-call=1", "--finish-timeout=1",
+                 "--on-lost-node=stop", "--secret-file=gone", "--insecure"};
   std::vector<Note> notes = IgnoredOnOneNode(SettingsOf(flags));
   EXPECT_EQ(notes.size(), flags.size());
   EXPECT_EQ(notes[0], (Note{"--spares 1", "the job has one node"}));

@@ -19,7 +19,10 @@ Machine TestMachine() {
           .cpus = 8,
           .open_files = {},
           .random_id = "random",
-          .host_name = "host"};
+          .host_name = "host",
+          .read_own_secret = [](const std::string&) -> Result<std::string> {
+            return std::string("the user's own secret");
+          }};
 }
 
 JobPlan PlanOf(const Settings& settings, const Words& program, const Variables& variables = {}) {
@@ -101,11 +104,11 @@ TEST(ExplainTest, ControlCharactersOfSettingsAreEscaped) {
 TEST(ExplainTest, SeveralNodesAreExplained) {
   std::string text =
       Explain({"-n2", "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=h,[::1]:1",
-               "--rdzv-conf=is_host=1", "--node-rank=1", "--local-addr=a"},
+               "--rdzv-conf=is_host=1", "--node-rank=1", "--local-addr=a", "--insecure"},
               {});
   EXPECT_THAT(
       text,
-      AllOf(HasSubstr("\nWarnings\n  without --secret-file anybody"),
+      AllOf(HasSubstr("\nWarnings\n  without a job secret anybody"),
             HasSubstr("  nodes        1 to 2; further nodes are spares\n"
                       "  this node    host, claims node rank 1, reached at a\n"
                       "  rendezvous   h:29400, [::1]:1 (--rdzv-endpoint), on this node\n"
@@ -123,7 +126,8 @@ TEST(ExplainTest, SeveralNodesAreExplained) {
 }
 
 TEST(ExplainTest, AStaticMasterIsKnownBeforeNodesMeet) {
-  EXPECT_THAT(Explain({"--nnodes=2", "--master-addr=h", "--node-rank=1", "--on-lost-node=stop"}),
+  EXPECT_THAT(Explain({"--nnodes=2", "--master-addr=h", "--node-rank=1", "--on-lost-node=stop",
+                       "--insecure"}),
               AllOf(HasSubstr("  rendezvous   h:29500 (--master-addr), on another node\n"),
                     HasSubstr("of silence; then the job ends\n"), HasSubstr("  MASTER_ADDR  h\n"),
                     HasSubstr("  MASTER_ADDR=h\n"), HasSubstr("  MASTER_PORT=29500\n"),
@@ -131,9 +135,10 @@ TEST(ExplainTest, AStaticMasterIsKnownBeforeNodesMeet) {
 }
 
 TEST(ExplainTest, TheSecretIsNotShown) {
-  Variables variables = {{"RANKRUN_SECRET", "hush-hush"}};
+  Variables variables = {{"RANKRUN_SECRET", "hush-hush-hush-hush"}};
   std::string text = Explain({"--nnodes=2", "--rdzv-endpoint=h:1"}, variables);
-  EXPECT_THAT(text, AllOf(HasSubstr("  secret       given\n"), Not(HasSubstr("hush-hush"))));
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("  secret       from RANKRUN_SECRET\n"), Not(HasSubstr("hush-hush"))));
 }
 
 TEST(ShellLineTest, WordsAreQuotedIfTheyMustBe) {

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launcher/settings/environment.h"
+#include "launcher/settings/note.h"
+#include "launcher/settings/settings.h"
+
+namespace rankrun::launcher {
+
+// Name of the variable that holds the secret.
+inline constexpr const char* kSecretVariable = "RANKRUN_SECRET";
+
+// File with the secret in a container of Kubernetes, where a volume of the pod
+// puts it.
+inline constexpr const char* kMountedSecret = "/var/run/secrets/rankrun/secret";
+
+// Content of a file with a secret.
+struct SecretFile {
+  std::string text;
+  bool others_may_read = false;
+};
+
+// Inputs of ReadSecret besides the settings.
+struct SecretContext {
+  Environment environment;
+  bool variable_is_empty = false;  // RANKRUN_SECRET is set, but `environment` shows no empty value
+  std::function<Result<SecretFile>(const std::string& path)> read_file;
+  // Reads the user's own secret, or makes it. Its place is shown in messages.
+  std::function<Result<std::string>(const std::string& path)> read_own;
+  bool is_exposed = true;    // an endpoint is no loopback address
+  bool is_optional = false;  // by the name torchrun: none unless a setting gives it
+};
+
+// The job secret.
+struct SecretPlan {
+  std::string secret;   // bytes; empty: none
+  std::string origin;   // for messages: a path, or RANKRUN_SECRET; empty: none
+  bool is_own = false;  // `origin` is the file of the user's own secret
+  std::vector<Note> ignored;
+  std::vector<std::string> warnings;  // lines for standard error
+};
+
+// Returns the job secret: that of --secret-file or RANKRUN_SECRET; for a job
+// that other hosts can reach else the mounted one in Kubernetes, else the user's
+// own. --insecure allows a job without a secret. Pure, except for the functions
+// of `context`.
+// Errors: kInvalid, one line that names the flag, variable or file.
+Result<SecretPlan> ReadSecret(const Settings& settings, const SecretContext& context);
+
+}  // namespace rankrun::launcher
