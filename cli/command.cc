@@ -91,7 +91,7 @@ int RunRankctl(std::span<const std::string> arguments) {
   FlagTable table{.command = "rankctl", .flags = kTopFlags};
   auto read = launcher::ParseArguments(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
-  std::string usage = "store|secret ...";
+  std::string usage = "store COMMAND [flags] [operands], or rankctl secret [flags]";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
                                       "Inspects the key-value stores of distributed jobs, and the "

@@ -4,16 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
 
 namespace rankrun::agent {
-
-bool FitsIntoFrame(std::string_view payload) {
-  if (payload.size() <= kMaxFrameBytes) return true;
-  LogError("a control message of " + std::to_string(payload.size()) +
-           " bytes is dropped, because a frame holds " + std::to_string(kMaxFrameBytes));
-  return false;
-}
 
 std::string EncodeFrame(std::string_view payload) {
   RANKRUN_CHECK(payload.size() <= kMaxFrameBytes, "a control message is too large to be sent");

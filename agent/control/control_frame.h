@@ -17,10 +17,6 @@ namespace rankrun::agent {
 // Largest payload.
 constexpr size_t kMaxFrameBytes = size_t{1} << 20;
 
-// Returns whether `payload` fits into a frame; logs an error if not. Check this
-// first if peers determine the size.
-bool FitsIntoFrame(std::string_view payload);
-
 // Returns `payload` as a frame. It must not be larger than kMaxFrameBytes.
 std::string EncodeFrame(std::string_view payload);
 

@@ -47,6 +47,8 @@ ClientHandshake::Failure NoAnswer() {
 struct Greeting {
   std::string job_id;
   std::string nonce;
+  std::string key;
+  std::string header;
   std::string payload;
   std::string proof;
 };
@@ -55,10 +57,43 @@ std::optional<Greeting> DecodeGreeting(std::string_view frame) {
   Json json = Decode(frame);
   auto job_id = BytesAt(json, "job");
   auto nonce = BytesAt(json, "nonce");
+  auto key = BytesAt(json, "key");
+  auto header = BytesAt(json, "stream");
   auto payload = BytesAt(json, "payload");
   auto proof = BytesAt(json, "proof");
-  if (!job_id || !nonce || nonce->size() != kNonceBytes || !payload || !proof) return std::nullopt;
-  return Greeting{std::move(*job_id), std::move(*nonce), std::move(*payload), std::move(*proof)};
+  bool is_complete = job_id && nonce && nonce->size() == kNonceBytes && key && header && payload;
+  if (!is_complete || !proof) return std::nullopt;
+  return Greeting{std::move(*job_id), std::move(*nonce),   std::move(*key),
+                  std::move(*header), std::move(*payload), std::move(*proof)};
+}
+
+// Returns null if a key or a header is not that of an honest peer.
+std::unique_ptr<SessionCipher> CipherOf(const KeyPair& keys, std::string_view peer_key) {
+  SessionKeys session;
+  if (!keys.Derive(peer_key, session)) return nullptr;
+  return std::make_unique<SessionCipher>(session);
+}
+
+struct Refusal {
+  HandshakeRefusal kind = HandshakeRefusal::kNone;
+  std::string why;
+};
+
+// Checks the secret first, so that strangers do not learn the job id.
+Refusal Check(const Greeting& greeting, const JobSecret& secret, const ProofSubject& subject,
+              std::string_view job_id) {
+  if (secret.exists() && greeting.proof.empty()) {
+    return {HandshakeRefusal::kNoSecret, "this job has a secret, the node has none"};
+  }
+  if (!secret.exists() && !greeting.proof.empty()) {
+    return {HandshakeRefusal::kOnlySecret, "the node has a job secret, this job has none"};
+  }
+  if (!secret.IsProof(greeting.proof, subject)) {
+    return {HandshakeRefusal::kWrongSecret, "wrong job secret"};
+  }
+  if (greeting.job_id == job_id) return {};
+  return {HandshakeRefusal::kOtherJob,
+          "it belongs to job " + Quoted(greeting.job_id) + ", this is job " + Quoted(job_id)};
 }
 
 }  // namespace
@@ -67,32 +102,32 @@ ServerHandshake::ServerHandshake(const JobSecret& secret, std::string_view job_i
     : secret_(secret), job_id_(job_id), nonce_(MakeNonce()) {}
 
 std::string ServerHandshake::Challenge() const {
-  return CborOf({{"version", kControlVersion}, {"nonce", Bytes(nonce_)}});
+  return CborOf(
+      {{"version", kControlVersion}, {"nonce", Bytes(nonce_)}, {"key", Bytes(keys_.public_key())}});
 }
 
 Result<ServerHandshake::Judged> ServerHandshake::Judge(std::string_view frame) const {
+  constexpr const char* kNoHello = "the frame is not the hello of a rankrun";
   auto greeting = DecodeGreeting(frame);
-  if (!greeting) return Error{ErrorCode::kProtocol, "the frame is not the hello of a rankrun"};
-  ProofSubject subject{ProofRole::kClient, nonce_, greeting->nonce, job_id_, greeting->payload};
-  Judged judged;
-  if (greeting->job_id != job_id_) {
-    judged.refusal = HandshakeRefusal::kOtherJob;
-    judged.why =
-        "it belongs to job " + Quoted(greeting->job_id) + ", this is job " + Quoted(job_id_);
-  } else if (secret_.exists() && greeting->proof.empty()) {
-    judged.refusal = HandshakeRefusal::kNoSecret;
-    judged.why = "this job has a secret, the node has none";
-  } else if (!secret_.exists() && !greeting->proof.empty()) {
-    judged.refusal = HandshakeRefusal::kOnlySecret;
-    judged.why = "the node has a job secret, this job has none";
-  } else if (!secret_.IsProof(greeting->proof, subject)) {
-    judged.refusal = HandshakeRefusal::kWrongSecret;
-    judged.why = "wrong job secret";
-  }
-  Json answer{{"refusal", static_cast<unsigned>(judged.refusal)}, {"job", Bytes(job_id_)}};
+  if (!greeting) return Error{ErrorCode::kProtocol, kNoHello};
+  ProofSubject subject{ProofRole::kClient, nonce_,           greeting->nonce,  keys_.public_key(),
+                       greeting->key,      greeting->job_id, greeting->payload};
+  Refusal refusal = Check(*greeting, secret_, subject, job_id_);
+  Judged judged{.refusal = refusal.kind,
+                .why = std::move(refusal.why),
+                .hello = {},
+                .answer = {},
+                .cipher = {}};
+  Json answer{{"refusal", static_cast<unsigned>(judged.refusal)}};
+  if (judged.refusal == HandshakeRefusal::kOtherJob) answer["job"] = Bytes(job_id_);
   if (judged.refusal == HandshakeRefusal::kNone) {
+    judged.cipher = CipherOf(keys_, greeting->key);
+    if (!judged.cipher || !judged.cipher->SetPeerHeader(greeting->header)) {
+      return Error{ErrorCode::kProtocol, kNoHello};
+    }
     subject.role = ProofRole::kServer;
     answer["proof"] = Bytes(secret_.Prove(subject));
+    answer["stream"] = Bytes(judged.cipher->header());
     judged.hello = std::move(greeting->payload);
   }
   judged.answer = CborOf(answer);
@@ -117,51 +152,53 @@ std::optional<ClientHandshake::Failure> ClientHandshake::TakeChallenge(std::stri
                        std::to_string(kControlVersion) + ": all nodes need the same rankrun"};
   }
   auto nonce = BytesAt(json, "nonce");
-  if (!nonce || nonce->size() != kNonceBytes) return NoAnswer();
+  auto key = BytesAt(json, "key");
+  if (!nonce || nonce->size() != kNonceBytes || !key) return NoAnswer();
   server_nonce_ = std::move(*nonce);
-  return std::nullopt;
+  server_key_ = std::move(*key);
+  cipher_ = CipherOf(keys_, server_key_);
+  return cipher_ ? std::nullopt : std::optional(NoAnswer());
 }
 
 std::string ClientHandshake::Hello(std::string payload) {
   RANKRUN_CHECK(payload.size() <= kMaxHelloBytes, "a hello is too large to be sent");
   hello_ = std::move(payload);
-  const std::string proof =
-      secret_.Prove({ProofRole::kClient, server_nonce_, nonce_, job_id_, hello_});
   return CborOf({{"job", Bytes(job_id_)},
                  {"nonce", Bytes(nonce_)},
+                 {"key", Bytes(keys_.public_key())},
+                 {"stream", Bytes(cipher_->header())},
                  {"payload", Bytes(hello_)},
-                 {"proof", Bytes(proof)}});
+                 {"proof", Bytes(secret_.Prove(Subject(ProofRole::kClient)))}});
 }
 
-std::optional<ClientHandshake::Failure> ClientHandshake::TakeAnswer(std::string_view frame) const {
+ProofSubject ClientHandshake::Subject(ProofRole role) const {
+  return {role, server_nonce_, nonce_, server_key_, keys_.public_key(), job_id_, hello_};
+}
+
+std::optional<ClientHandshake::Failure> ClientHandshake::TakeAnswer(std::string_view frame) {
   Json json = Decode(frame);
   auto refusal = NumberAt(json, "refusal");
-  auto job_id = BytesAt(json, "job");
-  if (!refusal || !job_id) return NoAnswer();
+  if (!refusal) return NoAnswer();
+  auto wrong = [](const char* why) { return Failure{DialFailureKind::kWrongSecret, why}; };
   switch (static_cast<HandshakeRefusal>(*refusal)) {
     case HandshakeRefusal::kNone:
-      return CheckServer(BytesAt(json, "proof").value_or(""));
+      if (!secret_.IsProof(BytesAt(json, "proof").value_or(""), Subject(ProofRole::kServer))) {
+        return wrong("the program that answers there does not know the job secret");
+      }
+      if (!cipher_->SetPeerHeader(BytesAt(json, "stream").value_or(""))) return NoAnswer();
+      return std::nullopt;
     case HandshakeRefusal::kOtherJob:
-      return Failure{
-          DialFailureKind::kOtherJob,
-          "job " + Quoted(*job_id) + " is there, this node is of job " + Quoted(job_id_)};
+      return Failure{DialFailureKind::kOtherJob,
+                     "job " + Quoted(BytesAt(json, "job").value_or("")) +
+                         " is there, this node is of job " + Quoted(job_id_)};
     case HandshakeRefusal::kNoSecret:
-      return Failure{DialFailureKind::kWrongSecret,
-                     "the job there has a secret, this node has none"};
+      return wrong("the job there has a secret, this node has none");
     case HandshakeRefusal::kOnlySecret:
-      return Failure{DialFailureKind::kWrongSecret,
-                     "this node has a job secret, the job there has none"};
+      return wrong("this node has a job secret, the job there has none");
     case HandshakeRefusal::kWrongSecret:
-      return Failure{DialFailureKind::kWrongSecret, "wrong job secret"};
+      return wrong("wrong job secret");
   }
   return NoAnswer();
-}
-
-std::optional<ClientHandshake::Failure> ClientHandshake::CheckServer(std::string_view proof) const {
-  ProofSubject subject{ProofRole::kServer, server_nonce_, nonce_, job_id_, hello_};
-  if (secret_.IsProof(proof, subject)) return std::nullopt;
-  return Failure{DialFailureKind::kWrongSecret,
-                 "the program that answers there does not know the job secret"};
 }
 
 }  // namespace rankrun::agent

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agent/control/dial_failure.h"
 #include "agent/control/job_secret.h"
+#include "agent/control/session_cipher.h"
 #include "base/net/control_preamble.h"
 #include "base/result.h"
 
@@ -15,11 +18,12 @@
 // sends the preamble and its version; the server sends a challenge with its
 // version; the client sends its hello with a proof; the server sends an answer
 // with a proof. The last three are frames with CBOR maps. Preamble, version and
-// challenge are the same in all versions, so that each side can recognise
-// another version. Pure.
+// the version in the challenge are the same in all versions, so that each side
+// can recognise another version. The proofs cover the keys of the session, so
+// that nobody between the two sides knows them. Pure.
 namespace rankrun::agent {
 
-constexpr uint8_t kControlVersion = 1;
+constexpr uint8_t kControlVersion = 2;
 constexpr size_t kFirstBytes = kControlPreamble.size() + 1;
 
 // Largest frame of a handshake. It is smaller than other frames because any
@@ -48,9 +52,10 @@ class ServerHandshake {
 
   struct Judged {
     HandshakeRefusal refusal = HandshakeRefusal::kNone;
-    std::string why;     // reason of the refusal, for the log
-    std::string hello;   // payload of the client; empty if refused
-    std::string answer;  // frame to send, also if refused
+    std::string why;                        // reason of the refusal, for the log
+    std::string hello;                      // payload of the client; empty if refused
+    std::string answer;                     // frame to send, also if refused
+    std::unique_ptr<SessionCipher> cipher;  // for all later frames; null if refused
   };
   // Checks the hello of a client. Errors: kProtocol if `frame` is not a hello.
   Result<Judged> Judge(std::string_view frame) const;
@@ -58,7 +63,8 @@ class ServerHandshake {
  private:
   const JobSecret& secret_;
   std::string_view job_id_;
-  std::string nonce_;
+  const std::string nonce_;
+  const KeyPair keys_{ProofRole::kServer};
 };
 
 // Client's side of one handshake.
@@ -72,20 +78,25 @@ class ClientHandshake {
     std::string why;
   };
 
-  // To be called in this order. The Take functions return nothing on success.
+  // To be called in this order. The first two Take functions return nothing on
+  // success.
   static std::string FirstBytes();
   std::optional<Failure> TakeChallenge(std::string_view frame);
   std::string Hello(std::string payload);
-  std::optional<Failure> TakeAnswer(std::string_view frame) const;
+  std::optional<Failure> TakeAnswer(std::string_view frame);
+  std::unique_ptr<SessionCipher> TakeCipher() { return std::move(cipher_); }  // for later frames
 
  private:
-  std::optional<Failure> CheckServer(std::string_view proof) const;
+  ProofSubject Subject(ProofRole role) const;
 
   const JobSecret& secret_;
   std::string_view job_id_;
-  std::string nonce_;
+  const std::string nonce_;
+  const KeyPair keys_{ProofRole::kClient};
   std::string server_nonce_;
+  std::string server_key_;
   std::string hello_;
+  std::unique_ptr<SessionCipher> cipher_;
 };
 
 }  // namespace rankrun::agent

@@ -57,8 +57,9 @@ ControlLink::~ControlLink() {
 
 void ControlLink::Send(std::string_view payload) {
   if (phase_ != Phase::kUp) return;
-  if (!FitsIntoFrame(payload)) return;
-  stream_->Write(EncodeFrame(payload));
+  auto frame = cipher_->Seal(payload);
+  if (!frame) return;
+  stream_->Write(std::move(*frame));
   if (stream_->queued_bytes() > options_.unsent_bytes) timer_.Start(seconds(0));
 }
 
@@ -155,7 +156,9 @@ void ControlLink::OnData(std::string_view bytes) {
     }
     if (!*frame) return;
     if (phase_ == Phase::kUp) {
-      callbacks_.on_message(std::move(**frame));
+      auto message = cipher_->Open(**frame);
+      if (!message) return GoDown(Error{ErrorCode::kProtocol, kForgedMessage});
+      callbacks_.on_message(std::move(*message));
     } else {
       OnHandshakeFrame(**frame);
     }
@@ -192,6 +195,7 @@ void ControlLink::GoUp() {
   TimePoint now = Now();
   phase_ = Phase::kUp;
   timer_.Stop();
+  cipher_ = handshake_->TakeCipher();
   handshake_.reset();
   reader_.SetMaxBytes(kMaxFrameBytes);
   failures_.clear();

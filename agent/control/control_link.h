@@ -54,7 +54,7 @@ class ControlLink {
 
   bool is_up() const { return phase_ == Phase::kUp; }
 
-  // Sends `payload`, at most kMaxFrameBytes. Drops it while the link is down,
+  // Sends `payload`, at most kMaxMessageBytes. Drops it while the link is down,
   // so first messages belong into on_up.
   void Send(std::string_view payload);
 
@@ -113,6 +113,7 @@ class ControlLink {
   std::optional<ClientHandshake> handshake_;
   bool has_challenge_ = false;
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<SessionCipher> cipher_;  // while the link is up
   FrameReader reader_;
   std::optional<SocketAddress> local_address_;
   // Destroyed by Sweep, because they must not be destroyed in their own

@@ -2,6 +2,7 @@
 
 #include "agent/control/control_frame.h"
 #include "agent/control/control_handshake.h"
+#include "agent/control/session_cipher.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/uv/uv_loop.h"
@@ -32,6 +33,7 @@ struct ControlServer::Peer {
   FrameReader reader{kMaxHandshakeBytes};
   std::string head;                              // preamble and version, while incomplete
   std::unique_ptr<ServerHandshake> handshake{};  // until the connection is open
+  std::unique_ptr<SessionCipher> cipher{};       // since then
   std::optional<Error> lost{};                   // pending report for on_lost
 
   bool is_in_handshake() const { return stage == Stage::kPreamble || stage == Stage::kHello; }
@@ -93,13 +95,13 @@ void ControlServer::Adopt(std::unique_ptr<Stream> stream, std::string_view first
 }
 
 void ControlServer::Send(PeerId id, std::string_view payload) {
-  if (Peer* peer = FindOpen(id)) Write(*peer, payload);
+  if (Peer* peer = FindOpen(id)) SendSealed(*peer, payload);
 }
 
 void ControlServer::Refuse(PeerId id, std::string_view payload) {
   Peer* peer = FindOpen(id);
   if (peer == nullptr) return;
-  Write(*peer, payload);
+  SendSealed(*peer, payload);
   peer->lost.reset();
   if (peer->stage == Peer::Stage::kOpen) Drain(*peer);
 }
@@ -128,7 +130,9 @@ void ControlServer::OnData(Peer& peer, std::string_view bytes) {
     if (peer.stage == Peer::Stage::kHello) {
       OnHello(peer, **frame);
     } else {
-      callbacks_.on_message(peer.id, std::move(**frame));
+      auto message = peer.cipher->Open(**frame);
+      if (!message) return Lose(peer, Error{ErrorCode::kProtocol, kForgedMessage});
+      callbacks_.on_message(peer.id, std::move(*message));
     }
   }
 }
@@ -147,7 +151,7 @@ std::string_view ControlServer::ReadPreamble(Peer& peer, std::string_view bytes)
   peer.head = {};
   peer.stage = Peer::Stage::kHello;
   peer.handshake = std::make_unique<ServerHandshake>(secret_, options_.job_id);
-  Write(peer, peer.handshake->Challenge());
+  Write(peer, EncodeFrame(peer.handshake->Challenge()));
   if (version != kControlVersion) {
     Warn("refused the node at " + peer.stream->peer().ToString() + ": it speaks version " +
          std::to_string(version) + " of the control protocol, this one version " +
@@ -160,7 +164,7 @@ std::string_view ControlServer::ReadPreamble(Peer& peer, std::string_view bytes)
 void ControlServer::OnHello(Peer& peer, const std::string& frame) {
   auto judged = peer.handshake->Judge(frame);
   if (!judged) return TurnAway(peer, judged.error().message);
-  Write(peer, judged->answer);
+  Write(peer, EncodeFrame(judged->answer));
   if (judged->refusal != HandshakeRefusal::kNone) {
     Warn("refused the node at " + peer.stream->peer().ToString() + ": " + judged->why);
     return Drain(peer);
@@ -169,6 +173,7 @@ void ControlServer::OnHello(Peer& peer, const std::string& frame) {
   if (!local) return TurnAway(peer, local.error().message);
   LeaveHandshakes(peer);
   peer.handshake.reset();
+  peer.cipher = std::move(judged->cipher);
   peer.reader.SetMaxBytes(kMaxFrameBytes);
   peer.stage = Peer::Stage::kOpen;
   callbacks_.on_hello(peer.id, std::move(judged->hello), peer.stream->peer(), *local);
@@ -181,9 +186,12 @@ void ControlServer::OnEnd(Peer& peer, const std::optional<Error>& error) {
                            peer.stream->peer().ToString() + " closed the connection"});
 }
 
-void ControlServer::Write(Peer& peer, std::string_view payload) {
-  if (!FitsIntoFrame(payload)) return;
-  peer.stream->Write(EncodeFrame(payload));
+void ControlServer::SendSealed(Peer& peer, std::string_view payload) {
+  if (auto frame = peer.cipher->Seal(payload)) Write(peer, std::move(*frame));
+}
+
+void ControlServer::Write(Peer& peer, std::string frame) {
+  peer.stream->Write(std::move(frame));
   size_t unsent_bytes = peer.stream->queued_bytes();
   if (peer.stage != Peer::Stage::kOpen || unsent_bytes <= options_.unsent_bytes) return;
   Lose(peer, Error{ErrorCode::kTimeout, peer.stream->peer().ToString() + " does not read: " +

@@ -69,7 +69,7 @@ class ControlServer {
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
 
   // These do nothing for a peer that is gone or refused. `payload` is at most
-  // kMaxFrameBytes.
+  // kMaxMessageBytes.
   void Send(PeerId id, std::string_view payload);
   // Sends `payload` and closes the connection when it is sent.
   void Refuse(PeerId id, std::string_view payload);
@@ -84,7 +84,8 @@ class ControlServer {
   void OnData(Peer& peer, std::string_view bytes);
   std::string_view ReadPreamble(Peer& peer, std::string_view bytes);
   void OnHello(Peer& peer, const std::string& frame);
-  void Write(Peer& peer, std::string_view payload);
+  void SendSealed(Peer& peer, std::string_view payload);
+  void Write(Peer& peer, std::string frame);
   Peer* FindOpen(PeerId id);
 
   void Drain(Peer& peer);

@@ -51,8 +51,9 @@ std::string JobSecret::Prove(const ProofSubject& subject) const {
   crypto_generichash_state state;
   crypto_generichash_init(&state, key_->data(), key_->size(), kProofBytes);
   const char role = static_cast<char>(subject.role);
-  for (std::string_view field : {std::string_view(&role, 1), subject.server_nonce,
-                                 subject.client_nonce, subject.job_id, subject.payload}) {
+  for (std::string_view field :
+       {std::string_view(&role, 1), subject.server_nonce, subject.client_nonce, subject.server_key,
+        subject.client_key, subject.job_id, subject.payload}) {
     Add(state, field);
   }
   std::string proof(kProofBytes, '\0');

@@ -22,6 +22,8 @@ struct ProofSubject {
   ProofRole role;
   std::string_view server_nonce;
   std::string_view client_nonce;
+  std::string_view server_key;
+  std::string_view client_key;
   std::string_view job_id;
   std::string_view payload;
 };

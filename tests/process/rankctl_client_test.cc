@@ -355,7 +355,9 @@ TEST(RankctlTest, UnknownCommandsEndWithTwoAndTheNearestName) {
             "unknown command \"rankctl store gte\"; did you mean \"rankctl store get\"?"},
            {{"store", "frobnicate"},
             "unknown command \"rankctl store frobnicate\"; rankctl store --help lists all"},
-           {{}, "no command given; usage: rankctl store COMMAND [flags] [operands]"},
+           {{},
+            "no command given; usage: rankctl store COMMAND [flags] [operands], or rankctl secret "
+            "[flags]"},
            {{"store"}, "no command given; usage: rankctl store COMMAND [flags] [operands]"},
            {{"store", "get"}, "0 operands given; usage: rankctl store get [flags] KEY"},
            {{"store", "set", "k", "v", "w"},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "agent/control/control_link.h"
 #include "agent/control/control_server.h"
+#include "base/write_all.h"
 #include "tests/base/uv/loopback.h"
 #include "tests/store/server/log_lines.h"
 
@@ -103,6 +105,31 @@ struct ControlTest : testing::Test {
 
   bool Eventually(const std::function<bool()>& condition) {
     return loop.RunUntil(condition, test::kLong);
+  }
+  // Returns the next frame that the server sends to `client`.
+  std::string ReadFrame(const Fd& client, FrameReader& reader) {
+    std::string payload;
+    EXPECT_TRUE(Eventually([&] {
+      char byte;
+      while (payload.empty() && recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+        std::string_view bytes(&byte, 1);
+        auto frame = reader.Next(bytes);
+        if (frame && *frame) payload = **frame;
+      }
+      return !payload.empty();
+    }));
+    return payload;
+  }
+  // Does the handshake as a client. Returns the cipher for the frames that follow.
+  std::unique_ptr<SessionCipher> Greet(const Fd& client, const JobSecret& secret,
+                                       const std::string& hello = "hi") {
+    ClientHandshake handshake(secret, "job");
+    FrameReader reader;
+    WriteAll(client.get(), ClientHandshake::FirstBytes());
+    EXPECT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
+    WriteAll(client.get(), EncodeFrame(handshake.Hello(hello)));
+    EXPECT_FALSE(handshake.TakeAnswer(ReadFrame(client, reader)));
+    return handshake.TakeCipher();
   }
   bool HasLogged(std::string_view text) {
     for (const std::string& line : log.Get()) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace rankrun::agent {
 namespace {
@@ -14,6 +15,7 @@ using Json = nlohmann::json;
 struct Outcome {
   ServerHandshake::Judged judged;
   std::optional<ClientHandshake::Failure> failure;  // on the side of the client
+  std::unique_ptr<SessionCipher> cipher;            // of the client
 };
 
 // Returns the outcome of a handshake between a server and a client.
@@ -25,11 +27,12 @@ Outcome Open(const JobSecret& of_server, const JobSecret& of_client,
   EXPECT_FALSE(failure) << failure->why;
   auto judged = server.Judge(client.Hello("hello"));
   EXPECT_TRUE(judged) << judged.error().message;
-  return {*judged, client.TakeAnswer(judged->answer)};
+  auto failure_of_client = client.TakeAnswer(judged->answer);
+  return {std::move(*judged), std::move(failure_of_client), client.TakeCipher()};
 }
 
 TEST(ControlHandshakeTest, TheFirstBytesAreThePreambleAndTheVersion) {
-  EXPECT_EQ(ClientHandshake::FirstBytes(), std::string("RKRN\r\n\0\1", 8));
+  EXPECT_EQ(ClientHandshake::FirstBytes(), std::string("RKRN\r\n\0\2", 8));
   EXPECT_EQ(ClientHandshake::FirstBytes().size(), kFirstBytes);
 }
 
@@ -82,6 +85,56 @@ TEST(ControlHandshakeTest, AnotherJobIsReportedToBoth) {
   EXPECT_EQ(outcome.failure->why, "job \"job\" is there, this node is of job \"other\\njob\"");
 }
 
+TEST(ControlHandshakeTest, BothSidesCanReadEachOtherAfterwards) {
+  for (const char* bytes : {"open sesame", ""}) {
+    JobSecret secret(bytes);
+    Outcome outcome = Open(secret, secret);
+    auto& [judged, failure, client] = outcome;
+    FrameReader reader;
+    auto message_in = [&](std::string frame, SessionCipher& by) {
+      std::string_view left = frame;
+      return by.Open(**reader.Next(left));
+    };
+    EXPECT_EQ(message_in(*client->Seal("to the server"), *judged.cipher), "to the server");
+    EXPECT_EQ(message_in(*judged.cipher->Seal(""), *client), "");
+    EXPECT_EQ(message_in(*judged.cipher->Seal("to the client"), *client), "to the client");
+  }
+}
+
+TEST(ControlHandshakeTest, AStrangerDoesNotLearnTheJob) {
+  JobSecret secret("open sesame");
+  for (const char* bytes : {"another", ""}) {
+    Outcome outcome = Open(secret, JobSecret(bytes), "theirs");
+    EXPECT_EQ(outcome.judged.answer.find("job"), std::string::npos);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_EQ(outcome.failure->kind, DialFailureKind::kWrongSecret);
+  }
+}
+
+// A program on the path that replaces the keys of both sides by its own.
+TEST(ControlHandshakeTest, TheProofsCoverTheKeys) {
+  JobSecret secret("open sesame");
+  KeyPair stranger(ProofRole::kServer);
+  Json key = Json::binary({stranger.public_key().begin(), stranger.public_key().end()});
+  for (bool is_challenge : {true, false}) {
+    ServerHandshake server(secret, "job");
+    ClientHandshake client(secret, "job");
+    auto forged = [&](const std::string& frame) {
+      Json json = Json::from_cbor(frame);
+      json["key"] = key;
+      std::string text;
+      Json::to_cbor(json, text);
+      return text;
+    };
+    std::string challenge = server.Challenge();
+    ASSERT_FALSE(client.TakeChallenge(is_challenge ? forged(challenge) : challenge));
+    std::string hello = client.Hello("hello");
+    auto judged = server.Judge(is_challenge ? hello : forged(hello));
+    ASSERT_TRUE(judged) << judged.error().message;
+    EXPECT_EQ(judged->refusal, HandshakeRefusal::kWrongSecret);
+  }
+}
+
 TEST(ControlHandshakeTest, ADiallerKnowsAnotherVersionByTheChallenge) {
   JobSecret none("");
   ClientHandshake client(none, "job");
@@ -90,7 +143,7 @@ TEST(ControlHandshakeTest, ADiallerKnowsAnotherVersionByTheChallenge) {
   auto failure = client.TakeChallenge(challenge);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, DialFailureKind::kOtherVersion);
-  EXPECT_THAT(failure->why, HasSubstr("version 9 of the control protocol, this one version 1"));
+  EXPECT_THAT(failure->why, HasSubstr("version 9 of the control protocol, this one version 2"));
 }
 
 TEST(ControlHandshakeTest, AServerWithoutTheSecretIsNotBelieved) {
@@ -143,13 +196,19 @@ TEST(ControlHandshakeTest, GarbageIsNoHelloAndNoAnswer) {
 
 TEST(JobSecretTest, AProofIsOfAllThatItIsAbout) {
   JobSecret secret("open sesame");
-  ProofSubject subject{ProofRole::kClient, "s", "d", "job", "payload"};
+  ProofSubject subject{ProofRole::kClient, "s", "d", "key", "lock", "job", "payload"};
   std::string proof = secret.Prove(subject);
   EXPECT_TRUE(secret.IsProof(proof, subject));
-  EXPECT_FALSE(secret.IsProof(proof, {ProofRole::kServer, "s", "d", "job", "payload"}));
-  EXPECT_FALSE(secret.IsProof(proof, {ProofRole::kClient, "sd", "", "job", "payload"}));
-  EXPECT_FALSE(secret.IsProof(proof, {ProofRole::kClient, "s", "d", "jobp", "ayload"}));
-  EXPECT_FALSE(secret.IsProof(proof, {ProofRole::kClient, "s", "d", "job", "payloads"}));
+  EXPECT_FALSE(
+      secret.IsProof(proof, {ProofRole::kServer, "s", "d", "key", "lock", "job", "payload"}));
+  EXPECT_FALSE(
+      secret.IsProof(proof, {ProofRole::kClient, "sd", "", "key", "lock", "job", "payload"}));
+  EXPECT_FALSE(
+      secret.IsProof(proof, {ProofRole::kClient, "s", "d", "key", "lock", "jobp", "ayload"}));
+  EXPECT_FALSE(
+      secret.IsProof(proof, {ProofRole::kClient, "s", "d", "key", "lock", "job", "payloads"}));
+  EXPECT_FALSE(
+      secret.IsProof(proof, {ProofRole::kClient, "s", "d", "lock", "key", "job", "payload"}));
   EXPECT_FALSE(secret.IsProof("", subject));
   EXPECT_FALSE(secret.IsProof(proof + "x", subject));
   EXPECT_FALSE(JobSecret("other").IsProof(proof, subject));

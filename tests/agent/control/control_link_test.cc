@@ -31,7 +31,7 @@ TEST_F(ControlLinkTest, MessagesGoBothWaysInOrder) {
   ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
   EXPECT_EQ(server.hellos.size(), 1u);
   EXPECT_EQ(server.hellos.front().second, "hello 1");
-  std::string large(kMaxFrameBytes, 'x');
+  std::string large(kMaxMessageBytes, 'x');
   for (const std::string& message : {std::string("one"), std::string(), large}) link->Send(message);
   ASSERT_TRUE(Eventually([&] { return link.messages.size() == 3; }));
   EXPECT_TRUE((link.messages == std::vector<std::string>{"one", "", large}));
@@ -44,8 +44,8 @@ TEST_F(ControlLinkTest, AMessageThatNoFrameHoldsIsDropped) {
   ASSERT_TRUE(server.Listen());
   NotingLink link(loop, {server.endpoint()});
   ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
-  link->Send(std::string(kMaxFrameBytes + 1, 'x'));
-  server->Send(server.hellos.front().first, std::string(kMaxFrameBytes + 1, 'x'));
+  link->Send(std::string(kMaxMessageBytes + 1, 'x'));
+  server->Send(server.hellos.front().first, std::string(kMaxMessageBytes + 1, 'x'));
   link->Send("next");
   ASSERT_TRUE(Eventually([&] { return link.messages.size() == 1; }));
   EXPECT_THAT(link.messages, ElementsAre("next"));
@@ -205,7 +205,7 @@ TEST_F(ControlLinkTest, ARefusedMemberGetsTheReasonFirst) {
   ASSERT_TRUE(server.Listen());
   NotingLink link(loop, {server.endpoint()});
   ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
-  std::string reason(kMaxFrameBytes, 'r');
+  std::string reason(kMaxMessageBytes, 'r');
   server->Refuse(server.hellos.front().first, reason);
   server->Refuse(server.hellos.front().first, "no second one");
   ASSERT_TRUE(Eventually([&] { return !link.downs.empty(); }));

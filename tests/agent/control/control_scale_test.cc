@@ -81,15 +81,11 @@ TEST_F(ControlScaleTest, AnIdleNodeTakesTheServerLessThanFourKib) {
   ASSERT_TRUE(server.Listen());
   std::vector<Fd> clients;
   JobSecret none("");
-  ClientHandshake handshake(none, "job");
-  const std::string hello =
-      ClientHandshake::FirstBytes() + EncodeFrame(handshake.Hello(std::string(1000, 'h')));
   size_t before = HeapBytes();
   for (size_t i = 0; i < kNodes; ++i) {
     clients.push_back(test::ConnectTo(server.address()));
-    ASSERT_EQ(send(clients.back().get(), hello.data(), hello.size(), 0),
-              static_cast<ssize_t>(hello.size()));
-    ASSERT_TRUE(Eventually([&] { return server.hellos.size() == i + 1; }));
+    Greet(clients.back(), none, std::string(1000, 'h'));
+    ASSERT_EQ(server.hellos.size(), i + 1);
     server.hellos.back().second = {};
   }
   size_t each = (HeapBytes() - before) / kNodes;

@@ -25,20 +25,6 @@ struct ControlStrangersTest : ControlTest {
     }));
     return text;
   }
-  // Returns the next frame that the server sends to `client`.
-  std::string ReadFrame(const Fd& client, FrameReader& reader) {
-    std::string payload;
-    EXPECT_TRUE(Eventually([&] {
-      char byte;
-      while (payload.empty() && recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1) {
-        std::string_view bytes(&byte, 1);
-        auto frame = reader.Next(bytes);
-        if (frame && *frame) payload = **frame;
-      }
-      return !payload.empty();
-    }));
-    return payload;
-  }
   // Sends byte by byte, with an iteration of the loop for each.
   void SendSlowly(const Fd& client, std::string_view bytes) {
     for (char byte : bytes) {
@@ -77,8 +63,10 @@ TEST_F(ControlStrangersTest, AHandshakeMayArriveByteByByte) {
   FrameReader reader;
   SendSlowly(client, ClientHandshake::FirstBytes());
   ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
-  SendSlowly(client, EncodeFrame(handshake.Hello("hi")) + EncodeFrame("one") + EncodeFrame("two"));
-  EXPECT_FALSE(handshake.TakeAnswer(ReadFrame(client, reader)));
+  SendSlowly(client, EncodeFrame(handshake.Hello("hi")));
+  ASSERT_FALSE(handshake.TakeAnswer(ReadFrame(client, reader)));
+  auto cipher = handshake.TakeCipher();
+  for (const char* message : {"one", "two"}) SendSlowly(client, *cipher->Seal(message));
   ASSERT_TRUE(Eventually([&] { return server.messages.size() == 2; }));
   EXPECT_EQ(server.hellos.front().second, "hi");
   client.Reset();
@@ -112,22 +100,56 @@ TEST_F(ControlStrangersTest, AnotherVersionGetsOursAndIsClosed) {
   Fd client = test::ConnectTo(server.address());
   WriteAll(client.get(), std::string(kControlPreamble) + '\7');
   std::string answer = ReadToEnd(client);
-  EXPECT_THAT(answer, HasSubstr("version\1"));
-  EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 1"));
+  EXPECT_THAT(answer, HasSubstr("version\2"));
+  EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 2"));
 }
 
 TEST_F(ControlStrangersTest, ATooLargeFrameEndsAnOpenConnection) {
   NotingServer server(loop);
   ASSERT_TRUE(server.Listen());
-  JobSecret none("");
-  ClientHandshake handshake(none, "job");
-  FrameReader reader;
   Fd client = test::ConnectTo(server.address());
-  WriteAll(client.get(), ClientHandshake::FirstBytes());
-  ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
-  WriteAll(client.get(), EncodeFrame(handshake.Hello("hi")) + "\x7F\xFF\xFF\xFF");
+  Greet(client, JobSecret(""));
+  WriteAll(client.get(), "\x7F\xFF\xFF\xFF");
   ASSERT_TRUE(Eventually([&] { return server.lost.size() == 1; }));
   EXPECT_THAT(server.lost.front().second, HasSubstr("over the limit of 1048576"));
+}
+
+// A program on the path between a node and its coordinator sees all frames, and
+// may send its own.
+TEST_F(ControlStrangersTest, FramesOfAnotherSenderEndTheConnection) {
+  NotingServer server(loop, {.job_id = "job", .secret = "open sesame"});
+  ASSERT_TRUE(server.Listen());
+  auto forge = [&](const std::function<std::string(SessionCipher&)>& make_frames) {
+    server.lost.clear();
+    server.messages.clear();
+    Fd client = test::ConnectTo(server.address());
+    auto cipher = Greet(client, secret);
+    WriteAll(client.get(), make_frames(*cipher));
+    EXPECT_TRUE(Eventually([&] { return server.lost.size() == 1; }));
+    return server.lost.empty() ? "" : server.lost.front().second;
+  };
+  EXPECT_EQ(forge([](SessionCipher&) { return EncodeFrame("close the job"); }), kForgedMessage);
+  EXPECT_EQ(forge([](SessionCipher&) { return EncodeFrame(std::string(100, 'x')); }),
+            kForgedMessage);
+  EXPECT_EQ(forge([](SessionCipher& cipher) {
+              std::string frame = *cipher.Seal("one");
+              frame.back() ^= 1;
+              return frame;
+            }),
+            kForgedMessage);
+  EXPECT_TRUE(server.messages.empty());
+  EXPECT_EQ(forge([](SessionCipher& cipher) {
+              std::string frame = *cipher.Seal("one");
+              return frame + frame;
+            }),
+            kForgedMessage);
+  EXPECT_EQ(server.messages, std::vector<std::string>{"one"});
+  EXPECT_EQ(forge([](SessionCipher& cipher) {
+              cipher.Seal("removed");
+              return *cipher.Seal("two");
+            }),
+            kForgedMessage);
+  EXPECT_TRUE(server.messages.empty());
 }
 
 TEST_F(ControlStrangersTest, UnfinishedHandshakesEndAtTheirDeadline) {
@@ -166,16 +188,10 @@ TEST_F(ControlStrangersTest, HandshakesOfOneAddressAreLimited) {
 TEST_F(ControlStrangersTest, APeerThatDoesNotReadIsLost) {
   NotingServer server(loop, {.job_id = "job", .secret = "", .unsent_bytes = size_t{2} << 20});
   ASSERT_TRUE(server.Listen());
-  JobSecret none("");
-  ClientHandshake handshake(none, "job");
-  FrameReader reader;
   Fd client = test::ConnectTo(server.address());
-  WriteAll(client.get(), ClientHandshake::FirstBytes());
-  ASSERT_FALSE(handshake.TakeChallenge(ReadFrame(client, reader)));
-  WriteAll(client.get(), EncodeFrame(handshake.Hello("hi")));
-  ASSERT_TRUE(Eventually([&] { return server.hellos.size() == 1; }));
+  Greet(client, JobSecret(""));
   PeerId id = server.hellos.front().first;
-  std::string large(kMaxFrameBytes, 'x');
+  std::string large(kMaxMessageBytes, 'x');
   for (int i = 0; i < 64 && server->connection_count() == 1; ++i) {
     server->Send(id, large);
     EXPECT_TRUE(server.lost.empty()) << "a callback inside Send";
@@ -210,7 +226,7 @@ TEST_F(ControlStrangersTest, ACoordinatorThatDoesNotReadIsGivenUp) {
                                     .make_hello = {},
                                     .unsent_bytes = size_t{2} << 20});
   ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
-  std::string large(kMaxFrameBytes, 'x');
+  std::string large(kMaxMessageBytes, 'x');
   for (int i = 0; i < 64; ++i) link->Send(large);
   EXPECT_TRUE(link.downs.empty()) << "a callback inside Send";
   ASSERT_TRUE(Eventually([&] { return link.downs.size() == 1; }));
