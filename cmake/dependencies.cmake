@@ -26,6 +26,9 @@ add_library(rankrun_sodium INTERFACE)
 target_include_directories(rankrun_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIR})
 target_link_libraries(rankrun_sodium INTERFACE ${SODIUM_STATIC_LIBRARY} Threads::Threads)
 
+# Only its header: libmunge is loaded when a job needs it.
+find_path(MUNGE_INCLUDE_DIR NAMES munge.h REQUIRED)
+
 # A single header. rankrun's public headers do not need it.
 find_path(DLPACK_INCLUDE_DIR NAMES dlpack/dlpack.h REQUIRED)
 

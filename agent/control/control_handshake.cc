@@ -98,12 +98,15 @@ Refusal Check(const Greeting& greeting, const JobSecret& secret, const ProofSubj
 
 }  // namespace
 
-ServerHandshake::ServerHandshake(const JobSecret& secret, std::string_view job_id)
-    : secret_(secret), job_id_(job_id), nonce_(MakeNonce()) {}
+ServerHandshake::ServerHandshake(const JobSecret& secret, std::string_view job_id,
+                                 std::string_view credential)
+    : secret_(secret), job_id_(job_id), credential_(credential), nonce_(MakeNonce()) {}
 
 std::string ServerHandshake::Challenge() const {
-  return CborOf(
-      {{"version", kControlVersion}, {"nonce", Bytes(nonce_)}, {"key", Bytes(keys_.public_key())}});
+  Json challenge{
+      {"version", kControlVersion}, {"nonce", Bytes(nonce_)}, {"key", Bytes(keys_.public_key())}};
+  if (!credential_.empty()) challenge["munge"] = Bytes(credential_);
+  return CborOf(challenge);
 }
 
 Result<ServerHandshake::Judged> ServerHandshake::Judge(std::string_view frame) const {
@@ -135,7 +138,7 @@ Result<ServerHandshake::Judged> ServerHandshake::Judge(std::string_view frame) c
 }
 
 ClientHandshake::ClientHandshake(const JobSecret& secret, std::string_view job_id)
-    : secret_(secret), job_id_(job_id), nonce_(MakeNonce()) {}
+    : secret_(&secret), job_id_(job_id), nonce_(MakeNonce()) {}
 
 std::string ClientHandshake::FirstBytes() {
   return std::string(kControlPreamble) + static_cast<char>(kControlVersion);
@@ -156,6 +159,7 @@ std::optional<ClientHandshake::Failure> ClientHandshake::TakeChallenge(std::stri
   if (!nonce || nonce->size() != kNonceBytes || !key) return NoAnswer();
   server_nonce_ = std::move(*nonce);
   server_key_ = std::move(*key);
+  credential_ = BytesAt(json, "munge").value_or("");
   cipher_ = CipherOf(keys_, server_key_);
   return cipher_ ? std::nullopt : std::optional(NoAnswer());
 }
@@ -168,7 +172,7 @@ std::string ClientHandshake::Hello(std::string payload) {
                  {"key", Bytes(keys_.public_key())},
                  {"stream", Bytes(cipher_->header())},
                  {"payload", Bytes(hello_)},
-                 {"proof", Bytes(secret_.Prove(Subject(ProofRole::kClient)))}});
+                 {"proof", Bytes(secret_->Prove(Subject(ProofRole::kClient)))}});
 }
 
 ProofSubject ClientHandshake::Subject(ProofRole role) const {
@@ -182,7 +186,7 @@ std::optional<ClientHandshake::Failure> ClientHandshake::TakeAnswer(std::string_
   auto wrong = [](const char* why) { return Failure{DialFailureKind::kWrongSecret, why}; };
   switch (static_cast<HandshakeRefusal>(*refusal)) {
     case HandshakeRefusal::kNone:
-      if (!secret_.IsProof(BytesAt(json, "proof").value_or(""), Subject(ProofRole::kServer))) {
+      if (!secret_->IsProof(BytesAt(json, "proof").value_or(""), Subject(ProofRole::kServer))) {
         return wrong("the program that answers there does not know the job secret");
       }
       if (!cipher_->SetPeerHeader(BytesAt(json, "stream").value_or(""))) return NoAnswer();

@@ -43,8 +43,10 @@ enum class HandshakeRefusal {
 // Server's side of one handshake.
 class ServerHandshake {
  public:
-  // `secret` and `job_id` must outlive the object.
-  ServerHandshake(const JobSecret& secret, std::string_view job_id);
+  // All arguments must outlive the object. `credential`: for nodes that get the
+  // secret by munge; empty: none.
+  ServerHandshake(const JobSecret& secret, std::string_view job_id,
+                  std::string_view credential = {});
 
   // Returns the first frame. Clients of another version get it, too, because it
   // has our version.
@@ -63,6 +65,7 @@ class ServerHandshake {
  private:
   const JobSecret& secret_;
   std::string_view job_id_;
+  std::string_view credential_;
   const std::string nonce_;
   const KeyPair keys_{ProofRole::kServer};
 };
@@ -82,6 +85,11 @@ class ClientHandshake {
   // success.
   static std::string FirstBytes();
   std::optional<Failure> TakeChallenge(std::string_view frame);
+  // Returns the server's credential of munge; empty: none.
+  const std::string& credential() const { return credential_; }
+  // Replaces the secret by the one in the credential. `secret` must outlive the
+  // object.
+  void UseSecret(const JobSecret& secret) { secret_ = &secret; }
   std::string Hello(std::string payload);
   std::optional<Failure> TakeAnswer(std::string_view frame);
   std::unique_ptr<SessionCipher> TakeCipher() { return std::move(cipher_); }  // for later frames
@@ -89,10 +97,11 @@ class ClientHandshake {
  private:
   ProofSubject Subject(ProofRole role) const;
 
-  const JobSecret& secret_;
+  const JobSecret* secret_;
   std::string_view job_id_;
   const std::string nonce_;
   const KeyPair keys_{ProofRole::kClient};
+  std::string credential_;
   std::string server_nonce_;
   std::string server_key_;
   std::string hello_;

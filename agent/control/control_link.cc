@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/uv/uv_loop.h"
+#include "base/uv/uv_work.h"
 
 namespace rankrun::agent {
 namespace {
@@ -36,6 +37,14 @@ bool IsPermanent(DialFailureKind kind) {
 }
 
 }  // namespace
+
+// The opening of a credential, which may outlive the connection.
+struct ControlLink::CredentialJob {
+  ControlLink* link;  // null: the connection is gone
+  std::string credential;
+  std::function<Result<std::string>(const std::string&)> open;
+  Result<std::string> secret = std::string();
+};
 
 ControlLink::ControlLink(Loop& loop, LinkOptions options, Callbacks callbacks)
     : loop_(loop),
@@ -170,6 +179,38 @@ void ControlLink::OnHandshakeFrame(std::string_view frame) {
   if (failure) return FailHandshake(failure->kind, std::move(failure->why));
   if (has_challenge_) return GoUp();
   has_challenge_ = true;
+  bool is_handed = !handshake_->credential().empty();
+  if (is_handed != bool(options_.open_credential)) {
+    return FailHandshake(DialFailureKind::kWrongSecret,
+                         is_handed
+                             ? "the job there gets its secret by munge, this node does not"
+                             : "this node gets the job secret by munge, the job there does not");
+  }
+  if (is_handed) return OpenCredential();
+  SendHello();
+}
+
+// Opens the credential in the pool, because munged may not answer.
+void ControlLink::OpenCredential() {
+  credential_job_ = std::make_shared<CredentialJob>(
+      CredentialJob{this, handshake_->credential(), options_.open_credential});
+  auto job = credential_job_;
+  RunInPool(
+      loop_, [job] { job->secret = job->open(job->credential); },
+      [job] {
+        if (job->link != nullptr) job->link->OnCredential(job->secret);
+      });
+}
+
+void ControlLink::OnCredential(const Result<std::string>& secret) {
+  credential_job_.reset();
+  if (!secret) return FailHandshake(DialFailureKind::kWrongSecret, secret.error().message);
+  handed_secret_.emplace(*secret);
+  handshake_->UseSecret(*handed_secret_);
+  SendHello();
+}
+
+void ControlLink::SendHello() {
   stream_->Write(EncodeFrame(handshake_->Hello(options_.make_hello())));
 }
 
@@ -238,6 +279,7 @@ void ControlLink::GoDown(Error why) {
 
 void ControlLink::Drop() {
   timer_.Stop();
+  if (credential_job_) std::exchange(credential_job_, nullptr)->link = nullptr;
   dials_ += 1;
   if (dial_) dropped_dial_ = std::move(dial_);
   if (stream_) {

@@ -22,6 +22,9 @@ struct LinkOptions {
   // Returns the payload of the hello, at most kMaxHelloBytes. Called for each
   // connection, after local_address() has its address.
   std::function<std::string()> make_hello;
+  // Returns the secret in a credential of the coordinator, instead of `secret`.
+  // Runs in the thread pool. Empty: this node does not use munge.
+  std::function<Result<std::string>(const std::string& credential)> open_credential = {};
   std::chrono::milliseconds connect_timeout{3000};  // for each address
   // Longest time from the connection to the server's answer.
   std::chrono::milliseconds handshake_timeout{5000};
@@ -75,6 +78,7 @@ class ControlLink {
   std::string FailureText(TimePoint now) const;
 
  private:
+  struct CredentialJob;
   enum class Phase { kPausing, kDialling, kHandshake, kUp, kClosed };
 
   const Endpoint& target() const { return redirect_ ? *redirect_ : options_.endpoints[next_]; }
@@ -84,6 +88,9 @@ class ControlLink {
 
   void OnData(std::string_view bytes);
   void OnHandshakeFrame(std::string_view frame);
+  void OpenCredential();
+  void OnCredential(const Result<std::string>& secret);
+  void SendHello();
   void OnEnd(const std::optional<Error>& error);
   void OnTimer();
   void GoUp();
@@ -100,6 +107,8 @@ class ControlLink {
   const LinkOptions options_;
   const Callbacks callbacks_;
   const JobSecret secret_;
+  std::optional<JobSecret> handed_secret_;         // from the latest credential
+  std::shared_ptr<CredentialJob> credential_job_;  // while one is opened; shared with the pool
   Phase phase_ = Phase::kPausing;
   size_t next_ = 0;                   // index of the endpoint to dial
   std::optional<Endpoint> redirect_;  // to dial before that endpoint

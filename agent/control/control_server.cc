@@ -150,7 +150,7 @@ std::string_view ControlServer::ReadPreamble(Peer& peer, std::string_view bytes)
   int version = static_cast<unsigned char>(peer.head.back());
   peer.head = {};
   peer.stage = Peer::Stage::kHello;
-  peer.handshake = std::make_unique<ServerHandshake>(secret_, options_.job_id);
+  peer.handshake = std::make_unique<ServerHandshake>(secret_, options_.job_id, options_.credential);
   Write(peer, EncodeFrame(peer.handshake->Challenge()));
   if (version != kControlVersion) {
     Warn("refused the node at " + peer.stream->peer().ToString() + ": it speaks version " +

@@ -27,7 +27,8 @@ using PeerId = uint64_t;
 
 struct ControlServerOptions {
   std::string job_id;
-  std::string secret;  // bytes; empty: the job has no secret
+  std::string secret;           // bytes; empty: the job has no secret
+  std::string credential = {};  // hands the secret over to nodes that use munge; empty: none
   // Longest time from a connection to its hello, and from a refusal to its end.
   std::chrono::milliseconds handshake_timeout{5000};
   // Largest number of unfinished handshakes with one address.

@@ -34,10 +34,11 @@ struct NodesSpec {
   std::chrono::milliseconds node_timeout{10'000};
   std::chrono::milliseconds finish_timeout{3'600'000};
   LostNode on_lost_node = LostNode::kRestart;
-  std::string secret;           // bytes; empty: none
-  std::string secret_origin;    // for messages: a path or variable; empty: none
-  bool secret_is_own = false;   // `secret_origin` is the file of the user's own secret
-  std::string endpoint_origin;  // for messages: the flag, or another source
+  std::string secret;            // bytes; empty: none
+  std::string munge_credential;  // hands `secret` over to the other nodes; empty: none
+  std::string secret_origin;     // for messages: a path or variable; empty: none
+  bool secret_is_own = false;    // `secret_origin` is the file of the user's own secret
+  std::string endpoint_origin;   // for messages: the flag, or another source
 };
 
 }  // namespace rankrun::agent

@@ -43,7 +43,10 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
     : callbacks_(std::move(callbacks)),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
-          loop, {.job_id = spec.run_id, .secret = spec.nodes->secret},
+          loop,
+          {.job_id = spec.run_id,
+           .secret = spec.nodes->secret,
+           .credential = spec.nodes->munge_credential},
           {.on_hello =
                [this](PeerId peer, const std::string& hello, const SocketAddress& from,
                       const SocketAddress& local) {

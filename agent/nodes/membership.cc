@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/control/munge.h"
 #include "agent/job/exit_codes.h"
 #include "agent/nodes/control_codec.h"
 #include "base/format.h"
@@ -88,7 +89,8 @@ void Membership::Begin() {
       LinkOptions{.endpoints = nodes_.endpoints,
                   .job_id = spec_.run_id,
                   .secret = nodes_.secret,
-                  .make_hello = [this] { return MakeHello(); }},
+                  .make_hello = [this] { return MakeHello(); },
+                  .open_credential = CredentialOpener()},
       ControlLink::Callbacks{.on_up = [this] { OnUp(); },
                              .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
                              .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
@@ -100,6 +102,11 @@ void Membership::Begin() {
                                  }});
   FindHost();
   Step(MemberTick{});
+}
+
+std::function<Result<std::string>(const std::string&)> Membership::CredentialOpener() const {
+  if (nodes_.munge_credential.empty()) return {};
+  return [](const std::string& credential) { return agent::OpenCredential(credential); };
 }
 
 // Reports the lease to the guardian. The guardian kills this agent and its

@@ -78,6 +78,7 @@ class Membership {
   Hello SelfHello() const;
   bool IsRefused() const;
   void WarnOnce(const DialFailure& failure);
+  std::function<Result<std::string>(const std::string&)> CredentialOpener() const;
   std::string SecretAdvice(const Endpoint& endpoint) const;
   void OnUp();
   std::string MakeHello();

@@ -96,7 +96,7 @@ constexpr Flag kFlags[] = {
      .sources = kOurs},
     {.name = "insecure",
      .help = "Admit nodes without a secret.",
-     .details = "Anybody who can connect to the port of the job can then join it, stop it, or "
+     .details = "Any program that can connect to the port of the job can then join it, stop it, or "
                 "change the data that its workers exchange. This is the default by the name "
                 "torchrun.",
      .group = kNodes,

@@ -147,6 +147,7 @@ class Planner {
             .variable_is_empty = std::ranges::find(variables, empty) != variables.end(),
             .read_file = machine_.read_secret,
             .read_own = machine_.read_own_secret,
+            .make_munge = machine_.make_munge_secret,
             .is_optional = as_torchrun_};
   }
 

@@ -29,6 +29,7 @@ struct Machine {
   std::string host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};
   std::function<Result<std::string>(const std::string& path)> read_own_secret = {};
+  std::function<Result<MungeSecret>()> make_munge_secret = {};
   Scheduler scheduler = {};
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "agent/control/munge.h"
 #include "agent/machine/gpus.h"
 #include "base/fd.h"
 #include "base/format.h"
@@ -65,7 +66,8 @@ Machine ThisMachine() {
                   .random_id = RandomUuid(),
                   .host_name = HostName(),
                   .read_secret = ReadSecretFile,
-                  .read_own_secret = ReadOrMakeOwnSecret};
+                  .read_own_secret = ReadOrMakeOwnSecret,
+                  .make_munge_secret = MakeMungeSecret};
   machine.scheduler = ReadScheduler({.environment = machine.environment,
                                      .host_name = machine.host_name,
                                      .hosts_file = HostsFile});
@@ -123,6 +125,14 @@ Result<SecretFile> ReadSecretFile(const std::string& path) {
   bool is_file = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
   bool others = is_file && (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
   return SecretFile{std::move(*text), others};
+}
+
+Result<MungeSecret> MakeMungeSecret() {
+  auto secret = RandomSecret();
+  if (!secret) return std::move(secret).error();
+  auto credential = agent::MakeCredential(*secret);
+  if (!credential) return std::move(credential).error();
+  return MungeSecret{std::move(*secret), std::move(*credential)};
 }
 
 Result<void> ChangeFolder(const std::string& path) {

@@ -23,6 +23,10 @@ Result<std::string> ReadSettingsFile(const std::string& path,
 // Reads the file of --secret-file. Errors: as above.
 Result<SecretFile> ReadSecretFile(const std::string& path);
 
+// Makes a random secret and a credential of munge with it. Errors: those of
+// agent::MakeCredential.
+Result<MungeSecret> MakeMungeSecret();
+
 // Changes the working directory. Errors: kNotFound, kSystem.
 Result<void> ChangeFolder(const std::string& path);
 

@@ -279,6 +279,7 @@ class NodesReader {
     if (!secret) return std::move(secret).error();
     spec().secret = std::move(secret->secret);
     spec().secret_origin = std::move(secret->origin);
+    spec().munge_credential = std::move(secret->munge_credential);
     spec().secret_is_own = secret->is_own;
     std::ranges::move(secret->ignored, std::back_inserter(plan_.rendezvous.ignored));
     std::ranges::move(secret->warnings, std::back_inserter(plan_.warnings));

@@ -37,6 +37,12 @@ class SecretReader {
       auto mounted = ReadFile("", kMountedSecret);
       if (mounted || mounted.error().code != ErrorCode::kNotFound) return mounted;
     }
+    if (context_.environment("SLURM_JOB_ID")) {
+      if (auto munge = context_.make_munge()) {
+        plan_.munge_credential = std::move(munge->credential);
+        return Take("munge", std::move(munge->secret));
+      }
+    }
     return ReadOwn();
   }
 

@@ -27,18 +27,6 @@ Error Invalid(const std::string& path, const std::string& what) {
   return {ErrorCode::kInvalid, path + ": " + what};
 }
 
-Result<std::string> RandomHex() {
-  unsigned char bytes[kRandomBytes];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return SystemError("random bytes", errno);
-  std::string text;
-  for (unsigned char byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
-    text += digits;
-  }
-  return text;
-}
-
 // Makes the folder of `path`; new folders are the user's alone.
 Result<void> MakeFolderOf(const fs::path& path) {
   std::error_code error;
@@ -55,8 +43,8 @@ Result<void> MakeFolderOf(const fs::path& path) {
 // Writes a random secret to a new file beside `path`. Returns the name.
 Result<std::string> MakeDraft(const std::string& path) {
   if (auto made = MakeFolderOf(path); !made) return std::move(made).error();
-  auto secret = RandomHex();
-  auto suffix = RandomHex();
+  auto secret = RandomSecret();
+  auto suffix = RandomSecret();
   if (!secret) return secret;
   if (!suffix) return suffix;
   std::string draft = path + "." + suffix->substr(0, 16);
@@ -93,6 +81,18 @@ Result<void> CheckOwner(const std::string& path, const struct stat& status) {
 }
 
 }  // namespace
+
+Result<std::string> RandomSecret() {
+  unsigned char bytes[kRandomBytes];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return SystemError("random bytes", errno);
+  std::string text;
+  for (unsigned char byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
 
 Result<std::string> OwnSecretPath(const Environment& environment) {
   constexpr const char* kName = "/rankrun/secret";

@@ -12,6 +12,9 @@ namespace rankrun::launcher {
 // Shortest secret that is accepted, because shorter ones can be guessed.
 constexpr size_t kMinSecretBytes = 16;
 
+// Returns a random secret, 64 hexadecimal digits. Errors: kSystem.
+Result<std::string> RandomSecret();
+
 // Returns $XDG_CONFIG_HOME/rankrun/secret, by default ~/.config/rankrun/secret.
 // Errors: kInvalid if neither the environment nor the system names a home.
 Result<std::string> OwnSecretPath(const Environment& environment);

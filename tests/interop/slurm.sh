@@ -34,7 +34,8 @@ start_slurm() {
   mount --bind "$folder/hosts" /etc/hosts
   head -c 1024 /dev/urandom >"$folder/key"
   chmod 400 "$folder/key"
-  munged --force --key-file="$folder/key" --socket="$folder/munge" --pid-file="$folder/munge.pid" \
+  mkdir -m 755 /run/munge
+  munged --force --key-file="$folder/key" --socket=/run/munge/munge.socket.2 --pid-file="$folder/munge.pid" \
     --log-file="$folder/munge.log" --seed-file="$folder/seed" 2>"$folder/munge.out" ||
     fail "munged does not start"
   export SLURM_CONF=$folder/slurm.conf
@@ -43,7 +44,7 @@ ClusterName=test
 SlurmctldHost=host
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge
+AuthInfo=socket=/run/munge/munge.socket.2
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -91,6 +92,18 @@ for place in "0 of 4 on n1, node rank 0" "1 of 4 on n1, node rank 0" \
   "2 of 4 on n2, node rank 1" "3 of 4 on n2, node rank 1"; do
   prints "rank $place"
 done
+
+echo "== without a flag, munge hands the job's secret over"
+runs 0 srun -N2 "$rankrun" -n 1 --no-python --explain true
+prints "  secret       from munge"
+runs 0 srun -N2 "$rankrun" -n 1 --no-python sh -c 'echo "rank $RANK of $WORLD_SIZE"'
+prints "rank 1 of 2"
+grep -q "without a job secret" "$folder/job.out" && fail "the job has no secret"
+[ ! -e "$XDG_CONFIG_HOME" ] || fail "the user's own secret was made"
+runs 201 srun -N2 sh -c \
+  'if [ $SLURM_NODEID = 0 ]; then exec "$0" -n 1 --rdzv-conf join_timeout=8 --no-python true
+   else exec "$0" -n 1 --insecure --no-python true; fi' "$rankrun"
+prints "the job there gets its secret by munge, this node does not"
 
 echo "== a worker of one node fails: all nodes restart, then all have the same exit code"
 runs 0 srun -N3 "$rankrun" -n 1 --max-restarts 1 --no-python sh -c \

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "store/server/server.h"
 #include "tests/agent/control/control_fixture.h"
 
@@ -97,6 +99,77 @@ TEST_F(ControlLinkTest, AWrongSecretIsReportedOnBothSides) {
   EXPECT_TRUE(HasLogged(": wrong job secret"));
   EXPECT_TRUE(HasLogged(": this job has a secret, the node has none"));
   for (const std::string& line : log.Get()) EXPECT_THAT(line, Not(HasSubstr("sesame")));
+  EXPECT_TRUE(server.hellos.empty());
+}
+
+// A link that gets the secret out of the server's credential by `open`.
+LinkOptions WithMunge(const Endpoint& endpoint,
+                      std::function<Result<std::string>(const std::string&)> open) {
+  return {.endpoints = {endpoint},
+          .job_id = "job",
+          .secret = "of this node, for its own job",
+          .make_hello = {},
+          .open_credential = std::move(open)};
+}
+
+TEST_F(ControlLinkTest, ACredentialHandsTheSecretOver) {
+  NotingServer server(loop, {.job_id = "job", .secret = "open sesame", .credential = "credential"});
+  server.echoes = true;
+  ASSERT_TRUE(server.Listen());
+  NotingLink link(loop, WithMunge(server.endpoint(), [](const std::string& credential) {
+                    return Result<std::string>(credential == "credential" ? "open sesame" : "");
+                  }));
+  ASSERT_TRUE(Eventually([&] { return link.ups == 1; }));
+  link->Send("hi");
+  EXPECT_TRUE(Eventually([&] { return link.messages.size() == 1; }));
+}
+
+TEST_F(ControlLinkTest, ACredentialThatCannotBeOpenedIsReported) {
+  NotingServer server(loop, {.job_id = "job", .secret = "open sesame", .credential = "credential"});
+  ASSERT_TRUE(server.Listen());
+  NotingLink link(loop, WithMunge(server.endpoint(), [](const std::string&) -> Result<std::string> {
+                    return Error{ErrorCode::kInvalid, "munge: Invalid credential"};
+                  }));
+  NotingLink other(loop, WithMunge(server.endpoint(), [](const std::string&) {
+                     return Result<std::string>("that of a stranger");
+                   }));
+  ASSERT_TRUE(Eventually([&] { return !link.failures.empty() && !other.failures.empty(); }));
+  EXPECT_EQ(link.failures[0].kind, DialFailureKind::kWrongSecret);
+  EXPECT_EQ(link.failures[0].why, "munge: Invalid credential");
+  EXPECT_EQ(other.failures[0].why, "wrong job secret");
+  EXPECT_EQ(link.ups + other.ups, 0);
+}
+
+TEST_F(ControlLinkTest, MungeOnOneSideOnlyIsReported) {
+  NotingServer with(loop, {.job_id = "job", .secret = "open sesame", .credential = "credential"});
+  NotingServer without(loop, {.job_id = "job", .secret = "open sesame"});
+  ASSERT_TRUE(with.Listen());
+  ASSERT_TRUE(without.Listen());
+  NotingLink lacks(loop, {with.endpoint()}, "open sesame");
+  NotingLink has(loop, WithMunge(without.endpoint(), [](const std::string&) {
+                   return Result<std::string>("open sesame");
+                 }));
+  ASSERT_TRUE(Eventually([&] { return !lacks.failures.empty() && !has.failures.empty(); }));
+  EXPECT_EQ(lacks.failures[0].why, "the job there gets its secret by munge, this node does not");
+  EXPECT_EQ(has.failures[0].why, "this node gets the job secret by munge, the job there does not");
+}
+
+TEST_F(ControlLinkTest, ALinkMayEndWhileACredentialIsOpened) {
+  NotingServer server(loop, {.job_id = "job", .secret = "open sesame", .credential = "credential"});
+  ASSERT_TRUE(server.Listen());
+  std::promise<void> began, may_end;
+  auto link =
+      std::make_unique<NotingLink>(loop, WithMunge(server.endpoint(), [&](const std::string&) {
+                                     began.set_value();
+                                     may_end.get_future().wait();
+                                     return Result<std::string>("open sesame");
+                                   }));
+  auto has_begun = began.get_future();
+  ASSERT_TRUE(Eventually(
+      [&] { return has_begun.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  link.reset();
+  may_end.set_value();
+  ASSERT_TRUE(Eventually([&] { return server->connection_count() == 0; }));
   EXPECT_TRUE(server.hellos.empty());
 }
 

@@ -24,10 +24,7 @@ Result<NodesPlan> Try(const Words& flags, const Variables& variables = {},
   return ReadNodes(SettingsOf(flags, variables),
                    {.scheduler = scheduler,
                     .host_name = "host",
-                    .secret = {.environment = EnvironmentOf(variables),
-                               .read_file = {},
-                               .read_own = {},
-                               .is_optional = true}});
+                    .secret = {.environment = EnvironmentOf(variables), .is_optional = true}});
 }
 
 NodesPlan Read(const Words& flags, const Variables& variables = {},

@@ -26,7 +26,10 @@ SecretContext ContextOf(Variables variables) {
   variables.emplace("HOME", "/home/ada");
   return {.environment = EnvironmentOf(variables),
           .read_file = ReadTestFile,
-          .read_own = [](const std::string&) { return Result<std::string>(kOwn); }};
+          .read_own = [](const std::string&) { return Result<std::string>(kOwn); },
+          .make_munge = []() -> Result<MungeSecret> {
+            return Error{ErrorCode::kNotFound, "libmunge.so.2: cannot open shared object file"};
+          }};
 }
 
 SecretPlan ReadIn(const SecretContext& context, const Words& flags = {}) {
@@ -119,6 +122,23 @@ TEST(SecretSettingsTest, ASecretContradictsInsecure) {
             "--insecure: is for a job without a secret, but --secret-file gives one");
   EXPECT_EQ(ErrorIn(ContextOf({{"RANKRUN_SECRET", kSecret}}), {"--insecure"}),
             "--insecure: is for a job without a secret, but RANKRUN_SECRET gives one");
+}
+
+TEST(SecretSettingsTest, InAJobOfSlurmMungeHandsTheSecretOver) {
+  SecretContext context = ContextOf({{"SLURM_JOB_ID", "17"}});
+  EXPECT_EQ(ReadIn(context).secret, kOwn) << "munge is not there";
+  auto make = []() -> Result<MungeSecret> { return MungeSecret{kSecret, "MUNGE:..."}; };
+  context.make_munge = make;
+  SecretPlan plan = ReadIn(context);
+  EXPECT_EQ(plan.secret, kSecret);
+  EXPECT_EQ(plan.munge_credential, "MUNGE:...");
+  EXPECT_EQ(plan.origin, "munge");
+  EXPECT_EQ(ReadIn(context, {"--insecure"}).secret, "");
+  SecretPlan of_file = ReadIn(context, {"--secret-file=secret"});
+  EXPECT_EQ(of_file.munge_credential, "");
+  SecretContext at_a_shell = ContextOf({});
+  at_a_shell.make_munge = make;
+  EXPECT_EQ(ReadIn(at_a_shell).secret, kOwn);
 }
 
 TEST(SecretSettingsTest, KubernetesMayMountTheSecret) {
