@@ -29,7 +29,6 @@ struct ControlServer::Peer {
   const PeerId id;
   const std::unique_ptr<Stream> stream;
   Stage stage = Stage::kPreamble;
-  bool counts_as_handshake = true;
   FrameReader reader{kMaxHandshakeBytes};
   std::string head;                              // preamble and version, while incomplete
   std::unique_ptr<ServerHandshake> handshake{};  // until the connection is open
@@ -44,6 +43,7 @@ ControlServer::ControlServer(Loop& loop, ControlServerOptions options, Callbacks
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       secret_(options_.secret),
+      handshakes_(store::WithinOpenFiles(options_.handshakes)),
       deadline_(loop, [this] { OnDeadline(); }),
       sweep_(loop, [this] { Sweep(); }),
       warn_window_(loop, [this] { OnWarnWindowOver(); }) {}
@@ -69,16 +69,10 @@ uint16_t ControlServer::port() const { return listeners_.front()->address().port
 
 void ControlServer::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
   loop_.AssertOnLoop();
-  if (!EnterHandshakes(stream->peer())) {
-    Warn("refused a connection from " + stream->peer().ToString() + ": " +
-         std::to_string(options_.handshakes_per_address) +
-         " connections of its address are in the handshake");
-    stream->DiscardInput();
-    return;
-  }
   PeerId id = next_id_++;
   std::unique_ptr<Peer> owned(new Peer{.id = id, .stream = std::move(stream), .head = {}});
   Peer* peer = owned.get();
+  if (!EnterHandshakes(*peer)) return peer->stream->DiscardInput();
   peers_.emplace(id, std::move(owned));
   StartDeadline(*peer);
   peer->stream->Start(
@@ -171,7 +165,7 @@ void ControlServer::OnHello(Peer& peer, const std::string& frame) {
   }
   auto local = peer.stream->LocalAddress();
   if (!local) return TurnAway(peer, local.error().message);
-  LeaveHandshakes(peer);
+  handshakes_.Leave(peer.id);
   peer.handshake.reset();
   peer.cipher = std::move(judged->cipher);
   peer.reader.SetMaxBytes(kMaxFrameBytes);
@@ -221,7 +215,7 @@ void ControlServer::End(Peer& peer) {
   if (peer.stage == Peer::Stage::kEnded) return;
   peer.stage = Peer::Stage::kEnded;
   peer.stream->PauseReading();
-  LeaveHandshakes(peer);
+  handshakes_.Leave(peer.id);
   ended_.push_back(peer.id);
   sweep_.Start(seconds(0));
 }
@@ -236,18 +230,17 @@ void ControlServer::Sweep() {
   }
 }
 
-bool ControlServer::EnterHandshakes(const SocketAddress& address) {
-  size_t& handshakes = handshakes_[address.Bytes()];
-  if (handshakes >= options_.handshakes_per_address) return false;
-  handshakes += 1;
+// Returns whether there is room, if need be after closing another connection.
+bool ControlServer::EnterHandshakes(const Peer& peer) {
+  auto replaced = handshakes_.Enter(peer.id, peer.stream->peer(), MonotonicClock().Now());
+  if (!replaced) return true;
+  constexpr const char* kWhy = "too many connections are in the handshake";
+  if (*replaced == peer.id) {
+    Warn("refused a connection from " + peer.stream->peer().ToString() + ": " + kWhy);
+    return false;
+  }
+  TurnAway(*peers_.at(*replaced), kWhy);
   return true;
-}
-
-void ControlServer::LeaveHandshakes(Peer& peer) {
-  if (!std::exchange(peer.counts_as_handshake, false)) return;
-  auto found = handshakes_.find(peer.stream->peer().Bytes());
-  found->second -= 1;
-  if (found->second == 0) handshakes_.erase(found);
 }
 
 void ControlServer::StartDeadline(Peer& peer) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
 #include "store/server/one_port.h"
+#include "store/server/unidentified.h"
 
 namespace rankrun::agent {
 
@@ -31,8 +31,7 @@ struct ControlServerOptions {
   std::string credential = {};  // hands the secret over to nodes that use munge; empty: none
   // Longest time from a connection to its hello, and from a refusal to its end.
   std::chrono::milliseconds handshake_timeout{5000};
-  // Largest number of unfinished handshakes with one address.
-  size_t handshakes_per_address = 64;
+  store::UnidentifiedLimits handshakes = {};  // of unfinished ones
   // With more unsent bytes a peer counts as stuck and is lost.
   size_t unsent_bytes = size_t{8} << 20;
 };
@@ -94,8 +93,7 @@ class ControlServer {
   void Lose(Peer& peer, Error why);
   void End(Peer& peer);
   void OnEnd(Peer& peer, const std::optional<Error>& error);
-  bool EnterHandshakes(const SocketAddress& address);
-  void LeaveHandshakes(Peer& peer);
+  bool EnterHandshakes(const Peer& peer);
   void StartDeadline(Peer& peer);
   void OnDeadline();
   void Sweep();
@@ -109,7 +107,7 @@ class ControlServer {
   const JobSecret secret_;
   std::unordered_map<PeerId, std::unique_ptr<Peer>> peers_;
   PeerId next_id_ = 1;
-  std::map<AddressBytes, size_t> handshakes_;           // number per address, never 0
+  store::Unidentified handshakes_;
   std::deque<std::pair<TimePoint, PeerId>> deadlines_;  // of handshakes and refusals, in order
   std::vector<PeerId> ended_;  // destroyed by Sweep, not in their own callbacks
   Timer deadline_;

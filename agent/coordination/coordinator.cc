@@ -8,20 +8,6 @@
 #include "base/roll_call.h"
 
 namespace rankrun::agent {
-namespace {
-
-constexpr size_t kMaxNameBytes = 256;     // of a node
-constexpr int kMaxSlots = 1 << 14;        // of a node, so that sums cannot overflow
-constexpr int kMaxCount = 1'000'000'000;  // limit of the counters in a hello
-
-bool IsCount(int number) { return number >= 0 && number <= kMaxCount; }
-
-std::string Nodes(int min, int max) {
-  return min == max ? std::to_string(max) : std::to_string(min) + ":" + std::to_string(max);
-}
-
-}  // namespace
-
 Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
                          TimePoint now)
     : policy_(policy),
@@ -125,37 +111,6 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   }
 }
 
-bool Coordinator::MayTakePart(PeerId peer, const Hello& hello) {
-  auto refuse = [&](const std::string& text) {
-    actions_.emplace_back(SendMessage{peer, Refusal{text}});
-    actions_.emplace_back(HangUp{peer});
-    return false;
-  };
-  auto known = nodes_.find(hello.node);
-  if (known != nodes_.end() && hello.incarnation < known->second.hello.incarnation) {
-    return refuse("a newer agent of this node has joined");
-  }
-  if (IsGivenUp(hello)) return refuse("this node was given up: it did not stop or make ready");
-  if (hello.min_nodes != policy_.min_nodes || hello.max_nodes != policy_.max_nodes) {
-    return refuse("this node was started with --nnodes " + Nodes(hello.min_nodes, hello.max_nodes) +
-                  ", the job has " + Nodes(policy_.min_nodes, policy_.max_nodes));
-  }
-  bool is_sound = hello.name.size() <= kMaxNameBytes && hello.slots >= 1 &&
-                  hello.slots <= kMaxSlots && IsCount(hello.round) && IsCount(hello.attempts) &&
-                  IsCount(hello.incarnation) && IsCount(hello.stop_ms);
-  if (!is_sound) {
-    return refuse("this node sent an invalid hello");
-  }
-  if (!hello.node_rank || known != nodes_.end()) return true;
-  for (const auto& [id, other] : nodes_) {
-    if (other.peer && other.hello.node_rank == hello.node_rank) {
-      return refuse("node rank " + std::to_string(*hello.node_rank) + " is claimed by " +
-                    hello.name + " and by " + other.hello.name + ", which joined first");
-    }
-  }
-  return true;
-}
-
 // The hello of the next incarnation proves that the agent has ended, with all
 // its descendants.
 void Coordinator::OnNextIncarnation(Node& node) {
@@ -253,7 +208,9 @@ void Coordinator::OnPeerLost(PeerId peer) {
 }
 
 void Coordinator::On(Node& node, const Beat& message) {
-  if (message.unfinished && phase_ == JobPhase::kRunning) node.unfinished = message.unfinished;
+  bool is_sound =
+      message.unfinished && message.unfinished->size() <= static_cast<size_t>(node.hello.slots);
+  if (is_sound && phase_ == JobPhase::kRunning) node.unfinished = message.unfinished;
   SendTo(node, Beat{message.number});
 }
 

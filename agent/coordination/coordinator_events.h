@@ -24,6 +24,8 @@ struct CoordinatorPolicy {
   std::chrono::milliseconds node_timeout{10'000};
   std::chrono::milliseconds finish_timeout{3'600'000};
   std::chrono::milliseconds kill_bound{1'000};  // time to kill the workers of a lost node
+  // Longest time that the stop of a node may take, whatever its hello claims.
+  std::chrono::milliseconds max_stop{std::chrono::hours(1)};
   // Time for the answer to Prepare. For Stop, it is added to the stop_ms of the
   // node's hello.
   std::chrono::milliseconds answer_timeout{60'000};

@@ -31,7 +31,8 @@ void Coordinator::Lose(uint64_t id) {
 }
 
 TimePoint Coordinator::StopDeadline(const Node& node) const {
-  return now_ + std::chrono::milliseconds(node.hello.stop_ms) + policy_.answer_timeout;
+  auto claimed = std::chrono::milliseconds(node.hello.stop_ms);
+  return now_ + std::min(claimed, policy_.max_stop) + policy_.answer_timeout;
 }
 
 // Gives up nodes that send beats but have not answered in time. The coordinator

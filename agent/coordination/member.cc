@@ -252,6 +252,12 @@ void Member::OnMessage(const Finish& message) {
 }
 
 void Member::OnMessage(const Verdict& message) {
+  // An honest coordinator waits for all workers before a success.
+  if (phase_ == MemberPhase::kRunning && message.exit_code == 0) {
+    constexpr const char* kWhy = "the coordinator ended the job while the workers here ran";
+    StopOwnWorkers(kWhy, true, false);
+    return EndWhenStopped(kExitInternalError, kWhy);
+  }
   if (phase_ == MemberPhase::kRunning) StopOwnWorkers(message.text, message.exit_code != 0, false);
   EndWhenStopped(message.exit_code, message.text);
 }

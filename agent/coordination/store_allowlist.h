@@ -6,21 +6,26 @@
 #include "base/net/address_range.h"
 #include "base/net/socket_address.h"
 
-// Addresses from which the workers of a round connect to its store. An empty
-// list means that they are unknown, so that the store accepts all. Pure.
+// Addresses from which the workers of a round connect to its store. Pure.
 namespace rankrun::agent {
 
-// Returns `own`, the addresses that a node reports, or nothing if they are no
-// use: `peer`, from which the node connected, is not among them (NAT), or there
-// are too many.
-std::vector<std::string> RelevantAddresses(std::vector<std::string> own, const AddressBytes& peer);
+struct NodeAddresses {
+  std::vector<std::string> addresses;
+  std::string problem;  // "has ..."; empty: `addresses` are those that the node reported
+};
 
-// Returns the addresses of all nodes, each once; nothing if those of one node
-// are unknown or if they do not fit into a message.
+// Returns `own`, the addresses that a node reports, with `peer`, from which the
+// node connected, first. If they cannot be right, returns `peer` alone: it is
+// not among them (address translation), one is invalid, or there are too many.
+NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer);
+
+// Returns the addresses of all nodes, each once, or only the first of each node
+// if all do not fit into a message. Empty if not even these fit, or if those of
+// a node are unknown.
 std::vector<std::string> AddressesOfAll(const std::vector<const std::vector<std::string>*>& nodes);
 
 // Returns the ranges of `clients` and of the store's own host, whose addresses
-// are `own`.
+// are `own`. Empty, which admits all, without `clients` or with an invalid one.
 std::vector<AddressRange> ClientRanges(const std::vector<std::string>& clients,
                                        const std::vector<std::string>& own);
 

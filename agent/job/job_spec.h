@@ -43,9 +43,10 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> time_limit;  // of the job, which is stopped then
   bool continue_on_failure = false;                     // a failed worker does not stop the others
   std::vector<int> end_signals{kEndSignals.begin(), kEndSignals.end()};  // end the job gently
-  std::string master_addr = "127.0.0.1";             // passed to the workers unchanged
-  bool master_addr_typed = false;                    // set by the user: bound besides loopback
-  std::optional<uint16_t> master_port;               // empty: a free port for each attempt
+  std::string master_addr = "127.0.0.1";  // passed to the workers unchanged
+  bool store_open = false;                // the store of a job of one node admits other hosts
+  bool master_addr_typed = false;         // set by the user: bound besides loopback
+  std::optional<uint16_t> master_port;    // empty: a free port for each attempt
   std::string master_addr_origin = "--master-addr";  // for messages: the flag, or another source
   std::string master_port_origin = "--master-port";
   std::optional<size_t> store_max_value;  // bytes; empty: the store's default

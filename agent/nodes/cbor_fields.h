@@ -91,6 +91,7 @@ class Reader {
   template <typename T>
   void Take(const Json& json, const char* name, std::vector<T>& values) {
     if (!json.is_array()) return Reject("a list", name);
+    if (json.size() > kMaxListEntries) return Reject("at most 65536 entries", name);
     for (const Json& item : json) Take(item, name, values.emplace_back());
   }
   template <typename T>

@@ -12,6 +12,8 @@ namespace rankrun::agent::cbor {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxTextBytes = 4096;
+// Limit of the entries of a list. The longest are those of the store's allowlist.
+constexpr size_t kMaxListEntries = size_t{1} << 16;
 
 // Writes the fields of a structure. Use it through cbor_fields.h.
 class Writer {

@@ -8,6 +8,7 @@
 #include "agent/coordination/store_allowlist.h"
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/job_report.h"
+#include "agent/nodes/longest_stop.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
@@ -16,6 +17,8 @@ namespace {
 // Time from the first part of a report on; later parts are left out.
 constexpr std::chrono::milliseconds kPartsTimeout{1'000};
 constexpr std::chrono::milliseconds kMergePause{20};
+// Nodes may have other flags than this one.
+constexpr std::chrono::milliseconds kMinStopBound = std::chrono::hours(1);
 
 CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
   const NodesSpec& nodes = *spec.nodes;
@@ -26,6 +29,7 @@ CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
           .last_call = nodes.last_call,
           .node_timeout = nodes.node_timeout,
           .finish_timeout = nodes.finish_timeout,
+          .max_stop = std::max(kMinStopBound, 2 * LongestStop(spec)),
           .on_lost_node = nodes.on_lost_node,
           .own_node = own_node};
 }
@@ -41,6 +45,7 @@ bool LacksAddress(const MemberMessage& message) {
 CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
                                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
+      is_store_strict_(spec.nodes->store_strict),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
           loop,
@@ -51,7 +56,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                [this](PeerId peer, const std::string& hello, const SocketAddress& from,
                       const SocketAddress& local) {
                  if (!local.is_loopback()) route_ = local;
-                 peers_[peer] = from.Bytes();
+                 peers_[peer] = from;
                  was_used_ = true;
                  OnMessage(peer, hello);
                },
@@ -77,20 +82,40 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   }
   if (message) {
     RecordSender(peer, *message);
-    if (auto* prepared = std::get_if<Prepared>(&*message)) CheckAddresses(peer, *prepared);
+    if (auto* prepared = std::get_if<Prepared>(&*message)) {
+      auto checked = CheckAddresses(peer, *prepared);
+      if (!checked) return Reject(peer, checked.error().message);
+    }
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
     return Step(MessageFromPeer{peer, std::move(*message)});
   }
   LogWarn("a node sent a message that this version cannot read: " + message.error().message);
-  server_.Refuse(peer, Encode(Refusal{"this node's rankrun has another version"}));
+  Reject(peer, "this node's rankrun has another version");
+}
+
+void CoordinatorHost::Reject(PeerId peer, const std::string& why) {
+  server_.Refuse(peer, Encode(Refusal{why}));
   Forget(peer);
   Step(PeerLost{peer});
 }
 
-void CoordinatorHost::CheckAddresses(PeerId peer, Prepared& message) {
+// Replaces the addresses from which a node may reach the store by those that can
+// be right. Errors: kInvalid if the node is to be refused.
+Result<void> CoordinatorHost::CheckAddresses(PeerId peer, Prepared& message) {
   auto found = peers_.find(peer);
-  if (found == peers_.end()) return;
-  message.own_addresses = RelevantAddresses(std::move(message.own_addresses), found->second);
+  if (found == peers_.end()) return {};
+  const SocketAddress& from = found->second;
+  NodeAddresses relevant = RelevantAddresses(std::move(message.own_addresses), from);
+  message.own_addresses = std::move(relevant.addresses);
+  if (relevant.problem.empty()) return {};
+  std::string text = "the node at " + from.Host() + " " + relevant.problem;
+  if (is_store_strict_) {
+    return Error{ErrorCode::kInvalid, text + ", and --store-strict refuses such nodes"};
+  }
+  if (warned_of_.insert(from.Bytes()).second) {
+    LogWarn(text + "; the store admits its workers from " + from.Host() + " only");
+  }
+  return {};
 }
 
 void CoordinatorHost::Step(const CoordinatorEvent& event) {

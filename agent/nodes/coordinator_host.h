@@ -60,7 +60,8 @@ class CoordinatorHost {
   void Act(const Retire&);
   void Forget(PeerId peer);
   void RecordSender(PeerId peer, const MemberMessage& message);
-  void CheckAddresses(PeerId peer, Prepared& message);
+  void Reject(PeerId peer, const std::string& why);
+  Result<void> CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(const Report& report);
   void TryMerge();
 
@@ -72,9 +73,11 @@ class CoordinatorHost {
 
   Callbacks callbacks_;
   bool was_used_ = false;
-  std::map<PeerId, AddressBytes> peers_;  // remote addresses
-  std::set<PeerId> done_;                 // nodes whose workers have all succeeded
-  std::set<PeerId> reporters_;            // nodes whose part of the report is to come
+  const bool is_store_strict_;
+  std::map<PeerId, SocketAddress> peers_;  // remote addresses
+  std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
+  std::set<PeerId> done_;                  // nodes whose workers have all succeeded
+  std::set<PeerId> reporters_;             // nodes whose part of the report is to come
   std::optional<Parts> parts_;
   bool parts_are_late_ = false;  // later parts are left out
   Coordinator core_;

@@ -8,6 +8,7 @@
 #include "agent/control/munge.h"
 #include "agent/job/exit_codes.h"
 #include "agent/nodes/control_codec.h"
+#include "agent/nodes/longest_stop.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/net/network_interface.h"
@@ -28,15 +29,6 @@ TimePoint Now() { return std::chrono::steady_clock::now(); }
 bool IsLoopback(const std::string& host) {
   auto numeric = SocketAddress::FromNumeric(host, 0);
   return host == "localhost" || (numeric && numeric->is_loopback());
-}
-
-// Returns the longest time of a stop: grace and SIGKILL for the workers, then
-// the same for their descendants. A process that survives both is reported by
-// then.
-int StopMs(const JobSpec& spec) {
-  constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 7);
-  auto grace = std::min(kMax, std::max(spec.shutdown_timeout, spec.save_timeout));
-  return static_cast<int>((grace + 2 * std::min(kMax / 4, spec.nodes->node_timeout)).count());
 }
 
 }  // namespace
@@ -73,7 +65,7 @@ Hello Membership::SelfHello() const {
           .max_nodes = nodes_.max,
           .node_rank = nodes_.node_rank,
           .node_index = nodes_.node_index,
-          .stop_ms = StopMs(spec_)};
+          .stop_ms = static_cast<int>(LongestStop(spec_).count())};
 }
 
 void Membership::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
@@ -259,6 +251,9 @@ void Membership::Act(const StartWorkers& action) {
   has_dialled_ = false;
   store_failures_.clear();
   if (round_.node_rank == 0) {
+    if (start_round_.store_addresses.empty()) {
+      return FailToStart("the coordinator sent no address of the store", false);
+    }
     callbacks_.admit_only(start_round_.store_allowlist);
     return StartAt(start_round_.store_addresses.front());
   }

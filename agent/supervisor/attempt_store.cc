@@ -23,6 +23,13 @@ size_t ConnectionsWithin(size_t wanted, int workers) {
   return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
 }
 
+// Returns the addresses of this host.
+std::vector<AddressRange> OwnRanges() {
+  auto own = InterfaceAddresses();
+  if (!own) LogWarn(own.error().message);
+  return ClientRanges({"127.0.0.1"}, own ? *own : std::vector<std::string>{});
+}
+
 void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
   bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
     return other.address.ToString() == address.ToString();
@@ -35,17 +42,20 @@ void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addr
 Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
   control_ = std::move(control);
   if (auto found = FindAddresses(); !found) return found;
-  return spec_.nodes && !SharesPort() ? Result<void>() : Listen();
+  if (spec_.nodes && !SharesPort()) return {};
+  if (auto listening = Listen(); !listening) return listening;
+  if (spec_.nodes) server_->AdmitLater();
+  return {};
 }
 
 Result<uint16_t> AttemptStore::OpenForRound() {
   if (SharesPort()) {
     server_->Reset();
-    server_->AdmitOnly({});
-    return port();
+  } else {
+    server_.reset();
+    if (auto opened = Listen(); !opened) return std::move(opened).error();
   }
-  server_.reset();
-  if (auto opened = Listen(); !opened) return std::move(opened).error();
+  server_->AdmitLater();
   return port();
 }
 
@@ -53,8 +63,8 @@ void AttemptStore::AdmitOnly(const std::vector<std::string>& clients) {
   if (server_ == nullptr) return;
   auto own = InterfaceAddresses();
   if (!own) LogWarn(own.error().message);
-  auto ranges = own ? ClientRanges(clients, *own) : std::vector<AddressRange>{};
-  if (ranges.empty()) LogInfo("not all addresses of the nodes are known: the store is open to all");
+  auto ranges = ClientRanges(clients, own ? *own : std::vector<std::string>{});
+  if (ranges.empty()) LogWarn("not all addresses of the nodes are known: the store is open to all");
   server_->AdmitOnly(std::move(ranges));
 }
 
@@ -88,6 +98,7 @@ Result<void> AttemptStore::Listen() {
   uint16_t wanted = spec_.master_port.value_or(0);
   if (spec_.nodes) wanted = SharesPort() ? spec_.nodes->endpoints[0].port : 0;
   for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
+  if (!spec_.nodes && !spec_.store_open) options.admission.allowed = OwnRanges();
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));

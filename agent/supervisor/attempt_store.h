@@ -30,7 +30,8 @@ class AttemptStore {
   // Errors: kInvalid for an address or port that the user typed, kSystem.
   Result<void> Open(store::ServerOptions::Control control = {});
 
-  // Opens an empty store on this node of a job of several; returns its port.
+  // Opens an empty store on this node of a job of several; returns its port. The
+  // requests of its clients wait until AdmitOnly.
   Result<uint16_t> OpenForRound();
 
   // Admits only connections from the numeric addresses `clients` and from this

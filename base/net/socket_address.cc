@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 
 #include <cerrno>
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -107,6 +108,14 @@ AddressBytes SocketAddress::Bytes() const {
     bytes[10] = bytes[11] = 0xFF;
     std::memcpy(&bytes[12], &v4->sin_addr, sizeof v4->sin_addr);
   }
+  return bytes;
+}
+
+AddressBytes SocketAddress::Network() const {
+  AddressBytes bytes = Bytes();
+  constexpr AddressBytes kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  bool is_v4 = std::equal(kMapped.begin(), kMapped.begin() + 12, bytes.begin());
+  if (!is_v4) std::fill(bytes.begin() + 8, bytes.end(), uint8_t{0});
   return bytes;
 }
 

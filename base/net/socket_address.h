@@ -42,6 +42,9 @@ class SocketAddress {
   int family() const { return storage_.ss_family; }
   bool is_loopback() const;
   AddressBytes Bytes() const;
+  // Returns an IPv4 address, or the /64 of an IPv6 address: one subscriber has
+  // at least that many.
+  AddressBytes Network() const;
   std::string Host() const;      // "127.0.0.1", "::1"
   std::string ToString() const;  // "127.0.0.1:29500", "[::1]:29500"
 

@@ -198,6 +198,22 @@ constexpr Flag kFlags[] = {
      .from_torchrun = true,
      .sources = kPet,
      .may_be_empty = true},
+    {.name = "store-open",
+     .help = "Let other hosts use the store of a job of one node.",
+     .details = "Without this flag, the store admits clients from this host only, also at the "
+                "address of `--master-addr`. The store has no passwords, so any program that "
+                "reaches it can read and change it. This is the default by the name torchrun.",
+     .group = kRendezvous,
+     .sources = kOurs},
+    {.name = "store-strict",
+     .help = "Refuse nodes whose addresses are uncertain.",
+     .details = "The store of a job of several nodes admits clients from the addresses of the "
+                "nodes only. A node behind address translation does not know its own; the store "
+                "then admits the address of the node's connection, and the coordinator prints a "
+                "warning. With this flag, the coordinator refuses the node. It counts on the "
+                "coordinator's node.",
+     .group = kRendezvous,
+     .sources = kOurs},
     {.name = "store-max-value",
      .value = kSize,
      .most = store::kMaxPieceG,

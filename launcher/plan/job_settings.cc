@@ -152,6 +152,7 @@ class Planner {
   }
 
   void PlanRendezvous(const Rendezvous& rendezvous) {
+    plan_.spec.store_open = as_torchrun_ || settings_.IsOn("store-open");
     plan_.spec.master_addr_typed = rendezvous.address.has_value();
     plan_.spec.master_addr = rendezvous.address.value_or(plan_.spec.master_addr);
     plan_.spec.master_port = rendezvous.port;

@@ -32,9 +32,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kUnusedKe
      {"store_type", "the rendezvous uses TCP"}}};
 
 // Flags without effect in a job of one node.
-constexpr std::array<std::string_view, 7> kFlagsOfNodes = {
+constexpr std::array<std::string_view, 8> kFlagsOfNodes = {
     "spares",       "node-timeout", "last-call", "finish-timeout",
-    "on-lost-node", "secret-file",  "insecure"};
+    "on-lost-node", "secret-file",  "insecure",  "store-strict"};
 
 class NodesReader {
  public:
@@ -48,6 +48,7 @@ class NodesReader {
           &NodesReader::ReadKeepAlive, &NodesReader::ReadId, &NodesReader::ReadJobSecret}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
+    spec().store_strict = settings_.IsOn("store-strict");
     bool stops = settings_.Text("on-lost-node") == "stop";
     spec().on_lost_node = stops ? agent::LostNode::kStop : agent::LostNode::kRestart;
     NoteUnusedKeys();

@@ -65,6 +65,8 @@ Server::Server(Loop& loop, ServerOptions options)
       started_(MonotonicClock().Now()),
       engine_(options_.largest_store_bytes, kMaxPiece),
       admission_(options_.admission),
+      strangers_(WithinOpenFiles(options_.strangers)),
+      stranger_deadline_(loop, [this] { OnStrangerDeadline(); }),
       next_turn_(loop, [this] { OnNextTurn(); }),
       drop_ended_(loop, [this] { DropEnded(); }),
       stalls_(options_.half_request_timeout),
@@ -92,8 +94,9 @@ void Server::CloseAll() {
 }
 
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
+  bool is_checked_later = options_.control || is_admission_postponed_;
   auto entered =
-      options_.control ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
+      is_checked_later ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
   if (!entered) {
     endings_[static_cast<size_t>(Ending::kRefused)] += 1;
     Warn("store: refused a connection from " + stream->peer().ToString() + ": " +
@@ -104,6 +107,10 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   auto owned = std::make_unique<Connection>(id, std::move(stream), options_.limits);
   Connection* connection = owned.get();
   connections_.emplace(id, std::move(owned));
+  if (options_.control && !MayComeFrom(connection->stream->peer()) &&
+      !EnterStrangers(*connection)) {
+    return;
+  }
   connection->stream->Start({
       .needed_by_on_data = connection,
       .on_data =
@@ -118,9 +125,9 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
 void Server::OnData(Connection& connection, std::string_view bytes) {
   if (connection.ended) return;
   if (!connection.silent) return HandleInput(connection, bytes);
-  if (options_.control && !IsClient(connection, bytes)) return;
-  connection.silent = false;
-  admission_.MarkActive(connection.stream->peer());
+  bool is_checked_now = options_.control || is_admission_postponed_;
+  if (is_checked_now && !IsClient(connection, bytes)) return;
+  Identify(connection);
   std::string held = std::exchange(connection.unhandled, {});
   HandleInput(connection, held.empty() ? bytes : held);
 }
@@ -337,6 +344,7 @@ void Server::DropEnded() {
 
 // Cleans up before a connection is dropped.
 void Server::Release(Connection& connection) {
+  strangers_.Leave(connection.id);
   admission_.Leave(connection.stream->peer(), connection.silent);
   connection.stream->DiscardInput();
 }

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,39 +15,11 @@
 #include "base/uv/uv_timer.h"
 #include "base/uv/uv_wakeup.h"
 #include "store/engine/engine.h"
-#include "store/server/admission.h"
-#include "store/server/one_port.h"
+#include "store/server/server_options.h"
 #include "store/server/server_stats.h"
 #include "store/server/stalls.h"
-#include "store/wire/wire.h"
 
 namespace rankrun::store {
-
-// Limit of a key, a value and a reply. An outbox holds less than twice this,
-// and libuv counts its bytes in an unsigned int.
-constexpr int kMaxPieceG = 1;
-constexpr size_t kMaxPiece = size_t{kMaxPieceG} << 30;
-
-struct ServerOptions {
-  std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort
-  WireLimits limits;
-  AdmissionLimits admission;
-  // Limit of all keys, values and waits.
-  size_t largest_store_bytes = size_t{4} << 30;
-  // Limit of incomplete requests and unsent replies, all connections together.
-  size_t largest_traffic_bytes = size_t{4} << 30;
-  // Unsent bytes from which on the server stops reading from that client.
-  size_t unsent_bytes = size_t{1} << 20;
-  // Time within which Stalls::kProgressBytes more of an incomplete request must
-  // arrive. A connection between two requests may be silent for ever.
-  std::chrono::milliseconds half_request_timeout{60'000};
-  // Takes over connections that begin with kControlPreamble, paused, with the
-  // bytes already read from them. It is called between two events of the loop
-  // and must not destroy the server. Without it such connections are refused as
-  // protocol errors; with it they may come from all addresses.
-  using Control = std::function<void(std::unique_ptr<Stream>, std::string_view first_bytes)>;
-  Control control;
-};
 
 // A store server: TCP connections that speak PyTorch's protocol to one Engine.
 // It closes a client that violates the protocol or a limit, with a log line;
@@ -72,6 +44,9 @@ class Server {
   // by the fresh store.
   void Reset();
 
+  // Holds back all clients, whose requests wait until the next AdmitOnly.
+  void AdmitLater();
+
   // Accepts clients from these ranges only (empty: from everywhere) and closes
   // the others. Workers of this host are checked, too.
   void AdmitOnly(std::vector<AddressRange> ranges);
@@ -86,7 +61,11 @@ class Server {
   void ProcessPendingInput(Connection& connection);
   void OnNextTurn();
 
+  bool MayComeFrom(const SocketAddress& peer) const;
+  bool EnterStrangers(Connection& connection);
+  void OnStrangerDeadline();
   bool IsClient(Connection& connection, std::string_view bytes);
+  void Identify(Connection& connection);
   void HandOverControlConnections();
 
   void HandleInput(Connection& connection, std::string_view input);
@@ -121,6 +100,10 @@ class Server {
   Engine engine_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Admission admission_;
+  bool is_admission_postponed_ = false;
+  Unidentified strangers_;
+  std::deque<std::pair<TimePoint, ConnectionId>> stranger_deadlines_;  // in order
+  Timer stranger_deadline_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   ConnectionId next_id_ = 1;
   size_t traffic_bytes_ = 0;           // sum of all connections' traffic_bytes

@@ -19,6 +19,7 @@ struct Server::Connection {
   RequestDecoder decoder;
   size_t traffic_bytes = 0;  // as of the last Account()
   bool silent = true;        // no bytes received yet
+  bool held = false;         // waits for AdmitOnly
   bool half = false;         // has an entry in stalls_
   bool waiting = false;      // has an entry in waiting_
   bool ended = false;        // no longer read or answered

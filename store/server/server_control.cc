@@ -1,22 +1,71 @@
+#include <utility>
+
+#include "base/format.h"
 #include "base/net/control_preamble.h"
 #include "base/uv/uv_loop.h"
 #include "store/server/server_connection.h"
 
-// Connections on the server's port that speak the control protocol.
+// Connections that are not known to be those of a client: they may speak the
+// control protocol, come from a stranger, or come before clients are admitted.
 
 namespace rankrun::store {
+
+bool Server::MayComeFrom(const SocketAddress& peer) const {
+  return !is_admission_postponed_ && admission_.CheckAddress(peer);
+}
+
+// Returns whether there is room, if need be after closing another connection.
+bool Server::EnterStrangers(Connection& connection) {
+  TimePoint now = MonotonicClock().Now();
+  auto replaced = strangers_.Enter(connection.id, connection.stream->peer(), now);
+  if (replaced) {
+    Refuse(Find(*replaced), Ending::kRefused,
+           "too many connections have not shown yet who they are");
+  }
+  if (replaced == connection.id) return false;
+  if (stranger_deadlines_.empty()) stranger_deadline_.Start(options_.stranger_timeout);
+  stranger_deadlines_.emplace_back(now + options_.stranger_timeout, connection.id);
+  return true;
+}
+
+void Server::OnStrangerDeadline() {
+  TimePoint now = MonotonicClock().Now();
+  while (!stranger_deadlines_.empty() && stranger_deadlines_.front().first <= now) {
+    ConnectionId id = stranger_deadlines_.front().second;
+    stranger_deadlines_.pop_front();
+    if (!strangers_.Contains(id)) continue;
+    Refuse(Find(id), Ending::kRefused,
+           "it has not shown within " + FormatSeconds(options_.stranger_timeout) +
+               " that it belongs to this job");
+  }
+  if (stranger_deadlines_.empty()) return;
+  stranger_deadline_.Start(stranger_deadlines_.front().first - now);
+}
+
+// Records that a connection is that of a client.
+void Server::Identify(Connection& connection) {
+  connection.silent = false;
+  strangers_.Leave(connection.id);
+  admission_.MarkActive(connection.stream->peer());
+}
 
 // Collects the first bytes of a connection in `unhandled`. Returns whether it
 // is a client from an allowed address.
 bool Server::IsClient(Connection& connection, std::string_view bytes) {
   connection.unhandled += bytes;
   auto head = std::string_view(connection.unhandled).substr(0, kControlPreamble.size());
-  if (kControlPreamble.starts_with(head)) {
+  if (options_.control && kControlPreamble.starts_with(head)) {
     if (head.size() < kControlPreamble.size()) return false;
     connection.ended = true;  // the server is done with it
     connection.stream->PauseReading();
+    strangers_.Leave(connection.id);
     control_connections_.push_back(connection.id);
     drop_ended_.Start(std::chrono::seconds(0));
+    return false;
+  }
+  if (is_admission_postponed_) {
+    connection.held = true;
+    connection.stream->PauseReading();
     return false;
   }
   auto allowed = admission_.CheckAddress(connection.stream->peer());
@@ -35,14 +84,27 @@ void Server::HandOverControlConnections() {
   }
 }
 
+void Server::AdmitLater() {
+  loop_.AssertOnLoop();
+  is_admission_postponed_ = true;
+}
+
 void Server::AdmitOnly(std::vector<AddressRange> ranges) {
   loop_.AssertOnLoop();
+  is_admission_postponed_ = false;
   admission_.Allow(std::move(ranges));
   for (auto& [id, connection] : connections_) {
-    bool is_client = !connection->silent || !options_.control;
-    if (connection->ended || !is_client) continue;
+    if (connection->ended) continue;
     auto allowed = admission_.CheckAddress(connection->stream->peer());
-    if (!allowed) Refuse(*connection, Ending::kRefused, allowed.error().message);
+    bool may_be_control = options_.control && connection->silent && !connection->held;
+    if (allowed) {
+      strangers_.Leave(id);
+    } else if (!may_be_control) {
+      Refuse(*connection, Ending::kRefused, allowed.error().message);
+    }
+    if (connection->ended || !std::exchange(connection->held, false)) continue;
+    connection->stream->ResumeReading();
+    OnData(*connection, {});
   }
 }
 

@@ -284,6 +284,31 @@ shared_port_is_closed_to_strangers() {
   for host in h1 h2; do exits $host 0; done
 }
 
+# start_store_of_one FLAGS...: starts a job of one node on h1 whose store listens
+# at 10.77.0.1.
+start_store_of_one() {
+  export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0  # rankrun leaves them on one node
+  start h1 --master-addr 10.77.0.1 --master-port 29555 "$@"
+  await 30 "the worker begins" has_begun 1
+  asks_store h1 127.0.0.1 29555 || fail "the store refuses its own host at 127.0.0.1"
+  asks_store h1 10.77.0.1 29555 || fail "the store refuses its own host at 10.77.0.1"
+}
+
+one_nodes_store_is_closed_to_other_hosts() {
+  start_store_of_one
+  asks_store h2 10.77.0.1 29555
+  [ $? -eq 1 ] || fail "the store does not hang up on another host"
+  end_workers
+  exits h1 0
+}
+
+one_nodes_store_may_be_open() {
+  start_store_of_one --store-open
+  asks_store h2 10.77.0.1 29555 || fail "the open store refuses another host"
+  end_workers
+  exits h1 0
+}
+
 # The host of the endpoint cannot resolve its own name at first, as in clusters that
 # create names while hosts start.
 endpoints_name_comes_late() {

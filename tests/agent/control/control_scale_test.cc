@@ -48,8 +48,9 @@ TEST_F(ControlScaleTimingTest, AThousandNodesJoinInLessThanTwoSeconds) {
     GTEST_SKIP() << "fewer than " << kDescriptors << " descriptors are allowed";
   }
   // Real nodes have different addresses.
-  NotingServer server(loop,
-                      {.job_id = "job", .secret = "secret", .handshakes_per_address = kNodes});
+  NotingServer server(loop, {.job_id = "job",
+                             .secret = "secret",
+                             .handshakes = {.in_all = kNodes, .per_network = kNodes}});
   ASSERT_TRUE(server.Listen());
   std::vector<std::unique_ptr<NotingLink>> links;
   TimePoint begin = MonotonicClock().Now();

@@ -292,6 +292,64 @@ TEST_F(CoordinatorTest, AnInvalidHelloIsRefused) {
   EXPECT_TRUE(SentTo<Refusal>(3));
 }
 
+TEST_F(CoordinatorTest, AConnectionIsOneNodes) {
+  Open(1, 3);
+  Deliver(1, HelloOf(1));
+  Deliver(1, HelloOf(2));
+  ASSERT_TRUE(SentTo<Refusal>(1));
+  EXPECT_EQ(SentTo<Refusal>(1)->text, "this connection belongs to another node");
+}
+
+TEST_F(CoordinatorTest, TheNumberOfSparesIsLimited) {
+  Open(2, 2);
+  for (uint64_t id = 1; id <= 10'002; ++id) Deliver(id, HelloOf(id));
+  EXPECT_FALSE(SentTo<Refusal>(10'002));
+  Deliver(10'003, HelloOf(10'003));
+  ASSERT_TRUE(SentTo<Refusal>(10'003));
+  EXPECT_EQ(SentTo<Refusal>(10'003)->text, "the job has 10002 nodes and spares already");
+}
+
+TEST_F(CoordinatorTest, ARoundFarAheadIsRefused) {
+  Open(1, 2);
+  Hello hello = HelloOf(1);
+  hello.round = 1'000'000'000;
+  Deliver(1, hello);
+  ASSERT_TRUE(SentTo<Refusal>(1));
+  EXPECT_THAT(SentTo<Refusal>(1)->text, HasSubstr("claims round 1000000000"));
+  hello = HelloOf(2);
+  hello.attempts = 1'000'000'000;
+  Deliver(2, hello);
+  EXPECT_TRUE(SentTo<Refusal>(2));
+}
+
+TEST_F(CoordinatorTest, ANodeCannotClaimThatItsStopTakesForever) {
+  policy_.max_stop = seconds(30);
+  Open(2, 2);
+  Hello hello = HelloOf(1);
+  hello.stop_ms = 1'000'000'000;
+  Deliver(1, hello);
+  Join(2);
+  for (PeerId peer : {1, 2}) Deliver(peer, Prepared{1, 5});
+  ASSERT_EQ(phase(), JobPhase::kRunning);
+  Deliver(2, Failed{1, kRank3});
+  Deliver(2, Stopped{1});
+  for (int i = 0; i < 95; ++i) {
+    now_ += seconds(1);
+    AllBeat({1, 2});
+  }
+  EXPECT_NE(phase(), JobPhase::kStopping);
+}
+
+TEST_F(CoordinatorTest, ABeatNamesNoMoreWorkersThanTheNodeHas) {
+  policy_.node_timeout = milliseconds(10'000'000);
+  Run(2);
+  Deliver(1, Done{1});
+  Deliver(2, Beat{1, std::vector<int>(1'000'000, 1)});
+  Advance(policy_.finish_timeout);
+  ASSERT_TRUE(SentTo<Stop>(2));
+  EXPECT_LT(SentTo<Stop>(2)->why.size(), 1000u);
+}
+
 TEST_F(CoordinatorTest, AHangAtTheEndNamesTheRanks) {
   policy_.node_timeout = milliseconds(10'000'000);
   Run(3);

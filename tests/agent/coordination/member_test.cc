@@ -237,6 +237,16 @@ TEST_F(MemberTest, AVerdictEndsTheNodeOnceItsWorkersHaveEnded) {
   EXPECT_EQ(Got<EndNode>()->exit_code, 9);
 }
 
+TEST_F(MemberTest, NoVerdictIsASuccessWhileWorkersRun) {
+  Run();
+  Deliver(Verdict{0, "all is well"});
+  EXPECT_TRUE(Got<StopWorkers>());
+  Apply(WorkersOver{false});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitInternalError);
+  EXPECT_EQ(Got<EndNode>()->text, "the coordinator ended the job while the workers here ran");
+}
+
 TEST_F(MemberTest, ALeaveIsSentAgainAfterAReconnect) {
   Run();
   Apply(LinkDown{"reset"});

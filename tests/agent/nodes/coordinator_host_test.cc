@@ -9,12 +9,12 @@ namespace rankrun::agent {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
+using testing::HasSubstr;
 
 // A coordinator and its only member, both on this host.
 struct CoordinatorHostTest : ControlTest {
-  CoordinatorHostTest() {
-    spec.nodes.emplace();
+  explicit CoordinatorHostTest(bool is_strict = false) {
+    spec.nodes.emplace().store_strict = is_strict;
     spec.run_id = "job";
     host = std::make_unique<CoordinatorHost>(
         loop, spec, 1, std::nullopt,
@@ -41,11 +41,13 @@ struct CoordinatorHostTest : ControlTest {
       link->Send(Encode(MemberMessage(Prepared{prepare->round, 5, own})));
     }
     if (const auto* start = std::get_if<StartRound>(&*message)) start_round = *start;
+    if (const auto* refused = std::get_if<Refusal>(&*message)) refusal = *refused;
   }
 
   JobSpec spec;
   std::vector<std::string> own;
   std::optional<StartRound> start_round;
+  std::optional<Refusal> refusal;
   std::unique_ptr<CoordinatorHost> host;
   std::unique_ptr<ControlLink> link;
 };
@@ -56,10 +58,22 @@ TEST_F(CoordinatorHostTest, TheAllowlistHasTheMembersAddresses) {
   EXPECT_THAT(start_round->store_allowlist, ElementsAre("10.0.0.1", "127.0.0.1"));
 }
 
-TEST_F(CoordinatorHostTest, TheAllowlistIsEmptyIfAMemberConnectsFromAnotherAddress) {
+TEST_F(CoordinatorHostTest, OfAMemberBehindNatTheConnectionsAddressIsAdmitted) {
   own = {"10.0.0.1", "172.17.0.2"};
   ASSERT_TRUE(Eventually([&] { return start_round.has_value(); }));
-  EXPECT_THAT(start_round->store_allowlist, IsEmpty());
+  EXPECT_THAT(start_round->store_allowlist, ElementsAre("127.0.0.1"));
+  EXPECT_TRUE(HasLogged("the node at 127.0.0.1 has other addresses"));
+}
+
+struct StrictCoordinatorHostTest : CoordinatorHostTest {
+  StrictCoordinatorHostTest() : CoordinatorHostTest(true) {}
+};
+
+TEST_F(StrictCoordinatorHostTest, AMemberBehindNatIsRefused) {
+  own = {"10.0.0.1", "172.17.0.2"};
+  ASSERT_TRUE(Eventually([&] { return refusal.has_value(); }));
+  EXPECT_THAT(refusal->text, HasSubstr("and --store-strict refuses such nodes"));
+  EXPECT_FALSE(start_round);
 }
 
 }  // namespace

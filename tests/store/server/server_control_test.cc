@@ -124,6 +124,73 @@ TEST_F(ServerControlTest, OnlyClientsAreCheckedByAddress) {
   EXPECT_EQ(silent.Receive(10), "still here");
 }
 
+TEST_F(ServerControlTest, ClientsWaitUntilTheyAreAdmitted) {
+  server.OnLoop([](Server& s) { s.AdmitLater(); });
+  RawClient client = Connect();
+  client.Send(EncodeValidate() + EncodeRequest(SetRequest{"/k", "planted"}));
+  RawClient control_client = Connect();
+  control_client.Send(preamble);
+  EXPECT_EQ(control_client.Receive(Taken("").size()), Taken(""));
+  server.OnLoop([](Server& s) {
+    EXPECT_EQ(s.key_count(), 0u);
+    s.AdmitOnly({*AddressRange::Parse("127.0.0.1")});
+  });
+  client.Send(EncodeRequest(GetRequest{"/k"}));
+  EXPECT_EQ(client.ReceiveValue(), "planted");
+}
+
+TEST_F(ServerControlTest, KeysThatAStrangerPlantsBeforeAdmissionAreNeverSet) {
+  server.OnLoop([](Server& s) { s.AdmitLater(); });
+  RawClient stranger = Connect();
+  stranger.Send(EncodeValidate() + EncodeRequest(SetRequest{"/k", "planted"}));
+  RawClient control_client = Connect();  // the stranger's bytes have arrived before its own
+  control_client.Send(preamble);
+  EXPECT_EQ(control_client.Receive(Taken("").size()), Taken(""));
+  server.OnLoop([](Server& s) { s.AdmitOnly({*AddressRange::Parse("10.0.0.0/8")}); });
+  EXPECT_EQ(stranger.Receive(1), "");
+  server.OnLoop([](Server& s) { EXPECT_EQ(s.key_count(), 0u); });
+}
+
+// Connections of strangers, with a limit of 4 of one network and a short time.
+struct ServerStrangersTest : testing::Test {
+  ~ServerStrangersTest() override { host.Leave(server); }
+
+  ServerOptions Options() {
+    ServerOptions options = host.Options();
+    options.strangers = {.in_all = 8, .per_network = 4, .chance = std::chrono::milliseconds(1)};
+    options.stranger_timeout = std::chrono::milliseconds(30);
+    options.admission.allowed = {*AddressRange::Parse("10.0.0.0/8")};
+    return options;
+  }
+  RawClient Connect() { return RawClient(Loopback(server.port()), /*validate=*/false); }
+
+  Host host;
+  ServerThread server{Options()};
+};
+
+TEST_F(ServerStrangersTest, SilenceEndsAtADeadline) {
+  RawClient silent = Connect();
+  RawClient half = Connect();
+  half.Send(kControlPreamble.substr(0, 3));
+  EXPECT_EQ(silent.Receive(1), "");
+  EXPECT_EQ(half.Receive(1), "");
+}
+
+TEST_F(ServerStrangersTest, SilentStrangersDoNotLockNodesOut) {
+  std::vector<RawClient> silent;
+  for (int i = 0; i < 50; ++i) {
+    silent.push_back(Connect());
+    server.OnLoop([](Server& s) { EXPECT_LE(s.connection_count(), 5u); });
+  }
+  bool is_taken = false;
+  for (int tries = 0; tries < 1000 && !is_taken; ++tries) {
+    RawClient node = Connect();
+    node.Send(kControlPreamble);
+    is_taken = node.Receive(6) == "taken:";
+  }
+  EXPECT_TRUE(is_taken);
+}
+
 TEST(ServerWithoutControlTest, ThePreambleIsRefusedAsAProtocolError) {
   LogLines log;
   ServerThread server;
