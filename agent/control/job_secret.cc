@@ -39,7 +39,8 @@ std::string MakeNonce() {
 JobSecret::JobSecret(std::string_view bytes) {
   if (bytes.empty()) return;
   InitSodium();
-  crypto_generichash(key_.emplace().data(), key_->size(), Raw(bytes), bytes.size(), nullptr, 0);
+  auto& key = key_.emplace();
+  crypto_generichash(key.data(), key.size(), Raw(bytes), bytes.size(), nullptr, 0);
 }
 
 JobSecret::~JobSecret() {
