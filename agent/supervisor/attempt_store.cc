@@ -1,17 +1,23 @@
 #include "agent/supervisor/attempt_store.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "agent/coordination/store_allowlist.h"
+#include "agent/process/memory_events.h"
 #include "base/log.h"
 #include "base/net/network_interface.h"
 
 namespace rankrun::agent {
 namespace {
+
+// Time from the opening of a store to its limit of memory, which takes 0.3 ms to
+// find out, as long as a tenth of the start of a small job.
+constexpr std::chrono::milliseconds kMemoryDelay{100};
 
 // Limits the connections of clients, so that enough descriptors remain for the
 // agent and its workers.
@@ -21,6 +27,15 @@ size_t ConnectionsWithin(size_t wanted, int workers) {
   constexpr size_t kPerWorker = 6;
   size_t ours = 32 + kPerWorker * static_cast<size_t>(workers);
   return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
+}
+
+// Returns the memory that this process may use: that of the machine, or of its
+// cgroup.
+size_t UsableMemory() {
+  size_t bytes =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto events = ReadMemoryEvents();
+  return events && events->limit ? std::min(bytes, static_cast<size_t>(*events->limit)) : bytes;
 }
 
 // Returns the addresses of this host.
@@ -38,6 +53,12 @@ void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addr
 }
 
 }  // namespace
+
+size_t StoreMemory(size_t usable, size_t max_value) {
+  constexpr size_t kPart = 8;
+  constexpr size_t kMax = size_t{4} << 30;
+  return std::max(std::min(usable / kPart, kMax), 2 * max_value);
+}
 
 Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
   control_ = std::move(control);
@@ -98,12 +119,14 @@ Result<void> AttemptStore::Listen() {
   uint16_t wanted = spec_.master_port.value_or(0);
   if (spec_.nodes) wanted = SharesPort() ? spec_.nodes->endpoints[0].port : 0;
   for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
-  if (!spec_.nodes && !spec_.store_open) options.admission.allowed = OwnRanges();
+  bool is_exposed = !spec_.nodes && spec_.master_addr_typed;
+  if (is_exposed && !spec_.store_open) options.admission.allowed = OwnRanges();
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));
   if (server) {
     server_ = std::move(*server);
+    memory_timer_.Start(kMemoryDelay);
     return {};
   }
   std::string typed;  // the setting that is at fault
@@ -113,6 +136,12 @@ Result<void> AttemptStore::Listen() {
   }
   if (typed.empty()) return std::move(server).error();
   return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+}
+
+void AttemptStore::LimitMemory() {
+  if (server_ == nullptr) return;
+  if (usable_memory_ == 0) usable_memory_ = UsableMemory();
+  server_->LimitMemory(StoreMemory(usable_memory_, spec_.store_max_value.value_or(0)));
 }
 
 void AttemptStore::Renew() {

@@ -7,6 +7,7 @@
 
 #include "agent/job/job_spec.h"
 #include "base/result.h"
+#include "base/uv/uv_timer.h"
 #include "store/server/server.h"
 
 namespace rankrun {
@@ -15,12 +16,19 @@ class Loop;
 
 namespace rankrun::agent {
 
+// Returns the limit of the store's keys and values, and of its requests and
+// replies under way: an eighth of the memory that is usable, 4 GiB at most, so
+// that a client can neither fill the machine nor have the agent killed. At least
+// two values of the largest size.
+size_t StoreMemory(size_t usable, size_t max_value);
+
 // The key-value store of an attempt, in which its workers find each other.
 // Thread: loop.
 class AttemptStore {
  public:
   // `loop` and `spec` outlive this object.
-  AttemptStore(Loop& loop, const JobSpec& spec) : loop_(loop), spec_(spec) {}
+  AttemptStore(Loop& loop, const JobSpec& spec)
+      : loop_(loop), spec_(spec), memory_timer_(loop, [this] { LimitMemory(); }) {}
   AttemptStore(const AttemptStore&) = delete;
   AttemptStore& operator=(const AttemptStore&) = delete;
 
@@ -50,12 +58,15 @@ class AttemptStore {
   bool SharesPort() const;
   Result<void> FindAddresses();
   Result<void> Listen();
+  void LimitMemory();
 
   Loop& loop_;
   const JobSpec& spec_;
   store::ServerOptions::Control control_;
   std::vector<store::BindAddress> addresses_;
   std::unique_ptr<store::Server> server_;
+  size_t usable_memory_ = 0;  // in bytes; 0: not known yet
+  Timer memory_timer_;
 };
 
 }  // namespace rankrun::agent

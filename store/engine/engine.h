@@ -52,6 +52,10 @@ class Engine {
   // Forgets the waits and the watches of `connection`.
   void Disconnect(ConnectionId connection);
 
+  // Replaces the limit of memory. A store above it keeps its data, but takes no
+  // more.
+  void LimitMemory(size_t largest_bytes) { largest_bytes_ = largest_bytes; }
+
   void Clear();  // forgets all keys, queues, waits and watches
 
   // A name with its waiting connections, one entry for each WAIT and BARRIER.
@@ -131,7 +135,7 @@ class Engine {
   void MarkNameExists(const Waiter& waiter, Replies& replies);
   void Withdraw(const Wait& wait);
 
-  const size_t largest_bytes_;
+  size_t largest_bytes_;
   const size_t largest_reply_bytes_;
   size_t bytes_ = 0;
   size_t key_count_ = 0;    // names that have a value

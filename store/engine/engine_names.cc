@@ -80,7 +80,8 @@ bool Engine::Exists(const std::string& key) const {
 }
 
 Result<void> Engine::Reserve(size_t more_bytes) const {
-  if (more_bytes <= largest_bytes_ - bytes_) return {};
+  bool fits = bytes_ <= largest_bytes_ && more_bytes <= largest_bytes_ - bytes_;
+  if (fits) return {};
   return Error{ErrorCode::kSystem, "the store is full: it holds " + std::to_string(bytes_) +
                                        " of " + std::to_string(largest_bytes_) + " bytes and " +
                                        std::to_string(more_bytes) + " more are needed"};

@@ -44,6 +44,9 @@ class Server {
   // by the fresh store.
   void Reset();
 
+  // Replaces both limits of memory, of the data and of the traffic.
+  void LimitMemory(size_t bytes);
+
   // Holds back all clients, whose requests wait until the next AdmitOnly.
   void AdmitLater();
 
@@ -95,7 +98,7 @@ class Server {
   void OnWarnWindowOver();
 
   Loop& loop_;
-  const ServerOptions options_;
+  ServerOptions options_;
   const TimePoint started_;
   Engine engine_;
   std::vector<std::unique_ptr<Listener>> listeners_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/uv/uv_loop.h"
 #include "store/server/server_connection.h"
 
 // Statistics and warnings of a server.
@@ -19,6 +20,12 @@ bool IsStatsKey(const std::vector<std::string>& keys) {
 }
 
 }  // namespace
+
+void Server::LimitMemory(size_t bytes) {
+  loop_.AssertOnLoop();
+  options_.largest_store_bytes = options_.largest_traffic_bytes = bytes;
+  engine_.LimitMemory(bytes);
+}
 
 ServerStats Server::Stats() const {
   ServerStats stats{.uptime = MonotonicClock().Now() - started_,

@@ -184,6 +184,19 @@ TEST(ServerTest, AFullStoreClosesTheClientThatNeedsMore) {
   server.OnLoop([](Server& s) { EXPECT_EQ(s.key_count(), 1u); });
 }
 
+TEST(ServerTest, AStoreAboveANewLimitKeepsItsDataAndTakesNoMore) {
+  ServerThread server;
+  RawClient client(Loopback(server.port()));
+  client.Ask(SetRequest{"/a", std::string(9'000, 'a')});
+  EXPECT_TRUE(client.IsServed());
+  server.OnLoop([](Server& s) { s.LimitMemory(5'000); });
+  client.Ask(GetRequest{"/a"});
+  EXPECT_EQ(client.ReceiveValue().size(), 9'000u);
+  client.Ask(SetRequest{"/b", "b"});
+  EXPECT_TRUE(client.IsClosed());
+  server.OnLoop([](Server& s) { EXPECT_EQ(s.key_count(), 1u); });
+}
+
 TEST(ServerTest, TooManyIncompleteBytesCloseTheClient) {
   LogLines log;
   ServerOptions options;
