@@ -285,7 +285,7 @@ void Coordinator::On(Node& node, const Leave& message) {
 
 void Coordinator::On(Node& node, const Close& message) {
   node.is_leaving = true;  // it does not wait for the verdict
-  EndWithCause(node, message.cause);
+  EndWithCause(node, AsFailure(message.cause));
 }
 
 // Ends the job because another attempt would not help.
@@ -312,7 +312,9 @@ void Coordinator::EndWithCause(Node& node, Cause cause) {
 // Prefers a primary failure over a lost-peer error.
 void Coordinator::ReplaceCauseIfBetter(const Cause& cause) {
   if (phase_ != JobPhase::kStopping || record_.cause->is_fatal) return;
-  if (cause.is_primary && !record_.cause->is_primary) record_.cause = cause;
+  if (cause.is_primary && !record_.cause->is_primary) {
+    record_.cause = AsFailure(cause);
+  }
 }
 
 // Ends the job if leaves have reduced it to fewer than MIN nodes.

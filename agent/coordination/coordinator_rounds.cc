@@ -198,7 +198,7 @@ void Coordinator::RecordDone(Node& node) {
 
 void Coordinator::BeginStop(const Cause& cause) {
   round_duration_ = now_ - phase_start_;
-  record_.cause = cause;
+  record_.cause = AsFailure(cause);
   losses_while_stopping_.clear();
   Enter(JobPhase::kStopping, std::nullopt);
   AwaitAll();

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "agent/job/exit_codes.h"
+
 namespace rankrun::agent {
 
 // Why workers are stopped: the first failure on a node.
@@ -14,6 +16,12 @@ struct Cause {
   bool consumes_restart = true;  // counts against --max-restarts
   bool operator==(const Cause&) const = default;
 };
+
+// Returns `cause` with an exit code that is none of a success.
+inline Cause AsFailure(Cause cause) {
+  if (cause.exit_code == 0) cause.exit_code = kExitInternalError;
+  return cause;
+}
 
 // State of a round on one node.
 enum class NodeState {

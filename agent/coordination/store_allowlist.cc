@@ -11,7 +11,7 @@ constexpr size_t kMaxOfNode = 64;
 // Limit for all nodes together, in bytes: half a message.
 constexpr size_t kMaxOfAll = size_t{512} << 10;
 
-// Returns what is wrong with the addresses that a node reports.
+// Returns the problem of the addresses that a node reports; empty: none.
 std::string ProblemOf(const std::vector<std::string>& own, const AddressBytes& peer) {
   if (own.size() > kMaxOfNode) {
     return "has " + std::to_string(own.size()) + " addresses, more than " +

@@ -4,8 +4,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include <cerrno>
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 

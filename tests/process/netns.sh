@@ -284,6 +284,26 @@ shared_port_is_closed_to_strangers() {
   for host in h1 h2; do exits $host 0; done
 }
 
+# h3 writes to the port of the workers' store before the job starts.
+nobody_plants_keys_before_the_start() {
+  local rankctl
+  rankctl=$(dirname "$rankrun")/rankctl
+  start h1 --nnodes 2 --node-rank 0 --master-addr 10.77.0.1
+  await 20 "the port is open" reaches_port h3
+  ip netns exec h3 timeout 20 "$rankctl" store set --store 10.77.0.1:29500 planted yes &
+  local planter=$!
+  await 20 "the bytes of h3 are there" has_sent h3
+  start h2 --nnodes 2 --node-rank 1 --master-addr 10.77.0.1
+  await 30 "all workers begin" has_begun 2
+  wait $planter && fail "a stranger wrote to the store"
+  [ "$(ip netns exec h1 "$rankctl" store list --store 10.77.0.1:29500 'planted*')" = "" ] ||
+    fail "a key that a stranger planted is there"
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+reaches_port() { ip netns exec "$1" bash -c 'exec 3<>/dev/tcp/10.77.0.1/29500' 2>/dev/null; }
+has_sent() { ip netns exec "$1" ss -Htin dst 10.77.0.1:29500 | grep -q bytes_acked; }
+
 # start_store_of_one FLAGS...: starts a job of one node on h1 whose store listens
 # at 10.77.0.1.
 start_store_of_one() {

@@ -57,8 +57,10 @@ bool IsOver(pid_t pid) {
 Job& NodesTest::Start(const std::vector<std::string>& flags, const std::string& script) {
   std::vector<std::string> all = job;
   all.insert(all.end(), flags.begin(), flags.end());
-  nodes.push_back(std::make_unique<Job>(Job::Options{
-      .arguments = Shell(all, "cd " + folder.path() + "\n" + script), .variables = variables}));
+  nodes.push_back(std::make_unique<Job>(
+      Job::Options{.arguments = Shell(all, "cd " + folder.path() + "\n" + script),
+                   .variables = variables,
+                   .in_child = in_child}));
   return *nodes.back();
 }
 

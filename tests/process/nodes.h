@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -50,6 +51,7 @@ struct NodesTest : ::testing::Test {
   std::vector<std::string> job = {"--nnodes=2", "--node-timeout=10"};  // flags of every node
   std::string conf;                              // ",KEY=VALUE" of --rdzv-conf, on every node
   std::map<std::string, std::string> variables;  // of the next node
+  std::function<void()> in_child;                // of the next node; runs before the exec
   std::vector<std::unique_ptr<Job>> nodes;
 };
 

@@ -164,6 +164,19 @@ TEST_F(CoordinatorTest, ACloseEndsTheJobForAll) {
   EXPECT_EQ(SentTo<Verdict>(1)->exit_code, 130);
 }
 
+TEST_F(CoordinatorTest, NeitherACloseNorAFailureIsASuccess) {
+  Cause forged{.text = "all is well", .exit_code = 0};
+  for (const MemberMessage& message :
+       {MemberMessage(Close{forged}), MemberMessage(Failed{1, forged})}) {
+    sent_.clear();
+    Run(3);
+    Deliver(1, message);
+    for (PeerId peer : {1, 2, 3}) Deliver(peer, Stopped{1});
+    ASSERT_TRUE(SentTo<Verdict>(2));
+    EXPECT_EQ(SentTo<Verdict>(2)->exit_code, kExitInternalError);
+  }
+}
+
 TEST_F(CoordinatorTest, ANewcomerRestartsTheRoundAtOnceIfItFillsTheJob) {
   Open(1, 2);
   Join(1);

@@ -1,0 +1,114 @@
+// Strangers at the port of a running job.
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <fstream>
+
+#include "base/fd.h"
+#include "base/write_all.h"
+#include "tests/base/uv/loopback.h"
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// All opening bytes but the last are those of a node.
+const std::string kPreamble("RKRN\r\n\0", 8);
+
+struct HostileTest : NodesTest {
+  void SetUp() override {
+    NodesTest::SetUp();
+    signal(SIGPIPE, SIG_IGN);
+    job.push_back(SecretFile("secret", "the secret of this job"));
+  }
+  std::string SecretFile(const std::string& name, const std::string& secret) const {
+    std::ofstream(folder.Path(name)) << secret;
+    chmod(folder.Path(name).c_str(), 0600);
+    return "--secret-file=" + folder.Path(name);
+  }
+  // Dials the coordinator and sends `bytes`.
+  Fd Dial(const std::string& bytes) const {
+    Fd fd = test::ConnectTo(test::Loopback(static_cast<uint16_t>(std::stoi(port))));
+    if (fd) (void)TryWriteAll(fd.get(), bytes);  // the job may have closed it
+    return fd;
+  }
+  bool IsListening() const { return bool(Dial("")); }
+  void ExpectAllSucceed() const {
+    for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+  }
+};
+
+TEST_F(HostileTest, SilenceLocksNobodyOut) {
+  job[0] = "--nnodes=3";
+  in_child = [] {
+    rlimit few{128, 128};
+    setrlimit(RLIMIT_NOFILE, &few);
+  };
+  StartHost({"-n1"}, "exit 0");
+  in_child = {};
+  ASSERT_TRUE(WaitFor([&] { return IsListening(); })) << Errors();
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 150; ++i) {
+    strangers.push_back(Dial(""));
+    strangers.push_back(Dial(kPreamble.substr(0, 3)));
+    strangers.push_back(Dial(kPreamble + "\2"));
+  }
+  for (int i = 0; i < 2; ++i) StartGuest({"-n1"}, "exit 0");
+  ExpectAllSucceed();
+}
+
+TEST_F(HostileTest, StrangersDoNotDisturbARunningJob) {
+  job[0] = "--nnodes=3";
+  const std::string script = Stamped("until [ -e end ]; do sleep 0.01; done");
+  StartHost({"-n1"}, script);
+  for (int i = 0; i < 2; ++i) StartGuest({"-n1"}, script);
+  ASSERT_TRUE(WaitForUp(3, 0)) << Errors();
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 100; ++i) {
+    for (const std::string& bytes :
+         {std::string("GET / HTTP/1.1\r\n\r\n"), kPreamble + "\7", kPreamble + "\1",
+          kPreamble + "\2" + std::string("\0\0\0\5hello", 9), kPreamble + "\2\xFF\xFF\xFF\xFF",
+          std::string(1000, '\0')}) {
+      strangers.push_back(Dial(bytes));
+    }
+  }
+  Touch("end");
+  ExpectAllSucceed();
+  EXPECT_EQ(Count(Read("up"), "\n"), 3) << Read("up");
+}
+
+// A stranger with another secret claims the place of the coordinator's node.
+TEST_F(HostileTest, AStrangerCannotTakeRankZero) {
+  StartHost({"-n1"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return IsListening(); })) << Errors();
+  std::vector<std::string> honest = std::exchange(job, {"--nnodes=2", "--node-timeout=10"});
+  job.push_back(SecretFile("another", "the secret of a stranger"));
+  conf = ",join_timeout=3";  // it keeps dialling when the job is over
+  Job& stranger = StartGuest({"-n1", "--node-rank=0"}, "touch ran");
+  job = honest;
+  conf.clear();
+  StartGuest({"-n1", "--node-rank=0"}, "exit 0");
+  EXPECT_EQ(nodes[2]->Wait(), Code(0)) << Errors();
+  EXPECT_EQ(nodes[0]->Wait(), Code(0)) << Errors();
+  EXPECT_EQ(stranger.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(stranger.Err(), HasSubstr("wrong job secret"));
+  EXPECT_NE(access(folder.Path("ran").c_str(), F_OK), 0);
+}
+
+// A node without a secret learns neither the name of the job nor that of a node.
+TEST_F(HostileTest, ARefusalTellsNothingOfTheJob) {
+  StartHost({"-n1", "--rdzv-id=secret-project"}, "exit 0");
+  ASSERT_TRUE(WaitFor([&] { return IsListening(); })) << Errors();
+  job = {"--nnodes=2", "--node-timeout=10"};
+  Job& stranger = StartGuest({"-n1", "--rdzv-id=guess"}, "exit 0");
+  EXPECT_EQ(stranger.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(stranger.Err(), HasSubstr("the job there has a secret, this node has none"));
+  EXPECT_THAT(stranger.Err(), ::testing::Not(HasSubstr("secret-project")));
+  nodes[0]->Signal(SIGINT);
+}
+
+}  // namespace
+}  // namespace rankrun::testing
