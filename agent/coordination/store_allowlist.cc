@@ -47,7 +47,7 @@ std::vector<std::string> FirstOfAll(const std::vector<const std::vector<std::str
 NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer) {
   std::string problem = ProblemOf(own, peer.Bytes());
   if (!problem.empty()) return {{peer.Host()}, std::move(problem)};
-  std::ranges::stable_partition(own, [&](const std::string& text) {
+  std::stable_partition(own.begin(), own.end(), [&](const std::string& text) {
     return SocketAddress::FromNumeric(text, 0)->Bytes() == peer.Bytes();
   });
   return {std::move(own), ""};

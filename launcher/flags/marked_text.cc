@@ -82,7 +82,7 @@ std::string Wrapped(std::string_view text) {
     if (!line.empty()) line += ' ';
     line += word;
   }
-  return line.empty() ? result : result + AsTextLine(std::move(line));
+  return line.empty() ? result : result + AsTextLine(line);
 }
 
 }  // namespace
