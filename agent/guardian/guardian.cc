@@ -189,7 +189,7 @@ class Guardian {
   // that PDEATHSIG never fires.
   void KillBelowNow() {
     SpareOptedOut();
-    for (pid_t pid : Descendants(preexisting_children_)) kill(pid, SIGKILL);
+    for (pid_t pid : Descendants(preexisting_children_)) SignalDescendant(pid, SIGKILL);
   }
 
   void ReadSignals() {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -179,6 +180,17 @@ std::string DescribeProcess(pid_t pid) {
   return text;
 }
 
+// The descriptor is opened first, so that a process that takes over the pid later
+// is not the one that it means.
+bool SignalDescendant(pid_t pid, int signal_number) {
+  Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process && errno == ESRCH) return true;
+  if (ChildAbove(pid) == 0) return true;  // somebody else's
+  long sent = process ? syscall(SYS_pidfd_send_signal, process.get(), signal_number, nullptr, 0)
+                      : kill(pid, signal_number);  // without descriptors left
+  return sent == 0 || errno != EPERM;
+}
+
 int KillDescendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
   std::set<pid_t> forbidden;
@@ -188,7 +200,7 @@ int KillDescendants(const std::set<pid_t>& spared) {
   for (;;) {
     std::vector<pid_t> left = Descendants(spared);
     for (pid_t pid : left) {
-      bool signaled = kill(pid, SIGKILL) == 0 || errno != EPERM;
+      bool signaled = SignalDescendant(pid, SIGKILL);
       (signaled ? killed : forbidden).insert(pid);
     }
     ReapEnded();

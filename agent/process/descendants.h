@@ -57,6 +57,11 @@ std::string ReadOfProcess(pid_t pid, const std::string& name);
 // about a process that does not end.
 std::string DescribeProcess(pid_t pid);
 
+// Sends a signal to a process below this one. Does nothing if `pid` belongs to
+// another process by now, because the one that was listed has ended. Returns
+// false if we may not signal the process.
+bool SignalDescendant(pid_t pid, int signal_number);
+
 // Kills every descendant and reaps every child until none is left, whatever the
 // descendants do meanwhile. Spares the processes in `spared` and, while those
 // live, their descendants. Blocks. Names processes that survive for a second on

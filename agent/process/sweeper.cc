@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <cerrno>
 #include <chrono>
 
 #include "agent/process/descendants.h"
@@ -137,8 +136,8 @@ void Sweeper::SignalOne(pid_t pid) {
     Log(level, "ending a leftover process: " + DescribeProcess(pid) + ", by " +
                    SignalName(signal_number_));
   }
-  bool forbidden = kill(pid, signal_number_) != 0 && errno == EPERM;
-  kill(pid, SIGCONT);
+  bool forbidden = !SignalDescendant(pid, signal_number_);
+  SignalDescendant(pid, SIGCONT);
   if (forbidden && unsignalable_.insert(pid).second) {
     LogWarn("no permission to signal a leftover process, waiting for its end: " +
             DescribeProcess(pid));

@@ -92,6 +92,18 @@ TEST_F(DescendantsTest, AZombieIsAChildUntilItIsReaped) {
   EXPECT_FALSE(HasChildren());
 }
 
+TEST_F(DescendantsTest, OnlyProcessesBelowAreSignaled) {
+  pid_t child = test::Fork([this] { return Live(); });
+  NextPids(1);
+  // The sibling stands for a process that has taken over the pid of a descendant.
+  pid_t signaller = test::Fork([&] { return SignalDescendant(child, SIGKILL) ? 0 : 1; });
+  EXPECT_EQ(test::WaitForExit(signaller).value, 0);
+  EXPECT_TRUE(test::IsRunning(child));
+  EXPECT_TRUE(SignalDescendant(child, SIGKILL));
+  EXPECT_EQ(test::WaitForExit(child).value, SIGKILL);
+  EXPECT_TRUE(SignalDescendant(child, SIGKILL)) << "nobody has this pid";
+}
+
 TEST_F(DescendantsTest, KillLeavesNothing) {
   for (int i = 0; i < 3; ++i) StartTree();
   std::vector<pid_t> trees = NextPids(9);
