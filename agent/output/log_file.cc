@@ -62,7 +62,7 @@ int LogFile::Open() {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   int how = size_ == 0 && missing_bytes_ == 0 ? O_TRUNC : 0;
   how |= limit_ == 0 ? O_WRONLY : O_RDWR;  // rotation reads the beginning of a line back
-  fd_.Reset(open(path_.c_str(), O_CREAT | O_APPEND | O_CLOEXEC | how, 0666));
+  fd_.Reset(open(path_.c_str(), O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | how, 0600));
   return fd_ ? 0 : errno;
 }
 

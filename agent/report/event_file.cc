@@ -28,11 +28,11 @@ constexpr int kWriteTimeoutMillis = 1000;  // until a full pipe has room
 // writing alone fails. The lines then wait in the pipe.
 int OpenForAppending(const std::string& path) {
   constexpr int kFlags = O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  int fd = open(path.c_str(), O_WRONLY | kFlags, 0666);
+  int fd = open(path.c_str(), O_WRONLY | kFlags, 0600);
   if (fd >= 0 || errno != ENXIO) return fd;
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
-    return open(path.c_str(), O_RDWR | kFlags, 0666);
+    return open(path.c_str(), O_RDWR | kFlags, 0600);
   }
   errno = ENXIO;
   return -1;

@@ -64,7 +64,8 @@ struct Collection {
 // Saves the tail of standard error. Returns whether its file is complete.
 bool Save(const Files& files) {
   if (files.stderr_file.empty()) return false;
-  Fd file(open(files.stderr_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+  Fd file(open(files.stderr_file.c_str(), kFlags, 0600));
   if (!file) return false;
   if (TryWriteAll(file.get(), files.stderr_tail)) return true;
   unlink(files.stderr_file.c_str());  // an incomplete file would be misleading

@@ -25,8 +25,11 @@ Result<std::unique_ptr<LineFifo>> LineFifo::Create(Loop& loop, const std::string
   }
   std::string what = "create the named pipe " + path;
   if (mkfifo(path.c_str(), 0600) != 0) return SystemError(what, errno);
-  Fd fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  Fd fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return SystemError(what, errno);
+  bool is_ours =
+      fstat(fd.get(), &there) == 0 && S_ISFIFO(there.st_mode) && there.st_uid == geteuid();
+  if (!is_ours) return Error{ErrorCode::kInvalid, what + ": another file is in its place"};
   std::unique_ptr<LineFifo> fifo(new LineFifo(path, std::move(fd), std::move(on_line)));
   auto poll = Poll::Open(loop, fifo->fd_.get(), [raw = fifo.get()] { raw->Read(); });
   if (!poll) return std::move(poll).error().In(what);

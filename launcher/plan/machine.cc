@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "agent/control/munge.h"
 #include "agent/machine/gpus.h"
@@ -24,6 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxFileBytes = 1024 * 1024;
+constexpr std::chrono::seconds kPatience{10};
 
 int UsableCpus() {
   auto allowed = AllowedCpus();
@@ -52,6 +54,61 @@ bool WaitFor(int fd, std::chrono::steady_clock::time_point deadline) {
     int ready = poll(&entry, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
     if (ready > 0) return true;
     if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+struct OpenedFile {
+  Fd fd;
+  struct stat status;
+};
+
+// Returns an error if another user can determine the content of the file.
+Result<void> CheckTrust(const std::string& path, const struct stat& status) {
+  if (S_ISREG(status.st_mode) && (status.st_mode & S_IWOTH) != 0) {
+    return Invalid(path, "all users may write it; want mode 0644 or less");
+  }
+  bool is_ours = status.st_uid == 0 || status.st_uid == geteuid();
+  struct stat folder;
+  std::string parent = std::filesystem::path(path).parent_path();
+  bool is_shared =
+      stat(parent.empty() ? "." : parent.c_str(), &folder) == 0 && (folder.st_mode & S_IWOTH) != 0;
+  if (is_ours || !is_shared) return {};
+  return Invalid(path, "belongs to user " + std::to_string(status.st_uid) +
+                           ", in a folder that all users may write");
+}
+
+// Opens a file with settings. Checks what it has opened, so that nobody can
+// replace the file in between.
+Result<OpenedFile> OpenTrusted(const std::string& path) {
+  // Without O_NONBLOCK, open() of a pipe waits for a writer.
+  OpenedFile file{Fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)), {}};
+  if (!file.fd) return SystemError(path, errno);
+  if (fstat(file.fd.get(), &file.status) != 0) return SystemError(path, errno);
+  if (S_ISDIR(file.status.st_mode)) return Invalid(path, "is a folder, want a file");
+  if (auto trusted = CheckTrust(path, file.status); !trusted) return std::move(trusted).error();
+  return file;
+}
+
+Result<std::string> ReadAll(const OpenedFile& file, const std::string& path,
+                            milliseconds patience) {
+  auto deadline = std::chrono::steady_clock::now() + patience;
+  std::string text;
+  char buffer[16 * 1024];
+  // Until the first data, "end of file" of a pipe only means that it has no
+  // writer yet.
+  bool wait = !S_ISREG(file.status.st_mode);
+  for (;;) {
+    if (wait && !WaitFor(file.fd.get(), deadline)) {
+      std::string what = text.empty() ? "no data within " : "no end of file within ";
+      return Invalid(path, what + FormatSeconds(patience));
+    }
+    ssize_t got = read(file.fd.get(), buffer, sizeof buffer);
+    wait = got < 0 && errno == EAGAIN;
+    if (wait || (got < 0 && errno == EINTR)) continue;
+    if (got < 0) return SystemError(path, errno);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > kMaxFileBytes) return Invalid(path, "larger than 1 MiB");
   }
 }
 
@@ -91,39 +148,18 @@ std::string RandomUuid() {
 }
 
 Result<std::string> ReadSettingsFile(const std::string& path, milliseconds patience) {
-  // Without O_NONBLOCK, open() of a pipe waits for a writer.
-  Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file) return SystemError(path, errno);
-  struct stat status;
-  if (fstat(file.get(), &status) != 0) return SystemError(path, errno);
-  if (S_ISDIR(status.st_mode)) return Invalid(path, "is a folder, want a file");
-  auto deadline = std::chrono::steady_clock::now() + patience;
-  std::string text;
-  char buffer[16 * 1024];
-  // Until the first data, "end of file" of a pipe only means that it has no
-  // writer yet.
-  bool wait = !S_ISREG(status.st_mode);
-  for (;;) {
-    if (wait && !WaitFor(file.get(), deadline)) {
-      std::string what = text.empty() ? "no data within " : "no end of file within ";
-      return Invalid(path, what + FormatSeconds(patience));
-    }
-    ssize_t got = read(file.get(), buffer, sizeof buffer);
-    wait = got < 0 && errno == EAGAIN;
-    if (wait || (got < 0 && errno == EINTR)) continue;
-    if (got < 0) return SystemError(path, errno);
-    if (got == 0) return text;
-    text.append(buffer, static_cast<size_t>(got));
-    if (text.size() > kMaxFileBytes) return Invalid(path, "larger than 1 MiB");
-  }
+  auto file = OpenTrusted(path);
+  if (!file) return std::move(file).error();
+  return ReadAll(*file, path, patience);
 }
 
 Result<SecretFile> ReadSecretFile(const std::string& path) {
-  auto text = ReadSettingsFile(path);
+  auto file = OpenTrusted(path);
+  if (!file) return std::move(file).error();
+  auto text = ReadAll(*file, path, kPatience);
   if (!text) return std::move(text).error();
-  struct stat status;
-  bool is_file = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  bool others = is_file && (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
+  bool is_file = S_ISREG(file->status.st_mode);
+  bool others = is_file && (file->status.st_mode & (S_IRGRP | S_IROTH)) != 0;
   return SecretFile{std::move(*text), others};
 }
 

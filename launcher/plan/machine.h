@@ -16,7 +16,9 @@ std::string RandomUuid();
 // Returns the whole text of a file, or of a named pipe whose writers finish
 // within `patience`.
 // Errors: kNotFound; kInvalid for a text beyond 1 MiB, a folder, or a pipe
-// without data or end of file; kSystem.
+// without data or end of file, and for a file whose content another user can
+// determine: all may write it, or it is another user's in a folder that all may
+// write; kSystem.
 Result<std::string> ReadSettingsFile(const std::string& path,
                                      std::chrono::milliseconds patience = std::chrono::seconds(10));
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <random>
 
@@ -67,6 +68,22 @@ TEST_F(LogFileTest, IsThereFromTheFirstCallOnWithItsFolders) {
   EXPECT_TRUE(std::filesystem::exists(folder.Path("a/b/log")));
   EXPECT_EQ(file.Write("text", now), std::nullopt);
   EXPECT_EQ(Text("a/b/log"), "text");
+}
+
+TEST_F(LogFileTest, IsForTheUserAlone) {
+  LogFile file(folder.Path("log"));
+  EXPECT_EQ(file.Write("text", now), std::nullopt);
+  struct stat status;
+  ASSERT_EQ(stat(folder.Path("log").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(LogFileTest, DoesNotFollowALinkThatSomebodyPlanted) {
+  std::string target = folder.Write("target", "precious");
+  std::filesystem::create_symlink(target, folder.Path("log"));
+  LogFile file(folder.Path("log"));
+  EXPECT_NE(file.Write("text", now), std::nullopt);
+  EXPECT_EQ(Text("target"), "precious");
 }
 
 TEST_F(LogFileTest, TruncatesAnExistingFile) {

@@ -65,13 +65,13 @@ TEST_F(EventFileTest, LinesAreAppendedInOrder) {
   EXPECT_THAT(failures, ElementsAre());
 }
 
-TEST_F(EventFileTest, AFileIsCreatedWithTheUsersMask) {
-  mode_t before = umask(027);
+TEST_F(EventFileTest, ANewFileIsForTheUserAlone) {
+  mode_t before = umask(022);
   Open(folder.Path("new"));
   umask(before);
   struct stat status;
   ASSERT_EQ(stat(path.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0640u);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST_F(EventFileTest, LinesOfTwoWritersAreNotTorn) {

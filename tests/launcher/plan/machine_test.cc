@@ -48,6 +48,23 @@ TEST_F(SettingsFileTest, ASecretThatOthersMayReadIsSeen) {
   EXPECT_FALSE(ReadSecretFile(folder.Path("gone")));
 }
 
+TEST_F(SettingsFileTest, AFileThatAllMayWriteIsRefused) {
+  std::string path = folder.Write("job.json", "{}", 0666);
+  EXPECT_EQ(ErrorOf(path), path + ": all users may write it; want mode 0644 or less");
+  EXPECT_FALSE(ReadSecretFile(path));
+  ASSERT_EQ(chmod(path.c_str(), 0664), 0);
+  EXPECT_EQ(ErrorOf(path), "read: {}");
+}
+
+TEST_F(SettingsFileTest, AnotherUsersFileIsTrustedWhereNotAllMayWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
+  std::string path = folder.Write("job.json", "{}");
+  ASSERT_EQ(chown(path.c_str(), 4711, 4711), 0);
+  EXPECT_EQ(ErrorOf(path), "read: {}");
+  ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);
+  EXPECT_EQ(ErrorOf(path), path + ": belongs to user 4711, in a folder that all users may write");
+}
+
 TEST_F(SettingsFileTest, APipeIsReadToItsEnd) {
   std::string path = Pipe();
   std::string text(200'000, ' ');  // more than it holds
