@@ -11,6 +11,7 @@
 #include "agent/nodes/longest_stop.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/net/host_port.h"
 #include "base/net/network_interface.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_stream.h"
@@ -25,11 +26,6 @@ constexpr int kBeatsPerTimeout = 6;
 constexpr int kTriesPerTimeout = 100;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
-
-bool IsLoopback(const std::string& host) {
-  auto numeric = SocketAddress::FromNumeric(host, 0);
-  return host == "localhost" || (numeric && numeric->is_loopback());
-}
 
 }  // namespace
 

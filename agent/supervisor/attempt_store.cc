@@ -10,6 +10,7 @@
 #include "agent/coordination/store_allowlist.h"
 #include "agent/process/memory_events.h"
 #include "base/log.h"
+#include "base/net/host_port.h"
 #include "base/net/network_interface.h"
 
 namespace rankrun::agent {
@@ -100,14 +101,18 @@ Result<void> AttemptStore::FindAddresses() {
     addresses_.push_back({.address = *SocketAddress::FromNumeric("::", 0), .optional = true});
     return {};
   }
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("127.0.0.1", 0)});
-  addresses_.push_back({.address = *SocketAddress::FromNumeric("::1", 0), .optional = true});
+  bool is_open = spec_.store_open && spec_.master_addr_typed && !IsLoopback(spec_.master_addr);
+  const char* v4 = is_open ? "0.0.0.0" : "127.0.0.1";
+  const char* v6 = is_open ? "::" : "::1";
+  addresses_.push_back({.address = *SocketAddress::FromNumeric(v4, 0)});
+  addresses_.push_back({.address = *SocketAddress::FromNumeric(v6, 0), .optional = true});
   if (!spec_.master_addr_typed) return {};
   auto found = SocketAddress::Resolve(spec_.master_addr, 0);
   if (!found) {
     return Error{ErrorCode::kInvalid,
                  spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
   }
+  if (is_open) return {};
   for (const SocketAddress& address : *found) AddOnce(address, addresses_);
   return {};
 }

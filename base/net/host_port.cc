@@ -53,4 +53,10 @@ std::string HostPortText(std::string_view host, uint16_t port) {
   return text + ":" + std::to_string(port);
 }
 
+bool IsLoopback(std::string_view host) {
+  bool digits =
+      std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  return host == "localhost" || host == "::1" || (digits && host.starts_with("127."));
+}
+
 }  // namespace rankrun

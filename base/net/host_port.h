@@ -26,4 +26,7 @@ Result<HostPort> ParseHostPort(std::string_view text);
 // Returns "host:29400" or "[::1]:29400".
 std::string HostPortText(std::string_view host, uint16_t port);
 
+// Returns whether `host` is a loopback address or "localhost".
+bool IsLoopback(std::string_view host);
+
 }  // namespace rankrun

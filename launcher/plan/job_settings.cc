@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "agent/job/environment.h"
+#include "base/net/host_port.h"
 #include "base/version.h"
 #include "launcher/flags/flags.h"
 #include "launcher/flags/text.h"
@@ -125,9 +126,15 @@ class Planner {
     if (!range) return std::move(range).error();
     if (range->max == 1) {
       Add(IgnoredOnOneNode(settings_));
-      auto rendezvous = ReadRendezvous(settings_);
+      auto rendezvous =
+          ReadRendezvous(settings_, as_torchrun_ ? machine_.full_host_name : FullHostName{});
       if (!rendezvous) return std::move(rendezvous).error();
       PlanRendezvous(*rendezvous);
+      if (as_torchrun_ && rendezvous->address && !IsLoopback(*rendezvous->address)) {
+        plan_.warnings.emplace_back(
+            "any program that can connect to the port of the workers' store can change it; "
+            "rankrun admits this host only");
+      }
       return {};
     }
     auto nodes = ReadNodes(settings_, {.scheduler = machine_.scheduler,

@@ -27,6 +27,7 @@ struct Machine {
   std::optional<rlim_t> open_files;  // soft limit before rankrun raised it
   std::string random_id;             // run id of a job without --rdzv-id
   std::string host_name = {};
+  FullHostName full_host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};
   std::function<Result<std::string>(const std::string& path)> read_own_secret = {};
   std::function<Result<MungeSecret>()> make_munge_secret = {};

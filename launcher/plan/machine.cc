@@ -1,6 +1,7 @@
 #include "launcher/plan/machine.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -9,11 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 
 #include "agent/control/munge.h"
 #include "agent/machine/gpus.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/net/socket_address.h"
 #include "base/process/cpus.h"
 #include "launcher/settings/own_secret.h"
 
@@ -35,6 +38,27 @@ int UsableCpus() {
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+// Returns the name of the first address of the host that has a domain, as
+// Python's socket.getfqdn does, else the canonical name.
+std::string FullNameOfHost() {
+  const std::string name = HostName();
+  addrinfo hints{};
+  hints.ai_flags = AI_CANONNAME;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* raw = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &hints, &raw) != 0) return "";
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, freeaddrinfo);
+  char reverse[NI_MAXHOST] = {};
+  bool has_reverse = getnameinfo(found->ai_addr, found->ai_addrlen, reverse, sizeof reverse,
+                                 nullptr, 0, NI_NAMEREQD) == 0;
+  const char* canonical = found->ai_canonname;
+  for (std::string full : {std::string(has_reverse ? reverse : ""),
+                           std::string(canonical != nullptr ? canonical : "")}) {
+    if (full.find('.') != full.npos && SocketAddress::Resolve(full, 0)) return full;
+  }
+  return name;
 }
 
 std::string HostsFile() {
@@ -122,6 +146,7 @@ Machine ThisMachine() {
                   .open_files = {},
                   .random_id = RandomUuid(),
                   .host_name = HostName(),
+                  .full_host_name = FullNameOfHost,
                   .read_secret = ReadSecretFile,
                   .read_own_secret = ReadOrMakeOwnSecret,
                   .make_munge_secret = MakeMungeSecret};

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/net/host_port.h"
 #include "launcher/flags/text.h"
 #include "launcher/settings/endpoint.h"
 #include "launcher/settings/node_range.h"

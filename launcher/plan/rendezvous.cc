@@ -1,6 +1,7 @@
 #include "launcher/plan/rendezvous.h"
 
 #include <array>
+#include <utility>
 
 #include "base/net/host_port.h"
 #include "launcher/flags/nearest_name.h"
@@ -12,7 +13,8 @@ namespace {
 
 class RendezvousReader {
  public:
-  explicit RendezvousReader(const Settings& settings) : settings_(settings) {}
+  RendezvousReader(const Settings& settings, const FullHostName& full_name)
+      : settings_(settings), full_name_(full_name) {}
 
   Result<Rendezvous> Read() {
     for (auto step : {&RendezvousReader::ReadBackend, &RendezvousReader::ReadEndpoint,
@@ -113,11 +115,17 @@ class RendezvousReader {
       from = "local-addr";
       result_.address = settings_.NonEmptyText(from);
     }
+    bool is_dynamic = !is_static_ && !settings_.IsOn("standalone");
+    if (!result_.address && is_dynamic && full_name_) {
+      from = "rdzv-backend";
+      if (std::string name = full_name_(); !name.empty()) result_.address = std::move(name);
+    }
     result_.address_origin = settings_.OriginOf(from);
     if (result_.port == 0) result_.port.reset();  // 0 stands for a free port
   }
 
   const Settings& settings_;
+  const FullHostName& full_name_;
   bool is_static_ = true;
   std::optional<HostPort> endpoint_;  // of --rdzv-endpoint, if it has an effect
   Rendezvous result_;
@@ -125,8 +133,8 @@ class RendezvousReader {
 
 }  // namespace
 
-Result<Rendezvous> ReadRendezvous(const Settings& settings) {
-  return RendezvousReader(settings).Read();
+Result<Rendezvous> ReadRendezvous(const Settings& settings, const FullHostName& full_name) {
+  return RendezvousReader(settings, full_name).Read();
 }
 
 Result<std::string> ReadRdzvBackend(const Settings& settings) {

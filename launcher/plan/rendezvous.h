@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +21,15 @@ struct Rendezvous {
   std::vector<Note> ignored;
 };
 
+// Returns the full name of this host; empty if it has none with an address.
+using FullHostName = std::function<std::string()>;
+
 // Reads --node-rank, --standalone, --rdzv-*, --master-* and --local-addr of a
-// job of one node by the rules of torchrun. Pure.
+// job of one node by the rules of torchrun. With a dynamic backend, `full_name`
+// is the address unless --local-addr gives one; without `full_name`, by the name
+// rankrun, there is none. Pure, except for `full_name`.
 // Errors: kInvalid, one line.
-Result<Rendezvous> ReadRendezvous(const Settings& settings);
+Result<Rendezvous> ReadRendezvous(const Settings& settings, const FullHostName& full_name = {});
 
 // Reads --rdzv-backend: "static" or "c10d"; with --standalone also "etcd" and
 // "etcd-v2". Pure. Errors: kInvalid.

@@ -14,7 +14,4 @@ namespace rankrun::launcher {
 // Errors: as ParseHostPort.
 Result<std::vector<HostPort>> ParseEndpoints(std::string_view text);
 
-// Returns whether `host` is a loopback address or "localhost".
-bool IsLoopback(std::string_view host);
-
 }  // namespace rankrun::launcher

@@ -329,6 +329,20 @@ one_nodes_store_may_be_open() {
   exits h1 0
 }
 
+# As torchft's replica groups do, workers of other hosts use the store of this job.
+torchruns_store_has_the_name_of_its_host() {
+  ln -s "$rankrun" "$folder/torchrun"
+  printf '127.0.0.1 localhost\n10.77.0.1 h1.cluster h1\n' >"$folder/hosts1"
+  export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0
+  rankrun=$folder/torchrun start h1 --rdzv-backend c10d
+  await 30 "the worker begins" has_begun 1
+  check_master h1.cluster
+  says h1 "can connect to the port of the workers' store" || fail "h1 prints no warning"
+  asks_store h2 10.77.0.1 "$(port_of_store)" || fail "the store refuses another host"
+  end_workers
+  exits h1 0
+}
+
 # The host of the endpoint cannot resolve its own name at first, as in clusters that
 # create names while hosts start.
 endpoints_name_comes_late() {

@@ -52,5 +52,14 @@ TEST(HostPortTest, TheTextCanBeParsedAgain) {
   EXPECT_EQ(HostPortText("::1", 29400), "[::1]:29400");
 }
 
+TEST(HostPortTest, LoopbackIsRecognisedByItsName) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.0.1.1", "::1"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host : {"a", "10.0.0.1", "127.example.org", "1::1", ""}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+}
+
 }  // namespace
 }  // namespace rankrun

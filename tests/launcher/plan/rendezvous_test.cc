@@ -115,6 +115,19 @@ TEST(RendezvousTest, TheDynamicBackendNeedsNoEndpointOnOneNode) {
             Notes{"--master-port 29500: only --rdzv-backend static uses it"});
 }
 
+TEST(RendezvousTest, TorchrunsDynamicBackendGivesTheHostsFullName) {
+  auto address_of = [](const Words& flags, const std::string& name) {
+    return ReadRendezvous(SettingsOf(flags), [&] { return name; })->address;
+  };
+  Words dynamic = {"--rdzv-backend=c10d"};
+  EXPECT_EQ(address_of(dynamic, "n1.cluster"), "n1.cluster");
+  EXPECT_EQ(address_of(dynamic, ""), std::nullopt) << "a host whose name has no address";
+  EXPECT_EQ(address_of({"--rdzv-backend=c10d", "--local-addr=10.0.0.1"}, "n1.cluster"), "10.0.0.1");
+  EXPECT_EQ(address_of({}, "n1.cluster"), std::nullopt) << "the backend is static";
+  EXPECT_EQ(address_of({"--standalone", "--rdzv-backend=c10d"}, "n1.cluster"), std::nullopt);
+  EXPECT_EQ(ReadRendezvous(SettingsOf(dynamic))->address, std::nullopt) << "by the name rankrun";
+}
+
 TEST(RendezvousTest, TypedAddressAndPortCount) {
   Rendezvous rendezvous = Read({"--master-addr=10.0.0.1", "--master-port=29500"});
   EXPECT_EQ(rendezvous.address, "10.0.0.1");
