@@ -67,7 +67,7 @@ std::optional<Greeting> DecodeGreeting(std::string_view frame) {
                   std::move(*header), std::move(*payload), std::move(*proof)};
 }
 
-// Returns null if a key or a header is not that of an honest peer.
+// Returns null if `peer_key` is not the key of an honest peer.
 std::unique_ptr<SessionCipher> CipherOf(const KeyPair& keys, std::string_view peer_key) {
   SessionKeys session;
   if (!keys.Derive(peer_key, session)) return nullptr;

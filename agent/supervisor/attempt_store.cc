@@ -146,7 +146,8 @@ Result<void> AttemptStore::Listen() {
 void AttemptStore::LimitMemory() {
   if (server_ == nullptr) return;
   if (usable_memory_ == 0) usable_memory_ = UsableMemory();
-  server_->LimitMemory(StoreMemory(usable_memory_, spec_.store_max_value.value_or(0)));
+  size_t max_value = spec_.store_max_value.value_or(store::WireLimits{}.value_bytes);
+  server_->LimitMemory(StoreMemory(usable_memory_, max_value));
 }
 
 void AttemptStore::Renew() {
