@@ -158,8 +158,10 @@ TEST_F(ControlLinkTest, ALinkMayEndWhileACredentialIsOpened) {
   NotingServer server(loop, {.job_id = "job", .secret = "open sesame", .credential = "credential"});
   ASSERT_TRUE(server.Listen());
   std::promise<void> began, may_end;
+  auto job = std::make_shared<int>();  // owned by the link, and by the pool until it is done
+  std::weak_ptr<int> left = job;
   auto link =
-      std::make_unique<NotingLink>(loop, WithMunge(server.endpoint(), [&](const std::string&) {
+      std::make_unique<NotingLink>(loop, WithMunge(server.endpoint(), [&, job](const std::string&) {
                                      began.set_value();
                                      may_end.get_future().wait();
                                      return Result<std::string>("open sesame");
@@ -168,8 +170,9 @@ TEST_F(ControlLinkTest, ALinkMayEndWhileACredentialIsOpened) {
   ASSERT_TRUE(Eventually(
       [&] { return has_begun.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
   link.reset();
+  job.reset();
   may_end.set_value();
-  ASSERT_TRUE(Eventually([&] { return server->connection_count() == 0; }));
+  ASSERT_TRUE(Eventually([&] { return left.expired() && server->connection_count() == 0; }));
   EXPECT_TRUE(server.hellos.empty());
 }
 
