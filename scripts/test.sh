@@ -21,7 +21,7 @@ ninja -C "build/$preset" ${RANKRUN_BUILD_TARGETS:-all}
 
 export RANKRUN_SIM_SEED=${RANKRUN_SIM_SEED:-$(($(date +%s%N) / 1000))}
 echo "== testing build/$preset, RANKRUN_SIM_SEED=$RANKRUN_SIM_SEED"
-jobs=$((2 * $(nproc)))  # tests wait for half of their time
+jobs=$(nproc)
 rm -f "build/$preset/tests.xml"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
   --output-junit tests.xml --parallel "$jobs" "$@" ||
