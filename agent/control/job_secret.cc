@@ -9,13 +9,6 @@ namespace {
 
 constexpr size_t kProofBytes = 32;
 
-// Selects the fastest code for this processor. The first call takes 0.03 ms.
-void InitSodium() { RANKRUN_CHECK(sodium_init() >= 0, "libsodium cannot be used"); }
-
-const unsigned char* Raw(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
 // Adds the length first, so that different lists of fields have different
 // hashes.
 void Add(crypto_generichash_state& state, std::string_view field) {
@@ -24,10 +17,16 @@ void Add(crypto_generichash_state& state, std::string_view field) {
     length[i] = static_cast<unsigned char>(uint64_t{field.size()} >> 8 * i & 0xFF);
   }
   crypto_generichash_update(&state, length.data(), length.size());
-  crypto_generichash_update(&state, Raw(field), field.size());
+  crypto_generichash_update(&state, RawBytes(field), field.size());
 }
 
 }  // namespace
+
+void InitSodium() { RANKRUN_CHECK(sodium_init() >= 0, "libsodium cannot be used"); }
+
+const unsigned char* RawBytes(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 std::string MakeNonce() {
   InitSodium();
@@ -40,7 +39,7 @@ JobSecret::JobSecret(std::string_view bytes) {
   if (bytes.empty()) return;
   InitSodium();
   auto& key = key_.emplace();
-  crypto_generichash(key.data(), key.size(), Raw(bytes), bytes.size(), nullptr, 0);
+  crypto_generichash(key.data(), key.size(), RawBytes(bytes), bytes.size(), nullptr, 0);
 }
 
 JobSecret::~JobSecret() {

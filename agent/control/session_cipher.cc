@@ -2,15 +2,10 @@
 
 #include <sodium.h>
 
-#include "base/check.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
 namespace {
-
-const unsigned char* Raw(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 static_assert(kSealBytes == crypto_secretstream_xchacha20poly1305_ABYTES);
 static_assert(kKeyBytes == crypto_kx_SESSIONKEYBYTES && kKeyBytes == crypto_kx_PUBLICKEYBYTES &&
@@ -27,7 +22,7 @@ SessionKeys::~SessionKeys() {
 }
 
 KeyPair::KeyPair(ProofRole role) : role_(role) {
-  RANKRUN_CHECK(sodium_init() >= 0, "libsodium cannot be used");
+  InitSodium();
   crypto_kx_keypair(public_key_.data(), secret_key_.data());
 }
 
@@ -42,7 +37,7 @@ bool KeyPair::Derive(std::string_view peer_key, SessionKeys& keys) const {
   auto derive =
       role_ == ProofRole::kClient ? crypto_kx_client_session_keys : crypto_kx_server_session_keys;
   return derive(keys.receive.data(), keys.send.data(), public_key_.data(), secret_key_.data(),
-                Raw(peer_key)) == 0;
+                RawBytes(peer_key)) == 0;
 }
 
 struct SessionCipher::State {
@@ -68,7 +63,7 @@ std::string_view SessionCipher::header() const {
 
 bool SessionCipher::SetPeerHeader(std::string_view header) {
   if (header.size() != state_->header.size()) return false;
-  return crypto_secretstream_xchacha20poly1305_init_pull(&state_->receive, Raw(header),
+  return crypto_secretstream_xchacha20poly1305_init_pull(&state_->receive, RawBytes(header),
                                                          state_->receive_key.data()) == 0;
 }
 
@@ -79,7 +74,7 @@ std::optional<std::string> SessionCipher::Seal(std::string_view payload) {
     return std::nullopt;
   }
   std::string sealed(payload.size() + kSealBytes, '\0');
-  crypto_secretstream_xchacha20poly1305_push(&state_->send, Raw(sealed), nullptr, Raw(payload),
+  crypto_secretstream_xchacha20poly1305_push(&state_->send, Raw(sealed), nullptr, RawBytes(payload),
                                              payload.size(), nullptr, 0, 0);
   return EncodeFrame(sealed);
 }
@@ -89,7 +84,7 @@ std::optional<std::string> SessionCipher::Open(std::string_view sealed) {
   std::string payload(sealed.size() - kSealBytes, '\0');
   unsigned char tag = 0;
   int opened = crypto_secretstream_xchacha20poly1305_pull(
-      &state_->receive, Raw(payload), nullptr, &tag, Raw(sealed), sealed.size(), nullptr, 0);
+      &state_->receive, Raw(payload), nullptr, &tag, RawBytes(sealed), sealed.size(), nullptr, 0);
   if (opened != 0) return std::nullopt;
   return payload;
 }
