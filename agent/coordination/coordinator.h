@@ -51,6 +51,7 @@ class Coordinator {
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
   bool MayTakePart(PeerId peer, const Hello& hello);
+  std::string ReasonToRefuse(PeerId peer, const Hello& hello) const;
   void OnNextIncarnation(Node& node);
   void OnConnected(Node& node);
   void OnConnectedWhileRunning(Node& node, bool of_this_round);
