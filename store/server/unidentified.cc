@@ -38,6 +38,12 @@ std::optional<uint64_t> Unidentified::Enter(uint64_t id, const SocketAddress& pe
   return replaced;
 }
 
+std::optional<Unidentified::Oldest> Unidentified::oldest() const {
+  if (networks_.empty()) return std::nullopt;
+  const auto& [id, since] = *networks_.begin();
+  return Oldest{id, since.begin};
+}
+
 void Unidentified::Leave(uint64_t id) {
   auto found = networks_.find(id);
   if (found == networks_.end()) return;

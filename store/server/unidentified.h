@@ -39,7 +39,12 @@ class Unidentified {
   // Forgets a connection that is identified or closed; unknown ones are ignored.
   void Leave(uint64_t id);
 
-  bool Contains(uint64_t id) const { return networks_.contains(id); }
+  struct Oldest {
+    uint64_t id;
+    TimePoint since;
+  };
+  // Returns the connection that entered first; nothing if there is none.
+  std::optional<Oldest> oldest() const;
   size_t size() const { return networks_.size(); }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All opening bytes but the last are those of a node.
+// The first bytes of a node; the version of its protocol follows.
 const std::string kPreamble("RKRN\r\n\0", 8);
 
 struct HostileTest : NodesTest {

@@ -68,6 +68,17 @@ TEST_F(UnidentifiedTest, IdentifiedConnectionsTakeNoRoom) {
   EXPECT_EQ(strangers.size(), 0u);
 }
 
+TEST_F(UnidentifiedTest, TheOldestIsTheFirstThatIsLeft) {
+  EXPECT_FALSE(strangers.oldest());
+  Enter(1, "10.0.0.1");
+  now += milliseconds(5);
+  Enter(2, "10.0.0.2");
+  EXPECT_EQ(strangers.oldest()->id, 1u);
+  strangers.Leave(1);
+  EXPECT_EQ(strangers.oldest()->id, 2u);
+  EXPECT_EQ(strangers.oldest()->since, now);
+}
+
 TEST_F(UnidentifiedTest, ANetworkIsAnIpv4AddressOrTheHalfOfAnIpv6Address) {
   Enter(1, "fd00::1");
   Enter(2, "fd00::2:0:0:1");
