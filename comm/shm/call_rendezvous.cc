@@ -162,7 +162,8 @@ std::optional<Error> CallRendezvous::Refusal() const {
     const CallDetails& details = segment_.area(r).details[number_ % kCallLines];
     const int one[] = {r};
     return Error{ErrorCode::kInvalid, segment_.NamesOf(one) + " refused " +
-                                          Describe(details.operation) + ": " + details.reason};
+                                          Describe(details.operation) + ": " +
+                                          TextOf(details.reason)};
   }
   return std::nullopt;
 }

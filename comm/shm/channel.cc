@@ -10,6 +10,10 @@ constexpr size_t kMaxRingBytes = 128 * 1024;
 constexpr size_t kMinRingBytes = 4096;
 constexpr size_t kAllRingsBytes = 64 * 1024 * 1024;
 
+// Returns whether the other end can have moved `bytes` ahead. Its counter is
+// trusted no further, because it selects the memory to copy.
+bool IsStep(uint64_t bytes, uint64_t possible) { return bytes <= possible && bytes % kGrain == 0; }
+
 size_t InGrains(size_t bytes) { return SegmentLayout::RoundUp(bytes, kGrain); }
 
 }  // namespace
@@ -24,7 +28,10 @@ size_t MessageLayout::RingBytes() const {
 size_t ChannelWriter::Room() {
   size_t room = capacity() - (written_ - read_);
   if (room == capacity()) return room;
-  read_ = place_.state.read.load(std::memory_order_acquire);
+  uint64_t read = place_.state.read.load(std::memory_order_acquire);
+  damaged_ |= !IsStep(read - read_, written_ - read_);
+  if (damaged_) return 0;
+  read_ = read;
   return capacity() - (written_ - read_);
 }
 
@@ -46,7 +53,11 @@ void ChannelWriter::Publish() {
 }
 
 size_t ChannelReader::Ready() {
-  if (written_ == read_) written_ = place_.state.written.load(std::memory_order_acquire);
+  if (written_ == read_ && !damaged_) {
+    uint64_t written = place_.state.written.load(std::memory_order_acquire);
+    damaged_ = !IsStep(written - read_, capacity());
+    if (!damaged_) written_ = written;
+  }
   return written_ - read_;
 }
 

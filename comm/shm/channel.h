@@ -87,12 +87,14 @@ class ChannelWriter {
  public:
   explicit ChannelWriter(const ChannelPlace& place) : place_(place) {}
 
-  // Returns the free bytes, a multiple of kGrain.
+  // Returns the free bytes, a multiple of kGrain; 0 if the channel is damaged.
   size_t Room();
   // Writes at most Room() bytes; Publish() makes them readable. Null `data`
   // writes undefined bytes.
   void Write(const void* data, size_t bytes);
   void Publish();
+  // Whether the receiver's position has been one that no receiver can be at.
+  bool damaged() const { return damaged_; }
   ChannelState& state() const { return place_.state; }
   size_t capacity() const { return place_.ring_bytes; }
 
@@ -101,6 +103,7 @@ class ChannelWriter {
   uint64_t written_ = 0;
   uint64_t published_ = 0;
   uint64_t read_ = 0;  // last known position of the receiver
+  bool damaged_ = false;
 };
 
 // Receiver's end of a channel.
@@ -109,12 +112,15 @@ class ChannelReader {
  public:
   explicit ChannelReader(const ChannelPlace& place) : place_(place) {}
 
-  // Returns the bytes that can be read, a multiple of kGrain.
+  // Returns the bytes that can be read, a multiple of kGrain; 0 if the channel is
+  // damaged.
   size_t Ready();
   // Reads at most Ready() bytes. Null `data` drops them.
   void Read(void* data, size_t bytes);
   // Frees the room of the bytes that were read.
   void Publish();
+  // Whether the sender's position has been one that no sender can be at.
+  bool damaged() const { return damaged_; }
   ChannelState& state() const { return place_.state; }
   size_t capacity() const { return place_.ring_bytes; }
 
@@ -123,6 +129,7 @@ class ChannelReader {
   uint64_t read_ = 0;
   uint64_t published_ = 0;
   uint64_t written_ = 0;  // last known position of the sender
+  bool damaged_ = false;
 };
 
 }  // namespace rankrun::comm::shm

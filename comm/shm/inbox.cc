@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace rankrun::comm::shm {
@@ -87,8 +88,10 @@ bool Inbox::TakeFrom(int source) {
     } else {
       budget -= TakePart(from, std::min({ready, budget, kChunk}));
     }
+    if (failure_) return true;
     if (from.got == from.header.bytes) Close(source);
   }
+  if (from.reader->damaged()) failure_ = DamageOf(name_of_(source));
   from.reader->Publish();
   return budget < from.reader->capacity();
 }
@@ -107,11 +110,15 @@ void Inbox::Open(int source) {
     if (Fits(receiving, source, from.header)) from.receiving = &receiving;
     return;
   }
-  unexpected_.push_back(
-      UnexpectedMessage{.source = source,
-                        .header = from.header,
-                        .data = std::make_unique_for_overwrite<std::byte[]>(from.header.bytes),
-                        .whole = false});
+  std::unique_ptr<std::byte[]> data(new (std::nothrow) std::byte[from.header.bytes]);
+  if (!data) {
+    failure_ = Error{ErrorCode::kSystem, "no memory for the message from " + name_of_(source) +
+                                             " of " + MessageText(from.header) +
+                                             ", which this rank does not wait for yet"};
+    return;
+  }
+  unexpected_.push_back(UnexpectedMessage{
+      .source = source, .header = from.header, .data = std::move(data), .whole = false});
   from.unexpected = &unexpected_.back();
 }
 

@@ -38,6 +38,8 @@ class Inbox {
   void EndAll(const Error& error);
   // Returns whether a receive is pending or a message is incomplete.
   bool Busy() const;
+  // Returns why no more messages can be received from some rank, if so.
+  const std::optional<Error>& failure() const { return failure_; }
   // Returns the oldest unexpected message from `source`, or from any rank.
   std::optional<UnexpectedEnvelope> FirstUnexpected(std::optional<int> source) const;
 
@@ -74,6 +76,7 @@ class Inbox {
   std::vector<Source> sources_;
   std::list<PendingRecv*> posted_;           // without a message so far, oldest first
   std::list<UnexpectedMessage> unexpected_;  // in the order of arrival
+  std::optional<Error> failure_;
 };
 
 }  // namespace rankrun::comm::shm

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string>
 
 #include "comm/core/operation.h"
 
@@ -117,6 +119,12 @@ struct SegmentLayout {
 };
 static_assert(sizeof(SegmentHeader) <= SegmentLayout::kPage);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// Returns a zero-terminated text of another rank, at most the whole field.
+template <size_t kBytes>
+std::string TextOf(const char (&field)[kBytes]) {
+  return std::string(field, strnlen(field, kBytes));
+}
 
 // Returns the size of the memory for messages (channel.h), which is initially
 // zero.

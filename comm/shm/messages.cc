@@ -32,6 +32,11 @@ Error EndOfTransfers(Error error) {
 
 }  // namespace
 
+Error DamageOf(const std::string& peer) {
+  return Error{ErrorCode::kSystem, "the memory for messages shared with " + peer +
+                                       " is damaged: its counters cannot be right"};
+}
+
 std::string TagText(uint64_t tag) { return " (" + TagInWords(tag) + ")"; }
 
 std::string MessageText(const MessageHeader& header) {
@@ -163,12 +168,22 @@ bool Messages::MoveLocked() {
   if (aborted_) return false;
   bool moved = outbox_.Put();
   moved |= inbox_.Take();
+  const auto& failure = inbox_.failure() ? inbox_.failure() : outbox_.failure();
+  if (failure) {
+    segment_.PublishError(*failure);
+    AbortLocked(*failure);
+    return true;
+  }
   if (moved) bell(segment_.rank()).Ring();
   return moved;
 }
 
 void Messages::Abort(const Error& error) {
   MutexLock lock(mutex_);
+  AbortLocked(error);
+}
+
+void Messages::AbortLocked(const Error& error) {
   if (!aborted_) aborted_ = EndOfTransfers(error);
   outbox_.EndAll(*aborted_);
   inbox_.EndAll(*aborted_);

@@ -59,6 +59,7 @@ class Messages final : public ProgressHook {
   void CheckForEnd(TransferInfo& info);
   bool Needs(const TransferInfo& info, int rank) const;
   void End(TransferInfo& info, Error error) REQUIRES(mutex_);
+  void AbortLocked(const Error& error) REQUIRES(mutex_);
   void Drop(TransferInfo& info);
   Error TimedOut(const TransferInfo& info, std::chrono::milliseconds timeout) const;
   bool MoveLocked() REQUIRES(mutex_);

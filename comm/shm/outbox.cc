@@ -48,6 +48,7 @@ bool Outbox::PutTo(Destination& to) {
     budget -= most;
     if (!PutPart(to, most)) break;
   }
+  if (to.writer->damaged()) failure_ = DamageOf(name_of_(to.queue.front()->destination));
   to.writer->Publish();
   return budget < to.writer->capacity();
 }

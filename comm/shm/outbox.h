@@ -35,6 +35,8 @@ class Outbox {
   // Removes all sends, then finishes each with `error`.
   void EndAll(const Error& error);
   bool Busy() const { return waiting_ > 0; }
+  // Returns why no more messages can be sent to some rank, if so.
+  const std::optional<Error>& failure() const { return failure_; }
 
  private:
   struct Destination {
@@ -54,6 +56,7 @@ class Outbox {
   const NameOf name_of_;
   std::vector<Destination> destinations_;
   size_t waiting_ = 0;  // sends in all queues
+  std::optional<Error> failure_;
 };
 
 }  // namespace rankrun::comm::shm

@@ -52,6 +52,9 @@ struct PendingRecv : PendingTransfer {
   int source = -1;  // sender, set when over
 };
 
+// The error of a channel whose counters cannot be right. `peer`: "rank 3".
+Error DamageOf(const std::string& peer);
+
 // " (tag 5)".
 std::string TagText(uint64_t tag);
 // "80 bytes of float32 (tag 5)".

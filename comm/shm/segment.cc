@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <thread>
 
@@ -71,6 +72,17 @@ uint64_t StartTime(pid_t pid) {
   return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
 
+// Returns the effective user; nothing if there is no such process.
+std::optional<uid_t> UserOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  std::string line;
+  while (std::getline(file, line)) {
+    unsigned user = 0;
+    if (std::sscanf(line.c_str(), "Uid: %*u %u", &user) == 1) return user;
+  }
+  return std::nullopt;
+}
+
 Result<std::byte*> Map(const Fd& file, size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (base == MAP_FAILED) return SystemError("map shared memory", errno);
@@ -89,6 +101,10 @@ std::string SegmentMismatch(const Fd& file, const SegmentLocation& where,
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return "fstat failed";
   if (status.st_ino != where.inode) return "it is another file";
+  if (status.st_uid != geteuid()) {
+    return "it belongs to user " + std::to_string(status.st_uid) + ", this rank runs as user " +
+           std::to_string(geteuid());
+  }
   if (static_cast<size_t>(status.st_size) != layout.size()) return "its size differs";
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals) return "it is not sealed";
   return "";
@@ -293,7 +309,13 @@ Result<void> Segment::WatchProcesses() {
     std::string name = "rank " + std::to_string(NameOf(r)) + " (pid " + std::to_string(pid);
     if (!process && errno != ESRCH) return SystemError("watch " + name + ")", errno);
     if (!process) return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
-    if (StartTime(pid) == area(r).start_time) continue;
+    if (StartTime(pid) == area(r).start_time) {
+      auto user = UserOf(pid);
+      if (!user || *user == geteuid()) continue;
+      return Error{ErrorCode::kSystem, name + ") runs as user " + std::to_string(*user) +
+                                           ", this rank as user " + std::to_string(geteuid()) +
+                                           kOneHost};
+    }
     // The process may have died since then; a reaped process has no start time.
     std::vector<int> dead = Dead();
     if (std::find(dead.begin(), dead.end(), r) != dead.end()) {
@@ -350,7 +372,10 @@ std::optional<Error> Segment::PublishedError() const {
   if (shared.error_state.load(std::memory_order_acquire) != SegmentHeader::kWritten) {
     return std::nullopt;
   }
-  return Error{static_cast<ErrorCode>(shared.error_code), shared.error_text};
+  int32_t number = std::atomic_ref(header().error_code).load(std::memory_order_relaxed);
+  bool is_code = number >= 0 && number <= static_cast<int32_t>(ErrorCode::kSystem);
+  ErrorCode code = is_code ? static_cast<ErrorCode>(number) : ErrorCode::kSystem;
+  return Error{code, TextOf(shared.error_text)};
 }
 
 }  // namespace rankrun::comm::shm

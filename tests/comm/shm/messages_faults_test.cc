@@ -164,30 +164,36 @@ void AwaitTheNextLook() {
   while (MonotonicClock().Now() < late) std::this_thread::yield();
 }
 
-// Fills a channel, then advances the write position by one message, so that the
-// first message follows once more. It is as if a message had been sent while
-// the others were read, and one pass cannot read all.
-void SendMoreThanFits(MessageRank& me, const MessageLayout& layout) {
-  constexpr size_t kEach = 2 * kGrain;
-  EXPECT_TRUE(me.Send("twice", 0, 1));
-  for (size_t i = 1; i < layout.RingBytes() / kEach; ++i) {
-    EXPECT_TRUE(me.StartSend("x", 0)->Test());
-  }
+// The room of this message is free when it is read, before the others are.
+const std::string kChunk(16 * 1024, 'c');
+
+// Number of small messages that fit into a channel behind it.
+size_t SmallMessages(const MessageLayout& layout) {
+  return (layout.RingBytes() - kChunk.size() - kGrain) / (2 * kGrain);
+}
+
+// Fills the channel to rank 0. Sends one more message while rank 0 reads the
+// others, so that it may not read all in one pass.
+void SendWhileTheOthersAreRead(MessageRank& me, const MessageLayout& layout,
+                               std::atomic<bool>& filled) {
+  EXPECT_TRUE(me.Send(kChunk, 0, 2));
+  for (size_t i = 0; i < SmallMessages(layout); ++i) EXPECT_TRUE(me.StartSend("x", 0)->Test());
   std::byte* state = me.segment().messages() + layout.StateAt(1, 0);
-  reinterpret_cast<ChannelState*>(state)->written.fetch_add(kEach);
+  filled.store(true);
+  while (reinterpret_cast<ChannelState*>(state)->read.load() == 0) std::this_thread::yield();
+  EXPECT_TRUE(me.Send("last", 0, 1));
 }
 
 // The check that finds that the sender has left also finds the last message.
 // Then no rank gets an error.
 TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLeft) {
   MessageLayout layout{.world_size = 3};
-  std::atomic<bool> left = false, received = false, tested = false;
+  std::atomic<bool> filled = false, received = false, tested = false;
   RunMessageRanks(3, [&](MessageRank& me) {
     std::string large = Text(1, kLarge);
     if (me.rank() == 1) {
-      SendMoreThanFits(me, layout);
+      SendWhileTheOthersAreRead(me, layout, filled);
       me.Leave();
-      left.store(true);
       return;
     }
     if (me.rank() == 2) {
@@ -199,20 +205,16 @@ TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLe
       EXPECT_TRUE(send->Wait(kLong));
       return;
     }
-    std::string got(5, '?'), last(5, '?');
-    auto first_receive = me.StartRecv(got, 1, 1);
-    auto last_receive = me.StartRecv(last, 1, 1);
-    while (!left.load()) std::this_thread::yield();
+    std::string last(4, '?');
+    auto receive = me.StartRecv(last, 1, 1);
+    while (!filled.load()) std::this_thread::yield();
     AwaitTheNextLook();
-    EXPECT_TRUE(last_receive->Test());
+    EXPECT_TRUE(receive->Wait(kLong));
+    EXPECT_EQ(last, "last");
     received.store(true);
-    EXPECT_TRUE(first_receive->Wait(kLong));
-    EXPECT_TRUE(last_receive->Wait(kLong));
-    EXPECT_EQ(got + last, "twicetwice");
     while (!tested.load()) std::this_thread::yield();
-    for (size_t i = 1; i < layout.RingBytes() / (2 * kGrain); ++i) {
-      ASSERT_EQ(me.Recv(1, 1), "x");
-    }
+    EXPECT_EQ(me.Recv(kChunk.size(), 1, 2), kChunk);
+    for (size_t i = 0; i < SmallMessages(layout); ++i) ASSERT_EQ(me.Recv(1, 1), "x");
     EXPECT_TRUE(me.Recv(kLarge, 2) == large);
   });
 }

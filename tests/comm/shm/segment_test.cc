@@ -5,10 +5,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,6 +50,27 @@ std::byte* MapTheMemory(store::Store& store, const SegmentLayout& layout) {
   return static_cast<std::byte*>(base);
 }
 
+// Returns field 22 of /proc/<pid>/stat; the name before contains no space.
+uint64_t StartTimeOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string field;
+  for (int i = 0; i < 22; ++i) file >> field;
+  return std::stoull(field);
+}
+
+// Joins a group as rank 1 with the process `pid`, which started then.
+void JoinAs(pid_t pid, uint64_t start_time, const std::shared_ptr<MemoryKeys>& keys) {
+  MemoryStore store(keys);
+  SegmentLayout layout{
+      .world_size = 2, .bounce_bytes = kBounceBytes, .message_bytes = MessageBytes(2)};
+  std::byte* base = MapTheMemory(store, layout);
+  RankArea& area = *reinterpret_cast<RankArea*>(base + layout.AreaAt(1));
+  area.pid = pid;
+  area.start_time = start_time;
+  area.ready.store(RankArea::kMapped, std::memory_order_release);
+  munmap(base, layout.size());
+}
+
 // The process is dead when it should be watched, and its pid has another start
 // time.
 TEST(ShmSegmentTest, ARankThatDiesAsItIsWatchedIsLost) {
@@ -60,16 +85,31 @@ TEST(ShmSegmentTest, ARankThatDiesAsItIsWatchedIsLost) {
     EXPECT_EQ(segment.error().code, ErrorCode::kPeerLost);
     EXPECT_EQ(segment.error().message, "rank 1 (pid " + std::to_string(pid) + ") died");
   });
-  MemoryStore store(keys);
-  SegmentLayout layout{
-      .world_size = 2, .bounce_bytes = kBounceBytes, .message_bytes = MessageBytes(2)};
-  std::byte* base = MapTheMemory(store, layout);
-  RankArea& area = *reinterpret_cast<RankArea*>(base + layout.AreaAt(1));
-  area.pid = other.pid();
-  area.start_time = 0;
-  area.ready.store(RankArea::kMapped, std::memory_order_release);
-  meets.join();
-  munmap(base, layout.size());
+  JoinAs(other.pid(), 0, keys);
+}
+
+TEST(ShmSegmentTest, AProcessOfAnotherUserIsNoRank) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobody = 65534;
+  enum Step { kNone, kDone, kImpossible };
+  InSharedMemory<std::atomic<int>> step;
+  ChildProcess other([&] {
+    *step = setresuid(kNobody, kNobody, kNobody) == 0 ? kDone : kImpossible;
+    pause();
+    return "";
+  });
+  while (*step == kNone) sched_yield();
+  if (*step == kImpossible) GTEST_SKIP() << "there is no user 65534 here";
+  auto keys = std::make_shared<MemoryKeys>();
+  std::jthread meets([&keys, pid = other.pid()] {
+    MemoryStore store(keys);
+    auto segment = Segment::Meet(ShmConfig(store, 0, 2), kBounceBytes);
+    ASSERT_FALSE(segment);
+    EXPECT_THAT(segment.error().message,
+                testing::StartsWith("rank 1 (pid " + std::to_string(pid) +
+                                    ") runs as user 65534, this rank as user 0"));
+  });
+  JoinAs(other.pid(), StartTimeOf(other.pid()), keys);
 }
 
 }  // namespace
