@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/net/peer_user.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
 
@@ -179,6 +180,9 @@ void ControlLink::OnHandshakeFrame(std::string_view frame) {
   if (failure) return FailHandshake(failure->kind, std::move(failure->why));
   if (has_challenge_) return GoUp();
   has_challenge_ = true;
+  // Not before: until the other side accepts the connection, it has no user.
+  std::string problem = UserProblem();
+  if (!problem.empty()) return FailHandshake(DialFailureKind::kWrongSecret, std::move(problem));
   bool is_handed = !handshake_->credential().empty();
   if (is_handed != bool(options_.open_credential)) {
     return FailHandshake(DialFailureKind::kWrongSecret,
@@ -188,6 +192,14 @@ void ControlLink::OnHandshakeFrame(std::string_view frame) {
   }
   if (is_handed) return OpenCredential();
   SendHello();
+}
+
+// Returns why the coordinator's user may not run it; empty: it may.
+std::string ControlLink::UserProblem() const {
+  if (!options_.admits_user || !local_address_) return "";
+  std::string problem =
+      PeerUsers().ReasonToRefuse(*local_address_, stream_->peer(), options_.admits_user);
+  return problem.empty() ? "" : "the program there is not trusted without a job secret: " + problem;
 }
 
 // Opens the credential in the pool, because munged may not answer.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -25,6 +27,9 @@ struct LinkOptions {
   // Returns the secret in a credential of the coordinator, instead of `secret`.
   // Runs in the thread pool. Empty: this node does not use munge.
   std::function<Result<std::string>(const std::string& credential)> open_credential = {};
+  // Which users of this host may run the coordinator; empty: all. For a job without
+  // a secret.
+  std::function<bool(uid_t)> admits_user = {};
   std::chrono::milliseconds connect_timeout{3000};  // for each address
   // Longest time from the connection to the server's answer.
   std::chrono::milliseconds handshake_timeout{5000};
@@ -88,6 +93,7 @@ class ControlLink {
 
   void OnData(std::string_view bytes);
   void OnHandshakeFrame(std::string_view frame);
+  std::string UserProblem() const;
   void OpenCredential();
   void OnCredential(const Result<std::string>& secret);
   void SendHello();

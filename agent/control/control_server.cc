@@ -69,6 +69,7 @@ uint16_t ControlServer::port() const { return listeners_.front()->address().port
 
 void ControlServer::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {
   loop_.AssertOnLoop();
+  if (!MayConnect(*stream)) return stream->DiscardInput();
   PeerId id = next_id_++;
   std::unique_ptr<Peer> owned(new Peer{.id = id, .stream = std::move(stream), .head = {}});
   Peer* peer = owned.get();
@@ -228,6 +229,18 @@ void ControlServer::Sweep() {
     peer.reset();
     if (lost) callbacks_.on_lost(id, std::move(*lost));
   }
+}
+
+bool ControlServer::MayConnect(const Stream& stream) {
+  if (!options_.admits_user) return true;
+  auto local = stream.LocalAddress();
+  std::string problem =
+      local ? peer_users_.ReasonToRefuse(*local, stream.peer(), options_.admits_user)
+            : local.error().message;
+  if (!problem.empty()) {
+    Warn("refused a connection from " + stream.peer().ToString() + ": " + problem);
+  }
+  return problem.empty();
 }
 
 // Returns whether there is room, if need be after closing another connection.

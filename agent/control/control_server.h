@@ -14,6 +14,7 @@
 
 #include "agent/control/job_secret.h"
 #include "base/clock.h"
+#include "base/net/peer_user.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
@@ -29,6 +30,8 @@ struct ControlServerOptions {
   std::string job_id;
   std::string secret;           // bytes; empty: the job has no secret
   std::string credential = {};  // hands the secret over to nodes that use munge; empty: none
+  // Which users of this host may connect; empty: all. For a job without a secret.
+  std::function<bool(uid_t)> admits_user = {};
   // Longest time from a connection to its hello, and from a refusal to its end.
   std::chrono::milliseconds handshake_timeout{5000};
   store::UnidentifiedLimits handshakes = {};  // of unfinished ones
@@ -93,6 +96,7 @@ class ControlServer {
   void Lose(Peer& peer, Error why);
   void End(Peer& peer);
   void OnEnd(Peer& peer, const std::optional<Error>& error);
+  bool MayConnect(const Stream& stream);
   bool EnterHandshakes(const Peer& peer);
   void StartDeadline(Peer& peer);
   void OnDeadline();
@@ -107,6 +111,7 @@ class ControlServer {
   const JobSecret secret_;
   std::unordered_map<PeerId, std::unique_ptr<Peer>> peers_;
   PeerId next_id_ = 1;
+  PeerUsers peer_users_;
   store::Unidentified handshakes_;
   std::deque<std::pair<TimePoint, PeerId>> deadlines_;  // of handshakes and refusals, in order
   std::vector<PeerId> ended_;  // destroyed by Sweep, not in their own callbacks

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "agent/coordination/store_allowlist.h"
+#include "agent/nodes/admitted_users.h"
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/job_report.h"
 #include "agent/nodes/longest_stop.h"
@@ -51,7 +52,8 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
           loop,
           {.job_id = spec.run_id,
            .secret = spec.nodes->secret,
-           .credential = spec.nodes->munge_credential},
+           .credential = spec.nodes->munge_credential,
+           .admits_user = AdmittedUsers(spec)},
           {.on_hello =
                [this](PeerId peer, const std::string& hello, const SocketAddress& from,
                       const SocketAddress& local) {

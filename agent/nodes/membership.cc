@@ -7,6 +7,7 @@
 
 #include "agent/control/munge.h"
 #include "agent/job/exit_codes.h"
+#include "agent/nodes/admitted_users.h"
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/longest_stop.h"
 #include "base/format.h"
@@ -78,7 +79,8 @@ void Membership::Begin() {
                   .job_id = spec_.run_id,
                   .secret = nodes_.secret,
                   .make_hello = [this] { return MakeHello(); },
-                  .open_credential = CredentialOpener()},
+                  .open_credential = CredentialOpener(),
+                  .admits_user = AdmittedUsers(spec_)},
       ControlLink::Callbacks{.on_up = [this] { OnUp(); },
                              .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
                              .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },

@@ -1,6 +1,7 @@
 #include "agent/supervisor/attempt_store.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,10 +9,12 @@
 #include <utility>
 
 #include "agent/coordination/store_allowlist.h"
+#include "agent/process/descendants.h"
 #include "agent/process/memory_events.h"
 #include "base/log.h"
 #include "base/net/host_port.h"
 #include "base/net/network_interface.h"
+#include "base/net/peer_user.h"
 
 namespace rankrun::agent {
 namespace {
@@ -44,6 +47,17 @@ std::vector<AddressRange> OwnRanges() {
   auto own = InterfaceAddresses();
   if (!own) LogWarn(own.error().message);
   return ClientRanges({"127.0.0.1"}, own ? *own : std::vector<std::string>{});
+}
+
+// Returns whether a user of this host may use the store: this process's, root,
+// and those of the workers, which may have changed their user.
+bool MayUseStore(uid_t user) {
+  if (IsOwnUserOrRoot(user)) return true;
+  return std::ranges::any_of(Descendants(), [&](pid_t pid) {
+    struct stat status {};
+    std::string folder = "/proc/" + std::to_string(pid);
+    return stat(folder.c_str(), &status) == 0 && status.st_uid == user;
+  });
 }
 
 void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
@@ -126,6 +140,7 @@ Result<void> AttemptStore::Listen() {
   for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
   bool is_exposed = !spec_.nodes && spec_.master_addr_typed;
   if (is_exposed && !spec_.store_open) options.admission.allowed = OwnRanges();
+  if (!spec_.store_open) options.admits_user = MayUseStore;
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));

@@ -95,8 +95,13 @@ void Server::CloseAll() {
 
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
   bool is_checked_later = options_.control || is_admission_postponed_;
+  std::string user_problem = UserProblem(*stream);
   auto entered =
       is_checked_later ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
+  if (entered && !user_problem.empty() && !options_.control) {
+    admission_.Leave(stream->peer(), /*silent=*/true);
+    entered = Error{ErrorCode::kInvalid, user_problem};
+  }
   if (!entered) {
     endings_[static_cast<size_t>(Ending::kRefused)] += 1;
     Warn("store: refused a connection from " + stream->peer().ToString() + ": " +
@@ -106,6 +111,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   ConnectionId id = next_id_++;
   auto owned = std::make_unique<Connection>(id, std::move(stream), options_.limits);
   Connection* connection = owned.get();
+  connection->user_problem = std::move(user_problem);
   connections_.emplace(id, std::move(owned));
   if (options_.control && !MayComeFrom(connection->stream->peer()) &&
       !EnterStrangers(*connection)) {

@@ -2,15 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/peer_user.h"
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
 #include "base/uv/uv_wakeup.h"
@@ -64,6 +63,7 @@ class Server {
   void ProcessPendingInput(Connection& connection);
   void OnNextTurn();
 
+  std::string UserProblem(const Stream& stream);
   bool MayComeFrom(const SocketAddress& peer) const;
   bool EnterStrangers(Connection& connection);
   void OnStrangerDeadline();
@@ -104,8 +104,8 @@ class Server {
   std::vector<std::unique_ptr<Listener>> listeners_;
   Admission admission_;
   bool is_admission_postponed_ = false;
+  PeerUsers peer_users_;
   Unidentified strangers_;
-  std::deque<std::pair<TimePoint, ConnectionId>> stranger_deadlines_;  // in order
   Timer stranger_deadline_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   ConnectionId next_id_ = 1;

@@ -25,6 +25,7 @@ struct Server::Connection {
   bool ended = false;        // no longer read or answered
   std::string unhandled;     // input not handled yet: further requests, or the start of the first
   std::string outbox;        // unsent replies that other connections caused
+  std::string user_problem;  // why its user may not be a client; empty: it may
 };
 
 }  // namespace rankrun::store

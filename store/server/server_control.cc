@@ -10,6 +10,14 @@
 
 namespace rankrun::store {
 
+// Returns why the client's user may not be served; empty: it may.
+std::string Server::UserProblem(const Stream& stream) {
+  if (!options_.admits_user) return "";
+  auto local = stream.LocalAddress();
+  if (!local) return local.error().message;
+  return peer_users_.ReasonToRefuse(*local, stream.peer(), options_.admits_user);
+}
+
 bool Server::MayComeFrom(const SocketAddress& peer) const {
   return !is_admission_postponed_ && admission_.CheckAddress(peer);
 }
@@ -23,23 +31,20 @@ bool Server::EnterStrangers(Connection& connection) {
            "too many connections have not shown yet who they are");
   }
   if (replaced == connection.id) return false;
-  if (stranger_deadlines_.empty()) stranger_deadline_.Start(options_.stranger_timeout);
-  stranger_deadlines_.emplace_back(now + options_.stranger_timeout, connection.id);
+  if (strangers_.size() == 1) stranger_deadline_.Start(options_.stranger_timeout);
   return true;
 }
 
 void Server::OnStrangerDeadline() {
   TimePoint now = MonotonicClock().Now();
-  while (!stranger_deadlines_.empty() && stranger_deadlines_.front().first <= now) {
-    ConnectionId id = stranger_deadlines_.front().second;
-    stranger_deadlines_.pop_front();
-    if (!strangers_.Contains(id)) continue;
-    Refuse(Find(id), Ending::kRefused,
+  while (auto oldest = strangers_.oldest()) {
+    TimePoint deadline = oldest->since + options_.stranger_timeout;
+    if (deadline > now) return stranger_deadline_.Start(deadline - now);
+    strangers_.Leave(oldest->id);
+    Refuse(Find(oldest->id), Ending::kRefused,
            "it has not shown within " + FormatSeconds(options_.stranger_timeout) +
                " that it belongs to this job");
   }
-  if (stranger_deadlines_.empty()) return;
-  stranger_deadline_.Start(stranger_deadlines_.front().first - now);
 }
 
 // Records that a connection is that of a client.
@@ -61,6 +66,10 @@ bool Server::IsClient(Connection& connection, std::string_view bytes) {
     strangers_.Leave(connection.id);
     control_connections_.push_back(connection.id);
     drop_ended_.Start(std::chrono::seconds(0));
+    return false;
+  }
+  if (!connection.user_problem.empty()) {
+    Refuse(connection, Ending::kRefused, connection.user_problem);
     return false;
   }
   if (is_admission_postponed_) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -37,6 +39,8 @@ struct ServerOptions {
   // `control`.
   UnidentifiedLimits strangers{.in_all = 4096, .per_network = 256};
   std::chrono::milliseconds stranger_timeout{5'000};
+  // Says which users of this host may be clients. Without it: all.
+  std::function<bool(uid_t)> admits_user;
   // Takes over connections that begin with kControlPreamble, paused, with the
   // bytes already read from them. It is called between two events of the loop
   // and must not destroy the server. Without it such connections are refused as

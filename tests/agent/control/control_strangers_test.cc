@@ -261,5 +261,37 @@ TEST_F(ControlStrangersTest, OtherProgramsThatAnswerAreReported) {
   EXPECT_THAT(failure.why, HasSubstr("speaks version 7 of the control protocol"));
 }
 
+// Without a job secret, only the user tells a member from another program of the
+// host. `PeerUserTest` finds out other users.
+TEST_F(ControlStrangersTest, AnotherUserOfTheHostIsNotServed) {
+  uid_t asked = 0;
+  NotingServer server(loop, {.job_id = "job", .secret = "", .admits_user = [&](uid_t user) {
+                               asked = user;
+                               return false;
+                             }});
+  ASSERT_TRUE(server.Listen());
+  Fd client = test::ConnectTo(server.address());
+  WriteAll(client.get(), ClientHandshake::FirstBytes());
+  EXPECT_EQ(ReadToEnd(client), "");
+  EXPECT_EQ(asked, geteuid());
+  EXPECT_TRUE(HasLogged("it belongs to user " + std::to_string(geteuid()) + " of this host"));
+}
+
+TEST_F(ControlStrangersTest, ACoordinatorOfAnotherUserOfTheHostIsRefused) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  NotingLink link(loop, LinkOptions{.endpoints = {server.endpoint()},
+                                    .job_id = "job",
+                                    .secret = "",
+                                    .make_hello = {},
+                                    .admits_user = [](uid_t) { return false; }});
+  ASSERT_TRUE(Eventually([&] { return !link.failures.empty(); }));
+  EXPECT_EQ(link.failures.front().kind, DialFailureKind::kWrongSecret);
+  EXPECT_THAT(link.failures.front().ToString(),
+              HasSubstr("is not trusted without a job secret: it belongs to user "));
+  EXPECT_EQ(link.ups, 0);
+  EXPECT_TRUE(server.hellos.empty());
+}
+
 }  // namespace
 }  // namespace rankrun::agent

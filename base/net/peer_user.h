@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/net/socket_address.h"
+
+namespace rankrun {
+
+// The user of the program at the other end of a TCP connection.
+struct PeerUser {
+  enum class Kind {
+    kUnknown,  // on another host, in another network namespace, or the kernel does not report it
+    kKnown,
+    kGone,  // on this host, but its socket is closed: too late to find its user
+  };
+  Kind kind = Kind::kUnknown;
+  uid_t uid = 0;  // only kKnown
+};
+
+// Whether `user` may do what this process may: its own user, and root.
+bool IsOwnUserOrRoot(uid_t user);
+
+// Finds the users of peers on this host by netlink's sock_diag. An answer takes
+// some microseconds.
+// Thread: one at a time.
+class PeerUsers {
+ public:
+  // `local` and `peer` are the addresses of a connection of this host.
+  PeerUser Find(const SocketAddress& local, const SocketAddress& peer);
+
+  // Returns why a server refuses this peer; empty if `admits` takes its user, or
+  // if the user is unknown. Ask when a connection is accepted: later its peer may
+  // be gone, and what it sent is still to be read.
+  std::string ReasonToRefuse(const SocketAddress& local, const SocketAddress& peer,
+                             const std::function<bool(uid_t)>& admits);
+
+ private:
+  struct Entry {
+    bool is_established;
+    uid_t uid;
+  };
+  std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);
+
+  Fd netlink_;  // opened by the first Find
+};
+
+}  // namespace rankrun

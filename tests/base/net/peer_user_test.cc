@@ -1,0 +1,105 @@
+#include "base/net/peer_user.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "tests/base/support.h"
+
+namespace rankrun {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+
+// A listener on a loopback address, the other end of one connection to it, and the
+// end that the listener accepted.
+struct Connection {
+  explicit Connection(const std::string& address) {
+    SocketAddress wanted = *SocketAddress::FromNumeric(address, 0);
+    listener.Reset(socket(wanted.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(listener.get(), wanted.raw(), wanted.raw_size()), 0);
+    EXPECT_EQ(listen(listener.get(), 8), 0);
+  }
+  void Connect(const std::string& from = "") {
+    SocketAddress server = *SocketAddress::LocalOf(listener.get());
+    client.Reset(socket(server.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!from.empty()) {
+      SocketAddress source = *SocketAddress::FromNumeric(from, 0);
+      EXPECT_EQ(bind(client.get(), source.raw(), source.raw_size()), 0);
+    }
+    EXPECT_EQ(connect(client.get(), server.raw(), server.raw_size()), 0);
+    accepted.Reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted);
+    local = *SocketAddress::LocalOf(accepted.get());
+    peer = *SocketAddress::PeerOf(accepted.get());
+  }
+  PeerUser Find() { return users.Find(local, peer); }
+
+  Fd listener, client, accepted;
+  SocketAddress local, peer;
+  PeerUsers users;
+};
+
+struct PeerUserTest : testing::TestWithParam<std::string> {
+  PeerUserTest() : connection(GetParam()) {}
+
+  void SetUp() override {
+    Connection probe(GetParam());
+    probe.Connect();
+    if (probe.Find().kind == PeerUser::Kind::kUnknown) GTEST_SKIP() << "the kernel does not tell";
+  }
+
+  Connection connection;
+};
+
+TEST_P(PeerUserTest, TheUserOfAProgramOnThisHostIsKnown) {
+  connection.Connect();
+  PeerUser user = connection.Find();
+  EXPECT_EQ(user.kind, PeerUser::Kind::kKnown);
+  EXPECT_EQ(user.uid, geteuid());
+}
+
+TEST_P(PeerUserTest, AnotherUserIsTold) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(seteuid(kNobody), 0);
+  connection.Connect();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(connection.Find().uid, kNobody);
+}
+
+TEST_P(PeerUserTest, AClosedSocketHasNoUser) {
+  connection.Connect();
+  connection.client.Reset();
+  EXPECT_EQ(connection.Find().kind, PeerUser::Kind::kGone);
+}
+
+TEST_P(PeerUserTest, AResetSocketHasNoUser) {
+  connection.Connect();
+  linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(connection.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  connection.client.Reset();
+  EXPECT_NE(connection.Find().kind, PeerUser::Kind::kKnown);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, PeerUserTest, testing::Values("127.0.0.1", "::1"),
+                         [](const auto& family) {
+                           return family.param == "::1" ? "IPv6" : "IPv4";
+                         });
+
+TEST(PeerUserOfOthersTest, AnUnknownConnectionHasNoKnownUser) {
+  PeerUsers users;
+  PeerUser user = users.Find(*SocketAddress::FromNumeric("127.0.0.1", 1),
+                             *SocketAddress::FromNumeric("203.0.113.7", 2));
+  EXPECT_EQ(user.kind, PeerUser::Kind::kUnknown);
+}
+
+// An IPv6 socket may have an IPv4 connection.
+TEST(PeerUserOfOthersTest, AMappedAddressIsAnIpv4Address) {
+  Connection connection("127.0.0.1");
+  connection.Connect();
+  SocketAddress mapped = *SocketAddress::FromNumeric("::ffff:127.0.0.1", connection.peer.port());
+  EXPECT_EQ(connection.users.Find(connection.local, mapped).kind, connection.Find().kind);
+}
+
+}  // namespace
+}  // namespace rankrun
