@@ -1,13 +1,11 @@
 #include "store/engine/name_table.h"
 
-#include <functional>
+#include <sys/random.h>
 
 #include "base/check.h"
 
 namespace rankrun::store::engine {
 namespace {
-
-size_t HashOf(std::string_view key) { return std::hash<std::string_view>()(key); }
 
 Name* FindFrom(Name* name, size_t hash, std::string_view key) {
   while (name != nullptr && (name->hash != hash || name->key != key)) name = name->next;
@@ -15,6 +13,11 @@ Name* FindFrom(Name* name, size_t hash, std::string_view key) {
 }
 
 }  // namespace
+
+NameTable::NameTable() {
+  size_t bytes = sizeof hash_key_;
+  RANKRUN_CHECK(getrandom(hash_key_.data(), bytes, 0) == static_cast<ssize_t>(bytes), "getrandom");
+}
 
 Name* NameTable::Find(std::string_view key) const {
   size_t hash = HashOf(key);

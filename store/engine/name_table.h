@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/engine/engine_names.h"
+#include "store/engine/sip_hash.h"
 
 namespace rankrun::store::engine {
 
@@ -17,7 +18,7 @@ namespace rankrun::store::engine {
 // Thread: one at a time.
 class NameTable {
  public:
-  NameTable() = default;
+  NameTable();
   NameTable(const NameTable&) = delete;
   NameTable& operator=(const NameTable&) = delete;
   ~NameTable() { Clear(); }
@@ -39,11 +40,14 @@ class NameTable {
   }
 
  private:
+  size_t HashOf(std::string_view key) const { return SipHash(hash_key_, key); }
   Name*& BucketOf(size_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
   void Resize(size_t buckets);
 
   static constexpr size_t kMinBuckets = 16;
 
+  // Random, so that a client cannot choose keys that share a bucket.
+  SipKey hash_key_;
   // Heads of the buckets' lists; owns the names. Their number is a power of
   // two, between one and eight times the number of names.
   std::vector<Name*> buckets_ = std::vector<Name*>(kMinBuckets);
