@@ -6,6 +6,12 @@
 #include "store/engine/engine_sizes.h"
 
 namespace rankrun::store {
+namespace {
+
+// Size of a reply to MULTI_GET that may name keys more than once.
+constexpr size_t kRepeatedBytes = size_t{16} << 20;
+
+}  // namespace
 
 Result<void> Engine::Apply(ConnectionId from, Request&& request, Replies& replies) {
   return std::visit([&](auto& one_kind) { return On(from, std::move(one_kind), replies); },
@@ -148,6 +154,12 @@ Result<void> Engine::On(ConnectionId from, const MultiGetRequest& request, Repli
     reply_bytes += sizeof(uint64_t) + (value == nullptr ? 0 : value->size());
   }
   if (auto fits = CheckReplySize(reply_bytes); !fits) return fits;
+  // A short request that names a large key again and again takes much memory.
+  if (reply_bytes > std::max(bytes_, kRepeatedBytes)) {
+    return Error{ErrorCode::kSystem, "a reply of " + std::to_string(reply_bytes) +
+                                         " bytes is larger than all keys and values, " +
+                                         std::to_string(bytes_) + " bytes"};
+  }
   ValuesReply reply;
   reply.values.reserve(request.keys.size());
   for (const std::string& key : request.keys) {

@@ -34,6 +34,17 @@ TEST_F(EngineMultiKeyTest, AppendGrowsAValueToTheLargestReplyOnly) {
   EXPECT_EQ(more.error().message, "a reply of 101 bytes is over the limit of 100");
 }
 
+TEST_F(EngineMultiKeyTest, AShortMultiGetYieldsNoMoreThanTheStoreHolds) {
+  const std::string large(size_t{9} << 20, 'x');
+  Engine roomy(size_t{1} << 30, size_t{1} << 30);
+  std::vector<Outgoing> replies;
+  ASSERT_TRUE(roomy.Apply(1, SetRequest{"k", large}, replies));
+  EXPECT_TRUE(roomy.Apply(1, MultiGetRequest{{"k"}}, replies));
+  auto refused = roomy.Apply(1, MultiGetRequest{{"k", "k"}}, replies);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("is larger than all keys and values"));
+}
+
 TEST_F(EngineMultiKeyTest, MultiGetAnswersInTheOrderOfTheKeys) {
   Ask(1, SetRequest{"a", "1"});
   Ask(1, SetRequest{"b", "22"});
