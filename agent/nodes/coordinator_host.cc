@@ -41,12 +41,21 @@ bool LacksAddress(const MemberMessage& message) {
   return hello != nullptr && hello->addresses.empty();
 }
 
+// Decodes a node's own report.
+Result<AttemptRecord> DecodePart(const std::string& bytes) {
+  if (bytes.size() <= kMaxPartBytes) return DecodeReport(bytes);
+  return Error{ErrorCode::kProtocol, "a report of " + std::to_string(bytes.size()) +
+                                         " bytes, over the limit of " +
+                                         std::to_string(kMaxPartBytes)};
+}
+
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
                                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
       is_store_strict_(spec.nodes->store_strict),
+      max_parts_(static_cast<size_t>(spec.nodes->max)),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
           loop,
@@ -88,7 +97,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
       auto checked = CheckAddresses(peer, *prepared);
       if (!checked) return Reject(peer, checked.error().message);
     }
-    if (const auto* report = std::get_if<Report>(&*message)) OnReport(*report);
+    if (const auto* report = std::get_if<Report>(&*message)) OnReport(peer, *report);
     return Step(MessageFromPeer{peer, std::move(*message)});
   }
   LogWarn("a node sent a message that this version cannot read: " + message.error().message);
@@ -162,15 +171,20 @@ void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
   if (std::holds_alternative<Report>(message)) reporters_.erase(peer);
 }
 
-void CoordinatorHost::OnReport(const Report& report) {
-  auto record = DecodeReport(report.record);
+void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
+  auto record = DecodePart(report.record);
   if (!record) return LogWarn("a node sent " + record.error().message);
   if (parts_ && parts_->attempt != report.attempt) parts_.reset();
+  // A node that connects again has another number.
+  bool is_surplus =
+      parts_ && (parts_->senders.contains(peer) || parts_->records.size() >= max_parts_);
+  if (is_surplus) return;
   if (!parts_) {
-    parts_ = Parts{report.attempt, {}};
+    parts_ = Parts{report.attempt, {}, {}};
     parts_are_late_ = false;
     merge_.Start(kPartsTimeout);
   }
+  parts_->senders.insert(peer);
   parts_->records.push_back(std::move(*record));
   TryMerge();
 }
@@ -191,7 +205,8 @@ void CoordinatorHost::TryMerge() {
   bool is_repeated = record.own_cause == outcome.reason;
   record.next_reason = is_repeated ? "another attempt would not help" : outcome.reason;
   if (!outcome.restarts) record.exit_code = outcome.exit_code;
-  std::string bytes = Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record)}));
+  std::string bytes =
+      Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}));
   for (const auto& [peer, from] : peers_) server_.Send(peer, bytes);
   parts_.reset();
 }

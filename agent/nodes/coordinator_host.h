@@ -62,18 +62,20 @@ class CoordinatorHost {
   void RecordSender(PeerId peer, const MemberMessage& message);
   void Reject(PeerId peer, const std::string& why);
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
-  void OnReport(const Report& report);
+  void OnReport(PeerId peer, const Report& report);
   void TryMerge();
 
   // Parts of the report on one attempt.
   struct Parts {
     int attempt;
     std::vector<AttemptRecord> records;
+    std::set<PeerId> senders;
   };
 
   Callbacks callbacks_;
   bool was_used_ = false;
   const bool is_store_strict_;
+  const size_t max_parts_;                 // of a report
   std::map<PeerId, SocketAddress> peers_;  // remote addresses
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
   std::set<PeerId> done_;                  // nodes whose workers have all succeeded

@@ -95,14 +95,15 @@ namespace {
 // lost.
 constexpr size_t kMaxPrimaryTail = 8 * 1024;
 constexpr size_t kMaxOtherTail = 2 * 1024;
-// Limit for all tails of a report; a frame holds 1 MiB.
-constexpr size_t kMaxAllTails = 512 * 1024;
-constexpr size_t kMaxWorkers = 1024;
-// A frame less room for the message around the report.
-constexpr size_t kMaxReportBytes = 900 * 1024;
+constexpr size_t kMaxShortText = 200;
 
 void KeepEnd(std::string& text, size_t max) {
   if (text.size() > max) text.erase(0, text.size() - max);
+}
+
+size_t SizeOfTexts(const WorkerRecord& worker) {
+  size_t exception = worker.exception ? worker.exception->size() : 0;
+  return worker.stderr_tail.size() + worker.stdout_tail.size() + exception;
 }
 
 void Trim(WorkerRecord& worker, size_t max) {
@@ -119,35 +120,46 @@ void DropTexts(WorkerRecord& worker) {
   }
 }
 
-// Trims a report so that it fits into a frame, whatever the job's size. Primary
-// failures go before consequences.
-void Limit(AttemptRecord& record) {
+// Trims the tails and exceptions of a report to about half of `max_bytes`.
+void TrimTexts(AttemptRecord& record, size_t max_bytes) {
+  const size_t all_texts = max_bytes / 2;
   size_t total = 0;
   for (size_t i = 0; i < record.workers.size(); ++i) {
     WorkerRecord& worker = record.workers[i];
     size_t max = FailedByItself(worker) ? kMaxPrimaryTail : kMaxOtherTail;
-    Trim(worker, i == record.cause ? kMaxPrimaryTail : std::min(max, kMaxAllTails - total));
-    total = std::min(kMaxAllTails, total + worker.stderr_tail.size() + worker.stdout_tail.size());
+    size_t rest = std::max(all_texts - total, kMaxShortText);
+    Trim(worker, i == record.cause ? kMaxPrimaryTail : std::min(max, rest));
+    total = std::min(all_texts, total + SizeOfTexts(worker));
   }
-  if (record.workers.size() <= kMaxWorkers) return;
+}
+
+// Moves the cause and other primary failures before their consequences.
+void SortByImportance(AttemptRecord& record) {
   std::swap(record.workers[0], record.workers[record.cause]);
   record.cause = 0;
   std::stable_partition(record.workers.begin() + 1, record.workers.end(), FailedByItself);
-  record.workers.resize(kMaxWorkers);
 }
 
 }  // namespace
 
-std::string EncodeReport(const AttemptRecord& record) {
+std::string EncodeReport(const AttemptRecord& record, size_t max_bytes) {
   AttemptRecord copy = record;
-  Limit(copy);
+  TrimTexts(copy, max_bytes);
   std::string bytes = CborOf(cbor::Writer::ToJson(copy));
-  if (bytes.size() <= kMaxReportBytes) return bytes;
-  // Exceptions or paths are too long: only the cause keeps its texts.
-  for (size_t i = 0; i < copy.workers.size(); ++i) {
-    if (i != copy.cause) DropTexts(copy.workers[i]);
+  if (bytes.size() <= max_bytes) return bytes;
+  // There are many workers, or paths are long. The cause keeps its texts, the
+  // others at first a short exception and the paths of their logs.
+  SortByImportance(copy);
+  for (size_t i = 1; i < copy.workers.size(); ++i) Trim(copy.workers[i], kMaxShortText);
+  bytes = CborOf(cbor::Writer::ToJson(copy));
+  if (bytes.size() <= max_bytes) return bytes;
+  for (size_t i = 1; i < copy.workers.size(); ++i) DropTexts(copy.workers[i]);
+  bytes = CborOf(cbor::Writer::ToJson(copy));
+  while (bytes.size() > max_bytes && copy.workers.size() > 1) {
+    copy.workers.resize(copy.workers.size() * 7 / 8);
+    bytes = CborOf(cbor::Writer::ToJson(copy));
   }
-  return CborOf(cbor::Writer::ToJson(copy));
+  return bytes;
 }
 
 Result<AttemptRecord> DecodeReport(std::string_view bytes) {

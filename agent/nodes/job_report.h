@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,9 +11,14 @@
 
 namespace rankrun::agent {
 
-// Encodes one node's record of a failed attempt for the other nodes. Output is
-// trimmed to the part that a report shows. Pure.
-std::string EncodeReport(const AttemptRecord& record);
+// Limits of one node's report, and of the merged one. Both fit into a frame.
+constexpr size_t kMaxPartBytes = 64 * 1024;
+constexpr size_t kMaxReportBytes = 900 * 1024;
+
+// Encodes the record of a failed attempt for the other nodes, in `max_bytes` at
+// most. Output is trimmed to the part that a report shows; then the least
+// important workers are left out. Pure.
+std::string EncodeReport(const AttemptRecord& record, size_t max_bytes);
 // Errors: kProtocol.
 Result<AttemptRecord> DecodeReport(std::string_view bytes);
 

@@ -60,7 +60,7 @@ void Membership::SendReport(AttemptRecord record) {
 void Membership::SendOwnReport() {
   report_is_unsent_ = false;
   const AttemptRecord& record = *own_report_;
-  link_->Send(Encode(MemberMessage(Report{record.attempt, EncodeReport(record)})));
+  link_->Send(Encode(MemberMessage(Report{record.attempt, EncodeReport(record, kMaxPartBytes)})));
 }
 
 // Waits for the merged report, even on a node without a failure.

@@ -53,7 +53,7 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   failed.start_error = Error{ErrorCode::kNotFound, "no such file"};
   failed.kill_note = "out of memory";
   failed.activity = {.what = "in Barrier #7 of world", .lasted = milliseconds(30)};
-  auto read = DecodeReport(EncodeReport(record));
+  auto read = DecodeReport(EncodeReport(record, kMaxPartBytes));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->attempt, 2);
   EXPECT_EQ(read->max_restarts, 3);
@@ -85,13 +85,34 @@ TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
     workers.push_back(Failed(rank));
     workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
   }
-  std::string bytes = EncodeReport(Record(std::move(workers), 1321));
-  EXPECT_LT(bytes.size(), size_t{1} << 20);
-  auto read = DecodeReport(bytes);
+  AttemptRecord record = Record(std::move(workers), 1321);
+  for (size_t max_bytes : {kMaxPartBytes, kMaxReportBytes}) {
+    std::string bytes = EncodeReport(record, max_bytes);
+    EXPECT_LE(bytes.size(), max_bytes);
+    auto read = DecodeReport(bytes);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_GT(read->workers.size(), 100u);
+    const WorkerRecord& cause = read->workers[read->cause];
+    EXPECT_EQ(cause.global_rank, 1321);
+    EXPECT_THAT(cause.stderr_tail, EndsWith("the end"));
+  }
+}
+
+TEST(JobReportTest, EachWorkerOfAUsualNodeKeepsItsExceptionAndItsLog) {
+  std::vector<WorkerRecord> workers;
+  for (int rank = 0; rank < 16; ++rank) {
+    workers.push_back(Failed(rank));
+    workers.back().stderr_tail = std::string(4096, 'x');
+    workers.back().exception = std::string(4096, 'y') + "the end";
+    workers.back().stderr_file = "/logs/stderr";
+  }
+  auto read = DecodeReport(EncodeReport(Record(std::move(workers), 3), kMaxPartBytes));
   ASSERT_TRUE(read) << read.error().message;
-  const WorkerRecord& cause = read->workers[read->cause];
-  EXPECT_EQ(cause.global_rank, 1321);
-  EXPECT_THAT(cause.stderr_tail, EndsWith("the end"));
+  ASSERT_EQ(read->workers.size(), 16u);
+  for (const WorkerRecord& worker : read->workers) {
+    EXPECT_EQ(worker.stderr_file, "/logs/stderr");
+    EXPECT_THAT(worker.exception.value_or(""), EndsWith("the end")) << worker.global_rank;
+  }
 }
 
 TEST(JobReportTest, TheTimeSinceATimerExpiredReachesOtherNodes) {
@@ -101,7 +122,7 @@ TEST(JobReportTest, TheTimeSinceATimerExpiredReachesOtherNodes) {
   worker.timer = ExpiredTimer{"step", 9, worker.ended - std::chrono::milliseconds(1'500)};
   AttemptRecord record;
   record.workers = {worker};
-  auto decoded = DecodeReport(EncodeReport(record));
+  auto decoded = DecodeReport(EncodeReport(record, kMaxPartBytes));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(HowItEnded(decoded->workers[0]), HowItEnded(worker));
 }
@@ -109,7 +130,7 @@ TEST(JobReportTest, TheTimeSinceATimerExpiredReachesOtherNodes) {
 TEST(JobReportTest, AnInvalidReportIsRefused) {
   EXPECT_THAT(DecodeReport("").error().message, HasSubstr("not a CBOR map"));
   EXPECT_FALSE(DecodeReport("\xa1\x61\x61\x01"));
-  EXPECT_THAT(DecodeReport(EncodeReport(Record({}))).error().message,
+  EXPECT_THAT(DecodeReport(EncodeReport(Record({}), kMaxPartBytes)).error().message,
               HasSubstr("without its cause"));
 }
 
