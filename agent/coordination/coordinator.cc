@@ -131,8 +131,9 @@ void Coordinator::OnConnected(Node& node) {
   bool runs = hello.work == NodeState::kRunning || hello.work == NodeState::kStopping;
   if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
   if (hello.work == NodeState::kFinished && !IsIn(node)) {
-    // The node knows of a success that this coordinator does not know.
-    if (!record_.is_granted) return End({0, ""});
+    // The node knows of a success that this coordinator does not know. Before the
+    // first round that is not believed: nodes that wait would end with 0.
+    if (!record_.is_granted && record_.round > 0) return End({0, ""});
     node.is_leaving = true;
   }
   AdoptNewerRound(hello);

@@ -177,6 +177,17 @@ TEST_F(CoordinatorTest, NeitherACloseNorAFailureIsASuccess) {
   }
 }
 
+TEST_F(CoordinatorTest, AClaimOfSuccessBeforeTheFirstRoundEndsNobody) {
+  Open(2, 2);
+  Join(1);
+  Hello finished = HelloOf(2);
+  finished.work = NodeState::kFinished;
+  finished.round = 1;
+  Deliver(2, finished);
+  EXPECT_FALSE(SentTo<Verdict>(1));
+  EXPECT_NE(coordinator_->phase(), JobPhase::kOver);
+}
+
 TEST_F(CoordinatorTest, ANewcomerRestartsTheRoundAtOnceIfItFillsTheJob) {
   Open(1, 2);
   Join(1);
