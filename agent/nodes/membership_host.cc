@@ -52,8 +52,9 @@ Result<void> Membership::Host() {
                                         EarlierOf(incarnation_.record()), std::move(callbacks));
   if (!nodes_.shares_port) {
     auto listening = host->Listen(nodes_.endpoints[0].port);
-    bool may_be_client = !nodes_.is_host && incarnation_.is_first();
-    if (!listening && may_be_client) {  // another node on this host has the port
+    // Another node on this host has the port. It may have taken it while this node
+    // had no agent; then it hosts the coordinator.
+    if (!listening && !nodes_.is_host) {
       port_was_taken_ = true;
       return {};
     }

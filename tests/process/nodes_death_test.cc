@@ -119,6 +119,23 @@ TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {
   }
 }
 
+TEST_F(NodesDeathTest, AnotherNodeMayTakeTheCoordinatorsPort) {
+  job[1] = "--node-timeout=2";  // after it, workers of the unknown round are over
+  std::vector<std::string> flags = {"-n1", "--rdzv-backend=c10d",
+                                    "--rdzv-endpoint=localhost:" + port};
+  Job& host = Start(flags, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 1; })) << Errors();
+  Start(flags, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  host.Signal(SIGSTOP);  // its guardian cannot start the next agent yet
+  KillAgent(host, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 0; })) << Errors();
+  Start(flags, Stamped(kSecondTimeLucky));
+  ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 2; })) << Errors();
+  host.Signal(SIGCONT);
+  ExpectAllEndWith(0);
+}
+
 // The peer fails as PyTorch does, and cannot report it: the coordinator is dead.
 TEST_F(NodesDeathTest, AFailureThatTheCoordinatorsDeathCausesIsNotTheEnd) {
   ASSERT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
