@@ -199,10 +199,12 @@ constexpr Flag kFlags[] = {
      .sources = kPet,
      .may_be_empty = true},
     {.name = "store-open",
-     .help = "Let other hosts use the store of a job of one node.",
-     .details = "Without this flag, the store admits clients from this host only, also at the "
-                "address of `--master-addr`. The store has no passwords, so any program that "
-                "reaches it can read and change it. This is the default by the name torchrun.",
+     .help = "Let other users, and hosts outside of the job, use the store.",
+     .details = "Without this flag, the store of a job of one node admits clients from this host "
+                "only, also at the address of `--master-addr`. Of the programs on its own host it "
+                "admits those of the job's user, of root, and of users of the job's processes. "
+                "The store has no passwords, so any program that reaches it can read and change "
+                "it. This is the default by the name torchrun.",
      .group = kRendezvous,
      .sources = kOurs},
     {.name = "store-strict",
