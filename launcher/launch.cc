@@ -11,6 +11,7 @@
 #include "agent/report/event_log.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/printable.h"
+#include "base/process/core_dumps.h"
 #include "base/process/open_files.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
@@ -166,6 +167,7 @@ class Launch {
   agent::Goodbye Start(agent::JobSpec job, const Settings& settings) {
     incarnation_.KeepRunId(job.run_id);
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
+    if (job.nodes && !job.nodes->secret.empty()) job.core_bytes = ForbidCoreDumps();
     SetPoolThreads(kPoolThreads);
     // Never destroyed, because a write to a stopped terminal may block the loop
     // for ever. The process exits next.

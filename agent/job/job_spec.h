@@ -63,6 +63,7 @@ struct JobSpec {
   Program program;
   std::vector<std::string> environment;  // of the user, "NAME=value"
   std::optional<rlim_t> open_files;      // soft limit of the user
+  std::optional<rlim_t> core_bytes;      // the same of a core file; none: unchanged
 };
 
 }  // namespace rankrun::agent

@@ -109,6 +109,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
                  .environment = WorkerEnvironment(context_.spec, place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = context_.spec.open_files,
+                 .core_bytes = context_.spec.core_bytes,
                  .oom_score_adj = WorkersOomScore(),
                  .cpus = CpusOf(context_.share, local_rank)};
   worker.Equip(spec);

@@ -39,6 +39,7 @@ struct ChildPlan {
   pid_t parent;
   uint64_t changed_signals;
   const rlimit* open_files;                    // null: unchanged
+  const rlimit* core_bytes;                    // null: unchanged
   const char* oom_score_adj;                   // null: unchanged
   const std::vector<unsigned long>& cpu_mask;  // empty: unchanged
 };
@@ -152,6 +153,9 @@ RANKRUN_IN_CHILD int RunChild(void* argument) {
   if (plan.open_files != nullptr) {
     Call(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.open_files, nullptr);
   }
+  if (plan.core_bytes != nullptr) {
+    Call(SYS_prlimit64, 0, RLIMIT_CORE, plan.core_bytes, nullptr);
+  }
   if (plan.oom_score_adj != nullptr) SetOomScore(plan.oom_score_adj);
   if (!BindToCpus(plan.cpu_mask)) FailChild(plan, Failure::Step::kBind, errno);
   // Last, because this also unblocks the signals; no inherited handler may run
@@ -161,10 +165,11 @@ RANKRUN_IN_CHILD int RunChild(void* argument) {
   FailChild(plan, Failure::Step::kExec, errno);
 }
 
-std::optional<rlimit> OpenFilesLimit(const SpawnSpec& spec) {
+// Returns this process's limit with another soft limit.
+std::optional<rlimit> LimitWith(std::optional<rlim_t> soft, decltype(RLIMIT_CORE) resource) {
   rlimit limit;
-  if (!spec.open_files || getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  limit.rlim_cur = *spec.open_files;
+  if (!soft || getrlimit(resource, &limit) != 0) return std::nullopt;
+  limit.rlim_cur = *soft;
   return limit;
 }
 
@@ -277,7 +282,8 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slo
   if (spec.before) spec.before();
   std::vector<char*> argv = Pointers(spec.arguments);
   std::vector<char*> envp = Pointers(spec.environment);
-  std::optional<rlimit> open_files = OpenFilesLimit(spec);
+  std::optional<rlimit> open_files = LimitWith(spec.open_files, RLIMIT_NOFILE);
+  std::optional<rlimit> core_bytes = LimitWith(spec.core_bytes, RLIMIT_CORE);
   std::vector<unsigned long> cpu_mask = CpuMask(spec.cpus);
   std::string oom_score = spec.oom_score_adj ? std::to_string(*spec.oom_score_adj) : "";
   ChildPlan plan{.file = spec.file.c_str(),
@@ -289,6 +295,7 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slo
                  .parent = getpid(),
                  .changed_signals = spec.changed_signals ? *spec.changed_signals : ChangedSignals(),
                  .open_files = open_files ? &*open_files : nullptr,
+                 .core_bytes = core_bytes ? &*core_bytes : nullptr,
                  .oom_score_adj = spec.oom_score_adj ? oom_score.c_str() : nullptr,
                  .cpu_mask = cpu_mask};
   Start start = StartChild(plan, spec, slots);

@@ -29,6 +29,7 @@ struct SpawnSpec {
   int stderr_fd = 2;
   int status_page_fd = Fd::kNone;         // becomes kStatusPageFd
   std::optional<rlim_t> open_files = {};  // soft limit of open files
+  std::optional<rlim_t> core_bytes = {};  // soft limit of a core file
   std::optional<int> oom_score_adj = {};  // raising it always works; not set if not permitted
   Cpus cpus = {};                         // allowed CPUs; empty: those of this process
   std::function<void()> before = {};      // called in this process, on the starting thread

@@ -110,5 +110,28 @@ TEST_F(HostileTest, ARefusalTellsNothingOfTheJob) {
   nodes[0]->Signal(SIGINT);
 }
 
+// The memory of an agent contains the secret; a core file would keep it.
+TEST_F(HostileTest, AnAgentWithASecretLeavesNoCoreFile) {
+  constexpr rlim_t kCoreBytes = 1 << 20;
+  in_child = [] {
+    rlimit core{kCoreBytes, kCoreBytes};
+    setrlimit(RLIMIT_CORE, &core);
+  };
+  const std::string script =
+      Stamped("ulimit -c >limit.$RANK; until [ -e end ]; do sleep 0.01; done");
+  Job& host = StartHost({"-n1"}, script);
+  StartGuest({"-n1"}, script);
+  ASSERT_TRUE(WaitFor([&] {
+    return Read("limit.0").ends_with("\n") && Read("limit.1").ends_with("\n");
+  })) << Errors();
+  std::string limits = ReadText("/proc/" + std::to_string(AgentOf(host)) + "/limits");
+  EXPECT_THAT(limits, ::testing::ContainsRegex("Max core file size +1 "));
+  for (const char* name : {"limit.0", "limit.1"}) {
+    EXPECT_EQ(std::stoul(Read(name)) * 512, kCoreBytes) << "the workers have the user's limit";
+  }
+  Touch("end");
+  ExpectAllSucceed();
+}
+
 }  // namespace
 }  // namespace rankrun::testing

@@ -251,6 +251,12 @@ TEST(SpawnTest, TheSoftLimitOfOpenFilesIsTheGivenOne) {
   EXPECT_EQ(RunToEnd(spec).output, std::to_string(ours.rlim_cur) + "\n" + hard);
 }
 
+TEST(SpawnTest, TheSoftLimitOfACoreFileIsTheGivenOne) {
+  SpawnSpec spec = Shell("ulimit -Sc");
+  spec.core_bytes = 512;
+  EXPECT_EQ(RunToEnd(spec).output, "1\n");
+}
+
 TEST(SpawnTest, TheChildOfAKilledProcessDies) {
   test::Pipe pipe = test::MakePipe();
   pid_t parent = test::Fork([&] {
