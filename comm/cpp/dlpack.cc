@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,15 +63,19 @@ Result<DType> DTypeFrom(const DLDataType& type) {
 }
 
 Result<Device> DeviceFrom(const DLDevice& device) {
+  // A copy of the bytes: a newer DLPack may have values that this enumeration lacks.
+  int type = 0;
+  static_assert(sizeof type == sizeof device.device_type);
+  std::memcpy(&type, &device.device_type, sizeof type);
   // Pinned memory is CPU memory, too.
-  switch (static_cast<int>(device.device_type)) {
+  switch (type) {
     case kDLCPU:
     case kDLCUDAHost:
       return Device{};
     case kDLCUDA:
       return Device{.type = DeviceType::kCuda, .index = device.device_id};
     default:
-      return Invalid("device type " + std::to_string(static_cast<int>(device.device_type)) +
+      return Invalid("device type " + std::to_string(type) +
                      ": want 1 (CPU), 2 (CUDA) or 3 (CPU, pinned)");
   }
 }
@@ -118,8 +123,13 @@ Result<Tensor> View(const DLTensor& tensor) {
     return Invalid("strides " + Text({tensor.strides, dimensions}) + " of shape " + Text(shape) +
                    " are not those of a dense tensor in row-major order: pass a contiguous copy");
   }
+  // By numbers, so that an impossible offset is no overflow of a pointer.
+  uintptr_t begin = reinterpret_cast<uintptr_t>(tensor.data);
+  if (tensor.byte_offset > UINTPTR_MAX - begin) {
+    return Invalid("an offset of " + std::to_string(tensor.byte_offset) + " bytes is impossible");
+  }
   void* const data =
-      tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+      tensor.data == nullptr ? nullptr : reinterpret_cast<void*>(begin + tensor.byte_offset);
   Tensor view(data, *dtype, static_cast<size_t>(*count));
   view.device = *device;
   if (dimensions > 0 && *count > 0) view.row = view.count / static_cast<size_t>(shape[0]);
