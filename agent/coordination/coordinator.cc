@@ -130,12 +130,11 @@ void Coordinator::OnConnected(Node& node) {
   const Hello& hello = node.hello;
   bool runs = hello.work == NodeState::kRunning || hello.work == NodeState::kStopping;
   if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
-  if (hello.work == NodeState::kFinished && !IsIn(node)) {
-    // The node knows of a success that this coordinator does not know. Before the
-    // first round that is not believed: nodes that wait would end with 0.
-    if (!record_.is_granted && record_.round > 0) return End({0, ""});
-    node.is_leaving = true;
-  }
+  // A success that this coordinator does not know is not believed before the first
+  // round: nodes that wait would end with 0.
+  bool has_succeeded = hello.work == NodeState::kFinished && !IsIn(node);
+  if (has_succeeded && !record_.is_granted && record_.round > 0) return End({0, ""});
+  node.is_leaving |= has_succeeded;
   AdoptNewerRound(hello);
   bool of_this_round = IsIn(node) && hello.round == record_.round;
   if (!of_this_round && runs) {  // a round that is over

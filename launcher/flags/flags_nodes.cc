@@ -201,8 +201,8 @@ constexpr Flag kFlags[] = {
     {.name = "store-open",
      .help = "Let other users, and hosts outside of the job, use the store.",
      .details = "Without this flag, the store of a job of one node admits clients from this host "
-                "only, also at the address of `--master-addr`. Of the programs on its own host it "
-                "admits those of the job's user, of root, and of users of the job's processes. "
+                "only, also at the address of `--master-addr`. A store admits programs on its own "
+                "host if the job's user, root, or a user of the job's processes runs them. "
                 "The store has no passwords, so any program that reaches it can read and change "
                 "it. This is the default by the name torchrun.",
      .group = kRendezvous,

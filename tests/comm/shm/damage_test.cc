@@ -24,7 +24,7 @@ ChannelState& ChannelOf(const MessageRank& me) {
   return *reinterpret_cast<ChannelState*>(me.segment().messages() + layout.StateAt(0, 1));
 }
 
-// What rank 0 may write instead of its position.
+// The parameter is added to a position in the shared memory.
 struct ShmDamageTest : testing::TestWithParam<uint64_t> {};
 
 TEST_P(ShmDamageTest, ASendersImpossiblePositionEndsTheGroup) {
@@ -81,7 +81,7 @@ TEST(ShmOtherUserTest, TheMemoryOfAnotherUserIsNotMapped) {
   auto keys = std::make_shared<MemoryKeys>();
   RunRanks(2, [&](int rank) {
     MemoryStore store(keys);
-    // Of this thread only: glibc's function would change all threads.
+    // The system call changes this thread only, glibc's function all threads.
     if (rank == 0) {
       ASSERT_EQ(syscall(SYS_setresuid, -1, kNobody, -1), 0);
     }
