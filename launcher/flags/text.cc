@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace rankrun::launcher {
 
 std::vector<std::string_view> SplitAtCommas(std::string_view text) {
@@ -45,6 +47,6 @@ std::string WrongSwitch(std::string_view text) {
   return "want 1, true or yes, or 0, false or no" + Got(text);
 }
 
-std::string Got(std::string_view text) { return ", got \"" + std::string(text) + "\""; }
+std::string Got(std::string_view text) { return ", got \"" + OneLine(text) + "\""; }
 
 }  // namespace rankrun::launcher

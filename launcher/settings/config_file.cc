@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/printable.h"
 #include "launcher/flags/nearest_name.h"
 
 namespace rankrun::launcher {
@@ -52,7 +53,10 @@ class ConfigReader {
     return std::move(result_);
   }
 
-  Error Wrong(const std::string& what) const { return {ErrorCode::kInvalid, path_ + ": " + what}; }
+  // `what` may contain parts of the file, which may control a terminal.
+  Error Wrong(const std::string& what) const {
+    return {ErrorCode::kInvalid, path_ + ": " + OneLine(what)};
+  }
 
   Error Wrong(const std::string& key, const std::string& what) const {
     return Wrong("\"" + key + "\": " + what);

@@ -79,6 +79,13 @@ TEST(ConfigFileTest, AnUnknownKeyGetsTheNearestOne) {
   }
 }
 
+TEST(ConfigFileTest, AMessageIsOneLineThatControlsNoTerminal) {
+  EXPECT_EQ(ErrorOf(R"({"a\nb\u001b[31m": 3})"),
+            R"(job.json: unknown key "a\nb\x1b[31m"; rankrun --help lists all)");
+  EXPECT_EQ(ErrorOf(R"({"max-restarts": "3\n"})"),
+            R"(job.json: "max-restarts": want a whole number from 0 to 1000000, got "3\n")");
+}
+
 TEST(ConfigFileTest, AWrongTypeNamesTheKey) {
   struct Row {
     const char* text;
