@@ -39,6 +39,8 @@ if(RANKRUN_PRECOMPILED_HEADERS)
     find_package(GTest REQUIRED)
     rankrun_header_set(tests LINK nlohmann_json::nlohmann_json GTest::gmock
       HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+    # Tests are not optimized in builds with a sanitizer.
+    target_compile_options(rankrun_headers_tests PRIVATE $<$<CONFIG:Debug>:-O0>)
   endif()
 endif()
 
