@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -52,8 +53,8 @@ class Engine {
   // Forgets the waits and the watches of `connection`.
   void Disconnect(ConnectionId connection);
 
-  // Replaces the limit of memory. A store above it keeps its data, but takes no
-  // more.
+  // Replaces the limit of memory, also of one reply. A store above it keeps its
+  // data, but takes no more.
   void LimitMemory(size_t largest_bytes) { largest_bytes_ = largest_bytes; }
 
   void Clear();  // forgets all keys, queues, waits and watches
@@ -110,6 +111,7 @@ class Engine {
   Result<int64_t> NumberAfter(std::string_view operation, const std::string& key,
                               const std::string* text, int64_t delta) const;
   Result<void> Reserve(size_t more_bytes) const;
+  size_t ReplyLimit() const { return std::min(largest_reply_bytes_, largest_bytes_); }
   Result<void> CheckReplySize(size_t bytes) const;
   Result<void> CheckNoticeSize(size_t bytes) const;
   static size_t NoticeBytes(const Name* place, size_t value_bytes);

@@ -88,17 +88,16 @@ Result<void> Engine::Reserve(size_t more_bytes) const {
 }
 
 Result<void> Engine::CheckReplySize(size_t bytes) const {
-  if (bytes <= largest_reply_bytes_) return {};
+  if (bytes <= ReplyLimit()) return {};
   return Error{ErrorCode::kSystem, "a reply of " + std::to_string(bytes) +
                                        " bytes is over the limit of " +
-                                       std::to_string(largest_reply_bytes_)};
+                                       std::to_string(ReplyLimit())};
 }
 
 Result<void> Engine::CheckNoticeSize(size_t bytes) const {
-  if (bytes <= largest_reply_bytes_) return {};
+  if (bytes <= ReplyLimit()) return {};
   return Error{ErrorCode::kSystem, "the notices to all watchers take " + std::to_string(bytes) +
-                                       " bytes, over the limit of " +
-                                       std::to_string(largest_reply_bytes_)};
+                                       " bytes, over the limit of " + std::to_string(ReplyLimit())};
 }
 
 // Returns the size of all notices of a new value of `value_bytes` bytes.

@@ -101,5 +101,27 @@ TEST(EngineWatchLimitTest, AChangeWithTooLargeNoticesIsRefused) {
   EXPECT_THAT(replies, IsEmpty());
 }
 
+TEST(EngineWatchLimitTest, WatchesFillTheStore) {
+  Engine engine(10'000, /*largest_reply_bytes=*/1000);
+  std::vector<Outgoing> replies;
+  size_t watches = 0;
+  while (watches < 1000 && engine.Apply(1, WatchKeyRequest{"k"}, replies)) ++watches;
+  EXPECT_GT(watches, 50u);
+  EXPECT_LT(watches, 150u);
+}
+
+TEST(EngineWatchLimitTest, NoticesTakeNoMoreThanTheStoreMay) {
+  Engine engine(size_t{1} << 30, size_t{1} << 30);
+  std::vector<Outgoing> replies;
+  for (ConnectionId id = 1; id <= 10; ++id) {
+    ASSERT_TRUE(engine.Apply(id, WatchKeyRequest{"k"}, replies));
+  }
+  engine.LimitMemory(10'000);
+  EXPECT_TRUE(engine.Apply(11, SetRequest{"k", std::string(500, 'v')}, replies));
+  EXPECT_FALSE(engine.Apply(11, SetRequest{"k", std::string(600, 'v')}, replies));
+  engine.LimitMemory(100'000);
+  EXPECT_TRUE(engine.Apply(11, SetRequest{"k", std::string(600, 'v')}, replies));
+}
+
 }  // namespace
 }  // namespace rankrun::store
