@@ -181,8 +181,7 @@ void ControlLink::OnHandshakeFrame(std::string_view frame) {
   if (has_challenge_) return GoUp();
   has_challenge_ = true;
   // Not before: until the other side accepts the connection, it has no user.
-  std::string problem = UserProblem();
-  if (!problem.empty()) return FailHandshake(DialFailureKind::kWrongSecret, std::move(problem));
+  if (!IsOfAdmittedUser()) return;
   bool is_handed = !handshake_->credential().empty();
   if (is_handed != bool(options_.open_credential)) {
     return FailHandshake(DialFailureKind::kWrongSecret,
@@ -194,12 +193,20 @@ void ControlLink::OnHandshakeFrame(std::string_view frame) {
   SendHello();
 }
 
-// Returns why the coordinator's user may not run it; empty: it may.
-std::string ControlLink::UserProblem() const {
-  if (!options_.admits_user || !local_address_) return "";
-  std::string problem =
-      PeerUsers().ReasonToRefuse(*local_address_, stream_->peer(), options_.admits_user);
-  return problem.empty() ? "" : "the program there is not trusted without a job secret: " + problem;
+// Fails the handshake if the coordinator's user may not run it.
+bool ControlLink::IsOfAdmittedUser() {
+  if (!options_.admits_user || !local_address_) return true;
+  PeerUser user = PeerUsers().Find(*local_address_, stream_->peer());
+  if (user.kind == PeerUser::Kind::kGone) {
+    FailHandshake(DialFailureKind::kReset, "the connection was closed during the handshake");
+  } else if (user.kind == PeerUser::Kind::kKnown && !options_.admits_user(user.uid)) {
+    FailHandshake(DialFailureKind::kWrongSecret,
+                  "the program that answers there belongs to user " + std::to_string(user.uid) +
+                      " of this host, which a job without a secret does not trust");
+  } else {
+    return true;
+  }
+  return false;
 }
 
 // Opens the credential in the pool, because munged may not answer.

@@ -93,7 +93,7 @@ class ControlLink {
 
   void OnData(std::string_view bytes);
   void OnHandshakeFrame(std::string_view frame);
-  std::string UserProblem() const;
+  bool IsOfAdmittedUser();
   void OpenCredential();
   void OnCredential(const Result<std::string>& secret);
   void SendHello();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -49,15 +50,15 @@ std::vector<AddressRange> OwnRanges() {
   return ClientRanges({"127.0.0.1"}, own ? *own : std::vector<std::string>{});
 }
 
-// Returns whether a user of this host may use the store: this process's, root,
-// and those of the workers, which may have changed their user.
-bool MayUseStore(uid_t user) {
-  if (IsOwnUserOrRoot(user)) return true;
-  return std::ranges::any_of(Descendants(), [&](pid_t pid) {
+// Returns the users of the processes below this one.
+std::set<uid_t> UsersOfDescendants() {
+  std::set<uid_t> users;
+  for (pid_t pid : Descendants()) {
     struct stat status {};
     std::string folder = "/proc/" + std::to_string(pid);
-    return stat(folder.c_str(), &status) == 0 && status.st_uid == user;
-  });
+    if (stat(folder.c_str(), &status) == 0) users.insert(status.st_uid);
+  }
+  return users;
 }
 
 void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
@@ -140,7 +141,7 @@ Result<void> AttemptStore::Listen() {
   for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
   bool is_exposed = !spec_.nodes && spec_.master_addr_typed;
   if (is_exposed && !spec_.store_open) options.admission.allowed = OwnRanges();
-  if (!spec_.store_open) options.admits_user = MayUseStore;
+  if (!spec_.store_open) options.admits_user = [this](uid_t user) { return Admits(user); };
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));
@@ -156,6 +157,26 @@ Result<void> AttemptStore::Listen() {
   }
   if (typed.empty()) return std::move(server).error();
   return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};
+}
+
+// Admits this process's user, root, and the users of the workers, which may have
+// changed theirs. Strangers cause the search for these, so that it may take a
+// fifth of the time at most.
+bool AttemptStore::Admits(uid_t user) {
+  if (IsOwnUserOrRoot(user) || worker_users_.contains(user)) return true;
+  TimePoint begin = MonotonicClock().Now();
+  if (begin >= next_search_) {
+    worker_users_ = UsersOfDescendants();
+    TimePoint end = MonotonicClock().Now();
+    next_search_ = end + 4 * (end - begin);
+  }
+  bool is_admitted = worker_users_.contains(user);
+  if (!is_admitted && !std::exchange(has_told_of_others_, true)) {
+    LogWarn("store: user " + std::to_string(user) +
+            " of this host is refused: it is neither the "
+            "user of the job nor of a process of it; --store-open admits all users");
+  }
+  return is_admitted;
 }
 
 void AttemptStore::LimitMemory() {

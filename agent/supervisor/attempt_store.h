@@ -1,11 +1,15 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/job/job_spec.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
 #include "store/server/server.h"
@@ -58,6 +62,7 @@ class AttemptStore {
   bool SharesPort() const;
   Result<void> FindAddresses();
   Result<void> Listen();
+  bool Admits(uid_t user);
   void LimitMemory();
 
   Loop& loop_;
@@ -65,6 +70,9 @@ class AttemptStore {
   store::ServerOptions::Control control_;
   std::vector<store::BindAddress> addresses_;
   std::unique_ptr<store::Server> server_;
+  std::set<uid_t> worker_users_;  // as of the latest search
+  TimePoint next_search_{};
+  bool has_told_of_others_ = false;
   size_t usable_memory_ = 0;  // in bytes; 0: not known yet
   Timer memory_timer_;
 };

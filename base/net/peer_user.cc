@@ -71,18 +71,21 @@ PeerUser PeerUsers::Find(const SocketAddress& local, const SocketAddress& peer) 
   if (!netlink_) {
     netlink_.Reset(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   }
-  // A closed socket has no user any more; the kernel reports user 0.
   auto end = LookUp(peer, local);
-  if (end && end->is_established) return {.kind = PeerUser::Kind::kKnown, .uid = end->uid};
-  // The kernel reports connections only if it reports this end of this one.
-  if (!end && !(IsOfThisHost(peer) && LookUp(local, peer))) return {};
+  if (end && end->has_user) return {.kind = PeerUser::Kind::kKnown, .uid = end->uid};
+  bool was_closed = end && end->is_connection;
+  // A reset removes both ends. The kernel then shows the listener instead of this
+  // end; if it shows neither, it shows no sockets at all.
+  if (!was_closed && !(IsOfThisHost(peer) && LookUp(local, peer))) return {};
   return {.kind = PeerUser::Kind::kGone};
 }
 
 std::string PeerUsers::ReasonToRefuse(const SocketAddress& local, const SocketAddress& peer,
                                       const std::function<bool(uid_t)>& admits) {
   PeerUser user = Find(local, peer);
-  if (user.kind == PeerUser::Kind::kGone) return "it was closed before its user was known";
+  if (user.kind == PeerUser::Kind::kGone) {
+    return "its socket on this host is closed, or the kernel does not show it";
+  }
   bool is_foreign = user.kind == PeerUser::Kind::kKnown && !admits(user.uid);
   return is_foreign ? "it belongs to user " + std::to_string(user.uid) + " of this host" : "";
 }
@@ -100,9 +103,12 @@ std::optional<PeerUsers::Entry> PeerUsers::LookUp(const SocketAddress& near,
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
   inet_diag_msg found;
   std::memcpy(&found, answer.data() + NLMSG_HDRLEN, sizeof found);
-  // A listener at this port is another socket.
-  if (found.id.idiag_dport != request.body.id.idiag_dport) return std::nullopt;
-  return Entry{.is_established = found.idiag_state == TCP_ESTABLISHED, .uid = found.idiag_uid};
+  // A closed socket has no inode; the kernel shows user 0 for it.
+  bool is_connection = found.id.idiag_dport == request.body.id.idiag_dport;
+  return Entry{
+      .is_connection = is_connection,
+      .has_user = is_connection && found.idiag_state == TCP_ESTABLISHED && found.idiag_inode != 0,
+      .uid = found.idiag_uid};
 }
 
 }  // namespace rankrun

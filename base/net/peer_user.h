@@ -16,7 +16,7 @@ struct PeerUser {
   enum class Kind {
     kUnknown,  // on another host, in another network namespace, or the kernel does not report it
     kKnown,
-    kGone,  // on this host, but its socket is closed: too late to find its user
+    kGone,  // on this host, but its socket is closed, or the kernel does not show it
   };
   Kind kind = Kind::kUnknown;
   uid_t uid = 0;  // only kKnown
@@ -26,7 +26,7 @@ struct PeerUser {
 bool IsOwnUserOrRoot(uid_t user);
 
 // Finds the users of peers on this host by netlink's sock_diag. An answer takes
-// some microseconds.
+// some microseconds, for other peers some ten.
 // Thread: one at a time.
 class PeerUsers {
  public:
@@ -41,7 +41,8 @@ class PeerUsers {
 
  private:
   struct Entry {
-    bool is_established;
+    bool is_connection;  // not a listener, which the kernel shows when the connection is gone
+    bool has_user;       // its program has not closed it
     uid_t uid;
   };
   std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);

@@ -95,10 +95,10 @@ void Server::CloseAll() {
 
 void Server::OnAccept(std::unique_ptr<Stream> stream) {
   bool is_checked_later = options_.control || is_admission_postponed_;
-  std::string user_problem = UserProblem(*stream);
   auto entered =
       is_checked_later ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
-  if (entered && !user_problem.empty() && !options_.control) {
+  std::string user_problem = entered ? UserProblem(*stream) : "";
+  if (!user_problem.empty() && !options_.control) {
     admission_.Leave(stream->peer(), /*silent=*/true);
     entered = Error{ErrorCode::kInvalid, user_problem};
   }
@@ -113,10 +113,9 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   Connection* connection = owned.get();
   connection->user_problem = std::move(user_problem);
   connections_.emplace(id, std::move(owned));
-  if (options_.control && !MayComeFrom(connection->stream->peer()) &&
-      !EnterStrangers(*connection)) {
-    return;
-  }
+  bool is_stranger = options_.control &&
+                     !(connection->user_problem.empty() && MayComeFrom(connection->stream->peer()));
+  if (is_stranger && !EnterStrangers(*connection)) return;
   connection->stream->Start({
       .needed_by_on_data = connection,
       .on_data =

@@ -107,7 +107,7 @@ void Server::AdmitOnly(std::vector<AddressRange> ranges) {
     auto allowed = admission_.CheckAddress(connection->stream->peer());
     bool may_be_control = options_.control && connection->silent && !connection->held;
     if (allowed) {
-      strangers_.Leave(id);
+      if (connection->user_problem.empty()) strangers_.Leave(id);
     } else if (!may_be_control) {
       Refuse(*connection, Ending::kRefused, allowed.error().message);
     }

@@ -3,6 +3,7 @@
 
 #include "base/write_all.h"
 #include "tests/agent/control/control_fixture.h"
+#include "tests/base/net/peer_user_probe.h"
 #include "tests/base/uv/ready.h"
 
 // Peers that are not rankruns of this job, on either side.
@@ -264,6 +265,7 @@ TEST_F(ControlStrangersTest, OtherProgramsThatAnswerAreReported) {
 // Without a job secret, only the user tells a member from another program of the
 // host. `PeerUserTest` finds out other users.
 TEST_F(ControlStrangersTest, AnotherUserOfTheHostIsNotServed) {
+  if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
   uid_t asked = 0;
   NotingServer server(loop, {.job_id = "job", .secret = "", .admits_user = [&](uid_t user) {
                                asked = user;
@@ -278,6 +280,7 @@ TEST_F(ControlStrangersTest, AnotherUserOfTheHostIsNotServed) {
 }
 
 TEST_F(ControlStrangersTest, ACoordinatorOfAnotherUserOfTheHostIsRefused) {
+  if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
   NotingServer server(loop);
   ASSERT_TRUE(server.Listen());
   NotingLink link(loop, LinkOptions{.endpoints = {server.endpoint()},
@@ -288,9 +291,30 @@ TEST_F(ControlStrangersTest, ACoordinatorOfAnotherUserOfTheHostIsRefused) {
   ASSERT_TRUE(Eventually([&] { return !link.failures.empty(); }));
   EXPECT_EQ(link.failures.front().kind, DialFailureKind::kWrongSecret);
   EXPECT_THAT(link.failures.front().ToString(),
-              HasSubstr("is not trusted without a job secret: it belongs to user "));
+              HasSubstr(" of this host, which a job without a secret does not trust"));
   EXPECT_EQ(link.ups, 0);
   EXPECT_TRUE(server.hellos.empty());
+}
+
+// A reset removes the socket that would tell the user.
+TEST_F(ControlStrangersTest, AConnectionThatWasResetBeforeItIsAdoptedIsNotServed) {
+  if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
+  NotingServer server(loop, {.job_id = "job", .secret = "", .admits_user = [](uid_t) {
+                               ADD_FAILURE() << "a socket that is gone has no user";
+                               return true;
+                             }});
+  std::unique_ptr<Stream> accepted;
+  auto listener = test::Listen(loop, test::Loopback(), [&](std::unique_ptr<Stream> stream) {
+    accepted = std::move(stream);
+  });
+  Fd client = test::ConnectTo(listener->address());
+  ASSERT_TRUE(Eventually([&] { return accepted != nullptr; }));
+  linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  client.Reset();
+  server->Adopt(std::move(accepted), ClientHandshake::FirstBytes());
+  EXPECT_EQ(server->connection_count(), 0u);
+  EXPECT_TRUE(HasLogged("its socket on this host is closed"));
 }
 
 }  // namespace

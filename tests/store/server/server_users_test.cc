@@ -4,6 +4,7 @@
 
 #include "base/net/control_preamble.h"
 #include "base/uv/uv_stream.h"
+#include "tests/base/net/peer_user_probe.h"
 #include "tests/store/server/log_lines.h"
 #include "tests/store/server/raw_client.h"
 #include "tests/store/server/server_thread.h"
@@ -27,6 +28,7 @@ ServerOptions OnlyRoot() {
 struct ServerUsersTest : testing::Test {
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+    if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
   }
 
   static RawClient ConnectAsNobody(uint16_t port, bool validate = true) {
@@ -86,6 +88,19 @@ TEST_F(ServerUsersTest, AnotherUserPlantsNothingBeforeAdmission) {
     s.AdmitOnly({});
     EXPECT_EQ(s.Stats().keys, 0u);
   });
+}
+
+// Its address is admitted, but it may not wait for ever.
+TEST_F(ServerUsersTest, ASilentConnectionOfAnotherUserHasADeadline) {
+  ServerOptions options = OnlyRoot();
+  options.control = [](std::unique_ptr<Stream>, std::string_view) {};
+  options.stranger_timeout = std::chrono::milliseconds(30);
+  ServerThread server(std::move(options));
+  RawClient before = ConnectAsNobody(server.port(), /*validate=*/false);
+  server.OnLoop([](Server& s) { s.AdmitOnly({}); });
+  RawClient after = ConnectAsNobody(server.port(), /*validate=*/false);
+  EXPECT_TRUE(before.IsClosed());
+  EXPECT_TRUE(after.IsClosed());
 }
 
 }  // namespace
