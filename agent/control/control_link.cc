@@ -198,7 +198,9 @@ bool ControlLink::IsOfAdmittedUser() {
   if (!options_.admits_user || !local_address_) return true;
   PeerUser user = PeerUsers().Find(*local_address_, stream_->peer());
   if (user.kind == PeerUser::Kind::kGone) {
-    FailHandshake(DialFailureKind::kReset, "the connection was closed during the handshake");
+    FailHandshake(DialFailureKind::kReset,
+                  "the connection was closed during the handshake, or the kernel does not show "
+                  "the user of the program there, which a job without a secret asks for");
   } else if (user.kind == PeerUser::Kind::kKnown && !options_.admits_user(user.uid)) {
     FailHandshake(DialFailureKind::kWrongSecret,
                   "the program that answers there belongs to user " + std::to_string(user.uid) +

@@ -24,6 +24,9 @@ namespace {
 // find out, as long as a tenth of the start of a small job.
 constexpr std::chrono::milliseconds kMemoryDelay{100};
 
+// Longest pause between two searches for the users of the workers.
+constexpr Duration kMaxSearchPause = std::chrono::seconds(1);
+
 // Limits the connections of clients, so that enough descriptors remain for the
 // agent and its workers.
 size_t ConnectionsWithin(size_t wanted, int workers) {
@@ -141,7 +144,11 @@ Result<void> AttemptStore::Listen() {
   for (auto& bind : options.addresses) bind.address = bind.address.WithPort(wanted);
   bool is_exposed = !spec_.nodes && spec_.master_addr_typed;
   if (is_exposed && !spec_.store_open) options.admission.allowed = OwnRanges();
-  if (!spec_.store_open) options.admits_user = [this](uid_t user) { return Admits(user); };
+  if (!spec_.store_open) {
+    options.admits_user = [this](uid_t user) { return Admits(user); };
+    options.user_advice = "; --store-open admits all users";
+    worker_users_.clear();
+  }
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
   auto server = store::Server::Listen(loop_, std::move(options));
@@ -165,18 +172,11 @@ Result<void> AttemptStore::Listen() {
 bool AttemptStore::Admits(uid_t user) {
   if (IsOwnUserOrRoot(user) || worker_users_.contains(user)) return true;
   TimePoint begin = MonotonicClock().Now();
-  if (begin >= next_search_) {
-    worker_users_ = UsersOfDescendants();
-    TimePoint end = MonotonicClock().Now();
-    next_search_ = end + 4 * (end - begin);
-  }
-  bool is_admitted = worker_users_.contains(user);
-  if (!is_admitted && !std::exchange(has_told_of_others_, true)) {
-    LogWarn("store: user " + std::to_string(user) +
-            " of this host is refused: it is neither the "
-            "user of the job nor of a process of it; --store-open admits all users");
-  }
-  return is_admitted;
+  if (begin < next_search_) return false;
+  worker_users_ = UsersOfDescendants();
+  TimePoint end = MonotonicClock().Now();
+  next_search_ = end + std::min(4 * (end - begin), kMaxSearchPause);
+  return worker_users_.contains(user);
 }
 
 void AttemptStore::LimitMemory() {

@@ -72,7 +72,6 @@ class AttemptStore {
   std::unique_ptr<store::Server> server_;
   std::set<uid_t> worker_users_;  // as of the latest search
   TimePoint next_search_{};
-  bool has_told_of_others_ = false;
   size_t usable_memory_ = 0;  // in bytes; 0: not known yet
   Timer memory_timer_;
 };

@@ -75,7 +75,7 @@ PeerUser PeerUsers::Find(const SocketAddress& local, const SocketAddress& peer) 
   if (end && end->has_user) return {.kind = PeerUser::Kind::kKnown, .uid = end->uid};
   bool was_closed = end && end->is_connection;
   // A reset removes both ends. The kernel then shows the listener instead of this
-  // end; if it shows neither, it shows no sockets at all.
+  // end, if it shows sockets.
   if (!was_closed && !(IsOfThisHost(peer) && LookUp(local, peer))) return {};
   return {.kind = PeerUser::Kind::kGone};
 }

@@ -42,7 +42,7 @@ class PeerUsers {
  private:
   struct Entry {
     bool is_connection;  // not a listener, which the kernel shows when the connection is gone
-    bool has_user;       // its program has not closed it
+    bool has_user;       // its program has closed no direction of it
     uid_t uid;
   };
   std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);

@@ -15,7 +15,8 @@ std::string Server::UserProblem(const Stream& stream) {
   if (!options_.admits_user) return "";
   auto local = stream.LocalAddress();
   if (!local) return local.error().message;
-  return peer_users_.ReasonToRefuse(*local, stream.peer(), options_.admits_user);
+  std::string reason = peer_users_.ReasonToRefuse(*local, stream.peer(), options_.admits_user);
+  return reason.empty() ? "" : reason + options_.user_advice;
 }
 
 bool Server::MayComeFrom(const SocketAddress& peer) const {

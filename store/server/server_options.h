@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct ServerOptions {
   std::chrono::milliseconds stranger_timeout{5'000};
   // Says which users of this host may be clients. Without it: all.
   std::function<bool(uid_t)> admits_user;
+  std::string user_advice;  // follows the reason when another user is refused
   // Takes over connections that begin with kControlPreamble, paused, with the
   // bytes already read from them. It is called between two events of the loop
   // and must not destroy the server. Without it such connections are refused as

@@ -94,9 +94,10 @@ TEST_F(ServerUsersTest, AnotherUserPlantsNothingBeforeAdmission) {
 TEST_F(ServerUsersTest, ASilentConnectionOfAnotherUserHasADeadline) {
   ServerOptions options = OnlyRoot();
   options.control = [](std::unique_ptr<Stream>, std::string_view) {};
-  options.stranger_timeout = std::chrono::milliseconds(30);
+  options.stranger_timeout = std::chrono::milliseconds(300);
   ServerThread server(std::move(options));
   RawClient before = ConnectAsNobody(server.port(), /*validate=*/false);
+  EXPECT_TRUE(server.Eventually([](Server& s) { return s.connection_count() == 1; }));
   server.OnLoop([](Server& s) { s.AdmitOnly({}); });
   RawClient after = ConnectAsNobody(server.port(), /*validate=*/false);
   EXPECT_TRUE(before.IsClosed());
