@@ -5,7 +5,6 @@ A job of two nodes whose coordinator and store share a port, so that each strang
 Ratios are to the quiet job before and after.
 """
 
-import os
 import pathlib
 import socket
 import statistics
@@ -76,13 +75,17 @@ def measure(kind, bin_folder, restarts):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         port = free_port()
-        nodes = start_nodes(folder, bin_folder, port, restarts)
-        wait_for_workers(folder, nodes)
-        attack = None if kind == "quiet" else start_attack(kind, port)
-        (folder / "log.go").touch()
-        codes = [node.wait(SECONDS) for node in nodes]
-        if attack:
-            attack.communicate()
+        processes = nodes = start_nodes(folder, bin_folder, port, restarts)
+        try:
+            wait_for_workers(folder, nodes)
+            if kind != "quiet":
+                processes = nodes + [start_attack(kind, port)]
+            (folder / "log.go").touch()
+            codes = [node.wait(SECONDS) for node in nodes]
+        finally:  # also after a failure nothing goes on
+            for process in processes:
+                process.kill()
+                process.wait()
         if codes != [0, 0]:
             sys.exit(f"hostile.py: the job ended with {codes}: " + (folder / "err0").read_text())
         return read_log(folder / "log", restarts)
