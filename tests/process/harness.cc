@@ -18,6 +18,7 @@ namespace rankrun::testing {
 namespace {
 
 [[noreturn]] void RunChild(const Job::Options& options, const ScratchFolder& folder) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that ctest kills leaves no job
   if (options.orphaned) {
     setsid();
   } else {
