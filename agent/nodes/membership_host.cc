@@ -53,8 +53,8 @@ Result<void> Membership::Host() {
   if (!nodes_.shares_port) {
     auto listening = host->Listen(nodes_.endpoints[0].port);
     // Another node on this host has the port. It may have taken it while this node
-    // had no agent; then it hosts the coordinator.
-    if (!listening && !nodes_.is_host) {
+    // had no agent; then it hosts the coordinator, whatever is_host says.
+    if (!listening && (!nodes_.is_host || !incarnation_.is_first())) {
       port_was_taken_ = true;
       return {};
     }

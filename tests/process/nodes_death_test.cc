@@ -119,11 +119,15 @@ TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {
   }
 }
 
-TEST_F(NodesDeathTest, AnotherNodeMayTakeTheCoordinatorsPort) {
+struct TakenPortTest : NodesDeathTest, ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TakenPortTest, AnotherNodeMayTakeTheCoordinatorsPort) {
   job[1] = "--node-timeout=2";  // after it, workers of the unknown round are over
   std::vector<std::string> flags = {"-n1", "--rdzv-backend=c10d",
                                     "--rdzv-endpoint=localhost:" + port};
-  Job& host = Start(flags, Stamped(kSecondTimeLucky));
+  std::vector<std::string> host_flags = flags;
+  host_flags.push_back(GetParam());
+  Job& host = Start(host_flags, Stamped(kSecondTimeLucky));
   ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 1; })) << Errors();
   Start(flags, Stamped(kSecondTimeLucky));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
@@ -135,6 +139,10 @@ TEST_F(NodesDeathTest, AnotherNodeMayTakeTheCoordinatorsPort) {
   host.Signal(SIGCONT);
   ExpectAllEndWith(0);
 }
+
+INSTANTIATE_TEST_SUITE_P(HostBy, TakenPortTest,
+                         ::testing::Values("--rdzv-conf=last_call_timeout=1",
+                                           "--rdzv-conf=is_host=1"));
 
 // The peer fails as PyTorch does, and cannot report it: the coordinator is dead.
 TEST_F(NodesDeathTest, AFailureThatTheCoordinatorsDeathCausesIsNotTheEnd) {
