@@ -19,8 +19,9 @@ struct WriteRequest {
   std::string bytes;
 };
 
-// Prefetches two cache lines.
+// Prefetches two cache lines; nothing for a null pointer.
 void Prefetch(const void* bytes) {
+  if (bytes == nullptr) return;
   constexpr size_t kLineBytes = 64;
   __builtin_prefetch(bytes);
   __builtin_prefetch(static_cast<const char*>(bytes) + kLineBytes);
