@@ -22,11 +22,6 @@ struct Parts {
         output_weights(hidden_bias.data() + hidden_bias.size(), Model::kBytes, hidden),
         output_bias(output_weights.data() + output_weights.size(), Model::kBytes) {}
 
-  size_t size() const {
-    return static_cast<size_t>(embedding.size() + hidden_weights.size() + hidden_bias.size() +
-                               output_weights.size() + output_bias.size());
-  }
-
   Eigen::Map<M> embedding, hidden_weights;
   Eigen::Map<V> hidden_bias;
   Eigen::Map<M> output_weights;
@@ -34,6 +29,11 @@ struct Parts {
 };
 using Weights = Parts<const float, const Matrix, const Vector>;
 using Gradient = Parts<float, Matrix, Vector>;
+
+size_t CountOfWeights(int hidden) {
+  return static_cast<size_t>(Model::kEmbedding * Model::kBytes + (kInputs + 1) * hidden +
+                             (hidden + 1) * Model::kBytes);
+}
 
 Eigen::Index Columns(std::span<const size_t> samples) {
   return static_cast<Eigen::Index>(samples.size());
@@ -55,7 +55,7 @@ struct Model::Scratch {
 };
 
 Model::Model(int hidden) : hidden_(hidden), scratch_(std::make_unique<Scratch>()) {
-  weights_.resize(Weights(nullptr, hidden).size());
+  weights_.resize(CountOfWeights(hidden));
 }
 
 Model::~Model() = default;
