@@ -93,10 +93,10 @@ TEST(WireDialectsTest, AWrongMagicIsRefusedAsSoonAsItArrives) {
 }
 
 TEST(WireDialectsTest, AnOldKeyMayBeAsLongAsAnother) {
-  std::string all = FromHex("00 00 20 00 00 00 00 00 00") + std::string(8192, 'k') +
-                    FromHex("00 00 00 00 00 00 00 00");
-  EXPECT_TRUE(Decode(all, 100).requests ==
-              std::vector<Request>({SetRequest{std::string(8192, 'k'), ""}}));
+  const std::string key(8192, 'k');
+  std::string all =
+      FromHex("00 00 20 00 00 00 00 00 00") + key + FromHex("00 00 00 00 00 00 00 00");
+  EXPECT_TRUE(Decode(all, 100).requests == std::vector<Request>({SetRequest{key, ""}}));
   EXPECT_NE(Decode(FromHex("00 01 20 00 00"), 100).error, "");
   // The upper half of the length counts as well.
   EXPECT_THAT(Decode(FromHex("00 02 00 00 00 01 00 00 00"), 100).error,

@@ -173,10 +173,10 @@ TEST(WireTest, LimitsAreInclusive) {
 }
 
 TEST(WireTest, TheDefaultLimitsAreThoseOfTheDocument) {
-  EXPECT_EQ(
-      Decode(EncodeValidate() + EncodeRequest(GetRequest{std::string(8192, 'k')}), 4096).error, "");
-  EXPECT_NE(
-      Decode(EncodeValidate() + EncodeRequest(GetRequest{std::string(8193, 'k')}), 4096).error, "");
+  std::string key(8192, 'k');
+  EXPECT_EQ(Decode(EncodeValidate() + EncodeRequest(GetRequest{key}), 4096).error, "");
+  key += 'k';
+  EXPECT_NE(Decode(EncodeValidate() + EncodeRequest(GetRequest{key}), 4096).error, "");
   EXPECT_EQ(Decode(AfterValidate("06 00 00 02 00 00 00 00 00"), 99).error, "");
   EXPECT_NE(Decode(AfterValidate("06 01 00 02 00 00 00 00 00"), 99).error, "");
   std::string set_k = "01 01 00 00 00 00 00 00 00 6b ";
@@ -207,7 +207,8 @@ TEST(WireTest, AnAnnouncedLengthTakesNoMemory) {
 
 TEST(WireTest, HeldBytesAreThoseOfTheUnfinishedRequest) {
   RequestDecoder decoder(WireLimits{});
-  std::string all = EncodeValidate() + EncodeRequest(SetRequest{"k", std::string(5000, 'v')});
+  const std::string value(5000, 'v');
+  std::string all = EncodeValidate() + EncodeRequest(SetRequest{"k", value});
   std::string_view bytes = std::string_view(all).substr(0, all.size() - 1);
   ASSERT_TRUE(decoder.Next(bytes));
   EXPECT_GE(decoder.held_bytes(), 5000u);
