@@ -7,4 +7,6 @@ if(NOT RANKRUN_SANITIZE)
     $<${optimized}:-D_FORTIFY_SOURCE=3> -fstack-protector-strong)
   add_compile_definitions($<${optimized}:_GLIBCXX_ASSERTIONS>)
   add_link_options(LINKER:-z,relro,-z,now)
+  # For shared libraries, which clang leaves without the sanitizers' functions.
+  set(rankrun_all_defined LINKER:--no-undefined)
 endif()

@@ -16,6 +16,10 @@ if(RANKRUN_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
+if(RANKRUN_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # for ccache
+endif()
+
 set(standard_headers
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <complex> <condition_variable> <cstdint>
   <cstdio> <cstdlib> <cstring> <deque> <exception> <filesystem> <functional> <limits> <list> <map>

@@ -1,7 +1,8 @@
 # Warnings are errors in our own code. Headers of dependencies are included as
 # SYSTEM and exempt.
 add_library(rankrun_warnings INTERFACE)
-target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror)
+target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)  # the annotations of base/mutex.h
 
 # Adds a layer: a static library `rankrun_<folder>`, whose headers are included
 # by their path from the root ("base/fd.h"). COLD: system calls

@@ -10,6 +10,14 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 [ $# -gt 0 ] && shift
+case $preset in
+  asan | tsan)
+    command -v clang++ >/dev/null || {
+      echo "test.sh: the preset $preset needs the packages clang and libclang-rt-14-dev" >&2
+      exit 1
+    }
+    ;;
+esac
 scripts/setup.sh --packages-only
 
 # Clones of this repository in different folders share the compiler cache.

@@ -13,7 +13,7 @@ namespace {
 // libtorch exports symbols of its own Gloo. DEEPBIND makes the plug-in prefer
 // the Gloo that it was built with. The interceptors of the sanitizers do not
 // work with it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
 #else
 constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;

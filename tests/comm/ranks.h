@@ -17,7 +17,7 @@
 namespace rankrun::comm {
 
 // Time after which most ranks have the error for a death.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr int64_t kPromptMs = 500;
 #else
 constexpr int64_t kPromptMs = 50;

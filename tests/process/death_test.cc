@@ -21,7 +21,7 @@ constexpr const char* kPartner = RANKRUN_BINARY_DIR "/bin/partner";
 constexpr const char* kWord =
     "wait for key never: rank 1 was killed by SIGKILL, not sent by rankrun; waited ";
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr double kPromptMs = 250;
 #else
 constexpr double kPromptMs = 50;

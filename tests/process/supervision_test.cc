@@ -121,7 +121,7 @@ TEST_F(SupervisionTest, WorkerThatTakesAllConnectionsTakesNotTheLastDescriptors)
 }
 
 TEST_F(SupervisionTest, WorkersThatWaitForDescriptorsAreOneLine) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RANKRUN_SANITIZED_ADDRESS
   GTEST_SKIP() << "without descriptors its checks of objects, which make pipes, find faults";
 #endif
   // These workers need more descriptors than are free before the first ones end.

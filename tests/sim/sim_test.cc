@@ -13,7 +13,7 @@
 namespace rankrun::sim {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr int kShare = 10;  // of the runs
 #else
 constexpr int kShare = 1;

@@ -12,7 +12,7 @@
 namespace rankrun::agent {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr bool kIsMeasured = false;  // a sanitizer needs several times as much
 #else
 constexpr bool kIsMeasured = true;

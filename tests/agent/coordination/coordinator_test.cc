@@ -111,7 +111,7 @@ TEST_F(CoordinatorTest, AUsedBudgetEndsTheJobWithTheCause) {
   Deliver(2, Stopped{1});
   EXPECT_FALSE(SentTo<Verdict>(1));
   Deliver(1, Stopped{1});
-  for (PeerId peer : {1, 2}) {
+  for (PeerId peer : {1u, 2u}) {
     ASSERT_TRUE(SentTo<Verdict>(peer));
     EXPECT_EQ(*SentTo<Verdict>(peer), (Verdict{9, "rank 3 failed"}));
   }
@@ -150,7 +150,7 @@ TEST_F(CoordinatorTest, ALeaveBelowMinEndsTheJobAsDrained) {
 TEST_F(CoordinatorTest, TheJobDoesNotOutliveTheLeaveOfItsOwnNode) {
   Run(3, 2);
   Deliver(1, Leave{"SIGTERM"});
-  for (PeerId peer : {1, 2, 3}) Deliver(peer, Stopped{1});
+  for (PeerId peer : {1u, 2u, 3u}) Deliver(peer, Stopped{1});
   EXPECT_EQ(SentTo<Verdict>(2)->exit_code, kExitDrained);
 }
 
@@ -171,7 +171,7 @@ TEST_F(CoordinatorTest, NeitherACloseNorAFailureIsASuccess) {
     sent_.clear();
     Run(3);
     Deliver(1, message);
-    for (PeerId peer : {1, 2, 3}) Deliver(peer, Stopped{1});
+    for (PeerId peer : {1u, 2u, 3u}) Deliver(peer, Stopped{1});
     ASSERT_TRUE(SentTo<Verdict>(2));
     EXPECT_EQ(SentTo<Verdict>(2)->exit_code, kExitInternalError);
   }
@@ -226,9 +226,9 @@ TEST_F(CoordinatorTest, ASpareReplacesTheLostNodeAndSparesSucceedToo) {
   Advance(policy_.kill_bound);
   ASSERT_TRUE(SentTo<Prepare>(3));
   Join(4);
-  for (PeerId peer : {1, 3}) Deliver(peer, Prepared{2, 5});
-  for (PeerId peer : {1, 3}) Deliver(peer, Done{2});
-  for (PeerId peer : {1, 3}) Deliver(peer, FinishSeen{2});
+  for (PeerId peer : {1u, 3u}) Deliver(peer, Prepared{2, 5});
+  for (PeerId peer : {1u, 3u}) Deliver(peer, Done{2});
+  for (PeerId peer : {1u, 3u}) Deliver(peer, FinishSeen{2});
   EXPECT_EQ(*SentTo<Verdict>(4), (Verdict{0, ""}));
 }
 
@@ -353,7 +353,7 @@ TEST_F(CoordinatorTest, ANodeCannotClaimThatItsStopTakesForever) {
   hello.stop_ms = 1'000'000'000;
   Deliver(1, hello);
   Join(2);
-  for (PeerId peer : {1, 2}) Deliver(peer, Prepared{1, 5});
+  for (PeerId peer : {1u, 2u}) Deliver(peer, Prepared{1, 5});
   ASSERT_EQ(phase(), JobPhase::kRunning);
   Deliver(2, Failed{1, kRank3});
   Deliver(2, Stopped{1});
@@ -382,7 +382,7 @@ TEST_F(CoordinatorTest, AHangAtTheEndNamesTheRanks) {
   Advance(policy_.finish_timeout);
   ASSERT_TRUE(SentTo<Stop>(2));
   EXPECT_THAT(SentTo<Stop>(2)->why, HasSubstr("ranks 2, 3 on n2"));
-  for (PeerId peer : {1, 2, 3}) Deliver(peer, Stopped{1});
+  for (PeerId peer : {1u, 2u, 3u}) Deliver(peer, Stopped{1});
   EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitHang);
 }
 
@@ -405,8 +405,8 @@ TEST_F(CoordinatorTest, RanksFinishedInAnEarlierRoundAreForgotten) {
   Run(2);
   Deliver(2, Beat{1, std::vector{1}});
   Deliver(1, Failed{1, {.text = "rank 0 failed", .rank = 0}});
-  for (PeerId peer : {1, 2}) Deliver(peer, Stopped{1});
-  for (PeerId peer : {1, 2}) Deliver(peer, Prepared{2, 0});
+  for (PeerId peer : {1u, 2u}) Deliver(peer, Stopped{1});
+  for (PeerId peer : {1u, 2u}) Deliver(peer, Prepared{2, 0});
   ASSERT_EQ(phase(), JobPhase::kRunning);
   Deliver(1, Done{2});
   Advance(policy_.finish_timeout);
@@ -423,7 +423,7 @@ TEST_F(CoordinatorTest, SuccessIsSentInTwoPhases) {
   EXPECT_FALSE(SentTo<Verdict>(1));
   Deliver(2, FinishSeen{1});
   EXPECT_EQ(*SentTo<Verdict>(1), (Verdict{0, ""}));
-  for (PeerId peer : {1, 2}) {
+  for (PeerId peer : {1u, 2u}) {
     Deliver(peer, Stopped{1});
     Act(PeerLost{peer});
   }

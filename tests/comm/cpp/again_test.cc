@@ -17,7 +17,7 @@
 namespace rankrun::comm {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr int kWorlds = 200;  // sanitizers are ten times slower and keep freed memory
 constexpr int64_t kRoomKiB = 64 * 1024;
 #else

@@ -79,7 +79,7 @@ void LimitMemory() {
 
 struct ObjectsWithoutMemoryTest : testing::TestWithParam<const char*> {
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
     GTEST_SKIP() << "sanitizers have reserved more than any limit";
 #endif
   }

@@ -174,7 +174,7 @@ TEST_F(LaunchTest, AFileThatIsNoProgramCannotBeStarted) {
 // Tries each limit of descriptors at which one of the steps fails, until none
 // does.
 TEST_F(LaunchTest, WithoutDescriptorsNothingIsLeftBehind) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef RANKRUN_SANITIZED_ADDRESS
   GTEST_SKIP() << "UndefinedBehaviorSanitizer itself needs descriptors";
 #endif
   rlimit before{};

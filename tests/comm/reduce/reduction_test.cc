@@ -126,7 +126,7 @@ TEST_P(ReductionTest, EqualsTheNaiveOneAroundTheEndsOfBlocks) {
   for (const Compilation& compilation : Compilations()) {
     for (ReduceOp::Kind op : Ops()) {
       for (int inputs : {2, 3, 5}) {
-        for (size_t count : {511, 512, 1023, 1024, 1025, 2048, 2049, 4099}) {
+        for (size_t count : {511u, 512u, 1023u, 1024u, 1025u, 2048u, 2049u, 4099u}) {
           Check(compilation,
                 {.reduction = {.dtype = GetParam(), .op = op},
                  .inputs = inputs,
@@ -145,7 +145,7 @@ TEST_P(ReductionTest, SumIsDividedAtTheEnd) {
   for (const Compilation& compilation : Compilations()) {
     for (int inputs = 1; inputs <= 9; ++inputs) {
       for (int divisor : {2, 3, 7, 128, 300, 65536}) {
-        for (size_t count : {0, 1, 7, 33, 70, 1030}) {
+        for (size_t count : {0u, 1u, 7u, 33u, 70u, 1030u}) {
           Check(compilation,
                 {.reduction = {.dtype = GetParam(), .op = ReduceOp::kSum, .divisor = divisor},
                  .inputs = inputs,

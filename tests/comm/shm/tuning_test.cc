@@ -82,9 +82,9 @@ void CheckCopies(Copying copy) {
   alignas(64) static std::byte from[kRoom + 64], to[kRoom + 128];
   std::minstd_rand random(1);
   for (std::byte& each : from) each = static_cast<std::byte>(random());
-  for (size_t bytes : {0, 1, 63, 64, 65, 4095, 4096, 4097, 12'345, 20'000}) {
-    for (size_t from_at : {0, 1, 16, 60}) {
-      for (size_t to_at : {0, 4, 64}) {
+  for (size_t bytes : {0u, 1u, 63u, 64u, 65u, 4095u, 4096u, 4097u, 12'345u, 20'000u}) {
+    for (size_t from_at : {0u, 1u, 16u, 60u}) {
+      for (size_t to_at : {0u, 4u, 64u}) {
         std::ranges::fill(to, std::byte{0xa5});
         copy(to + to_at, from + from_at, bytes);
         EXPECT_EQ(std::memcmp(to + to_at, from + from_at, bytes), 0) << bytes;

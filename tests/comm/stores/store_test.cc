@@ -301,7 +301,7 @@ TEST(PublicTcpStoreTest, BadOptionsAreDistErrorsThatSayWhatWouldBeRight) {
       {{.timeout = -1ms}, "the time-out of a store is -1 ms: want at least 0 ms"},
   };
   for (const auto& [options, text] : wrong) {
-    Thrown thrown = ThrownBy([&] { TcpStore store(options); });
+    Thrown thrown = ThrownBy([&options = options] { TcpStore store(options); });
     EXPECT_EQ(thrown.kind, "use");
     EXPECT_EQ(thrown.text, text);
   }

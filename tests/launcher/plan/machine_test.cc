@@ -38,7 +38,7 @@ TEST_F(SettingsFileTest, AFileIsReadWhole) {
 
 TEST_F(SettingsFileTest, ASecretThatOthersMayReadIsSeen) {
   std::string path = folder.Write("secret", "hush\n");
-  for (mode_t mode : {0600, 0640, 0604, 0400}) {
+  for (mode_t mode : {0600u, 0640u, 0604u, 0400u}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
     auto secret = ReadSecretFile(path);
     ASSERT_TRUE(secret) << secret.error().message;

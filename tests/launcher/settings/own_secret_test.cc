@@ -82,7 +82,7 @@ TEST_F(OwnSecretTest, ANewSecretReplacesTheOldOne) {
 }
 
 TEST_F(OwnSecretTest, AFileThatOthersMayOpenIsRefused) {
-  for (mode_t mode : {0640, 0604, 0620, 0602}) {
+  for (mode_t mode : {0640u, 0604u, 0620u, 0602u}) {
     EXPECT_EQ(ErrorOf("sixteen bytes ok\n", mode),
               path + ": other users may open it; want mode 0600: chmod 600 " + path);
   }

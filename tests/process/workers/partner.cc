@@ -42,8 +42,8 @@ std::function<void(ProcessGroup&)> CallOf(const std::string& name) {
       {"send_recv",
        [value = std::vector<int>(1)](ProcessGroup& world) mutable {
          int rank = world.global_rank(), ranks = world.world_size();
-         auto sent = world.ISend(value, GlobalRank((rank + 1) % ranks));
-         world.Recv(value, GlobalRank((rank + ranks - 1) % ranks));
+         auto sent = world.ISend(value, GlobalRank{(rank + 1) % ranks});
+         world.Recv(value, GlobalRank{(rank + ranks - 1) % ranks});
          sent.Wait();
        }},
   };

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using Keys = std::vector<std::string>;
 
-constexpr TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s};
+const TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s};
 
 Error ConnectError(const std::string& host, uint16_t port,
                    std::chrono::milliseconds timeout = 500ms) {

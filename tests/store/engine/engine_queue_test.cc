@@ -53,7 +53,7 @@ TEST_F(EngineQueueTest, AKeyAndAQueueOfOneNameAreIndependent) {
 }
 
 TEST_F(EngineQueueTest, APushWakesTheLongestWaiter) {
-  for (ConnectionId id : {1, 2, 3}) Ask(id, WaitRequest{{"q", "q"}});
+  for (ConnectionId id : {1u, 2u, 3u}) Ask(id, WaitRequest{{"q", "q"}});
   EXPECT_THAT(Ask(4, QueuePushRequest{"q", "a"}), ElementsAre(Released(1)));
   engine.Disconnect(2);
   EXPECT_THAT(Ask(4, QueuePushRequest{"q", "b"}), ElementsAre(Released(3)));
@@ -62,7 +62,7 @@ TEST_F(EngineQueueTest, APushWakesTheLongestWaiter) {
 }
 
 TEST_F(EngineQueueTest, AKeyOfTheSameNameWakesAllWaitersOfTheQueue) {
-  for (ConnectionId id : {1, 2}) Ask(id, WaitRequest{{"q"}});
+  for (ConnectionId id : {1u, 2u}) Ask(id, WaitRequest{{"q"}});
   EXPECT_THAT(Ask(4, SetRequest{"q", ""}), ElementsAre(Released(1), Released(2)));
 }
 

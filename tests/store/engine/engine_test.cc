@@ -169,7 +169,7 @@ TEST_F(EngineTest, CompareSetThatStoresNothingWakesNoWaiter) {
 }
 
 TEST_F(EngineTest, OneKeyWakesAllItsWaiters) {
-  for (ConnectionId id : {1, 2, 3}) Ask(id, WaitRequest{{"k"}});
+  for (ConnectionId id : {1u, 2u, 3u}) Ask(id, WaitRequest{{"k"}});
   EXPECT_THAT(Ask(4, AddRequest{"k", 1}),
               ElementsAre(Released(1), Released(2), Released(3), Number(4, 1)));
 }

@@ -22,7 +22,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RANKRUN_SANITIZED
 constexpr bool kMemoryIsOurs = false;  // a sanitizer needs several times as much
 #else
 constexpr bool kMemoryIsOurs = true;
