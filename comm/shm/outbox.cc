@@ -36,10 +36,11 @@ bool Outbox::Put() {
 
 bool Outbox::PutTo(Destination& to) {
   if (to.broken) return false;
+  bool ended = EndIfRefused(to);
   size_t budget = to.writer->capacity();
   size_t room = 0;
   while (budget > 0 && !to.queue.empty() && (room = to.writer->Room()) > 0) {
-    if (!to.begun) {
+    if (!to.begun && to.owed == 0) {
       Begin(to);
       budget -= kGrain;
       room -= kGrain;
@@ -50,7 +51,7 @@ bool Outbox::PutTo(Destination& to) {
   }
   if (to.writer->damaged()) failure_ = DamageOf(name_of_(to.queue.front()->destination));
   to.writer->Publish();
-  return budget < to.writer->capacity();
+  return ended || budget < to.writer->capacity();
 }
 
 void Outbox::Begin(Destination& to) {
@@ -64,22 +65,43 @@ void Outbox::Begin(Destination& to) {
   to.done = 0;
 }
 
-// Reads the refusal before the last byte is published, because only until then
-// it can belong to this message.
 bool Outbox::PutPart(Destination& to, size_t most) {
-  PendingSend& sending = *to.queue.front();
-  std::optional<Error> refusal = Refusal(to);
+  if (to.owed > 0) {
+    size_t bytes = std::min(most, to.owed);
+    to.writer->Write(nullptr, bytes);
+    to.owed -= bytes;
+    return true;
+  }
+  if (EndIfRefused(to)) return true;
+  const PendingSend& sending = *to.queue.front();
   size_t bytes = std::min(most, sending.data.bytes - to.done);
-  to.writer->Write(refusal ? nullptr : sending.data.data + to.done, bytes);
+  to.writer->Write(sending.data.data + to.done, bytes);
   to.done += bytes;
   if (to.done < sending.data.bytes) {
     if (bytes == kChunk) to.writer->Publish();
     return most > 0;
   }
+  EndFirst(to, {});
+  return true;
+}
+
+void Outbox::EndFirst(Destination& to, std::optional<Error> error) {
+  PendingSend& sending = *to.queue.front();
   to.begun = false;
   to.queue.pop_front();
   --waiting_;
-  sending.Finish(std::move(refusal));
+  sending.Finish(std::move(error));
+}
+
+// Called before the last byte is published, because only until then a refusal
+// can belong to this message. Does not wait for room: the receiver, which has
+// failed, may never make any.
+bool Outbox::EndIfRefused(Destination& to) {
+  if (!to.begun) return false;
+  std::optional<Error> refusal = Refusal(to);
+  if (!refusal) return false;
+  to.owed = to.queue.front()->data.bytes - to.done;
+  EndFirst(to, std::move(refusal));
   return true;
 }
 

@@ -13,7 +13,7 @@
 namespace rankrun::comm::shm {
 
 // Messages of this rank to the others. A send is over when its last byte is in
-// the channel.
+// the channel, or when its receiver has refused it.
 // Thread: one at a time.
 class Outbox {
  public:
@@ -45,12 +45,15 @@ class Outbox {
     uint64_t messages = 0;  // number of messages begun
     bool begun = false;     // whether the first send of the queue is begun
     size_t done = 0;        // bytes of it that are written
+    size_t owed = 0;        // bytes of a refused message, for which the receiver waits
     bool broken = false;
   };
 
   bool PutTo(Destination& to);
   void Begin(Destination& to);
   bool PutPart(Destination& to, size_t room);
+  void EndFirst(Destination& to, std::optional<Error> error);
+  bool EndIfRefused(Destination& to);
   std::optional<Error> Refusal(const Destination& to) const;
 
   const NameOf name_of_;

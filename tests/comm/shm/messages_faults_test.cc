@@ -54,6 +54,24 @@ TEST(ShmMessageFaultsTest, AMessageOfAnotherSizeIsAnErrorOfBothSides) {
   });
 }
 
+TEST(ShmMessageFaultsTest, ARefusedSenderDoesNotWaitForTheReceiversNextCall) {
+  std::atomic<bool> sender_failed = false;
+  RunMessageRanks(2, [&](MessageRank& me) {
+    std::string large = Text(1, kLarge);
+    if (me.rank() == 0) {
+      ExpectError(me.StartSend(large, 1, 5)->Wait(kLong), ErrorCode::kInvalid,
+                  "rank 11 refused 3000001 bytes of uint8");
+      sender_failed.store(true);
+      EXPECT_TRUE(me.Send("sound", 1));
+    } else {
+      std::string got(40, '?');
+      ExpectError(me.StartRecv(got, 0, 5)->Wait(kLong), ErrorCode::kInvalid, "want 40");
+      while (!sender_failed.load()) std::this_thread::yield();
+      EXPECT_EQ(me.Recv(5, 0), "sound");
+    }
+  });
+}
+
 TEST(ShmMessageFaultsTest, AMessageOfAnotherTypeIsRefusedAfterItWasSent) {
   RunMessageRanks(2, [](MessageRank& me) {
     std::string small = Text(1, 80);
