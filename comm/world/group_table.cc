@@ -35,11 +35,6 @@ constexpr char kRefused[] = "refused: ";
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
-std::string WorldPrefix(const Environment& place, int generation) {
-  return "rankrun/attempt_" + std::to_string(place.attempt) + "/world_" +
-         std::to_string(generation);
-}
-
 Result<void> CheckTimeout(milliseconds timeout) {
   if (timeout >= milliseconds(1)) return {};
   return Invalid("timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms");
@@ -49,23 +44,6 @@ std::string Joined(const std::vector<int>& ranks) {
   std::string text;
   for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
   return text;
-}
-
-std::string RankClaimKey(const std::string& prefix, int global_rank) {
-  return prefix + "/came/" + std::to_string(global_rank);
-}
-
-// Fails if another process has already claimed this rank in this world. Called
-// first, because the keys of the other process would mislead this one.
-Result<void> ClaimRank(store::Store& store, const std::string& prefix, const InitOptions& options,
-                       const Environment& place) {
-  auto times = store.Add(RankClaimKey(prefix, place.global_rank), 1);
-  if (!times) return times.error();
-  if (*times == 1) return {};
-  std::string where = options.store ? "the store" : options.init_method;
-  return Invalid(where + PlaceOf(place) +
-                 ": this rank has been here before: another process has the same rank, or what "
-                 "ranks meet in is left from another run: want a new one for each run");
 }
 
 // Deletes keys that no rank reads any more. Opens a connection for it, because
@@ -103,18 +81,17 @@ void SayGoodbye(store::Store& store, const GroupIdentity& all, const std::vector
   static_cast<void>(store.Wait(keys, patience));
 }
 
-// The same after a failed Init: waits only for ranks that claimed their rank.
+// The same after a failed Init. Ranks that come late read the reason, too, except
+// that after a time-out nobody waits for those that did not come.
 void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
-                          const std::shared_ptr<Store>& given) {
+                          const std::shared_ptr<Store>& given, const Error& error) {
   if (meeting.place.agent_serves) return;
-  std::vector<int> here;
   bool ends = EndsStore(meeting.server.get(), given);
-  for (int rank = 0; ends && rank < all.world_size(); ++rank) {
-    std::string key = RankClaimKey(all.key_prefix, rank);
-    auto came = meeting.store->Check(std::span(&key, 1));
-    if (came && *came) here.push_back(rank);
+  std::vector<int> awaited = all.global_ranks;
+  if (ends && error.code == ErrorCode::kTimeout) {
+    std::erase_if(awaited, [&](int rank) { return !HasCome(meeting, rank); });
   }
-  SayGoodbye(*meeting.store, all, here, ends ? kGoodbyesAfterError : milliseconds(0));
+  SayGoodbye(*meeting.store, all, awaited, ends ? kGoodbyesAfterError : milliseconds(0));
 }
 
 std::vector<int> AllRanks(int world_size) {
@@ -123,15 +100,15 @@ std::vector<int> AllRanks(int world_size) {
   return ranks;
 }
 
-GroupIdentity WorldIdentity(const Environment& place, const std::string& prefix,
-                            const InitOptions& options, const DeathWatch& deaths) {
-  return {.global_rank = place.global_rank,
-          .global_ranks = AllRanks(place.world_size),
-          .group_rank = place.global_rank,
+GroupIdentity WorldIdentity(const Meeting& meeting, const InitOptions& options,
+                            const DeathWatch& deaths) {
+  return {.global_rank = meeting.place.global_rank,
+          .global_ranks = AllRanks(meeting.place.world_size),
+          .group_rank = meeting.place.global_rank,
           .timeout = Bounded(options.timeout),
-          .key_prefix = prefix,
+          .key_prefix = meeting.key_prefix,
           .deaths = deaths,
-          .is_strict = place.is_strict};
+          .is_strict = meeting.place.is_strict};
 }
 
 Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
@@ -162,16 +139,14 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (auto ok = CheckTimeout(options.timeout); !ok) return ok.error();
   TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   DeathWatch deaths = DeathWatch::OfThisProcess();
-  auto meeting = Meet(options, ::getenv, deaths);
+  refused_.reset();  // frees the port
+  auto meeting = Meet(options, generation_, ::getenv, deaths);
   if (!meeting) return CountFailedInit(std::move(meeting).error());
-  int generation = generation_;
+  generation_ += 1;  // also if the rest fails: other ranks may have seen this one
   const Environment& place = meeting->place;
-  std::string prefix = WorldPrefix(place, generation);
-  GroupIdentity identity = WorldIdentity(place, prefix, options, deaths);
+  GroupIdentity identity = WorldIdentity(*meeting, options, deaths);
   std::string backend = BackendName(place.backend.empty() ? options.backend : place.backend);
   store::Store& store = *meeting->store;
-  if (auto ok = ClaimRank(store, prefix, options, place); !ok) return CountFailedInit(ok.error());
-  generation_ += 1;  // also if the rest fails: other ranks may have seen this one
   auto group = Join(std::move(meeting->store),
                     {.identity = identity,
                      .deadline = deadline,
@@ -182,11 +157,12 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
                      .host = meeting->host,
                      .checks_all_calls = place.checks_all_calls});
   if (!group) {
-    SayGoodbyeAfterError(*meeting, identity, options.store);
+    SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
+    refused_ = std::move(meeting->server);
     return std::move(group).error();
   }
-  if (generation > 0 && place.global_rank == 0) {  // all ranks have left the previous world
-    DeleteKeysOf(store, WorldPrefix(place, generation - 1));
+  if (generation_ > 1 && place.global_rank == 0) {  // all ranks have left the previous world
+    DeleteKeysOf(store, WorldPrefix(place, generation_ - 2));
   }
   world_ = {.place = place,
             .host = meeting->host,

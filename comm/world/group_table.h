@@ -70,6 +70,9 @@ class GroupTable {
   // with invalid arguments.
   int generation_ = 0;
   World world_;
+  // The store of a world that could not be made, if this rank serves it: ranks
+  // that come late read the reason there. Until the next Init.
+  std::unique_ptr<store::HostedServer> refused_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first
   std::atomic<ProcessGroup*> first_ = nullptr;         // the world
 };

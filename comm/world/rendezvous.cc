@@ -1,6 +1,7 @@
 #include "comm/world/rendezvous.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +16,10 @@
 namespace rankrun::comm {
 namespace {
 
+using std::chrono::milliseconds;
 using Scheme = InitMethod::Scheme;
+
+constexpr milliseconds kReconnectPause{5};
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
@@ -94,25 +98,68 @@ Result<Given> GivenBy(const InitOptions& options, const InitMethod& method,
   return given;
 }
 
-Result<void> Connect(const std::string& host, uint16_t port, const InitOptions& options,
-                     const DeathWatch& deaths, Meeting& meeting) {
-  auto store = store::TcpStore::Connect(
-      host, port, {.connect_timeout = Bounded(options.timeout), .deaths = deaths});
+Result<void> Connect(const HostPort& server, milliseconds timeout, const DeathWatch& deaths,
+                     Meeting& meeting) {
+  auto store = store::TcpStore::Connect(server.host, *server.port,
+                                        {.connect_timeout = timeout, .deaths = deaths});
   if (!store) return Error{ErrorCode::kPeerLost, std::move(store).error().message};
   meeting.host = ListenHost(meeting.place, (*store)->local_address().Host());
   meeting.store = *std::move(store);
   return {};
 }
 
-Result<void> ServeAndConnect(const std::string& host, uint16_t port, const InitOptions& options,
-                             const DeathWatch& deaths, Meeting& meeting) {
-  bool serves = meeting.place.global_rank == 0 && !meeting.place.agent_serves;
-  if (serves) {
-    auto server = ServeStore(host, port);
-    if (!server) return std::move(server).error();
-    meeting.server = *std::move(server);
+// Set by rank 0 in the store that it serves, before any other key.
+std::string OpenKey(const Meeting& meeting) { return meeting.key_prefix + "/open"; }
+
+Result<void> Serve(const HostPort& address, milliseconds timeout, const DeathWatch& deaths,
+                   Meeting& meeting) {
+  auto server = ServeStore(address.host, *address.port);
+  if (!server) return std::move(server).error();
+  meeting.server = *std::move(server);
+  if (auto ok = Connect(address, timeout, deaths, meeting); !ok) return ok;
+  return meeting.store->Set(OpenKey(meeting), "");
+}
+
+// A rank may be faster than rank 0 and connect to the store of the world
+// before, which then ends.
+Result<void> ConnectOnceOpen(const HostPort& server, milliseconds timeout, const DeathWatch& deaths,
+                             Meeting& meeting) {
+  TimePoint deadline = std::chrono::steady_clock::now() + timeout;
+  const std::string key = OpenKey(meeting);
+  for (;;) {
+    if (auto ok = Connect(server, TimeLeft(deadline), deaths, meeting); !ok) return ok;
+    auto open = meeting.store->Wait(std::span(&key, 1), TimeLeft(deadline));
+    if (open) return {};
+    bool is_ended = open.error().code == ErrorCode::kPeerLost;
+    if (!is_ended || TimeLeft(deadline) == milliseconds(0)) {
+      return Error(open.error()).In("wait for rank 0 to serve this world");
+    }
+    deaths.SleepUntil(std::chrono::steady_clock::now() + kReconnectPause);
   }
-  return Connect(host, port, options, deaths, meeting);
+}
+
+Result<void> ServeOrConnect(const HostPort& server, const InitOptions& options,
+                            const DeathWatch& deaths, Meeting& meeting) {
+  milliseconds timeout = Bounded(options.timeout);
+  if (meeting.place.agent_serves) return Connect(server, timeout, deaths, meeting);
+  if (meeting.place.global_rank == 0) return Serve(server, timeout, deaths, meeting);
+  return ConnectOnceOpen(server, timeout, deaths, meeting);
+}
+
+std::string ClaimKey(const Meeting& meeting, int global_rank) {
+  return meeting.key_prefix + "/came/" + std::to_string(global_rank);
+}
+
+// Fails if another process has already claimed this rank in this world. Called
+// first, because the keys of the other process would mislead this one.
+Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
+  auto times = meeting.store->Add(ClaimKey(meeting, meeting.place.global_rank), 1);
+  if (!times) return times.error();
+  if (*times == 1) return {};
+  std::string where = options.store ? "the store" : options.init_method;
+  return Invalid(where + PlaceOf(meeting.place) +
+                 ": this rank has been here before: another process has the same rank, or what "
+                 "ranks meet in is left from another run: want a new one for each run");
 }
 
 Result<void> OpenFile(const std::string& path, const DeathWatch& deaths, Meeting& meeting) {
@@ -150,7 +197,13 @@ Result<InitMethod> ParseInitMethod(const std::string& url) {
   return Invalid("init_method is \"" + url + "\": want env://, tcp://host:port or file:///path");
 }
 
-Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const DeathWatch& deaths) {
+std::string WorldPrefix(const Environment& place, int generation) {
+  return "rankrun/attempt_" + std::to_string(place.attempt) + "/world_" +
+         std::to_string(generation);
+}
+
+Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariable& get,
+                     const DeathWatch& deaths) {
   Result<InitMethod> method = ParseInitMethod(options.init_method);
   if (!method) return method.error();
   if (options.store && options.init_method != InitOptions().init_method) {
@@ -161,6 +214,7 @@ Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const D
   auto environment = ReadEnvironment(get, *given);
   if (!environment) return std::move(environment).error();
   Meeting meeting{.place = *std::move(environment)};
+  meeting.key_prefix = WorldPrefix(meeting.place, generation);
   Result<void> met;
   if (options.store) {
     auto own = StoreState::Of(*options.store).store->Clone(Bounded(options.timeout));
@@ -172,13 +226,20 @@ Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const D
     met = OpenFile(method->path, deaths, meeting);
   } else if (method->scheme == Scheme::kTcp) {
     meeting.place.agent_serves = false;
-    met = ServeAndConnect(method->host, method->port, options, deaths, meeting);
+    met = ServeOrConnect({method->host, method->port}, options, deaths, meeting);
   } else {
-    met = ServeAndConnect(meeting.place.master_addr, meeting.place.master_port, options, deaths,
-                          meeting);
+    met = ServeOrConnect({meeting.place.master_addr, meeting.place.master_port}, options, deaths,
+                         meeting);
   }
   if (!met) return std::move(met).error().In("the store" + PlaceOf(meeting.place));
+  if (auto claimed = ClaimRank(meeting, options); !claimed) return claimed.error();
   return meeting;
+}
+
+bool HasCome(const Meeting& meeting, int global_rank) {
+  const std::string key = ClaimKey(meeting, global_rank);
+  auto came = meeting.store->Check(std::span(&key, 1));
+  return came && *came;
 }
 
 }  // namespace rankrun::comm

@@ -39,13 +39,24 @@ struct Meeting {
   // Set if this rank serves the store. Declared before `store`, its client.
   std::unique_ptr<store::HostedServer> server = {};
   std::unique_ptr<store::Store> store = {};
-  std::string host = {};  // this rank's address for the others
+  std::string host = {};        // this rank's address for the others
+  std::string key_prefix = {};  // of the world's keys
 };
 
-// Finds the place of this process and connects to the store. Rank 0 also serves
-// the store with tcp://, and with env:// if no agent does.
-// Errors: kInvalid, wrong options or environment; kPeerLost, the store cannot
-// be reached; those of Server::Listen.
-Result<Meeting> Meet(const InitOptions& options, const GetVariable& get, const DeathWatch& deaths);
+// Returns the prefix of all keys of the world that a process makes after
+// `generation` others.
+std::string WorldPrefix(const Environment& place, int generation);
+
+// Finds the place of this process, connects to the store and claims the rank
+// there. Rank 0 also serves the store with tcp://, and with env:// if no agent
+// does; the other ranks then wait until it serves this world, not the one before.
+// Errors: kInvalid, wrong options or environment, or another process has the
+// rank; kPeerLost, the store cannot be reached; kTimeout, it serves no such
+// world; those of Server::Listen.
+Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariable& get,
+                     const DeathWatch& deaths);
+
+// Returns whether the process of that rank has claimed it.
+bool HasCome(const Meeting& meeting, int global_rank);
 
 }  // namespace rankrun::comm

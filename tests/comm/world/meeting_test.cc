@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rankrun/distributed.h>
@@ -14,13 +17,19 @@
 namespace rankrun::comm {
 namespace {
 
+using std::chrono::seconds;
+using testing::AllOf;
 using testing::Each;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 std::string SumOf(ProcessGroup& world) {
   std::vector<int64_t> one{1};
   world.AllReduce(one);
   return std::to_string(one[0]) + " of " + std::to_string(world.world_size());
 }
+
+uint16_t FreePort() { return ServerProcess().port(); }
 
 // Clears the environment, then sums over all ranks.
 std::string SumAt(const InitOptions& options) {
@@ -37,15 +46,39 @@ struct MeetingTest : testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "gloo"), NameOfBackend);
 
 TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
-  uint16_t port = 0;
-  {
-    ServerProcess free;
-    port = free.port();
-  }
-  std::string url = "tcp://127.0.0.1:" + std::to_string(port) + "?world_size=3";
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
   auto sums = OnRanks(
       3, [&](int r) { return SumAt({.backend = GetParam(), .init_method = url, .rank = r}); });
   EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+// A rank that is faster than rank 0 finds the store of the world before.
+TEST_P(MeetingTest, AgainAtTheSamePortOfRankZero) {
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
+  auto sums = OnRanks(3, [&](int r) {
+    std::string sum;
+    for (int i = 0; i < 40; ++i) {
+      sum = SumAt({.timeout = seconds(20), .backend = GetParam(), .init_method = url, .rank = r});
+    }
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, ARankThatComesAfterTheRefusalHearsTheReason) {
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
+  InSharedMemory<std::atomic<bool>> refused;
+  auto texts = OnRanks(3, [&](int r) {
+    while (r == 2 && !*refused) std::this_thread::yield();
+    InitOptions options{.timeout = seconds(20),
+                        .backend = r == 0 ? "missing" : GetParam(),
+                        .init_method = url,
+                        .rank = r};
+    std::string text = ErrorOf([&] { SumAt(options); });
+    if (r == 1) refused->store(true);
+    return text;
+  });
+  EXPECT_THAT(texts, Each(AllOf(StartsWith("DistError: "), HasSubstr("missing"))));
 }
 
 TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
@@ -81,11 +114,7 @@ TEST_P(MeetingTest, InAStoreOfTheProgram) {
 }
 
 TEST_P(MeetingTest, AStoreThatIsTheServerServesUntilDestroyIfTheProgramLetsGoOfIt) {
-  uint16_t port = 0;
-  {
-    ServerProcess free;
-    port = free.port();
-  }
+  uint16_t port = FreePort();
   auto sums = OnRanks(2, [&](int r) {
     Init({.backend = GetParam(),
           .rank = r,
