@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/status/status_page.h"
 #include "comm/core/time_left.h"
@@ -34,6 +35,14 @@ bool AddsInformation(const std::string& first, const std::string& own_operation,
   std::string all = own_operation + ": " + own.message;
   const std::string& words = own.code == ErrorCode::kTimeout ? all : own.message;
   return all.find(first) == std::string::npos && first.find(words) == std::string::npos;
+}
+
+// Names the rank that serves a store without an answer: it is stopped, and the
+// cause, while the rank that was waited for may be sound.
+std::string SilentServer(const GroupIdentity& identity) {
+  if (!identity.store_rank || *identity.store_rank == identity.global_rank) return "";
+  return "; no answer from " + RanksInWords({*identity.store_rank}) +
+         ", which serves the store, in " + FormatSeconds(kStorePatience);
 }
 
 }  // namespace
@@ -148,7 +157,10 @@ Error Group::Break(const std::string& operation, Error cause, milliseconds timeo
 void Group::Explain(const std::string& operation, Error& cause, milliseconds timeout) const {
   // A new connection, because another thread may be in a long wait on `store_`.
   auto store = store_->CloneWith(kStorePatience, kStorePatience);
-  if (!store) return;
+  if (!store) {
+    if (store.error().code == ErrorCode::kTimeout) cause.message += SilentServer(identity_);
+    return;
+  }
   PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
                          identity_.global_ranks);
   post_mortem.Report(operation);

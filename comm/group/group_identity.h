@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct GroupIdentity {
   std::string description = {};
   std::string backend = {};  // name of the backend
   DeathWatch deaths = {};
-  bool is_strict = false;  // use on a rank that is not a member is an error
+  bool is_strict = false;              // use on a rank that is not a member is an error
+  std::optional<int> store_rank = {};  // global rank that serves the store, if one does
 
   bool is_world() const { return name == kWorldName; }
 

@@ -108,7 +108,8 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const InitOptions& options,
           .timeout = Bounded(options.timeout),
           .key_prefix = meeting.key_prefix,
           .deaths = deaths,
-          .is_strict = meeting.place.is_strict};
+          .is_strict = meeting.place.is_strict,
+          .store_rank = meeting.store_rank};
 }
 
 Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {

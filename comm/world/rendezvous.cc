@@ -142,6 +142,7 @@ Result<void> ServeOrConnect(const HostPort& server, const InitOptions& options,
                             const DeathWatch& deaths, Meeting& meeting) {
   milliseconds timeout = Bounded(options.timeout);
   if (meeting.place.agent_serves) return Connect(server, timeout, deaths, meeting);
+  meeting.store_rank = 0;
   if (meeting.place.global_rank == 0) return Serve(server, timeout, deaths, meeting);
   return ConnectOnceOpen(server, timeout, deaths, meeting);
 }

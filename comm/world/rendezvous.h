@@ -39,8 +39,9 @@ struct Meeting {
   // Set if this rank serves the store. Declared before `store`, its client.
   std::unique_ptr<store::HostedServer> server = {};
   std::unique_ptr<store::Store> store = {};
-  std::string host = {};        // this rank's address for the others
-  std::string key_prefix = {};  // of the world's keys
+  std::optional<int> store_rank = {};  // global rank that serves the store, if one does
+  std::string host = {};               // this rank's address for the others
+  std::string key_prefix = {};         // of the world's keys
 };
 
 // Returns the prefix of all keys of the world that a process makes after

@@ -1,6 +1,8 @@
 // Ways for ranks to meet, and their places afterwards.
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +19,7 @@
 namespace rankrun::comm {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::Each;
@@ -79,6 +82,25 @@ TEST_P(MeetingTest, ARankThatComesAfterTheRefusalHearsTheReason) {
     return text;
   });
   EXPECT_THAT(texts, Each(AllOf(StartsWith("DistError: "), HasSubstr("missing"))));
+}
+
+TEST_P(MeetingTest, AStoppedRankThatServesTheStoreIsNamed) {
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
+  InSharedMemory<std::atomic<int>> failed;
+  InSharedMemory<std::atomic<pid_t>> server;
+  auto texts = OnRanks(3, [&](int r) {
+    if (r == 0) server->store(getpid());
+    ProcessGroup& world = Init({.backend = GetParam(), .init_method = url, .rank = r});
+    SumOf(world);
+    if (r == 0) raise(SIGSTOP);
+    std::vector<int64_t> one{1};
+    std::string text = ErrorOf([&] { world.AllReduce(one, ReduceOp::kSum, milliseconds(500)); });
+    if (r != 0 && ++*failed == 2) kill(*server, SIGCONT);
+    return text;
+  });
+  for (size_t r : {1U, 2U}) {
+    EXPECT_THAT(texts[r], HasSubstr("rank 0, which serves the store"));
+  }
 }
 
 TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
