@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "store/engine/counter.h"
 #include "store/engine/engine_sizes.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Size of a reply to MULTI_GET that may name keys more than once.
 constexpr size_t kRepeatedBytes = size_t{16} << 20;
+
+constexpr size_t kKeyWidth = 64;  // of a key in an error text, in characters
 
 }  // namespace
 
@@ -263,8 +266,9 @@ Result<int64_t> Engine::NumberAfter(std::string_view operation, const std::strin
   if (text == nullptr) return delta;
   auto number = ParseCounter(*text);
   if (number) return WrappingSum(*number, delta);
-  return Error{ErrorCode::kInvalid,
-               std::string(operation) + " to key " + key + ": its value is not a number"};
+  return Error{ErrorCode::kInvalid, std::string(operation) + " to key " +
+                                        EscapedAndCut(key, kKeyWidth) +
+                                        ": its value is not a number"};
 }
 
 }  // namespace rankrun::store

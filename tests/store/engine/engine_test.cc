@@ -80,6 +80,15 @@ TEST_F(EngineTest, AddToANonNumberIsRefusedAndChangesNothing) {
   }
 }
 
+TEST_F(EngineTest, AKeyInAnErrorControlsNoTerminal) {
+  auto message_for = [this](const std::string& key) {
+    Ask(1, SetRequest{key, "abc"});
+    return Refused(1, AddRequest{key, 1}).message;
+  };
+  EXPECT_THAT(message_for("k\nrankrun: \x1b[2J"), HasSubstr(R"(ADD to key k\nrankrun: \x1b[2J:)"));
+  EXPECT_LT(message_for(std::string(1'000'000, 'k')).size(), 200u);
+}
+
 TEST_F(EngineTest, CheckIsReadyWhenAllKeysExist) {
   Ask(1, SetRequest{"a", ""});
   Ask(1, SetRequest{"b", ""});
