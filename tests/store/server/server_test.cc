@@ -211,6 +211,18 @@ TEST(ServerTest, TooManyIncompleteBytesCloseTheClient) {
   EXPECT_TRUE(RawClient(Loopback(server.port())).IsServed());
 }
 
+TEST(ServerTest, ANewLimitIsOneOfIncompleteBytesToo) {
+  LogLines log;
+  ServerThread server;
+  server.OnLoop([](Server& s) { s.LimitMemory(1'000'000); });
+  RawClient client(Loopback(server.port()));
+  std::string request = EncodeRequest(SetRequest{"/k", std::string(3'000'000, 'v')});
+  request.pop_back();
+  client.Send(request);
+  EXPECT_TRUE(client.IsClosed());
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("over the limit of 1000000")));
+}
+
 // Without back-pressure the replies would take 200 MB, far over the limit, and
 // the server would close the client.
 TEST(ServerTest, AClientThatDoesNotFetchItsRepliesIsNotRead) {

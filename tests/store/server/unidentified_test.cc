@@ -1,6 +1,7 @@
 #include "store/server/unidentified.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace rankrun::store {
 namespace {
@@ -89,10 +90,19 @@ TEST_F(UnidentifiedTest, ANetworkIsAnIpv4AddressOrTheHalfOfAnIpv6Address) {
 }
 
 TEST(UnidentifiedLimitsTest, StrangersGetAnEighthOfTheOpenFiles) {
-  UnidentifiedLimits limits = WithinOpenFiles({.in_all = SIZE_MAX, .per_network = SIZE_MAX});
-  EXPECT_EQ(limits.in_all, limits.per_network);
-  EXPECT_GE(limits.in_all, 8u);
-  EXPECT_EQ(WithinOpenFiles({.in_all = 5, .per_network = 3}).in_all, 5u);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  auto limits_with = [&](rlim_t files, UnidentifiedLimits limits) {
+    rlimit few{.rlim_cur = files, .rlim_max = before.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    return WithinOpenFiles(limits);
+  };
+  UnidentifiedLimits eighth = limits_with(200, {.in_all = SIZE_MAX, .per_network = SIZE_MAX});
+  EXPECT_EQ(eighth.in_all, 25u);
+  EXPECT_EQ(eighth.per_network, 25u);
+  EXPECT_EQ(limits_with(16, {.in_all = 100, .per_network = 100}).in_all, 8u);
+  EXPECT_EQ(limits_with(200, {.in_all = 5, .per_network = 3}).in_all, 5u);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace
