@@ -37,15 +37,6 @@ size_t ConnectionsWithin(size_t wanted, int workers) {
   return std::min(wanted, limit.rlim_cur > ours + 8 ? limit.rlim_cur - ours : 8);
 }
 
-// Returns the memory that this process may use: that of the machine, or of its
-// cgroup.
-size_t UsableMemory() {
-  size_t bytes =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  auto events = ReadMemoryEvents();
-  return events && events->limit ? std::min(bytes, static_cast<size_t>(*events->limit)) : bytes;
-}
-
 // Returns the addresses of this host.
 std::vector<AddressRange> OwnRanges() {
   auto own = InterfaceAddresses();
@@ -72,6 +63,13 @@ void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addr
 }
 
 }  // namespace
+
+size_t UsableMemory(const std::string& root) {
+  size_t bytes =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto events = ReadMemoryEvents(root);
+  return events && events->limit ? std::min(bytes, static_cast<size_t>(*events->limit)) : bytes;
+}
 
 size_t StoreMemory(size_t usable, size_t max_value) {
   constexpr size_t kPart = 8;

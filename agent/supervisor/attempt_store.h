@@ -20,6 +20,10 @@ class Loop;
 
 namespace rankrun::agent {
 
+// Returns the memory that this process may use: that of the machine, or of its
+// cgroup. The kernel's files are below `root`.
+size_t UsableMemory(const std::string& root = "");
+
 // Returns the limit of the store's keys and values, and of its requests and
 // replies under way: an eighth of the memory that is usable, 4 GiB at most, so
 // that a client can neither fill the machine nor have the agent killed. At least

@@ -1,18 +1,154 @@
 #include "agent/supervisor/attempt_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/write_all.h"
+#include "store/server/server_stats.h"
+#include "store/wire/wire.h"
+#include "tests/base/net/peer_user_probe.h"
+#include "tests/base/uv/loopback.h"
+#include "tests/base/uv/ready.h"
+#include "tests/store/server/log_lines.h"
 
 namespace rankrun::agent {
 namespace {
 
+using testing::Contains;
+using testing::HasSubstr;
+
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kGiB = size_t{1} << 30;
+constexpr uid_t kNobody = 65534;
 
-TEST(AttemptStoreTest, TheStoreTakesAnEighthOfTheMemory) {
+TEST(StoreMemoryTest, TheStoreTakesAnEighthOfTheMemory) {
   EXPECT_EQ(StoreMemory(16 * kGiB, 64 * kMiB), 2 * kGiB);
   EXPECT_EQ(StoreMemory(2 * kGiB, 64 * kMiB), 256 * kMiB);
   EXPECT_EQ(StoreMemory(1024 * kGiB, 64 * kMiB), 4 * kGiB);
   EXPECT_EQ(StoreMemory(256 * kMiB, 64 * kMiB), 128 * kMiB) << "room for two values";
+}
+
+TEST(StoreMemoryTest, TheCgroupsLimitCountsIfItIsLower) {
+  test::TempFolder folder;
+  const size_t of_machine = UsableMemory(folder.path());
+  EXPECT_GT(of_machine, kMiB);
+  folder.Write("proc/self/cgroup", "0::/job\n");
+  folder.Write("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
+  folder.Write("sys/fs/cgroup/job/memory.max", std::to_string(kMiB));
+  EXPECT_EQ(UsableMemory(folder.path()), kMiB);
+  folder.Write("sys/fs/cgroup/job/memory.max", std::to_string(size_t{1} << 60));
+  EXPECT_EQ(UsableMemory(folder.path()), of_machine);
+}
+
+struct AttemptStoreTest : testing::Test {
+  AttemptStoreTest() { signal(SIGPIPE, SIG_IGN); }
+
+  void Open() {
+    auto opened = store.Open();
+    ASSERT_TRUE(opened) << opened.error().message;
+  }
+  // Connects as a client that asks for a value as its first request.
+  Fd Ask(std::string_view key) const {
+    Fd client = test::ConnectTo(test::Loopback(store.port()));
+    WriteAll(client.get(),
+             store::EncodeValidate() + store::EncodeRequest(store::GetRequest{std::string(key)}));
+    return client;
+  }
+  Fd AskAsNobody(std::string_view key) const {
+    EXPECT_EQ(seteuid(kNobody), 0);
+    Fd client = Ask(key);
+    EXPECT_EQ(seteuid(0), 0);
+    return client;
+  }
+  // Returns the bytes that have arrived; nothing if the store closed the
+  // connection.
+  static std::optional<std::string> Arrived(const Fd& client) {
+    std::string bytes(4096, '\0');
+    ssize_t count = recv(client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bool is_closed = count == 0 || (count < 0 && errno == ECONNRESET);
+    if (is_closed) return std::nullopt;
+    bytes.resize(count < 0 ? 0 : static_cast<size_t>(count));
+    return bytes;
+  }
+  // Returns the answer; empty if the store closes the connection.
+  std::string AnswerTo(const Fd& client) {
+    std::string answer;
+    bool is_closed = false;
+    auto has_ended = [&] {
+      if (is_closed || !answer.empty()) return true;
+      auto arrived = Arrived(client);
+      is_closed = !arrived;
+      answer = arrived.value_or("");
+      return is_closed || !answer.empty();
+    };
+    EXPECT_TRUE(loop.RunUntil(has_ended, test::kLong));
+    return answer;
+  }
+
+  Loop loop;
+  JobSpec spec;
+  AttemptStore store{loop, spec};
+};
+
+TEST_F(AttemptStoreTest, ClientsWaitFromTheOpeningOfARoundToItsStart) {
+  spec.nodes.emplace();
+  Open();
+  ASSERT_TRUE(store.OpenForRound());
+  Fd client = Ask("key");
+  for (int turns = 0; turns < 10; ++turns) test::RunReadyCallbacks(loop);
+  EXPECT_EQ(Arrived(client), "");
+  store.AdmitOnly({"127.0.0.1"});
+  EXPECT_NE(AnswerTo(client), "");
+}
+
+TEST_F(AttemptStoreTest, TheLimitOfTheMachineIsInForceSoon) {
+  const size_t limit = StoreMemory(UsableMemory(), store::WireLimits{}.value_bytes);
+  if (limit == store::ServerOptions{}.largest_store_bytes) GTEST_SKIP() << "the largest there is";
+  Open();
+  const std::string shown = "\"largest_bytes\":" + std::to_string(limit) + ",";
+  auto is_shown = [&] { return AnswerTo(Ask(store::kStatsKey)).find(shown) != std::string::npos; };
+  EXPECT_TRUE(test::WaitFor(is_shown));
+}
+
+// Another user of the host, and a job that root runs.
+struct AttemptStoreUsersTest : AttemptStoreTest {
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+    if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
+  }
+};
+
+TEST_F(AttemptStoreUsersTest, AnotherUserIsRefused) {
+  store::LogLines log;
+  Open();
+  EXPECT_EQ(AnswerTo(AskAsNobody("key")), "");
+  EXPECT_NE(AnswerTo(Ask("key")), "");
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("it belongs to user 65534 of this host; --store-open "
+                                            "admits all users")));
+}
+
+TEST_F(AttemptStoreUsersTest, AnOpenStoreServesAllUsers) {
+  spec.store_open = true;
+  Open();
+  EXPECT_NE(AnswerTo(AskAsNobody("key")), "");
+}
+
+TEST_F(AttemptStoreUsersTest, TheUserOfAWorkerIsServed) {
+  test::Pipe changed = test::MakePipe(), life = test::MakePipe();
+  pid_t worker = test::Fork([&] {
+    life.write_end.Reset();
+    bool is_other = setresuid(kNobody, kNobody, kNobody) == 0;
+    if (!is_other || write(changed.write_end.get(), "x", 1) != 1) return 1;
+    char byte;
+    return read(life.read_end.get(), &byte, 1) == 0 ? 0 : 1;
+  });
+  char byte;
+  ASSERT_EQ(read(changed.read_end.get(), &byte, 1), 1);
+  Open();
+  EXPECT_NE(AnswerTo(AskAsNobody("key")), "");
+  life.write_end.Reset();
+  EXPECT_EQ(test::WaitForExit(worker).value, 0);
 }
 
 }  // namespace
