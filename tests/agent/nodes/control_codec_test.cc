@@ -187,6 +187,15 @@ TEST(ControlCodecTest, TextsHaveALimitThatTheSenderKeeps) {
   EXPECT_EQ(read.error().message, "leave: want at most 4096 bytes as \"why\"");
 }
 
+TEST(ControlCodecTest, ListsHaveALimit) {
+  constexpr size_t kMost = 65'536;
+  auto read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMost)})));
+  EXPECT_TRUE(read) << read.error().message;
+  read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMost + 1)})));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "beat: want at most 65536 entries as \"unfinished\"");
+}
+
 TEST(ControlCodecTest, UnknownFieldsAreIgnored) {
   auto read = DecodeMemberMessage(Cbor({{"kind", "done"}, {"round", 3}, {"colour", "red"}}));
   ASSERT_TRUE(read);

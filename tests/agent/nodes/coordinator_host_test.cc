@@ -4,6 +4,7 @@
 
 #include "agent/nodes/control_codec.h"
 #include "tests/agent/control/control_fixture.h"
+#include "tests/base/net/peer_user_probe.h"
 
 namespace rankrun::agent {
 namespace {
@@ -23,7 +24,7 @@ struct CoordinatorHostTest : ControlTest {
     LinkOptions options{.endpoints = {{"127.0.0.1", host->port()}},
                         .job_id = "job",
                         .secret = "",
-                        .make_hello = [] { return Encode(MemberMessage(MakeHello())); }};
+                        .make_hello = [this] { return Encode(MemberMessage(MakeHello())); }};
     link = std::make_unique<ControlLink>(
         loop, std::move(options),
         ControlLink::Callbacks{.on_up = {[] {}},
@@ -32,7 +33,7 @@ struct CoordinatorHostTest : ControlTest {
                                .on_failed = {}});
   }
 
-  static Hello MakeHello() { return {.node = 1, .name = "n1", .addresses = {"n1"}}; }
+  Hello MakeHello() const { return {.node = 1, .name = "n1", .addresses = addresses}; }
 
   void OnMessage(const std::string& bytes) {
     auto message = DecodeCoordinatorMessage(bytes);
@@ -45,6 +46,7 @@ struct CoordinatorHostTest : ControlTest {
   }
 
   JobSpec spec;
+  std::vector<std::string> addresses = {"n1"};  // of the hello
   std::vector<std::string> own;
   std::optional<StartRound> start_round;
   std::optional<Refusal> refusal;
@@ -63,6 +65,32 @@ TEST_F(CoordinatorHostTest, OfAMemberBehindNatTheConnectionsAddressIsAdmitted) {
   ASSERT_TRUE(Eventually([&] { return start_round.has_value(); }));
   EXPECT_THAT(start_round->store_allowlist, ElementsAre("127.0.0.1"));
   EXPECT_TRUE(HasLogged("the node at 127.0.0.1 has other addresses"));
+}
+
+// Other nodes would look for the store at it.
+TEST_F(CoordinatorHostTest, AHelloWithoutAnAddressIsRefused) {
+  addresses.clear();
+  ASSERT_TRUE(Eventually([&] { return refusal.has_value(); }));
+  EXPECT_TRUE(HasLogged("a hello without an address"));
+  EXPECT_FALSE(start_round);
+}
+
+TEST_F(CoordinatorHostTest, WithoutASecretAnotherUserOfTheHostIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  if (!test::KernelTellsUsers()) GTEST_SKIP() << "the kernel does not tell";
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(seteuid(kNobody), 0);
+  Fd stranger = test::ConnectTo(test::Loopback(host->port()));
+  ASSERT_EQ(seteuid(0), 0);
+  WriteAll(stranger.get(), ClientHandshake::FirstBytes());
+  char byte;
+  ssize_t count = -1;
+  EXPECT_TRUE(Eventually([&] {
+    count = recv(stranger.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return count >= 0 || errno == ECONNRESET;
+  }));
+  EXPECT_LE(count, 0) << "it got a challenge";
+  EXPECT_TRUE(HasLogged("it belongs to user 65534 of this host"));
 }
 
 struct StrictCoordinatorHostTest : CoordinatorHostTest {

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "agent/control/cbor.h"
 
 namespace rankrun::agent {
 namespace {
@@ -132,6 +136,19 @@ TEST(JobReportTest, AnInvalidReportIsRefused) {
   EXPECT_FALSE(DecodeReport("\xa1\x61\x61\x01"));
   EXPECT_THAT(DecodeReport(EncodeReport(Record({}), kMaxPartBytes)).error().message,
               HasSubstr("without its cause"));
+}
+
+// More would overflow where a time has nanoseconds.
+TEST(JobReportTest, ATimeOfAnotherNodeIsAYearAtMost) {
+  constexpr auto kYear = std::chrono::hours(24 * 365);
+  auto read_with = [](int64_t microseconds) {
+    auto json = *ParseCborMap(EncodeReport(Record({Failed(5)}), kMaxPartBytes));
+    json["lasted_us"] = microseconds;
+    return DecodeReport(CborOf(json));
+  };
+  EXPECT_EQ(read_with(1'500)->lasted, std::chrono::microseconds(1'500));
+  EXPECT_EQ(read_with(std::numeric_limits<int64_t>::max())->lasted, kYear);
+  EXPECT_EQ(read_with(-1)->lasted, Duration::zero());
 }
 
 TEST(MergeReportsTest, RanksAreInOrderAndTheKnownCauseIsKept) {

@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+
+#include "agent/nodes/control_codec.h"
+#include "agent/nodes/coordinator_host.h"
+#include "agent/nodes/job_report.h"
+#include "tests/agent/control/control_fixture.h"
+
+// Parts of a report that a member sends against the rules.
+
+namespace rankrun::agent {
+namespace {
+
+WorkerRecord FailedWorker(int rank) {
+  WorkerRecord worker;
+  worker.global_rank = rank;
+  worker.exit = ProcessExit{.signaled = false, .value = 7};
+  return worker;
+}
+
+AttemptRecord RecordOf(int workers, int first_rank = 0) {
+  AttemptRecord record;
+  for (int i = 0; i < workers; ++i) record.workers.push_back(FailedWorker(first_rank + i));
+  return record;
+}
+
+std::string ReportOf(const AttemptRecord& record) {
+  return Encode(MemberMessage(Report{0, EncodeReport(record, kMaxReportBytes)}));
+}
+
+// A member that prepares and stops as it is asked to.
+class ObedientMember {
+ public:
+  ObedientMember(Loop& loop, uint16_t port, uint64_t node)
+      : link_(loop,
+              LinkOptions{.endpoints = {{"127.0.0.1", port}},
+                          .job_id = "job",
+                          .secret = "",
+                          .make_hello =
+                              [node] {
+                                return Encode(MemberMessage(Hello{.node = node,
+                                                                  .name = "n",
+                                                                  .min_nodes = 2,
+                                                                  .max_nodes = 2,
+                                                                  .addresses = {"127.0.0.1"}}));
+                              }},
+              {.on_up = [] {},
+               .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+               .on_down = [](const Error&) {},
+               .on_failed = {}}) {}
+
+  void Send(const MemberMessage& message) { link_.Send(Encode(message)); }
+  void SendBytes(const std::string& bytes) { link_.Send(bytes); }
+
+  bool runs = false;
+  bool was_stopped = false;
+  std::vector<AttemptRecord> reports;
+
+ private:
+  void OnMessage(const std::string& bytes) {
+    auto message = DecodeCoordinatorMessage(bytes);
+    ASSERT_TRUE(message) << message.error().message;
+    if (const auto* prepare = std::get_if<Prepare>(&*message)) {
+      Send(Prepared{prepare->round, 5, {"127.0.0.1"}});
+    }
+    if (std::holds_alternative<StartRound>(*message)) runs = true;
+    if (const auto* stop = std::get_if<Stop>(&*message)) {
+      Send(Stopped{stop->round});
+      was_stopped = true;
+    }
+    if (const auto* report = std::get_if<JobReport>(&*message)) {
+      auto record = DecodeReport(report->record);
+      ASSERT_TRUE(record) << record.error().message;
+      reports.push_back(std::move(*record));
+    }
+  }
+
+  ControlLink link_;
+};
+
+// A running round of two nodes.
+struct CoordinatorReportsTest : ControlTest {
+  CoordinatorReportsTest() {
+    spec.nodes.emplace();
+    spec.nodes->min = spec.nodes->max = 2;
+    spec.run_id = "job";
+    host = std::make_unique<CoordinatorHost>(
+        loop, spec, 1, std::nullopt,
+        CoordinatorHost::Callbacks{.keep = [](const CoordinatorRecord&) {}, .on_retired = [] {}});
+    EXPECT_TRUE(host->Listen(0));
+    for (uint64_t node : {1u, 2u}) {
+      members.push_back(std::make_unique<ObedientMember>(loop, host->port(), node));
+    }
+    EXPECT_TRUE(Eventually([&] { return members[0]->runs && members[1]->runs; }));
+  }
+
+  // The first member fails and sends `reports`, the second one that of `rank`.
+  // Returns the merged report.
+  AttemptRecord Merge(const std::vector<std::string>& reports, int rank) {
+    members[0]->Send(Failed{1, Cause{.text = "rank 0 failed", .rank = 0}});
+    members[0]->Send(Stopped{1});
+    for (const std::string& report : reports) members[0]->SendBytes(report);
+    EXPECT_TRUE(Eventually([&] { return members[1]->was_stopped; }));
+    members[1]->SendBytes(ReportOf(RecordOf(1, rank)));
+    EXPECT_TRUE(Eventually([&] { return !members[1]->reports.empty(); }));
+    return members[1]->reports.empty() ? AttemptRecord{} : members[1]->reports[0];
+  }
+
+  JobSpec spec;
+  std::unique_ptr<CoordinatorHost> host;
+  std::vector<std::unique_ptr<ObedientMember>> members;
+};
+
+TEST_F(CoordinatorReportsTest, OfEachNodeOnePartCounts) {
+  const std::string part = ReportOf(RecordOf(1));
+  EXPECT_EQ(Merge({part, part, part}, 1).workers.size(), 2u);
+}
+
+TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {
+  const std::string large = ReportOf(RecordOf(500));
+  ASSERT_GT(large.size(), kMaxPartBytes);
+  EXPECT_EQ(Merge({large}, 500).workers.size(), 1u);
+  EXPECT_TRUE(HasLogged("bytes, over the limit of 65536"));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
