@@ -92,13 +92,25 @@ TEST_F(DescendantsTest, AZombieIsAChildUntilItIsReaped) {
   EXPECT_FALSE(HasChildren());
 }
 
+// The child blocks the signal, so that the kernel shows whether it was sent.
 TEST_F(DescendantsTest, OnlyProcessesBelowAreSignaled) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &blocked, nullptr);
   pid_t child = test::Fork([this] { return Live(); });
+  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
   NextPids(1);
+  auto was_sent = [&] {
+    std::string status = ReadOfProcess(child, "status");
+    return status.find("ShdPnd:\t0000000000000000\n") == std::string::npos;
+  };
   // The sibling stands for a process that has taken over the pid of a descendant.
-  pid_t signaller = test::Fork([&] { return SignalDescendant(child, SIGKILL) ? 0 : 1; });
+  pid_t signaller = test::Fork([&] { return SignalDescendant(child, SIGUSR1) ? 0 : 1; });
   EXPECT_EQ(test::WaitForExit(signaller).value, 0);
-  EXPECT_TRUE(test::IsRunning(child));
+  EXPECT_FALSE(was_sent());
+  EXPECT_TRUE(SignalDescendant(child, SIGUSR1));
+  EXPECT_TRUE(was_sent());
   EXPECT_TRUE(SignalDescendant(child, SIGKILL));
   EXPECT_EQ(test::WaitForExit(child).value, SIGKILL);
   EXPECT_TRUE(SignalDescendant(child, SIGKILL)) << "nobody has this pid";

@@ -111,6 +111,25 @@ TEST_F(EvidenceTest, ATailThatCannotBeSavedHasNoFile) {
   EXPECT_EQ(complete.workers[0].stderr_tail, "words\n");
 }
 
+TEST_F(EvidenceTest, TheFileOfATailIsForTheUserAlone) {
+  record.workers[1].stderr_tail = "last words\n";
+  mode_t before = umask(022);
+  Complete();
+  umask(before);
+  struct stat status;
+  ASSERT_EQ(stat(logs->StderrFile(1, 1).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(EvidenceTest, ALinkThatAWorkerPlantedIsNotFollowed) {
+  std::string target = folder.Write("target", "precious");
+  std::filesystem::create_symlink(target, logs->StderrFile(1, 1));
+  record.workers[1].stderr_tail = "last words\n";
+  Complete();
+  EXPECT_EQ(complete.workers[1].stderr_file, "");
+  EXPECT_EQ(test::ReadWholeFile(target), "precious");
+}
+
 TEST_F(EvidenceTest, AnErrorFileThatIsAPipeIsIgnored) {
   ASSERT_EQ(mkfifo(logs->ErrorFile(1, 0).c_str(), 0600), 0);
   record.workers[1].stderr_tail = "words\n";

@@ -1,6 +1,7 @@
 #include "agent/worker/save_fifo.h"
 
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 
 #include "base/uv/uv_loop.h"
 #include "tests/base/support.h"
@@ -94,6 +95,19 @@ TEST_F(LineFifoTest, DoesNotReplaceAFile) {
   ASSERT_FALSE(fifo);
   EXPECT_EQ(fifo.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(test::ReadWholeFile(path), "precious");
+}
+
+// Another owner stands for a pipe that another user put in its place meanwhile.
+TEST_F(LineFifoTest, APipeOfAnotherUserIsNotUsed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
+  setfsuid(kNobody);  // of this thread; geteuid() remains 0
+  auto fifo = LineFifo::Create(loop, path, [](std::string_view) {});
+  setfsuid(0);
+  ASSERT_FALSE(fifo);
+  EXPECT_EQ(fifo.error().message,
+            "create the named pipe " + path + ": another file is in its place");
 }
 
 TEST_F(LineFifoTest, CannotBeMadeWhereThereIsNoFolder) {
