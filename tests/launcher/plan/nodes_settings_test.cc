@@ -255,13 +255,16 @@ TEST(NodesSettingsTest, KeysWithAMeaningAreChecked) {
 }
 
 TEST(NodesSettingsTest, OurFlagsReachTheSpec) {
-  agent::NodesSpec spec = Read(Dynamic({"--on-lost-node=stop", "--finish-timeout=60",
-                                        "--node-timeout=1.5", "--local-addr=10.0.0.2"}))
-                              .spec;
+  agent::NodesSpec spec =
+      Read(Dynamic({"--on-lost-node=stop", "--finish-timeout=60", "--node-timeout=1.5",
+                    "--local-addr=10.0.0.2", "--store-strict"}))
+          .spec;
   EXPECT_EQ(spec.on_lost_node, agent::LostNode::kStop);
   EXPECT_EQ(spec.finish_timeout, seconds(60));
   EXPECT_EQ(spec.node_timeout, milliseconds(1500));
   EXPECT_EQ(spec.local_addr, "10.0.0.2");
+  EXPECT_TRUE(spec.store_strict);
+  EXPECT_FALSE(Read(Dynamic()).spec.store_strict);
   EXPECT_EQ(ErrorOf(Dynamic({"--node-timeout=0"})),
             "--node-timeout: want more than 0 seconds, got \"0\"");
   EXPECT_EQ(ErrorOf(Dynamic({"--finish-timeout=0"})),

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,15 @@ TEST_F(OwnSecretTest, AFileThatOthersMayOpenIsRefused) {
               path + ": other users may open it; want mode 0600: chmod 600 " + path);
   }
   EXPECT_EQ(ErrorOf("sixteen bytes ok\n", 0600), "accepted");
+}
+
+TEST_F(OwnSecretTest, AFileOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
+  folder.Write("config/rankrun/secret", "sixteen bytes ok\n", 0600);
+  ASSERT_EQ(chown(path.c_str(), 4711, 4711), 0);
+  auto secret = ReadOrMakeOwnSecret(path);
+  ASSERT_FALSE(secret);
+  EXPECT_EQ(secret.error().message, path + ": belongs to user 4711, want a file of user 0");
 }
 
 TEST_F(OwnSecretTest, AFileWithoutASecretIsRefused) {
