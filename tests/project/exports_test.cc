@@ -1,28 +1,18 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <regex>
 
+#include "tests/project/command.h"
 #include "tests/project/source_files.h"
 
 namespace rankrun {
 namespace {
 
+using test::LinesOf;
+
 constexpr char kLibrary[] = RANKRUN_LIB_DIR "/librankrun.so";
 constexpr char kPlugin[] = RANKRUN_LIB_DIR "/librankrun_gloo.so";
-
-// Returns the output of `command` as lines, each with its line end.
-std::vector<std::string> LinesOf(const std::string& command) {
-  std::vector<std::string> lines;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return lines;
-  std::array<char, 4096> line;
-  while (fgets(line.data(), line.size(), pipe) != nullptr) lines.emplace_back(line.data());
-  EXPECT_EQ(pclose(pipe), 0) << command;
-  return lines;
-}
 
 TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
