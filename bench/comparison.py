@@ -1,4 +1,4 @@
-"""Shared parts of allreduce_vs_peers.py and store_vs_torch.py."""
+"""Shared parts of allreduce_vs_peers.py, hierarchy.py and store_vs_torch.py."""
 
 import argparse
 import os
@@ -30,18 +30,23 @@ def judge(what, measured, target, met):
     print(f"  {what:<58} {measured:>10}   target {target:<8} {verdict}")
 
 
-def run(name, description, compare):
-    """Parses the command line and calls `compare(quick)`; exits with 1 if it raises Failed."""
+def run(name, description, compare, add_options=None):
+    """Parses the command line and calls `compare(arguments)`; exits with 1 if it raises Failed.
+
+    `add_options(parser)` adds the options of this comparison.
+    """
     parser = argparse.ArgumentParser(prog=name, description=description)
     parser.add_argument("--quick", action="store_true",
                         help="one short round, whatever the load: to see that it works")
     parser.add_argument("--any-load", action="store_true", help="do not wait for an idle machine")
+    if add_options is not None:
+        add_options(parser)
     arguments = parser.parse_args()
     # SIGTERM raises SystemExit, so that the measured programs are stopped.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if not (arguments.quick or arguments.any_load):
             wait_for_idle_machine()
-        compare(arguments.quick)
+        compare(arguments)
     except Failed as failure:
         sys.exit(f"{name}: {failure}")

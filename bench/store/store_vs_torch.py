@@ -261,7 +261,7 @@ def measure_all(plan):
           lambda ms: ms < LARGEST_P99_MS)
 
 
-def compare(quick):
+def compare(arguments):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the servers inherit it
     if not store_servers.has_torch():
@@ -270,7 +270,7 @@ def compare(quick):
         print("note: no private mounts are allowed, names are looked up as on this machine")
     if not store_servers.cores():
         print("note: there is one core only, servers and load share it")
-    measure_all(Plan(quick))
+    measure_all(Plan(arguments.quick))
 
 
 if __name__ == "__main__":
