@@ -1,21 +1,21 @@
 #include "comm/core/schedule.h"
 
+#include <algorithm>
+
+#include "comm/core/steps.h"
+
 namespace rankrun::comm {
 namespace {
 
-Part Input(int index) { return {Part::Place::kInput, index}; }
-Part Output(int index) { return {Part::Place::kOutput, index}; }
-Part Scratch(int index) { return {Part::Place::kScratch, index}; }
-
-Step Copy(Part from, Part to) { return {.kind = Step::Kind::kCopy, .from = from, .to = to}; }
-Step Send(Part from, int to) { return {.from = from, .send_to = to}; }
-Step Receive(Part to, int from) { return {.to = to, .receive_from = from}; }
-
-// Returns the rank `steps` further on the ring; `steps` may be negative.
-int Shifted(const RankPlace& place, int steps) {
-  int rank = (place.rank + steps) % place.ranks;
-  return rank < 0 ? rank + place.ranks : rank;
-}
+using steps::Copy;
+using steps::Input;
+using steps::Output;
+using steps::RankAt;
+using steps::Receive;
+using steps::Relative;
+using steps::Scratch;
+using steps::Send;
+using steps::Shifted;
 
 // Target of the partial result of ring step `k`; the last one is `result`.
 Part Partial(const RankPlace& place, int k, Part result) {
@@ -38,7 +38,20 @@ Schedule ReduceScatterSteps(const RankPlace& place, Part result) {
   return steps;
 }
 
+int EndInScratch(const Part& part) {
+  return part.place == Part::Place::kScratch ? part.index + part.count : 0;
+}
+
 }  // namespace
+
+int ScratchBlocks(const Schedule& schedule) {
+  int blocks = 0;
+  for (const Step& step : schedule) {
+    blocks = std::max({blocks, EndInScratch(step.from), EndInScratch(step.to)});
+    if (step.with) blocks = std::max(blocks, EndInScratch(*step.with));
+  }
+  return blocks;
+}
 
 Schedule AllGatherPairwise(const RankPlace& place) {
   Schedule steps{Copy(Input(0), Output(place.rank))};
@@ -81,16 +94,17 @@ Schedule ScatterLinear(const RankPlace& place) {
 }
 
 Schedule BroadcastTree(const RankPlace& place) {
-  int relative = (place.rank - place.root + place.ranks) % place.ranks;  // to the root
-  auto rank_at = [&](int at) { return (at + place.root) % place.ranks; };
+  int relative = Relative(place);
   Schedule steps;
   // Relative ranks below `have` own the data; their number doubles in each
   // step.
   for (int have = 1; have < place.ranks; have *= 2) {
     if (relative < have) {
-      if (relative + have < place.ranks) steps.push_back(Send(Output(0), rank_at(relative + have)));
+      if (relative + have < place.ranks) {
+        steps.push_back(Send(Output(0), RankAt(place, relative + have)));
+      }
     } else if (relative < 2 * have) {
-      steps.push_back(Receive(Output(0), rank_at(relative - have)));
+      steps.push_back(Receive(Output(0), RankAt(place, relative - have)));
     }
   }
   return steps;

@@ -6,18 +6,23 @@
 
 namespace rankrun::comm {
 
-// Block of memory that a schedule refers to.
+// Memory that a schedule refers to: the block `index`, or `count` blocks from
+// there on that are contiguous in memory. Scratch blocks are contiguous and
+// equal in size.
 struct Part {
   enum class Place : uint8_t { kInput, kOutput, kScratch };
   Place place = Place::kInput;
   int index = 0;
+  int count = 1;
 
   bool operator==(const Part&) const = default;
 };
 
 // One step of a rank. kCopy copies `from` to `to`. kExchange sends `from` to
 // `send_to` and receives `to` from `receive_from`; with `with`, it reduces the
-// received data and `with` into `to`.
+// received data and `with` into `to`. `to` is disjoint from `from`, or equal to
+// it in a step that reduces: the executor then receives into staging memory,
+// waits until the send is complete, and reduces after it.
 struct Step {
   enum class Kind : uint8_t { kCopy, kExchange };
   static constexpr int kNobody = -1;
@@ -28,7 +33,8 @@ struct Step {
   int send_to = kNobody;
   int receive_from = kNobody;
   std::optional<Part> with = {};
-  bool completes = false;  // whether the reduced result contains all ranks' parts
+  bool received_first = true;  // whether the received data is the first operand
+  bool completes = false;      // whether the reduced result contains all ranks' parts
 };
 
 // Rank, number of ranks and root of a collective.
@@ -39,9 +45,13 @@ struct RankPlace {
 };
 
 // Steps of one rank for a collective. Pure data; the executor provides the
-// memory. Messages between two ranks arrive in the order sent. A schedule stays
-// correct whether or not a send completes before its receive starts.
+// memory. Messages between two ranks arrive in the order sent. Unless its
+// function says otherwise, a schedule stays correct whether or not a send
+// completes before its receive starts.
 using Schedule = std::vector<Step>;
+
+// Returns how many scratch blocks the steps use.
+int ScratchBlocks(const Schedule& schedule);
 
 // In the following, n is the number of ranks and B the bytes of one block.
 // Costs are per rank.

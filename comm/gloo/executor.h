@@ -27,7 +27,9 @@ struct Blocks {
 
 // Carries out schedules over Gloo's unbound buffers, in pieces, so that one
 // piece is reduced while the next one arrives. 16-bit floats are rounded at
-// every rank that a partial result passes.
+// every rank that a partial result passes. Supports the schedules of
+// comm/core/schedule.h: parts of one block, received data as the first operand,
+// and `to` other than `from`.
 //
 // Gloo's own collectives are not used. They abort the process when sizes
 // differ, need all blocks contiguous, overwrite buffers (reduce), and lack
