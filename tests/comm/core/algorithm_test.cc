@@ -1,0 +1,134 @@
+#include "comm/core/algorithm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace rankrun::comm {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr size_t KiB = 1024;
+
+TEST(AlgorithmTest, AllReduceIsByDoublingThenHalvingThenRing) {
+  const AlgorithmTable table;
+  for (int ranks : {2, 4, 8, 64}) {
+    EXPECT_EQ(ChooseAllReduce(ranks, 1, table), AllReduceAlgorithm::kDoubling);
+    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB, table), AllReduceAlgorithm::kDoubling);
+    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB + 1, table), AllReduceAlgorithm::kHalving);
+    EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB, table), AllReduceAlgorithm::kHalving);
+    EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB + 1, table), AllReduceAlgorithm::kRing);
+  }
+}
+
+TEST(AlgorithmTest, OtherNumbersThanPowersOfTwoNeverHalve) {
+  const AlgorithmTable table;
+  for (int ranks : {3, 5, 6, 7, 9, 63, 65}) {
+    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB, table), AllReduceAlgorithm::kDoubling);
+    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB + 1, table), AllReduceAlgorithm::kRing);
+  }
+}
+
+TEST(AlgorithmTest, SmallBlocksGoDirectlyAmongFewRanksAndByBruckAmongMany) {
+  const AlgorithmTable table;
+  for (auto choose : {ChooseAllGather, ChooseAllToAll}) {
+    EXPECT_EQ(choose(2, 4 * KiB, table), ExchangeAlgorithm::kDirect);
+    EXPECT_EQ(choose(16, 4 * KiB, table), ExchangeAlgorithm::kDirect);
+    EXPECT_EQ(choose(17, 4 * KiB, table), ExchangeAlgorithm::kBruck);
+    EXPECT_EQ(choose(16, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
+    EXPECT_EQ(choose(17, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
+  }
+}
+
+TEST(AlgorithmTest, EachExchangeHasItsOwnThresholds) {
+  AlgorithmTable table;
+  table.all_gather = {.direct = 1, .bruck = 2, .direct_ranks = 4};
+  EXPECT_EQ(ChooseAllGather(4, 1, table), ExchangeAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllGather(4, 2, table), ExchangeAlgorithm::kPairwise);
+  EXPECT_EQ(ChooseAllGather(5, 2, table), ExchangeAlgorithm::kBruck);
+  EXPECT_EQ(ChooseAllGather(5, 3, table), ExchangeAlgorithm::kPairwise);
+  EXPECT_EQ(ChooseAllToAll(5, 3, table), ExchangeAlgorithm::kDirect);
+}
+
+TEST(AlgorithmTest, LargeBroadcastsAmongMoreThanTwoRanksAreChains) {
+  const AlgorithmTable table;
+  EXPECT_EQ(ChooseBroadcast(8, 64 * KiB, table), BroadcastAlgorithm::kTree);
+  EXPECT_EQ(ChooseBroadcast(8, 64 * KiB + 1, table), BroadcastAlgorithm::kChain);
+  EXPECT_EQ(ChooseBroadcast(3, 64 * KiB + 1, table), BroadcastAlgorithm::kChain);
+  EXPECT_EQ(ChooseBroadcast(2, 64 * KiB + 1, table), BroadcastAlgorithm::kTree);
+}
+
+TEST(AlgorithmTest, AChainHasAtLeastOnePieceAndNotTooMany) {
+  AlgorithmTable table;
+  table.broadcast_piece = 10;
+  EXPECT_EQ(ChainPieces(0, table), 1);
+  EXPECT_EQ(ChainPieces(10, table), 1);
+  EXPECT_EQ(ChainPieces(11, table), 2);
+  EXPECT_EQ(ChainPieces(size_t{10} * kMaxChainPieces, table), kMaxChainPieces);
+  EXPECT_EQ(ChainPieces(std::numeric_limits<size_t>::max(), table), kMaxChainPieces);
+}
+
+TEST(AlgorithmTest, SmallReductionsAreTrees) {
+  const AlgorithmTable table;
+  EXPECT_EQ(ChooseReduce(16 * KiB, table), ReduceAlgorithm::kTree);
+  EXPECT_EQ(ChooseReduce(16 * KiB + 1, table), ReduceAlgorithm::kRing);
+}
+
+TEST(AlgorithmTest, TextSetsTheEntriesThatItNames) {
+  auto table = ParseAlgorithms(" all_reduce.doubling=1\tbroadcast.tree=0\n reduce.tree=7 ");
+  ASSERT_TRUE(table) << table.error().message;
+  AlgorithmTable expected;
+  expected.all_reduce_doubling = 1;
+  expected.broadcast_tree = 0;
+  expected.reduce_tree = 7;
+  EXPECT_EQ(*table, expected);
+  EXPECT_EQ(*ParseAlgorithms(""), AlgorithmTable());
+  EXPECT_EQ(*ParseAlgorithms(" "), AlgorithmTable());
+}
+
+TEST(AlgorithmTest, FormattedTextParsesToTheSameTable) {
+  const AlgorithmTable all{.all_reduce_doubling = 1,
+                           .all_reduce_halving = 2,
+                           .all_gather = {.direct = 3, .bruck = 4, .direct_ranks = 5},
+                           .all_to_all = {.direct = 6, .bruck = 7, .direct_ranks = 8},
+                           .broadcast_tree = 9,
+                           .broadcast_piece = 10,
+                           .reduce_tree = std::numeric_limits<size_t>::max()};
+  EXPECT_EQ(FormatAlgorithms(all),
+            "all_reduce.doubling=1 all_reduce.halving=2 all_gather.direct=3 all_gather.bruck=4 "
+            "all_gather.direct_ranks=5 all_to_all.direct=6 all_to_all.bruck=7 "
+            "all_to_all.direct_ranks=8 broadcast.tree=9 broadcast.piece=10 "
+            "reduce.tree=18446744073709551615");
+  EXPECT_EQ(*ParseAlgorithms(FormatAlgorithms(all)), all);
+  EXPECT_EQ(*ParseAlgorithms(FormatAlgorithms({})), AlgorithmTable());
+}
+
+std::string ErrorOf(std::string_view text) {
+  auto table = ParseAlgorithms(text);
+  if (table) return "";
+  EXPECT_EQ(table.error().code, ErrorCode::kInvalid);
+  return table.error().message;
+}
+
+TEST(AlgorithmTest, ErrorsNameTheWrongEntryAndTheRightOnes) {
+  EXPECT_THAT(ErrorOf("reduce.tree=1 all_reduce=5"),
+              HasSubstr("there is no algorithm \"all_reduce\"; want one of all_reduce.doubling "));
+  EXPECT_EQ(ErrorOf("ring"),
+            "there is no \"=\" in \"ring\"; want KEY=VALUE, as all_reduce.doubling=16384");
+  EXPECT_EQ(ErrorOf("reduce.tree=16K"), "reduce.tree is \"16K\"; want a number of bytes");
+  EXPECT_EQ(ErrorOf("reduce.tree="), "reduce.tree is \"\"; want a number of bytes");
+  EXPECT_EQ(ErrorOf("reduce.tree=-1"), "reduce.tree is \"-1\"; want a number of bytes");
+  EXPECT_EQ(ErrorOf("reduce.tree=18446744073709551616"),
+            "reduce.tree is \"18446744073709551616\"; want a number of bytes");
+  EXPECT_EQ(ErrorOf("all_gather.direct_ranks=few"),
+            "all_gather.direct_ranks is \"few\"; want a number of ranks");
+  EXPECT_EQ(ErrorOf("broadcast.piece=0"),
+            "broadcast.piece is \"0\"; want a number of bytes, at least 1");
+  EXPECT_EQ(ErrorOf("reduce.tree=1 reduce.tree=1"), "reduce.tree is there twice; want it once");
+  EXPECT_THAT(ErrorOf("\x1b[2J=1"), HasSubstr("no algorithm \"\\x1b[2J\""));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
