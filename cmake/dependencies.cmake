@@ -19,7 +19,9 @@ target_link_libraries(rankrun_uv INTERFACE
   $<IF:${linked_into_shared},${UV_SHARED_LIBRARY},${UV_STATIC_LIBRARY}>
   Threads::Threads ${CMAKE_DL_LIBS})
 
-# libsodium is static for the same reason. Only the agent uses it.
+# libsodium is static for the same reason, and in librankrun.so because programs
+# that link it then need no further library. Only agent/control and comm/tcp use
+# it.
 find_library(SODIUM_STATIC_LIBRARY NAMES libsodium.a REQUIRED)
 find_path(SODIUM_INCLUDE_DIR NAMES sodium.h REQUIRED)
 add_library(rankrun_sodium INTERFACE)

@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -53,6 +55,13 @@ SocketAddress Unmapped(const SocketAddress& address) {
   return v4;
 }
 
+// Returns the place of an address in AddressesOfInterface.
+int OrderOf(const SocketAddress& address) {
+  if (address.family() == AF_INET) return 0;
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address.raw());
+  return IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? 2 : 1;
+}
+
 }  // namespace
 
 Result<std::string> InterfaceOf(const SocketAddress& address) {
@@ -63,6 +72,25 @@ Result<std::string> InterfaceOf(const SocketAddress& address) {
     if (Has(*entry, wanted)) return std::string(entry->ifa_name);
   }
   return Error{ErrorCode::kNotFound, "no network interface has the address " + address.Host()};
+}
+
+Result<std::vector<SocketAddress>> AddressesOfInterface(const std::string& name) {
+  if (if_nametoindex(name.c_str()) == 0) return SystemError("find interface " + name, errno);
+  auto list = ListInterfaces();
+  if (!list) return std::move(list).error();
+  std::vector<SocketAddress> addresses;
+  for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || name != entry->ifa_name) continue;
+    int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    addresses.push_back(SocketAddress::FromRaw(entry->ifa_addr));
+  }
+  if (addresses.empty()) {
+    return Error{ErrorCode::kNotFound, "interface " + name + " has no IPv4 or IPv6 address"};
+  }
+  std::stable_sort(addresses.begin(), addresses.end(),
+                   [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); });
+  return addresses;
 }
 
 Result<std::vector<std::string>> InterfaceAddresses() {

@@ -14,6 +14,11 @@ namespace rankrun {
 // Errors: kNotFound if no interface has it, kSystem.
 Result<std::string> InterfaceOf(const SocketAddress& address);
 
+// Returns the addresses of the interface `name`: IPv4 first, link-local IPv6
+// last and with a scope. Errors: kSystem if there is no such interface, kNotFound
+// if it has no address.
+Result<std::vector<SocketAddress>> AddressesOfInterface(const std::string& name);
+
 // Returns all addresses of this host's interfaces, numeric and without a scope,
 // each once. Errors: kSystem.
 Result<std::vector<std::string>> InterfaceAddresses();

@@ -81,6 +81,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"stores", {"core"}},
          {"shm", {"core", "reduce"}},
          {"gloo", {"core", "reduce"}},
+         {"tcp", {"core", "reduce"}},
          {"world", {"group", "stores", "shm", "core"}},
          {"cpp", {"world", "async", "group", "core"}},
          {"c", {"group"}},
