@@ -45,6 +45,19 @@ struct NodesDeathTest : NodesTest {
     EXPECT_EQ(Overlaps(), "") << Errors();
     EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
   }
+  // Returns the script of two workers. In the first attempt they are connected, and
+  // `rank` fails as PyTorch's do when the other one is gone. In the next one they
+  // succeed when there is a file `end`.
+  std::string LosesItsPeer(int rank) const {
+    EXPECT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
+    return Stamped("[ $A = 0 ] || { until [ -e end ]; do sleep 0.01; done; exit 0; }\n[ $RANK = " +
+                   std::to_string(rank) +
+                   " ] || { exec 3>connection; touch connected; exec sleep 1000; }\n"
+                   "cat connection\necho RuntimeError: Connection closed by peer >&2\nexit 1");
+  }
+  bool WaitForConnection() const {
+    return WaitFor([&] { return access(folder.Path("connected").c_str(), F_OK) == 0; });
+  }
 };
 
 TEST_F(NodesDeathTest, AnAgentsNextIncarnationJoinsAgain) {
@@ -146,18 +159,38 @@ INSTANTIATE_TEST_SUITE_P(HostBy, TakenPortTest,
 
 // The peer fails as PyTorch does, and cannot report it: the coordinator is dead.
 TEST_F(NodesDeathTest, AFailureThatTheCoordinatorsDeathCausesIsNotTheEnd) {
-  ASSERT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
-  std::string script = Stamped(
-      "[ $A = 0 ] || exit 0\n[ $RANK = 1 ] || exec sleep 1000 >connection\n"
-      "cat connection\necho RuntimeError: Connection closed by peer >&2\nexit 1");
+  const std::string script = LosesItsPeer(1);
   Job& host = StartHost({"-n1", "--node-rank=0"}, script);
   StartGuest({"-n1", "--node-rank=1"}, script);
-  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  ASSERT_TRUE(WaitForConnection()) << Errors();
   KillAgent(host, SIGKILL);
+  Touch("end");
   ExpectAllEndWith(0);
   for (const auto& node : nodes) {
     EXPECT_THAT(node->Err(), Not(HasSubstr("next: the end")));
   }
+}
+
+TEST_F(NodesDeathTest, AReportIsKeptUntilThereIsACoordinatorAgain) {
+  const std::string script = Stamped(
+      "[ $A = 0 ] || { until [ -e end ]; do sleep 0.01; done; exit 0; }\n"
+      "[ $RANK = 1 ] || exec sleep 1000\nuntil [ -e fail ]; do sleep 0.01; done\n"
+      "echo RuntimeError: Connection closed by peer >&2\nexit 1");
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  host.Signal(SIGSTOP);  // its guardian cannot start the next agent yet
+  KillAgent(host, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return ConnectionsTo(std::stoi(port)) == 0; })) << Errors();
+  Touch("fail");
+  ASSERT_TRUE(guest.WaitForErr("RuntimeError")) << Errors();
+  host.Signal(SIGCONT);
+  for (const auto& node : nodes) {
+    EXPECT_TRUE(node->WaitForErr("lost its peer, exit code 1\n")) << Errors();
+    EXPECT_TRUE(node->WaitForErr("next: restart 1 of 3")) << Errors();
+  }
+  Touch("end");
+  ExpectAllEndWith(0);
 }
 
 TEST_F(NodesDeathTest, TheCoordinatorGoesOnAtTheStoresPort) {
@@ -208,14 +241,12 @@ TEST_F(NodesDeathTest, ALostNodeIsDoneWithout) {
 // Workers fail as PyTorch's do: at once, because the lost node's connections close.
 TEST_F(NodesDeathTest, WorkersThatLoseALostNodeAreNotToBlame) {
   job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--max-restarts=0"};
-  ASSERT_EQ(mkfifo(folder.Path("connection").c_str(), 0600), 0);
-  std::string script = Stamped(
-      "[ $A = 0 ] || exit 0\n[ $RANK = 0 ] || exec sleep 1000 >connection\n"
-      "cat connection\necho RuntimeError: Connection closed by peer >&2\nexit 1");
+  const std::string script = LosesItsPeer(0);
   Job& host = StartHost({"-n1", "--node-rank=0"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
-  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+  ASSERT_TRUE(WaitForConnection()) << Errors();
   KillHost(guest);
+  Touch("end");
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
   EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
   EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
