@@ -60,8 +60,11 @@ INSTANTIATE_TEST_SUITE_P(Positions, ShmDamageTest,
                          testing::Values(uint64_t{1} << 20, uint64_t{1} << 63, 1, ~uint64_t{31}));
 
 TEST(ShmDamagedTextTest, ATextWithoutAnEndIsItsField) {
-  const char field[4] = {'a', 'b', 'c', 'd'};
-  EXPECT_EQ(TextOf(field), "abcd");
+  const struct {
+    char field[4] = {'a', 'b', 'c', 'd'};
+    char next[4] = "efg";
+  } memory;
+  EXPECT_EQ(TextOf(memory.field), "abcd");
   RunMessageRanks(2, [](MessageRank& me) {
     me.Meet();
     if (me.rank() == 1) return;
