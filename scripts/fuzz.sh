@@ -11,7 +11,7 @@ seconds=${1:-60}
 build=build/fuzz
 
 [ -f $build/build.ninja ] || cmake --preset fuzz >/dev/null
-targets=(wire control messages status_page peer_info dlpack)
+targets=(wire control messages status_page peer_info peer_address dlpack)
 [ $((10#$(date +%j) % 2)) -eq 0 ] || targets=(engine error_file config slurm objects c_api)
 [ $# -le 1 ] || targets=("${@:2}")
 ninja -C $build "${targets[@]/%/_fuzz}"

@@ -35,7 +35,7 @@ class Acceptor {
     uint32_t own_rank;
   };
 
-  // What `context` refers to and `table` must outlive the object. It stores
+  // `table` and the referents of `context` must outlive the object. It stores
   // authenticated sockets in `table`.
   Acceptor(const Context& context, SocketTable& table) : context_(context), table_(table) {}
 

@@ -19,8 +19,8 @@
 //
 // A proof is a hash (BLAKE2b by libsodium) of the sender's role, the hello and
 // the listener's nonce, keyed with the key of the pair. Both nonces are fresh,
-// so that a recorded handshake proves nothing. Integers are little-endian. What
-// follows is neither encrypted nor authenticated. Pure, except that nonces are
+// so that a recorded handshake proves nothing. Later bytes are neither encrypted
+// nor authenticated. Integers are little-endian. Pure, except that nonces are
 // random.
 namespace rankrun::comm::tcp {
 

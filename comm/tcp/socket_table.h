@@ -20,7 +20,7 @@ class SocketTable {
 
   // Stores the socket of a stream, by its number in the handshake. It replaces
   // an earlier one: a peer connects again only if it lost the connection before
-  // it knew that it is accepted.
+  // it knew that it was accepted.
   void Put(int peer, uint32_t stream, Fd socket);
 
   bool is_complete() const { return missing_ == 0; }

@@ -20,5 +20,19 @@ TEST(NetworkInterfaceTest, EveryAddressOfThisHostIsListedOnce) {
   }
 }
 
+TEST(NetworkInterfaceTest, AnInterfaceHasItsAddressesIpv4First) {
+  auto addresses = AddressesOfInterface("lo");
+  ASSERT_TRUE(addresses) << addresses.error().message;
+  EXPECT_EQ(addresses->front().Host(), "127.0.0.1");
+  for (const SocketAddress& address : *addresses) EXPECT_TRUE(InterfaceOf(address));
+}
+
+TEST(NetworkInterfaceTest, AMissingInterfaceHasNoAddresses) {
+  auto addresses = AddressesOfInterface("nonexistent");
+  ASSERT_FALSE(addresses);
+  EXPECT_EQ(addresses.error().code, ErrorCode::kSystem);
+  EXPECT_EQ(addresses.error().message, "find interface nonexistent: No such device");
+}
+
 }  // namespace
 }  // namespace rankrun
