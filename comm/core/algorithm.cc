@@ -20,17 +20,14 @@ struct Entry {
 
 constexpr std::string_view kRanks = "a number of ranks";
 
-constexpr std::array<Entry, 11> kEntries{{
+constexpr std::array<Entry, 9> kEntries{{
     {"all_reduce.doubling", [](AlgorithmTable& t) -> size_t& { return t.all_reduce_doubling; }},
     {"all_reduce.halving", [](AlgorithmTable& t) -> size_t& { return t.all_reduce_halving; }},
-    {"all_gather.direct", [](AlgorithmTable& t) -> size_t& { return t.all_gather.direct; }},
-    {"all_gather.bruck", [](AlgorithmTable& t) -> size_t& { return t.all_gather.bruck; }},
+    {"all_gather.direct", [](AlgorithmTable& t) -> size_t& { return t.all_gather_direct; }},
     {"all_gather.direct_ranks",
-     [](AlgorithmTable& t) -> size_t& { return t.all_gather.direct_ranks; }, 0, kRanks},
-    {"all_to_all.direct", [](AlgorithmTable& t) -> size_t& { return t.all_to_all.direct; }},
-    {"all_to_all.bruck", [](AlgorithmTable& t) -> size_t& { return t.all_to_all.bruck; }},
-    {"all_to_all.direct_ranks",
-     [](AlgorithmTable& t) -> size_t& { return t.all_to_all.direct_ranks; }, 0, kRanks},
+     [](AlgorithmTable& t) -> size_t& { return t.all_gather_direct_ranks; }, 0, kRanks},
+    {"all_gather.bruck", [](AlgorithmTable& t) -> size_t& { return t.all_gather_bruck; }},
+    {"all_to_all.direct", [](AlgorithmTable& t) -> size_t& { return t.all_to_all_direct; }},
     {"broadcast.tree", [](AlgorithmTable& t) -> size_t& { return t.broadcast_tree; }},
     {"broadcast.piece", [](AlgorithmTable& t) -> size_t& { return t.broadcast_piece; }, 1,
      "a number of bytes, at least 1"},
@@ -72,13 +69,6 @@ Result<void> Set(std::string_view text, AlgorithmTable& table, std::set<std::str
   return {};
 }
 
-ExchangeAlgorithm ChooseExchange(int ranks, size_t bytes, const ExchangeThresholds& thresholds) {
-  if (static_cast<size_t>(ranks) <= thresholds.direct_ranks) {
-    return bytes <= thresholds.direct ? ExchangeAlgorithm::kDirect : ExchangeAlgorithm::kPairwise;
-  }
-  return bytes <= thresholds.bruck ? ExchangeAlgorithm::kBruck : ExchangeAlgorithm::kPairwise;
-}
-
 }  // namespace
 
 AllReduceAlgorithm ChooseAllReduce(int ranks, size_t bytes, const AlgorithmTable& table) {
@@ -103,11 +93,15 @@ int ChainPieces(size_t bytes, const AlgorithmTable& table) {
 }
 
 ExchangeAlgorithm ChooseAllGather(int ranks, size_t block_bytes, const AlgorithmTable& table) {
-  return ChooseExchange(ranks, block_bytes, table.all_gather);
+  bool is_direct = static_cast<size_t>(ranks) <= table.all_gather_direct_ranks;
+  if (is_direct && block_bytes <= table.all_gather_direct) return ExchangeAlgorithm::kDirect;
+  if (!is_direct && block_bytes <= table.all_gather_bruck) return ExchangeAlgorithm::kBruck;
+  return ExchangeAlgorithm::kPairwise;
 }
 
-ExchangeAlgorithm ChooseAllToAll(int ranks, size_t block_bytes, const AlgorithmTable& table) {
-  return ChooseExchange(ranks, block_bytes, table.all_to_all);
+ExchangeAlgorithm ChooseAllToAll(size_t block_bytes, const AlgorithmTable& table) {
+  return block_bytes <= table.all_to_all_direct ? ExchangeAlgorithm::kDirect
+                                                : ExchangeAlgorithm::kPairwise;
 }
 
 Result<AlgorithmTable> ParseAlgorithms(std::string_view text) {

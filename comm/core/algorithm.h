@@ -12,12 +12,12 @@
 namespace rankrun::comm {
 
 enum class AllReduceAlgorithm : uint8_t { kDoubling, kHalving, kRing };
-// Of all-gather and all-to-all.
+// Of all-gather and all-to-all, which has no kBruck.
 enum class ExchangeAlgorithm : uint8_t { kDirect, kBruck, kPairwise };
 enum class BroadcastAlgorithm : uint8_t { kTree, kChain };
 enum class ReduceAlgorithm : uint8_t { kTree, kRing };
 
-constexpr size_t kDoublingBytes = size_t{16} << 10;
+constexpr size_t kDoublingBytes = size_t{32} << 10;
 constexpr size_t kHalvingBytes = size_t{256} << 10;
 constexpr size_t kDirectBytes = size_t{4} << 10;
 constexpr size_t kBruckBytes = size_t{4} << 10;
@@ -26,24 +26,18 @@ constexpr size_t kBroadcastTreeBytes = size_t{64} << 10;
 constexpr size_t kBroadcastPieceBytes = size_t{64} << 10;
 constexpr size_t kReduceTreeBytes = size_t{16} << 10;
 
-// Sizes of an exchange of blocks. Up to `direct_ranks` ranks choose between
-// direct and pairwise, more ranks between Bruck and pairwise.
-struct ExchangeThresholds {
-  size_t direct = kDirectBytes;  // bytes of the largest block for which it is chosen
-  size_t bruck = kBruckBytes;    // as `direct`
-  size_t direct_ranks = kDirectRanks;
-
-  bool operator==(const ExchangeThresholds&) const = default;
-};
-
 // Largest sizes, in bytes, for which each algorithm is chosen. 0 switches an
 // algorithm off for all but empty data. Must be the same on all ranks of a
 // group.
 struct AlgorithmTable {
   size_t all_reduce_doubling = kDoublingBytes;
   size_t all_reduce_halving = kHalvingBytes;  // if the number of ranks is a power of two
-  ExchangeThresholds all_gather = {};
-  ExchangeThresholds all_to_all = {};
+  // Of the largest block: direct among up to all_gather_direct_ranks, Bruck among
+  // more ranks.
+  size_t all_gather_direct = kDirectBytes;
+  size_t all_gather_direct_ranks = kDirectRanks;
+  size_t all_gather_bruck = kBruckBytes;
+  size_t all_to_all_direct = kDirectBytes;  // of the largest block
   size_t broadcast_tree = kBroadcastTreeBytes;
   size_t broadcast_piece = kBroadcastPieceBytes;  // size of a piece of a chain; at least 1
   size_t reduce_tree = kReduceTreeBytes;
@@ -61,10 +55,10 @@ BroadcastAlgorithm ChooseBroadcast(int ranks, size_t bytes, const AlgorithmTable
 int ChainPieces(size_t bytes, const AlgorithmTable& table);
 constexpr int kMaxChainPieces = 4096;
 
-// Choose for blocks of `block_bytes` each. All ranks must give the same size,
-// so a call whose blocks may differ in size must not choose; it uses pairwise.
+// Choose by the bytes of the largest block. Bruck's all-gather needs equal blocks
+// and the same choice on all ranks; the other exchanges fit together.
 ExchangeAlgorithm ChooseAllGather(int ranks, size_t block_bytes, const AlgorithmTable& table);
-ExchangeAlgorithm ChooseAllToAll(int ranks, size_t block_bytes, const AlgorithmTable& table);
+ExchangeAlgorithm ChooseAllToAll(size_t block_bytes, const AlgorithmTable& table);
 
 // Parses entries as "all_reduce.doubling=16384 broadcast.tree=0", separated by
 // blanks; values are decimal. The other entries keep their defaults.

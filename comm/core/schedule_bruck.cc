@@ -1,7 +1,6 @@
 #include "comm/core/schedule_bruck.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "comm/core/steps.h"
 
@@ -28,34 +27,6 @@ Schedule AllGatherBruck(const RankPlace& place) {
   }
   for (int i = 0; i < place.ranks; ++i) {
     steps.push_back(Copy(Scratch(i), Output(Shifted(place, i))));
-  }
-  return steps;
-}
-
-// A block with a way of i ranks ahead of it on the ring travels in the steps
-// whose bits are set in i. Each rank has one block for each i at any time.
-Schedule AllToAllBruck(const RankPlace& place) {
-  std::vector<Part> blocks;  // by i
-  for (int i = 0; i < place.ranks; ++i) blocks.push_back(Input(Shifted(place, i)));
-  Schedule steps;
-  int unused = place.ranks / 2;  // first unused scratch block; below are the blocks to send
-  for (int bit = 1; bit < place.ranks; bit *= 2) {
-    int count = 0;
-    for (int i = bit; i < place.ranks; ++i) {
-      if ((i & bit) == 0) continue;
-      Part& block = blocks[static_cast<size_t>(i)];
-      steps.push_back(Copy(block, Scratch(count)));
-      block = Scratch(unused + count);
-      count += 1;
-    }
-    steps.push_back({.from = Scratch(0, count),
-                     .to = Scratch(unused, count),
-                     .send_to = Shifted(place, bit),
-                     .receive_from = Shifted(place, -bit)});
-    unused += count;
-  }
-  for (int i = 0; i < place.ranks; ++i) {
-    steps.push_back(Copy(blocks[static_cast<size_t>(i)], Output(Shifted(place, -i))));
   }
   return steps;
 }

@@ -16,8 +16,8 @@ TEST(AlgorithmTest, AllReduceIsByDoublingThenHalvingThenRing) {
   const AlgorithmTable table;
   for (int ranks : {2, 4, 8, 64}) {
     EXPECT_EQ(ChooseAllReduce(ranks, 1, table), AllReduceAlgorithm::kDoubling);
-    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB, table), AllReduceAlgorithm::kDoubling);
-    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB + 1, table), AllReduceAlgorithm::kHalving);
+    EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB, table), AllReduceAlgorithm::kDoubling);
+    EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB + 1, table), AllReduceAlgorithm::kHalving);
     EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB, table), AllReduceAlgorithm::kHalving);
     EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB + 1, table), AllReduceAlgorithm::kRing);
   }
@@ -26,30 +26,26 @@ TEST(AlgorithmTest, AllReduceIsByDoublingThenHalvingThenRing) {
 TEST(AlgorithmTest, OtherNumbersThanPowersOfTwoNeverHalve) {
   const AlgorithmTable table;
   for (int ranks : {3, 5, 6, 7, 9, 63, 65}) {
-    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB, table), AllReduceAlgorithm::kDoubling);
-    EXPECT_EQ(ChooseAllReduce(ranks, 16 * KiB + 1, table), AllReduceAlgorithm::kRing);
+    EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB, table), AllReduceAlgorithm::kDoubling);
+    EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB + 1, table), AllReduceAlgorithm::kRing);
   }
 }
 
-TEST(AlgorithmTest, SmallBlocksGoDirectlyAmongFewRanksAndByBruckAmongMany) {
+TEST(AlgorithmTest, SmallBlocksAreGatheredDirectlyAmongFewRanksAndByBruckAmongMany) {
   const AlgorithmTable table;
-  for (auto choose : {ChooseAllGather, ChooseAllToAll}) {
-    EXPECT_EQ(choose(2, 4 * KiB, table), ExchangeAlgorithm::kDirect);
-    EXPECT_EQ(choose(16, 4 * KiB, table), ExchangeAlgorithm::kDirect);
-    EXPECT_EQ(choose(17, 4 * KiB, table), ExchangeAlgorithm::kBruck);
-    EXPECT_EQ(choose(16, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
-    EXPECT_EQ(choose(17, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
-  }
+  EXPECT_EQ(ChooseAllGather(2, 4 * KiB, table), ExchangeAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllGather(16, 4 * KiB, table), ExchangeAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllGather(17, 4 * KiB, table), ExchangeAlgorithm::kBruck);
+  EXPECT_EQ(ChooseAllGather(16, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
+  EXPECT_EQ(ChooseAllGather(17, 4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
 }
 
-TEST(AlgorithmTest, EachExchangeHasItsOwnThresholds) {
+TEST(AlgorithmTest, SmallBlocksAreExchangedDirectly) {
   AlgorithmTable table;
-  table.all_gather = {.direct = 1, .bruck = 2, .direct_ranks = 4};
-  EXPECT_EQ(ChooseAllGather(4, 1, table), ExchangeAlgorithm::kDirect);
-  EXPECT_EQ(ChooseAllGather(4, 2, table), ExchangeAlgorithm::kPairwise);
-  EXPECT_EQ(ChooseAllGather(5, 2, table), ExchangeAlgorithm::kBruck);
-  EXPECT_EQ(ChooseAllGather(5, 3, table), ExchangeAlgorithm::kPairwise);
-  EXPECT_EQ(ChooseAllToAll(5, 3, table), ExchangeAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllToAll(4 * KiB, table), ExchangeAlgorithm::kDirect);
+  EXPECT_EQ(ChooseAllToAll(4 * KiB + 1, table), ExchangeAlgorithm::kPairwise);
+  table.all_gather_direct = 1;  // has a limit of its own
+  EXPECT_EQ(ChooseAllToAll(4 * KiB, table), ExchangeAlgorithm::kDirect);
 }
 
 TEST(AlgorithmTest, LargeBroadcastsAmongMoreThanTwoRanksAreChains) {
@@ -91,15 +87,17 @@ TEST(AlgorithmTest, TextSetsTheEntriesThatItNames) {
 TEST(AlgorithmTest, FormattedTextParsesToTheSameTable) {
   const AlgorithmTable all{.all_reduce_doubling = 1,
                            .all_reduce_halving = 2,
-                           .all_gather = {.direct = 3, .bruck = 4, .direct_ranks = 5},
-                           .all_to_all = {.direct = 6, .bruck = 7, .direct_ranks = 8},
+                           .all_gather_direct = 3,
+                           .all_gather_direct_ranks = 4,
+                           .all_gather_bruck = 5,
+                           .all_to_all_direct = 6,
                            .broadcast_tree = 9,
                            .broadcast_piece = 10,
                            .reduce_tree = std::numeric_limits<size_t>::max()};
   EXPECT_EQ(FormatAlgorithms(all),
-            "all_reduce.doubling=1 all_reduce.halving=2 all_gather.direct=3 all_gather.bruck=4 "
-            "all_gather.direct_ranks=5 all_to_all.direct=6 all_to_all.bruck=7 "
-            "all_to_all.direct_ranks=8 broadcast.tree=9 broadcast.piece=10 "
+            "all_reduce.doubling=1 all_reduce.halving=2 all_gather.direct=3 "
+            "all_gather.direct_ranks=4 all_gather.bruck=5 all_to_all.direct=6 broadcast.tree=9 "
+            "broadcast.piece=10 "
             "reduce.tree=18446744073709551615");
   EXPECT_EQ(*ParseAlgorithms(FormatAlgorithms(all)), all);
   EXPECT_EQ(*ParseAlgorithms(FormatAlgorithms({})), AlgorithmTable());

@@ -14,7 +14,9 @@ constexpr SendMode kModes[] = {SendMode::kEager, SendMode::kRendezvous};
 struct ScheduleBruckTest : testing::TestWithParam<int> {
   static int ranks() { return GetParam(); }
   // Returns log2 of the number of ranks, rounded up.
-  static int rounds() { return std::bit_width(static_cast<unsigned int>(ranks() - 1)); }
+  static int rounds() {
+    return static_cast<int>(std::bit_width(static_cast<unsigned int>(ranks() - 1)));
+  }
 };
 
 TEST_P(ScheduleBruckTest, AllGatherPutsEveryInputInItsPlace) {
@@ -28,39 +30,13 @@ TEST_P(ScheduleBruckTest, AllGatherPutsEveryInputInItsPlace) {
   }
 }
 
-TEST_P(ScheduleBruckTest, AllToAllIsTheTransposition) {
-  for (SendMode mode : kModes) {
-    ScheduleSimulation world(ranks(), AllToAllBruck);
-    for (int r = 0; r < ranks(); ++r) {
-      for (int i = 0; i < ranks(); ++i) world[r].inputs[i] = Share(r, i);
-    }
-    ASSERT_TRUE(world.Run(mode));
-    for (int r = 0; r < ranks(); ++r) {
-      for (int i = 0; i < ranks(); ++i) EXPECT_EQ(world[r].outputs[i], Share(i, r));
-    }
-  }
-}
-
-TEST_P(ScheduleBruckTest, StepsBytesAndScratchOfAllGatherAreAsDocumented) {
+TEST_P(ScheduleBruckTest, StepsBytesAndScratchAreAsDocumented) {
   ScheduleSimulation world(ranks(), AllGatherBruck);
   for (int r = 0; r < ranks(); ++r) {
     EXPECT_EQ(world[r].messages(), rounds());
     EXPECT_EQ(world[r].blocks_sent(), ranks() - 1);
     EXPECT_EQ(world[r].schedule.size(), static_cast<size_t>(rounds() + ranks() + 1));
     EXPECT_EQ(ScratchBlocks(world[r].schedule), ranks());
-  }
-}
-
-TEST_P(ScheduleBruckTest, StepsBytesAndScratchOfAllToAllAreAsDocumented) {
-  int bits = 0;
-  for (int i = 1; i < ranks(); ++i) bits += std::popcount(static_cast<unsigned int>(i));
-  EXPECT_LE(2 * bits, ranks() * rounds());
-  ScheduleSimulation world(ranks(), AllToAllBruck);
-  for (int r = 0; r < ranks(); ++r) {
-    EXPECT_EQ(world[r].messages(), rounds());
-    EXPECT_EQ(world[r].blocks_sent(), bits);
-    EXPECT_EQ(world[r].schedule.size(), static_cast<size_t>(rounds() + bits + ranks()));
-    EXPECT_EQ(ScratchBlocks(world[r].schedule), bits + ranks() / 2);
   }
 }
 

@@ -14,7 +14,9 @@ constexpr SendMode kModes[] = {SendMode::kEager, SendMode::kRendezvous};
 struct ScheduleDoublingTest : testing::TestWithParam<int> {
   static int ranks() { return GetParam(); }
   static int participants() { return HalvingParts(ranks()); }
-  static int rounds() { return std::bit_width(static_cast<unsigned int>(participants())) - 1; }
+  static int rounds() {
+    return static_cast<int>(std::bit_width(static_cast<unsigned int>(participants()))) - 1;
+  }
   static bool IsInPair(int r) { return r < 2 * (ranks() - participants()); }
   // Carries out an all-reduce of `parts` outputs.
   static ScheduleSimulation AllReduced(Schedule (*make)(const RankPlace&), int parts,

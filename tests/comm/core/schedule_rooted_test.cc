@@ -29,7 +29,8 @@ void ReduceToRoot(int ranks, int root, SendMode mode) {
     EXPECT_LE(ScratchBlocks(world[r].schedule), r == root ? 0 : 1);
     EXPECT_EQ(world[r].blocks_sent(), r == root ? 0 : 1);
   }
-  EXPECT_EQ(world[root].messages(), std::bit_width(static_cast<unsigned int>(ranks - 1)));
+  EXPECT_EQ(world[root].messages(),
+            static_cast<int>(std::bit_width(static_cast<unsigned int>(ranks - 1))));
 }
 
 TEST_P(ScheduleRootedTest, ReduceGivesTheRootTheSumInTheOrderOfRanksFromTheRootOn) {
