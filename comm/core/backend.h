@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/status/death_watch.h"
+#include "comm/core/algorithm.h"
 #include "comm/core/operation.h"
 #include "comm/reduce/reduction.h"
 #include "store/store.h"
@@ -30,6 +31,7 @@ struct Call {
   const Operation& operation;
   std::chrono::milliseconds timeout;  // at least 1 ms
   uint64_t fingerprint = Fingerprint(operation);
+  int root = operation.root;  // differs in a part of a call, among other ranks
 };
 
 // Properties by which a message matches a receive.
@@ -97,11 +99,10 @@ class Backend {
                                 const Call& call) = 0;
   virtual Result<void> Barrier(const Call& call) = 0;
 
-  // Announces that this rank cannot take part in `call` because of bad
-  // arguments. The calls of the other ranks fail with "rank 3 refused AllGather
-  // #17 (...): <reason>". Waits only if other ranks are several refused calls
-  // behind. Returns whether the group stays usable: then the other ranks' error
-  // is kInvalid, otherwise kSystem.
+  // Announces that bad arguments keep this rank out of `call`. The calls of the
+  // other ranks fail with "rank 3 refused AllGather #17 (...): <reason>". Waits only if other ranks
+  // are several refused calls behind. Returns whether the group stays usable: then the other ranks'
+  // error is kInvalid, otherwise kSystem.
   virtual bool Refuse(const Call& call, const std::string& reason) = 0;
 
   // Ends all waits and transfers of this group, on all ranks and for good.
@@ -118,7 +119,8 @@ class Backend {
 };
 
 struct BackendConfig {
-  std::vector<int> global_ranks;  // of the members, by group rank; for messages
+  std::vector<int> global_ranks;        // of the members, by group rank; for messages
+  std::vector<std::string> hosts = {};  // by group rank; equal: can share memory; empty: all can
   int group_rank;
   store::Store& store;                // outlives the backend
   std::string key_prefix;             // of all keys that the backend sets
@@ -126,14 +128,15 @@ struct BackendConfig {
   std::string host;                   // address at which other ranks reach this one
   std::chrono::milliseconds timeout;  // for connecting to the other ranks
   DeathWatch deaths = {};
-  bool checks_all_calls = false;  // debug level DETAIL
+  bool checks_all_calls = false;   // debug level DETAIL
+  AlgorithmTable algorithms = {};  // of backends that use schedules
 
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };
 
 // Interface that librankrun_<name>.so exports. The library and its plug-ins are
 // built together; the version rejects a plug-in from another build.
-inline constexpr uint32_t kBackendAbiVersion = 3;
+inline constexpr uint32_t kBackendAbiVersion = 4;
 inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
 
 struct BackendPlugin {

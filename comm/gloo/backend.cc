@@ -10,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/process/signals_blocked.h"
+#include "base/roll_call.h"
+#include "comm/core/calls.h"
 #include "comm/gloo/error_text.h"
 #include "comm/gloo/without_sigpipe.h"
 
@@ -26,34 +29,16 @@ constexpr milliseconds kFlush{1000};
 // stopped.
 constexpr milliseconds kFarewell{10};
 
-// Returns the first element of a part when `count` elements are split among the
-// ranks.
-size_t PartBegin(size_t count, int part, int ranks) {
-  auto n = static_cast<size_t>(ranks);
-  auto i = static_cast<size_t>(part);
-  return count / n * i + std::min(count % n, i);
-}
-
-template <typename Block, typename Byte>
-std::vector<Block> Parts(Byte* data, size_t count, DType dtype, int ranks) {
-  std::vector<Block> parts;
-  size_t size = SizeOf(dtype);
-  for (int i = 0; i < ranks; ++i) {
-    size_t begin = PartBegin(count, i, ranks) * size;
-    parts.push_back({data + begin, PartBegin(count, i + 1, ranks) * size - begin});
-  }
-  return parts;
-}
-
-size_t Largest(const std::vector<ConstBlock>& blocks) {
-  size_t largest = 0;
-  for (const ConstBlock& block : blocks) largest = std::max(largest, block.bytes);
-  return largest;
-}
-
-template <typename Block>
-std::vector<Block> ToVector(std::span<const Block> blocks) {
-  return {blocks.begin(), blocks.end()};
+// Gloo completes no send before its receive starts, and waits between two steps
+// anyway.
+AlgorithmTable OnlyRings() {
+  return {.all_reduce_doubling = 0,
+          .all_reduce_halving = 0,
+          .all_gather_direct = 0,
+          .all_gather_bruck = 0,
+          .all_to_all_direct = 0,
+          .broadcast_tree = SIZE_MAX,
+          .reduce_tree = 0};
 }
 
 }  // namespace
@@ -69,14 +54,15 @@ Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config
 }
 
 GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
-    : global_ranks_(config.global_ranks),
+    : ScheduleBackend(config.group_rank, config.world_size(), OnlyRings()),
+      global_ranks_(config.global_ranks),
       checks_all_calls_(config.checks_all_calls),
       context_(std::move(mesh.context)),
       control_(std::move(mesh.control)),
       failure_board_(config, *control_),
       monitor_(config, failure_board_, *control_, wake_event_),
       messages_(config, context_, *control_, failure_board_, wake_event_),
-      executor_(context_, monitor_) {
+      exchange_(context_, monitor_) {
   const SignalsBlocked in_the_thread;
   monitor_thread_ = std::thread([this] { Monitor(); });
 }
@@ -91,81 +77,6 @@ GlooBackend::~GlooBackend() {
   failure_board_.SendFarewellOnLeaving();
   control_->Flush(kFlush);
 }
-
-Result<void> GlooBackend::AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                                    const Call& call) {
-  if (count == 0) return RunEmpty(call);
-  int ranks = context_->size;
-  if (ranks == 1) {
-    const std::array<const void*, 1> own{data};
-    comm::Reduce(reduction, data, own, count);
-  }
-  return Run(
-      call, AllReduceRing(RankPlaceIn(call)),
-      {.outputs = Parts<Block>(data, count, reduction.dtype, ranks), .reduction = reduction});
-}
-
-Result<void> GlooBackend::Reduce(std::byte* output, const std::byte* input, size_t count,
-                                 const Reduction& reduction, const Call& call) {
-  if (count == 0) return RunEmpty(call);
-  int ranks = context_->size;
-  Blocks blocks{.inputs = Parts<ConstBlock>(input, count, reduction.dtype, ranks),
-                .reduction = reduction};
-  if (call.operation.root == context_->rank) {
-    blocks.outputs = Parts<Block>(output, count, reduction.dtype, ranks);
-  }
-  blocks.scratch_bytes = Largest(blocks.inputs);
-  auto ok = Run(call, ReduceRing(RankPlaceIn(call)), blocks);
-  if (ok && ranks == 1) {
-    const std::array<const void*, 1> own{input};
-    comm::Reduce(reduction, output, own, count);
-  }
-  return ok;
-}
-
-Result<void> GlooBackend::Broadcast(Block data, const Call& call) {
-  if (data.bytes == 0) return RunEmpty(call);
-  return Run(call, BroadcastTree(RankPlaceIn(call)), {.outputs = {data}});
-}
-
-Result<void> GlooBackend::AllGather(std::span<const Block> outputs, ConstBlock input,
-                                    const Call& call) {
-  return RunUneven(call, AllGatherPairwise(RankPlaceIn(call)),
-                   {.inputs = {input}, .outputs = ToVector(outputs)});
-}
-
-Result<void> GlooBackend::Gather(std::span<const Block> outputs, ConstBlock input,
-                                 const Call& call) {
-  return RunUneven(call, GatherLinear(RankPlaceIn(call)),
-                   {.inputs = {input}, .outputs = ToVector(outputs)});
-}
-
-Result<void> GlooBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
-                                  const Call& call) {
-  return RunUneven(call, ScatterLinear(RankPlaceIn(call)),
-                   {.inputs = ToVector(inputs), .outputs = {output}});
-}
-
-Result<void> GlooBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                                        const Reduction& reduction, const Call& call) {
-  Blocks blocks{.inputs = ToVector(inputs), .outputs = {output}, .reduction = reduction};
-  blocks.scratch_bytes = Largest(blocks.inputs);
-  if (blocks.scratch_bytes == 0) return RunEmpty(call);
-  auto ok = Run(call, ReduceScatterRing(RankPlaceIn(call)), blocks);
-  if (ok && context_->size == 1) {
-    const std::array<const void*, 1> own{output.data};
-    comm::Reduce(reduction, output.data, own, output.bytes / SizeOf(reduction.dtype));
-  }
-  return ok;
-}
-
-Result<void> GlooBackend::AllToAll(std::span<const Block> outputs,
-                                   std::span<const ConstBlock> inputs, const Call& call) {
-  return RunUneven(call, AllToAllPairwise(RankPlaceIn(call)),
-                   {.inputs = ToVector(inputs), .outputs = ToVector(outputs)});
-}
-
-Result<void> GlooBackend::Barrier(const Call& call) { return RunEmpty(call); }
 
 bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
   Error why{ErrorCode::kSystem, OwnName() + " refused " + Describe(call.operation) + ": " + reason};
@@ -198,17 +109,16 @@ Result<std::unique_ptr<Transfer>> GlooBackend::StartRecv(Block data, std::option
                           .peer = source});
 }
 
-RankPlace GlooBackend::RankPlaceIn(const Call& call) const {
-  return {.rank = context_->rank, .ranks = context_->size, .root = call.operation.root};
-}
-
-Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>& body) {
+Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                              bool may_be_uneven) {
   const WithoutSigpipe without_sigpipe;
   std::optional<CollectiveAborted> ended;
   monitor_.Begin(call);
   try {
     if (checks_all_calls_) CheckCall(call);
-    body();
+    if (may_be_uneven) CheckSizes(call, schedule, blocks);
+    exchange_.UseSlotOf(call.operation);
+    RunSteps(schedule, blocks);
   } catch (const CollectiveAborted& thrown) {
     ended = thrown;
   } catch (const std::bad_alloc&) {
@@ -230,28 +140,17 @@ Result<void> GlooBackend::Perform(const Call& call, const std::function<void()>&
   return ended->why;
 }
 
-Result<void> GlooBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks) {
-  return Perform(call, [&] { executor_.Run(schedule, blocks, call.operation); });
+void GlooBackend::RunSteps(const Schedule& schedule, const Blocks& blocks) {
+  auto ok = executor_.Run(schedule, blocks);
+  RANKRUN_CHECK(ok, "GlooExchange throws its errors");
 }
 
-Result<void> GlooBackend::RunUneven(const Call& call, const Schedule& schedule,
-                                    const Blocks& blocks) {
-  return Perform(call, [&] {
-    auto difference = executor_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
-    if (difference) {
-      Error why{ErrorCode::kMismatch, *difference};
-      failure_board_.PublishNote(why);
-      throw CollectiveAborted{.why = why};
-    }
-    executor_.Run(schedule, blocks, call.operation);
-  });
-}
-
-Result<void> GlooBackend::RunEmpty(const Call& call) {
-  std::byte out{};
-  std::byte in{};
-  return Run(call, BarrierDissemination(RankPlaceIn(call)),
-             {.inputs = {{&out, 1}}, .outputs = {{&in, 1}}});
+void GlooBackend::CheckSizes(const Call& call, const Schedule& schedule, const Blocks& blocks) {
+  auto difference = exchange_.CompareSizes(schedule, blocks, call.operation, global_ranks_);
+  if (!difference) return;
+  Error why{ErrorCode::kMismatch, *difference};
+  failure_board_.PublishNote(why);
+  throw CollectiveAborted{.why = why};
 }
 
 // Exchanges the calls of all ranks before any data moves.
@@ -269,8 +168,8 @@ void GlooBackend::CheckCall(const Call& call) {
   for (CallRecord& record : records) {
     blocks.outputs.push_back({reinterpret_cast<std::byte*>(&record), sizeof record});
   }
-  executor_.RunOn(SlotOf(SlotUse::kCheck, call.operation.number),
-                  AllGatherPairwise({context_->rank, context_->size}), blocks);
+  exchange_.UseSlot(SlotOf(SlotUse::kCheck, call.operation.number));
+  RunSteps(AllGatherPairwise({rank(), ranks()}), blocks);
   bool same = std::all_of(records.begin(), records.end(), [&](const CallRecord& record) {
     return record.fingerprint == own.fingerprint;
   });
@@ -283,7 +182,7 @@ void GlooBackend::CheckCall(const Call& call) {
 }
 
 std::string GlooBackend::OwnName() const {
-  return NameRanks({global_ranks_[static_cast<size_t>(context_->rank)]});
+  return RanksInWords({global_ranks_[static_cast<size_t>(rank())]});
 }
 
 // Closes all connections for good. A wait that times out is Gloo's only way to

@@ -3,7 +3,6 @@
 #include <gloo/context.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,8 +10,10 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/core/backend.h"
+#include "comm/core/executor.h"
+#include "comm/core/schedule_backend.h"
 #include "comm/gloo/collective_monitor.h"
-#include "comm/gloo/executor.h"
+#include "comm/gloo/exchange.h"
 #include "comm/gloo/failure_board.h"
 #include "comm/gloo/mesh.h"
 #include "comm/gloo/messages.h"
@@ -24,25 +25,10 @@ namespace rankrun::comm::gloo {
 // context with one socket per peer and one thread, and a monitor thread.
 // Converts all exceptions of Gloo to errors.
 // Source: Gloo (github.com/facebookincubator/gloo), Debian's git20220518.
-class GlooBackend final : public Backend {
+class GlooBackend final : public ScheduleBackend {
  public:
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
   ~GlooBackend() override;
-
-  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
-                         const Call& call) override;
-  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
-                      const Reduction& reduction, const Call& call) override;
-  Result<void> Broadcast(Block data, const Call& call) override;
-  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
-                         const Call& call) override;
-  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
-  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
-  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
-                             const Reduction& reduction, const Call& call) override;
-  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
-                        const Call& call) override;
-  Result<void> Barrier(const Call& call) override;
 
   bool Refuse(const Call& call, const std::string& reason) override;
   void Abort(const std::string& reason) override;
@@ -55,17 +41,12 @@ class GlooBackend final : public Backend {
  private:
   GlooBackend(const BackendConfig& config, Mesh mesh);
 
-  RankPlace RankPlaceIn(const Call& call) const;
-  // Runs `body` as one operation; `body` throws CollectiveAborted on failure.
-  Result<void> Perform(const Call& call, const std::function<void()>& body);
-  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks);
-  // As Run, for collectives in which sizes may differ between ranks: compares
-  // them first.
-  Result<void> RunUneven(const Call& call, const Schedule& schedule, const Blocks& blocks);
-  // Runs a call without data as a barrier, because all ranks must still call
-  // it.
-  Result<void> RunEmpty(const Call& call);
+  // Compares the sizes first if they may be uneven.
+  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                   bool may_be_uneven) override;
+  void RunSteps(const Schedule& schedule, const Blocks& blocks);
   void CheckCall(const Call& call);
+  void CheckSizes(const Call& call, const Schedule& schedule, const Blocks& blocks);
   void Disconnect();
   // Fails the group with `why`, and the other ranks with `for_others`. Only the
   // first call has an effect; later calls return when the first one is done.
@@ -81,7 +62,8 @@ class GlooBackend final : public Backend {
   WakeEvent wake_event_;
   CollectiveMonitor monitor_;
   Messages messages_;
-  Executor executor_;
+  GlooExchange exchange_;
+  Executor executor_{exchange_};
   Mutex end_mutex_;
   bool ended_ GUARDED_BY(end_mutex_) = false;
   std::atomic<bool> leaving_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/gloo/error_text.h"
 
@@ -103,7 +104,7 @@ Error CollectiveMonitor::TimedOut(int peer) {
   auto waited = std::chrono::duration_cast<milliseconds>(Now() - began_);
   return {ErrorCode::kTimeout, "timed out after " + std::to_string(waited.count()) +
                                    " ms, waiting for " +
-                                   NameRanks({global_ranks_[static_cast<size_t>(peer)]})};
+                                   RanksInWords({global_ranks_[static_cast<size_t>(peer)]})};
 }
 
 // Finishes a wait on a lost connection. The data may have arrived before the

@@ -1,7 +1,5 @@
 #include "comm/gloo/error_text.h"
 
-#include "base/roll_call.h"
-
 namespace rankrun::comm::gloo {
 namespace {
 
@@ -24,10 +22,6 @@ std::string PlainText(std::string text) {
   }
   RemoveAddress(text);
   return text;
-}
-
-std::string NameRanks(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks);
 }
 
 }  // namespace rankrun::comm::gloo

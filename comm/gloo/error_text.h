@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace rankrun::comm::gloo {
 
@@ -9,8 +8,5 @@ namespace rankrun::comm::gloo {
 // a user: "Connection closed by peer" for "[./gloo/transport/tcp/pair.cc:598]
 // Connection closed by peer [::1]:4711".
 std::string PlainText(std::string text);
-
-// Returns "rank 1" or "ranks 0-2, 5".
-std::string NameRanks(const std::vector<int>& ranks);
 
 }  // namespace rankrun::comm::gloo

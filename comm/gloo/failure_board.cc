@@ -5,7 +5,7 @@
 #include <chrono>
 #include <span>
 
-#include "comm/gloo/error_text.h"
+#include "base/roll_call.h"
 
 namespace rankrun::comm::gloo {
 namespace {
@@ -86,23 +86,6 @@ std::optional<PublishedCall> Decode(std::string_view text) {
 
 }  // namespace
 
-std::string DescribeCalls(const CallsByRank& calls, const std::vector<int>& global_ranks) {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;  // in the order of first ranks
-  for (size_t r = 0; r < calls.size(); ++r) {
-    size_t at = 0;
-    while (at < groups.size() && groups[at].first != calls[r]) ++at;
-    if (at == groups.size()) groups.emplace_back(calls[r], std::vector<int>());
-    groups[at].second.push_back(global_ranks[r]);
-  }
-  std::string text;
-  for (const auto& [call, ranks] : groups) {
-    if (!text.empty()) text += "; ";
-    text +=
-        call.empty() ? "no call from " + NameRanks(ranks) : NameRanks(ranks) + " called " + call;
-  }
-  return text;
-}
-
 FailureBoard::FailureBoard(const BackendConfig& config, Control& control)
     : shared_store_(config.store),
       control_(control),
@@ -125,7 +108,7 @@ void FailureBoard::SendFarewell(const Error& why) { control_.SendFarewell(Encode
 
 void FailureBoard::SendFarewellOnLeaving() {
   int rank = global_ranks_[static_cast<size_t>(group_rank_)];
-  control_.SendFarewell(kLeaves + NameRanks({rank}) + " has left the group");
+  control_.SendFarewell(kLeaves + RanksInWords({rank}) + " has left the group");
 }
 
 std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, TimePoint since) {
@@ -135,7 +118,7 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
   if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
   if (auto note = ReadNote()) return note;
   return Error{ErrorCode::kPeerLost,
-               "lost " + NameRanks({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
+               "lost " + RanksInWords({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
 }
 
 // Returns the farewell of `peer`. Without one, returns the farewell of another

@@ -11,17 +11,11 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/core/backend.h"
+#include "comm/core/calls.h"
 #include "comm/core/operation.h"
 #include "comm/gloo/control.h"
 
 namespace rankrun::comm::gloo {
-
-// Description of each rank's call, by group rank; empty: not known.
-using CallsByRank = std::vector<std::string>;
-
-// Returns "ranks 0, 2 called AllReduce #12 (16 x float32, sum); rank 1 called
-// Barrier #12" with global ranks.
-std::string DescribeCalls(const CallsByRank& calls, const std::vector<int>& global_ranks);
 
 // Exchange of failures between the ranks of a group: farewells before a rank
 // closes its connections, and two kinds of keys in the store. Nothing is

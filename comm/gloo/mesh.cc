@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/gloo/device.h"
 #include "comm/gloo/error_text.h"
@@ -114,7 +115,7 @@ class MeshAttempt {
   std::string VerdictKey() const { return prefix_ + "/verdict"; }
   std::string Key(int rank) const { return prefix_ + "/" + std::to_string(rank); }
   std::string Name(int rank) const {
-    return NameRanks({config_.global_ranks[static_cast<size_t>(rank)]});
+    return RanksInWords({config_.global_ranks[static_cast<size_t>(rank)]});
   }
 
   const BackendConfig& config_;
@@ -190,7 +191,7 @@ std::vector<int> MeshAttempt::RanksWithoutKey(const std::string& folder) {
 }
 
 Error MeshAttempt::MissingAddresses() {
-  return {ErrorCode::kTimeout, "no address from " + NameRanks(RanksWithoutKey(prefix_)) +
+  return {ErrorCode::kTimeout, "no address from " + RanksInWords(RanksWithoutKey(prefix_)) +
                                    " after " + std::to_string(config_.timeout.count()) + " ms"};
 }
 
@@ -205,7 +206,7 @@ Result<void> MeshAttempt::CheckInterfaces() {
   std::string text;
   for (const auto& [interfaces, members] : ranks) {
     if (!text.empty()) text += ", ";
-    text += std::to_string(interfaces) + " on " + NameRanks(members);
+    text += std::to_string(interfaces) + " on " + RanksInWords(members);
   }
   return Error{ErrorCode::kInvalid, "GLOO_SOCKET_IFNAME names different numbers of interfaces: " +
                                         text + ": want the same number on all ranks"};
@@ -344,8 +345,8 @@ Result<std::string> MeshAttempt::AwaitVerdict() {
 // as lost when it leaves.
 Error MeshAttempt::VerdictTimeout() {
   Error error{ErrorCode::kTimeout, "no confirmation of all connections from " +
-                                       NameRanks(RanksWithoutKey(prefix_ + "/good")) + " after " +
-                                       std::to_string(config_.timeout.count()) + " ms"};
+                                       RanksInWords(RanksWithoutKey(prefix_ + "/good")) +
+                                       " after " + std::to_string(config_.timeout.count()) + " ms"};
   static_cast<void>(PublishVerdict(kOver + error.message));
   return error;
 }

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/roll_call.h"
 #include "comm/gloo/error_text.h"
 #include "comm/gloo/without_sigpipe.h"
 
@@ -358,7 +359,7 @@ void Messages::RemoveOver() {
 }
 
 Error Messages::MismatchError(const Message& message, DType other, uint64_t other_bytes) const {
-  auto name = [this](int rank) { return NameRanks({global_ranks_[static_cast<size_t>(rank)]}); };
+  auto name = [this](int rank) { return RanksInWords({global_ranks_[static_cast<size_t>(rank)]}); };
   std::string here = Size(message.bytes, message.envelope.dtype);
   std::string there = Size(other_bytes, other);
   int sender = message.is_send ? control_.rank() : *message.peer;

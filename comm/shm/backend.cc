@@ -21,15 +21,24 @@ bool Flat(size_t bytes, int world_size) { return world_size <= 2 || bytes <= kFl
 }  // namespace
 
 Result<std::unique_ptr<Backend>> ShmBackend::Create(const BackendConfig& config) {
-  auto segment = Segment::Meet(config, kBuffers * kBufferBytes);
-  if (!segment) return std::move(segment).error();
-  return std::unique_ptr<Backend>(new ShmBackend(config, *std::move(segment)));
+  auto backend = CreateShm(config, nullptr);
+  if (!backend) return std::move(backend).error();
+  return std::unique_ptr<Backend>(*std::move(backend));
 }
 
-ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment)
+Result<std::unique_ptr<ShmBackend>> ShmBackend::CreateShm(const BackendConfig& config,
+                                                          ProgressHook* beside) {
+  auto segment = Segment::Meet(config, kBuffers * kBufferBytes);
+  if (!segment) return std::move(segment).error();
+  return std::unique_ptr<ShmBackend>(new ShmBackend(config, *std::move(segment), beside));
+}
+
+ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment,
+                       ProgressHook* beside)
     : segment_(std::move(segment)),
       messages_(*segment_, config.deaths),
-      waiter_(*segment_, config.deaths, &messages_),
+      progress_(messages_, beside),
+      waiter_(*segment_, config.deaths, &progress_),
       calls_(*segment_, waiter_),
       executor_(*segment_, waiter_, calls_, kBufferBytes),
       in_lines_(static_cast<size_t>(segment_->world_size())) {}
@@ -73,7 +82,7 @@ Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, size_
   }
   Block to{output, bytes};
   return executor_.Run({.kind = Kind::kReduce,
-                        .root = call.operation.root,
+                        .root = call.root,
                         .inputs = {&from, 1},
                         .outputs = {&to, 1},
                         .reduction = &reduction,
@@ -83,7 +92,7 @@ Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, size_
 
 Result<void> ShmBackend::Broadcast(Block data, const Call& call) {
   ConstBlock input{data.data, data.bytes};
-  int root = call.operation.root;
+  int root = call.root;
   if (data.bytes > kInlineBytes) {
     return executor_.Run(
         {.kind = Kind::kBroadcast, .root = root, .inputs = {&input, 1}, .outputs = {&data, 1}},
@@ -104,20 +113,14 @@ Result<void> ShmBackend::AllGather(std::span<const Block> outputs, ConstBlock in
 
 Result<void> ShmBackend::Gather(std::span<const Block> outputs, ConstBlock input,
                                 const Call& call) {
-  return executor_.Run({.kind = Kind::kGather,
-                        .root = call.operation.root,
-                        .inputs = {&input, 1},
-                        .outputs = outputs},
-                       call);
+  return executor_.Run(
+      {.kind = Kind::kGather, .root = call.root, .inputs = {&input, 1}, .outputs = outputs}, call);
 }
 
 Result<void> ShmBackend::Scatter(Block output, std::span<const ConstBlock> inputs,
                                  const Call& call) {
-  return executor_.Run({.kind = Kind::kScatter,
-                        .root = call.operation.root,
-                        .inputs = inputs,
-                        .outputs = {&output, 1}},
-                       call);
+  return executor_.Run(
+      {.kind = Kind::kScatter, .root = call.root, .inputs = inputs, .outputs = {&output, 1}}, call);
 }
 
 Result<void> ShmBackend::ReduceScatter(Block output, std::span<const ConstBlock> inputs,
@@ -145,8 +148,9 @@ bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
   return calls_.Refuse(call, reason);
 }
 
-void ShmBackend::Abort(const std::string& reason) {
-  Error error{ErrorCode::kSystem, reason};
+void ShmBackend::Abort(const std::string& reason) { Fail({ErrorCode::kSystem, reason}); }
+
+void ShmBackend::Fail(const Error& error) {
   segment_->PublishError(error);
   messages_.Abort(segment_->PublishedError().value_or(error));  // the first error wins
 }

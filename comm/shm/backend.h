@@ -21,6 +21,12 @@ namespace rankrun::comm::shm {
 class ShmBackend final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
+  // `beside`: more work that waiting ranks continue; may be null.
+  static Result<std::unique_ptr<ShmBackend>> CreateShm(const BackendConfig& config,
+                                                       ProgressHook* beside);
+
+  // Ends the group as Abort does, with this error on all ranks.
+  void Fail(const Error& error);
 
   Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
                          const Call& call) override;
@@ -44,14 +50,27 @@ class ShmBackend final : public Backend {
                                               const Envelope& envelope) override;
 
  private:
-  ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment);
+  // Continues the messages of this group and the work beside it.
+  struct AllProgress final : ProgressHook {
+    AllProgress(ProgressHook& of_messages, ProgressHook* of_others)
+        : messages(of_messages), beside(of_others) {}
+    bool Move() override {
+      bool more = messages.Move();
+      return (beside != nullptr && beside->Move()) || more;
+    }
+    ProgressHook& messages;
+    ProgressHook* const beside;
+  };
 
-  bool IsRoot(const Call& call) const { return call.operation.root == segment_->rank(); }
+  ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment, ProgressHook* beside);
+
+  bool IsRoot(const Call& call) const { return call.root == segment_->rank(); }
   Result<void> InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
                       const Call& call);
 
   const std::unique_ptr<Segment> segment_;
   Messages messages_;
+  AllProgress progress_;
   Waiter waiter_;
   CallRendezvous calls_;
   Executor executor_;
