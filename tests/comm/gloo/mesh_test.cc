@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/status/status_page.h"
-#include "tests/comm/gloo/group.h"
+#include "tests/comm/transport/group.h"
 
 namespace rankrun::comm::gloo {
 namespace {
@@ -21,6 +21,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using transport::BackendGroup;
+using transport::TestCall;
+using transport::Turn;
 
 Result<void> Barrier(Backend& backend) {
   TestCall call({.kind = Operation::Kind::kBarrier, .number = 1});
@@ -28,13 +31,13 @@ Result<void> Barrier(Backend& backend) {
 }
 
 // Returns the error of Create on each rank, or "ok".
-std::vector<std::string> Created(const GlooGroup& group) {
+std::vector<std::string> Created(const BackendGroup& group) {
   std::vector<std::string> words(static_cast<size_t>(group.ranks()), "ok");
   std::vector<std::jthread> threads;
   for (int r = 0; r < group.ranks(); ++r) {
     threads.emplace_back([&, r] {
       MemoryStore store(group.keys);
-      auto backend = GlooGroup::Create(group.Config(store, r));
+      auto backend = group.Create(group.Config(store, r));
       if (!backend) words[static_cast<size_t>(r)] = backend.error().message;
     });
   }
@@ -43,7 +46,7 @@ std::vector<std::string> Created(const GlooGroup& group) {
 }
 
 TEST(GlooMeshTest, UnequalNumbersOfInterfacesAreAnErrorThatNamesTheRanks) {
-  GlooGroup group(3);
+  BackendGroup group("gloo", 3);
   group.configure = [](BackendConfig& config) {
     config.network_interface = config.group_rank == 1 ? "lo,lo" : "lo";
   };
@@ -52,23 +55,23 @@ TEST(GlooMeshTest, UnequalNumbersOfInterfacesAreAnErrorThatNamesTheRanks) {
 }
 
 TEST(GlooMeshTest, OfSeveralInterfacesTheFirstIsUsed) {
-  GlooGroup group(2);
+  BackendGroup group("gloo", 2);
   group.configure = [](BackendConfig& config) { config.network_interface = "lo,nonexistent"; };
   group.Run([](Backend& backend, int) { EXPECT_TRUE(Barrier(backend)); });
 }
 
 TEST(GlooMeshTest, AMissingInterfaceIsNamed) {
-  GlooGroup group(1);
+  BackendGroup group("gloo", 1);
   group.configure = [](BackendConfig& config) { config.network_interface = "nonexistent"; };
   EXPECT_THAT(Created(group)[0],
               HasSubstr("listen at interface nonexistent (GLOO_SOCKET_IFNAME): No such device"));
 }
 
 TEST(GlooMeshTest, MissingRanksAreNamed) {
-  GlooGroup group(3);
+  BackendGroup group("gloo", 3);
   group.configure = [](BackendConfig& config) { config.timeout = milliseconds(50); };
   MemoryStore store(group.keys);
-  auto backend = GlooGroup::Create(group.Config(store, 1));
+  auto backend = group.Create(group.Config(store, 1));
   ASSERT_FALSE(backend);
   EXPECT_EQ(backend.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(backend.error().message, HasSubstr("no address from ranks 0, 2 after 50 ms"));
@@ -87,43 +90,43 @@ struct MuteStore : MemoryStore {
 };
 
 TEST(GlooMeshTest, ARankThatIsLostBeforeAllAgreeIsNamedAtOnce) {
-  GlooGroup group(3);
+  BackendGroup group("gloo", 3);
   std::vector<std::jthread> ranks;
   auto began = std::chrono::steady_clock::now();
   for (int rank : {0, 2}) {
     ranks.emplace_back([&, rank] {
       MemoryStore store(group.keys);
-      auto backend = GlooGroup::Create(group.Config(store, rank));
+      auto backend = group.Create(group.Config(store, rank));
       ASSERT_FALSE(backend);
       EXPECT_EQ(backend.error().code, ErrorCode::kPeerLost);
       EXPECT_THAT(backend.error().message, testing::StartsWith("lost rank 1: "));
     });
   }
   MuteStore store(group.keys, nullptr);
-  EXPECT_FALSE(GlooGroup::Create(group.Config(store, 1)));
+  EXPECT_FALSE(group.Create(group.Config(store, 1)));
   ranks.clear();
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
 }
 
 TEST(GlooMeshTest, ATimeoutNamesTheRanksWithoutConfirmation) {
-  GlooGroup group(3);
+  BackendGroup group("gloo", 3);
   group.configure = [](BackendConfig& config) {
     if (config.group_rank == 0) config.timeout = seconds(2);
   };
   Turn turn;
   std::jthread one([&] {
     MuteStore store(group.keys, &turn);
-    EXPECT_FALSE(GlooGroup::Create(group.Config(store, 1)));
+    EXPECT_FALSE(group.Create(group.Config(store, 1)));
   });
   auto text = HasSubstr("no confirmation of all connections from rank 1 after 2000 ms");
   std::jthread two([&] {
     MemoryStore store(group.keys);
-    auto backend = GlooGroup::Create(group.Config(store, 2));
+    auto backend = group.Create(group.Config(store, 2));
     ASSERT_FALSE(backend);
     EXPECT_THAT(backend.error().message, text);
   });
   MemoryStore store(group.keys);
-  auto backend = GlooGroup::Create(group.Config(store, 0));
+  auto backend = group.Create(group.Config(store, 0));
   turn.Pass();
   ASSERT_FALSE(backend);
   EXPECT_EQ(backend.error().code, ErrorCode::kTimeout);
@@ -150,12 +153,12 @@ void PublishMute(store::Store& store, int mesh) {
 
 TEST(GlooMeshTest, ADeathEndsTheWaitForAConnection) {
   StatusPage page = *StatusPage::Create();
-  GlooGroup group(2);
+  BackendGroup group("gloo", 2);
   group.configure = [&](BackendConfig& config) { config.deaths = DeathWatch(page); };
   std::string told;
   std::jthread zero([&] {
     MemoryStore store(group.keys);
-    auto backend = GlooGroup::Create(group.Config(store, 0));
+    auto backend = group.Create(group.Config(store, 0));
     told = backend ? "ok" : backend.error().message;
   });
   MemoryStore store(group.keys);
@@ -168,12 +171,12 @@ TEST(GlooMeshTest, ADeathEndsTheWaitForAConnection) {
 }
 
 TEST(GlooMeshTest, AWaitForAConnectionEndsWhenOtherRanksGiveUp) {
-  GlooGroup group(2);
+  BackendGroup group("gloo", 2);
   std::string told;
   auto began = std::chrono::steady_clock::now();
   std::jthread zero([&] {
     MemoryStore store(group.keys);
-    auto backend = GlooGroup::Create(group.Config(store, 0));
+    auto backend = group.Create(group.Config(store, 0));
     told = backend ? "ok" : backend.error().message;
   });
   MemoryStore store(group.keys);
@@ -205,10 +208,10 @@ struct GlooStrangerTest : testing::TestWithParam<std::string> {
   // before rank 1 connects. Returns whether the stranger took the place of a
   // rank: of two ranks, the one with the lower port accepts the connection.
   bool TakesAPlace() {
-    GlooGroup group(2);
+    BackendGroup group("gloo", 2);
     auto run = [&](int rank) {
       MemoryStore store(group.keys);
-      auto backend = GlooGroup::Create(group.Config(store, rank));
+      auto backend = group.Create(group.Config(store, rank));
       ASSERT_TRUE(backend) << backend.error().message;
       auto ok = Barrier(**backend);
       EXPECT_TRUE(ok) << ok.error().message;

@@ -1,19 +1,19 @@
-// Ranks of the Gloo plug-in that are killed during an operation.
+// Ranks that are killed during an operation of a backend.
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "store/clients/tcp_store.h"
-#include "tests/comm/gloo/group.h"
 #include "tests/comm/ranks.h"
+#include "tests/comm/transport/group.h"
 
-namespace rankrun::comm::gloo {
+namespace rankrun::comm::transport {
 namespace {
 
 using std::chrono::seconds;
@@ -63,11 +63,11 @@ Result<void> Do(Backend& backend, int rank, Kind kind, uint64_t number) {
 }
 
 // Runs operations until an error.
-std::string Work(uint16_t port, int rank, Kind kind) {
+std::string Work(const char* backend_name, uint16_t port, int rank, Kind kind) {
   auto store = store::TcpStore::Connect("127.0.0.1", port);
   if (!store) return store.error().message;
-  GlooGroup group(kRanks);
-  auto backend = GlooGroup::Create(group.Config(**store, rank));
+  BackendGroup group(backend_name, kRanks);
+  auto backend = group.Create(group.Config(**store, rank));
   if (!backend) return backend.error().message;
   for (uint64_t number = 1;; ++number) {
     auto result = Do(**backend, rank, kind, number);
@@ -76,11 +76,13 @@ std::string Work(uint16_t port, int rank, Kind kind) {
   }
 }
 
-struct GlooDeathTest : testing::TestWithParam<Kind> {
-  GlooDeathTest() {
+struct TransportDeathTest : testing::TestWithParam<std::tuple<const char*, Kind>> {
+  TransportDeathTest() {
     for (int r = 0; r < kRanks; ++r) {
-      children.push_back(
-          std::make_unique<ChildProcess>([&, r] { return Work(server.port(), r, GetParam()); }));
+      children.push_back(std::make_unique<ChildProcess>([&, r] {
+        auto [backend, kind] = GetParam();
+        return Work(backend, server.port(), r, kind);
+      }));
     }
     auto store = store::TcpStore::Connect("127.0.0.1", server.port());
     EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
@@ -97,16 +99,16 @@ struct GlooDeathTest : testing::TestWithParam<Kind> {
   std::vector<std::unique_ptr<ChildProcess>> children;
 };
 
-struct GlooDeathTimingTest : GlooDeathTest {};
+struct TransportDeathTimingTest : TransportDeathTest {};
 
-TEST_P(GlooDeathTimingTest, EndsTheOthersOperationAndIsNamed) {
+TEST_P(TransportDeathTimingTest, EndsTheOthersOperationAndIsNamed) {
   children[kVictim]->Kill();
   auto killed = std::chrono::steady_clock::now();
   ExpectAllNameTheVictim();
   EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(3));
 }
 
-TEST_P(GlooDeathTest, IsNamedThoughTheStoreIsGone) {
+TEST_P(TransportDeathTest, IsNamedThoughTheStoreIsGone) {
   server.Kill();
   children[kVictim]->Kill();
   ExpectAllNameTheVictim();
@@ -114,24 +116,23 @@ TEST_P(GlooDeathTest, IsNamedThoughTheStoreIsGone) {
 
 // Two ranks; rank 1 dies after rank 0 has reported that the operation is under
 // way.
-struct GlooPairDeathTest : testing::Test {
+struct TransportPairDeathTest : testing::TestWithParam<const char*> {
   using Body = std::function<std::string(Backend& backend, store::Store& store)>;
 
   std::string Run(uint16_t port, int rank, const Body& body) {
     auto store = store::TcpStore::Connect("127.0.0.1", port);
     if (!store) return store.error().message;
-    auto backend = GlooGroup::Create(GlooGroup(2).Config(**store, rank));
+    BackendGroup group(GetParam(), 2);
+    auto backend = group.Create(group.Config(**store, rank));
     return backend ? body(**backend, **store) : backend.error().message;
   }
 
   // Returns the text of rank 0.
-  std::string Told(
-      const Body& zero, const Body& one, const std::function<void()>& before = [] {}) {
+  std::string Told(const Body& zero, const Body& one) {
     ChildProcess survivor([&] { return Run(server.port(), 0, zero); });
     ChildProcess victim([&] { return Run(server.port(), 1, one); });
     auto store = store::TcpStore::Connect("127.0.0.1", server.port());
     EXPECT_TRUE(store && (*store)->Get("under way", seconds(60)));
-    before();
     victim.Kill();
     return survivor.Text();
   }
@@ -154,7 +155,7 @@ struct GlooPairDeathTest : testing::Test {
   ServerProcess server;
 };
 
-TEST_F(GlooPairDeathTest, AnUnexpectedMessageDoesNotHideTheLoss) {
+TEST_P(TransportPairDeathTest, AnUnexpectedMessageDoesNotHideTheLoss) {
   auto began = std::chrono::steady_clock::now();
   const std::string told =
       Told([](Backend& backend, store::Store& store) { return Broadcast(backend, 0, store); },
@@ -168,36 +169,18 @@ TEST_F(GlooPairDeathTest, AnUnexpectedMessageDoesNotHideTheLoss) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
 }
 
-TEST_F(GlooPairDeathTest, TestNeverWaitsForASilentStore) {
-  std::string told = Told(
-      [](Backend& backend, store::Store& store) -> std::string {
-        std::vector<int> never(10);
-        auto transfer = backend.StartRecv(BlockOf(never), 1, {.tag = 0, .dtype = DType::kInt32});
-        (void)store.Set("under way", "");
-        std::chrono::steady_clock::duration longest{};
-        for (bool over = false; !over;) {
-          auto before = std::chrono::steady_clock::now();
-          over = (*transfer)->Test();
-          longest = std::max(longest, std::chrono::steady_clock::now() - before);
-        }
-        // The backend waits 1 s for the store.
-        if (longest > std::chrono::milliseconds(900)) return "a test took as long as the store";
-        return (*transfer)->Wait(seconds(1)).error().message;
-      },
-      [](Backend&, store::Store& store) {
-        (void)store.Get("never", seconds(60));
-        return "";
-      },
-      [&] { server.Stop(); });
-  EXPECT_THAT(told, HasSubstr("lost rank 1"));
-}
-
 const auto kKinds = testing::Values(Kind::kAllReduce, Kind::kReduce, Kind::kBroadcast,
                                     Kind::kAllGather, Kind::kGather, Kind::kScatter,
                                     Kind::kReduceScatter, Kind::kAllToAll, Kind::kBarrier);
-const auto kNameOf = [](const auto& kind) { return std::string(NameOf(kind.param)); };
-INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTest, kKinds, kNameOf);
-INSTANTIATE_TEST_SUITE_P(Kinds, GlooDeathTimingTest, kKinds, kNameOf);
+const auto kAll = testing::Combine(testing::ValuesIn(kBackends), kKinds);
+const auto kNameOf = [](const auto& info) {
+  auto [backend, kind] = info.param;
+  return std::string(backend) + "_" + NameOf(kind);
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, TransportDeathTest, kAll, kNameOf);
+INSTANTIATE_TEST_SUITE_P(Kinds, TransportDeathTimingTest, kAll, kNameOf);
+INSTANTIATE_TEST_SUITE_P(Backends, TransportPairDeathTest, testing::ValuesIn(kBackends),
+                         NameOfBackend);
 
 }  // namespace
-}  // namespace rankrun::comm::gloo
+}  // namespace rankrun::comm::transport

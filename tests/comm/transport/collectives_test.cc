@@ -1,15 +1,17 @@
-// The collectives of the Gloo plug-in against plain loops.
+// The collectives of backends against plain loops.
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <string>
+#include <tuple>
 #include <vector>
 
-#include "tests/comm/gloo/group.h"
+#include "tests/comm/transport/group.h"
 
-namespace rankrun::comm::gloo {
+namespace rankrun::comm::transport {
 namespace {
 
 using Kind = Operation::Kind;
@@ -54,9 +56,12 @@ void ExpectOk(const Result<void>& result, const Operation& operation) {
   EXPECT_TRUE(result) << Describe(operation) << ": " << (result ? "" : result.error().message);
 }
 
-struct GlooCollectivesTest : testing::TestWithParam<int> {
+struct TransportCollectivesTest : testing::TestWithParam<std::tuple<const char*, int>> {
+  int ranks() const { return std::get<int>(GetParam()); }
+  BackendGroup Group() const { return {std::get<const char*>(GetParam()), ranks()}; }
+
   std::vector<size_t> Counts() const {
-    auto p = static_cast<size_t>(GetParam());
+    auto p = static_cast<size_t>(ranks());
     return {0, 1, p - 1, p, p + 1, 1000};
   }
 
@@ -72,7 +77,7 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     auto values = InputOf<T>(rank, count);
     TestCall call(Next(rank, {.kind = Kind::kAllReduce, .dtype = dtype, .op = op, .count = count}));
     ExpectOk(backend.AllReduce(Bytes(values), count, {dtype, op}, call.call), call.operation);
-    EXPECT_EQ(values, Reduced<T>(op, GetParam(), count)) << Describe(call.operation);
+    EXPECT_EQ(values, Reduced<T>(op, ranks(), count)) << Describe(call.operation);
   }
 
   template <typename T>
@@ -85,8 +90,7 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     ExpectOk(backend.Reduce(Bytes(output), ConstBlockOf(input).data, count, {dtype, op}, call.call),
              call.operation);
     EXPECT_EQ(input, InputOf<T>(rank, count));
-    EXPECT_EQ(output,
-              rank == root ? Reduced<T>(op, GetParam(), count) : std::vector<T>(count, T{77}));
+    EXPECT_EQ(output, rank == root ? Reduced<T>(op, ranks(), count) : std::vector<T>(count, T{77}));
   }
 
   template <typename T>
@@ -95,7 +99,7 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     // Rank i's part has `count` + i elements.
     std::vector<std::vector<T>> parts;
     std::vector<ConstBlock> inputs;
-    for (int i = 0; i < GetParam(); ++i) {
+    for (int i = 0; i < ranks(); ++i) {
       parts.push_back(InputOf<T>(rank, count + static_cast<size_t>(i)));
     }
     for (const auto& part : parts) inputs.push_back(ConstBlockOf(part));
@@ -104,8 +108,8 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
         Next(rank, {.kind = Kind::kReduceScatter, .dtype = dtype, .op = op, .count = count}));
     ExpectOk(backend.ReduceScatter(BlockOf(output), inputs, {dtype, op}, call.call),
              call.operation);
-    EXPECT_EQ(output, Reduced<T>(op, GetParam(), output.size())) << Describe(call.operation);
-    for (int i = 0; i < GetParam(); ++i) {
+    EXPECT_EQ(output, Reduced<T>(op, ranks(), output.size())) << Describe(call.operation);
+    for (int i = 0; i < ranks(); ++i) {
       EXPECT_EQ(parts[static_cast<size_t>(i)], InputOf<T>(rank, count + static_cast<size_t>(i)));
     }
   }
@@ -118,7 +122,7 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
   // Returns one block per rank, with the sizes that `size` returns.
   std::vector<std::vector<int>> Room(const std::function<size_t(int)>& size) const {
     std::vector<std::vector<int>> room;
-    for (int r = 0; r < GetParam(); ++r) room.emplace_back(size(r));
+    for (int r = 0; r < ranks(); ++r) room.emplace_back(size(r));
     return room;
   }
   static std::vector<Block> BlocksOf(std::vector<std::vector<int>>& room) {
@@ -133,7 +137,7 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
   }
 
   void CheckGathers(Backend& backend, int rank, size_t count) {
-    for (int root = -1; root < GetParam(); ++root) {
+    for (int root = -1; root < ranks(); ++root) {
       auto input = InputOf<int>(rank, Uneven(count, rank, 0));
       auto room = Room([&](int r) { return Uneven(count, r, 0); });
       TestCall call(Next(rank, {.kind = root < 0 ? Kind::kAllGather : Kind::kGather,
@@ -145,14 +149,14 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
       ExpectOk(root < 0 ? backend.AllGather(outputs, ConstBlockOf(input), call.call)
                         : backend.Gather(outputs, ConstBlockOf(input), call.call),
                call.operation);
-      for (int r = 0; !outputs.empty() && r < GetParam(); ++r) {
+      for (int r = 0; !outputs.empty() && r < ranks(); ++r) {
         EXPECT_EQ(room[static_cast<size_t>(r)], InputOf<int>(r, Uneven(count, r, 0)));
       }
     }
   }
 
   void CheckScatters(Backend& backend, int rank, size_t count) {
-    for (int root = 0; root < GetParam(); ++root) {
+    for (int root = 0; root < ranks(); ++root) {
       auto room = Room([&](int r) { return Uneven(count, root, r); });
       for (auto& values : room) values = InputOf<int>(root, values.size());
       auto inputs = ConstBlocksOf(room);
@@ -170,16 +174,16 @@ struct GlooCollectivesTest : testing::TestWithParam<int> {
     auto room = Room([&](int r) { return Uneven(count, r, rank); });
     TestCall call(Next(rank, {.kind = Kind::kAllToAll, .dtype = DType::kInt32}));
     ExpectOk(backend.AllToAll(BlocksOf(room), ConstBlocksOf(sent), call.call), call.operation);
-    for (int r = 0; r < GetParam(); ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       EXPECT_EQ(room[static_cast<size_t>(r)], InputOf<int>(r, Uneven(count, r, rank)));
     }
   }
 
-  std::vector<uint64_t> numbers = std::vector<uint64_t>(static_cast<size_t>(GetParam()), 0);
+  std::vector<uint64_t> numbers = std::vector<uint64_t>(static_cast<size_t>(ranks()), 0);
 };
 
-TEST_P(GlooCollectivesTest, AllReduceIsTheLoopOverAllRanks) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+TEST_P(TransportCollectivesTest, AllReduceIsTheLoopOverAllRanks) {
+  Group().Run([&](Backend& backend, int rank) {
     for (size_t count : Counts()) {
       for (auto op : {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
         CheckAllReduce<float>(backend, rank, op, count);
@@ -193,20 +197,20 @@ TEST_P(GlooCollectivesTest, AllReduceIsTheLoopOverAllRanks) {
   });
 }
 
-TEST_P(GlooCollectivesTest, TheSumIsDividedOnceAtTheEnd) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+TEST_P(TransportCollectivesTest, TheSumIsDividedOnceAtTheEnd) {
+  Group().Run([&](Backend& backend, int rank) {
     std::vector<double> values(100, rank + 1);
     TestCall call(Next(rank, {.kind = Kind::kAllReduce, .dtype = DType::kFloat64, .count = 100}));
-    ExpectOk(backend.AllReduce(Bytes(values), 100, {DType::kFloat64, ReduceOp::kSum, GetParam()},
+    ExpectOk(backend.AllReduce(Bytes(values), 100, {DType::kFloat64, ReduceOp::kSum, ranks()},
                                call.call),
              call.operation);
-    EXPECT_THAT(values, testing::Each((GetParam() + 1) / 2.0));
+    EXPECT_THAT(values, testing::Each((ranks() + 1) / 2.0));
   });
 }
 
-TEST_P(GlooCollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
-  std::vector<std::vector<float>> results(static_cast<size_t>(GetParam()));
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+TEST_P(TransportCollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
+  std::vector<std::vector<float>> results(static_cast<size_t>(ranks()));
+  Group().Run([&](Backend& backend, int rank) {
     std::vector<float> values(1001);
     for (size_t i = 0; i < values.size(); ++i) {
       values[i] = std::sin(static_cast<float>(i) + static_cast<float>(rank));
@@ -220,9 +224,9 @@ TEST_P(GlooCollectivesTest, AllReduceHasTheSameBitsOnAllRanks) {
   EXPECT_THAT(results, testing::Each(results[0]));
 }
 
-TEST_P(GlooCollectivesTest, ReduceWritesAtTheRootOnly) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
-    for (int root = 0; root < GetParam(); ++root) {
+TEST_P(TransportCollectivesTest, ReduceWritesAtTheRootOnly) {
+  Group().Run([&](Backend& backend, int rank) {
+    for (int root = 0; root < ranks(); ++root) {
       for (size_t count : Counts()) {
         CheckReduce<float>(backend, rank, root, ReduceOp::kSum, count);
       }
@@ -232,8 +236,8 @@ TEST_P(GlooCollectivesTest, ReduceWritesAtTheRootOnly) {
   });
 }
 
-TEST_P(GlooCollectivesTest, ReduceScatterGivesEachItsPartOfAnySize) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+TEST_P(TransportCollectivesTest, ReduceScatterGivesEachItsPartOfAnySize) {
+  Group().Run([&](Backend& backend, int rank) {
     for (size_t count : Counts()) {
       CheckReduceScatter<float>(backend, rank, ReduceOp::kSum, count);
       CheckReduceScatter<double>(backend, rank, ReduceOp::kMax, count);
@@ -242,9 +246,9 @@ TEST_P(GlooCollectivesTest, ReduceScatterGivesEachItsPartOfAnySize) {
   });
 }
 
-TEST_P(GlooCollectivesTest, BroadcastCopiesTheRootToAll) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
-    for (int root = 0; root < GetParam(); ++root) {
+TEST_P(TransportCollectivesTest, BroadcastCopiesTheRootToAll) {
+  Group().Run([&](Backend& backend, int rank) {
+    for (int root = 0; root < ranks(); ++root) {
       for (size_t count : Counts()) {
         auto values = InputOf<double>(rank, count);
         TestCall call(Next(rank, {.kind = Kind::kBroadcast, .root = root, .count = count}));
@@ -255,8 +259,8 @@ TEST_P(GlooCollectivesTest, BroadcastCopiesTheRootToAll) {
   });
 }
 
-TEST_P(GlooCollectivesTest, GathersScattersAndAllToAllMoveBlocksOfAnySizes) {
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+TEST_P(TransportCollectivesTest, GathersScattersAndAllToAllMoveBlocksOfAnySizes) {
+  Group().Run([&](Backend& backend, int rank) {
     for (size_t count : Counts()) {
       CheckGathers(backend, rank, count);
       CheckScatters(backend, rank, count);
@@ -265,20 +269,20 @@ TEST_P(GlooCollectivesTest, GathersScattersAndAllToAllMoveBlocksOfAnySizes) {
   });
 }
 
-TEST_P(GlooCollectivesTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
+TEST_P(TransportCollectivesTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
   std::atomic<int> entered = 0;
-  GlooGroup(GetParam()).Run([&](Backend& backend, int rank) {
+  Group().Run([&](Backend& backend, int rank) {
     for (int round = 1; round <= 20; ++round) {
       entered += 1;
       TestCall call(Next(rank, {.kind = Kind::kBarrier}));
       ExpectOk(backend.Barrier(call.call), call.operation);
-      EXPECT_GE(entered, round * GetParam());
+      EXPECT_GE(entered, round * ranks());
     }
   });
 }
 
-TEST_P(GlooCollectivesTest, AllIsTheSameWhenAllCallsAreChecked) {
-  GlooGroup group(GetParam());
+TEST_P(TransportCollectivesTest, AllIsTheSameWhenAllCallsAreChecked) {
+  BackendGroup group = Group();
   group.configure = [](BackendConfig& config) { config.checks_all_calls = true; };
   group.Run([&](Backend& backend, int rank) {
     CheckAllReduce<float>(backend, rank, ReduceOp::kSum, 1000);
@@ -287,7 +291,12 @@ TEST_P(GlooCollectivesTest, AllIsTheSameWhenAllCallsAreChecked) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooCollectivesTest, testing::Range(1, 10));
+INSTANTIATE_TEST_SUITE_P(Backends, TransportCollectivesTest,
+                         testing::Combine(testing::ValuesIn(kBackends), testing::Range(1, 10)),
+                         [](const auto& each) {
+                           return std::string(std::get<const char*>(each.param)) + "_" +
+                                  std::to_string(std::get<int>(each.param));
+                         });
 
 }  // namespace
-}  // namespace rankrun::comm::gloo
+}  // namespace rankrun::comm::transport

@@ -12,17 +12,26 @@
 #include <vector>
 
 #include "comm/core/backend.h"
+#include "comm/tcp/backend.h"
 #include "comm/world/plugin.h"
 #include "tests/comm/memory_store.h"
 
-namespace rankrun::comm::gloo {
+namespace rankrun::comm::transport {
 
-// Backends of the Gloo plug-in on loopback, each rank in a separate thread.
-class GlooGroup {
+// Backends that connect ranks over a network.
+constexpr const char* kBackends[] = {"gloo", "tcp"};
+
+// Names a test after its backend.
+inline std::string NameOfBackend(const testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
+
+// Backends of one kind on loopback, each rank in a separate thread.
+class BackendGroup {
  public:
   using Rank = std::function<void(Backend& backend, int rank)>;
 
-  explicit GlooGroup(int ranks) : ranks_(ranks) {}
+  BackendGroup(std::string name, int ranks) : name_(std::move(name)), ranks_(ranks) {}
 
   // May be changed before Run, for all ranks or one.
   std::function<void(BackendConfig& config)> configure = [](BackendConfig&) {};
@@ -34,7 +43,7 @@ class GlooGroup {
     BackendConfig config{.global_ranks = std::move(members),
                          .group_rank = rank,
                          .store = store,
-                         .key_prefix = "gloo",
+                         .key_prefix = name_,
                          .network_interface = "",
                          .host = "127.0.0.1",
                          .timeout = std::chrono::seconds(60)};
@@ -42,8 +51,9 @@ class GlooGroup {
     return config;
   }
 
-  static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config) {
-    auto plugin = LoadPlugin("gloo", {RANKRUN_LIB_DIR});
+  Result<std::unique_ptr<Backend>> Create(const BackendConfig& config) const {
+    if (name_ == "tcp") return tcp::TcpBackend::Create(config);
+    auto plugin = LoadPlugin(name_, {RANKRUN_LIB_DIR});
     if (!plugin) return plugin.error();
     return (*plugin)->create(config);
   }
@@ -66,6 +76,7 @@ class GlooGroup {
   int ranks() const { return ranks_; }
 
  private:
+  const std::string name_;
   const int ranks_;
 };
 
@@ -104,4 +115,4 @@ ConstBlock ConstBlockOf(const std::vector<T>& values) {
   return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)};
 }
 
-}  // namespace rankrun::comm::gloo
+}  // namespace rankrun::comm::transport

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/core/backend.h"
+#include "comm/core/calls.h"
+#include "comm/tcp/channel.h"
+
+namespace rankrun::comm::tcp {
+
+// Control connections to all peers, and the knowledge about peers that comes
+// from them: losses, failures with their reasons, departures, and the collective
+// that each peer has called.
+// Thread: any, with mutex() held where a function requires it.
+class Control final : public FrameHandler {
+ public:
+  // `messages` gets the frames of messages.
+  Control(const BackendConfig& config, std::vector<Fd> sockets, FrameHandler& messages);
+
+  Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
+  int ranks() const { return static_cast<int>(global_ranks_.size()); }
+  int rank() const { return rank_; }
+  std::string NameOf(int rank) const;  // "rank 3", the global rank
+
+  // Reads and writes whatever is possible without waiting. Returns whether
+  // anything moved.
+  bool Move() REQUIRES(mutex_);
+  // As Move, but does nothing if another thread holds the mutex.
+  bool TryMove() EXCLUDES(mutex_);
+  void Send(int peer, OutgoingFrame frame) REQUIRES(mutex_);
+  // Stops to use memory of the program for frames of any peer.
+  void Release(const std::byte* data, size_t bytes) REQUIRES(mutex_);
+  // Readable when a control connection is.
+  int fd() const { return epoll_.get(); }
+
+  // Records that this rank calls a collective.
+  void Enter(const Operation& operation, uint64_t fingerprint);
+  // Sends this rank's present call to `peer`, which compares it with its own.
+  void SendCall(int peer) REQUIRES(mutex_);
+  // Returns whether a collective under way must look for its end: a peer is lost
+  // or has failed, its call differs, or the group has ended.
+  bool alarmed() const { return alarmed_.load(std::memory_order_acquire); }
+  // Returns the number of a call of a peer that differs from this rank's.
+  std::optional<uint64_t> difference() REQUIRES(mutex_) { return difference_; }
+  // Records that a frame of a collective of `peer` is not the one expected.
+  void NoteDifference(int peer, const FrameHeader& header) REQUIRES(mutex_);
+  // Asks all peers for their calls of that number, and waits a short time for
+  // them. Returns the calls of all ranks, or empty if those that are known are
+  // alike.
+  std::string CompareCalls(uint64_t number);
+  // Asks all peers to answer, and waits a short time. Returns those that are
+  // stopped, or are in no call: "; no answer from rank 3"; empty: there are none.
+  std::string ProbePeers();
+
+  // Records that a connection to `peer` is lost.
+  void Lose(int peer, const std::string& why) REQUIRES(mutex_);
+  // Returns the error by which waits must end: the group has ended, a peer has
+  // failed, a worker has died. No value: none of these.
+  std::optional<Error> FindEnd(TimePoint wait_began) REQUIRES(mutex_);
+  // Returns the error for the loss of `peer`, if it is lost and the reason is
+  // known or no longer expected.
+  std::optional<Error> FindLoss(int peer) REQUIRES(mutex_);
+  // The same for any peer that has not announced that it leaves.
+  std::optional<Error> FindSilentLoss() REQUIRES(mutex_);
+
+  // Ends the group for good, once: sends the peers `for_others`. Returns whether
+  // it had not ended before.
+  bool End(const Error& why, const Error& for_others) REQUIRES(mutex_);
+  const std::optional<Error>& ended() REQUIRES(mutex_) { return ended_; }
+  // Tells the peers that this rank needs them no more.
+  void SendLeave() REQUIRES(mutex_);
+  // Waits until the kernel has taken everything, up to `patience`.
+  void Flush(std::chrono::milliseconds patience) REQUIRES(mutex_);
+  void Close() REQUIRES(mutex_);
+
+ private:
+  struct Farewell {
+    bool leaves;  // without a failure
+    Error error;
+  };
+  struct Loss {
+    TimePoint since;
+    std::string why;
+  };
+  struct PeerState {
+    std::unique_ptr<Channel> channel;
+    std::vector<std::byte> farewell_text;
+    std::optional<Farewell> farewell;
+    std::optional<Loss> loss;
+    std::deque<FrameHeader> calls;  // the last ones that are known
+    uint64_t call_sent = 0;         // number of this rank's call that was sent last
+    bool waits_for_space = false;   // the kernel took only a part
+    bool has_answered = true;       // the last probe
+  };
+  static constexpr size_t kCalls = 16;  // of this rank and of each peer that are kept
+
+  std::byte* SpaceFor(int peer, const FrameHeader& header) override;
+  void OnFrame(int peer, const FrameHeader& header) override;
+  void OnWritten(int peer, const OutgoingFrame& frame) override;
+
+  PeerState& StateOf(int peer) REQUIRES(mutex_) { return peers_[static_cast<size_t>(peer)]; }
+  const FrameHeader* OwnCall(uint64_t number) REQUIRES(mutex_);
+  const FrameHeader* CallOf(int peer, uint64_t number) REQUIRES(mutex_);
+  bool KnowsAllCalls(uint64_t number) REQUIRES(mutex_);
+  std::vector<int> SilentPeers() REQUIRES(mutex_);  // global ranks
+  // Moves until `done` or for a short time.
+  template <typename Done>
+  void MoveUntil(const Done& done) REQUIRES(mutex_);
+  void NoteCall(int peer, const FrameHeader& header) REQUIRES(mutex_);
+  std::string DescribeKnownCalls(uint64_t number) REQUIRES(mutex_);
+  void SendCallOf(int peer, uint64_t number) REQUIRES(mutex_);
+  void OnFarewell(int peer, const FrameHeader& header) REQUIRES(mutex_);
+  void SendFarewell(uint8_t code, const std::string& text) REQUIRES(mutex_);
+  void CheckChannel(int peer) REQUIRES(mutex_);
+  void Watch(int peer, bool for_space) REQUIRES(mutex_);
+  std::optional<Error> FirstFailure() REQUIRES(mutex_);
+
+  const std::vector<int> global_ranks_;
+  const int rank_;
+  const DeathWatch deaths_;
+  FrameHandler& messages_;
+  const Fd epoll_;
+  std::atomic<bool> alarmed_ = false;
+  Mutex mutex_;
+  std::vector<PeerState> peers_ GUARDED_BY(mutex_);
+  std::array<FrameHeader, kCalls> own_calls_ GUARDED_BY(mutex_) = {};
+  uint64_t last_call_ GUARDED_BY(mutex_) = 0;
+  bool has_early_calls_ GUARDED_BY(mutex_) = false;  // of peers, after last_call_
+  std::optional<uint64_t> difference_ GUARDED_BY(mutex_);
+  std::optional<Error> ended_ GUARDED_BY(mutex_);
+};
+
+}  // namespace rankrun::comm::tcp

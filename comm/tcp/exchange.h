@@ -1,0 +1,85 @@
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "comm/core/backend.h"
+#include "comm/core/executor.h"
+#include "comm/tcp/control.h"
+#include "comm/tcp/patience.h"
+#include "comm/tcp/stream.h"
+
+namespace rankrun::comm::tcp {
+
+// Moves the blocks of collectives over the data streams, in the caller's thread.
+// Large blocks are split among the streams of a pair. Every frame describes the
+// sender's call, so that a difference of calls costs no message of its own.
+// Thread: one at a time; Close: any.
+class StreamExchange final : public PairTransport {
+ public:
+  // `streams`: by group rank; those of this rank are empty.
+  StreamExchange(const BackendConfig& config, std::vector<std::vector<Stream>> streams,
+                 Control& control, const Patience& patience);
+
+  // Begins a collective. Its time-out counts from now.
+  void Begin(const Call& call);
+  // Errors: kTimeout is this rank's own; all others are also those of the peers.
+  Result<void> Exchange(const Outgoing* outgoing, const Incoming* incoming) override;
+  // Exchanges the calls of all ranks before any data moves.
+  Result<void> CompareAllCalls();
+
+  // Ends all exchanges. No block is touched afterwards.
+  void Close() EXCLUDES(mutex_);
+
+ private:
+  using Streams = std::vector<Stream>;
+
+  Streams& StreamsTo(int peer) REQUIRES(mutex_) { return streams_[static_cast<size_t>(peer)]; }
+  void BeginStep(const Outgoing* outgoing, const Incoming* incoming) REQUIRES(mutex_);
+  // Moves what the kernel takes and has. Returns whether anything moved.
+  bool MoveStep() REQUIRES(mutex_);
+  bool SendSome() REQUIRES(mutex_);
+  bool ReceiveSome() REQUIRES(mutex_);
+  void CheckHeader(Stream& stream) REQUIRES(mutex_);
+  void NoteLoss(int peer, const Stream& stream) REQUIRES(mutex_);
+  std::string DescribeDifference(const FrameHeader& header) const;
+  bool StepIsDone() REQUIRES(mutex_);
+  std::optional<Error> RestOrEnd(int round);
+  void AdaptPolls(int round);
+  void Sleep(std::chrono::milliseconds limit);
+  void AddWaits() REQUIRES(mutex_);
+  std::optional<Error> FindEnd();
+  Error TimedOut();
+  int AwaitedPeer() EXCLUDES(mutex_);
+
+  const std::vector<int> global_ranks_;
+  const int rank_;
+  const DeathWatch deaths_;
+  Control& control_;
+  const Patience& patience_;
+  int polls_;  // at present, up to those of patience_
+
+  // The collective under way:
+  FrameHeader header_{};
+  TimePoint began_ = {};
+  TimePoint deadline_ = {};
+  TimePoint next_compare_ = {};
+  // The step under way:
+  const Outgoing* outgoing_ = nullptr;
+  const Incoming* incoming_ = nullptr;
+  std::optional<int> closed_peer_;   // whose stream is closed
+  std::optional<Error> difference_;  // between a frame and the one expected
+  std::vector<pollfd> waits_;        // memory of Sleep
+
+  Mutex mutex_;  // held while blocks are touched
+  std::vector<Streams> streams_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace rankrun::comm::tcp
