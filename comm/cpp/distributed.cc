@@ -6,6 +6,7 @@
 #include "comm/core/throw.h"
 #include "comm/group/group.h"
 #include "comm/world/group_table.h"
+#include "comm/world/join.h"
 #include "comm/world/plugin.h"
 
 namespace rankrun {
@@ -49,7 +50,7 @@ void Destroy(ProcessGroup& group) {
 
 bool BackendAvailable(const std::string& name) {
   std::string backend = comm::BackendName(name);
-  return backend == "shm" || comm::LoadPlugin(backend, comm::PluginFolders());
+  return comm::IsBuiltIn(backend) || comm::LoadPlugin(backend, comm::PluginFolders());
 }
 
 bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }

@@ -83,6 +83,13 @@ Result<void> ReadDebugLevel(const GetVariable& get, Environment& environment) {
   return {};
 }
 
+Result<void> ReadAlgorithms(const GetVariable& get, Environment& environment) {
+  auto table = ParseAlgorithms(Value(get, "RANKRUN_ALGORITHMS").value_or(""));
+  if (!table) return std::move(table).error().In("RANKRUN_ALGORITHMS");
+  environment.algorithms = *table;
+  return {};
+}
+
 Result<bool> ReadStrict(const GetVariable& get) {
   std::string value = Value(get, "RANKRUN_STRICT").value_or("0");
   if (value == "0" || value == "1") return value == "1";
@@ -120,6 +127,7 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
   if (!attempt) return std::move(attempt).error();
   if (auto ok = ReadDebugLevel(get, environment); !ok) return std::move(ok).error();
+  if (auto ok = ReadAlgorithms(get, environment); !ok) return std::move(ok).error();
   Result<bool> is_strict = ReadStrict(get);
   if (!is_strict) return is_strict.error();
   environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "comm/core/algorithm.h"
 
 namespace rankrun::comm {
 
@@ -23,6 +24,7 @@ struct Environment {
   std::string backend;            // the user's choice; empty: the program chooses
   bool is_strict = false;
   bool checks_all_calls = false;  // debug level DETAIL
+  AlgorithmTable algorithms = {};
 };
 
 // ", rank 1 of 4".

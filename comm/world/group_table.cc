@@ -156,7 +156,8 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
                      .plugin_folders = PluginFolders(),
                      .network_interface = place.network_interface,
                      .host = meeting->host,
-                     .checks_all_calls = place.checks_all_calls});
+                     .checks_all_calls = place.checks_all_calls,
+                     .algorithms = place.algorithms});
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
     refused_ = std::move(meeting->server);
@@ -211,7 +212,8 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
                                         .plugin_folders = PluginFolders(),
                                         .network_interface = world_.place.network_interface,
                                         .host = world_.host,
-                                        .checks_all_calls = world_.place.checks_all_calls});
+                                        .checks_all_calls = world_.place.checks_all_calls,
+                                        .algorithms = world_.place.algorithms});
   if (!group) return std::move(group).error();
   return Add(*std::move(group));
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 namespace rankrun::comm {
@@ -22,7 +23,9 @@ std::string HostIdentity() {
     // Unique per process, so that this rank shares memory with no other.
     return kUnknown + std::to_string(getpid());
   }
-  return boot + "/" + std::to_string(pids.st_ino) + "/" + std::to_string(geteuid());
+  std::string identity = boot + "/" + std::to_string(pids.st_ino) + "/" + std::to_string(geteuid());
+  const char* id = std::getenv("RANKRUN_HOST_ID");
+  return id != nullptr && *id != '\0' ? identity + "/" + id : identity;
 }
 
 }  // namespace rankrun::comm

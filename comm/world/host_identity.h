@@ -4,8 +4,9 @@
 
 namespace rankrun::comm {
 
-// Returns "<boot>/<PID namespace>/<user>". Two processes can share memory
-// through the files of /proc if and only if their identities are equal.
+// Returns "<boot>/<PID namespace>/<user>", and "/<id>" if RANKRUN_HOST_ID is set.
+// Two processes can share memory through the files of /proc if their identities
+// are equal. The variable can only separate processes, never join them.
 std::string HostIdentity();
 
 // Returns whether /proc was unreadable there. Such an identity equals no other.

@@ -8,7 +8,9 @@
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/group/store_barrier.h"
+#include "comm/hierarchy/backend.h"
 #include "comm/shm/backend.h"
+#include "comm/tcp/backend.h"
 #include "comm/world/host_identity.h"
 #include "comm/world/plugin.h"
 
@@ -17,6 +19,8 @@ namespace {
 
 constexpr char kAuto[] = "auto";
 constexpr char kShm[] = "shm";
+constexpr char kTcp[] = "tcp";
+constexpr char kHierarchical[] = "hierarchical";
 
 std::string MemberKey(const JoinOptions& options, int group_rank) {
   return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
@@ -24,8 +28,10 @@ std::string MemberKey(const JoinOptions& options, int group_rank) {
 
 // Describes the options that must be equal on all members.
 std::string Wishes(const JoinOptions& options) {
-  return "backend " + options.backend + ", timeout " +
-         std::to_string(options.identity.timeout.count()) + " ms";
+  std::string text = "backend " + options.backend + ", timeout " +
+                     std::to_string(options.identity.timeout.count()) + " ms";
+  if (options.algorithms == AlgorithmTable()) return text;
+  return text + ", RANKRUN_ALGORITHMS " + FormatAlgorithms(options.algorithms);
 }
 
 std::unique_ptr<StoreBarrier> BarrierOf(store::Store& store, const GroupIdentity& identity) {
@@ -41,8 +47,16 @@ Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason)
 
 using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
 
-Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+// Returns the creator of a backend of this library; null: it has none.
+Creator BuiltIn(const std::string& backend) {
   if (backend == kShm) return &shm::ShmBackend::Create;
+  if (backend == kTcp) return &tcp::TcpBackend::Create;
+  if (backend == kHierarchical) return &hierarchy::HierarchicalBackend::Create;
+  return nullptr;
+}
+
+Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+  if (Creator creator = BuiltIn(backend)) return creator;
   const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
   if (!plugin && !options.backend_source.empty()) {
     return Error(plugin.error()).In(options.backend_source);
@@ -101,9 +115,11 @@ Result<Creator> Prepare(const std::string& backend, const std::vector<std::strin
 }
 
 Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::string& backend,
-                                         store::Store& store, const JoinOptions& options) {
+                                         store::Store& store, const JoinOptions& options,
+                                         const std::vector<std::string>& hosts) {
   return create({
       .global_ranks = options.identity.global_ranks,
+      .hosts = hosts,
       .group_rank = options.identity.group_rank,
       .store = store,
       .key_prefix = options.identity.key_prefix + "/" + backend,
@@ -112,6 +128,7 @@ Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::strin
       .timeout = TimeLeft(options.deadline),
       .deaths = options.identity.deaths,
       .checks_all_calls = options.checks_all_calls,
+      .algorithms = options.algorithms,
   });
 }
 
@@ -121,6 +138,13 @@ bool AreOfSeveralHosts(const std::vector<std::string>& members) {
   return std::any_of(members.begin(), members.end(), [&](const std::string& member) {
     return machine(member) != machine(members.front());
   });
+}
+
+// Returns whether at least two members can share memory.
+bool SomeShareAHost(std::vector<std::string> hosts) {
+  std::erase_if(hosts, IsUnknownHost);
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
 // Describes why the members cannot share memory.
@@ -146,11 +170,13 @@ Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::st
   return Error{ErrorCode::kMismatch, text};
 }
 
+bool IsBuiltIn(const std::string& backend) { return BuiltIn(backend) != nullptr; }
+
 Choice ChooseBackend(const std::vector<std::string>& hosts) {
   bool same = std::all_of(hosts.begin(), hosts.end(),
                           [&](const std::string& host) { return host == hosts.front(); });
   if (same) return {.backend = kShm, .why = "all ranks are on one host"};
-  return {.backend = "gloo", .why = WhatKeepsApart(hosts)};
+  return {.backend = SomeShareAHost(hosts) ? kHierarchical : kTcp, .why = WhatKeepsApart(hosts)};
 }
 
 Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address) {
@@ -182,7 +208,7 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
       return Error(ok.error()).In(waiting);
   }
   LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
-  auto backend = Connect(*creator, choice.backend, *store, options);
+  auto backend = Connect(*creator, choice.backend, *store, options, *hosts);
   if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
   identity.backend = choice.backend;
   return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "comm/core/algorithm.h"
 #include "comm/group/group.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@ struct JoinOptions {
   std::string network_interface = {};  // empty: the one that has `host`
   std::string host;                    // this rank's address for the others
   bool checks_all_calls = false;
+  AlgorithmTable algorithms = {};
 };
 
 // Fails if ranks on other `hosts` (host_identity.h) cannot connect to `address`
@@ -46,6 +48,9 @@ void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Erro
 // Fails unless all strings are equal; said[i] is that of ranks[i].
 // Error: kMismatch, "ranks 0, 2 want ...; rank 1 wants ...".
 Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said);
+
+// Returns whether the backend needs no plug-in.
+bool IsBuiltIn(const std::string& backend);
 
 struct Choice {
   std::string backend;

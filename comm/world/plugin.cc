@@ -51,9 +51,9 @@ Error NoPlugin(const std::string& name, const std::string& file,
   if (name == "gloo") {
     return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
   }
-  return Error{
-      ErrorCode::kInvalid,
-      "backend is \"" + name + "\": want auto, shm, gloo, or a plug-in " + file + " in " + places};
+  return Error{ErrorCode::kInvalid, "backend is \"" + name +
+                                        "\": want auto, shm, tcp, gloo, or a plug-in " + file +
+                                        " in " + places};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Result<const BackendPlugin*> LoadPlugin(const std::string& name,
   if (!IsName(name)) {
     return Error{ErrorCode::kInvalid, "backend is \"" + name +
                                           "\": want one name of letters, digits and _, such as "
-                                          "auto, shm or gloo"};
+                                          "auto, shm, tcp or gloo"};
   }
   std::string file = "librankrun_" + name + ".so";
   for (const std::string& folder : folders) {

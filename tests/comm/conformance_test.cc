@@ -36,7 +36,7 @@ void PrintTo(const Case& one, std::ostream* out) { *out << one.vector.dump(); }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const char* backend : {"shm", "gloo"}) {
+  for (const char* backend : {"shm", "tcp", "hierarchical", "gloo"}) {
     for (const Json& vector : Vectors()) cases.push_back({vector, backend});
   }
   return cases;

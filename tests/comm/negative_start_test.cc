@@ -45,7 +45,7 @@ struct NegativeStartTest : testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, NegativeStartTest, testing::Values("shm", "gloo"),
+INSTANTIATE_TEST_SUITE_P(Backends, NegativeStartTest, testing::Values("shm", "tcp", "gloo"),
                          NameOfBackend);
 
 TEST_P(NegativeStartTest, N01_InitTwice) {
@@ -310,7 +310,8 @@ TEST_P(NegativeStartTest, AWrongBackendOnOneRank) {
     return ErrorOf([] { Init(Options()); }, kSoon);
   });
   const std::string reason =
-      "RANKRUN_BACKEND: backend is \"smh\": want auto, shm, gloo, or a plug-in librankrun_smh.so "
+      "RANKRUN_BACKEND: backend is \"smh\": want auto, shm, tcp, gloo, or a plug-in "
+      "librankrun_smh.so "
       "in ";
   EXPECT_THAT(told[1],
               StartsWith("DistError: Init: join the world process group, rank 1 of 3: " + reason));

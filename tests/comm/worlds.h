@@ -83,11 +83,18 @@ inline std::vector<std::string> OnRanks(int world_size, const std::function<std:
   return OnRanks(world_size, [&](int) { return body(); });
 }
 
+// Lets pairs of ranks count as hosts if the backend is one for several hosts.
+inline void SetHostFor(const std::string& backend, int global_rank) {
+  if (backend != "hierarchical") return;
+  setenv("RANKRUN_HOST_ID", std::to_string(global_rank / 2).c_str(), 1);
+}
+
 // As above, for ranks that have joined a world.
 inline std::vector<std::string> InWorld(
     int world_size, const std::string& backend,
     const std::function<std::string(ProcessGroup& world)>& body) {
-  return OnRanks(world_size, [&](int) {
+  return OnRanks(world_size, [&](int rank) {
+    SetHostFor(backend, rank);
     ProcessGroup& world = Init({.timeout = std::chrono::seconds(60), .backend = backend});
     std::string text = body(world);
     Destroy();

@@ -59,14 +59,17 @@ EOF
 }
 
 declare -A pids
+ranks=1     # on each host
+program=()  # instead of the worker
 
-# start HOST FLAGS...: starts rankrun with one worker on the host.
+# start HOST FLAGS...: starts rankrun on the host.
 start() {
   local host=$1
   shift
   ip netns exec "$host" unshare --uts --mount bash -c \
     'hostname $0 && mount --bind "$FOLDER/hosts${0#h}" /etc/hosts && exec "$@"' "$host" \
-    "$rankrun" --rdzv-id netns -n 1 --no-python "$@" "$folder/worker" >"$folder/$host.out" 2>&1 &
+    "$rankrun" --rdzv-id netns -n $ranks --no-python "$@" "${program[@]:-$folder/worker}" \
+    >"$folder/$host.out" 2>&1 &
   pids[$host]=$!
 }
 
@@ -129,6 +132,19 @@ two_homes_have_two_secrets() {
   await 30 "all workers begin" has_begun 2
   end_workers
   for host in h1 h2; do exits $host 0; done
+}
+
+# Ranks of one host share memory and reach the other host by TCP; rankrun-bench
+# checks all results.
+ranks_of_two_hosts_use_both_transports() {
+  ranks=2 program=("$(dirname "$rankrun")/rankrun-bench" all --max-bytes 1M --factor 64
+    --iters 1 --batches 1)
+  for i in 1 2; do
+    RANKRUN_HOST_ID=h$i RANKRUN_LOG=info \
+      start h$i --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1
+  done
+  for host in h1 h2; do exits $host 0; done
+  says h2 "rank 3 of 4: backend hierarchical, as " || fail "h2 has another backend"
 }
 
 forms_by_master_address() {

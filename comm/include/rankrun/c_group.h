@@ -70,7 +70,7 @@ RANKRUN_API rankrun_status rankrun_to_global_rank(const rankrun_group* group, in
 // Texts are valid as long as the group exists; NULL if there is no world.
 RANKRUN_API const char* rankrun_group_name(const rankrun_group* group);
 RANKRUN_API const char* rankrun_group_description(const rankrun_group* group);
-RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "shm", "gloo"
+RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "shm", "tcp"
 // Returns RANKRUN_OK, or RANKRUN_BACKEND if the group is broken;
 // rankrun_last_error() then describes the failed operation and its cause.
 RANKRUN_API rankrun_status rankrun_group_state(const rankrun_group* group);

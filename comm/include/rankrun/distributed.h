@@ -22,9 +22,9 @@ struct InitOptions {
   // Limits Init, and every operation of the group that has no time-out of its
   // own. At least 1 ms.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  // "auto" means "shm" if all ranks are on one host, otherwise "gloo". Other
-  // backends are loaded from librankrun_<name in lower case>.so. The variable
-  // RANKRUN_BACKEND overrides this.
+  // "auto" means "shm" if all ranks are on one host, otherwise "tcp". Other
+  // backends, such as "gloo", are loaded from librankrun_<name in lower case>.so.
+  // The variable RANKRUN_BACKEND overrides this.
   std::string backend = "auto";
   // Store in which the ranks meet: "env://", "tcp://host:port" (1..65535; rank
   // 0 serves it), or "file:///path" (absolute; the file must not exist yet).
@@ -43,11 +43,15 @@ struct InitOptions {
 //   TORCHELASTIC_USE_AGENT_STORE  "True": the agent serves the store; else rank 0
 //   LOCAL_WORLD_SIZE            optional; equal to WORLD_SIZE: all on one host
 //   TORCHELASTIC_RESTART_COUNT  optional; separates attempts in the store
-//   GLOO_SOCKET_IFNAME          optional; network interface (the first of a list);
-//                               required for gloo on several hosts that meet in
-//                               a file or in InitOptions::store
+//   GLOO_SOCKET_IFNAME          optional; network interfaces, such as "eth0,eth1";
+//                               tcp uses all, gloo the first; required on several
+//                               hosts that meet in a file or in InitOptions::store
 //   RANKRUN_BACKEND             optional; overrides the program's choice
 //   RANKRUN_PLUGIN_DIR          optional; folder searched first for backends
+//   RANKRUN_HOST_ID             optional; ranks with different values share no
+//                               memory, as if they were on different hosts
+//   RANKRUN_ALGORITHMS          optional, equal on all ranks; sizes up to which tcp
+//                               uses each algorithm: "all_reduce.doubling=16384"
 //   RANKRUN_STRICT              "0" or "1": see ProcessGroup
 //   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "DETAIL": compare calls before each call
 // Init may be called again after Destroy; all ranks must call it the same
@@ -100,7 +104,7 @@ RANKRUN_API void Destroy();
 // there is no such group.
 RANKRUN_API void Destroy(ProcessGroup& group);
 
-// Returns whether Init can use the backend "shm", "gloo", ...; may load a
+// Returns whether Init can use the backend "shm", "tcp", ...; may load a
 // plug-in.
 RANKRUN_API bool BackendAvailable(const std::string& name);
 // Returns whether rankrun or torchrun started this process.

@@ -70,7 +70,7 @@ class RANKRUN_API ProcessGroup {
   int GlobalRankOf(GroupRank rank) const;
   const std::string& name() const;
   const std::string& description() const;
-  const std::string& backend() const;  // in use: "shm", "gloo"; members only
+  const std::string& backend() const;  // in use: "shm", "tcp"; members only
   GroupState state() const;
   std::string broken_reason() const;  // empty while kOk
 

@@ -68,7 +68,7 @@ void WorkOnce(const char* backend) {
   Init({.backend = backend}).AllReduce(one);
   NewGroup({.ranks = {0, 1}}).AllReduce(one);
   if (one[0] != 4) throw DistError("the sum is " + std::to_string(one[0]));
-  bool shares = std::string(backend) == "shm";
+  bool shares = std::string(backend) == "shm" || std::string(backend) == "hierarchical";
   if (shares != (Segments() > 0)) throw DistError("segments are not told from other memory");
   Destroy();
 }
@@ -100,7 +100,8 @@ TEST_P(AgainTest, AThousandWorldsLeaveNothingBehind) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, AgainTest, testing::Values("shm", "gloo"), NameOfBackend);
+INSTANTIATE_TEST_SUITE_P(Backends, AgainTest, testing::Values("shm", "tcp", "hierarchical", "gloo"),
+                         NameOfBackend);
 
 }  // namespace
 }  // namespace rankrun::comm

@@ -179,7 +179,8 @@ TEST_P(CollectivesTest, MonitoredBarriersAndCollectivesMix) {
 INSTANTIATE_TEST_SUITE_P(WorldSizes, CollectivesTest,
                          testing::Values(Ranks{1, "gloo"}, Ranks{2, "gloo"}, Ranks{3, "gloo"},
                                          Ranks{4, "gloo"}, Ranks{1, "shm"}, Ranks{2, "shm"},
-                                         Ranks{3, "shm"}, Ranks{4, "shm"}),
+                                         Ranks{3, "shm"}, Ranks{4, "shm"}, Ranks{1, "tcp"},
+                                         Ranks{2, "tcp"}, Ranks{3, "tcp"}, Ranks{4, "tcp"}),
                          [](const auto& test) {
                            return test.param.backend + std::to_string(test.param.world_size);
                          });
@@ -244,7 +245,7 @@ TEST_P(DisagreementTest, AMissingRankIsNamedAfterTheTimeout) {
   EXPECT_THAT(told[2], HasSubstr("rank 1"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DisagreementTest, testing::Values("gloo", "shm"),
+INSTANTIATE_TEST_SUITE_P(Backends, DisagreementTest, testing::Values("gloo", "tcp", "shm"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -92,8 +92,9 @@ TEST(DistributedTest, AWrongBackendIsAnErrorBeforeAnyWait) {
     FAIL();
   } catch (const DistError& error) {
     EXPECT_EQ(typeid(error), typeid(DistError));
-    EXPECT_THAT(error.what(), HasSubstr("backend is \"none\": want auto, shm, gloo, or a plug-in "
-                                        "librankrun_none.so in " RANKRUN_LIB_DIR));
+    EXPECT_THAT(error.what(),
+                HasSubstr("backend is \"none\": want auto, shm, tcp, gloo, or a plug-in "
+                          "librankrun_none.so in " RANKRUN_LIB_DIR));
   }
 }
 

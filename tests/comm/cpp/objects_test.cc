@@ -85,8 +85,8 @@ struct ObjectsWithoutMemoryTest : testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, ObjectsWithoutMemoryTest, testing::Values("shm", "gloo"),
-                         NameOfBackend);
+INSTANTIATE_TEST_SUITE_P(Backends, ObjectsWithoutMemoryTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"), NameOfBackend);
 
 // Rank 1 lacks memory. The object of rank 0 is large, or rank 1's own.
 void CallWithMuch(const std::string& name, ProcessGroup& world) {

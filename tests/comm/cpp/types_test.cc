@@ -225,7 +225,8 @@ struct TypesTest : testing::TestWithParam<const char*> {
                    [&](ProcessGroup& world) { return AllOfThem(world, cases); });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Backends, TypesTest, testing::Values("shm", "gloo"), NameOfBackend);
+INSTANTIATE_TEST_SUITE_P(Backends, TypesTest, testing::Values("shm", "tcp", "hierarchical", "gloo"),
+                         NameOfBackend);
 
 // Returns all supported reductions, with tensors of `bytes`.
 std::vector<Case> AllCases(size_t bytes) {

@@ -71,7 +71,8 @@ TEST_P(UnderWayTest, MessagesPassAReceiveWithoutASend) {
   EXPECT_THAT(told, Each("199"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, UnderWayTest, testing::Values("shm", "gloo"), NameOfBackend);
+INSTANTIATE_TEST_SUITE_P(Backends, UnderWayTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"), NameOfBackend);
 
 }  // namespace
 }  // namespace rankrun::comm

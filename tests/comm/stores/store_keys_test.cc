@@ -122,7 +122,7 @@ struct StoreKeysOfGroupsTest : testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, StoreKeysOfGroupsTest, testing::Values("shm", "gloo"),
+INSTANTIATE_TEST_SUITE_P(Backends, StoreKeysOfGroupsTest, testing::Values("shm", "tcp", "gloo"),
                          NameOfBackend);
 
 TEST_P(StoreKeysOfGroupsTest, GroupsThatAreMadeAndDestroyedLeaveNone) {

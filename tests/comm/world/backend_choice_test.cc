@@ -35,7 +35,7 @@ TEST(ChooseBackendTest, MembersOfOneHostShareMemory) {
   }
 }
 
-TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedByGloo) {
+TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedInAHierarchy) {
   std::string of_one_host = "the ranks are of several users or PID namespaces of one host";
   std::map<std::string, std::string> others{
       {"boot-2/4026531836/1000", "the ranks are on several hosts"},
@@ -47,10 +47,15 @@ TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedByGloo) {
       std::vector<std::string> hosts(3, kHere);
       hosts[who] = other;
       Choice choice = ChooseBackend(hosts);
-      EXPECT_EQ(choice.backend, "gloo") << other << " at " << who;
+      EXPECT_EQ(choice.backend, "hierarchical") << other << " at " << who;
       EXPECT_EQ(choice.why, why);
     }
   }
+}
+
+TEST(ChooseBackendTest, MembersThatShareNoMemoryUseTcp) {
+  EXPECT_EQ(ChooseBackend({"boot-1/1/0", "boot-2/1/0"}).backend, "tcp");
+  EXPECT_EQ(ChooseBackend({"unknown/7", "unknown/8", "boot-1/1/0"}).backend, "tcp");
 }
 
 // Splits "BOOT/NAMESPACE/USER".
@@ -150,7 +155,7 @@ TEST(BackendTest, AMapOfDevicesIsRefusedWithWhatWouldBeRight) {
   });
   EXPECT_EQ(told[0],
             "DistError: Init: join the world process group, rank 0 of 1: backend is "
-            "\"cpu:gloo\": want one name of letters, digits and _, such as auto, shm or gloo");
+            "\"cpu:gloo\": want one name of letters, digits and _, such as auto, shm, tcp or gloo");
 }
 
 // The level is read once per process, so each case has a process of its own.

@@ -108,6 +108,14 @@ TEST_F(EnvironmentTest, StrictIsOffOrOnAndNothingElse) {
   EXPECT_EQ(ErrorWith("RANKRUN_STRICT", "yes"), "RANKRUN_STRICT is \"yes\": want 0 or 1");
 }
 
+TEST_F(EnvironmentTest, AlgorithmsAreCheckedWhenTheyAreRead) {
+  EXPECT_EQ(Read()->algorithms, AlgorithmTable());
+  variables["RANKRUN_ALGORITHMS"] = "all_reduce.doubling=7";
+  EXPECT_EQ(Read()->algorithms.all_reduce_doubling, 7U);
+  EXPECT_EQ(ErrorWith("RANKRUN_ALGORITHMS", "reduce.tree=16K"),
+            "RANKRUN_ALGORITHMS: reduce.tree is \"16K\"; want a number of bytes");
+}
+
 TEST(ListenHostTest, LoopbackWhenAllRanksAreOnThisHost) {
   Environment environment;
   environment.world_size = 4;

@@ -46,7 +46,8 @@ struct MeetingTest : testing::TestWithParam<const char*> {
   static std::string PortOfTheStore() { return getenv("MASTER_PORT"); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "gloo"), NameOfBackend);
+INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "tcp", "gloo"),
+                         NameOfBackend);
 
 TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
   std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";

@@ -38,7 +38,7 @@ TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(plugin.error().message,
-            "backend is \"smh\": want auto, shm, gloo, or a plug-in librankrun_smh.so in "
+            "backend is \"smh\": want auto, shm, tcp, gloo, or a plug-in librankrun_smh.so in "
             "/nonexistent or /nonexistent/rankrun");
 }
 

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "comm/core/backend.h"
+#include "comm/hierarchy/hosts.h"
+#include "comm/hierarchy/representatives.h"
+#include "comm/shm/backend.h"
+#include "comm/tcp/backend.h"
+
+namespace rankrun::comm::hierarchy {
+
+// Collectives of ranks on several hosts: the ranks of a host share memory, and
+// one of them represents the host in an exchange over TCP. So each byte crosses
+// the network once per host, not once per rank.
+//
+//   AllReduce   reduce in the host, all-reduce among representatives, broadcast
+//   Reduce      reduce in the host, reduce among representatives to the root
+//   Broadcast   broadcast among representatives, then in each host
+//   AllGather   all-gather in the host, then of the hosts' data, then broadcast
+//   Barrier     barrier in the host, among representatives, in the host
+//
+// The root represents its host, otherwise the first rank does. All other
+// collectives and all messages go over TCP between the ranks themselves. They
+// begin with a barrier in the host, so that a difference between calls is found
+// there, too.
+class HierarchicalBackend final : public Backend, private shm::ProgressHook {
+ public:
+  // Errors: those of the backends for shared memory and TCP.
+  static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
+
+  Result<void> AllReduce(std::byte* data, size_t count, const Reduction& reduction,
+                         const Call& call) override;
+  Result<void> Reduce(std::byte* output, const std::byte* input, size_t count,
+                      const Reduction& reduction, const Call& call) override;
+  Result<void> Broadcast(Block data, const Call& call) override;
+  Result<void> AllGather(std::span<const Block> outputs, ConstBlock input,
+                         const Call& call) override;
+  Result<void> Gather(std::span<const Block> outputs, ConstBlock input, const Call& call) override;
+  Result<void> Scatter(Block output, std::span<const ConstBlock> inputs, const Call& call) override;
+  Result<void> ReduceScatter(Block output, std::span<const ConstBlock> inputs,
+                             const Reduction& reduction, const Call& call) override;
+  Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
+                        const Call& call) override;
+  Result<void> Barrier(const Call& call) override;
+  bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                              const Envelope& envelope) override;
+  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                              const Envelope& envelope) override;
+
+ private:
+  // A collective in parts, which share its time-out.
+  struct Parts {
+    const Call& call;
+    TimePoint deadline;
+    // Returns the part among the ranks of this host; `root` is one of them.
+    Call InHost(int root) const;
+    // The same for a part that follows the one among the hosts. It waits longer,
+    // so that the representative explains a time-out.
+    Call InHostAfterHosts(int root) const;
+  };
+  using Body = std::function<Result<void>(const Parts& parts)>;
+
+  HierarchicalBackend(Hosts hosts, std::unique_ptr<tcp::TcpBackend> tcp)
+      : hosts_(std::move(hosts)), tcp_(std::move(tcp)) {}
+
+  // Called while this rank waits in its host: answers peers elsewhere, and ends
+  // the wait if the group has ended there.
+  bool Move() override;
+  Result<void> Run(const Call& call, const Body& body);
+  // Runs a collective of all ranks over TCP.
+  Result<void> RunFlat(const Call& call, const std::function<Result<void>()>& body);
+  // Runs the part among the hosts if this rank represents its host.
+  Result<void> AmongHosts(const Parts& parts,
+                          const std::function<Result<void>(Backend&, const Call&)>& body);
+  Result<void> AllReduceChunk(std::byte* data, size_t count, const Reduction& reduction,
+                              const Parts& parts);
+  Result<void> GatherAmongHosts(std::span<const Block> outputs, const Parts& parts);
+  int RepresentativeInHost(const Call& call) const;
+  Error Failed(const Call& call, const Error& error);
+
+  const Hosts hosts_;
+  const std::unique_ptr<tcp::TcpBackend> tcp_;
+  std::unique_ptr<shm::ShmBackend> shm_;  // set by Create; its waits use this object
+  TimePoint began_ = {};                  // of the call under way
+};
+
+}  // namespace rankrun::comm::hierarchy
