@@ -12,7 +12,7 @@
 namespace rankrun::comm {
 
 enum class AllReduceAlgorithm : uint8_t { kDoubling, kHalving, kRing };
-// Of all-gather and all-to-all, which has no kBruck.
+// For all-gather, and for all-to-all, which has no kBruck.
 enum class ExchangeAlgorithm : uint8_t { kDirect, kBruck, kPairwise };
 enum class BroadcastAlgorithm : uint8_t { kTree, kChain };
 enum class ReduceAlgorithm : uint8_t { kTree, kRing };
@@ -32,12 +32,12 @@ constexpr size_t kReduceTreeBytes = size_t{16} << 10;
 struct AlgorithmTable {
   size_t all_reduce_doubling = kDoublingBytes;
   size_t all_reduce_halving = kHalvingBytes;  // if the number of ranks is a power of two
-  // Of the largest block: direct among up to all_gather_direct_ranks, Bruck among
-  // more ranks.
+  // Sizes of the largest block. Up to all_gather_direct_ranks ranks gather directly,
+  // more ranks by Bruck.
   size_t all_gather_direct = kDirectBytes;
   size_t all_gather_direct_ranks = kDirectRanks;
   size_t all_gather_bruck = kBruckBytes;
-  size_t all_to_all_direct = kDirectBytes;  // of the largest block
+  size_t all_to_all_direct = kDirectBytes;  // size of the largest block
   size_t broadcast_tree = kBroadcastTreeBytes;
   size_t broadcast_piece = kBroadcastPieceBytes;  // size of a piece of a chain; at least 1
   size_t reduce_tree = kReduceTreeBytes;

@@ -1,4 +1,4 @@
-// The effects of cmake/hardening.cmake, and of g++'s defaults, on what is built.
+// The effects of cmake/hardening.cmake and of g++'s defaults on the built programs.
 
 #include <gtest/gtest.h>
 

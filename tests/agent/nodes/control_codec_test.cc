@@ -188,10 +188,10 @@ TEST(ControlCodecTest, TextsHaveALimitThatTheSenderKeeps) {
 }
 
 TEST(ControlCodecTest, ListsHaveALimit) {
-  constexpr size_t kMost = 65'536;
-  auto read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMost)})));
+  constexpr size_t kMax = 65'536;
+  auto read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMax)})));
   EXPECT_TRUE(read) << read.error().message;
-  read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMost + 1)})));
+  read = DecodeMemberMessage(Encode(MemberMessage(Beat{1, std::vector<int>(kMax + 1)})));
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().message, "beat: want at most 65536 entries as \"unfinished\"");
 }
