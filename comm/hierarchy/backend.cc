@@ -1,7 +1,6 @@
 #include "comm/hierarchy/backend.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/core/time_left.h"

@@ -53,8 +53,7 @@ size_t StreamsFor(size_t bytes, size_t streams) { return bytes < kMinStripedByte
 
 StreamExchange::StreamExchange(const BackendConfig& config, std::vector<Streams> streams,
                                Control& control, const Patience& patience)
-    : global_ranks_(config.global_ranks),
-      rank_(config.group_rank),
+    : rank_(config.group_rank),
       deaths_(config.deaths),
       control_(control),
       patience_(patience),

@@ -58,7 +58,6 @@ class StreamExchange final : public PairTransport {
   Error TimedOut();
   int AwaitedPeer() EXCLUDES(mutex_);
 
-  const std::vector<int> global_ranks_;
   const int rank_;
   const DeathWatch deaths_;
   Control& control_;

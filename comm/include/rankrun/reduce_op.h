@@ -10,8 +10,8 @@ namespace rankrun {
 //   "and"; kAvg and kPremulSum are errors.
 // - Complex numbers: kSum, kAvg and kPremulSum only.
 // - Bitwise operations: integers and booleans only.
-// - Sums of Float16 and BFloat16 are computed in float32. shm rounds once; Gloo
-//   rounds at each rank that a partial sum passes.
+// - Sums of Float16 and BFloat16 are computed in float32. shm rounds once; the
+//   other backends round at each rank that a partial sum passes.
 struct ReduceOp {
   // The numbers are those of torch.distributed and part of the C ABI.
   enum Kind : uint8_t {
