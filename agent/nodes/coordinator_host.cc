@@ -174,17 +174,20 @@ void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
   auto record = DecodePart(report.record);
   if (!record) return LogWarn("a node sent " + record.error().message);
+  // A node that connects again has another number, and repeats its part.
+  const size_t digest = std::hash<std::string>()(report.record);
+  if (merged_ && merged_->digests.contains(digest)) return server_.Send(peer, merged_->message);
   if (parts_ && parts_->attempt != report.attempt) parts_.reset();
-  // A node that connects again has another number.
-  bool is_surplus =
-      parts_ && (parts_->senders.contains(peer) || parts_->records.size() >= max_parts_);
+  bool is_surplus = parts_ && (parts_->senders.contains(peer) || parts_->digests.contains(digest) ||
+                               parts_->records.size() >= max_parts_);
   if (is_surplus) return;
   if (!parts_) {
-    parts_ = Parts{report.attempt, {}, {}};
+    parts_ = Parts{report.attempt, {}, {}, {}};
     parts_are_late_ = false;
     merge_.Start(kPartsTimeout);
   }
   parts_->senders.insert(peer);
+  parts_->digests.insert(digest);
   parts_->records.push_back(std::move(*record));
   TryMerge();
 }
@@ -205,9 +208,10 @@ void CoordinatorHost::TryMerge() {
   bool is_repeated = record.own_cause == outcome.reason;
   record.next_reason = is_repeated ? "another attempt would not help" : outcome.reason;
   if (!outcome.restarts) record.exit_code = outcome.exit_code;
-  std::string bytes =
-      Encode(CoordinatorMessage(JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}));
-  for (const auto& [peer, from] : peers_) server_.Send(peer, bytes);
+  merged_ = Merged{std::move(parts_->digests),
+                   Encode(CoordinatorMessage(
+                       JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}))};
+  for (const auto& [peer, from] : peers_) server_.Send(peer, merged_->message);
   parts_.reset();
 }
 

@@ -70,6 +70,12 @@ class CoordinatorHost {
     int attempt;
     std::vector<AttemptRecord> records;
     std::set<PeerId> senders;
+    std::set<size_t> digests;  // of the parts as they were sent
+  };
+  // The last merged report, for nodes that lost their link before it arrived.
+  struct Merged {
+    std::set<size_t> digests;  // of its parts
+    std::string message;
   };
 
   Callbacks callbacks_;
@@ -81,6 +87,7 @@ class CoordinatorHost {
   std::set<PeerId> done_;                  // nodes whose workers have all succeeded
   std::set<PeerId> reporters_;             // nodes whose part of the report is to come
   std::optional<Parts> parts_;
+  std::optional<Merged> merged_;
   bool parts_are_late_ = false;  // later parts are left out
   Coordinator core_;
   ControlServer server_;

@@ -150,7 +150,7 @@ void Membership::OnUp() {
   Hello now = core_.hello();
   now.addresses = last_hello_.addresses;
   if (!(now == last_hello_)) link_->Send(Encode(now));
-  if (report_is_unsent_) SendOwnReport();
+  if (report_is_owed_) SendOwnReport();
   Step(LinkUp{});
 }
 

@@ -53,12 +53,11 @@ void Membership::ShowOwnReport() {
 void Membership::SendReport(AttemptRecord record) {
   for (WorkerRecord& worker : record.workers) worker.node = nodes_.node_name;
   own_report_ = std::move(record);
-  report_is_unsent_ = link_ == nullptr || !link_->is_up();
-  if (!report_is_unsent_) SendOwnReport();
+  report_is_owed_ = true;
+  if (link_ != nullptr && link_->is_up()) SendOwnReport();
 }
 
 void Membership::SendOwnReport() {
-  report_is_unsent_ = false;
   const AttemptRecord& record = *own_report_;
   link_->Send(Encode(MemberMessage(Report{record.attempt, EncodeReport(record, kMaxPartBytes)})));
 }
@@ -72,6 +71,7 @@ void Membership::AwaitReport(const Verdict& verdict) {
 void Membership::OnJobReport(const JobReport& report) {
   auto record = DecodeReport(report.record);
   if (!record) return LogWarn("the coordinator sent " + record.error().message);
+  if (own_report_ && report.attempt >= own_report_->attempt) report_is_owed_ = false;
   callbacks_.show_report(*record);
   if (awaited_report_ && report.attempt >= *awaited_report_) awaited_report_.reset();
   if (end_ && !awaited_report_) report_timer_.Start(Duration::zero());

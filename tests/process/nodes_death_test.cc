@@ -164,6 +164,9 @@ TEST_F(NodesDeathTest, AFailureThatTheCoordinatorsDeathCausesIsNotTheEnd) {
   StartGuest({"-n1", "--node-rank=1"}, script);
   ASSERT_TRUE(WaitForConnection()) << Errors();
   KillAgent(host, SIGKILL);
+  for (const auto& node : nodes) {
+    EXPECT_TRUE(node->WaitForErr("lost its peer, exit code 1\n")) << Errors();
+  }
   Touch("end");
   ExpectAllEndWith(0);
   for (const auto& node : nodes) {

@@ -23,6 +23,12 @@ AttemptRecord RecordOf(int workers, int first_rank = 0) {
   return record;
 }
 
+std::vector<int> RanksOf(const AttemptRecord& record) {
+  std::vector<int> ranks;
+  for (const WorkerRecord& worker : record.workers) ranks.push_back(worker.global_rank);
+  return ranks;
+}
+
 std::string ReportOf(const AttemptRecord& record) {
   return Encode(MemberMessage(Report{0, EncodeReport(record, kMaxReportBytes)}));
 }
@@ -43,7 +49,7 @@ class ObedientMember {
                                                                   .max_nodes = 2,
                                                                   .addresses = {"127.0.0.1"}}));
                               }},
-              {.on_up = [] {},
+              {.on_up = [this] { is_up = true; },
                .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
                .on_down = [](const Error&) {},
                .on_failed = {}}) {}
@@ -51,6 +57,7 @@ class ObedientMember {
   void Send(const MemberMessage& message) { link_.Send(Encode(message)); }
   void SendBytes(const std::string& bytes) { link_.Send(bytes); }
 
+  bool is_up = false;
   bool runs = false;
   bool was_stopped = false;
   std::vector<AttemptRecord> reports;
@@ -105,6 +112,12 @@ struct CoordinatorReportsTest : ControlTest {
     return members[1]->reports.empty() ? AttemptRecord{} : members[1]->reports[0];
   }
 
+  // Replaces the first member's link.
+  void Reconnect() {
+    members[0] = std::make_unique<ObedientMember>(loop, host->port(), 1);
+    EXPECT_TRUE(Eventually([&] { return members[0]->is_up; }));
+  }
+
   JobSpec spec;
   std::unique_ptr<CoordinatorHost> host;
   std::vector<std::unique_ptr<ObedientMember>> members;
@@ -113,6 +126,29 @@ struct CoordinatorReportsTest : ControlTest {
 TEST_F(CoordinatorReportsTest, OfEachNodeOnePartCounts) {
   const std::string part = ReportOf(RecordOf(1));
   EXPECT_EQ(Merge({part, part, part}, 1).workers.size(), 2u);
+}
+
+TEST_F(CoordinatorReportsTest, APartThatIsRepeatedOnAnotherLinkCountsOnce) {
+  const std::string part = ReportOf(RecordOf(1));
+  members[0]->Send(Failed{1, Cause{.text = "rank 0 failed", .rank = 0}});
+  members[0]->Send(Stopped{1});
+  members[0]->SendBytes(part);
+  ASSERT_TRUE(Eventually([&] { return members[1]->was_stopped; }));
+  Reconnect();
+  members[0]->SendBytes(part);
+  members[1]->SendBytes(ReportOf(RecordOf(1, 1)));
+  ASSERT_TRUE(Eventually([&] { return !members[1]->reports.empty(); }));
+  EXPECT_EQ(RanksOf(members[1]->reports[0]), (std::vector<int>{0, 1}));
+}
+
+TEST_F(CoordinatorReportsTest, APartThatIsRepeatedAfterTheMergeIsAnsweredToItsSenderOnly) {
+  const std::string part = ReportOf(RecordOf(1));
+  Merge({part}, 1);
+  Reconnect();
+  members[0]->SendBytes(part);
+  ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
+  EXPECT_EQ(members[0]->reports[0].workers.size(), 2u);
+  EXPECT_EQ(members[1]->reports.size(), 1u);
 }
 
 TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "agent/nodes/control_codec.h"
+#include "agent/nodes/job_report.h"
 #include "tests/agent/control/control_fixture.h"
 #include "tests/base/net/peer_user_probe.h"
 
@@ -36,7 +37,7 @@ struct MembershipTest : ControlTest {
                                     .stop = [](const StopWorkers&) {},
                                     .say = [this](const std::string& text) { said += text; },
                                     .on_node_lost = [](const std::string&) {},
-                                    .show_report = [](const AttemptRecord&) {},
+                                    .show_report = [this](const AttemptRecord&) { shown += 1; },
                                     .on_end = [](int, const std::string&) {}};
     membership = std::make_unique<Membership>(loop, spec, *incarnation, std::move(callbacks));
     EXPECT_TRUE(membership->Open());
@@ -48,6 +49,7 @@ struct MembershipTest : ControlTest {
   std::optional<Incarnation> incarnation;
   std::unique_ptr<Membership> membership;
   int starts = 0;
+  int shown = 0;
   std::string said;
 };
 
@@ -79,6 +81,51 @@ TEST_F(MembershipTest, AStartWithoutAnAddressOfTheStoreIsAFailure) {
   EXPECT_EQ(LastOf<Failed>(coordinator.messages)->cause.text,
             "node n2: the coordinator sent no address of the store");
   EXPECT_EQ(starts, 0);
+}
+
+// A link takes bytes for some time after its coordinator has died.
+TEST_F(MembershipTest, AReportIsRepeatedOnEachLinkUntilTheMergedOneArrives) {
+  NotingServer coordinator(loop);
+  ASSERT_TRUE(coordinator.Listen());
+  Join(coordinator->port());
+  auto await_link = [&](size_t number) {
+    return Eventually([&] {
+      if (coordinator.hellos.size() < number) return false;
+      coordinator->Send(coordinator.hellos.back().first, Encode(CoordinatorMessage(Waiting{""})));
+      return true;
+    });
+  };
+  auto await_report = [&] {
+    return Eventually([&] { return LastOf<Report>(coordinator.messages).has_value(); });
+  };
+  auto close_link = [&] {
+    coordinator.messages.clear();
+    coordinator->Close(coordinator.hellos.back().first);
+  };
+  ASSERT_TRUE(await_link(1));
+  AttemptRecord record;
+  record.attempt = 3;
+  record.workers.emplace_back();
+  record.workers[0].exit = ProcessExit{.signaled = false, .value = 7};
+  membership->AnnounceReport(3);
+  membership->SendReport(record);
+  EXPECT_TRUE(await_report());
+  close_link();
+  ASSERT_TRUE(await_link(2));
+  EXPECT_TRUE(await_report());
+  coordinator->Send(coordinator.hellos[1].first,
+                    Encode(CoordinatorMessage(JobReport{3, EncodeReport(record, kMaxPartBytes)})));
+  ASSERT_TRUE(Eventually([&] { return shown == 1; }));
+  close_link();
+  ASSERT_TRUE(await_link(3));
+  record.attempt = 4;
+  membership->SendReport(record);  // a repetition would come before it
+  ASSERT_TRUE(await_report());
+  for (const std::string& bytes : coordinator.messages) {
+    auto message = DecodeMemberMessage(bytes);
+    const auto* report = message ? std::get_if<Report>(&*message) : nullptr;
+    EXPECT_TRUE(report == nullptr || report->attempt == 4);
+  }
 }
 
 TEST_F(MembershipTest, WithoutASecretACoordinatorOfAnotherUserIsNotTrusted) {
