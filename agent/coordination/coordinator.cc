@@ -130,11 +130,9 @@ void Coordinator::OnConnected(Node& node) {
   const Hello& hello = node.hello;
   bool runs = hello.work == NodeState::kRunning || hello.work == NodeState::kStopping;
   if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
-  // A success that this coordinator does not know is not believed before the first
-  // round: nodes that wait would end with 0.
-  bool has_succeeded = hello.work == NodeState::kFinished && !IsIn(node);
-  if (has_succeeded && !record_.is_granted && record_.round > 0) return End({0, ""});
-  node.is_leaving |= has_succeeded;
+  // A success that this coordinator does not know ends no other node: nodes that
+  // wait for a round would end with 0.
+  node.is_leaving |= hello.work == NodeState::kFinished && !IsIn(node);
   AdoptNewerRound(hello);
   bool of_this_round = IsIn(node) && hello.round == record_.round;
   if (!of_this_round && runs) {  // a round that is over

@@ -180,12 +180,22 @@ TEST_F(CoordinatorTest, NeitherACloseNorAFailureIsASuccess) {
 TEST_F(CoordinatorTest, AClaimOfSuccessBeforeTheFirstRoundEndsNobody) {
   Open(2, 2);
   Join(1);
-  Hello finished = HelloOf(2);
-  finished.work = NodeState::kFinished;
-  finished.round = 1;
-  Deliver(2, finished);
+  Reconnect(2, 2, 0, NodeState::kFinished, 1);
   EXPECT_FALSE(SentTo<Verdict>(1));
-  EXPECT_NE(coordinator_->phase(), JobPhase::kOver);
+  EXPECT_EQ(phase(), JobPhase::kGathering);
+}
+
+TEST_F(CoordinatorTest, AClaimOfSuccessBetweenRoundsEndsNobody) {
+  policy_.restart.max_restarts = 1;
+  Run(2);
+  Deliver(2, Failed{1, Cause{.text = "rank 2 failed", .exit_code = 9}});
+  Deliver(2, Stopped{1});
+  Act(PeerLost{2});
+  Deliver(1, Stopped{1});
+  ASSERT_EQ(phase(), JobPhase::kGathering);
+  for (int round : {0, 1, 2}) Reconnect(3, 13, 0, NodeState::kFinished, round);
+  EXPECT_FALSE(SentTo<Verdict>(1));
+  EXPECT_EQ(phase(), JobPhase::kGathering);
 }
 
 TEST_F(CoordinatorTest, ANewcomerRestartsTheRoundAtOnceIfItFillsTheJob) {
