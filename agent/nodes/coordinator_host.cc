@@ -168,16 +168,17 @@ void CoordinatorHost::Forget(PeerId peer) {
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
   if (std::holds_alternative<Done>(message)) done_.insert(peer);
   if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
-  if (std::holds_alternative<Report>(message)) reporters_.erase(peer);
 }
 
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
-  auto record = DecodePart(report.record);
-  if (!record) return LogWarn("a node sent " + record.error().message);
   // A node that connects again has another number, and repeats its part.
   const size_t digest = std::hash<std::string>()(report.record);
   if (merged_ && merged_->digests.contains(digest)) return server_.Send(peer, merged_->message);
-  if (parts_ && parts_->attempt != report.attempt) parts_.reset();
+  if (parts_ && report.attempt < parts_->attempt) return;
+  reporters_.erase(peer);
+  auto record = DecodePart(report.record);
+  if (!record) return LogWarn("a node sent " + record.error().message);
+  if (parts_ && report.attempt > parts_->attempt) parts_.reset();
   bool is_surplus = parts_ && (parts_->senders.contains(peer) || parts_->digests.contains(digest) ||
                                parts_->records.size() >= max_parts_);
   if (is_surplus) return;

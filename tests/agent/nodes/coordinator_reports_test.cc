@@ -29,8 +29,8 @@ std::vector<int> RanksOf(const AttemptRecord& record) {
   return ranks;
 }
 
-std::string ReportOf(const AttemptRecord& record) {
-  return Encode(MemberMessage(Report{0, EncodeReport(record, kMaxReportBytes)}));
+std::string ReportOf(const AttemptRecord& record, int attempt = 1) {
+  return Encode(MemberMessage(Report{attempt, EncodeReport(record, kMaxReportBytes)}));
 }
 
 // A member that prepares and stops as it is asked to.
@@ -149,6 +149,18 @@ TEST_F(CoordinatorReportsTest, APartThatIsRepeatedAfterTheMergeIsAnsweredToItsSe
   ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
   EXPECT_EQ(members[0]->reports[0].workers.size(), 2u);
   EXPECT_EQ(members[1]->reports.size(), 1u);
+}
+
+TEST_F(CoordinatorReportsTest, APartOfAnEarlierAttemptTakesNobodysPlace) {
+  const std::string part = ReportOf(RecordOf(1));
+  members[1]->Send(Failed{1, Cause{.text = "rank 1 failed", .rank = 1}});
+  members[1]->Send(Stopped{1});
+  members[1]->SendBytes(ReportOf(RecordOf(1, 1)));
+  ASSERT_TRUE(Eventually([&] { return members[0]->was_stopped; }));
+  members[0]->SendBytes(ReportOf(RecordOf(1, 5), 0));
+  members[0]->SendBytes(part);
+  ASSERT_TRUE(Eventually([&] { return !members[1]->reports.empty(); }));
+  EXPECT_EQ(RanksOf(members[1]->reports[0]), (std::vector<int>{0, 1}));
 }
 
 TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {
