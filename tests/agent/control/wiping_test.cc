@@ -1,9 +1,13 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <new>
+#include <string>
 
 #include "agent/control/job_secret.h"
 #include "agent/control/session_cipher.h"
@@ -62,6 +66,28 @@ TEST(WipingTest, NothingIsLeftOfTheKeysOfAConnection) {
   Remains<SessionKeys> keys;
   ASSERT_TRUE(client.Derive(server.public_key(), keys.object()));
   EXPECT_LT(keys.Destroy(), kChance);
+}
+
+// Returns the bytes at `from`, freed or not.
+std::string Memory(const char* from, size_t bytes) {
+  std::string copy(bytes, '\0');
+  iovec into{copy.data(), bytes};
+  iovec of{const_cast<char*>(from), bytes};
+  EXPECT_EQ(process_vm_readv(getpid(), &into, 1, &of, 1, 0), static_cast<ssize_t>(bytes));
+  return copy;
+}
+
+TEST(WipingTest, NothingIsLeftOfTheKeyThatACipherHolds) {
+  KeyPair client(ProofRole::kClient), server(ProofRole::kServer);
+  SessionKeys keys;
+  ASSERT_TRUE(client.Derive(server.public_key(), keys));
+  auto cipher = std::make_unique<SessionCipher>(keys);
+  // The allocator writes into the beginning of what is freed.
+  const std::string key(keys.receive.begin() + kKeyBytes / 2, keys.receive.end());
+  const char* after_key = cipher->header().data();
+  ASSERT_THAT(Memory(after_key - kKeyBytes, kKeyBytes), testing::HasSubstr(key));
+  cipher.reset();
+  EXPECT_THAT(Memory(after_key - kKeyBytes, kKeyBytes), testing::Not(testing::HasSubstr(key)));
 }
 
 TEST(WipingTest, OfAKeyPairOnlyThePublicKeyIsLeft) {
