@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/comm/worlds.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // Read once per process: each test is a process, and lists all cases.
 const Json& Vectors() {
   static const Json vectors = [] {
-    std::ifstream file(RANKRUN_SOURCE_DIR "/tests/comm/vectors.json");
+    std::ifstream file(test::InSource("tests/comm/vectors.json"));
     return Json::parse(file);
   }();
   return vectors;

@@ -13,10 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace rankrun::comm {
 namespace {
 
-const std::filesystem::path kRoot = RANKRUN_SOURCE_DIR;
+const std::filesystem::path kRoot = test::InSource();
 
 std::string Read(const std::filesystem::path& path) {
   std::ifstream file(path);

@@ -11,6 +11,7 @@
 
 #include "comm/world/join.h"
 #include "tests/comm/memory_store.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 
@@ -26,7 +27,7 @@ inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend =
                        .key_prefix = "test"},
           .deadline = std::chrono::steady_clock::now() + timeout,
           .backend = backend,
-          .plugin_folders = {RANKRUN_LIB_DIR},
+          .plugin_folders = {test::Library()},
           .host = "127.0.0.1"};
 }
 

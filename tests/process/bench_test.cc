@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> Bench(const std::string& ranks, std::vector<std::string> words) {
   std::vector<std::string> arguments{
-      "-n", ranks, RANKRUN_BINARY_DIR "/bin/rankrun-bench", "--iters", "3", "--batches", "2"};
+      "-n", ranks, test::Program("rankrun-bench"), "--iters", "3", "--batches", "2"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   return arguments;
 }

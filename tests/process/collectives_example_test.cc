@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -16,8 +17,7 @@ class CollectivesExampleTest : public ::testing::TestWithParam<Example> {};
 
 TEST_P(CollectivesExampleTest, EachRankFindsItsResultRight) {
   for (int ranks : {1, 2, 4}) {
-    Job job({.arguments = {"-n", std::to_string(ranks),
-                           std::string(RANKRUN_BINARY_DIR "/bin/") + GetParam().program}});
+    Job job({.arguments = {"-n", std::to_string(ranks), test::Program(GetParam().program)}});
     EXPECT_EQ(job.Wait(milliseconds(60'000)), (ProcessExit{.signaled = false, .value = 0}))
         << job.Err() << job.Out();
     std::string out = job.Out();

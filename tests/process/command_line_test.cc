@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 constexpr ProcessExit kSuccess{.signaled = false, .value = 0};
 
 struct CommandLineTest : ::testing::Test {
-  CommandLineTest() { EXPECT_EQ(symlink(RANKRUN_BINARY_DIR "/bin/rankrun", torchrun.c_str()), 0); }
+  CommandLineTest() { EXPECT_EQ(symlink(test::Program("rankrun").c_str(), torchrun.c_str()), 0); }
 
   std::string Write(const std::string& name, const std::string& text) const {
     std::ofstream(folder.Path(name)) << text;

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -16,8 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kMourner = RANKRUN_BINARY_DIR "/bin/mourner";
-constexpr const char* kPartner = RANKRUN_BINARY_DIR "/bin/partner";
+const std::string kMourner = test::Program("mourner");
+const std::string kPartner = test::Program("partner");
 constexpr const char* kWord =
     "wait for key never: rank 1 was killed by SIGKILL, not sent by rankrun; waited ";
 

@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -156,7 +157,7 @@ TEST_F(EndsTest, AnEndlessSaveEnds) {
 
 TEST_F(EndsTest, AStatusPageSaysItToo) {
   Job run({.arguments = {"--shutdown-timeout", "0.1", "--save-timeout", "0.5", "--no-python",
-                         RANKRUN_BINARY_DIR "/bin/zoo", "saver", "stay"}});
+                         test::Program("zoo"), "saver", "stay"}});
   ASSERT_TRUE(run.WaitForOut("saving"));
   run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
@@ -183,8 +184,8 @@ TEST_F(EndsTest, WithoutSaveTimeoutThereIsNoPipe) {
 // --- hung in the kernel
 
 TEST_F(EndsTest, AWorkerThatHangsInTheKernelFailsTheJob) {
-  Job run({.arguments = {"-n", "2", "--max-restarts", "3", "--no-python",
-                         RANKRUN_BINARY_DIR "/bin/zoo", "uninterruptible", "stay"},
+  Job run({.arguments = {"-n", "2", "--max-restarts", "3", "--no-python", test::Program("zoo"),
+                         "uninterruptible", "stay"},
            .variables = {{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "0.3"}}});
   EXPECT_EQ(run.Wait(), ExitCode(203));
   EXPECT_THAT(run.Err(), AllOf(HasSubstr(" has hung in the kernel for longer than "

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/paths.h"
+
 namespace rankrun::testing {
 namespace {
 
@@ -35,8 +37,7 @@ namespace {
   setenv("OMP_NUM_THREADS", "1", 1);  // otherwise rankrun prints a message
   setenv("RANKRUN_PREFIX", "none", 1);
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
-  std::string program =
-      options.program.empty() ? RANKRUN_BINARY_DIR "/bin/rankrun" : options.program;
+  std::string program = options.program.empty() ? test::Program("rankrun") : options.program;
   std::vector<char*> argv{program.data()};
   for (const std::string& argument : options.arguments) {
     argv.push_back(const_cast<char*>(argument.c_str()));

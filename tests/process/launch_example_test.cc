@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -12,8 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(LaunchExampleTest, ASweepTriesEachRateAndPassesOverAFailure) {
   AdoptOrphans();
-  Job sweep(
-      {.arguments = {"2", "0.01", "1e300", "0.5"}, .program = RANKRUN_BINARY_DIR "/bin/sweep"});
+  Job sweep({.arguments = {"2", "0.01", "1e300", "0.5"}, .program = test::Program("sweep")});
   EXPECT_EQ(sweep.Wait(milliseconds(120'000)), (ProcessExit{.signaled = false, .value = 0}))
       << sweep.Err();
   EXPECT_THAT(sweep.Out(),

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
@@ -368,7 +369,7 @@ TEST_F(NodesDeathTest, AStoppedGuardianIsNothing) {
 }
 
 TEST_F(NodesDeathTest, WorkersOfAllNodesHearOfADeathBeforeTermComes) {
-  std::string mourner = "exec " RANKRUN_BINARY_DIR "/bin/mourner handled 1";
+  std::string mourner = "exec " + test::Program("mourner") + " handled 1";
   Job& host = StartHost({"-n1", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
   Job& guest = StartGuest({"-n2", "--shutdown-timeout=2", "--max-restarts=0"}, mourner);
   EXPECT_EQ(host.Wait(), Code(128 + SIGKILL)) << Errors();

@@ -8,6 +8,8 @@
 
 #include <filesystem>
 
+#include "tests/process/rankctl.h"
+
 namespace rankrun::testing {
 namespace {
 
@@ -21,12 +23,11 @@ constexpr const char* kPlace =
     "$ROLE_RANK/$ROLE_WORLD_SIZE $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS "
     "$TORCHELASTIC_RUN_ID\n";
 // Each rank sets a key and waits for the keys of all ranks.
-constexpr const char* kMeet =
-    RANKRUN_BINARY_DIR "/bin/rankctl store set here-$RANK $RANK && " RANKRUN_BINARY_DIR
-                       "/bin/rankctl store wait here-0 here-1 here-2 && echo met\n";
+const std::string kMeet = kRankctl + " store set here-$RANK $RANK && " + kRankctl +
+                          " store wait here-0 here-1 here-2 && echo met\n";
 
 TEST_F(NodesTest, ANodeHasAsManyRanksAsItHasWorkers) {
-  std::string script = std::string(kPlace) + kMeet;
+  std::string script = kPlace + kMeet;
   Job& host = StartHost({"-n2", "--node-rank=0", "--rdzv-id=x7"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1", "--rdzv-id=x7"}, script);
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
@@ -39,7 +40,7 @@ TEST_F(NodesTest, ANodeHasAsManyRanksAsItHasWorkers) {
 }
 
 TEST_F(NodesTest, TheStoreIsWhereRankZeroIs) {
-  std::string script = "echo $MASTER_PORT >port.$RANK\n" + std::string(kMeet);
+  std::string script = "echo $MASTER_PORT >port.$RANK\n" + kMeet;
   Job& host = StartHost({"-n1", "--node-rank=1"}, script);
   Job& guest = StartGuest({"-n2", "--node-rank=0"}, script);
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
@@ -50,7 +51,7 @@ TEST_F(NodesTest, TheStoreIsWhereRankZeroIs) {
 }
 
 TEST_F(NodesTest, TheStaticBackendMeetsAtTheMastersPort) {
-  std::string script = "echo at $MASTER_ADDR:$MASTER_PORT $RANK\n" + std::string(kMeet);
+  std::string script = "echo at $MASTER_ADDR:$MASTER_PORT $RANK\n" + kMeet;
   std::vector<std::string> master = {"--master-addr=localhost", "--master-port=" + port};
   auto with = [&](std::vector<std::string> flags) {
     flags.insert(flags.end(), master.begin(), master.end());
@@ -69,8 +70,9 @@ TEST_F(NodesTest, TheStaticBackendMeetsAtTheMastersPort) {
 TEST_F(NodesTest, EachAttemptHasAnEmptyStore) {
   std::string script = Stamped(
       "until [ $(wc -l <up) -ge $((3 * (A + 1))) ]; do sleep 0.01; done\n"
-      "[ $(" RANKRUN_BINARY_DIR "/bin/rankctl store add started) -le 3 ] || exit 9\n" +
-      std::string(kMeet) + "[ $A -gt 0 ] || [ $RANK != 1 ] || exit 3\n[ $A -gt 0 ] || sleep 1000");
+      "[ $(" +
+      kRankctl + " store add started) -le 3 ] || exit 9\n" + kMeet +
+      "[ $A -gt 0 ] || [ $RANK != 1 ] || exit 3\n[ $A -gt 0 ] || sleep 1000");
   for (const char* backend : {"c10d", "static"}) {
     std::vector<std::string> flags = {"-n1", "--max-restarts=1",
                                       std::string("--rdzv-backend=") + backend,

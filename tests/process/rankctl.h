@@ -4,11 +4,12 @@
 
 #include <memory>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
 
-constexpr const char* kRankctl = RANKRUN_BINARY_DIR "/bin/rankctl";
+const std::string kRankctl = test::Program("rankctl");
 
 // Runs `rankctl store serve` on a free port.
 class ServedStore {

@@ -204,7 +204,7 @@ TEST_F(RankctlClientTest, AClosedPipeIsAnErrorAndNoCrash) {
 TEST_F(RankctlClientTest, AFullDiskIsAnError) {
   Run({"set", "k", "v"});
   for (const char* command : {"get k", "add n", "list", "stats", "watch k", "get --help"}) {
-    Job job({.arguments = {"-c", std::string(kRankctl) + " store " + command + " >/dev/full"},
+    Job job({.arguments = {"-c", kRankctl + " store " + command + " >/dev/full"},
              .variables = {{"RANKRUN_STORE", server.address()}},
              .program = "/bin/sh"});
     EXPECT_EQ(OutcomeOf(job), No("standard output: write: No space left on device")) << command;

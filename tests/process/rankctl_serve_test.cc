@@ -168,8 +168,8 @@ TEST(RankctlServeTest, ItsMessagesAreRankctls) {
 }
 
 TEST(RankctlServeTest, AFullDiskUnderItsOutputEndsIt) {
-  Job job({.arguments = {"-c", std::string(kRankctl) + " store serve --port 0 >/dev/full"},
-           .program = "/bin/sh"});
+  Job job(
+      {.arguments = {"-c", kRankctl + " store serve --port 0 >/dev/full"}, .program = "/bin/sh"});
   EXPECT_EQ(job.Wait(), Code(1));
   EXPECT_EQ(job.Err(), "rankctl: standard output: write: No space left on device\n");
 }

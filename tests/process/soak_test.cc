@@ -17,6 +17,7 @@
 #include <iostream>
 #include <random>
 
+#include "tests/paths.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
@@ -27,7 +28,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t kNodes = 5;
 constexpr int kPace = 40;  // milliseconds per step
-constexpr const char* kTrain = RANKRUN_BINARY_DIR "/bin/train_lm";
+const std::string kTrain = test::Program("train_lm");
 
 int NumberOf(const char* variable, int otherwise) {
   const char* text = getenv(variable);
@@ -78,7 +79,7 @@ struct SoakTest : NodesTest {
   // Rank 0 of each attempt appends to the same file, so its lines are in order.
   std::string Script() const {
     return Stamped(
-        "exec " + std::string(kTrain) + " --steps " + std::to_string(steps) +
+        "exec " + kTrain + " --steps " + std::to_string(steps) +
         " --hidden 16 --pace $(cat pace) --checkpoint checkpoint --checkpoint-every 5 >>training");
   }
   double UndisturbedLoss() const {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/net/socket_address.h"
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -13,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kMeet[] = RANKRUN_BINARY_DIR "/bin/meet";
+const std::string kMeet = test::Program("meet");
 
 std::vector<std::string> Rank(int rank, std::vector<std::string> more) {
   std::vector<std::string> arguments{"--rank", std::to_string(rank), "--world-size", "2", "--jobs",

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -97,7 +98,7 @@ TEST_F(SupervisionTest, OneSignalToEverybodyIsOneRequest) {
 
 // timeout(1) sends the signal to its child and then to the whole process group.
 TEST_F(SupervisionTest, TimeoutIsOneRequest) {
-  std::string rankrun = RANKRUN_BINARY_DIR "/bin/rankrun";
+  std::string rankrun = test::Program("rankrun");
   Job run({.arguments = {"0.5", rankrun, "--no-python", "/bin/sh", "-c",
                          "trap 'sleep 0.1; echo saved; exit 0' TERM; while :; do sleep 0.01; done"},
            .program = "/usr/bin/timeout"});
@@ -242,10 +243,10 @@ TEST_F(SupervisionTest, DeathOfTheGuardianEndsAStoppedAgentToo) {
 
 TEST_F(SupervisionTest, ChildrenOfTheShellThatBecameRankrunAreNotTouched) {
   ScratchFolder folder;
-  std::string script = folder.Script(
-      "innocent.sh", "sleep 1000 & echo $! > " + folder.Path("pid") +
-                         "\nexec " RANKRUN_BINARY_DIR
-                         "/bin/rankrun --no-python /bin/sh -c 'echo up; exec sleep 1000'");
+  std::string script =
+      folder.Script("innocent.sh", "sleep 1000 & echo $! > " + folder.Path("pid") + "\nexec " +
+                                       test::Program("rankrun") +
+                                       " --no-python /bin/sh -c 'echo up; exec sleep 1000'");
   Job run({.program = script});
   ASSERT_TRUE(run.WaitForOut("up"));
   pid_t innocent = std::stoi(ReadText(folder.Path("pid")));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -14,7 +15,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> Train(const std::string& workers, std::vector<std::string> flags) {
   std::vector<std::string> arguments{
-      "-n",      workers, "--max-restarts", "1", RANKRUN_BINARY_DIR "/bin/train_lm",
+      "-n",      workers, "--max-restarts", "1", test::Program("train_lm"),
       "--steps", "60",    "--hidden",       "16"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   return arguments;

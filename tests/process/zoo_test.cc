@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -15,7 +16,7 @@ using ::testing::Values;
 
 enum class End { kSuccess, kFailure, kOneSignal, kTwoSignals, kGuardianKilled, kAgentKilled };
 
-constexpr const char* kZoo = RANKRUN_BINARY_DIR "/bin/zoo";
+const std::string kZoo = test::Program("zoo");
 
 std::string NameOf(End end) {
   constexpr const char* kNames[] = {"Success",    "Failure",        "OneSignal",
@@ -28,7 +29,7 @@ struct ZooTest : ::testing::TestWithParam<std::tuple<const char*, End>> {
     AdoptOrphans();
     bystander = fork();
     if (bystander == 0) {
-      execl(kZoo, "zoo", "bystander", static_cast<char*>(nullptr));
+      execl(kZoo.c_str(), "zoo", "bystander", static_cast<char*>(nullptr));
       _exit(99);
     }
   }

@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "tests/paths.h"
 #include "tests/project/command.h"
 #include "tests/project/source_files.h"
 
@@ -11,17 +12,17 @@ namespace {
 
 using test::LinesOf;
 
-constexpr char kLibrary[] = RANKRUN_LIB_DIR "/librankrun.so";
-constexpr char kPlugin[] = RANKRUN_LIB_DIR "/librankrun_gloo.so";
+const std::string kLibrary = test::Library("librankrun.so");
+const std::string kPlugin = test::Library("librankrun_gloo.so");
 
 TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(kLibrary.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   std::regex declaration(R"(RANKRUN_API [^;(]*\b(rankrun_\w+)\()");
   int found = 0;
   for (const std::string& file : test::SourceFiles("comm")) {
     if (!file.ends_with(".h")) continue;
-    std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+    std::string text = test::ReadText(test::InSource(file));
     for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
       EXPECT_NE(dlsym(library, (*it)[1].str().c_str()), nullptr) << (*it)[1];
       found += 1;
@@ -32,14 +33,14 @@ TEST(ExportsTest, EveryFunctionOfTheCHeadersIsThere) {
 
 // An exported template of the standard library could replace the one in a program.
 TEST(ExportsTest, NothingElseIs) {
-  auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kLibrary);
+  auto lines = LinesOf("nm -D --defined-only -C " + kLibrary);
   EXPECT_GT(lines.size(), 100U);
   std::regex ours(R"(^\w* \w ((vtable|typeinfo|typeinfo name) for )?rankrun(::|_)[\s\S]*)");
   for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, ours)) << line;
 }
 
 TEST(ExportsTest, APluginHasItsEntryAndNothingElse) {
-  auto lines = LinesOf(std::string("nm -D --defined-only -C ") + kPlugin);
+  auto lines = LinesOf("nm -D --defined-only -C " + kPlugin);
   ASSERT_EQ(lines.size(), 1U) << testing::PrintToString(lines);
   EXPECT_TRUE(lines[0].ends_with(" T rankrun_backend_plugin\n")) << lines[0];
 }

@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "tests/paths.h"
 #include "tests/project/command.h"
 
 namespace rankrun {
@@ -28,7 +29,7 @@ struct Hardening : testing::TestWithParam<std::string> {
 
 // The parameter is a program or library, relative to the build folder.
 struct LinkHardeningTest : Hardening {
-  const std::string file = RANKRUN_BINARY_DIR "/" + GetParam();
+  const std::string file = test::InBuild(GetParam());
 };
 
 TEST_P(LinkHardeningTest, ItsAddressIsRandom) {
@@ -53,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Files, LinkHardeningTest,
 
 // The parameter is a layer. Programs contain libraries that are not ours, too.
 struct CodeHardeningTest : Hardening {
-  const std::string file = RANKRUN_BINARY_DIR "/" + GetParam() + "/librankrun_" + GetParam() + ".a";
+  const std::string file = test::InBuild(GetParam()) + "/librankrun_" + GetParam() + ".a";
 };
 
 TEST_P(CodeHardeningTest, ReturnAddressesAreChecked) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/project/source_files.h"
 
 namespace rankrun {
@@ -102,7 +103,7 @@ struct Include {
 std::vector<Include> IncludesOf(const std::string& folder) {
   std::vector<Include> includes;
   for (const std::string& file : test::SourceFiles(folder)) {
-    std::istringstream text(test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file));
+    std::istringstream text(test::ReadText(test::InSource(file)));
     for (std::string line; std::getline(text, line);) {
       std::erase(line, ' ');
       size_t begin = line.find_first_of("<\"");
@@ -158,8 +159,7 @@ TEST(LayeringTest, RoomsIncludeOnlyWhatTheyMay) {
 // Rows of the table of rooms in docs/architecture.md: "layer/room" to the cells
 // behind the name: owns, never, may include.
 std::map<std::string, std::vector<std::string>> DocumentedRooms() {
-  std::istringstream lines(
-      test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / "docs/architecture.md"));
+  std::istringstream lines(test::ReadText(test::InSource("docs/architecture.md")));
   std::map<std::string, std::vector<std::string>> rooms;
   std::string layer;
   for (std::string line;
@@ -269,7 +269,7 @@ TEST(LayeringTest, LocksAreThoseOfBaseMutex) {
   for (const char* folder : {"base", "store", "agent", "launcher", "comm", "cli"}) {
     for (const std::string& file : test::SourceFiles(folder)) {
       if (file == "base/mutex.h") continue;
-      std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+      std::string text = test::ReadText(test::InSource(file));
       for (const char* lock : {"std::mutex", "std::recursive_mutex", "std::shared_mutex",
                                "std::timed_mutex", "std::lock_guard", "std::unique_lock",
                                "std::scoped_lock", "std::shared_lock", "std::condition_variable"}) {
@@ -283,7 +283,7 @@ TEST(LayeringTest, EveryHeaderIsIncludedOnce) {
   for (const auto& [folder, below] : kLayers) {
     for (const std::string& file : test::SourceFiles(folder)) {
       if (!file.ends_with(".h")) continue;
-      std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+      std::string text = test::ReadText(test::InSource(file));
       EXPECT_NE(text.find("#pragma once\n"), std::string::npos) << file;
     }
   }
@@ -292,7 +292,7 @@ TEST(LayeringTest, EveryHeaderIsIncludedOnce) {
 TEST(LayeringTest, FilesHaveTheSizeOfOneIdea) {
   for (const auto& [folder, below] : kLayers) {
     for (const std::string& file : test::SourceFiles(folder)) {
-      std::string text = test::ReadText(std::filesystem::path(RANKRUN_SOURCE_DIR) / file);
+      std::string text = test::ReadText(test::InSource(file));
       auto lines = std::count(text.begin(), text.end(), '\n');
       EXPECT_LE(lines, file.ends_with(".h") ? 150 : 400) << file;
     }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace rankrun::test {
 
 inline std::string ReadText(const std::filesystem::path& path) {
@@ -16,7 +18,7 @@ inline std::string ReadText(const std::filesystem::path& path) {
 
 // Returns the C++ files below a folder of the source tree, relative to its root.
 inline std::vector<std::string> SourceFiles(const std::string& folder) {
-  std::filesystem::path root = RANKRUN_SOURCE_DIR;
+  std::filesystem::path root = test::InSource();
   std::vector<std::string> files;
   if (!std::filesystem::exists(root / folder)) return files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/paths.h"
+
 namespace rankrun::sim {
 namespace {
 
@@ -24,7 +26,7 @@ constexpr int kShare = 1;
 std::string Violation(const Options& options) {
   Result result = Simulate(options);
   if (result.violation.empty()) return "";
-  return result.violation + "\nrepeat: " RANKRUN_BINARY_DIR "/bin/" + CommandLine(options);
+  return result.violation + "\nrepeat: " + test::Program(CommandLine(options));
 }
 
 // Simulates seeds that no run had before: they begin with the microseconds of the
@@ -72,7 +74,7 @@ TEST_P(FreshSeedsTest, AProcessThatDoesNotDieHoldsUpNobodyElse) {
 INSTANTIATE_TEST_SUITE_P(Clusters, FreshSeedsTest, testing::Range(2, 9));
 
 TEST(SimTest, WhatFailedOnceHolds) {
-  std::ifstream file(RANKRUN_SOURCE_DIR "/tests/sim/seeds.txt");
+  std::ifstream file(test::InSource("tests/sim/seeds.txt"));
   int runs = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "tests/paths.h"
 #include "tests/project/source_files.h"
 #include "tests/store/engine/engine_history.h"
 #include "tests/store/wire/wire_check.h"
@@ -19,7 +20,7 @@ struct CorpusFile {
 
 // Returns the corpus of one target, and its crashes if there are any.
 std::vector<CorpusFile> FilesFor(const std::string& target) {
-  std::filesystem::path root = RANKRUN_SOURCE_DIR "/tests/fuzz";
+  std::filesystem::path root = test::InSource("tests/fuzz");
   std::vector<CorpusFile> files;
   for (const char* folder : {"corpus", "crashes"}) {
     if (!std::filesystem::exists(root / folder / target)) continue;

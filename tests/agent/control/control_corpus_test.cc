@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/agent/control/control_check.h"
+#include "tests/paths.h"
 #include "tests/project/source_files.h"
 
 // Runs the corpus of the fuzz target and its former findings, in builds without
@@ -12,7 +13,7 @@ namespace rankrun::agent {
 namespace {
 
 TEST(ControlCorpusTest, EachFileKeepsThePromises) {
-  std::filesystem::path root = RANKRUN_SOURCE_DIR "/tests/fuzz";
+  std::filesystem::path root = test::InSource("tests/fuzz");
   int files = 0;
   for (const char* folder : {"corpus", "crashes"}) {
     if (!std::filesystem::exists(root / folder / "control")) continue;

@@ -10,6 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "tests/paths.h"
+
 namespace rankrun::agent::events {
 namespace {
 
@@ -160,7 +162,7 @@ TEST(EventTest, TheExamplesHaveEveryKind) {
 
 // Parses docs/events.md: "### kind", followed by a table "| `field` | ...".
 std::map<std::string, std::set<std::string>> Documented() {
-  std::ifstream file(RANKRUN_SOURCE_DIR "/docs/events.md");
+  std::ifstream file(test::InSource("docs/events.md"));
   std::map<std::string, std::set<std::string>> kinds;
   std::string kind;
   for (std::string line; std::getline(file, line);) {

@@ -11,6 +11,7 @@
 #include <rankrun/distributed.h>
 
 #include "tests/comm/worlds.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
@@ -92,9 +93,11 @@ TEST(DistributedTest, AWrongBackendIsAnErrorBeforeAnyWait) {
     FAIL();
   } catch (const DistError& error) {
     EXPECT_EQ(typeid(error), typeid(DistError));
-    EXPECT_THAT(error.what(),
-                HasSubstr("backend is \"none\": want auto, shm, tcp, gloo, or a plug-in "
-                          "librankrun_none.so in " RANKRUN_LIB_DIR));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("backend is \"none\": want auto, shm, tcp, hierarchical, gloo, or a plug-in "
+                  "librankrun_none.so in " +
+                  test::Library()));
   }
 }
 

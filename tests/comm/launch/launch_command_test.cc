@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/base/support.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
@@ -113,7 +114,7 @@ TEST_F(LaunchCommandTest, TheExecutableIsTheTypedOneElseTheVariablesElseOurNeigh
   }
   spec.executable.clear();
   test::ScopedVariable none("RANKRUN_EXECUTABLE", nullptr);
-  EXPECT_EQ(*FindExecutable(spec), RANKRUN_BINARY_DIR "/bin/rankrun");
+  EXPECT_EQ(*FindExecutable(spec), test::Program("rankrun"));
 }
 
 // Otherwise rankrun would be searched in LaunchSpec::directory.

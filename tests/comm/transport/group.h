@@ -15,6 +15,7 @@
 #include "comm/tcp/backend.h"
 #include "comm/world/plugin.h"
 #include "tests/comm/memory_store.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm::transport {
 
@@ -53,7 +54,7 @@ class BackendGroup {
 
   Result<std::unique_ptr<Backend>> Create(const BackendConfig& config) const {
     if (name_ == "tcp") return tcp::TcpBackend::Create(config);
-    auto plugin = LoadPlugin(name_, {RANKRUN_LIB_DIR});
+    auto plugin = LoadPlugin(name_, {test::Library()});
     if (!plugin) return plugin.error();
     return (*plugin)->create(config);
   }

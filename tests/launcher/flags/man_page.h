@@ -5,11 +5,13 @@
 #include <fstream>
 #include <string>
 
+#include "tests/paths.h"
+
 // Files of the source tree, for tests that compare them with tables.
 namespace rankrun::launcher {
 
 inline std::string ReadSource(const std::string& path) {
-  std::ifstream file(std::string(RANKRUN_SOURCE_DIR) + "/" + path);
+  std::ifstream file(test::InSource(path));
   EXPECT_TRUE(file.is_open()) << path;
   return {std::istreambuf_iterator<char>(file), {}};
 }

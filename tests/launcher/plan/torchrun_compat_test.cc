@@ -7,6 +7,7 @@
 
 #include "launcher/flags/flags.h"
 #include "tests/launcher/flags/man_page.h"
+#include "tests/paths.h"
 
 // Checks docs/torchrun-compat.md: each row names an existing test, and each
 // flag of torchrun has a row.
@@ -45,7 +46,7 @@ std::set<std::string> KnownTests() {
   known.merge(AllMatches(ReadSource("tests/interop/CMakeLists.txt"),
                          std::regex(R"(rankrun_interop_test\((\w+))"), "interop/$1"));
   std::regex test(R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))");
-  auto root = std::filesystem::path(RANKRUN_SOURCE_DIR);
+  std::filesystem::path root = test::InSource();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "tests")) {
     if (entry.path().extension() != ".cc") continue;
     known.merge(
