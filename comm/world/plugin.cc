@@ -51,9 +51,10 @@ Error NoPlugin(const std::string& name, const std::string& file,
   if (name == "gloo") {
     return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
   }
-  return Error{ErrorCode::kInvalid, "backend is \"" + name +
-                                        "\": want auto, shm, tcp, gloo, or a plug-in " + file +
-                                        " in " + places};
+  return Error{ErrorCode::kInvalid,
+               "backend is \"" + name +
+                   "\": want auto, shm, tcp, hierarchical, gloo, or a plug-in " + file + " in " +
+                   places};
 }
 
 }  // namespace

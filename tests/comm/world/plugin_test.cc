@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/base/support.h"
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,7 +18,7 @@ using testing::Not;
 using testing::StartsWith;
 
 TEST(PluginTest, TheGlooPluginLoadsAndIsOfThisVersion) {
-  auto plugin = LoadPlugin("gloo", {RANKRUN_LIB_DIR});
+  auto plugin = LoadPlugin("gloo", {test::Library()});
   ASSERT_TRUE(plugin) << plugin.error().message;
   EXPECT_EQ((*plugin)->abi_version, kBackendAbiVersion);
 }
@@ -25,8 +26,8 @@ TEST(PluginTest, TheGlooPluginLoadsAndIsOfThisVersion) {
 TEST(PluginTest, TheFirstFolderThatHasItIsTaken) {
   test::TempFolder first;
   std::string path = first.Path("librankrun_gloo.so");
-  std::filesystem::copy_file(RANKRUN_LIB_DIR "/librankrun_gloo.so", path);
-  auto plugin = LoadPlugin("gloo", {"/nonexistent", first.path(), RANKRUN_LIB_DIR});
+  std::filesystem::copy_file(test::Library("librankrun_gloo.so"), path);
+  auto plugin = LoadPlugin("gloo", {"/nonexistent", first.path(), test::Library()});
   ASSERT_TRUE(plugin) << plugin.error().message;
   Dl_info info{};
   ASSERT_NE(dladdr(*plugin, &info), 0);
@@ -38,7 +39,8 @@ TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(plugin.error().message,
-            "backend is \"smh\": want auto, shm, tcp, gloo, or a plug-in librankrun_smh.so in "
+            "backend is \"smh\": want auto, shm, tcp, hierarchical, gloo, or a plug-in "
+            "librankrun_smh.so in "
             "/nonexistent or /nonexistent/rankrun");
 }
 
@@ -63,7 +65,7 @@ TEST(PluginTest, APluginThatCannotBeLoadedIsAnErrorInTheLoadersWords) {
 TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
   test::TempFolder folder;
   std::string path = folder.Write("librankrun_gloo.so", "no library");
-  auto plugin = LoadPlugin("gloo", {folder.path(), RANKRUN_LIB_DIR});
+  auto plugin = LoadPlugin("gloo", {folder.path(), test::Library()});
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(plugin.error().message, StartsWith("load backend gloo: " + path + ": "));
@@ -71,7 +73,7 @@ TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
 
 TEST(PluginTest, ANameCannotLeadOutOfTheFolder) {
   for (const char* name : {"", "../gloo", "a b", "/x"}) {
-    auto plugin = LoadPlugin(name, {RANKRUN_LIB_DIR});
+    auto plugin = LoadPlugin(name, {test::Library()});
     ASSERT_FALSE(plugin) << name;
     EXPECT_THAT(plugin.error().message, HasSubstr("want one name of letters, digits and _"));
   }
