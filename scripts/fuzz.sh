@@ -10,6 +10,9 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 build=build/fuzz
 
+# Clones of this repository in different folders share the compiler cache.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
+
 [ -f $build/build.ninja ] || cmake --preset fuzz >/dev/null
 targets=(wire control messages status_page peer_info peer_address dlpack)
 [ $((10#$(date +%j) % 2)) -eq 0 ] || targets=(engine error_file config slurm objects c_api)
