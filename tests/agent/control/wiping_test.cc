@@ -82,7 +82,7 @@ TEST(WipingTest, NothingIsLeftOfTheKeyThatACipherHolds) {
   SessionKeys keys;
   ASSERT_TRUE(client.Derive(server.public_key(), keys));
   auto cipher = std::make_unique<SessionCipher>(keys);
-  // The allocator writes into the beginning of what is freed.
+  // The allocator overwrites the beginning of freed memory.
   const std::string key(keys.receive.begin() + kKeyBytes / 2, keys.receive.end());
   const char* after_key = cipher->header().data();
   ASSERT_THAT(Memory(after_key - kKeyBytes, kKeyBytes), testing::HasSubstr(key));
