@@ -147,10 +147,11 @@ class Guardian {
                         {signals_.get(), POLLIN, 0},
                         {run_->link_fd, POLLIN, 0}};
       poll(waits, 3, Timeout());
-      run_->lease.OnWake(std::chrono::steady_clock::now());
+      TimePoint woken = std::chrono::steady_clock::now();
+      run_->lease.OnRunning(woken);
       if (waits[1].revents != 0) ReadSignals();
       if (waits[2].revents != 0) ReadLink();
-      KillIfOverdue();
+      KillIfOverdue(woken);
       // The agent's last message is in the socket before its exit shows here.
       if (waits[0].revents != 0) run_->exit = ReapByPidfd(run_->process.pidfd.get());
     }
@@ -159,11 +160,12 @@ class Guardian {
 
   int Timeout() {
     if (run_->killed != Killed::kNo) return -1;
+    TimePoint now = std::chrono::steady_clock::now();
+    run_->lease.OnRunning(now);
     std::optional<TimePoint> due = run_->stop_deadline;
     if (auto silent = run_->lease.deadline(); silent && (!due || *silent < *due)) due = silent;
+    run_->lease.SleepUntil(due ? std::max(now, *due) : due);
     if (!due) return -1;
-    TimePoint now = std::chrono::steady_clock::now();
-    run_->lease.SleepUntil(std::max(now, *due));
     auto left = std::chrono::ceil<milliseconds>(*due - now).count();
     return static_cast<int>(std::max<int64_t>(0, left));
   }
@@ -174,12 +176,13 @@ class Guardian {
     }
   }
 
-  void KillIfOverdue() {
+  // Judges the moment of the wake-up, because this process may have been stopped
+  // since.
+  void KillIfOverdue(TimePoint woken) {
     if (run_->killed != Killed::kNo) return;
-    TimePoint now = std::chrono::steady_clock::now();
-    if (run_->lease.Expired(now)) ReadLink();  // a heartbeat may have arrived just now
-    bool overdue = run_->stop_deadline && now >= *run_->stop_deadline;
-    if (!overdue && !run_->lease.Expired(now)) return;
+    if (run_->lease.Expired(woken)) ReadLink();  // a heartbeat may have arrived just now
+    bool overdue = run_->stop_deadline && woken >= *run_->stop_deadline;
+    if (!overdue && !run_->lease.Expired(woken)) return;
     run_->killed = overdue ? Killed::kAfterStop : Killed::kAfterSilence;
     kill(run_->process.pid, SIGKILL);
     if (!overdue) KillBelowNow();

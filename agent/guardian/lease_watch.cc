@@ -13,11 +13,11 @@ void LeaseWatch::Renew(TimePoint now) {
   if (deadline_) deadline_ = now + lease_;
 }
 
-void LeaseWatch::OnWake(TimePoint now) {
-  std::optional<TimePoint> due = std::exchange(due_, std::nullopt);
-  // A wake-up this late means that this process was stopped or starved, too.
-  bool overslept = due && now > *due + lease_ / 4;
-  if (overslept) Renew(now);
+void LeaseWatch::OnRunning(TimePoint now) {
+  std::optional<TimePoint> due = std::exchange(due_, now);
+  // This late means that this process was stopped or starved, too.
+  bool late = due && now > *due + lease_ / 4;
+  if (late) Renew(now);
 }
 
 }  // namespace rankrun::agent

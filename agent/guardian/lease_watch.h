@@ -17,10 +17,10 @@ class LeaseWatch {
   // A message has arrived, or the watcher knows that the agent was stopped
   // until now.
   void Renew(TimePoint now);
-  // Call these before the watcher sleeps, at most until `due`, and after it
-  // wakes.
-  void SleepUntil(TimePoint due) { due_ = due; }
-  void OnWake(TimePoint now);
+  // The watcher runs. Call it after each sleep and before the next.
+  void OnRunning(TimePoint now);
+  // The watcher sleeps, at most until `due`.
+  void SleepUntil(std::optional<TimePoint> due) { due_ = due; }
 
   std::optional<TimePoint> deadline() const { return deadline_; }
   bool Expired(TimePoint now) const { return deadline_ && now >= *deadline_; }
@@ -29,7 +29,7 @@ class LeaseWatch {
  private:
   std::chrono::milliseconds lease_{0};
   std::optional<TimePoint> deadline_;  // empty: no lease was granted
-  std::optional<TimePoint> due_;
+  std::optional<TimePoint> due_;       // the watcher's next OnRunning; empty: at any time
 };
 
 }  // namespace rankrun::agent

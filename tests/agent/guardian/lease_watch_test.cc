@@ -36,14 +36,14 @@ TEST_F(LeaseWatchTest, EachMessageRenewsTheLease) {
 TEST_F(LeaseWatchTest, AWatcherThatWakesInTimeForgivesNothing) {
   watch.Grant(milliseconds(100), At(0));
   watch.SleepUntil(At(100));
-  watch.OnWake(At(125));
+  watch.OnRunning(At(125));
   EXPECT_TRUE(watch.Expired(At(125)));
 }
 
 TEST_F(LeaseWatchTest, AWatcherThatWasStoppedGivesAnotherLease) {
   watch.Grant(milliseconds(100), At(0));
   watch.SleepUntil(At(100));
-  watch.OnWake(At(5'000));
+  watch.OnRunning(At(5'000));
   EXPECT_FALSE(watch.Expired(At(5'099)));
   EXPECT_TRUE(watch.Expired(At(5'100)));
 }
@@ -51,9 +51,27 @@ TEST_F(LeaseWatchTest, AWatcherThatWasStoppedGivesAnotherLease) {
 TEST_F(LeaseWatchTest, AnEarlyWakeUpRenewsNothing) {
   watch.Grant(milliseconds(100), At(0));
   watch.SleepUntil(At(100));
-  watch.OnWake(At(50));
-  watch.OnWake(At(120));  // the watcher was not asleep
-  EXPECT_TRUE(watch.Expired(At(120)));
+  watch.OnRunning(At(75));
+  watch.OnRunning(At(100));
+  EXPECT_TRUE(watch.Expired(At(100)));
+}
+
+TEST_F(LeaseWatchTest, AWatcherThatWasStoppedBetweenTwoSleepsGivesAnotherLease) {
+  watch.Grant(milliseconds(100), At(0));
+  watch.SleepUntil(At(100));
+  watch.OnRunning(At(50));
+  watch.OnRunning(At(5'000));
+  EXPECT_TRUE(watch.Expired(At(5'100)));
+  EXPECT_FALSE(watch.Expired(At(5'099)));
+}
+
+TEST_F(LeaseWatchTest, ALongSleepWithoutALeaseForgivesNothing) {
+  watch.OnRunning(At(0));
+  watch.SleepUntil(std::nullopt);
+  watch.OnRunning(At(5'000));
+  watch.Grant(milliseconds(100), At(5'000));
+  watch.OnRunning(At(5'020));
+  EXPECT_TRUE(watch.Expired(At(5'100)));
 }
 
 }  // namespace
