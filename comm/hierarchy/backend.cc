@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/core/time_left.h"
+#include "comm/tcp/backend.h"
 
 namespace rankrun::comm::hierarchy {
 namespace {
@@ -40,7 +41,7 @@ Result<std::unique_ptr<Backend>> HierarchicalBackend::Create(const BackendConfig
   std::vector<std::string> names = config.hosts;
   names.resize(config.global_ranks.size());
   Hosts hosts(names, config.group_rank);
-  auto tcp = tcp::TcpBackend::CreateTcp(config);
+  auto tcp = tcp::CreateStreamBackend(config);
   if (!tcp) return std::move(tcp).error();
   BackendConfig in_host = ConfigInHost(config, hosts);
   std::unique_ptr<HierarchicalBackend> backend(

@@ -11,7 +11,7 @@
 #include "comm/hierarchy/hosts.h"
 #include "comm/hierarchy/representatives.h"
 #include "comm/shm/backend.h"
-#include "comm/tcp/backend.h"
+#include "comm/stream/backend.h"
 
 namespace rankrun::comm::hierarchy {
 
@@ -68,7 +68,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   };
   using Body = std::function<Result<void>(const Parts& parts)>;
 
-  HierarchicalBackend(Hosts hosts, std::unique_ptr<tcp::TcpBackend> tcp)
+  HierarchicalBackend(Hosts hosts, std::unique_ptr<stream::StreamBackend> tcp)
       : hosts_(std::move(hosts)), tcp_(std::move(tcp)) {}
 
   // Called while this rank waits in its host: answers peers elsewhere, and ends
@@ -87,7 +87,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   Error Failed(const Call& call, const Error& error);
 
   const Hosts hosts_;
-  const std::unique_ptr<tcp::TcpBackend> tcp_;
+  const std::unique_ptr<stream::StreamBackend> tcp_;
   std::unique_ptr<shm::ShmBackend> shm_;  // set by Create; its waits use this object
   TimePoint began_ = {};                  // of the call under way
 };

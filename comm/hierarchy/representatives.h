@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/core/schedule_backend.h"
-#include "comm/tcp/backend.h"
+#include "comm/stream/backend.h"
 
 namespace rankrun::comm::hierarchy {
 
@@ -14,7 +14,7 @@ namespace rankrun::comm::hierarchy {
 class Representatives final : public ScheduleBackend {
  public:
   // `members`: group rank of each representative. `own`: index of this rank.
-  Representatives(tcp::TcpBackend& tcp, std::vector<int> members, int own)
+  Representatives(stream::StreamBackend& tcp, std::vector<int> members, int own)
       : ScheduleBackend(own, static_cast<int>(members.size()), tcp.algorithms()),
         tcp_(tcp),
         members_(std::move(members)) {}
@@ -45,7 +45,7 @@ class Representatives final : public ScheduleBackend {
     return tcp_.RunSchedule(call, among_all, blocks);
   }
 
-  tcp::TcpBackend& tcp_;
+  stream::StreamBackend& tcp_;
   const std::vector<int> members_;
 };
 

@@ -1,80 +1,18 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "base/result.h"
 #include "comm/core/backend.h"
-#include "comm/core/executor.h"
-#include "comm/core/schedule_backend.h"
-#include "comm/tcp/connect.h"
-#include "comm/tcp/control.h"
-#include "comm/tcp/exchange.h"
-#include "comm/tcp/messages.h"
-#include "comm/tcp/patience.h"
+#include "comm/stream/backend.h"
 
 namespace rankrun::comm::tcp {
 
-// Collectives and messages over TCP connections of our own, for CPU memory. The
-// caller's thread moves all data, so a group needs no thread.
-class TcpBackend final : public ScheduleBackend {
- public:
-  // Errors: as ConnectAll.
-  static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
-  static Result<std::unique_ptr<TcpBackend>> CreateTcp(const BackendConfig& config);
-  ~TcpBackend() override;
+// Connects this rank to all others by TCP connections of our own.
+// Errors: as ConnectAll.
+Result<std::unique_ptr<stream::StreamBackend>> CreateStreamBackend(const BackendConfig& config);
 
-  bool Refuse(const Call& call, const std::string& reason) override;
-  void Abort(const std::string& reason) override;
-
-  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
-                                              const Envelope& envelope) override {
-    return messages_.StartSend(data, destination, envelope);
-  }
-  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
-                                              const Envelope& envelope) override {
-    return messages_.StartRecv(data, source, envelope);
-  }
-
-  int group_rank() const { return rank(); }
-  using ScheduleBackend::algorithms;
-  // Runs a collective among some of the ranks.
-  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks);
-  // Begins a call that this backend may carry out in part: peers that ask get to
-  // know it. Compares the calls of all ranks if the debug level is DETAIL.
-  Result<void> Announce(const Call& call);
-  // Returns the calls of all ranks, or empty if they are alike as far as known.
-  std::string CompareCalls(const Call& call) {
-    return control_.CompareCalls(call.operation.number);
-  }
-  // Answers peers, and returns the error that has ended the group elsewhere, if
-  // any. Thread: any.
-  std::optional<Error> Look(TimePoint wait_began);
-  // Ends the group as Abort does, with this error on all ranks.
-  void Fail(const Error& error);
-
- private:
-  struct Sockets {
-    std::vector<Fd> control;
-    std::vector<std::vector<Stream>> data;
-  };
-
-  TcpBackend(const BackendConfig& config, const Patience& patience, Sockets sockets);
-
-  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
-                   bool may_be_uneven) override;
-  Result<void> BeginCall(const Call& call);
-  // Returns the result of a collective; an error ends the group.
-  Result<void> Ended(const Call& call, Result<void> result);
-  // Ends the group with `why`; its peers get `for_others`.
-  void End(const Error& why, const Error& for_others);
-
-  const bool checks_all_calls_;
-  const Patience patience_;
-  Control control_;
-  Messages messages_;
-  StreamExchange exchange_;
-  Executor executor_{exchange_};
-};
+// The same, as the creator of the backend "tcp".
+Result<std::unique_ptr<Backend>> CreateBackend(const BackendConfig& config);
 
 }  // namespace rankrun::comm::tcp

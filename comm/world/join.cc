@@ -50,7 +50,7 @@ using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
 // Returns the creator of a backend of this library; null: it has none.
 Creator BuiltIn(const std::string& backend) {
   if (backend == kShm) return &shm::ShmBackend::Create;
-  if (backend == kTcp) return &tcp::TcpBackend::Create;
+  if (backend == kTcp) return &tcp::CreateBackend;
   if (backend == kHierarchical) return &hierarchy::HierarchicalBackend::Create;
   return nullptr;
 }

@@ -53,7 +53,7 @@ class BackendGroup {
   }
 
   Result<std::unique_ptr<Backend>> Create(const BackendConfig& config) const {
-    if (name_ == "tcp") return tcp::TcpBackend::Create(config);
+    if (name_ == "tcp") return tcp::CreateBackend(config);
     auto plugin = LoadPlugin(name_, {test::Library()});
     if (!plugin) return plugin.error();
     return (*plugin)->create(config);

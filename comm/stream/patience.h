@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // How a rank waits for its peers: it polls as long as a peer on another
 // processor may answer any moment, then it sleeps until data arrives.
@@ -15,4 +15,4 @@ struct Patience {
   static constexpr std::chrono::milliseconds kSlice{4};
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,4 +1,4 @@
-#include "comm/tcp/stream.h"
+#include "comm/stream/stream.h"
 
 #include <gmock/gmock.h>
 
@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/comm/tcp/socket_pair.h"
+#include "tests/comm/stream/socket_pair.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using Progress = Stream::Progress;
 
-constexpr size_t kStagingBytes = size_t{128} << 10;  // as in comm/tcp/stream.cc
+constexpr size_t kStagingBytes = size_t{128} << 10;  // as in comm/stream/stream.cc
 
 constexpr FrameHeader Numbered(uint64_t number) {
   return {.kind = FrameKind::kData, .number = number};
@@ -34,7 +34,8 @@ std::byte* Bytes(std::vector<T>& values) {
 struct StreamTest : testing::Test {
   StreamTest() : StreamTest(SocketPair()) {}
   explicit StreamTest(SocketPair pair)
-      : sender(std::move(pair.one)), receiver(std::move(pair.other)) {}
+      : sender(ConnectionOver(std::move(pair.one))),
+        receiver(ConnectionOver(std::move(pair.other))) {}
 
   // Moves a frame, and accepts its header. Returns whether it arrived.
   bool Move() {
@@ -207,7 +208,7 @@ TEST(StreamLossTest, AFrameThatBreaksOffIsALoss) {
   const std::string frame = FrameBytes(Numbered(1), Text(100));
   for (size_t arrived : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{163}}) {
     SocketPair pair;
-    Stream receiver(std::move(pair.other));
+    Stream receiver(ConnectionOver(std::move(pair.other)));
     std::string got(100, '?');
     receiver.BeginReceive({.peer = 0, .data = BlockOf(got)}, 0, 100);
     WriteAll(pair.one, frame.substr(0, arrived));
@@ -226,7 +227,7 @@ TEST(StreamLossTest, AFrameThatBreaksOffIsALoss) {
 
 TEST(StreamLossTest, AFrameThatHasArrivedSurvivesTheLoss) {
   SocketPair pair;
-  Stream receiver(std::move(pair.other));
+  Stream receiver(ConnectionOver(std::move(pair.other)));
   std::string got(100, '?');
   receiver.BeginReceive({.peer = 0, .data = BlockOf(got)}, 0, 100);
   WriteAll(pair.one, FrameBytes(Numbered(1), Text(100)));
@@ -239,7 +240,7 @@ TEST(StreamLossTest, AFrameThatHasArrivedSurvivesTheLoss) {
 
 TEST(StreamLossTest, ASendToAClosedConnectionIsALoss) {
   SocketPair pair;
-  Stream sender(std::move(pair.one));
+  Stream sender(ConnectionOver(std::move(pair.one)));
   pair.other.Reset();
   std::string sent = Text(100);
   sender.BeginSend(Numbered(1), BlockOf(std::as_const(sent)));
@@ -263,4 +264,4 @@ TEST_F(StreamTest, CloseEndsSendAndReceiveOnBothSides) {
 }
 
 }  // namespace
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,16 +1,13 @@
-#include "comm/tcp/channel.h"
-
-#include <sys/socket.h>
-#include <sys/uio.h>
+#include "comm/stream/channel.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "comm/tcp/limits.h"
+#include "comm/stream/limits.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 // Returns whether a peer of this version sends such frames.
@@ -62,12 +59,9 @@ bool Channel::WriteQueued() {
         iovec{reinterpret_cast<std::byte*>(&frame.header) + of_header,
               sizeof frame.header - of_header},
         iovec{const_cast<std::byte*>(frame.data.data) + of_data, frame.data.bytes - of_data}};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts[1].iov_len > 0 ? 2 : 1;
-    ssize_t written = sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && (errno == EAGAIN || errno == ENOBUFS)) return moved;
+    size_t count = parts[1].iov_len > 0 ? 2 : 1;
+    ssize_t written = connection_->Send({parts.data(), count});
+    if (written == -EAGAIN) return moved;
     // The loss is noted when the frames that have arrived before it are read.
     if (written < 0) {
       queue_.clear();
@@ -93,14 +87,11 @@ bool Channel::Read() {
     bool direct = space_ != nullptr && data_left_ > 0;
     std::array<iovec, 2> parts{iovec{space_, data_left_},
                                iovec{buffer_.data() + kept, buffer_.size() - kept}};
-    msghdr message{};
-    message.msg_iov = direct ? parts.data() : &parts[1];
-    message.msg_iovlen = direct ? 2 : 1;
-    ssize_t got = recvmsg(fd(), &message, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return moved;
+    std::span<const iovec> used(parts);
+    ssize_t got = connection_->Receive(direct ? used : used.subspan(1));
+    if (got == -EAGAIN) return moved;
     if (got <= 0) {
-      Lose(got == 0 ? 0 : errno);
+      Lose(static_cast<int>(-got));
       return true;
     }
     moved = true;
@@ -172,7 +163,7 @@ void Channel::Close() {
   if (lost_by_.empty()) lost_by_ = "this rank closed the connection";
   queue_.clear();
   space_ = nullptr;
-  shutdown(fd(), SHUT_RDWR);
+  connection_->ShutDown();
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

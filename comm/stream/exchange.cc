@@ -1,4 +1,4 @@
-#include "comm/tcp/exchange.h"
+#include "comm/stream/exchange.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "comm/core/time_left.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using std::chrono::milliseconds;
@@ -322,4 +322,4 @@ void StreamExchange::Close() {
   }
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Messages up to this size are sent at once; the sender does not wait for the
 // receiver, which keeps them in its memory until a receive matches. Longer ones
@@ -14,4 +14,4 @@ inline constexpr size_t kPieceBytes = size_t{1} << 20;
 
 inline constexpr size_t kMaxFarewellBytes = 4096;
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

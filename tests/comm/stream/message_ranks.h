@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "comm/tcp/control.h"
-#include "comm/tcp/messages.h"
+#include "comm/stream/control.h"
+#include "comm/stream/messages.h"
 #include "tests/comm/memory_store.h"
-#include "tests/comm/tcp/socket_pair.h"
+#include "tests/comm/stream/socket_pair.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Messages of one rank over sockets that the test made. Its peers are other
 // such ranks, or the test itself, which then writes the frames.
@@ -29,7 +29,7 @@ struct MessageRank {
                .network_interface = "",
                .host = "127.0.0.1",
                .timeout = std::chrono::seconds(60)},
-        control(Config(), std::move(sockets), messages),
+        control(Config(), ConnectionsOver(std::move(sockets)), messages),
         messages(config, control, patience) {}
 
   std::unique_ptr<Transfer> Send(const std::string& text, int to, uint64_t tag = 0) {
@@ -54,6 +54,11 @@ struct MessageRank {
   Messages messages;
 
  private:
+  static std::vector<std::unique_ptr<Connection>> ConnectionsOver(std::vector<Fd> sockets) {
+    std::vector<std::unique_ptr<Connection>> connections;
+    for (Fd& socket : sockets) connections.push_back(ConnectionOver(std::move(socket)));
+    return connections;
+  }
   const BackendConfig& Config() {
     std::iota(ranks.begin(), ranks.end(), 0);
     config.global_ranks = ranks;
@@ -111,4 +116,4 @@ inline std::vector<std::string> Ended(const std::vector<Transfer*>& transfers) {
   return texts;
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,14 +1,11 @@
-#include "comm/tcp/stream.h"
-
-#include <sys/socket.h>
-#include <sys/uio.h>
+#include "comm/stream/stream.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 // Data is reduced in pieces of this size, which stay in the cache of the
@@ -42,16 +39,13 @@ Stream::Progress Stream::Send() {
     size_t done = sizeof out_header_ + out_data_.bytes - send_left_;
     size_t data_done = done - std::min(done, sizeof out_header_);
     std::array<iovec, 2> parts;
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = Rest(reinterpret_cast<std::byte*>(&out_header_),
-                              {const_cast<std::byte*>(out_data_.data) + data_done,  // only read
-                               out_data_.bytes - data_done},
-                              done, parts);
-    ssize_t written = sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && (errno == EAGAIN || errno == ENOBUFS)) return progress;
-    if (written < 0) return Lost(errno);
+    size_t count = Rest(reinterpret_cast<std::byte*>(&out_header_),
+                        {const_cast<std::byte*>(out_data_.data) + data_done,  // only read
+                         out_data_.bytes - data_done},
+                        done, parts);
+    ssize_t written = connection_->Send({parts.data(), count});
+    if (written == -EAGAIN) return progress;
+    if (written < 0) return Lost(static_cast<int>(-written));
     send_left_ -= static_cast<size_t>(written);
     progress = Progress::kSome;
   }
@@ -86,14 +80,10 @@ Stream::Progress Stream::Receive() {
     if (is_accepted_) ReduceFullStaging();
     if (is_accepted_ && read_ == bytes_) break;
     std::array<iovec, 2> parts;
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen =
-        Rest(reinterpret_cast<std::byte*>(&header_), NextSpace(), header_read_, parts);
-    ssize_t got = recvmsg(fd(), &message, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return progress;
-    if (got <= 0) return Lost(got == 0 ? 0 : errno);
+    size_t count = Rest(reinterpret_cast<std::byte*>(&header_), NextSpace(), header_read_, parts);
+    ssize_t got = connection_->Receive({parts.data(), count});
+    if (got == -EAGAIN) return progress;
+    if (got <= 0) return Lost(static_cast<int>(-got));
     size_t of_header = std::min(static_cast<size_t>(got), sizeof header_ - header_read_);
     header_read_ += of_header;
     read_ += static_cast<size_t>(got) - of_header;
@@ -128,7 +118,7 @@ Stream::Progress Stream::Lost(int error_number) {
 void Stream::Close() {
   send_left_ = 0;
   receives_ = false;
-  if (socket_) shutdown(fd(), SHUT_RDWR);
+  connection_->ShutDown();
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -15,9 +15,9 @@
 #include "base/result.h"
 #include "comm/core/backend.h"
 #include "comm/core/calls.h"
-#include "comm/tcp/channel.h"
+#include "comm/stream/channel.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Control connections to all peers, and the knowledge about peers that comes
 // from them: losses, failures with their reasons, departures, and the collective
@@ -26,7 +26,9 @@ namespace rankrun::comm::tcp {
 class Control final : public FrameHandler {
  public:
   // `messages` gets the frames of messages.
-  Control(const BackendConfig& config, std::vector<Fd> sockets, FrameHandler& messages);
+  // `connections`: by group rank.
+  Control(const BackendConfig& config, std::vector<std::unique_ptr<Connection>> connections,
+          FrameHandler& messages);
 
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   int ranks() const { return static_cast<int>(global_ranks_.size()); }
@@ -141,4 +143,4 @@ class Control final : public FrameHandler {
   std::optional<Error> ended_ GUARDED_BY(mutex_);
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

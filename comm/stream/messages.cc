@@ -1,4 +1,4 @@
-#include "comm/tcp/messages.h"
+#include "comm/stream/messages.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/tcp/limits.h"
+#include "comm/stream/limits.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using std::chrono::milliseconds;
@@ -346,4 +346,4 @@ Error Messages::MismatchError(const Message& message, DType other, uint64_t othe
               control_.NameOf(receiver) + ", which expects " + (message.is_send ? there : here)};
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "comm/core/backend.h"
-#include "comm/tcp/frame.h"
+#include "comm/stream/connection.h"
+#include "comm/stream/frame.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // A frame to be sent. Its data is in `owned`, or in memory of the program that
 // stays valid until the frame is written or the channel is closed.
@@ -40,14 +40,14 @@ class FrameHandler {
 // Thread: one at a time.
 class Channel {
  public:
-  Channel(Fd socket, int peer, FrameHandler& handler)
-      : socket_(std::move(socket)), peer_(peer), handler_(handler) {}
+  Channel(std::unique_ptr<Connection> connection, int peer, FrameHandler& handler)
+      : connection_(std::move(connection)), peer_(peer), handler_(handler) {}
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return connection_->fd(); }
   void Queue(OutgoingFrame frame);
   bool has_queued() const { return !queue_.empty(); }
 
-  // Write and read as much as the kernel takes and has; return whether anything
+  // Write and read as much as the connection takes and has; return whether anything
   // moved.
   bool Write();
   bool Read();
@@ -69,7 +69,7 @@ class Channel {
   bool WriteQueued();
   void Lose(int error_number);
 
-  Fd socket_;
+  const std::unique_ptr<Connection> connection_;
   const int peer_;
   FrameHandler& handler_;
   std::string lost_by_;
@@ -85,4 +85,4 @@ class Channel {
   size_t buffer_end_ = 0;
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

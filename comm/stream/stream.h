@@ -6,27 +6,27 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "comm/core/backend.h"
 #include "comm/core/executor.h"
-#include "comm/tcp/frame.h"
+#include "comm/stream/connection.h"
+#include "comm/stream/frame.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
-// One TCP connection that carries the blocks of collectives between this rank
+// One connection that carries the blocks of collectives between this rank
 // and a peer. A frame is one block, or the part of it that this stream carries
 // beside others. It is written from and read into the program's memory: no copy
 // in between, except for data that will be reduced.
 // A receive never reads past its own frame, so a frame for a later call waits in
-// the kernel until that call begins.
+// the connection until that call begins.
 // Thread: one at a time.
 class Stream {
  public:
   enum class Progress { kNone, kSome, kDone, kClosed };
 
-  explicit Stream(Fd socket) : socket_(std::move(socket)) {}
+  explicit Stream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return connection_->fd(); }
 
   // Begin to send or receive a frame. Its blocks are in use until the send or
   // receive is done, or Close.
@@ -39,7 +39,7 @@ class Stream {
   bool is_complete() const { return is_accepted_ && read_ == bytes_; }
   size_t bytes() const { return bytes_; }  // of data of the receive under way
 
-  // Write and read as much as the kernel takes and has. kClosed: the connection
+  // Write and read as much as the connection takes and has. kClosed: it
   // is lost; closed_by() says why.
   Progress Send();
   Progress Receive();
@@ -54,7 +54,7 @@ class Stream {
   bool is_accepted() const { return is_accepted_; }
 
   const std::string& closed_by() const { return closed_by_; }
-  // Ends the connection in both directions. Blocks are not touched any more.
+  // Ends the connection. Blocks are not touched any more.
   void Close();
 
  private:
@@ -63,7 +63,7 @@ class Stream {
   void ReduceFullStaging();
   void ReduceStaged();
 
-  Fd socket_;
+  std::unique_ptr<Connection> connection_;
   std::string closed_by_;
 
   FrameHeader out_header_;
@@ -84,4 +84,4 @@ class Stream {
   size_t piece_bytes_ = 0;  // that are reduced at a time: whole elements
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,15 +1,15 @@
-#include "comm/tcp/messages.h"
+#include "comm/stream/messages.h"
 
 #include <gmock/gmock.h>
 
 #include <string>
 #include <vector>
 
-#include "comm/tcp/limits.h"
-#include "tests/comm/tcp/message_ranks.h"
+#include "comm/stream/limits.h"
+#include "tests/comm/stream/message_ranks.h"
 #include "tests/comm/transport/group.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using std::chrono::milliseconds;
@@ -308,4 +308,4 @@ TEST(TcpMessagesTest, AMessageAndCollectivesWithDataPassEachOther) {
 }
 
 }  // namespace
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

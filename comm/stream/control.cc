@@ -1,4 +1,4 @@
-#include "comm/tcp/control.h"
+#include "comm/stream/control.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -9,9 +9,9 @@
 
 #include "base/check.h"
 #include "base/roll_call.h"
-#include "comm/tcp/limits.h"
+#include "comm/stream/limits.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using std::chrono::milliseconds;
@@ -49,7 +49,8 @@ ErrorCode ErrorCodeIn(uint8_t code) {
 
 }  // namespace
 
-Control::Control(const BackendConfig& config, std::vector<Fd> sockets, FrameHandler& messages)
+Control::Control(const BackendConfig& config, std::vector<std::unique_ptr<Connection>> connections,
+                 FrameHandler& messages)
     : global_ranks_(config.global_ranks),
       rank_(config.group_rank),
       deaths_(config.deaths),
@@ -60,11 +61,10 @@ Control::Control(const BackendConfig& config, std::vector<Fd> sockets, FrameHand
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank_) continue;
     PeerState& state = peers_[static_cast<size_t>(peer)];
-    int fd = sockets[static_cast<size_t>(peer)].get();
     state.channel =
-        std::make_unique<Channel>(std::move(sockets[static_cast<size_t>(peer)]), peer, *this);
+        std::make_unique<Channel>(std::move(connections[static_cast<size_t>(peer)]), peer, *this);
     epoll_event event{.events = EPOLLIN, .data = {.u32 = static_cast<uint32_t>(peer)}};
-    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, state.channel->fd(), &event);
   }
 }
 
@@ -364,4 +364,4 @@ void Control::Flush(milliseconds patience) {
   }
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "comm/core/backend.h"
-#include "comm/tcp/control.h"
-#include "comm/tcp/patience.h"
+#include "comm/stream/control.h"
+#include "comm/stream/patience.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Messages between two ranks over the control connections. A short message is
 // sent at once with its data; its send is over when the kernel has taken it. A
@@ -101,4 +101,4 @@ class Messages final : public FrameHandler {
   uint64_t last_id_ GUARDED_BY(control_.mutex()) = 0;
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,4 +1,4 @@
-#include "comm/tcp/channel.h"
+#include "comm/stream/channel.h"
 
 #include <gmock/gmock.h>
 
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "comm/tcp/limits.h"
-#include "tests/comm/tcp/socket_pair.h"
+#include "comm/stream/limits.h"
+#include "tests/comm/stream/socket_pair.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using testing::ElementsAre;
@@ -58,7 +58,7 @@ struct ChannelTest : testing::Test {
   SocketPair pair;
   const Fd peer{std::move(pair.other)};
   RecordingHandler handler;
-  Channel channel{std::move(pair.one), 5, handler};
+  Channel channel{ConnectionOver(std::move(pair.one)), 5, handler};
 };
 
 const std::string kThreeFrames = FrameBytes(Header(FrameKind::kMessage, 1), "five!") +
@@ -123,7 +123,7 @@ TEST_F(ChannelTest, AFullSocketBufferKeepsTheOrder) {
   constexpr uint64_t kFrames = 40;
   RecordingHandler other_handler;
   Fd end(dup(peer.get()));
-  Channel other(std::move(end), 5, other_handler);
+  Channel other(ConnectionOver(std::move(end)), 5, other_handler);
   for (uint64_t i = 0; i < kFrames; ++i) {
     Queue(FrameKind::kMessageData, i, Text(100'000 + i, i));
   }
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(ChannelTest, FramesOfTheLargestSizesArrive) {
   RecordingHandler other_handler;
   Fd end(dup(peer.get()));
-  Channel other(std::move(end), 5, other_handler);
+  Channel other(ConnectionOver(std::move(end)), 5, other_handler);
   Queue(FrameKind::kMessage, 1, Text(kMaxEagerBytes));
   Queue(FrameKind::kMessageData, 2, Text(kPieceBytes));
   Queue(FrameKind::kFarewell, 3, Text(kMaxFarewellBytes));
@@ -265,4 +265,4 @@ TEST_F(ChannelTest, FramesOfTheLargestSizesArrive) {
 }
 
 }  // namespace
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -5,14 +5,16 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/fd.h"
-#include "comm/tcp/frame.h"
+#include "comm/stream/connection.h"
+#include "comm/stream/frame.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Two connected sockets, as between two ranks.
 struct SocketPair {
@@ -25,6 +27,10 @@ struct SocketPair {
   Fd one;
   Fd other;
 };
+
+inline std::unique_ptr<Connection> ConnectionOver(Fd socket) {
+  return std::make_unique<SocketConnection>(std::move(socket));
+}
 
 // Returns the bytes of a frame with that data.
 inline std::string FrameBytes(FrameHeader header, std::string_view data = {}) {
@@ -66,4 +72,4 @@ inline std::string Text(size_t bytes, size_t seed = 1) {
   return text;
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

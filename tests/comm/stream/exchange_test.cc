@@ -1,6 +1,6 @@
 // Collectives over several streams, and calls that differ.
 
-#include "comm/tcp/exchange.h"
+#include "comm/stream/exchange.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/comm/transport/group.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 namespace {
 
 using std::chrono::milliseconds;
@@ -25,7 +25,8 @@ using transport::TestCall;
 using transport::Turn;
 using Kind = Operation::Kind;
 
-constexpr size_t kStripedBytes = size_t{256} << 10;  // as kMinStripedBytes in comm/tcp/exchange.cc
+constexpr size_t kStripedBytes = size_t{256}
+                                 << 10;  // as kMinStripedBytes in comm/stream/exchange.cc
 
 BackendGroup Group(int ranks, const char* interfaces = "lo") {
   BackendGroup group("tcp", ranks);
@@ -208,4 +209,4 @@ TEST(TcpExchangeTest, AnAbortEndsACollectiveOfAnotherThread) {
 }
 
 }  // namespace
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

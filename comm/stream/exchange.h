@@ -11,11 +11,11 @@
 #include "base/mutex.h"
 #include "comm/core/backend.h"
 #include "comm/core/executor.h"
-#include "comm/tcp/control.h"
-#include "comm/tcp/patience.h"
-#include "comm/tcp/stream.h"
+#include "comm/stream/control.h"
+#include "comm/stream/patience.h"
+#include "comm/stream/stream.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Moves the blocks of collectives over the data streams, in the caller's thread.
 // Large blocks are split among the streams of a pair. Every frame describes the
@@ -81,4 +81,4 @@ class StreamExchange final : public PairTransport {
   bool closed_ GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

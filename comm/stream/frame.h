@@ -6,7 +6,7 @@
 #include "comm/core/backend.h"
 #include "comm/core/operation.h"
 
-namespace rankrun::comm::tcp {
+namespace rankrun::comm::stream {
 
 // Purpose of a frame. kData travels on the data streams, all others on the
 // control stream.
@@ -68,4 +68,4 @@ inline Operation OperationIn(const FrameHeader& header) {
           .layout = header.layout};
 }
 
-}  // namespace rankrun::comm::tcp
+}  // namespace rankrun::comm::stream

@@ -1,0 +1,143 @@
+#include "comm/stream/backend.h"
+
+#include <sched.h>
+
+#include <new>
+#include <utility>
+
+namespace rankrun::comm::stream {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Time that Destroy waits until the kernel has taken all data.
+constexpr milliseconds kFlush{1000};
+
+// Time to send the farewell of a failed group; short because peers may be
+// stopped.
+constexpr milliseconds kFarewell{10};
+
+// A poll that finds nothing takes about 0.3 us.
+constexpr Patience kEagerPatience{.polls = 200, .yields = 64};
+constexpr Patience kCrowdedPatience{.polls = 0, .yields = 64};
+
+int Processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+StreamBackend::Streams::Streams(std::vector<PeerConnections> peers) {
+  for (PeerConnections& peer : peers) {
+    control.push_back(std::move(peer.control));
+    std::vector<Stream>& streams = data.emplace_back();
+    for (auto& connection : peer.data) streams.emplace_back(std::move(connection));
+  }
+}
+
+StreamBackend::StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers,
+                             int ranks_here)
+    : StreamBackend(config, ranks_here > Processors() ? kCrowdedPatience : kEagerPatience,
+                    Streams(std::move(peers))) {}
+
+StreamBackend::StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams)
+    : ScheduleBackend(config.group_rank, config.world_size(), config.algorithms),
+      checks_all_calls_(config.checks_all_calls),
+      patience_(patience),
+      control_(config, std::move(streams.control), messages_),
+      messages_(config, control_, patience_),
+      exchange_(config, std::move(streams.data), control_, patience_) {}
+
+StreamBackend::~StreamBackend() {
+  messages_.Stop({ErrorCode::kCancelled, "the process group is destroyed"});
+  MutexLock lock(control_.mutex());
+  if (control_.ended()) return;
+  control_.SendLeave();
+  control_.Flush(kFlush);
+}
+
+// A peer with another number of bytes is found by the headers of its frames.
+Result<void> StreamBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                                bool) {
+  if (auto ok = Announce(call); !ok) return ok;
+  return RunSchedule(call, schedule, blocks);
+}
+
+Result<void> StreamBackend::Announce(const Call& call) {
+  if (auto ok = BeginCall(call); !ok || !checks_all_calls_) return ok;
+  return Ended(call, exchange_.CompareAllCalls());
+}
+
+Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedule,
+                                        const Blocks& blocks) {
+  if (auto ok = BeginCall(call); !ok) return ok;
+  try {
+    return Ended(call, executor_.Run(schedule, blocks));
+  } catch (const std::bad_alloc&) {
+    return Ended(call, Error{ErrorCode::kExhausted, "no memory for it"});
+  }
+}
+
+std::optional<Error> StreamBackend::Look(TimePoint wait_began) {
+  control_.TryMove();
+  if (!control_.alarmed()) return std::nullopt;
+  MutexLock lock(control_.mutex());
+  if (auto end = control_.FindEnd(wait_began)) return end;
+  return control_.FindSilentLoss();
+}
+
+Result<void> StreamBackend::BeginCall(const Call& call) {
+  {
+    MutexLock lock(control_.mutex());
+    if (control_.ended()) return *control_.ended();
+  }
+  exchange_.Begin(call);
+  return {};
+}
+
+Result<void> StreamBackend::Ended(const Call& call, Result<void> result) {
+  if (result) return result;
+  const Error& why = result.error();
+  bool is_own = why.code == ErrorCode::kTimeout || why.code == ErrorCode::kExhausted;
+  if (!is_own) {
+    End(why, why);
+    return result;
+  }
+  // Errors of messages and of other ranks name the call that failed.
+  Error named = Error(why).In(Describe(call.operation));
+  End(named, {ErrorCode::kPeerLost, control_.NameOf(rank()) + ": " + named.message});
+  return result;
+}
+
+void StreamBackend::Fail(const Error& error) { End(error, error); }
+
+bool StreamBackend::Refuse(const Call& call, const std::string& reason) {
+  Error why{ErrorCode::kSystem,
+            control_.NameOf(rank()) + " refused " + Describe(call.operation) + ": " + reason};
+  End(why, why);
+  return false;
+}
+
+void StreamBackend::Abort(const std::string& reason) {
+  End({ErrorCode::kCancelled, reason}, {ErrorCode::kPeerLost, reason});
+}
+
+void StreamBackend::End(const Error& why, const Error& for_others) {
+  Error end = why;
+  // kTimeout of a transfer would mean that it continues.
+  if (end.code == ErrorCode::kTimeout) end.code = ErrorCode::kCancelled;
+  {
+    MutexLock lock(control_.mutex());
+    if (!control_.End(end, for_others)) return;
+  }
+  messages_.Stop(end);
+  {
+    MutexLock lock(control_.mutex());
+    control_.Flush(kFarewell);
+    control_.Close();
+  }
+  exchange_.Close();
+}
+
+}  // namespace rankrun::comm::stream

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/core/backend.h"
+#include "comm/core/executor.h"
+#include "comm/core/schedule_backend.h"
+#include "comm/stream/connection.h"
+#include "comm/stream/control.h"
+#include "comm/stream/exchange.h"
+#include "comm/stream/messages.h"
+#include "comm/stream/patience.h"
+
+namespace rankrun::comm::stream {
+
+// Collectives and messages over connections between all pairs of ranks, for CPU
+// memory. The caller's thread moves all data, so a group needs no thread.
+class StreamBackend final : public ScheduleBackend {
+ public:
+  // `peers`: by group rank; that of this rank is empty. Each peer has the same
+  // number of data connections, at least one. `ranks_here`: ranks of the group
+  // on this host, with this one.
+  StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers, int ranks_here);
+  ~StreamBackend() override;
+
+  bool Refuse(const Call& call, const std::string& reason) override;
+  void Abort(const std::string& reason) override;
+
+  Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
+                                              const Envelope& envelope) override {
+    return messages_.StartSend(data, destination, envelope);
+  }
+  Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,
+                                              const Envelope& envelope) override {
+    return messages_.StartRecv(data, source, envelope);
+  }
+
+  int group_rank() const { return rank(); }
+  using ScheduleBackend::algorithms;
+  // Runs a collective among some of the ranks.
+  Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks);
+  // Begins a call that this backend may carry out in part: peers that ask get to
+  // know it. Compares the calls of all ranks if the debug level is DETAIL.
+  Result<void> Announce(const Call& call);
+  // Returns the calls of all ranks, or empty if they are alike as far as known.
+  std::string CompareCalls(const Call& call) {
+    return control_.CompareCalls(call.operation.number);
+  }
+  // Answers peers, and returns the error that has ended the group elsewhere, if
+  // any. Thread: any.
+  std::optional<Error> Look(TimePoint wait_began);
+  // Ends the group as Abort does, with this error on all ranks.
+  void Fail(const Error& error);
+
+ private:
+  struct Streams {
+    explicit Streams(std::vector<PeerConnections> peers);
+
+    std::vector<std::unique_ptr<Connection>> control;
+    std::vector<std::vector<Stream>> data;
+  };
+  StreamBackend(const BackendConfig& config, const Patience& patience, Streams streams);
+
+  Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
+                   bool may_be_uneven) override;
+  Result<void> BeginCall(const Call& call);
+  // Returns the result of a collective; an error ends the group.
+  Result<void> Ended(const Call& call, Result<void> result);
+  // Ends the group with `why`; its peers get `for_others`.
+  void End(const Error& why, const Error& for_others);
+
+  const bool checks_all_calls_;
+  const Patience patience_;
+  Control control_;
+  Messages messages_;
+  StreamExchange exchange_;
+  Executor executor_{exchange_};
+};
+
+}  // namespace rankrun::comm::stream
