@@ -1,3 +1,4 @@
+#include <rankrun/backend.h>
 #include <rankrun/c_group.h>
 #include <rankrun/distributed.h>
 
@@ -180,6 +181,10 @@ rankrun_status rankrun_group_state(const rankrun_group* group) {
       throw rankrun::DistBackendError(asked.broken_reason());
     }
   });
+}
+
+rankrun_status rankrun_register_backend(const rankrun_backend* backend) {
+  return Guarded([=] { rankrun::RegisterBackend(NotNull(backend, "backend")); });
 }
 
 int rankrun_backend_available(const char* name) {

@@ -11,16 +11,13 @@
 #include <rankrun/process_group.h>
 #include <rankrun/store_base.h>
 
+#include "comm/stores/store_handle.h"
+
 // Conversions between the C ABI and the public C++ functions: exceptions to
 // status codes, and arguments of C to arguments of C++.
 
 struct rankrun_work {
   rankrun::Work work;
-};
-
-// The store is shared with the prefix stores on top of it, and with Init.
-struct rankrun_store {
-  std::shared_ptr<rankrun::Store> store;
 };
 
 namespace rankrun::comm {

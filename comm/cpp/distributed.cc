@@ -5,8 +5,8 @@
 
 #include "comm/core/throw.h"
 #include "comm/group/group.h"
+#include "comm/world/backend_table.h"
 #include "comm/world/group_table.h"
-#include "comm/world/join.h"
 #include "comm/world/plugin.h"
 
 namespace rankrun {
@@ -49,8 +49,14 @@ void Destroy(ProcessGroup& group) {
 }
 
 bool BackendAvailable(const std::string& name) {
-  std::string backend = comm::BackendName(name);
-  return comm::IsBuiltIn(backend) || comm::LoadPlugin(backend, comm::PluginFolders());
+  auto found = comm::FindBackend(comm::BackendName(name), comm::PluginFolders());
+  return static_cast<bool>(found);
+}
+
+void RegisterBackend(const rankrun_backend& backend) {
+  if (auto ok = comm::AddBackend(backend); !ok) {
+    comm::Throw(Error(ok.error()).In("RegisterBackend"));
+  }
 }
 
 bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }

@@ -53,8 +53,14 @@ Result<void> StoreBarrier::Pass(std::chrono::milliseconds timeout, bool name_all
   return {};
 }
 
-void StoreBarrier::Refuse(const Error& reason) {
-  static_cast<void>(RecordVerdict(next_++, EncodeRefusal(reason)));
+Error StoreBarrier::Refuse(const Error& reason) {
+  auto verdict = RecordVerdict(next_++, EncodeRefusal(reason));
+  return verdict ? DecodeVerdict(*verdict) : reason;
+}
+
+bool StoreBarrier::IsDecided() {
+  auto exists = store_.Check(std::vector<std::string>{VerdictKey(next_)});
+  return exists && *exists;
 }
 
 Result<std::string> StoreBarrier::Verdict(const Round& round) {

@@ -37,7 +37,11 @@ class StoreBarrier {
 
   // Replaces Pass on this rank; Pass of all other ranks then returns `reason`.
   // Does not wait. Has no effect after another verdict, or if the store fails.
-  void Refuse(const Error& reason);
+  // Returns the refusal that the other ranks get: that of the first rank.
+  Error Refuse(const Error& reason);
+  // Returns whether the next barrier has failed already: another rank has refused
+  // it, or has timed out there.
+  bool IsDecided();
 
  private:
   struct Round {

@@ -4,6 +4,7 @@
 
 #include "base/status/death_watch.h"
 #include "comm/core/throw.h"
+#include "comm/stores/store_handle.h"
 #include "comm/stores/store_state.h"
 #include "store/clients/file_store.h"
 #include "store/clients/hash_store.h"
@@ -18,6 +19,10 @@ using std::chrono::milliseconds;
 namespace comm {
 
 StoreState& StoreState::Of(rankrun::Store& store) { return *store.state_; }
+
+std::shared_ptr<rankrun::Store> StoreState::MakeStore(std::unique_ptr<StoreState> state) {
+  return std::shared_ptr<rankrun::Store>(new rankrun::Store(std::move(state)));
+}
 
 milliseconds CheckedTimeout(milliseconds timeout) {
   if (timeout < milliseconds(0)) {
@@ -46,6 +51,13 @@ Result<std::unique_ptr<store::FileStore>> OpenFile(const std::string& path,
 }
 
 }  // namespace
+
+std::shared_ptr<rankrun::Store> StoreOver(store::Store& below, const std::string& prefix,
+                                          milliseconds timeout) {
+  return StoreState::MakeStore(
+      StateOf(std::make_unique<store::PrefixStore>(prefix, below), timeout, prefix));
+}
+
 }  // namespace comm
 
 Store::Store(std::unique_ptr<StoreState> state) : state_(std::move(state)) {}

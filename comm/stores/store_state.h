@@ -18,6 +18,7 @@ namespace rankrun::comm {
 // out of the public headers.
 struct StoreState {
   static StoreState& Of(rankrun::Store& store);
+  static std::shared_ptr<rankrun::Store> MakeStore(std::unique_ptr<StoreState> state);
 
   std::atomic<std::chrono::milliseconds> timeout;
   std::string name = {};                             // host, path or prefix

@@ -8,19 +8,11 @@
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/group/store_barrier.h"
-#include "comm/hierarchy/backend.h"
-#include "comm/shm/backend.h"
-#include "comm/tcp/backend.h"
+#include "comm/world/backend_table.h"
 #include "comm/world/host_identity.h"
-#include "comm/world/plugin.h"
 
 namespace rankrun::comm {
 namespace {
-
-constexpr char kAuto[] = "auto";
-constexpr char kShm[] = "shm";
-constexpr char kTcp[] = "tcp";
-constexpr char kHierarchical[] = "hierarchical";
 
 std::string MemberKey(const JoinOptions& options, int group_rank) {
   return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
@@ -45,24 +37,10 @@ Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason)
   return reason;
 }
 
-using Creator = Result<std::unique_ptr<Backend>> (*)(const BackendConfig&);
-
-// Returns the creator of a backend of this library; null: it has none.
-Creator BuiltIn(const std::string& backend) {
-  if (backend == kShm) return &shm::ShmBackend::Create;
-  if (backend == kTcp) return &tcp::CreateBackend;
-  if (backend == kHierarchical) return &hierarchy::HierarchicalBackend::Create;
-  return nullptr;
-}
-
-Result<Creator> CreatorOf(const std::string& backend, const JoinOptions& options) {
-  if (Creator creator = BuiltIn(backend)) return creator;
-  const Result<const BackendPlugin*> plugin = LoadPlugin(backend, options.plugin_folders);
-  if (!plugin && !options.backend_source.empty()) {
-    return Error(plugin.error()).In(options.backend_source);
-  }
-  if (!plugin) return plugin.error();
-  return (*plugin)->create;
+Result<BackendCreator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+  auto creator = FindBackend(backend, options.plugin_folders);
+  if (creator || options.backend_source.empty()) return creator;
+  return Error(creator.error()).In(options.backend_source);
 }
 
 // Called before the barrier, because members that disagree on the world size
@@ -106,15 +84,15 @@ Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barr
 
 // Returns the function that connects `backend`, if this member can use it with
 // members on `hosts`.
-Result<Creator> Prepare(const std::string& backend, const std::vector<std::string>& hosts,
-                        const JoinOptions& options) {
-  if (backend != kShm && options.network_interface.empty()) {
+Result<BackendCreator> Prepare(const std::string& backend, const std::vector<std::string>& hosts,
+                               const JoinOptions& options) {
+  if (backend != kShmBackend && options.network_interface.empty()) {
     if (auto ok = CheckReachable(hosts, options.host); !ok) return ok.error();
   }
   return CreatorOf(backend, options);
 }
 
-Result<std::unique_ptr<Backend>> Connect(const Creator& create, const std::string& backend,
+Result<std::unique_ptr<Backend>> Connect(const BackendCreator& create, const std::string& backend,
                                          store::Store& store, const JoinOptions& options,
                                          const std::vector<std::string>& hosts) {
   return create({
@@ -170,13 +148,12 @@ Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::st
   return Error{ErrorCode::kMismatch, text};
 }
 
-bool IsBuiltIn(const std::string& backend) { return BuiltIn(backend) != nullptr; }
-
 Choice ChooseBackend(const std::vector<std::string>& hosts) {
   bool same = std::all_of(hosts.begin(), hosts.end(),
                           [&](const std::string& host) { return host == hosts.front(); });
-  if (same) return {.backend = kShm, .why = "all ranks are on one host"};
-  return {.backend = SomeShareAHost(hosts) ? kHierarchical : kTcp, .why = WhatKeepsApart(hosts)};
+  if (same) return {.backend = kShmBackend, .why = "all ranks are on one host"};
+  return {.backend = SomeShareAHost(hosts) ? kHierarchicalBackend : kTcpBackend,
+          .why = WhatKeepsApart(hosts)};
 }
 
 Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::string& address) {
@@ -193,17 +170,17 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
   std::string waiting = what + ": wait for all ranks";
   auto barrier = BarrierOf(*store, identity);
   Choice choice{.backend = options.backend, .why = "asked for"};
-  if (choice.backend != kAuto) {
+  if (choice.backend != kAutoBackend) {
     if (auto creator = CreatorOf(choice.backend, options); !creator) {
       return Refuse(*barrier, identity, creator.error()).In(what);
     }
   }
   auto hosts = Compare(*store, *barrier, options);
   if (!hosts) return Error(hosts.error()).In(waiting);
-  if (choice.backend == kAuto) choice = ChooseBackend(*hosts);
+  if (choice.backend == kAutoBackend) choice = ChooseBackend(*hosts);
   auto creator = Prepare(choice.backend, *hosts, options);
   if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);
-  if (choice.backend != kShm) {  // any member can use kShm, so none can refuse it
+  if (choice.backend != kShmBackend) {  // any member can use kShmBackend, so none can refuse it
     if (auto ok = barrier->Pass(TimeLeft(options.deadline)); !ok)
       return Error(ok.error()).In(waiting);
   }

@@ -49,9 +49,6 @@ void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Erro
 // Error: kMismatch, "ranks 0, 2 want ...; rank 1 wants ...".
 Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said);
 
-// Returns whether the backend needs no plug-in.
-bool IsBuiltIn(const std::string& backend);
-
 struct Choice {
   std::string backend;
   std::string why;

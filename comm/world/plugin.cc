@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "comm/world/outside_backend.h"
+
 namespace rankrun::comm {
 namespace {
 
@@ -19,36 +21,48 @@ constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
 constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 
-bool IsName(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_';
-  });
-}
+// Function of a plug-in that was written outside of rankrun: rankrun/backend.h.
+constexpr char kOutsideEntry[] = "rankrun_backend_entry";
 
 std::string LastLoaderError() {
   const char* text = dlerror();
   return text == nullptr ? "unknown error" : text;
 }
 
-Result<const BackendPlugin*> Enter(void* library, const std::string& path) {
-  auto* function = reinterpret_cast<BackendPluginFunction*>(dlsym(library, kBackendPluginSymbol));
-  if (function == nullptr) {
-    return Error{ErrorCode::kSystem, "load " + path + ": " + LastLoaderError()};
+Error CannotLoad(const std::string& path, const std::string& why) {
+  return {ErrorCode::kSystem, "load " + path + ": " + why};
+}
+
+// Enters a plug-in that is built with this library.
+Result<BackendCreator> EnterOwn(const BackendPlugin& plugin, const std::string& path) {
+  if (plugin.abi_version == kBackendAbiVersion) return BackendCreator(plugin.create);
+  return CannotLoad(path, "it is of plug-in version " + std::to_string(plugin.abi_version) +
+                              ", want " + std::to_string(kBackendAbiVersion));
+}
+
+// Enters a plug-in that was written outside of rankrun.
+Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::string& path) {
+  if (backend == nullptr) return CannotLoad(path, std::string(kOutsideEntry) + " returned NULL");
+  if (auto ok = CheckOutsideBackend(*backend); !ok) return CannotLoad(path, ok.error().message);
+  return BackendCreator(
+      [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
+}
+
+Result<BackendCreator> Enter(void* library, const std::string& path) {
+  if (void* entry = dlsym(library, kOutsideEntry)) {
+    return EnterOutside(reinterpret_cast<const rankrun_backend* (*)()>(entry)(), path);
   }
-  const BackendPlugin* plugin = function();
-  if (plugin->abi_version != kBackendAbiVersion) {
-    return Error{ErrorCode::kSystem, "load " + path + ": it is of plug-in version " +
-                                         std::to_string(plugin->abi_version) + ", want " +
-                                         std::to_string(kBackendAbiVersion)};
+  if (void* entry = dlsym(library, kBackendPluginSymbol)) {
+    return EnterOwn(*reinterpret_cast<BackendPluginFunction*>(entry)(), path);
   }
-  return plugin;
+  return CannotLoad(path, "it has no function " + std::string(kOutsideEntry));
 }
 
 Error NoPlugin(const std::string& name, const std::string& file,
                const std::vector<std::string>& folders) {
   std::string places;
   for (const std::string& folder : folders) places += (places.empty() ? "" : " or ") + folder;
-  if (name == "gloo") {
+  if (name == kGlooBackend) {
     return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
   }
   return Error{ErrorCode::kInvalid,
@@ -64,11 +78,17 @@ std::string BackendName(std::string text) {
   return text;
 }
 
-Result<const BackendPlugin*> LoadPlugin(const std::string& name,
-                                        const std::vector<std::string>& folders) {
-  if (!IsName(name)) {
+bool IsBackendName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_';
+  });
+}
+
+Result<BackendCreator> LoadPlugin(const std::string& name,
+                                  const std::vector<std::string>& folders) {
+  if (!IsBackendName(name)) {
     return Error{ErrorCode::kInvalid, "backend is \"" + name +
-                                          "\": want one name of letters, digits and _, such as "
+                                          "\": want one name of small letters, digits and _, such as "
                                           "auto, shm, tcp or gloo"};
   }
   std::string file = "librankrun_" + name + ".so";

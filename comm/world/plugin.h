@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,8 +10,16 @@
 
 namespace rankrun::comm {
 
+inline constexpr char kGlooBackend[] = "gloo";  // backend that is always a plug-in
+
+// Connects this rank to all others.
+using BackendCreator = std::function<Result<std::unique_ptr<Backend>>(const BackendConfig&)>;
+
 // Returns `text` in lower case: names of backends ignore case.
 std::string BackendName(std::string text);
+
+// Returns whether `text` can be the name of a backend: small letters, digits, _.
+bool IsBackendName(std::string_view text);
 
 // Loads librankrun_<name>.so from the first of `folders` that contains it. If
 // that file cannot be loaded, later folders are not tried, because their file
@@ -17,9 +27,8 @@ std::string BackendName(std::string text);
 // backends have threads and thread-local data.
 // Errors: kInvalid, no folder has it, so the name is wrong; kNotFound, it
 // cannot be loaded (with the loader's message), or no folder has "gloo";
-// kSystem, the plug-in has another version.
-Result<const BackendPlugin*> LoadPlugin(const std::string& name,
-                                        const std::vector<std::string>& folders);
+// kSystem, it is no plug-in that this library can use.
+Result<BackendCreator> LoadPlugin(const std::string& name, const std::vector<std::string>& folders);
 
 // Returns the folders of plug-ins: $RANKRUN_PLUGIN_DIR if it is set, the folder
 // of this library, and rankrun/ in it.

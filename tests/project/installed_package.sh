@@ -1,14 +1,14 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs with the installed package: the examples train_lm,
-# store, launch, collectives and c with CMake, and a small program each in C++ and
-# C with pkg-config.
+# store, launch, collectives, c and backend with CMake, and a small program each in
+# C++ and C with pkg-config. The conformance vectors run over the example backend.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-for example in train_lm store launch collectives c; do
+for example in train_lm store launch collectives c backend; do
   cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
   cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
@@ -28,6 +28,11 @@ grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/handover"
 "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 "$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
+RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_BACKEND=local \
+  "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
+RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_TEST_BACKEND=local "$build/bin/comm_tests" \
+  --gtest_filter='Vectors/ConformanceTest.*_local' | tee "$folder/out"
+grep -q '^\[  PASSED  \] 50 tests' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"
 test -f "$folder/usr/share/man/man1/rankctl.1"
 test -f "$folder/usr/share/man/man1/rankrun-bench.1"

@@ -85,9 +85,9 @@ const std::map<std::string, Rooms> kRooms = {
          {"stream", {"core"}},
          {"tcp", {"core", "stream"}},
          {"hierarchy", {"core", "shm", "stream", "tcp"}},
-         {"world", {"group", "stores", "shm", "tcp", "hierarchy", "core"}},
+         {"world", {"group", "stores", "shm", "stream", "tcp", "hierarchy", "core"}},
          {"cpp", {"world", "async", "group", "core"}},
-         {"c", {"group"}},
+         {"c", {"group", "stores"}},
          {"launch", {"core"}},
      }},
 };

@@ -11,6 +11,8 @@
 #include <rankrun/store.h>
 #include <rankrun/tensor.h>
 
+struct rankrun_backend;
+
 // Process groups for the workers of a job that rankrun or torchrun has started:
 //
 //   rankrun::ProcessGroup& world = rankrun::Init();
@@ -107,6 +109,12 @@ RANKRUN_API void Destroy(ProcessGroup& group);
 // Returns whether Init can use the backend "shm", "tcp", ...; may load a
 // plug-in.
 RANKRUN_API bool BackendAvailable(const std::string& name);
+// Makes a backend known to this process, for groups that are made from now on:
+// rankrun/backend.h. Copies it. Throws DistError for a name that is taken, a
+// struct of another version, or an absent function.
+// Thread: any.
+RANKRUN_API void RegisterBackend(const rankrun_backend& backend);
+
 // Returns whether rankrun or torchrun started this process.
 RANKRUN_API bool LaunchedByAgent();
 

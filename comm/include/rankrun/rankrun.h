@@ -18,6 +18,7 @@
 // NULL and leaves its output numbers unchanged. A NULL handle or text is
 // RANKRUN_INVALID unless the function allows it.
 
+#include <rankrun/backend.h>
 #include <rankrun/c_collectives.h>
 #include <rankrun/c_group.h>
 #include <rankrun/c_messages.h>

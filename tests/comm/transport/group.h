@@ -56,7 +56,7 @@ class BackendGroup {
     if (name_ == "tcp") return tcp::CreateBackend(config);
     auto plugin = LoadPlugin(name_, {test::Library()});
     if (!plugin) return plugin.error();
-    return (*plugin)->create(config);
+    return (*plugin)(config);
   }
 
   void Run(const Rank& body) const {

@@ -155,7 +155,7 @@ TEST(BackendTest, AMapOfDevicesIsRefusedWithWhatWouldBeRight) {
   });
   EXPECT_EQ(told[0],
             "DistError: Init: join the world process group, rank 0 of 1: backend is "
-            "\"cpu:gloo\": want one name of letters, digits and _, such as auto, shm, tcp or gloo");
+            "\"cpu:gloo\": want one name of small letters, digits and _, such as auto, shm, tcp or gloo");
 }
 
 // The level is read once per process, so each case has a process of its own.

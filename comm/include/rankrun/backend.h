@@ -1,0 +1,99 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <rankrun/c_types.h>
+
+// Interface for backends that are written outside of rankrun, in C.
+//
+// Such a backend connects each pair of ranks by two connections, which move
+// bytes in both directions. The library makes the rest of them: all collectives
+// and messages, the comparison of calls, time-outs, and the notice of deaths.
+// Tensors are in CPU memory. examples/backend has a complete backend.
+//
+// A program uses the backend "x" after rankrun_register_backend, or if there is
+// a library librankrun_x.so (see RANKRUN_PLUGIN_DIR in distributed.h) with
+//   RANKRUN_API const rankrun_backend* rankrun_backend_entry(void);
+// which returns a struct that stays valid. It stays loaded until the process
+// ends.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RANKRUN_BACKEND_VERSION 1
+
+// Process group that is to be connected. Valid until `connect` returns.
+typedef struct rankrun_backend_group {
+  uint32_t size;                // sizeof this struct in the library
+  int32_t rank;                 // of this process in the group
+  int32_t world_size;           // number of ranks in the group, at least 1
+  uint32_t reserved;            // 0
+  const int32_t* global_ranks;  // by group rank; for texts
+  const char* const* hosts;     // by group rank; equal texts: can share memory
+  const char* address;          // at which other hosts reach this one
+  const char* interfaces;       // value of GLOO_SOCKET_IFNAME; "": not set
+  int64_t timeout_ms;           // within which `connect` should return
+  // Store for what the ranks tell each other. It has only keys of this group.
+  // A function that waits in it ends when a rank has died.
+  rankrun_store* store;
+  // Returns 1 if another rank has died or its `connect` has failed: `connect`
+  // should then return an error. Ask it every few milliseconds while waiting.
+  int (*is_cancelled)(const struct rankrun_backend_group* group);
+  void* internal;  // of the library
+} rankrun_backend_group;
+
+// One end of a connection. The backend fills it, and keeps `state` valid until
+// the library calls `close`.
+typedef struct rankrun_connection {
+  void* state;  // argument of the functions below
+  // Descriptor for poll(2), of this connection alone: readable when `receive`
+  // has data, the end of data or an error, writable when `send` takes data.
+  int32_t fd;
+  uint32_t reserved;  // 0
+} rankrun_connection;
+
+// The functions are called by any thread, those of one connection by one at a
+// time. None may throw. All are required.
+typedef struct rankrun_backend {
+  uint32_t size;     // sizeof this struct
+  uint32_t version;  // RANKRUN_BACKEND_VERSION
+  const char* name;  // of small letters, digits and _
+  void* context;     // argument of `connect`; may be NULL
+
+  // Connects this rank with all others, which call it, too. Fills connections
+  // 2 * r and 2 * r + 1 with those to rank r; on rank r, the same two numbers of
+  // this rank are the other ends. Leaves its own two unchanged.
+  // After an error it has closed what it opened, and has written a text without
+  // a final period, such as "bind: Address already in use", to `reason`, which
+  // holds `reason_size` bytes. RANKRUN_TIMEOUT and RANKRUN_NETWORK become a
+  // DistTimeoutError and a DistNetworkError; others become a DistBackendError.
+  rankrun_status (*connect)(void* context, const rankrun_backend_group* group,
+                            rankrun_connection* connections, char* reason, size_t reason_size);
+
+  // Send from and receive into `count` parts of memory, in order, without
+  // waiting. The first part is never empty. Return the number of bytes, at least 1; -EAGAIN if none
+  // can be moved now, and another negative number of errno after an error. `receive` returns 0
+  // after the last byte of a peer that has closed the connection. Bytes that were sent arrive even
+  // if the sender then closes.
+  ssize_t (*send)(void* state, const struct iovec* parts, int count);
+  ssize_t (*receive)(void* state, const struct iovec* parts, int count);
+
+  // Ends the connection in both directions. Only `close` follows.
+  void (*shut_down)(void* state);
+  // Frees the connection. Another process may use the other end still.
+  void (*close)(void* state);
+} rankrun_backend;
+
+// Makes a backend known to this process, for groups that are made from now on.
+// Copies the struct and its name.
+// Errors: RANKRUN_INVALID for a name that is taken, by rankrun too, a struct of
+// another version, or an absent function.
+RANKRUN_API rankrun_status rankrun_register_backend(const rankrun_backend* backend);
+
+#ifdef __cplusplus
+}
+#endif

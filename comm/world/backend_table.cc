@@ -1,0 +1,90 @@
+#include "comm/world/backend_table.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+
+#include "base/mutex.h"
+#include "comm/hierarchy/backend.h"
+#include "comm/shm/backend.h"
+#include "comm/tcp/backend.h"
+#include "comm/world/outside_backend.h"
+
+namespace rankrun::comm {
+namespace {
+
+// Returns the creator of a backend of this library; null: it has none.
+BackendCreator BuiltIn(const std::string& name) {
+  if (name == kShmBackend) return &shm::ShmBackend::Create;
+  if (name == kTcpBackend) return &tcp::CreateBackend;
+  if (name == kHierarchicalBackend) return &hierarchy::HierarchicalBackend::Create;
+  return nullptr;
+}
+
+// Backends that the program has registered. None is ever removed, because groups
+// use them until the process ends.
+class RegisteredBackends {
+ public:
+  static RegisteredBackends& Instance() {
+    static auto* backends = new RegisteredBackends;
+    return *backends;
+  }
+
+  // Returns whether the name was free.
+  bool Add(const rankrun_backend& backend) {
+    MutexLock lock(mutex_);
+    if (FindLocked(backend.name) != nullptr) return false;
+    Registered& added = backends_.emplace_back(Registered{backend.name, backend});
+    added.backend.name = added.name.c_str();
+    return true;
+  }
+
+  // Returns null if there is none.
+  const rankrun_backend* Find(const std::string& name) {
+    MutexLock lock(mutex_);
+    return FindLocked(name);
+  }
+
+ private:
+  struct Registered {
+    std::string name;
+    rankrun_backend backend;
+  };
+
+  const rankrun_backend* FindLocked(const std::string& name) REQUIRES(mutex_) {
+    for (const Registered& registered : backends_) {
+      if (registered.name == name) return &registered.backend;
+    }
+    return nullptr;
+  }
+
+  Mutex mutex_;
+  std::deque<Registered> backends_ GUARDED_BY(mutex_);
+};
+
+// Returns whether rankrun itself gives the name a meaning.
+bool IsOurs(const std::string& name) {
+  return name == kAutoBackend || name == kGlooBackend || BuiltIn(name) != nullptr;
+}
+
+}  // namespace
+
+Result<BackendCreator> FindBackend(const std::string& name,
+                                   const std::vector<std::string>& plugin_folders) {
+  if (BackendCreator creator = BuiltIn(name)) return creator;
+  if (const rankrun_backend* backend = RegisteredBackends::Instance().Find(name)) {
+    return BackendCreator(
+        [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
+  }
+  return LoadPlugin(name, plugin_folders);
+}
+
+Result<void> AddBackend(const rankrun_backend& backend) {
+  if (auto ok = CheckOutsideBackend(backend); !ok) return ok;
+  std::string name = backend.name;
+  if (!IsOurs(name) && RegisteredBackends::Instance().Add(backend)) return {};
+  return Error{ErrorCode::kInvalid, "the name \"" + name + "\" is taken: want another one"};
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rankrun/backend.h>
+
+#include "base/result.h"
+#include "comm/world/plugin.h"
+
+namespace rankrun::comm {
+
+// Names that have a meaning without a plug-in.
+inline constexpr char kAutoBackend[] = "auto";
+inline constexpr char kShmBackend[] = "shm";
+inline constexpr char kTcpBackend[] = "tcp";
+inline constexpr char kHierarchicalBackend[] = "hierarchical";
+
+// Returns the creator of a backend: of this library, registered by the program,
+// or in a plug-in.
+// Errors: as LoadPlugin.
+Result<BackendCreator> FindBackend(const std::string& name,
+                                   const std::vector<std::string>& plugin_folders);
+
+// Makes a backend of the program known to FindBackend, for good. Copies it.
+// Errors: as CheckOutsideBackend; kInvalid for a name that is taken or is none.
+// Thread: any.
+Result<void> AddBackend(const rankrun_backend& backend);
+
+}  // namespace rankrun::comm

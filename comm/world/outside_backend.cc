@@ -1,0 +1,223 @@
+#include "comm/world/outside_backend.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/roll_call.h"
+#include "comm/core/time_left.h"
+#include "comm/group/store_barrier.h"
+#include "comm/stores/store_handle.h"
+#include "comm/stream/backend.h"
+#include "comm/world/plugin.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Connections with one peer: messages use the first, collectives the second.
+constexpr size_t kPerPeer = 2;
+
+constexpr milliseconds kLookForRefusalEvery{20};
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+bool HasAllFunctions(const rankrun_backend& backend) {
+  return backend.connect != nullptr && backend.send != nullptr && backend.receive != nullptr &&
+         backend.shut_down != nullptr && backend.close != nullptr;
+}
+
+class OutsideConnection final : public stream::Connection {
+ public:
+  OutsideConnection(const rankrun_backend& backend, const rankrun_connection& connection)
+      : backend_(backend), connection_(connection) {}
+  ~OutsideConnection() override { backend_.close(connection_.state); }
+
+  int fd() const override { return connection_.fd; }
+  ssize_t Send(std::span<const iovec> parts) override {
+    ssize_t moved = Moved(backend_.send, parts);
+    return moved == 0 ? -EPROTO : moved;
+  }
+  ssize_t Receive(std::span<const iovec> parts) override { return Moved(backend_.receive, parts); }
+  void ShutDown() override { backend_.shut_down(connection_.state); }
+
+ private:
+  template <typename Function>
+  ssize_t Moved(Function function, std::span<const iovec> parts) {
+    while (parts.front().iov_len == 0) parts = parts.subspan(1);
+    ssize_t moved;
+    do {
+      moved = function(connection_.state, parts.data(), static_cast<int>(parts.size()));
+    } while (moved == -EINTR);
+    size_t most = 0;
+    for (const iovec& part : parts) most += part.iov_len;
+    return moved > static_cast<ssize_t>(most) ? -EPROTO : moved;
+  }
+
+  const rankrun_backend& backend_;
+  const rankrun_connection connection_;
+};
+
+// The argument of `connect`, and what it points to.
+class GroupToConnect {
+ public:
+  GroupToConnect(const BackendConfig& config, StoreBarrier& barrier)
+      : deaths_(config.deaths),
+        barrier_(barrier),
+        ranks_(config.global_ranks.begin(), config.global_ranks.end()),
+        store_{StoreOver(config.store, config.key_prefix, config.timeout)} {
+    for (const std::string& host : config.hosts) hosts_.push_back(host.c_str());
+    hosts_.resize(ranks_.size(), "");
+    group_ = {.size = sizeof(rankrun_backend_group),
+              .rank = config.group_rank,
+              .world_size = config.world_size(),
+              .reserved = 0,
+              .global_ranks = ranks_.data(),
+              .hosts = hosts_.data(),
+              .address = config.host.c_str(),
+              .interfaces = config.network_interface.c_str(),
+              .timeout_ms = config.timeout.count(),
+              .store = &store_,
+              .is_cancelled =
+                  [](const rankrun_backend_group* group) {
+                    return static_cast<GroupToConnect*>(group->internal)->IsCancelled() ? 1 : 0;
+                  },
+              .internal = this};
+  }
+
+  const rankrun_backend_group* group() const { return &group_; }
+
+ private:
+  bool IsCancelled() {
+    if (is_cancelled_ || deaths_.has_death()) return true;
+    if (Now() < next_look_) return false;
+    next_look_ = Now() + kLookForRefusalEvery;
+    return is_cancelled_ = barrier_.IsDecided();
+  }
+
+  const DeathWatch deaths_;
+  StoreBarrier& barrier_;
+  const std::vector<int32_t> ranks_;
+  std::vector<const char*> hosts_;
+  rankrun_store store_;
+  rankrun_backend_group group_;
+  TimePoint next_look_ = Now() + kLookForRefusalEvery;
+  bool is_cancelled_ = false;
+};
+
+ErrorCode CodeOf(rankrun_status status) {
+  if (status == RANKRUN_TIMEOUT) return ErrorCode::kTimeout;
+  if (status == RANKRUN_NETWORK) return ErrorCode::kPeerLost;
+  return ErrorCode::kSystem;
+}
+
+// Returns why the library cannot use the connections; empty: it can.
+std::string WhatIsWrong(std::span<const rankrun_connection> connections,
+                        const BackendConfig& config) {
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return SystemError("create an epoll instance", errno).message;
+  auto own = static_cast<size_t>(config.group_rank);
+  for (size_t i = 0; i < connections.size(); ++i) {
+    if (i / kPerPeer == own) continue;
+    // The kernel refuses a descriptor that it cannot poll, and one that it has.
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connections[i].fd, &event) == 0) continue;
+    std::string what = "wait for connection " + std::to_string(i % kPerPeer) + " to " +
+                       RanksInWords({config.global_ranks[i / kPerPeer]}) + " by its descriptor " +
+                       std::to_string(connections[i].fd);
+    return SystemError(what, errno).message;
+  }
+  return "";
+}
+
+std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
+                                             std::span<const rankrun_connection> connections,
+                                             const BackendConfig& config) {
+  std::vector<stream::PeerConnections> peers(config.global_ranks.size());
+  for (size_t peer = 0; peer < peers.size(); ++peer) {
+    if (peer == static_cast<size_t>(config.group_rank)) continue;
+    auto with_peer = connections.subspan(kPerPeer * peer, kPerPeer);
+    peers[peer].control = std::make_unique<OutsideConnection>(backend, with_peer[0]);
+    peers[peer].data.push_back(std::make_unique<OutsideConnection>(backend, with_peer[1]));
+  }
+  return peers;
+}
+
+// Returns the number of ranks on this host, with this one.
+int RanksHere(const BackendConfig& config) {
+  if (config.hosts.empty()) return config.world_size();
+  const std::string& own = config.hosts[static_cast<size_t>(config.group_rank)];
+  return static_cast<int>(std::count(config.hosts.begin(), config.hosts.end(), own));
+}
+
+Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& backend,
+                                                     const BackendConfig& config,
+                                                     StoreBarrier& barrier) {
+  std::vector<rankrun_connection> connections(kPerPeer * config.global_ranks.size(),
+                                              {.state = nullptr, .fd = -1, .reserved = 0});
+  std::array<char, 1024> reason{};
+  GroupToConnect group(config, barrier);
+  rankrun_status status = backend.connect(backend.context, group.group(), connections.data(),
+                                          reason.data(), reason.size());
+  reason.back() = '\0';
+  if (status != RANKRUN_OK) return Error{CodeOf(status), reason.data()};
+  if (std::string wrong = WhatIsWrong(connections, config); !wrong.empty()) {
+    for (const rankrun_connection& connection : connections) {
+      if (connection.fd >= 0) backend.close(connection.state);
+    }
+    return Error{ErrorCode::kSystem, wrong};
+  }
+  return PeersOf(backend, connections, config);
+}
+
+}  // namespace
+
+Result<void> CheckOutsideBackend(const rankrun_backend& backend) {
+  if (backend.version != RANKRUN_BACKEND_VERSION) {
+    return Error{ErrorCode::kInvalid, "the backend is of version " +
+                                          std::to_string(backend.version) + ": want " +
+                                          std::to_string(RANKRUN_BACKEND_VERSION)};
+  }
+  if (backend.size < sizeof backend) {
+    return Error{ErrorCode::kInvalid, "the backend has the size " + std::to_string(backend.size) +
+                                          ": want sizeof(rankrun_backend), " +
+                                          std::to_string(sizeof backend)};
+  }
+  if (backend.name == nullptr || !IsBackendName(backend.name)) {
+    return Error{ErrorCode::kInvalid,
+                 "the name of the backend is " +
+                     (backend.name == nullptr ? "NULL" : "\"" + std::string(backend.name) + "\"") +
+                     ": want small letters, digits and _"};
+  }
+  if (!HasAllFunctions(backend)) {
+    return Error{ErrorCode::kInvalid, "a function of the backend is NULL: all are required"};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& backend,
+                                                       const BackendConfig& config) {
+  const TimePoint began = Now();
+  const TimePoint deadline = began + Bounded(config.timeout);
+  StoreBarrier barrier(config.store, config.key_prefix + "/connected", config.group_rank,
+                       config.global_ranks);
+  auto peers = Connect(backend, config, barrier);
+  if (config.deaths.has_death()) return config.deaths.ErrorSince(began);
+  if (!peers) {
+    int rank = config.global_ranks[static_cast<size_t>(config.group_rank)];
+    return barrier.Refuse(std::move(peers).error().In(RanksInWords({rank})));
+  }
+  if (auto ok = barrier.Pass(TimeLeft(deadline)); !ok) return std::move(ok).error();
+  return std::unique_ptr<Backend>(
+      std::make_unique<stream::StreamBackend>(config, *std::move(peers), RanksHere(config)));
+}
+
+}  // namespace rankrun::comm

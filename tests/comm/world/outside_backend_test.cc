@@ -1,0 +1,383 @@
+// Backends that are written outside of rankrun: rankrun/backend.h.
+
+#include "comm/world/outside_backend.h"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <rankrun/distributed.h>
+#include <rankrun/rankrun.h>
+
+#include "base/fd.h"
+#include "comm/world/backend_table.h"
+#include "tests/comm/transport/group.h"
+#include "tests/paths.h"
+
+namespace rankrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using transport::Bytes;
+using transport::TestCall;
+using Kind = Operation::Kind;
+
+// How a connection of the test behaves.
+struct Behaviour {
+  std::function<ssize_t(int fd, const iovec* parts, int count)> send;
+  std::function<ssize_t(int fd, const iovec* parts, int count)> receive;
+};
+
+ssize_t SendNow(int fd, const iovec* parts, int count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = static_cast<size_t>(count);
+  ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 ? -errno : sent;
+}
+
+ssize_t ReceiveNow(int fd, const iovec* parts, int count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = static_cast<size_t>(count);
+  ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
+  return received < 0 ? -errno : received;
+}
+
+// A backend whose ranks are threads of the test. It makes socket pairs.
+class TestBackend {
+ public:
+  using Connect = std::function<rankrun_status(
+      const rankrun_backend_group& group, rankrun_connection* connections, std::string& reason)>;
+
+  rankrun_backend Description() {
+    return {
+        .size = sizeof(rankrun_backend),
+        .version = RANKRUN_BACKEND_VERSION,
+        .name = "test",
+        .context = this,
+        .connect = &TestBackend::ConnectCalled,
+        .send =
+            [](void* state, const iovec* parts, int count) {
+              auto& end = *static_cast<End*>(state);
+              return end.owner->behaviour.send(end.fd.get(), parts, count);
+            },
+        .receive =
+            [](void* state, const iovec* parts, int count) {
+              auto& end = *static_cast<End*>(state);
+              return end.owner->behaviour.receive(end.fd.get(), parts, count);
+            },
+        .shut_down = [](void* state) { shutdown(static_cast<End*>(state)->fd.get(), SHUT_RDWR); },
+        .close =
+            [](void* state) {
+              auto* end = static_cast<End*>(state);
+              end->owner->open -= 1;
+              delete end;
+            }};
+  }
+
+  // Fills this rank's connections.
+  void Fill(const rankrun_backend_group& group, rankrun_connection* connections) {
+    std::lock_guard lock(mutex_);
+    for (int peer = 0; peer < group.world_size; ++peer) {
+      for (int index = 0; peer != group.rank && index < 2; ++index) {
+        auto* end = new End{this, EndOf(group.rank, peer, index)};
+        open += 1;
+        connections[2 * peer + index] = {.state = end, .fd = end->fd.get(), .reserved = 0};
+      }
+    }
+  }
+
+  Behaviour behaviour{.send = &SendNow, .receive = &ReceiveNow};
+  Connect connect = [this](const rankrun_backend_group& group, rankrun_connection* connections,
+                           std::string&) {
+    Fill(group, connections);
+    return RANKRUN_OK;
+  };
+  std::atomic<int> open = 0;  // connections that are not closed
+
+ private:
+  struct End {
+    TestBackend* owner;
+    Fd fd;
+  };
+
+  static rankrun_status ConnectCalled(void* context, const rankrun_backend_group* group,
+                                      rankrun_connection* connections, char* reason,
+                                      size_t reason_size) {
+    std::string text;
+    auto status = static_cast<TestBackend*>(context)->connect(*group, connections, text);
+    snprintf(reason, reason_size, "%s", text.c_str());
+    return status;
+  }
+
+  Fd EndOf(int rank, int peer, int index) {
+    std::array<int, 3> key{rank, peer, index};
+    if (auto made = ends_.extract(key)) return std::move(made.mapped());
+    int pair[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ends_[{peer, rank, index}] = Fd(pair[1]);
+    return Fd(pair[0]);
+  }
+
+  std::mutex mutex_;
+  std::map<std::array<int, 3>, Fd> ends_;  // for ranks that connect later
+};
+
+struct OutsideBackendTest : testing::Test {
+  // Connects a rank and runs `body` on it. Returns its text, or the error.
+  std::vector<std::string> OnRanks(
+      int ranks, const std::function<std::string(Backend& backend, int rank)>& body) {
+    rankrun_backend description = backend.Description();
+    transport::BackendGroup group("test", ranks);
+    group.configure = configure;
+    std::vector<std::string> texts(static_cast<size_t>(ranks));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        MemoryStore store(group.keys);
+        auto made = ConnectOutsideBackend(description, group.Config(store, rank));
+        texts[static_cast<size_t>(rank)] =
+            made ? body(**made, rank) : "error: " + made.error().message;
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(backend.open, 0) << "connections are not closed, or are closed twice";
+    return texts;
+  }
+
+  std::function<void(BackendConfig&)> configure = [](BackendConfig& config) {
+    config.hosts.assign(config.global_ranks.size(), "here");
+  };
+  TestBackend backend;
+};
+
+std::string InWords(const Result<void>& result) { return result ? "ok" : result.error().message; }
+
+// Adds the numbers of all ranks and sends the sum around.
+std::string AddAndSendAround(Backend& backend, int rank, int ranks, size_t count) {
+  std::vector<int> data(count, rank + 1);
+  TestCall call({.kind = Kind::kAllReduce, .dtype = DType::kInt32, .count = count, .number = 1});
+  auto ok = backend.AllReduce(Bytes(data), count, {DType::kInt32, ReduceOp::kSum}, call.call);
+  if (!ok) return ok.error().message;
+  std::vector<int> received(count);
+  Envelope envelope{.tag = 3, .dtype = DType::kInt32};
+  auto receive =
+      backend.StartRecv(transport::BlockOf(received), (rank + ranks - 1) % ranks, envelope);
+  auto send = backend.StartSend(transport::ConstBlockOf(data), (rank + 1) % ranks, envelope);
+  for (auto* transfer : {&send, &receive}) {
+    if (auto over = (**transfer)->Wait(seconds(60)); !over) return over.error().message;
+  }
+  bool right = received == std::vector<int>(count, ranks * (ranks + 1) / 2);
+  return right ? "right" : "wrong";
+}
+
+TEST_F(OutsideBackendTest, CollectivesAndMessagesGoOverItsConnections) {
+  for (int ranks : {1, 2, 3}) {
+    EXPECT_THAT(OnRanks(ranks,
+                        [&](Backend& b, int rank) {
+                          return ranks == 1 ? "right" : AddAndSendAround(b, rank, ranks, 100'000);
+                        }),
+                Each("right"));
+  }
+}
+
+TEST_F(OutsideBackendTest, AConnectionMayMoveLittleAndBeInterrupted) {
+  std::atomic<int> calls = 0;
+  auto some = [&](auto move) {
+    return [&calls, move](int fd, const iovec* parts, int) -> ssize_t {
+      int call = ++calls;
+      if (call % 5 == 0) return -EINTR;
+      if (call % 7 == 0) return -EAGAIN;
+      iovec first = *parts;
+      first.iov_len = std::min(first.iov_len, size_t{13});
+      return move(fd, &first, 1);
+    };
+  };
+  backend.behaviour = {.send = some(&SendNow), .receive = some(&ReceiveNow)};
+  EXPECT_THAT(OnRanks(2, [](Backend& b, int rank) { return AddAndSendAround(b, rank, 2, 1000); }),
+              Each("right"));
+}
+
+TEST_F(OutsideBackendTest, AnErrorOfAConnectionIsTheLossOfItsPeer) {
+  backend.behaviour.receive = [](int, const iovec*, int) { return -ENETDOWN; };
+  EXPECT_THAT(
+      OnRanks(2,
+              [](Backend& b, int) {
+                return InWords(b.Barrier(TestCall({.kind = Kind::kBarrier, .number = 1}).call));
+              }),
+      Each(HasSubstr("Network is down")));
+}
+
+TEST_F(OutsideBackendTest, AConnectionThatMovesMoreThanThereIsIsAnError) {
+  backend.behaviour.receive = [](int, const iovec*, int) { return ssize_t{1} << 40; };
+  EXPECT_THAT(
+      OnRanks(2,
+              [](Backend& b, int) {
+                return InWords(b.Barrier(TestCall({.kind = Kind::kBarrier, .number = 1}).call));
+              }),
+      Each(HasSubstr("Protocol error")));
+}
+
+TEST_F(OutsideBackendTest, ConnectGetsTheGroup) {
+  configure = [](BackendConfig& config) {
+    config.global_ranks = {4, 7};
+    config.hosts = {"a", "b"};
+    config.host = "10.0.0.1";
+    config.network_interface = "eth0";
+    config.timeout = seconds(5);
+  };
+  std::array<std::string, 2> seen;
+  auto fill = backend.connect;
+  backend.connect = [&](const rankrun_backend_group& group, rankrun_connection* connections,
+                        std::string& reason) {
+    auto& text = seen[static_cast<size_t>(group.rank)];
+    text = std::to_string(group.size == sizeof group) + " " + std::to_string(group.world_size) +
+           " " + std::to_string(group.global_ranks[group.rank]) + " " + group.hosts[group.rank] +
+           " " + group.address + " " + group.interfaces + " " + std::to_string(group.timeout_ms) +
+           " " + std::to_string(group.is_cancelled(&group));
+    EXPECT_EQ(rankrun_store_set(group.store, std::to_string(group.rank).c_str(), "x", 1),
+              RANKRUN_OK);
+    rankrun_bytes* value = nullptr;
+    EXPECT_EQ(
+        rankrun_store_get(group.store, std::to_string(1 - group.rank).c_str(), 60'000, &value),
+        RANKRUN_OK);
+    rankrun_bytes_release(value);
+    return fill(group, connections, reason);
+  };
+  EXPECT_THAT(OnRanks(2, [](Backend&, int) { return "ok"; }), Each("ok"));
+  EXPECT_THAT(seen, ElementsAre("1 2 4 a 10.0.0.1 eth0 5000 0", "1 2 7 b 10.0.0.1 eth0 5000 0"));
+}
+
+TEST_F(OutsideBackendTest, ARankThatCannotConnectEndsTheWaitOfTheOthers) {
+  auto fill = backend.connect;
+  backend.connect = [&](const rankrun_backend_group& group, rankrun_connection* connections,
+                        std::string& reason) {
+    if (group.rank == 0) return fill(group, connections, reason);  // has nobody to wait for
+    if (group.rank == 1) {
+      reason = "bind: Address already in use";
+      return RANKRUN_BACKEND;
+    }
+    while (group.is_cancelled(&group) == 0) std::this_thread::yield();
+    reason = "another rank cannot connect";
+    return RANKRUN_NETWORK;
+  };
+  EXPECT_THAT(OnRanks(3, [](Backend&, int) { return "ok"; }),
+              Each("error: rank 1: bind: Address already in use"));
+}
+
+TEST_F(OutsideBackendTest, ARankThatNeverConnectsIsMissing) {
+  configure = [](BackendConfig& config) { config.timeout = milliseconds(50); };
+  auto fill = backend.connect;
+  backend.connect = [&](const rankrun_backend_group& group, rankrun_connection* connections,
+                        std::string& reason) {
+    if (group.rank == 0) return fill(group, connections, reason);
+    while (group.is_cancelled(&group) == 0) std::this_thread::yield();
+    reason = "cancelled";
+    return RANKRUN_TIMEOUT;
+  };
+  EXPECT_THAT(OnRanks(2, [](Backend&, int) { return "ok"; }), Each(HasSubstr("missing: rank 1")));
+}
+
+TEST_F(OutsideBackendTest, ADescriptorThatCannotBePolledIsAnError) {
+  auto fill = backend.connect;
+  backend.connect = [&](const rankrun_backend_group& group, rankrun_connection* connections,
+                        std::string& reason) {
+    auto status = fill(group, connections, reason);
+    if (group.rank == 1) connections[1].fd = connections[0].fd;
+    return status;
+  };
+  EXPECT_THAT(OnRanks(2, [](Backend&, int) { return "ok"; }),
+              Each(AllOf(StartsWith("error: rank 1: wait for connection 1 to rank 0 by its "
+                                    "descriptor "),
+                         HasSubstr("File exists"))));
+}
+
+TEST_F(OutsideBackendTest, AConnectionThatIsAbsentIsAnError) {
+  backend.connect = [](const rankrun_backend_group&, rankrun_connection*, std::string&) {
+    return RANKRUN_OK;
+  };
+  EXPECT_THAT(OnRanks(2, [](Backend&, int) { return "ok"; }),
+              Each(HasSubstr("wait for connection 0 to rank ")));
+}
+
+std::string ErrorIn(const rankrun_backend& backend) {
+  return InWords(CheckOutsideBackend(backend));
+}
+
+TEST_F(OutsideBackendTest, AStructThatTheLibraryCannotUseIsRefused) {
+  rankrun_backend good = backend.Description();
+  EXPECT_EQ(ErrorIn(good), "ok");
+  rankrun_backend bad = good;
+  bad.version = 2;
+  EXPECT_EQ(ErrorIn(bad), "the backend is of version 2: want 1");
+  bad = good;
+  bad.size = 8;
+  EXPECT_EQ(ErrorIn(bad), "the backend has the size 8: want sizeof(rankrun_backend), " +
+                              std::to_string(sizeof good));
+  for (const char* name : {"", "A", "../x"}) {
+    bad = good;
+    bad.name = name;
+    EXPECT_EQ(ErrorIn(bad), "the name of the backend is \"" + std::string(name) +
+                                "\": want small letters, digits and _");
+  }
+  bad.name = nullptr;
+  EXPECT_EQ(ErrorIn(bad), "the name of the backend is NULL: want small letters, digits and _");
+  for (void (*clear)(rankrun_backend&) : std::initializer_list<void (*)(rankrun_backend&)>{
+           [](rankrun_backend& b) { b.connect = nullptr; },
+           [](rankrun_backend& b) { b.send = nullptr; },
+           [](rankrun_backend& b) { b.receive = nullptr; },
+           [](rankrun_backend& b) { b.shut_down = nullptr; },
+           [](rankrun_backend& b) { b.close = nullptr; }}) {
+    bad = good;
+    clear(bad);
+    EXPECT_EQ(ErrorIn(bad), "a function of the backend is NULL: all are required");
+  }
+}
+
+TEST_F(OutsideBackendTest, ARegisteredBackendIsFoundByName) {
+  rankrun_backend description = backend.Description();
+  std::string name = "registered";
+  description.name = name.c_str();
+  EXPECT_FALSE(BackendAvailable("registered"));
+  ASSERT_EQ(rankrun_register_backend(&description), RANKRUN_OK) << rankrun_last_error();
+  name = "changed";  // the library has a copy
+  EXPECT_TRUE(BackendAvailable("Registered"));
+  transport::BackendGroup group("registered", 1);
+  MemoryStore store(group.keys);
+  auto creator = FindBackend("registered", {});
+  ASSERT_TRUE(creator) << creator.error().message;
+  EXPECT_TRUE((*creator)(group.Config(store, 0)));
+}
+
+TEST_F(OutsideBackendTest, ANameThatIsTakenIsRefused) {
+  rankrun_backend description = backend.Description();
+  description.name = "twice";
+  RegisterBackend(description);
+  for (const char* name : {"twice", "auto", "shm", "tcp", "hierarchical", "gloo"}) {
+    description.name = name;
+    EXPECT_EQ(rankrun_register_backend(&description), RANKRUN_INVALID);
+    EXPECT_EQ(std::string(rankrun_last_error()),
+              "RegisterBackend: the name \"" + std::string(name) + "\" is taken: want another one");
+  }
+  EXPECT_EQ(rankrun_register_backend(nullptr), RANKRUN_INVALID);
+  EXPECT_EQ(std::string(rankrun_last_error()), "rankrun_register_backend: backend is NULL");
+}
+
+}  // namespace
+}  // namespace rankrun::comm
