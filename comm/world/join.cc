@@ -9,6 +9,7 @@
 #include "comm/core/time_left.h"
 #include "comm/group/store_barrier.h"
 #include "comm/world/backend_table.h"
+#include "comm/world/device_map.h"
 #include "comm/world/host_identity.h"
 
 namespace rankrun::comm {
@@ -37,10 +38,25 @@ Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason)
   return reason;
 }
 
+// Adds the variable that names the backend.
+Error WithSource(const Error& error, const JoinOptions& options) {
+  return options.backend_source.empty() ? error : Error(error).In(options.backend_source);
+}
+
 Result<BackendCreator> CreatorOf(const std::string& backend, const JoinOptions& options) {
   auto creator = FindBackend(backend, options.plugin_folders);
-  if (creator || options.backend_source.empty()) return creator;
-  return Error(creator.error()).In(options.backend_source);
+  if (!creator) return WithSource(creator.error(), options);
+  return creator;
+}
+
+// Returns the backend that the options name for CPU memory, if this member has
+// it.
+Result<std::string> BackendAskedFor(const JoinOptions& options) {
+  auto backend = CpuBackend(options.backend);
+  if (!backend) return WithSource(backend.error(), options);
+  if (*backend == kAutoBackend) return backend;
+  if (auto creator = CreatorOf(*backend, options); !creator) return creator.error();
+  return backend;
 }
 
 // Called before the barrier, because members that disagree on the world size
@@ -169,14 +185,11 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
   std::string what = "join " + PlaceIn(identity);
   std::string waiting = what + ": wait for all ranks";
   auto barrier = BarrierOf(*store, identity);
-  Choice choice{.backend = options.backend, .why = "asked for"};
-  if (choice.backend != kAutoBackend) {
-    if (auto creator = CreatorOf(choice.backend, options); !creator) {
-      return Refuse(*barrier, identity, creator.error()).In(what);
-    }
-  }
+  auto asked_for = BackendAskedFor(options);
+  if (!asked_for) return Refuse(*barrier, identity, asked_for.error()).In(what);
   auto hosts = Compare(*store, *barrier, options);
   if (!hosts) return Error(hosts.error()).In(waiting);
+  Choice choice{.backend = *asked_for, .why = "asked for"};
   if (choice.backend == kAutoBackend) choice = ChooseBackend(*hosts);
   auto creator = Prepare(choice.backend, *hosts, options);
   if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);

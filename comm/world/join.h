@@ -16,7 +16,7 @@ namespace rankrun::comm {
 struct JoinOptions {
   GroupIdentity identity;           // Join sets its `backend`
   TimePoint deadline;               // of Join
-  std::string backend;              // "auto", or a name
+  std::string backend;              // "auto", a name or a map of devices
   std::string backend_source = {};  // variable that names it; empty: the program does
   std::vector<std::string> plugin_folders;
   std::string network_interface = {};  // empty: the one that has `host`

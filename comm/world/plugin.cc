@@ -87,9 +87,10 @@ bool IsBackendName(std::string_view text) {
 Result<BackendCreator> LoadPlugin(const std::string& name,
                                   const std::vector<std::string>& folders) {
   if (!IsBackendName(name)) {
-    return Error{ErrorCode::kInvalid, "backend is \"" + name +
-                                          "\": want one name of small letters, digits and _, such as "
-                                          "auto, shm, tcp or gloo"};
+    return Error{ErrorCode::kInvalid,
+                 "backend is \"" + name +
+                     "\": want one name of small letters, digits and _, such as "
+                     "auto, shm, tcp or gloo"};
   }
   std::string file = "librankrun_" + name + ".so";
   for (const std::string& folder : folders) {

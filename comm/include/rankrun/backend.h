@@ -14,11 +14,10 @@
 // and messages, the comparison of calls, time-outs, and the notice of deaths.
 // Tensors are in CPU memory. examples/backend has a complete backend.
 //
-// A program uses the backend "x" after rankrun_register_backend, or if there is
-// a library librankrun_x.so (see RANKRUN_PLUGIN_DIR in distributed.h) with
-//   RANKRUN_API const rankrun_backend* rankrun_backend_entry(void);
-// which returns a struct that stays valid. It stays loaded until the process
-// ends.
+// A program can use the backend "x" after rankrun_register_backend, or if there
+// is a library librankrun_x.so (RANKRUN_PLUGIN_DIR in distributed.h) that exports
+//   const rankrun_backend* rankrun_backend_entry(void);
+// The struct must stay valid. The library stays loaded until the process ends.
 
 #ifdef __cplusplus
 extern "C" {

@@ -24,8 +24,10 @@ struct InitOptions {
   // Limits Init, and every operation of the group that has no time-out of its
   // own. At least 1 ms.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  // "auto" means "shm" if all ranks are on one host, otherwise "tcp". Other
-  // backends, such as "gloo", are loaded from librankrun_<name in lower case>.so.
+  // "auto" means "shm" if all ranks are on one host, "hierarchical" if some share
+  // a host, otherwise "tcp". Other backends, such as "gloo", are registered or are
+  // loaded from librankrun_<name in lower case>.so. "cpu:shm" means "shm"; no
+  // backend has tensors in GPU memory.
   // The variable RANKRUN_BACKEND overrides this.
   std::string backend = "auto";
   // Store in which the ranks meet: "env://", "tcp://host:port" (1..65535; rank

@@ -148,14 +148,23 @@ TEST(BackendTest, LowerAndUpperCaseAreEqualInC) {
   EXPECT_THAT(told, Each("gloo 11"));
 }
 
-TEST(BackendTest, AMapOfDevicesIsRefusedWithWhatWouldBeRight) {
-  auto told = OnRanks(1, [] {
+TEST(BackendTest, AMapOfDevicesNamesTheBackendForTheCpu) {
+  auto told = OnRanks(2, [] {
     unsetenv("RANKRUN_BACKEND");
-    return BackendsWith({.backend = "cpu:gloo"});
+    return BackendsWith({.backend = "CPU:tcp"});
+  });
+  EXPECT_THAT(told, Each("tcp tcp"));
+}
+
+TEST(BackendTest, AMapWithADeviceWithoutABackendIsRefused) {
+  auto told = OnRanks(1, [] {
+    setenv("RANKRUN_BACKEND", "cpu:shm,cuda:nccl", 1);
+    return BackendsWith({});
   });
   EXPECT_EQ(told[0],
-            "DistError: Init: join the world process group, rank 0 of 1: backend is "
-            "\"cpu:gloo\": want one name of small letters, digits and _, such as auto, shm, tcp or gloo");
+            "DistError: Init: join the world process group, rank 0 of 1: RANKRUN_BACKEND: backend "
+            "is \"cpu:shm,cuda:nccl\": this librankrun has no backend for cuda, and refuses "
+            "tensors in GPU memory: want one for cpu alone, such as cpu:shm");
 }
 
 // The level is read once per process, so each case has a process of its own.
