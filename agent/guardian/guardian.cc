@@ -163,7 +163,7 @@ class Guardian {
     TimePoint now = std::chrono::steady_clock::now();
     run_->lease.OnRunning(now);
     std::optional<TimePoint> due = run_->stop_deadline;
-    if (auto silent = run_->lease.deadline(); silent && (!due || *silent < *due)) due = silent;
+    if (auto look = run_->lease.NextLook(now); look && (!due || *look < *due)) due = look;
     run_->lease.SleepUntil(due ? std::max(now, *due) : due);
     if (!due) return -1;
     auto left = std::chrono::ceil<milliseconds>(*due - now).count();

@@ -1,5 +1,6 @@
 #include "agent/guardian/lease_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rankrun::agent {
@@ -18,6 +19,11 @@ void LeaseWatch::OnRunning(TimePoint now) {
   // This late means that this process was stopped or starved, too.
   bool late = due && now > *due + lease_ / 4;
   if (late) Renew(now);
+}
+
+std::optional<TimePoint> LeaseWatch::NextLook(TimePoint now) const {
+  if (!deadline_) return std::nullopt;
+  return std::min<TimePoint>(*deadline_, now + lease_ / 4);
 }
 
 }  // namespace rankrun::agent

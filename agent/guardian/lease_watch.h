@@ -7,9 +7,10 @@
 
 namespace rankrun::agent {
 
-// Lease of an agent: the deadline for its next message. Time in which the
-// watcher itself was stopped (Ctrl-Z, a frozen container) does not count
-// against the agent. Pure. Thread: one at a time.
+// Lease of an agent: the deadline for its next message. If the watcher itself
+// was stopped for half a lease (Ctrl-Z, a frozen container), the agent gets
+// another lease, because it may have been stopped, too. Pure.
+// Thread: one at a time.
 class LeaseWatch {
  public:
   // From now on, at least one message must arrive in each `lease`.
@@ -22,6 +23,10 @@ class LeaseWatch {
   // The watcher sleeps, at most until `due`.
   void SleepUntil(std::optional<TimePoint> due) { due_ = due; }
 
+  // Returns until when the watcher may sleep: not as long as the lease, so that it
+  // notices that it was stopped.
+  std::optional<TimePoint> NextLook(TimePoint now) const;
+
   std::optional<TimePoint> deadline() const { return deadline_; }
   bool Expired(TimePoint now) const { return deadline_ && now >= *deadline_; }
   std::chrono::milliseconds lease() const { return lease_; }
@@ -29,7 +34,7 @@ class LeaseWatch {
  private:
   std::chrono::milliseconds lease_{0};
   std::optional<TimePoint> deadline_;  // empty: no lease was granted
-  std::optional<TimePoint> due_;       // the watcher's next OnRunning; empty: at any time
+  std::optional<TimePoint> due_;       // of the next OnRunning, at most
 };
 
 }  // namespace rankrun::agent

@@ -65,6 +65,30 @@ TEST_F(LeaseWatchTest, AWatcherThatWasStoppedBetweenTwoSleepsGivesAnotherLease) 
   EXPECT_FALSE(watch.Expired(At(5'099)));
 }
 
+// Freezes the watcher from `begin` to `end` ms after the grant of a lease of 100.
+// Returns whether the lease has expired when it wakes.
+bool ExpiresAfterFreeze(int begin, int end) {
+  auto at = [](int ms) { return TimePoint{} + milliseconds(ms); };
+  LeaseWatch watch;
+  watch.Grant(milliseconds(100), at(0));
+  int now = 0;
+  while (now < begin) {
+    watch.OnRunning(at(now));
+    auto next = watch.NextLook(at(now));
+    watch.SleepUntil(*next);
+    now = static_cast<int>((*next - TimePoint{}) / milliseconds(1));
+  }
+  watch.OnRunning(at(std::max(now, end)));
+  return watch.Expired(at(std::max(now, end)));
+}
+
+TEST_F(LeaseWatchTest, AFreezeOfHalfALeaseIsNoticedWhenItBegins) {
+  for (int begin = 1; begin < 100; ++begin) {
+    EXPECT_FALSE(ExpiresAfterFreeze(begin, begin + 51)) << "frozen from " << begin << " ms";
+    EXPECT_FALSE(ExpiresAfterFreeze(begin, begin + 110)) << "frozen from " << begin << " ms";
+  }
+}
+
 TEST_F(LeaseWatchTest, ALongSleepWithoutALeaseForgivesNothing) {
   watch.OnRunning(At(0));
   watch.SleepUntil(std::nullopt);
