@@ -35,7 +35,7 @@ bool IsPossible(const FrameHeader& header) {
 }  // namespace
 
 void Channel::Queue(OutgoingFrame frame) {
-  if (!lost_by_.empty()) return;
+  if (!lost_by_.empty() || has_failed()) return;
   queue_.push_back(std::move(frame));
   OutgoingFrame& queued = queue_.back();
   if (!queued.owned.empty()) queued.data = {queued.owned.data(), queued.owned.size()};
@@ -62,8 +62,8 @@ bool Channel::WriteQueued() {
     size_t count = parts[1].iov_len > 0 ? 2 : 1;
     ssize_t written = connection_->Send({parts.data(), count});
     if (written == -EAGAIN) return moved;
-    // The loss is noted when the frames that have arrived before it are read.
     if (written < 0) {
+      write_error_ = static_cast<int>(-written);
       queue_.clear();
       return moved;
     }
@@ -89,9 +89,9 @@ bool Channel::Read() {
                                iovec{buffer_.data() + kept, buffer_.size() - kept}};
     std::span<const iovec> used(parts);
     ssize_t got = connection_->Receive(direct ? used : used.subspan(1));
-    if (got == -EAGAIN) return moved;
+    if (got == -EAGAIN && !has_failed()) return moved;
     if (got <= 0) {
-      Lose(static_cast<int>(-got));
+      Lose(got == -EAGAIN ? write_error_ : static_cast<int>(-got));
       return true;
     }
     moved = true;

@@ -46,6 +46,9 @@ class Channel {
   int fd() const { return connection_->fd(); }
   void Queue(OutgoingFrame frame);
   bool has_queued() const { return !queue_.empty(); }
+  // Whether the connection has failed to send. The next Read takes the frames that
+  // have arrived before, then notes the loss.
+  bool has_failed() const { return write_error_ != 0; }
 
   // Write and read as much as the connection takes and has; return whether anything
   // moved.
@@ -73,6 +76,7 @@ class Channel {
   const int peer_;
   FrameHandler& handler_;
   std::string lost_by_;
+  int write_error_ = 0;
   std::deque<OutgoingFrame> queue_;
   bool writes_ = false;  // Write is under way, and takes frames that it causes
 

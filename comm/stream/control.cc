@@ -87,7 +87,8 @@ bool Control::Move() {
     int peer = static_cast<int>(event.data.u32);
     Channel& channel = *StateOf(peer).channel;
     if ((event.events & EPOLLOUT) != 0) moved |= channel.Write();
-    if ((event.events & ~uint32_t{EPOLLOUT}) != 0) moved |= channel.Read();
+    bool is_readable = (event.events & ~uint32_t{EPOLLOUT}) != 0;
+    if (is_readable || channel.has_failed()) moved |= channel.Read();
     CheckChannel(peer);
   }
   return moved;
@@ -100,9 +101,11 @@ void Control::CheckChannel(int peer) {
     if (state.loss) return;
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, state.channel->fd(), nullptr);
     Lose(peer, state.channel->lost_by());
-  } else if (state.channel->has_queued() != state.waits_for_space) {
-    Watch(peer, state.channel->has_queued());
+    return;
   }
+  // A channel that has failed wakes Move by the space that it does not use.
+  bool for_space = state.channel->has_queued() || state.channel->has_failed();
+  if (for_space != state.waits_for_space) Watch(peer, for_space);
 }
 
 void Control::Watch(int peer, bool for_space) {
