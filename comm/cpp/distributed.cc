@@ -6,6 +6,7 @@
 #include "comm/core/throw.h"
 #include "comm/group/group.h"
 #include "comm/world/backend_table.h"
+#include "comm/world/device_map.h"
 #include "comm/world/group_table.h"
 #include "comm/world/plugin.h"
 
@@ -49,8 +50,9 @@ void Destroy(ProcessGroup& group) {
 }
 
 bool BackendAvailable(const std::string& name) {
-  auto found = comm::FindBackend(comm::BackendName(name), comm::PluginFolders());
-  return static_cast<bool>(found);
+  auto backend = comm::CpuBackend(comm::BackendName(name));
+  if (!backend) return false;
+  return *backend == comm::kAutoBackend || comm::FindBackend(*backend, comm::PluginFolders());
 }
 
 void RegisterBackend(const rankrun_backend& backend) {

@@ -91,7 +91,11 @@ int ProcessGroup::GlobalRankOf(GroupRank rank) const {
 }
 const std::string& ProcessGroup::name() const { return group_->identity().name; }
 const std::string& ProcessGroup::description() const { return group_->identity().description; }
-const std::string& ProcessGroup::backend() const { return group_->identity().backend; }
+const std::string& ProcessGroup::backend() const {
+  if (is_member()) return group_->identity().backend;
+  comm::Throw({ErrorCode::kInvalid, comm::CallIn(*group_, "backend") + ": rank " +
+                                        std::to_string(global_rank()) + " is no member of it"});
+}
 GroupState ProcessGroup::state() const { return group_->state(); }
 std::string ProcessGroup::broken_reason() const { return group_->broken_reason(); }
 

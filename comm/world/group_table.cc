@@ -12,6 +12,7 @@
 #include "comm/core/time_left.h"
 #include "comm/group/process_group_access.h"
 #include "comm/stores/store_state.h"
+#include "comm/world/device_map.h"
 #include "comm/world/join.h"
 #include "comm/world/plugin.h"
 
@@ -94,6 +95,14 @@ void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
   SayGoodbye(*meeting.store, all, awaited, ends ? kGoodbyesAfterError : milliseconds(0));
 }
 
+// Returns the backend for CPU memory that a name or a map of devices means, and a
+// wrong text as it is, because Join has the words for it.
+std::string BackendIn(const std::string& text) {
+  std::string name = BackendName(text);
+  auto backend = CpuBackend(name);
+  return backend ? *backend : name;
+}
+
 std::vector<int> AllRanks(int world_size) {
   std::vector<int> ranks(static_cast<size_t>(world_size));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -140,13 +149,16 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (auto ok = CheckTimeout(options.timeout); !ok) return ok.error();
   TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   DeathWatch deaths = DeathWatch::OfThisProcess();
-  refused_.reset();  // frees the port
+  refused_.server.reset();  // frees the port
   auto meeting = Meet(options, generation_, ::getenv, deaths);
+  // After this rank has entered the file again, which is not removed meanwhile.
+  if (refused_.file) LeaveFile(*refused_.file, *refused_.store);
+  refused_ = {};
   if (!meeting) return CountFailedInit(std::move(meeting).error());
   generation_ += 1;  // also if the rest fails: other ranks may have seen this one
   const Environment& place = meeting->place;
   GroupIdentity identity = WorldIdentity(*meeting, options, deaths);
-  std::string backend = BackendName(place.backend.empty() ? options.backend : place.backend);
+  std::string backend = BackendIn(place.backend.empty() ? options.backend : place.backend);
   store::Store& store = *meeting->store;
   auto group = Join(std::move(meeting->store),
                     {.identity = identity,
@@ -160,7 +172,9 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
                      .algorithms = place.algorithms});
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
-    refused_ = std::move(meeting->server);
+    refused_.server = std::move(meeting->server);
+    if (meeting->file) refused_.store = std::move(meeting->store);
+    refused_.file = std::move(meeting->file);
     return std::move(group).error();
   }
   if (generation_ > 1 && place.global_rank == 0) {  // all ranks have left the previous world
@@ -170,6 +184,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
             .host = meeting->host,
             .backend = backend,
             .server = std::move(meeting->server),
+            .file = std::move(meeting->file),
             .given = options.store};
   return Add(*std::move(group));
 }
@@ -189,7 +204,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   }
   if (!identity) return Refuse(std::move(identity).error());
   bool has_a_say = !options.backend.empty() && world_.place.backend.empty();
-  std::string backend = has_a_say ? BackendName(options.backend) : world_.backend;
+  std::string backend = has_a_say ? BackendIn(options.backend) : world_.backend;
   TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
     std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
@@ -353,6 +368,7 @@ void GroupTable::Clear() {
   first_ = nullptr;
   world_.meetings.reset();
   world_.meeting_store.reset();
+  if (world_.file) LeaveFile(*world_.file, TheWorld().store());
   groups_.clear();
   world_ = {};
 }

@@ -41,7 +41,8 @@ class GroupTable {
     std::string host = {};
     std::string backend = {};  // as requested: may be "auto"
     std::unique_ptr<store::HostedServer> server = {};
-    std::shared_ptr<Store> given = {};  // shared with the program; may be the server
+    std::optional<MeetingFile> file = {};  // that the world's store is in
+    std::shared_ptr<Store> given = {};     // shared with the program; may be the server
     // Connection for creating groups, opened with the first one. The world's
     // own store would delay it, because calls of other threads wait there for
     // ranks.
@@ -70,9 +71,14 @@ class GroupTable {
   // with invalid arguments.
   int generation_ = 0;
   World world_;
-  // The store of a world that could not be made, if this rank serves it: ranks
-  // that come late read the reason there. Until the next Init.
-  std::unique_ptr<store::HostedServer> refused_;
+  // Where the ranks of a world that could not be made have met: those that come
+  // late read the reason there. Until the next Init.
+  struct RefusedWorld {
+    std::unique_ptr<store::HostedServer> server = {};  // if this rank serves the store
+    std::optional<MeetingFile> file = {};
+    std::unique_ptr<store::Store> store = {};  // in `file`
+  };
+  RefusedWorld refused_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first
   std::atomic<ProcessGroup*> first_ = nullptr;         // the world
 };

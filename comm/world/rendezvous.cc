@@ -10,7 +10,6 @@
 #include "comm/core/time_left.h"
 #include "comm/group/group.h"
 #include "comm/stores/store_state.h"
-#include "store/clients/file_store.h"
 #include "store/clients/tcp_store.h"
 
 namespace rankrun::comm {
@@ -163,13 +162,25 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
                  "ranks meet in is left from another run: want a new one for each run");
 }
 
-Result<void> OpenFile(const std::string& path, const DeathWatch& deaths, Meeting& meeting) {
-  std::string run = "rankrun/" + std::to_string(meeting.place.world_size);
-  auto store = store::FileStore::Open(path, run, {.deaths = deaths});
+Result<void> OpenFile(const std::string& path, const InitOptions& options, const DeathWatch& deaths,
+                      Meeting& meeting) {
+  meeting.file = MeetingFile{.path = path,
+                             .world = "rankrun/" + std::to_string(meeting.place.world_size),
+                             .attempt = meeting.place.attempt};
+  TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
+  auto store = EnterFile(*meeting.file, deadline, deaths);
   if (!store) return std::move(store).error();
   meeting.store = *std::move(store);
   meeting.host = "127.0.0.1";
   return {};
+}
+
+// Returns whether the agent serves the store at that port. Its host may have
+// several names.
+bool IsAgents(const InitMethod& method, const Meeting& meeting, const GetVariable& get) {
+  const char* port = get("MASTER_PORT");
+  return meeting.place.agent_serves && port != nullptr &&
+         ParseNumber<uint16_t>(port) == method.port;
 }
 
 }  // namespace
@@ -224,16 +235,19 @@ Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariab
     meeting.host = "127.0.0.1";
     meeting.place.agent_serves = false;
   } else if (method->scheme == Scheme::kFile) {
-    met = OpenFile(method->path, deaths, meeting);
+    met = OpenFile(method->path, options, deaths, meeting);
   } else if (method->scheme == Scheme::kTcp) {
-    meeting.place.agent_serves = false;
+    meeting.place.agent_serves = IsAgents(*method, meeting, get);
     met = ServeOrConnect({method->host, method->port}, options, deaths, meeting);
   } else {
     met = ServeOrConnect({meeting.place.master_addr, meeting.place.master_port}, options, deaths,
                          meeting);
   }
   if (!met) return std::move(met).error().In("the store" + PlaceOf(meeting.place));
-  if (auto claimed = ClaimRank(meeting, options); !claimed) return claimed.error();
+  if (auto claimed = ClaimRank(meeting, options); !claimed) {
+    if (meeting.file) LeaveFile(*meeting.file, *meeting.store);
+    return claimed.error();
+  }
   return meeting;
 }
 

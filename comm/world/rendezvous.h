@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/world/environment.h"
+#include "comm/world/meeting_file.h"
 #include "store/server/hosted_server.h"
 #include "store/store.h"
 
@@ -39,9 +40,10 @@ struct Meeting {
   // Set if this rank serves the store. Declared before `store`, its client.
   std::unique_ptr<store::HostedServer> server = {};
   std::unique_ptr<store::Store> store = {};
-  std::optional<int> store_rank = {};  // global rank that serves the store, if one does
-  std::string host = {};               // this rank's address for the others
-  std::string key_prefix = {};         // of the world's keys
+  std::optional<MeetingFile> file = {};  // that `store` is in
+  std::optional<int> store_rank = {};    // global rank that serves the store, if one does
+  std::string host = {};                 // this rank's address for the others
+  std::string key_prefix = {};           // of the world's keys
 };
 
 // Returns the prefix of all keys of the world that a process makes after
@@ -49,8 +51,9 @@ struct Meeting {
 std::string WorldPrefix(const Environment& place, int generation);
 
 // Finds the place of this process, connects to the store and claims the rank
-// there. Rank 0 also serves the store with tcp://, and with env:// if no agent
-// does; the other ranks then wait until it serves this world, not the one before.
+// there. Rank 0 also serves the store if no agent does: with env://, and with
+// tcp:// at another port than that of the agent's store. The other ranks then
+// wait until it serves this world, not the one before.
 // Errors: kInvalid, wrong options or environment, or another process has the
 // rank; kPeerLost, the store cannot be reached; kTimeout, it serves no such
 // world; those of Server::Listen.

@@ -67,7 +67,8 @@ RANKRUN_API rankrun_status rankrun_to_group_rank(const rankrun_group* group, int
 RANKRUN_API rankrun_status rankrun_to_global_rank(const rankrun_group* group, int group_rank,
                                                   int* global_rank);
 
-// Texts are valid as long as the group exists; NULL if there is no world.
+// Texts are valid as long as the group exists; NULL if there is no world, and for
+// the backend also if this rank is not a member.
 RANKRUN_API const char* rankrun_group_name(const rankrun_group* group);
 RANKRUN_API const char* rankrun_group_description(const rankrun_group* group);
 RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "shm", "tcp"

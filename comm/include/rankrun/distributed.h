@@ -31,7 +31,8 @@ struct InitOptions {
   // The variable RANKRUN_BACKEND overrides this.
   std::string backend = "auto";
   // Store in which the ranks meet: "env://", "tcp://host:port" (1..65535; rank
-  // 0 serves it), or "file:///path" (absolute; the file must not exist yet).
+  // 0 serves it, or the agent if its store has that port, whatever the host), or "file:///path"
+  // (absolute; the file must not exist yet, and the last Destroy removes it).
   // "?rank=0&world_size=2" may follow.
   std::string init_method = "env://";
   int rank = -1;        // below 0: from init_method, otherwise from RANK

@@ -70,7 +70,8 @@ class RANKRUN_API ProcessGroup {
   int GlobalRankOf(GroupRank rank) const;
   const std::string& name() const;
   const std::string& description() const;
-  const std::string& backend() const;  // in use: "shm", "tcp"; members only
+  // In use: "shm", "tcp". Throws DistError on a rank that is not a member.
+  const std::string& backend() const;
   GroupState state() const;
   std::string broken_reason() const;  // empty while kOk
 

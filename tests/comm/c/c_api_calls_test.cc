@@ -275,6 +275,7 @@ TEST(CApiCallsTest, GroupsAndTheirRanks) {
     check.Equal("name of the world", std::string(rankrun_group_name(nullptr)),
                 std::string("world"));
     check.Equal("backend", std::string(rankrun_group_backend(nullptr)), std::string("shm"));
+    check.Equal("a non-member's backend", rankrun_group_backend(ends) == nullptr, me == 1);
     const int* ranks = nullptr;
     size_t count = 0;
     check.Ok("group_ranks", rankrun_group_ranks(ends, &ranks, &count));

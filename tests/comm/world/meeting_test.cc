@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,6 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::Each;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -113,6 +115,57 @@ TEST_P(MeetingTest, InAFileThatIsNotThereYet) {
   EXPECT_THAT(sums, Each("3 of 3"));
 }
 
+TEST_P(MeetingTest, TheFileIsRemovedByTheLastRankAndServesAgain) {
+  test::TempFolder folder;
+  std::string path = folder.Path("meet");
+  auto sums = OnRanks(3, [&](int r) {
+    std::string sum;
+    for (int i = 0; i < 20; ++i) {
+      sum = SumAt(
+          {.backend = GetParam(), .init_method = "file://" + path, .rank = r, .world_size = 3});
+    }
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_P(MeetingTest, AFileInWhichAnInitFailedServesAgain) {
+  test::TempFolder folder;
+  std::string path = folder.Path("meet");
+  auto sums = OnRanks(2, [&](int r) {
+    InitOptions options{.backend = r == 0 ? "missing" : GetParam(),
+                        .init_method = "file://" + path,
+                        .rank = r,
+                        .world_size = 2};
+    std::string text = ErrorOf([&] { SumAt(options); });
+    options.backend = GetParam();
+    return text.substr(0, text.find(':')) + ", " + SumAt(options);
+  });
+  EXPECT_THAT(sums, Each("DistError, 2 of 2"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_P(MeetingTest, ByTcpAtAnotherPortThanTheAgentsRankZeroServesTheStore) {
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort());
+  auto sums = OnRanks(3, [&](int) {
+    std::string sum = SumOf(Init({.backend = GetParam(), .init_method = url}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
+TEST_P(MeetingTest, ByTcpAtTheAgentsPortTheAgentServesTheStore) {
+  auto sums = OnRanks(3, [&](int) {
+    std::string url = "tcp://localhost:" + PortOfTheStore();
+    std::string sum = SumOf(Init({.backend = GetParam(), .init_method = url}));
+    Destroy();
+    return sum;
+  });
+  EXPECT_THAT(sums, Each("3 of 3"));
+}
+
 TEST_P(MeetingTest, ThePlaceMayComeFromTheEnvironment) {
   test::TempFolder folder;
   std::string url = "file://" + folder.Path("meet");
@@ -164,14 +217,16 @@ TEST_P(MeetingTest, AGroupKnowsItself) {
   auto texts = InWorld(3, GetParam(), [](ProcessGroup& world) {
     ProcessGroup& pair =
         NewGroup({.ranks = {2, 1}, .sort_ranks = false, .description = "back to front"});
-    if (!pair.is_member()) return pair.description();
+    if (!pair.is_member()) return pair.description() + ", " + ErrorOf([&] { pair.backend(); });
     return world.backend() + " " + pair.backend() + " " + std::to_string(pair.group_rank()) +
            " of " + std::to_string(pair.world_size()) + ", first " +
            std::to_string(pair.GlobalRankOf(GroupRank{0}));
   });
   std::string backends = std::string(GetParam()) + " " + GetParam();
-  EXPECT_THAT(texts, testing::ElementsAre("back to front", backends + " 1 of 2, first 2",
-                                          backends + " 0 of 2, first 2"));
+  EXPECT_THAT(texts,
+              testing::ElementsAre(AllOf(StartsWith("back to front, DistError: backend of "),
+                                         EndsWith(": rank 0 is no member of it")),
+                                   backends + " 1 of 2, first 2", backends + " 0 of 2, first 2"));
 }
 
 TEST(LauncherTest, WhoHasStartedThisProcessIsKnown) {
