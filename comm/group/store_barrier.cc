@@ -58,7 +58,7 @@ Error StoreBarrier::Refuse(const Error& reason) {
   return verdict ? DecodeVerdict(*verdict) : reason;
 }
 
-bool StoreBarrier::IsDecided() {
+bool StoreBarrier::HasFailed() {
   auto exists = store_.Check(std::vector<std::string>{VerdictKey(next_)});
   return exists && *exists;
 }

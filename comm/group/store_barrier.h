@@ -39,9 +39,9 @@ class StoreBarrier {
   // Does not wait. Has no effect after another verdict, or if the store fails.
   // Returns the refusal that the other ranks get: that of the first rank.
   Error Refuse(const Error& reason);
-  // Returns whether the next barrier has failed already: another rank has refused
-  // it, or has timed out there.
-  bool IsDecided();
+  // Returns whether the next barrier is known to have failed: another rank has
+  // refused it, or has timed out there.
+  bool HasFailed();
 
  private:
   struct Round {

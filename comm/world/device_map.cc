@@ -1,12 +1,15 @@
 #include "comm/world/device_map.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace rankrun::comm {
 namespace {
 
 constexpr char kCpu[] = "cpu";
 constexpr char kCuda[] = "cuda";
 
-Error Wrong(const std::string& text, const std::string& why) {
+Error InvalidMap(const std::string& text, const std::string& why) {
   return {ErrorCode::kInvalid, "backend is \"" + text + "\": " + why};
 }
 
@@ -23,12 +26,12 @@ Result<DeviceMap> ParseDeviceMap(const std::string& text) {
     std::string device = entry.substr(0, colon);
     std::string backend = colon == std::string::npos ? "" : entry.substr(colon + 1);
     if (device.empty() || backend.empty() || backend.find(':') != std::string::npos) {
-      return Wrong(text, "want one name, such as shm, or DEVICE:BACKEND, such as cpu:shm");
+      return InvalidMap(text, "want one name, such as shm, or DEVICE:BACKEND, such as cpu:shm");
     }
     if (device != kCpu && device != kCuda) {
-      return Wrong(text, "there is no device " + device + ": want cpu or cuda");
+      return InvalidMap(text, "there is no device " + device + ": want cpu or cuda");
     }
-    if (!map.emplace(device, backend).second) return Wrong(text, device + " occurs twice");
+    if (!map.emplace(device, backend).second) return InvalidMap(text, device + " occurs twice");
   }
   return map;
 }
@@ -37,9 +40,9 @@ Result<std::string> CpuBackend(const std::string& text) {
   auto map = ParseDeviceMap(text);
   if (!map) return std::move(map).error();
   if (map->contains(kCuda)) {
-    return Wrong(text,
-                 "this librankrun has no backend for cuda, and refuses tensors in GPU memory: "
-                 "want one for cpu alone, such as cpu:shm");
+    return InvalidMap(text,
+                      "this librankrun has no backend for cuda, and refuses tensors in GPU memory: "
+                      "want one for cpu alone, such as cpu:shm");
   }
   return map->at(kCpu);
 }

@@ -100,7 +100,7 @@ class GroupToConnect {
     if (is_cancelled_ || deaths_.has_death()) return true;
     if (Now() < next_look_) return false;
     next_look_ = Now() + kLookForRefusalEvery;
-    return is_cancelled_ = barrier_.IsDecided();
+    return is_cancelled_ = barrier_.HasFailed();
   }
 
   const DeathWatch deaths_;
@@ -119,23 +119,29 @@ ErrorCode CodeOf(rankrun_status status) {
   return ErrorCode::kSystem;
 }
 
-// Returns why the library cannot use the connections; empty: it can.
-std::string WhatIsWrong(std::span<const rankrun_connection> connections,
-                        const BackendConfig& config) {
+// Fails unless the library can use the connections.
+Result<void> CheckConnections(std::span<const rankrun_connection> connections,
+                              const BackendConfig& config) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return SystemError("create an epoll instance", errno).message;
+  if (!epoll) return SystemError("create an epoll instance", errno);
   auto own = static_cast<size_t>(config.group_rank);
   for (size_t i = 0; i < connections.size(); ++i) {
     if (i / kPerPeer == own) continue;
+    const rankrun_connection& connection = connections[i];
+    std::string which = "connection " + std::to_string(i % kPerPeer) + " to " +
+                        RanksInWords({config.global_ranks[i / kPerPeer]});
+    if (connection.state == nullptr || connection.reserved != 0) {
+      return Error{ErrorCode::kSystem,
+                   which + (connection.state == nullptr ? " is absent" : " has reserved set")};
+    }
     // The kernel refuses a descriptor that it cannot poll, and one that it has.
     epoll_event event{.events = EPOLLIN, .data = {}};
-    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connections[i].fd, &event) == 0) continue;
-    std::string what = "wait for connection " + std::to_string(i % kPerPeer) + " to " +
-                       RanksInWords({config.global_ranks[i / kPerPeer]}) + " by its descriptor " +
-                       std::to_string(connections[i].fd);
-    return SystemError(what, errno).message;
+    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connection.fd, &event) != 0) {
+      return SystemError(
+          "wait for " + which + " by its descriptor " + std::to_string(connection.fd), errno);
+    }
   }
-  return "";
+  return {};
 }
 
 std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
@@ -152,7 +158,7 @@ std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
 }
 
 // Returns the number of ranks on this host, with this one.
-int RanksHere(const BackendConfig& config) {
+int CountRanksOnThisHost(const BackendConfig& config) {
   if (config.hosts.empty()) return config.world_size();
   const std::string& own = config.hosts[static_cast<size_t>(config.group_rank)];
   return static_cast<int>(std::count(config.hosts.begin(), config.hosts.end(), own));
@@ -168,12 +174,14 @@ Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& back
   rankrun_status status = backend.connect(backend.context, group.group(), connections.data(),
                                           reason.data(), reason.size());
   reason.back() = '\0';
-  if (status != RANKRUN_OK) return Error{CodeOf(status), reason.data()};
-  if (std::string wrong = WhatIsWrong(connections, config); !wrong.empty()) {
+  if (status != RANKRUN_OK) {
+    return Error{CodeOf(status), reason[0] != '\0' ? reason.data() : "it gives no reason"};
+  }
+  if (auto ok = CheckConnections(connections, config); !ok) {
     for (const rankrun_connection& connection : connections) {
-      if (connection.fd >= 0) backend.close(connection.state);
+      if (connection.state != nullptr) backend.close(connection.state);
     }
-    return Error{ErrorCode::kSystem, wrong};
+    return std::move(ok).error();
   }
   return PeersOf(backend, connections, config);
 }
@@ -216,8 +224,8 @@ Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& ba
     return barrier.Refuse(std::move(peers).error().In(RanksInWords({rank})));
   }
   if (auto ok = barrier.Pass(TimeLeft(deadline)); !ok) return std::move(ok).error();
-  return std::unique_ptr<Backend>(
-      std::make_unique<stream::StreamBackend>(config, *std::move(peers), RanksHere(config)));
+  return std::unique_ptr<Backend>(std::make_unique<stream::StreamBackend>(
+      config, *std::move(peers), CountRanksOnThisHost(config)));
 }
 
 }  // namespace rankrun::comm

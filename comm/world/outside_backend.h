@@ -15,7 +15,7 @@ namespace rankrun::comm {
 Result<void> CheckOutsideBackend(const rankrun_backend& backend);
 
 // Connects this rank to all others by `backend`, which must stay valid. It
-// succeeds on all ranks or fails on all, with the same first reason.
+// succeeds on all ranks or fails on all, with the reason that was published first.
 // Errors: kTimeout, kPeerLost or kSystem with the backend's reason; kSystem for
 // connections that the library cannot use; kCancelled with the death message.
 Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& backend,

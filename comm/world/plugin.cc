@@ -16,10 +16,11 @@ namespace {
 // the Gloo that it was built with. The interceptors of the sanitizers do not
 // work with it.
 #ifdef RANKRUN_SANITIZED
-constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL;
+constexpr int kGlooFlags = RTLD_NOW | RTLD_LOCAL;
 #else
-constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+constexpr int kGlooFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
+constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 
 // Function of a plug-in that was written outside of rankrun: rankrun/backend.h.
 constexpr char kOutsideEntry[] = "rankrun_backend_entry";
@@ -41,16 +42,21 @@ Result<BackendCreator> EnterOwn(const BackendPlugin& plugin, const std::string& 
 }
 
 // Enters a plug-in that was written outside of rankrun.
-Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::string& path) {
+Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::string& path,
+                                    const std::string& name) {
   if (backend == nullptr) return CannotLoad(path, std::string(kOutsideEntry) + " returned NULL");
   if (auto ok = CheckOutsideBackend(*backend); !ok) return CannotLoad(path, ok.error().message);
+  if (backend->name != name) {
+    return CannotLoad(path, "it is the backend \"" + std::string(backend->name) + "\": want \"" +
+                                name + "\", as the file is named");
+  }
   return BackendCreator(
       [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
 }
 
-Result<BackendCreator> Enter(void* library, const std::string& path) {
+Result<BackendCreator> Enter(void* library, const std::string& path, const std::string& name) {
   if (void* entry = dlsym(library, kOutsideEntry)) {
-    return EnterOutside(reinterpret_cast<const rankrun_backend* (*)()>(entry)(), path);
+    return EnterOutside(reinterpret_cast<const rankrun_backend* (*)()>(entry)(), path, name);
   }
   if (void* entry = dlsym(library, kBackendPluginSymbol)) {
     return EnterOwn(*reinterpret_cast<BackendPluginFunction*>(entry)(), path);
@@ -67,8 +73,8 @@ Error NoPlugin(const std::string& name, const std::string& file,
   }
   return Error{ErrorCode::kInvalid,
                "backend is \"" + name +
-                   "\": want auto, shm, tcp, hierarchical, gloo, or a plug-in " + file + " in " +
-                   places};
+                   "\": want auto, shm, tcp, hierarchical, gloo, a registered one, or a plug-in " +
+                   file + " in " + places};
 }
 
 }  // namespace
@@ -95,7 +101,8 @@ Result<BackendCreator> LoadPlugin(const std::string& name,
   std::string file = "librankrun_" + name + ".so";
   for (const std::string& folder : folders) {
     std::string path = folder + "/" + file;
-    if (void* library = dlopen(path.c_str(), kOpenFlags)) return Enter(library, path);
+    int flags = name == kGlooBackend ? kGlooFlags : kFlags;
+    if (void* library = dlopen(path.c_str(), flags)) return Enter(library, path, name);
     // The loader's message names the missing file, which may be a dependency.
     std::string words = LastLoaderError();
     if (access(path.c_str(), F_OK) == 0) {

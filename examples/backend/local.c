@@ -117,28 +117,49 @@ static int may_wait(struct attempt *attempt, const char *missing, int rank) {
               (int)attempt->group->global_ranks[rank], (long long)attempt->group->timeout_ms);
 }
 
-/* Connects to a lower rank. */
-static int connect_to(struct attempt *attempt, int rank) {
-  char key[32];
-  snprintf(key, sizeof key, "path/%d", rank);
-  rankrun_bytes *path;
-  rankrun_status status;
-  while ((status = rankrun_store_get(attempt->group->store, key, kLookEveryMs, &path)) ==
-         RANKRUN_STORE) { /* the key is not there yet */
-    if (!may_wait(attempt, "no path from", rank)) return 0;
+/* Waits until `fd` is readable; with fd -1, a short time only. */
+static int wait_for(struct attempt *attempt, int fd, const char *missing, int rank) {
+  struct pollfd wait = {.fd = fd, .events = POLLIN};
+  do {
+    if (!may_wait(attempt, missing, rank)) return 0;
+  } while (poll(&wait, 1, kLookEveryMs) <= 0 && fd >= 0);
+  return 1;
+}
+
+/* Reads where a lower rank listens. */
+static int find(struct attempt *attempt, int rank, struct sockaddr_un *address) {
+  char text[32];
+  snprintf(text, sizeof text, "path/%d", rank);
+  const char *key = text;
+  int exists = 0;
+  while (rankrun_store_check(attempt->group->store, &key, 1, &exists) == RANKRUN_OK && !exists) {
+    if (!wait_for(attempt, -1, "no path from", rank)) return 0;
   }
+  rankrun_bytes *path = NULL;
+  rankrun_status status =
+      exists ? rankrun_store_get(attempt->group->store, key, 0, &path) : RANKRUN_STORE;
   if (status != RANKRUN_OK) return fail(attempt, status, "%s", rankrun_last_error());
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(address.sun_path, sizeof address.sun_path, "%.*s", (int)path->size,
+  address->sun_family = AF_UNIX;
+  snprintf(address->sun_path, sizeof address->sun_path, "%.*s", (int)path->size,
            (const char *)path->data);
   rankrun_bytes_release(path);
+  return 1;
+}
+
+/* Connects to a lower rank. It listens already; if it does so no more, it has
+   failed, and soon says why. */
+static int connect_to(struct attempt *attempt, int rank) {
+  struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+  if (!find(attempt, rank, &address)) return 0;
   for (int index = 0; index < kPerPeer; ++index) {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return fail_by_errno(attempt, "socket");
     keep(attempt, rank, index, fd);
+    while (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+      if (!wait_for(attempt, -1, "no connection with", rank)) return 0;
+    }
     const struct hello hello = {.rank = attempt->group->rank, .index = index};
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) {
+    if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) {
       return fail_by_errno(attempt, address.sun_path);
     }
   }
@@ -155,25 +176,22 @@ static int first_missing(const struct attempt *attempt) {
 
 /* Accepts one connection of a higher rank. */
 static int accept_one(struct attempt *attempt) {
-  struct pollfd wait = {.fd = attempt->listener, .events = POLLIN};
-  while (poll(&wait, 1, kLookEveryMs) <= 0) {
-    if (!may_wait(attempt, "no connection with", first_missing(attempt))) return 0;
-  }
-  int fd = accept4(attempt->listener, NULL, NULL, SOCK_CLOEXEC);
-  if (fd < 0) return fail_by_errno(attempt, "accept");
-  /* A peer sends its hello right after it has connected. */
-  const struct timeval limit = {.tv_sec = 5};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  int missing = first_missing(attempt);
+  if (!wait_for(attempt, attempt->listener, "no connection with", missing)) return 0;
+  int fd = accept4(attempt->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return errno == EINTR ? accept_one(attempt) : fail_by_errno(attempt, "accept");
   struct hello hello;
-  ssize_t got = recv(fd, &hello, sizeof hello, MSG_WAITALL);
-  if (got != (ssize_t)sizeof hello || hello.rank <= attempt->group->rank ||
-      hello.rank >= attempt->group->world_size || hello.index < 0 || hello.index >= kPerPeer ||
-      attempt->connections[kPerPeer * hello.rank + hello.index].state != NULL) {
-    close(fd);
-    return fail(attempt, RANKRUN_BACKEND, "a connection did not say which one it is");
+  ssize_t got = -1;
+  if (wait_for(attempt, fd, "no hello from", missing)) got = recv(fd, &hello, sizeof hello, 0);
+  if (got == (ssize_t)sizeof hello && hello.rank > attempt->group->rank &&
+      hello.rank < attempt->group->world_size && (hello.index == 0 || hello.index == 1) &&
+      attempt->connections[kPerPeer * hello.rank + hello.index].state == NULL) {
+    keep(attempt, hello.rank, hello.index, fd);
+    return 1;
   }
-  keep(attempt, hello.rank, hello.index, fd);
-  return 1;
+  close(fd);
+  if (attempt->status != RANKRUN_OK) return 0;
+  return fail(attempt, RANKRUN_BACKEND, "a connection did not say which one it is");
 }
 
 static int connect_all(struct attempt *attempt) {

@@ -310,7 +310,8 @@ TEST_P(NegativeStartTest, AWrongBackendOnOneRank) {
     return ErrorOf([] { Init(Options()); }, kSoon);
   });
   const std::string reason =
-      "RANKRUN_BACKEND: backend is \"smh\": want auto, shm, tcp, hierarchical, gloo, or a plug-in "
+      "RANKRUN_BACKEND: backend is \"smh\": want auto, shm, tcp, hierarchical, gloo, a registered "
+      "one, or a plug-in "
       "librankrun_smh.so "
       "in ";
   EXPECT_THAT(told[1],

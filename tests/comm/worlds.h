@@ -24,7 +24,8 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
   setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  setenv("RANKRUN_PLUGIN_DIR", rankrun::test::Library().c_str(), 0);
+  const char* outside = getenv("RANKRUN_TEST_PLUGIN_DIR");  // of a backend built elsewhere
+  setenv("RANKRUN_PLUGIN_DIR", outside ? outside : rankrun::test::Library().c_str(), 1);
 }
 
 // Names a test after its backend.

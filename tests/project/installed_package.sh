@@ -30,7 +30,7 @@ grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
 RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_BACKEND=local \
   "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
-RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_TEST_BACKEND=local "$build/bin/comm_tests" \
+RANKRUN_TEST_PLUGIN_DIR="$folder/backend" RANKRUN_TEST_BACKEND=local "$build/bin/comm_tests" \
   --gtest_filter='Vectors/ConformanceTest.*_local' | tee "$folder/out"
 grep -q '^\[  PASSED  \] 50 tests' "$folder/out"
 test -f "$folder/usr/share/man/man1/rankrun.1"

@@ -10,14 +10,13 @@
 // Interface for backends that are written outside of rankrun, in C.
 //
 // Such a backend connects each pair of ranks by two connections, which move
-// bytes in both directions. The library makes the rest of them: all collectives
-// and messages, the comparison of calls, time-outs, and the notice of deaths.
+// bytes in both directions. On top of them the library implements all
+// collectives and messages, compares calls, keeps time-outs and notices deaths.
 // Tensors are in CPU memory. examples/backend has a complete backend.
 //
 // A program can use the backend "x" after rankrun_register_backend, or if there
-// is a library librankrun_x.so (RANKRUN_PLUGIN_DIR in distributed.h) that exports
-//   const rankrun_backend* rankrun_backend_entry(void);
-// The struct must stay valid. The library stays loaded until the process ends.
+// is a library librankrun_x.so (RANKRUN_PLUGIN_DIR in distributed.h) that defines
+// rankrun_backend_entry. It stays loaded until the process ends.
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,36 +35,38 @@ typedef struct rankrun_backend_group {
   const char* address;          // at which other hosts reach this one
   const char* interfaces;       // value of GLOO_SOCKET_IFNAME; "": not set
   int64_t timeout_ms;           // within which `connect` should return
-  // Store for what the ranks tell each other. It has only keys of this group.
-  // A function that waits in it ends when a rank has died.
+  // Store for what the ranks tell each other; the library owns it. It has only
+  // keys of this group. A wait in it ends when a rank has died, but not when a
+  // rank cannot connect: wait for a short time only, then ask is_cancelled.
   rankrun_store* store;
   // Returns 1 if another rank has died or its `connect` has failed: `connect`
-  // should then return an error. Ask it every few milliseconds while waiting.
+  // should then return an error. Called by the thread of `connect` only.
   int (*is_cancelled)(const struct rankrun_backend_group* group);
   void* internal;  // of the library
 } rankrun_backend_group;
 
-// One end of a connection. The backend fills it, and keeps `state` valid until
-// the library calls `close`.
+// One end of a connection. The backend keeps `state` valid until the library
+// calls `close`. The size of this struct never changes.
 typedef struct rankrun_connection {
-  void* state;  // argument of the functions below
+  void* state;  // argument of the functions below; not NULL
   // Descriptor for poll(2), of this connection alone: readable when `receive`
   // has data, the end of data or an error, writable when `send` takes data.
   int32_t fd;
   uint32_t reserved;  // 0
 } rankrun_connection;
 
-// The functions are called by any thread, those of one connection by one at a
-// time. None may throw. All are required.
+// All functions are required, and none may throw. Any thread may call them; calls
+// for one connection never overlap. Later versions have more members at the end.
 typedef struct rankrun_backend {
   uint32_t size;     // sizeof this struct
   uint32_t version;  // RANKRUN_BACKEND_VERSION
   const char* name;  // of small letters, digits and _
   void* context;     // argument of `connect`; may be NULL
 
-  // Connects this rank with all others, which call it, too. Fills connections
-  // 2 * r and 2 * r + 1 with those to rank r; on rank r, the same two numbers of
-  // this rank are the other ends. Leaves its own two unchanged.
+  // Connects this rank with all others, which call it, too. Sets connections
+  // 2 * r and 2 * r + 1 to those with rank r; on rank r, the same two numbers of
+  // this rank are the other ends. All begin as {NULL, -1, 0}, and those of this
+  // rank stay so.
   // After an error it has closed what it opened, and has written a text without
   // a final period, such as "bind: Address already in use", to `reason`, which
   // holds `reason_size` bytes. RANKRUN_TIMEOUT and RANKRUN_NETWORK become a
@@ -74,18 +75,22 @@ typedef struct rankrun_backend {
                             rankrun_connection* connections, char* reason, size_t reason_size);
 
   // Send from and receive into `count` parts of memory, in order, without
-  // waiting. The first part is never empty. Return the number of bytes, at least 1; -EAGAIN if none
-  // can be moved now, and another negative number of errno after an error. `receive` returns 0
-  // after the last byte of a peer that has closed the connection. Bytes that were sent arrive even
-  // if the sender then closes.
+  // waiting. The first part is never empty. Return the number of bytes, at least
+  // 1; -EAGAIN if none can be moved now, -EINTR to be called again at once, and
+  // another negative number of errno if the connection is lost. `receive` returns
+  // 0 after the last byte of a peer that has closed the connection.
   ssize_t (*send)(void* state, const struct iovec* parts, int count);
   ssize_t (*receive)(void* state, const struct iovec* parts, int count);
 
   // Ends the connection in both directions. Only `close` follows.
   void (*shut_down)(void* state);
-  // Frees the connection. Another process may use the other end still.
+  // Frees the connection. The peer can still receive all bytes that were sent.
   void (*close)(void* state);
 } rankrun_backend;
+
+// Defined by the library of a backend, with default visibility. The struct must
+// stay valid; its name is that of the file.
+const rankrun_backend* rankrun_backend_entry(void);
 
 // Makes a backend known to this process, for groups that are made from now on.
 // Copies the struct and its name.

@@ -149,9 +149,9 @@ TEST(BackendTest, LowerAndUpperCaseAreEqualInC) {
 }
 
 TEST(BackendTest, AMapOfDevicesNamesTheBackendForTheCpu) {
-  auto told = OnRanks(2, [] {
+  auto told = OnRanks(2, [](int rank) {
     unsetenv("RANKRUN_BACKEND");
-    return BackendsWith({.backend = "CPU:tcp"});
+    return BackendsWith({.backend = rank == 0 ? "CPU:tcp" : "tcp"});
   });
   EXPECT_THAT(told, Each("tcp tcp"));
 }

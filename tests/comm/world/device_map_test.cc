@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <rankrun/distributed.h>
+
 namespace rankrun::comm {
 namespace {
 
@@ -28,6 +30,13 @@ TEST(DeviceMapTest, ATextThatIsNoMapIsAnErrorWithWhatWouldBeRight) {
   }
   EXPECT_EQ(ErrorIn("xpu:ccl"), "backend is \"xpu:ccl\": there is no device xpu: want cpu or cuda");
   EXPECT_EQ(ErrorIn("cpu:shm,cpu:tcp"), "backend is \"cpu:shm,cpu:tcp\": cpu occurs twice");
+}
+
+TEST(DeviceMapTest, AMapIsAvailableIfItsBackendIs) {
+  EXPECT_TRUE(BackendAvailable("cpu:shm"));
+  EXPECT_TRUE(BackendAvailable("auto"));
+  EXPECT_FALSE(BackendAvailable("cpu:none"));
+  EXPECT_FALSE(BackendAvailable("cpu:shm,cuda:nccl"));
 }
 
 TEST(DeviceMapTest, ABackendForGpusIsRefused) {

@@ -234,6 +234,27 @@ TEST_F(OutsideBackendTest, AConnectionThatMovesMoreThanThereIsIsAnError) {
       Each(HasSubstr("Protocol error")));
 }
 
+// A connection that cannot send, but has nothing to receive either.
+TEST_F(OutsideBackendTest, AConnectionThatCannotSendIsLost) {
+  for (ssize_t result : {ssize_t{-EIO}, ssize_t{0}, ssize_t{1} << 40}) {
+    std::atomic<int> sends = 0;
+    backend.behaviour.send = [&](int, const iovec*, int) {
+      sends += 1;
+      return result;
+    };
+    auto told = OnRanks(2, [](Backend& b, int rank) {
+      std::vector<int> data(10);
+      Envelope envelope{.tag = 3, .dtype = DType::kInt32};
+      auto transfer = rank == 0 ? b.StartSend(transport::ConstBlockOf(data), 1, envelope)
+                                : b.StartRecv(transport::BlockOf(data), 0, envelope);
+      return InWords((*transfer)->Wait(seconds(60)));
+    });
+    EXPECT_THAT(told[0], HasSubstr(result == -EIO ? "Input/output error" : "Protocol error"));
+    EXPECT_THAT(told[1], HasSubstr("lost rank 0"));
+    EXPECT_GT(sends, 0);
+  }
+}
+
 TEST_F(OutsideBackendTest, ConnectGetsTheGroup) {
   configure = [](BackendConfig& config) {
     config.global_ranks = {4, 7};
@@ -313,7 +334,7 @@ TEST_F(OutsideBackendTest, AConnectionThatIsAbsentIsAnError) {
     return RANKRUN_OK;
   };
   EXPECT_THAT(OnRanks(2, [](Backend&, int) { return "ok"; }),
-              Each(HasSubstr("wait for connection 0 to rank ")));
+              Each(HasSubstr("connection 0 to rank ")));
 }
 
 std::string ErrorIn(const rankrun_backend& backend) {

@@ -35,10 +35,11 @@ TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
   auto plugin = LoadPlugin("smh", {"/nonexistent", "/nonexistent/rankrun"});
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(plugin.error().message,
-            "backend is \"smh\": want auto, shm, tcp, hierarchical, gloo, or a plug-in "
-            "librankrun_smh.so in "
-            "/nonexistent or /nonexistent/rankrun");
+  EXPECT_EQ(
+      plugin.error().message,
+      "backend is \"smh\": want auto, shm, tcp, hierarchical, gloo, a registered one, or a plug-in "
+      "librankrun_smh.so in "
+      "/nonexistent or /nonexistent/rankrun");
 }
 
 TEST(PluginTest, AMissingGlooIsNoWrongName) {
@@ -65,6 +66,19 @@ TEST(PluginTest, ALibraryThatIsNoBackendIsAnError) {
   EXPECT_EQ(plugin.error().code, ErrorCode::kSystem);
   EXPECT_EQ(plugin.error().message, "load " + test::Library("librankrun_topology.so") +
                                         ": it has no function rankrun_backend_entry");
+}
+
+TEST(PluginTest, AnOutsideBackendThatTheLibraryCannotUseIsAnError) {
+  std::string beginning = "load " + test::Library("librankrun_bad_backend.so") + ": ";
+  ASSERT_EQ(setenv("RANKRUN_TEST_ENTRY", "null", 1), 0);
+  auto plugin = LoadPlugin("bad_backend", {test::Library()});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kSystem);
+  EXPECT_EQ(plugin.error().message, beginning + "rankrun_backend_entry returned NULL");
+  ASSERT_EQ(setenv("RANKRUN_TEST_ENTRY", "version", 1), 0);
+  plugin = LoadPlugin("bad_backend", {test::Library()});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().message, beginning + "the backend is of version 2: want 1");
 }
 
 TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
