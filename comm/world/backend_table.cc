@@ -1,9 +1,6 @@
 #include "comm/world/backend_table.h"
 
-#include <algorithm>
-#include <array>
-#include <deque>
-#include <utility>
+#include <map>
 
 #include "base/mutex.h"
 #include "comm/hierarchy/backend.h"
@@ -34,33 +31,21 @@ class RegisteredBackends {
   // Returns whether the name was free.
   bool Add(const rankrun_backend& backend) {
     MutexLock lock(mutex_);
-    if (FindLocked(backend.name) != nullptr) return false;
-    Registered& added = backends_.emplace_back(Registered{backend.name, backend});
-    added.backend.name = added.name.c_str();
-    return true;
+    auto [added, is_new] = backends_.emplace(backend.name, backend);
+    if (is_new) added->second.name = added->first.c_str();
+    return is_new;
   }
 
   // Returns null if there is none.
   const rankrun_backend* Find(const std::string& name) {
     MutexLock lock(mutex_);
-    return FindLocked(name);
+    auto found = backends_.find(name);
+    return found == backends_.end() ? nullptr : &found->second;
   }
 
  private:
-  struct Registered {
-    std::string name;
-    rankrun_backend backend;
-  };
-
-  const rankrun_backend* FindLocked(const std::string& name) REQUIRES(mutex_) {
-    for (const Registered& registered : backends_) {
-      if (registered.name == name) return &registered.backend;
-    }
-    return nullptr;
-  }
-
   Mutex mutex_;
-  std::deque<Registered> backends_ GUARDED_BY(mutex_);
+  std::map<std::string, rankrun_backend> backends_ GUARDED_BY(mutex_);
 };
 
 // Returns whether rankrun itself gives the name a meaning.

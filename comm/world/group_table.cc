@@ -121,6 +121,19 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const InitOptions& options,
           .store_rank = meeting.store_rank};
 }
 
+// Returns the options of Join for a rank that the others reach at `host`.
+JoinOptions HowToJoin(GroupIdentity identity, const std::string& backend, TimePoint deadline,
+                      const Environment& place, const std::string& host) {
+  return {.identity = std::move(identity),
+          .deadline = deadline,
+          .backend = backend,
+          .plugin_folders = PluginFolders(),
+          .network_interface = place.network_interface,
+          .host = host,
+          .checks_all_calls = place.checks_all_calls,
+          .algorithms = place.algorithms};
+}
+
 Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
   std::vector<int> ranks = options.ranks.empty() ? AllRanks(world_size) : options.ranks;
   std::vector<int> sorted = ranks;
@@ -151,30 +164,19 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
   auto meeting = Meet(options, generation_, ::getenv, deaths);
-  // After this rank has entered the file again, which is not removed meanwhile.
-  if (refused_.file) LeaveFile(*refused_.file, *refused_.store);
-  refused_ = {};
+  ForgetRefused();  // after this rank has entered a file again, which stays so
   if (!meeting) return CountFailedInit(std::move(meeting).error());
   generation_ += 1;  // also if the rest fails: other ranks may have seen this one
   const Environment& place = meeting->place;
   GroupIdentity identity = WorldIdentity(*meeting, options, deaths);
   std::string backend = BackendIn(place.backend.empty() ? options.backend : place.backend);
   store::Store& store = *meeting->store;
-  auto group = Join(std::move(meeting->store),
-                    {.identity = identity,
-                     .deadline = deadline,
-                     .backend = backend,
-                     .backend_source = place.backend.empty() ? "" : "RANKRUN_BACKEND",
-                     .plugin_folders = PluginFolders(),
-                     .network_interface = place.network_interface,
-                     .host = meeting->host,
-                     .checks_all_calls = place.checks_all_calls,
-                     .algorithms = place.algorithms});
+  JoinOptions how = HowToJoin(identity, backend, deadline, place, meeting->host);
+  if (!place.backend.empty()) how.backend_source = "RANKRUN_BACKEND";
+  auto group = Join(std::move(meeting->store), how);
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
-    refused_.server = std::move(meeting->server);
-    if (meeting->file) refused_.store = std::move(meeting->store);
-    refused_.file = std::move(meeting->file);
+    KeepRefused(*std::move(meeting));
     return std::move(group).error();
   }
   if (generation_ > 1 && place.global_rank == 0) {  // all ranks have left the previous world
@@ -187,6 +189,17 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
             .file = std::move(meeting->file),
             .given = options.store};
   return Add(*std::move(group));
+}
+
+void GroupTable::KeepRefused(Meeting meeting) {
+  refused_.server = std::move(meeting.server);
+  if (meeting.file) refused_.store = std::move(meeting.store);
+  refused_.file = std::move(meeting.file);
+}
+
+void GroupTable::ForgetRefused() {
+  if (refused_.file) LeaveFile(*refused_.file, *refused_.store);
+  refused_ = {};
 }
 
 // Errors in local arguments consume no generation, because the other ranks
@@ -221,14 +234,8 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
     RefuseToJoin(TheWorld().store(), *identity, store.error());
     return std::move(store).error();
   }
-  auto group = Join(*std::move(store), {.identity = *std::move(identity),
-                                        .deadline = deadline,
-                                        .backend = backend,
-                                        .plugin_folders = PluginFolders(),
-                                        .network_interface = world_.place.network_interface,
-                                        .host = world_.host,
-                                        .checks_all_calls = world_.place.checks_all_calls,
-                                        .algorithms = world_.place.algorithms});
+  auto group = Join(*std::move(store),
+                    HowToJoin(*std::move(identity), backend, deadline, world_.place, world_.host));
   if (!group) return std::move(group).error();
   return Add(*std::move(group));
 }

@@ -54,6 +54,8 @@ class GroupTable {
   };
 
   Error CountFailedInit(Error error);
+  void KeepRefused(Meeting meeting);
+  void ForgetRefused();
   Group& TheWorld();
   Result<GroupIdentity> Identify(const GroupOptions& options);
   // Publishes `reason` to the other ranks, then returns it.

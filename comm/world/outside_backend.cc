@@ -175,7 +175,7 @@ Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& back
                                           reason.data(), reason.size());
   reason.back() = '\0';
   if (status != RANKRUN_OK) {
-    return Error{CodeOf(status), reason[0] != '\0' ? reason.data() : "it gives no reason"};
+    return Error{CodeOf(status), reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
   }
   if (auto ok = CheckConnections(connections, config); !ok) {
     for (const rankrun_connection& connection : connections) {
