@@ -152,7 +152,8 @@ TEST_F(AgentDeathTest, LeavesTheLogsOfEachAttemptInOneFolder) {
 TEST_F(AgentDeathTest, IsAnEvent) {
   std::string file = folder.Path("events");
   Job run({.arguments = Shell({"--max-restarts", "3", "--events", file}, kSecondTimeLucky)});
-  ASSERT_TRUE(run.WaitForOut("up"));
+  // A worker's output may precede its event.
+  ASSERT_TRUE(WaitFor([&] { return Count(ReadText(file), "worker_started") == 1; }));
   KillAgent(run);
   EXPECT_EQ(run.Wait(), Code(0));
   std::vector<std::string> kinds;
