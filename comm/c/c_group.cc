@@ -1,8 +1,15 @@
 #include <rankrun/backend.h>
 #include <rankrun/c_group.h>
+#include <rankrun/context.h>
 #include <rankrun/distributed.h>
 
 #include "comm/c/c_guard.h"
+
+struct rankrun_context {
+  rankrun_context(const char* name, const rankrun::InitOptions& options) : context(name, options) {}
+
+  rankrun::Context context;
+};
 
 struct rankrun_saving {
   rankrun::SavingNotice notice;
@@ -124,6 +131,34 @@ rankrun_status rankrun_new_group(const rankrun_group_options* options, rankrun_g
     *group = HandleOf(rankrun::NewGroup(Read(OptionsOf(options, GroupDefaults()))));
   });
 }
+
+rankrun_status rankrun_context_init(const char* name, const rankrun_init_options* options,
+                                    rankrun_context** context) {
+  return Guarded([=] {
+    Clear(context, "context");
+    rankrun::InitOptions wanted = Read(OptionsOf(options, InitDefaults()));
+    *context = new rankrun_context(Text(name, "name"), wanted);
+  });
+}
+
+rankrun_status rankrun_context_world(const rankrun_context* context, rankrun_group** world) {
+  return Guarded([=] {
+    Clear(world, "world");
+    *world = HandleOf(NotNull(context, "context").context.World());
+  });
+}
+
+rankrun_status rankrun_context_new_group(rankrun_context* context,
+                                         const rankrun_group_options* options,
+                                         rankrun_group** group) {
+  return Guarded([=] {
+    Clear(group, "group");
+    rankrun::GroupOptions wanted = Read(OptionsOf(options, GroupDefaults()));
+    *group = HandleOf(NotNull(context, "context").context.NewGroup(wanted));
+  });
+}
+
+void rankrun_context_release(rankrun_context* context) { delete context; }
 
 int rankrun_group_rank(const rankrun_group* group) {
   return GuardedOr(-1, [=] { return GroupOf(group).group_rank(); });

@@ -6,13 +6,13 @@
 #include "comm/core/throw.h"
 #include "comm/group/group.h"
 #include "comm/world/backend_table.h"
+#include "comm/world/contexts.h"
 #include "comm/world/device_map.h"
-#include "comm/world/group_table.h"
 #include "comm/world/plugin.h"
 
 namespace rankrun {
 
-using comm::GroupTable;
+using comm::DefaultContext;
 
 namespace {
 
@@ -25,27 +25,27 @@ ProcessGroup& Made(const char* what, Result<ProcessGroup*> result) {
 }  // namespace
 
 ProcessGroup& Init(const InitOptions& options) {
-  return Made("Init", GroupTable::Instance().MakeWorld(options));
+  return Made("Init", DefaultContext().MakeWorld(options));
 }
 
 ProcessGroup& World() {
-  ProcessGroup* world = GroupTable::Instance().world();
+  ProcessGroup* world = DefaultContext().world();
   if (world == nullptr) {
     comm::Throw({ErrorCode::kInvalid, "World: there is no world process group: call Init() first"});
   }
   return *world;
 }
 
-bool Initialized() { return GroupTable::Instance().world() != nullptr; }
+bool Initialized() { return DefaultContext().world() != nullptr; }
 
 ProcessGroup& NewGroup(const GroupOptions& options) {
-  return Made("NewGroup", GroupTable::Instance().MakeGroup(options));
+  return Made("NewGroup", DefaultContext().MakeGroup(options));
 }
 
-void Destroy() { GroupTable::Instance().Clear(); }
+void Destroy() { DefaultContext().Clear(); }
 
 void Destroy(ProcessGroup& group) {
-  auto ok = GroupTable::Instance().Remove(group);
+  auto ok = comm::GroupTable::Of(group).Remove(group);
   if (!ok) comm::Throw(std::move(ok).error().In("Destroy"));
 }
 

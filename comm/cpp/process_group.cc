@@ -9,6 +9,7 @@
 
 namespace rankrun {
 
+using comm::GroupOf;
 using comm::Unwrap;
 
 namespace comm {
@@ -44,7 +45,10 @@ int RankIn(const Group& group, const char* operation, Peer peer) {
 
 }  // namespace
 
-Group& GroupOf(ProcessGroup& group) { return *group.group_; }
+Group& GroupOf(const ProcessGroup& group) {
+  if (group.group_ != nullptr) return *group.group_;
+  Throw({ErrorCode::kInvalid, group.place_ + " is destroyed: want no call after Destroy()"});
+}
 
 std::string CallIn(const Group& group, const std::string& operation) {
   return operation + " of " + PlaceIn(group.identity());
@@ -70,92 +74,99 @@ std::vector<Work> StartAll(ProcessGroup& members, std::span<const BatchMessage> 
 
 }  // namespace comm
 
-ProcessGroup::ProcessGroup(std::unique_ptr<comm::Group> group) : group_(std::move(group)) {}
+ProcessGroup::ProcessGroup(std::unique_ptr<comm::Group> group, comm::GroupTable& table)
+    : group_(std::move(group)), table_(table), place_(comm::PlaceIn(group_->identity())) {}
 ProcessGroup::~ProcessGroup() = default;
 
-int ProcessGroup::global_rank() const { return group_->identity().global_rank; }
-bool ProcessGroup::is_member() const { return group_->is_member(); }
-int ProcessGroup::group_rank() const { return group_->identity().group_rank; }
+int ProcessGroup::global_rank() const { return GroupOf(*this).identity().global_rank; }
+bool ProcessGroup::is_member() const { return GroupOf(*this).is_member(); }
+int ProcessGroup::group_rank() const { return GroupOf(*this).identity().group_rank; }
 int ProcessGroup::world_size() const {
-  return group_->is_member() ? group_->identity().world_size() : -1;
+  return GroupOf(*this).is_member() ? GroupOf(*this).identity().world_size() : -1;
 }
 const std::vector<int>& ProcessGroup::global_ranks() const {
-  return group_->identity().global_ranks;
+  return GroupOf(*this).identity().global_ranks;
 }
 int ProcessGroup::GroupRankOf(GlobalRank rank) const {
-  return comm::RankIn(*group_, "GroupRankOf", rank);
+  return comm::RankIn(GroupOf(*this), "GroupRankOf", rank);
 }
 int ProcessGroup::GlobalRankOf(GroupRank rank) const {
-  int found = comm::RankIn(*group_, "GlobalRankOf", rank);
+  int found = comm::RankIn(GroupOf(*this), "GlobalRankOf", rank);
   return global_ranks()[static_cast<size_t>(found)];
 }
-const std::string& ProcessGroup::name() const { return group_->identity().name; }
-const std::string& ProcessGroup::description() const { return group_->identity().description; }
+const std::string& ProcessGroup::name() const { return GroupOf(*this).identity().name; }
+const std::string& ProcessGroup::description() const {
+  return GroupOf(*this).identity().description;
+}
 const std::string& ProcessGroup::backend() const {
-  if (is_member()) return group_->identity().backend;
-  comm::Throw({ErrorCode::kInvalid, comm::CallIn(*group_, "backend") + ": rank " +
+  if (is_member()) return GroupOf(*this).identity().backend;
+  comm::Throw({ErrorCode::kInvalid, comm::CallIn(GroupOf(*this), "backend") + ": rank " +
                                         std::to_string(global_rank()) + " is no member of it"});
 }
-GroupState ProcessGroup::state() const { return group_->state(); }
-std::string ProcessGroup::broken_reason() const { return group_->broken_reason(); }
+GroupState ProcessGroup::state() const { return GroupOf(*this).state(); }
+std::string ProcessGroup::broken_reason() const { return GroupOf(*this).broken_reason(); }
 
 Work ProcessGroup::AllReduce(Tensor tensor, ReduceOp op, CallOptions options) {
-  return Unwrap(group_->AllReduce(tensor, op, options));
+  return Unwrap(GroupOf(*this).AllReduce(tensor, op, options));
 }
 Work ProcessGroup::Reduce(Tensor tensor, Peer root, ReduceOp op, CallOptions options) {
-  return Unwrap(group_->Reduce(tensor, root, op, options));
+  return Unwrap(GroupOf(*this).Reduce(tensor, root, op, options));
 }
 Work ProcessGroup::Broadcast(Tensor tensor, Peer root, CallOptions options) {
-  return Unwrap(group_->Broadcast(tensor, root, options));
+  return Unwrap(GroupOf(*this).Broadcast(tensor, root, options));
 }
 Work ProcessGroup::AllGather(std::span<const Tensor> outputs, ConstTensor input,
                              CallOptions options) {
-  return Unwrap(group_->AllGather(outputs, input, options));
+  return Unwrap(GroupOf(*this).AllGather(outputs, input, options));
 }
 Work ProcessGroup::AllGatherInto(Tensor output, ConstTensor input, CallOptions options) {
-  return Unwrap(group_->AllGatherInto(output, input, options));
+  return Unwrap(GroupOf(*this).AllGatherInto(output, input, options));
 }
 Work ProcessGroup::Gather(std::span<const Tensor> outputs, ConstTensor input, Peer root,
                           CallOptions options) {
-  return Unwrap(group_->Gather(outputs, input, root, options));
+  return Unwrap(GroupOf(*this).Gather(outputs, input, root, options));
 }
 Work ProcessGroup::Scatter(Tensor output, std::span<const ConstTensor> inputs, Peer root,
                            CallOptions options) {
-  return Unwrap(group_->Scatter(output, inputs, root, options));
+  return Unwrap(GroupOf(*this).Scatter(output, inputs, root, options));
 }
 Work ProcessGroup::ReduceScatter(Tensor output, std::span<const ConstTensor> inputs, ReduceOp op,
                                  CallOptions options) {
-  return Unwrap(group_->ReduceScatter(output, inputs, op, options));
+  return Unwrap(GroupOf(*this).ReduceScatter(output, inputs, op, options));
 }
 Work ProcessGroup::ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp op,
                                      CallOptions options) {
-  return Unwrap(group_->ReduceScatterFrom(output, input, op, options));
+  return Unwrap(GroupOf(*this).ReduceScatterFrom(output, input, op, options));
 }
 Work ProcessGroup::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
                             CallOptions options) {
-  return Unwrap(group_->AllToAll(outputs, inputs, options));
+  return Unwrap(GroupOf(*this).AllToAll(outputs, inputs, options));
 }
 Work ProcessGroup::AllToAllSingle(Tensor output, ConstTensor input,
                                   std::span<const size_t> output_splits,
                                   std::span<const size_t> input_splits, CallOptions options) {
-  return Unwrap(group_->AllToAllSingle(output, input, output_splits, input_splits, options));
+  return Unwrap(GroupOf(*this).AllToAllSingle(output, input, output_splits, input_splits, options));
 }
-Work ProcessGroup::Barrier(CallOptions options) { return Unwrap(group_->Barrier(options)); }
+Work ProcessGroup::Barrier(CallOptions options) { return Unwrap(GroupOf(*this).Barrier(options)); }
 void ProcessGroup::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
-  Unwrap(group_->MonitoredBarrier(timeout, wait_all_ranks));
+  Unwrap(GroupOf(*this).MonitoredBarrier(timeout, wait_all_ranks));
 }
 
 void ProcessGroup::Send(ConstTensor tensor, Peer destination, int tag, Timeout timeout) {
-  Unwrap(group_->Send(tensor, destination, comm::CheckedTag(*group_, "Send", tag), timeout));
+  Unwrap(GroupOf(*this).Send(tensor, destination, comm::CheckedTag(GroupOf(*this), "Send", tag),
+                             timeout));
 }
 int ProcessGroup::Recv(Tensor tensor, Source source, int tag, Timeout timeout) {
-  return Unwrap(group_->Recv(tensor, source, comm::CheckedTag(*group_, "Recv", tag), timeout));
+  return Unwrap(
+      GroupOf(*this).Recv(tensor, source, comm::CheckedTag(GroupOf(*this), "Recv", tag), timeout));
 }
 Work ProcessGroup::ISend(ConstTensor tensor, Peer destination, int tag) {
-  return Unwrap(group_->ISend(tensor, destination, comm::CheckedTag(*group_, "ISend", tag)));
+  return Unwrap(
+      GroupOf(*this).ISend(tensor, destination, comm::CheckedTag(GroupOf(*this), "ISend", tag)));
 }
 Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag) {
-  return Unwrap(group_->IRecv(tensor, source, comm::CheckedTag(*group_, "IRecv", tag)));
+  return Unwrap(
+      GroupOf(*this).IRecv(tensor, source, comm::CheckedTag(GroupOf(*this), "IRecv", tag)));
 }
 std::vector<Work> ProcessGroup::Batch(std::span<const P2POp> operations) {
   std::vector<comm::BatchMessage> messages;

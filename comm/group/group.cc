@@ -179,13 +179,17 @@ void Group::Explain(const std::string& operation, Error& cause, milliseconds tim
   if (AddsInformation(of_first, operation, own)) cause.message += "; first to fail was " + first;
 }
 
-const std::string& DisplayName(const GroupIdentity& identity) {
-  return identity.description.empty() ? identity.name : identity.description;
+std::string DisplayName(const GroupIdentity& identity) {
+  const std::string& own = identity.description.empty() ? identity.name : identity.description;
+  return identity.context.empty() ? own : identity.context + "/" + own;
 }
 
 std::string PlaceIn(const GroupIdentity& identity) {
-  std::string name = identity.is_world() ? "the world process group"
-                                         : "process group \"" + DisplayName(identity) + "\"";
+  std::string name = "process group \"" + DisplayName(identity) + "\"";
+  if (identity.is_world()) {
+    name = identity.context.empty() ? "the world process group"
+                                    : "the world of context \"" + identity.context + "\"";
+  }
   if (identity.group_rank < 0) return name;
   const std::string place =
       std::to_string(identity.group_rank) + " of " + std::to_string(identity.world_size());

@@ -18,6 +18,7 @@ struct GroupIdentity {
   int group_rank;                 // -1: this rank is not a member
   std::chrono::milliseconds timeout;
   std::string key_prefix;
+  std::string context = {};  // name of the context; empty: that of Init
   std::string name = kWorldName;
   std::string description = {};
   std::string backend = {};  // name of the backend
@@ -30,11 +31,13 @@ struct GroupIdentity {
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };
 
-// Returns the description, or the name if there is none.
-const std::string& DisplayName(const GroupIdentity& identity);
+// Returns the description, or the name if there is none; in the context "rpc" as
+// "rpc/world".
+std::string DisplayName(const GroupIdentity& identity);
 
 // Returns "the world process group, rank 1 of 4" or
-// "process group "x", global rank 5 (1 of 2)".
+// "process group "x", global rank 5 (1 of 2)"; in a context "the world of context
+// "rpc", rank 1 of 4" or "process group "rpc/x", ...".
 std::string PlaceIn(const GroupIdentity& identity);
 
 }  // namespace rankrun::comm

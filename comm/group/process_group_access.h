@@ -11,8 +11,9 @@ namespace rankrun::comm {
 
 class Group;
 
-// Returns the implementation of a public group.
-Group& GroupOf(ProcessGroup& group);
+// Returns the implementation of a public group. Throws DistError if the group is
+// destroyed.
+Group& GroupOf(const ProcessGroup& group);
 
 // Returns the beginning of the errors of a call: "Send of the world process
 // group, rank 0 of 2".

@@ -109,13 +109,14 @@ std::vector<int> AllRanks(int world_size) {
   return ranks;
 }
 
-GroupIdentity WorldIdentity(const Meeting& meeting, const InitOptions& options,
-                            const DeathWatch& deaths) {
+GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
+                            const InitOptions& options, const DeathWatch& deaths) {
   return {.global_rank = meeting.place.global_rank,
           .global_ranks = AllRanks(meeting.place.world_size),
           .group_rank = meeting.place.global_rank,
           .timeout = Bounded(options.timeout),
           .key_prefix = meeting.key_prefix,
+          .context = context,
           .deaths = deaths,
           .is_strict = meeting.place.is_strict,
           .store_rank = meeting.store_rank};
@@ -150,11 +151,6 @@ Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
 
 }  // namespace
 
-GroupTable& GroupTable::Instance() {
-  static auto* const kInstance = new GroupTable;
-  return *kInstance;
-}
-
 Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (world() != nullptr) {
     return Invalid("there is a world process group already: Destroy() it first");
@@ -163,12 +159,12 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
-  auto meeting = Meet(options, generation_, ::getenv, deaths);
+  auto meeting = Meet(options, {context_, generation_}, ::getenv, deaths);
   ForgetRefused();  // after this rank has entered a file again, which stays so
   if (!meeting) return CountFailedInit(std::move(meeting).error());
   generation_ += 1;  // also if the rest fails: other ranks may have seen this one
   const Environment& place = meeting->place;
-  GroupIdentity identity = WorldIdentity(*meeting, options, deaths);
+  GroupIdentity identity = WorldIdentity(*meeting, context_, options, deaths);
   std::string backend = BackendIn(place.backend.empty() ? options.backend : place.backend);
   store::Store& store = *meeting->store;
   JoinOptions how = HowToJoin(identity, backend, deadline, place, meeting->host);
@@ -180,7 +176,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
     return std::move(group).error();
   }
   if (generation_ > 1 && place.global_rank == 0) {  // all ranks have left the previous world
-    DeleteKeysOf(store, WorldPrefix(place, generation_ - 2));
+    DeleteKeysOf(store, WorldPrefix(place, {context_, generation_ - 2}));
   }
   world_ = {.place = place,
             .host = meeting->host,
@@ -355,15 +351,21 @@ void GroupTable::Name(GroupIdentity& identity) {
 }
 
 ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
-  groups_.emplace_back(new ProcessGroup(std::move(group)));
+  groups_.emplace_back(new ProcessGroup(std::move(group), *this));
   first_ = groups_.front().get();
   return groups_.back().get();
+}
+
+void GroupTable::DestroyLast() {
+  groups_.back()->group_.reset();
+  destroyed_.push_back(std::move(groups_.back()));
+  groups_.pop_back();
 }
 
 Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }
 
 void GroupTable::Clear() {
-  while (groups_.size() > 1) groups_.pop_back();
+  while (groups_.size() > 1) DestroyLast();
   if (groups_.empty()) return;
   const GroupIdentity& all = TheWorld().identity();
   // Before the goodbye, because queued collectives may still use the store.
@@ -376,21 +378,21 @@ void GroupTable::Clear() {
   world_.meetings.reset();
   world_.meeting_store.reset();
   if (world_.file) LeaveFile(*world_.file, TheWorld().store());
-  groups_.clear();
+  DestroyLast();
   world_ = {};
 }
 
 Result<void> GroupTable::Remove(const ProcessGroup& group) {
   auto found = std::find_if(groups_.begin(), groups_.end(),
                             [&](const auto& one) { return one.get() == &group; });
-  if (found == groups_.end())
-    return Invalid("this is no process group, or it is destroyed already");
+  if (found == groups_.end()) return Invalid(group.place_ + " is destroyed already");
   if (found == groups_.begin()) {
     Clear();
     return {};
   }
-  GroupIdentity identity = GroupOf(**found).identity();
-  groups_.erase(found);
+  GroupIdentity identity = GroupOf(group).identity();
+  std::rotate(found, found + 1, groups_.end());
+  DestroyLast();
   if (identity.group_rank >= 0) ForgetKeysOf(identity);
   return {};
 }

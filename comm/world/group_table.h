@@ -15,15 +15,17 @@
 
 namespace rankrun::comm {
 
-// Process groups of this process. It is global, as in torch, because a process
-// is one rank of one job, and code deep inside a program needs the groups.
+// Process groups of one context.
 // Thread: one at a time; world() any.
+// Lifetime: as long as the process, and so are its ProcessGroups.
 class GroupTable {
  public:
-  // Returns the only table. It is never destroyed, because backends have static
-  // objects of their own, and the order of destruction at exit is unknown. The
-  // kernel closes the sockets.
-  static GroupTable& Instance();
+  // The context of Init has no name.
+  explicit GroupTable(std::string context) : context_(std::move(context)) {}
+  GroupTable(const GroupTable&) = delete;
+  GroupTable& operator=(const GroupTable&) = delete;
+  // Returns the table of a group, also of one that is destroyed.
+  static GroupTable& Of(const ProcessGroup& group) { return group.table_; }
 
   ProcessGroup* world() const { return first_.load(); }
   // Errors of both: as Join.
@@ -32,7 +34,7 @@ class GroupTable {
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is
-  // not in the table.
+  // destroyed already.
   Result<void> Remove(const ProcessGroup& group);
 
  private:
@@ -40,7 +42,7 @@ class GroupTable {
     Environment place = {};
     std::string host = {};
     std::string backend = {};  // as requested: may be "auto"
-    std::unique_ptr<store::HostedServer> server = {};
+    std::shared_ptr<store::HostedServer> server = {};
     std::optional<MeetingFile> file = {};  // that the world's store is in
     std::shared_ptr<Store> given = {};     // shared with the program; may be the server
     // Connection for creating groups, opened with the first one. The world's
@@ -68,7 +70,10 @@ class GroupTable {
   void ForgetKeysOf(const GroupIdentity& destroyed);
   void Name(GroupIdentity& identity);
   ProcessGroup* Add(std::unique_ptr<Group> group);
+  // Destroys the newest group.
+  void DestroyLast();
 
+  const std::string context_;
   // Generation of the next world: number of calls of Init so far, without those
   // with invalid arguments.
   int generation_ = 0;
@@ -76,13 +81,15 @@ class GroupTable {
   // Where the ranks of a world that could not be made have met: those that come
   // late read the reason there. Until the next Init.
   struct RefusedWorld {
-    std::unique_ptr<store::HostedServer> server = {};  // if this rank serves the store
+    std::shared_ptr<store::HostedServer> server = {};  // if this rank serves the store
     std::optional<MeetingFile> file = {};
     std::unique_ptr<store::Store> store = {};  // in `file`
   };
   RefusedWorld refused_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first
-  std::atomic<ProcessGroup*> first_ = nullptr;         // the world
+  // Programs may still hold references to them.
+  std::vector<std::unique_ptr<ProcessGroup>> destroyed_;
+  std::atomic<ProcessGroup*> first_ = nullptr;  // the world
 };
 
 }  // namespace rankrun::comm

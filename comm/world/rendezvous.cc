@@ -1,10 +1,14 @@
 #include "comm/world/rendezvous.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/net/host_port.h"
 #include "base/parse_number.h"
 #include "comm/core/time_left.h"
@@ -107,12 +111,55 @@ Result<void> Connect(const HostPort& server, milliseconds timeout, const DeathWa
   return {};
 }
 
+// Stores that this process serves, by port. Contexts that meet at one port share
+// the server.
+// Thread: any.
+class Servers {
+ public:
+  static Servers& OfThisProcess() {
+    static auto* const kServers = new Servers;
+    return *kServers;
+  }
+
+  // Starts the server at that port unless it runs. It ends with the last pointer.
+  Result<std::shared_ptr<store::HostedServer>> At(const HostPort& address) {
+    MutexLock lock(mutex_);
+    Key key{getpid(), *address.port};
+    if (!servers_.contains(key)) {
+      auto started = ServeStore(address.host, *address.port);
+      if (!started) return std::move(started).error();
+      servers_[key].server = *std::move(started);
+    }
+    Entry& entry = servers_[key];
+    entry.users += 1;
+    return std::shared_ptr<store::HostedServer>(entry.server.get(),
+                                                [this, key](store::HostedServer*) { Leave(key); });
+  }
+
+ private:
+  // A forked child has its parent's entries, without their threads.
+  using Key = std::pair<pid_t, uint16_t>;
+  struct Entry {
+    std::unique_ptr<store::HostedServer> server = {};
+    int users = 0;
+  };
+
+  // Ends a server under the lock, so that its port is free for the next one.
+  void Leave(const Key& key) {
+    MutexLock lock(mutex_);
+    if (--servers_[key].users == 0) servers_.erase(key);
+  }
+
+  Mutex mutex_;
+  std::map<Key, Entry> servers_ GUARDED_BY(mutex_);
+};
+
 // Set by rank 0 in the store that it serves, before any other key.
 std::string OpenKey(const Meeting& meeting) { return meeting.key_prefix + "/open"; }
 
 Result<void> Serve(const HostPort& address, milliseconds timeout, const DeathWatch& deaths,
                    Meeting& meeting) {
-  auto server = ServeStore(address.host, *address.port);
+  auto server = Servers::OfThisProcess().At(address);
   if (!server) return std::move(server).error();
   meeting.server = *std::move(server);
   if (auto ok = Connect(address, timeout, deaths, meeting); !ok) return ok;
@@ -209,12 +256,13 @@ Result<InitMethod> ParseInitMethod(const std::string& url) {
   return Invalid("init_method is \"" + url + "\": want env://, tcp://host:port or file:///path");
 }
 
-std::string WorldPrefix(const Environment& place, int generation) {
-  return "rankrun/attempt_" + std::to_string(place.attempt) + "/world_" +
-         std::to_string(generation);
+std::string WorldPrefix(const Environment& place, const WorldNumber& world) {
+  return "rankrun/attempt_" + std::to_string(place.attempt) +
+         (world.context.empty() ? "" : "/context_" + world.context) + "/world_" +
+         std::to_string(world.generation);
 }
 
-Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariable& get,
+Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world, const GetVariable& get,
                      const DeathWatch& deaths) {
   Result<InitMethod> method = ParseInitMethod(options.init_method);
   if (!method) return method.error();
@@ -226,7 +274,7 @@ Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariab
   auto environment = ReadEnvironment(get, *given);
   if (!environment) return std::move(environment).error();
   Meeting meeting{.place = *std::move(environment)};
-  meeting.key_prefix = WorldPrefix(meeting.place, generation);
+  meeting.key_prefix = WorldPrefix(meeting.place, world);
   Result<void> met;
   if (options.store) {
     auto own = StoreState::Of(*options.store).store->Clone(Bounded(options.timeout));

@@ -34,11 +34,18 @@ struct InitMethod {
 // Errors: kInvalid, with a quotation of the wrong part.
 Result<InitMethod> ParseInitMethod(const std::string& url);
 
+// Identifies a world among those that a process makes.
+struct WorldNumber {
+  std::string context;  // empty: that of Init
+  int generation;       // number of worlds before
+};
+
 // Place of this process in the job, and the store in which the ranks meet.
 struct Meeting {
   Environment place = {};
-  // Set if this rank serves the store. Declared before `store`, its client.
-  std::unique_ptr<store::HostedServer> server = {};
+  // Set if this rank serves the store; shared with other contexts that meet at the
+  // same port. Declared before `store`, its client.
+  std::shared_ptr<store::HostedServer> server = {};
   std::unique_ptr<store::Store> store = {};
   std::optional<MeetingFile> file = {};  // that `store` is in
   std::optional<int> store_rank = {};    // global rank that serves the store, if one does
@@ -46,9 +53,8 @@ struct Meeting {
   std::string key_prefix = {};           // of the world's keys
 };
 
-// Returns the prefix of all keys of the world that a process makes after
-// `generation` others.
-std::string WorldPrefix(const Environment& place, int generation);
+// Returns the prefix of all keys of that world.
+std::string WorldPrefix(const Environment& place, const WorldNumber& world);
 
 // Finds the place of this process, connects to the store and claims the rank
 // there. Rank 0 also serves the store if no agent does: with env://, and with
@@ -57,7 +63,7 @@ std::string WorldPrefix(const Environment& place, int generation);
 // Errors: kInvalid, wrong options or environment, or another process has the
 // rank; kPeerLost, the store cannot be reached; kTimeout, it serves no such
 // world; those of Server::Listen.
-Result<Meeting> Meet(const InitOptions& options, int generation, const GetVariable& get,
+Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world, const GetVariable& get,
                      const DeathWatch& deaths);
 
 // Returns whether the process of that rank has claimed it.

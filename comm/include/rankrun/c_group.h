@@ -2,7 +2,7 @@
 
 #include <rankrun/c_types.h>
 
-// C form of distributed.h and of the properties of process_group.h.
+// C form of distributed.h, context.h and the properties of process_group.h.
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,8 +30,8 @@ RANKRUN_API rankrun_status rankrun_init_options_default(rankrun_init_options* op
 // Joins the world process group. NULL means default options.
 RANKRUN_API rankrun_status rankrun_init(const rankrun_init_options* options);
 RANKRUN_API int rankrun_initialized(void);
-// Destroys one group; NULL or the world destroys all groups. Their handles
-// dangle.
+// Destroys one group, of any context; a world, or NULL for that of rankrun_init,
+// destroys all its groups. Later calls with their handles are RANKRUN_INVALID.
 RANKRUN_API rankrun_status rankrun_destroy(rankrun_group* group);
 RANKRUN_API rankrun_status rankrun_world(rankrun_group** world);
 
@@ -53,7 +53,22 @@ RANKRUN_API rankrun_status rankrun_group_options_default(rankrun_group_options* 
 RANKRUN_API rankrun_status rankrun_new_group(const rankrun_group_options* options,
                                              rankrun_group** group);
 
-// These three return -1 if this rank is not a member or there is no world.
+// A world beside that of rankrun_init, owned by the caller until
+// rankrun_context_release.
+typedef struct rankrun_context rankrun_context;
+RANKRUN_API rankrun_status rankrun_context_init(const char* name,
+                                                const rankrun_init_options* options,
+                                                rankrun_context** context);
+RANKRUN_API rankrun_status rankrun_context_world(const rankrun_context* context,
+                                                 rankrun_group** world);
+RANKRUN_API rankrun_status rankrun_context_new_group(rankrun_context* context,
+                                                     const rankrun_group_options* options,
+                                                     rankrun_group** group);
+// Destroys its groups. Ignores NULL.
+RANKRUN_API void rankrun_context_release(rankrun_context* context);
+
+// These three return -1 if this rank is not a member, the group is
+// destroyed, or there is no world.
 RANKRUN_API int rankrun_group_rank(const rankrun_group* group);
 RANKRUN_API int rankrun_world_size(const rankrun_group* group);  // number of members
 RANKRUN_API int rankrun_global_rank(const rankrun_group* group);
@@ -67,8 +82,8 @@ RANKRUN_API rankrun_status rankrun_to_group_rank(const rankrun_group* group, int
 RANKRUN_API rankrun_status rankrun_to_global_rank(const rankrun_group* group, int group_rank,
                                                   int* global_rank);
 
-// Texts are valid as long as the group exists; NULL if there is no world, and for
-// the backend also if this rank is not a member.
+// Texts are valid as long as the group exists; NULL if it is destroyed or there is
+// no world, and for the backend also if this rank is not a member.
 RANKRUN_API const char* rankrun_group_name(const rankrun_group* group);
 RANKRUN_API const char* rankrun_group_description(const rankrun_group* group);
 RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "shm", "tcp"

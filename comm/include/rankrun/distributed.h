@@ -101,12 +101,13 @@ RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 // ends the library's threads. Waits for this rank's collectives. The rank that
 // serves the store also waits for the others' Destroy, at most 5 s. A
 // collective in which other ranks still wait for this one fails there. Does
-// nothing if there is no world. References to groups dangle afterwards. Must be
-// called before main returns, and not while another thread uses a group.
+// nothing if there is no world. A destroyed ProcessGroup keeps about 100 bytes,
+// so that calls of it are errors. Must be called before main returns, and not
+// while another thread uses a group.
 RANKRUN_API void Destroy();
-// Destroys one group. The last member that calls this deletes the group's keys
-// in the store. Destroy(World()) is the same as Destroy(). Throws DistError if
-// there is no such group.
+// Destroys one group, of any context. The last member that calls this deletes
+// the group's keys in the store. Destroying a world destroys all its groups.
+// Throws DistError if `group` is destroyed.
 RANKRUN_API void Destroy(ProcessGroup& group);
 
 // Returns whether Init can use the backend "shm", "tcp", ...; may load a

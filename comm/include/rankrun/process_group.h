@@ -22,7 +22,7 @@ class ProcessGroup;
 namespace comm {
 class Group;
 class GroupTable;
-Group& GroupOf(ProcessGroup& group);
+Group& GroupOf(const ProcessGroup& group);
 }  // namespace comm
 
 // kBroken: a collective has failed, so the ranks no longer agree on the next
@@ -40,8 +40,7 @@ enum class GroupState { kOk, kBroken };
 // Errors of a collective; after the first three the group is kBroken and the
 // content of outputs is undefined:
 // - DistTimeoutError after its time-out. This rank first asks the others for
-//   their current operation, which takes at most a quarter of the time-out, and
-//   at most 1 s.
+//   their current operation, for a quarter of the time-out or 1 s at most.
 // - DistNetworkError if a member is lost.
 // - DistBackendError for any other failure.
 // - DistError for a bad argument; no tensor was touched. The other members'
@@ -52,7 +51,7 @@ enum class GroupState { kOk, kBroken };
 // throw DistError with RANKRUN_STRICT=1.
 //
 // Thread: any; calls on one group run one after the other.
-// Lifetime: owned by the library until Destroy.
+// Lifetime: owned by the library. After Destroy, every function throws DistError.
 // Source: torch.distributed (pytorch.org/docs/stable/distributed.html).
 class RANKRUN_API ProcessGroup {
  public:
@@ -140,10 +139,12 @@ class RANKRUN_API ProcessGroup {
 
  private:
   friend class comm::GroupTable;
-  friend comm::Group& comm::GroupOf(ProcessGroup& group);
-  explicit ProcessGroup(std::unique_ptr<comm::Group> group);
+  friend comm::Group& comm::GroupOf(const ProcessGroup& group);
+  ProcessGroup(std::unique_ptr<comm::Group> group, comm::GroupTable& table);
 
-  std::unique_ptr<comm::Group> group_;
+  std::unique_ptr<comm::Group> group_;  // null: destroyed
+  comm::GroupTable& table_;             // that holds this
+  const std::string place_;             // for messages
 };
 
 }  // namespace rankrun

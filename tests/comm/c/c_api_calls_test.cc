@@ -297,5 +297,33 @@ TEST(CApiCallsTest, GroupsAndTheirRanks) {
   EXPECT_THAT(texts, Each(""));
 }
 
+TEST(CApiCallsTest, ContextsAndDestroyedGroups) {
+  auto texts = OnRanks(2, [] {
+    Check check;
+    rankrun_context* context = nullptr;
+    rankrun_group* world = nullptr;
+    rankrun_group* group = nullptr;
+    check.Ok("context", rankrun_context_init("io", nullptr, &context));
+    check.Ok("world of it", rankrun_context_world(context, &world));
+    check.Ok("group of it", rankrun_context_new_group(context, nullptr, &group));
+    Ints value{1};
+    auto tensor = In(value);
+    check.Ok("all_reduce", rankrun_all_reduce(world, &tensor, nullptr, kUsual, nullptr));
+    check.Ok("all_reduce", rankrun_all_reduce(group, &tensor, nullptr, kUsual, nullptr));
+    check.Equal("sum", value[0], 4);
+    check.Ok("destroy the group", rankrun_destroy(group));
+    rankrun_context_release(context);
+    for (rankrun_group* destroyed : {group, world}) {
+      check.Equal("barrier", rankrun_barrier(destroyed, kUsual, nullptr), RANKRUN_INVALID);
+      check.Equal("world size", rankrun_world_size(destroyed), -1);
+      check.Equal("name", rankrun_group_name(destroyed) == nullptr, true);
+    }
+    check.Equal("its error", std::string(rankrun_last_error()).find("is destroyed") > 0, true);
+    rankrun_context_release(nullptr);
+    return check.Said();
+  });
+  EXPECT_THAT(texts, Each(""));
+}
+
 }  // namespace
 }  // namespace rankrun::comm
