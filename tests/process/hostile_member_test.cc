@@ -96,7 +96,7 @@ struct HostileMemberTest : NodesTest {
     std::string path = folder.Path("secret");
     std::ofstream(path) << kSecret;
     chmod(path.c_str(), 0600);
-    job = {"--nnodes=" + nnodes, "--node-timeout=3", "--last-call=0",
+    job = {"--nnodes=" + nnodes, "--node-timeout=6", "--last-call=0",
            "--restart-pause=0",  "--rdzv-id=job",    "--secret-file=" + path};
     const std::string script = Stamped("until [ -e end ]; do sleep 0.01; done");
     StartHost({"-n1"}, script);

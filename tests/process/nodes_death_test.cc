@@ -136,7 +136,7 @@ TEST_F(NodesDeathTest, TheCoordinatorsNextIncarnationGoesOn) {
 struct TakenPortTest : NodesDeathTest, ::testing::WithParamInterface<const char*> {};
 
 TEST_P(TakenPortTest, AnotherNodeMayTakeTheCoordinatorsPort) {
-  job[1] = "--node-timeout=2";  // after it, workers of the unknown round are over
+  job[1] = "--node-timeout=5";  // after it, workers of the unknown round are over
   std::vector<std::string> flags = {"-n1", "--rdzv-backend=c10d",
                                     "--rdzv-endpoint=localhost:" + port};
   std::vector<std::string> host_flags = flags;

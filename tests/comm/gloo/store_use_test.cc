@@ -53,7 +53,7 @@ std::string ErrorOfTests(Backend& backend, store::Store& store) {
   return (*transfer)->Wait(seconds(1)).error().message;
 }
 
-TEST(GlooStoreUseTest, TestNeverWaitsForASilentStore) {
+TEST(GlooStoreUseTimingTest, TestNeverWaitsForASilentStore) {
   ServerProcess server;
   auto run = [&](int rank) -> std::string {
     auto store = store::TcpStore::Connect("127.0.0.1", server.port());
