@@ -22,6 +22,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Time that Destroy waits for receivers of messages that were sent as copies.
+constexpr milliseconds kCopiesTaken{5000};
+
 // Time that Destroy keeps the connections open for data that is not sent yet.
 constexpr milliseconds kFlush{1000};
 
@@ -69,6 +72,7 @@ GlooBackend::GlooBackend(const BackendConfig& config, Mesh mesh)
 
 GlooBackend::~GlooBackend() {
   const WithoutSigpipe without_sigpipe;
+  messages_.WaitForCopies(kCopiesTaken);
   leaving_ = true;
   wake_event_.Set();
   monitor_thread_.join();

@@ -24,6 +24,12 @@ constexpr microseconds kMaxSleep{2000};
 // Interval of checks for lost peers and death messages.
 constexpr milliseconds kCheckInterval{5};
 
+// Largest message that is copied, and room for the copies to one receiver. The
+// control messages of a copy need room, too.
+constexpr size_t kCopiedBytes = 64 << 10;
+constexpr size_t kRoomForCopies = 1 << 20;
+size_t RoomFor(size_t bytes) { return bytes + sizeof(ControlMessage); }
+
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
 uint64_t DataSlot(uint64_t id) { return SlotOf(SlotUse::kMessage, id); }
@@ -86,7 +92,8 @@ Messages::Messages(const BackendConfig& config, std::shared_ptr<::gloo::Context>
       control_(control),
       failure_board_(failure_board),
       wake_event_(wake_event),
-      losses_(config.global_ranks.size()) {}
+      losses_(config.global_ranks.size()),
+      copied_bytes_(config.global_ranks.size()) {}
 
 std::unique_ptr<Transfer> Messages::Start(Message message) {
   const WithoutSigpipe without_sigpipe;
@@ -98,10 +105,13 @@ std::unique_ptr<Transfer> Messages::Start(Message message) {
     Finish(*shared, *stopped_);
     return handle;
   }
-  open_.push_back(shared);
   if (shared->is_send) {
-    SendOffer(*shared);
+    auto copy = CopyOf(*shared);
+    if (copy != nullptr) Finish(*shared);
+    open_.push_back(copy != nullptr ? copy : shared);
+    SendOffer(*open_.back());
   } else {
+    open_.push_back(shared);
     auto fits = [&](const Offer& offer) {
       return offer.message.tag == shared->envelope.tag &&
              (!shared->peer || *shared->peer == offer.peer);
@@ -115,6 +125,32 @@ std::unique_ptr<Transfer> Messages::Start(Message message) {
   RemoveOver();
   wake_event_.Set();
   return handle;
+}
+
+std::shared_ptr<Messages::Message> Messages::CopyOf(const Message& send) {
+  size_t& used = copied_bytes_[static_cast<size_t>(*send.peer)];
+  if (send.bytes > kCopiedBytes || used + RoomFor(send.bytes) > kRoomForCopies) return nullptr;
+  // These sends are to report the error.
+  if (deaths_.has_death() || LossOf(*send.peer) != nullptr) return nullptr;
+  auto copy = std::make_shared<Message>(Message{.is_send = true,
+                                                .data = nullptr,
+                                                .bytes = send.bytes,
+                                                .envelope = send.envelope,
+                                                .peer = send.peer,
+                                                .began = send.began,
+                                                .copied = {send.data, send.data + send.bytes},
+                                                .is_copy = true});
+  copy->data = copy->copied.data();
+  used += RoomFor(send.bytes);
+  copies_ += 1;
+  return copy;
+}
+
+void Messages::WaitForCopies(milliseconds timeout) {
+  TimePoint deadline = Now() + timeout;
+  MutexLock lock(mutex_);
+  while (copies_ > 0 && ended_.WaitUntil(mutex_, deadline)) {
+  }
 }
 
 TimePoint Messages::Poll(TimePoint now) {
@@ -348,6 +384,10 @@ void Messages::Lose(int peer, const std::string& why) {
 }
 
 void Messages::Finish(Message& message, std::optional<Error> error) {
+  if (message.is_copy && !message.over) {
+    copied_bytes_[static_cast<size_t>(*message.peer)] -= RoomFor(message.bytes);
+    copies_ -= 1;
+  }
   message.buffer.reset();  // Gloo does not touch the block afterwards
   message.error = std::move(error);
   message.over = true;

@@ -26,9 +26,10 @@ namespace rankrun::comm::gloo {
 //   sender    sends the data, then: sent
 //   receiver  has the data, because both arrive in order: end
 //
-// So no data moves without a receive that fits, and every sender learns how its
-// message ended. Without `end` it could not know, because Gloo cannot report
-// whether a send is complete.
+// So no data moves without a receive that fits. Without `end`, a sender could not
+// know how its message ended, because Gloo cannot report whether a send is
+// complete. A send of up to 64 KiB is over at once, and a copy of it takes the five
+// steps, as long as the copies for its receiver have room in 1 MiB.
 // Thread: any.  Lifetime: outlives its transfers.
 class Messages {
  public:
@@ -43,6 +44,8 @@ class Messages {
     bool matched = false;
     TimePoint began = {};
     std::unique_ptr<GlooBuffer> buffer = {};  // of the data, while it moves
+    std::vector<std::byte> copied = {};       // `data` of a copy
+    bool is_copy = false;                     // nobody waits for it
     bool over = false;
     std::optional<Error> error = {};
   };
@@ -56,6 +59,10 @@ class Messages {
   // slow. Called by the monitor thread. Returns the latest time of the next
   // call.
   TimePoint Poll(TimePoint now);
+
+  // Waits until the receivers have the copies, or are lost. The monitor thread
+  // moves these.
+  void WaitForCopies(std::chrono::milliseconds timeout);
 
   // Ends all messages, and all later ones. Their blocks are not touched any
   // more. kTimeout, which is the time-out of a collective, becomes kCancelled.
@@ -83,6 +90,8 @@ class Messages {
   void OnEnd(int peer, const ControlMessage& message) REQUIRES(mutex_);
   void Match(Message& receive, const Offer& offer) REQUIRES(mutex_);
   void Refuse(Message& receive, const Offer& offer) REQUIRES(mutex_);
+  // Returns the copy that is sent instead, or null if the sender is to wait.
+  std::shared_ptr<Message> CopyOf(const Message& send) REQUIRES(mutex_);
   void SendOffer(Message& send) REQUIRES(mutex_);
   std::shared_ptr<Message> Find(bool is_send, int peer, uint64_t id) const REQUIRES(mutex_);
   void CheckForLosses() REQUIRES(mutex_);
@@ -105,6 +114,8 @@ class Messages {
   Open open_ GUARDED_BY(mutex_);                                // in the order started
   std::deque<Offer> unmatched_ GUARDED_BY(mutex_);              // in the order of arrival
   std::vector<std::optional<Loss>> losses_ GUARDED_BY(mutex_);  // by group rank
+  std::vector<size_t> copied_bytes_ GUARDED_BY(mutex_);  // of copies under way, by group rank
+  size_t copies_ GUARDED_BY(mutex_) = 0;                 // under way
   uint64_t last_id_ GUARDED_BY(mutex_) = 0;
   TimePoint last_progress_ GUARDED_BY(mutex_) = {};
   TimePoint next_check_ GUARDED_BY(mutex_) = {};
