@@ -20,9 +20,16 @@ bool IsSend(const Messages::Message& message) {
   return message.operation.kind == Operation::Kind::kSend;
 }
 
-milliseconds Left(const Messages::Message& message) {
-  auto waited = std::chrono::steady_clock::now() - message.since;
+milliseconds Left(const Messages::Message& message, TimePoint since) {
+  auto waited = std::chrono::steady_clock::now() - since;
   return std::chrono::ceil<milliseconds>(message.timeout - waited);
+}
+milliseconds Left(const Messages::Message& message) { return Left(message, message.since); }
+
+// Returns whether the time-out of a started message has passed.
+bool IsLate(const Messages::Message& message, const WorkState& state) {
+  auto since = state.timeout_since();
+  return since && Left(message, *since) <= milliseconds(0);
 }
 
 }  // namespace
@@ -52,6 +59,7 @@ Messages::~Messages() {
 Result<int> Messages::Move(const Message& message, Block data) {
   if (message.peer.value_or(group_rank_) == group_rank_) {
     auto state = std::make_shared<WorkState>();
+    state->StartTimeout();
     if (StartOwn(message, data, state)) {
       while (!state->AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
         FinishOwnThatIsOver();
@@ -111,10 +119,11 @@ bool Messages::Progress() {
 
 // Returns why a receive of this rank from itself ends without a message, if it
 // does.
-std::optional<Error> Messages::WhyOver(const Message& message) const {
+std::optional<Error> Messages::WhyOver(const OwnReceive& receive) const {
+  const Message& message = receive.message;
   if (ended_) return Error{ErrorCode::kSystem, "the process group is broken"};
   if (deaths_.has_death()) return deaths_.ErrorSince(message.since);
-  if (Left(message) <= milliseconds(0)) return TimedOut(message, nullptr);
+  if (IsLate(message, *receive.state)) return TimedOut(message, nullptr);
   return std::nullopt;
 }
 
@@ -124,7 +133,7 @@ void Messages::FinishOwnThatIsOver() {
     FairMutexLock lock(mutex_);
     for (auto next = own_receives_.begin(); next != own_receives_.end();) {
       auto here = next++;
-      auto why = WhyOver(here->message);
+      auto why = WhyOver(*here);
       if (!why) continue;
       over.emplace_back(std::move(*here), *std::move(why));
       own_receives_.erase(here);
@@ -165,13 +174,13 @@ std::vector<Messages::CompletedMessage> Messages::TakeEnded(milliseconds slice) 
     Result<void> result;
     if (first || here->transfer->Test()) {
       result = here->transfer->Wait(first ? slice : milliseconds(0));
-    } else if (Left(here->message) > milliseconds(0)) {
+    } else if (!IsLate(here->message, *here->state)) {
       continue;
     } else {
       result = TimedOut(here->message, here->transfer.get());
     }
     bool still_there = !result && result.error().code == ErrorCode::kTimeout;
-    if (still_there && Left(here->message) > milliseconds(0)) continue;
+    if (still_there && !IsLate(here->message, *here->state)) continue;
     if (still_there) result = TimedOut(here->message, here->transfer.get());
     ended.push_back({std::move(*here), std::move(result)});
     pending_.erase(here);

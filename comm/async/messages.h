@@ -29,9 +29,9 @@ class Messages {
   struct Message {
     Operation operation;  // for error messages
     Envelope envelope;
-    std::optional<int> peer;  // none: a receive from any rank
-    TimePoint since;          // start of the call
-    std::chrono::milliseconds timeout;
+    std::optional<int> peer;            // none: a receive from any rank
+    TimePoint since;                    // start of the call
+    std::chrono::milliseconds timeout;  // in Move from `since`, else from the state's Await
   };
   // Returns the full text of an error. Breaks the group unless it is kInvalid.
   using Failed = std::function<Error(const Message& message, Error error)>;
@@ -83,7 +83,7 @@ class Messages {
   Result<void> Unpack(const SelfMessage& self_message, const Message& message, Block data) const;
   std::vector<CompletedMessage> TakeEnded(std::chrono::milliseconds slice) EXCLUDES(mutex_);
   Error TimedOut(const Message& message, Transfer* transfer) const REQUIRES(mutex_);
-  std::optional<Error> WhyOver(const Message& message) const REQUIRES(mutex_);
+  std::optional<Error> WhyOver(const OwnReceive& receive) const REQUIRES(mutex_);
   void FinishOwnThatIsOver();
 
   Backend& backend_;

@@ -41,10 +41,21 @@ bool WorkState::done() const {
   return done_;
 }
 
-void WorkState::Await() const {
+void WorkState::Await() {
+  StartTimeout();
   Attending here(attendance_.get());
   MutexLock lock(mutex_);
   while (!done_) ended_.Wait(mutex_);
+}
+
+void WorkState::StartTimeout() {
+  MutexLock lock(mutex_);
+  if (!timeout_since_) timeout_since_ = MonotonicClock().Now();
+}
+
+std::optional<TimePoint> WorkState::timeout_since() const {
+  MutexLock lock(mutex_);
+  return timeout_since_;
 }
 
 bool WorkState::AwaitFor(std::chrono::milliseconds limit) const {

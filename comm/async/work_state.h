@@ -3,8 +3,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/async/attendance.h"
@@ -24,7 +26,12 @@ class WorkState {
   void Finish(Result<void> result, int source = -1);
 
   bool done() const;
-  void Await() const;
+  // Waits until the operation's time-out, which it starts.
+  void Await();
+  // Starts the time-out of a message unless it runs: nobody may wait for one that
+  // was posted early.
+  void StartTimeout();
+  std::optional<TimePoint> timeout_since() const;
   bool AwaitFor(std::chrono::milliseconds limit) const;
   // After the end only; result_ does not change any more, so the analysis is
   // off.
@@ -38,6 +45,7 @@ class WorkState {
   mutable Mutex mutex_;
   mutable CondVar ended_;
   bool done_ GUARDED_BY(mutex_) = false;
+  std::optional<TimePoint> timeout_since_ GUARDED_BY(mutex_);
   int source_ GUARDED_BY(mutex_) = -1;
   Result<void> result_ GUARDED_BY(mutex_);
   std::vector<std::function<void()>> then_ GUARDED_BY(mutex_);

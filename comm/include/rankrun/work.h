@@ -29,8 +29,8 @@ class RANKRUN_API Work {
   Work& operator=(Work&&) noexcept;
   ~Work();
 
-  // Waits until the operation is complete, at most for its time-out. Throws the
-  // operation's error if it failed.
+  // Waits until the operation is complete, at most for its time-out, which for a
+  // message counts from its first Wait. Throws the operation's error if it failed.
   void Wait() const;
   // As Wait, but returns false if the operation is not complete after `limit`;
   // the operation continues.

@@ -53,6 +53,19 @@ TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfTimesOut) {
               HasSubstr("no matching Send after 20 ms"));
 }
 
+TEST_F(GroupMessagesTest, TheTimeoutOfAPostedMessageStartsWithItsWait) {
+  for (GroupRank from : {GroupRank{0}, GroupRank{1}}) {
+    FakeBackend* backend = nullptr;
+    auto group = MakeOf({0, 1}, 0, milliseconds(20), &backend);
+    backend->has_messages = true;
+    Work work = *group->IRecv(data, from, 5);
+    EXPECT_FALSE(work.WaitFor(milliseconds(200)));
+    EXPECT_EQ(group->state(), GroupState::kOk);
+    EXPECT_THROW(work.Wait(), DistTimeoutError);
+    EXPECT_EQ(group->state(), GroupState::kBroken);
+  }
+}
+
 TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfEndsWithTheGroup) {
   FakeBackend* backend = nullptr;
   auto group = Make(0, 2, &backend);
