@@ -151,14 +151,17 @@ TimePoint CollectiveMonitor::Check(TimePoint now) {
     return TimePoint::max();
   }
   CheckWait();
-  if (now < next_compare_) return now + kCheckInterval;
+  std::optional<Loss> death = FindDeath(now);
+  if (!death && now < next_compare_) return now + kCheckInterval;
 
   Operation slow = *operation_;
   lock.Unlock();  // the store may be slow
-  auto why = failure_board_.Compare(slow);
+  auto why = death ? failure_board_.WhyLost(death->peer, death->why, death->since)
+                   : failure_board_.Compare(slow);
   lock.Lock();
   if (!operation_ || operation_->number != slow.number) return Now() + kCheckInterval;
   if (why) EndWith(*why);
+  if (death) return Now() + kCheckInterval;
   next_compare_ = Now() + compare_pause_;
   compare_pause_ = std::min(2 * compare_pause_, kMaxPause);
   return Now() + kCheckInterval;
@@ -168,6 +171,17 @@ void CollectiveMonitor::CheckWait() {
   if (!wait_ || lost_) return;
   lost_ = control_.Lost(wait_->peer);
   if (lost_) AbortWait();
+}
+
+// Returns the first rank that was lost without a farewell.
+std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint now) {
+  if (lost_ || deaths_.has_agent()) return std::nullopt;
+  for (int peer = 0; peer < control_.ranks() && !death_; ++peer) {
+    if (peer == control_.rank()) continue;
+    auto why = control_.Lost(peer);
+    if (why && !control_.Farewell(peer)) death_ = Loss{.peer = peer, .why = *why, .since = now};
+  }
+  return death_;
 }
 
 void CollectiveMonitor::EndWith(const Error& why) {

@@ -25,6 +25,8 @@ struct CollectiveAborted {
 // caller's thread is inside a wait of Gloo. Ends the collective on the death of
 // a rank, on the loss of the rank waited for, on a mismatch of calls, or on
 // Stop. (Gloo reports no loss to a receive that already has part of its data.)
+// Without an agent, which would report it, also on the loss of any rank that has
+// not said farewell.
 // Thread: Begin, End and the waits: the caller's; Check: the monitor thread;
 // Stop: any.
 class CollectiveMonitor {
@@ -55,6 +57,11 @@ class CollectiveMonitor {
     int peer;
     bool sends;
   };
+  struct Loss {
+    int peer;
+    std::string why;
+    TimePoint since;
+  };
   struct WaitResult {
     bool done = false;
     std::optional<std::string> failure = {};
@@ -67,6 +74,7 @@ class CollectiveMonitor {
   WaitResult WaitOnce(const Wait& wait) const;
   Error TimedOut(int peer);
   void CheckWait() REQUIRES(mutex_);
+  std::optional<Loss> FindDeath(TimePoint now) REQUIRES(mutex_);
   void EndWith(const Error& why) REQUIRES(mutex_);
   void AbortWait() REQUIRES(mutex_);
 
@@ -87,6 +95,7 @@ class CollectiveMonitor {
   std::chrono::milliseconds compare_pause_ GUARDED_BY(mutex_);  // after next_compare_
   std::optional<Wait> wait_ GUARDED_BY(mutex_);
   std::optional<std::string> lost_ GUARDED_BY(mutex_);  // why the awaited rank is lost
+  std::optional<Loss> death_ GUARDED_BY(mutex_);        // of a rank that is not awaited
   std::optional<Error> ended_ GUARDED_BY(mutex_);       // set once, never cleared
 };
 

@@ -117,8 +117,7 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
   milliseconds patience = deaths_.has_agent() ? kAgentPatience : kFarewellPatience;
   if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
   if (auto note = ReadNote()) return note;
-  return Error{ErrorCode::kPeerLost,
-               "lost " + RanksInWords({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
+  return LostError(peer, why);
 }
 
 // Returns the farewell of `peer`. Without one, returns the farewell of another
@@ -126,8 +125,10 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
 // ranks that left without a failure.
 std::optional<Error> FailureBoard::FarewellFor(int peer) {
   if (auto own = control_.Farewell(peer)) {
-    if ((*own)[0] == kLeaves) return Error{ErrorCode::kPeerLost, own->substr(1)};
-    return DecodeNote(*own);
+    if ((*own)[0] != kLeaves) return DecodeNote(*own);
+    // It may have left because of a death that another group has noticed.
+    if (auto death = FirstDeath()) return death;
+    return Error{ErrorCode::kPeerLost, own->substr(1)};
   }
   for (int other = 0; other < control_.ranks(); ++other) {
     if (other == group_rank_) continue;
@@ -135,6 +136,21 @@ std::optional<Error> FailureBoard::FarewellFor(int peer) {
     if (farewell && (*farewell)[0] != kLeaves) return DecodeNote(*farewell);
   }
   return std::nullopt;
+}
+
+// Returns the error for the first rank that was lost without a farewell.
+std::optional<Error> FailureBoard::FirstDeath() {
+  for (int other = 0; other < control_.ranks(); ++other) {
+    if (other == group_rank_) continue;
+    auto why = control_.Lost(other);
+    if (why && !control_.Farewell(other)) return LostError(other, *why);
+  }
+  return std::nullopt;
+}
+
+Error FailureBoard::LostError(int peer, const std::string& why) const {
+  return {ErrorCode::kPeerLost,
+          "lost " + RanksInWords({global_ranks_[static_cast<size_t>(peer)]}) + ": " + why};
 }
 
 std::optional<Error> FailureBoard::Compare(const Operation& operation) {

@@ -51,6 +51,8 @@ class FailureBoard {
 
  private:
   std::optional<Error> FarewellFor(int peer);
+  std::optional<Error> FirstDeath();
+  Error LostError(int peer, const std::string& why) const;
   bool PublishCall(const Operation& operation) REQUIRES(mutex_);
   void ReadCalls(const Operation& operation) REQUIRES(mutex_);
   bool HasStore() REQUIRES(mutex_);  // connects on first use

@@ -126,15 +126,17 @@ std::optional<Error> Waiter::FindEndOrTimeout(const WaitTarget& target, TimePoin
 std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, TimePoint began) const {
   if (auto told = segment_.PublishedError()) return told;
   if (deaths_.has_death()) return deaths_.ErrorSince(began);
-  for (int rank : segment_.Left()) {
-    if (!needs(rank)) continue;
-    const int one[] = {rank};
-    return Error{ErrorCode::kPeerLost, segment_.NamesOf(one) + " has left the group"};
+  // In this order, because a rank says that it leaves before it ends.
+  std::vector<int> dead = segment_.Dead();
+  std::vector<int> left = segment_.Left();
+  auto has_left = [&](int rank) { return std::find(left.begin(), left.end(), rank) != left.end(); };
+  auto gone = std::find_if(left.begin(), left.end(), needs);
+  for (int rank : dead) {
+    // `gone` may have left because of a death that another group has noticed.
+    if (!has_left(rank) && (needs(rank) || gone != left.end())) return Lost(rank, began);
   }
-  for (int rank : segment_.Dead()) {
-    if (needs(rank)) return Lost(rank, began);
-  }
-  return std::nullopt;
+  if (gone == left.end()) return std::nullopt;
+  return Error{ErrorCode::kPeerLost, segment_.NamesOf({&*gone, 1}) + " has left the group"};
 }
 
 Error Waiter::Lost(int rank, TimePoint began) const {

@@ -306,21 +306,34 @@ std::optional<Error> Control::FindEnd(TimePoint wait_began) {
 std::optional<Error> Control::FindLoss(int peer) {
   const PeerState& state = StateOf(peer);
   if (!state.loss) return std::nullopt;
-  if (state.farewell) {
-    return Error{ErrorCode::kPeerLost, state.farewell->error.message};
-  }
   if (deaths_.has_death()) return Error{ErrorCode::kCancelled, deaths_.Message()};
-  milliseconds patience = deaths_.has_agent() ? kAgentPatience : kFarewellPatience;
+  bool waits_for_agent = deaths_.has_agent() && !state.farewell;
+  milliseconds patience = waits_for_agent ? kAgentPatience : kFarewellPatience;
   if (Now() < state.loss->since + patience) return std::nullopt;
-  return Error{ErrorCode::kPeerLost, "lost " + NameOf(peer) + ": " + state.loss->why};
+  if (!state.farewell) return LostError(peer);
+  // It may have left because of a death that another group has noticed.
+  if (auto silent = FirstSilentLoss()) return LostError(*silent);
+  return Error{ErrorCode::kPeerLost, state.farewell->error.message};
+}
+
+Error Control::LostError(int peer) {
+  return {ErrorCode::kPeerLost, "lost " + NameOf(peer) + ": " + StateOf(peer).loss->why};
+}
+
+// Returns the peer that was lost first of those that have said no farewell.
+std::optional<int> Control::FirstSilentLoss() {
+  std::optional<int> first;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const PeerState& state = StateOf(peer);
+    if (!state.loss || state.farewell) continue;
+    if (!first || state.loss->since < StateOf(*first).loss->since) first = peer;
+  }
+  return first;
 }
 
 std::optional<Error> Control::FindSilentLoss() {
-  for (int peer = 0; peer < ranks(); ++peer) {
-    if (StateOf(peer).farewell) continue;
-    if (auto loss = FindLoss(peer)) return loss;
-  }
-  return std::nullopt;
+  auto silent = FirstSilentLoss();
+  return silent ? FindLoss(*silent) : std::nullopt;
 }
 
 bool Control::End(const Error& why, const Error& for_others) {

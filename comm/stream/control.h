@@ -122,6 +122,8 @@ class Control final : public FrameHandler {
   void NoteCall(int peer, const FrameHeader& header) REQUIRES(mutex_);
   std::string DescribeKnownCalls(uint64_t number) REQUIRES(mutex_);
   void SendCallOf(int peer, uint64_t number) REQUIRES(mutex_);
+  Error LostError(int peer) REQUIRES(mutex_);
+  std::optional<int> FirstSilentLoss() REQUIRES(mutex_);
   void OnFarewell(int peer, const FrameHeader& header) REQUIRES(mutex_);
   void SendFarewell(uint8_t code, const std::string& text) REQUIRES(mutex_);
   void CheckChannel(int peer) REQUIRES(mutex_);

@@ -314,5 +314,32 @@ INSTANTIATE_TEST_SUITE_P(Collectives, DeathsTimingTest, CallsOnBackends(), NameO
 INSTANTIATE_TEST_SUITE_P(Collectives, StoreDeathsTest, CallsInTheStore(), NameOf);
 INSTANTIATE_TEST_SUITE_P(Collectives, StoreDeathsTimingTest, CallsInTheStore(), NameOf);
 
+// Without an agent. Rank 1 notices the death of rank 2 in a group of both and
+// leaves, while rank 0 waits for rank 1 in the world.
+struct DeathInAnotherGroupTest : testing::TestWithParam<const char*> {};
+TEST_P(DeathInAnotherGroupTest, IsNamedToTheRanksThatWaitForThoseItConcerns) {
+  for (int run = 0; run < 5; ++run) {
+    InSharedMemory<std::atomic<int>> ready;
+    auto told = OnRanks(3, [&](int r) {
+      ProcessGroup& world = Init({.backend = GetParam()});
+      ProcessGroup& last_two = NewGroup({.ranks = {1, 2}});
+      std::vector<float> data(4);
+      ++*ready;
+      while (r == 2 && *ready < 3) std::this_thread::yield();
+      if (r == 2) raise(SIGKILL);
+      std::string text = ErrorOf([&] {
+        if (r == 0) world.Broadcast(data, GlobalRank{1});
+        if (r == 1) last_two.Recv(data, GlobalRank{2});
+      });
+      Destroy();
+      return text;
+    });
+    for (size_t r : {0U, 1U}) EXPECT_THAT(told[r], HasSubstr("rank 2")) << r;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Backends, DeathInAnotherGroupTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"),
+                         [](const auto& one) { return std::string(one.param); });
+
 }  // namespace
 }  // namespace rankrun::comm

@@ -169,6 +169,34 @@ TEST_P(TransportPairDeathTest, AnUnexpectedMessageDoesNotHideTheLoss) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30)) << "half the time-out";
 }
 
+// Rank 0 waits for rank 1, which lives and does not call; rank 2 dies.
+TEST_P(TransportPairDeathTest, ADeathIsNoticedWhileALivingRankIsAwaited) {
+  auto store = store::TcpStore::Connect("127.0.0.1", server.port());
+  ASSERT_TRUE(store);
+  auto run = [&](int rank) -> std::string {
+    auto own = store::TcpStore::Connect("127.0.0.1", server.port());
+    if (!own) return own.error().message;
+    BackendGroup group(GetParam(), 3);
+    auto backend = group.Create(group.Config(**own, rank));
+    if (!backend) return backend.error().message;
+    if (rank != 0) return (*own)->Get("told", seconds(60)) ? "" : "nobody was told";
+    (void)(*own)->Set("under way", "");
+    std::vector<float> data(4);
+    TestCall call(
+        {.kind = Kind::kBroadcast, .dtype = DType::kFloat32, .root = 1, .count = 4, .number = 1});
+    auto result = (*backend)->Broadcast(BlockOf(data), call.call);
+    (void)(*own)->Set("told", "");
+    return result ? "no error" : result.error().message;
+  };
+  ChildProcess survivor([&] { return run(0); });
+  ChildProcess awaited([&] { return run(1); });
+  ChildProcess victim([&] { return run(2); });
+  EXPECT_TRUE((*store)->Get("under way", seconds(60)));
+  victim.Kill();
+  EXPECT_THAT(survivor.Text(), HasSubstr("lost rank 2"));
+  EXPECT_EQ(awaited.Text(), "");
+}
+
 const auto kKinds = testing::Values(Kind::kAllReduce, Kind::kReduce, Kind::kBroadcast,
                                     Kind::kAllGather, Kind::kGather, Kind::kScatter,
                                     Kind::kReduceScatter, Kind::kAllToAll, Kind::kBarrier);
