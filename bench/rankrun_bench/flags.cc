@@ -24,7 +24,8 @@ constexpr Flag kFlags[] = {
      .most = kMaxSizeG,
      .value_name = "SIZE",
      .default_value = "256M",
-     .help = "Largest size."},
+     .help = "Largest size.",
+     .details = "With `--tune`, the default is 8M."},
     {.name = "factor",
      .value = kCount,
      .least = 2,
@@ -85,6 +86,11 @@ constexpr Flag kFlags[] = {
                 "algbw, busbw, wrong, calls (of a batch) and batches. For a program that reads "
                 "them, start rankrun with `--prefix none`; otherwise rankrun puts the rank before "
                 "each line."},
+    {.name = "tune",
+     .help = "Measure each algorithm of tcp for all_reduce, all_gather, broadcast and all_to_all, "
+             "and print the value of RANKRUN_ALGORITHMS that chooses the fastest at each size.",
+     .details = "It holds for this number of ranks on these hosts. With `--json`, the last line "
+                "has the key algorithms."},
     {.name = "version", .help = "Print the version and exit."},
     {.name = "help", .letter = 'h', .help = "Print a summary of the flags and exit."},
 };

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "bench/rankrun_bench/flags.h"
+#include "bench/rankrun_bench/tune.h"
 #include "launcher/flags/flag_parser.h"
 #include "launcher/flags/help.h"
 
@@ -31,6 +32,8 @@ constexpr std::pair<const char*, ReduceOp::Kind> kOps[] = {
     {"min", ReduceOp::kMin},      {"max", ReduceOp::kMax},        {"bit_and", ReduceOp::kBitAnd},
     {"bit_or", ReduceOp::kBitOr}, {"bit_xor", ReduceOp::kBitXor},
 };
+
+constexpr size_t kTunedBytes = size_t{8} << 20;  // largest size of --tune
 
 // The operand, described as a flag to check its value.
 constexpr launcher::Flag kCollective{
@@ -114,6 +117,26 @@ BatchPlan PlanOf(const launcher::ParsedFlags& flags) {
   return plan;
 }
 
+// Keeps the collectives with several algorithms. One that was asked for by name
+// must have them.
+Result<void> PrepareTuning(const launcher::Arguments& arguments, Options& options) {
+  if (!options.backend.empty() && options.backend != "tcp") {
+    return Invalid("--tune: only tcp has a table of algorithms: want no --backend, or tcp");
+  }
+  auto has_none = [](Collective collective) { return !HasAlgorithms(collective); };
+  for (Collective collective : options.collectives) {
+    const std::string name = NameOf(collective);
+    if (has_none(collective) && std::ranges::count(arguments.positionals, name) > 0) {
+      return Invalid("--tune: " + name +
+                     " has one algorithm: want all_reduce, all_gather, "
+                     "broadcast, all_to_all or all");
+    }
+  }
+  std::erase_if(options.collectives, has_none);
+  if (!arguments.flags.Has("max-bytes")) options.max_bytes = kTunedBytes;
+  return {};
+}
+
 Result<Options> OptionsOf(const launcher::Arguments& arguments) {
   const launcher::ParsedFlags& flags = arguments.flags;
   auto collectives = CollectivesOf(arguments.positionals);
@@ -123,13 +146,17 @@ Result<Options> OptionsOf(const launcher::Arguments& arguments) {
   options.plan = PlanOf(flags);
   options.min_bytes = flags.Size("min-bytes").value_or(options.min_bytes);
   options.max_bytes = flags.Size("max-bytes").value_or(options.max_bytes);
+  options.backend = flags.Text("backend").value_or("");
+  options.tune = flags.Has("tune");
+  if (options.tune) {
+    if (auto ok = PrepareTuning(arguments, options); !ok) return std::move(ok).error();
+  }
   if (options.min_bytes > options.max_bytes) {
     return Invalid("--min-bytes: want at most the value of --max-bytes");
   }
   if (auto factor = flags.Count("factor")) options.factor = static_cast<size_t>(*factor);
   if (auto dtype = flags.Text("dtype")) options.dtype = DTypeOf(*dtype);
   if (auto op = flags.Text("op")) options.op = OpOf(*op);
-  options.backend = flags.Text("backend").value_or("");
   options.json = flags.Has("json");
   if (auto checked = CheckReduction(options); !checked) return std::move(checked).error();
   return options;

@@ -36,6 +36,7 @@ struct Options {
   ReduceOp::Kind op = ReduceOp::kSum;
   std::string backend;  // empty: the library's choice
   bool json = false;
+  bool tune = false;  // measure each algorithm
   BatchPlan plan;
 };
 

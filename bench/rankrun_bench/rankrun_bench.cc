@@ -10,6 +10,7 @@
 #include "bench/rankrun_bench/measurement.h"
 #include "bench/rankrun_bench/options.h"
 #include "bench/rankrun_bench/table.h"
+#include "bench/rankrun_bench/tune.h"
 
 namespace rankrun::bench {
 namespace {
@@ -72,7 +73,7 @@ int64_t MeasureSizes(ProcessGroup& world, const Options& options, Collective col
   return wrong;
 }
 
-int Run(const Options& options) {
+int64_t MeasureCollectives(const Options& options) {
   InitOptions init;
   if (!options.backend.empty()) init.backend = options.backend;
   ProcessGroup& world = Init(init);
@@ -81,7 +82,7 @@ int Run(const Options& options) {
     wrong += MeasureSizes(world, options, collective);
   }
   Destroy();
-  return wrong == 0 ? 0 : kFailed;
+  return wrong;
 }
 
 bool IsRank0() {
@@ -104,7 +105,9 @@ int Main(int argc, char** argv) {
   Parsed parsed = ParseOptions(argc, argv);
   if (parsed.exit_code) return PrintAndEnd(parsed);
   try {
-    return Run(parsed.options);
+    const Options& options = parsed.options;
+    int64_t wrong = options.tune ? Tune(options) : MeasureCollectives(options);
+    return wrong == 0 ? 0 : kFailed;
   } catch (const std::bad_alloc&) {
     std::fputs("rankrun-bench: no memory for buffers of that size; --max-bytes limits it\n",
                stderr);

@@ -84,6 +84,17 @@ TEST(OptionsTest, AllAreSevenCollectives) {
   EXPECT_EQ(Parse({"all"}).options.collectives.size(), 7U);
 }
 
+TEST(OptionsTest, TuningTakesTheCollectivesWithSeveralAlgorithms) {
+  Parsed parsed = Parse({"all", "--tune"});
+  ASSERT_FALSE(parsed.exit_code) << parsed.text;
+  EXPECT_TRUE(parsed.options.tune);
+  EXPECT_EQ(parsed.options.collectives,
+            (std::vector{Collective::kAllReduce, Collective::kAllGather, Collective::kBroadcast,
+                         Collective::kAllToAll}));
+  EXPECT_EQ(parsed.options.max_bytes, size_t{8} << 20);
+  EXPECT_EQ(Parse({"all", "--tune", "--max-bytes", "1M"}).options.max_bytes, size_t{1} << 20);
+}
+
 TEST(OptionsTest, InvalidArgumentsAreNamedWithTheValidOnes) {
   const std::pair<std::vector<const char*>, const char*> cases[] = {
       {{}, "no collective given; usage: rankrun-bench [flags] COLLECTIVE..."},
@@ -99,6 +110,8 @@ TEST(OptionsTest, InvalidArgumentsAreNamedWithTheValidOnes) {
       {{"all_reduce", "--dtype", "bool", "--op", "avg"}, "--op: avg does not support bool: want"},
       {{"all", "--dtype", "float8_e5m2"}, "--dtype: float8_e5m2 cannot be reduced"},
       {{"all_reduce", "--nothing"}, "--nothing"},
+      {{"barrier", "--tune"}, "--tune: barrier has one algorithm: want all_reduce, all_gather,"},
+      {{"all", "--tune", "--backend", "shm"}, "--tune: only tcp has a table of algorithms: want"},
   };
   for (const auto& [words, text] : cases) {
     Parsed parsed = Parse(words);

@@ -57,6 +57,28 @@ TEST(BenchTest, BackendThatIsNotThereIsAnError) {
   EXPECT_THAT(job.Err(), HasSubstr("nonsense"));
 }
 
+// The printed table is one that the library reads.
+TEST(BenchTest, TuningPrintsATableOfAlgorithms) {
+  std::vector<std::string> arguments =
+      Bench("4", {"all", "--tune", "--max-bytes", "64K", "--factor", "64", "--json"});
+  arguments.insert(arguments.begin(), {"--prefix", "none"});
+  Job job({.arguments = arguments});
+  ASSERT_TRUE(job.Wait(milliseconds(100'000)).value_or(ProcessExit{true, 0}).succeeded())
+      << job.Err();
+  std::string last;
+  std::istringstream lines(job.Out());
+  for (std::string line; std::getline(lines, line);) last = line;
+  const std::string table = nlohmann::json::parse(last)["algorithms"];
+  for (const char* key : {"all_reduce.doubling=", "all_reduce.halving=", "all_gather.direct_ranks=",
+                          "broadcast.tree=", "all_to_all.direct="}) {
+    EXPECT_THAT(table, HasSubstr(key));
+  }
+  Job with_table({.arguments = Bench("4", {"all_reduce", "--max-bytes", "8", "--backend", "tcp"}),
+                  .variables = {{"RANKRUN_ALGORITHMS", table}}});
+  EXPECT_TRUE(with_table.Wait(milliseconds(100'000)).value_or(ProcessExit{true, 0}).succeeded())
+      << with_table.Err();
+}
+
 TEST(BenchTest, WrongWordIsSaidAndTheExitCodeIs2) {
   Job job({.arguments = Bench("3", {"all_reduc"})});
   auto exit = job.Wait(milliseconds(100'000));
