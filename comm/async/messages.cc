@@ -28,7 +28,7 @@ milliseconds Left(const Messages::Message& message) { return Left(message, messa
 
 // Returns whether the time-out of a started message has passed.
 bool IsLate(const Messages::Message& message, const WorkState& state) {
-  auto since = state.timeout_since();
+  auto since = state.awaited_since();
   return since && Left(message, *since) <= milliseconds(0);
 }
 
@@ -59,7 +59,6 @@ Messages::~Messages() {
 Result<int> Messages::Move(const Message& message, Block data) {
   if (message.peer.value_or(group_rank_) == group_rank_) {
     auto state = std::make_shared<WorkState>();
-    state->StartTimeout();
     if (StartOwn(message, data, state)) {
       while (!state->AwaitFor(std::clamp(Left(message), milliseconds(1), kOwnSlice))) {
         FinishOwnThatIsOver();

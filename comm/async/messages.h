@@ -29,9 +29,10 @@ class Messages {
   struct Message {
     Operation operation;  // for error messages
     Envelope envelope;
-    std::optional<int> peer;            // none: a receive from any rank
-    TimePoint since;                    // start of the call
-    std::chrono::milliseconds timeout;  // in Move from `since`, else from the state's Await
+    std::optional<int> peer;  // none: a receive from any rank
+    TimePoint since;          // start of the call
+    std::chrono::milliseconds
+        timeout;  // in Move from `since`, else from the first wait for the state
   };
   // Returns the full text of an error. Breaks the group unless it is kInvalid.
   using Failed = std::function<Error(const Message& message, Error error)>;

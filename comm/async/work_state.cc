@@ -42,29 +42,29 @@ bool WorkState::done() const {
 }
 
 void WorkState::Await() {
-  StartTimeout();
   Attending here(attendance_.get());
   MutexLock lock(mutex_);
+  NoteWaiter();
   while (!done_) ended_.Wait(mutex_);
 }
 
-void WorkState::StartTimeout() {
-  MutexLock lock(mutex_);
-  if (!timeout_since_) timeout_since_ = MonotonicClock().Now();
-}
-
-std::optional<TimePoint> WorkState::timeout_since() const {
-  MutexLock lock(mutex_);
-  return timeout_since_;
-}
-
-bool WorkState::AwaitFor(std::chrono::milliseconds limit) const {
+bool WorkState::AwaitFor(std::chrono::milliseconds limit) {
   Attending here(attendance_.get());
   TimePoint deadline = MonotonicClock().Now() + limit;
   MutexLock lock(mutex_);
+  NoteWaiter();
   while (!done_ && ended_.WaitUntil(mutex_, deadline)) {
   }
   return done_;
+}
+
+void WorkState::NoteWaiter() {
+  if (!awaited_since_) awaited_since_ = MonotonicClock().Now();
+}
+
+std::optional<TimePoint> WorkState::awaited_since() const {
+  MutexLock lock(mutex_);
+  return awaited_since_;
 }
 
 int WorkState::source() const {

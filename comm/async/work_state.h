@@ -26,13 +26,11 @@ class WorkState {
   void Finish(Result<void> result, int source = -1);
 
   bool done() const;
-  // Waits until the operation's time-out, which it starts.
+  // Both start the time-out of a message.
   void Await();
-  // Starts the time-out of a message unless it runs: nobody may wait for one that
-  // was posted early.
-  void StartTimeout();
-  std::optional<TimePoint> timeout_since() const;
-  bool AwaitFor(std::chrono::milliseconds limit) const;
+  bool AwaitFor(std::chrono::milliseconds limit);
+  // Returns when the first thread began to wait.
+  std::optional<TimePoint> awaited_since() const;
   // After the end only; result_ does not change any more, so the analysis is
   // off.
   const Result<void>& result() const NO_THREAD_SAFETY_ANALYSIS { return result_; }
@@ -41,11 +39,13 @@ class WorkState {
   void Then(std::function<void()> done);
 
  private:
+  void NoteWaiter() REQUIRES(mutex_);
+
   const std::shared_ptr<Attendance> attendance_;
   mutable Mutex mutex_;
   mutable CondVar ended_;
   bool done_ GUARDED_BY(mutex_) = false;
-  std::optional<TimePoint> timeout_since_ GUARDED_BY(mutex_);
+  std::optional<TimePoint> awaited_since_ GUARDED_BY(mutex_);
   int source_ GUARDED_BY(mutex_) = -1;
   Result<void> result_ GUARDED_BY(mutex_);
   std::vector<std::function<void()>> then_ GUARDED_BY(mutex_);

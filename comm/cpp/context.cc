@@ -20,10 +20,13 @@ comm::GroupTable& Open(const std::string& name) {
 
 Context::Context(const std::string& name, const InitOptions& options)
     : name_(name), table_(Open(name)) {
-  auto world = table_.MakeWorld(options);
-  if (world) return;
-  comm::CloseContext(name_);
-  comm::Throw(std::move(world).error().In(Called(name_)));
+  try {
+    auto world = table_.MakeWorld(options);
+    if (!world) comm::Throw(std::move(world).error().In(Called(name_)));
+  } catch (...) {
+    comm::CloseContext(name_);
+    throw;
+  }
 }
 
 Context::~Context() { comm::CloseContext(name_); }
@@ -31,7 +34,8 @@ Context::~Context() { comm::CloseContext(name_); }
 ProcessGroup& Context::World() const {
   ProcessGroup* world = table_.world();
   if (world == nullptr) {
-    comm::Throw({ErrorCode::kInvalid, Called(name_) + ": its world is destroyed: make a new one"});
+    comm::Throw(
+        {ErrorCode::kInvalid, Called(name_) + ": its world is destroyed: want a new Context"});
   }
   return *world;
 }

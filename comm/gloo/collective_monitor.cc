@@ -15,6 +15,9 @@ using std::chrono::milliseconds;
 // Interval of checks on a collective under way.
 constexpr milliseconds kCheckInterval{10};
 
+// Interval of checks on ranks that are not awaited, which cost more.
+constexpr milliseconds kDeathInterval{50};
+
 // Interval at which the reason of a loss is looked for.
 constexpr milliseconds kReasonInterval{1};
 
@@ -176,6 +179,8 @@ void CollectiveMonitor::CheckWait() {
 // Returns the first rank that was lost without a farewell.
 std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint now) {
   if (lost_ || deaths_.has_agent()) return std::nullopt;
+  if (death_ || now < next_look_) return death_;
+  next_look_ = now + kDeathInterval;
   for (int peer = 0; peer < control_.ranks() && !death_; ++peer) {
     if (peer == control_.rank()) continue;
     auto why = control_.Lost(peer);

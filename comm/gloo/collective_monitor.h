@@ -96,6 +96,7 @@ class CollectiveMonitor {
   std::optional<Wait> wait_ GUARDED_BY(mutex_);
   std::optional<std::string> lost_ GUARDED_BY(mutex_);  // why the awaited rank is lost
   std::optional<Loss> death_ GUARDED_BY(mutex_);        // of a rank that is not awaited
+  TimePoint next_look_ GUARDED_BY(mutex_) = {};         // for such a death
   std::optional<Error> ended_ GUARDED_BY(mutex_);       // set once, never cleared
 };
 

@@ -121,8 +121,10 @@ std::optional<std::string> Control::Lost(int peer) {
   // A message that arrived before the loss must be received first.
   const Slot& next = line.receives[line.received_count % kReceives];
   if (!has_farewell && SequenceIn(next.message) != 0) return std::nullopt;
-  if (line.closed) return line.lost = line.closed;
-  return line.lost = WhyClosed(line);
+  std::optional<std::string> why = line.closed ? line.closed : WhyClosed(line);
+  // Messages may have arrived while it was looked for.
+  if (why && !TakeFarewell(line) && SequenceIn(next.message) != 0) return std::nullopt;
+  return line.lost = why;
 }
 
 // Returns why the connection is closed; no value: it is open. Never waits.

@@ -112,28 +112,32 @@ void FailureBoard::SendFarewellOnLeaving() {
 }
 
 std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, TimePoint since) {
-  if (auto farewell = FarewellFor(peer)) return farewell;
+  if (auto failure = FailureOf(peer)) return failure;
   if (deaths_.has_death()) return Error{ErrorCode::kCancelled, deaths_.Message()};
-  milliseconds patience = deaths_.has_agent() ? kAgentPatience : kFarewellPatience;
+  auto leave = control_.Farewell(peer);
+  milliseconds patience = deaths_.has_agent() && !leave ? kAgentPatience : kFarewellPatience;
   if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
-  if (auto note = ReadNote()) return note;
-  return LostError(peer, why);
+  if (!leave) {
+    auto note = ReadNote();
+    return note ? note : LostError(peer, why);
+  }
+  // It may have left because of a death that another group has noticed.
+  if (auto death = FirstDeath()) return death;
+  return Error{ErrorCode::kPeerLost, leave->substr(1)};
 }
 
-// Returns the farewell of `peer`. Without one, returns the farewell of another
-// failed rank, because `peer` may have ended as a consequence. Ignores other
-// ranks that left without a failure.
-std::optional<Error> FailureBoard::FarewellFor(int peer) {
-  if (auto own = control_.Farewell(peer)) {
-    if ((*own)[0] != kLeaves) return DecodeNote(*own);
-    // It may have left because of a death that another group has noticed.
-    if (auto death = FirstDeath()) return death;
-    return Error{ErrorCode::kPeerLost, own->substr(1)};
-  }
+// Returns the failure that `peer` has reported in its farewell. Without one,
+// returns that of another rank, because `peer` may have ended as a consequence.
+std::optional<Error> FailureBoard::FailureOf(int peer) {
+  auto failure = [this](int rank) -> std::optional<Error> {
+    auto farewell = control_.Farewell(rank);
+    if (!farewell || (*farewell)[0] == kLeaves) return std::nullopt;
+    return DecodeNote(*farewell);
+  };
+  if (auto own = failure(peer)) return own;
   for (int other = 0; other < control_.ranks(); ++other) {
     if (other == group_rank_) continue;
-    auto farewell = control_.Farewell(other);
-    if (farewell && (*farewell)[0] != kLeaves) return DecodeNote(*farewell);
+    if (auto found = failure(other)) return found;
   }
   return std::nullopt;
 }

@@ -50,7 +50,7 @@ class FailureBoard {
   std::optional<Error> Compare(const Operation& operation);
 
  private:
-  std::optional<Error> FarewellFor(int peer);
+  std::optional<Error> FailureOf(int peer);
   std::optional<Error> FirstDeath();
   Error LostError(int peer, const std::string& why) const;
   bool PublishCall(const Operation& operation) REQUIRES(mutex_);

@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/format.h"
+#include "base/log.h"
 #include "base/roll_call.h"
 #include "comm/gloo/error_text.h"
 #include "comm/gloo/without_sigpipe.h"
@@ -138,8 +140,8 @@ std::shared_ptr<Messages::Message> Messages::CopyOf(const Message& send) {
                                                 .envelope = send.envelope,
                                                 .peer = send.peer,
                                                 .began = send.began,
-                                                .copied = {send.data, send.data + send.bytes},
-                                                .is_copy = true});
+                                                .is_copy = true,
+                                                .copied = {send.data, send.data + send.bytes}});
   copy->data = copy->copied.data();
   used += RoomFor(send.bytes);
   copies_ += 1;
@@ -151,6 +153,13 @@ void Messages::WaitForCopies(milliseconds timeout) {
   MutexLock lock(mutex_);
   while (copies_ > 0 && ended_.WaitUntil(mutex_, deadline)) {
   }
+  if (copies_ == 0) return;
+  std::vector<int> receivers;
+  for (size_t peer = 0; peer < copied_bytes_.size(); ++peer) {
+    if (copied_bytes_[peer] > 0) receivers.push_back(global_ranks_[peer]);
+  }
+  LogWarn("Destroy: " + std::to_string(copies_) + " messages to " + RanksInWords(receivers) +
+          " are lost: no Recv in " + FormatSeconds(timeout));
 }
 
 TimePoint Messages::Poll(TimePoint now) {

@@ -43,9 +43,9 @@ class Messages {
     uint64_t id = 0;          // assigned by the sender
     bool matched = false;
     TimePoint began = {};
-    std::unique_ptr<GlooBuffer> buffer = {};  // of the data, while it moves
-    std::vector<std::byte> copied = {};       // `data` of a copy
     bool is_copy = false;                     // nobody waits for it
+    std::vector<std::byte> copied = {};       // `data` of a copy; outlives `buffer`
+    std::unique_ptr<GlooBuffer> buffer = {};  // of the data, while it moves
     bool over = false;
     std::optional<Error> error = {};
   };
@@ -61,7 +61,7 @@ class Messages {
   TimePoint Poll(TimePoint now);
 
   // Waits until the receivers have the copies, or are lost. The monitor thread
-  // moves these.
+  // moves these. Logs a warning if the time has passed.
   void WaitForCopies(std::chrono::milliseconds timeout);
 
   // Ends all messages, and all later ones. Their blocks are not touched any

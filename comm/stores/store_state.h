@@ -28,8 +28,11 @@ struct StoreState {
   std::unique_ptr<store::Store> store = {};  // last, because it uses `server` or `underlying`
 };
 
-// Starts a server. It listens on loopback only if `host` is a loopback address
-// or "localhost", else on all addresses.
+// Returns whether `host` is a loopback address or "localhost".
+bool IsLoopback(const std::string& host);
+
+// Starts a server. It listens on loopback only if `host` is on loopback, else on
+// all addresses.
 // Errors: those of HostedServer::Start.
 Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port);
 

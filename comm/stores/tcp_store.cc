@@ -13,8 +13,12 @@
 namespace rankrun {
 namespace comm {
 
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
+
 Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port) {
-  bool loopback = host == "localhost" || host == "127.0.0.1" || host == "::1";
+  bool loopback = IsLoopback(host);
   auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", port);
   if (!v4) return std::move(v4).error();
   auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", port);

@@ -312,7 +312,7 @@ std::optional<Error> Control::FindLoss(int peer) {
   if (Now() < state.loss->since + patience) return std::nullopt;
   if (!state.farewell) return LostError(peer);
   // It may have left because of a death that another group has noticed.
-  if (auto silent = FirstSilentLoss()) return LostError(*silent);
+  if (auto silent = FirstSilentLoss()) return FindLoss(*silent);
   return Error{ErrorCode::kPeerLost, state.farewell->error.message};
 }
 

@@ -71,7 +71,8 @@ class Control final : public FrameHandler {
   // failed, a worker has died. No value: none of these.
   std::optional<Error> FindEnd(TimePoint wait_began) REQUIRES(mutex_);
   // Returns the error for the loss of `peer`, if it is lost and the reason is
-  // known or no longer expected.
+  // known or no longer expected. If `peer` has left, the reason may be that another
+  // rank is lost.
   std::optional<Error> FindLoss(int peer) REQUIRES(mutex_);
   // The same for any peer that has not announced that it leaves.
   std::optional<Error> FindSilentLoss() REQUIRES(mutex_);

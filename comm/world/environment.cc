@@ -131,7 +131,10 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   Result<bool> is_strict = ReadStrict(get);
   if (!is_strict) return is_strict.error();
   environment.agent_serves = Value(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
-  environment.local_world_size = *local_world_size;
+  // The launcher counts the ranks of its job, not those of a part of it.
+  bool is_of_job =
+      !given.world_size || Value(get, "WORLD_SIZE") == std::to_string(*given.world_size);
+  if (is_of_job) environment.local_world_size = *local_world_size;
   environment.attempt = attempt->value_or(0);
   environment.network_interface = Value(get, "GLOO_SOCKET_IFNAME").value_or("");
   environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");

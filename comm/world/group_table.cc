@@ -357,9 +357,12 @@ ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
 }
 
 void GroupTable::DestroyLast() {
-  groups_.back()->group_.reset();
   destroyed_.push_back(std::move(groups_.back()));
   groups_.pop_back();
+  // The pointer stays until the end: callbacks of the last work may use the group.
+  std::unique_ptr<Group>& group = destroyed_.back()->group_;
+  delete group.get();
+  static_cast<void>(group.release());
 }
 
 Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }

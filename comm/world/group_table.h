@@ -70,7 +70,7 @@ class GroupTable {
   void ForgetKeysOf(const GroupIdentity& destroyed);
   void Name(GroupIdentity& identity);
   ProcessGroup* Add(std::unique_ptr<Group> group);
-  // Destroys the newest group.
+  // Destroys the last one of groups_.
   void DestroyLast();
 
   const std::string context_;

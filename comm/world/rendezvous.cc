@@ -128,9 +128,14 @@ class Servers {
     if (!servers_.contains(key)) {
       auto started = ServeStore(address.host, *address.port);
       if (!started) return std::move(started).error();
-      servers_[key].server = *std::move(started);
+      servers_[key] = {.server = *std::move(started), .is_local = IsLoopback(address.host)};
     }
     Entry& entry = servers_[key];
+    if (entry.is_local != IsLoopback(address.host)) {
+      return Invalid("this process serves a store at port " + std::to_string(*address.port) +
+                     (entry.is_local ? " of loopback only" : " of all addresses") +
+                     ": want another port than for " + HostPortText(address.host, *address.port));
+    }
     entry.users += 1;
     return std::shared_ptr<store::HostedServer>(entry.server.get(),
                                                 [this, key](store::HostedServer*) { Leave(key); });
@@ -141,6 +146,7 @@ class Servers {
   using Key = std::pair<pid_t, uint16_t>;
   struct Entry {
     std::unique_ptr<store::HostedServer> server = {};
+    bool is_local = false;  // listens on loopback only
     int users = 0;
   };
 

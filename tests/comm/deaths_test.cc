@@ -315,11 +315,11 @@ INSTANTIATE_TEST_SUITE_P(Collectives, StoreDeathsTest, CallsInTheStore(), NameOf
 INSTANTIATE_TEST_SUITE_P(Collectives, StoreDeathsTimingTest, CallsInTheStore(), NameOf);
 
 // Without an agent. Rank 1 notices the death of rank 2 in a group of both and
-// leaves, while rank 0 waits for rank 1 in the world.
+// leaves the world, in which rank 0 waits for it, or begins to wait afterwards.
 struct DeathInAnotherGroupTest : testing::TestWithParam<const char*> {};
-TEST_P(DeathInAnotherGroupTest, IsNamedToTheRanksThatWaitForThoseItConcerns) {
-  for (int run = 0; run < 5; ++run) {
-    InSharedMemory<std::atomic<int>> ready;
+TEST_P(DeathInAnotherGroupTest, IsNamedAlthoughTheAwaitedRankHasLeft) {
+  for (bool waits_before : {true, false, true, false}) {
+    InSharedMemory<std::atomic<int>> ready, left;
     auto told = OnRanks(3, [&](int r) {
       ProcessGroup& world = Init({.backend = GetParam()});
       ProcessGroup& last_two = NewGroup({.ranks = {1, 2}});
@@ -327,11 +327,13 @@ TEST_P(DeathInAnotherGroupTest, IsNamedToTheRanksThatWaitForThoseItConcerns) {
       ++*ready;
       while (r == 2 && *ready < 3) std::this_thread::yield();
       if (r == 2) raise(SIGKILL);
+      while (r == 0 && !waits_before && *left == 0) std::this_thread::yield();
       std::string text = ErrorOf([&] {
         if (r == 0) world.Broadcast(data, GlobalRank{1});
         if (r == 1) last_two.Recv(data, GlobalRank{2});
       });
       Destroy();
+      ++*left;
       return text;
     });
     for (size_t r : {0U, 1U}) EXPECT_THAT(told[r], HasSubstr("rank 2")) << r;

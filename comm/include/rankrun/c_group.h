@@ -67,8 +67,8 @@ RANKRUN_API rankrun_status rankrun_context_new_group(rankrun_context* context,
 // Destroys its groups. Ignores NULL.
 RANKRUN_API void rankrun_context_release(rankrun_context* context);
 
-// These three return -1 if this rank is not a member, the group is
-// destroyed, or there is no world.
+// These return -1, and rankrun_is_member 0, if this rank is not a member, the
+// group is destroyed, or there is no world.
 RANKRUN_API int rankrun_group_rank(const rankrun_group* group);
 RANKRUN_API int rankrun_world_size(const rankrun_group* group);  // number of members
 RANKRUN_API int rankrun_global_rank(const rankrun_group* group);

@@ -67,8 +67,8 @@ struct InitOptions {
 // DistNetworkError if the store cannot be reached or a rank is lost;
 // DistTimeoutError with the missing ranks; DistMismatchError if options or
 // world sizes differ between ranks; DistStoreError; DistBackendError. If one
-// rank cannot join, the error of every waiting rank names it. Nothing stays
-// open after an error.
+// rank cannot join, the error of every waiting rank names it. After an error, the
+// store that rank 0 serves stays open until the next Init, for ranks that are late.
 // Thread: any, one at a time.
 RANKRUN_API ProcessGroup& Init(const InitOptions& options = {});
 
@@ -97,13 +97,13 @@ struct GroupOptions {
 // Thread: any, one at a time.
 RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 
-// Destroys all groups, the newest first: closes this rank's connections and
-// ends the library's threads. Waits for this rank's collectives. The rank that
-// serves the store also waits for the others' Destroy, at most 5 s. A
-// collective in which other ranks still wait for this one fails there. Does
-// nothing if there is no world. A destroyed ProcessGroup keeps about 100 bytes,
-// so that calls of it are errors. Must be called before main returns, and not
-// while another thread uses a group.
+// Destroys all groups, the newest first: closes this rank's connections and ends
+// the library's threads. Waits for this rank's collectives; at most 5 s for the
+// others' Destroy if this rank serves the store; on gloo, as long for receivers of
+// short messages. A collective in which other ranks still wait for this one fails
+// there. Does nothing if there is no world. A destroyed ProcessGroup keeps its
+// description and about 150 bytes, so that calls of it are errors. Must be called
+// before main returns, and not while another thread uses a group.
 RANKRUN_API void Destroy();
 // Destroys one group, of any context. The last member that calls this deletes
 // the group's keys in the store. Destroying a world destroys all its groups.

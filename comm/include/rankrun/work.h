@@ -30,7 +30,8 @@ class RANKRUN_API Work {
   ~Work();
 
   // Waits until the operation is complete, at most for its time-out, which for a
-  // message counts from its first Wait. Throws the operation's error if it failed.
+  // message counts from the first Wait or WaitFor. Throws the operation's error if
+  // it failed.
   void Wait() const;
   // As Wait, but returns false if the operation is not complete after `limit`;
   // the operation continues.

@@ -99,6 +99,28 @@ TEST_P(TransportMessagesTest, ShortMessagesOfARankThatHasLeftArrive) {
   });
 }
 
+TEST_P(TransportMessagesTest, ThereIsRoomForSomeShortMessagesOnly) {
+  constexpr size_t kCount = 16'000;  // 64 KB
+  constexpr size_t kMost = 2000;
+  std::atomic<size_t> sent = 0;
+  Turn full;
+  Group(2).Run([&](Backend& backend, int rank) {
+    auto values = Counting(rank, kCount);
+    if (rank == 0) {
+      Pending last = Send(backend, values, 1);
+      for (sent = 1; sent < kMost && last->Wait(milliseconds(100)); ++sent) {
+        last = Send(backend, values, 1);
+      }
+      full.Pass();
+      return ExpectOver(last);
+    }
+    full.Await();
+    for (size_t i = 0; i < sent; ++i) ExpectOver(Recv(backend, values, 0));
+  });
+  EXPECT_GT(sent, 10U);
+  EXPECT_LT(sent, kMost);
+}
+
 TEST_P(TransportMessagesTest, ReceivesMeetMessagesOfTheirTagInTheOrderStarted) {
   Group(2).Run([&](Backend& backend, int rank) {
     std::vector<Pending> pending;
