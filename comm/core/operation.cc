@@ -73,6 +73,14 @@ std::string Describe(const Operation& operation) {
   return text + ")";
 }
 
+std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const MessageSide& receiver) {
+  auto data = [](const MessageSide& side) {
+    return std::to_string(side.bytes / SizeOf(side.dtype)) + " x " + NameOf(side.dtype);
+  };
+  return sender.name + " sends " + data(sender) + " with tag " + std::to_string(tag % kObjectTags) +
+         " to " + receiver.name + ", which expects " + data(receiver);
+}
+
 uint64_t Fingerprint(const Operation& operation) {
   uint64_t shape = static_cast<uint64_t>(operation.kind) |
                    static_cast<uint64_t>(operation.dtype) << 8 |

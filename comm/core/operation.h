@@ -60,6 +60,15 @@ std::string TagInWords(uint64_t tag);
 // tag 5)" or "RecvObjects (objects from rank 2, tag 5)".
 std::string Describe(const Operation& operation);
 
+// What one side of a message gives: "rank 3", 4 elements of int32.
+struct MessageSide {
+  std::string name;
+  DType dtype;
+  uint64_t bytes;
+};
+// Returns "rank 0 sends 4 x int32 with tag 5 to rank 1, which expects 2 x int32".
+std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const MessageSide& receiver);
+
 // Returns a hash that is equal for two operations if ranks may call them
 // together, and otherwise differs except for collisions of 64 bits. Never 0.
 // Covers the number, and the count unless MayBeUneven.

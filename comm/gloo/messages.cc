@@ -26,19 +26,9 @@ constexpr microseconds kMaxSleep{2000};
 // Interval of checks for lost peers and death messages.
 constexpr milliseconds kCheckInterval{5};
 
-// Largest message that is copied, and room for the copies to one receiver. The
-// control messages of a copy need room, too.
-constexpr size_t kCopiedBytes = 64 << 10;
-constexpr size_t kRoomForCopies = 1 << 20;
-size_t RoomFor(size_t bytes) { return bytes + sizeof(ControlMessage); }
-
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
 uint64_t DataSlot(uint64_t id) { return SlotOf(SlotUse::kMessage, id); }
-
-std::string Size(uint64_t bytes, DType dtype) {
-  return std::to_string(bytes / SizeOf(dtype)) + " x " + NameOf(dtype);
-}
 
 }  // namespace
 
@@ -95,7 +85,7 @@ Messages::Messages(const BackendConfig& config, std::shared_ptr<::gloo::Context>
       failure_board_(failure_board),
       wake_event_(wake_event),
       losses_(config.global_ranks.size()),
-      copied_bytes_(config.global_ranks.size()) {}
+      copy_room_(config.global_ranks.size()) {}
 
 std::unique_ptr<Transfer> Messages::Start(Message message) {
   const WithoutSigpipe without_sigpipe;
@@ -130,10 +120,9 @@ std::unique_ptr<Transfer> Messages::Start(Message message) {
 }
 
 std::shared_ptr<Messages::Message> Messages::CopyOf(const Message& send) {
-  size_t& used = copied_bytes_[static_cast<size_t>(*send.peer)];
-  if (send.bytes > kCopiedBytes || used + RoomFor(send.bytes) > kRoomForCopies) return nullptr;
   // These sends are to report the error.
   if (deaths_.has_death() || LossOf(*send.peer) != nullptr) return nullptr;
+  if (!copy_room_.Take(*send.peer, send.bytes)) return nullptr;
   auto copy = std::make_shared<Message>(Message{.is_send = true,
                                                 .data = nullptr,
                                                 .bytes = send.bytes,
@@ -143,23 +132,18 @@ std::shared_ptr<Messages::Message> Messages::CopyOf(const Message& send) {
                                                 .is_copy = true,
                                                 .copied = {send.data, send.data + send.bytes}});
   copy->data = copy->copied.data();
-  used += RoomFor(send.bytes);
-  copies_ += 1;
   return copy;
 }
 
 void Messages::WaitForCopies(milliseconds timeout) {
   TimePoint deadline = Now() + timeout;
   MutexLock lock(mutex_);
-  while (copies_ > 0 && ended_.WaitUntil(mutex_, deadline)) {
+  while (copy_room_.copies() > 0 && ended_.WaitUntil(mutex_, deadline)) {
   }
-  if (copies_ == 0) return;
-  std::vector<int> receivers;
-  for (size_t peer = 0; peer < copied_bytes_.size(); ++peer) {
-    if (copied_bytes_[peer] > 0) receivers.push_back(global_ranks_[peer]);
-  }
-  LogWarn("Destroy: " + std::to_string(copies_) + " messages to " + RanksInWords(receivers) +
-          " are lost: no Recv in " + FormatSeconds(timeout));
+  if (copy_room_.copies() == 0) return;
+  LogWarn("Destroy: " + std::to_string(copy_room_.copies()) + " messages to " +
+          RanksInWords(copy_room_.Receivers(global_ranks_)) + " are lost: no Recv in " +
+          FormatSeconds(timeout));
 }
 
 TimePoint Messages::Poll(TimePoint now) {
@@ -393,10 +377,7 @@ void Messages::Lose(int peer, const std::string& why) {
 }
 
 void Messages::Finish(Message& message, std::optional<Error> error) {
-  if (message.is_copy && !message.over) {
-    copied_bytes_[static_cast<size_t>(*message.peer)] -= RoomFor(message.bytes);
-    copies_ -= 1;
-  }
+  if (message.is_copy && !message.over) copy_room_.Return(*message.peer, message.bytes);
   message.buffer.reset();  // Gloo does not touch the block afterwards
   message.error = std::move(error);
   message.over = true;
@@ -409,14 +390,11 @@ void Messages::RemoveOver() {
 
 Error Messages::MismatchError(const Message& message, DType other, uint64_t other_bytes) const {
   auto name = [this](int rank) { return RanksInWords({global_ranks_[static_cast<size_t>(rank)]}); };
-  std::string here = Size(message.bytes, message.envelope.dtype);
-  std::string there = Size(other_bytes, other);
-  int sender = message.is_send ? control_.rank() : *message.peer;
-  int receiver = message.is_send ? *message.peer : control_.rank();
-  return {ErrorCode::kInvalid,
-          name(sender) + " sends " + (message.is_send ? here : there) + " with tag " +
-              std::to_string(message.envelope.tag % kObjectTags) + " to " + name(receiver) +
-              ", which expects " + (message.is_send ? there : here)};
+  MessageSide here{name(control_.rank()), message.envelope.dtype, message.bytes};
+  MessageSide there{name(*message.peer), other, other_bytes};
+  return {ErrorCode::kInvalid, message.is_send
+                                   ? DescribeMismatch(message.envelope.tag, here, there)
+                                   : DescribeMismatch(message.envelope.tag, there, here)};
 }
 
 }  // namespace rankrun::comm::gloo

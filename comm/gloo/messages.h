@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "comm/core/backend.h"
 #include "comm/gloo/control.h"
+#include "comm/gloo/copy_room.h"
 #include "comm/gloo/failure_board.h"
 #include "comm/gloo/wake_event.h"
 
@@ -114,8 +115,7 @@ class Messages {
   Open open_ GUARDED_BY(mutex_);                                // in the order started
   std::deque<Offer> unmatched_ GUARDED_BY(mutex_);              // in the order of arrival
   std::vector<std::optional<Loss>> losses_ GUARDED_BY(mutex_);  // by group rank
-  std::vector<size_t> copied_bytes_ GUARDED_BY(mutex_);  // of copies under way, by group rank
-  size_t copies_ GUARDED_BY(mutex_) = 0;                 // under way
+  CopyRoom copy_room_ GUARDED_BY(mutex_);
   uint64_t last_id_ GUARDED_BY(mutex_) = 0;
   TimePoint last_progress_ GUARDED_BY(mutex_) = {};
   TimePoint next_check_ GUARDED_BY(mutex_) = {};

@@ -16,11 +16,6 @@ using std::chrono::milliseconds;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
-std::string Size(uint64_t bytes, DType dtype) {
-  size_t element = std::max<size_t>(SizeOf(dtype), 1);  // a peer may name an unknown type
-  return std::to_string(bytes / element) + " x " + rankrun::NameOf(dtype);
-}
-
 }  // namespace
 
 // The caller's handle of a message.
@@ -336,14 +331,11 @@ std::optional<Error> Messages::LossFor(const Message& message) {
 }
 
 Error Messages::MismatchError(const Message& message, DType other, uint64_t other_bytes) const {
-  std::string here = Size(message.bytes, message.envelope.dtype);
-  std::string there = Size(other_bytes, other);
-  int sender = message.is_send ? control_.rank() : *message.peer;
-  int receiver = message.is_send ? *message.peer : control_.rank();
-  return {ErrorCode::kInvalid,
-          control_.NameOf(sender) + " sends " + (message.is_send ? here : there) + " with tag " +
-              std::to_string(message.envelope.tag % kObjectTags) + " to " +
-              control_.NameOf(receiver) + ", which expects " + (message.is_send ? there : here)};
+  MessageSide here{control_.NameOf(control_.rank()), message.envelope.dtype, message.bytes};
+  MessageSide there{control_.NameOf(*message.peer), other, other_bytes};
+  return {ErrorCode::kInvalid, message.is_send
+                                   ? DescribeMismatch(message.envelope.tag, here, there)
+                                   : DescribeMismatch(message.envelope.tag, there, here)};
 }
 
 }  // namespace rankrun::comm::stream

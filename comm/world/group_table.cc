@@ -1,9 +1,7 @@
 #include "comm/world/group_table.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "comm/group/process_group_access.h"
 #include "comm/stores/store_state.h"
 #include "comm/world/device_map.h"
+#include "comm/world/group_members.h"
 #include "comm/world/join.h"
 #include "comm/world/plugin.h"
 
@@ -39,12 +38,6 @@ Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, me
 Result<void> CheckTimeout(milliseconds timeout) {
   if (timeout >= milliseconds(1)) return {};
   return Invalid("timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms");
-}
-
-std::string Joined(const std::vector<int>& ranks) {
-  std::string text;
-  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-  return text;
 }
 
 // Deletes keys that no rank reads any more. Opens a connection for it, because
@@ -103,12 +96,6 @@ std::string BackendIn(const std::string& text) {
   return backend ? *backend : name;
 }
 
-std::vector<int> AllRanks(int world_size) {
-  std::vector<int> ranks(static_cast<size_t>(world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
                             const InitOptions& options, const DeathWatch& deaths) {
   return {.global_rank = meeting.place.global_rank,
@@ -133,20 +120,6 @@ JoinOptions HowToJoin(GroupIdentity identity, const std::string& backend, TimePo
           .host = host,
           .checks_all_calls = place.checks_all_calls,
           .algorithms = place.algorithms};
-}
-
-Result<std::vector<int>> Members(const GroupOptions& options, int world_size) {
-  std::vector<int> ranks = options.ranks.empty() ? AllRanks(world_size) : options.ranks;
-  std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted.front() < 0 || sorted.back() >= world_size) {
-    int wrong = sorted.front() < 0 ? sorted.front() : sorted.back();
-    return Invalid("rank " + std::to_string(wrong) + " is not in the world: want 0.." +
-                   std::to_string(world_size - 1));
-  }
-  auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) return Invalid("rank " + std::to_string(*twice) + " is given twice");
-  return options.sort_ranks ? sorted : ranks;
 }
 
 }  // namespace
@@ -239,7 +212,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
 Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
   const GroupIdentity& all = TheWorld().identity();
   GroupIdentity identity = all;
-  auto ranks = Members(options, all.world_size());
+  auto ranks = MembersOf(options, all.world_size());
   if (!ranks) return std::move(ranks).error();
   identity.global_ranks = *std::move(ranks);
   const auto own =
@@ -340,13 +313,7 @@ void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
 // these have created different other groups before.
 void GroupTable::Name(GroupIdentity& identity) {
   std::string seed = Joined(identity.global_ranks) + ";" + identity.description;
-  int before = world_.names[seed]++;
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (char c : seed) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char name[48];
-  std::snprintf(name, sizeof name, "group_%016llx_%d", static_cast<unsigned long long>(hash),
-                before);
-  identity.name = name;
+  identity.name = NameOfGroup(seed, world_.names[seed]++);
   identity.key_prefix = TheWorld().identity().key_prefix + "/group/" + identity.name;
 }
 

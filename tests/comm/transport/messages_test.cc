@@ -101,14 +101,14 @@ TEST_P(TransportMessagesTest, ShortMessagesOfARankThatHasLeftArrive) {
 
 TEST_P(TransportMessagesTest, ThereIsRoomForSomeShortMessagesOnly) {
   constexpr size_t kCount = 16'000;  // 64 KB
-  constexpr size_t kMost = 2000;
+  constexpr size_t kMaxSent = 2000;
   std::atomic<size_t> sent = 0;
   Turn full;
   Group(2).Run([&](Backend& backend, int rank) {
     auto values = Counting(rank, kCount);
     if (rank == 0) {
       Pending last = Send(backend, values, 1);
-      for (sent = 1; sent < kMost && last->Wait(milliseconds(100)); ++sent) {
+      for (sent = 1; sent < kMaxSent && last->Wait(milliseconds(100)); ++sent) {
         last = Send(backend, values, 1);
       }
       full.Pass();
@@ -118,7 +118,7 @@ TEST_P(TransportMessagesTest, ThereIsRoomForSomeShortMessagesOnly) {
     for (size_t i = 0; i < sent; ++i) ExpectOver(Recv(backend, values, 0));
   });
   EXPECT_GT(sent, 10U);
-  EXPECT_LT(sent, kMost);
+  EXPECT_LT(sent, kMaxSent);
 }
 
 TEST_P(TransportMessagesTest, ReceivesMeetMessagesOfTheirTagInTheOrderStarted) {
