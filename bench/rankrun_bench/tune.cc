@@ -1,6 +1,7 @@
 #include "bench/rankrun_bench/tune.h"
 
 #include <bit>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -169,6 +170,7 @@ int64_t Tune(const Options& options) {
     const std::string line = options.json ? nlohmann::json{{"algorithms", table}}.dump()
                                           : "RANKRUN_ALGORITHMS=\"" + table + "\"";
     std::printf("%s\n", line.c_str());
+    if (wrong > 0) std::fprintf(stderr, "rankrun-bench: %" PRId64 " elements were wrong\n", wrong);
   }
   Destroy();
   return wrong;

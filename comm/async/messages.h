@@ -31,8 +31,8 @@ class Messages {
     Envelope envelope;
     std::optional<int> peer;  // none: a receive from any rank
     TimePoint since;          // start of the call
-    std::chrono::milliseconds
-        timeout;  // in Move from `since`, else from the first wait for the state
+    // Counts from `since` in Move, otherwise from the first wait for the state.
+    std::chrono::milliseconds timeout;
   };
   // Returns the full text of an error. Breaks the group unless it is kInvalid.
   using Failed = std::function<Error(const Message& message, Error error)>;

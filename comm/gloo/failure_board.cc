@@ -115,15 +115,15 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
   if (auto failure = FailureOf(peer)) return failure;
   if (deaths_.has_death()) return Error{ErrorCode::kCancelled, deaths_.Message()};
   auto leave = control_.Farewell(peer);
-  milliseconds patience = deaths_.has_agent() && !leave ? kAgentPatience : kFarewellPatience;
-  if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
-  if (!leave) {
-    auto note = ReadNote();
-    return note ? note : LostError(peer, why);
-  }
   // It may have left because of a death that another group has noticed.
-  if (auto death = FirstDeath()) return death;
-  return Error{ErrorCode::kPeerLost, leave->substr(1)};
+  std::optional<Error> death = leave ? FirstDeath() : std::nullopt;
+  bool waits_for_agent = deaths_.has_agent() && (!leave || death);
+  milliseconds patience = waits_for_agent ? kAgentPatience : kFarewellPatience;
+  if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
+  if (death) return death;
+  if (leave) return Error{ErrorCode::kPeerLost, leave->substr(1)};
+  if (auto note = ReadNote()) return note;
+  return LostError(peer, why);
 }
 
 // Returns the failure that `peer` has reported in its farewell. Without one,

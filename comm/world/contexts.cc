@@ -1,16 +1,16 @@
 #include "comm/world/contexts.h"
 
-#include <algorithm>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include "base/mutex.h"
 
 namespace rankrun::comm {
 namespace {
 
-struct Context {
-  explicit Context(const std::string& name) : table(name) {}
+struct NamedTable {
+  explicit NamedTable(const std::string& name) : table(name) {}
 
   GroupTable table;
   bool is_open = false;
@@ -18,7 +18,7 @@ struct Context {
 
 struct Contexts {
   Mutex mutex;
-  std::map<std::string, std::unique_ptr<Context>> by_name GUARDED_BY(mutex);
+  std::map<std::string, std::unique_ptr<NamedTable>> by_name GUARDED_BY(mutex);
 };
 
 Contexts& OfThisProcess() {
@@ -47,8 +47,8 @@ Result<GroupTable*> OpenContext(const std::string& name) {
   }
   Contexts& contexts = OfThisProcess();
   MutexLock lock(contexts.mutex);
-  std::unique_ptr<Context>& context = contexts.by_name[name];
-  if (context == nullptr) context = std::make_unique<Context>(name);
+  std::unique_ptr<NamedTable>& context = contexts.by_name[name];
+  if (context == nullptr) context = std::make_unique<NamedTable>(name);
   if (context->is_open) {
     return Error{ErrorCode::kInvalid, "this process has a context of this name: want another name"};
   }

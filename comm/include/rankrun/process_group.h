@@ -127,8 +127,8 @@ class RANKRUN_API ProcessGroup {
   // Messages between two members. A receive matches by sender and tag, in the
   // order sent; tags are 0 or more. It throws DistError if its dtype or size
   // differs from the message's. A time-out (for ISend and IRecv the group's, from
-  // the first wait for the Work) breaks the group, because the caller may then free the
-  // tensor. Send returns when `tensor` may be changed.
+  // the first wait for the Work) breaks the group, because the caller may then free
+  // the tensor. Send returns when `tensor` may be changed.
   void Send(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
   // Returns the sender's global rank; -1 if this rank is not a member.
   int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});

@@ -8,11 +8,12 @@ namespace rankrun::comm {
 namespace {
 
 struct EnvironmentTest : testing::Test {
-  Result<Environment> Read() {
-    return ReadEnvironment([this](const char* name) -> const char* {
+  Result<Environment> Read(const Given& given = {}) {
+    auto get = [this](const char* name) -> const char* {
       auto found = variables.find(name);
       return found == variables.end() ? nullptr : found->second.c_str();
-    });
+    };
+    return ReadEnvironment(get, given);
   }
 
   std::string ErrorWith(const std::string& name, const std::string& value) {
@@ -50,6 +51,12 @@ TEST_F(EnvironmentTest, OptionalVariablesAreRead) {
   EXPECT_EQ(environment->attempt, 3);
   EXPECT_EQ(environment->network_interface, "eth1,eth2");
   EXPECT_TRUE(environment->agent_serves);
+}
+
+TEST_F(EnvironmentTest, TheRanksOfTheHostAreNotCountedForAPartOfTheJob) {
+  variables["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_EQ(Read({.global_rank = 1, .world_size = 2})->local_world_size, std::nullopt);
+  EXPECT_EQ(Read({.global_rank = 1, .world_size = 4})->local_world_size, 2);
 }
 
 TEST_F(EnvironmentTest, TheDebugLevelMayHaveTorchsName) {
