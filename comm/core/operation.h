@@ -60,7 +60,7 @@ std::string TagInWords(uint64_t tag);
 // tag 5)" or "RecvObjects (objects from rank 2, tag 5)".
 std::string Describe(const Operation& operation);
 
-// What one side of a message gives: "rank 3", 4 elements of int32.
+// A message as one side of it declares it: "rank 3", 4 elements of int32.
 struct MessageSide {
   std::string name;
   DType dtype;
