@@ -1,5 +1,7 @@
 #include "comm/core/operation.h"
 
+#include <algorithm>
+
 #include "base/status/operation_names.h"
 
 namespace rankrun::comm {
@@ -75,7 +77,8 @@ std::string Describe(const Operation& operation) {
 
 std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const MessageSide& receiver) {
   auto data = [](const MessageSide& side) {
-    return std::to_string(side.bytes / SizeOf(side.dtype)) + " x " + NameOf(side.dtype);
+    size_t element = std::max<size_t>(SizeOf(side.dtype), 1);  // a peer may name an unknown type
+    return std::to_string(side.bytes / element) + " x " + NameOf(side.dtype);
   };
   return sender.name + " sends " + data(sender) + " with tag " + std::to_string(tag % kObjectTags) +
          " to " + receiver.name + ", which expects " + data(receiver);

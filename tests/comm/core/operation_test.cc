@@ -73,5 +73,18 @@ TEST(OperationTest, UnevenOperationsMatchWithAnyCount) {
   }
 }
 
+TEST(OperationTest, AMismatchNamesBothSides) {
+  EXPECT_EQ(DescribeMismatch(kObjectTags + 5, {"rank 0", DType::kInt32, 16},
+                             {"rank 1", DType::kFloat64, 16}),
+            "rank 0 sends 4 x int32 with tag 5 to rank 1, which expects 2 x float64");
+}
+
+TEST(OperationTest, AMismatchWithAnUnknownTypeIsDescribed) {
+  const std::string text =
+      DescribeMismatch(5, {"rank 0", static_cast<DType>(200), 16}, {"rank 1", DType::kInt32, 16});
+  EXPECT_TRUE(text.starts_with("rank 0 sends 16 x ")) << text;
+  EXPECT_TRUE(text.ends_with(" with tag 5 to rank 1, which expects 4 x int32")) << text;
+}
+
 }  // namespace
 }  // namespace rankrun::comm
