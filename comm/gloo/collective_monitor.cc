@@ -181,11 +181,8 @@ std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint no
   if (lost_ || deaths_.has_agent()) return std::nullopt;
   if (death_ || now < next_look_) return death_;
   next_look_ = now + kDeathInterval;
-  for (int peer = 0; peer < control_.ranks() && !death_; ++peer) {
-    if (peer == control_.rank()) continue;
-    auto why = control_.Lost(peer);
-    if (why && !control_.Farewell(peer)) death_ = Loss{.peer = peer, .why = *why, .since = now};
-  }
+  auto lost = control_.FirstSilentLoss();
+  if (lost) death_ = Loss{.peer = lost->peer, .why = lost->why, .since = now};
   return death_;
 }
 

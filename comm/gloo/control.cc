@@ -139,6 +139,15 @@ std::optional<std::string> Control::WhyClosed(Line& line) {
   return std::nullopt;
 }
 
+std::optional<Control::SilentLoss> Control::FirstSilentLoss() {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    auto why = Lost(peer);
+    if (why && !Farewell(peer)) return SilentLoss{.peer = peer, .why = *why};
+  }
+  return std::nullopt;
+}
+
 void Control::Flush(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   TimePoint deadline = std::chrono::steady_clock::now() + timeout;

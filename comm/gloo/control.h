@@ -68,6 +68,13 @@ class Control {
   // Returns why the connection to `peer` is lost; no value: it is not lost.
   std::optional<std::string> Lost(int peer);
 
+  // Returns the first peer that is lost and has said no farewell, and why.
+  struct SilentLoss {
+    int peer;
+    std::string why;
+  };
+  std::optional<SilentLoss> FirstSilentLoss();
+
   // Sends all peers the reason for which this rank is about to close its
   // connections.
   void SendFarewell(const std::string& text);

@@ -116,11 +116,11 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
   if (deaths_.has_death()) return Error{ErrorCode::kCancelled, deaths_.Message()};
   auto leave = control_.Farewell(peer);
   // It may have left because of a death that another group has noticed.
-  std::optional<Error> death = leave ? FirstDeath() : std::nullopt;
+  auto death = leave ? control_.FirstSilentLoss() : std::nullopt;
   bool waits_for_agent = deaths_.has_agent() && (!leave || death);
   milliseconds patience = waits_for_agent ? kAgentPatience : kFarewellPatience;
   if (std::chrono::steady_clock::now() < since + patience) return std::nullopt;
-  if (death) return death;
+  if (death) return LostError(death->peer, death->why);
   if (leave) return Error{ErrorCode::kPeerLost, leave->substr(1)};
   if (auto note = ReadNote()) return note;
   return LostError(peer, why);
@@ -138,16 +138,6 @@ std::optional<Error> FailureBoard::FailureOf(int peer) {
   for (int other = 0; other < control_.ranks(); ++other) {
     if (other == group_rank_) continue;
     if (auto found = failure(other)) return found;
-  }
-  return std::nullopt;
-}
-
-// Returns the error for the first rank that was lost without a farewell.
-std::optional<Error> FailureBoard::FirstDeath() {
-  for (int other = 0; other < control_.ranks(); ++other) {
-    if (other == group_rank_) continue;
-    auto why = control_.Lost(other);
-    if (why && !control_.Farewell(other)) return LostError(other, *why);
   }
   return std::nullopt;
 }

@@ -51,7 +51,6 @@ class FailureBoard {
 
  private:
   std::optional<Error> FailureOf(int peer);
-  std::optional<Error> FirstDeath();
   Error LostError(int peer, const std::string& why) const;
   bool PublishCall(const Operation& operation) REQUIRES(mutex_);
   void ReadCalls(const Operation& operation) REQUIRES(mutex_);

@@ -28,6 +28,13 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("RANKRUN_PLUGIN_DIR", outside ? outside : rankrun::test::Library().c_str(), 1);
 }
 
+// Returns "3 of 3" if an all-reduce of 3 ranks adds them all.
+inline std::string SumOf(ProcessGroup& group) {
+  std::vector<int64_t> one{1};
+  group.AllReduce(one);
+  return std::to_string(one[0]) + " of " + std::to_string(group.world_size());
+}
+
 // Names a test after its backend.
 inline std::string NameOfBackend(const testing::TestParamInfo<const char*>& info) {
   return info.param;

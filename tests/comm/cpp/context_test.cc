@@ -24,12 +24,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string SumOf(ProcessGroup& group) {
-  std::vector<int64_t> one{1};
-  group.AllReduce(one);
-  return std::to_string(one[0]) + " of " + std::to_string(group.world_size());
-}
-
 std::string UrlOfRankZero() {
   return "tcp://127.0.0.1:" + std::to_string(ServerProcess().port()) + "?world_size=3";
 }

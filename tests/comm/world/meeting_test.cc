@@ -28,12 +28,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string SumOf(ProcessGroup& world) {
-  std::vector<int64_t> one{1};
-  world.AllReduce(one);
-  return std::to_string(one[0]) + " of " + std::to_string(world.world_size());
-}
-
 uint16_t FreePort() { return ServerProcess().port(); }
 
 // Clears the environment, then sums over all ranks.
