@@ -9,14 +9,11 @@ target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wshadow -Wconve
 # dominate its time, so it is compiled with less optimization, which takes a
 # quarter less time.
 function(rankrun_layer folder)
-  cmake_parse_arguments(LAYER "COLD" "HEADERS" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(LAYER "COLD" "" "SOURCES;LINK" ${ARGN})
   add_library(rankrun_${folder} STATIC ${LAYER_SOURCES})
   target_include_directories(rankrun_${folder} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(rankrun_${folder} PRIVATE rankrun_warnings PUBLIC ${LAYER_LINK})
-  if(NOT LAYER_HEADERS)
-    set(LAYER_HEADERS standard)
-  endif()
-  rankrun_precompiled(rankrun_${folder} ${LAYER_HEADERS})
+  rankrun_precompiled(rankrun_${folder} standard)
   if(LAYER_COLD)
     # With -O1, g++ 12 raises false alarms about std::variant.
     target_compile_options(rankrun_${folder} PRIVATE

@@ -1,6 +1,7 @@
 #include "agent/nodes/control_codec.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "agent/control/cbor.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "agent/control/cbor.h"

@@ -1,6 +1,7 @@
 #include "tests/comm/conformance.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 namespace rankrun::comm {
 namespace {

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "tests/comm/conformance.h"
 
 namespace rankrun::comm {

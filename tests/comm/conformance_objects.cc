@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include <rankrun/objects.h>
 
 #include "tests/comm/conformance.h"

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/comm/worlds.h"
