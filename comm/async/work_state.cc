@@ -1,9 +1,13 @@
 #include "comm/async/work_state.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace rankrun::comm {
 namespace {
+
+using std::chrono::milliseconds;
 
 // Enters `attendance`, unless it is null, until the end of the scope.
 class Attending {
@@ -41,24 +45,52 @@ bool WorkState::done() const {
   return done_;
 }
 
+std::shared_ptr<WorkState> WorkState::OfAll(std::vector<std::shared_ptr<WorkState>> parts) {
+  auto all = std::make_shared<WorkState>();
+  all->parts_ = std::move(parts);
+  // One more than the parts, so that none ends it before the last Then.
+  auto left = std::make_shared<std::atomic<size_t>>(all->parts_.size() + 1);
+  auto end_one = [all, left] {
+    if (left->fetch_sub(1) == 1) all->Finish(all->FirstErrorOfParts());
+  };
+  for (const auto& part : all->parts_) part->Then(end_one);
+  end_one();
+  return all;
+}
+
+Result<void> WorkState::FirstErrorOfParts() const {
+  for (const auto& part : parts_) {
+    if (!part->result()) return part->result();
+  }
+  return {};
+}
+
 void WorkState::Await() {
+  NoteWaiter();
+  for (const auto& part : parts_) part->Await();
   Attending here(attendance_.get());
   MutexLock lock(mutex_);
-  NoteWaiter();
   while (!done_) ended_.Wait(mutex_);
 }
 
-bool WorkState::AwaitFor(std::chrono::milliseconds limit) {
-  Attending here(attendance_.get());
-  TimePoint deadline = MonotonicClock().Now() + limit;
-  MutexLock lock(mutex_);
+bool WorkState::AwaitFor(milliseconds limit) {
   NoteWaiter();
+  TimePoint deadline = MonotonicClock().Now() + limit;
+  for (const auto& part : parts_) {
+    auto left = std::chrono::ceil<milliseconds>(deadline - MonotonicClock().Now());
+    part->AwaitFor(std::max(left, milliseconds(0)));
+  }
+  Attending here(attendance_.get());
+  MutexLock lock(mutex_);
   while (!done_ && ended_.WaitUntil(mutex_, deadline)) {
   }
   return done_;
 }
 
+// Also of the parts, so that the time-outs of all messages begin together.
 void WorkState::NoteWaiter() {
+  for (const auto& part : parts_) part->NoteWaiter();
+  MutexLock lock(mutex_);
   if (!awaited_since_) awaited_since_ = MonotonicClock().Now();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,13 +14,16 @@
 
 namespace rankrun::comm {
 
-// State behind a public Work: the end of one operation.
+// State behind a public Work: the end of one operation, or of several.
 // Thread: any.
 class WorkState {
  public:
   // Threads that wait for the end enter `attendance`, unless it is null.
   explicit WorkState(std::shared_ptr<Attendance> attendance = nullptr)
       : attendance_(std::move(attendance)) {}
+  // Makes a state that ends with the last one of `parts`; its result is their first
+  // error.
+  static std::shared_ptr<WorkState> OfAll(std::vector<std::shared_ptr<WorkState>> parts);
 
   // Ends the operation, wakes the waiting threads and calls the functions of
   // Then. Called once. `source` is the sender's global rank, for receives only.
@@ -39,9 +43,11 @@ class WorkState {
   void Then(std::function<void()> done);
 
  private:
-  void NoteWaiter() REQUIRES(mutex_);
+  void NoteWaiter();
+  Result<void> FirstErrorOfParts() const;
 
   const std::shared_ptr<Attendance> attendance_;
+  std::vector<std::shared_ptr<WorkState>> parts_;  // set before other threads know this
   mutable Mutex mutex_;
   mutable CondVar ended_;
   bool done_ GUARDED_BY(mutex_) = false;

@@ -6,6 +6,7 @@ namespace {
 
 using rankrun::GlobalRank;
 using rankrun::comm::CallOf;
+using rankrun::comm::Clear;
 using rankrun::comm::GroupOf;
 using rankrun::comm::Guarded;
 using rankrun::comm::GuardedOr;
@@ -171,6 +172,18 @@ rankrun_status rankrun_work_then(const rankrun_work* work, void (*done)(void* co
   return Guarded([=] {
     if (done == nullptr) ThrowInvalid("done is NULL");
     NotNull(work, "work").work.Then([done, context] { done(context); });
+  });
+}
+
+rankrun_status rankrun_work_coalesce(const rankrun_work* const* works, size_t count,
+                                     rankrun_work** all) {
+  return Guarded([=] {
+    Clear(all, "all");
+    std::vector<rankrun::Work> parts;
+    for (const rankrun_work* work : ListOf(works, count, "works")) {
+      parts.push_back(NotNull(work, "one of works").work);
+    }
+    Hand(rankrun::Coalesce(parts), all);
   });
 }
 

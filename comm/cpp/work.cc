@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <rankrun/work.h>
 
@@ -48,6 +49,15 @@ std::exception_ptr Work::exception() const {
 void Work::Then(std::function<void()> done) const {
   if (state_ == nullptr) return done();
   state_->Then(std::move(done));
+}
+
+Work Coalesce(std::span<const Work> works) {
+  std::vector<std::shared_ptr<comm::WorkState>> parts;
+  for (const Work& work : works) {
+    if (work.state_ != nullptr) parts.push_back(work.state_);
+  }
+  if (parts.empty()) return Work();
+  return Work(0, comm::WorkState::OfAll(std::move(parts)));
 }
 
 int Work::source_global_rank() const { return state_ == nullptr ? -1 : state_->source(); }

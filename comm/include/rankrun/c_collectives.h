@@ -70,6 +70,9 @@ RANKRUN_API int rankrun_work_test(const rankrun_work* work);
 // thread. `done` must not wait for other work of the same group.
 RANKRUN_API rankrun_status rankrun_work_then(const rankrun_work* work, void (*done)(void* context),
                                              void* context);
+// Makes one handle for several operations. `works` stay the caller's.
+RANKRUN_API rankrun_status rankrun_work_coalesce(const rankrun_work* const* works, size_t count,
+                                                 rankrun_work** all);
 // Returns the global rank of the sender of a completed receive, -1 for other
 // work.
 RANKRUN_API int rankrun_work_source(const rankrun_work* work);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include <rankrun/export.h>
 
@@ -50,12 +51,19 @@ class RANKRUN_API Work {
   // Global rank of the sender of a completed receive; -1 for all other work.
   int source_global_rank() const;
   // Number of a collective within its group, from 1. 0 for point-to-point
-  // messages, and if this rank is not a member of the group.
+  // messages and if this rank is not a member of the group.
   uint64_t sequence() const { return sequence_; }
 
  private:
+  friend RANKRUN_API Work Coalesce(std::span<const Work> works);
+
   uint64_t sequence_;
   std::shared_ptr<comm::WorkState> state_;  // null: complete
 };
+
+// Returns one handle for several operations, of one group or of several: complete
+// when all are, with the first error in the order of `works`. Its Wait begins the
+// time-outs of all messages. sequence() is 0.
+RANKRUN_API Work Coalesce(std::span<const Work> works);
 
 }  // namespace rankrun

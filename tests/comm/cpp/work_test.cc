@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include <rankrun/dist_error.h>
 #include <rankrun/work.h>
@@ -33,6 +35,57 @@ TEST_F(WorkTest, ALateErrorIsThrownByTheNextWait) {
   EXPECT_FALSE(work.WaitFor(milliseconds(1)));
   state->Finish(Error{ErrorCode::kTimeout, "timed out"});
   EXPECT_THROW(work.WaitFor(milliseconds::max()), DistTimeoutError);
+}
+
+struct CoalesceTest : testing::Test {
+  std::vector<std::shared_ptr<WorkState>> states{
+      std::make_shared<WorkState>(), std::make_shared<WorkState>(), std::make_shared<WorkState>()};
+  std::vector<Work> parts{{1, states[0]}, {2, states[1]}, Work(3), {4, states[2]}};
+  Work all = Coalesce(parts);
+};
+
+TEST_F(CoalesceTest, EndsWithTheLastPartInAnyOrder) {
+  int calls = 0;
+  all.Then([&] { ++calls; });
+  for (int i : {1, 2, 0}) {
+    EXPECT_FALSE(all.IsCompleted());
+    EXPECT_FALSE(all.WaitFor(milliseconds(1)));
+    EXPECT_EQ(calls, 0);
+    states[static_cast<size_t>(i)]->Finish({}, 7);
+  }
+  EXPECT_TRUE(all.IsSuccess());
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(all.sequence(), 0U);
+  EXPECT_EQ(all.source_global_rank(), -1);
+  EXPECT_NO_THROW(all.Wait());
+}
+
+TEST_F(CoalesceTest, ThrowsTheFirstErrorInTheOrderOfThePartsAfterTheLast) {
+  states[2]->Finish(Error{ErrorCode::kTimeout, "third"});
+  states[1]->Finish(Error{ErrorCode::kMismatch, "second"});
+  EXPECT_EQ(all.exception(), nullptr);
+  EXPECT_FALSE(all.WaitFor(milliseconds(0)));
+  states[0]->Finish({});
+  EXPECT_FALSE(all.IsSuccess());
+  EXPECT_THROW(all.Wait(), DistMismatchError);
+}
+
+TEST_F(CoalesceTest, AWaitIsOneForEachPart) {
+  EXPECT_FALSE(all.WaitFor(milliseconds(0)));
+  for (const auto& state : states) EXPECT_TRUE(state->awaited_since());
+}
+
+TEST_F(CoalesceTest, AWaitingThreadWakesUp) {
+  std::jthread waiter([&] { all.Wait(); });
+  std::jthread second([&] { EXPECT_TRUE(Coalesce({&all, 1}).WaitFor(milliseconds::max())); });
+  for (const auto& state : states) state->Finish({});
+}
+
+TEST_F(CoalesceTest, OfCompleteWorkIsComplete) {
+  EXPECT_TRUE(Coalesce({}).IsSuccess());
+  EXPECT_TRUE(Coalesce({&parts[2], 1}).IsSuccess());
+  for (const auto& state : states) state->Finish({});
+  EXPECT_TRUE(Coalesce(parts).IsSuccess());
 }
 
 }  // namespace
