@@ -2,6 +2,7 @@
 #include <rankrun/c_group.h>
 #include <rankrun/context.h>
 #include <rankrun/distributed.h>
+#include <rankrun/subgroups.h>
 
 #include "comm/c/c_guard.h"
 
@@ -58,6 +59,14 @@ rankrun_group_options GroupDefaults() {
           .description = nullptr};
 }
 
+rankrun_subgroup_options SubgroupDefaults() {
+  return {.size = sizeof(rankrun_subgroup_options),
+          .reserved = 0,
+          .timeout_ms = RANKRUN_DEFAULT_TIMEOUT,
+          .backend = nullptr,
+          .description = nullptr};
+}
+
 void CheckReserved(uint32_t reserved) {
   if (reserved != 0) ThrowInvalid("options.reserved is not 0");
 }
@@ -85,6 +94,23 @@ rankrun::GroupOptions Read(const rankrun_group_options& from) {
           .backend = TextOr(from.backend),
           .description = TextOr(from.description),
           .use_local_synchronization = from.use_local_synchronization != 0};
+}
+
+rankrun::SubgroupOptions Read(const rankrun_subgroup_options& from) {
+  CheckReserved(from.reserved);
+  return {.timeout = TimeoutOf(from.timeout_ms),
+          .backend = TextOr(from.backend),
+          .description = TextOr(from.description)};
+}
+
+std::vector<std::vector<int>> SplitsOf(const int32_t* ranks, const size_t* sizes, size_t count) {
+  std::vector<std::vector<int>> splits;
+  for (size_t size : ListOf(sizes, count, "sizes")) {
+    auto split = ListOf(ranks, size, "ranks");
+    splits.emplace_back(split.begin(), split.end());
+    ranks += size;
+  }
+  return splits;
 }
 
 }  // namespace
@@ -129,6 +155,34 @@ rankrun_status rankrun_new_group(const rankrun_group_options* options, rankrun_g
   return Guarded([=] {
     Clear(group, "group");
     *group = HandleOf(rankrun::NewGroup(Read(OptionsOf(options, GroupDefaults()))));
+  });
+}
+
+rankrun_status rankrun_subgroup_options_default(rankrun_subgroup_options* options) {
+  return Guarded([=] {
+    rankrun_subgroup_options defaults = SubgroupDefaults();
+    WriteOptions(&defaults, sizeof defaults, options, sizeof defaults);
+  });
+}
+
+rankrun_status rankrun_split_group(rankrun_group* parent, const int32_t* ranks, const size_t* sizes,
+                                   size_t count, const rankrun_subgroup_options* options,
+                                   rankrun_group** group) {
+  return Guarded([=] {
+    Clear(group, "group");
+    *group = HandleOf(rankrun::SplitGroup(GroupOf(parent), SplitsOf(ranks, sizes, count),
+                                          Read(OptionsOf(options, SubgroupDefaults()))));
+  });
+}
+
+rankrun_status rankrun_shrink_group(rankrun_group* parent, const int32_t* excluded, size_t count,
+                                    const rankrun_subgroup_options* options,
+                                    rankrun_group** group) {
+  return Guarded([=] {
+    Clear(group, "group");
+    auto ranks = ListOf(excluded, count, "excluded");
+    *group = HandleOf(rankrun::ShrinkGroup(GroupOf(parent), {ranks.begin(), ranks.end()},
+                                           Read(OptionsOf(options, SubgroupDefaults()))));
   });
 }
 

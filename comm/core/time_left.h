@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 
 #include "base/clock.h"
+#include "base/result.h"
 
 namespace rankrun::comm {
 
@@ -12,6 +15,16 @@ namespace rankrun::comm {
 inline std::chrono::milliseconds Bounded(std::chrono::milliseconds timeout) {
   return std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds(0),
                                                std::chrono::hours(24 * 365));
+}
+
+// Returns the time-out of a call that may have one of its own.
+// Error: kInvalid, less than 1 ms.
+inline Result<std::chrono::milliseconds> EffectiveTimeout(
+    const std::optional<std::chrono::milliseconds>& own, std::chrono::milliseconds otherwise) {
+  std::chrono::milliseconds timeout = own.value_or(otherwise);
+  if (timeout >= std::chrono::milliseconds(1)) return Bounded(timeout);
+  return Error{ErrorCode::kInvalid,
+               "timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms"};
 }
 
 // Returns the time until `deadline` as a time-out: at least 1 ms, because 0

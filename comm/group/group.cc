@@ -101,12 +101,7 @@ Result<void> Group::Uninvolved(const char* what) const {
 }
 
 Result<milliseconds> Group::Effective(Timeout timeout) const {
-  milliseconds wanted = timeout.value_or(identity_.timeout);
-  if (wanted < milliseconds(1)) {
-    return Error{ErrorCode::kInvalid,
-                 "timeout is " + std::to_string(wanted.count()) + " ms: want at least 1 ms"};
-  }
-  return Bounded(wanted);
+  return EffectiveTimeout(timeout, identity_.timeout);
 }
 
 Error Group::Broken(const std::string& what) const {
@@ -151,6 +146,11 @@ Error Group::Break(const std::string& operation, Error cause, milliseconds timeo
   broken_reason_ = reason;
   broken_.store(true);
   return cause;
+}
+
+void Group::End(const std::string& reason) {
+  Break(reason, {ErrorCode::kCancelled, "it ends this group"}, identity_.timeout);
+  messages_->EndOwn();
 }
 
 // Publishes `cause` for the other ranks and adds their reports to it.

@@ -51,6 +51,9 @@ class Group {
   // Carries out the collectives that are queued or under way; no call may
   // follow.
   void FinishQueued() { queue_.Stop(); }
+  // Breaks the group on all ranks, because of the call `reason`. No block is
+  // touched afterwards.
+  void End(const std::string& reason);
   // Result of a call on a rank that is not a member: a warning, or kInvalid if
   // strict.
   Result<void> Uninvolved(const char* what) const;

@@ -16,6 +16,20 @@ std::vector<int> AllRanks(int world_size);
 // Error: kInvalid, a rank is not in the world or is there twice.
 Result<std::vector<int>> MembersOf(const GroupOptions& options, int world_size);
 
+// Result of a call that makes groups of the ranks of a parent. All ranks are group
+// ranks of the parent.
+struct Subgroups {
+  std::vector<int> callers = {};  // that make the call
+  std::vector<int> members = {};  // of the group of this rank, in its order; may be empty
+  std::string wishes = {};        // the groups as text
+};
+
+// Error of both: kInvalid, a rank is not in the parent or is there twice, or a list
+// is empty.
+Result<Subgroups> SplitOf(const std::vector<std::vector<int>>& splits, int rank, int world_size);
+// Another error: `excluded` has this rank.
+Result<Subgroups> WithoutRanks(const std::vector<int>& excluded, int rank, int world_size);
+
 // Returns "0,2,5".
 std::string Joined(const std::vector<int>& ranks);
 

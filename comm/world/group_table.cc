@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "base/status/death_watch.h"
@@ -14,6 +13,7 @@
 #include "comm/world/group_members.h"
 #include "comm/world/join.h"
 #include "comm/world/plugin.h"
+#include "comm/world/wishes.h"
 
 namespace rankrun::comm {
 namespace {
@@ -30,15 +30,7 @@ constexpr milliseconds kGoodbyesAfterError{1000};
 // deleted.
 constexpr milliseconds kCleaning{5000};
 
-// Precedes the reason that a rank publishes in place of its wishes.
-constexpr char kRefused[] = "refused: ";
-
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
-
-Result<void> CheckTimeout(milliseconds timeout) {
-  if (timeout >= milliseconds(1)) return {};
-  return Invalid("timeout is " + std::to_string(timeout.count()) + " ms: want at least 1 ms");
-}
 
 // Deletes keys that no rank reads any more. Opens a connection for it, because
 // a server that cannot list its keys closes the connection (older PyTorch); the
@@ -128,8 +120,9 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (world() != nullptr) {
     return Invalid("there is a world process group already: Destroy() it first");
   }
-  if (auto ok = CheckTimeout(options.timeout); !ok) return ok.error();
-  TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
+  auto timeout = EffectiveTimeout({}, options.timeout);
+  if (!timeout) return timeout.error();
+  TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
   auto meeting = Meet(options, {context_, generation_}, ::getenv, deaths);
@@ -185,8 +178,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
     return RefuseLocally(options, std::move(identity).error());
   }
   if (!identity) return Refuse(std::move(identity).error());
-  bool has_a_say = !options.backend.empty() && world_.place.backend.empty();
-  std::string backend = has_a_say ? BackendIn(options.backend) : world_.backend;
+  std::string backend = BackendFor(options.backend);
   TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
     std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
@@ -196,15 +188,25 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   }
   // Only after Agree, so that a call with different options consumes a name on
   // no rank.
-  Name(*identity);
-  if (identity->group_rank < 0) return Add(std::make_unique<Group>(*std::move(identity)));
-  auto store = TheWorld().store().Clone(identity->timeout);
+  return Enter(*std::move(identity), backend, deadline);
+}
+
+std::string GroupTable::BackendFor(const std::string& wish) const {
+  bool has_a_say = !wish.empty() && world_.place.backend.empty();
+  return has_a_say ? BackendIn(wish) : world_.backend;
+}
+
+Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const std::string& backend,
+                                        TimePoint deadline) {
+  Name(identity);
+  if (identity.group_rank < 0) return Add(std::make_unique<Group>(std::move(identity)));
+  auto store = TheWorld().store().Clone(identity.timeout);
   if (!store) {
-    RefuseToJoin(TheWorld().store(), *identity, store.error());
+    RefuseToJoin(TheWorld().store(), identity, store.error());
     return std::move(store).error();
   }
   auto group = Join(*std::move(store),
-                    HowToJoin(*std::move(identity), backend, deadline, world_.place, world_.host));
+                    HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host));
   if (!group) return std::move(group).error();
   return Add(*std::move(group));
 }
@@ -221,16 +223,15 @@ Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
                             ? -1
                             : static_cast<int>(own - identity.global_ranks.begin());
   identity.description = options.description;
-  if (options.timeout) {
-    if (auto ok = CheckTimeout(*options.timeout); !ok) return ok.error();
-    identity.timeout = Bounded(*options.timeout);
-  }
+  auto timeout = EffectiveTimeout(options.timeout, all.timeout);
+  if (!timeout) return timeout.error();
+  identity.timeout = *timeout;
   return identity;
 }
 
 Error GroupTable::Refuse(Error reason) {
   TimePoint deadline = std::chrono::steady_clock::now() + TheWorld().identity().timeout;
-  static_cast<void>(Agree(kRefused + reason.message, deadline));
+  static_cast<void>(Agree(Refusal(reason), deadline));
   return reason;
 }
 
@@ -275,12 +276,6 @@ Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   for (int rank : all.global_ranks) keys.push_back(WishesKey(number, rank));
   auto said = store.MultiGet(keys, left);
   if (!said) return said.error();
-  for (size_t r = 0; r < said->size(); ++r) {
-    const std::string& words = (*said)[r];
-    if (!words.starts_with(kRefused)) continue;
-    return Invalid("rank " + std::to_string(r) +
-                   " refused it: " + words.substr(std::string_view(kRefused).size()));
-  }
   return CheckAlike(all.global_ranks, *said);
 }
 
@@ -342,7 +337,9 @@ void GroupTable::Clear() {
   TheWorld().FinishQueued();
   if (!world_.place.agent_serves && all.world_size() > 1) {
     bool ends = EndsStore(world_.server.get(), world_.given);
-    SayGoodbye(TheWorld().store(), all, all.global_ranks, ends ? kGoodbyes : milliseconds(0));
+    std::vector<int> awaited = all.global_ranks;
+    std::erase_if(awaited, [&](int rank) { return world_.excluded.contains(rank); });
+    SayGoodbye(TheWorld().store(), all, awaited, ends ? kGoodbyes : milliseconds(0));
   }
   first_ = nullptr;
   world_.meetings.reset();

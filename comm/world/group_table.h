@@ -3,14 +3,17 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <rankrun/distributed.h>
+#include <rankrun/subgroups.h>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "comm/group/group.h"
+#include "comm/world/group_members.h"
 #include "comm/world/rendezvous.h"
 
 namespace rankrun::comm {
@@ -28,9 +31,13 @@ class GroupTable {
   static GroupTable& Of(const ProcessGroup& group) { return group.table_; }
 
   ProcessGroup* world() const { return first_.load(); }
-  // Errors of both: as Join.
+  // Errors of all: as Join.
   Result<ProcessGroup*> MakeWorld(const InitOptions& options);
   Result<ProcessGroup*> MakeGroup(const GroupOptions& options);
+  Result<ProcessGroup*> Split(const Group& parent, const std::vector<std::vector<int>>& splits,
+                              const SubgroupOptions& options);
+  Result<ProcessGroup*> Shrink(Group& parent, const std::vector<int>& excluded,
+                               const SubgroupOptions& options);
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is
@@ -52,7 +59,9 @@ class GroupTable {
     std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks
     int new_groups = 0;                           // calls of MakeGroup that all ranks make
     int first_kept = 0;  // rank 0 only: the wishes of the calls before it are deleted
-    std::map<std::string, int> names = {};  // number of groups made, by seed
+    std::map<std::string, int> names = {};           // number of groups made, by seed
+    std::map<std::string, int> subgroup_calls = {};  // by the name of the parent
+    std::set<int> excluded = {};                     // global ranks, by Shrink
   };
 
   Error CountFailedInit(Error error);
@@ -62,6 +71,14 @@ class GroupTable {
   Result<GroupIdentity> Identify(const GroupOptions& options);
   // Publishes `reason` to the other ranks, then returns it.
   Error Refuse(Error reason);
+  // Chooses the backend, given the wish for a new group.
+  std::string BackendFor(const std::string& wish) const;
+  // Joins the group that all members have agreed on; only adds it if this rank is
+  // no member.
+  Result<ProcessGroup*> Enter(GroupIdentity identity, const std::string& backend,
+                              TimePoint deadline);
+  Result<ProcessGroup*> MakeSubgroup(const GroupIdentity& parent, const Result<Subgroups>& groups,
+                                     const SubgroupOptions& options);
   Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);

@@ -1,7 +1,6 @@
 #include "comm/world/join.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/log.h"
@@ -11,6 +10,7 @@
 #include "comm/world/backend_table.h"
 #include "comm/world/device_map.h"
 #include "comm/world/host_identity.h"
+#include "comm/world/wishes.h"
 
 namespace rankrun::comm {
 namespace {
@@ -151,18 +151,6 @@ std::string WhatKeepsApart(const std::vector<std::string>& hosts) {
 }
 
 }  // namespace
-
-Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said) {
-  std::map<std::string, std::vector<int>> ranks_saying;
-  for (size_t i = 0; i < ranks.size(); ++i) ranks_saying[said[i]].push_back(ranks[i]);
-  if (ranks_saying.size() < 2) return {};
-  std::string text;
-  for (const auto& [wishes, who] : ranks_saying) {
-    text += (text.empty() ? "" : "; ") + RanksInWords(who) +
-            (who.size() == 1 ? " wants " : " want ") + wishes;
-  }
-  return Error{ErrorCode::kMismatch, text};
-}
 
 Choice ChooseBackend(const std::vector<std::string>& hosts) {
   bool same = std::all_of(hosts.begin(), hosts.end(),

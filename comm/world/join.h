@@ -45,10 +45,6 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
 // Join.
 void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason);
 
-// Fails unless all strings are equal; said[i] is that of ranks[i].
-// Error: kMismatch, "ranks 0, 2 want ...; rank 1 wants ...".
-Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said);
-
 struct Choice {
   std::string backend;
   std::string why;

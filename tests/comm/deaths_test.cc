@@ -111,13 +111,6 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   void ExpectToBeAwaited();
 
  private:
-  static void UsePage(const StatusPage& page) {
-    setenv("RANKRUN_STATUS_FD", std::to_string(page.fd()).c_str(), 1);
-    std::string agent = std::to_string(page.header().agent_pid);
-    setenv("RANKRUN_STATUS_PATH", ("/proc/" + agent + "/fd/" + std::to_string(page.fd())).c_str(),
-           1);
-  }
-
   // Makes calls until an error, or calls_ calls if none should fail.
   std::string Rank(const Fate& fate, int rank) {
     DeathCall make_call = CallOf(std::get<0>(GetParam()));

@@ -12,6 +12,7 @@
 #include <rankrun/distributed.h>
 
 #include "base/clock.h"
+#include "base/status/status_page.h"
 #include "tests/comm/ranks.h"
 #include "tests/paths.h"
 
@@ -26,6 +27,14 @@ inline void SetPlace(int global_rank, int world_size, uint16_t port) {
   setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
   const char* outside = getenv("RANKRUN_TEST_PLUGIN_DIR");  // of a backend built elsewhere
   setenv("RANKRUN_PLUGIN_DIR", outside ? outside : rankrun::test::Library().c_str(), 1);
+}
+
+// Gives this process the status page that an agent makes for a worker.
+inline void UsePage(const StatusPage& page) {
+  const std::string fd = std::to_string(page.fd());
+  const std::string path = "/proc/" + std::to_string(page.header().agent_pid) + "/fd/" + fd;
+  setenv("RANKRUN_STATUS_FD", fd.c_str(), 1);
+  setenv("RANKRUN_STATUS_PATH", path.c_str(), 1);
 }
 
 // Returns "3 of 3" if an all-reduce of 3 ranks adds them all.

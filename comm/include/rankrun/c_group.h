@@ -2,7 +2,7 @@
 
 #include <rankrun/c_types.h>
 
-// C form of distributed.h, context.h and the properties of process_group.h.
+// C form of distributed.h, subgroups.h, context.h and the properties of process_group.h.
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +52,26 @@ RANKRUN_API rankrun_status rankrun_group_options_default(rankrun_group_options* 
 // options.
 RANKRUN_API rankrun_status rankrun_new_group(const rankrun_group_options* options,
                                              rankrun_group** group);
+
+typedef struct rankrun_subgroup_options {
+  uint32_t size;            // as in rankrun_init_options
+  uint32_t reserved;        // 0
+  int64_t timeout_ms;       // RANKRUN_DEFAULT_TIMEOUT: the parent's
+  const char* backend;      // NULL: as the world's was asked for
+  const char* description;  // NULL: none
+} rankrun_subgroup_options;
+RANKRUN_API rankrun_status rankrun_subgroup_options_default(rankrun_subgroup_options* options);
+
+// Makes several groups at once (subgroups.h). `ranks` has the members of the first
+// group, then those of the second: group i has sizes[i] of them.
+RANKRUN_API rankrun_status rankrun_split_group(rankrun_group* parent, const int32_t* ranks,
+                                               const size_t* sizes, size_t count,
+                                               const rankrun_subgroup_options* options,
+                                               rankrun_group** group);
+RANKRUN_API rankrun_status rankrun_shrink_group(rankrun_group* parent, const int32_t* excluded,
+                                                size_t count,
+                                                const rankrun_subgroup_options* options,
+                                                rankrun_group** group);
 
 // A world beside that of rankrun_init, owned by the caller until
 // rankrun_context_release.

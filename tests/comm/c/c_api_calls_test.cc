@@ -169,7 +169,17 @@ TEST(CApiCallsTest, WorkIsAHandle) {
     check.Ok("then", rankrun_work_then(
                          work, [](void* context) { ++*static_cast<int*>(context); }, &called));
     check.Equal("called", called, 1);
-    rankrun_work_release(work);
+    rankrun_work* works[] = {work, nullptr};
+    check.Ok("barrier", rankrun_barrier(nullptr, kUsual, &works[1]));
+    rankrun_work* all = nullptr;
+    check.Ok("coalesce", rankrun_work_coalesce(works, 2, &all));
+    check.Ok("wait for all", rankrun_work_wait(all));
+    check.Equal("test of the barrier", rankrun_work_test(works[1]), 1);
+    check.Equal("sequence of all", rankrun_work_sequence(all), uint64_t{0});
+    rankrun_work_release(all);
+    for (rankrun_work* each : works) rankrun_work_release(each);
+    works[1] = nullptr;
+    check.Equal("coalesce NULL", rankrun_work_coalesce(&works[1], 1, &all), RANKRUN_INVALID);
     check.Ok("barrier", rankrun_barrier(nullptr, kUsual, &work));
     rankrun_work_release(work);  // the operation continues
     return check.Said();
@@ -292,6 +302,38 @@ TEST(CApiCallsTest, GroupsAndTheirRanks) {
     check.Equal("value", value[0], me == 1 ? 1 : 2);
     check.Ok("destroy", rankrun_destroy(ends));
     check.Equal("initialized", rankrun_initialized(), 1);
+    return check.Said();
+  });
+  EXPECT_THAT(texts, Each(""));
+}
+
+TEST(CApiCallsTest, GroupsOfTheRanksOfAGroup) {
+  auto texts = OnRanks(3, [] {
+    Check check;
+    const int me = rankrun_global_rank(nullptr);
+    rankrun_subgroup_options options;
+    options.size = sizeof options;
+    check.Ok("defaults", rankrun_subgroup_options_default(&options));
+    options.description = "part";
+    const int32_t ranks[] = {2, 0, 1};
+    const size_t sizes[] = {2, 1};
+    rankrun_group* part = nullptr;
+    check.Ok("split", rankrun_split_group(nullptr, ranks, sizes, 2, &options, &part));
+    check.Equal("rank in the part", rankrun_group_rank(part), me == 0 ? 1 : 0);
+    check.Equal("size of the part", rankrun_world_size(part), me == 1 ? 1 : 2);
+    check.Equal("description", std::string(rankrun_group_description(part)), std::string("part"));
+    if (me == 1) return check.Said();
+    rankrun_group* rest = nullptr;
+    const int32_t excluded[] = {1};
+    check.Ok("shrink", rankrun_shrink_group(nullptr, excluded, 1, nullptr, &rest));
+    check.Equal("size of the rest", rankrun_world_size(rest), 2);
+    check.Equal("state of the parent", rankrun_group_state(nullptr), RANKRUN_BACKEND);
+    Ints value{1};
+    auto tensor = In(value);
+    check.Ok("all_reduce", rankrun_all_reduce(rest, &tensor, nullptr, kUsual, nullptr));
+    check.Equal("sum", value[0], 2);
+    check.Equal("sizes", rankrun_split_group(rest, nullptr, sizes, 1, nullptr, &part),
+                RANKRUN_INVALID);
     return check.Said();
   });
   EXPECT_THAT(texts, Each(""));

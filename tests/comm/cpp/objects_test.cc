@@ -45,8 +45,7 @@ TEST(ObjectsTest, TheSecondHalfHasTheTimeThatTheFirstHasLeft) {
   constexpr milliseconds kLimit{2000};
   auto told = OnRanks(1, [&](int) {
     StatusPage page = *StatusPage::Create();
-    setenv("RANKRUN_STATUS_FD", std::to_string(page.fd()).c_str(), 1);
-    setenv("RANKRUN_STATUS_PATH", page.Path().c_str(), 1);
+    UsePage(page);
     ProcessGroup& world = Init({.timeout = kPatience, .backend = "shm"});
     std::string text;
     std::jthread receiver([&] {

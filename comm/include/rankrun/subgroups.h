@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rankrun/call_options.h>
+#include <rankrun/export.h>
+#include <rankrun/process_group.h>
+
+// Process groups made from the ranks of a group, its parent, of any context. A call
+// concerns members of the parent only. The new group belongs to the context of the
+// parent.
+namespace rankrun {
+
+struct SubgroupOptions {
+  Timeout timeout = {};          // of the call and of its operations; no value: the parent's
+  std::string backend = {};      // empty, or with RANKRUN_BACKEND: as for the world
+  std::string description = {};  // for messages
+};
+
+// Makes several groups at once. Each list has the members of one group as group
+// ranks in `parent`, in the order of their ranks in the new group. All members of
+// the parent call it with the same arguments. Returns the group of this rank; if no
+// list has this rank, a group with is_member() == false.
+// Errors: as NewGroup.
+// Thread: any, one at a time for a context, also with NewGroup.
+RANKRUN_API ProcessGroup& SplitGroup(ProcessGroup& parent,
+                                     const std::vector<std::vector<int>>& splits,
+                                     const SubgroupOptions& options = {});
+
+// Makes a group of the members of `parent` that are not in `excluded` (group ranks
+// in the parent), in the order of the parent. For ranks that go on without a lost
+// one:
+//
+//   try {
+//     group->AllReduce(gradients);
+//   } catch (const rankrun::DistNetworkError&) {
+//     group = &rankrun::ShrinkGroup(*group, {lost});
+//   }
+//
+// Exactly the members that remain call it. It breaks the parent, so that members
+// that wait there get an error and can call it. Destroy of the world does not wait
+// for excluded ranks. Groups of the remaining ranks need NewGroup with local
+// synchronization, SplitGroup or ShrinkGroup.
+// Errors: as NewGroup; DistError if `excluded` has the rank that serves the store;
+// DistNetworkError if an agent has reported a death, because it then ends all
+// workers.
+// Thread: as SplitGroup; another thread may use the parent.
+RANKRUN_API ProcessGroup& ShrinkGroup(ProcessGroup& parent, const std::vector<int>& excluded,
+                                      const SubgroupOptions& options = {});
+
+}  // namespace rankrun
