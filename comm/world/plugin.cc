@@ -64,6 +64,18 @@ Result<BackendCreator> Enter(void* library, const std::string& path, const std::
   return CannotLoad(path, "it has no function " + std::string(kOutsideEntry));
 }
 
+constexpr char kOurs[] = "auto, shm, tcp, hierarchical, gloo";
+
+// Returns the library of a backend that PyTorch has and rankrun lacks; empty: PyTorch
+// has none of this name.
+std::string LibraryOf(const std::string& name) {
+  if (name == "nccl") return "NCCL, for NVIDIA GPUs";
+  if (name == "xccl") return "oneCCL, for Intel GPUs";
+  if (name == "ucc") return "UCC";
+  if (name == "mpi") return "MPI";
+  return "";
+}
+
 Error NoPlugin(const std::string& name, const std::string& file,
                const std::vector<std::string>& folders) {
   std::string places;
@@ -71,10 +83,16 @@ Error NoPlugin(const std::string& name, const std::string& file,
   if (name == kGlooBackend) {
     return Error{ErrorCode::kNotFound, "load backend gloo: there is no " + file + " in " + places};
   }
-  return Error{ErrorCode::kInvalid,
-               "backend is \"" + name +
-                   "\": want auto, shm, tcp, hierarchical, gloo, a registered one, or a plug-in " +
-                   file + " in " + places};
+  const std::string of_pytorch = LibraryOf(name);
+  if (!of_pytorch.empty()) {
+    return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": rankrun has none with " +
+                                          of_pytorch + ", and there is no plug-in " + file +
+                                          " in " + places + ": want " + kOurs +
+                                          " or a registered one"};
+  }
+  return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": want " + kOurs +
+                                        ", a registered one, or a plug-in " + file + " in " +
+                                        places};
 }
 
 }  // namespace

@@ -42,6 +42,19 @@ TEST(PluginTest, ANameOfNoBackendIsAnErrorWithTheNamesThatThereAre) {
       "/nonexistent or /nonexistent/rankrun");
 }
 
+TEST(PluginTest, ABackendOfPyTorchThatRankrunLacksIsNoWrongName) {
+  auto plugin = LoadPlugin("ucc", {"/nonexistent"});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().message,
+            "backend is \"ucc\": rankrun has none with UCC, and there is no plug-in "
+            "librankrun_ucc.so in /nonexistent: want auto, shm, tcp, hierarchical, gloo or a "
+            "registered one");
+  for (const char* name : {"nccl", "xccl", "mpi"}) {
+    EXPECT_THAT(LoadPlugin(name, {"/nonexistent"}).error().message,
+                HasSubstr("rankrun has none with "));
+  }
+}
+
 TEST(PluginTest, AMissingGlooIsNoWrongName) {
   auto plugin = LoadPlugin("gloo", {"/nonexistent"});
   ASSERT_FALSE(plugin);
