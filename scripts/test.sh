@@ -29,7 +29,7 @@ ninja -C "build/$preset" ${RANKRUN_BUILD_TARGETS:-all}
 
 export RANKRUN_SIM_SEED=${RANKRUN_SIM_SEED:-$(($(date +%s%N) / 1000))}
 echo "== testing build/$preset, RANKRUN_SIM_SEED=$RANKRUN_SIM_SEED"
-jobs=$(nproc)
+jobs=$((2 * $(nproc)))  # a test that needs a core counts twice (tests/CMakeLists.txt)
 rm -f "build/$preset/tests.xml"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
   --output-junit tests.xml --parallel "$jobs" "$@" ||
