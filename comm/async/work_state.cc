@@ -25,6 +25,13 @@ class Attending {
   Attendance* const attendance_;
 };
 
+Result<void> FirstError(const std::vector<Result<void>>& results) {
+  for (const Result<void>& result : results) {
+    if (!result) return result;
+  }
+  return {};
+}
+
 }  // namespace
 
 void WorkState::Finish(Result<void> result, int source) {
@@ -45,29 +52,32 @@ bool WorkState::done() const {
   return done_;
 }
 
-std::shared_ptr<WorkState> WorkState::OfAll(std::vector<std::shared_ptr<WorkState>> parts) {
-  auto all = std::make_shared<WorkState>();
-  all->parts_ = std::move(parts);
-  // One more than the parts, so that none ends it before the last Then.
-  auto left = std::make_shared<std::atomic<size_t>>(all->parts_.size() + 1);
-  auto end_one = [all, left] {
-    if (left->fetch_sub(1) == 1) all->Finish(all->FirstErrorOfParts());
+std::shared_ptr<WorkState> WorkState::OfAll(const std::vector<std::shared_ptr<WorkState>>& parts) {
+  struct Ends {
+    std::atomic<size_t> missing;
+    std::vector<Result<void>> results;  // of the parts
   };
-  for (const auto& part : all->parts_) part->Then(end_one);
+  auto all = std::make_shared<WorkState>();
+  all->parts_.assign(parts.begin(), parts.end());
+  auto ends = std::make_shared<Ends>();
+  ends->missing = parts.size() + 1;  // one more, so that none ends it before the last Then
+  ends->results.resize(parts.size());
+  auto end_one = [all, ends] {
+    if (ends->missing.fetch_sub(1) == 1) all->Finish(FirstError(ends->results));
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i]->Then([=, part = parts[i].get()] {
+      ends->results[i] = part->result();
+      end_one();
+    });
+  }
   end_one();
   return all;
 }
 
-Result<void> WorkState::FirstErrorOfParts() const {
-  for (const auto& part : parts_) {
-    if (!part->result()) return part->result();
-  }
-  return {};
-}
-
 void WorkState::Await() {
   NoteWaiter();
-  for (const auto& part : parts_) part->Await();
+  for (const auto& part : Parts()) part->Await();
   Attending here(attendance_.get());
   MutexLock lock(mutex_);
   while (!done_) ended_.Wait(mutex_);
@@ -76,7 +86,7 @@ void WorkState::Await() {
 bool WorkState::AwaitFor(milliseconds limit) {
   NoteWaiter();
   TimePoint deadline = MonotonicClock().Now() + limit;
-  for (const auto& part : parts_) {
+  for (const auto& part : Parts()) {
     auto left = std::chrono::ceil<milliseconds>(deadline - MonotonicClock().Now());
     part->AwaitFor(std::max(left, milliseconds(0)));
   }
@@ -87,9 +97,17 @@ bool WorkState::AwaitFor(milliseconds limit) {
   return done_;
 }
 
+std::vector<std::shared_ptr<WorkState>> WorkState::Parts() const {
+  std::vector<std::shared_ptr<WorkState>> alive;
+  for (const auto& part : parts_) {
+    if (auto state = part.lock()) alive.push_back(std::move(state));
+  }
+  return alive;
+}
+
 // Also of the parts, so that the time-outs of all messages begin together.
 void WorkState::NoteWaiter() {
-  for (const auto& part : parts_) part->NoteWaiter();
+  for (const auto& part : Parts()) part->NoteWaiter();
   MutexLock lock(mutex_);
   if (!awaited_since_) awaited_since_ = MonotonicClock().Now();
 }

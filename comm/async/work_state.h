@@ -23,7 +23,7 @@ class WorkState {
       : attendance_(std::move(attendance)) {}
   // Makes a state that ends with the last one of `parts`; its result is their first
   // error.
-  static std::shared_ptr<WorkState> OfAll(std::vector<std::shared_ptr<WorkState>> parts);
+  static std::shared_ptr<WorkState> OfAll(const std::vector<std::shared_ptr<WorkState>>& parts);
 
   // Ends the operation, wakes the waiting threads and calls the functions of
   // Then. Called once. `source` is the sender's global rank, for receives only.
@@ -44,10 +44,11 @@ class WorkState {
 
  private:
   void NoteWaiter();
-  Result<void> FirstErrorOfParts() const;
+  std::vector<std::shared_ptr<WorkState>> Parts() const;  // that may not have ended
 
   const std::shared_ptr<Attendance> attendance_;
-  std::vector<std::shared_ptr<WorkState>> parts_;  // set before other threads know this
+  // Set before other threads know this. Weak, because the parts refer to it.
+  std::vector<std::weak_ptr<WorkState>> parts_;
   mutable Mutex mutex_;
   mutable CondVar ended_;
   bool done_ GUARDED_BY(mutex_) = false;

@@ -57,7 +57,7 @@ Work Coalesce(std::span<const Work> works) {
     if (work.state_ != nullptr) parts.push_back(work.state_);
   }
   if (parts.empty()) return Work();
-  return Work(0, comm::WorkState::OfAll(std::move(parts)));
+  return Work(0, comm::WorkState::OfAll(parts));
 }
 
 int Work::source_global_rank() const { return state_ == nullptr ? -1 : state_->source(); }
