@@ -72,21 +72,23 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
   auto groups = WithoutRanks(excluded, identity.group_rank, identity.world_size());
   if (groups) {
     if (auto ok = CheckMeeting(identity, excluded); !ok) return ok.error();
-    for (int rank : GlobalRanks(identity, excluded)) world_.excluded.insert(rank);
     parent.End("ShrinkGroup");
   }
-  return MakeSubgroup(identity, groups, options);
+  auto group = MakeSubgroup(identity, groups, options);
+  if (!group) return group;
+  for (int rank : GlobalRanks(identity, excluded)) world_.excluded.insert(rank);
+  return group;
 }
 
 Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
                                                const Result<Subgroups>& groups,
                                                const SubgroupOptions& options) {
+  const std::string calls = parent.key_prefix + "/subgroups/";
+  int number = world_.subgroup_calls[parent.name]++;  // also if this rank then fails
   auto timeout = EffectiveTimeout(options.timeout, parent.timeout);
   TimePoint deadline = std::chrono::steady_clock::now() + (timeout ? *timeout : parent.timeout);
   if (auto ok = OpenMeetings(TimeLeft(deadline)); !ok) return ok.error();
   store::Store& store = *world_.meeting_store;
-  const std::string calls = parent.key_prefix + "/subgroups/";
-  int number = world_.subgroup_calls[parent.name]++;
   WishesCall call{calls + std::to_string(number), parent.global_rank, {}};
   if (!groups || !timeout) {
     const Error& reason = groups ? timeout.error() : groups.error();
