@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/free_port.h"
 #include "tests/process/harness.h"
 
 // Jobs of several nodes whose agents are all on this machine.
 namespace rankrun::testing {
 
-// Returns a free port outside of the range of ephemeral ports.
-int FreePort();
+using test::FreePort;
 
 int Count(const std::string& text, const std::string& part);
 

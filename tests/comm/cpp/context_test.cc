@@ -12,6 +12,7 @@
 #include <rankrun/objects.h>
 
 #include "tests/comm/worlds.h"
+#include "tests/free_port.h"
 
 namespace rankrun::comm {
 namespace {
@@ -25,7 +26,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 std::string UrlOfRankZero() {
-  return "tcp://127.0.0.1:" + std::to_string(ServerProcess().port()) + "?world_size=3";
+  return "tcp://127.0.0.1:" + std::to_string(test::FreePort()) + "?world_size=3";
 }
 
 struct ContextTest : testing::TestWithParam<const char*> {
@@ -138,7 +139,7 @@ TEST_P(ContextTest, AWorldThatIsDestroyedIsAnError) {
 
 TEST(ContextPortTest, AnotherKindOfAddressAtTheSamePortIsRefused) {
   auto texts = OnRanks(1, [](int) {
-    const std::string port = std::to_string(ServerProcess().port());
+    const std::string port = std::to_string(test::FreePort());
     const std::string query = "?rank=0&world_size=1";
     Context local("local", {.init_method = "tcp://127.0.0.1:" + port + query});
     return ErrorOf([&] { Context("open", {.init_method = "tcp://0.0.0.0:" + port + query}); });

@@ -16,19 +16,19 @@
 
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
+#include "tests/free_port.h"
 
 namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::FreePort;
 using testing::AllOf;
 using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-uint16_t FreePort() { return ServerProcess().port(); }
 
 // Clears the environment, then sums over all ranks.
 std::string SumAt(const InitOptions& options) {
@@ -47,8 +47,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, MeetingTest, testing::Values("shm", "tcp", "g
 
 TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
   std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
-  auto sums = OnRanks(
-      3, [&](int r) { return SumAt({.backend = GetParam(), .init_method = url, .rank = r}); });
+  auto sums = OnRanks(3, [&](int r) {
+    return SumAt({.timeout = seconds(60), .backend = GetParam(), .init_method = url, .rank = r});
+  });
   EXPECT_THAT(sums, Each("3 of 3"));
 }
 
@@ -184,7 +185,7 @@ TEST_P(MeetingTest, InAStoreOfTheProgram) {
 }
 
 TEST_P(MeetingTest, AStoreThatIsTheServerServesUntilDestroyIfTheProgramLetsGoOfIt) {
-  uint16_t port = FreePort();
+  const auto port = static_cast<uint16_t>(FreePort());
   auto sums = OnRanks(2, [&](int r) {
     Init({.backend = GetParam(),
           .rank = r,
