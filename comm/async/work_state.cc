@@ -66,7 +66,8 @@ std::shared_ptr<WorkState> WorkState::OfAll(const std::vector<std::shared_ptr<Wo
     if (ends->missing.fetch_sub(1) == 1) all->Finish(FirstError(ends->results));
   };
   for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i]->Then([=, part = parts[i].get()] {
+    // The part lives, because its own Finish, or this loop, makes the call.
+    parts[i]->Then([i, ends, end_one, part = parts[i].get()] {
       ends->results[i] = part->result();
       end_one();
     });

@@ -151,6 +151,12 @@ Error Group::Break(const std::string& operation, Error cause, milliseconds timeo
 void Group::End(const std::string& reason) {
   Break(reason, {ErrorCode::kCancelled, "it ends this group"}, identity_.timeout);
   messages_->EndOwn();
+  // Members that wait in MonitoredBarrier do not use the backend. A thread of this
+  // rank that waits there has the mutex.
+  if (!mutex_.TryLock()) return;
+  MutexLock lock(mutex_, std::adopt_lock);
+  barrier_->Refuse({ErrorCode::kCancelled, RanksInWords({identity_.global_rank}) + ": " + reason +
+                                               ": it ends this group"});
 }
 
 // Publishes `cause` for the other ranks and adds their reports to it.

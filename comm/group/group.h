@@ -51,8 +51,8 @@ class Group {
   // Carries out the collectives that are queued or under way; no call may
   // follow.
   void FinishQueued() { queue_.Stop(); }
-  // Breaks the group on all ranks, because of the call `reason`. No block is
-  // touched afterwards.
+  // Breaks the group on all ranks, because of the call `reason`. A collective of
+  // another thread may still touch its blocks until it returns.
   void End(const std::string& reason);
   // Result of a call on a rank that is not a member: a warning, or kInvalid if
   // strict.

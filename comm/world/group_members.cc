@@ -27,9 +27,7 @@ Result<void> CheckRanks(const std::vector<int>& sorted, int world_size, const st
   return {};
 }
 
-bool Has(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
+bool Has(const std::vector<int>& ranks, int rank) { return IndexOf(ranks, rank) >= 0; }
 
 }  // namespace
 
@@ -74,6 +72,17 @@ Result<Subgroups> WithoutRanks(const std::vector<int>& excluded, int rank, int w
   }
   groups.members = groups.callers;
   return groups;
+}
+
+int IndexOf(const std::vector<int>& ranks, int rank) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+}
+
+std::string OptionsInWords(const std::string& backend, std::chrono::milliseconds timeout,
+                           const std::string& description) {
+  return "backend " + backend + ", timeout " + std::to_string(timeout.count()) +
+         " ms, description \"" + description + "\"";
 }
 
 std::string Joined(const std::vector<int>& ranks) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct Subgroups {
 Result<Subgroups> SplitOf(const std::vector<std::vector<int>>& splits, int rank, int world_size);
 // Another error: `excluded` has this rank.
 Result<Subgroups> WithoutRanks(const std::vector<int>& excluded, int rank, int world_size);
+
+// Returns the index of `rank`, -1 if it is not there.
+int IndexOf(const std::vector<int>& ranks, int rank);
+
+// Returns "backend shm, timeout 1000 ms, description "x"", which members compare.
+std::string OptionsInWords(const std::string& backend, std::chrono::milliseconds timeout,
+                           const std::string& description);
 
 // Returns "0,2,5".
 std::string Joined(const std::vector<int>& ranks);

@@ -32,19 +32,6 @@ constexpr milliseconds kCleaning{5000};
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
-// Deletes keys that no rank reads any more. Opens a connection for it, because
-// a server that cannot list its keys closes the connection (older PyTorch); the
-// keys then stay.
-void DeleteKeysOf(store::Store& store, const std::string& prefix) {
-  auto own = store.CloneWith(kCleaning, kCleaning);
-  if (!own) return;
-  auto keys = (*own)->ListKeys();
-  if (!keys) return;
-  for (const std::string& key : *keys) {
-    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
-  }
-}
-
 bool IsServer(Store& store) {
   const StoreState& state = StoreState::Of(store);
   return state.server != nullptr || (state.underlying != nullptr && IsServer(*state.underlying));
@@ -181,9 +168,8 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   std::string backend = BackendFor(options.backend);
   TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
-    std::string wishes = "ranks " + Joined(identity->global_ranks) + ", backend " + backend +
-                         ", timeout " + std::to_string(identity->timeout.count()) +
-                         " ms, description \"" + options.description + "\"";
+    std::string wishes = "ranks " + Joined(identity->global_ranks) + ", " +
+                         OptionsInWords(backend, identity->timeout, options.description);
     if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
   }
   // Only after Agree, so that a call with different options consumes a name on
@@ -217,11 +203,7 @@ Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {
   auto ranks = MembersOf(options, all.world_size());
   if (!ranks) return std::move(ranks).error();
   identity.global_ranks = *std::move(ranks);
-  const auto own =
-      std::find(identity.global_ranks.begin(), identity.global_ranks.end(), identity.global_rank);
-  identity.group_rank = own == identity.global_ranks.end()
-                            ? -1
-                            : static_cast<int>(own - identity.global_ranks.begin());
+  identity.group_rank = IndexOf(identity.global_ranks, identity.global_rank);
   identity.description = options.description;
   auto timeout = EffectiveTimeout(options.timeout, all.timeout);
   if (!timeout) return timeout.error();
@@ -302,6 +284,16 @@ void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
   auto gone = world_.meeting_store->Add(destroyed.key_prefix + "/gone", 1);
   if (!gone || *gone < destroyed.world_size()) return;
   DeleteKeysOf(*world_.meeting_store, destroyed.key_prefix);
+}
+
+void GroupTable::DeleteKeysOf(store::Store& store, const std::string& prefix) {
+  auto own = store.CloneWith(kCleaning, kCleaning);
+  if (!own) return;
+  auto keys = (*own)->ListKeys();
+  if (!keys) return;
+  for (const std::string& key : *keys) {
+    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
+  }
 }
 
 // Sets the name and the key prefix. They are the same on all members, even if

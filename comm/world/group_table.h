@@ -45,6 +45,10 @@ class GroupTable {
   Result<void> Remove(const ProcessGroup& group);
 
  private:
+  struct SubgroupCalls {
+    int made = 0;        // calls of Split and Shrink
+    int first_kept = 0;  // the keys of the calls before it are deleted
+  };
   struct World {
     Environment place = {};
     std::string host = {};
@@ -59,9 +63,9 @@ class GroupTable {
     std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks
     int new_groups = 0;                           // calls of MakeGroup that all ranks make
     int first_kept = 0;  // rank 0 only: the wishes of the calls before it are deleted
-    std::map<std::string, int> names = {};           // number of groups made, by seed
-    std::map<std::string, int> subgroup_calls = {};  // by the name of the parent
-    std::set<int> excluded = {};                     // global ranks, by Shrink
+    std::map<std::string, int> names = {};                     // number of groups made, by seed
+    std::map<std::string, SubgroupCalls> subgroup_calls = {};  // by the name of the parent
+    std::set<int> excluded = {};                               // global ranks, by Shrink
   };
 
   Error CountFailedInit(Error error);
@@ -79,12 +83,17 @@ class GroupTable {
                               TimePoint deadline);
   Result<ProcessGroup*> MakeSubgroup(const GroupIdentity& parent, const Result<Subgroups>& groups,
                                      const SubgroupOptions& options);
+  void DeleteKeysOfCalls(const std::string& prefix, SubgroupCalls& calls);
   Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
   std::string WishesKey(int new_group, int global_rank);
   void DeleteWishesBefore(int new_group);
   void ForgetKeysOf(const GroupIdentity& destroyed);
+  // Deletes keys that no rank reads any more. Opens a connection for it, because
+  // a server that cannot list its keys closes the connection (older PyTorch); the
+  // keys then stay.
+  static void DeleteKeysOf(store::Store& store, const std::string& prefix);
   void Name(GroupIdentity& identity);
   ProcessGroup* Add(std::unique_ptr<Group> group);
   // Destroys the last one of groups_.

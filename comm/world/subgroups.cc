@@ -1,6 +1,5 @@
 // The part of GroupTable that makes groups from the ranks of a group.
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -47,8 +46,7 @@ GroupIdentity Child(const GroupIdentity& parent, const std::vector<int>& members
                     milliseconds timeout, const std::string& description) {
   GroupIdentity child = parent;
   child.global_ranks = GlobalRanks(parent, members);
-  const auto own = std::find(members.begin(), members.end(), parent.group_rank);
-  child.group_rank = own == members.end() ? -1 : static_cast<int>(own - members.begin());
+  child.group_rank = IndexOf(members, parent.group_rank);
   child.timeout = timeout;
   child.description = description;
   return child;
@@ -71,9 +69,9 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
   if (auto ok = CheckMember(identity); !ok) return ok.error();
   auto groups = WithoutRanks(excluded, identity.group_rank, identity.world_size());
   if (groups) {
-    if (auto ok = CheckMeeting(identity, excluded); !ok) return ok.error();
-    parent.End("ShrinkGroup");
+    if (auto ok = CheckMeeting(identity, excluded); !ok) groups = ok.error();
   }
+  if (groups && EffectiveTimeout(options.timeout, identity.timeout)) parent.End("ShrinkGroup");
   auto group = MakeSubgroup(identity, groups, options);
   if (!group) return group;
   for (int rank : GlobalRanks(identity, excluded)) world_.excluded.insert(rank);
@@ -83,28 +81,33 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
 Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
                                                const Result<Subgroups>& groups,
                                                const SubgroupOptions& options) {
-  const std::string calls = parent.key_prefix + "/subgroups/";
-  int number = world_.subgroup_calls[parent.name]++;  // also if this rank then fails
+  const std::string prefix = parent.key_prefix + "/subgroups";
+  SubgroupCalls& calls = world_.subgroup_calls[parent.name];
+  WishesCall call{prefix + "/" + std::to_string(calls.made++), parent.global_rank, {}};
   auto timeout = EffectiveTimeout(options.timeout, parent.timeout);
-  TimePoint deadline = std::chrono::steady_clock::now() + (timeout ? *timeout : parent.timeout);
-  if (auto ok = OpenMeetings(TimeLeft(deadline)); !ok) return ok.error();
-  store::Store& store = *world_.meeting_store;
-  WishesCall call{calls + std::to_string(number), parent.global_rank, {}};
   if (!groups || !timeout) {
     const Error& reason = groups ? timeout.error() : groups.error();
-    RefuseWishes(store, call, reason);
+    RefuseWishes(TheWorld().store(), call, reason);
     return reason;
   }
+  TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
+  // A new connection, because an earlier one may have been lost with a rank.
+  auto store = TheWorld().store().CloneWith(*timeout, *timeout);
+  if (!store) return std::move(store).error();
   call.ranks = GlobalRanks(parent, groups->callers);
   const std::string backend = BackendFor(options.backend);
-  const std::string wishes = groups->wishes + ", backend " + backend + ", timeout " +
-                             std::to_string(timeout->count()) + " ms, description \"" +
-                             options.description + "\"";
-  if (auto alike = CompareWishes(store, call, wishes, deadline); !alike) return alike.error();
-  if (number > 0) {  // all have read those of the previous call
-    ForgetWishes(store, {calls + std::to_string(number - 1), parent.global_rank, {}});
-  }
+  const std::string wishes =
+      groups->wishes + ", " + OptionsInWords(backend, *timeout, options.description);
+  if (auto ok = CompareWishes(**store, call, wishes, deadline); !ok) return ok.error();
+  if (call.ranks.front() == call.rank) DeleteKeysOfCalls(prefix, calls);
   return Enter(Child(parent, groups->members, *timeout, options.description), backend, deadline);
+}
+
+// Deletes the keys of the calls before the last one, which all its ranks have left.
+void GroupTable::DeleteKeysOfCalls(const std::string& prefix, SubgroupCalls& calls) {
+  for (; calls.first_kept < calls.made - 1; ++calls.first_kept) {
+    DeleteKeysOf(TheWorld().store(), prefix + "/" + std::to_string(calls.first_kept));
+  }
 }
 
 }  // namespace rankrun::comm

@@ -1,38 +1,28 @@
 #include "comm/world/wishes.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
+#include "comm/group/store_barrier.h"
 
 namespace rankrun::comm {
 namespace {
 
 constexpr std::string_view kRefused = "refused: ";
+constexpr std::string_view kWants = " wants ";
 
-std::string WishesKey(const WishesCall& call, int rank) {
-  return call.key_prefix + "/" + std::to_string(rank);
+StoreBarrier BarrierOf(store::Store& store, const WishesCall& call) {
+  const auto own = std::find(call.ranks.begin(), call.ranks.end(), call.rank);
+  return {store, call.key_prefix + "/barrier", static_cast<int>(own - call.ranks.begin()),
+          call.ranks};
 }
 
-Result<RollCall> CallRoll(store::Store& store, const WishesCall& call, TimePoint since) {
-  RollCall roll(static_cast<int>(call.ranks.size()), since);
-  for (size_t i = 0; i < call.ranks.size(); ++i) {
-    auto here = store.Check(std::vector<std::string>{WishesKey(call, call.ranks[i])});
-    if (!here) return here.error();
-    if (*here) roll.Arrive(static_cast<int>(i));
-  }
-  return roll;
-}
-
-// Returns `timed_out` with the missing ranks in place of keys.
-Error WithMissing(store::Store& store, const WishesCall& call, TimePoint since, Error timed_out) {
-  auto roll = CallRoll(store, call, since);
-  if (!roll) return timed_out;
-  std::vector<int> missing;
-  for (int i : roll->Missing()) missing.push_back(call.ranks[static_cast<size_t>(i)]);
-  timed_out.message = roll->Count(MonotonicClock().Now()) + ", missing: " + RanksInWords(missing);
-  return timed_out;
+// Returns the end of "rank 1 wants <wishes>" from the verb on.
+std::string_view WishesIn(std::string_view text) {
+  return text.substr(std::min(text.find(kWants), text.size()));
 }
 
 }  // namespace
@@ -59,24 +49,19 @@ Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::st
 
 Result<void> CompareWishes(store::Store& store, const WishesCall& call, const std::string& wishes,
                            TimePoint deadline) {
-  TimePoint since = MonotonicClock().Now();
-  if (auto ok = store.Set(WishesKey(call, call.rank), wishes); !ok) return ok;
-  std::vector<std::string> keys;
-  for (int rank : call.ranks) keys.push_back(WishesKey(call, rank));
-  auto said = store.MultiGet(keys, TimeLeft(deadline));
-  if (!said && said.error().code == ErrorCode::kTimeout) {
-    return WithMissing(store, call, since, said.error());
-  }
-  if (!said) return said.error();
-  return CheckAlike(call.ranks, *said);
+  StoreBarrier barrier = BarrierOf(store, call);
+  const std::string own = RanksInWords({call.rank}) + std::string(kWants) + wishes;
+  auto first = store.CompareSet(call.key_prefix + "/wishes", "", own);
+  if (!first) return first.error();
+  if (WishesIn(first->value) == WishesIn(own)) return barrier.Pass(TimeLeft(deadline));
+  Error error{ErrorCode::kMismatch, first->value + "; " + own};
+  static_cast<void>(barrier.Refuse(error));
+  return error;
 }
 
 void RefuseWishes(store::Store& store, const WishesCall& call, const Error& reason) {
-  static_cast<void>(store.Set(WishesKey(call, call.rank), Refusal(reason)));
-}
-
-void ForgetWishes(store::Store& store, const WishesCall& call) {
-  static_cast<void>(store.Delete(WishesKey(call, call.rank)));
+  Error error = Error(reason).In(RanksInWords({call.rank}) + " refused it");
+  static_cast<void>(BarrierOf(store, call).Refuse(error));
 }
 
 }  // namespace rankrun::comm

@@ -19,21 +19,22 @@ std::string Refusal(const Error& reason);
 // ...; rank 1 wants ...".
 Result<void> CheckAlike(const std::vector<int>& ranks, const std::vector<std::string>& said);
 
-// One call of CompareWishes.
+// One call of ranks that may know different things about each other.
 struct WishesCall {
   std::string key_prefix;  // of this call alone
   int rank;                // this rank
-  std::vector<int> ranks;  // all that this rank waits for
+  std::vector<int> ranks;  // that make the call; must follow from the wishes
 };
 
-// Publishes the wishes of this rank, waits for those of `call.ranks` and compares
-// them. Other ranks may wait for others.
-// Errors: as CheckAlike; kTimeout with the missing ranks; those of the store.
+// Returns once all ranks of the call have published the same wishes. All ranks get
+// the same result, except that a rank whose wishes differ from the first ones gets
+// kMismatch, also if the call has succeeded on others.
+// Errors: kMismatch, "rank 0 wants ...; rank 1 wants ..."; kTimeout with the missing
+// ranks; kInvalid, another rank has refused; those of StoreBarrier.
 Result<void> CompareWishes(store::Store& store, const WishesCall& call, const std::string& wishes,
                            TimePoint deadline);
-// Publishes only that this rank does not make the call, because of `reason`.
+// Takes the place of CompareWishes on a rank that does not make the call. Does not
+// wait.
 void RefuseWishes(store::Store& store, const WishesCall& call, const Error& reason);
-// Deletes the text of this rank, which no rank reads after its next call.
-void ForgetWishes(store::Store& store, const WishesCall& call);
 
 }  // namespace rankrun::comm

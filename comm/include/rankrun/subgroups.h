@@ -30,22 +30,26 @@ RANKRUN_API ProcessGroup& SplitGroup(ProcessGroup& parent,
 
 // Makes a group of the members of `parent` that are not in `excluded` (group ranks
 // in the parent), in the order of the parent. For ranks that go on without a lost
-// one:
+// one, which the text of an error names:
 //
 //   try {
 //     group->AllReduce(gradients);
-//   } catch (const rankrun::DistNetworkError&) {
+//   } catch (const rankrun::DistError&) {
+//     if (group->state() == rankrun::GroupState::kOk) throw;
 //     group = &rankrun::ShrinkGroup(*group, {lost});
 //   }
 //
-// Exactly the members that remain call it. It breaks the parent, so that members
-// that wait there get an error and can call it. Destroy of the world does not wait
-// for excluded ranks. Groups of the remaining ranks need NewGroup with local
-// synchronization, SplitGroup or ShrinkGroup.
-// Errors: as NewGroup; DistError if `excluded` has the rank that serves the store;
-// DistNetworkError if an agent has reported a death, because it then ends all
-// workers.
-// Thread: as SplitGroup; another thread may use the parent.
+// Exactly the members that remain call it. The call breaks the parent: members that
+// wait there get an error, and then call it, too. Work of the parent must still be
+// waited for before its tensors are freed. On a rank that made the call, Destroy of
+// the world does not wait for excluded ranks. Groups of the remaining ranks need
+// NewGroup with local synchronization, SplitGroup or ShrinkGroup.
+// Errors: as NewGroup; DistMismatchError also if other members have excluded this
+// rank; DistError if `excluded` has the rank that serves the store, unless the
+// program passed the store; DistNetworkError if an agent has reported a death,
+// because it then ends all workers.
+// Thread: as SplitGroup; another thread may use the parent. If one waits in its
+// MonitoredBarrier, that of other ranks does not end before its time-out.
 RANKRUN_API ProcessGroup& ShrinkGroup(ProcessGroup& parent, const std::vector<int>& excluded,
                                       const SubgroupOptions& options = {});
 

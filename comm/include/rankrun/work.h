@@ -62,8 +62,8 @@ class RANKRUN_API Work {
 };
 
 // Returns one handle for several operations, of one group or of several: complete
-// when all are, with the first error in the order of `works`. Its Wait begins the
-// time-outs of all messages. sequence() is 0.
+// with the last of them, a moment after it, with the first error in the order of
+// `works`. Its Wait begins the time-outs of all messages. sequence() is 0.
 RANKRUN_API Work Coalesce(std::span<const Work> works);
 
 }  // namespace rankrun

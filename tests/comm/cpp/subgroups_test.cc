@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "base/status/status_page.h"
 #include "tests/comm/worlds.h"
+#include "tests/free_port.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -60,13 +63,13 @@ TEST(SplitGroupErrorTest, DifferentListsAreListedAndTheNextCallWorks) {
   });
   for (const std::string& text : texts) {
     EXPECT_THAT(text, AllOf(StartsWith("DistMismatchError: SplitGroup of the world process group"),
-                            HasSubstr("ranks 0, 2 want groups of ranks 0,2, backend shm"),
+                            HasSubstr(" wants groups of ranks 0,2, backend shm"),
                             HasSubstr("rank 1 wants groups of ranks 0,1, backend shm"),
                             HasSubstr(": 3 of 3")));
   }
 }
 
-TEST(SplitGroupErrorTest, ABadListIsToldToAll) {
+TEST(SplitGroupErrorTest, ABadListIsAnErrorOnAllRanks) {
   auto texts = InWorld(3, "shm", [](ProcessGroup& world) {
     std::vector<std::vector<int>> splits{{0, 1}, {2}};
     if (world.group_rank() == 1) splits[1] = {1};
@@ -79,7 +82,7 @@ TEST(SplitGroupErrorTest, ABadListIsToldToAll) {
             "rank 1 is given twice");
 }
 
-TEST(SplitGroupErrorTest, ABadTimeoutIsToldToAll) {
+TEST(SplitGroupErrorTest, ABadTimeoutIsAnErrorOnAllRanks) {
   auto texts = InWorld(2, "shm", [](ProcessGroup& world) {
     Timeout timeout = milliseconds(world.group_rank() == 1 ? 0 : 60'000);
     return ErrorOf([&] { SplitGroup(world, {{0, 1}}, {.timeout = timeout}); });
@@ -87,13 +90,22 @@ TEST(SplitGroupErrorTest, ABadTimeoutIsToldToAll) {
   EXPECT_THAT(texts, Each(HasSubstr("timeout is 0 ms: want at least 1 ms")));
 }
 
-TEST(SplitGroupErrorTest, MissingRanksAreNamed) {
+TEST(SplitGroupErrorTest, MissingRanksAreNamedAlsoToThemselves) {
   auto texts = InWorld(3, "shm", [](ProcessGroup& world) {
-    if (world.group_rank() == 2) return std::string("absent");
-    return ErrorOf([&] { SplitGroup(world, {{0, 1}}, {.timeout = milliseconds(100)}); });
+    world.MonitoredBarrier();
+    auto split = [&] {
+      return ErrorOf([&] { SplitGroup(world, {{0, 1}}, {.timeout = seconds(1)}); });
+    };
+    std::string error;
+    if (world.group_rank() < 2) error = split();
+    world.MonitoredBarrier();
+    if (world.group_rank() == 2) error = split();  // late: it fails as those of the others did
+    return error + " / " + PlaceAndSum(SplitGroup(world, {{2, 1, 0}}));
   });
-  EXPECT_THAT(texts[0], AllOf(StartsWith("DistTimeoutError: SplitGroup of the world"),
-                              HasSubstr("missing: rank 2")));
+  for (const std::string& text : texts) {
+    EXPECT_THAT(text, AllOf(StartsWith("DistTimeoutError: SplitGroup of the world"),
+                            HasSubstr("missing: rank 2"), HasSubstr(": 3 of 3")));
+  }
 }
 
 TEST(SplitGroupErrorTest, CallersAreMembersOfTheParent) {
@@ -113,6 +125,7 @@ TEST_P(ShrinkGroupTest, SurvivorsOfADeathGoOn) {
     SetHostFor(GetParam(), rank);
     ProcessGroup& world = Init({.timeout = seconds(60), .backend = GetParam()});
     SumOf(world);
+    world.MonitoredBarrier();  // which a death does not end
     if (rank == 1) raise(SIGKILL);
     std::string error = ErrorOf([&] { SumOf(world); });
     if (error.find("rank 1") == std::string::npos) return error;
@@ -136,6 +149,7 @@ TEST_P(ShrinkGroupTest, AShrunkGroupCanShrink) {
     ProcessGroup* group = &Init({.timeout = seconds(60), .backend = GetParam()});
     for (int victim : {3, 1}) {
       SumOf(*group);
+      group->MonitoredBarrier();
       if (rank == victim) raise(SIGKILL);
       std::string error = ErrorOf([&] { SumOf(*group); });
       if (error.find("rank " + std::to_string(victim)) == std::string::npos) return error;
@@ -146,17 +160,18 @@ TEST_P(ShrinkGroupTest, AShrunkGroupCanShrink) {
   EXPECT_THAT(texts, ElementsAre("0: 2 of 2", "", "1: 2 of 2", ""));
 }
 
-TEST_P(ShrinkGroupTest, MembersThatWaitInTheParentHearOfIt) {
-  auto texts = InWorld(3, GetParam(), [](ProcessGroup& world) {
+TEST_P(ShrinkGroupTest, MembersThatWaitInTheParentGetAnError) {
+  auto texts = InWorld(4, GetParam(), [](ProcessGroup& world) {
     const int rank = world.group_rank();
     std::string error = "no call";
-    if (rank != 1) error = ErrorOf([&] { SumOf(world); });  // waits for rank 1
-    return rank == 2 ? error : error + " / " + PlaceAndSum(ShrinkGroup(world, {2}));
+    if (rank == 0) error = ErrorOf([&] { world.MonitoredBarrier(); });
+    if (rank > 1) error = ErrorOf([&] { SumOf(world); });
+    return rank == 3 ? error : error + " / " + PlaceAndSum(ShrinkGroup(world, {3}));
   });
-  EXPECT_THAT(texts[0],
-              AllOf(HasSubstr("rank 1"), HasSubstr("ShrinkGroup"), EndsWith(" / 0: 2 of 2")));
-  EXPECT_EQ(texts[1], "no call / 1: 2 of 2");
-  EXPECT_THAT(texts[2], HasSubstr("ShrinkGroup"));
+  EXPECT_EQ(texts[1], "no call / 1: 3 of 3");
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("ShrinkGroup"), EndsWith(" / 0: 3 of 3")));
+  EXPECT_THAT(texts[2], AllOf(HasSubstr("ShrinkGroup"), EndsWith(" / 2: 3 of 3")));
+  EXPECT_THAT(texts[3], HasSubstr("ShrinkGroup"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ShrinkGroupTest,
@@ -172,17 +187,34 @@ TEST(ShrinkGroupErrorTest, DifferentRanksToExcludeAreListed) {
   });
   texts.pop_back();
   EXPECT_THAT(texts, Each(AllOf(StartsWith("DistMismatchError: ShrinkGroup of the world"),
-                                HasSubstr("want"), HasSubstr("to exclude ranks 3,"),
+                                HasSubstr(" wants to exclude ranks 3,"),
                                 HasSubstr("rank 1 wants to exclude ranks 2,3"))));
 }
 
-TEST(ShrinkGroupErrorTest, ABadListLeavesTheParentAsItIs) {
+TEST(ShrinkGroupErrorTest, TwoHalvesCannotBothGoOn) {
+  auto texts = InWorld(4, "shm", [](ProcessGroup& world) {
+    const bool first = world.group_rank() < 2;
+    std::string text;
+    std::string error = ErrorOf([&] {
+      text = SumOf(ShrinkGroup(world, first ? std::vector<int>{2, 3} : std::vector<int>{0, 1}));
+    });
+    return error == "no error" ? text : error;
+  });
+  const auto going_on = std::count(texts.begin(), texts.end(), "2 of 2");
+  EXPECT_TRUE(going_on == 0 || going_on == 2);
+  EXPECT_EQ(texts[0] == "2 of 2", texts[1] == "2 of 2");
+  EXPECT_THAT(texts, Each(AnyOf("2 of 2", StartsWith("DistMismatchError: ShrinkGroup"))));
+}
+
+TEST(ShrinkGroupErrorTest, ABadArgumentLeavesTheParentAsItIs) {
   auto texts = InWorld(2, "shm", [](ProcessGroup& world) {
     std::string text;
     for (std::vector<int> excluded : {std::vector<int>{}, {2}, {world.group_rank()}}) {
       text += ErrorOf([&] { ShrinkGroup(world, excluded); }) + "\n";
     }
-    return text + SumOf(world);
+    text += ErrorOf(
+        [&] { ShrinkGroup(world, {1 - world.group_rank()}, {.timeout = milliseconds(0)}); });
+    return text + "\n" + SumOf(world);
   });
   EXPECT_EQ(texts[0],
             "DistError: ShrinkGroup of the world process group, rank 0 of 2: no rank is excluded: "
@@ -191,11 +223,13 @@ TEST(ShrinkGroupErrorTest, ABadListLeavesTheParentAsItIs) {
             "group: want 0..1\n"
             "DistError: ShrinkGroup of the world process group, rank 0 of 2: it excludes this "
             "rank, 0: want a call on the others\n"
+            "DistError: ShrinkGroup of the world process group, rank 0 of 2: timeout is 0 ms: want "
+            "at least 1 ms\n"
             "2 of 2");
 }
 
 // Joins a world whose store rank 0 serves at `port`.
-ProcessGroup& InitServedByRankZero(int rank, int world_size, uint16_t port) {
+ProcessGroup& InitServedByRankZero(int rank, int world_size, int port) {
   return Init({.timeout = seconds(60),
                .init_method = "tcp://127.0.0.1:" + std::to_string(port),
                .rank = rank,
@@ -203,7 +237,7 @@ ProcessGroup& InitServedByRankZero(int rank, int world_size, uint16_t port) {
 }
 
 TEST(ShrinkGroupErrorTest, TheRankThatServesTheStoreMustRemain) {
-  const uint16_t port = ServerProcess().port();
+  const int port = test::FreePort();
   auto texts = OnRanks(2, [&](int rank) {
     ProcessGroup& world = InitServedByRankZero(rank, 2, port);
     std::string text = rank == 1 ? ErrorOf([&] { ShrinkGroup(world, {0}); }) : "excluded";
@@ -233,7 +267,7 @@ TEST(ShrinkGroupErrorTest, AnAgentThatReportsADeathEndsAll) {
 
 // Destroy would wait 5 s for a rank that does not say goodbye.
 TEST(ShrinkGroupTimingTest, TheServerDoesNotAwaitExcludedRanks) {
-  const uint16_t port = ServerProcess().port();
+  const int port = test::FreePort();
   auto texts = OnRanks(3, [&](int rank) {
     ProcessGroup& world = InitServedByRankZero(rank, 3, port);
     SumOf(world);

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -36,12 +37,26 @@ TEST_F(WishesTest, EqualOnesPass) {
   EXPECT_THAT(texts, Each("alike"));
 }
 
-TEST_F(WishesTest, DifferentOnesAreListedOnAllRanks) {
-  std::vector<std::string> texts(3);
-  RunRanks(3, [&](int r) {
-    texts[static_cast<size_t>(r)] = Compare(r, {0, 1, 2}, r == 1 ? "b" : "a");
+TEST_F(WishesTest, ARankThatWantsSomethingElseEndsTheWaitOfAll) {
+  std::vector<std::string> texts(2);
+  // Rank 0 waits for rank 9, too, which never comes.
+  RunRanks(2, [&](int r) {
+    texts[static_cast<size_t>(r)] = r == 0 ? Compare(0, {0, 1, 9}, "a") : Compare(1, {0, 1}, "b");
   });
-  EXPECT_THAT(texts, Each("ranks 0, 2 want a; rank 1 wants b"));
+  EXPECT_THAT(texts,
+              Each(AnyOf("rank 0 wants a; rank 1 wants b", "rank 1 wants b; rank 0 wants a")));
+}
+
+TEST_F(WishesTest, ALateRankFailsAsTheOthersDid) {
+  for (int rank : {3, 4}) {
+    EXPECT_THAT(Compare(rank, {3, 4, 8}, "a", milliseconds(rank == 3 ? 1 : 60'000)),
+                AllOf(StartsWith("1 of 3 present after "), HasSubstr(", missing: ranks 4, 8")));
+  }
+}
+
+TEST_F(WishesTest, WhoeverComesAfterASuccessWithOtherWishesFails) {
+  EXPECT_EQ(Compare(3, {3}, "a"), "alike");
+  EXPECT_EQ(Compare(4, {4}, "b"), "rank 3 wants a; rank 4 wants b");
 }
 
 TEST_F(WishesTest, ARefusalHasItsReason) {
@@ -50,19 +65,12 @@ TEST_F(WishesTest, ARefusalHasItsReason) {
   EXPECT_EQ(Compare(3, {3, 7}, "a"), "rank 7 refused it: no list");
 }
 
-TEST_F(WishesTest, MissingRanksAreNamed) {
-  MemoryStore store(keys);
-  ASSERT_TRUE(store.Set("call/5", "a"));
-  EXPECT_THAT(Compare(3, {3, 4, 5, 8}, "a", milliseconds(1)),
-              AllOf(StartsWith("2 of 4 present after "), HasSubstr(", missing: ranks 4, 8")));
-}
-
-TEST_F(WishesTest, ForgottenOnesAreGone) {
-  MemoryStore store(keys);
-  EXPECT_EQ(Compare(3, {3}, "a"), "alike");
-  EXPECT_TRUE(*store.Check(std::vector<std::string>{"call/3"}));
-  ForgetWishes(store, {"call", 3, {}});
-  EXPECT_FALSE(*store.Check(std::vector<std::string>{"call/3"}));
+TEST(CheckAlikeTest, ListsTheWishesOrTheRefusal) {
+  EXPECT_TRUE(CheckAlike({0, 1}, {"a", "a"}));
+  EXPECT_EQ(CheckAlike({0, 1, 2}, {"a", "b", "a"}).error().message,
+            "ranks 0, 2 want a; rank 1 wants b");
+  EXPECT_EQ(CheckAlike({0, 4}, {"a", Refusal({ErrorCode::kInvalid, "no"})}).error().message,
+            "rank 4 refused it: no");
 }
 
 }  // namespace
