@@ -240,13 +240,16 @@ TEST(DestroyedGroupTest, CallbacksOfItsLastWorkMayStillAskForIt) {
     Init();
     ProcessGroup& group = NewGroup({.description = "tp"});
     std::vector<float> data(4);
-    std::string told;
+    std::string by_message;
+    std::string by_collective;  // another thread runs this callback
     group.IRecv(data, GlobalRank{1 - group.global_rank()}).Then([&] {
-      told += group.description();
+      by_message = group.description();
     });
-    group.AllReduce(data, ReduceOp::kSum, kAsync).Then([&] { told += group.description(); });
+    group.AllReduce(data, ReduceOp::kSum, kAsync).Then([&] {
+      by_collective = group.description();
+    });
     Destroy(group);
-    return told;
+    return by_message + by_collective;
   });
   EXPECT_THAT(texts, Each("tptp"));
 }
