@@ -12,6 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Time for publishing a refusal, which no rank reads if the store is lost.
+constexpr milliseconds kRefusing{1000};
+
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
 Result<void> CheckMember(const GroupIdentity& parent) {
@@ -87,7 +90,9 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
   auto timeout = EffectiveTimeout(options.timeout, parent.timeout);
   if (!groups || !timeout) {
     const Error& reason = groups ? timeout.error() : groups.error();
-    RefuseWishes(TheWorld().store(), call, reason);
+    // A new connection, because other threads may wait on that of the world.
+    auto store = TheWorld().store().CloneWith(kRefusing, kRefusing);
+    if (store) RefuseWishes(**store, call, reason);
     return reason;
   }
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
