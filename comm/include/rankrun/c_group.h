@@ -63,8 +63,8 @@ typedef struct rankrun_subgroup_options {
 RANKRUN_API rankrun_status rankrun_subgroup_options_default(rankrun_subgroup_options* options);
 
 // Makes several groups at once (subgroups.h). `ranks` has the members of the first
-// group, then those of the second: group i has sizes[i] of them. A NULL list is an
-// error of this rank alone, which may repeat the call; so it is below.
+// group, then those of the second: group i has sizes[i] of them. Here and below, a
+// NULL list is an error of this rank alone, which may repeat the call.
 RANKRUN_API rankrun_status rankrun_split_group(rankrun_group* parent, const int32_t* ranks,
                                                const size_t* sizes, size_t count,
                                                const rankrun_subgroup_options* options,

@@ -61,9 +61,9 @@ class RANKRUN_API Work {
   std::shared_ptr<comm::WorkState> state_;  // null: complete
 };
 
-// Returns one handle for several operations, of one group or of several: complete
-// with the last of them, a moment after it, with the first error in the order of
-// `works`. Its Wait begins the time-outs of all messages. sequence() is 0.
+// Returns one handle for several operations, of one group or of several. It becomes
+// complete a moment after the last of them. Its error is the first one in the order
+// of `works`. Its Wait begins the time-outs of all messages. sequence() is 0.
 RANKRUN_API Work Coalesce(std::span<const Work> works);
 
 }  // namespace rankrun

@@ -255,7 +255,7 @@ TEST(ShrinkGroupErrorTest, AnAgentThatReportsADeathEndsAll) {
     auto page = StatusPage::Create();
     UsePage(*page);
     ProcessGroup& world = Init({.timeout = seconds(60)});
-    SumOf(world);
+    world.MonitoredBarrier();
     if (rank == 1) raise(SIGKILL);
     page->PublishPeerDeath("rank 1 was killed by SIGKILL");
     return ErrorOf([&] { ShrinkGroup(world, {1}); });
@@ -270,7 +270,7 @@ TEST(ShrinkGroupTimingTest, TheServerDoesNotAwaitExcludedRanks) {
   const int port = test::FreePort();
   auto texts = OnRanks(3, [&](int rank) {
     ProcessGroup& world = InitServedByRankZero(rank, 3, port);
-    SumOf(world);
+    world.MonitoredBarrier();
     if (rank == 2) raise(SIGKILL);
     std::string text = SumOf(ShrinkGroup(world, {2}));
     return text + ErrorOf([] { Destroy(); }, milliseconds(3'000));
