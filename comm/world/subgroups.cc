@@ -25,8 +25,9 @@ Result<void> CheckMember(const GroupIdentity& parent) {
 // Fails if the members that remain could not meet.
 Result<void> CheckMeeting(const GroupIdentity& parent, const std::vector<int>& excluded) {
   if (parent.deaths.has_death()) {
-    return Error{ErrorCode::kCancelled,
-                 parent.deaths.Message() + ": its agent ends all workers of the attempt"};
+    return Error{
+        ErrorCode::kCancelled,
+        parent.deaths.Message() + ", and the agent ends all workers: want rankrun --max-restarts"};
   }
   for (int rank : excluded) {
     int global = parent.global_ranks[static_cast<size_t>(rank)];

@@ -7,6 +7,7 @@
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/group/store_barrier.h"
+#include "comm/world/group_members.h"
 
 namespace rankrun::comm {
 namespace {
@@ -15,9 +16,7 @@ constexpr std::string_view kRefused = "refused: ";
 constexpr std::string_view kWants = " wants ";
 
 StoreBarrier BarrierOf(store::Store& store, const WishesCall& call) {
-  const auto own = std::find(call.ranks.begin(), call.ranks.end(), call.rank);
-  return {store, call.key_prefix + "/barrier", static_cast<int>(own - call.ranks.begin()),
-          call.ranks};
+  return {store, call.key_prefix + "/barrier", IndexOf(call.ranks, call.rank), call.ranks};
 }
 
 // Returns the end of "rank 1 wants <wishes>" from the verb on.

@@ -262,7 +262,7 @@ TEST(ShrinkGroupErrorTest, AnAgentThatReportsADeathEndsAll) {
   });
   EXPECT_EQ(texts[0],
             "DistNetworkError: ShrinkGroup of the world process group, rank 0 of 2: rank 1 was "
-            "killed by SIGKILL: its agent ends all workers of the attempt");
+            "killed by SIGKILL, and the agent ends all workers: want rankrun --max-restarts");
 }
 
 // Destroy would wait 5 s for a rank that does not say goodbye.
