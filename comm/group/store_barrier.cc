@@ -64,12 +64,14 @@ bool StoreBarrier::HasFailed() {
 }
 
 Result<std::string> StoreBarrier::Verdict(const Round& round) {
-  if (auto ok = store_.Set(ArrivedKey(round.number, rank_), ""); !ok) {
-    return std::move(ok).error();
-  }
+  // Counts before it is seen, so that a rank that stops in between is missing in
+  // the roll call.
   Result<int64_t> here = store_.Add(CountKey(round.number), 1);
   if (!here) return here.error();
   if (*here == world_size()) return RecordVerdict(round.number, kPassed);
+  if (auto ok = store_.Set(ArrivedKey(round.number, rank_), ""); !ok) {
+    return std::move(ok).error();
+  }
   Result<std::string> verdict = store_.Get(VerdictKey(round.number), TimeLeft(round.deadline));
   if (!verdict && TimedOut(verdict.error())) return RecordRollCall(round);
   return verdict;
@@ -89,7 +91,6 @@ Result<RollCall> StoreBarrier::CallRoll(const Round& round) {
 Result<std::string> StoreBarrier::RecordRollCall(const Round& round) {
   Result<RollCall> roll = CallRoll(round);
   if (!roll) return std::move(roll).error();
-  if (roll->complete()) return RecordVerdict(round.number, kPassed);
   std::vector<int> missing;
   for (int rank : roll->Missing()) missing.push_back(names_[static_cast<size_t>(rank)]);
   if (!round.name_all) missing.resize(1);

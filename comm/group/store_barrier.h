@@ -17,8 +17,8 @@ namespace rankrun::comm {
 // missing ranks. The rank that arrives last, times out or refuses first records
 // the verdict, for which all others wait.
 //
-//   <prefix>/<n>/arrived/<rank>   set by each rank on arrival
 //   <prefix>/<n>/count            number of ranks that have arrived
+//   <prefix>/<n>/arrived/<rank>   set by each rank that waits for others
 //   <prefix>/<n>/verdict          "ok", the missing ranks, or a refusal; written once
 //
 // Thread: one at a time.  Lifetime: `store` outlives it.

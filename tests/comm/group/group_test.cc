@@ -280,13 +280,13 @@ TEST_F(GroupTest, AFailureIsPublishedWhileAnotherThreadWaitsInTheStore) {
   FakeBackend* backend = nullptr;
   auto group = MakeOn(connect(), {0, 1}, 0, std::chrono::seconds(60), &backend);
   backend->has_messages = true;
-  auto barrier = std::async(std::launch::async,
-                            [&] { return group->MonitoredBarrier(std::chrono::seconds(5), true); });
+  auto barrier = std::async(
+      std::launch::async, [&] { return group->MonitoredBarrier(std::chrono::seconds(60), true); });
   ASSERT_TRUE(other->Get("g/barrier/0/arrived/0", std::chrono::seconds(60)));
   ErrorOf(group->Recv(data, GroupRank{1}, 0, milliseconds(20)));
   EXPECT_TRUE(*other->Check(std::vector<std::string>{"g/first_failure"}));
   EXPECT_EQ(barrier.wait_for(milliseconds(0)), std::future_status::timeout);
-  ASSERT_TRUE(other->Set("g/barrier/0/arrived/1", ""));
+  ASSERT_TRUE(other->Set("g/barrier/0/verdict", "ok"));
   EXPECT_TRUE(barrier.get());
 }
 

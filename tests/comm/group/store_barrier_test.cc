@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr milliseconds kLong{60'000};
 constexpr milliseconds kShort{50};
@@ -147,6 +148,40 @@ TEST_F(StoreBarrierTest, AStoreThatFailsIsAnErrorOfTheStore) {
     ASSERT_FALSE(passed);
     EXPECT_EQ(passed.error().code, ErrorCode::kProtocol);
     EXPECT_EQ(passed.error().message, "store closed the connection");
+  }
+}
+
+// Store of a rank that stops before one of its requests.
+class StoppingStore final : public MemoryStore {
+ public:
+  StoppingStore(std::shared_ptr<MemoryKeys> keys, int requests)
+      : MemoryStore(std::move(keys)), left_(requests) {}
+
+  Result<void> Set(std::string_view key, std::string_view value) override {
+    return left_-- > 0 ? MemoryStore::Set(key, value) : kStopped;
+  }
+  Result<int64_t> Add(std::string_view key, int64_t delta) override {
+    return left_-- > 0 ? MemoryStore::Add(key, delta) : kStopped;
+  }
+
+ private:
+  inline static const Error kStopped{ErrorCode::kInvalid, "stopped"};
+  int left_;
+};
+
+TEST_F(StoreBarrierTest, NoRankPassesAfterItsTimeout) {
+  const std::vector<int> kNames{0, 1};
+  for (int requests : {0, 1}) {
+    std::string prefix = "stop_" + std::to_string(requests);
+    StoppingStore stopping(keys, requests);
+    EXPECT_FALSE(StoreBarrier(stopping, prefix, 1, kNames).Pass(kLong));
+    auto passed = StoreBarrier(*stores[0], prefix, 0, kNames).Pass(kShort);
+    if (passed) {
+      EXPECT_THAT(keys->checks, IsEmpty()) << "the rank called the roll after its time-out";
+    } else {
+      EXPECT_THAT(passed.error().message, EndsWith("missing: rank 1"));
+    }
+    keys->checks.clear();
   }
 }
 
