@@ -3,9 +3,9 @@
 #include "comm/core/schedule.h"
 
 // Exchanges of small blocks in one round trip: each rank sends all its blocks,
-// then it receives. These schedules need a transport whose sends complete
-// before their receives start, so its buffers must have room for n - 1 blocks
-// per rank. With other transports the ranks wait for each other for ever.
+// then it receives. The transport must complete a send before its receive
+// starts, so its buffers must have room for n - 1 blocks per rank. On other
+// transports the ranks wait for each other for ever.
 namespace rankrun::comm {
 
 // Copies rank i's inputs[0] to outputs[i]. n - 1 sends, then n - 1 receives;

@@ -68,7 +68,8 @@ class Control {
   // Returns why the connection to `peer` is lost; no value: it is not lost.
   std::optional<std::string> Lost(int peer);
 
-  // Returns the first peer that is lost and has said no farewell, and why.
+  // Returns the first lost peer that has sent no farewell, and the reason of its
+  // loss.
   struct SilentLoss {
     int peer;
     std::string why;

@@ -91,7 +91,7 @@ TEST(WipingTest, NothingIsLeftOfTheKeyThatACipherHolds) {
 }
 
 TEST(WipingTest, OfAKeyPairOnlyThePublicKeyIsLeft) {
-  for (int i = 0; i < 4; ++i) {  // zeros cut what is left of most random keys
+  for (int i = 0; i < 4; ++i) {  // Remains counts a random key up to a zero
     Remains<KeyPair> pair(ProofRole::kServer);
     EXPECT_LE(pair.Destroy(), kKeyBytes + 1) << "the role comes before the public key";
   }

@@ -48,7 +48,7 @@ struct RecordingHandler final : FrameHandler {
   std::vector<uint64_t> written;
 };
 
-// A channel to peer 5, whose end the test holds.
+// A channel to peer 5. The test holds the other end.
 struct ChannelTest : testing::Test {
   void Queue(FrameKind kind, uint64_t number, const std::string& text) {
     auto* bytes = reinterpret_cast<const std::byte*>(text.data());
