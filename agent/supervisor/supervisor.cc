@@ -17,6 +17,7 @@
 #include "agent/process/opted_out_processes.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/roll_call.h"
 #include "base/uv/uv_loop.h"
 
 namespace rankrun::agent {
@@ -189,7 +190,7 @@ void Supervisor::Act(const StartAttempt&) {
                            .input = input_,
                            .share = share_,
                            .null_fd = null_fd_.get(),
-                           .save_fifo = channels_.save_path(),
+                           .save_fifo = channels_.SavePathFor(place_.first_rank),
                            .timer_file = channels_.timer_path()};
   if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
   attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
@@ -239,12 +240,12 @@ void Supervisor::WatchForStuck() {
 void Supervisor::OnStuck(pid_t worker) {
   auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
   if (!local_rank || state_.phase != Phase::kRunning) return;
-  output_.Say("rankrun: rank " + std::to_string(*local_rank) +
-              " has hung in the kernel for longer than " + kStuckVariable +
+  std::string has_hung =
+      RanksInWords({place_.first_rank + *local_rank}) + " has hung in the kernel";
+  output_.Say("rankrun: " + has_hung + " for longer than " + kStuckVariable +
               " allows: " + DescribeProcess(worker) + "; the job has failed\n");
-  attempt_->PublishPeerDeath("rank " + std::to_string(*local_rank) + " has hung in the kernel");
-  CloseJob("rank " + std::to_string(place_.first_rank + *local_rank) + " has hung in the kernel",
-           kExitHang);
+  attempt_->PublishPeerDeath(has_hung);
+  CloseJob(has_hung, kExitHang);
   Post(WorkerStuck{*local_rank});
 }
 
@@ -268,8 +269,8 @@ void Supervisor::Act(const SignalWorkers& action) {
 }
 
 void Supervisor::Act(const AwaitSaving& action) {
-  output_.Say("rankrun: rank " + std::to_string(action.local_rank) + " is saving: waiting up to " +
-              FormatSeconds(policy_.save_timeout) + "\n");
+  output_.Say("rankrun: " + RanksInWords({place_.first_rank + action.local_rank}) +
+              " is saving: waiting up to " + FormatSeconds(policy_.save_timeout) + "\n");
 }
 
 void Supervisor::Act(const Sweep& action) {
@@ -292,7 +293,7 @@ void Supervisor::OnLinkReadable() {
 
 void Supervisor::OnSignal(const SignalOrigin& origin) {
   int number = origin.signal_number;
-  if (number == SIGTSTP) number = SIGSTOP;  // the workers' sessions have no terminal
+  if (number == SIGTSTP) number = SIGSTOP;  // the kernel ignores SIGTSTP in orphaned groups
   SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
   if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
@@ -333,7 +334,7 @@ void Supervisor::StopGently(const SignalOrigin& origin) {
 
 void Supervisor::OnLifelineEnded() {
   if (stop_filter_.requests() > 0) return;  // a signal often arrives as well
-  output_.Say("rankrun: --lifeline: whoever started this job has ended\n");
+  output_.Say("rankrun: --lifeline: the program that started this job has ended\n");
   StopGently({SIGTERM, getpid(), kUnknownSender});
 }
 
@@ -351,7 +352,7 @@ void Supervisor::OnGuardianLost() {
   _exit(kExitInternalError);
 }
 
-// Reaps adopted orphans. Waits for pending starts first, because a worker whose
+// Reaps adopted orphans, but none while a start is pending, because a worker whose
 // start is not known yet looks like an orphan.
 void Supervisor::ReapOrphans() {
   while (spawner_.pending() == 0) {

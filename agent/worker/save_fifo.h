@@ -11,9 +11,10 @@
 
 namespace rankrun::agent {
 
-// Parses "2 saving" or "2 saved", where 2 is the local rank of one of `workers`
-// workers. Returns nothing for any other line. Pure.
-std::optional<WorkerSaves> ParseSaveLine(std::string_view line, int workers);
+// Parses "2 saving" or "2 saved", where 2 is the global rank of one of this node's
+// `workers` workers, the first of which has `first_rank`. Returns nothing for any
+// other line. Pure.
+std::optional<WorkerSaves> ParseSaveLine(std::string_view line, int first_rank, int workers);
 
 // Named pipe through which workers without librankrun report that they save
 // (RANKRUN_SAVE_FIFO). Ignores lines of another form, with one warning.
@@ -27,6 +28,8 @@ class SaveFifo {
   SaveFifo& operator=(const SaveFifo&) = delete;
 
   const std::string& path() const { return fifo_->path(); }
+  // Sets the global rank of this node's first worker, before an attempt.
+  void SetFirstRank(int first_rank) { first_rank_ = first_rank; }
 
  private:
   SaveFifo(int workers, std::function<void(WorkerSaves)> on_saves)
@@ -35,6 +38,7 @@ class SaveFifo {
   void OnLine(std::string_view line);
 
   int workers_;
+  int first_rank_ = 0;
   std::function<void(WorkerSaves)> on_saves_;
   bool warned_ = false;
   std::unique_ptr<LineFifo> fifo_;

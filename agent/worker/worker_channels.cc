@@ -36,4 +36,10 @@ Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const LogDire
   return Error{ErrorCode::kInvalid, "TORCHELASTIC_TIMER_FILE: " + created.error().message};
 }
 
+std::string WorkerChannels::SavePathFor(int first_rank) {
+  if (!saves) return "";
+  saves->SetFirstRank(first_rank);
+  return saves->path();
+}
+
 }  // namespace rankrun::agent

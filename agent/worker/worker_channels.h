@@ -26,7 +26,9 @@ struct WorkerChannels {
   // Errors: kInvalid for a TORCHELASTIC_TIMER_FILE that cannot be used.
   Result<void> Open(Loop& loop, const JobSpec& spec, const LogDirectory* logs, Callbacks callbacks);
 
-  std::string save_path() const { return saves ? saves->path() : ""; }
+  // Prepares for an attempt in which this node's first worker has `first_rank`.
+  // Returns the path of the pipe for reports of saving; empty: there is none.
+  std::string SavePathFor(int first_rank);
   std::string timer_path() const { return timers ? timers->path() : ""; }
 
   std::unique_ptr<SaveFifo> saves;

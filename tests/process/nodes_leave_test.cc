@@ -11,15 +11,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kSecondTimeLucky = "[ $A = 0 ] || exit 0\nexec sleep 1000";
+constexpr const char* kSucceedsInAttempt1 = "[ $A = 0 ] || exit 0\nexec sleep 1000";
 constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
 
 using NodesLeaveTest = NodesTest;
 
-TEST_F(NodesLeaveTest, ADrainedNodeIsDoneWithout) {
+TEST_F(NodesLeaveTest, TheJobGoesOnWithoutADrainedNode) {
   job = {"--nnodes=1:2", "--last-call=10"};
-  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
-  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& host = StartHost({"-n1"}, Stamped(kSucceedsInAttempt1));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSucceedsInAttempt1));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
   guest.Signal(SIGTERM);
   EXPECT_EQ(guest.Wait(), Code(204)) << Errors();
@@ -50,12 +50,28 @@ TEST_F(NodesLeaveTest, ADrainedNodesWorkersHaveTheirGrace) {
   EXPECT_EQ(Overlaps(), "");
 }
 
+TEST_F(NodesLeaveTest, AWorkerThatSavesIsNamedByItsGlobalRank) {
+  std::string script = Stamped(
+      "trap 'echo \"$RANK saving\" > $RANKRUN_SAVE_FIFO; until [ -e go ]; do sleep 0.01; done; "
+      "exit 0' TERM\ntouch trapped.$RANK; while :; do sleep 0.01; done");
+  job.insert(job.end(), {"--shutdown-timeout=0.2", "--save-timeout=1000"});
+  StartHost({"-n1", "--node-rank=0"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
+  for (const char* trapped : {"trapped.0", "trapped.1"}) {
+    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(trapped).c_str(), F_OK) == 0; }));
+  }
+  guest.Signal(SIGTERM);
+  EXPECT_TRUE(guest.WaitForErr("rankrun: rank 1 is saving: waiting up to 1000.0 s\n")) << Errors();
+  Touch("go");
+  EXPECT_TRUE(guest.Wait().has_value()) << Errors();
+}
+
 TEST_F(NodesLeaveTest, AJobWithTooFewNodesLeftIsDrained) {
   for (bool is_host : {false, true}) {
     unlink(folder.Path("up").c_str());
     nodes.clear();
-    Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
-    Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+    Job& host = StartHost({"-n1"}, Stamped(kSucceedsInAttempt1));
+    Job& guest = StartGuest({"-n1"}, Stamped(kSucceedsInAttempt1));
     ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
     (is_host ? host : guest).Signal(SIGTERM);
     EXPECT_EQ(guest.Wait(), Code(204)) << Errors();
@@ -66,8 +82,8 @@ TEST_F(NodesLeaveTest, AJobWithTooFewNodesLeftIsDrained) {
 }
 
 TEST_F(NodesLeaveTest, AllNodesAreDrainedAtOnce) {
-  StartHost({"-n1"}, Stamped(kSecondTimeLucky));
-  StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  StartHost({"-n1"}, Stamped(kSucceedsInAttempt1));
+  StartGuest({"-n1"}, Stamped(kSucceedsInAttempt1));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
   for (const auto& node : nodes) node->Signal(SIGTERM);
   for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(204)) << Errors();
@@ -78,8 +94,8 @@ TEST_F(NodesLeaveTest, ControlCAtOneNodeEndsTheJob) {
   for (bool is_host : {false, true}) {
     unlink(folder.Path("up").c_str());
     nodes.clear();
-    Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
-    Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+    Job& host = StartHost({"-n1"}, Stamped(kSucceedsInAttempt1));
+    Job& guest = StartGuest({"-n1"}, Stamped(kSucceedsInAttempt1));
     ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
     Job& asked = is_host ? host : guest;
     Job& other = is_host ? guest : host;
@@ -123,13 +139,13 @@ TEST_F(NodesLeaveTest, ANodeThatWaitsForOthersCanBeEnded) {
   }
 }
 
-// --- Nodes come
+// --- Nodes join
 
 TEST_F(NodesLeaveTest, ASecondNodeJoinsARunningJob) {
   job = {"--nnodes=1:2", "--last-call=0.1"};
-  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& host = StartHost({"-n1"}, Stamped(kSucceedsInAttempt1));
   ASSERT_TRUE(WaitForUp(1, 0)) << Errors();
-  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
+  Job& guest = StartGuest({"-n1"}, Stamped(kSucceedsInAttempt1));
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
   EXPECT_TRUE(WaitForUp(2, 1)) << Errors();
@@ -154,7 +170,7 @@ TEST_F(NodesLeaveTest, ASpareTakesTheDrainedNodesPlace) {
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   StartGuest({"-n1"}, Stamped(kUntilEnd));
   ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
-  // The node that joins last is the spare. This can be the host as well.
+  // The node that joins last is the spare. The host can be the last one.
   auto is_spare = [&](size_t i) {
     return nodes[i]->Err().find("the job has its 2 nodes; this one is a spare") !=
            std::string::npos;

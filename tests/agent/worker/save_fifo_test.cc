@@ -10,11 +10,11 @@ namespace rankrun::agent {
 namespace {
 
 TEST(SaveLineTest, HasARankAndAState) {
-  auto saving = ParseSaveLine("12 saving", 16);
+  auto saving = ParseSaveLine("12 saving", 8, 16);
   ASSERT_TRUE(saving);
-  EXPECT_EQ(saving->local_rank, 12);
+  EXPECT_EQ(saving->local_rank, 4);
   EXPECT_TRUE(saving->saving);
-  auto saved = ParseSaveLine("0 saved", 16);
+  auto saved = ParseSaveLine("0 saved", 0, 16);
   ASSERT_TRUE(saved);
   EXPECT_EQ(saved->local_rank, 0);
   EXPECT_FALSE(saved->saving);
@@ -24,7 +24,13 @@ TEST(SaveLineTest, AnyOtherLineIsIgnored) {
   for (const char* line :
        {"", "saving", "0", "0 ", "0saving", "0  saving", "0 saving ", "-1 saving", "2 saving",
         "99999999999 saving", "0 SAVING", " 0 saving", "+0 saving"}) {
-    EXPECT_FALSE(ParseSaveLine(line, 2)) << line;
+    EXPECT_FALSE(ParseSaveLine(line, 0, 2)) << line;
+  }
+}
+
+TEST(SaveLineTest, ARankOfAnotherNodeIsIgnored) {
+  for (const char* line : {"0 saving", "3 saving", "6 saving"}) {
+    EXPECT_FALSE(ParseSaveLine(line, 4, 2)) << line;
   }
 }
 
