@@ -147,11 +147,13 @@ uint64_t StartTimeOf(pid_t pid) {
   return StatNumber(pid, kFieldsBefore);
 }
 
-bool IsInExec(pid_t pid) {
-  constexpr int kFieldsBefore = 48;  // env_end, which is set even for an empty environment
-  std::string stat = StatAfterName(pid);
-  bool is_gone = stat.empty() || stat[0] == 'Z' || stat[0] == 'X';
-  return !is_gone && StatNumber(pid, kFieldsBefore) == 0;
+bool MayHaveEnvironment(pid_t pid) {
+  constexpr int kFieldsBeforeStart = 47;  // env_start and env_end; exec sets both to 0
+  constexpr int kFieldsBeforeEnd = 48;
+  char state = StateOf(pid);
+  if (state == '\0' || state == 'Z' || state == 'X') return false;
+  uint64_t end = StatNumber(pid, kFieldsBeforeEnd);
+  return end == 0 || StatNumber(pid, kFieldsBeforeStart) != end;
 }
 
 std::optional<Duration> AgeOf(uint64_t start_time) {

@@ -38,10 +38,11 @@ char StateOf(pid_t pid);
 // such process. A pid is unique only together with its start time.
 uint64_t StartTimeOf(pid_t pid);
 
-// Returns whether a process is in the middle of exec: it has left its old
-// program and not yet begun the new one. Also true for a process that this one
-// may not inspect, because the kernel then shows the same.
-bool IsInExec(pid_t pid);
+// Returns whether a process has an environment, or is in the middle of exec: it has
+// left its old program and not yet begun the new one. If its environment was empty
+// a moment ago, it may then have been in exec. Also true for a process that this one
+// may not inspect, because the kernel then shows the same as for exec.
+bool MayHaveEnvironment(pid_t pid);
 
 // Returns the time since `start_time`; nothing if it is 0 or in the future.
 std::optional<Duration> AgeOf(uint64_t start_time);

@@ -46,21 +46,22 @@ std::set<pid_t> CollectReports(int pipe_end, milliseconds patience) {
   }
 }
 
-// Runs in the helper process, which must not touch the files of its parent. A
-// process in the middle of exec has no environment yet; retry.
+// Runs in the helper process, which must not touch the files of its parent. Looks
+// again at a process that may have been in the middle of exec, where it has no
+// environment.
 [[noreturn]] void ReportOptedOut(int pipe_end, std::vector<pid_t> pids) {
   constexpr milliseconds kPatience{200};  // passes in full if a process may not be inspected
   TimePoint end = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
-    std::vector<pid_t> in_exec;
+    std::vector<pid_t> unclear;
     for (pid_t pid : pids) {
       auto is_opted_out = IsOptedOut(pid);
-      if (!is_opted_out && IsInExec(pid)) in_exec.push_back(pid);
+      if (!is_opted_out && MayHaveEnvironment(pid)) unclear.push_back(pid);
       if (!is_opted_out.value_or(false)) continue;
       WriteAll(pipe_end, std::string_view(reinterpret_cast<const char*>(&pid), sizeof pid));
     }
-    if (in_exec.empty() || std::chrono::steady_clock::now() >= end) _exit(0);
-    pids = std::move(in_exec);
+    if (unclear.empty() || std::chrono::steady_clock::now() >= end) _exit(0);
+    pids = std::move(unclear);
     std::this_thread::sleep_for(milliseconds(1));
   }
 }

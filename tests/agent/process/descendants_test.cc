@@ -174,12 +174,12 @@ TEST_F(DescendantsTest, TheStartTimeDistinguishesProcesses) {
   EXPECT_EQ(StartTimeOf(999'999'999), 0u);
 }
 
-TEST_F(DescendantsTest, ARunningProgramIsNotInExec) {
-  EXPECT_FALSE(IsInExec(getpid()));
-  EXPECT_FALSE(IsInExec(999'999'999));
+TEST_F(DescendantsTest, OnlyAProgramStartedWithoutOneHasNoEnvironment) {
+  EXPECT_TRUE(MayHaveEnvironment(getpid()));
+  EXPECT_FALSE(MayHaveEnvironment(999'999'999));
   auto without_environment = SpawnProcess({.file = "/bin/sleep", .arguments = {"sleep", "1000"}});
   ASSERT_TRUE(without_environment);
-  EXPECT_TRUE(test::WaitFor([&] { return !IsInExec(without_environment->pid); }));
+  EXPECT_TRUE(test::WaitFor([&] { return !MayHaveEnvironment(without_environment->pid); }));
   EXPECT_EQ(ReadOfProcess(without_environment->pid, "environ"), "");
 }
 
