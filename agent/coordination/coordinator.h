@@ -129,9 +129,9 @@ class Coordinator {
   std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
   Duration round_duration_{};                 // of the round that was stopped
   StartRound start_round_;                    // of the round, without its store_allowlist
-  int highest_known_round_ = 0;               // highest one in a hello, of any coordinator
+  int highest_known_round_ = 0;               // highest in any hello, of any coordinator
   std::string leave_reason_;                  // reason of the last Leave
-  std::string losses_while_stopping_;         // stopping: text on nodes lost since its start
+  std::string losses_while_stopping_;         // stopping: text on nodes lost meanwhile
   std::map<uint64_t, int> given_up_;          // node id to the last incarnation that is refused
   Outcome outcome_;
   bool has_retired_ = false;

@@ -136,8 +136,17 @@ void Member::OnMessage(const Waiting& message) {
 }
 
 void Member::OnMessage(const Refusal& message) {
-  if (phase_ == MemberPhase::kRunning) StopOwnWorkers(message.text, false, false);
-  EndWhenStopped(kExitNoRendezvous, "the coordinator refuses this node: " + message.text);
+  LeaveAtOnce(message.text, "the coordinator refuses this node: " + message.text);
+}
+
+void Member::On(const UnreadableMessage& event) {
+  std::string text = "the coordinator sent a message that this version cannot read: " + event.why;
+  LeaveAtOnce(text, text);
+}
+
+void Member::LeaveAtOnce(const std::string& cause, const std::string& text) {
+  if (phase_ == MemberPhase::kRunning) StopOwnWorkers(cause, false, false);
+  EndWhenStopped(kExitNoRendezvous, text);
 }
 
 // --- A round ---

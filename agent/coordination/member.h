@@ -40,6 +40,7 @@ class Member {
   void On(const LinkUp&);
   void On(const LinkDown& event);
   void On(const MessageFromCoordinator& event);
+  void On(const UnreadableMessage& event);
   void On(const Ready& event);
   void On(const PartFailed& event);
   void On(const WorkersOver& event);
@@ -65,6 +66,7 @@ class Member {
   void SendBeat();
   void SendRequest(MemberMessage message);
   void StopOwnWorkers(const std::string& why, bool is_failure, bool at_once);
+  void LeaveAtOnce(const std::string& cause, const std::string& text);
   void EndWhenStopped(int exit_code, std::string text);
   void End(int exit_code, std::string text);
   bool SomethingRuns() const;

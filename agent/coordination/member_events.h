@@ -38,6 +38,10 @@ struct LinkDown {
 struct MessageFromCoordinator {
   CoordinatorMessage message;
 };
+// The coordinator's message is of another version, or damaged.
+struct UnreadableMessage {
+  std::string why;
+};
 // Answers MakeReady.
 struct Ready {
   int round;
@@ -70,8 +74,8 @@ struct CloseWanted {
 };
 struct MemberTick {};
 using MemberEvent =
-    std::variant<LinkUp, LinkDown, MessageFromCoordinator, Ready, PartFailed, WorkersOver,
-                 WorkersLeft, WorkersStuck, LeaveWanted, CloseWanted, MemberTick>;
+    std::variant<LinkUp, LinkDown, MessageFromCoordinator, UnreadableMessage, Ready, PartFailed,
+                 WorkersOver, WorkersLeft, WorkersStuck, LeaveWanted, CloseWanted, MemberTick>;
 
 struct Send {
   MemberMessage message;

@@ -109,8 +109,8 @@ void Membership::Beat() {
   beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
 }
 
-// Returns whether some endpoint refused the last dial. All endpoints lead to
-// the same coordinator.
+// Returns whether the coordinator refused the last dial of any endpoint. One refusal
+// is enough, because all endpoints lead to the same coordinator.
 bool Membership::IsRefused() const {
   return std::ranges::any_of(link_->failures(),
                              [](const DialFailure& failure) { return IsRefusal(failure.kind); });
@@ -132,7 +132,7 @@ void Membership::WarnOnce(const DialFailure& failure) {
   if (failure.kind == DialFailureKind::kWrongSecret) callbacks_.say(SecretAdvice(failure.endpoint));
 }
 
-// Returns a line, or nothing for a node without a secret.
+// Returns a line with the origin of this node's secret; empty without a secret.
 std::string Membership::SecretAdvice(const Endpoint& endpoint) const {
   const std::string& origin = nodes_.secret_origin;
   if (origin.empty()) return "";
@@ -142,8 +142,8 @@ std::string Membership::SecretAdvice(const Endpoint& endpoint) const {
          origin + " " + origin + "\n";
 }
 
-// Sends another hello if the state has changed since the first one was made,
-// which was before the link was up.
+// Sends another hello if the state has changed since MakeHello, which ran before
+// the link was up.
 void Membership::OnUp() {
   warned_.clear();
   finders_.clear();
@@ -160,8 +160,8 @@ std::string Membership::MakeHello() {
   return Encode(last_hello_);
 }
 
-// Returns the addresses that other nodes use for this one. A typed address is
-// used as it is.
+// Returns the addresses that other nodes use for this one: that of --local-addr, if
+// given.
 std::vector<std::string> Membership::OwnAddresses() const {
   if (!nodes_.local_addr.empty()) return {nodes_.local_addr};
   if (host_ != nullptr) return EndpointHosts();
@@ -177,13 +177,12 @@ void Membership::OnMessage(std::string_view bytes) {
     Step(MessageFromCoordinator{std::move(*message)});
     return SendPostponedRequest();
   }
-  Step(MessageFromCoordinator{
-      Refusal{"it sent a message that this version cannot read: " + message.error().message}});
+  Step(UnreadableMessage{message.error().message});
 }
 
-// Delays the request until this node has joined if it hosts the coordinator:
-// the coordinator must get it before this process ends, because other nodes may
-// depend on it.
+// If this node hosts the coordinator, delays the request until the node has joined:
+// the coordinator must get the request before this process ends, because other nodes
+// may depend on the coordinator.
 void Membership::Request(const MemberEvent& event) {
   if (host_ == nullptr || core_.phase() != MemberPhase::kJoining) return Step(event);
   if (postponed_request_) return;
@@ -212,12 +211,12 @@ void Membership::Act(const Send& action) {
 void Membership::Act(const StopWorkers& action) {
   Beat();  // renew the lease, which ends now if the coordinator is lost
   callbacks_.stop(action);
-  if (is_dialling_) next_dial_.Start(Duration::zero());  // it sees that no worker is to start
+  if (is_dialling_) next_dial_.Start(Duration::zero());  // TryNextStore then gives up
 }
 
 void Membership::Act(const MakeReady& action) {
   round_ = action.round;
-  awaited_report_.reset();  // it is on an earlier attempt, so the end need not wait for it
+  awaited_report_.reset();  // on an earlier attempt, so the end need not wait for it
   uint16_t port = 0;
   if (round_.node_rank == 0) {
     auto opened = callbacks_.open_store();
@@ -269,8 +268,8 @@ void Membership::TryNextStore() {
   if (is_elsewhere && IsLoopback(address)) {
     untried_.pop_back();
     store_failures_ += address +
-                       " is a loopback address, which other hosts cannot reach (--local-addr, or "
-                       "another --rdzv-endpoint); ";
+                       " is a loopback address, which other hosts cannot reach (set --local-addr "
+                       "or another --rdzv-endpoint); ";
     return TryNextStore();
   }
   dial_ = std::make_unique<ControlDial>(
@@ -301,7 +300,7 @@ void Membership::OnStoreDialled(DialResult result) {
   untried_.pop_back();
   if (const auto* failure = std::get_if<DialFailure>(&result)) {
     store_failures_ += failure->ToString() + "; ";
-    next_dial_.Start(Duration::zero());  // a dial may not end inside its callback
+    next_dial_.Start(Duration::zero());  // a dial must not be destroyed in its callback
     return;
   }
   if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
@@ -317,8 +316,8 @@ void Membership::StartAt(const std::string& address) {
                   .world_size = round_.world_size,
                   .master_addr = address,
                   .master_port = start_round_.store_port};
-  // The coordinator's host may reach itself by another interface than other
-  // nodes.
+  // The coordinator's host may reach itself by another interface than the one by
+  // which other nodes reach it.
   const auto& route = host_ != nullptr ? host_->route() : link_->local_address();
   if (route) {
     if (auto interface = InterfaceOf(*route)) place.interface = *interface;
@@ -330,8 +329,8 @@ void Membership::Act(const ShowRoll& action) {
   callbacks_.say("rankrun: " + action.text + LoopbackHint() + "\n");
 }
 
-// Returns a hint if the endpoint is a loopback address, so that each host waits
-// for itself.
+// Returns a hint if the endpoint is a loopback address, because each host then
+// waits for itself.
 std::string Membership::LoopbackHint() const {
   const std::string& host = nodes_.endpoints[0].host;
   if (host_ == nullptr || !IsLoopback(host)) return "";

@@ -338,5 +338,15 @@ TEST_F(MemberTest, ARefusalEndsTheNode) {
   EXPECT_EQ(Got<EndNode>()->exit_code, kExitNoRendezvous);
 }
 
+TEST_F(MemberTest, AMessageThatCannotBeReadEndsTheNode) {
+  Apply(LinkUp{});
+  Apply(UnreadableMessage{"byte 7: no such message"});
+  ASSERT_TRUE(Got<EndNode>());
+  EXPECT_EQ(Got<EndNode>()->exit_code, kExitNoRendezvous);
+  EXPECT_EQ(
+      Got<EndNode>()->text,
+      "the coordinator sent a message that this version cannot read: byte 7: no such message");
+}
+
 }  // namespace
 }  // namespace rankrun::agent
