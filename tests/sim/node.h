@@ -77,7 +77,8 @@ class Node {
   };
   struct Workers {
     bool are_alive = false;
-    bool is_stuck = false;  // killed by SIGKILL, but the processes still exist
+    bool are_killed = false;  // by SIGKILL, which no later signal delays
+    bool is_stuck = false;    // killed by SIGKILL, but the processes still exist
     bool is_stuck_for_ever = false;
     bool is_over_told = true;  // WorkersOver has been sent to the member
     int round = 0;

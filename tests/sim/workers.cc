@@ -45,6 +45,7 @@ void Node::Do(const agent::StartWorkers& action) {
   stage_.Trace(name_, [&] { return "starts its workers"; });
   checker_.OnStart(Here(), action.start_round.round);
   workers_.are_alive = true;
+  workers_.are_killed = false;
   workers_.is_over_told = false;
   const Plan& plan = stage_.plan;
   Duration length = stage_.dice.Between(static_cast<int>(plan.shortest_run.count()),
@@ -86,7 +87,7 @@ void Node::FailWorkers(bool is_primary) {
 }
 
 void Node::TerminateWorkers() {
-  if (!workers_.are_alive || GetStuck(stage_.plan.grace)) return;
+  if (!workers_.are_alive || workers_.are_killed || GetStuck(stage_.plan.grace)) return;
   bool is_stubborn = !stage_.is_calm && stage_.dice.Chance(stage_.plan.stubborn_percent);
   Duration time =
       is_stubborn ? Duration(stage_.plan.grace) + KillTime() : stage_.dice.Between(1, 300);
@@ -94,7 +95,8 @@ void Node::TerminateWorkers() {
 }
 
 void Node::KillWorkers() {
-  if (GetStuck(milliseconds(1))) return;
+  if (workers_.are_killed || GetStuck(milliseconds(1))) return;
+  workers_.are_killed = true;
   PlanWorkers(KillTime(), [this] { WorkersGone(false); });
 }
 
