@@ -14,10 +14,11 @@ Result<Endpoint> Parse(const std::string& text, const std::string& origin) {
   // An IPv6 address needs brackets here, because its end looks like a port.
   bool is_bare_ipv6 = parsed && parsed->host.find(':') != std::string::npos && text[0] != '[';
   if (!parsed || parsed->port.value_or(0) == 0 || is_bare_ipv6) {
-    return Error{ErrorCode::kInvalid, origin +
-                                          ": want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or "
-                                          "[::1]:29500, got \"" +
-                                          text + "\""};
+    return Error{ErrorCode::kInvalid,
+                 origin +
+                     ": want HOST:PORT, such as node-1:29500, 127.0.0.1:29500 or "
+                     "[::1]:29500, got \"" +
+                     text + "\""};
   }
   return Endpoint{.host = parsed->host, .port = *parsed->port, .origin = origin};
 }

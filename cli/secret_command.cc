@@ -26,9 +26,11 @@ int RunSecret(const CommandLine& line) {
     if (!replaced) return Fail(replaced.error().message, kExitNo);
   } else if (auto secret = launcher::ReadOwnSecret(*path); !secret) {
     bool is_absent = secret.error().code == ErrorCode::kNotFound;
-    return Fail(secret.error().message +
-                    (is_absent ? "; rankctl secret --new makes it, and so does the first job" : ""),
-                kExitNo);
+    return Fail(
+        secret.error().message +
+            (is_absent ? "; rankctl secret --new makes it, as does the first job on several hosts"
+                       : ""),
+        kExitNo);
   }
   return Print(*path + "\n");
 }
@@ -36,7 +38,7 @@ int RunSecret(const CommandLine& line) {
 constexpr Command kCommand = {
     .title = "rankctl secret",
     .name = "secret",
-    .help = "Print the file that has the user's own job secret.",
+    .help = "Print the path of the file with the user's own job secret.",
     .details =
         "All nodes of a job need the same secret. The first job on several hosts makes the "
         "file, unless a setting gives its secret; see `rankrun`(1). Where hosts do not "

@@ -4,7 +4,7 @@
 
 namespace rankrun::cli {
 
-// Returns `rankctl secret`, which shows the user's own job secret's place, or
+// Returns `rankctl secret`, which prints the path of the user's own job secret, or
 // makes a new secret.
 const Command& SecretCommand();
 

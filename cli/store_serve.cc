@@ -113,13 +113,13 @@ Result<void> RemovePortFile(const std::string& path) {
 }
 
 [[noreturn]] void EndBySignal(int signal_number) {
-  if (getpid() == 1) _exit(128 + signal_number);  // the kernel shields PID 1 from itself
+  if (getpid() == 1) _exit(128 + signal_number);  // PID 1 cannot end itself by a signal
   signal(signal_number, SIG_DFL);
   raise(signal_number);
   _exit(128 + signal_number);
 }
 
-// Prints messages of the server in the name of rankctl, without blocking the
+// Prints the server's messages with the prefix "rankctl: ", without blocking the
 // loop.
 class ServerLog {
  public:

@@ -36,18 +36,18 @@ constexpr int kExitUsage = 2;
 constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
 
-// Each of these needs a thread, because it may hang and must not delay another:
-// both outputs, the log files, the events, the input, the evidence, and the
-// search for processes. The others are spare.
+// Threads of libuv's pool. Seven tasks may hang and must not delay each other: both
+// outputs, the log files, the events, the input, the evidence of kills, and the
+// search for processes. The other threads are spare.
 constexpr int kPoolThreads = 10;
 
-// Returns the name by which the user started us, without its folder.
+// Returns the name under which the user started us: torchrun, or else rankrun.
 std::string_view CommandOf(std::string_view name) {
   return name.substr(name.rfind('/') + 1) == kTorchrun ? kTorchrun : kRankrun;
 }
 
-// Makes a path absolute, because --chdir may follow. A name without "/" is
-// searched in PATH.
+// Makes a path absolute, because --chdir may follow. Does not change a name without
+// "/", which will be searched in PATH.
 std::string Absolute(const std::string& started_as) {
   if (started_as.find('/') == std::string::npos) return started_as;
   std::error_code error;
@@ -100,7 +100,7 @@ class Launch {
     return file;
   }
 
-  // --explain and --dry-run do not make the file.
+  // Without `may_make` (--explain, --dry-run), an absent file gives a placeholder.
   Result<std::string> ReadOwnSecretOnce(const std::string& path, bool may_make) {
     if (auto kept = KeptSecret()) return std::move(*kept);
     auto secret = may_make ? ReadOrMakeOwnSecret(path) : ReadOwnSecret(path);
@@ -169,8 +169,8 @@ class Launch {
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
     if (job.nodes && !job.nodes->secret.empty()) job.core_bytes = ForbidCoreDumps();
     SetPoolThreads(kPoolThreads);
-    // Never destroyed, because a write to a stopped terminal may block the loop
-    // for ever. The process exits next.
+    // Never destroyed, because a write to a stopped terminal may block the
+    // destructors for ever. The process exits next.
     auto& loop = *new Loop;
     auto& spec = *new agent::JobSpec(std::move(job));
     auto& supervisor = *new agent::Supervisor(loop, spec, incarnation_, FormatReport);

@@ -39,7 +39,7 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   bool has_brackets = host.starts_with('[') && host.ends_with(']');
   if (has_brackets) host = host.substr(1, host.size() - 2);
   if (!IsIpv6(host) && (has_brackets || !IsName(host))) {
-    return Invalid("HOST:PORT or [IPV6]:PORT", text);
+    return Invalid("HOST, HOST:PORT or [IPV6]:PORT", text);
   }
   if (colon == text.npos) return HostPort{std::string(host), std::nullopt};
   auto port = ParseNumber<uint16_t>(text.substr(colon + 1));

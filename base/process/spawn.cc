@@ -16,9 +16,9 @@
 #include "base/process/exec_error.h"
 #include "base/process/spawn_slots.h"
 
-// The C library's clone by its other name. ThreadSanitizer takes a call of
-// `clone` for a fork and records, in the memory that the child shares with us,
-// that this process is a child.
+// The C library's clone by its other name. ThreadSanitizer treats a call of
+// `clone` as a fork. It would mark the parent as a forked child, too, because both
+// share memory.
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
 namespace rankrun {
@@ -63,16 +63,16 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 // attributes cannot be named otherwise.
 #define RANKRUN_IN_CHILD __attribute__((noinline, no_sanitize("thread", "address", "undefined")))
 
-// Bypasses the library's functions, which a sanitizer may have replaced.
+// Bypasses the C library's functions, which a sanitizer may have replaced.
 template <typename... Arguments>
 RANKRUN_IN_CHILD long Call(long number, Arguments... arguments) {
   return syscall(number, arguments...);
 }
 
 // Closes all descriptors except those for the program and the failure pipe.
-// Does so before the exec, because a hanging exec would keep pipes open whose
-// end other starts wait for. Kernels before 5.9 cannot do this; close-on-exec,
-// which all our descriptors have, then takes care of it.
+// Does so before the exec: otherwise a hanging exec holds pipes open, while other
+// starts wait for the end of these pipes. Kernels before 5.9 have no close_range; there,
+// close-on-exec, which all our descriptors have, closes them.
 RANKRUN_IN_CHILD void CloseOthers(const ChildPlan& plan) {
   bool has_page = plan.slots[kStatusPageFd] != Fd::kNone;
   unsigned first = has_page ? kStatusPageFd + 1 : kStatusPageFd;
@@ -122,14 +122,14 @@ RANKRUN_IN_CHILD bool BindToCpus(const std::vector<unsigned long>& mask) {
   for (;;) Call(SYS_exit_group, kExecFailed);
 }
 
-// Sets the score of the calling process alone. The kernel spares the parent of
-// a vfork, although both share their memory.
+// Sets the score of the calling process alone. The kernel does not change the
+// score of a vfork's parent, although both share their memory.
 RANKRUN_IN_CHILD void SetOomScore(const char* text) {
   long fd = Call(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
   if (fd < 0) return;
   size_t size = 0;
   while (text[size] != '\0') ++size;
-  // Without it, the worker is as likely a victim as any process.
+  // If the write fails, the OOM killer treats the worker like any other process.
   Call(SYS_write, fd, text, size);
   Call(SYS_close, fd);
 }

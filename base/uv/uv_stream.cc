@@ -89,7 +89,8 @@ void Stream::Write(std::string& bytes) {
       return;
     }
   }
-  // The callback reports an error of the attempt above again.
+  // If uv_try_write has failed, uv_write meets the same error and passes it to
+  // Written.
   auto write = std::make_unique<WriteRequest>();
   write->bytes = std::exchange(bytes, {});
   uv_buf_t rest =
@@ -104,13 +105,13 @@ void Stream::PauseReading() { uv_read_stop(AsStream(handle_.get())); }
 
 void Stream::ResumeReading() {
   if (ended_) return;
-  // Returns UV_EALREADY while already reading, which is no error.
+  // uv_read_start returns UV_EALREADY if reading has started; that is no error.
   uv_read_start(AsStream(handle_.get()), Trampolines::Allocate, Trampolines::Read);
 }
 
 void Stream::DiscardInput() {
-  // The most that the kernel may buffer for a connection. A peer that sends
-  // without end gets its reset.
+  // Upper bound of what the kernel buffers for a connection. A peer that keeps
+  // sending gets a reset.
   constexpr size_t kMaxBytes = size_t{8} << 20;
   uv_os_fd_t fd;
   if (uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &fd) != 0) return;

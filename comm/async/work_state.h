@@ -30,10 +30,11 @@ class WorkState {
   void Finish(Result<void> result, int source = -1);
 
   bool done() const;
-  // Both start the time-out of a message.
+  // Wait for the end; AwaitFor for at most `limit`, and returns done(). Both start the
+  // time-out of a message.
   void Await();
   bool AwaitFor(std::chrono::milliseconds limit);
-  // Returns when the first thread began to wait.
+  // Returns the time at which the first thread began to wait; no value: none has.
   std::optional<TimePoint> awaited_since() const;
   // After the end only; result_ does not change any more, so the analysis is
   // off.
@@ -44,10 +45,11 @@ class WorkState {
 
  private:
   void NoteWaiter();
-  std::vector<std::shared_ptr<WorkState>> Parts() const;  // that may not have ended
+  std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 
   const std::shared_ptr<Attendance> attendance_;
-  // Set before other threads know this. Weak, because the parts refer to it.
+  // Set before other threads have this object. Weak, because the parts hold
+  // references to this object.
   std::vector<std::weak_ptr<WorkState>> parts_;
   mutable Mutex mutex_;
   mutable CondVar ended_;

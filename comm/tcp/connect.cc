@@ -63,7 +63,7 @@ class ConnectionLoop {
   ConnectionLoop(const BackendConfig& config, const Listeners& listeners,
                  const std::vector<PeerAddress>& addresses, Agreement& agreement);
 
-  // Errors: the first complaint of all ranks, or a death.
+  // Errors: the first complaint of any rank, or a death.
   Result<void> Run(TimePoint deadline);
 
   std::optional<Error> FindLoss();
@@ -74,7 +74,7 @@ class ConnectionLoop {
   std::optional<Error> FindComplaint();
   Result<void> Step(TimePoint until);
   Error Timeout() const;
-  // Returns an error of this rank, for the others.
+  // Adds this rank's name to an error that other ranks will read.
   Error Own(Error error) const {
     return std::move(error).In(agreement_.NameOf(config_.group_rank));
   }
@@ -135,8 +135,8 @@ Result<void> ConnectionLoop::Run(TimePoint deadline) {
   return {};
 }
 
-// Returns the reason for which the group cannot be connected any more, apart
-// from errors of this rank.
+// Returns why the group can no longer be connected: a lost peer, or the complaint of
+// another rank.
 std::optional<Error> ConnectionLoop::FindComplaint() {
   if (auto loss = FindLoss()) return agreement_.Fail(*std::move(loss));
   if (Now() < next_complaint_) return std::nullopt;

@@ -20,9 +20,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long the rank that serves the store waits until the other ranks need it
-// no more. The second one is for a world whose creation failed: the other ranks
-// still read the reason.
+// How long the rank that serves the store waits for the goodbyes of the others: in
+// Destroy, and after a failed Init, whose reason the others still read.
 constexpr milliseconds kGoodbyes{5000};
 constexpr milliseconds kGoodbyesAfterError{1000};
 
@@ -54,8 +53,8 @@ void SayGoodbye(store::Store& store, const GroupIdentity& all, const std::vector
   static_cast<void>(store.Wait(keys, patience));
 }
 
-// The same after a failed Init. Ranks that come late read the reason, too, except
-// that after a time-out nobody waits for those that did not come.
+// SayGoodbye after a failed Init. Waits for late ranks, too, so that they can read
+// the reason; after a time-out, only for ranks that have come.
 void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
                           const std::shared_ptr<Store>& given, const Error& error) {
   if (meeting.place.agent_serves) return;
@@ -67,8 +66,8 @@ void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
   SayGoodbye(*meeting.store, all, awaited, ends ? kGoodbyesAfterError : milliseconds(0));
 }
 
-// Returns the backend for CPU memory that a name or a map of devices means, and a
-// wrong text as it is, because Join has the words for it.
+// Returns the backend for CPU memory that a name or a map of devices means. Returns an
+// invalid text unchanged, because Join reports it.
 std::string BackendIn(const std::string& text) {
   std::string name = BackendName(text);
   auto backend = CpuBackend(name);
@@ -113,9 +112,9 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
   auto meeting = Meet(options, {context_, generation_}, ::getenv, deaths);
-  ForgetRefused();  // after this rank has entered a file again, which stays so
+  ForgetRefused();  // after Meet, so that a file that Meet has entered again stays
   if (!meeting) return CountFailedInit(std::move(meeting).error());
-  generation_ += 1;  // also if the rest fails: other ranks may have seen this one
+  generation_ += 1;  // also if the rest fails: others may have seen this generation
   const Environment& place = meeting->place;
   GroupIdentity identity = WorldIdentity(*meeting, context_, options, deaths);
   std::string backend = BackendIn(place.backend.empty() ? options.backend : place.backend);
@@ -266,8 +265,8 @@ std::string GroupTable::WishesKey(int new_group, int global_rank) {
          std::to_string(global_rank);
 }
 
-// Called once all ranks have reached call `new_group`, because they have read
-// the wishes of the earlier calls then.
+// Deletes the wishes of the calls before `new_group`. All ranks must have reached that
+// call, because they have read the earlier wishes then.
 void GroupTable::DeleteWishesBefore(int new_group) {
   for (; world_.first_kept < new_group; ++world_.first_kept) {
     for (int rank : TheWorld().identity().global_ranks) {
@@ -313,7 +312,7 @@ ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
 void GroupTable::DestroyLast() {
   destroyed_.push_back(std::move(groups_.back()));
   groups_.pop_back();
-  // The pointer stays until the end: callbacks of the last work may use the group.
+  // Deletes before it releases, because callbacks of the last work may use group_.
   std::unique_ptr<Group>& group = destroyed_.back()->group_;
   delete group.get();
   static_cast<void>(group.release());

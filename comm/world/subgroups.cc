@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Time for publishing a refusal, which no rank reads if the store is lost.
+// Time-out for publishing a refusal. Short, because no rank can read the refusal if
+// the store is lost.
 constexpr milliseconds kRefusing{1000};
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
@@ -33,8 +34,8 @@ Result<void> CheckMeeting(const GroupIdentity& parent, const std::vector<int>& e
     int global = parent.global_ranks[static_cast<size_t>(rank)];
     if (global != parent.store_rank) continue;
     return Invalid("rank " + std::to_string(global) +
-                   " serves the store in which the others meet: want a store that outlives it, of "
-                   "an agent or in a file");
+                   " serves the store in which the others meet: want a store that outlives it: "
+                   "that of an agent, or a file");
   }
   return {};
 }
@@ -91,13 +92,13 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
   auto timeout = EffectiveTimeout(options.timeout, parent.timeout);
   if (!groups || !timeout) {
     const Error& reason = groups ? timeout.error() : groups.error();
-    // A new connection, because other threads may wait on that of the world.
+    // A new connection, because other threads may wait on the world's.
     auto store = TheWorld().store().CloneWith(kRefusing, kRefusing);
     if (store) RefuseWishes(**store, call, reason);
     return reason;
   }
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
-  // A new connection, because an earlier one may have been lost with a rank.
+  // A new connection, because a death may have broken an earlier one.
   auto store = TheWorld().store().CloneWith(*timeout, *timeout);
   if (!store) return std::move(store).error();
   call.ranks = GlobalRanks(parent, groups->callers);
@@ -109,7 +110,8 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
   return Enter(Child(parent, groups->members, *timeout, options.description), backend, deadline);
 }
 
-// Deletes the keys of the calls before the last one, which all its ranks have left.
+// Deletes the keys of the calls before the last one: all ranks of the last call have
+// left them.
 void GroupTable::DeleteKeysOfCalls(const std::string& prefix, SubgroupCalls& calls) {
   for (; calls.first_kept < calls.made - 1; ++calls.first_kept) {
     DeleteKeysOf(TheWorld().store(), prefix + "/" + std::to_string(calls.first_kept));

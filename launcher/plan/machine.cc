@@ -40,8 +40,9 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// Returns the name of the first address of the host that has a domain, as
-// Python's socket.getfqdn does, else the canonical name.
+// Returns the name of this host's first address, else the canonical name, if it has a
+// domain and an address; else the name without a domain. Like socket.getfqdn of
+// Python.
 std::string FullNameOfHost() {
   const std::string name = HostName();
   addrinfo hints{};
@@ -89,7 +90,7 @@ struct OpenedFile {
 // Returns an error if another user can determine the content of the file.
 Result<void> CheckTrust(const std::string& path, const struct stat& status) {
   if (S_ISREG(status.st_mode) && (status.st_mode & S_IWOTH) != 0) {
-    return Invalid(path, "all users may write it; want mode 0644 or less");
+    return Invalid(path, "all users may write it; want it closed to them (chmod o-w)");
   }
   bool is_ours = status.st_uid == 0 || status.st_uid == geteuid();
   struct stat folder;

@@ -33,10 +33,9 @@ std::optional<Scheduler> Read(const Environment& environment, const Names& names
       "or --master-addr HOST";
   auto local = Number(environment, names.local_size, 1);
   if (local && local->value > 1) {
-    result.no_nodes =
-        local->variable + ": mpirun starts rankrun " + std::to_string(local->value) +
-        " times on this node, want once, because rankrun starts the workers itself: " +
-        names.one_per_node + "; or --standalone, for one job per process";
+    result.no_nodes = local->variable + ": mpirun starts rankrun " + std::to_string(local->value) +
+                      " times on this node, but rankrun starts the workers itself: want " +
+                      names.one_per_node + ", or --standalone for one job per process";
   }
   return result;
 }

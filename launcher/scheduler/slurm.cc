@@ -14,11 +14,11 @@ namespace {
 // interactive shells.
 constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
 
-// Ports derived from the number of a job. They are below Linux's ports for
-// clients, 32768 to 60999, and do not contain torchrun's 29400 and 29500.
+// Range of ports, chosen by job and step: below Linux's ephemeral ports (32768 to
+// 60999), without torchrun's 29400 and 29500.
 constexpr uint64_t kFirstPort = 20'000;
 constexpr uint64_t kPorts = 9'000;
-constexpr uint64_t kStepsApart = 101;  // prime, so that all ports are used
+constexpr uint64_t kStepsApart = 101;  // coprime to kPorts, so that all ports are used
 
 uint16_t PortOf(uint64_t job, uint64_t step) {
   return static_cast<uint16_t>(kFirstPort + (job % kPorts * kStepsApart + step) % kPorts);
@@ -87,7 +87,7 @@ class SlurmReader {
     auto nodes = Number({"SLURM_STEP_NUM_NODES", "SLURM_NNODES"});
     if (!nodes || nodes->value < 1) {
       result_.no_nodes =
-          "SLURM_STEP_NUM_NODES: the number of nodes is missing; "
+          "SLURM_STEP_NUM_NODES: the number of nodes is missing or wrong; "
           "want --nnodes N";
       return;
     }
@@ -96,10 +96,9 @@ class SlurmReader {
     auto counts = tasks ? ParseCounts(tasks->value) : std::nullopt;
     int most = counts ? *std::ranges::max_element(*counts) : 1;
     if (most <= 1) return;
-    result_.no_nodes =
-        tasks->variable + ": srun starts rankrun " + std::to_string(most) +
-        " times on a node, want once, because rankrun starts the workers itself: srun "
-        "--ntasks-per-node=1; or --standalone, for one job per process";
+    result_.no_nodes = tasks->variable + ": srun starts rankrun " + std::to_string(most) +
+                       " times on a node, but rankrun starts the workers itself: want srun "
+                       "--ntasks-per-node=1, or --standalone for one job per process";
   }
 
   void ReadEndpoint(uint32_t step) {

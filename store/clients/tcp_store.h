@@ -24,8 +24,8 @@ struct TcpStoreOptions {
   // Prefix of this store's keys on the server; other keys are invisible. Empty:
   // the server's keys as they are.
   std::string key_prefix = "/";
-  // Ends waits early. Waits for a reply and attempts to connect end only for a
-  // death that is reported meanwhile.
+  // Source of reported deaths. A death ends waits for keys and queues. It ends a
+  // wait for a reply, or an attempt to connect, only if it is reported meanwhile.
   DeathWatch deaths = {};
 };
 
@@ -92,7 +92,7 @@ class TcpStore final : public Store {
   // returns the sum. Set and Get cannot reach that key.
   Result<int64_t> CountWorkers(int64_t more);
 
-  // Local address of the connection, as the server's host sees it.
+  // Address of the connection on this host.
   const SocketAddress& local_address() const { return local_address_; }
 
  private:
@@ -105,6 +105,7 @@ class TcpStore final : public Store {
   Result<int64_t> RequestNumber(const Request& request) REQUIRES(mutex_);
   Result<std::string> RequestValue(const Request& request) REQUIRES(mutex_);
   Result<std::optional<std::string>> RequestPop(std::string_view key) REQUIRES(mutex_);
+
   Result<std::vector<std::string>> AwaitKeys(std::span<const std::string> keys,
                                              std::chrono::milliseconds timeout) REQUIRES(mutex_);
   Result<std::vector<std::string>> EndWait(Error death) REQUIRES(mutex_);

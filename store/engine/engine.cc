@@ -9,7 +9,8 @@
 namespace rankrun::store {
 namespace {
 
-// Size of a reply to MULTI_GET that may name keys more than once.
+// Largest reply to MULTI_GET if it is larger than all stored data, because the
+// request names keys more than once.
 constexpr size_t kRepeatedBytes = size_t{16} << 20;
 
 constexpr size_t kKeyWidth = 64;  // of a key in an error text, in characters
@@ -174,14 +175,15 @@ Result<void> Engine::On(ConnectionId from, const MultiGetRequest& request, Repli
 }
 
 Result<void> Engine::On(ConnectionId, MultiSetRequest&& request, Replies& replies) {
-  // Upper bound of the growth at any point of the loop below, so that all keys
-  // are set or none is.
+  // Reserves the most that the loop below can need, so that it sets all keys or
+  // none.
   size_t needed = 0;
   size_t notice_bytes = 0;
   for (const auto& [key, value] : request.entries) {
     auto place = names_.Find(key);
     needed += GrowthAt(place, key.size(), value.size());
-    // Counted twice, because it may also be the old value of the next entry.
+    // Counts the value twice, because a later entry with the same key reports it
+    // again, as the old value.
     notice_bytes += NoticeBytes(place, 2 * value.size());
     // Check in each iteration, because the sum of many entries could overflow.
     if (auto fits = CheckNoticeSize(notice_bytes); !fits) return fits;
@@ -200,7 +202,7 @@ Result<void> Engine::On(ConnectionId, QueuePushRequest&& request, Replies& repli
   extras.queue.push_back(std::move(request.value));
   bytes_ += item_bytes;
   if (extras.waiters.empty()) return {};
-  // Wake only one waiter, because there is only one value.
+  // Wake only one waiter, because the request adds only one value.
   Waiter first = extras.waiters.front();
   extras.waiters.pop_front();
   MarkNameExists(first, replies);

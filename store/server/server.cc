@@ -13,27 +13,28 @@ using std::chrono::seconds;
 // Largest buffer that is kept for the next reply, in bytes.
 constexpr size_t kMaxKeptOutbox = size_t{256} << 10;
 
-// Requests that one connection may have handled before others get a turn. They
+// Requests of one connection that are handled before others get a turn. They
 // take less than a millisecond unless they are large.
 constexpr size_t kRequestsPerTurn = 512;
 
-// Unsent bytes at which a client with another notice is considered not to read.
+// Unsent bytes at which a client gets no further notice, and is closed, because it
+// does not read.
 constexpr size_t kUnsentNotices = size_t{64} << 20;
 
 Result<void> CheckLimits(const ServerOptions& options) {
   const WireLimits& limits = options.limits;
   if (options.unsent_bytes == 0 || options.unsent_bytes > kMaxPiece) {
-    return Error{ErrorCode::kInvalid, "unsent bytes must be from 1 to 1 GiB"};
+    return Error{ErrorCode::kInvalid, "unsent bytes must be from 1 byte to 1 GiB"};
   }
   if (limits.key_bytes > kMaxPiece || limits.value_bytes > kMaxPiece) {
     return Error{ErrorCode::kInvalid, "the largest key and value must be at most 1 GiB"};
   }
   size_t compare_set = limits.key_bytes + 2 * limits.value_bytes;
   if (limits.request_bytes < compare_set) {
-    return Error{ErrorCode::kInvalid,
-                 "the largest request must hold a key and two values, which may take " +
-                     std::to_string(compare_set) + " bytes, not " +
-                     std::to_string(limits.request_bytes)};
+    return Error{ErrorCode::kInvalid, "the limit of a request is " +
+                                          std::to_string(limits.request_bytes) +
+                                          " bytes: want at least " + std::to_string(compare_set) +
+                                          ", for a key and two values"};
   }
   if (options.half_request_timeout <= options.half_request_timeout.zero()) {
     return Error{ErrorCode::kInvalid,
@@ -156,7 +157,7 @@ void Server::OnNextTurn() {
 }
 
 // Handles the requests of one turn. The rest of `input`, and later input, waits
-// until replies are sent, or until the other connections had a turn.
+// until replies have been sent or the other connections have had a turn.
 void Server::HandleInput(Connection& connection, std::string_view input) {
   size_t input_bytes = input.size();
   input = ApplyRequests(connection, input);
@@ -178,8 +179,8 @@ void Server::HandleInput(Connection& connection, std::string_view input) {
   Account(connection);
 }
 
-// Collects the replies in outboxes until that of `connection` is full or its
-// turn is over for another reason. Returns the remaining input.
+// Applies requests until the outbox of `connection` is full or the turn is over
+// for another reason. Returns the remaining input.
 std::string_view Server::ApplyRequests(Connection& connection, std::string_view input) {
   turn_is_over_ = false;
   for (size_t count = 0; !turn_is_over_ && outbox_.size() < options_.unsent_bytes; ++count) {
@@ -202,8 +203,8 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (!*request) return false;
   EndStall(connection);
   requests_[(*request)->index()] += 1;
-  // A client that cannot cancel a WAIT has abandoned it when it sends another
-  // request. It would take the reply to the WAIT for the reply to that request.
+  // A client that cannot cancel a WAIT abandons it by sending another request. The
+  // client would take a late reply to the WAIT for the reply to that request.
   if (!connection.decoder.cancels_waits()) engine_.CancelWaits(connection.id);
   if (AnswerStatsRequest(**request)) return true;
   if (std::holds_alternative<ListKeysRequest>(**request)) turn_is_over_ = true;
@@ -289,7 +290,7 @@ void Server::CloseLargest() {
   }
   if (largest == nullptr || traffic_bytes_ <= options_.largest_traffic_bytes) return;
   Refuse(*largest, Ending::kLimit,
-         "requests and replies under way take " + std::to_string(traffic_bytes_) +
+         "requests and replies of all connections take " + std::to_string(traffic_bytes_) +
              " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes) +
              ", and its own " + std::to_string(largest->traffic_bytes) + " are the most");
 }

@@ -52,7 +52,8 @@ TEST(EndpointTest, Ipv6AddressesStandInBrackets) {
 }
 
 TEST(EndpointTest, ErrorsNameTheOriginOfTheValue) {
-  std::string wanted = ": want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or [::1]:29500, got \"";
+  std::string wanted =
+      ": want HOST:PORT, such as node-1:29500, 127.0.0.1:29500 or [::1]:29500, got \"";
   for (const std::string bad :
        {"node-1", "", ":1", "node-1:", "node-1:0", "node-1:65536", "node-1:http", "node-1:-1",
         "::1", "::1:29500", "[]:1", "[::1]", "[node-1]:1", "[::1:1", "1.2.3.4:1 "}) {

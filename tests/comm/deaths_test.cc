@@ -29,8 +29,8 @@ using testing::StartsWith;
 
 constexpr size_t kSmall = 8;
 constexpr size_t kLarge = 200'000;  // a call takes some milliseconds
-// Successful calls take less, even on a loaded machine (150 ms were seen). So a
-// time-out here has a missing rank.
+// Successful calls take less, even on a loaded machine (150 ms were seen). So only
+// a missing rank causes a time-out.
 constexpr milliseconds kShort{1'000};
 // Time that a rank waits for the agent's death message after a loss
 // (docs/comm.md).
@@ -100,7 +100,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
     return told;
   }
 
-  int fateful_ = 20;               // call in which the victim is hit
+  int fateful_ = 20;               // call at which the victim is hit; kDuring: or a later one
   int calls_ = 40;                 // number of calls if none fails
   milliseconds timeout_ = kShort;  // of calls if a rank is stopped
 
@@ -111,7 +111,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   void ExpectToBeAwaited();
 
  private:
-  // Makes calls until an error, or calls_ calls if none should fail.
+  // Makes calls until an error, or until GoesOn is false if none should fail.
   std::string Rank(const Fate& fate, int rank) {
     DeathCall make_call = CallOf(std::get<0>(GetParam()));
     CallData my(rank, fate.count, fate.timeout);
@@ -144,8 +144,8 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
         std::chrono::duration_cast<milliseconds>(Duration(Ticks() - ticks)).count());
   }
 
-  // Makes calls until some calls after the victim was stopped. Rank 0 chooses
-  // the last call; no rank is that many calls ahead of it.
+  // Returns whether this rank makes call `call`. In kDuring, rank 0 chooses the last
+  // call once the victim was stopped: calls_ later, so that no rank has made it yet.
   bool GoesOn(const Fate& fate, int rank, int call) {
     if (fate.phase != Phase::kDuring) return call <= calls_;
     if (rank == 0 && shared_->stopped && shared_->last_call == 0) {
@@ -241,7 +241,7 @@ void DeathsTest::ExpectDeathMessage() {
   for (Phase phase : kPhases) {
     for (size_t count : {kSmall, kLarge}) {
       for (const Told& told : Survivors({.phase = phase, .count = count, .told = true})) {
-        // A send under way may be the first to fail, before the rank receives.
+        // A send under way may fail first and break the group.
         EXPECT_THAT(told.text, AnyOf(StartsWith("DistNetworkError: "),
                                      HasSubstr("the process group is broken: Send (")));
         EXPECT_THAT(told.text,
@@ -260,7 +260,7 @@ void DeathsTest::ExpectToBeNamed() {
     int timed_out = 0;
     for (const Told& told :
          Survivors({.phase = phase, .count = kLarge, .signal = SIGSTOP, .timeout = timeout_})) {
-      // A rank that is stopped in a barrier of the store delays that and the
+      // A rank that is stopped in a barrier of the store delays that barrier and the
       // next one.
       int64_t latest_ms = kLoadedMs + 2 * timeout_.count();
       timed_out += told.text.starts_with("DistTimeoutError: ") ? 1 : 0;
@@ -268,8 +268,8 @@ void DeathsTest::ExpectToBeNamed() {
       EXPECT_LT(told.ms, latest_ms) << told.text;
       longest_ms = std::max(longest_ms, told.call_ms);
     }
-    EXPECT_GT(timed_out, 0) << "the other rank may have lost the first one";
-    EXPECT_GE(longest_ms, timeout_.count()) << "the other rank may get the error of the first one";
+    EXPECT_GT(timed_out, 0) << "at least one rank must time out";
+    EXPECT_GE(longest_ms, timeout_.count()) << "at least one rank must wait for the time-out";
   }
 }
 
@@ -292,7 +292,7 @@ auto CallsOnBackends() {
                           testing::Values("shm", "tcp", "hierarchical", "gloo"));
 }
 
-// The ranks wait in the store; one backend that connects ranks is enough.
+// The ranks wait in the store, whatever their connections are.
 auto CallsInTheStore() {
   return testing::Combine(testing::ValuesIn(NamesOf(CallsOfTheStore())),
                           testing::Values("shm", "tcp"));

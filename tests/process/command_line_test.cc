@@ -59,7 +59,7 @@ TEST_F(CommandLineTest, TheMessageHasTheNameThatWasCalled) {
   EXPECT_EQ(run.Err(), "torchrun: unknown flag --nonsense; torchrun --help lists all\n");
 }
 
-TEST_F(CommandLineTest, AWrongVariableEndsWithTwoAndItsName) {
+TEST_F(CommandLineTest, AWrongVariableIsNamedWithExitCodeTwo) {
   Job run({.arguments = {"/bin/true"}, .variables = {{"PET_MAX_RESTARTS", "x"}}});
   EXPECT_EQ(run.Wait(), Code(2));
   EXPECT_EQ(run.Err(),
@@ -83,7 +83,7 @@ TEST_F(CommandLineTest, AFileMayHoldTheWholeJob) {
   }
 }
 
-TEST_F(CommandLineTest, AMissingFileOrFolderIsSaidWithItsFlag) {
+TEST_F(CommandLineTest, AMissingFileOrFolderIsReportedWithItsFlag) {
   Job config({.arguments = {"--config", "/nowhere/job.json", "true"}});
   EXPECT_EQ(config.Wait(), Code(2));
   EXPECT_EQ(config.Err(), "rankrun: --config: /nowhere/job.json: No such file or directory\n");
@@ -122,7 +122,7 @@ TEST_F(CommandLineTest, AStepOfSlurmIsExplainedWithoutAnyFlag) {
   EXPECT_THAT(run.Out(), HasSubstr("n1:21720 (SLURM_STEP_NODELIST), on this node\n"));
 }
 
-TEST_F(CommandLineTest, ABatchScriptOfSeveralNodesIsToldHowToUseThem) {
+TEST_F(CommandLineTest, ABatchScriptOfSeveralNodesGetsAdvice) {
   Job run({.arguments = {"-n1", "/bin/echo", "ran"},
            .variables = {
                {"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NUM_NODES", "2"}, {"SLURMD_NODENAME", "n1"}}});

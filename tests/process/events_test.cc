@@ -160,7 +160,7 @@ TEST_F(EventsTest, AJobEndsWithItsLifeline) {
   ASSERT_TRUE(run.WaitForOut("up\nup\n"));
   write_end.Reset();
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = true, .value = SIGTERM}));
-  EXPECT_THAT(run.Err(), HasSubstr("--lifeline: whoever started this job has ended"));
+  EXPECT_THAT(run.Err(), HasSubstr("--lifeline: the program that started this job has ended"));
   EXPECT_EQ(Last("stop_begun")["why"], "stopped by SIGTERM");
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }

@@ -19,7 +19,8 @@ using ::testing::Not;
 struct FileTimerTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 
-  // Runs a script as two workers. `timer SCOPE PID TIME SIGNAL` requests a timer.
+  // Returns the options of a job with `body` as two workers. In `body`, `timer SCOPE
+  // PID TIME SIGNAL` requests a timer.
   Job::Options Run(const std::string& body, std::vector<std::string> flags = {}) const {
     std::string script =
         folder.Script("worker.sh",
@@ -51,7 +52,7 @@ TEST_F(FileTimerTest, AReleasedTimerKillsNobody) {
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0})) << run.Err();
 }
 
-TEST_F(FileTimerTest, AFloodIsCounted) {
+TEST_F(FileTimerTest, AFloodOfBadRequestsIsSummarised) {
   Job run(
       Run("[ $RANK = 1 ] || exit 0; i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo no; done > "
           "$TORCHELASTIC_TIMER_FILE"));
@@ -60,7 +61,7 @@ TEST_F(FileTimerTest, AFloodIsCounted) {
   EXPECT_THAT(run.Err(), HasSubstr(" more requests were ignored"));
 }
 
-TEST_F(FileTimerTest, ASignalOfNoneIsOnlySaid) {
+TEST_F(FileTimerTest, SignalZeroIsOnlyReported) {
   Job run(Run("timer step $$ 1 0; " + std::string("until [ -e ") + folder.Path("go") +
               " ]; do sleep 0.01; done"));
   ASSERT_TRUE(run.WaitForErr("has expired; its signal is 0: nothing is sent"));
@@ -68,7 +69,7 @@ TEST_F(FileTimerTest, ASignalOfNoneIsOnlySaid) {
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
 }
 
-TEST_F(FileTimerTest, AChildOfAWorkerMayHaveOne) {
+TEST_F(FileTimerTest, AChildOfAWorkerMayHaveATimer) {
   Job run(Run("sleep 1000 & timer step $! 1 15; wait $!; echo $?"));
   EXPECT_EQ(run.Wait(), (ProcessExit{.signaled = false, .value = 0}));
   EXPECT_EQ(run.Out(), "143\n143\n");

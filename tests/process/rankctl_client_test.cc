@@ -243,7 +243,7 @@ TEST(RankctlTest, AnEndpointThatIsNoneEndsWithTwo) {
   Job job({.arguments = {"store", "get", "--store", "here", "k"}, .program = kRankctl});
   EXPECT_EQ(OutcomeOf(job),
             (Outcome{2, "",
-                     "rankctl: --store: want HOST:PORT, as node-1:29500, 127.0.0.1:29500 or "
+                     "rankctl: --store: want HOST:PORT, such as node-1:29500, 127.0.0.1:29500 or "
                      "[::1]:29500, got \"here\"\n"}));
 }
 

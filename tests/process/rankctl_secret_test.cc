@@ -27,7 +27,7 @@ struct RankctlSecretTest : ::testing::Test {
 TEST_F(RankctlSecretTest, OnlyTheFileIsShown) {
   EXPECT_THAT(Run({"secret"})->Err(),
               HasSubstr(path + ": No such file or directory; rankctl secret "
-                               "--new makes it, and so does the first job"));
+                               "--new makes it, as does the first job on several hosts"));
   EXPECT_EQ(code, Code(1));
   EXPECT_EQ(Run({"secret", "--new"})->Out(), path + "\n");
   EXPECT_EQ(code, Code(0));

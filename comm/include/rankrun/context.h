@@ -16,7 +16,7 @@ namespace rankrun {
 //
 // A process is one rank of a context. Several contexts may meet in one store; a
 // name stands for one set of ranks there. Without an agent, a context whose rank 0
-// is not that of the job needs a `store` or a port of its own.
+// is not rank 0 of the job needs a `store` or a port of its own.
 // Thread: any, one at a time for a context. Several threads may use, make and
 // destroy different contexts.
 // Lifetime: ends before main returns. A name keeps some memory for good.

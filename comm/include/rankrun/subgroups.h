@@ -7,14 +7,13 @@
 #include <rankrun/export.h>
 #include <rankrun/process_group.h>
 
-// Process groups made from the ranks of a group, its parent, of any context. A call
-// concerns members of the parent only. The new group belongs to the context of the
-// parent.
+// Process groups made from members of another group, the parent. Only members of the
+// parent make the call. The new group belongs to the parent's context.
 namespace rankrun {
 
 struct SubgroupOptions {
-  Timeout timeout = {};          // of the call and of its operations; no value: the parent's
-  std::string backend = {};      // empty, or with RANKRUN_BACKEND: as for the world
+  Timeout timeout = {};      // of the call and of the group's operations; no value: the parent's
+  std::string backend = {};  // empty, or with RANKRUN_BACKEND: as for the world
   std::string description = {};  // for messages
 };
 
@@ -23,14 +22,15 @@ struct SubgroupOptions {
 // the parent call it with the same arguments. Returns the group of this rank; if no
 // list has this rank, a group with is_member() == false.
 // Errors: as NewGroup.
-// Thread: any, one at a time for a context, also with NewGroup.
+// Thread: any; in a context, one call of SplitGroup, ShrinkGroup or NewGroup at a
+// time.
 RANKRUN_API ProcessGroup& SplitGroup(ProcessGroup& parent,
                                      const std::vector<std::vector<int>>& splits,
                                      const SubgroupOptions& options = {});
 
 // Makes a group of the members of `parent` that are not in `excluded` (group ranks
-// in the parent), in the order of the parent. For ranks that go on without a lost
-// one, which the text of an error names:
+// in the parent), in the order of the parent. Lets the remaining ranks go on after a
+// rank is lost; the text of the error names the lost rank:
 //
 //   try {
 //     group->AllReduce(gradients);
@@ -42,14 +42,15 @@ RANKRUN_API ProcessGroup& SplitGroup(ProcessGroup& parent,
 // Exactly the members that remain call it. The call breaks the parent: members that
 // wait there get an error, and then call it, too. Work of the parent must still be
 // waited for before its tensors are freed. On a rank that made the call, Destroy of
-// the world does not wait for excluded ranks. Groups of the remaining ranks need
-// NewGroup with local synchronization, SplitGroup or ShrinkGroup.
+// the world does not wait for excluded ranks. To make more groups of the remaining
+// ranks, use SplitGroup, ShrinkGroup, or NewGroup with local synchronization.
 // Errors: as NewGroup; DistMismatchError also if other members have excluded this
 // rank; DistError if `excluded` has the rank that serves the store, unless the
 // program passed the store; DistNetworkError if an agent has reported a death,
 // because it then ends all workers.
-// Thread: as SplitGroup; another thread may use the parent. If one waits in its
-// MonitoredBarrier, that of other ranks does not end before its time-out.
+// Thread: as SplitGroup; another thread may use the parent. If one waits in the
+// parent's MonitoredBarrier, the MonitoredBarrier of other ranks ends only at its
+// time-out.
 RANKRUN_API ProcessGroup& ShrinkGroup(ProcessGroup& parent, const std::vector<int>& excluded,
                                       const SubgroupOptions& options = {});
 

@@ -43,7 +43,7 @@ TEST(HostPortTest, OtherTextsAreNoHosts) {
   for (std::string bad :
        {"", ":1", "[]", "[]:1", "[::1", "[::1:1", "::1]:1", "[host]:1", "[1.2.3.4]:1", "::1",
         "1:2:3", "ho st:1", " host:1", "host ", "http://host:1", "a,b:1", "[fe80::1%]:1"}) {
-    EXPECT_EQ(ErrorOf(bad), "want HOST:PORT or [IPV6]:PORT, got \"" + bad + '"');
+    EXPECT_EQ(ErrorOf(bad), "want HOST, HOST:PORT or [IPV6]:PORT, got \"" + bad + '"');
   }
 }
 

@@ -99,7 +99,7 @@ TEST(SplitGroupErrorTest, MissingRanksAreNamedAlsoToThemselves) {
     std::string error;
     if (world.group_rank() < 2) error = split();
     world.MonitoredBarrier();
-    if (world.group_rank() == 2) error = split();  // late: it fails as those of the others did
+    if (world.group_rank() == 2) error = split();  // late: fails as the others
     return error + " / " + PlaceAndSum(SplitGroup(world, {{2, 1, 0}}));
   });
   for (const std::string& text : texts) {
@@ -125,7 +125,7 @@ TEST_P(ShrinkGroupTest, SurvivorsOfADeathGoOn) {
     SetHostFor(GetParam(), rank);
     ProcessGroup& world = Init({.timeout = seconds(60), .backend = GetParam()});
     SumOf(world);
-    world.MonitoredBarrier();  // which a death does not end
+    world.MonitoredBarrier();  // a death does not end this barrier
     if (rank == 1) raise(SIGKILL);
     std::string error = ErrorOf([&] { SumOf(world); });
     if (error.find("rank 1") == std::string::npos) return error;
@@ -246,7 +246,7 @@ TEST(ShrinkGroupErrorTest, TheRankThatServesTheStoreMustRemain) {
   });
   EXPECT_EQ(texts[1],
             "DistError: ShrinkGroup of the world process group, rank 1 of 2: rank 0 serves the "
-            "store in which the others meet: want a store that outlives it, of an agent or in a "
+            "store in which the others meet: want a store that outlives it: that of an agent, or a "
             "file");
 }
 
@@ -265,7 +265,7 @@ TEST(ShrinkGroupErrorTest, AnAgentThatReportsADeathEndsAll) {
             "killed by SIGKILL, and the agent ends all workers: want rankrun --max-restarts");
 }
 
-// Destroy would wait 5 s for a rank that does not say goodbye.
+// Destroy would wait 5 s for the goodbye of an excluded rank.
 TEST(ShrinkGroupTimingTest, TheServerDoesNotAwaitExcludedRanks) {
   const int port = test::FreePort();
   auto texts = OnRanks(3, [&](int rank) {

@@ -285,7 +285,7 @@ TEST_F(LaunchTest, AJobEndsWithItsCaller) {
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info.si_pid = 0;
     return test::HasNoChild();
   }));
-  EXPECT_THAT(Err(), HasSubstr("whoever started this job has ended"));
+  EXPECT_THAT(Err(), HasSubstr("the program that started this job has ended"));
 }
 
 TEST_F(LaunchTest, SignalsOfTheCallerStayAsTheyWere) {

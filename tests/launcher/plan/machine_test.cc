@@ -50,7 +50,7 @@ TEST_F(SettingsFileTest, ASecretThatOthersMayReadIsSeen) {
 
 TEST_F(SettingsFileTest, AFileThatAllMayWriteIsRefused) {
   std::string path = folder.Write("job.json", "{}", 0666);
-  EXPECT_EQ(ErrorOf(path), path + ": all users may write it; want mode 0644 or less");
+  EXPECT_EQ(ErrorOf(path), path + ": all users may write it; want it closed to them (chmod o-w)");
   EXPECT_FALSE(ReadSecretFile(path));
   ASSERT_EQ(chmod(path.c_str(), 0664), 0);
   EXPECT_EQ(ErrorOf(path), "read: {}");

@@ -97,7 +97,7 @@ TEST(NodesSettingsTest, SeveralHostsMayHaveTheCoordinator) {
   EXPECT_THAT(Read(Dynamic({"--rdzv-endpoint=a, b:1,[::1]"})).spec.endpoints,
               ElementsAre(Endpoint{"a", 29400}, Endpoint{"b", 1}, Endpoint{"::1", 29400}));
   EXPECT_EQ(ErrorOf(Dynamic({"--rdzv-endpoint=a,"})),
-            "--rdzv-endpoint: want HOST:PORT or [IPV6]:PORT, got \"\"");
+            "--rdzv-endpoint: want HOST, HOST:PORT or [IPV6]:PORT, got \"\"");
   EXPECT_EQ(ErrorOf(Dynamic({"--rdzv-endpoint=a:0"})),
             "--rdzv-endpoint: want a fixed port, because all nodes must know it, got \"a:0\"");
   EXPECT_EQ(ErrorOf({"--nnodes=2", "--rdzv-endpoint=a:1,b:1"}),

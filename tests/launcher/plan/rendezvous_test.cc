@@ -93,7 +93,7 @@ TEST(RendezvousTest, AnEndpointHasItsForm) {
     EXPECT_NE(ErrorOf({"--rdzv-endpoint", bad}), "accepted") << bad;
   }
   EXPECT_EQ(ErrorOf({"--rdzv-endpoint=:1"}),
-            "--rdzv-endpoint: want HOST:PORT or [IPV6]:PORT, got \":1\"");
+            "--rdzv-endpoint: want HOST, HOST:PORT or [IPV6]:PORT, got \":1\"");
   for (const char* bad : {"h:", "h:65536", "h:-1", "h:x"}) {
     EXPECT_EQ(ErrorOf({"--rdzv-endpoint", bad}),
               std::string("--rdzv-endpoint: want a port number from 0 to 65535 after the colon, "

@@ -75,9 +75,9 @@ TEST(SchedulerTest, ATypedMasterIsStaticWithTheSchedulersIndex) {
 TEST(SchedulerTest, SeveralTasksOnANodeAreRefused) {
   Variables four = With(kStep, {{"SLURM_STEP_TASKS_PER_NODE", "1,4"}});
   EXPECT_EQ(Added(four),
-            Words{"SLURM_STEP_TASKS_PER_NODE: srun starts rankrun 4 times on a node, want once, "
-                  "because rankrun starts the workers itself: srun --ntasks-per-node=1; or "
-                  "--standalone, for one job per process"});
+            Words{"SLURM_STEP_TASKS_PER_NODE: srun starts rankrun 4 times on a node, but rankrun "
+                  "starts the workers itself: want srun --ntasks-per-node=1, or --standalone for "
+                  "one job per process"});
   EXPECT_EQ(Added(four, {"--standalone"}), Words{});
   EXPECT_EQ(Added(four, {"--nnodes=1"}).size(), 1U);
   four = With(kStep, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "4"}});
@@ -103,7 +103,7 @@ TEST(SchedulerTest, WrongVariablesOfSlurmAreRefusedWhereTheyCount) {
     EXPECT_GT(Added(With(kStep, row.wrong), {"--rdzv-endpoint=h:1"}).size(), 1U);
   }
   EXPECT_EQ(Added(With(kStep, {{"SLURM_STEP_NUM_NODES", "x"}})),
-            Words{"SLURM_STEP_NUM_NODES: the number of nodes is missing; want --nnodes "
+            Words{"SLURM_STEP_NUM_NODES: the number of nodes is missing or wrong; want --nnodes "
                   "N"});
 }
 
@@ -197,9 +197,9 @@ TEST(SchedulerTest, MpirunGivesNoAddressForTheRendezvous) {
             Words{"nnodes=4 (OMPI_COMM_WORLD_SIZE)"});
   EXPECT_EQ(Added(With(kMpi, {{"OMPI_COMM_WORLD_SIZE", "1"}})), Words{});
   EXPECT_EQ(Added(With(kMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})),
-            Words{"OMPI_COMM_WORLD_LOCAL_SIZE: mpirun starts rankrun 2 times on this node, want "
-                  "once, because rankrun starts the workers itself: mpirun --map-by ppr:1:node; or "
-                  "--standalone, for one job per process"});
+            Words{"OMPI_COMM_WORLD_LOCAL_SIZE: mpirun starts rankrun 2 times on this node, but "
+                  "rankrun starts the workers itself: want mpirun --map-by ppr:1:node, or "
+                  "--standalone for one job per process"});
 }
 
 TEST(SchedulerTest, OtherMpisSetTheVariablesOfPmi) {
@@ -207,9 +207,9 @@ TEST(SchedulerTest, OtherMpisSetTheVariablesOfPmi) {
   EXPECT_EQ(Added(pmi, {"--master-addr=h"}),
             (Words{"nnodes=2 (PMI_SIZE)", "node-rank=1 (PMI_RANK)"}));
   EXPECT_EQ(Added(With(pmi, {{"MPI_LOCALNRANKS", "2"}})),
-            Words{"MPI_LOCALNRANKS: mpirun starts rankrun 2 times on this node, want once, "
-                  "because rankrun starts the workers itself: mpirun -ppn 1; or --standalone, for "
-                  "one job per process"});
+            Words{"MPI_LOCALNRANKS: mpirun starts rankrun 2 times on this node, but "
+                  "rankrun starts the workers itself: want mpirun -ppn 1, or --standalone for one "
+                  "job per process"});
 }
 
 TEST(SchedulerTest, TheInnermostSchedulerCounts) {

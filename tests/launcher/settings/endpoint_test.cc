@@ -18,9 +18,9 @@ TEST(EndpointTest, AListHasHostsAndPerhapsPorts) {
 }
 
 TEST(EndpointTest, EachPartIsAnEndpoint) {
-  EXPECT_EQ(ErrorOf(""), "want HOST:PORT or [IPV6]:PORT, got \"\"");
-  EXPECT_EQ(ErrorOf("a,"), "want HOST:PORT or [IPV6]:PORT, got \"\"");
-  EXPECT_EQ(ErrorOf("a,b c"), "want HOST:PORT or [IPV6]:PORT, got \"b c\"");
+  EXPECT_EQ(ErrorOf(""), "want HOST, HOST:PORT or [IPV6]:PORT, got \"\"");
+  EXPECT_EQ(ErrorOf("a,"), "want HOST, HOST:PORT or [IPV6]:PORT, got \"\"");
+  EXPECT_EQ(ErrorOf("a,b c"), "want HOST, HOST:PORT or [IPV6]:PORT, got \"b c\"");
   EXPECT_EQ(ErrorOf("a,b:"), "want a port number from 0 to 65535 after the colon, got \"b:\"");
 }
 
