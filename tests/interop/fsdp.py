@@ -1,5 +1,7 @@
 """FSDP on the CPU: both versions train like the same model in one process."""
 
+import os
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -47,6 +49,9 @@ def main():
     torch.testing.assert_close(train(wrapped, mine), expected)
     dist.barrier()
     dist.destroy_process_group()
+    # On a loaded machine, PyTorch 2.13 sometimes aborts in its static destructors after
+    # FSDP: "terminate called without an active exception".
+    os._exit(0)
 
 
 if __name__ == "__main__":
