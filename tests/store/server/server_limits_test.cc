@@ -128,7 +128,7 @@ TEST(ServerLimitsTest, ALimitForRequestsMustHoldTwoValues) {
   auto server = Server::Listen(loop, options);
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(server.error().message, HasSubstr("must hold a key and two values"));
+  EXPECT_THAT(server.error().message, HasSubstr(", for a key and two values"));
 }
 
 TEST(ServerLimitsTest, AZeroTimeoutForIncompleteRequestsIsInvalid) {
