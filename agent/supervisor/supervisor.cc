@@ -181,6 +181,7 @@ void Supervisor::Advance(const Event& event) {
 
 void Supervisor::Act(const StartAttempt&) {
   if (!membership_ && state_.attempt > 0) store_.Renew();
+  if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
   Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
                                .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
   Attempt::Context context{.loop = loop_,
@@ -192,7 +193,6 @@ void Supervisor::Act(const StartAttempt&) {
                            .null_fd = null_fd_.get(),
                            .save_fifo = channels_.SavePathFor(place_.first_rank),
                            .timer_file = channels_.timer_path()};
-  if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
   attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
   event_log_->AttemptStarted(state_.attempt, place_.master_port);
   attempt_->Start();

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -78,6 +79,12 @@ echo "up $RANK $A" >>up
 bool NodesTest::WaitForUp(int workers, int attempt) const {
   return WaitFor(
       [&] { return Count(Read("up"), " " + std::to_string(attempt) + "\n") == workers; });
+}
+
+bool NodesTest::WaitForFiles(const std::vector<std::string>& names) const {
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    return WaitFor([&] { return access(folder.Path(name).c_str(), F_OK) == 0; });
+  });
 }
 
 void NodesTest::Touch(const std::string& name) const { std::ofstream(folder.Path(name)) << "\n"; }

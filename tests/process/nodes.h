@@ -40,6 +40,7 @@ struct NodesTest : ::testing::Test {
   bool WaitForUp(int workers, int attempt) const;
   std::string Overlaps() const { return ReadText(folder.Path("overlaps")); }
 
+  bool WaitForFiles(const std::vector<std::string>& names) const;  // of `folder`
   void Touch(const std::string& name) const;
   std::string Read(const std::string& name) const { return ReadText(folder.Path(name)); }
   void KillAgent(const Job& node, int signal_number) const;

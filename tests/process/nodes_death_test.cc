@@ -59,9 +59,7 @@ struct NodesDeathTest : NodesTest {
   static bool WaitForNoWorker(const Job& node) {
     return WaitFor([&] { return ChildrenOf(AgentOf(node)).empty(); });
   }
-  bool WaitForConnection() const {
-    return WaitFor([&] { return access(folder.Path("connected").c_str(), F_OK) == 0; });
-  }
+  bool WaitForConnection() const { return WaitForFiles({"connected"}); }
 };
 
 TEST_F(NodesDeathTest, AnAgentsNextIncarnationJoinsAgain) {

@@ -38,9 +38,7 @@ TEST_F(NodesLeaveTest, ADrainedNodesWorkersHaveTheirGrace) {
       "exit 0' TERM\ntouch trapped.$RANK; while :; do sleep 0.01; done");
   Job& host = StartHost({"-n1", "--node-rank=0"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
-  for (const char* trapped : {"trapped.0", "trapped.1"}) {
-    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(trapped).c_str(), F_OK) == 0; }));
-  }
+  ASSERT_TRUE(WaitForFiles({"trapped.0", "trapped.1"})) << Errors();
   guest.Signal(SIGTERM);
   ASSERT_TRUE(host.WaitForErr("stopping the workers")) << Errors();
   Touch("saved");
@@ -57,9 +55,7 @@ TEST_F(NodesLeaveTest, AWorkerThatSavesIsNamedByItsGlobalRank) {
   job.insert(job.end(), {"--shutdown-timeout=0.2", "--save-timeout=1000"});
   StartHost({"-n1", "--node-rank=0"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
-  for (const char* trapped : {"trapped.0", "trapped.1"}) {
-    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(trapped).c_str(), F_OK) == 0; }));
-  }
+  ASSERT_TRUE(WaitForFiles({"trapped.0", "trapped.1"})) << Errors();
   guest.Signal(SIGTERM);
   EXPECT_TRUE(guest.WaitForErr("rankrun: rank 1 is saving: waiting up to 1000.0 s\n")) << Errors();
   Touch("go");
@@ -111,9 +107,7 @@ TEST_F(NodesLeaveTest, ASecondControlCKillsTheWorkers) {
   std::string deaf = Stamped("trap '' INT TERM; touch deaf.$RANK; while :; do sleep 0.01; done");
   Job& host = StartHost({"-n1", "--shutdown-timeout=1000"}, deaf);
   Job& guest = StartGuest({"-n1", "--shutdown-timeout=1"}, deaf);
-  for (const char* up : {"deaf.0", "deaf.1"}) {
-    ASSERT_TRUE(WaitFor([&] { return access(folder.Path(up).c_str(), F_OK) == 0; }));
-  }
+  ASSERT_TRUE(WaitForFiles({"deaf.0", "deaf.1"})) << Errors();
   host.Signal(SIGINT);
   ASSERT_TRUE(host.WaitForErr("a second signal kills them at once"));
   ASSERT_TRUE(WaitFor([&] {
