@@ -89,7 +89,7 @@ TEST_F(NodesDeathTest, AnAgentThatDiesBeforeTheFirstRoundIsANewcomerAgain) {
 
 // A traced process exists until its tracer has reaped it, even after SIGKILL.
 TEST_F(NodesDeathTest, AProcessThatDoesNotDieHoldsUpItsNodeAlone) {
-  job = {"--nnodes=1:2", "--node-timeout=2", "--max-restarts=1", "--shutdown-timeout=0.2"};
+  job = {"--nnodes=1:2", "--node-timeout=4", "--max-restarts=1", "--shutdown-timeout=0.2"};
   std::string script = Stamped(
       "echo $$ >pid.$RANK.$A\n[ $A$RANK != 00 ] || { until [ -e go ]; do sleep 0.01; done; exit 3; "
       "}\n" +

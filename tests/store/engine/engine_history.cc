@@ -143,8 +143,9 @@ class History {
  public:
   explicit History(Choices& choices)
       : largest_bytes_(AnyLimit(choices, 32)),
-        largest_reply_bytes_(AnyLimit(choices, 4)),
-        engine_(largest_bytes_, largest_reply_bytes_) {}
+        reply_bytes_(AnyLimit(choices, 4)),
+        largest_reply_bytes_(std::min(reply_bytes_, largest_bytes_)),
+        engine_(largest_bytes_, reply_bytes_) {}
 
   std::string Step(Choices& choices);
   std::string TakeAllOut();
@@ -163,7 +164,8 @@ class History {
   }
 
   const size_t largest_bytes_;
-  const size_t largest_reply_bytes_;
+  const size_t reply_bytes_;          // limit of a reply that the engine is given
+  const size_t largest_reply_bytes_;  // limit that holds: no reply is larger than a full store
   Engine engine_;
   EngineModel model_;
 };
