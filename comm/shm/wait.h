@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
+#include "comm/shm/futex.h"
 #include "comm/shm/segment.h"
 
 namespace rankrun::comm::shm {
@@ -45,14 +46,6 @@ inline bool HasReached(uint64_t counter, uint64_t value) {
 }
 inline bool HasReached(const std::atomic<uint64_t>& counter, uint64_t value) {
   return HasReached(counter.load(std::memory_order_acquire), value);
-}
-
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
 }
 
 // Waits for counters of other ranks. A waiting rank spins, then yields, then
