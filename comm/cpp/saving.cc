@@ -1,7 +1,7 @@
 #include <optional>
 #include <utility>
 
-#include <rankrun/distributed.h>
+#include <rankrun/saving_notice.h>
 
 #include "base/mutex.h"
 #include "base/status/status_page.h"
