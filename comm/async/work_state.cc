@@ -84,6 +84,28 @@ void WorkState::Await() {
   while (!done_) ended_.Wait(mutex_);
 }
 
+Result<void> WorkState::AwaitIn(void* stream) {
+  if (!is_of_device() || done()) {
+    Await();
+    return result();
+  }
+  NoteWaiter();
+  if (device_work_ != nullptr) return device_work_->WaitIn(stream);
+  Result<void> all;
+  for (const auto& part : Parts()) {
+    auto ok = part->AwaitIn(stream);
+    if (all && !ok) all = std::move(ok);
+  }
+  return all;
+}
+
+bool WorkState::is_of_device() const {
+  if (device_work_ != nullptr) return true;
+  auto parts = Parts();
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return part->is_of_device(); });
+}
+
 bool WorkState::AwaitFor(milliseconds limit) {
   NoteWaiter();
   TimePoint deadline = MonotonicClock().Now() + limit;

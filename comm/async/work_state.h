@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/async/attendance.h"
+#include "comm/core/device_backend.h"
 
 namespace rankrun::comm {
 
@@ -33,6 +34,9 @@ class WorkState {
   // Wait for the end; AwaitFor for at most `limit`, and returns done(). Both start the
   // time-out of a message.
   void Await();
+  // As Await; but lets later work in `stream` wait for the operations of a device
+  // instead. Returns the first error that is known.
+  Result<void> AwaitIn(void* stream);
   bool AwaitFor(std::chrono::milliseconds limit);
   // Returns the time at which the first thread began to wait; no value: none has.
   std::optional<TimePoint> awaited_since() const;
@@ -40,10 +44,13 @@ class WorkState {
   // off.
   const Result<void>& result() const NO_THREAD_SAFETY_ANALYSIS { return result_; }
   int source() const;  // -1 before the end
+  // Makes this the state of an operation of a device. Before other threads have it.
+  void SetDeviceWork(std::shared_ptr<DeviceWork> work) { device_work_ = std::move(work); }
   // Calls `done` after the end: in the thread that calls Finish, or at once.
   void Then(std::function<void()> done);
 
  private:
+  bool is_of_device() const;
   void NoteWaiter();
   std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 
@@ -51,6 +58,7 @@ class WorkState {
   // Set before other threads have this object. Weak, because the parts hold
   // references to this object.
   std::vector<std::weak_ptr<WorkState>> parts_;
+  std::shared_ptr<DeviceWork> device_work_;  // null: not of a device
   mutable Mutex mutex_;
   mutable CondVar ended_;
   bool done_ GUARDED_BY(mutex_) = false;

@@ -1,4 +1,5 @@
 #include <rankrun/c_collectives.h>
+#include <rankrun/stream.h>
 
 #include "comm/c/c_guard.h"
 
@@ -145,11 +146,22 @@ rankrun_status rankrun_barrier(rankrun_group* group, int64_t timeout_ms, rankrun
   });
 }
 
+rankrun_status rankrun_barrier_on(rankrun_group* group, int32_t device_index, int64_t timeout_ms,
+                                  rankrun_work** work) {
+  return Guarded([=] {
+    auto call = CallOf(timeout_ms, work);
+    const rankrun::Device device{.type = rankrun::DeviceType::kCuda, .index = device_index};
+    Hand(GroupOf(group).BarrierOn(device, call), work);
+  });
+}
+
 rankrun_status rankrun_monitored_barrier(rankrun_group* group, int wait_all_ranks,
                                          int64_t timeout_ms) {
   return Guarded(
       [=] { GroupOf(group).MonitoredBarrier(TimeoutOf(timeout_ms), wait_all_ranks != 0); });
 }
+
+void* rankrun_set_stream(void* stream) { return rankrun::SetStream(stream); }
 
 rankrun_status rankrun_work_wait(const rankrun_work* work) {
   return Guarded([=] { NotNull(work, "work").work.Wait(); });

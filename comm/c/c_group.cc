@@ -35,6 +35,15 @@ using rankrun::comm::WriteOptions;
 
 rankrun_group* HandleOf(ProcessGroup& group) { return reinterpret_cast<rankrun_group*>(&group); }
 
+constexpr int32_t kNoDevice = -1;
+
+rankrun_nccl_options NcclDefaults() {
+  return {.size = sizeof(rankrun_nccl_options),
+          .high_priority_stream = 0,
+          .min_ctas = 0,
+          .max_ctas = 0};
+}
+
 rankrun_init_options InitDefaults() {
   const rankrun::InitOptions defaults;
   return {.size = sizeof(rankrun_init_options),
@@ -44,7 +53,10 @@ rankrun_init_options InitDefaults() {
           .timeout_ms = defaults.timeout.count(),
           .backend = "auto",
           .init_method = "env://",
-          .store = nullptr};
+          .store = nullptr,
+          .device_index = kNoDevice,
+          .reserved_2 = 0,
+          .nccl = nullptr};
 }
 
 rankrun_group_options GroupDefaults() {
@@ -56,7 +68,8 @@ rankrun_group_options GroupDefaults() {
           .ranks_count = 0,
           .timeout_ms = RANKRUN_DEFAULT_TIMEOUT,
           .backend = nullptr,
-          .description = nullptr};
+          .description = nullptr,
+          .nccl = nullptr};
 }
 
 rankrun_subgroup_options SubgroupDefaults() {
@@ -64,21 +77,37 @@ rankrun_subgroup_options SubgroupDefaults() {
           .reserved = 0,
           .timeout_ms = RANKRUN_DEFAULT_TIMEOUT,
           .backend = nullptr,
-          .description = nullptr};
+          .description = nullptr,
+          .nccl = nullptr};
 }
 
 void CheckReserved(uint32_t reserved) {
   if (reserved != 0) ThrowInvalid("options.reserved is not 0");
 }
 
+std::optional<rankrun::NcclOptions> Read(const rankrun_nccl_options* from) {
+  if (from == nullptr) return std::nullopt;
+  const rankrun_nccl_options given = OptionsOf(from, NcclDefaults());
+  return rankrun::NcclOptions{.high_priority_stream = given.high_priority_stream != 0,
+                              .min_ctas = given.min_ctas,
+                              .max_ctas = given.max_ctas};
+}
+
 rankrun::InitOptions Read(const rankrun_init_options& from) {
   CheckReserved(from.reserved);
+  CheckReserved(from.reserved_2);
+  std::optional<rankrun::Device> device;
+  if (from.device_index != kNoDevice) {
+    device = {.type = rankrun::DeviceType::kCuda, .index = from.device_index};
+  }
   return {.timeout = std::chrono::milliseconds(from.timeout_ms),
           .backend = Text(from.backend, "options.backend"),
           .init_method = Text(from.init_method, "options.init_method"),
           .rank = from.rank,
           .world_size = from.world_size,
-          .store = from.store == nullptr ? nullptr : from.store->store};
+          .store = from.store == nullptr ? nullptr : from.store->store,
+          .device = device,
+          .nccl = Read(from.nccl).value_or(rankrun::NcclOptions())};
 }
 
 std::string TextOr(const char* text) { return text == nullptr ? "" : text; }
@@ -93,14 +122,16 @@ rankrun::GroupOptions Read(const rankrun_group_options& from) {
           .timeout = TimeoutOf(from.timeout_ms),
           .backend = TextOr(from.backend),
           .description = TextOr(from.description),
-          .use_local_synchronization = from.use_local_synchronization != 0};
+          .use_local_synchronization = from.use_local_synchronization != 0,
+          .nccl = Read(from.nccl)};
 }
 
 rankrun::SubgroupOptions Read(const rankrun_subgroup_options& from) {
   CheckReserved(from.reserved);
   return {.timeout = TimeoutOf(from.timeout_ms),
           .backend = TextOr(from.backend),
-          .description = TextOr(from.description)};
+          .description = TextOr(from.description),
+          .nccl = Read(from.nccl)};
 }
 
 std::vector<std::vector<int>> SplitsOf(const int32_t* ranks, const size_t* sizes, size_t count) {
@@ -117,11 +148,12 @@ std::vector<std::vector<int>> SplitsOf(const int32_t* ranks, const size_t* sizes
 
 extern "C" {
 
+rankrun_status rankrun_nccl_options_default(rankrun_nccl_options* options) {
+  return Guarded([=] { WriteOptions(NcclDefaults(), options); });
+}
+
 rankrun_status rankrun_init_options_default(rankrun_init_options* options) {
-  return Guarded([=] {
-    rankrun_init_options defaults = InitDefaults();
-    WriteOptions(&defaults, sizeof defaults, options, sizeof defaults);
-  });
+  return Guarded([=] { WriteOptions(InitDefaults(), options); });
 }
 
 rankrun_status rankrun_init(const rankrun_init_options* options) {
@@ -145,10 +177,7 @@ rankrun_status rankrun_world(rankrun_group** world) {
 }
 
 rankrun_status rankrun_group_options_default(rankrun_group_options* options) {
-  return Guarded([=] {
-    rankrun_group_options defaults = GroupDefaults();
-    WriteOptions(&defaults, sizeof defaults, options, sizeof defaults);
-  });
+  return Guarded([=] { WriteOptions(GroupDefaults(), options); });
 }
 
 rankrun_status rankrun_new_group(const rankrun_group_options* options, rankrun_group** group) {
@@ -159,10 +188,7 @@ rankrun_status rankrun_new_group(const rankrun_group_options* options, rankrun_g
 }
 
 rankrun_status rankrun_subgroup_options_default(rankrun_subgroup_options* options) {
-  return Guarded([=] {
-    rankrun_subgroup_options defaults = SubgroupDefaults();
-    WriteOptions(&defaults, sizeof defaults, options, sizeof defaults);
-  });
+  return Guarded([=] { WriteOptions(SubgroupDefaults(), options); });
 }
 
 rankrun_status rankrun_split_group(rankrun_group* parent, const int32_t* ranks, const size_t* sizes,

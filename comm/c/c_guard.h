@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rankrun/c_group.h>
 #include <rankrun/c_types.h>
 #include <rankrun/process_group.h>
 #include <rankrun/store_base.h>
@@ -67,17 +68,33 @@ std::span<const T> ListOf(const T* items, size_t count, const char* name) {
   return {items, count};
 }
 
+// Size of the first version of an option struct, which later ones extend.
+template <typename Options>
+inline constexpr size_t kFirstSize = sizeof(Options);
+template <>
+inline constexpr size_t kFirstSize<rankrun_init_options> = offsetof(rankrun_init_options,
+                                                                    device_index);
+template <>
+inline constexpr size_t kFirstSize<rankrun_group_options> = offsetof(rankrun_group_options, nccl);
+template <>
+inline constexpr size_t kFirstSize<rankrun_subgroup_options> = offsetof(rankrun_subgroup_options,
+                                                                        nccl);
+
 // Copies `given` over the defaults in `options`. Fields that an older program
 // does not know keep their defaults; fields that this library does not know
 // must be 0. `minimum` is the size of the first version of the struct.
 void ReadOptions(const void* given, void* options, size_t size, size_t minimum);
 template <typename Options>
-Options OptionsOf(const Options* given, Options defaults, size_t minimum = sizeof(Options)) {
-  if (given != nullptr) ReadOptions(given, &defaults, sizeof defaults, minimum);
+Options OptionsOf(const Options* given, Options defaults) {
+  if (given != nullptr) ReadOptions(given, &defaults, sizeof defaults, kFirstSize<Options>);
   return defaults;
 }
 // Writes the defaults, as far as the program's version of the struct has room.
 void WriteOptions(const void* defaults, size_t size, void* options, size_t minimum);
+template <typename Options>
+void WriteOptions(const Options& defaults, Options* options) {
+  WriteOptions(&defaults, sizeof defaults, options, kFirstSize<Options>);
+}
 
 ProcessGroup& GroupOf(const rankrun_group* group);
 Tensor TensorOf(const rankrun_tensor* tensor, const char* name);

@@ -62,8 +62,7 @@ std::chrono::milliseconds LimitOr(std::chrono::milliseconds otherwise, int64_t t
 extern "C" {
 
 rankrun_status rankrun_tcp_store_options_default(rankrun_tcp_store_options* options) {
-  return Guarded(
-      [=] { WriteOptions(&kTcpDefaults, sizeof kTcpDefaults, options, sizeof kTcpDefaults); });
+  return Guarded([=] { WriteOptions(kTcpDefaults, options); });
 }
 
 rankrun_status rankrun_tcp_store(const rankrun_tcp_store_options* options, rankrun_store** store) {

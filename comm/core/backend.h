@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/algorithm.h"
@@ -105,6 +106,11 @@ class Backend {
   // error is kInvalid, otherwise kSystem.
   virtual bool Refuse(const Call& call, const std::string& reason) = 0;
 
+  // Returns the error by which a wait since `since` outside of this backend must end:
+  // another rank has failed or has died, which only a wait inside it would notice. May
+  // wait briefly for the reason. Thread: any.
+  virtual std::optional<Error> Look(TimePoint since) = 0;
+
   // Ends all waits and transfers of this group, on all ranks and for good.
   // Their error contains `reason`, which names this rank, as far as it reaches
   // them. No block is touched afterwards. Thread: any.
@@ -133,18 +139,5 @@ struct BackendConfig {
 
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };
-
-// Interface that librankrun_<name>.so exports. The library and its plug-ins are
-// built together; the version rejects a plug-in from another build.
-inline constexpr uint32_t kBackendAbiVersion = 4;
-inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
-
-struct BackendPlugin {
-  uint32_t abi_version;
-  // Connects to all other ranks, which must call it, too.
-  // Errors: as Backend, and kProtocol for an error of the store.
-  Result<std::unique_ptr<Backend>> (*create)(const BackendConfig& config);
-};
-using BackendPluginFunction = const BackendPlugin*();
 
 }  // namespace rankrun::comm

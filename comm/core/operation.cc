@@ -9,10 +9,6 @@ namespace {
 
 using Kind = Operation::Kind;
 
-bool Reduces(Kind kind) {
-  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
-}
-
 bool IsMessage(Kind kind) { return kind == Kind::kSend || kind == Kind::kRecv; }
 
 std::string RootOf(const Operation& operation) {
@@ -48,6 +44,10 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 
 }  // namespace
 
+bool Reduces(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
+}
+
 bool MayBeUneven(Kind kind) {
   return kind == Kind::kAllGather || kind == Kind::kGather || kind == Kind::kScatter ||
          kind == Kind::kAllToAll;
@@ -66,8 +66,9 @@ std::string TagInWords(uint64_t tag) {
 std::string Describe(const Operation& operation) {
   std::string text = NameOf(operation);
   if (operation.number > 0) text += " #" + std::to_string(operation.number);
-  if (operation.kind == Kind::kBarrier) return text;
-  text += " (" + DataOf(operation);
+  const char* place = operation.device == DeviceType::kCuda ? " on cuda" : "";
+  if (operation.kind == Kind::kBarrier) return text + place;
+  text += " (" + DataOf(operation) + place;
   if (Reduces(operation.kind)) text += std::string(", ") + NameOfReduceOp(operation.op);
   if (operation.layout != 0) text += ", uneven as " + std::to_string(operation.layout % 1'000'000);
   text += RootOf(operation);
@@ -85,13 +86,23 @@ std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const Mess
 }
 
 uint64_t Fingerprint(const Operation& operation) {
-  uint64_t shape = static_cast<uint64_t>(operation.kind) |
-                   static_cast<uint64_t>(operation.dtype) << 8 |
-                   static_cast<uint64_t>(operation.op) << 16 |
-                   static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
+  uint64_t shape =
+      static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
+      static_cast<uint64_t>(operation.op) << 16 | static_cast<uint64_t>(operation.device) << 24 |
+      static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
   uint64_t hash = Mix(Mix(operation.number, shape), operation.layout);
   if (!MayBeUneven(operation.kind)) hash = Mix(hash, operation.count);
   return hash | 1;
+}
+
+ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint) {
+  return {.kind = static_cast<uint8_t>(operation.kind),
+          .dtype = static_cast<uint8_t>(operation.dtype),
+          .op = operation.op,
+          .root = operation.global_root,
+          .number = operation.number,
+          .count = operation.count,
+          .fingerprint = fingerprint};
 }
 
 }  // namespace rankrun::comm

@@ -7,6 +7,8 @@
 #include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
 
+#include "base/status/activity_table.h"
+
 namespace rankrun::comm {
 
 // Messages that carry objects have this tag plus the program's tag, which is
@@ -34,13 +36,14 @@ struct Operation {
 
   Kind kind;
   DType dtype = DType::kUInt8;
-  ReduceOp::Kind op = ReduceOp::kSum;  // of reductions
-  int32_t root = kNoRoot;              // group rank; Send and Recv: of the peer
-  int32_t global_root = kNoRoot;       // global rank of `root`, for texts; may be kNoRoot
-  uint64_t count = 0;                  // elements of this rank's part
-  uint64_t number = 0;                 // number within the group, from 1
-  uint64_t layout = 0;                 // hash of uneven block sizes, which must agree; 0: even
-  uint64_t tag = 0;                    // of Send and Recv
+  ReduceOp::Kind op = ReduceOp::kSum;    // of reductions
+  DeviceType device = DeviceType::kCpu;  // that has the tensors
+  int32_t root = kNoRoot;                // group rank; Send and Recv: of the peer
+  int32_t global_root = kNoRoot;         // global rank of `root`, for texts; may be kNoRoot
+  uint64_t count = 0;                    // elements of this rank's part
+  uint64_t number = 0;                   // number within the group, from 1
+  uint64_t layout = 0;                   // hash of uneven block sizes, which must agree; 0: even
+  uint64_t tag = 0;                      // of Send and Recv
 
   bool is_of_objects() const { return tag >= kObjectTags; }
 };
@@ -49,6 +52,8 @@ struct Operation {
 // AllToAll.
 bool MayBeUneven(Operation::Kind kind);
 
+bool Reduces(Operation::Kind kind);  // AllReduce, Reduce, ReduceScatter
+
 // Returns "AllReduce", ...
 const char* NameOf(Operation::Kind kind);
 // Returns "AllReduce", ..., "SendObjects" or "RecvObjects".
@@ -56,8 +61,9 @@ std::string NameOf(const Operation& operation);
 // Returns "tag 5" or "objects with tag 5".
 std::string TagInWords(uint64_t tag);
 
-// Returns "AllReduce #12 (16 x float32, sum)", "Recv (16 x float32 from rank 2,
-// tag 5)" or "RecvObjects (objects from rank 2, tag 5)".
+// Returns "AllReduce #12 (16 x float32, sum)", "AllReduce #12 (16 x float32 on cuda,
+// sum)", "Recv (16 x float32 from rank 2, tag 5)" or "RecvObjects (objects from rank
+// 2, tag 5)".
 std::string Describe(const Operation& operation);
 
 // A message as one side of it declares it: "rank 3", 4 elements of int32.
@@ -73,5 +79,8 @@ std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const Mess
 // together, and otherwise differs except for collisions of 64 bits. Never 0.
 // Covers the number, and the count unless MayBeUneven.
 uint64_t Fingerprint(const Operation& operation);
+
+// Returns the form for the status page.
+ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint);
 
 }  // namespace rankrun::comm

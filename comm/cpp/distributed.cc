@@ -50,9 +50,11 @@ void Destroy(ProcessGroup& group) {
 }
 
 bool BackendAvailable(const std::string& name) {
-  auto backend = comm::CpuBackend(comm::BackendName(name));
-  if (!backend) return false;
-  return *backend == comm::kAutoBackend || comm::FindBackend(*backend, comm::PluginFolders());
+  auto map = comm::ParseDeviceMap(comm::BackendName(name));
+  if (!map) return false;
+  const auto folders = comm::PluginFolders();
+  return (map->cpu == comm::kAutoBackend || comm::FindBackend(map->cpu, folders)) &&
+         (map->cuda.empty() || comm::FindDeviceBackend(map->cuda, folders));
 }
 
 void RegisterBackend(const rankrun_backend& backend) {

@@ -28,7 +28,7 @@ Result<void> Check(const Group& group, const BatchMessage& message) {
     auto peer = GroupRankIn(group.identity().global_ranks, *message.peer);
     if (!peer) return peer.error();
   }
-  return CheckTensor("tensor", message.tensor);
+  return CheckCpuTensor("tensor", message.tensor);
 }
 
 Result<Work> Start(Group& group, const BatchMessage& message) {
@@ -148,6 +148,9 @@ Work ProcessGroup::AllToAllSingle(Tensor output, ConstTensor input,
   return Unwrap(GroupOf(*this).AllToAllSingle(output, input, output_splits, input_splits, options));
 }
 Work ProcessGroup::Barrier(CallOptions options) { return Unwrap(GroupOf(*this).Barrier(options)); }
+Work ProcessGroup::BarrierOn(Device device, CallOptions options) {
+  return Unwrap(GroupOf(*this).BarrierOn(device, options));
+}
 void ProcessGroup::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   Unwrap(GroupOf(*this).MonitoredBarrier(timeout, wait_all_ranks));
 }

@@ -5,6 +5,7 @@
 #include <rankrun/work.h>
 
 #include "comm/async/work_state.h"
+#include "comm/core/current_stream.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/group/group.h"
@@ -22,8 +23,7 @@ Work::~Work() = default;
 
 void Work::Wait() const {
   if (state_ == nullptr) return;
-  state_->Await();
-  comm::Unwrap(state_->result());
+  comm::Unwrap(state_->AwaitIn(comm::CurrentStream()));
 }
 
 bool Work::WaitFor(std::chrono::milliseconds limit) const {

@@ -126,6 +126,14 @@ std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, Tim
   return LostError(peer, why);
 }
 
+std::optional<Error> FailureBoard::FindFailure(TimePoint since) {
+  if (auto failure = FailureOf(group_rank_)) return failure;
+  if (deaths_.has_death()) return deaths_.ErrorSince(since);
+  auto lost = control_.FirstSilentLoss();
+  if (!lost) return std::nullopt;
+  return WhyLost(lost->peer, lost->why, since);
+}
+
 // Returns the failure that `peer` has reported in its farewell. Without one,
 // returns that of another rank, because `peer` may have ended as a consequence.
 std::optional<Error> FailureBoard::FailureOf(int peer) {

@@ -45,6 +45,10 @@ class FailureBoard {
   // the reason may still arrive; call again.
   std::optional<Error> WhyLost(int peer, const std::string& why, TimePoint since);
 
+  // Returns why the group has failed since `since`, if it has: the farewell of any rank,
+  // or the loss of one without a farewell.
+  std::optional<Error> FindFailure(TimePoint since);
+
   // Publishes a slow operation and compares it with those of the other ranks.
   // Returns the note, if any; a mismatch becomes the note.
   std::optional<Error> Compare(const Operation& operation);

@@ -1,6 +1,6 @@
 #include <rankrun/export.h>
 
-#include "comm/core/backend.h"
+#include "comm/core/backend_plugin.h"
 #include "comm/gloo/backend.h"
 
 // Only exported symbol of librankrun_gloo.so.
@@ -8,6 +8,8 @@ extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugi
   static constexpr rankrun::comm::BackendPlugin kPlugin{
       .abi_version = rankrun::comm::kBackendAbiVersion,
       .create = &rankrun::comm::gloo::GlooBackend::Create,
+      .find_devices = nullptr,
+      .create_for_devices = nullptr,
   };
   return &kPlugin;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace rankrun::comm {
 namespace {
@@ -34,16 +35,21 @@ Result<void> CheckSum(const std::string& name, std::span<const size_t> splits, s
   return {};
 }
 
+std::string InWords(const Device& device) {
+  if (device.type == DeviceType::kCpu) return "cpu";
+  return "cuda:" + std::to_string(device.index);
+}
+
 template <typename BlockType, typename TensorType>
 Result<std::vector<BlockType>> Blocks(const std::string& name, std::span<const TensorType> tensors,
-                                      DType dtype, int world_size) {
+                                      const ConstTensor& like, int world_size) {
   if (auto ok = CheckLength(name, tensors.size(), "tensors", world_size); !ok) return ok.error();
   std::vector<BlockType> blocks;
   blocks.reserve(tensors.size());
   for (const TensorType& tensor : tensors) {
     std::string element = name + "[" + std::to_string(blocks.size()) + "]";
     if (auto ok = CheckTensor(element, tensor); !ok) return ok.error();
-    if (auto ok = CheckDType(element, tensor.dtype, "the call", dtype); !ok) return ok.error();
+    if (auto ok = CheckLike(element, tensor, "the call", like); !ok) return ok.error();
     blocks.push_back(BlockOf(tensor));
   }
   return blocks;
@@ -74,23 +80,26 @@ Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
     return Invalid(name + ": no device type has the number " +
                    std::to_string(static_cast<int>(tensor.device.type)));
   }
-  if (tensor.device.type != DeviceType::kCpu) {
-    return Invalid(name + " is on cuda:" + std::to_string(tensor.device.index) +
-                   ": want CPU memory, as there is no backend for other devices yet");
-  }
   if (tensor.row == 0) return Invalid(name + " has rows of 0 elements: want at least 1");
   return {};
 }
 
+Result<void> CheckCpuTensor(const std::string& name, const ConstTensor& tensor) {
+  if (auto ok = CheckTensor(name, tensor); !ok) return ok;
+  if (tensor.device.type == DeviceType::kCpu) return {};
+  return Invalid(name + " is on " + InWords(tensor.device) +
+                 ": want CPU memory, as messages between GPUs are not supported yet");
+}
+
 Result<std::vector<Block>> BlocksOf(const std::string& name, std::span<const Tensor> tensors,
-                                    DType dtype, int world_size) {
-  return Blocks<Block>(name, tensors, dtype, world_size);
+                                    const ConstTensor& like, int world_size) {
+  return Blocks<Block>(name, tensors, like, world_size);
 }
 
 Result<std::vector<ConstBlock>> BlocksOf(const std::string& name,
-                                         std::span<const ConstTensor> tensors, DType dtype,
-                                         int world_size) {
-  return Blocks<ConstBlock>(name, tensors, dtype, world_size);
+                                         std::span<const ConstTensor> tensors,
+                                         const ConstTensor& like, int world_size) {
+  return Blocks<ConstBlock>(name, tensors, like, world_size);
 }
 
 Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstTensor& tensor,
@@ -134,10 +143,14 @@ Result<std::vector<ConstBlock>> PartsByRows(const std::string& name, const Const
   return blocks;
 }
 
-Result<void> CheckDType(const std::string& name, DType dtype, const std::string& other,
-                        DType wanted) {
-  if (dtype == wanted) return {};
-  return Invalid(name + " is " + rankrun::NameOf(dtype) + ": want " + rankrun::NameOf(wanted) +
+Result<void> CheckLike(const std::string& name, const ConstTensor& tensor, const std::string& other,
+                       const ConstTensor& wanted) {
+  if (tensor.dtype != wanted.dtype) {
+    return Invalid(name + " is " + rankrun::NameOf(tensor.dtype) + ": want " +
+                   rankrun::NameOf(wanted.dtype) + ", as " + other);
+  }
+  if (tensor.device == wanted.device) return {};
+  return Invalid(name + " is on " + InWords(tensor.device) + ": want " + InWords(wanted.device) +
                  ", as " + other);
 }
 
@@ -157,6 +170,16 @@ Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input) {
   auto b_begin = reinterpret_cast<uintptr_t>(b.data);
   if (a_begin - b_begin >= b.bytes && b_begin - a_begin >= a.bytes) return {};
   return Invalid("output and input overlap: want memory that is apart");
+}
+
+bool IsOnDevice(const ConstTensor& tensor) { return tensor.device.type != DeviceType::kCpu; }
+
+DeviceCall CallOnDevice(const ConstTensor& like, std::vector<Block> outputs,
+                        std::vector<ConstBlock> inputs, double factor) {
+  return {.factor = factor,
+          .outputs = std::move(outputs),
+          .inputs = std::move(inputs),
+          .device = like.device.index};
 }
 
 Block BlockOf(const Tensor& tensor) {

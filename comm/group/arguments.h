@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "comm/core/backend.h"
+#include "comm/core/device_backend.h"
 
 namespace rankrun::comm {
 
@@ -21,13 +22,16 @@ namespace rankrun::comm {
 Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer);
 
 Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor);
+// As CheckTensor, for calls that use CPU memory only.
+Result<void> CheckCpuTensor(const std::string& name, const ConstTensor& tensor);
 
-// Returns one block per tensor; there must be one tensor of `dtype` per rank.
+// Returns one block per tensor; there must be one tensor per rank, of the dtype and on
+// the device of `like`, another tensor of the call.
 Result<std::vector<Block>> BlocksOf(const std::string& name, std::span<const Tensor> tensors,
-                                    DType dtype, int world_size);
+                                    const ConstTensor& like, int world_size);
 Result<std::vector<ConstBlock>> BlocksOf(const std::string& name,
-                                         std::span<const ConstTensor> tensors, DType dtype,
-                                         int world_size);
+                                         std::span<const ConstTensor> tensors,
+                                         const ConstTensor& like, int world_size);
 
 // Returns `tensor` in equal parts, one per rank.
 Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstTensor& tensor,
@@ -37,11 +41,19 @@ Result<std::vector<ConstBlock>> EqualParts(const std::string& name, const ConstT
 Result<std::vector<ConstBlock>> PartsByRows(const std::string& name, const ConstTensor& tensor,
                                             std::span<const size_t> splits, int world_size);
 
-Result<void> CheckDType(const std::string& name, DType dtype, const std::string& other,
-                        DType wanted);
+// Checks that `tensor` has the dtype and the device of another tensor.
+Result<void> CheckLike(const std::string& name, const ConstTensor& tensor, const std::string& other,
+                       const ConstTensor& wanted);
 Result<void> CheckCount(const std::string& name, size_t count, const std::string& wanted_by,
                         size_t wanted);
 Result<void> CheckApart(const ConstTensor& output, const ConstTensor& input);
+
+// Returns whether the tensor is in memory of a GPU.
+bool IsOnDevice(const ConstTensor& tensor);
+// Returns the call for blocks in the memory of the GPU that has `like`. `factor` is that
+// of ReduceOp::kPremulSum.
+DeviceCall CallOnDevice(const ConstTensor& like, std::vector<Block> outputs,
+                        std::vector<ConstBlock> inputs, double factor = 1);
 
 Block BlockOf(const Tensor& tensor);
 ConstBlock BlockOf(const ConstTensor& tensor);

@@ -48,7 +48,8 @@ std::string SilentServer(const GroupIdentity& identity) {
 }  // namespace
 
 Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
-             std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend)
+             std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
+             std::unique_ptr<DeviceBackend> devices)
     : identity_(std::move(identity)),
       store_(std::move(store)),
       barrier_(std::move(barrier)),
@@ -61,7 +62,18 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
             return MessageFailed(message, std::move(error));
           })),
       activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
-      progress_thread_([this] { return messages_->Progress(); }) {}
+      progress_thread_([this] { return messages_->Progress(); }) {
+  if (devices == nullptr) return;
+  devices_ = std::make_unique<DeviceCalls>(
+      std::move(devices),
+      DeviceCalls::Place{.name = DisplayName(identity_) + " on cuda",
+                         .world_size = identity_.world_size(),
+                         .deaths = identity_.deaths},
+      [this](TimePoint since) { return backend_->Look(since); },
+      [this](const Operation& operation, Error error, milliseconds timeout) {
+        return Failed(operation, std::move(error), timeout);
+      });
+}
 
 Group::Group(GroupIdentity identity)
     : identity_(std::move(identity)),
@@ -69,8 +81,22 @@ Group::Group(GroupIdentity identity)
       progress_thread_([] { return false; }) {}
 
 Group::~Group() {
-  queue_.Stop();
+  FinishQueued();
   progress_thread_.Stop();
+}
+
+void Group::FinishQueued() {
+  queue_.Stop();
+  if (devices_ != nullptr) devices_->Stop();
+}
+
+Error Group::Decline(const Operation& operation, Error reason) {
+  return Refuse(operation, std::move(reason), {}).error();
+}
+
+void Group::SetRoot(Operation& operation, int group_rank) const {
+  operation.root = group_rank;
+  operation.global_root = identity_.global_ranks[static_cast<size_t>(group_rank)];
 }
 
 GroupState Group::state() const { return broken_.load() ? GroupState::kBroken : GroupState::kOk; }
@@ -142,6 +168,7 @@ Error Group::Break(const std::string& operation, Error cause, milliseconds timeo
   cause.message = WithDeath(std::move(cause.message));
   std::string reason = operation + ": " + cause.message;
   backend_->Abort(RanksInWords({identity_.global_rank}) + ": " + reason);
+  if (devices_ != nullptr) devices_->Abort();
   MutexLock lock(state_mutex_);
   broken_reason_ = reason;
   broken_.store(true);

@@ -13,11 +13,13 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/status/activity.h"
+#include "comm/async/device_calls.h"
 #include "comm/async/messages.h"
 #include "comm/async/progress_thread.h"
 #include "comm/async/work_queue.h"
 #include "comm/async/work_state.h"
 #include "comm/core/backend.h"
+#include "comm/core/device_backend.h"
 #include "comm/core/operation.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
@@ -35,9 +37,11 @@ namespace rankrun::comm {
 // Thread: any; calls are serialised.
 class Group {
  public:
-  // `barrier` and `backend` may use `store`.
+  // `barrier` and the backends may use `store`. `devices` is for memory of GPUs; null:
+  // this group has none.
   Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
-        std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend);
+        std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
+        std::unique_ptr<DeviceBackend> devices = nullptr);
   // Makes the group on a rank that is not a member.
   explicit Group(GroupIdentity identity);
   // Waits for collectives that are queued or under way.
@@ -47,15 +51,14 @@ class Group {
   bool is_member() const { return identity_.group_rank >= 0; }
   GroupState state() const;
   std::string broken_reason() const;
-  store::Store& store() { return *store_; }  // members only
-  // Carries out the collectives that are queued or under way; no call may
-  // follow.
-  void FinishQueued() { queue_.Stop(); }
+  store::Store& store() { return *store_; }                 // members only
+  bool has_devices() const { return devices_ != nullptr; }  // has a backend for GPU memory
+  // Carries out the collectives that are queued or under way; no call may follow.
+  void FinishQueued();
   // Breaks the group on all ranks, because of the call `reason`. A collective of
   // another thread may still touch its blocks until it returns.
   void End(const std::string& reason);
-  // Result of a call on a rank that is not a member: a warning, or kInvalid if
-  // strict.
+  // Result of a call on a rank that is not a member: a warning, or kInvalid if strict.
   Result<void> Uninvolved(const char* what) const;
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
@@ -79,12 +82,11 @@ class Group {
                               std::span<const size_t> output_splits,
                               std::span<const size_t> input_splits, const CallOptions& options);
   Result<Work> Barrier(const CallOptions& options);
+  Result<Work> BarrierOn(const Device& device, const CallOptions& options);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
   // Replaces a collective that this rank cannot begin; the other ranks' calls
   // fail. Returns the complete error of this rank.
-  Error Decline(const Operation& operation, Error reason) {
-    return Refuse(operation, std::move(reason), {}).error();
-  }
+  Error Decline(const Operation& operation, Error reason);
 
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
@@ -96,6 +98,9 @@ class Group {
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
   template <typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
+  // Enqueues `call` on its device; the ranks compare it meanwhile.
+  Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
+  Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
   // Announces that this rank does not take part in `operation`. Does not wait
   // for that if `options` are asynchronous.
   Result<Work> Refuse(const Operation& operation, Error reason, const CallOptions& options);
@@ -103,8 +108,8 @@ class Group {
   Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
                             const LoweredReduction& lowered, ReduceOp op,
                             const CallOptions& options);
-  Result<Work> Exchange(DType dtype, std::vector<Block> outputs, std::vector<ConstBlock> inputs,
-                        const CallOptions& options);
+  Result<Work> Exchange(const ConstTensor& like, std::vector<Block> outputs,
+                        std::vector<ConstBlock> inputs, const CallOptions& options);
 
   Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,
                                       uint64_t tag, Timeout timeout) const;
@@ -118,10 +123,7 @@ class Group {
   Error Failed(const Operation& operation, Error error, std::chrono::milliseconds timeout);
   Error Break(const std::string& operation, Error cause, std::chrono::milliseconds timeout);
   void Explain(const std::string& operation, Error& cause, std::chrono::milliseconds timeout) const;
-  void SetRoot(Operation& operation, int group_rank) const {
-    operation.root = group_rank;
-    operation.global_root = identity_.global_ranks[static_cast<size_t>(group_rank)];
-  }
+  void SetRoot(Operation& operation, int group_rank) const;
   std::string Place() const { return " of " + PlaceIn(identity_); }
 
   const GroupIdentity identity_;
@@ -142,6 +144,7 @@ class Group {
   Activity activity_;               // of collectives
   ProgressThread progress_thread_;  // of messages under way, beside collectives
   WorkQueue queue_;
+  std::unique_ptr<DeviceCalls> devices_;  // null: none
 };
 
 }  // namespace rankrun::comm

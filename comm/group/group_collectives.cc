@@ -11,11 +11,17 @@ namespace {
 using Kind = Operation::Kind;
 
 Operation OperationOf(Kind kind, const ConstTensor& tensor) {
-  return {.kind = kind, .dtype = tensor.dtype, .count = tensor.count};
+  return {.kind = kind, .dtype = tensor.dtype, .device = tensor.device.type, .count = tensor.count};
 }
 
 Operation Reducing(Kind kind, const ConstTensor& tensor, ReduceOp op) {
-  return {.kind = kind, .dtype = tensor.dtype, .op = op.kind, .count = tensor.count};
+  Operation operation = OperationOf(kind, tensor);
+  operation.op = op.kind;
+  return operation;
+}
+
+DeviceCall InPlaceOnDevice(const Tensor& tensor, ReduceOp op = ReduceOp::kSum) {
+  return CallOnDevice(tensor, {BlockOf(tensor)}, {BlockOf(ConstTensor(tensor))}, op.factor);
 }
 
 Error OnlyAtRoot(const char* name, int global_root) {
@@ -38,8 +44,10 @@ Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallO
   CallOptions how;  // default time-out, because the given one may be the bad argument
   how.async = options.async;
   const auto refused =
-      Run(operation, how, [text, rank](Backend& backend, const Call& call) -> Result<void> {
-        if (backend.Refuse(call, text)) return {};
+      Run(operation, how, [this, text, rank](Backend& backend, const Call& call) -> Result<void> {
+        // Other ranks may have enqueued the call already, which only an abort ends.
+        bool may_go_on = devices_ == nullptr || call.operation.device == DeviceType::kCpu;
+        if (backend.Refuse(call, text) && may_go_on) return {};
         return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
                                              Describe(call.operation) + ": " + text};
       });
@@ -59,6 +67,7 @@ Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptio
   auto lowered = Lower(tensor.dtype, op, identity_.world_size());
   if (!lowered) return Refuse(operation, lowered.error(), options);
   if (auto ok = CheckTensor("tensor", tensor); !ok) return Refuse(operation, ok.error(), options);
+  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor, op));
   return Run(operation, options,
              [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
                Block data = BlockOf(tensor);
@@ -85,6 +94,7 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
     return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
+  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor, op));
   return Run(operation, options,
              [tensor, op, lowered = *lowered](Backend& backend, const Call& call) {
                Block data = BlockOf(tensor);
@@ -105,6 +115,7 @@ Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions
     return Refuse(operation, ok.error(), options);
   }
   SetRoot(operation, *rank);
+  if (IsOnDevice(tensor)) return RunOnDevice(operation, options, InPlaceOnDevice(tensor));
   return Run(operation, options, [tensor](Backend& backend, const Call& call) {
     return backend.Broadcast(BlockOf(tensor), call);
   });
@@ -114,7 +125,7 @@ Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor
                               const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kAllGather);
   Operation operation = OperationOf(Kind::kAllGather, input);
-  auto blocks = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
+  auto blocks = BlocksOf("outputs", outputs, input, identity_.world_size());
   auto own = static_cast<size_t>(identity_.group_rank);
   if (auto ok = All({CheckTensor("input", input), Fine(blocks)}); !ok) {
     return Refuse(operation, ok.error(), options);
@@ -122,6 +133,10 @@ Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor
   if (auto ok = CheckCount("this rank's output", outputs[own].count, "as the input", input.count);
       !ok) {
     return Refuse(operation, ok.error(), options);
+  }
+  if (IsOnDevice(input)) {
+    return RunOnDevice(operation, options,
+                       CallOnDevice(input, *std::move(blocks), {BlockOf(input)}));
   }
   return Run(operation, options,
              [outputs = *std::move(blocks), input](Backend& backend, const Call& call) {
@@ -136,12 +151,15 @@ Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input
   size_t wanted = input.count * static_cast<size_t>(identity_.world_size());
   if (auto ok =
           All({CheckTensor("input", input), CheckTensor("output", output),
-               CheckDType("output", output.dtype, "the input", input.dtype),
+               CheckLike("output", output, "the input", input),
                CheckCount("output", output.count, "the input's times the world size", wanted)});
       !ok) {
     return Refuse(operation, ok.error(), options);
   }
   auto parts = EqualParts("output", output, identity_.world_size());
+  if (IsOnDevice(input)) {
+    return RunOnDevice(operation, options, CallOnDevice(input, Writable(*parts), {BlockOf(input)}));
+  }
   return Run(operation, options,
              [outputs = Writable(*parts), input](Backend& backend, const Call& call) {
                return backend.AllGather(outputs, BlockOf(input), call);
@@ -159,7 +177,7 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
   SetRoot(operation, *rank);
   std::vector<Block> blocks;
   if (*rank == identity_.group_rank) {
-    auto checked = BlocksOf("outputs", outputs, input.dtype, identity_.world_size());
+    auto checked = BlocksOf("outputs", outputs, input, identity_.world_size());
     if (!checked) return Refuse(operation, checked.error(), options);
     blocks = *std::move(checked);
     auto own = static_cast<size_t>(*rank);
@@ -169,6 +187,10 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
     }
   } else if (!outputs.empty()) {
     return Refuse(operation, OnlyAtRoot("outputs", operation.global_root), options);
+  }
+  if (IsOnDevice(input)) {
+    return RunOnDevice(operation, options,
+                       CallOnDevice(input, std::move(blocks), {BlockOf(input)}));
   }
   return Run(operation, options,
              [outputs = std::move(blocks), input](Backend& backend, const Call& call) {
@@ -187,7 +209,7 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
   SetRoot(operation, *rank);
   std::vector<ConstBlock> blocks;
   if (*rank == identity_.group_rank) {
-    auto checked = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
+    auto checked = BlocksOf("inputs", inputs, output, identity_.world_size());
     if (!checked) return Refuse(operation, checked.error(), options);
     blocks = *std::move(checked);
     auto own = static_cast<size_t>(*rank);
@@ -197,6 +219,10 @@ Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> i
     }
   } else if (!inputs.empty()) {
     return Refuse(operation, OnlyAtRoot("inputs", operation.global_root), options);
+  }
+  if (IsOnDevice(output)) {
+    return RunOnDevice(operation, options,
+                       CallOnDevice(output, {BlockOf(output)}, std::move(blocks)));
   }
   return Run(operation, options,
              [inputs = std::move(blocks), output](Backend& backend, const Call& call) {

@@ -56,12 +56,17 @@ Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> i
   Operation operation{.kind = Kind::kReduceScatter,
                       .dtype = output.dtype,
                       .op = op.kind,
+                      .device = output.device.type,
                       .count = BytesOf(inputs) / SizeOf(output.dtype),
                       .layout = LayoutOf(inputs)};
   auto own = static_cast<size_t>(identity_.group_rank);
   size_t wanted = inputs[own].bytes / SizeOf(output.dtype);
   if (auto ok = CheckCount("output", output.count, "as this rank's input", wanted); !ok) {
     return Refuse(operation, ok.error(), options);
+  }
+  if (IsOnDevice(output)) {
+    return RunOnDevice(operation, options,
+                       CallOnDevice(output, {BlockOf(output)}, std::move(inputs), op.factor));
   }
   return Run(operation, options,
              [output, op, reduction = lowered.reduction, inputs = std::move(inputs)](
@@ -79,11 +84,12 @@ Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTen
                                   ReduceOp op, const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kReduceScatter);
   auto lowered = Lower(output.dtype, op, identity_.world_size());
-  auto blocks = BlocksOf("inputs", inputs, output.dtype, identity_.world_size());
+  auto blocks = BlocksOf("inputs", inputs, output, identity_.world_size());
   if (auto ok = All({Fine(lowered), CheckTensor("output", output), Fine(blocks)}); !ok) {
     return Refuse({.kind = Kind::kReduceScatter,
                    .dtype = output.dtype,
                    .op = op.kind,
+                   .device = output.device.type,
                    .count = CountOf(inputs)},
                   ok.error(), options);
   }
@@ -96,24 +102,34 @@ Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& i
   auto lowered = Lower(output.dtype, op, identity_.world_size());
   auto parts = EqualParts("input", input, identity_.world_size());
   if (auto ok = All({Fine(lowered), CheckTensor("output", output), CheckTensor("input", input),
-                     CheckDType("input", input.dtype, "the output", output.dtype), Fine(parts)});
+                     CheckLike("input", input, "the output", output), Fine(parts)});
       !ok) {
-    return Refuse(
-        {.kind = Kind::kReduceScatter, .dtype = output.dtype, .op = op.kind, .count = input.count},
-        ok.error(), options);
+    return Refuse({.kind = Kind::kReduceScatter,
+                   .dtype = output.dtype,
+                   .op = op.kind,
+                   .device = output.device.type,
+                   .count = input.count},
+                  ok.error(), options);
   }
   return ReduceBlocks(output, *std::move(parts), *lowered, op, options);
 }
 
-Result<Work> Group::Exchange(DType dtype, std::vector<Block> outputs,
+Result<Work> Group::Exchange(const ConstTensor& like, std::vector<Block> outputs,
                              std::vector<ConstBlock> inputs, const CallOptions& options) {
+  DType dtype = like.dtype;
   auto own = static_cast<size_t>(identity_.group_rank);
-  Operation operation{
-      .kind = Kind::kAllToAll, .dtype = dtype, .count = BytesOf(inputs) / SizeOf(dtype)};
+  Operation operation{.kind = Kind::kAllToAll,
+                      .dtype = dtype,
+                      .device = like.device.type,
+                      .count = BytesOf(inputs) / SizeOf(dtype)};
   if (auto ok = CheckCount("this rank's output for itself", outputs[own].bytes / SizeOf(dtype),
                            "as its input for itself", inputs[own].bytes / SizeOf(dtype));
       !ok) {
     return Refuse(operation, ok.error(), options);
+  }
+  if (IsOnDevice(like)) {
+    return RunOnDevice(operation, options,
+                       CallOnDevice(like, std::move(outputs), std::move(inputs)));
   }
   return Run(
       operation, options,
@@ -124,14 +140,17 @@ Result<Work> Group::Exchange(DType dtype, std::vector<Block> outputs,
 Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
                              const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kAllToAll);
-  DType dtype = inputs.empty() ? DType::kUInt8 : inputs.front().dtype;
-  auto to = BlocksOf("outputs", outputs, dtype, identity_.world_size());
-  auto from = BlocksOf("inputs", inputs, dtype, identity_.world_size());
+  ConstTensor like = inputs.empty() ? ConstTensor(nullptr, DType::kUInt8, 0) : inputs.front();
+  auto to = BlocksOf("outputs", outputs, like, identity_.world_size());
+  auto from = BlocksOf("inputs", inputs, like, identity_.world_size());
   if (auto ok = All({Fine(from), Fine(to)}); !ok) {
-    return Refuse({.kind = Kind::kAllToAll, .dtype = dtype, .count = CountOf(inputs)}, ok.error(),
-                  options);
+    return Refuse({.kind = Kind::kAllToAll,
+                   .dtype = like.dtype,
+                   .device = like.device.type,
+                   .count = CountOf(inputs)},
+                  ok.error(), options);
   }
-  return Exchange(dtype, *std::move(to), *std::move(from), options);
+  return Exchange(like, *std::move(to), *std::move(from), options);
 }
 
 Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& input,
@@ -139,17 +158,19 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
                                    std::span<const size_t> input_splits,
                                    const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Kind::kAllToAll);
-  Operation refused{.kind = Kind::kAllToAll, .dtype = input.dtype, .count = input.count};
+  Operation refused{.kind = Kind::kAllToAll,
+                    .dtype = input.dtype,
+                    .device = input.device.type,
+                    .count = input.count};
   if (auto ok = All({CheckTensor("output", output), CheckTensor("input", input),
-                     CheckDType("output", output.dtype, "the input", input.dtype),
-                     CheckApart(output, input)});
+                     CheckLike("output", output, "the input", input), CheckApart(output, input)});
       !ok) {
     return Refuse(refused, ok.error(), options);
   }
   auto from = PartsByRows("input", input, input_splits, identity_.world_size());
   auto to = PartsByRows("output", output, output_splits, identity_.world_size());
   if (auto ok = All({Fine(from), Fine(to)}); !ok) return Refuse(refused, ok.error(), options);
-  return Exchange(input.dtype, Writable(*to), *std::move(from), options);
+  return Exchange(input, Writable(*to), *std::move(from), options);
 }
 
 Result<Work> Group::Barrier(const CallOptions& options) {

@@ -29,7 +29,7 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
   std::string name = NameOf(operation) + Place();
   auto limit = Effective(timeout);
   if (!limit) return Error(limit.error()).In(name);
-  if (auto ok = CheckTensor("tensor", tensor); !ok) return Error(ok.error()).In(name);
+  if (auto ok = CheckCpuTensor("tensor", tensor); !ok) return Error(ok.error()).In(name);
   std::optional<int> rank;
   if (peer) {
     auto found = GroupRankIn(identity_.global_ranks, *peer);

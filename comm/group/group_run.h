@@ -67,13 +67,7 @@ Result<void> Group::Execute(const Operation& operation, std::chrono::millisecond
                             Body& body) {
   if (broken_.load()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
-  activity_.Enter({.kind = static_cast<uint8_t>(operation.kind),
-                   .dtype = static_cast<uint8_t>(operation.dtype),
-                   .op = operation.op,
-                   .root = operation.global_root,
-                   .number = operation.number,
-                   .count = operation.count,
-                   .fingerprint = call.fingerprint});
+  activity_.Enter(RecordOf(operation, call.fingerprint));
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
   activity_.Complete();
   if (ok) return {};

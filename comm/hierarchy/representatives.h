@@ -22,6 +22,7 @@ class Representatives final : public ScheduleBackend {
   bool Refuse(const Call& call, const std::string& reason) override {
     return tcp_.Refuse(call, reason);
   }
+  std::optional<Error> Look(TimePoint since) override { return tcp_.Look(since); }
   void Abort(const std::string& reason) override { tcp_.Abort(reason); }
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                               const Envelope& envelope) override {

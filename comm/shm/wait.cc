@@ -139,6 +139,17 @@ std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, Time
   return Error{ErrorCode::kPeerLost, segment_.NamesOf({&*gone, 1}) + " has left the group"};
 }
 
+std::optional<Error> Waiter::FindFailure(TimePoint began) const {
+  if (auto told = segment_.PublishedError()) return told;
+  if (deaths_.has_death()) return deaths_.ErrorSince(began);
+  std::vector<int> dead = segment_.Dead();
+  std::vector<int> left = segment_.Left();  // before they ended
+  for (int rank : dead) {
+    if (std::find(left.begin(), left.end(), rank) == left.end()) return Lost(rank, began);
+  }
+  return std::nullopt;
+}
+
 Error Waiter::Lost(int rank, TimePoint began) const {
   // Prefer the agent's report, which contains the signal.
   if (AwaitDeathMessage(deaths_)) return deaths_.ErrorSince(began);

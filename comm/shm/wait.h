@@ -108,6 +108,10 @@ class Waiter {
   // needed rank has ended. Makes system calls.
   std::optional<Error> FindEnd(const std::function<bool(int)>& needs, TimePoint began) const;
 
+  // Returns why the group has failed since `began`: an error that is published, or a
+  // rank that has died. Makes system calls. Thread: any.
+  std::optional<Error> FindFailure(TimePoint began) const;
+
   int spins() const { return spins_; }     // 0: ranks share processors
   bool fences() const { return fences_; }  // futex.h
   const DeathWatch& deaths() const { return deaths_; }

@@ -79,11 +79,11 @@ Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedu
   }
 }
 
-std::optional<Error> StreamBackend::Look(TimePoint wait_began) {
+std::optional<Error> StreamBackend::Look(TimePoint since) {
   control_.TryMove();
   if (!control_.alarmed()) return std::nullopt;
   MutexLock lock(control_.mutex());
-  if (auto end = control_.FindEnd(wait_began)) return end;
+  if (auto end = control_.FindEnd(since)) return end;
   return control_.FindSilentLoss();
 }
 

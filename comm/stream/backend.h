@@ -26,6 +26,8 @@ class StreamBackend final : public ScheduleBackend {
   ~StreamBackend() override;
 
   bool Refuse(const Call& call, const std::string& reason) override;
+  // Also answers peers.
+  std::optional<Error> Look(TimePoint since) override;
   void Abort(const std::string& reason) override;
 
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
@@ -48,9 +50,6 @@ class StreamBackend final : public ScheduleBackend {
   std::string CompareCalls(const Call& call) {
     return control_.CompareCalls(call.operation.number);
   }
-  // Answers peers, and returns the error that has ended the group elsewhere, if
-  // any. Thread: any.
-  std::optional<Error> Look(TimePoint wait_began);
   // Ends the group as Abort does, with this error on all ranks.
   void Fail(const Error& error);
 

@@ -10,7 +10,7 @@ namespace rankrun::comm::stream {
 
 // Purpose of a frame. kData travels on the data streams, all others on the
 // control stream.
-enum class FrameKind : uint32_t {
+enum class FrameKind : uint16_t {
   kData = 1,     // block of a collective; describes the sender's call
   kMessage,      // short message with its data
   kOffer,        // long message; the data follows once the receiver accepts
@@ -31,6 +31,7 @@ struct FrameHeader {
   uint8_t dtype = 0;           // of the call or message
   uint8_t op = 0;              // of the call
   uint8_t code = 0;            // kFarewell: FarewellCode
+  uint8_t device = 0;          // of the call
   uint64_t bytes = 0;          // of data in this frame
   uint64_t number = 0;         // of the call or message
   uint64_t fingerprint = 0;    // of the call
@@ -48,6 +49,7 @@ inline FrameHeader HeaderOf(FrameKind kind, const Operation& operation, uint64_t
           .operation_kind = static_cast<uint8_t>(operation.kind),
           .dtype = static_cast<uint8_t>(operation.dtype),
           .op = static_cast<uint8_t>(operation.op),
+          .device = static_cast<uint8_t>(operation.device),
           .number = operation.number,
           .fingerprint = fingerprint,
           .count = operation.count,
@@ -61,6 +63,7 @@ inline Operation OperationIn(const FrameHeader& header) {
   return {.kind = static_cast<Operation::Kind>(header.operation_kind),
           .dtype = static_cast<DType>(header.dtype),
           .op = static_cast<ReduceOp::Kind>(header.op),
+          .device = static_cast<DeviceType>(header.device),
           .root = header.root,
           .global_root = header.global_root,
           .count = header.count,

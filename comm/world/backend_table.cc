@@ -65,6 +65,13 @@ Result<BackendCreator> FindBackend(const std::string& name,
   return LoadPlugin(name, plugin_folders);
 }
 
+Result<DeviceBackendCreator> FindDeviceBackend(const std::string& name,
+                                               const std::vector<std::string>& plugin_folders) {
+  bool is_for_cpu = BuiltIn(name) != nullptr || RegisteredBackends::Instance().Find(name);
+  if (!is_for_cpu && name != kAutoBackend) return LoadDevicePlugin(name, plugin_folders);
+  return WrongMemory(name, "cpu");
+}
+
 Result<void> AddBackend(const rankrun_backend& backend) {
   if (auto ok = CheckOutsideBackend(backend); !ok) return ok;
   std::string name = backend.name;

@@ -22,6 +22,11 @@ inline constexpr char kHierarchicalBackend[] = "hierarchical";
 Result<BackendCreator> FindBackend(const std::string& name,
                                    const std::vector<std::string>& plugin_folders);
 
+// Returns the creator of a backend for memory of GPUs. Errors: as FindBackend; kInvalid
+// for one that is for CPU memory.
+Result<DeviceBackendCreator> FindDeviceBackend(const std::string& name,
+                                               const std::vector<std::string>& plugin_folders);
+
 // Makes a backend of the program known to FindBackend, for good. Copies it.
 // Errors: as CheckOutsideBackend; kInvalid for a name that is taken or is none.
 // Thread: any.

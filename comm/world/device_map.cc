@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/world/backend_table.h"
+
 namespace rankrun::comm {
 namespace {
 
 constexpr char kCpu[] = "cpu";
 constexpr char kCuda[] = "cuda";
+constexpr char kNccl[] = "nccl";
 
 Error InvalidMap(const std::string& text, const std::string& why) {
   return {ErrorCode::kInvalid, "backend is \"" + text + "\": " + why};
@@ -16,7 +19,8 @@ Error InvalidMap(const std::string& text, const std::string& why) {
 }  // namespace
 
 Result<DeviceMap> ParseDeviceMap(const std::string& text) {
-  if (text.find_first_of(":,") == std::string::npos) return DeviceMap{{kCpu, text}};
+  if (text == kNccl) return DeviceMap{.cpu = kAutoBackend, .cuda = kNccl};
+  if (text.find_first_of(":,") == std::string::npos) return DeviceMap{.cpu = text};
   DeviceMap map;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
@@ -31,20 +35,54 @@ Result<DeviceMap> ParseDeviceMap(const std::string& text) {
     if (device != kCpu && device != kCuda) {
       return InvalidMap(text, "there is no device " + device + ": want cpu or cuda");
     }
-    if (!map.emplace(device, backend).second) return InvalidMap(text, device + " occurs twice");
+    std::string& place = device == kCpu ? map.cpu : map.cuda;
+    if (!place.empty()) return InvalidMap(text, device + " occurs twice");
+    place = backend;
   }
+  if (map.cpu.empty()) map.cpu = kAutoBackend;
   return map;
 }
 
-Result<std::string> CpuBackend(const std::string& text) {
-  auto map = ParseDeviceMap(text);
-  if (!map) return std::move(map).error();
-  if (map->contains(kCuda)) {
-    return InvalidMap(text,
-                      "this librankrun has no backend for cuda, and refuses tensors in GPU memory: "
-                      "want one for cpu alone, such as cpu:shm");
+bool HasGpus(const std::string& name) {
+  auto map = ParseDeviceMap(name);
+  return map && !map->cuda.empty();
+}
+
+Result<void> CheckNcclOptions(const NcclOptions& options, const DeviceMap& map) {
+  auto invalid = [](const std::string& message) {
+    return Error{ErrorCode::kInvalid, "options of NCCL: " + message};
+  };
+  if (options == NcclOptions()) return {};
+  if (map.cuda != kNccl) {
+    return invalid("the backend is \"" + FormatDeviceMap(map) +
+                   "\": want one with nccl, such as \"cpu:auto,cuda:nccl\"");
   }
-  return map->at(kCpu);
+  auto check = [&](const char* name, int number) -> Result<void> {
+    if (number >= 0) return {};
+    return invalid(name + std::string(" is ") + std::to_string(number) +
+                   ": want at least 1, or 0 for NCCL's choice");
+  };
+  if (auto ok = check("min_ctas", options.min_ctas); !ok) return ok;
+  if (auto ok = check("max_ctas", options.max_ctas); !ok) return ok;
+  if (options.max_ctas == 0 || options.min_ctas <= options.max_ctas) return {};
+  return invalid("min_ctas is " + std::to_string(options.min_ctas) + ": want at most max_ctas, " +
+                 std::to_string(options.max_ctas));
+}
+
+std::string InWords(const BackendWish& wish) {
+  std::string text = "backend " + wish.name;
+  auto add = [&](const std::string& option) {
+    text += (text.find(" with ") == std::string::npos ? " with " : " and ") + option;
+  };
+  if (wish.nccl.high_priority_stream) add("a high-priority stream");
+  if (wish.nccl.min_ctas != 0) add("min_ctas " + std::to_string(wish.nccl.min_ctas));
+  if (wish.nccl.max_ctas != 0) add("max_ctas " + std::to_string(wish.nccl.max_ctas));
+  return text;
+}
+
+std::string FormatDeviceMap(const DeviceMap& map) {
+  if (map.cuda.empty()) return map.cpu == kNccl ? std::string(kCpu) + ":" + kNccl : map.cpu;
+  return std::string(kCpu) + ":" + map.cpu + "," + kCuda + ":" + map.cuda;
 }
 
 }  // namespace rankrun::comm

@@ -1,24 +1,45 @@
 #pragma once
 
-#include <map>
 #include <string>
+
+#include <rankrun/nccl_options.h>
 
 #include "base/result.h"
 
 namespace rankrun::comm {
 
-// Backends by device: "cpu", "cuda".
-using DeviceMap = std::map<std::string, std::string>;
+// Backends of a process group by the memory that they move.
+struct DeviceMap {
+  std::string cpu;        // by which the ranks also compare calls on GPU memory
+  std::string cuda = {};  // empty: the group has none
 
-// Reads "shm", which is the backend for cpu, or "cpu:shm,cuda:nccl". Pure.
+  bool operator==(const DeviceMap&) const = default;
+};
+
+// Reads a name, such as "shm", or a map, such as "cpu:shm,cuda:nccl". The name
+// "nccl", and a map without cpu, leave the choice for cpu to "auto". Pure.
 // Errors: kInvalid, for a text that is no such map, an unknown device, or a
 // device that occurs twice.
 // Source: torch.distributed's BackendConfig.
 Result<DeviceMap> ParseDeviceMap(const std::string& text);
 
-// Returns the backend for CPU memory.
-// Errors: as ParseDeviceMap; kInvalid for a map that needs a backend for GPU
-// memory, because there is none.
-Result<std::string> CpuBackend(const std::string& text);
+// Returns "shm", or "cpu:shm,cuda:nccl".
+std::string FormatDeviceMap(const DeviceMap& map);
+
+// Wish for a group's backends, which all members have alike.
+struct BackendWish {
+  std::string name;  // "auto", a name or a map of devices
+  NcclOptions nccl = {};
+};
+
+// Returns whether the name includes a backend for memory of GPUs. Pure.
+bool HasGpus(const std::string& name);
+
+// Fails for options of NCCL that no group can have, or not one of these backends.
+// Error: kInvalid. Pure.
+Result<void> CheckNcclOptions(const NcclOptions& options, const DeviceMap& map);
+
+// Returns "backend shm" or "backend nccl with a high-priority stream and max_ctas 8".
+std::string InWords(const BackendWish& wish);
 
 }  // namespace rankrun::comm

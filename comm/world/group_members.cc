@@ -79,10 +79,10 @@ int IndexOf(const std::vector<int>& ranks, int rank) {
   return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
-std::string OptionsInWords(const std::string& backend, std::chrono::milliseconds timeout,
+std::string OptionsInWords(const BackendWish& backend, std::chrono::milliseconds timeout,
                            const std::string& description) {
-  return "backend " + backend + ", timeout " + std::to_string(timeout.count()) +
-         " ms, description \"" + description + "\"";
+  return InWords(backend) + ", timeout " + std::to_string(timeout.count()) + " ms, description \"" +
+         description + "\"";
 }
 
 std::string Joined(const std::vector<int>& ranks) {

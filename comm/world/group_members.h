@@ -7,6 +7,7 @@
 #include <rankrun/distributed.h>
 
 #include "base/result.h"
+#include "comm/world/device_map.h"
 
 // Which ranks a group has, and its name. Pure.
 namespace rankrun::comm {
@@ -35,7 +36,7 @@ Result<Subgroups> WithoutRanks(const std::vector<int>& excluded, int rank, int w
 int IndexOf(const std::vector<int>& ranks, int rank);
 
 // Returns "backend shm, timeout 1000 ms, description "x"", which members compare.
-std::string OptionsInWords(const std::string& backend, std::chrono::milliseconds timeout,
+std::string OptionsInWords(const BackendWish& backend, std::chrono::milliseconds timeout,
                            const std::string& description);
 
 // Returns "0,2,5".

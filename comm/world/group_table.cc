@@ -9,7 +9,6 @@
 #include "comm/core/time_left.h"
 #include "comm/group/process_group_access.h"
 #include "comm/stores/store_state.h"
-#include "comm/world/device_map.h"
 #include "comm/world/group_members.h"
 #include "comm/world/join.h"
 #include "comm/world/plugin.h"
@@ -30,6 +29,11 @@ constexpr milliseconds kGoodbyesAfterError{1000};
 constexpr milliseconds kCleaning{5000};
 
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
+
+Result<void> CheckDevice(const std::optional<Device>& device) {
+  if (!device || device->type == DeviceType::kCuda) return {};
+  return Invalid("device is cpu: want a GPU, such as cuda:0, or none");
+}
 
 bool IsServer(Store& store) {
   const StoreState& state = StoreState::Of(store);
@@ -66,12 +70,12 @@ void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
   SayGoodbye(*meeting.store, all, awaited, ends ? kGoodbyesAfterError : milliseconds(0));
 }
 
-// Returns the backend for CPU memory that a name or a map of devices means. Returns an
-// invalid text unchanged, because Join reports it.
+// Returns a name or a map of devices in its only form. Returns an invalid text
+// unchanged, because Join reports it.
 std::string BackendIn(const std::string& text) {
   std::string name = BackendName(text);
-  auto backend = CpuBackend(name);
-  return backend ? *backend : name;
+  auto map = ParseDeviceMap(name);
+  return map ? FormatDeviceMap(*map) : name;
 }
 
 GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
@@ -88,7 +92,7 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
 }
 
 // Returns the options of Join for a rank that the others reach at `host`.
-JoinOptions HowToJoin(GroupIdentity identity, const std::string& backend, TimePoint deadline,
+JoinOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, TimePoint deadline,
                       const Environment& place, const std::string& host) {
   return {.identity = std::move(identity),
           .deadline = deadline,
@@ -108,6 +112,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   }
   auto timeout = EffectiveTimeout({}, options.timeout);
   if (!timeout) return timeout.error();
+  if (auto ok = CheckDevice(options.device); !ok) return ok.error();
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
@@ -117,10 +122,12 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   generation_ += 1;  // also if the rest fails: others may have seen this generation
   const Environment& place = meeting->place;
   GroupIdentity identity = WorldIdentity(*meeting, context_, options, deaths);
-  std::string backend = BackendIn(place.backend.empty() ? options.backend : place.backend);
+  const std::string& wished = place.backend.empty() ? options.backend : place.backend;
+  BackendWish backend{.name = BackendIn(wished), .nccl = options.nccl};
   store::Store& store = *meeting->store;
   JoinOptions how = HowToJoin(identity, backend, deadline, place, meeting->host);
   if (!place.backend.empty()) how.backend_source = "RANKRUN_BACKEND";
+  how.connects_devices = options.device.has_value();
   auto group = Join(std::move(meeting->store), how);
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
@@ -135,8 +142,22 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
             .backend = backend,
             .server = std::move(meeting->server),
             .file = std::move(meeting->file),
-            .given = options.store};
-  return Add(*std::move(group));
+            .given = options.store,
+            .device = options.device};
+  return ConnectDevices(Add(*std::move(group)), deadline);
+}
+
+Result<ProcessGroup*> GroupTable::ConnectDevices(ProcessGroup* group, TimePoint deadline) {
+  bool may_lack_them = group != world();
+  if (!world_.device || (may_lack_them && !GroupOf(*group).has_devices())) return group;
+  auto ok = GroupOf(*group).BarrierOn(*world_.device, TimeLeft(deadline));
+  if (ok) return group;
+  if (group == world()) {
+    Clear();
+  } else {
+    DestroyLast();
+  }
+  return std::move(ok).error();
 }
 
 void GroupTable::KeepRefused(Meeting meeting) {
@@ -164,7 +185,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
     return RefuseLocally(options, std::move(identity).error());
   }
   if (!identity) return Refuse(std::move(identity).error());
-  std::string backend = BackendFor(options.backend);
+  BackendWish backend = BackendFor(options.backend, options.nccl);
   TimePoint deadline = std::chrono::steady_clock::now() + identity->timeout;
   if (!options.use_local_synchronization) {
     std::string wishes = "ranks " + Joined(identity->global_ranks) + ", " +
@@ -176,12 +197,17 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   return Enter(*std::move(identity), backend, deadline);
 }
 
-std::string GroupTable::BackendFor(const std::string& wish) const {
-  bool has_a_say = !wish.empty() && world_.place.backend.empty();
-  return has_a_say ? BackendIn(wish) : world_.backend;
+BackendWish GroupTable::BackendFor(const std::string& backend,
+                                   const std::optional<NcclOptions>& nccl) const {
+  bool has_a_say = !backend.empty() && world_.place.backend.empty();
+  BackendWish wish = world_.backend;
+  if (has_a_say) wish.name = BackendIn(backend);
+  if (!HasGpus(wish.name)) wish.nccl = {};
+  if (nccl) wish.nccl = *nccl;
+  return wish;
 }
 
-Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const std::string& backend,
+Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWish& backend,
                                         TimePoint deadline) {
   Name(identity);
   if (identity.group_rank < 0) return Add(std::make_unique<Group>(std::move(identity)));
@@ -193,7 +219,7 @@ Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const std::strin
   auto group = Join(*std::move(store),
                     HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host));
   if (!group) return std::move(group).error();
-  return Add(*std::move(group));
+  return ConnectDevices(Add(*std::move(group)), deadline);
 }
 
 Result<GroupIdentity> GroupTable::Identify(const GroupOptions& options) {

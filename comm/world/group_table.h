@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -52,10 +53,11 @@ class GroupTable {
   struct World {
     Environment place = {};
     std::string host = {};
-    std::string backend = {};  // as requested: may be "auto"
+    BackendWish backend = {};  // as requested: may be "auto"
     std::shared_ptr<store::HostedServer> server = {};
     std::optional<MeetingFile> file = {};  // that the world's store is in
     std::shared_ptr<Store> given = {};     // shared with the program; may be the server
+    std::optional<Device> device = {};     // to connect in new groups
     // Connection for creating groups, opened with the first one. The world's
     // own store would delay it, because calls of other threads wait there for
     // ranks.
@@ -75,14 +77,17 @@ class GroupTable {
   Result<GroupIdentity> Identify(const GroupOptions& options);
   // Publishes `reason` to the other ranks, then returns it.
   Error Refuse(Error reason);
-  // Chooses the backend, given the wish for a new group.
-  std::string BackendFor(const std::string& wish) const;
+  // Chooses the backend, given the wishes for a new group.
+  BackendWish BackendFor(const std::string& backend, const std::optional<NcclOptions>& nccl) const;
   // Joins the group that all members have agreed on; only adds it if this rank is
   // no member.
-  Result<ProcessGroup*> Enter(GroupIdentity identity, const std::string& backend,
+  Result<ProcessGroup*> Enter(GroupIdentity identity, const BackendWish& backend,
                               TimePoint deadline);
   Result<ProcessGroup*> MakeSubgroup(const GroupIdentity& parent, const Result<Subgroups>& groups,
                                      const SubgroupOptions& options);
+  // Connects the GPUs of a new group's members, if the world has some. After an error
+  // the group is gone.
+  Result<ProcessGroup*> ConnectDevices(ProcessGroup* group, TimePoint deadline);
   void DeleteKeysOfCalls(const std::string& prefix, SubgroupCalls& calls);
   Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);

@@ -8,7 +8,6 @@
 #include "comm/core/time_left.h"
 #include "comm/group/store_barrier.h"
 #include "comm/world/backend_table.h"
-#include "comm/world/device_map.h"
 #include "comm/world/host_identity.h"
 #include "comm/world/wishes.h"
 
@@ -21,8 +20,9 @@ std::string MemberKey(const JoinOptions& options, int group_rank) {
 
 // Describes the options that must be equal on all members.
 std::string Wishes(const JoinOptions& options) {
-  std::string text = "backend " + options.backend + ", timeout " +
+  std::string text = InWords(options.backend) + ", timeout " +
                      std::to_string(options.identity.timeout.count()) + " ms";
+  if (options.connects_devices) text += ", a GPU to connect";
   if (options.algorithms == AlgorithmTable()) return text;
   return text + ", RANKRUN_ALGORITHMS " + FormatAlgorithms(options.algorithms);
 }
@@ -49,14 +49,33 @@ Result<BackendCreator> CreatorOf(const std::string& backend, const JoinOptions& 
   return creator;
 }
 
-// Returns the backend that the options name for CPU memory, if this member has
-// it.
-Result<std::string> BackendAskedFor(const JoinOptions& options) {
-  auto backend = CpuBackend(options.backend);
-  if (!backend) return WithSource(backend.error(), options);
-  if (*backend == kAutoBackend) return backend;
-  if (auto creator = CreatorOf(*backend, options); !creator) return creator.error();
-  return backend;
+// Returns the backends that the options name, if this member has that for CPU memory.
+Result<DeviceMap> BackendsAskedFor(const JoinOptions& options) {
+  auto map = ParseDeviceMap(options.backend.name);
+  if (!map) return WithSource(map.error(), options);
+  if (auto ok = CheckNcclOptions(options.backend.nccl, *map); !ok) return ok.error();
+  if (map->cpu == kAutoBackend) return map;
+  if (auto creator = CreatorOf(map->cpu, options); !creator) return creator.error();
+  return map;
+}
+
+// Makes the backend for memory of GPUs that the options name; null: they name none.
+Result<std::unique_ptr<DeviceBackend>> MakeDeviceBackend(const std::string& backend,
+                                                         store::Store& store,
+                                                         const JoinOptions& options) {
+  if (backend.empty()) return std::unique_ptr<DeviceBackend>();
+  auto create = FindDeviceBackend(backend, options.plugin_folders);
+  if (!create) return WithSource(create.error(), options);
+  const GroupIdentity& identity = options.identity;
+  auto devices = (*create)({.global_ranks = identity.global_ranks,
+                            .group_rank = identity.group_rank,
+                            .store = store,
+                            .key_prefix = identity.key_prefix,
+                            .name = DisplayName(identity),
+                            .options = options.backend.nccl,
+                            .deaths = identity.deaths});
+  if (!devices) return WithSource(devices.error(), options);
+  return devices;
 }
 
 // Called before the barrier, because members that disagree on the world size
@@ -173,11 +192,13 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
   std::string what = "join " + PlaceIn(identity);
   std::string waiting = what + ": wait for all ranks";
   auto barrier = BarrierOf(*store, identity);
-  auto asked_for = BackendAskedFor(options);
+  auto asked_for = BackendsAskedFor(options);
   if (!asked_for) return Refuse(*barrier, identity, asked_for.error()).In(what);
+  auto devices = MakeDeviceBackend(asked_for->cuda, *store, options);
+  if (!devices) return Refuse(*barrier, identity, devices.error()).In(what);
   auto hosts = Compare(*store, *barrier, options);
   if (!hosts) return Error(hosts.error()).In(waiting);
-  Choice choice{.backend = *asked_for, .why = "asked for"};
+  Choice choice{.backend = asked_for->cpu, .why = "asked for"};
   if (choice.backend == kAutoBackend) choice = ChooseBackend(*hosts);
   auto creator = Prepare(choice.backend, *hosts, options);
   if (!creator) return Refuse(*barrier, identity, creator.error()).In(what);
@@ -188,9 +209,9 @@ Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
   LogInfo(PlaceIn(identity) + ": backend " + choice.backend + ", as " + choice.why);
   auto backend = Connect(*creator, choice.backend, *store, options, *hosts);
   if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
-  identity.backend = choice.backend;
+  identity.backend = FormatDeviceMap({.cpu = choice.backend, .cuda = asked_for->cuda});
   return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),
-                                 *std::move(backend));
+                                 *std::move(backend), *std::move(devices));
 }
 
 void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason) {

@@ -9,19 +9,21 @@
 #include "base/result.h"
 #include "comm/core/algorithm.h"
 #include "comm/group/group.h"
+#include "comm/world/device_map.h"
 #include "store/store.h"
 
 namespace rankrun::comm {
 
 struct JoinOptions {
-  GroupIdentity identity;           // Join sets its `backend`
-  TimePoint deadline;               // of Join
-  std::string backend;              // "auto", a name or a map of devices
+  GroupIdentity identity;  // Join sets its `backend`
+  TimePoint deadline;      // of Join
+  BackendWish backend;
   std::string backend_source = {};  // variable that names it; empty: the program does
   std::vector<std::string> plugin_folders;
   std::string network_interface = {};  // empty: the one that has `host`
   std::string host;                    // this rank's address for the others
   bool checks_all_calls = false;
+  bool connects_devices = false;  // in a call after Join that all members make
   AlgorithmTable algorithms = {};
 };
 

@@ -34,11 +34,21 @@ Error CannotLoad(const std::string& path, const std::string& why) {
   return {ErrorCode::kSystem, "load " + path + ": " + why};
 }
 
-// Enters a plug-in that is built with this library.
-Result<BackendCreator> EnterOwn(const BackendPlugin& plugin, const std::string& path) {
-  if (plugin.abi_version == kBackendAbiVersion) return BackendCreator(plugin.create);
-  return CannotLoad(path, "it is of plug-in version " + std::to_string(plugin.abi_version) +
-                              ", want " + std::to_string(kBackendAbiVersion));
+struct Library {
+  void* handle;
+  std::string path;
+};
+
+// Returns the functions of a plug-in that is built with this library; null: it is
+// none.
+Result<const BackendPlugin*> FindOwn(const Library& library) {
+  void* entry = dlsym(library.handle, kBackendPluginSymbol);
+  if (entry == nullptr) return nullptr;
+  const BackendPlugin* plugin = reinterpret_cast<BackendPluginFunction*>(entry)();
+  if (plugin->abi_version == kBackendAbiVersion) return plugin;
+  return CannotLoad(library.path, "it is of plug-in version " +
+                                      std::to_string(plugin->abi_version) + ", want " +
+                                      std::to_string(kBackendAbiVersion));
 }
 
 // Enters a plug-in that was written outside of rankrun.
@@ -54,20 +64,24 @@ Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::s
       [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
 }
 
-Result<BackendCreator> Enter(void* library, const std::string& path, const std::string& name) {
-  if (void* entry = dlsym(library, kOutsideEntry)) {
-    return EnterOutside(reinterpret_cast<const rankrun_backend* (*)()>(entry)(), path, name);
+Result<BackendCreator> Enter(const Library& library, const std::string& name) {
+  if (void* entry = dlsym(library.handle, kOutsideEntry)) {
+    const auto* backend = reinterpret_cast<const rankrun_backend* (*)()>(entry)();
+    return EnterOutside(backend, library.path, name);
   }
-  if (void* entry = dlsym(library, kBackendPluginSymbol)) {
-    return EnterOwn(*reinterpret_cast<BackendPluginFunction*>(entry)(), path);
+  auto own = FindOwn(library);
+  if (!own) return std::move(own).error();
+  if (*own == nullptr) {
+    return CannotLoad(library.path, "it has no function " + std::string(kOutsideEntry));
   }
-  return CannotLoad(path, "it has no function " + std::string(kOutsideEntry));
+  if ((*own)->create != nullptr) return BackendCreator((*own)->create);
+  return WrongMemory(name, "cuda");
 }
 
 constexpr char kOurs[] = "auto, shm, tcp, hierarchical, gloo";
 
-// Returns the library of a backend that PyTorch has and rankrun lacks; empty: PyTorch
-// has none of this name.
+// Returns the library of a backend that PyTorch has and rankrun, or this build of it,
+// lacks; empty: PyTorch has none of this name.
 std::string LibraryOf(const std::string& name) {
   if (name == "nccl") return "NCCL, for NVIDIA GPUs";
   if (name == "xccl") return "oneCCL, for Intel GPUs";
@@ -85,7 +99,7 @@ Error NoPlugin(const std::string& name, const std::string& file,
   }
   const std::string of_pytorch = LibraryOf(name);
   if (!of_pytorch.empty()) {
-    return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": rankrun has none with " +
+    return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": this rankrun has none with " +
                                           of_pytorch + ", and there is no plug-in " + file +
                                           " in " + places + ": want " + kOurs +
                                           " or a registered one"};
@@ -108,8 +122,10 @@ bool IsBackendName(std::string_view text) {
   });
 }
 
-Result<BackendCreator> LoadPlugin(const std::string& name,
-                                  const std::vector<std::string>& folders) {
+namespace {
+
+// Loads the plug-in of a backend from one of the folders.
+Result<Library> Open(const std::string& name, const std::vector<std::string>& folders) {
   if (!IsBackendName(name)) {
     return Error{ErrorCode::kInvalid,
                  "backend is \"" + name +
@@ -120,7 +136,7 @@ Result<BackendCreator> LoadPlugin(const std::string& name,
   for (const std::string& folder : folders) {
     std::string path = folder + "/" + file;
     int flags = name == kGlooBackend ? kGlooFlags : kFlags;
-    if (void* library = dlopen(path.c_str(), flags)) return Enter(library, path, name);
+    if (void* handle = dlopen(path.c_str(), flags)) return Library{handle, path};
     // The loader's message names the missing file, which may be a dependency.
     std::string words = LastLoaderError();
     if (access(path.c_str(), F_OK) == 0) {
@@ -128,6 +144,34 @@ Result<BackendCreator> LoadPlugin(const std::string& name,
     }
   }
   return NoPlugin(name, file, folders);
+}
+
+}  // namespace
+
+Result<BackendCreator> LoadPlugin(const std::string& name,
+                                  const std::vector<std::string>& folders) {
+  auto library = Open(name, folders);
+  if (!library) return std::move(library).error();
+  return Enter(*library, name);
+}
+
+Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
+                                              const std::vector<std::string>& folders) {
+  auto library = Open(name, folders);
+  if (!library) return std::move(library).error();
+  auto own = FindOwn(*library);
+  if (!own) return std::move(own).error();
+  if (*own != nullptr && (*own)->create_for_devices != nullptr) {
+    if (auto ok = (*own)->find_devices(); !ok) return Error(ok.error()).In("backend " + name);
+    return (*own)->create_for_devices;
+  }
+  return WrongMemory(name, "cpu");
+}
+
+Error WrongMemory(const std::string& name, const std::string& memory) {
+  const std::string other = memory == "cpu" ? "cuda" : "cpu";
+  return {ErrorCode::kInvalid, "the backend " + name + " is for " + memory + ": want " + memory +
+                                   ":" + name + " instead of " + other + ":" + name};
 }
 
 std::vector<std::string> PluginFolders() {

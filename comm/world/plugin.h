@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/core/backend.h"
+#include "comm/core/backend_plugin.h"
 
 namespace rankrun::comm {
 
@@ -14,6 +14,8 @@ inline constexpr char kGlooBackend[] = "gloo";  // backend that is always a plug
 
 // Connects this rank to all others.
 using BackendCreator = std::function<Result<std::unique_ptr<Backend>>(const BackendConfig&)>;
+// Makes the backend for memory of GPUs, without connecting it.
+using DeviceBackendCreator = decltype(BackendPlugin::create_for_devices);
 
 // Returns `text` in lower case: names of backends ignore case.
 std::string BackendName(std::string text);
@@ -29,6 +31,13 @@ bool IsBackendName(std::string_view text);
 // cannot be loaded (with the loader's message), or no folder has "gloo";
 // kSystem, it is no plug-in that this library can use.
 Result<BackendCreator> LoadPlugin(const std::string& name, const std::vector<std::string>& folders);
+// As LoadPlugin, for a backend for memory of GPUs.
+Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
+                                              const std::vector<std::string>& folders);
+
+// Returns the error for a backend in the wrong place of a map of devices. `memory`: of
+// the backend, "cpu" or "cuda".
+Error WrongMemory(const std::string& name, const std::string& memory);
 
 // Returns the folders of plug-ins: $RANKRUN_PLUGIN_DIR if it is set, the folder
 // of this library, and rankrun/ in it.

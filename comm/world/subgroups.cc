@@ -102,7 +102,7 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
   auto store = TheWorld().store().CloneWith(*timeout, *timeout);
   if (!store) return std::move(store).error();
   call.ranks = GlobalRanks(parent, groups->callers);
-  const std::string backend = BackendFor(options.backend);
+  const BackendWish backend = BackendFor(options.backend, options.nccl);
   const std::string wishes =
       groups->wishes + ", " + OptionsInWords(backend, *timeout, options.description);
   if (auto ok = CompareWishes(**store, call, wishes, deadline); !ok) return ok.error();

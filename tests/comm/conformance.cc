@@ -1,7 +1,10 @@
 #include "tests/comm/conformance.h"
 
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
@@ -64,6 +67,19 @@ double ReadNumber(DType dtype, const std::byte* from) {
 
 }  // namespace
 
+const Json& Vectors() {
+  static const Json vectors = [] {
+    std::ifstream file(test::InSource("tests/comm/vectors.json"));
+    return Json::parse(file);
+  }();
+  return vectors;
+}
+
+PlaceOfElements& ThePlaceOfElements() {
+  static PlaceOfElements place;
+  return place;
+}
+
 Elements::Elements(const Json& vector, const Json& values) : dtype_(DTypeOf(vector)) {
   std::vector<double> numbers = NumbersIn(values);
   size_t each = BytesOfNumber(dtype_);
@@ -79,9 +95,14 @@ Elements Elements::ToBecome(const Json& vector, const Json& values) {
   return elements;
 }
 
-Tensor Elements::tensor() { return {bytes_.data(), dtype_, bytes_.size() / SizeOf(dtype_)}; }
+Tensor Elements::tensor() {
+  Tensor tensor(bytes_.data(), dtype_, bytes_.size() / SizeOf(dtype_));
+  tensor.device = ThePlaceOfElements().device;
+  return tensor;
+}
 
 void Elements::Change(const std::function<double(double number)>& change) {
+  ThePlaceOfElements().await();
   size_t each = BytesOfNumber(dtype_);
   for (size_t at = 0; at < bytes_.size(); at += each) {
     WriteNumber(dtype_, change(ReadNumber(dtype_, bytes_.data() + at)), bytes_.data() + at);
@@ -94,6 +115,7 @@ std::string Elements::Differ(const Json& values) const {
 }
 
 std::vector<double> Elements::Numbers() const {
+  ThePlaceOfElements().await();
   std::vector<double> numbers;
   size_t each = BytesOfNumber(dtype_);
   for (size_t at = 0; at < bytes_.size(); at += each) {

@@ -15,6 +15,10 @@ namespace rankrun::comm {
 
 using Json = nlohmann::json;
 
+// Returns the vectors of vectors.json, which is read once per process: each test is a
+// process, and lists all cases.
+const Json& Vectors();
+
 // Runs a vector on this rank. Returns the failure; empty: none.
 using VectorRun = std::string (*)(ProcessGroup& world, const Json& vector);
 
@@ -22,6 +26,13 @@ using VectorRun = std::string (*)(ProcessGroup& world, const Json& vector);
 const std::map<std::string, VectorRun>& CollectiveRuns();
 const std::map<std::string, VectorRun>& MessageRuns();
 const std::map<std::string, VectorRun>& ObjectRuns();
+
+// Memory of all elements. `await` waits until the device is done with its work.
+struct PlaceOfElements {
+  Device device = {};
+  void (*await)() = [] {};
+};
+PlaceOfElements& ThePlaceOfElements();
 
 // Elements of a tensor in a vector: lists of numbers, complex ones as pairs.
 // The nesting of the lists does not matter.

@@ -18,6 +18,7 @@ struct Parts {
   }
 
   std::string Differ(const Json& values) const {
+    ThePlaceOfElements().await();  // there may be no elements
     std::string text;
     for (size_t i = 0; i < elements.size(); ++i) text += elements[i].Differ(values.at(i));
     return text;

@@ -5,25 +5,14 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/comm/worlds.h"
-#include "tests/paths.h"
 
 namespace rankrun::comm {
 namespace {
-
-// Read once per process: each test is a process, and lists all cases.
-const Json& Vectors() {
-  static const Json vectors = [] {
-    std::ifstream file(test::InSource("tests/comm/vectors.json"));
-    return Json::parse(file);
-  }();
-  return vectors;
-}
 
 VectorRun RunOf(const std::string& op) {
   for (const auto* runs : {&CollectiveRuns(), &MessageRuns(), &ObjectRuns()}) {

@@ -68,7 +68,7 @@ std::set<std::string> TorchNames(const std::vector<std::string>& row) {
 
 std::set<std::string> KnownTests() {
   std::set<std::string> known;
-  for (const char* folder : {"tests/comm", "tests/process"}) {
+  for (const char* folder : {"tests/comm", "tests/nccl", "tests/process"}) {
     for (const auto& file : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
       if (file.path().extension() != ".cc") continue;
       known.merge(AllMatches(Read(file.path()), R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))", "$1.$2"));

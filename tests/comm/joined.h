@@ -26,7 +26,7 @@ inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend =
                        .timeout = timeout,
                        .key_prefix = "test"},
           .deadline = std::chrono::steady_clock::now() + timeout,
-          .backend = backend,
+          .backend = {.name = backend},
           .plugin_folders = {test::Library()},
           .host = "127.0.0.1"};
 }

@@ -55,10 +55,17 @@ RANKRUN_API rankrun_status rankrun_all_to_all_single(
     size_t input_splits_count, int64_t timeout_ms, rankrun_work** work);
 RANKRUN_API rankrun_status rankrun_barrier(rankrun_group* group, int64_t timeout_ms,
                                            rankrun_work** work);
+RANKRUN_API rankrun_status rankrun_barrier_on(rankrun_group* group, int32_t device_index,
+                                              int64_t timeout_ms, rankrun_work** work);
 RANKRUN_API rankrun_status rankrun_monitored_barrier(rankrun_group* group, int wait_all_ranks,
                                                      int64_t timeout_ms);
 
-// Waits until the operation is complete. Returns its status.
+// Chooses the CUDA stream (a cudaStream_t) for this thread's calls on GPU memory; NULL,
+// which each thread begins with, means the default stream. Returns the previous one.
+RANKRUN_API void* rankrun_set_stream(void* stream);
+
+// Waits until the operation is complete. Returns its status. For an operation on GPU
+// memory, lets later work in this thread's stream wait instead, and returns at once.
 RANKRUN_API rankrun_status rankrun_work_wait(const rankrun_work* work);
 // As rankrun_work_wait, but returns RANKRUN_OK with *done 0 if the operation is
 // not complete after `limit_ms`.

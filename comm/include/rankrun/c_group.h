@@ -13,6 +13,16 @@ extern "C" {
 //   rankrun_init_options options;
 //   options.size = sizeof options;
 //   rankrun_init_options_default(&options);
+
+// NcclOptions of nccl_options.h.
+typedef struct rankrun_nccl_options {
+  uint32_t size;
+  int32_t high_priority_stream;  // 0; 1: its kernels start before those of other streams
+  int32_t min_ctas;              // 0: NCCL's choice
+  int32_t max_ctas;              // 0: NCCL's choice
+} rankrun_nccl_options;
+RANKRUN_API rankrun_status rankrun_nccl_options_default(rankrun_nccl_options* options);
+
 typedef struct rankrun_init_options {
   uint32_t size;
   int32_t rank;             // below 0: from init_method, otherwise from RANK
@@ -24,6 +34,9 @@ typedef struct rankrun_init_options {
   // Replaces init_method and requires rank and world_size. The caller may
   // release it after rankrun_init.
   rankrun_store* store;
+  int32_t device_index;              // of this rank's GPU, to connect at once; -1: none
+  uint32_t reserved_2;               // 0
+  const rankrun_nccl_options* nccl;  // NULL: defaults
 } rankrun_init_options;
 RANKRUN_API rankrun_status rankrun_init_options_default(rankrun_init_options* options);
 
@@ -42,9 +55,10 @@ typedef struct rankrun_group_options {
   uint32_t reserved;                  // 0
   const int32_t* ranks;               // global ranks of the members; NULL: all
   size_t ranks_count;
-  int64_t timeout_ms;       // RANKRUN_DEFAULT_TIMEOUT: the world's
-  const char* backend;      // NULL: as the world's was asked for
-  const char* description;  // NULL: none
+  int64_t timeout_ms;                // RANKRUN_DEFAULT_TIMEOUT: the world's
+  const char* backend;               // NULL: as the world's was asked for
+  const char* description;           // NULL: none
+  const rankrun_nccl_options* nccl;  // NULL: as the world's
 } rankrun_group_options;
 RANKRUN_API rankrun_status rankrun_group_options_default(rankrun_group_options* options);
 
@@ -54,11 +68,12 @@ RANKRUN_API rankrun_status rankrun_new_group(const rankrun_group_options* option
                                              rankrun_group** group);
 
 typedef struct rankrun_subgroup_options {
-  uint32_t size;            // as in rankrun_init_options
-  uint32_t reserved;        // 0
-  int64_t timeout_ms;       // RANKRUN_DEFAULT_TIMEOUT: the parent's
-  const char* backend;      // NULL: as the world's was asked for
-  const char* description;  // NULL: none
+  uint32_t size;                     // as in rankrun_init_options
+  uint32_t reserved;                 // 0
+  int64_t timeout_ms;                // RANKRUN_DEFAULT_TIMEOUT: the parent's
+  const char* backend;               // NULL: as the world's was asked for
+  const char* description;           // NULL: none
+  const rankrun_nccl_options* nccl;  // NULL: as the world's
 } rankrun_subgroup_options;
 RANKRUN_API rankrun_status rankrun_subgroup_options_default(rankrun_subgroup_options* options);
 

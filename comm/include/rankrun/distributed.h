@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rankrun/dist_error.h>
 #include <rankrun/export.h>
+#include <rankrun/nccl_options.h>
 #include <rankrun/process_group.h>
 #include <rankrun/saving_notice.h>
 #include <rankrun/store.h>
@@ -27,8 +29,8 @@ struct InitOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // "auto" means "shm" if all ranks are on one host, "hierarchical" if some share
   // a host, otherwise "tcp". Other backends, such as "gloo", are registered or are
-  // loaded from librankrun_<name in lower case>.so. "cpu:shm" means "shm"; no
-  // backend has tensors in GPU memory.
+  // loaded from librankrun_<name in lower case>.so. "cpu:shm" means "shm". Tensors in
+  // GPU memory need "cpu:shm,cuda:nccl", or "nccl", which means "cpu:auto,cuda:nccl".
   // The variable RANKRUN_BACKEND overrides this.
   std::string backend = "auto";
   // Store in which the ranks meet: "env://", "tcp://host:port" (1..65535; rank
@@ -40,6 +42,11 @@ struct InitOptions {
   int world_size = -1;  // below 0: from init_method, otherwise from WORLD_SIZE
   // Replaces init_method and requires rank and world_size. Held until Destroy.
   std::shared_ptr<Store> store = {};
+  // GPU of this rank, which Init and later calls that make groups connect to those of the
+  // other ranks at once; otherwise the first call on GPU memory does. All ranks have one,
+  // or none.
+  std::optional<Device> device = {};
+  NcclOptions nccl = {};  // of a world with the backend "nccl"
 };
 
 // Joins the world process group. Returns when all ranks are connected.
@@ -84,6 +91,7 @@ struct GroupOptions {
   std::string backend = {};                // empty, or with RANKRUN_BACKEND: as for the world
   std::string description = {};            // for messages
   bool use_local_synchronization = false;  // only members call, and wait for each other
+  std::optional<NcclOptions> nccl = {};    // no value: as the world's
 };
 
 // Makes a group of some of the world's ranks. All ranks of the world, members

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +44,7 @@ enum class GroupState { kOk, kBroken };
 //   calls fail, too, and name this rank and the argument: on shm with a
 //   DistError, and the group stays usable; on Gloo with a DistBackendError, and
 //   the group is kBroken.
+// Calls on GPU memory are enqueued in a CUDA stream: rankrun/stream.h.
 // If this rank is not a member, operations do nothing and log a warning, or
 // throw DistError with RANKRUN_STRICT=1.
 //
@@ -116,6 +114,8 @@ class RANKRUN_API ProcessGroup {
 
   // Completes after every rank has entered it.
   Work Barrier(CallOptions options = {});
+  // As Barrier, in the order of a GPU's stream. Connects the GPUs, if no call has.
+  Work BarrierOn(Device device, CallOptions options = {});
 
   // Barrier over the store that names missing ranks. It never breaks the group.
   // Errors: DistTimeoutError after `timeout`, on all ranks and with the same

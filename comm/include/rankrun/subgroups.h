@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rankrun/call_options.h>
 #include <rankrun/export.h>
+#include <rankrun/nccl_options.h>
 #include <rankrun/process_group.h>
 
 // Process groups made from members of another group, the parent. Only members of the
@@ -14,7 +16,8 @@ namespace rankrun {
 struct SubgroupOptions {
   Timeout timeout = {};      // of the call and of the group's operations; no value: the parent's
   std::string backend = {};  // empty, or with RANKRUN_BACKEND: as for the world
-  std::string description = {};  // for messages
+  std::string description = {};          // for messages
+  std::optional<NcclOptions> nccl = {};  // no value: as the world's
 };
 
 // Makes several groups at once. Each list has the members of one group as group

@@ -15,7 +15,7 @@ namespace comm {
 class WorkState;
 }
 
-// Handle of an operation; complete when a blocking call returns it. Copies
+// Handle of an operation; complete when a blocking call on CPU memory returns it. Copies
 // refer to the same operation. Dropping all copies does not cancel it. Destroy
 // of its group waits for a collective and ends a message with an error.
 // Thread: any.
@@ -33,6 +33,9 @@ class RANKRUN_API Work {
   // Waits until the operation is complete, at most for its time-out, which for a
   // message counts from the first Wait or WaitFor. Throws the operation's error if
   // it failed.
+  // For an operation on GPU memory, lets later work in this thread's CUDA stream wait
+  // for it (rankrun/stream.h) and returns at once; it throws only an error that is
+  // known already. WaitFor waits in this thread.
   void Wait() const;
   // As Wait, but returns false if the operation is not complete after `limit`;
   // the operation continues.

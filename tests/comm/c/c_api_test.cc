@@ -108,7 +108,21 @@ TEST(CApiTest, UnknownOptionsOfANewerProgramMustBeZero) {
   EXPECT_THAT(
       Answer(rankrun_init(&options.known)),
       StartsWith(
-          "1: rankrun_init: options has 56 bytes, and this library (ABI 1) knows the first 48"));
+          "1: rankrun_init: options has 72 bytes, and this library (ABI 1) knows the first 64"));
+}
+
+TEST(CApiTest, AnOlderProgramHasTheDefaultsOfLaterOptions) {
+  auto told = OnRanks(1, [] {
+    rankrun_init_options options{};
+    options.size = offsetof(rankrun_init_options, device_index);
+    options.device_index = 77;  // memory behind the options of the older program
+    EXPECT_EQ(rankrun_init_options_default(&options), RANKRUN_OK);
+    EXPECT_EQ(options.device_index, 77);
+    std::string status = std::to_string(rankrun_init(&options));
+    rankrun_destroy(nullptr);
+    return status;
+  });
+  EXPECT_THAT(told, Each("0"));
 }
 
 TEST(CApiTest, OptionsWithoutASizeAreRefused) {

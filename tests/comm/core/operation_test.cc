@@ -16,6 +16,8 @@ TEST(OperationTest, TextContainsAllThatRanksMustAgreeOn) {
                       .count = 16,
                       .number = 12}),
             "AllReduce #12 (16 x float32, max)");
+  EXPECT_EQ(Describe({.kind = Kind::kAllGather, .device = DeviceType::kCuda, .count = 16}),
+            "AllGather (16 x uint8 on cuda)");
   EXPECT_EQ(
       Describe(
           {.kind = Kind::kBroadcast, .dtype = DType::kFloat64, .root = 2, .count = 3, .number = 1}),
@@ -43,13 +45,14 @@ uint64_t Upper(const Operation& operation) { return Fingerprint(operation) >> 8;
 
 TEST(OperationTest, OperationsThatDifferInAnythingHaveDifferentFingerprints) {
   Operation base{.kind = Kind::kAllReduce, .dtype = DType::kFloat32, .count = 16, .number = 12};
-  std::vector<Operation> all(7, base);
+  std::vector<Operation> all(8, base);
   all[1].kind = Kind::kBroadcast;
   all[2].count = 17;
   all[3].dtype = DType::kFloat64;
   all[4].op = ReduceOp::kMin;
   all[5].root = 1;
   all[6].layout = 1;
+  all[7].device = DeviceType::kCuda;
   std::set<uint64_t> fingerprints;
   for (const Operation& operation : all) fingerprints.insert(Upper(operation));
   EXPECT_EQ(fingerprints.size(), all.size());

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -68,6 +69,19 @@ TEST_F(CoalesceTest, ThrowsTheFirstErrorInTheOrderOfThePartsAfterTheLast) {
   states[0]->Finish({});
   EXPECT_FALSE(all.IsSuccess());
   EXPECT_THROW(all.Wait(), DistMismatchError);
+}
+
+TEST_F(CoalesceTest, WaitIsForAllPartsThoughOneHasFailed) {
+  states[0]->Finish(Error{ErrorCode::kMismatch, "first"});
+  std::atomic<bool> all_ended = false;
+  std::jthread rest([&] {
+    while (!states[2]->awaited_since()) std::this_thread::yield();
+    states[1]->Finish({});
+    all_ended = true;
+    states[2]->Finish({});
+  });
+  EXPECT_THROW(all.Wait(), DistMismatchError);
+  EXPECT_TRUE(all_ended);
 }
 
 TEST_F(CoalesceTest, AWaitIsOneForEachPart) {

@@ -52,6 +52,10 @@ struct FakeBackend : Backend {
     refused.push_back(Describe(call.operation) + ": " + reason);
     return true;
   }
+  std::optional<Error> Look(TimePoint) override {
+    return looks_failed ? std::optional(Error{ErrorCode::kPeerLost, "rank 1 has failed"})
+                        : std::nullopt;
+  }
   void Abort(const std::string& reason) override {
     aborted = reason;
     while_aborting();
@@ -93,6 +97,7 @@ struct FakeBackend : Backend {
   std::string aborted;
   std::function<void()> in_call = [] {};
   std::function<void()> while_aborting = [] {};
+  std::atomic<bool> looks_failed = false;
   std::atomic<bool> has_ended = false;
   bool has_messages = false;
   std::atomic<bool> has_begun = false;  // a message has started

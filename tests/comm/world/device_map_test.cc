@@ -13,12 +13,12 @@ std::string ErrorIn(const std::string& text) {
 }
 
 TEST(DeviceMapTest, ANameAloneIsForTheCpu) {
-  EXPECT_EQ(*ParseDeviceMap("tcp"), (DeviceMap{{"cpu", "tcp"}}));
+  EXPECT_EQ(*ParseDeviceMap("tcp"), (DeviceMap{.cpu = "tcp"}));
 }
 
 TEST(DeviceMapTest, AMapHasOneBackendPerDevice) {
-  EXPECT_EQ(*ParseDeviceMap("cpu:shm"), (DeviceMap{{"cpu", "shm"}}));
-  EXPECT_EQ(*ParseDeviceMap("cuda:nccl,cpu:auto"), (DeviceMap{{"cpu", "auto"}, {"cuda", "nccl"}}));
+  EXPECT_EQ(*ParseDeviceMap("cpu:shm"), (DeviceMap{.cpu = "shm"}));
+  EXPECT_EQ(*ParseDeviceMap("cuda:nccl,cpu:auto"), (DeviceMap{.cpu = "auto", .cuda = "nccl"}));
 }
 
 TEST(DeviceMapTest, ATextThatIsNoMapIsAnErrorWithWhatWouldBeRight) {
@@ -36,20 +36,55 @@ TEST(DeviceMapTest, AMapIsAvailableIfItsBackendIs) {
   EXPECT_TRUE(BackendAvailable("cpu:shm"));
   EXPECT_TRUE(BackendAvailable("auto"));
   EXPECT_FALSE(BackendAvailable("cpu:none"));
-  EXPECT_FALSE(BackendAvailable("cpu:shm,cuda:nccl"));
+  EXPECT_FALSE(BackendAvailable("cpu:shm,cuda:none"));
 }
 
-TEST(DeviceMapTest, ABackendForGpusIsRefused) {
-  EXPECT_EQ(*CpuBackend("cpu:tcp"), "tcp");
-  for (const char* text : {"cpu:shm,cuda:nccl", "cuda:nccl"}) {
-    auto backend = CpuBackend(text);
-    ASSERT_FALSE(backend);
-    EXPECT_EQ(backend.error().code, ErrorCode::kInvalid);
-    EXPECT_EQ(backend.error().message,
-              "backend is \"" + std::string(text) +
-                  "\": this librankrun has no backend for cuda, and refuses tensors in GPU memory: "
-                  "want one for cpu alone, such as cpu:shm");
+TEST(DeviceMapTest, WithoutABackendForTheCpuItIsChosen) {
+  for (const char* text : {"nccl", "cuda:nccl"}) {
+    EXPECT_EQ(*ParseDeviceMap(text), (DeviceMap{.cpu = "auto", .cuda = "nccl"}));
   }
+}
+
+TEST(DeviceMapTest, HasOneTextForm) {
+  EXPECT_EQ(FormatDeviceMap({.cpu = "shm"}), "shm");
+  EXPECT_EQ(FormatDeviceMap({.cpu = "shm", .cuda = "nccl"}), "cpu:shm,cuda:nccl");
+  EXPECT_EQ(FormatDeviceMap({.cpu = "nccl"}), "cpu:nccl");  // the name alone means cuda
+}
+
+struct DeviceMapOptionsTest : testing::Test {
+  static std::string ErrorOf(const NcclOptions& options, const DeviceMap& map) {
+    auto ok = CheckNcclOptions(options, map);
+    return ok ? "" : ok.error().message;
+  }
+
+  const DeviceMap gpus{.cpu = "auto", .cuda = "nccl"};
+};
+
+TEST_F(DeviceMapOptionsTest, TheDefaultsFitAnyBackend) {
+  EXPECT_EQ(ErrorOf({}, gpus), "");
+  EXPECT_EQ(ErrorOf({}, {.cpu = "shm"}), "");
+}
+
+TEST_F(DeviceMapOptionsTest, OthersNeedNccl) {
+  EXPECT_EQ(ErrorOf({.min_ctas = 2, .max_ctas = 2}, gpus), "");
+  EXPECT_EQ(ErrorOf({.high_priority_stream = true}, {.cpu = "shm"}),
+            "options of NCCL: the backend is \"shm\": want one with nccl, such as "
+            "\"cpu:auto,cuda:nccl\"");
+}
+
+TEST_F(DeviceMapOptionsTest, NumbersAreInOrder) {
+  EXPECT_EQ(ErrorOf({.min_ctas = -1}, gpus),
+            "options of NCCL: min_ctas is -1: want at least 1, or 0 for NCCL's choice");
+  EXPECT_EQ(ErrorOf({.max_ctas = -7}, gpus),
+            "options of NCCL: max_ctas is -7: want at least 1, or 0 for NCCL's choice");
+  EXPECT_EQ(ErrorOf({.min_ctas = 3, .max_ctas = 2}, gpus),
+            "options of NCCL: min_ctas is 3: want at most max_ctas, 2");
+}
+
+TEST_F(DeviceMapOptionsTest, AppearInTheWordsThatRanksCompare) {
+  EXPECT_EQ(InWords({.name = "shm"}), "backend shm");
+  EXPECT_EQ(InWords({.name = "nccl", .nccl = {.high_priority_stream = true, .max_ctas = 8}}),
+            "backend nccl with a high-priority stream and max_ctas 8");
 }
 
 }  // namespace

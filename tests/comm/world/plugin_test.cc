@@ -46,12 +46,12 @@ TEST(PluginTest, ABackendOfPyTorchThatRankrunLacksIsNoWrongName) {
   auto plugin = LoadPlugin("ucc", {"/nonexistent"});
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().message,
-            "backend is \"ucc\": rankrun has none with UCC, and there is no plug-in "
+            "backend is \"ucc\": this rankrun has none with UCC, and there is no plug-in "
             "librankrun_ucc.so in /nonexistent: want auto, shm, tcp, hierarchical, gloo or a "
             "registered one");
   for (const char* name : {"nccl", "xccl", "mpi"}) {
     EXPECT_THAT(LoadPlugin(name, {"/nonexistent"}).error().message,
-                HasSubstr("rankrun has none with "));
+                HasSubstr("this rankrun has none with "));
   }
 }
 

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/nccl_options.h>
+
+#include "base/result.h"
+#include "base/status/death_watch.h"
+#include "comm/core/backend.h"
+#include "comm/core/operation.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// Collective on memory of one device. Blocks are as for Backend; AllReduce,
+// Reduce and Broadcast have one output, and for the first two one input, which
+// may be the output.
+struct DeviceCall {
+  Operation operation = {};  // with the program's operator
+  double factor = 1;         // of ReduceOp::kPremulSum
+  std::vector<Block> outputs = {};
+  std::vector<ConstBlock> inputs = {};
+  int device = 0;
+  void* stream = nullptr;               // of the device, in whose order the call runs
+  std::chrono::milliseconds timeout{};  // for connecting, and for other ranks to connect
+};
+
+// Collective that a device carries out.
+// Thread: any.
+class DeviceWork {
+ public:
+  virtual ~DeviceWork() = default;
+
+  // Returns whether the device is done with it. Errors: kSystem, kCancelled after
+  // Abort of the backend.
+  virtual Result<bool> Test() = 0;
+  // Lets later work in `stream` wait for this work. Does not wait itself.
+  virtual Result<void> WaitIn(void* stream) = 0;
+};
+
+// Transport of data between memory of devices, for one process group that also has
+// a Backend for CPU memory. Ranks are group ranks. The ranks compare their calls by
+// that Backend, at the same time; calls that do not match end by Abort.
+// Thread: one for Enqueue; Abort any.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+
+  // Returns why no rank can carry out such a call: kInvalid, "does not support ...".
+  virtual Result<void> Check(const DeviceCall& call) const = 0;
+  // Enqueues the call. Waits for other ranks only to connect to them, at the first call
+  // of a kind. Errors: kTimeout, kCancelled (with the death message, or after Abort),
+  // kSystem, kInvalid for a device that this rank cannot use; then only Abort may
+  // follow.
+  virtual Result<std::shared_ptr<DeviceWork>> Enqueue(const DeviceCall& call) = 0;
+  // Ends all work of this group on this rank, for good.
+  virtual void Abort() = 0;
+};
+
+struct DeviceBackendConfig {
+  std::vector<int> global_ranks;  // of the members, by group rank; for messages
+  int group_rank;
+  store::Store& store;     // outlives the backend
+  std::string key_prefix;  // of all keys that the backend sets
+  std::string name;        // of the group, for messages
+  NcclOptions options = {};
+  DeathWatch deaths = {};
+
+  int world_size() const { return static_cast<int>(global_ranks.size()); }
+};
+
+}  // namespace rankrun::comm

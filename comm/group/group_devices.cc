@@ -1,0 +1,133 @@
+#include <utility>
+#include <vector>
+
+#include "comm/core/current_stream.h"
+#include "comm/core/transfers.h"
+#include "comm/group/group.h"
+#include "comm/group/group_run.h"
+
+// Collectives on memory of GPUs. The device runs them in the order of its stream; the
+// call returns when it is enqueued. At the same time the ranks compare their calls by
+// the backend for CPU memory, which also notices that a rank is missing or has died.
+namespace rankrun::comm {
+namespace {
+
+// Numbers of bytes that go from a rank to another one and back.
+struct Sizes {
+  uint64_t sent;
+  uint64_t wanted;
+};
+
+// Returns the sizes between this rank and each rank. Empty if the operation's
+// fingerprint has them.
+std::vector<Sizes> SizesOf(const DeviceCall& call, int rank, int world_size) {
+  std::vector<Sizes> sizes;
+  if (!MayBeUneven(call.operation.kind)) return sizes;
+  Transfers all = TransfersOf(call, rank, world_size);
+  for (size_t r = 0; r < all.sends.size(); ++r) {
+    sizes.push_back({.sent = all.sends[r].bytes, .wanted = all.receives[r].bytes});
+  }
+  return sizes;
+}
+
+template <typename BlockType, typename Byte>
+std::vector<BlockType> OnePerRank(std::vector<Sizes>& sizes) {
+  std::vector<BlockType> blocks;
+  for (Sizes& each : sizes) blocks.push_back({reinterpret_cast<Byte*>(&each), sizeof each});
+  return blocks;
+}
+
+Error OtherSizes(const Operation& operation, int sender, uint64_t sent, int receiver,
+                 uint64_t wanted) {
+  size_t element = SizeOf(operation.dtype);
+  return {ErrorCode::kMismatch, "rank " + std::to_string(sender) + " sends " +
+                                    std::to_string(sent / element) + " elements, and rank " +
+                                    std::to_string(receiver) + " has room for " +
+                                    std::to_string(wanted / element)};
+}
+
+// Compares the call with those of all ranks; its sizes with those of the ranks at the
+// other end, so that both find a difference.
+Result<void> Compare(Backend& backend, const Call& call, std::vector<Sizes>& mine,
+                     const GroupIdentity& identity) {
+  if (mine.empty()) return backend.Barrier(call);
+  std::vector<Sizes> theirs(mine.size());
+  auto inputs = OnePerRank<ConstBlock, const std::byte>(mine);
+  auto outputs = OnePerRank<Block, std::byte>(theirs);
+  if (auto ok = backend.AllToAll(outputs, inputs, call); !ok) return ok;
+  for (size_t r = 0; r < theirs.size(); ++r) {
+    int other = identity.global_ranks[r];
+    if (theirs[r].sent != mine[r].wanted) {
+      return OtherSizes(call.operation, other, theirs[r].sent, identity.global_rank,
+                        mine[r].wanted);
+    }
+    if (theirs[r].wanted != mine[r].sent) {
+      return OtherSizes(call.operation, identity.global_rank, mine[r].sent, other,
+                        theirs[r].wanted);
+    }
+  }
+  return {};
+}
+
+Error NoDevices(const DeviceCall& call, const std::string& backend) {
+  return {ErrorCode::kInvalid, "the call is for cuda:" + std::to_string(call.device) +
+                                   ", but the group's backend is \"" + backend +
+                                   "\": want one such as \"cpu:shm,cuda:nccl\""};
+}
+
+}  // namespace
+
+Result<Work> Group::BarrierOn(const Device& device, const CallOptions& options) {
+  if (!is_member()) return UninvolvedWork(Operation::Kind::kBarrier);
+  Operation operation{.kind = Operation::Kind::kBarrier, .device = device.type};
+  if (device.type != DeviceType::kCuda) {
+    operation.device = DeviceType::kCpu;
+    return Refuse(operation, {ErrorCode::kInvalid, "the device is cpu: want a GPU"}, options);
+  }
+  return RunOnDevice(operation, options, {.device = device.index});
+}
+
+Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call) {
+  Result<std::chrono::milliseconds> limit = Effective(options.timeout);
+  if (!limit) return Refuse(operation, limit.error(), options);
+  call.operation = operation;
+  call.timeout = *limit;
+  call.stream = CurrentStream();
+  if (devices_ == nullptr) return Refuse(operation, NoDevices(call, identity_.backend), options);
+  if (auto ok = devices_->Check(call); !ok) return Refuse(operation, ok.error(), options);
+  MutexLock lock(mutex_);
+  operation.number = operations_ + 1;
+  if (broken_.load()) return Broken(Describe(operation) + Place());
+  operations_ += 1;
+  call.operation = operation;
+  auto compared = CompareDeviceCall(call);
+  if (!compared) return Failed(operation, std::move(compared).error(), *limit);
+  auto state = devices_->Run(call, *compared);
+  if (!state) return std::move(state).error();
+  lock.Unlock();
+  if (options.async) return Work(operation.number, *std::move(state));
+  bool is_for_host = operation.kind == Operation::Kind::kBarrier;
+  if (is_for_host) (*state)->Await();
+  if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());
+  return Work(operation.number, *std::move(state));
+}
+
+// Starts the comparison; the returned state ends with it.
+Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& call) {
+  auto state = std::make_shared<WorkState>();
+  auto pushed =
+      queue_.Push([this, state, operation = call.operation, timeout = call.timeout,
+                   sizes = SizesOf(call, identity_.group_rank, identity_.world_size())]() mutable {
+        auto body = [&](Backend& backend, const Call& compared) -> Result<void> {
+          auto ok = Compare(backend, compared, sizes, identity_);
+          if (ok || ok.error().code != ErrorCode::kInvalid) return ok;
+          // Another rank has refused the call, which this one may have enqueued.
+          return Error{ErrorCode::kSystem, ok.error().message};
+        };
+        state->Finish(Execute(operation, timeout, body));
+      });
+  if (!pushed) return std::move(pushed).error();
+  return state;
+}
+
+}  // namespace rankrun::comm

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <rankrun/export.h>
+
+namespace rankrun {
+
+// Chooses the CUDA stream (a cudaStream_t) for this thread's calls on GPU memory; null,
+// which each thread begins with, means the default stream. Returns the previous one.
+// A call enqueues the collective in the order of this stream and returns before it is
+// complete, except BarrierOn; the first call of a kind may wait for other ranks. Errors
+// appear in Work::WaitFor and in the next call. Each refusal breaks the group.
+RANKRUN_API void* SetStream(void* stream);
+
+// SetStream until the end of the scope:
+//
+//   rankrun::StreamScope scope(stream);
+//   group.AllReduce(gradients);  // after the kernels in `stream`, before later ones
+//
+// Source: torch.cuda.stream.
+class StreamScope {
+ public:
+  explicit StreamScope(void* stream) : previous_(SetStream(stream)) {}
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  ~StreamScope() { SetStream(previous_); }
+
+ private:
+  void* const previous_;
+};
+
+}  // namespace rankrun
