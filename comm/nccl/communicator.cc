@@ -1,0 +1,146 @@
+#include "comm/nccl/communicator.h"
+
+#include <algorithm>
+
+namespace rankrun::comm::nccl {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Time for the ranks to leave a communicator together; a rank that is late may have
+// died.
+constexpr milliseconds kLeaving{5000};
+
+// Pauses between two looks at a communicator that works in the background.
+constexpr Duration kMinPause = std::chrono::microseconds(20);
+constexpr Duration kMaxPause = milliseconds(1);
+
+Error Failed(const char* what, ncclResult_t status) {
+  std::string text = std::string(what) + ": " + ncclGetErrorString(status);
+  const char* last = ncclGetLastError(nullptr);
+  if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
+  return {ErrorCode::kSystem, text};
+}
+
+// Valid as long as `place`.
+ncclConfig_t ConfigFor(const Communicator::Place& place) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  if (place.options.min_ctas > 0) config.minCTAs = place.options.min_ctas;
+  if (place.options.max_ctas > 0) config.maxCTAs = place.options.max_ctas;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+  config.commName = place.name.c_str();
+#endif
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::Connect(const ncclUniqueId& id,
+                                                            const Place& place,
+                                                            TimePoint deadline) {
+  ncclConfig_t config = ConfigFor(place);
+  ncclComm_t comm = nullptr;
+  ncclResult_t status = ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config);
+  if (status != ncclSuccess && status != ncclInProgress) {
+    return Failed("ncclCommInitRankConfig", status);
+  }
+  std::unique_ptr<Communicator> made(new Communicator(comm, place.deaths, place.aborted));
+  if (auto ok = made->Settle(status, "ncclCommInitRankConfig", deadline); !ok) {
+    made->Abort();
+    return std::move(ok).error();
+  }
+  return made;
+}
+
+Communicator::~Communicator() {
+  bool is_over = false;
+  {
+    MutexLock lock(mutex_);
+    is_over = is_over_;
+  }
+  if (is_over) return;
+  ncclResult_t status = ncclInternalError;
+  {
+    MutexLock lock(mutex_);
+    status = ncclCommFinalize(comm_);
+  }
+  if (!Settle(status, "ncclCommFinalize", MonotonicClock().Now() + kLeaving)) {
+    Abort();
+    return;
+  }
+  MutexLock lock(mutex_);
+  static_cast<void>(ncclCommDestroy(comm_));
+}
+
+Result<void> Communicator::Launch(const std::function<ncclResult_t(ncclComm_t)>& calls,
+                                  TimePoint deadline) {
+  ncclResult_t status = ncclSuccess;
+  {
+    MutexLock lock(mutex_);
+    if (is_over_) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
+    status = ncclGroupStart();
+    if (status != ncclSuccess) return Failed("ncclGroupStart", status);
+    ncclResult_t called = calls(comm_);
+    status = ncclGroupEnd();
+    if (!GoesOn(called)) status = called;
+  }
+  return Settle(status, "NCCL", deadline);
+}
+
+Result<void> Communicator::WithPremulSum(void* scalar, ncclDataType_t type,
+                                         const std::function<Result<void>(ncclRedOp_t)>& launch) {
+  ncclRedOp_t op = ncclSum;
+  {
+    MutexLock lock(mutex_);
+    if (is_over_) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
+    ncclResult_t status =
+        ncclRedOpCreatePreMulSum(&op, scalar, type, ncclScalarHostImmediate, comm_);
+    if (status != ncclSuccess) return Failed("ncclRedOpCreatePreMulSum", status);
+  }
+  auto launched = launch(op);
+  MutexLock lock(mutex_);
+  if (!is_over_) static_cast<void>(ncclRedOpDestroy(op, comm_));
+  return launched;
+}
+
+Result<void> Communicator::Failure() {
+  ncclResult_t state = State();
+  if (state == ncclSuccess || state == ncclInProgress) return {};
+  return Failed("NCCL", state);
+}
+
+void Communicator::Abort() {
+  MutexLock lock(mutex_);
+  if (is_over_) return;
+  is_over_ = true;
+  static_cast<void>(ncclCommAbort(comm_));
+}
+
+ncclResult_t Communicator::State() {
+  MutexLock lock(mutex_);
+  if (is_over_) return ncclInProgress;  // whoever aborts it has the reason
+  ncclResult_t state = ncclSuccess;
+  ncclResult_t status = ncclCommGetAsyncError(comm_, &state);
+  return status == ncclSuccess ? state : status;
+}
+
+// Waits while NCCL works on what it has begun in the background.
+Result<void> Communicator::Settle(ncclResult_t status, const char* what, TimePoint deadline) {
+  TimePoint began = MonotonicClock().Now();
+  Duration pause = kMinPause;
+  for (; status == ncclInProgress; status = State()) {
+    if (aborted_.load()) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
+    if (deaths_.has_death()) return deaths_.ErrorSince(began);
+    TimePoint now = MonotonicClock().Now();
+    if (now >= deadline) {
+      return Error{ErrorCode::kTimeout, std::string(what) + " did not end in time"};
+    }
+    deaths_.SleepUntil(std::min(deadline, now + pause));
+    pause = std::min(2 * pause, kMaxPause);
+  }
+  if (status != ncclSuccess) return Failed(what, status);
+  return {};
+}
+
+}  // namespace rankrun::comm::nccl

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <rankrun/nccl_options.h>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/status/death_watch.h"
+
+namespace rankrun::comm::nccl {
+
+// Returns whether NCCL has taken a call, which it may complete in the background.
+inline bool GoesOn(ncclResult_t status) {
+  return status == ncclSuccess || status == ncclInProgress;
+}
+
+// Communicator of NCCL that never blocks: each wait ends at a deadline, at a death
+// and at Abort.
+// Thread: one for Launch; Abort and Failure any.
+class Communicator {
+ public:
+  struct Place {
+    int rank;
+    int size;
+    std::string name;  // in NCCL's log
+    NcclOptions options;
+    DeathWatch deaths;
+    const std::atomic<bool>& aborted;  // of the backend
+  };
+
+  // Connects this rank to the others, which pass the same `id`; on the current GPU.
+  // Errors: as Launch.
+  static Result<std::unique_ptr<Communicator>> Connect(const ncclUniqueId& id, const Place& place,
+                                                       TimePoint deadline);
+  ~Communicator();
+
+  // Makes `calls` as one group and waits until NCCL has enqueued them. `calls` stops
+  // at its first error and returns it.
+  // Errors: kTimeout, kCancelled (a death, or Abort), kSystem with NCCL's words.
+  Result<void> Launch(const std::function<ncclResult_t(ncclComm_t)>& calls, TimePoint deadline);
+  // Makes an operator that multiplies by `scalar` on the host, and uses it in `launch`.
+  Result<void> WithPremulSum(void* scalar, ncclDataType_t type,
+                             const std::function<Result<void>(ncclRedOp_t)>& launch);
+  // Returns the error that NCCL has met since, for example in the network.
+  Result<void> Failure();
+  // Ends all calls under way, for good.
+  void Abort();
+
+ private:
+  Communicator(ncclComm_t comm, const DeathWatch& deaths, const std::atomic<bool>& aborted)
+      : comm_(comm), deaths_(deaths), aborted_(aborted) {}
+
+  ncclResult_t State() EXCLUDES(mutex_);
+  Result<void> Settle(ncclResult_t status, const char* what, TimePoint deadline) EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  ncclComm_t comm_ PT_GUARDED_BY(mutex_);
+  bool is_over_ GUARDED_BY(mutex_) = false;  // aborted
+  const DeathWatch deaths_;
+  const std::atomic<bool>& aborted_;
+};
+
+}  // namespace rankrun::comm::nccl

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "base/result.h"
+
+// The CUDA runtime with results and owners.
+namespace rankrun::comm::nccl {
+
+// Returns kSystem, "<function>: <CUDA's words>", unless `status` is a success.
+Result<void> Cuda(cudaError_t status, const char* function);
+
+// Returns the number of GPUs of this process, at least 1.
+// Error: kInvalid, there is none, with CUDA's reason.
+Result<int> CountGpus();
+// As CountGpus, without the number.
+Result<void> FindGpus();
+
+// Makes a GPU the current one of this thread until the end of the scope. Not by
+// cudaSetDevice, because its call for the previous GPU would take memory there, if
+// the process does not use that one.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int device);
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+  ~CurrentGpu();
+
+  const Result<void>& entered() const { return entered_; }
+
+ private:
+  Result<void> entered_;
+};
+
+// Event without time measurement, of the current GPU.
+class Event {
+ public:
+  // Records the end of all work that is in `stream` now.
+  static Result<Event> RecordedIn(cudaStream_t stream);
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  ~Event() {
+    if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+  }
+
+  // Returns whether the stream has reached the event.
+  Result<bool> Test() const;
+  // Lets later work in `stream` wait for the event.
+  Result<void> WaitIn(cudaStream_t stream) const {
+    return Cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  explicit Event(cudaEvent_t event) : event_(event) {}
+
+  cudaEvent_t event_;
+};
+
+// Stream of the current GPU that does not wait for the default stream.
+class Stream {
+ public:
+  enum class Priority { kNormal, kHigh };
+
+  static Result<Stream> Make(Priority priority);
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&&) = delete;
+  ~Stream() {
+    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  }
+
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  explicit Stream(cudaStream_t stream) : stream_(stream) {}
+
+  cudaStream_t stream_;
+};
+
+}  // namespace rankrun::comm::nccl

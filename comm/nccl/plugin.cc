@@ -1,0 +1,16 @@
+#include <rankrun/export.h>
+
+#include "comm/core/backend_plugin.h"
+#include "comm/nccl/backend.h"
+#include "comm/nccl/cuda.h"
+
+// Only exported symbol of librankrun_nccl.so.
+extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugin() {
+  static constexpr rankrun::comm::BackendPlugin kPlugin{
+      .abi_version = rankrun::comm::kBackendAbiVersion,
+      .create = nullptr,
+      .find_devices = &rankrun::comm::nccl::FindGpus,
+      .create_for_devices = &rankrun::comm::nccl::NcclBackend::Create,
+  };
+  return &kPlugin;
+}

@@ -1,0 +1,119 @@
+// Ranks that die while the others wait for a GPU, which NCCL alone does not notice.
+
+#include <gmock/gmock.h>
+#include <nccl.h>
+#include <signal.h>
+
+#include "base/status/status_page.h"
+#include "tests/nccl/gpu.h"
+
+namespace rankrun::comm {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Two ranks, the second of which can be killed.
+struct GpuDeathTest : testing::Test {
+  // Runs rank 0, and `victim` as rank 1 in the world.
+  void Start(bool with_agent, const std::function<std::string(ProcessGroup&)>& survivor,
+             const std::function<void(ProcessGroup&)>& victim) {
+    for (int r = 0; r < 2; ++r) {
+      ranks_.push_back(std::make_unique<ChildProcess>([&, r] {
+        SetPlace(r, 2, server_.port());
+        if (with_agent) UsePage(pages_[r]);
+        ProcessGroup& world = Init(WithGpus());
+        if (r == 0) return survivor(world);
+        victim(world);
+        return std::string();
+      }));
+    }
+  }
+
+  ServerProcess server_;
+  StatusPage pages_[2] = {*StatusPage::Create(), *StatusPage::Create()};
+  InSharedMemory<std::atomic<bool>> is_waiting_;  // rank 0 is in its last call
+  std::vector<std::unique_ptr<ChildProcess>> ranks_;
+
+  void AwaitTheWait() const {
+    auto deadline = MonotonicClock().Now() + std::chrono::minutes(1);
+    while (!is_waiting_->load()) {
+      ASSERT_LT(MonotonicClock().Now(), deadline);
+      std::this_thread::yield();
+    }
+  }
+};
+
+std::string Summed(ProcessGroup& world, std::atomic<bool>& is_waiting) {
+  OnGpu<int32_t> values({1});
+  world.AllReduce(values);
+  values.Read();
+  Work work = world.AllReduce(values, ReduceOp::kSum, kAsync);
+  is_waiting.store(true);
+  std::string end = EndOf(work);
+  return end + (world.state() == GroupState::kBroken ? "" : "; not broken");
+}
+
+// Makes the first of the two calls, and then waits for its end.
+void MakeOneCall(ProcessGroup& world) {
+  OnGpu<int32_t> values({1});
+  world.AllReduce(values);
+  for (;;) pause();
+}
+
+// Makes the second call, too, behind a kernel that never ends.
+void MakeACallThatNeverRuns(ProcessGroup& world) {
+  OnGpu<int32_t> values({1});
+  world.AllReduce(values);
+  values.Read();
+  EXPECT_EQ(cudaLaunchHostFunc(
+                nullptr,
+                [](void*) {
+                  for (;;) pause();
+                },
+                nullptr),
+            cudaSuccess);
+  world.AllReduce(values);
+  for (;;) pause();
+}
+
+TEST_F(GpuDeathTest, BeforeItsCallIsNamedWithoutAnAgent) {
+  Start(
+      false, [&](ProcessGroup& world) { return Summed(world, *is_waiting_); }, MakeOneCall);
+  AwaitTheWait();
+  ranks_[1]->Kill();
+  EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1"),
+                                       testing::Not(HasSubstr("not broken"))));
+}
+
+TEST_F(GpuDeathTest, InTheMiddleOfTheCallIsNamedByTheAgent) {
+  Start(
+      true, [&](ProcessGroup& world) { return Summed(world, *is_waiting_); },
+      MakeACallThatNeverRuns);
+  AwaitTheWait();
+  ranks_[1]->Kill();
+  pages_[0].PublishPeerDeath("rank 1 was killed by SIGKILL");
+  EXPECT_THAT(ranks_[0]->Text(),
+              AllOf(HasSubstr("rank 1 was killed by SIGKILL"), testing::Not(HasSubstr("SLOW")),
+                    testing::Not(HasSubstr("not broken"))));
+}
+
+TEST_F(GpuDeathTest, WhileTheGpusConnectIsNamed) {
+  Start(
+      false,
+      [&](ProcessGroup& world) {
+        is_waiting_->store(true);
+        OnGpu<int32_t> values({1});
+        return ErrorOf([&] { world.AllReduce(values); });
+      },
+      [](ProcessGroup&) {
+        for (;;) pause();
+      });
+  AwaitTheWait();
+  ranks_[1]->Kill();
+  EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1")));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
