@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
-# benchmarks, and with NCCL, if the CUDA Toolkit is there, for the plug-in
+# benchmarks, and with NCCL, if the CUDA Toolkit 13 is there, for the plug-in
 # librankrun_nccl.so. Does nothing if they are there.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/venv
 has_torch() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null; }
 has_nccl() { compgen -G "$venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h" >/dev/null; }
-needs_nccl() { [ -x /usr/local/cuda/bin/nvcc ] || command -v nvcc >/dev/null; }
+# The package has NCCL for CUDA 13.
+needs_nccl() {
+  PATH=$PATH:/usr/local/cuda/bin nvcc --version 2>/dev/null | grep -q 'release 13\.'
+}
 if has_torch && { ! needs_nccl || has_nccl; }; then exit 0; fi
 if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   scripts/setup.sh --packages-only

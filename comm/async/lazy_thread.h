@@ -23,9 +23,10 @@ class LazyThread {
 
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
 
-  // Starts the thread, unless it runs already or has been stopped.
-  // Error: kExhausted, the system has no thread left.
+  // Starts the thread, unless it runs already.
+  // Errors: kExhausted, the system has no thread left; kCancelled after Stop.
   Result<void> Start() REQUIRES(mutex_) {
+    if (has_ended_) return Error{ErrorCode::kCancelled, "the process group is destroyed"};
     if (thread_.joinable() || stopping_) return {};
     auto started = StartThread(run_);
     if (!started) return started.error();
@@ -50,6 +51,8 @@ class LazyThread {
     }
     changed_.NotifyOne();
     if (ending.joinable()) ending.join();
+    MutexLock lock(mutex_);
+    has_ended_ = true;
   }
 
  private:
@@ -57,6 +60,7 @@ class LazyThread {
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
   std::thread thread_ GUARDED_BY(mutex_);
 };
 

@@ -16,10 +16,6 @@ constexpr Duration kMinNap = std::chrono::microseconds(50);
 // Interval at which a receive of this rank from itself checks for its end.
 constexpr milliseconds kOwnSlice{4};
 
-bool IsSend(const Messages::Message& message) {
-  return message.operation.kind == Operation::Kind::kSend;
-}
-
 milliseconds Left(const Messages::Message& message, TimePoint since) {
   auto waited = std::chrono::steady_clock::now() - since;
   return std::chrono::ceil<milliseconds>(message.timeout - waited);
@@ -83,7 +79,7 @@ Result<int> Messages::Move(const Message& message, Block data) {
   }
   callers_ -= 1;
   if (why) return failed_(message, *std::move(why));
-  return to_global_(IsSend(message) ? group_rank_ : (*transfer)->source());
+  return to_global_(message.is_send ? group_rank_ : (*transfer)->source());
 }
 
 Result<std::shared_ptr<WorkState>> Messages::Start(const Message& message, Block data) {
@@ -102,7 +98,7 @@ bool Messages::Progress() {
   for (CompletedMessage& end : ended) {
     Pending& pending = end.pending;
     if (!end.result) end.result = failed_(pending.message, std::move(end.result).error());
-    bool received = end.result && !IsSend(pending.message);
+    bool received = end.result && !pending.message.is_send;
     pending.state->Finish(std::move(end.result),
                           received ? to_global_(pending.transfer->source()) : -1);
   }
@@ -151,7 +147,7 @@ void Messages::EndOwn() {
 
 // `transfer` is null for a message of this rank to itself.
 Error Messages::TimedOut(const Message& message, Transfer* transfer) const {
-  std::string text = std::string("no matching ") + (IsSend(message) ? "Recv" : "Send") +
+  std::string text = std::string("no matching ") + (message.is_send ? "Recv" : "Send") +
                      (message.operation.is_of_objects() ? "Objects" : "") + " after " +
                      std::to_string(message.timeout.count()) + " ms";
   auto unasked = transfer == nullptr ? std::nullopt : transfer->FirstUnexpected();
@@ -189,7 +185,7 @@ std::vector<Messages::CompletedMessage> Messages::TakeEnded(milliseconds slice) 
 
 Result<std::unique_ptr<Transfer>> Messages::StartTransfer(const Message& message, Block data) {
   FairMutexLock lock(mutex_);
-  if (IsSend(message)) {
+  if (message.is_send) {
     return backend_.StartSend({data.data, data.bytes}, *message.peer, message.envelope);
   }
   return backend_.StartRecv(data, message.peer, message.envelope);
@@ -200,7 +196,7 @@ Result<std::unique_ptr<Transfer>> Messages::StartTransfer(const Message& message
 // whether it did.
 bool Messages::StartOwn(const Message& message, Block data,
                         const std::shared_ptr<WorkState>& state) {
-  if (!IsSend(message)) return ReceiveOwn(message, data, state);
+  if (!message.is_send) return ReceiveOwn(message, data, state);
   if (message.peer != group_rank_) return false;
   SelfMessage self_message{message.envelope, {data.data, data.data + data.bytes}};
   FairMutexLock lock(mutex_);

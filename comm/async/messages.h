@@ -28,6 +28,7 @@ class Messages {
  public:
   struct Message {
     Operation operation;  // for error messages
+    bool is_send;
     Envelope envelope;
     std::optional<int> peer;  // none: a receive from any rank
     TimePoint since;          // start of the call

@@ -67,8 +67,9 @@ std::shared_ptr<WorkState> WorkState::OfAll(const std::vector<std::shared_ptr<Wo
   };
   for (size_t i = 0; i < parts.size(); ++i) {
     // The part lives, because its own Finish, or this loop, makes the call.
-    parts[i]->Then([i, ends, end_one, part = parts[i].get()] {
+    parts[i]->Then([i, all, ends, end_one, part = parts[i].get()] {
       ends->results[i] = part->result();
+      all->NoteEnd(part->result());
       end_one();
     });
   }
@@ -90,6 +91,10 @@ Result<void> WorkState::AwaitIn(void* stream) {
     return result();
   }
   NoteWaiter();
+  {
+    MutexLock lock(mutex_);
+    if (!failed_part_) return failed_part_;
+  }
   if (device_work_ != nullptr) return device_work_->WaitIn(stream);
   Result<void> all;
   for (const auto& part : Parts()) {
@@ -133,6 +138,11 @@ void WorkState::NoteWaiter() {
   for (const auto& part : Parts()) part->NoteWaiter();
   MutexLock lock(mutex_);
   if (!awaited_since_) awaited_since_ = MonotonicClock().Now();
+}
+
+void WorkState::NoteEnd(const Result<void>& part) {
+  MutexLock lock(mutex_);
+  if (failed_part_) failed_part_ = part;
 }
 
 std::optional<TimePoint> WorkState::awaited_since() const {

@@ -52,6 +52,7 @@ class WorkState {
  private:
   bool is_of_device() const;
   void NoteWaiter();
+  void NoteEnd(const Result<void>& part);
   std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 
   const std::shared_ptr<Attendance> attendance_;
@@ -65,6 +66,7 @@ class WorkState {
   std::optional<TimePoint> awaited_since_ GUARDED_BY(mutex_);
   int source_ GUARDED_BY(mutex_) = -1;
   Result<void> result_ GUARDED_BY(mutex_);
+  Result<void> failed_part_ GUARDED_BY(mutex_);  // result of a part that has failed
   std::vector<std::function<void()>> then_ GUARDED_BY(mutex_);
 };
 

@@ -95,7 +95,7 @@ std::optional<rankrun::NcclOptions> Read(const rankrun_nccl_options* from) {
 
 rankrun::InitOptions Read(const rankrun_init_options& from) {
   CheckReserved(from.reserved);
-  CheckReserved(from.reserved_2);
+  if (from.reserved_2 != 0) ThrowInvalid("options.reserved_2 is not 0");
   std::optional<rankrun::Device> device;
   if (from.device_index != kNoDevice) {
     device = {.type = rankrun::DeviceType::kCuda, .index = from.device_index};

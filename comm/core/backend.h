@@ -109,7 +109,7 @@ class Backend {
   // Returns the error by which a wait since `since` outside of this backend must end:
   // another rank has failed or has died, which only a wait inside it would notice. May
   // wait briefly for the reason. Thread: any.
-  virtual std::optional<Error> Look(TimePoint since) = 0;
+  virtual std::optional<Error> FindFailure(TimePoint since) = 0;
 
   // Ends all waits and transfers of this group, on all ranks and for good.
   // Their error contains `reason`, which names this rank, as far as it reaches

@@ -15,9 +15,9 @@
 
 namespace rankrun::comm {
 
-// Collective on memory of one device. Blocks are as for Backend; AllReduce,
+// Collective or message on memory of one device. Blocks are as for Backend; AllReduce,
 // Reduce and Broadcast have one output, and for the first two one input, which
-// may be the output.
+// may be the output. Send has one input, Recv one output.
 struct DeviceCall {
   Operation operation = {};  // with the program's operator
   double factor = 1;         // of ReduceOp::kPremulSum
@@ -28,7 +28,7 @@ struct DeviceCall {
   std::chrono::milliseconds timeout{};  // for connecting, and for other ranks to connect
 };
 
-// Collective that a device carries out.
+// Collective or message that a device carries out.
 // Thread: any.
 class DeviceWork {
  public:
@@ -41,21 +41,35 @@ class DeviceWork {
   virtual Result<void> WaitIn(void* stream) = 0;
 };
 
+// Message on its way to the device.
+// Thread: any for DeviceWork's functions, after Enqueue has returned true.
+class DeviceMessage : public DeviceWork {
+ public:
+  // Advances the connection to the other rank, and the messages before this one.
+  // Returns whether the device has this message. Does not wait for other ranks.
+  // Errors: kSystem, kCancelled after Abort of the backend.
+  virtual Result<bool> Enqueue() = 0;
+};
+
 // Transport of data between memory of devices, for one process group that also has
 // a Backend for CPU memory. Ranks are group ranks. The ranks compare their calls by
 // that Backend, at the same time; calls that do not match end by Abort.
-// Thread: one for Enqueue; Abort any.
+// Thread: one for Enqueue, one for Start and the Enqueue of messages; Abort any.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
-  // Returns why no rank can carry out such a call: kInvalid, "does not support ...".
+  // Returns why no rank can carry out such a call: kInvalid, "NCCL does not reduce ...".
   virtual Result<void> Check(const DeviceCall& call) const = 0;
   // Enqueues the call. Waits for other ranks only to connect to them, at the first call
   // of a kind. Errors: kTimeout, kCancelled (with the death message, or after Abort),
   // kSystem, kInvalid for a device that this rank cannot use; then only Abort may
   // follow.
   virtual Result<std::shared_ptr<DeviceWork>> Enqueue(const DeviceCall& call) = 0;
+  // Starts a message to or from the rank `operation.root`, another one. Messages from
+  // one rank to another are matched in the order in which each rank starts them,
+  // whatever their tags. Does not wait for other ranks. Errors: kSystem, kInvalid.
+  virtual Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) = 0;
   // Ends all work of this group on this rank, for good.
   virtual void Abort() = 0;
 };

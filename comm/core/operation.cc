@@ -60,6 +60,7 @@ std::string NameOf(const Operation& operation) {
 }
 
 std::string TagInWords(uint64_t tag) {
+  if (tag >= kDeviceTags) return "a message in GPU memory";
   return (tag < kObjectTags ? "tag " : "objects with tag ") + std::to_string(tag % kObjectTags);
 }
 

@@ -14,6 +14,8 @@ namespace rankrun::comm {
 // Messages that carry objects have this tag plus the program's tag, which is
 // smaller.
 inline constexpr uint64_t kObjectTags = uint64_t{1} << 32;
+// Messages in CPU memory that belong to those in GPU memory have this tag or more.
+inline constexpr uint64_t kDeviceTags = uint64_t{1} << 33;
 
 // Description of a collective or a message. A value; small and without
 // pointers, because ranks exchange it in shared memory.
@@ -45,7 +47,7 @@ struct Operation {
   uint64_t layout = 0;                   // hash of uneven block sizes, which must agree; 0: even
   uint64_t tag = 0;                      // of Send and Recv
 
-  bool is_of_objects() const { return tag >= kObjectTags; }
+  bool is_of_objects() const { return tag >= kObjectTags && tag < kDeviceTags; }
 };
 
 // Returns whether counts may differ between ranks: AllGather, Gather, Scatter,
@@ -58,7 +60,7 @@ bool Reduces(Operation::Kind kind);  // AllReduce, Reduce, ReduceScatter
 const char* NameOf(Operation::Kind kind);
 // Returns "AllReduce", ..., "SendObjects" or "RecvObjects".
 std::string NameOf(const Operation& operation);
-// Returns "tag 5" or "objects with tag 5".
+// Returns "tag 5", "objects with tag 5" or "a message in GPU memory".
 std::string TagInWords(uint64_t tag);
 
 // Returns "AllReduce #12 (16 x float32, sum)", "AllReduce #12 (16 x float32 on cuda,

@@ -28,7 +28,7 @@ Result<void> Check(const Group& group, const BatchMessage& message) {
     auto peer = GroupRankIn(group.identity().global_ranks, *message.peer);
     if (!peer) return peer.error();
   }
-  return CheckCpuTensor("tensor", message.tensor);
+  return CheckTensor("tensor", message.tensor);
 }
 
 Result<Work> Start(Group& group, const BatchMessage& message) {

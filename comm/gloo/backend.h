@@ -31,7 +31,9 @@ class GlooBackend final : public ScheduleBackend {
   ~GlooBackend() override;
 
   bool Refuse(const Call& call, const std::string& reason) override;
-  std::optional<Error> Look(TimePoint since) override { return failure_board_.FindFailure(since); }
+  std::optional<Error> FindFailure(TimePoint since) override {
+    return failure_board_.FindFailure(since);
+  }
   void Abort(const std::string& reason) override;
 
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,

@@ -84,13 +84,6 @@ Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
   return {};
 }
 
-Result<void> CheckCpuTensor(const std::string& name, const ConstTensor& tensor) {
-  if (auto ok = CheckTensor(name, tensor); !ok) return ok;
-  if (tensor.device.type == DeviceType::kCpu) return {};
-  return Invalid(name + " is on " + InWords(tensor.device) +
-                 ": want CPU memory, as messages between GPUs are not supported yet");
-}
-
 Result<std::vector<Block>> BlocksOf(const std::string& name, std::span<const Tensor> tensors,
                                     const ConstTensor& like, int world_size) {
   return Blocks<Block>(name, tensors, like, world_size);

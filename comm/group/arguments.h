@@ -22,8 +22,6 @@ namespace rankrun::comm {
 Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer);
 
 Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor);
-// As CheckTensor, for calls that use CPU memory only.
-Result<void> CheckCpuTensor(const std::string& name, const ConstTensor& tensor);
 
 // Returns one block per tensor; there must be one tensor per rank, of the dtype and on
 // the device of `like`, another tensor of the call.

@@ -63,16 +63,9 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
           })),
       activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
       progress_thread_([this] { return messages_->Progress(); }) {
-  if (devices == nullptr) return;
-  devices_ = std::make_unique<DeviceCalls>(
-      std::move(devices),
-      DeviceCalls::Place{.name = DisplayName(identity_) + " on cuda",
-                         .world_size = identity_.world_size(),
-                         .deaths = identity_.deaths},
-      [this](TimePoint since) { return backend_->Look(since); },
-      [this](const Operation& operation, Error error, milliseconds timeout) {
-        return Failed(operation, std::move(error), timeout);
-      });
+  if (devices != nullptr) {
+    devices_ = std::make_unique<Devices>(std::move(devices), HooksOfDevices());
+  }
 }
 
 Group::Group(GroupIdentity identity)
@@ -86,6 +79,8 @@ Group::~Group() {
 }
 
 void Group::FinishQueued() {
+  // First, because their ends may start collectives, which the queue compares.
+  if (devices_ != nullptr) devices_->calls().AwaitIdle();
   queue_.Stop();
   if (devices_ != nullptr) devices_->Stop();
 }

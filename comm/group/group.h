@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/status/activity.h"
-#include "comm/async/device_calls.h"
+#include "comm/async/devices.h"
 #include "comm/async/messages.h"
 #include "comm/async/progress_thread.h"
 #include "comm/async/work_queue.h"
@@ -27,18 +27,16 @@
 
 namespace rankrun::comm {
 
-// Implementation of ProcessGroup, which describes the functions: members,
-// backend, numbers of operations, time-outs and state. Converts the program's
-// arguments to blocks for the backend, breaks the group after an error, and
-// adds its cause to the text.
-// Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls
-// fail, too), kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (the group is
-// broken), kProtocol from the store.
+// Implementation of ProcessGroup, which describes the functions: members, backend, numbers
+// of operations, time-outs and state. Converts the program's arguments to blocks for the
+// backend, breaks the group after an error, and adds its cause to the text.
+// Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls fail, too),
+// kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (the group is broken), kProtocol from
+// the store.
 // Thread: any; calls are serialised.
 class Group {
  public:
-  // `barrier` and the backends may use `store`. `devices` is for memory of GPUs; null:
-  // this group has none.
+  // `barrier` and the backends may use `store`. Null `devices`: none for memory of GPUs.
   Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
         std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
         std::unique_ptr<DeviceBackend> devices = nullptr);
@@ -58,7 +56,7 @@ class Group {
   // Breaks the group on all ranks, because of the call `reason`. A collective of
   // another thread may still touch its blocks until it returns.
   void End(const std::string& reason);
-  // Result of a call on a rank that is not a member: a warning, or kInvalid if strict.
+  // Result of a call on a rank that is no member: a warning, or kInvalid if strict.
   Result<void> Uninvolved(const char* what) const;
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
@@ -84,8 +82,7 @@ class Group {
   Result<Work> Barrier(const CallOptions& options);
   Result<Work> BarrierOn(const Device& device, const CallOptions& options);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
-  // Replaces a collective that this rank cannot begin; the other ranks' calls
-  // fail. Returns the complete error of this rank.
+  // Lets the other ranks' calls fail, in place of a collective. Returns the full error.
   Error Decline(const Operation& operation, Error reason);
 
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
@@ -101,8 +98,7 @@ class Group {
   // Enqueues `call` on its device; the ranks compare it meanwhile.
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
-  // Announces that this rank does not take part in `operation`. Does not wait
-  // for that if `options` are asynchronous.
+  // Announces that this rank takes no part; does not wait for that if asynchronous.
   Result<Work> Refuse(const Operation& operation, Error reason, const CallOptions& options);
   Result<Work> UninvolvedWork(Operation::Kind kind) const;
   Result<Work> ReduceBlocks(const Tensor& output, std::vector<ConstBlock> inputs,
@@ -113,9 +109,13 @@ class Group {
 
   Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,
                                       uint64_t tag, Timeout timeout) const;
-  Result<Work> Begin(const Messages::Message& message, Block data);
+  Result<Work> Begin(const Messages::Message& message, const ConstTensor& tensor);
+  Result<std::shared_ptr<WorkState>> StartInMemory(const Messages::Message& message, Block data);
+  Result<std::shared_ptr<WorkState>> BeginOnDevice(const Messages::Message& message,
+                                                   const ConstTensor& tensor);
+  Result<void> MoveOnDevice(const Messages::Message& message, const ConstTensor& tensor);
+  DeviceHooks HooksOfDevices();
   Error MessageFailed(const Messages::Message& message, Error error);
-
   Result<std::chrono::milliseconds> Effective(Timeout timeout) const;
   Error Broken(const std::string& what) const;
   std::string WithDeath(std::string text) const;
@@ -144,7 +144,7 @@ class Group {
   Activity activity_;               // of collectives
   ProgressThread progress_thread_;  // of messages under way, beside collectives
   WorkQueue queue_;
-  std::unique_ptr<DeviceCalls> devices_;  // null: none
+  std::unique_ptr<Devices> devices_;  // null: none
 };
 
 }  // namespace rankrun::comm

@@ -69,20 +69,43 @@ Result<void> Compare(Backend& backend, const Call& call, std::vector<Sizes>& min
   return {};
 }
 
-Error NoDevices(const DeviceCall& call, const std::string& backend) {
-  return {ErrorCode::kInvalid, "the call is for cuda:" + std::to_string(call.device) +
+Error NoDevices(int device, const std::string& backend) {
+  return {ErrorCode::kInvalid, "the call is for cuda:" + std::to_string(device) +
                                    ", but the group's backend is \"" + backend +
                                    "\": want one such as \"cpu:shm,cuda:nccl\""};
 }
 
 }  // namespace
 
+DeviceHooks Group::HooksOfDevices() {
+  return {
+      .name = DisplayName(identity_) + " on cuda",
+      .world_size = identity_.world_size(),
+      .global_rank = identity_.global_rank,
+      .deaths = identity_.deaths,
+      .find_failure = [this](TimePoint since) { return backend_->FindFailure(since); },
+      .failed =
+          [this](const Operation& operation, Error error, std::chrono::milliseconds timeout) {
+            return Failed(operation, std::move(error), timeout);
+          },
+      .start_message =
+          [this](const Operation& operation, Operation::Kind direction, uint64_t tag, Block data) {
+            return StartInMemory({.operation = operation,
+                                  .is_send = direction == Operation::Kind::kSend,
+                                  .envelope = {.tag = tag, .dtype = DType::kUInt8},
+                                  .peer = operation.root,
+                                  .since = MonotonicClock().Now(),
+                                  .timeout = identity_.timeout},
+                                 data);
+          }};
+}
+
 Result<Work> Group::BarrierOn(const Device& device, const CallOptions& options) {
   if (!is_member()) return UninvolvedWork(Operation::Kind::kBarrier);
   Operation operation{.kind = Operation::Kind::kBarrier, .device = device.type};
   if (device.type != DeviceType::kCuda) {
     operation.device = DeviceType::kCpu;
-    return Refuse(operation, {ErrorCode::kInvalid, "the device is cpu: want a GPU"}, options);
+    return Refuse(operation, {ErrorCode::kInvalid, "the device is no GPU: want one"}, options);
   }
   return RunOnDevice(operation, options, {.device = device.index});
 }
@@ -93,7 +116,8 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   call.operation = operation;
   call.timeout = *limit;
   call.stream = CurrentStream();
-  if (devices_ == nullptr) return Refuse(operation, NoDevices(call, identity_.backend), options);
+  if (devices_ == nullptr)
+    return Refuse(operation, NoDevices(call.device, identity_.backend), options);
   if (auto ok = devices_->Check(call); !ok) return Refuse(operation, ok.error(), options);
   MutexLock lock(mutex_);
   operation.number = operations_ + 1;
@@ -102,7 +126,7 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   call.operation = operation;
   auto compared = CompareDeviceCall(call);
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
-  auto state = devices_->Run(call, *compared);
+  auto state = devices_->calls().Run(call, *compared);
   if (!state) return std::move(state).error();
   lock.Unlock();
   if (options.async) return Work(operation.number, *std::move(state));
@@ -110,6 +134,34 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (is_for_host) (*state)->Await();
   if (auto ok = (*state)->AwaitIn(call.stream); !ok) return Error(ok.error());
   return Work(operation.number, *std::move(state));
+}
+
+// Starts a message on memory of a GPU.
+Result<std::shared_ptr<WorkState>> Group::BeginOnDevice(const Messages::Message& message,
+                                                        const ConstTensor& tensor) {
+  auto refused = [&](Error reason) {
+    return std::move(reason).In(NameOf(message.operation) + Place());
+  };
+  if (devices_ == nullptr) return refused(NoDevices(tensor.device.index, identity_.backend));
+  if (!message.peer) {
+    return refused({ErrorCode::kInvalid, "the source is any rank: want one rank for GPU memory"});
+  }
+  if (*message.peer == identity_.group_rank) {
+    return refused(
+        {ErrorCode::kInvalid, "it is a message of this rank to itself: want a copy on the GPU"});
+  }
+  DeviceCall call{.operation = message.operation,
+                  .device = tensor.device.index,
+                  .stream = CurrentStream(),
+                  .timeout = message.timeout};
+  ConstBlock block = BlockOf(tensor);
+  if (message.is_send) {
+    call.inputs = {block};
+  } else {
+    call.outputs = Writable({block});
+  }
+  if (auto ok = devices_->Check(call); !ok) return refused(ok.error());
+  return devices_->messages().Start(call);
 }
 
 // Starts the comparison; the returned state ends with it.

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/status/status_page.h"
+#include "comm/core/current_stream.h"
 #include "comm/group/arguments.h"
 #include "comm/group/group.h"
 
@@ -21,15 +22,25 @@ std::string PeerOf(const Messages::Message& message) {
   return rank + " (" + TagInWords(message.envelope.tag) + ")";
 }
 
+// Returns the text of the status page while a call waits for its message.
+std::string WaitOf(const Messages::Message& message) {
+  return message.is_send ? "its message to " + PeerOf(message) + " to be taken"
+                         : "a message from " + PeerOf(message);
+}
+
 }  // namespace
 
 Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor, Source peer,
                                            uint64_t tag, Timeout timeout) const {
-  Operation operation{.kind = kind, .dtype = tensor.dtype, .count = tensor.count, .tag = tag};
+  Operation operation{.kind = kind,
+                      .dtype = tensor.dtype,
+                      .device = tensor.device.type,
+                      .count = tensor.count,
+                      .tag = tag};
   std::string name = NameOf(operation) + Place();
   auto limit = Effective(timeout);
   if (!limit) return Error(limit.error()).In(name);
-  if (auto ok = CheckCpuTensor("tensor", tensor); !ok) return Error(ok.error()).In(name);
+  if (auto ok = CheckTensor("tensor", tensor); !ok) return Error(ok.error()).In(name);
   std::optional<int> rank;
   if (peer) {
     auto found = GroupRankIn(identity_.global_ranks, *peer);
@@ -39,6 +50,7 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
   }
   if (broken_.load()) return Broken(Describe(operation) + Place());
   return Messages::Message{.operation = operation,
+                           .is_send = kind == Kind::kSend,
                            .envelope = {.tag = tag, .dtype = tensor.dtype},
                            .peer = rank,
                            .since = std::chrono::steady_clock::now(),
@@ -46,9 +58,8 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
 }
 
 Error Group::MessageFailed(const Messages::Message& message, Error error) {
-  const bool is_of_objects =
-      message.operation.is_of_objects() && message.operation.kind == Kind::kSend;
-  if (error.code == ErrorCode::kInvalid && is_of_objects) {
+  const bool sends_objects = message.operation.is_of_objects() && message.is_send;
+  if (error.code == ErrorCode::kInvalid && sends_objects) {
     error = std::move(error).In(
         "the receiver asks for another number, a uint64 for each, or has no memory for them");
   }
@@ -60,6 +71,7 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
   if (!is_member()) return Uninvolved("Send");
   auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   if (!message) return message.error();
+  if (IsOnDevice(tensor)) return MoveOnDevice(*message, tensor);
   if (message->peer == identity_.group_rank) {
     bool has_other_way = !message->operation.is_of_objects();
     return Error{ErrorCode::kInvalid, NameOf(message->operation) + Place() +
@@ -67,8 +79,7 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
                                           (has_other_way ? ", or ISend" : "")};
   }
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page,
-                  page == nullptr ? "" : "its message to " + PeerOf(*message) + " to be taken");
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
   auto sent = messages_->Move(*message, Writable(tensor));
   if (!sent) return std::move(sent).error();
   return {};
@@ -81,33 +92,50 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
   }
   auto message = MessageTo(Kind::kRecv, tensor, source, tag, timeout);
   if (!message) return message.error();
+  if (IsOnDevice(tensor)) {
+    if (auto ok = MoveOnDevice(*message, tensor); !ok) return ok.error();
+    return message->operation.global_root;
+  }
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, page == nullptr ? "" : "a message from " + PeerOf(*message));
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
   return messages_->Move(*message, BlockOf(tensor));
 }
 
 Result<Work> Group::ISend(const ConstTensor& tensor, Peer destination, uint64_t tag) {
   if (!is_member()) return UninvolvedWork(Kind::kSend);
   auto message = MessageTo(Kind::kSend, tensor, destination, tag, {});
-  if (!message) return message.error();
-  return Begin(*message, Writable(tensor));
+  return message ? Begin(*message, tensor) : message.error();
 }
 
 Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag) {
   if (!is_member()) return UninvolvedWork(Kind::kRecv);
   auto message = MessageTo(Kind::kRecv, tensor, source, tag, {});
-  if (!message) return message.error();
-  return Begin(*message, BlockOf(tensor));
+  return message ? Begin(*message, tensor) : message.error();
 }
 
-Result<Work> Group::Begin(const Messages::Message& message, Block data) {
-  auto state = messages_->Start(message, data);
+Result<void> Group::MoveOnDevice(const Messages::Message& message, const ConstTensor& tensor) {
+  auto begun = BeginOnDevice(message, tensor);
+  if (!begun) return std::move(begun).error();
+  const StatusPage* page = StatusPage::OfThisProcess();
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(message));
+  return (*begun)->AwaitIn(CurrentStream());
+}
+
+Result<Work> Group::Begin(const Messages::Message& message, const ConstTensor& tensor) {
+  auto state = IsOnDevice(tensor) ? BeginOnDevice(message, tensor)
+                                  : StartInMemory(message, Writable(tensor));
   if (!state) return std::move(state).error();
-  if ((*state)->done()) return Work(0, *std::move(state));
+  return Work(0, *std::move(state));
+}
+
+Result<std::shared_ptr<WorkState>> Group::StartInMemory(const Messages::Message& message,
+                                                        Block data) {
+  auto state = messages_->Start(message, data);
+  if (!state || (*state)->done()) return state;
   // Without a thread that moves it, the message must fail, so that nothing uses
   // the caller's memory any more.
   if (auto ok = progress_thread_.Wake(); !ok) return MessageFailed(message, std::move(ok).error());
-  return Work(0, *std::move(state));
+  return state;
 }
 
 }  // namespace rankrun::comm

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Backend>> HierarchicalBackend::Create(const BackendConfig
 }
 
 bool HierarchicalBackend::Move() {
-  if (auto end = tcp_->Look(began_)) shm_->Fail(*end);
+  if (auto end = tcp_->FindFailure(began_)) shm_->Fail(*end);
   return false;
 }
 

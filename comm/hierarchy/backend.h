@@ -49,7 +49,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
-  std::optional<Error> Look(TimePoint since) override { return tcp_->Look(since); }
+  std::optional<Error> FindFailure(TimePoint since) override { return tcp_->FindFailure(since); }
   void Abort(const std::string& reason) override;
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                               const Envelope& envelope) override;

@@ -22,7 +22,7 @@ class Representatives final : public ScheduleBackend {
   bool Refuse(const Call& call, const std::string& reason) override {
     return tcp_.Refuse(call, reason);
   }
-  std::optional<Error> Look(TimePoint since) override { return tcp_.Look(since); }
+  std::optional<Error> FindFailure(TimePoint since) override { return tcp_.FindFailure(since); }
   void Abort(const std::string& reason) override { tcp_.Abort(reason); }
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                               const Envelope& envelope) override {

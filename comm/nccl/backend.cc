@@ -1,59 +1,26 @@
 #include "comm/nccl/backend.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 #include <utility>
+#include <vector>
 
-#include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/nccl/launch.h"
+#include "comm/nccl/unique_id.h"
+#include "comm/nccl/work.h"
 
 namespace rankrun::comm::nccl {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Longest wait in the store for the id, after which Abort is looked for.
+// Longest wait in the store for the id, between two checks for Abort.
 constexpr milliseconds kSlice{50};
 
-// Time-out for connecting to the store and for each reply.
-constexpr milliseconds kStorePatience{5000};
-
-Error Aborted() { return {ErrorCode::kCancelled, "the process group was broken meanwhile"}; }
-
-class NcclWork final : public DeviceWork {
- public:
-  NcclWork(std::shared_ptr<Connection> connection, int device, Event end)
-      : connection_(std::move(connection)), device_(device), end_(std::move(end)) {}
-  ~NcclWork() override {
-    CurrentGpu current(device_);
-    end_.reset();
-  }
-
-  Result<bool> Test() override {
-    CurrentGpu current(device_);
-    if (!current.entered()) return current.entered().error();
-    auto done = end_->Test();
-    // After the event, which an abort reaches, too.
-    if (connection_->aborted.load()) return Aborted();
-    if (!done || *done) return done;
-    if (auto communicator = connection_->Get()) {
-      if (auto ok = communicator->Failure(); !ok) return ok.error();
-    }
-    return false;
-  }
-  Result<void> WaitIn(void* stream) override {
-    CurrentGpu current(device_);  // for the default stream
-    if (!current.entered()) return current.entered();
-    return end_->WaitIn(static_cast<cudaStream_t>(stream));
-  }
-
- private:
-  const std::shared_ptr<Connection> connection_;
-  const int device_;
-  std::optional<Event> end_;  // set until the destructor
-};
+// Returns memory that a send only reads.
+Block Readable(const ConstBlock& block) {
+  return {const_cast<std::byte*>(block.data), block.bytes};
+}
 
 }  // namespace
 
@@ -69,18 +36,20 @@ NcclBackend::NcclBackend(const DeviceBackendConfig& config, int gpus)
 NcclBackend::~NcclBackend() {
   if (device_.load() == kNoDevice) return;
   CurrentGpu current(device_.load());
-  std::shared_ptr<Communicator> last;
-  {
-    MutexLock lock(connection_->mutex);
-    last = std::move(connection_->communicator);
-  }
-  last.reset();
+  MutexLock lock(mutex_);
+  for (const auto& [key, lane] : lanes_) lane->Leave();
+  if (auto communicator = connection_->Get()) communicator->Leave();
+  lanes_.clear();
+  static_cast<void>(connection_->Set(nullptr));
   stream_.reset();
 }
 
 Result<void> NcclBackend::Check(const DeviceCall& call) const {
   if (auto ok = CheckDevice(call.device); !ok) return ok;
-  return CheckSupport(call);
+  if (auto ok = CheckSupport(call); !ok) return ok;
+  CurrentGpu current(call.device);  // for the default stream
+  if (!current.entered()) return current.entered();
+  return CheckRuns(static_cast<cudaStream_t>(call.stream));
 }
 
 Result<void> NcclBackend::CheckDevice(int device) const {
@@ -95,14 +64,21 @@ Result<void> NcclBackend::CheckDevice(int device) const {
                                         ", as in this rank's first call"};
 }
 
+// Checks again, because calls of several threads may have passed Check before the first
+// one.
+Result<void> NcclBackend::ChooseDevice(int device) {
+  int none = kNoDevice;
+  device_.compare_exchange_strong(none, device);
+  return CheckDevice(device);
+}
+
 Result<std::shared_ptr<DeviceWork>> NcclBackend::Enqueue(const DeviceCall& call) {
   TimePoint deadline = MonotonicClock().Now() + call.timeout;
-  // Again, because calls of several threads may have passed Check before the first one.
-  if (auto ok = CheckDevice(call.device); !ok) return ok.error();
+  if (auto ok = ChooseDevice(call.device); !ok) return ok.error();
   CurrentGpu current(call.device);
   if (!current.entered()) return current.entered().error();
   if (stream_ == nullptr) {
-    if (auto ok = Connect(call.device, deadline); !ok) {
+    if (auto ok = Connect(deadline); !ok) {
       return Error(ok.error()).In("connect the GPUs");
     }
   }
@@ -122,38 +98,62 @@ Result<std::shared_ptr<DeviceWork>> NcclBackend::Enqueue(const DeviceCall& call)
       std::make_shared<NcclWork>(connection_, call.device, *std::move(end)));
 }
 
-void NcclBackend::Abort() {
-  connection_->aborted.store(true);
-  if (auto communicator = connection_->Get()) communicator->Abort();
+Result<std::shared_ptr<DeviceMessage>> NcclBackend::Start(const DeviceCall& call) {
+  if (auto ok = ChooseDevice(call.device); !ok) return ok.error();
+  CurrentGpu current(call.device);
+  if (!current.entered()) return current.entered().error();
+  auto ready = Event::RecordedIn(static_cast<cudaStream_t>(call.stream));
+  if (!ready) return std::move(ready).error();
+  Lane& lane = LaneFor(call);
+  Block data = call.outputs.empty() ? Readable(call.inputs.front()) : call.outputs.front();
+  auto message = std::make_shared<LaneMessage>(lane, call.device, data, *std::move(ready));
+  lane.Add(message);
+  return std::shared_ptr<DeviceMessage>(std::move(message));
 }
 
-Result<void> NcclBackend::Connect(int device, TimePoint deadline) {
-  auto stream = Stream::Make(config_.options.high_priority_stream ? Stream::Priority::kHigh
-                                                                  : Stream::Priority::kNormal);
+Lane& NcclBackend::LaneFor(const DeviceCall& call) {
+  MutexLock lock(mutex_);
+  int peer = call.operation.root;
+  bool is_send = call.operation.kind == Operation::Kind::kSend;
+  std::unique_ptr<Lane>& lane = lanes_[{peer, is_send}];
+  if (lane == nullptr) {
+    lane = std::make_unique<Lane>(
+        Lane::Place{.config = config_, .peer = peer, .is_send = is_send, .device = call.device});
+    if (aborted_) lane->BeginAbort();
+  }
+  return *lane;
+}
+
+void NcclBackend::Abort() {
+  std::vector<std::future<void>> ends;
+  ends.push_back(connection_->BeginAbort());
+  {
+    MutexLock lock(mutex_);
+    aborted_ = true;
+    for (const auto& [key, lane] : lanes_) ends.push_back(lane->BeginAbort());
+  }
+  auto deadline = std::chrono::steady_clock::now() + kAborting;
+  for (const auto& end : ends) {
+    if (end.valid()) end.wait_until(deadline);
+  }
+}
+
+Result<void> NcclBackend::Connect(TimePoint deadline) {
+  auto stream = Stream::Make(config_.options);
   if (!stream) return std::move(stream).error();
   auto id = AgreeOnId(deadline);
   if (!id) return std::move(id).error();
   auto communicator = Communicator::Connect(*id,
                                             {.rank = config_.group_rank,
                                              .size = config_.world_size(),
-                                             .name = config_.name,
+                                             .name = config_.name.c_str(),
                                              .options = config_.options,
                                              .deaths = config_.deaths,
-                                             .aborted = connection_->aborted},
+                                             .aborted = connection_->aborted()},
                                             deadline);
   if (!communicator) return std::move(communicator).error();
-  device_ = device;
   stream_ = std::make_unique<Stream>(*std::move(stream));
-  {
-    MutexLock lock(connection_->mutex);
-    connection_->communicator = *std::move(communicator);
-  }
-  // An Abort that has not seen the communicator has set this before.
-  if (connection_->aborted.load()) {
-    connection_->Get()->Abort();
-    return Aborted();
-  }
-  return {};
+  return connection_->Set(*std::move(communicator));
 }
 
 Result<ncclUniqueId> NcclBackend::AgreeOnId(TimePoint deadline) {
@@ -161,34 +161,21 @@ Result<ncclUniqueId> NcclBackend::AgreeOnId(TimePoint deadline) {
   auto store = config_.store.CloneWith(kStorePatience, kStorePatience);
   if (!store) return std::move(store).error();
   const std::string key = config_.key_prefix + "/nccl/id";
-  ncclUniqueId id{};
-  if (config_.group_rank == 0) {
-    ncclResult_t status = ncclGetUniqueId(&id);
-    std::string value(id.internal, sizeof id.internal);
-    if (status != ncclSuccess)
-      value = std::string("ncclGetUniqueId: ") + ncclGetErrorString(status);
-    if (auto ok = (*store)->Set(key, value); !ok) return ok.error();
-    if (status != ncclSuccess) return Error{ErrorCode::kSystem, value};
-    return id;
-  }
+  if (config_.group_rank == 0) return PublishId(**store, key);
   auto value = AwaitId(**store, key, deadline);
   if (!value) return std::move(value).error();
-  if (value->size() != sizeof id.internal) {
-    return Error{ErrorCode::kSystem, RanksInWords({config_.global_ranks[0]}) + ": " + *value};
-  }
-  std::memcpy(id.internal, value->data(), sizeof id.internal);
-  return id;
+  return IdIn(*value, config_.global_ranks[0]);
 }
 
 Result<std::string> NcclBackend::AwaitId(store::Store& store, const std::string& key,
                                          TimePoint deadline) const {
-  while (!connection_->aborted.load()) {
+  while (!connection_->aborted().load()) {
     milliseconds left = TimeLeft(deadline);
     auto value = store.Get(key, std::min(left, kSlice));
     bool goes_on = !value && value.error().code == ErrorCode::kTimeout && left > kSlice;
     if (!goes_on) return value;
   }
-  return Aborted();
+  return Connection::Broken();
 }
 
 }  // namespace rankrun::comm::nccl

@@ -1,6 +1,9 @@
 #include "comm/nccl/communicator.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/process/start_thread.h"
 
 namespace rankrun::comm::nccl {
 namespace {
@@ -15,6 +18,8 @@ constexpr milliseconds kLeaving{5000};
 constexpr Duration kMinPause = std::chrono::microseconds(20);
 constexpr Duration kMaxPause = milliseconds(1);
 
+Error Aborted() { return {ErrorCode::kCancelled, "NCCL's communicator was aborted"}; }
+
 Error Failed(const char* what, ncclResult_t status) {
   std::string text = std::string(what) + ": " + ncclGetErrorString(status);
   const char* last = ncclGetLastError(nullptr);
@@ -22,48 +27,51 @@ Error Failed(const char* what, ncclResult_t status) {
   return {ErrorCode::kSystem, text};
 }
 
-// Valid as long as `place`.
+// Valid as long as the name.
 ncclConfig_t ConfigFor(const Communicator::Place& place) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   if (place.options.min_ctas > 0) config.minCTAs = place.options.min_ctas;
   if (place.options.max_ctas > 0) config.maxCTAs = place.options.max_ctas;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
-  config.commName = place.name.c_str();
+  config.commName = place.name;
 #endif
   return config;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::Connect(const ncclUniqueId& id,
-                                                            const Place& place,
-                                                            TimePoint deadline) {
+Result<std::unique_ptr<Communicator>> Communicator::Begin(const ncclUniqueId& id,
+                                                          const Place& place) {
   ncclConfig_t config = ConfigFor(place);
   ncclComm_t comm = nullptr;
   ncclResult_t status = ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config);
-  if (status != ncclSuccess && status != ncclInProgress) {
-    return Failed("ncclCommInitRankConfig", status);
-  }
-  std::unique_ptr<Communicator> made(new Communicator(comm, place.deaths, place.aborted));
-  if (auto ok = made->Settle(status, "ncclCommInitRankConfig", deadline); !ok) {
-    made->Abort();
+  std::unique_ptr<Communicator> made;
+  if (comm != nullptr) made.reset(new Communicator(comm, place.deaths, place.aborted));
+  if (GoesOn(status)) return made;
+  if (made != nullptr) made->Abort();
+  return Failed("ncclCommInitRankConfig", status);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::Connect(const ncclUniqueId& id,
+                                                            const Place& place,
+                                                            TimePoint deadline) {
+  auto made = Begin(id, place);
+  if (!made) return made;
+  if (auto ok = (*made)->Settle((*made)->State(), "ncclCommInitRankConfig", deadline); !ok) {
+    (*made)->Abort();
     return std::move(ok).error();
   }
   return made;
 }
 
 Communicator::~Communicator() {
-  bool is_over = false;
-  {
-    MutexLock lock(mutex_);
-    is_over = is_over_;
-  }
-  if (is_over) return;
+  Leave();
   ncclResult_t status = ncclInternalError;
   {
     MutexLock lock(mutex_);
-    status = ncclCommFinalize(comm_);
+    if (is_over_) return;
+    status = *leaving_;
   }
   if (!Settle(status, "ncclCommFinalize", MonotonicClock().Now() + kLeaving)) {
     Abort();
@@ -73,19 +81,36 @@ Communicator::~Communicator() {
   static_cast<void>(ncclCommDestroy(comm_));
 }
 
+void Communicator::Leave() {
+  MutexLock lock(mutex_);
+  if (is_over_ || leaving_) return;
+  leaving_ = ncclCommFinalize(comm_);
+}
+
+Result<bool> Communicator::Poll() {
+  if (aborted_.load()) return Aborted();
+  ncclResult_t status = State();
+  if (!GoesOn(status)) return Failed("NCCL", status);
+  return status == ncclSuccess;
+}
+
+Result<bool> Communicator::Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls) {
+  MutexLock lock(mutex_);
+  if (is_over_) return Aborted();
+  ncclResult_t status = ncclGroupStart();
+  if (status != ncclSuccess) return Failed("ncclGroupStart", status);
+  ncclResult_t called = calls(comm_);
+  status = ncclGroupEnd();
+  if (!GoesOn(called)) status = called;
+  if (!GoesOn(status)) return Failed("NCCL", status);
+  return status == ncclSuccess;
+}
+
 Result<void> Communicator::Launch(const std::function<ncclResult_t(ncclComm_t)>& calls,
                                   TimePoint deadline) {
-  ncclResult_t status = ncclSuccess;
-  {
-    MutexLock lock(mutex_);
-    if (is_over_) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
-    status = ncclGroupStart();
-    if (status != ncclSuccess) return Failed("ncclGroupStart", status);
-    ncclResult_t called = calls(comm_);
-    status = ncclGroupEnd();
-    if (!GoesOn(called)) status = called;
-  }
-  return Settle(status, "NCCL", deadline);
+  auto enqueued = Enqueue(calls);
+  if (!enqueued) return enqueued.error();
+  return Settle(*enqueued ? ncclSuccess : ncclInProgress, "NCCL", deadline);
 }
 
 Result<void> Communicator::WithPremulSum(void* scalar, ncclDataType_t type,
@@ -93,12 +118,13 @@ Result<void> Communicator::WithPremulSum(void* scalar, ncclDataType_t type,
   ncclRedOp_t op = ncclSum;
   {
     MutexLock lock(mutex_);
-    if (is_over_) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
+    if (is_over_) return Aborted();
     ncclResult_t status =
         ncclRedOpCreatePreMulSum(&op, scalar, type, ncclScalarHostImmediate, comm_);
     if (status != ncclSuccess) return Failed("ncclRedOpCreatePreMulSum", status);
   }
   auto launched = launch(op);
+  if (!launched) return launched;  // NCCL may still work on the call
   MutexLock lock(mutex_);
   if (!is_over_) static_cast<void>(ncclRedOpDestroy(op, comm_));
   return launched;
@@ -110,16 +136,33 @@ Result<void> Communicator::Failure() {
   return Failed("NCCL", state);
 }
 
-void Communicator::Abort() {
-  MutexLock lock(mutex_);
-  if (is_over_) return;
-  is_over_ = true;
-  static_cast<void>(ncclCommAbort(comm_));
+void Communicator::Abort() { BeginAbort().wait_for(kAborting); }
+
+// In a thread, because NCCL waits for its streams, and so for kernels of the program that
+// are before its own.
+std::future<void> Communicator::BeginAbort() {
+  std::promise<void> aborted;
+  auto end = aborted.get_future();
+  ncclComm_t comm = nullptr;
+  {
+    MutexLock lock(mutex_);
+    if (!std::exchange(is_over_, true)) comm = comm_;
+  }
+  if (comm == nullptr) {
+    aborted.set_value();
+    return end;
+  }
+  auto thread = StartThread([comm, promise = std::move(aborted)]() mutable {
+    static_cast<void>(ncclCommAbort(comm));
+    promise.set_value();
+  });
+  if (thread) thread->detach();  // else the communicator is lost, as its process soon is
+  return end;
 }
 
 ncclResult_t Communicator::State() {
   MutexLock lock(mutex_);
-  if (is_over_) return ncclInProgress;  // whoever aborts it has the reason
+  if (is_over_) return ncclInProgress;  // the caller of Abort reports the reason
   ncclResult_t state = ncclSuccess;
   ncclResult_t status = ncclCommGetAsyncError(comm_, &state);
   return status == ncclSuccess ? state : status;
@@ -130,7 +173,7 @@ Result<void> Communicator::Settle(ncclResult_t status, const char* what, TimePoi
   TimePoint began = MonotonicClock().Now();
   Duration pause = kMinPause;
   for (; status == ncclInProgress; status = State()) {
-    if (aborted_.load()) return Error{ErrorCode::kCancelled, "NCCL's communicator was aborted"};
+    if (aborted_.load()) return Aborted();
     if (deaths_.has_death()) return deaths_.ErrorSince(began);
     TimePoint now = MonotonicClock().Now();
     if (now >= deadline) {

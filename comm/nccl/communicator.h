@@ -5,8 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
-#include <string>
+#include <optional>
 
 #include <rankrun/nccl_options.h>
 
@@ -22,6 +23,9 @@ inline bool GoesOn(ncclResult_t status) {
   return status == ncclSuccess || status == ncclInProgress;
 }
 
+// Time for NCCL to end its calls after an abort.
+inline constexpr std::chrono::milliseconds kAborting{1000};
+
 // Communicator of NCCL that never blocks: each wait ends at a deadline, at a death
 // and at Abort.
 // Thread: one for Launch; Abort and Failure any.
@@ -30,7 +34,7 @@ class Communicator {
   struct Place {
     int rank;
     int size;
-    std::string name;  // in NCCL's log
+    const char* name;  // in NCCL's log; outlives the communicator
     NcclOptions options;
     DeathWatch deaths;
     const std::atomic<bool>& aborted;  // of the backend
@@ -40,10 +44,17 @@ class Communicator {
   // Errors: as Launch.
   static Result<std::unique_ptr<Communicator>> Connect(const ncclUniqueId& id, const Place& place,
                                                        TimePoint deadline);
+  // As Connect, but does not wait for the other ranks: Poll continues.
+  static Result<std::unique_ptr<Communicator>> Begin(const ncclUniqueId& id, const Place& place);
   ~Communicator();
 
-  // Makes `calls` as one group and waits until NCCL has enqueued them. `calls` stops
-  // at its first error and returns it.
+  // Returns whether NCCL has completed what was begun. Errors: kCancelled, kSystem with NCCL's
+  // words.
+  Result<bool> Poll();
+  // Makes `calls` as one group. `calls` stops at its first error and returns it. Returns
+  // whether NCCL has enqueued them: Poll continues, before any other call. Errors: as Poll.
+  Result<bool> Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls);
+  // As Enqueue, but waits until NCCL has enqueued them.
   // Errors: kTimeout, kCancelled (a death, or Abort), kSystem with NCCL's words.
   Result<void> Launch(const std::function<ncclResult_t(ncclComm_t)>& calls, TimePoint deadline);
   // Makes an operator that multiplies by `scalar` on the host, and uses it in `launch`.
@@ -51,8 +62,13 @@ class Communicator {
                              const std::function<Result<void>(ncclRedOp_t)>& launch);
   // Returns the error that NCCL has met since, for example in the network.
   Result<void> Failure();
-  // Ends all calls under way, for good.
+  // Ends all calls under way, for good. The returned state is ready once they have ended.
+  std::future<void> BeginAbort();
+  // Waits for that, too, for kAborting at most.
   void Abort();
+  // Begins to part from the other ranks, for which the destructor waits. No call may
+  // follow.
+  void Leave();
 
  private:
   Communicator(ncclComm_t comm, const DeathWatch& deaths, const std::atomic<bool>& aborted)
@@ -64,6 +80,7 @@ class Communicator {
   Mutex mutex_;
   ncclComm_t comm_ PT_GUARDED_BY(mutex_);
   bool is_over_ GUARDED_BY(mutex_) = false;  // aborted
+  std::optional<ncclResult_t> leaving_ GUARDED_BY(mutex_);
   const DeathWatch deaths_;
   const std::atomic<bool>& aborted_;
 };

@@ -116,19 +116,32 @@ Result<Event> Event::RecordedIn(cudaStream_t stream) {
 }
 
 Result<bool> Event::Test() const {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  auto relaxed =
+      Cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  if (!relaxed) return std::move(relaxed).error();
   cudaError_t status = cudaEventQuery(event_);
+  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
   if (status == cudaErrorNotReady) return false;
   if (auto ok = Cuda(status, "cudaEventQuery"); !ok) return ok.error();
   return true;
 }
 
-Result<Stream> Stream::Make(Priority priority) {
+Result<void> CheckRuns(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  auto ok = Cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  if (!ok || status == cudaStreamCaptureStatusNone) return ok;
+  return Error{ErrorCode::kInvalid,
+               "the stream is captured into a CUDA graph: want one whose work runs at once"};
+}
+
+Result<Stream> Stream::Make(const NcclOptions& options) {
   constexpr int kNormal = 0;
   int lowest = 0, highest = 0;
   auto found =
       Cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
   if (!found) return found.error();
-  int number = priority == Priority::kHigh ? highest : kNormal;
+  int number = options.high_priority_stream ? highest : kNormal;
   cudaStream_t handle = nullptr;
   auto made = Cuda(cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, number),
                    "cudaStreamCreateWithPriority");

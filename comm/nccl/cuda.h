@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <rankrun/nccl_options.h>
+
 #include "base/result.h"
 
 // The CUDA runtime with results and owners.
@@ -34,6 +36,10 @@ class CurrentGpu {
   Result<void> entered_;
 };
 
+// Fails for a stream that is captured into a CUDA graph, because its work does not run.
+// Errors: kInvalid, kSystem.
+Result<void> CheckRuns(cudaStream_t stream);
+
 // Event without time measurement, of the current GPU.
 class Event {
  public:
@@ -45,7 +51,8 @@ class Event {
     if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
   }
 
-  // Returns whether the stream has reached the event.
+  // Returns whether the stream has reached the event. Permits other threads to capture
+  // CUDA graphs.
   Result<bool> Test() const;
   // Lets later work in `stream` wait for the event.
   Result<void> WaitIn(cudaStream_t stream) const {
@@ -61,9 +68,8 @@ class Event {
 // Stream of the current GPU that does not wait for the default stream.
 class Stream {
  public:
-  enum class Priority { kNormal, kHigh };
-
-  static Result<Stream> Make(Priority priority);
+  // With the priority of `options`.
+  static Result<Stream> Make(const NcclOptions& options);
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream() {

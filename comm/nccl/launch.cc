@@ -27,7 +27,8 @@ bool AreAdjacent(const std::vector<BlockType>& blocks) {
   return true;
 }
 
-// Memory of the GPU that is allocated and freed in the order of a stream.
+// Memory of the GPU that is allocated and freed in the order of a stream. Without Free it
+// is lost: after an error NCCL may still use it.
 class StreamMemory {
  public:
   static Result<StreamMemory> Allocate(size_t bytes, cudaStream_t stream) {
@@ -36,13 +37,8 @@ class StreamMemory {
     if (!ok) return ok.error();
     return StreamMemory(memory, stream);
   }
-  StreamMemory(StreamMemory&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), stream_(other.stream_) {}
-  StreamMemory& operator=(StreamMemory&&) = delete;
-  ~StreamMemory() {
-    if (memory_ != nullptr) static_cast<void>(cudaFreeAsync(memory_, stream_));
-  }
 
+  Result<void> Free() { return Cuda(cudaFreeAsync(memory_, stream_), "cudaFreeAsync"); }
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
@@ -130,6 +126,7 @@ class Launcher {
 
   Result<void> ReduceScatterEven() {
     ConstBlock first = call_.inputs.front();
+    if (first.bytes == 0) return {};
     if (AreAdjacent(call_.inputs)) return ReduceScatterFrom(first.data);
     auto memory = StreamMemory::Allocate(first.bytes * call_.inputs.size(), place_.stream);
     if (!memory) return std::move(memory).error();
@@ -137,7 +134,8 @@ class Launcher {
       auto ok = Copy(memory->data() + r * first.bytes, call_.inputs[r].data, first.bytes);
       if (!ok) return ok;
     }
-    return ReduceScatterFrom(memory->data());
+    if (auto ok = ReduceScatterFrom(memory->data()); !ok) return ok;
+    return memory->Free();
   }
 
   Result<void> ReduceScatterFrom(const std::byte* inputs) {
@@ -163,6 +161,7 @@ class Launcher {
 
   Result<void> AllGatherEven() {
     Block first = call_.outputs.front();
+    if (first.bytes == 0) return {};
     if (AreAdjacent(call_.outputs)) return AllGatherTo(first.data);
     auto memory = StreamMemory::Allocate(first.bytes * call_.outputs.size(), place_.stream);
     if (!memory) return std::move(memory).error();
@@ -171,7 +170,7 @@ class Launcher {
       auto ok = Copy(call_.outputs[r].data, memory->data() + r * first.bytes, first.bytes);
       if (!ok) return ok;
     }
-    return {};
+    return memory->Free();
   }
 
   Result<void> AllGatherTo(std::byte* outputs) {
@@ -198,10 +197,11 @@ class Launcher {
   Result<void> Meet() {
     auto memory = StreamMemory::Allocate(1, place_.stream);
     if (!memory) return std::move(memory).error();
-    return LaunchGroup([&](ncclComm_t comm) {
+    auto met = LaunchGroup([&](ncclComm_t comm) {
       return ncclAllReduce(memory->data(), memory->data(), 1, ncclUint8, ncclMax, comm,
                            place_.stream);
     });
+    return met ? memory->Free() : met;
   }
 
   // Gather, Scatter and AllToAll: messages between pairs of ranks.

@@ -23,7 +23,7 @@ Result<ReducedType> TypeToReduce(DType dtype);
 
 // Returns the operator of NCCL; for kPremulSum there is none, because it has to be
 // made for each factor.
-// Error: kInvalid, "NCCL does not support bitwise and: want ...".
+// Error: kInvalid, "NCCL has no operator for a bitwise and: want ...".
 Result<ncclRedOp_t> OperatorFor(ReduceOp::Kind op);
 
 // Writes `factor` as an element of `dtype`, a floating or complex type, to `scalar`,

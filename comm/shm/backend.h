@@ -43,7 +43,7 @@ class ShmBackend final : public Backend {
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
-  std::optional<Error> Look(TimePoint since) override { return waiter_.FindFailure(since); }
+  std::optional<Error> FindFailure(TimePoint since) override { return waiter_.FindFailure(since); }
   void Abort(const std::string& reason) override;
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                               const Envelope& envelope) override;

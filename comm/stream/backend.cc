@@ -79,7 +79,7 @@ Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedu
   }
 }
 
-std::optional<Error> StreamBackend::Look(TimePoint since) {
+std::optional<Error> StreamBackend::FindFailure(TimePoint since) {
   control_.TryMove();
   if (!control_.alarmed()) return std::nullopt;
   MutexLock lock(control_.mutex());

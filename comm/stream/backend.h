@@ -27,7 +27,7 @@ class StreamBackend final : public ScheduleBackend {
 
   bool Refuse(const Call& call, const std::string& reason) override;
   // Also answers peers.
-  std::optional<Error> Look(TimePoint since) override;
+  std::optional<Error> FindFailure(TimePoint since) override;
   void Abort(const std::string& reason) override;
 
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,

@@ -54,6 +54,11 @@ Result<DeviceMap> BackendsAskedFor(const JoinOptions& options) {
   auto map = ParseDeviceMap(options.backend.name);
   if (!map) return WithSource(map.error(), options);
   if (auto ok = CheckNcclOptions(options.backend.nccl, *map); !ok) return ok.error();
+  if (options.connects_devices && map->cuda.empty()) {
+    return Error{ErrorCode::kInvalid, "device is a GPU, and the backend is \"" +
+                                          FormatDeviceMap(*map) +
+                                          "\": want one such as \"cpu:auto,cuda:nccl\""};
+  }
   if (map->cpu == kAutoBackend) return map;
   if (auto creator = CreatorOf(map->cpu, options); !creator) return creator.error();
   return map;

@@ -64,6 +64,10 @@ Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::s
       [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
 }
 
+Error NoEntry(const std::string& path) {
+  return CannotLoad(path, "it has no function " + std::string(kOutsideEntry));
+}
+
 Result<BackendCreator> Enter(const Library& library, const std::string& name) {
   if (void* entry = dlsym(library.handle, kOutsideEntry)) {
     const auto* backend = reinterpret_cast<const rankrun_backend* (*)()>(entry)();
@@ -71,14 +75,14 @@ Result<BackendCreator> Enter(const Library& library, const std::string& name) {
   }
   auto own = FindOwn(library);
   if (!own) return std::move(own).error();
-  if (*own == nullptr) {
-    return CannotLoad(library.path, "it has no function " + std::string(kOutsideEntry));
-  }
+  if (*own == nullptr) return NoEntry(library.path);
   if ((*own)->create != nullptr) return BackendCreator((*own)->create);
   return WrongMemory(name, "cuda");
 }
 
-constexpr char kOurs[] = "auto, shm, tcp, hierarchical, gloo";
+// Names of backends for each memory.
+constexpr char kForCpu[] = "auto, shm, tcp, hierarchical, gloo";
+constexpr char kForGpus[] = "nccl";
 
 // Returns the library of a backend that PyTorch has and rankrun, or this build of it,
 // lacks; empty: PyTorch has none of this name.
@@ -90,7 +94,8 @@ std::string LibraryOf(const std::string& name) {
   return "";
 }
 
-Error NoPlugin(const std::string& name, const std::string& file,
+// `ours`: the names that would be right.
+Error NoPlugin(const std::string& name, const std::string& file, const std::string& ours,
                const std::vector<std::string>& folders) {
   std::string places;
   for (const std::string& folder : folders) places += (places.empty() ? "" : " or ") + folder;
@@ -101,10 +106,10 @@ Error NoPlugin(const std::string& name, const std::string& file,
   if (!of_pytorch.empty()) {
     return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": this rankrun has none with " +
                                           of_pytorch + ", and there is no plug-in " + file +
-                                          " in " + places + ": want " + kOurs +
+                                          " in " + places + ": want " + ours +
                                           " or a registered one"};
   }
-  return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": want " + kOurs +
+  return Error{ErrorCode::kInvalid, "backend is \"" + name + "\": want " + ours +
                                         ", a registered one, or a plug-in " + file + " in " +
                                         places};
 }
@@ -125,7 +130,8 @@ bool IsBackendName(std::string_view text) {
 namespace {
 
 // Loads the plug-in of a backend from one of the folders.
-Result<Library> Open(const std::string& name, const std::vector<std::string>& folders) {
+Result<Library> Open(const std::string& name, const std::string& ours,
+                     const std::vector<std::string>& folders) {
   if (!IsBackendName(name)) {
     return Error{ErrorCode::kInvalid,
                  "backend is \"" + name +
@@ -143,21 +149,21 @@ Result<Library> Open(const std::string& name, const std::vector<std::string>& fo
       return Error{ErrorCode::kNotFound, "load backend " + name + ": " + words};
     }
   }
-  return NoPlugin(name, file, folders);
+  return NoPlugin(name, file, ours, folders);
 }
 
 }  // namespace
 
 Result<BackendCreator> LoadPlugin(const std::string& name,
                                   const std::vector<std::string>& folders) {
-  auto library = Open(name, folders);
+  auto library = Open(name, kForCpu, folders);
   if (!library) return std::move(library).error();
   return Enter(*library, name);
 }
 
 Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
                                               const std::vector<std::string>& folders) {
-  auto library = Open(name, folders);
+  auto library = Open(name, kForGpus, folders);
   if (!library) return std::move(library).error();
   auto own = FindOwn(*library);
   if (!own) return std::move(own).error();
@@ -165,6 +171,8 @@ Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
     if (auto ok = (*own)->find_devices(); !ok) return Error(ok.error()).In("backend " + name);
     return (*own)->create_for_devices;
   }
+  bool is_backend = *own != nullptr || dlsym(library->handle, kOutsideEntry) != nullptr;
+  if (!is_backend) return NoEntry(library->path);
   return WrongMemory(name, "cpu");
 }
 

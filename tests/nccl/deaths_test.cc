@@ -4,7 +4,10 @@
 #include <nccl.h>
 #include <signal.h>
 
+#include <rankrun/stream.h>
+
 #include "base/status/status_page.h"
+#include "tests/nccl/gated_stream.h"
 #include "tests/nccl/gpu.h"
 
 namespace rankrun::comm {
@@ -36,9 +39,9 @@ struct GpuDeathTest : testing::Test {
   InSharedMemory<std::atomic<bool>> is_waiting_;  // rank 0 is in its last call
   std::vector<std::unique_ptr<ChildProcess>> ranks_;
 
-  void AwaitTheWait() const {
+  static void Await(const std::atomic<bool>& flag) {
     auto deadline = MonotonicClock().Now() + std::chrono::minutes(1);
-    while (!is_waiting_->load()) {
+    while (!flag.load()) {
       ASSERT_LT(MonotonicClock().Now(), deadline);
       std::this_thread::yield();
     }
@@ -63,40 +66,102 @@ void MakeOneCall(ProcessGroup& world) {
 }
 
 // Makes the second call, too, behind a kernel that never ends.
-void MakeACallThatNeverRuns(ProcessGroup& world) {
+void MakeACallThatNeverRuns(ProcessGroup& world, std::atomic<bool>& has_called) {
   OnGpu<int32_t> values({1});
   world.AllReduce(values);
   values.Read();
-  EXPECT_EQ(cudaLaunchHostFunc(
-                nullptr,
-                [](void*) {
-                  for (;;) pause();
-                },
-                nullptr),
-            cudaSuccess);
+  GatedStream stuck;
+  StreamScope scope(stuck.get());
   world.AllReduce(values);
+  has_called.store(true);
   for (;;) pause();
 }
 
 TEST_F(GpuDeathTest, BeforeItsCallIsNamedWithoutAnAgent) {
   Start(
       false, [&](ProcessGroup& world) { return Summed(world, *is_waiting_); }, MakeOneCall);
-  AwaitTheWait();
+  Await(*is_waiting_);
   ranks_[1]->Kill();
   EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1"),
                                        testing::Not(HasSubstr("not broken"))));
 }
 
 TEST_F(GpuDeathTest, InTheMiddleOfTheCallIsNamedByTheAgent) {
+  InSharedMemory<std::atomic<bool>> has_called;
   Start(
       true, [&](ProcessGroup& world) { return Summed(world, *is_waiting_); },
-      MakeACallThatNeverRuns);
-  AwaitTheWait();
-  ranks_[1]->Kill();
+      [&](ProcessGroup& world) { MakeACallThatNeverRuns(world, *has_called); });
+  Await(*is_waiting_);
+  Await(*has_called);
   pages_[0].PublishPeerDeath("rank 1 was killed by SIGKILL");
+  ranks_[1]->Kill();
   EXPECT_THAT(ranks_[0]->Text(),
               AllOf(HasSubstr("rank 1 was killed by SIGKILL"), testing::Not(HasSubstr("SLOW")),
                     testing::Not(HasSubstr("not broken"))));
+}
+
+// NCCL's abort waits for kernels that are before its own.
+TEST_F(GpuDeathTest, IsNotHiddenByAKernelThatNeverEnds) {
+  Start(
+      true,
+      [&](ProcessGroup& world) {
+        OnGpu<int32_t> values({1});
+        world.AllReduce(values);
+        values.Read();
+        GatedStream stuck;
+        StreamScope scope(stuck.get());
+        Work work = world.AllReduce(values, ReduceOp::kSum, kAsync);
+        is_waiting_->store(true);
+        std::string end = EndOf(work);
+        stuck.Open();
+        return end;
+      },
+      MakeOneCall);
+  Await(*is_waiting_);
+  pages_[0].PublishPeerDeath("rank 1 was killed by SIGKILL");
+  ranks_[1]->Kill();
+  EXPECT_THAT(ranks_[0]->Text(),
+              AllOf(HasSubstr("rank 1 was killed by SIGKILL"), testing::Not(HasSubstr("SLOW"))));
+}
+
+TEST_F(GpuDeathTest, BeforeItsMessageIsNamedWithoutAnAgent) {
+  Start(
+      false,
+      [&](ProcessGroup& world) {
+        OnGpu<int32_t> value({1});
+        world.Recv(value, GlobalRank{1});
+        value.Read();
+        Work work = world.IRecv(value, GlobalRank{1});
+        is_waiting_->store(true);
+        return EndOf(work);
+      },
+      [](ProcessGroup& world) {
+        OnGpu<int32_t> value({2});
+        world.Send(value, GlobalRank{0});
+        for (;;) pause();
+      });
+  Await(*is_waiting_);
+  ranks_[1]->Kill();
+  EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1"),
+                                       HasSubstr("Recv (1 x int32 on cuda from rank 1, tag 0)")));
+}
+
+TEST_F(GpuDeathTest, WhileAPairConnectsIsNamedByTheAgent) {
+  Start(
+      true,
+      [&](ProcessGroup& world) {
+        OnGpu<int32_t> value({1});
+        is_waiting_->store(true);
+        return ErrorOf([&] { world.Send(value, GlobalRank{1}); });
+      },
+      [](ProcessGroup&) {
+        for (;;) pause();
+      });
+  Await(*is_waiting_);
+  pages_[0].PublishPeerDeath("rank 1 was killed by SIGKILL");
+  ranks_[1]->Kill();
+  EXPECT_THAT(ranks_[0]->Text(),
+              AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1 was killed by SIGKILL")));
 }
 
 TEST_F(GpuDeathTest, WhileTheGpusConnectIsNamed) {
@@ -110,7 +175,7 @@ TEST_F(GpuDeathTest, WhileTheGpusConnectIsNamed) {
       [](ProcessGroup&) {
         for (;;) pause();
       });
-  AwaitTheWait();
+  Await(*is_waiting_);
   ranks_[1]->Kill();
   EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1")));
 }

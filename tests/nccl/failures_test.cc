@@ -4,8 +4,10 @@
 #include <nccl.h>
 
 #include <rankrun/objects.h>
+#include <rankrun/stream.h>
 
 #include "tests/nccl/fake_cuda/trace.h"
+#include "tests/nccl/gated_stream.h"
 #include "tests/nccl/gpu.h"
 
 namespace rankrun::comm {
@@ -109,28 +111,44 @@ TEST(GpuFailuresTest, ARankThatDoesNotCallIsNamedAfterTheTimeout) {
 }
 
 TEST(GpuFailuresTest, ADeviceThatDoesNotComplete) {
-  auto texts = OnGpus(2, [](ProcessGroup& world) {
+  InSharedMemory<std::atomic<bool>> has_called;
+  auto texts = OnGpus(2, [&](ProcessGroup& world) {
     OnGpu<int32_t> values({1});
     world.AllReduce(values);
     values.Read();
-    cudaEvent_t never = nullptr;
     if (world.group_rank() == 1) {  // its kernel before the call never ends
-      cudaStream_t stuck = nullptr;
-      EXPECT_EQ(cudaStreamCreateWithFlags(&stuck, cudaStreamNonBlocking), cudaSuccess);
-      EXPECT_EQ(cudaLaunchHostFunc(
-                    stuck, [](void*) { pause(); }, nullptr),
-                cudaSuccess);
-      EXPECT_EQ(cudaEventCreateWithFlags(&never, 0), cudaSuccess);
-      EXPECT_EQ(cudaEventRecord(never, stuck), cudaSuccess);
-      EXPECT_EQ(cudaStreamWaitEvent(nullptr, never, 0), cudaSuccess);
+      GatedStream stuck;
+      StreamScope scope(stuck.get());
+      Work work = world.AllReduce(values, ReduceOp::kSum, kAsync);
+      has_called->store(true);
+      std::string text = EndOf(work);
+      stuck.Open();
+      return text;
     }
-    std::string text = ErrorOfWork(
+    while (!has_called->load()) std::this_thread::yield();
+    return ErrorOfWork(
         [&] { return world.AllReduce(values, ReduceOp::kSum, CallOptions(milliseconds(300))); });
-    if (world.group_rank() == 1) _exit(0);  // nothing ends its stream
-    return text;
   });
   EXPECT_THAT(texts[0], AllOf(StartsWith("DistTimeoutError"), HasSubstr("all ranks have made the "
                                                                         "call")));
+  EXPECT_THAT(texts[1], HasSubstr("rank 0"));
+}
+
+// NCCL's group call goes on in the background until the abort.
+TEST(GpuFailuresTest, ALaunchThatDoesNotEndHasTheTimeout) {
+  auto texts = OnGpus(2, [](ProcessGroup& world) {
+    OnGpu<int32_t> values({1}), outputs({0, 0});
+    world.AllReduce(values);
+    values.Read();
+    fake_stall_next("ncclGroupEnd");
+    // Their parts are apart, so that the call needs memory of the plug-in.
+    std::vector<Tensor> parts{outputs.Part(1, 1), outputs.Part(0, 1)};
+    std::string text =
+        ErrorOfWork([&] { return world.AllGather(parts, values, CallOptions(milliseconds(300))); });
+    return text + (world.state() == GroupState::kBroken ? "" : "; not broken");
+  });
+  EXPECT_THAT(texts, Each(AllOf(StartsWith("DistTimeoutError"), HasSubstr("did not end in time"),
+                                testing::Not(HasSubstr("not broken")))));
 }
 
 TEST_P(GpuBackendsTest, AnErrorOfNcclBreaksTheGroupOnAllRanks) {
@@ -187,14 +205,6 @@ TEST(GpuFailuresTest, TensorsOfACallAreOnOneDevice) {
     return ErrorOfWork([&] { return world.AllGatherInto(on_gpu, on_cpu); });
   });
   EXPECT_THAT(texts, ElementsAre(HasSubstr("output is on cuda:0: want cpu, as the input")));
-}
-
-TEST(GpuFailuresTest, MessagesBetweenGpusAreRefused) {
-  auto texts = OnGpus(2, [](ProcessGroup& world) {
-    OnGpu<int32_t> values({1});
-    return ErrorOf([&] { world.ISend(values, GlobalRank{1 - world.global_rank()}); });
-  });
-  EXPECT_THAT(texts, Each(AllOf(StartsWith("DistError"), HasSubstr("on cuda:0: want CPU memory"))));
 }
 
 TEST(GpuFailuresTest, AGroupForTheCpuRefusesTensorsOnGpus) {

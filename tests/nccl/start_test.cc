@@ -66,7 +66,7 @@ TEST(GpuStartTest, ADeviceNeedsABackendForIt) {
     options.device = Device{};
     return text + "; " + ErrorOf([&] { Init(options); });
   });
-  EXPECT_THAT(texts[0], AllOf(HasSubstr("the group's backend is \"shm\""),
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("device is a GPU, and the backend is \"shm\": want one"),
                               HasSubstr("device is cpu: want a GPU")));
 }
 

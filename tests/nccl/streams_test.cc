@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include <future>
-
 #include <rankrun/stream.h>
 
 #include "base/status/activity.h"
 #include "tests/base/support.h"
 #include "tests/nccl/fake_cuda/trace.h"
+#include "tests/nccl/gated_stream.h"
 #include "tests/nccl/gpu.h"
 
 namespace rankrun::comm {
@@ -16,47 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::Each;
-
-// Stream of a program, with a kernel that ends when the test wants it.
-class GatedStream {
- public:
-  GatedStream() {
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    auto wait = [](void* gate) { static_cast<std::promise<void>*>(gate)->get_future().wait(); };
-    EXPECT_EQ(cudaLaunchHostFunc(stream_, wait, &gate_), cudaSuccess);
-  }
-  GatedStream(const GatedStream&) = delete;
-  GatedStream& operator=(const GatedStream&) = delete;
-  ~GatedStream() { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
-
-  void Open() { gate_.set_value(); }
-  cudaStream_t get() const { return stream_; }
-  // Returns whether the stream gets to its end within a moment.
-  bool IsEmpty() const {
-    cudaEvent_t event = nullptr;
-    EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-    EXPECT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
-    auto deadline = MonotonicClock().Now() + milliseconds(20);
-    bool reached = false;
-    while (!reached && MonotonicClock().Now() < deadline) {
-      reached = cudaEventQuery(event) == cudaSuccess;
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
-    return reached;
-  }
-
- private:
-  std::promise<void> gate_;
-  cudaStream_t stream_ = nullptr;
-};
-
-bool GatedStreamIsEmpty() {
-  GatedStream gated;
-  bool is_empty = gated.IsEmpty();
-  gated.Open();
-  return is_empty;
-}
 
 TEST(GpuStreamsTest, ACallRunsAfterTheStreamAndReturnsAtOnce) {
   auto texts = OnGpus(2, [](ProcessGroup& world) {
@@ -84,20 +42,21 @@ TEST(GpuStreamsTest, TheStatusPageShowsACallUntilTheGpuIsDone) {
     StreamScope scope(kernels.get());
     world.AllReduce(value);
     const std::string shown = "in AllReduce #1 (1 x int32, sum) of world on cuda";
-    test::WaitFor([&] { return ReadActivity(page).what == shown; });
+    std::string text;
+    if (!test::WaitFor([&] { return ReadActivity(page).what == shown; })) text += "not shown; ";
     kernels.Open();
-    test::WaitFor([&] { return ReadActivity(page).what.empty(); });
+    if (!test::WaitFor([&] { return ReadActivity(page).what.empty(); })) text += "for too long";
     Destroy();
-    return std::string();
+    return text;
   });
   EXPECT_THAT(texts, Each(""));
 }
 
-TEST(GpuStreamsTest, AnOpenStreamIsEmptySoon) {
-  GatedStream open;
-  open.Open();
-  EXPECT_TRUE(open.IsEmpty());
-  EXPECT_FALSE(GatedStreamIsEmpty());
+TEST(GpuStreamsTest, AStreamIsEmptyOnceItsGateIsOpen) {
+  GatedStream gated;
+  EXPECT_FALSE(gated.IsEmpty());
+  gated.Open();
+  EXPECT_TRUE(gated.IsEmpty(std::chrono::minutes(1)));
 }
 
 TEST(GpuStreamsTest, WaitIsInTheOrderOfTheStream) {
@@ -161,17 +120,29 @@ TEST(GpuStreamsTest, CallsAreEnqueuedBetweenTheirEvents) {
     OnGpu<int32_t> value({1});
     world.AllReduce(value);  // connects
     value.Read();
+    GatedStream kernels;  // so that the call is under way when it returns
+    StreamScope scope(kernels.get());
     fake_trace_take();
     world.AllReduce(value);
     std::string trace = fake_trace_take();
-    value.Read();
+    kernels.Open();
+    value.Read(kernels.get());
     return trace;
   });
-  EXPECT_THAT(texts, Each("record an event in the default stream\n"
+  EXPECT_THAT(texts, Each("record an event in a stream\n"
                           "a stream waits for an event\n"
                           "ncclAllReduce 1 x int32, sum\n"
                           "record an event in a stream\n"
-                          "the default stream waits for an event\n"));
+                          "a stream waits for an event\n"));
+}
+
+TEST(GpuStreamsTest, ACapturedStreamIsRefused) {
+  auto texts = OnGpus(1, [](ProcessGroup& world) {
+    OnGpu<int32_t> value({1});
+    fake_fail_next("cudaStreamIsCapturing", cudaErrorStreamCaptureUnsupported);
+    return ErrorOf([&] { world.AllReduce(value); });
+  });
+  EXPECT_THAT(texts, Each(testing::HasSubstr("the stream is captured into a CUDA graph")));
 }
 
 TEST(GpuStreamsTest, DestroyWaitsForWorkUnderWay) {
@@ -181,10 +152,16 @@ TEST(GpuStreamsTest, DestroyWaitsForWorkUnderWay) {
     OnGpu<int32_t> value({1});
     StreamScope scope(kernels.get());
     Work work = world.AllReduce(value, ReduceOp::kSum, kAsync);
-    std::thread opener([&] { kernels.Open(); });
+    std::atomic<bool> is_destroyed = false;
+    std::string text;
+    std::thread opener([&] {
+      if (kernels.IsEmpty() || is_destroyed.load()) text += "it did not wait, ";
+      kernels.Open();
+    });
     Destroy();
+    is_destroyed.store(true);
     opener.join();
-    return std::string(work.IsSuccess() ? "" : "it had not ended, ") +
+    return text + std::string(work.IsSuccess() ? "" : "it had not ended, ") +
            std::to_string(value.Read(kernels.get())[0]);
   });
   EXPECT_THAT(texts, Each("2"));

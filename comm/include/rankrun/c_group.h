@@ -14,7 +14,7 @@ extern "C" {
 //   options.size = sizeof options;
 //   rankrun_init_options_default(&options);
 
-// NcclOptions of nccl_options.h.
+// How a group uses NCCL; equal on all ranks.
 typedef struct rankrun_nccl_options {
   uint32_t size;
   int32_t high_priority_stream;  // 0; 1: its kernels start before those of other streams

@@ -119,8 +119,8 @@ RANKRUN_API void Destroy();
 // Throws DistError if `group` is destroyed.
 RANKRUN_API void Destroy(ProcessGroup& group);
 
-// Returns whether Init can use the backend "shm", "tcp", ...; may load a
-// plug-in.
+// Returns whether Init can use the backend "shm", "tcp", ...; may load a plug-in,
+// which looks for GPUs.
 RANKRUN_API bool BackendAvailable(const std::string& name);
 // Makes a backend known to this process, for groups that are made from now on:
 // rankrun/backend.h. Copies it. Throws DistError for a name that is taken, a

@@ -44,7 +44,7 @@ enum class GroupState { kOk, kBroken };
 //   calls fail, too, and name this rank and the argument: on shm with a
 //   DistError, and the group stays usable; on Gloo with a DistBackendError, and
 //   the group is kBroken.
-// Calls on GPU memory are enqueued in a CUDA stream: rankrun/stream.h.
+// Calls on GPU memory run in a CUDA stream; bad arguments break the group: rankrun/stream.h.
 // If this rank is not a member, operations do nothing and log a warning, or
 // throw DistError with RANKRUN_STRICT=1.
 //
@@ -67,7 +67,7 @@ class RANKRUN_API ProcessGroup {
   int GlobalRankOf(GroupRank rank) const;
   const std::string& name() const;
   const std::string& description() const;
-  // In use: "shm", "tcp". Throws DistError on a rank that is not a member.
+  // In use: "tcp", "cpu:shm,cuda:nccl". Throws DistError on a rank that is no member.
   const std::string& backend() const;
   GroupState state() const;
   std::string broken_reason() const;  // empty while kOk

@@ -5,7 +5,8 @@
 namespace rankrun {
 
 // Operation that combines the elements of several ranks into one.
-// - Integers wrap around. kMin and kMax are NaN if any rank's element is NaN.
+// - Integers wrap around. kMin and kMax are NaN if any rank's element is NaN (on GPU
+//   memory, where NCCL computes, the NaN may be lost).
 // - Booleans: kSum, kMax and kBitOr are "or"; kProduct, kMin and kBitAnd are
 //   "and"; kAvg and kPremulSum are errors.
 // - Complex numbers: kSum, kAvg and kPremulSum only.

@@ -52,9 +52,9 @@ struct FakeBackend : Backend {
     refused.push_back(Describe(call.operation) + ": " + reason);
     return true;
   }
-  std::optional<Error> Look(TimePoint) override {
-    return looks_failed ? std::optional(Error{ErrorCode::kPeerLost, "rank 1 has failed"})
-                        : std::nullopt;
+  std::optional<Error> FindFailure(TimePoint) override {
+    return other_has_failed ? std::optional(Error{ErrorCode::kPeerLost, "rank 1 has failed"})
+                            : std::nullopt;
   }
   void Abort(const std::string& reason) override {
     aborted = reason;
@@ -62,7 +62,8 @@ struct FakeBackend : Backend {
     has_ended = true;
   }
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock, int, const Envelope&) override {
-    return Error{ErrorCode::kPeerLost, "no messages"};
+    if (!has_messages) return Error{ErrorCode::kPeerLost, "no messages"};
+    return std::unique_ptr<Transfer>(std::make_unique<NeverOver>(*this));
   }
   Result<std::unique_ptr<Transfer>> StartRecv(Block, std::optional<int>, const Envelope&) override {
     if (!has_messages) return Error{ErrorCode::kPeerLost, "no messages"};
@@ -71,12 +72,13 @@ struct FakeBackend : Backend {
     return std::unique_ptr<Transfer>(std::make_unique<NeverOver>(*this));
   }
 
-  // Receive of a message that no rank sends.
+  // Message without its other end, which Abort ends.
   struct NeverOver : Transfer {
     explicit NeverOver(FakeBackend& owner) : backend(owner) {}
     ~NeverOver() override { EXPECT_TRUE(backend.has_ended) << "a pending message was destroyed"; }
-    bool Test() override { return false; }
+    bool Test() override { return backend.has_ended; }
     Result<void> Wait(std::chrono::milliseconds timeout) override {
+      if (backend.has_ended) return Error{ErrorCode::kCancelled, "aborted"};
       std::this_thread::sleep_for(timeout);
       return Error{ErrorCode::kTimeout, "not yet"};
     }
@@ -97,7 +99,7 @@ struct FakeBackend : Backend {
   std::string aborted;
   std::function<void()> in_call = [] {};
   std::function<void()> while_aborting = [] {};
-  std::atomic<bool> looks_failed = false;
+  std::atomic<bool> other_has_failed = false;
   std::atomic<bool> has_ended = false;
   bool has_messages = false;
   std::atomic<bool> has_begun = false;  // a message has started

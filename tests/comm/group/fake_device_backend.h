@@ -29,6 +29,20 @@ struct FakeDeviceWork : DeviceWork {
   std::atomic<void*> waited_in = nullptr;
 };
 
+// Message whose way to the device is open once the test says so.
+struct FakeDeviceMessage : DeviceMessage {
+  Result<bool> Enqueue() override { return is_open.load(); }
+  Result<bool> Test() override { return done.load(); }
+  Result<void> WaitIn(void* stream) override {
+    waited_in = stream;
+    return {};
+  }
+
+  std::atomic<bool> is_open = false;
+  std::atomic<bool> done = false;
+  std::atomic<void*> waited_in = nullptr;
+};
+
 // Backend whose works never end by themselves.
 struct FakeDeviceBackend : DeviceBackend {
   // Record of the calls, which outlives the backend.
@@ -36,6 +50,7 @@ struct FakeDeviceBackend : DeviceBackend {
     std::vector<DeviceCall> calls;
     std::mutex mutex;
     std::vector<std::shared_ptr<FakeDeviceWork>> works;  // guarded by the mutex
+    std::vector<std::shared_ptr<FakeDeviceMessage>> messages;
     std::atomic<bool> aborted = false;
   };
 
@@ -54,6 +69,12 @@ struct FakeDeviceBackend : DeviceBackend {
     seen->works.push_back(std::make_shared<FakeDeviceWork>());
     seen->works.back()->fails = seen->aborted.load();
     return std::shared_ptr<DeviceWork>(seen->works.back());
+  }
+  Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) override {
+    seen->calls.push_back(call);
+    if (failure) return *failure;
+    seen->messages.push_back(std::make_shared<FakeDeviceMessage>());
+    return std::shared_ptr<DeviceMessage>(seen->messages.back());
   }
   void Abort() override {
     std::lock_guard lock(seen->mutex);

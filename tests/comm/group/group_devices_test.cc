@@ -50,6 +50,11 @@ struct GroupDevicesTest : GroupTest {
     std::lock_guard lock(seen->mutex);
     return *seen->works.back();
   }
+  // Error of a call, or that of its work.
+  std::string ErrorOfAllReduce() {
+    auto sum = AllReduce();
+    return sum ? EndOf(*sum) : sum.error().message;
+  }
   static std::string EndOf(const Work& work) {
     try {
       return work.WaitFor(seconds(60)) ? "" : "no end";
@@ -138,17 +143,17 @@ TEST_F(GroupDevicesTest, AFailureOfTheDeviceBreaksTheGroup) {
 TEST_F(GroupDevicesTest, AFailureOfAnotherRankEndsTheWork) {
   auto sum = AllReduce();
   ASSERT_TRUE(sum);
-  cpu->looks_failed = true;
+  cpu->other_has_failed = true;
   EXPECT_THAT(EndOf(*sum), HasSubstr("rank 1 has failed"));
   EXPECT_TRUE(seen->aborted);
 }
 
 TEST_F(GroupDevicesTest, AFailureOfAnotherRankEndsTheWayToTheDevice) {
-  cpu->looks_failed = true;
+  cpu->other_has_failed = true;
   device->in_enqueue = [&] {
     while (!seen->aborted.load()) std::this_thread::yield();
   };
-  EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("rank 1 has failed"));
+  EXPECT_THAT(ErrorOfAllReduce(), HasSubstr("rank 1 has failed"));
 }
 
 TEST_F(GroupDevicesTest, ADeathEndsTheWork) {
@@ -182,24 +187,61 @@ TEST_F(GroupDevicesTest, WhileTheComparisonLastsItHasTheTimeout) {
   EXPECT_THAT(EndOf(*sum), HasSubstr("no call of rank 1"));
 }
 
+TEST_F(GroupDevicesTest, AMessageOnItsWayIsWaitedForInTheThread) {
+  cpu->has_messages = true;
+  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5);
+  ASSERT_TRUE(sent);
+  ASSERT_EQ(seen->messages.size(), 1U);
+  int stream = 0;
+  std::atomic<bool> is_over = false;
+  std::thread waiter([&] {
+    SetStream(&stream);
+    sent->Wait();
+    is_over = true;
+  });
+  EXPECT_FALSE(is_over.load());
+  seen->messages[0]->is_open = true;
+  waiter.join();
+  EXPECT_EQ(seen->messages[0]->waited_in, &stream);
+  EXPECT_FALSE(sent->IsCompleted());
+  page.PublishPeerDeath("rank 1 was killed by SIGKILL");  // for ~Group
+}
+
+TEST_F(GroupDevicesTest, AMessageThatCannotStartBreaksTheGroup) {
+  device->failure = Error{ErrorCode::kSystem, "CUDA: no memory"};
+  EXPECT_THAT(ErrorOf(group->IRecv(OnDevice(), GlobalRank{1}, 5)).message,
+              AllOf(HasSubstr("Recv (16 x float32 on cuda from rank 1, tag 5)"),
+                    HasSubstr("CUDA: no memory")));
+  EXPECT_EQ(group->state(), GroupState::kBroken);
+}
+
+TEST_F(GroupDevicesTest, ADeathEndsAMessageOnItsWay) {
+  cpu->has_messages = true;
+  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5);
+  ASSERT_TRUE(sent);
+  page.PublishPeerDeath("rank 1 was killed by SIGKILL");
+  EXPECT_THAT(EndOf(*sent), HasSubstr("rank 1 was killed by SIGKILL"));
+  EXPECT_TRUE(seen->aborted);
+}
+
 TEST_F(GroupDevicesTest, AFailedEnqueueHasTheErrorOfTheComparisonThatEndedIt) {
   cpu->failure = Error{ErrorCode::kMismatch, "the calls do not match"};
   device->in_enqueue = [&] {
     while (!seen->aborted.load()) std::this_thread::yield();
   };
-  EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("the calls do not match"));
+  EXPECT_THAT(ErrorOfAllReduce(), HasSubstr("the calls do not match"));
 }
 
 TEST_F(GroupDevicesTest, AFailedEnqueueBreaksTheGroup) {
   device->failure = Error{ErrorCode::kSystem, "NCCL: internal error"};
-  EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("NCCL: internal error"));
+  EXPECT_THAT(ErrorOfAllReduce(), HasSubstr("NCCL: internal error"));
   EXPECT_THAT(cpu->aborted, HasSubstr("NCCL: internal error"));
 }
 
 TEST_F(GroupDevicesTest, CallsAfterAFailureFail) {
   device->failure = Error{ErrorCode::kSystem, "NCCL: internal error"};
-  EXPECT_FALSE(AllReduce());
-  EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("the process group is broken"));
+  EXPECT_THAT(ErrorOfAllReduce(), HasSubstr("NCCL: internal error"));
+  EXPECT_THAT(ErrorOfAllReduce(), HasSubstr("the process group is broken"));
   EXPECT_EQ(seen->calls.size(), 1U);
 }
 

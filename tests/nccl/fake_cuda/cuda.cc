@@ -253,6 +253,20 @@ FAKE_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+FAKE_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  FAIL_IF_ASKED();
+  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+  std::swap(current, *mode);
+  return cudaSuccess;
+}
+
+// A test asks for a capture by a status.
+FAKE_API cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  bool captures = fake_status_of(__func__) != 0;
+  *status = captures ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
 FAKE_API cudaError_t cudaEventQuery(cudaEvent_t event) {
   FAIL_IF_ASKED();
   bool reached = event->mark == nullptr || event->mark->is_reached();

@@ -1,6 +1,7 @@
 #include "tests/nccl/fake_cuda/trace.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/mutex.h"
@@ -11,6 +12,7 @@ struct Record {
   rankrun::Mutex mutex;
   std::string lines GUARDED_BY(mutex);
   std::map<std::string, int> failures GUARDED_BY(mutex);
+  std::set<std::string> stalls GUARDED_BY(mutex);
 };
 
 Record& TheRecord() {
@@ -39,6 +41,18 @@ void fake_fail_next(const char* function, int status) {
   Record& record = TheRecord();
   rankrun::MutexLock lock(record.mutex);
   record.failures[function] = status;
+}
+
+void fake_stall_next(const char* function) {
+  Record& record = TheRecord();
+  rankrun::MutexLock lock(record.mutex);
+  record.stalls.insert(function);
+}
+
+bool fake_stalls(const char* function) {
+  Record& record = TheRecord();
+  rankrun::MutexLock lock(record.mutex);
+  return record.stalls.erase(function) != 0;
 }
 
 int fake_status_of(const char* function) {

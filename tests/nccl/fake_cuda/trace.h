@@ -14,6 +14,10 @@ const char* fake_trace_take();
 
 // Makes the next call of `function` fail with `status`.
 void fake_fail_next(const char* function, int status);
+// Makes the next call of `function` go on in the background until it is aborted.
+void fake_stall_next(const char* function);
+// Returns whether this call of `function` does.
+bool fake_stalls(const char* function);
 // Returns the status with which this call of `function` fails; 0: it does not.
 int fake_status_of(const char* function);
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +21,8 @@ struct ncclComm {
   const int size;
   rankrun::fake_nccl::Mesh mesh;
   std::atomic<ncclResult_t> status{ncclSuccess};
-  std::thread background;              // what `status` waits for
+  std::thread background;  // what `status` waits for
+  std::optional<cudaStream_t> last_stream;
   std::vector<double> premul_factors;  // by operator, from ncclNumOps
 };
 

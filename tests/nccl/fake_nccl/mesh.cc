@@ -72,6 +72,11 @@ Mesh::Mesh(std::string name, int rank, int size)
 
 void Mesh::Abort() { eventfd_write(aborted_.get(), 1); }
 
+void Mesh::AwaitAbort() {
+  std::vector<pollfd> waits;
+  static_cast<void>(Poll(waits));
+}
+
 bool Mesh::Poll(std::vector<pollfd>& waits) {
   waits.push_back({.fd = aborted_.get(), .events = POLLIN, .revents = 0});
   while (poll(waits.data(), waits.size(), -1) < 0 && errno == EINTR) continue;

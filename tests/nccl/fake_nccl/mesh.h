@@ -36,6 +36,7 @@ class Mesh {
   bool Exchange(const std::vector<Out>& outs, const std::vector<In>& ins);
   // Ends Connect and Exchange for good. Thread: any.
   void Abort();
+  void AwaitAbort();
 
  private:
   bool Accept(Fd& listener);

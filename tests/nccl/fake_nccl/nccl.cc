@@ -53,6 +53,13 @@ ncclResult_t Launch(std::vector<Step> steps) {
   if (steps.empty()) return ncclSuccess;
   ncclComm* comm = steps.front().comm;
   if (comm->status != ncclSuccess) return ncclInvalidUsage;
+  comm->last_stream = steps.front().stream;
+  if (fake_stalls("ncclGroupEnd")) {
+    return RunInBackground(comm, [comm] {
+      comm->mesh.AwaitAbort();
+      return ncclInternalError;
+    });
+  }
   return RunInBackground(comm, [steps = std::move(steps)] {
     cudaStream_t stream = steps.front().stream;
     auto* task = new std::function<void()>([steps] { Run(steps); });
@@ -179,6 +186,8 @@ FAKE_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   Trace("abort");
   comm->mesh.Abort();
   if (comm->background.joinable()) comm->background.join();
+  // As NCCL, it waits for kernels of the program that are before its own.
+  if (comm->last_stream) static_cast<void>(cudaStreamSynchronize(*comm->last_stream));
   comm->status = ncclInternalError;
   Keep(comm);
   return ncclSuccess;

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "comm/async/device_calls.h"
+#include "comm/async/device_hooks.h"
+#include "comm/async/device_messages.h"
+#include "comm/core/device_backend.h"
+
+namespace rankrun::comm {
+
+// Calls and messages of a process group on memory of devices.
+// Thread: any.
+class Devices {
+ public:
+  Devices(std::unique_ptr<DeviceBackend> backend, DeviceHooks hooks)
+      : backend_(std::move(backend)), hooks_(std::move(hooks)) {}
+
+  Result<void> Check(const DeviceCall& call) const { return backend_->Check(call); }
+  DeviceCalls& calls() { return calls_; }
+  DeviceMessages& messages() { return messages_; }
+  // Ends all calls, for good.
+  void Abort() { backend_->Abort(); }
+  // Waits until all calls have ended. None may follow.
+  void Stop() {
+    calls_.Stop();
+    messages_.Stop();
+  }
+
+ private:
+  const std::unique_ptr<DeviceBackend> backend_;
+  const DeviceHooks hooks_;
+  DeviceCalls calls_{*backend_, hooks_};
+  DeviceMessages messages_{*backend_, hooks_};
+};
+
+}  // namespace rankrun::comm
