@@ -20,13 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Error of a call, or that of its work.
-std::string ErrorOfWork(const std::function<Work()>& call) {
-  Work work;
-  std::string error = ErrorOf([&] { work = call(); });
-  return error == "no error" ? EndOf(work) : error;
-}
-
 // By each backend with which the ranks compare their calls.
 struct GpuBackendsTest : testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuBackendsTest,

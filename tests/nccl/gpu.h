@@ -73,4 +73,11 @@ inline std::string EndOf(const Work& work) {
   return ended || error != "no error" ? error : "no end";
 }
 
+// Returns the error of a call, or that of its work.
+inline std::string ErrorOfWork(const std::function<Work()>& call) {
+  Work work;
+  std::string error = ErrorOf([&] { work = call(); });
+  return error == "no error" ? EndOf(work) : error;
+}
+
 }  // namespace rankrun::comm

@@ -6,9 +6,11 @@ namespace rankrun {
 
 // Chooses the CUDA stream (a cudaStream_t) for this thread's calls on GPU memory; null,
 // which each thread begins with, means the default stream. Returns the previous one.
-// A call enqueues the collective in the order of this stream and returns before it is
-// complete, except BarrierOn; the first call of a kind may wait for other ranks. Errors
-// appear in Work::WaitFor and in the next call. Each refusal breaks the group.
+// A call enqueues the collective or message in the order of this stream and returns before
+// it is complete, except BarrierOn; the first call of a kind may wait for other ranks.
+// Errors appear in Work::WaitFor and in the next call. A refused collective breaks the
+// group. Two ranks match their messages in the order of their calls; size, dtype and tag
+// must be equal, and a receive names its source.
 RANKRUN_API void* SetStream(void* stream);
 
 // SetStream until the end of the scope:
