@@ -38,6 +38,12 @@ find_path(DLPACK_INCLUDE_DIR NAMES dlpack/dlpack.h REQUIRED)
 find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
 find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
 
+# Optional: the plug-in librankrun_mpi.so, and a benchmark.
+find_package(MPI QUIET COMPONENTS C)
+if(NOT MPI_C_FOUND)
+  message(STATUS "No MPI: librankrun_mpi.so and allreduce_mpi are not built")
+endif()
+
 # Optional: only the plug-in librankrun_nccl.so needs these. NCCL may be PyPI's.
 find_package(CUDAToolkit 12.5 QUIET)  # cudaGetDriverEntryPointByVersion
 file(GLOB nccl_of_venv ${CMAKE_SOURCE_DIR}/build/venv/lib/python3*/site-packages/nvidia/nccl)

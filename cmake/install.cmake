@@ -22,9 +22,11 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankrun)
 install(TARGETS rankrun_shared EXPORT rankrunTargets LIBRARY)
 # The second folder in which the library searches, beside its own.
 install(TARGETS rankrun_gloo rankrun_topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
-if(TARGET rankrun_nccl)
-  install(TARGETS rankrun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
-endif()
+foreach(plugin rankrun_mpi rankrun_nccl)
+  if(TARGET ${plugin})
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rankrun)
+  endif()
+endforeach()
 
 install(DIRECTORY comm/include/rankrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")

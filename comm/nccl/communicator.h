@@ -48,7 +48,7 @@ class Communicator {
   static Result<std::unique_ptr<Communicator>> Begin(const ncclUniqueId& id, const Place& place);
   ~Communicator();
 
-  // Returns whether NCCL has completed what was begun. Errors: kCancelled, kSystem with NCCL's
+  // Returns whether NCCL has completed the last call. Errors: kCancelled, kSystem with NCCL's
   // words.
   Result<bool> Poll();
   // Makes `calls` as one group. `calls` stops at its first error and returns it. Returns

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -138,6 +139,12 @@ void StreamBackend::End(const Error& why, const Error& for_others) {
     control_.Close();
   }
   exchange_.Close();
+}
+
+int CountRanksHere(const BackendConfig& config) {
+  if (config.hosts.empty()) return config.world_size();
+  const std::string& own = config.hosts[static_cast<size_t>(config.group_rank)];
+  return static_cast<int>(std::count(config.hosts.begin(), config.hosts.end(), own));
 }
 
 }  // namespace rankrun::comm::stream

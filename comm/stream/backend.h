@@ -78,4 +78,7 @@ class StreamBackend final : public ScheduleBackend {
   Executor executor_{exchange_};
 };
 
+// Returns the number of ranks on this host, with this one, by the hosts in `config`.
+int CountRanksHere(const BackendConfig& config);
+
 }  // namespace rankrun::comm::stream

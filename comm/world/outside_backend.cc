@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -157,13 +156,6 @@ std::vector<stream::PeerConnections> PeersOf(const rankrun_backend& backend,
   return peers;
 }
 
-// Returns the number of ranks on this host, with this one.
-int CountRanksOnThisHost(const BackendConfig& config) {
-  if (config.hosts.empty()) return config.world_size();
-  const std::string& own = config.hosts[static_cast<size_t>(config.group_rank)];
-  return static_cast<int>(std::count(config.hosts.begin(), config.hosts.end(), own));
-}
-
 Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& backend,
                                                      const BackendConfig& config,
                                                      StoreBarrier& barrier) {
@@ -225,7 +217,7 @@ Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& ba
   }
   if (auto ok = barrier.Pass(TimeLeft(deadline)); !ok) return std::move(ok).error();
   return std::unique_ptr<Backend>(std::make_unique<stream::StreamBackend>(
-      config, *std::move(peers), CountRanksOnThisHost(config)));
+      config, *std::move(peers), stream::CountRanksHere(config)));
 }
 
 }  // namespace rankrun::comm

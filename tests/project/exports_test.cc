@@ -41,7 +41,8 @@ TEST(ExportsTest, NothingElseIs) {
 
 struct PluginExportsTest : testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Plugins, PluginExportsTest,
-                         testing::Values("librankrun_gloo.so", "librankrun_nccl.so"));
+                         testing::Values("librankrun_gloo.so", "librankrun_mpi.so",
+                                         "librankrun_nccl.so"));
 
 TEST_P(PluginExportsTest, APluginHasItsEntryAndNothingElse) {
   const std::string plugin = test::Library(GetParam());

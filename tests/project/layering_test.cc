@@ -82,6 +82,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"stores", {"core"}},
          {"shm", {"core", "reduce"}},
          {"gloo", {"core", "reduce"}},
+         {"mpi", {"core", "stream"}},
          {"nccl", {"core", "reduce"}},
          {"stream", {"core"}},
          {"tcp", {"core", "stream"}},
@@ -94,9 +95,9 @@ const std::map<std::string, Rooms> kRooms = {
 };
 
 // Libraries that only .cc files may include.
-constexpr const char* kHidden[] = {"<uv.h",      "<uv/",     "<spdlog/", "<CLI/",
-                                   "<nlohmann/", "<fmt/",    "<gloo/",   "<hwloc",
-                                   "<sodium",    "<dlpack/", "<nccl",    "<cuda"};
+constexpr const char* kHidden[] = {"<uv.h", "<uv/",   "<spdlog/", "<CLI/",   "<nlohmann/",
+                                   "<fmt/", "<gloo/", "<hwloc",   "<sodium", "<dlpack/",
+                                   "<nccl", "<cuda",  "<mpi"};
 
 struct Include {
   std::string file;    // "agent/worker/worker.cc"
@@ -255,8 +256,9 @@ TEST(LayeringTest, NoHeaderShowsALibrary) {
   for (const auto& [folder, below] : kLayers) {
     for (const Include& include : IncludesOf(folder)) {
       if (!include.file.ends_with(".h")) continue;
-      bool is_of_plugin =
-          include.file.starts_with("comm/gloo/") || include.file.starts_with("comm/nccl/");
+      bool is_of_plugin = include.file.starts_with("comm/gloo/") ||
+                          include.file.starts_with("comm/mpi/") ||
+                          include.file.starts_with("comm/nccl/");
       if (is_of_plugin) continue;
       if (include.file.starts_with("agent/nodes/cbor_")) continue;  // templates
       EXPECT_FALSE(include.target.starts_with("\"agent/nodes/cbor_"))

@@ -1,0 +1,15 @@
+#include <rankrun/export.h>
+
+#include "comm/core/backend_plugin.h"
+#include "comm/mpi/backend.h"
+
+// Only exported symbol of librankrun_mpi.so.
+extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugin() {
+  static constexpr rankrun::comm::BackendPlugin kPlugin{
+      .abi_version = rankrun::comm::kBackendAbiVersion,
+      .create = &rankrun::comm::mpi::Create,
+      .find_devices = nullptr,
+      .create_for_devices = nullptr,
+  };
+  return &kPlugin;
+}
