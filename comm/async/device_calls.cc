@@ -35,6 +35,7 @@ Result<std::shared_ptr<WorkState>> DeviceCalls::Run(const DeviceCall& call,
     {
       MutexLock lock(mutex_);
       std::erase(in_flight_, handle);
+      emptied_.NotifyAll();
     }
     return hooks_.failed(call.operation, ok.error(), call.timeout);
   }

@@ -167,29 +167,37 @@ std::optional<Result<void>> DeviceMessages::EndOf(InFlight& one) {
   bool is_compared = one.compared->done();
   // The notes have the error of a rank that is lost, with its full text.
   if (is_compared && !one.compared->result()) return one.compared->result();
-  auto why = WhyOver(one, is_compared);
-  Result<bool> done = false;
-  if (!why && is_compared && one.is_enqueued) done = one.message->Test();
-  if (!done) why = done.error();
+  auto done = Advance(one, is_compared);
+  if (done && *done) return Result<void>();
+  auto why = done ? WhyOver(one, is_compared) : std::optional(done.error());
   if (why) return Result<void>(hooks_.failed(one.call.operation, *why, one.call.timeout));
-  if (*done) return Result<void>();
   return std::nullopt;
 }
 
-std::optional<Error> DeviceMessages::WhyOver(InFlight& one, bool is_compared) {
+// Returns whether the message is complete.
+Result<bool> DeviceMessages::Advance(InFlight& one, bool is_compared) {
   {
     MutexLock lock(mutex_);
     if (auto ok = TakeToDevice(one); !ok) return ok.error();
-    if (is_stopping_ && !one.state->awaited_since()) {
+  }
+  if (!is_compared) return false;
+  if (auto mismatch = Mismatch(one)) return *std::move(mismatch);
+  if (!one.is_enqueued) return false;
+  return one.message->Test();
+}
+
+std::optional<Error> DeviceMessages::WhyOver(InFlight& one, bool is_compared) {
+  auto awaited = one.state->awaited_since();
+  {
+    MutexLock lock(mutex_);
+    if (is_stopping_ && !awaited) {
       return Error{ErrorCode::kSystem, "this rank destroyed the process group"};
     }
   }
   if (is_compared) {
-    if (auto mismatch = Mismatch(one)) return mismatch;
     if (auto failure = failures_.Find(one.since)) return failure;
   }
   if (hooks_.deaths.has_death()) return hooks_.deaths.ErrorSince(one.since);
-  auto awaited = one.state->awaited_since();
   if (!awaited || MonotonicClock().Now() < *awaited + one.call.timeout) return std::nullopt;
   if (is_compared) {
     return Error{ErrorCode::kTimeout,

@@ -54,7 +54,8 @@ class DeviceMessages {
   // Returns the end of a message, with the full text of an error; no value: it is under
   // way.
   std::optional<Result<void>> EndOf(InFlight& one);
-  // Returns why a message fails, if it does.
+  Result<bool> Advance(InFlight& one, bool is_compared);
+  // Returns why a message that is not complete ends, if it does.
   std::optional<Error> WhyOver(InFlight& one, bool is_compared);
 
   DeviceBackend& backend_;

@@ -23,11 +23,6 @@ class Devices {
   DeviceMessages& messages() { return messages_; }
   // Ends all calls, for good.
   void Abort() { backend_->Abort(); }
-  // Waits until all calls have ended. None may follow.
-  void Stop() {
-    calls_.Stop();
-    messages_.Stop();
-  }
 
  private:
   const std::unique_ptr<DeviceBackend> backend_;

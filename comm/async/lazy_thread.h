@@ -16,7 +16,7 @@ namespace rankrun::comm {
 class LazyThread {
  public:
   // `run` is called in the thread, without the mutex. It calls Wait while there
-  // is no work, and returns once stopping() holds.
+  // is no work; once stopping() holds, it calls SetEnded and returns.
   explicit LazyThread(std::function<void()> run) : run_(std::move(run)) {}
   LazyThread(const LazyThread&) = delete;
   LazyThread& operator=(const LazyThread&) = delete;
@@ -40,6 +40,8 @@ class LazyThread {
   // For `run`. Wait may also return without Notify or Stop.
   void Wait() REQUIRES(mutex_) { changed_.Wait(mutex_); }
   bool stopping() const REQUIRES(mutex_) { return stopping_; }
+  // For `run`, before it returns.
+  void SetEnded() REQUIRES(mutex_) { has_ended_ = true; }
 
   // Ends the thread and joins it.
   void Stop() EXCLUDES(mutex_) {

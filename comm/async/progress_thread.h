@@ -38,7 +38,7 @@ class ProgressThread {
     MutexLock lock(thread_.mutex());
     for (;;) {
       while (!awake_ && !thread_.stopping()) thread_.Wait();
-      if (thread_.stopping()) return;
+      if (thread_.stopping()) return thread_.SetEnded();
       awake_ = false;
       lock.Unlock();
       bool more = progress_();

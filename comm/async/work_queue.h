@@ -41,7 +41,7 @@ class WorkQueue {
     MutexLock lock(thread_.mutex());
     for (;;) {
       while (tasks_.empty() && !thread_.stopping()) thread_.Wait();
-      if (tasks_.empty()) return;
+      if (tasks_.empty()) return thread_.SetEnded();
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.Unlock();

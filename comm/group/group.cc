@@ -80,9 +80,12 @@ Group::~Group() {
 
 void Group::FinishQueued() {
   // First, because their ends may start collectives, which the queue compares.
-  if (devices_ != nullptr) devices_->calls().AwaitIdle();
+  if (devices_ != nullptr) {
+    devices_->calls().AwaitIdle();
+    devices_->messages().Stop();
+  }
   queue_.Stop();
-  if (devices_ != nullptr) devices_->Stop();
+  if (devices_ != nullptr) devices_->calls().Stop();
 }
 
 Error Group::Decline(const Operation& operation, Error reason) {

@@ -110,7 +110,7 @@ Result<std::vector<int>> RanksOf(const std::vector<std::string>& introductions,
 // Source: the hash FNV-1a.
 int TagFor(const std::string& key_prefix) {
   uint32_t hash = 2166136261;
-  for (unsigned char c : key_prefix) hash = (hash ^ c) * 16777619;
+  for (char c : key_prefix) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
   constexpr uint32_t kMaxTag = 32767;  // that every MPI has
   return static_cast<int>(hash % (kMaxTag + 1));
 }

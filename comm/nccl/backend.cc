@@ -104,28 +104,38 @@ Result<std::shared_ptr<DeviceMessage>> NcclBackend::Start(const DeviceCall& call
   if (!current.entered()) return current.entered().error();
   auto ready = Event::RecordedIn(static_cast<cudaStream_t>(call.stream));
   if (!ready) return std::move(ready).error();
-  Lane& lane = LaneFor(call);
+  auto lane = LaneFor(call);
+  if (!lane) return std::move(lane).error();
   Block data = call.outputs.empty() ? Readable(call.inputs.front()) : call.outputs.front();
-  auto message = std::make_shared<LaneMessage>(lane, call.device, data, *std::move(ready));
-  lane.Add(message);
+  auto message = std::make_shared<LaneMessage>(**lane, call.device, data, *std::move(ready));
+  (*lane)->Add(message);
   return std::shared_ptr<DeviceMessage>(std::move(message));
 }
 
-Lane& NcclBackend::LaneFor(const DeviceCall& call) {
+Result<Lane*> NcclBackend::LaneFor(const DeviceCall& call) {
+  if (store_of_lanes_ == nullptr) {
+    // Another thread may be in a long wait on the group's own client.
+    auto store = config_.store.CloneWith(kStorePatience, kStorePatience);
+    if (!store) return std::move(store).error();
+    store_of_lanes_ = *std::move(store);
+  }
   MutexLock lock(mutex_);
   int peer = call.operation.root;
   bool is_send = call.operation.kind == Operation::Kind::kSend;
   std::unique_ptr<Lane>& lane = lanes_[{peer, is_send}];
   if (lane == nullptr) {
-    lane = std::make_unique<Lane>(
-        Lane::Place{.config = config_, .peer = peer, .is_send = is_send, .device = call.device});
+    lane = std::make_unique<Lane>(Lane::Place{.config = config_,
+                                              .store = *store_of_lanes_,
+                                              .peer = peer,
+                                              .is_send = is_send,
+                                              .device = call.device});
     if (aborted_) lane->BeginAbort();
   }
-  return *lane;
+  return lane.get();
 }
 
 void NcclBackend::Abort() {
-  std::vector<std::future<void>> ends;
+  std::vector<std::shared_future<void>> ends;
   ends.push_back(connection_->BeginAbort());
   {
     MutexLock lock(mutex_);

@@ -39,7 +39,7 @@ class NcclBackend final : public DeviceBackend {
 
   Result<void> CheckDevice(int device) const;
   Result<void> ChooseDevice(int device);
-  Lane& LaneFor(const DeviceCall& call);
+  Result<Lane*> LaneFor(const DeviceCall& call);
   Result<void> Connect(TimePoint deadline);
   Result<ncclUniqueId> AgreeOnId(TimePoint deadline);
   Result<std::string> AwaitId(store::Store& store, const std::string& key,
@@ -50,6 +50,7 @@ class NcclBackend final : public DeviceBackend {
   std::atomic<int> device_ = kNoDevice;
   const std::shared_ptr<Connection> connection_ = std::make_shared<Connection>();
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<store::Store> store_of_lanes_;  // null: there is no lane
   Mutex mutex_;
   bool aborted_ GUARDED_BY(mutex_) = false;
   std::map<std::pair<int, bool>, std::unique_ptr<Lane>> lanes_ GUARDED_BY(mutex_);  // peer, send

@@ -68,12 +68,14 @@ Result<std::unique_ptr<Communicator>> Communicator::Connect(const ncclUniqueId& 
 Communicator::~Communicator() {
   Leave();
   ncclResult_t status = ncclInternalError;
+  TimePoint deadline;
   {
     MutexLock lock(mutex_);
     if (is_over_) return;
     status = *leaving_;
+    deadline = leaving_until_;
   }
-  if (!Settle(status, "ncclCommFinalize", MonotonicClock().Now() + kLeaving)) {
+  if (!Settle(status, "ncclCommFinalize", deadline)) {
     Abort();
     return;
   }
@@ -85,6 +87,7 @@ void Communicator::Leave() {
   MutexLock lock(mutex_);
   if (is_over_ || leaving_) return;
   leaving_ = ncclCommFinalize(comm_);
+  leaving_until_ = MonotonicClock().Now() + kLeaving;
 }
 
 Result<bool> Communicator::Poll() {
@@ -140,24 +143,17 @@ void Communicator::Abort() { BeginAbort().wait_for(kAborting); }
 
 // In a thread, because NCCL waits for its streams, and so for kernels of the program that
 // are before its own.
-std::future<void> Communicator::BeginAbort() {
+std::shared_future<void> Communicator::BeginAbort() {
+  MutexLock lock(mutex_);
+  if (std::exchange(is_over_, true)) return abort_;
   std::promise<void> aborted;
-  auto end = aborted.get_future();
-  ncclComm_t comm = nullptr;
-  {
-    MutexLock lock(mutex_);
-    if (!std::exchange(is_over_, true)) comm = comm_;
-  }
-  if (comm == nullptr) {
-    aborted.set_value();
-    return end;
-  }
-  auto thread = StartThread([comm, promise = std::move(aborted)]() mutable {
+  abort_ = aborted.get_future().share();
+  auto thread = StartThread([comm = comm_, promise = std::move(aborted)]() mutable {
     static_cast<void>(ncclCommAbort(comm));
     promise.set_value();
   });
   if (thread) thread->detach();  // else the communicator is lost, as its process soon is
-  return end;
+  return abort_;
 }
 
 ncclResult_t Communicator::State() {

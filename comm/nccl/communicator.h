@@ -63,7 +63,7 @@ class Communicator {
   // Returns the error that NCCL has met since, for example in the network.
   Result<void> Failure();
   // Ends all calls under way, for good. The returned state is ready once they have ended.
-  std::future<void> BeginAbort();
+  std::shared_future<void> BeginAbort();
   // Waits for that, too, for kAborting at most.
   void Abort();
   // Begins to part from the other ranks, for which the destructor waits. No call may
@@ -80,7 +80,9 @@ class Communicator {
   Mutex mutex_;
   ncclComm_t comm_ PT_GUARDED_BY(mutex_);
   bool is_over_ GUARDED_BY(mutex_) = false;  // aborted
+  std::shared_future<void> abort_ GUARDED_BY(mutex_);
   std::optional<ncclResult_t> leaving_ GUARDED_BY(mutex_);
+  TimePoint leaving_until_ GUARDED_BY(mutex_);
   const DeathWatch deaths_;
   const std::atomic<bool>& aborted_;
 };

@@ -31,10 +31,10 @@ class Connection {
     return communicator_;
   }
   // As Communicator::BeginAbort; not valid() without a communicator.
-  std::future<void> BeginAbort() {
+  std::shared_future<void> BeginAbort() {
     aborted_.store(true);
     auto communicator = Get();
-    return communicator == nullptr ? std::future<void>() : communicator->BeginAbort();
+    return communicator == nullptr ? std::shared_future<void>() : communicator->BeginAbort();
   }
   const std::atomic<bool>& aborted() const { return aborted_; }
   // Returns the error of calls after BeginAbort.

@@ -1,5 +1,6 @@
 #include "comm/nccl/lane.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/nccl/unique_id.h"
@@ -9,8 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Pause between two looks in the store for the id.
-constexpr milliseconds kLookInterval{2};
+// Pauses between two checks of the store for the id.
+constexpr milliseconds kMinPause{2};
+constexpr milliseconds kMaxPause{50};
 
 // Ranks in the communicator of a lane.
 constexpr int kSender = 0;
@@ -87,7 +89,6 @@ Result<bool> Lane::Connect() {
                                           .deaths = config.deaths,
                                           .aborted = connection_->aborted()});
   if (!begun) return std::move(begun).error();
-  store_.reset();
   if (auto ok = connection_->Set(*std::move(begun)); !ok) return ok.error();
   return true;
 }
@@ -95,28 +96,24 @@ Result<bool> Lane::Connect() {
 Result<std::optional<ncclUniqueId>> Lane::Meet() {
   if (connection_->aborted().load()) return Connection::Broken();
   TimePoint now = MonotonicClock().Now();
-  if (now < next_look_) return std::optional<ncclUniqueId>();
-  next_look_ = now + kLookInterval;
+  if (now < next_check_) return std::optional<ncclUniqueId>();
+  pause_ = std::clamp<Duration>(2 * pause_, kMinPause, kMaxPause);
+  next_check_ = now + pause_;
   const DeviceBackendConfig& config = place_.config;
-  if (store_ == nullptr) {
-    // Another thread may be in a long wait on the group's own client.
-    auto store = config.store.CloneWith(kStorePatience, kStorePatience);
-    if (!store) return std::move(store).error();
-    store_ = *std::move(store);
-  }
+  store::Store& store = place_.store;
   int sender = place_.is_send ? config.group_rank : place_.peer;
   int receiver = place_.is_send ? place_.peer : config.group_rank;
   const std::string key =
       config.key_prefix + "/nccl/" + std::to_string(sender) + "-" + std::to_string(receiver);
   if (place_.is_send) {
-    auto id = PublishId(*store_, key);
+    auto id = PublishId(store, key);
     if (!id) return std::move(id).error();
     return std::optional(*id);
   }
-  auto is_there = store_->Check(std::span(&key, 1));
+  auto is_there = store.Check(std::span(&key, 1));
   if (!is_there) return std::move(is_there).error();
   if (!*is_there) return std::optional<ncclUniqueId>();
-  auto value = store_->Get(key, kStorePatience);
+  auto value = store.Get(key, kStorePatience);
   if (!value) return std::move(value).error();
   auto id = IdIn(*value, config.global_ranks[static_cast<size_t>(sender)]);
   if (!id) return std::move(id).error();

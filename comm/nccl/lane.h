@@ -29,19 +29,22 @@ class Lane {
  public:
   struct Place {
     const DeviceBackendConfig& config;
-    int peer;      // group rank of the other end
-    bool is_send;  // from this rank
+    store::Store& store;  // for all lanes, beside the group's own client
+    int peer;             // group rank of the other end
+    bool is_send;         // from this rank
     int device;
   };
   explicit Lane(const Place& place) : place_(place), name_(place.config.name + " messages") {}
+  // On the current GPU. Waits for the parting.
+  ~Lane() { static_cast<void>(connection_->Set(nullptr)); }
 
   void Add(std::shared_ptr<LaneMessage> message) { waiting_.push_back(std::move(message)); }
   // Continues to connect, and takes messages to the GPU in their order. Does not wait for
   // the other rank. Errors: kSystem, kCancelled, those of the store.
   Result<void> Advance();
   // As Connection::BeginAbort.
-  std::future<void> BeginAbort() { return connection_->BeginAbort(); }
-  // Begins to part from the other rank, for which the destructor waits.
+  std::shared_future<void> BeginAbort() { return connection_->BeginAbort(); }
+  // Begins to part from the other rank.
   void Leave();
 
  private:
@@ -55,8 +58,8 @@ class Lane {
   const Place place_;
   const std::string name_;  // before the communicator, which keeps it
   const std::shared_ptr<Connection> connection_ = std::make_shared<Connection>();
-  std::unique_ptr<store::Store> store_;    // until it is connected
-  TimePoint next_look_{};                  // in the store
+  TimePoint next_check_{};                 // of the store for the id
+  Duration pause_{};                       // before the next one
   std::optional<Stream> stream_;           // once it connects
   std::shared_ptr<LaneMessage> launched_;  // that NCCL has, but not the GPU yet
   std::deque<std::shared_ptr<LaneMessage>> waiting_;

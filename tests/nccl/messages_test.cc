@@ -211,16 +211,14 @@ TEST(GpuMessagesTest, WithoutItsOtherEndTimesOutFromTheFirstWait) {
 
 TEST(GpuMessagesTest, AMessageInCpuMemoryDoesNotMatch) {
   auto texts = OnRanks(2, [](int rank) {
-    InitOptions options = WithGpus();
-    options.timeout = milliseconds(500);
-    ProcessGroup& world = Init(options);
+    ProcessGroup& world = Init(WithGpus());
     OnGpu<int32_t> on_gpu({1});
     std::vector<int32_t> on_cpu{1};
     std::string text = ErrorOf([&] {
       if (rank == 0) {
         world.Send(on_gpu, GlobalRank{1}, 4);
       } else {
-        world.Recv(on_cpu, GlobalRank{0}, 4);
+        world.Recv(on_cpu, GlobalRank{0}, 4, milliseconds(500));
       }
     });
     Destroy();
@@ -269,6 +267,24 @@ TEST(GpuMessagesTest, DestroyEndsAMessageThatNobodyHasWaitedFor) {
     return rank == 0 ? EndOf(work) : "";
   });
   EXPECT_THAT(texts[0], HasSubstr("this rank destroyed the process group"));
+}
+
+TEST(GpuMessagesTest, DestroyDoesNotEndOneThatIsComplete) {
+  auto texts = OnRanks(2, [](int rank) {
+    ProcessGroup& world = Init(WithGpus());
+    OnGpu<int32_t> value({1});
+    Work work = rank == 0 ? world.ISend(value, GlobalRank{1}) : world.IRecv(value, GlobalRank{0});
+    while (!work.IsCompleted()) std::this_thread::yield();
+    world.Barrier();
+    fake_trace_take();
+    Destroy();
+    const std::string trace = fake_trace_take();
+    std::string text = EndOf(work);
+    if (trace.find("abort") != std::string::npos) text += ", aborted";
+    if (trace.find("destroy") == std::string::npos) text += ", kept by the work";
+    return text;
+  });
+  EXPECT_THAT(texts, Each("no error"));
 }
 
 TEST(GpuMessagesTest, DestroyWaitsForOneInAStream) {
