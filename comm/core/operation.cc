@@ -96,14 +96,4 @@ uint64_t Fingerprint(const Operation& operation) {
   return hash | 1;
 }
 
-ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint) {
-  return {.kind = static_cast<uint8_t>(operation.kind),
-          .dtype = static_cast<uint8_t>(operation.dtype),
-          .op = operation.op,
-          .root = operation.global_root,
-          .number = operation.number,
-          .count = operation.count,
-          .fingerprint = fingerprint};
-}
-
 }  // namespace rankrun::comm

@@ -83,6 +83,14 @@ std::string DescribeMismatch(uint64_t tag, const MessageSide& sender, const Mess
 uint64_t Fingerprint(const Operation& operation);
 
 // Returns the form for the status page.
-ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint);
+inline ActivityRecord RecordOf(const Operation& operation, uint64_t fingerprint) {
+  return {.kind = static_cast<uint8_t>(operation.kind),
+          .dtype = static_cast<uint8_t>(operation.dtype),
+          .op = operation.op,
+          .root = operation.global_root,
+          .number = operation.number,
+          .count = operation.count,
+          .fingerprint = fingerprint};
+}
 
 }  // namespace rankrun::comm
