@@ -6,7 +6,6 @@
 #include "base/status/status_page.h"
 
 namespace rankrun::comm {
-
 namespace {
 
 // Returns whether the comparison of the call fails, too, and names the missing rank.

@@ -97,9 +97,9 @@ Result<std::vector<int>> RanksOf(const std::vector<std::string>& introductions,
     const std::string who = RanksInWords({config.global_ranks[r]});
     size_t space = text.rfind(' ');
     if (text.substr(0, space) != first.substr(0, first.rfind(' '))) {
-      return Error{ErrorCode::kInvalid, "another mpirun has started " + who + " than " +
+      return Error{ErrorCode::kInvalid, who + " is of another job of mpirun than " +
                                             RanksInWords({config.global_ranks[0]}) +
-                                            ": want one for all ranks"};
+                                            ": want one job for all ranks"};
     }
     ranks.push_back(std::atoi(text.c_str() + space + 1));
   }
