@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "comm/core/backend.h"
 #include "comm/core/operation.h"
@@ -32,6 +33,7 @@ struct FrameHeader {
   uint8_t op = 0;              // of the call
   uint8_t code = 0;            // kFarewell: FarewellCode
   uint8_t device = 0;          // of the call
+  uint8_t reserved = 0;        // no padding: each byte that is sent is set
   uint64_t bytes = 0;          // of data in this frame
   uint64_t number = 0;         // of the call or message
   uint64_t fingerprint = 0;    // of the call
@@ -41,7 +43,7 @@ struct FrameHeader {
   uint64_t layout = 0;  // of the call
   uint64_t tag = 0;     // of a message
 };
-static_assert(sizeof(FrameHeader) == 64);
+static_assert(sizeof(FrameHeader) == 64 && std::has_unique_object_representations_v<FrameHeader>);
 
 // Returns the header of a frame about this call.
 inline FrameHeader HeaderOf(FrameKind kind, const Operation& operation, uint64_t fingerprint) {
