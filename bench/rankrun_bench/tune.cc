@@ -31,10 +31,10 @@ using Algorithms = std::vector<Algorithm>;
 std::vector<Algorithms> SetsOf(Collective collective, int ranks) {
   switch (collective) {
     case Collective::kAllReduce: {
-      Algorithm doubling{"doubling", "all_reduce.doubling" + kAlways, "all_reduce.doubling"};
-      Algorithm halving{"halving", "all_reduce.doubling=0 all_reduce.halving" + kAlways,
-                        "all_reduce.halving"};
-      Algorithm ring{"ring", "all_reduce.doubling=0 all_reduce.halving=0", ""};
+      const std::string limit = ranks > 2 ? "all_reduce.doubling" : "all_reduce.doubling_of_two";
+      Algorithm doubling{"doubling", limit + kAlways, limit};
+      Algorithm halving{"halving", limit + "=0 all_reduce.halving" + kAlways, "all_reduce.halving"};
+      Algorithm ring{"ring", limit + "=0 all_reduce.halving=0", ""};
       if (!std::has_single_bit(static_cast<unsigned>(ranks))) return {{doubling, ring}};
       return {{doubling, halving, ring}};
     }

@@ -20,8 +20,10 @@ struct Entry {
 
 constexpr std::string_view kRanks = "a number of ranks";
 
-constexpr std::array<Entry, 9> kEntries{{
+constexpr std::array<Entry, 10> kEntries{{
     {"all_reduce.doubling", [](AlgorithmTable& t) -> size_t& { return t.all_reduce_doubling; }},
+    {"all_reduce.doubling_of_two",
+     [](AlgorithmTable& t) -> size_t& { return t.all_reduce_doubling_of_two; }},
     {"all_reduce.halving", [](AlgorithmTable& t) -> size_t& { return t.all_reduce_halving; }},
     {"all_gather.direct", [](AlgorithmTable& t) -> size_t& { return t.all_gather_direct; }},
     {"all_gather.direct_ranks",
@@ -72,7 +74,8 @@ Result<void> Set(std::string_view text, AlgorithmTable& table, std::set<std::str
 }  // namespace
 
 AllReduceAlgorithm ChooseAllReduce(int ranks, size_t bytes, const AlgorithmTable& table) {
-  if (bytes <= table.all_reduce_doubling) return AllReduceAlgorithm::kDoubling;
+  size_t doubling = ranks > 2 ? table.all_reduce_doubling : table.all_reduce_doubling_of_two;
+  if (bytes <= doubling) return AllReduceAlgorithm::kDoubling;
   bool is_power_of_two = std::has_single_bit(static_cast<unsigned int>(ranks));
   if (is_power_of_two && bytes <= table.all_reduce_halving) return AllReduceAlgorithm::kHalving;
   return AllReduceAlgorithm::kRing;

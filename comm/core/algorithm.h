@@ -18,6 +18,7 @@ enum class BroadcastAlgorithm : uint8_t { kTree, kChain };
 enum class ReduceAlgorithm : uint8_t { kTree, kRing };
 
 constexpr size_t kDoublingBytes = size_t{32} << 10;
+constexpr size_t kDoublingOfTwoBytes = size_t{128} << 10;
 constexpr size_t kHalvingBytes = size_t{256} << 10;
 constexpr size_t kDirectBytes = size_t{4} << 10;
 constexpr size_t kBruckBytes = size_t{4} << 10;
@@ -30,7 +31,9 @@ constexpr size_t kReduceTreeBytes = size_t{16} << 10;
 // algorithm off for all but empty data. Must be the same on all ranks of a
 // group.
 struct AlgorithmTable {
-  size_t all_reduce_doubling = kDoublingBytes;
+  size_t all_reduce_doubling = kDoublingBytes;  // among more than two ranks
+  // Between two ranks doubling moves no more bytes than the others, in fewer messages.
+  size_t all_reduce_doubling_of_two = kDoublingOfTwoBytes;
   size_t all_reduce_halving = kHalvingBytes;  // if the number of ranks is a power of two
   // Sizes of the largest block. Up to all_gather_direct_ranks ranks gather directly,
   // more ranks by Bruck.

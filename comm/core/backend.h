@@ -33,6 +33,8 @@ struct Call {
   std::chrono::milliseconds timeout;  // at least 1 ms
   uint64_t fingerprint = Fingerprint(operation);
   int root = operation.root;  // differs in a part of a call, among other ranks
+  // The rank that the others wait for first waits for ranks on other hosts.
+  bool awaits_hosts = false;
 };
 
 // Properties by which a message matches a receive.

@@ -36,6 +36,7 @@ constexpr milliseconds kFarewell{10};
 // anyway.
 AlgorithmTable OnlyRings() {
   return {.all_reduce_doubling = 0,
+          .all_reduce_doubling_of_two = 0,
           .all_reduce_halving = 0,
           .all_gather_direct = 0,
           .all_gather_bruck = 0,

@@ -14,13 +14,22 @@ constexpr size_t KiB = 1024;
 
 TEST(AlgorithmTest, AllReduceIsByDoublingThenHalvingThenRing) {
   const AlgorithmTable table;
-  for (int ranks : {2, 4, 8, 64}) {
+  for (int ranks : {4, 8, 64}) {
     EXPECT_EQ(ChooseAllReduce(ranks, 1, table), AllReduceAlgorithm::kDoubling);
     EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB, table), AllReduceAlgorithm::kDoubling);
     EXPECT_EQ(ChooseAllReduce(ranks, 32 * KiB + 1, table), AllReduceAlgorithm::kHalving);
     EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB, table), AllReduceAlgorithm::kHalving);
     EXPECT_EQ(ChooseAllReduce(ranks, 256 * KiB + 1, table), AllReduceAlgorithm::kRing);
   }
+}
+
+TEST(AlgorithmTest, TwoRanksDoubleLargerData) {
+  AlgorithmTable table;
+  EXPECT_EQ(ChooseAllReduce(2, 128 * KiB, table), AllReduceAlgorithm::kDoubling);
+  EXPECT_EQ(ChooseAllReduce(2, 128 * KiB + 4, table), AllReduceAlgorithm::kHalving);
+  EXPECT_EQ(ChooseAllReduce(2, 256 * KiB + 1, table), AllReduceAlgorithm::kRing);
+  table.all_reduce_doubling_of_two = 0;
+  EXPECT_EQ(ChooseAllReduce(2, 4, table), AllReduceAlgorithm::kHalving);
 }
 
 TEST(AlgorithmTest, OtherNumbersThanPowersOfTwoNeverHalve) {
@@ -86,6 +95,7 @@ TEST(AlgorithmTest, TextSetsTheEntriesThatItNames) {
 
 TEST(AlgorithmTest, FormattedTextParsesToTheSameTable) {
   const AlgorithmTable all{.all_reduce_doubling = 1,
+                           .all_reduce_doubling_of_two = 7,
                            .all_reduce_halving = 2,
                            .all_gather_direct = 3,
                            .all_gather_direct_ranks = 4,
@@ -95,7 +105,8 @@ TEST(AlgorithmTest, FormattedTextParsesToTheSameTable) {
                            .broadcast_piece = 10,
                            .reduce_tree = std::numeric_limits<size_t>::max()};
   EXPECT_EQ(FormatAlgorithms(all),
-            "all_reduce.doubling=1 all_reduce.halving=2 all_gather.direct=3 "
+            "all_reduce.doubling=1 all_reduce.doubling_of_two=7 all_reduce.halving=2 "
+            "all_gather.direct=3 "
             "all_gather.direct_ranks=4 all_gather.bruck=5 all_to_all.direct=6 broadcast.tree=9 "
             "broadcast.piece=10 "
             "reduce.tree=18446744073709551615");
