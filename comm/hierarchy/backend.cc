@@ -70,6 +70,7 @@ Call HierarchicalBackend::Parts::InHost(int root) const {
 Call HierarchicalBackend::Parts::InHostAfterHosts(int root) const {
   Call part = InHost(root);
   part.timeout += kExplaining;
+  part.awaits_hosts = true;
   return part;
 }
 
@@ -128,13 +129,19 @@ Result<void> HierarchicalBackend::AllReduce(std::byte* data, size_t count,
 
 Result<void> HierarchicalBackend::AllReduceChunk(std::byte* data, size_t count,
                                                  const Reduction& reduction, const Parts& parts) {
+  auto among_hosts = [&](std::byte* partial) {
+    return AmongHosts(parts, [&](Backend& hosts, const Call& part) {
+      return hosts.AllReduce(partial, count, reduction, part);
+    });
+  };
+  if (hosts_.own_ranks().size() == 1) return among_hosts(data);
   Reduction sum = reduction;
   sum.divisor = 1;  // only the sum over all hosts is divided
+  if (shm_->Relays(count * SizeOf(reduction.dtype))) {
+    return shm_->relay().Run(data, count, sum, parts.InHostAfterHosts(0), among_hosts);
+  }
   if (auto ok = shm_->Reduce(data, data, count, sum, parts.InHost(0)); !ok) return ok;
-  auto ok = AmongHosts(parts, [&](Backend& hosts, const Call& part) {
-    return hosts.AllReduce(data, count, reduction, part);
-  });
-  if (!ok) return ok;
+  if (auto ok = among_hosts(data); !ok) return ok;
   return shm_->Broadcast({data, count * SizeOf(reduction.dtype)}, parts.InHostAfterHosts(0));
 }
 
@@ -240,11 +247,10 @@ Result<void> HierarchicalBackend::RunFlat(const Call& call,
 
 Result<void> HierarchicalBackend::Barrier(const Call& call) {
   return Run(call, [&](const Parts& parts) -> Result<void> {
-    if (auto ok = shm_->Barrier(parts.InHost(call.root)); !ok) return ok;
-    auto ok =
-        AmongHosts(parts, [](Backend& hosts, const Call& part) { return hosts.Barrier(part); });
-    if (!ok) return ok;
-    return shm_->Barrier(parts.InHostAfterHosts(call.root));
+    return shm_->relay().Run(nullptr, 0, {}, parts.InHostAfterHosts(0), [&](std::byte*) {
+      return AmongHosts(parts,
+                        [](Backend& hosts, const Call& part) { return hosts.Barrier(part); });
+    });
   });
 }
 

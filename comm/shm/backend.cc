@@ -41,7 +41,12 @@ ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> seg
       waiter_(*segment_, config.deaths, &progress_),
       calls_(*segment_, waiter_),
       executor_(*segment_, waiter_, calls_, kBufferBytes),
+      relay_(*segment_, calls_, kBufferBytes),
       in_lines_(static_cast<size_t>(segment_->world_size())) {}
+
+bool ShmBackend::Relays(size_t bytes) const {
+  return bytes <= kBufferBytes && Flat(bytes, segment_->world_size());
+}
 
 // `output` is null on ranks that do not get the result.
 Result<void> ShmBackend::InLine(std::byte* output, ConstBlock input, const Reduction& reduction,

@@ -7,6 +7,7 @@
 #include "comm/shm/call_rendezvous.h"
 #include "comm/shm/executor.h"
 #include "comm/shm/messages.h"
+#include "comm/shm/relay.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/wait.h"
 
@@ -25,6 +26,9 @@ class ShmBackend final : public Backend {
   static Result<std::unique_ptr<ShmBackend>> CreateShm(const BackendConfig& config,
                                                        ProgressHook* beside);
 
+  // Returns whether `relay` takes as many bytes, and is the fastest way.
+  bool Relays(size_t bytes) const;
+  Relay& relay() { return relay_; }
   // Ends the group as Abort does, with this error on all ranks.
   void Fail(const Error& error);
 
@@ -75,6 +79,7 @@ class ShmBackend final : public Backend {
   Waiter waiter_;
   CallRendezvous calls_;
   Executor executor_;
+  Relay relay_;
   std::vector<const void*> in_lines_;
 };
 

@@ -30,7 +30,7 @@ CallRendezvous::CallRendezvous(const Segment& segment, Waiter& waiter)
       world_size_(segment.world_size()) {}
 
 bool CallRendezvous::Begin(const Call& call) {
-  waiter_.Begin(call.timeout);
+  waiter_.Begin(call.timeout, call.awaits_hosts);
   if (HasFailed()) [[unlikely]]
     return false;
   // After a refusal other ranks may still be in the collective before it.

@@ -37,6 +37,17 @@ class CallRendezvous final : public WaitTarget {
     mine().fingerprint = fingerprint_;
     waiter_.Publish(mine().number, number_);
   }
+  // Publishes the call for ranks that look, and wakes none.
+  void PublishQuietly() {
+    mine().fingerprint = fingerprint_;
+    mine().number.store(number_, std::memory_order_release);
+  }
+  // Goes on to the next collective, the second part of the same call, without
+  // waiting for the first.
+  void Continue() {
+    number_ += 1;
+    WriteDetails(operation_);
+  }
   // Waits for the calls of all ranks and compares them. False: TakeError() has
   // the cause: the calls differ, a rank has refused its call, or an error of
   // the waiter.

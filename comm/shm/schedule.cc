@@ -8,7 +8,6 @@ namespace {
 using Kind = Operation::Kind;
 using Space = Place::Space;
 
-constexpr size_t kFirst = 2;  // buffers reserved for round 0
 constexpr size_t kUnit = 64;  // bytes of a cache line, a multiple of every element size
 
 constexpr size_t DivideUp(size_t value, size_t by) { return (value + by - 1) / by; }
@@ -79,7 +78,8 @@ class Round {
   }
 
   size_t Buffer(uint64_t chunk) const {
-    uint64_t buffer = chunk == 0 ? x_.number % kFirst : kFirst + chunk % (kBuffers - kFirst);
+    uint64_t buffer = chunk == 0 ? FirstBufferOf(x_.number)
+                                 : kFirstBuffers + chunk % (kBuffers - kFirstBuffers);
     return buffer * x_.buffer_bytes;
   }
   size_t SlotAt(uint64_t chunk, int slot) const {

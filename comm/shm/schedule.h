@@ -40,6 +40,10 @@ struct Exchange {
 };
 
 constexpr size_t kBuffers = 6;
+constexpr size_t kFirstBuffers = 2;  // reserved for round 0
+
+// Returns the buffer of round 0 of this collective.
+constexpr size_t FirstBufferOf(uint64_t number) { return number % kFirstBuffers; }
 
 // Returns whether the blocks that a rank sends or receives may differ in size.
 bool BlocksMayDiffer(Operation::Kind kind);

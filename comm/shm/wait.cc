@@ -66,7 +66,11 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
                        const WaitTarget& target) {
   auto come = [&] { return HasReached(word, value); };
   bool more = false;
-  for (int i = 0; i < kYields && !segment_.failed() && !deaths_.has_death(); ++i) {
+  // The scheduler would divide the processor equally between yields here and the awaited
+  // rank. No fence: a writer on this processor sees the sleeper.
+  bool yields = !awaits_hosts_ || !crowded() || !SharesProcessor(rank);
+  if (!yields && Sleep(rank, word, value, kSlice, false)) return true;
+  for (int i = 0; yields && i < kYields && !segment_.failed() && !deaths_.has_death(); ++i) {
     // A rank on another processor may arrive before a yield would return; spin
     // first.
     bool elsewhere = crowded() && !SharesProcessor(rank);
@@ -90,18 +94,21 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
     }
     Duration left = began_ + timeout_ - MonotonicClock().Now();
     Duration slice = more || !fences_ ? Duration(kShortSlice) : Duration(kSlice);
-    if (Sleep(rank, word, value, std::clamp<Duration>(left, microseconds(10), slice))) return true;
+    if (Sleep(rank, word, value, std::clamp<Duration>(left, microseconds(10), slice), fences_)) {
+      return true;
+    }
     more = progress_hook_ != nullptr && progress_hook_->Move();
   }
 }
 
 // Sleeps until the counter may have changed, or `limit`. Returns whether it has
 // reached `value`.
-bool Waiter::Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit) {
+bool Waiter::Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit,
+                   bool passes_fence) {
   std::atomic<uint32_t>& sleepers = segment_.area(rank).sleepers;
   sleepers.fetch_add(1);
   // After the fence the writer sees a sleeper, or this rank sees its write.
-  if (fences_) PassFence();
+  if (passes_fence) PassFence();
   uint64_t seen = word.load(std::memory_order_acquire);
   if (!HasReached(seen, value)) FutexWait(FutexOf(word), static_cast<uint32_t>(seen), limit);
   sleepers.fetch_sub(1);

@@ -57,9 +57,11 @@ class Waiter {
  public:
   Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook = nullptr);
 
-  // Begins an operation. Its time-out counts from its first long wait.
-  void Begin(std::chrono::milliseconds timeout) {
+  // Begins an operation. Its time-out counts from its first long wait. `awaits_hosts`
+  // is that of Call.
+  void Begin(std::chrono::milliseconds timeout, bool awaits_hosts = false) {
     timeout_ = timeout;
+    awaits_hosts_ = awaits_hosts;
     waited_long_ = false;
     if (crowded()) ShowProcessor();
   }
@@ -119,7 +121,8 @@ class Waiter {
  private:
   bool AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
                  const WaitTarget& target);
-  bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit);
+  bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit,
+             bool passes_fence);
   static void Wake(const std::atomic<uint64_t>& word);
   // Returns why a wait since `began` must fail, including its time-out.
   std::optional<Error> FindEndOrTimeout(const WaitTarget& target, TimePoint began) const;
@@ -139,6 +142,7 @@ class Waiter {
   int processor_ = -1;  // last known processor of this rank, if crowded()
   bool fences_;         // PassFence() can be used
   bool waited_long_ = false;
+  bool awaits_hosts_ = false;
   std::chrono::milliseconds timeout_{0};
   TimePoint began_{};  // start of the operation's first long wait, if waited_long_
   std::optional<Error> error_;

@@ -31,14 +31,14 @@ inline BackendConfig ShmConfig(store::Store& store, int rank, int ranks) {
 class ShmRank {
  public:
   ShmRank(store::Store& store, int rank, int ranks) : rank_(rank), ranks_(ranks) {
-    auto backend = ShmBackend::Create(ShmConfig(store, rank, ranks));
+    auto backend = ShmBackend::CreateShm(ShmConfig(store, rank, ranks), nullptr);
     if (!backend) ADD_FAILURE() << backend.error().message;
     if (backend) backend_ = *std::move(backend);
   }
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  Backend& backend() { return *backend_; }
+  ShmBackend& backend() { return *backend_; }
   void Leave() { backend_.reset(); }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
@@ -67,7 +67,7 @@ class ShmRank {
  private:
   const int rank_;
   const int ranks_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<ShmBackend> backend_;
   std::chrono::milliseconds timeout_{30'000};
   Operation operation_{.kind = Operation::Kind::kBarrier};
   uint64_t number_ = 0;

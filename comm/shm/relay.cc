@@ -1,0 +1,58 @@
+#include "comm/shm/relay.h"
+
+#include <algorithm>
+
+#include "comm/shm/schedule.h"
+
+namespace rankrun::comm::shm {
+
+Relay::Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes)
+    : segment_(segment),
+      calls_(calls),
+      buffer_bytes_(buffer_bytes),
+      parts_(static_cast<size_t>(segment.world_size())) {}
+
+Result<void> Relay::Run(std::byte* data, size_t count, const Reduction& reduction,
+                        const Call& call, const Exchange& exchange) {
+  bool is_root = call.root == segment_.rank();
+  Call own = call;
+  own.awaits_hosts = !is_root;
+  if (!calls_.Begin(own)) return calls_.TakeError();
+  if (is_root) return RunOnRoot(data, count, reduction, exchange);
+  return RunElsewhere(data, count * SizeOf(reduction.dtype), call.root);
+}
+
+Result<void> Relay::RunOnRoot(std::byte* data, size_t count, const Reduction& reduction,
+                              const Exchange& exchange) {
+  calls_.PublishQuietly();  // the others sleep until the second call, unless their call differs
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  size_t bytes = count * SizeOf(reduction.dtype);
+  for (int r = 0; r < segment_.world_size(); ++r) {
+    parts_[static_cast<size_t>(r)] = r == segment_.rank() ? data : Room(r, bytes);
+  }
+  calls_.Continue();
+  std::byte* result = Room(segment_.rank(), bytes);
+  if (count > 0) Reduce(reduction, result, parts_, count);
+  if (auto ok = exchange(result); !ok) return ok;
+  calls_.Publish();
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  std::copy_n(result, bytes, data);
+  return {};
+}
+
+Result<void> Relay::RunElsewhere(std::byte* data, size_t bytes, int root) {
+  std::copy_n(data, bytes, Room(segment_.rank(), bytes));
+  calls_.Publish();
+  calls_.Continue();
+  calls_.Publish();
+  if (!calls_.AwaitAll()) return calls_.TakeError();
+  std::copy_n(Room(root, bytes), bytes, data);
+  return {};
+}
+
+std::byte* Relay::Room(int rank, size_t bytes) const {
+  if (bytes <= kInlineBytes) return calls_.line(rank).data;
+  return segment_.bounce(rank) + FirstBufferOf(calls_.number()) * buffer_bytes_;
+}
+
+}  // namespace rankrun::comm::shm

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/core/backend.h"
+#include "comm/reduce/reduction.h"
+#include "comm/shm/call_rendezvous.h"
+#include "comm/shm/segment.h"
+
+namespace rankrun::comm::shm {
+
+// AllReduce with ranks outside of this segment. The root reduces the data of all
+// ranks here, exchanges the result with the outside, and gives it to all ranks.
+// This takes two call lines of each rank. Ranks other than the root publish both
+// at once, and so wait only once.
+// Thread: one at a time. Lifetime: segment and rendezvous outlive it.
+class Relay {
+ public:
+  // Replaces the data, which has the size of the call's, by that of all hosts.
+  using Exchange = std::function<Result<void>(std::byte* data)>;
+
+  // `buffer_bytes`: size of a buffer of round 0 (schedule.h).
+  Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes);
+
+  // Reduces `count` elements in place, at most buffer_bytes, by `exchange` on
+  // call.root. `reduction` is for the ranks here; without elements it may be any.
+  Result<void> Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
+                   const Exchange& exchange);
+
+ private:
+  Result<void> RunOnRoot(std::byte* data, size_t count, const Reduction& reduction,
+                         const Exchange& exchange);
+  Result<void> RunElsewhere(std::byte* data, size_t bytes, int root);
+  // Memory of a rank for the present call: its line or its buffer.
+  std::byte* Room(int rank, size_t bytes) const;
+
+  const Segment& segment_;
+  CallRendezvous& calls_;
+  const size_t buffer_bytes_;
+  std::vector<const void*> parts_;  // by rank
+};
+
+}  // namespace rankrun::comm::shm
