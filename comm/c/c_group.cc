@@ -1,6 +1,7 @@
 #include <rankrun/backend.h>
 #include <rankrun/c_group.h>
 #include <rankrun/context.h>
+#include <rankrun/device_backend.h>
 #include <rankrun/distributed.h>
 #include <rankrun/subgroups.h>
 
@@ -299,6 +300,10 @@ rankrun_status rankrun_group_state(const rankrun_group* group) {
 }
 
 rankrun_status rankrun_register_backend(const rankrun_backend* backend) {
+  return Guarded([=] { rankrun::RegisterBackend(NotNull(backend, "backend")); });
+}
+
+rankrun_status rankrun_register_device_backend(const rankrun_device_backend* backend) {
   return Guarded([=] { rankrun::RegisterBackend(NotNull(backend, "backend")); });
 }
 

@@ -63,6 +63,12 @@ void RegisterBackend(const rankrun_backend& backend) {
   }
 }
 
+void RegisterBackend(const rankrun_device_backend& backend) {
+  if (auto ok = comm::AddBackend(backend); !ok) {
+    comm::Throw(Error(ok.error()).In("RegisterBackend"));
+  }
+}
+
 bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
 
 }  // namespace rankrun

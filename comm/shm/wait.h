@@ -57,8 +57,7 @@ class Waiter {
  public:
   Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook = nullptr);
 
-  // Begins an operation. Its time-out counts from its first long wait. `awaits_hosts`
-  // is that of Call.
+  // Begins a call. Its time-out counts from its first long wait. `awaits_hosts`: Call's.
   void Begin(std::chrono::milliseconds timeout, bool awaits_hosts = false) {
     timeout_ = timeout;
     awaits_hosts_ = awaits_hosts;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <rankrun/backend.h>
+#include <rankrun/device_backend.h>
 
 #include "base/result.h"
 #include "comm/world/plugin.h"
@@ -27,9 +28,11 @@ Result<BackendCreator> FindBackend(const std::string& name,
 Result<DeviceBackendCreator> FindDeviceBackend(const std::string& name,
                                                const std::vector<std::string>& plugin_folders);
 
-// Makes a backend of the program known to FindBackend, for good. Copies it.
+// Make a backend of the program known to FindBackend or FindDeviceBackend, for good.
+// Copy it.
 // Errors: as CheckOutsideBackend; kInvalid for a name that is taken or is none.
 // Thread: any.
 Result<void> AddBackend(const rankrun_backend& backend);
+Result<void> AddBackend(const rankrun_device_backend& backend);
 
 }  // namespace rankrun::comm

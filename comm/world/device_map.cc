@@ -10,7 +10,6 @@ namespace {
 
 constexpr char kCpu[] = "cpu";
 constexpr char kCuda[] = "cuda";
-constexpr char kNccl[] = "nccl";
 
 Error InvalidMap(const std::string& text, const std::string& why) {
   return {ErrorCode::kInvalid, "backend is \"" + text + "\": " + why};
@@ -19,7 +18,7 @@ Error InvalidMap(const std::string& text, const std::string& why) {
 }  // namespace
 
 Result<DeviceMap> ParseDeviceMap(const std::string& text) {
-  if (text == kNccl) return DeviceMap{.cpu = kAutoBackend, .cuda = kNccl};
+  if (text == kNcclBackend) return DeviceMap{.cpu = kAutoBackend, .cuda = kNcclBackend};
   if (text.find_first_of(":,") == std::string::npos) return DeviceMap{.cpu = text};
   DeviceMap map;
   for (size_t begin = 0; begin <= text.size();) {
@@ -53,7 +52,7 @@ Result<void> CheckNcclOptions(const NcclOptions& options, const DeviceMap& map) 
     return Error{ErrorCode::kInvalid, "options of NCCL: " + message};
   };
   if (options == NcclOptions()) return {};
-  if (map.cuda != kNccl) {
+  if (map.cuda != kNcclBackend) {
     return invalid("the backend is \"" + FormatDeviceMap(map) +
                    "\": want one with nccl, such as \"cpu:auto,cuda:nccl\"");
   }
@@ -81,7 +80,9 @@ std::string InWords(const BackendWish& wish) {
 }
 
 std::string FormatDeviceMap(const DeviceMap& map) {
-  if (map.cuda.empty()) return map.cpu == kNccl ? std::string(kCpu) + ":" + kNccl : map.cpu;
+  // The name alone would mean GPUs.
+  if (map.cuda.empty() && map.cpu == kNcclBackend) return std::string(kCpu) + ":" + map.cpu;
+  if (map.cuda.empty()) return map.cpu;
   return std::string(kCpu) + ":" + map.cpu + "," + kCuda + ":" + map.cuda;
 }
 

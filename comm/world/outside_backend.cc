@@ -15,7 +15,7 @@
 #include "comm/group/store_barrier.h"
 #include "comm/stores/store_handle.h"
 #include "comm/stream/backend.h"
-#include "comm/world/plugin.h"
+#include "comm/world/outside_description.h"
 
 namespace rankrun::comm {
 namespace {
@@ -181,26 +181,17 @@ Result<std::vector<stream::PeerConnections>> Connect(const rankrun_backend& back
 }  // namespace
 
 Result<void> CheckOutsideBackend(const rankrun_backend& backend) {
-  if (backend.version != RANKRUN_BACKEND_VERSION) {
-    return Error{ErrorCode::kInvalid, "the backend is of version " +
-                                          std::to_string(backend.version) + ": want " +
-                                          std::to_string(RANKRUN_BACKEND_VERSION)};
-  }
-  if (backend.size < sizeof backend) {
-    return Error{ErrorCode::kInvalid, "the backend has the size " + std::to_string(backend.size) +
-                                          ": want sizeof(rankrun_backend), " +
-                                          std::to_string(sizeof backend)};
-  }
-  if (backend.name == nullptr || !IsBackendName(backend.name)) {
-    return Error{ErrorCode::kInvalid,
-                 "the name of the backend is " +
-                     (backend.name == nullptr ? "NULL" : "\"" + std::string(backend.name) + "\"") +
-                     ": want small letters, digits and _"};
+  if (auto ok = CheckDescription(backend, RANKRUN_BACKEND_VERSION, "rankrun_backend"); !ok) {
+    return ok;
   }
   if (!HasAllFunctions(backend)) {
     return Error{ErrorCode::kInvalid, "a function of the backend is NULL: all are required"};
   }
   return {};
+}
+
+BackendCreator CreatorOf(const rankrun_backend& backend) {
+  return [&backend](const BackendConfig& config) { return ConnectOutsideBackend(backend, config); };
 }
 
 Result<std::unique_ptr<Backend>> ConnectOutsideBackend(const rankrun_backend& backend,

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "comm/core/backend.h"
+#include "comm/world/plugin.h"
 
 // Backends that are written outside of rankrun: rankrun/backend.h.
 namespace rankrun::comm {
@@ -13,6 +14,9 @@ namespace rankrun::comm {
 // Fails unless this library can use the backend.
 // Errors: kInvalid, "backend is of version 2: want 1".
 Result<void> CheckOutsideBackend(const rankrun_backend& backend);
+
+// Returns the creator of the backend, which must stay valid.
+BackendCreator CreatorOf(const rankrun_backend& backend);
 
 // Connects this rank to all others by `backend`, which must stay valid. It
 // succeeds on all ranks or fails on all, with the reason that was published first.

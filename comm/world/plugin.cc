@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "comm/world/outside_backend.h"
+#include "comm/world/outside_devices.h"
 
 namespace rankrun::comm {
 namespace {
@@ -22,8 +23,10 @@ constexpr int kGlooFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 
-// Function of a plug-in that was written outside of rankrun: rankrun/backend.h.
+// Functions of plug-ins that were written outside of rankrun: rankrun/backend.h,
+// rankrun/device_backend.h.
 constexpr char kOutsideEntry[] = "rankrun_backend_entry";
+constexpr char kOutsideDevicesEntry[] = "rankrun_device_backend_entry";
 
 std::string LastLoaderError() {
   const char* text = dlerror();
@@ -51,33 +54,55 @@ Result<const BackendPlugin*> FindOwn(const Library& library) {
                                       std::to_string(kBackendAbiVersion));
 }
 
-// Enters a plug-in that was written outside of rankrun.
-Result<BackendCreator> EnterOutside(const rankrun_backend* backend, const std::string& path,
-                                    const std::string& name) {
-  if (backend == nullptr) return CannotLoad(path, std::string(kOutsideEntry) + " returned NULL");
-  if (auto ok = CheckOutsideBackend(*backend); !ok) return CannotLoad(path, ok.error().message);
-  if (backend->name != name) {
-    return CannotLoad(path, "it is the backend \"" + std::string(backend->name) + "\": want \"" +
-                                name + "\", as the file is named");
+// Returns the description in a plug-in that was written outside of rankrun; null: it has
+// no such function. `check`: that of the description.
+template <typename Description>
+Result<const Description*> FindOutside(const Library& library, const std::string& name,
+                                       const char* function,
+                                       Result<void> (*check)(const Description&)) {
+  void* entry = dlsym(library.handle, function);
+  if (entry == nullptr) return nullptr;
+  const Description* backend = reinterpret_cast<const Description* (*)()>(entry)();
+  if (backend == nullptr) {
+    return CannotLoad(library.path, std::string(function) + " returned NULL");
   }
-  return BackendCreator(
-      [backend](const BackendConfig& config) { return ConnectOutsideBackend(*backend, config); });
+  if (auto ok = check(*backend); !ok) return CannotLoad(library.path, ok.error().message);
+  if (backend->name == name) return backend;
+  return CannotLoad(library.path, "it is the backend \"" + std::string(backend->name) +
+                                      "\": want \"" + name + "\", as the file is named");
 }
 
-Error NoEntry(const std::string& path) {
-  return CannotLoad(path, "it has no function " + std::string(kOutsideEntry));
+Error NoEntry(const std::string& path, const char* function) {
+  return CannotLoad(path, "it has no function " + std::string(function));
+}
+
+bool Has(const Library& library, const char* function) {
+  return dlsym(library.handle, function) != nullptr;
 }
 
 Result<BackendCreator> Enter(const Library& library, const std::string& name) {
-  if (void* entry = dlsym(library.handle, kOutsideEntry)) {
-    const auto* backend = reinterpret_cast<const rankrun_backend* (*)()>(entry)();
-    return EnterOutside(backend, library.path, name);
-  }
+  auto outside = FindOutside(library, name, kOutsideEntry, &CheckOutsideBackend);
+  if (!outside) return std::move(outside).error();
+  if (*outside != nullptr) return CreatorOf(**outside);
   auto own = FindOwn(library);
   if (!own) return std::move(own).error();
-  if (*own == nullptr) return NoEntry(library.path);
-  if ((*own)->create != nullptr) return BackendCreator((*own)->create);
-  return WrongMemory(name, "cuda");
+  if (*own != nullptr && (*own)->create != nullptr) return BackendCreator((*own)->create);
+  if (*own != nullptr || Has(library, kOutsideDevicesEntry)) return WrongMemory(name, "cuda");
+  return NoEntry(library.path, kOutsideEntry);
+}
+
+Result<DeviceBackendCreator> EnterForDevices(const Library& library, const std::string& name) {
+  auto outside = FindOutside(library, name, kOutsideDevicesEntry, &CheckOutsideDevices);
+  if (!outside) return std::move(outside).error();
+  if (*outside != nullptr) return CreatorOf(**outside);
+  auto own = FindOwn(library);
+  if (!own) return std::move(own).error();
+  if (*own != nullptr && (*own)->create_for_devices != nullptr) {
+    if (auto ok = (*own)->find_devices(); !ok) return Error(ok.error()).In("backend " + name);
+    return DeviceBackendCreator((*own)->create_for_devices);
+  }
+  if (*own != nullptr || Has(library, kOutsideEntry)) return WrongMemory(name, "cpu");
+  return NoEntry(library.path, kOutsideDevicesEntry);
 }
 
 // Names of backends for each memory.
@@ -165,15 +190,7 @@ Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
                                               const std::vector<std::string>& folders) {
   auto library = Open(name, kForGpus, folders);
   if (!library) return std::move(library).error();
-  auto own = FindOwn(*library);
-  if (!own) return std::move(own).error();
-  if (*own != nullptr && (*own)->create_for_devices != nullptr) {
-    if (auto ok = (*own)->find_devices(); !ok) return Error(ok.error()).In("backend " + name);
-    return (*own)->create_for_devices;
-  }
-  bool is_backend = *own != nullptr || dlsym(library->handle, kOutsideEntry) != nullptr;
-  if (!is_backend) return NoEntry(library->path);
-  return WrongMemory(name, "cpu");
+  return EnterForDevices(*library, name);
 }
 
 Error WrongMemory(const std::string& name, const std::string& memory) {

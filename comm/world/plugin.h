@@ -10,12 +10,15 @@
 
 namespace rankrun::comm {
 
-inline constexpr char kGlooBackend[] = "gloo";  // backend that is always a plug-in
+// Backends that are always plug-ins.
+inline constexpr char kGlooBackend[] = "gloo";
+inline constexpr char kNcclBackend[] = "nccl";
 
 // Connects this rank to all others.
 using BackendCreator = std::function<Result<std::unique_ptr<Backend>>(const BackendConfig&)>;
 // Makes the backend for memory of GPUs, without connecting it.
-using DeviceBackendCreator = decltype(BackendPlugin::create_for_devices);
+using DeviceBackendCreator =
+    std::function<Result<std::unique_ptr<DeviceBackend>>(const DeviceBackendConfig&)>;
 
 // Returns `text` in lower case: names of backends ignore case.
 std::string BackendName(std::string text);

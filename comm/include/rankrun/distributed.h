@@ -15,6 +15,7 @@
 #include <rankrun/tensor.h>
 
 struct rankrun_backend;
+struct rankrun_device_backend;
 
 // Process groups for the workers of a job that rankrun or torchrun has started:
 //
@@ -122,11 +123,12 @@ RANKRUN_API void Destroy(ProcessGroup& group);
 // Returns whether Init can use the backend "shm", "tcp", ...; may load a plug-in,
 // which looks for GPUs.
 RANKRUN_API bool BackendAvailable(const std::string& name);
-// Makes a backend known to this process, for groups that are made from now on:
-// rankrun/backend.h. Copies it. Throws DistError for a name that is taken, a
-// struct of another version, or an absent function.
+// Make a backend known to this process, for groups that are made from now on:
+// rankrun/backend.h, rankrun/device_backend.h. Copy it. Throw DistError for a name
+// that is taken, a struct of another version, or an absent function.
 // Thread: any.
 RANKRUN_API void RegisterBackend(const rankrun_backend& backend);
+RANKRUN_API void RegisterBackend(const rankrun_device_backend& backend);
 
 // Returns whether rankrun or torchrun started this process.
 RANKRUN_API bool LaunchedByAgent();

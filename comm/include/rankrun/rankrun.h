@@ -25,3 +25,4 @@
 #include <rankrun/c_objects.h>
 #include <rankrun/c_store.h>
 #include <rankrun/c_types.h>
+#include <rankrun/device_backend.h>

@@ -49,7 +49,7 @@ class RelaySumTest : public testing::TestWithParam<int> {};
 TEST_P(RelaySumTest, ReachesAllRanks) {
   RunShmRanks(GetParam(), [](ShmRank& me) {
     for (int round = 0; round < 20; ++round) {
-      for (size_t count : {0, 1, 28, 29, 4096, 65536, 3}) {
+      for (size_t count : {0U, 1U, 28U, 29U, 4096U, 65536U, 3U}) {
         RelaySums(me, count, round % me.ranks());
         std::vector<float> others(count + static_cast<size_t>(round) * 5000, 1);
         auto done = round % 3 == 0 ? me.Sum(others) : Result<void>{};

@@ -390,7 +390,7 @@ TEST_F(OutsideBackendTest, ANameThatIsTakenIsRefused) {
   rankrun_backend description = backend.Description();
   description.name = "twice";
   RegisterBackend(description);
-  for (const char* name : {"twice", "auto", "shm", "tcp", "hierarchical", "gloo"}) {
+  for (const char* name : {"twice", "auto", "shm", "tcp", "hierarchical", "gloo", "nccl"}) {
     description.name = name;
     EXPECT_EQ(rankrun_register_backend(&description), RANKRUN_INVALID);
     EXPECT_EQ(std::string(rankrun_last_error()),

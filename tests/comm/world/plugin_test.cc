@@ -94,6 +94,19 @@ TEST(PluginTest, AnOutsideBackendThatTheLibraryCannotUseIsAnError) {
   EXPECT_EQ(plugin.error().message, beginning + "the backend is of version 2: want 1");
 }
 
+TEST(PluginTest, AnOutsideBackendForGpusThatTheLibraryCannotUseIsAnError) {
+  std::string beginning = "load " + test::Library("librankrun_bad_backend.so") + ": ";
+  ASSERT_EQ(setenv("RANKRUN_TEST_ENTRY", "null", 1), 0);
+  auto plugin = LoadDevicePlugin("bad_backend", {test::Library()});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().code, ErrorCode::kSystem);
+  EXPECT_EQ(plugin.error().message, beginning + "rankrun_device_backend_entry returned NULL");
+  ASSERT_EQ(setenv("RANKRUN_TEST_ENTRY", "version", 1), 0);
+  plugin = LoadDevicePlugin("bad_backend", {test::Library()});
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().message, beginning + "the backend is of version 2: want 1");
+}
+
 TEST(PluginTest, ABadPluginIsNotPassedOverForThatOfALaterFolder) {
   test::TempFolder folder;
   std::string path = folder.Write("librankrun_gloo.so", "no library");

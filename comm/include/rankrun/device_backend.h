@@ -1,0 +1,136 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rankrun/c_types.h>
+
+// Interface for backends for GPU memory that are written outside of rankrun, in C.
+//
+// Such a backend enqueues collectives and messages on a GPU, in the order of the
+// program's streams. The library names it in a map such as "cpu:shm,cuda:x",
+// checks the arguments, compares the calls of the ranks by the backend for CPU
+// memory, keeps time-outs and notices deaths: then it calls `abort`.
+//
+// A program can use the backend "x" after rankrun_register_device_backend, or if
+// there is a library librankrun_x.so (RANKRUN_PLUGIN_DIR in distributed.h) that
+// defines rankrun_device_backend_entry. It stays loaded until the process ends.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RANKRUN_DEVICE_BACKEND_VERSION 1
+
+// Process group, valid until `destroy`.
+typedef struct rankrun_device_group {
+  uint32_t size;                // sizeof this struct in the library
+  int32_t rank;                 // of this process in the group
+  int32_t world_size;           // number of ranks in the group, at least 1
+  uint32_t reserved;            // 0
+  const int32_t* global_ranks;  // by group rank; for texts
+  const char* name;             // for texts
+  rankrun_store* store;         // with keys of this group only; the library owns it
+  // Returns 1 if the backend must end a wait for other ranks: a rank has died, or the
+  // group is aborted. Thread: any.
+  int (*is_cancelled)(const struct rankrun_device_group* group);
+  void* internal;  // of the library
+} rankrun_device_group;
+
+typedef enum rankrun_call_kind {
+  RANKRUN_CALL_ALL_REDUCE = 1,
+  RANKRUN_CALL_REDUCE = 2,
+  RANKRUN_CALL_BROADCAST = 3,
+  RANKRUN_CALL_ALL_GATHER = 4,
+  RANKRUN_CALL_GATHER = 5,
+  RANKRUN_CALL_SCATTER = 6,
+  RANKRUN_CALL_REDUCE_SCATTER = 7,
+  RANKRUN_CALL_ALL_TO_ALL = 8,
+  RANKRUN_CALL_BARRIER = 9,
+  RANKRUN_CALL_SEND = 10,
+  RANKRUN_CALL_RECV = 11
+} rankrun_call_kind;
+
+// Collective or message on memory of one GPU. Valid during the function that gets it;
+// the memory of its blocks until the work is over.
+//
+// inputs: one block per rank for Scatter on the root, ReduceScatter and AllToAll; one
+// block for AllReduce, Reduce, AllGather, Gather and Send. outputs: one per rank for
+// AllGather, Gather on the root and AllToAll; one for AllReduce, Reduce, Broadcast (on
+// the root also its input), Scatter, ReduceScatter and Recv. All others have none.
+// Blocks of different ranks may have different sizes, and an input may be an output.
+typedef struct rankrun_device_call {
+  uint32_t size;     // sizeof this struct in the library
+  uint8_t kind;      // a rankrun_call_kind
+  uint8_t dtype;     // a rankrun_dtype
+  uint8_t op;        // of reductions: a rankrun_op
+  uint8_t reserved;  // 0
+  double factor;     // of RANKRUN_PREMUL_SUM
+  int32_t root;      // group rank; of a message: the other rank; -1: none
+  int32_t device;    // index of the GPU
+  void* stream;      // of the program; NULL: the GPU's default stream
+  const rankrun_bytes* outputs;
+  const rankrun_bytes* inputs;
+  size_t output_count;
+  size_t input_count;
+  int64_t timeout_ms;  // for connecting to other ranks
+} rankrun_device_call;
+
+// Functions write a text without a final period to `reason` after an error. It holds
+// `reason_size` bytes. RANKRUN_INVALID means that this rank cannot do it,
+// RANKRUN_TIMEOUT and RANKRUN_NETWORK mean what they are called; others become a
+// DistBackendError. No function may throw. Later versions have more members at the end.
+typedef struct rankrun_device_backend {
+  uint32_t size;     // sizeof this struct
+  uint32_t version;  // RANKRUN_DEVICE_BACKEND_VERSION
+  const char* name;  // of small letters, digits and _
+  void* context;     // argument of the first two functions; may be NULL
+
+  // Fails if this process has no GPU that the backend can use.
+  rankrun_status (*find_devices)(void* context, char* reason, size_t reason_size);
+  // Sets `state`, the argument of the others. Waits for no other rank.
+  rankrun_status (*create)(void* context, const rankrun_device_group* group, void** state,
+                           char* reason, size_t reason_size);
+  // Frees the state. All of its works are released.
+  void (*destroy)(void* state);
+
+  // Fails with RANKRUN_INVALID if no rank can carry out such a call, such as a sum of
+  // booleans. Thread: any.
+  rankrun_status (*check)(void* state, const rankrun_device_call* call, char* reason,
+                          size_t reason_size);
+  // Enqueues a collective behind all that the stream has, and sets `work`. Waits for
+  // other ranks to connect only. After an error only `abort` and `destroy` follow.
+  // Thread: one at a time.
+  rankrun_status (*enqueue)(void* state, const rankrun_device_call* call, void** work, char* reason,
+                            size_t reason_size);
+  // Starts a message without waiting for the other rank. Messages from one rank to
+  // another are matched in the order of their start. NULL: the backend has no messages.
+  // Thread: one at a time.
+  rankrun_status (*start)(void* state, const rankrun_device_call* call, void** work, char* reason,
+                          size_t reason_size);
+  // Continues a message, and those before it, without waiting. Sets `enqueued` to 1 when
+  // the GPU has it; only then the next two functions follow. NULL: as `start`.
+  rankrun_status (*advance)(void* work, int* enqueued, char* reason, size_t reason_size);
+
+  // Sets `done` to 1 when the GPU is done with the work. Thread: any.
+  rankrun_status (*test)(void* work, int* done, char* reason, size_t reason_size);
+  // Lets later work in the stream wait for this work. Does not wait itself. Thread: any.
+  rankrun_status (*wait_in)(void* work, void* stream, char* reason, size_t reason_size);
+  // Frees the handle of a work, also of one that is not over.
+  void (*release)(void* work);
+  // Ends all works for good, so that the GPU no longer uses their memory once `test` fails
+  // or has set `done`. Thread: any, also during another function.
+  void (*abort)(void* state);
+} rankrun_device_backend;
+
+// Defined by the library of a backend, with default visibility. The struct must stay
+// valid; its name is that of the file.
+const rankrun_device_backend* rankrun_device_backend_entry(void);
+
+// Makes a backend known to this process, for groups that are made from now on. Copies
+// the struct and its name. Errors: RANKRUN_INVALID, as rankrun_register_backend.
+RANKRUN_API rankrun_status rankrun_register_device_backend(const rankrun_device_backend* backend);
+
+#ifdef __cplusplus
+}
+#endif

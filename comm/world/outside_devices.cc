@@ -1,0 +1,239 @@
+#include "comm/world/outside_devices.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/stores/store_handle.h"
+#include "comm/world/outside_description.h"
+
+namespace rankrun::comm {
+namespace {
+
+using Kind = Operation::Kind;
+
+static_assert(static_cast<int>(Kind::kAllReduce) == RANKRUN_CALL_ALL_REDUCE &&
+              static_cast<int>(Kind::kAllToAll) == RANKRUN_CALL_ALL_TO_ALL &&
+              static_cast<int>(Kind::kRecv) == RANKRUN_CALL_RECV);
+
+constexpr std::chrono::seconds kStoreTimeout{300};  // of a wait without its own
+
+// Room for the text of an error.
+using Reason = std::array<char, 1024>;
+
+Error ErrorOf(rankrun_status status, const Reason& reason) {
+  ErrorCode code = ErrorCode::kSystem;
+  if (status == RANKRUN_INVALID) code = ErrorCode::kInvalid;
+  if (status == RANKRUN_TIMEOUT) code = ErrorCode::kTimeout;
+  if (status == RANKRUN_NETWORK) code = ErrorCode::kPeerLost;
+  return {code, reason[0] != '\0' ? reason.data() : "the backend gives no reason"};
+}
+
+// Calls a function of the backend. Its last two arguments are the room for a reason.
+template <typename Function, typename... Arguments>
+Result<void> Ask(Function function, Arguments... arguments) {
+  Reason reason{};
+  rankrun_status status = function(arguments..., reason.data(), reason.size());
+  reason.back() = '\0';
+  if (status == RANKRUN_OK) return {};
+  return ErrorOf(status, reason);
+}
+
+// A call in the form of the backend. Borrows the call.
+class CallInC {
+ public:
+  explicit CallInC(const DeviceCall& call) {
+    for (const Block& block : call.outputs) outputs_.push_back({block.data, block.bytes});
+    for (const ConstBlock& block : call.inputs) {
+      inputs_.push_back({const_cast<std::byte*>(block.data), block.bytes});
+    }
+    call_ = {.size = sizeof(rankrun_device_call),
+             .kind = static_cast<uint8_t>(call.operation.kind),
+             .dtype = static_cast<uint8_t>(call.operation.dtype),
+             .op = static_cast<uint8_t>(call.operation.op),
+             .reserved = 0,
+             .factor = call.factor,
+             .root = call.operation.root,
+             .device = call.device,
+             .stream = call.stream,
+             .outputs = outputs_.data(),
+             .inputs = inputs_.data(),
+             .output_count = outputs_.size(),
+             .input_count = inputs_.size(),
+             .timeout_ms = call.timeout.count()};
+  }
+
+  const rankrun_device_call* get() const { return &call_; }
+
+ private:
+  std::vector<rankrun_bytes> outputs_;
+  std::vector<rankrun_bytes> inputs_;
+  rankrun_device_call call_;
+};
+
+// State of the backend for one group. Lives until its last work is released.
+class State {
+ public:
+  State(const rankrun_device_backend& backend, const DeviceBackendConfig& config)
+      : backend_(backend),
+        deaths_(config.deaths),
+        name_(config.name),
+        ranks_(config.global_ranks.begin(), config.global_ranks.end()),
+        store_{StoreOver(config.store, config.key_prefix, kStoreTimeout)},
+        group_{.size = sizeof(rankrun_device_group),
+               .rank = config.group_rank,
+               .world_size = config.world_size(),
+               .reserved = 0,
+               .global_ranks = ranks_.data(),
+               .name = name_.c_str(),
+               .store = &store_,
+               .is_cancelled =
+                   [](const rankrun_device_group* group) {
+                     const auto* state = static_cast<const State*>(group->internal);
+                     return state->is_aborted() || state->deaths_.has_death() ? 1 : 0;
+                   },
+               .internal = this} {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (state_ != nullptr) backend_.destroy(state_);
+  }
+
+  Result<void> Create() { return Ask(backend_.create, backend_.context, &group_, &state_); }
+
+  void Abort() {
+    aborted_.store(true);
+    backend_.abort(state_);
+  }
+
+  // Returns the error of a call that began then: its real cause if the backend has only
+  // ended a wait.
+  Error Cause(Error error, TimePoint began) const {
+    if (deaths_.has_death()) return deaths_.ErrorSince(began);
+    if (is_aborted()) error.code = ErrorCode::kCancelled;
+    return error;
+  }
+
+  bool is_aborted() const { return aborted_.load(); }
+  const rankrun_device_backend& backend() const { return backend_; }
+  void* get() const { return state_; }
+
+ private:
+  const rankrun_device_backend& backend_;
+  const DeathWatch deaths_;
+  const std::string name_;
+  const std::vector<int32_t> ranks_;
+  rankrun_store store_;
+  const rankrun_device_group group_;
+  std::atomic<bool> aborted_ = false;
+  void* state_ = nullptr;
+};
+
+// Collective or message.
+class OutsideWork final : public DeviceMessage {
+ public:
+  OutsideWork(std::shared_ptr<const State> state, void* work)
+      : state_(std::move(state)), work_(work) {}
+  ~OutsideWork() override { state_->backend().release(work_); }
+
+  Result<bool> Enqueue() override { return AskForFlag(state_->backend().advance); }
+  Result<bool> Test() override { return AskForFlag(state_->backend().test); }
+  Result<void> WaitIn(void* stream) override {
+    return Ask(state_->backend().wait_in, work_, stream);
+  }
+
+ private:
+  template <typename Function>
+  Result<bool> AskForFlag(Function function) {
+    int flag = 0;
+    if (auto ok = Ask(function, work_, &flag); !ok) return state_->Cause(ok.error(), began_);
+    return flag != 0;
+  }
+
+  const std::shared_ptr<const State> state_;
+  void* const work_;
+  const TimePoint began_ = MonotonicClock().Now();
+};
+
+class OutsideDevices final : public DeviceBackend {
+ public:
+  explicit OutsideDevices(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  Result<void> Check(const DeviceCall& call) const override {
+    bool is_message = call.operation.kind == Kind::kSend || call.operation.kind == Kind::kRecv;
+    if (is_message && backend().start == nullptr) {
+      return Error{ErrorCode::kInvalid,
+                   "the backend " + std::string(backend().name) + " has no messages on GPU memory"};
+    }
+    CallInC in_c(call);
+    return Ask(backend().check, state_->get(), in_c.get());
+  }
+  Result<std::shared_ptr<DeviceWork>> Enqueue(const DeviceCall& call) override {
+    auto work = Begin(backend().enqueue, call);
+    if (!work) return std::move(work).error();
+    return std::shared_ptr<DeviceWork>(*std::move(work));
+  }
+  Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) override {
+    auto work = Begin(backend().start, call);
+    if (!work) return std::move(work).error();
+    return std::shared_ptr<DeviceMessage>(*std::move(work));
+  }
+  void Abort() override { state_->Abort(); }
+
+ private:
+  const rankrun_device_backend& backend() const { return state_->backend(); }
+
+  template <typename Function>
+  Result<std::shared_ptr<OutsideWork>> Begin(Function function, const DeviceCall& call) {
+    const TimePoint began = MonotonicClock().Now();
+    CallInC in_c(call);
+    void* work = nullptr;
+    if (auto ok = Ask(function, state_->get(), in_c.get(), &work); !ok) {
+      return state_->Cause(ok.error(), began);
+    }
+    return std::make_shared<OutsideWork>(state_, work);
+  }
+
+  const std::shared_ptr<State> state_;
+};
+
+bool HasAllFunctions(const rankrun_device_backend& backend) {
+  bool has_messages = backend.start != nullptr;
+  return backend.find_devices != nullptr && backend.create != nullptr &&
+         backend.destroy != nullptr && backend.check != nullptr && backend.enqueue != nullptr &&
+         has_messages == (backend.advance != nullptr) && backend.test != nullptr &&
+         backend.wait_in != nullptr && backend.release != nullptr && backend.abort != nullptr;
+}
+
+}  // namespace
+
+Result<void> CheckOutsideDevices(const rankrun_device_backend& backend) {
+  auto ok = CheckDescription(backend, RANKRUN_DEVICE_BACKEND_VERSION, "rankrun_device_backend");
+  if (!ok || HasAllFunctions(backend)) return ok;
+  return Error{ErrorCode::kInvalid,
+               "a function of the backend is NULL: all are required, but for start and advance, "
+               "of which both may be NULL"};
+}
+
+Result<DeviceBackendCreator> CreatorOf(const rankrun_device_backend& backend) {
+  if (auto found = Ask(backend.find_devices, backend.context); !found) {
+    return Error{ErrorCode::kInvalid,
+                 "backend " + std::string(backend.name) + ": " + found.error().message};
+  }
+  return DeviceBackendCreator([&backend](const DeviceBackendConfig& config) {
+    return MakeOutsideDevices(backend, config);
+  });
+}
+
+Result<std::unique_ptr<DeviceBackend>> MakeOutsideDevices(const rankrun_device_backend& backend,
+                                                          const DeviceBackendConfig& config) {
+  auto state = std::make_shared<State>(backend, config);
+  if (auto ok = state->Create(); !ok) return ok.error();
+  return std::unique_ptr<DeviceBackend>(std::make_unique<OutsideDevices>(std::move(state)));
+}
+
+}  // namespace rankrun::comm
