@@ -19,6 +19,14 @@ class Devices {
       : backend_(std::move(backend)), hooks_(std::move(hooks)) {}
 
   Result<void> Check(const DeviceCall& call) const { return backend_->Check(call); }
+  Result<std::shared_ptr<void>> Split(DevicePart part, TimePoint deadline) {
+    FailureCheck failures(hooks_);
+    part.find_failure = [&, since = MonotonicClock().Now()] { return failures.Find(since); };
+    return backend_->Split(part, deadline);
+  }
+  Result<std::shared_ptr<void>> Register(Block memory, int device) {
+    return backend_->Register(memory, device);
+  }
   DeviceCalls& calls() { return calls_; }
   DeviceMessages& messages() { return messages_; }
   // Ends all calls, for good.

@@ -1,5 +1,5 @@
 #include <rankrun/c_collectives.h>
-#include <rankrun/stream.h>
+#include <rankrun/gpu.h>
 
 #include "comm/c/c_guard.h"
 
@@ -22,6 +22,10 @@ using rankrun::comm::ThrowInvalid;
 using rankrun::comm::TimeoutOf;
 
 }  // namespace
+
+struct rankrun_registered_memory {
+  rankrun::RegisteredMemory memory;
+};
 
 extern "C" {
 
@@ -160,6 +164,16 @@ rankrun_status rankrun_monitored_barrier(rankrun_group* group, int wait_all_rank
   return Guarded(
       [=] { GroupOf(group).MonitoredBarrier(TimeoutOf(timeout_ms), wait_all_ranks != 0); });
 }
+
+rankrun_registered_memory* rankrun_register_memory(rankrun_group* group,
+                                                   const rankrun_tensor* memory) {
+  return GuardedOr<rankrun_registered_memory*>(nullptr, [=] {
+    auto tensor = TensorOf(memory, "memory");
+    return new rankrun_registered_memory{rankrun::RegisteredMemory(GroupOf(group), tensor)};
+  });
+}
+
+void rankrun_registered_memory_release(rankrun_registered_memory* memory) { delete memory; }
 
 void* rankrun_set_stream(void* stream) { return rankrun::SetStream(stream); }
 

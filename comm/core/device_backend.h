@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rankrun/nccl_options.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/backend.h"
@@ -51,10 +54,24 @@ class DeviceMessage : public DeviceWork {
   virtual Result<bool> Enqueue() = 0;
 };
 
+// Part of a group that becomes a group of its own.
+struct DevicePart {
+  static constexpr int kNoColor = -1;  // of a rank that is in no part
+
+  int color;              // number of the part, equal on its ranks
+  int rank;               // of this process in the part
+  int world_size;         // of the part
+  std::string name = {};  // of the new group, for messages
+  NcclOptions options = {};
+  // Returns why a wait for other ranks must end, if it must.
+  std::function<std::optional<Error>()> find_failure = [] { return std::nullopt; };
+};
+
 // Transport of data between memory of devices, for one process group that also has
 // a Backend for CPU memory. Ranks are group ranks. The ranks compare their calls by
 // that Backend, at the same time; calls that do not match end by Abort.
-// Thread: one for Enqueue, one for Start and the Enqueue of messages; Abort any.
+// Thread: one for Enqueue, Split and Register, one for Start and the Enqueue of messages; Abort
+// any.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -70,6 +87,22 @@ class DeviceBackend {
   // one rank to another are matched in the order in which each rank starts them,
   // whatever their tags. Does not wait for other ranks. Errors: kSystem, kInvalid.
   virtual Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) = 0;
+  // Connects the ranks of each part by means of this group, if it is connected: all of its
+  // ranks call it between the same calls of Enqueue. Returns what DeviceBackendConfig wants
+  // for the new group; null: it connects by itself, or this rank is in no part.
+  // Errors: as Enqueue.
+  virtual Result<std::shared_ptr<void>> Split(const DevicePart& part, TimePoint deadline) {
+    static_cast<void>(part);
+    static_cast<void>(deadline);
+    return std::shared_ptr<void>();
+  }
+  // Makes calls on this memory faster, until the result is gone. Waits for no other rank.
+  // Errors: kInvalid, the backend cannot do it, or not yet; kSystem.
+  virtual Result<std::shared_ptr<void>> Register(Block memory, int device) {
+    static_cast<void>(memory);
+    static_cast<void>(device);
+    return Error{ErrorCode::kInvalid, "the backend registers no memory: want nccl"};
+  }
   // Ends all work of this group on this rank, for good.
   virtual void Abort() = 0;
 };
@@ -82,6 +115,7 @@ struct DeviceBackendConfig {
   std::string name;        // of the group, for messages
   NcclOptions options = {};
   DeathWatch deaths = {};
+  std::shared_ptr<void> connection = {};  // from Split of a backend of the same kind
 
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };

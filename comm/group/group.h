@@ -56,8 +56,7 @@ class Group {
   // Breaks the group on all ranks, because of the call `reason`. A collective of
   // another thread may still touch its blocks until it returns.
   void End(const std::string& reason);
-  // Result of a call on a rank that is no member: a warning, or kInvalid if strict.
-  Result<void> Uninvolved(const char* what) const;
+  Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
   Result<Work> Reduce(const Tensor& tensor, Peer root, ReduceOp op, const CallOptions& options);
@@ -81,6 +80,9 @@ class Group {
                               std::span<const size_t> input_splits, const CallOptions& options);
   Result<Work> Barrier(const CallOptions& options);
   Result<Work> BarrierOn(const Device& device, const CallOptions& options);
+  // As those of DeviceBackend. An error of Split breaks the group.
+  Result<std::shared_ptr<void>> Register(const Tensor& memory);
+  Result<std::shared_ptr<void>> SplitDevices(const DevicePart& part, TimePoint deadline);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
   // Lets the other ranks' calls fail, in place of a collective. Returns the full error.
   Error Decline(const Operation& operation, Error reason);
@@ -95,7 +97,6 @@ class Group {
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
   template <typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
-  // Enqueues `call` on its device; the ranks compare it meanwhile.
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
   // Announces that this rank takes no part; does not wait for that if asynchronous.
@@ -134,8 +135,7 @@ class Group {
 
   Mutex mutex_;  // held by a call until it is done or queued
   uint64_t operations_ GUARDED_BY(mutex_) = 0;
-  // Counted separately, because a failed one may be missing on some ranks.
-  uint64_t monitored_barriers_ GUARDED_BY(mutex_) = 0;
+  uint64_t monitored_barriers_ GUARDED_BY(mutex_) = 0;  // a failed one may be missing elsewhere
   // The order matters: later members use earlier ones.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);

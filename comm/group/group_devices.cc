@@ -110,6 +110,28 @@ Result<Work> Group::BarrierOn(const Device& device, const CallOptions& options) 
   return RunOnDevice(operation, options, {.device = device.index});
 }
 
+Result<std::shared_ptr<void>> Group::Register(const Tensor& memory) {
+  auto refused = [](const std::string& why) { return Error{ErrorCode::kInvalid, why}; };
+  if (!is_member()) return refused("this rank is no member");
+  if (auto ok = CheckTensor("memory", memory); !ok) return ok.error();
+  if (memory.device.type != DeviceType::kCuda) return refused("the memory is not on a GPU");
+  if (memory.count == 0) return refused("the memory is empty");
+  if (devices_ == nullptr) return NoDevices(memory.device.index, identity_.backend);
+  MutexLock lock(mutex_);
+  if (broken_.load()) return refused("the group is broken: " + broken_reason());
+  return devices_->Register(BlockOf(memory), memory.device.index);
+}
+
+Result<std::shared_ptr<void>> Group::SplitDevices(const DevicePart& part, TimePoint deadline) {
+  if (devices_ == nullptr) return std::shared_ptr<void>();
+  MutexLock lock(mutex_);
+  auto connection = devices_->Split(part, deadline);
+  lock.Unlock();
+  // Also ends the wait of other ranks.
+  if (!connection) End("SplitGroup: " + connection.error().message);
+  return connection;
+}
+
 Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call) {
   Result<std::chrono::milliseconds> limit = Effective(options.timeout);
   if (!limit) return Refuse(operation, limit.error(), options);

@@ -17,6 +17,13 @@ using std::chrono::milliseconds;
 // Longest wait in the store for the id, between two checks for Abort.
 constexpr milliseconds kSlice{50};
 
+// Result of Split.
+struct ConnectedPart {
+  int device;
+  std::string name;                        // which the communicator keeps
+  std::shared_ptr<Connection> connection;  // of the new group
+};
+
 // Returns memory that a send only reads.
 Block Readable(const ConstBlock& block) {
   return {const_cast<std::byte*>(block.data), block.bytes};
@@ -31,7 +38,12 @@ Result<std::unique_ptr<DeviceBackend>> NcclBackend::Create(const DeviceBackendCo
 }
 
 NcclBackend::NcclBackend(const DeviceBackendConfig& config, int gpus)
-    : config_(config), gpus_(gpus) {}
+    : config_(config), gpus_(gpus), connection_(std::make_shared<Connection>()) {
+  if (config.connection == nullptr) return;
+  auto part = std::static_pointer_cast<ConnectedPart>(config.connection);
+  connection_ = part->connection;
+  device_.store(part->device);
+}
 
 NcclBackend::~NcclBackend() {
   if (device_.load() == kNoDevice) return;
@@ -134,6 +146,46 @@ Result<Lane*> NcclBackend::LaneFor(const DeviceCall& call) {
   return lane.get();
 }
 
+Result<std::shared_ptr<void>> NcclBackend::Split(const DevicePart& part, TimePoint deadline) {
+  auto communicator = connection_->Get();
+  if (communicator == nullptr) return std::shared_ptr<void>();
+  CurrentGpu current(device_.load());
+  if (!current.entered()) return current.entered().error();
+  auto connected = std::make_shared<ConnectedPart>(ConnectedPart{
+      .device = device_.load(), .name = part.name, .connection = std::make_shared<Connection>()});
+  auto split = communicator->Split(part,
+                                   {.rank = part.rank,
+                                    .size = part.world_size,
+                                    .name = connected->name.c_str(),
+                                    .options = part.options,
+                                    .deaths = config_.deaths,
+                                    .aborted = connected->connection->aborted()},
+                                   deadline);
+  if (!split) return std::move(split).error();
+  if (*split == nullptr) return std::shared_ptr<void>();
+  if (auto ok = connected->connection->Set(*std::move(split)); !ok) return ok.error();
+  return std::shared_ptr<void>(std::move(connected));
+}
+
+Result<std::shared_ptr<void>> NcclBackend::Register(Block memory, int device) {
+  if (auto ok = CheckDevice(device); !ok) return ok.error();
+  auto communicator = connection_->Get();
+  if (communicator == nullptr) {
+    return Error{
+        ErrorCode::kInvalid,
+        "NCCL is not connected: want InitOptions::device, or a collective on a GPU before"};
+  }
+  CurrentGpu current(device);
+  if (!current.entered()) return current.entered().error();
+  auto handle = communicator->Register(memory.data, memory.bytes);
+  if (!handle) return std::move(handle).error();
+  auto deregister = [connection = connection_, device](void* registered) {
+    CurrentGpu gpu(device);
+    if (auto still = connection->Get()) still->Deregister(registered);
+  };
+  return std::shared_ptr<void>(*handle, deregister);
+}
+
 void NcclBackend::Abort() {
   std::vector<std::shared_future<void>> ends;
   ends.push_back(connection_->BeginAbort());
@@ -151,6 +203,10 @@ void NcclBackend::Abort() {
 Result<void> NcclBackend::Connect(TimePoint deadline) {
   auto stream = Stream::Make(config_.options);
   if (!stream) return std::move(stream).error();
+  if (connection_->Get() != nullptr) {  // by Split
+    stream_ = std::make_unique<Stream>(*std::move(stream));
+    return {};
+  }
   auto id = AgreeOnId(deadline);
   if (!id) return std::move(id).error();
   auto communicator = Communicator::Connect(*id,

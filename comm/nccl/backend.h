@@ -21,6 +21,7 @@ namespace rankrun::comm::nccl {
 //
 //   <prefix>/nccl/id   NCCL's id of the communicator (unique_id.h), from group rank 0
 //
+// A group that Split has made is connected from its beginning.
 // Messages have a lane for each pair of ranks and direction. The first call of any kind
 // chooses this rank's GPU.
 class NcclBackend final : public DeviceBackend {
@@ -32,6 +33,8 @@ class NcclBackend final : public DeviceBackend {
   Result<void> Check(const DeviceCall& call) const override;
   Result<std::shared_ptr<DeviceWork>> Enqueue(const DeviceCall& call) override;
   Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) override;
+  Result<std::shared_ptr<void>> Split(const DevicePart& part, TimePoint deadline) override;
+  Result<std::shared_ptr<void>> Register(Block memory, int device) override;
   void Abort() override;
 
  private:
@@ -48,7 +51,7 @@ class NcclBackend final : public DeviceBackend {
   const DeviceBackendConfig config_;
   const int gpus_;
   std::atomic<int> device_ = kNoDevice;
-  const std::shared_ptr<Connection> connection_ = std::make_shared<Connection>();
+  std::shared_ptr<Connection> connection_;  // never changes
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<store::Store> store_of_lanes_;  // null: there is no lane
   Mutex mutex_;

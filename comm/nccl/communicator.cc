@@ -133,6 +133,55 @@ Result<void> Communicator::WithPremulSum(void* scalar, ncclDataType_t type,
   return launched;
 }
 
+Result<std::unique_ptr<Communicator>> Communicator::Split(const DevicePart& part,
+                                                          const Place& place, TimePoint deadline) {
+  constexpr char kWhat[] = "ncclCommSplit";
+  static_assert(DevicePart::kNoColor == NCCL_SPLIT_NOCOLOR);
+  ncclConfig_t config = ConfigFor(place);
+  // NCCL sets it in the background. Lost after an error, because NCCL may still set it.
+  auto* comm = new std::atomic<ncclComm_t>(nullptr);
+  static_assert(sizeof *comm == sizeof(ncclComm_t));
+  ncclResult_t status = ncclSuccess;
+  {
+    MutexLock lock(mutex_);
+    if (is_over_) return Aborted();
+    status =
+        ncclCommSplit(comm_, part.color, part.rank, reinterpret_cast<ncclComm_t*>(comm), &config);
+  }
+  if (auto ok = Settle(status, kWhat, deadline, part.find_failure); !ok) return ok.error();
+  if (part.color == DevicePart::kNoColor) {
+    delete comm;
+    return std::unique_ptr<Communicator>();
+  }
+  while (comm->load() == nullptr) {  // may be late
+    if (auto ok = Settle(ncclInProgress, kWhat, deadline, part.find_failure); !ok) {
+      return ok.error();
+    }
+  }
+  std::unique_ptr<Communicator> made(new Communicator(comm->load(), place.deaths, place.aborted));
+  delete comm;
+  if (auto ok = made->Settle(made->State(), kWhat, deadline, part.find_failure); !ok) {
+    made->Abort();
+    return ok.error();
+  }
+  return made;
+}
+
+Result<void*> Communicator::Register(void* data, size_t bytes) {
+  MutexLock lock(mutex_);
+  if (is_over_) return Aborted();
+  void* handle = nullptr;
+  ncclResult_t status = ncclCommRegister(comm_, data, bytes, &handle);
+  if (status != ncclSuccess) return Failed("ncclCommRegister", status);
+  return handle;
+}
+
+// NCCL itself deregisters the memory of a communicator that ends.
+void Communicator::Deregister(void* handle) {
+  MutexLock lock(mutex_);
+  if (!is_over_ && !leaving_) static_cast<void>(ncclCommDeregister(comm_, handle));
+}
+
 Result<void> Communicator::Failure() {
   ncclResult_t state = State();
   if (state == ncclSuccess || state == ncclInProgress) return {};
@@ -165,12 +214,14 @@ ncclResult_t Communicator::State() {
 }
 
 // Waits while NCCL works on what it has begun in the background.
-Result<void> Communicator::Settle(ncclResult_t status, const char* what, TimePoint deadline) {
+Result<void> Communicator::Settle(ncclResult_t status, const char* what, TimePoint deadline,
+                                  const FailureFinder& find_failure) {
   TimePoint began = MonotonicClock().Now();
   Duration pause = kMinPause;
   for (; status == ncclInProgress; status = State()) {
     if (aborted_.load()) return Aborted();
     if (deaths_.has_death()) return deaths_.ErrorSince(began);
+    if (auto failure = find_failure ? find_failure() : std::nullopt) return *failure;
     TimePoint now = MonotonicClock().Now();
     if (now >= deadline) {
       return Error{ErrorCode::kTimeout, std::string(what) + " did not end in time"};

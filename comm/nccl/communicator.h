@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
+#include "comm/core/device_backend.h"
 
 namespace rankrun::comm::nccl {
 
@@ -60,6 +61,13 @@ class Communicator {
   // Makes an operator that multiplies by `scalar` on the host, and uses it in `launch`.
   Result<void> WithPremulSum(void* scalar, ncclDataType_t type,
                              const std::function<Result<void>(ncclRedOp_t)>& launch);
+  // Makes the communicator of a part, which is at `place`; null on a rank in no part. All
+  // ranks call it. Errors: as Launch; what part.find_failure returns.
+  Result<std::unique_ptr<Communicator>> Split(const DevicePart& part, const Place& place,
+                                              TimePoint deadline);
+  // Registers memory. Returns NCCL's handle.
+  Result<void*> Register(void* data, size_t bytes);
+  void Deregister(void* handle);
   // Returns the error that NCCL has met since, for example in the network.
   Result<void> Failure();
   // Ends all calls under way, for good. The returned state is ready once they have ended.
@@ -71,11 +79,14 @@ class Communicator {
   void Leave();
 
  private:
+  using FailureFinder = decltype(DevicePart::find_failure);
+
   Communicator(ncclComm_t comm, const DeathWatch& deaths, const std::atomic<bool>& aborted)
       : comm_(comm), deaths_(deaths), aborted_(aborted) {}
 
   ncclResult_t State() EXCLUDES(mutex_);
-  Result<void> Settle(ncclResult_t status, const char* what, TimePoint deadline) EXCLUDES(mutex_);
+  Result<void> Settle(ncclResult_t status, const char* what, TimePoint deadline,
+                      const FailureFinder& find_failure = {}) EXCLUDES(mutex_);
 
   Mutex mutex_;
   ncclComm_t comm_ PT_GUARDED_BY(mutex_);

@@ -12,8 +12,8 @@ Relay::Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes)
       buffer_bytes_(buffer_bytes),
       parts_(static_cast<size_t>(segment.world_size())) {}
 
-Result<void> Relay::Run(std::byte* data, size_t count, const Reduction& reduction,
-                        const Call& call, const Exchange& exchange) {
+Result<void> Relay::Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
+                        const Exchange& exchange) {
   bool is_root = call.root == segment_.rank();
   Call own = call;
   own.awaits_hosts = !is_root;

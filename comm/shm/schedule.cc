@@ -78,8 +78,8 @@ class Round {
   }
 
   size_t Buffer(uint64_t chunk) const {
-    uint64_t buffer = chunk == 0 ? FirstBufferOf(x_.number)
-                                 : kFirstBuffers + chunk % (kBuffers - kFirstBuffers);
+    uint64_t buffer =
+        chunk == 0 ? FirstBufferOf(x_.number) : kFirstBuffers + chunk % (kBuffers - kFirstBuffers);
     return buffer * x_.buffer_bytes;
   }
   size_t SlotAt(uint64_t chunk, int slot) const {

@@ -208,7 +208,8 @@ BackendWish GroupTable::BackendFor(const std::string& backend,
 }
 
 Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWish& backend,
-                                        TimePoint deadline) {
+                                        TimePoint deadline,
+                                        std::shared_ptr<void> device_connection) {
   Name(identity);
   if (identity.group_rank < 0) return Add(std::make_unique<Group>(std::move(identity)));
   auto store = TheWorld().store().Clone(identity.timeout);
@@ -216,8 +217,9 @@ Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWis
     RefuseToJoin(TheWorld().store(), identity, store.error());
     return std::move(store).error();
   }
-  auto group = Join(*std::move(store),
-                    HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host));
+  JoinOptions how = HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host);
+  how.device_connection = std::move(device_connection);
+  auto group = Join(*std::move(store), how);
   if (!group) return std::move(group).error();
   return ConnectDevices(Add(*std::move(group)), deadline);
 }

@@ -35,7 +35,7 @@ class GroupTable {
   // Errors of all: as Join.
   Result<ProcessGroup*> MakeWorld(const InitOptions& options);
   Result<ProcessGroup*> MakeGroup(const GroupOptions& options);
-  Result<ProcessGroup*> Split(const Group& parent, const std::vector<std::vector<int>>& splits,
+  Result<ProcessGroup*> Split(Group& parent, const std::vector<std::vector<int>>& splits,
                               const SubgroupOptions& options);
   Result<ProcessGroup*> Shrink(Group& parent, const std::vector<int>& excluded,
                                const SubgroupOptions& options);
@@ -82,9 +82,10 @@ class GroupTable {
   // Joins the group that all members have agreed on; only adds it if this rank is
   // no member.
   Result<ProcessGroup*> Enter(GroupIdentity identity, const BackendWish& backend,
-                              TimePoint deadline);
+                              TimePoint deadline, std::shared_ptr<void> device_connection = {});
+  // `connected`: the parent, if its connections of devices may serve the new group.
   Result<ProcessGroup*> MakeSubgroup(const GroupIdentity& parent, const Result<Subgroups>& groups,
-                                     const SubgroupOptions& options);
+                                     const SubgroupOptions& options, Group* connected);
   // Connects the GPUs of a new group's members, if the world has some. After an error
   // the group is gone.
   Result<ProcessGroup*> ConnectDevices(ProcessGroup* group, TimePoint deadline);

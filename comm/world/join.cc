@@ -78,7 +78,8 @@ Result<std::unique_ptr<DeviceBackend>> MakeDeviceBackend(const std::string& back
                             .key_prefix = identity.key_prefix,
                             .name = DisplayName(identity),
                             .options = options.backend.nccl,
-                            .deaths = identity.deaths});
+                            .deaths = identity.deaths,
+                            .connection = options.device_connection});
   if (!devices) return WithSource(devices.error(), options);
   return devices;
 }

@@ -23,7 +23,8 @@ struct JoinOptions {
   std::string network_interface = {};  // empty: the one that has `host`
   std::string host;                    // this rank's address for the others
   bool checks_all_calls = false;
-  bool connects_devices = false;  // in a call after Join that all members make
+  bool connects_devices = false;                 // in a call after Join that all members make
+  std::shared_ptr<void> device_connection = {};  // DeviceBackendConfig's
   AlgorithmTable algorithms = {};
 };
 

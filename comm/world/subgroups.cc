@@ -57,15 +57,33 @@ GroupIdentity Child(const GroupIdentity& parent, const std::vector<int>& members
   return child;
 }
 
+// Returns the part of the parent that becomes the group `child` of its `members`.
+DevicePart PartOf(const GroupIdentity& child, const std::vector<int>& members,
+                  const BackendWish& backend) {
+  if (child.group_rank < 0) return {.color = DevicePart::kNoColor, .rank = 0, .world_size = 0};
+  return {.color = members.front(),
+          .rank = child.group_rank,
+          .world_size = child.world_size(),
+          .name = child.description.empty() ? "a part" : child.description,
+          .options = backend.nccl};
+}
+
+// Returns whether both have the same backend for devices, whose connections the new
+// group can use.
+bool ShareDevices(const std::string& parent, const std::string& child) {
+  auto of_parent = ParseDeviceMap(parent);
+  auto of_child = ParseDeviceMap(child);
+  return of_parent && of_child && !of_child->cuda.empty() && of_parent->cuda == of_child->cuda;
+}
+
 }  // namespace
 
-Result<ProcessGroup*> GroupTable::Split(const Group& parent,
-                                        const std::vector<std::vector<int>>& splits,
+Result<ProcessGroup*> GroupTable::Split(Group& parent, const std::vector<std::vector<int>>& splits,
                                         const SubgroupOptions& options) {
   const GroupIdentity& identity = parent.identity();
   if (auto ok = CheckMember(identity); !ok) return ok.error();
   return MakeSubgroup(identity, SplitOf(splits, identity.group_rank, identity.world_size()),
-                      options);
+                      options, &parent);
 }
 
 Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& excluded,
@@ -77,7 +95,7 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
     if (auto ok = CheckMeeting(identity, excluded); !ok) groups = ok.error();
   }
   if (groups && EffectiveTimeout(options.timeout, identity.timeout)) parent.End("ShrinkGroup");
-  auto group = MakeSubgroup(identity, groups, options);
+  auto group = MakeSubgroup(identity, groups, options, nullptr);
   if (!group) return group;
   for (int rank : GlobalRanks(identity, excluded)) world_.excluded.insert(rank);
   return group;
@@ -85,7 +103,7 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
 
 Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
                                                const Result<Subgroups>& groups,
-                                               const SubgroupOptions& options) {
+                                               const SubgroupOptions& options, Group* connected) {
   const std::string prefix = parent.key_prefix + "/subgroups";
   SubgroupCalls& calls = world_.subgroup_calls[parent.name];
   WishesCall call{prefix + "/" + std::to_string(calls.made++), parent.global_rank, {}};
@@ -107,7 +125,14 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
       groups->wishes + ", " + OptionsInWords(backend, *timeout, options.description);
   if (auto ok = CompareWishes(**store, call, wishes, deadline); !ok) return ok.error();
   if (call.ranks.front() == call.rank) DeleteKeysOfCalls(prefix, calls);
-  return Enter(Child(parent, groups->members, *timeout, options.description), backend, deadline);
+  GroupIdentity child = Child(parent, groups->members, *timeout, options.description);
+  std::shared_ptr<void> connection;
+  if (connected != nullptr && ShareDevices(parent.backend, backend.name)) {
+    auto split = connected->SplitDevices(PartOf(child, groups->members, backend), deadline);
+    if (!split) return Error(split.error()).In("connect the GPUs");
+    connection = *std::move(split);
+  }
+  return Enter(std::move(child), backend, deadline, std::move(connection));
 }
 
 // Deletes the keys of the calls before the last one: all ranks of the last call have

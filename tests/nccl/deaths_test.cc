@@ -4,7 +4,7 @@
 #include <nccl.h>
 #include <signal.h>
 
-#include <rankrun/stream.h>
+#include <rankrun/gpu.h>
 
 #include "base/status/status_page.h"
 #include "tests/nccl/gated_stream.h"

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <nccl.h>
 
+#include <rankrun/gpu.h>
 #include <rankrun/objects.h>
-#include <rankrun/stream.h>
 
 #include "tests/nccl/fake_cuda/trace.h"
 #include "tests/nccl/gated_stream.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <nccl.h>
 
-#include <rankrun/stream.h>
+#include <rankrun/gpu.h>
 
 #include "tests/nccl/fake_cuda/trace.h"
 #include "tests/nccl/gated_stream.h"

@@ -87,7 +87,8 @@ TEST(OutsideDevicesTest, ARefusalIsThatOfTheBackendOnAllRanks) {
 TEST(OutsideDevicesTest, AMismatchIsAnErrorOnAllRanks) {
   auto texts = OnOutsideGpus(2, [](ProcessGroup& world) {
     OnGpu<int32_t> values({1, 2});
-    return ErrorOfWork([&] { return world.AllReduce(values.Part(0, world.group_rank() == 0 ? 1 : 2)); });
+    return ErrorOfWork(
+        [&] { return world.AllReduce(values.Part(0, world.group_rank() == 0 ? 1 : 2)); });
   });
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("1 x int32"), HasSubstr("2 x int32"))));
 }

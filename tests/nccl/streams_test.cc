@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <rankrun/stream.h>
+#include <rankrun/gpu.h>
 
 #include "base/status/activity.h"
 #include "tests/base/support.h"

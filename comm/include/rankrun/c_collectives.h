@@ -64,6 +64,13 @@ RANKRUN_API rankrun_status rankrun_monitored_barrier(rankrun_group* group, int w
 // which each thread begins with, means the default stream. Returns the previous one.
 RANKRUN_API void* rankrun_set_stream(void* stream);
 
+// Registers memory of a GPU with NCCL until it is released: RegisteredMemory of
+// gpu.h. Returns NULL after an error.
+typedef struct rankrun_registered_memory rankrun_registered_memory;
+RANKRUN_API rankrun_registered_memory* rankrun_register_memory(rankrun_group* group,
+                                                               const rankrun_tensor* memory);
+RANKRUN_API void rankrun_registered_memory_release(rankrun_registered_memory* memory);
+
 // Waits until the operation is complete. Returns its status. For an operation on GPU
 // memory, lets later work in this thread's stream wait instead, and returns at once.
 RANKRUN_API rankrun_status rankrun_work_wait(const rankrun_work* work);

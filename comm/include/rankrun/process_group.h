@@ -44,7 +44,7 @@ enum class GroupState { kOk, kBroken };
 //   calls fail, too, and name this rank and the argument: on shm with a
 //   DistError, and the group stays usable; on Gloo with a DistBackendError, and
 //   the group is kBroken.
-// Calls on GPU memory run in a CUDA stream; bad arguments break the group: rankrun/stream.h.
+// Calls on GPU memory run in a CUDA stream; bad arguments break the group: rankrun/gpu.h.
 // If this rank is not a member, operations do nothing and log a warning, or
 // throw DistError with RANKRUN_STRICT=1.
 //

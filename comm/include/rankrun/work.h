@@ -34,7 +34,7 @@ class RANKRUN_API Work {
   // message counts from the first Wait or WaitFor. Throws the operation's error if
   // it failed.
   // For an operation on GPU memory, lets later work in this thread's CUDA stream wait
-  // for it (rankrun/stream.h) and returns at once; it throws only an error that is
+  // for it (rankrun/gpu.h) and returns at once; it throws only an error that is
   // known already. WaitFor waits in this thread.
   void Wait() const;
   // As Wait, but returns false if the operation is not complete after `limit`;

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include <rankrun/stream.h>
+#include <rankrun/gpu.h>
 
 #include "tests/comm/group/fake_device_backend.h"
 #include "tests/comm/group/group_fixture.h"

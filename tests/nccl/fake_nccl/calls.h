@@ -14,15 +14,17 @@
 
 // Calls of the fake NCCL, which groups collect and streams carry out.
 struct ncclComm {
-  ncclComm(const std::string& name, int own_rank, int ranks)
-      : rank(own_rank), size(ranks), mesh(name, own_rank, ranks) {}
+  ncclComm(const std::string& id, int own_rank, int ranks)
+      : name(id), rank(own_rank), size(ranks), mesh(id, own_rank, ranks) {}
 
+  const std::string name;
   const int rank;
   const int size;
   rankrun::fake_nccl::Mesh mesh;
   std::atomic<ncclResult_t> status{ncclSuccess};
   std::thread background;  // what `status` waits for
   std::optional<cudaStream_t> last_stream;
+  int splits = 0;                      // calls of ncclCommSplit
   std::vector<double> premul_factors;  // by operator, from ncclNumOps
 };
 

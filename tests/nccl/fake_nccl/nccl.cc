@@ -94,6 +94,38 @@ void Keep(ncclComm* comm) {
   kept->push_back(comm);
 }
 
+struct ColorAndKey {
+  int color;
+  int key;
+};
+
+// Makes a communicator of the ranks with this color, in the order of their keys, once all
+// ranks of `comm` have told both.
+ncclResult_t SplitInBackground(ncclComm* comm, int color, int key, ncclComm_t* made) {
+  const ColorAndKey mine{color, key};
+  std::vector<ColorAndKey> all(static_cast<size_t>(comm->size));
+  std::vector<Out> outs;
+  std::vector<In> ins;
+  for (int r = 0; r < comm->size; ++r) {
+    outs.push_back({r, reinterpret_cast<const char*>(&mine), sizeof mine});
+    ins.push_back({r, reinterpret_cast<char*>(&all[static_cast<size_t>(r)]), sizeof mine});
+  }
+  if (!comm->mesh.Exchange(outs, ins)) return ncclInternalError;
+  const std::string name =
+      comm->name + "_" + std::to_string(comm->splits++) + "_" + std::to_string(color);
+  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
+  int rank = 0, size = 0;
+  for (const ColorAndKey& each : all) {
+    if (each.color != color) continue;
+    size += 1;
+    if (each.key < key) rank += 1;
+  }
+  auto child = std::make_unique<ncclComm>(name, rank, size);
+  if (!child->mesh.Connect()) return ncclInternalError;
+  std::atomic_ref<ncclComm_t>(*made).store(child.release());
+  return ncclSuccess;
+}
+
 std::string CtasOf(const ncclConfig_t& config) {
   std::string text;
   if (config.minCTAs != NCCL_CONFIG_UNDEF_INT)
@@ -164,6 +196,21 @@ FAKE_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUni
                          [made] { return made->mesh.Connect() ? ncclSuccess : ncclInternalError; });
 }
 
+FAKE_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                                    ncclConfig_t* config) {
+  FAIL_IF_ASKED();
+  if (config->blocking != 0 || comm->status != ncclSuccess) return ncclInvalidUsage;
+  Trace("split by color " + std::to_string(color) +
+        (color < 0 ? "" : " of " + std::string(config->commName) + CtasOf(*config)));
+  if (fake_stalls("ncclCommSplit")) {
+    return RunInBackground(comm, [comm] {
+      comm->mesh.AwaitAbort();
+      return ncclInternalError;
+    });
+  }
+  return RunInBackground(comm, [=] { return SplitInBackground(comm, color, key, made); });
+}
+
 FAKE_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
   FAIL_IF_ASKED();
   *status = comm->status;
@@ -202,6 +249,18 @@ FAKE_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, nc
 }
 
 FAKE_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) { return ncclSuccess; }
+
+FAKE_API ncclResult_t ncclCommRegister(ncclComm_t, void* data, size_t bytes, void** handle) {
+  FAIL_IF_ASKED();
+  Trace("register " + std::to_string(bytes) + " bytes");
+  *handle = data;
+  return ncclSuccess;
+}
+
+FAKE_API ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
+  Trace("deregister");
+  return ncclSuccess;
+}
 
 FAKE_API ncclResult_t ncclGroupStart() {
   group.depth += 1;

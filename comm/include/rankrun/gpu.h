@@ -1,6 +1,12 @@
 #pragma once
 
+#include <memory>
+
 #include <rankrun/export.h>
+#include <rankrun/process_group.h>
+#include <rankrun/tensor.h>
+
+// Calls on GPU memory: their streams, and memory that NCCL knows.
 
 namespace rankrun {
 
@@ -28,6 +34,25 @@ class StreamScope {
 
  private:
   void* const previous_;
+};
+
+// Memory of a GPU that a group uses again and again, such as its buckets of gradients.
+// While this object exists, NCCL knows the memory and, where the GPUs' links permit it,
+// moves it without buffers of its own. Register it on all ranks, and end this object
+// when no call uses the memory.
+//
+//   RegisteredMemory registered(world, gradients);
+//
+// Thread: any. Source: ncclCommRegister; torch.distributed's register_mem_pool.
+class RANKRUN_API RegisteredMemory {
+ public:
+  // The group must be connected on GPU memory, by InitOptions::device or a collective.
+  // Throws DistError for memory that is not on a GPU or empty, and a group that is not
+  // connected or cannot register memory; DistBackendError with NCCL's reason.
+  RegisteredMemory(ProcessGroup& group, const Tensor& memory);
+
+ private:
+  std::shared_ptr<void> registration_;
 };
 
 }  // namespace rankrun
