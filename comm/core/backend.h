@@ -33,7 +33,7 @@ struct Call {
   std::chrono::milliseconds timeout;  // at least 1 ms
   uint64_t fingerprint = Fingerprint(operation);
   int root = operation.root;  // differs in a part of a call, among other ranks
-  // The rank that the others wait for first waits for ranks on other hosts.
+  // This rank waits for one of its host that itself waits for other hosts.
   bool awaits_hosts = false;
 };
 

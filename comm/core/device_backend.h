@@ -88,8 +88,8 @@ class DeviceBackend {
   // whatever their tags. Does not wait for other ranks. Errors: kSystem, kInvalid.
   virtual Result<std::shared_ptr<DeviceMessage>> Start(const DeviceCall& call) = 0;
   // Connects the ranks of each part by means of this group, if it is connected: all of its
-  // ranks call it between the same calls of Enqueue. Returns what DeviceBackendConfig wants
-  // for the new group; null: it connects by itself, or this rank is in no part.
+  // ranks call it between the same calls of Enqueue. Returns DeviceBackendConfig::connection
+  // of the new group; null: it connects by itself, or this rank is in no part.
   // Errors: as Enqueue.
   virtual Result<std::shared_ptr<void>> Split(const DevicePart& part, TimePoint deadline) {
     static_cast<void>(part);

@@ -125,6 +125,7 @@ Result<std::shared_ptr<void>> Group::Register(const Tensor& memory) {
 Result<std::shared_ptr<void>> Group::SplitDevices(const DevicePart& part, TimePoint deadline) {
   if (devices_ == nullptr) return std::shared_ptr<void>();
   MutexLock lock(mutex_);
+  if (broken_.load()) return std::shared_ptr<void>();
   auto connection = devices_->Split(part, deadline);
   lock.Unlock();
   // Also ends the wait of other ranks.

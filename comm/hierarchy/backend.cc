@@ -67,8 +67,9 @@ Call HierarchicalBackend::Parts::InHost(int root) const {
           .root = root};
 }
 
-Call HierarchicalBackend::Parts::InHostAfterHosts(int root) const {
-  Call part = InHost(root);
+Call HierarchicalBackend::Parts::InHostAfterHosts(int representative) const {
+  Call part = InHost(representative);
+  if (representative == own) return part;
   part.timeout += kExplaining;
   part.awaits_hosts = true;
   return part;
@@ -78,7 +79,9 @@ Call HierarchicalBackend::Parts::InHostAfterHosts(int root) const {
 // all others, also those of other ranks.
 Result<void> HierarchicalBackend::Run(const Call& call, const Body& body) {
   began_ = std::chrono::steady_clock::now();
-  Parts parts{.call = call, .deadline = began_ + call.timeout};
+  Parts parts{.call = call,
+              .deadline = began_ + call.timeout,
+              .own = hosts_.IndexInHost(tcp_->group_rank())};
   if (auto ok = tcp_->Announce(call); !ok) return Failed(call, ok.error());
   if (auto ok = body(parts); !ok) return Failed(call, ok.error());
   return {};
@@ -149,7 +152,7 @@ Result<void> HierarchicalBackend::Reduce(std::byte* output, const std::byte* inp
                                          const Reduction& reduction, const Call& call) {
   return Run(call, [&](const Parts& parts) -> Result<void> {
     int representative = RepresentativeInHost(call);
-    bool represents = representative == hosts_.IndexInHost(tcp_->group_rank());
+    bool represents = representative == parts.own;
     std::vector<std::byte> memory;  // of a representative other than the root
     std::byte* partial = output;
     if (represents && call.root != tcp_->group_rank()) {
@@ -247,7 +250,8 @@ Result<void> HierarchicalBackend::RunFlat(const Call& call,
 
 Result<void> HierarchicalBackend::Barrier(const Call& call) {
   return Run(call, [&](const Parts& parts) -> Result<void> {
-    return shm_->relay().Run(nullptr, 0, {}, parts.InHostAfterHosts(0), [&](std::byte*) {
+    Call in_host = parts.InHostAfterHosts(RepresentativeInHost(call));
+    return shm_->relay().Run(nullptr, 0, {}, in_host, [&](std::byte*) {
       return AmongHosts(parts,
                         [](Backend& hosts, const Call& part) { return hosts.Barrier(part); });
     });

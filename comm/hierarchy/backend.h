@@ -61,11 +61,13 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   struct Parts {
     const Call& call;
     TimePoint deadline;
+    int own;  // index of this rank among the ranks of its host
     // Returns the part among the ranks of this host; `root` is one of them.
     Call InHost(int root) const;
-    // The same for a part that follows the one among the hosts. It waits longer,
-    // so that the representative explains a time-out.
-    Call InHostAfterHosts(int root) const;
+    // The same for a part that follows the one among the hosts, with the
+    // representative as its root. The other ranks wait longer, so that the
+    // representative explains a time-out.
+    Call InHostAfterHosts(int representative) const;
   };
   using Body = std::function<Result<void>(const Parts& parts)>;
 

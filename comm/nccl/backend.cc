@@ -73,7 +73,7 @@ Result<void> NcclBackend::CheckDevice(int device) const {
   const int used = device_.load();
   if (used == kNoDevice || used == device) return {};
   return Error{ErrorCode::kInvalid, "the call is for " + on(device) + ": want " + on(used) +
-                                        ", as in this rank's first call"};
+                                        ", this rank's GPU in the group"};
 }
 
 // Checks again, because calls of several threads may have passed Check before the first

@@ -111,6 +111,7 @@ Result<bool> Communicator::Enqueue(const std::function<ncclResult_t(ncclComm_t)>
 
 Result<void> Communicator::Launch(const std::function<ncclResult_t(ncclComm_t)>& calls,
                                   TimePoint deadline) {
+  MutexLock busy(busy_mutex_);
   auto enqueued = Enqueue(calls);
   if (!enqueued) return enqueued.error();
   return Settle(*enqueued ? ncclSuccess : ncclInProgress, "NCCL", deadline);
@@ -138,6 +139,7 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(const DevicePart& part
   constexpr char kWhat[] = "ncclCommSplit";
   static_assert(DevicePart::kNoColor == NCCL_SPLIT_NOCOLOR);
   ncclConfig_t config = ConfigFor(place);
+  MutexLock busy(busy_mutex_);
   // NCCL sets it in the background. Lost after an error, because NCCL may still set it.
   auto* comm = new std::atomic<ncclComm_t>(nullptr);
   static_assert(sizeof *comm == sizeof(ncclComm_t));
@@ -148,6 +150,7 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(const DevicePart& part
     status =
         ncclCommSplit(comm_, part.color, part.rank, reinterpret_cast<ncclComm_t*>(comm), &config);
   }
+  if (!GoesOn(status)) delete comm;
   if (auto ok = Settle(status, kWhat, deadline, part.find_failure); !ok) return ok.error();
   if (part.color == DevicePart::kNoColor) {
     delete comm;
@@ -178,6 +181,7 @@ Result<void*> Communicator::Register(void* data, size_t bytes) {
 
 // NCCL itself deregisters the memory of a communicator that ends.
 void Communicator::Deregister(void* handle) {
+  MutexLock busy(busy_mutex_);
   MutexLock lock(mutex_);
   if (!is_over_ && !leaving_) static_cast<void>(ncclCommDeregister(comm_, handle));
 }

@@ -29,7 +29,7 @@ inline constexpr std::chrono::milliseconds kAborting{1000};
 
 // Communicator of NCCL that never blocks: each wait ends at a deadline, at a death
 // and at Abort.
-// Thread: one for Launch; Abort and Failure any.
+// Thread: one for Launch, Split and Register; Deregister, Abort and Failure any.
 class Communicator {
  public:
   struct Place {
@@ -88,6 +88,7 @@ class Communicator {
   Result<void> Settle(ncclResult_t status, const char* what, TimePoint deadline,
                       const FailureFinder& find_failure = {}) EXCLUDES(mutex_);
 
+  Mutex busy_mutex_;  // held while NCCL works on a call; locked before mutex_
   Mutex mutex_;
   ncclComm_t comm_ PT_GUARDED_BY(mutex_);
   bool is_over_ GUARDED_BY(mutex_) = false;  // aborted

@@ -14,11 +14,8 @@ Relay::Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes)
 
 Result<void> Relay::Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
                         const Exchange& exchange) {
-  bool is_root = call.root == segment_.rank();
-  Call own = call;
-  own.awaits_hosts = !is_root;
-  if (!calls_.Begin(own)) return calls_.TakeError();
-  if (is_root) return RunOnRoot(data, count, reduction, exchange);
+  if (!calls_.Begin(call)) return calls_.TakeError();
+  if (call.root == segment_.rank()) return RunOnRoot(data, count, reduction, exchange);
   return RunElsewhere(data, count * SizeOf(reduction.dtype), call.root);
 }
 

@@ -19,7 +19,7 @@ namespace rankrun::comm::shm {
 // Thread: one at a time. Lifetime: segment and rendezvous outlive it.
 class Relay {
  public:
-  // Replaces the data, which has the size of the call's, by that of all hosts.
+  // Reduces the data with that of the ranks outside. In place.
   using Exchange = std::function<Result<void>(std::byte* data)>;
 
   // `buffer_bytes`: size of a buffer of round 0 (schedule.h).

@@ -67,9 +67,11 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
   auto come = [&] { return HasReached(word, value); };
   bool more = false;
   // The scheduler would divide the processor equally between yields here and the awaited
-  // rank. No fence: a writer on this processor sees the sleeper.
+  // rank. No fence: a writer on this processor sees the sleeper; one that has just moved
+  // to another may miss it, and then the slice ends the sleep.
   bool yields = !awaits_hosts_ || !crowded() || !SharesProcessor(rank);
-  if (!yields && Sleep(rank, word, value, kSlice, false)) return true;
+  Duration first = fences_ ? Duration(kSlice) : Duration(kShortSlice);
+  if (!yields && Sleep(rank, word, value, first, false)) return true;
   for (int i = 0; yields && i < kYields && !segment_.failed() && !deaths_.has_death(); ++i) {
     // A rank on another processor may arrive before a yield would return; spin
     // first.

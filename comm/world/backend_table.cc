@@ -33,11 +33,11 @@ class RegisteredBackends {
   // Returns whether the name was free.
   bool Add(const rankrun_backend& backend) {
     MutexLock lock(mutex_);
-    return !for_devices_.contains(backend.name) && AddTo(for_cpu_, backend);
+    return AddTo(for_cpu_, backend);
   }
   bool Add(const rankrun_device_backend& backend) {
     MutexLock lock(mutex_);
-    return !for_cpu_.contains(backend.name) && AddTo(for_devices_, backend);
+    return AddTo(for_devices_, backend);
   }
 
   // Return null if there is none.

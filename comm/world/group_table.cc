@@ -194,6 +194,7 @@ Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   }
   // Only after Agree, so that a call with different options consumes a name on
   // no rank.
+  Name(*identity);
   return Enter(*std::move(identity), backend, deadline);
 }
 
@@ -210,7 +211,6 @@ BackendWish GroupTable::BackendFor(const std::string& backend,
 Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWish& backend,
                                         TimePoint deadline,
                                         std::shared_ptr<void> device_connection) {
-  Name(identity);
   if (identity.group_rank < 0) return Add(std::make_unique<Group>(std::move(identity)));
   auto store = TheWorld().store().Clone(identity.timeout);
   if (!store) {

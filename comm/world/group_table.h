@@ -79,8 +79,8 @@ class GroupTable {
   Error Refuse(Error reason);
   // Chooses the backend, given the wishes for a new group.
   BackendWish BackendFor(const std::string& backend, const std::optional<NcclOptions>& nccl) const;
-  // Joins the group that all members have agreed on; only adds it if this rank is
-  // no member.
+  // Joins the group that all members have agreed on and that has a name; only adds it
+  // if this rank is no member.
   Result<ProcessGroup*> Enter(GroupIdentity identity, const BackendWish& backend,
                               TimePoint deadline, std::shared_ptr<void> device_connection = {});
   // `connected`: the parent, if its connections of devices may serve the new group.

@@ -22,6 +22,9 @@ static_assert(static_cast<int>(Kind::kAllReduce) == RANKRUN_CALL_ALL_REDUCE &&
 
 constexpr std::chrono::seconds kStoreTimeout{300};  // of a wait without its own
 
+// For connecting the backend's own client of the store, and for replies to it.
+constexpr std::chrono::seconds kStorePatience{5};
+
 // Room for the text of an error.
 using Reason = std::array<char, 1024>;
 
@@ -78,12 +81,15 @@ class CallInC {
 // State of the backend for one group. Lives until its last work is released.
 class State {
  public:
-  State(const rankrun_device_backend& backend, const DeviceBackendConfig& config)
+  // `below`: a client beside the group's own, on which other threads may wait.
+  State(const rankrun_device_backend& backend, const DeviceBackendConfig& config,
+        std::unique_ptr<store::Store> below)
       : backend_(backend),
         deaths_(config.deaths),
         name_(config.name),
         ranks_(config.global_ranks.begin(), config.global_ranks.end()),
-        store_{StoreOver(config.store, config.key_prefix, kStoreTimeout)},
+        below_(std::move(below)),
+        store_{StoreOver(*below_, config.key_prefix + "/" + backend.name, kStoreTimeout)},
         group_{.size = sizeof(rankrun_device_group),
                .rank = config.group_rank,
                .world_size = config.world_size(),
@@ -100,10 +106,14 @@ class State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (state_ != nullptr) backend_.destroy(state_);
+    if (is_created_) backend_.destroy(state_);
   }
 
-  Result<void> Create() { return Ask(backend_.create, backend_.context, &group_, &state_); }
+  Result<void> Create() {
+    auto created = Ask(backend_.create, backend_.context, &group_, &state_);
+    is_created_ = static_cast<bool>(created);
+    return created;
+  }
 
   void Abort() {
     aborted_.store(true);
@@ -127,10 +137,12 @@ class State {
   const DeathWatch deaths_;
   const std::string name_;
   const std::vector<int32_t> ranks_;
+  const std::unique_ptr<store::Store> below_;
   rankrun_store store_;
   const rankrun_device_group group_;
   std::atomic<bool> aborted_ = false;
   void* state_ = nullptr;
+  bool is_created_ = false;
 };
 
 // Collective or message.
@@ -141,7 +153,11 @@ class OutsideWork final : public DeviceMessage {
   ~OutsideWork() override { state_->backend().release(work_); }
 
   Result<bool> Enqueue() override { return AskForFlag(state_->backend().advance); }
-  Result<bool> Test() override { return AskForFlag(state_->backend().test); }
+  Result<bool> Test() override {
+    auto done = AskForFlag(state_->backend().test);
+    if (!state_->is_aborted()) return done;
+    return Error{ErrorCode::kCancelled, "the process group was broken meanwhile"};
+  }
   Result<void> WaitIn(void* stream) override {
     return Ask(state_->backend().wait_in, work_, stream);
   }
@@ -231,7 +247,9 @@ Result<DeviceBackendCreator> CreatorOf(const rankrun_device_backend& backend) {
 
 Result<std::unique_ptr<DeviceBackend>> MakeOutsideDevices(const rankrun_device_backend& backend,
                                                           const DeviceBackendConfig& config) {
-  auto state = std::make_shared<State>(backend, config);
+  auto store = config.store.CloneWith(kStorePatience, kStorePatience);
+  if (!store) return std::move(store).error();
+  auto state = std::make_shared<State>(backend, config, *std::move(store));
   if (auto ok = state->Create(); !ok) return ok.error();
   return std::unique_ptr<DeviceBackend>(std::make_unique<OutsideDevices>(std::move(state)));
 }

@@ -5,6 +5,7 @@
 
 #include "comm/core/time_left.h"
 #include "comm/world/group_table.h"
+#include "comm/world/join.h"
 #include "comm/world/wishes.h"
 
 namespace rankrun::comm {
@@ -64,7 +65,7 @@ DevicePart PartOf(const GroupIdentity& child, const std::vector<int>& members,
   return {.color = members.front(),
           .rank = child.group_rank,
           .world_size = child.world_size(),
-          .name = child.description.empty() ? "a part" : child.description,
+          .name = DisplayName(child),
           .options = backend.nccl};
 }
 
@@ -126,10 +127,15 @@ Result<ProcessGroup*> GroupTable::MakeSubgroup(const GroupIdentity& parent,
   if (auto ok = CompareWishes(**store, call, wishes, deadline); !ok) return ok.error();
   if (call.ranks.front() == call.rank) DeleteKeysOfCalls(prefix, calls);
   GroupIdentity child = Child(parent, groups->members, *timeout, options.description);
+  Name(child);
   std::shared_ptr<void> connection;
   if (connected != nullptr && ShareDevices(parent.backend, backend.name)) {
     auto split = connected->SplitDevices(PartOf(child, groups->members, backend), deadline);
-    if (!split) return Error(split.error()).In("connect the GPUs");
+    if (!split) {
+      Error error = Error(split.error()).In("connect the GPUs");
+      if (child.group_rank >= 0) RefuseToJoin(**store, child, error);
+      return error;
+    }
     connection = *std::move(split);
   }
   return Enter(std::move(child), backend, deadline, std::move(connection));

@@ -10,6 +10,7 @@ namespace rankrun::comm {
 namespace {
 
 using testing::Each;
+using testing::ElementsAre;
 
 using Values = std::vector<int32_t>;
 
@@ -219,6 +220,24 @@ TEST(GpuCollectivesTest, CallsOnBothKindsOfMemoryMayAlternate) {
     return text;
   });
   EXPECT_THAT(texts, Each(""));
+}
+
+// The ranks compare a call by a barrier with its root, which any rank of a host may be.
+TEST(GpuCollectivesTest, AnyRankCanBeTheRootInAHierarchy) {
+  auto texts = OnGpus(
+      4,
+      [](ProcessGroup& world) {
+        std::string text;
+        for (int root = 0; root < 4; ++root) {
+          OnGpu<int32_t> values({world.global_rank()});
+          world.Broadcast(values, GlobalRank{root});
+          world.Reduce(values, GlobalRank{root});
+          text += root == world.global_rank() ? testing::PrintToString(values.Read()) : "";
+        }
+        return text;
+      },
+      "hierarchical");
+  EXPECT_THAT(texts, ElementsAre("{ 0 }", "{ 4 }", "{ 8 }", "{ 12 }"));
 }
 
 }  // namespace

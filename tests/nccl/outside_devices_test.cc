@@ -173,6 +173,68 @@ TEST_F(BadOutsideDevicesTest, ANameThatIsTakenIsRefused) {
   }
 }
 
+// Backend of one rank, whose works are over once the GPU, or an abort, has ended them.
+struct Recorded {
+  std::string calls;
+  int done = 0;
+  const rankrun_device_group* group = nullptr;
+};
+
+TEST_F(BadOutsideDevicesTest, AWorkThatAnAbortHasEndedIsNoSuccess) {
+  static Recorded recorded;
+  rankrun_device_backend recording = good;
+  recording.find_devices = [](void*, char*, size_t) { return RANKRUN_OK; };
+  recording.create = [](void*, const rankrun_device_group* group, void** state, char*, size_t) {
+    recorded.group = group;
+    *state = &recorded;
+    return RANKRUN_OK;
+  };
+  recording.test = [](void*, int* done, char*, size_t) {
+    *done = recorded.done;
+    return RANKRUN_OK;
+  };
+  recording.abort = [](void*) { recorded.done = 1; };
+  recording.release = [](void*) { recorded.calls += "release "; };
+  recording.destroy = [](void*) { recorded.calls += "destroy "; };
+  MemoryStore store(std::make_shared<MemoryKeys>());
+  auto backend = (*CreatorOf(recording))(
+      {.global_ranks = {0}, .group_rank = 0, .store = store, .key_prefix = "", .name = "g"});
+  ASSERT_TRUE(backend) << backend.error().message;
+  auto work = (*backend)->Enqueue({.operation = {.kind = Operation::Kind::kBarrier}});
+  ASSERT_TRUE(work) << work.error().message;
+  auto done = (*work)->Test();
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(*done);
+  EXPECT_EQ(recorded.group->is_cancelled(recorded.group), 0);
+  (*backend)->Abort();
+  EXPECT_EQ(recorded.group->is_cancelled(recorded.group), 1);
+  auto over = (*work)->Test();
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, ErrorCode::kCancelled);
+  *backend = nullptr;  // the work keeps the state
+  EXPECT_EQ(recorded.calls, "");
+  *work = nullptr;
+  EXPECT_EQ(recorded.calls, "release destroy ");
+}
+
+TEST_F(BadOutsideDevicesTest, AStateThatWasNotCreatedIsNotDestroyed) {
+  static std::string calls;
+  rankrun_device_backend failing = good;
+  failing.find_devices = [](void*, char*, size_t) { return RANKRUN_OK; };
+  failing.create = [](void*, const rankrun_device_group*, void** state, char* reason, size_t size) {
+    *state = &calls;
+    snprintf(reason, size, "the GPU is lost");
+    return RANKRUN_BACKEND;
+  };
+  failing.destroy = [](void*) { calls += "destroy "; };
+  MemoryStore store(std::make_shared<MemoryKeys>());
+  auto backend = (*CreatorOf(failing))(
+      {.global_ranks = {0}, .group_rank = 0, .store = store, .key_prefix = "", .name = "g"});
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(backend.error().message, "the GPU is lost");
+  EXPECT_EQ(calls, "");
+}
+
 TEST_F(BadOutsideDevicesTest, WithoutMessagesTheyAreRefused) {
   good.find_devices = [](void*, char*, size_t) { return RANKRUN_OK; };
   auto creator = CreatorOf(good);

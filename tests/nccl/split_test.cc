@@ -1,6 +1,9 @@
 // Groups whose GPUs are connected by means of their parent.
 
 #include <gmock/gmock.h>
+#include <signal.h>
+
+#include <thread>
 
 #include <rankrun/subgroups.h>
 
@@ -11,6 +14,7 @@ namespace rankrun::comm {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -54,9 +58,7 @@ TEST(GpuSplitTest, APartOrdersItsRanksAsTheGroupDoes) {
     part.Broadcast(root, GroupRank{0});
     return testing::PrintToString(all.Read()) + testing::PrintToString(root.Read());
   });
-  EXPECT_THAT(texts[2], texts[0]);
-  EXPECT_THAT(texts[0], AllOf(HasSubstr("{ "), HasSubstr("}{ ")));
-  EXPECT_EQ(texts[1], "{ 1 }{ 1 }");
+  EXPECT_THAT(texts, ElementsAre("{ 2, 0 }{ 2 }", "{ 1 }{ 1 }", "{ 2, 0 }{ 2 }"));
 }
 
 TEST(GpuSplitTest, ARankInNoPartTakesPart) {
@@ -116,11 +118,44 @@ TEST(GpuSplitTest, AFailureOnOneRankBreaksTheParentOnAll) {
 TEST(GpuSplitTest, ATimeOutEndsTheWait) {
   auto texts = InConnectedWorld(2, [](ProcessGroup& world) {
     fake_stall_next("ncclCommSplit");
-    return ErrorOf([&] {
-      SplitGroup(world, {{0, 1}}, {.timeout = std::chrono::milliseconds(300)});
-    });
+    return ErrorOf([&] { SplitGroup(world, {{0, 1}}, {.timeout = std::chrono::seconds(3)}); });
   });
-  EXPECT_THAT(texts, Each(HasSubstr("connect the GPUs: ")));
+  EXPECT_THAT(texts, Contains(HasSubstr("connect the GPUs: ncclCommSplit did not end in time")));
+  EXPECT_THAT(texts, Each(HasSubstr("SplitGroup")));
+}
+
+TEST(GpuSplitTest, ADeathEndsTheWait) {
+  auto texts = InConnectedWorld(3, [](ProcessGroup& world) {
+    if (world.global_rank() != 2) {
+      fake_stall_next("ncclCommSplit");
+      return ErrorOf([&] { SplitGroup(world, {{0, 1}, {2}}); });
+    }
+    std::thread([] {
+      while (std::string(fake_trace_take()).find("split") == std::string::npos) {
+        std::this_thread::yield();
+      }
+      raise(SIGKILL);
+    }).detach();
+    fake_stall_next("ncclCommSplit");
+    SplitGroup(world, {{0, 1}, {2}});
+    return std::string("survived");
+  });
+  EXPECT_THAT(texts[0], HasSubstr("rank 2"));
+  EXPECT_THAT(texts[1], HasSubstr("rank 2"));
+}
+
+TEST(GpuSplitTest, PartsOfABrokenGroupConnectThemselves) {
+  auto texts = InConnectedWorld(2, [](ProcessGroup& world) {
+    OnGpu<int32_t> values({1, 2});
+    std::string error = ErrorOfWork(
+        [&] { return world.AllReduce(values.Part(0, world.global_rank() == 0 ? 1 : 2)); });
+    if (error == "no error") return error;
+    fake_trace_take();
+    ProcessGroup& both = SplitGroup(world, {{0, 1}});
+    std::string text = SumIn(both, 1);
+    return text + fake_trace_take();
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("{ 2 }"), HasSubstr("init rank"))));
 }
 
 }  // namespace

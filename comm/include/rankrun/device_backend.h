@@ -30,9 +30,11 @@ typedef struct rankrun_device_group {
   uint32_t reserved;            // 0
   const int32_t* global_ranks;  // by group rank; for texts
   const char* name;             // for texts
-  rankrun_store* store;         // with keys of this group only; the library owns it
-  // Returns 1 if the backend must end a wait for other ranks: a rank has died, or the
-  // group is aborted. Thread: any.
+  // Store for the backend's own keys of this group; the library owns it. A wait in it
+  // does not end at a death: wait for a short time only, then ask is_cancelled.
+  rankrun_store* store;
+  // Returns 1 if the backend must end a wait for other ranks: a rank has died, or
+  // `abort` was called. Thread: any.
   int (*is_cancelled)(const struct rankrun_device_group* group);
   void* internal;  // of the library
 } rankrun_device_group;
@@ -58,7 +60,7 @@ typedef enum rankrun_call_kind {
 // block for AllReduce, Reduce, AllGather, Gather and Send. outputs: one per rank for
 // AllGather, Gather on the root and AllToAll; one for AllReduce, Reduce, Broadcast (on
 // the root also its input), Scatter, ReduceScatter and Recv. All others have none.
-// Blocks of different ranks may have different sizes, and an input may be an output.
+// Blocks of different ranks may have different sizes, also 0, and an input may be an output.
 typedef struct rankrun_device_call {
   uint32_t size;     // sizeof this struct in the library
   uint8_t kind;      // a rankrun_call_kind
@@ -77,9 +79,14 @@ typedef struct rankrun_device_call {
 } rankrun_device_call;
 
 // Functions write a text without a final period to `reason` after an error. It holds
-// `reason_size` bytes. RANKRUN_INVALID means that this rank cannot do it,
-// RANKRUN_TIMEOUT and RANKRUN_NETWORK mean what they are called; others become a
-// DistBackendError. No function may throw. Later versions have more members at the end.
+// `reason_size` bytes. RANKRUN_INVALID from the first three functions becomes a DistError;
+// RANKRUN_TIMEOUT becomes a DistTimeoutError, RANKRUN_NETWORK a DistNetworkError, all
+// others a DistBackendError, after which the group is broken on all ranks. No function may
+// throw. None finds a current CUDA device of its own, or may change the caller's. Later
+// versions have more members at the end.
+//
+// Threads: any, several at once; but calls of `enqueue` never overlap each other, nor do
+// those of `start` and `advance`, and `create` comes first, `destroy` last.
 typedef struct rankrun_device_backend {
   uint32_t size;     // sizeof this struct
   uint32_t version;  // RANKRUN_DEVICE_BACKEND_VERSION
@@ -88,38 +95,36 @@ typedef struct rankrun_device_backend {
 
   // Fails if this process has no GPU that the backend can use.
   rankrun_status (*find_devices)(void* context, char* reason, size_t reason_size);
-  // Sets `state`, the argument of the others. Waits for no other rank.
+  // Sets `state`, the argument of the others, which may be NULL. Waits for no other rank.
   rankrun_status (*create)(void* context, const rankrun_device_group* group, void** state,
                            char* reason, size_t reason_size);
-  // Frees the state. All of its works are released.
+  // Frees the state that `create` has made. All of its works are released.
   void (*destroy)(void* state);
 
   // Fails with RANKRUN_INVALID if no rank can carry out such a call, such as a sum of
-  // booleans. Thread: any.
+  // booleans.
   rankrun_status (*check)(void* state, const rankrun_device_call* call, char* reason,
                           size_t reason_size);
   // Enqueues a collective behind all that the stream has, and sets `work`. Waits for
-  // other ranks to connect only. After an error only `abort` and `destroy` follow.
-  // Thread: one at a time.
+  // other ranks to connect only. No other `enqueue` follows an error.
   rankrun_status (*enqueue)(void* state, const rankrun_device_call* call, void** work, char* reason,
                             size_t reason_size);
   // Starts a message without waiting for the other rank. Messages from one rank to
   // another are matched in the order of their start. NULL: the backend has no messages.
-  // Thread: one at a time.
   rankrun_status (*start)(void* state, const rankrun_device_call* call, void** work, char* reason,
                           size_t reason_size);
   // Continues a message, and those before it, without waiting. Sets `enqueued` to 1 when
   // the GPU has it; only then the next two functions follow. NULL: as `start`.
   rankrun_status (*advance)(void* work, int* enqueued, char* reason, size_t reason_size);
 
-  // Sets `done` to 1 when the GPU is done with the work. Thread: any.
+  // Sets `done` to 1 when the GPU is done with the work.
   rankrun_status (*test)(void* work, int* done, char* reason, size_t reason_size);
-  // Lets later work in the stream wait for this work. Does not wait itself. Thread: any.
+  // Lets later work in the stream wait for this work. Does not wait itself.
   rankrun_status (*wait_in)(void* work, void* stream, char* reason, size_t reason_size);
   // Frees the handle of a work, also of one that is not over.
   void (*release)(void* work);
-  // Ends all works for good, so that the GPU no longer uses their memory once `test` fails
-  // or has set `done`. Thread: any, also during another function.
+  // Ends all works for good, also those that other functions are about to begin. Returns
+  // when the GPU no longer uses their memory, or after 1 s if it cannot be stopped.
   void (*abort)(void* state);
 } rankrun_device_backend;
 

@@ -24,6 +24,9 @@ struct SubgroupOptions {
 // ranks in `parent`, in the order of their ranks in the new group. All members of
 // the parent call it with the same arguments. Returns the group of this rank; if no
 // list has this rank, a group with is_member() == false.
+// If GPUs of the parent are connected, their connections serve the new groups, which
+// use the same GPUs. The ranks then make the call between the same collectives on GPU
+// memory of the parent, and a failure breaks the parent.
 // Errors: as NewGroup.
 // Thread: any; in a context, one call of SplitGroup, ShrinkGroup or NewGroup at a
 // time.

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/comm/shm/ranks.h"
@@ -11,13 +13,11 @@
 namespace rankrun::comm::shm {
 namespace {
 
-using testing::Each;
 using testing::HasSubstr;
 using Int32s = std::vector<int32_t>;
 using Kind = Operation::Kind;
 
 constexpr Reduction kSum{.dtype = DType::kInt32, .op = ReduceOp::kSum};
-constexpr int32_t kOutside = 1000;  // sum of the ranks elsewhere
 
 std::byte* BytesOf(Int32s& values) { return reinterpret_cast<std::byte*>(values.data()); }
 
@@ -26,21 +26,23 @@ Result<void> Relayed(ShmRank& me, Int32s& data, int root, const Relay::Exchange&
   return me.backend().relay().Run(BytesOf(data), data.size(), kSum, call, exchange);
 }
 
-Relay::Exchange AddTo(size_t count) {
-  return [count](std::byte* data) -> Result<void> {
+// Adds `outside`, the sum of the ranks elsewhere.
+Relay::Exchange AddTo(size_t count, int32_t outside) {
+  return [=](std::byte* data) -> Result<void> {
     auto* values = reinterpret_cast<int32_t*>(data);
-    for (size_t i = 0; i < count; ++i) values[i] += kOutside;
+    for (size_t i = 0; i < count; ++i) values[i] += outside;
     return {};
   };
 }
 
-// Sums 0 + 1 + 2 ... of the ranks, and what the exchange adds.
-void RelaySums(ShmRank& me, size_t count, int root) {
+// Sums that differ from call to call, so that data of another call is seen.
+void RelaySums(ShmRank& me, size_t count, int root, int32_t call) {
   int n = me.ranks();
-  Int32s data(count, me.rank());
-  auto done = Relayed(me, data, root, AddTo(count));
+  Int32s data(count, me.rank() * call);
+  auto done = Relayed(me, data, root, AddTo(count, 1000 + call));
   ASSERT_TRUE(done) << done.error().message;
-  EXPECT_THAT(data, Each(n * (n - 1) / 2 + kOutside)) << count << " elements, root " << root;
+  EXPECT_EQ(data, Int32s(count, n * (n - 1) / 2 * call + 1000 + call))
+      << count << " elements, root " << root;
 }
 
 class RelaySumTest : public testing::TestWithParam<int> {};
@@ -48,13 +50,15 @@ class RelaySumTest : public testing::TestWithParam<int> {};
 // Calls of all sizes follow each other, beside other collectives that use the same memory.
 TEST_P(RelaySumTest, ReachesAllRanks) {
   RunShmRanks(GetParam(), [](ShmRank& me) {
+    int32_t call = 0;
     for (int round = 0; round < 20; ++round) {
-      for (size_t count : {0U, 1U, 28U, 29U, 4096U, 65536U, 3U}) {
-        RelaySums(me, count, round % me.ranks());
+      for (size_t count : {0U, 1U, 28U, 29U, 4096U, 65536U, 3U, 3U, 3U}) {
+        RelaySums(me, count, round % me.ranks(), ++call);
         std::vector<float> others(count + static_cast<size_t>(round) * 5000, 1);
         auto done = round % 3 == 0 ? me.Sum(others) : Result<void>{};
         ASSERT_TRUE(done) << done.error().message;
-        EXPECT_THAT(others, Each(round % 3 == 0 ? static_cast<float>(me.ranks()) : 1.0f));
+        float sum = round % 3 == 0 ? static_cast<float>(me.ranks()) : 1.0F;
+        EXPECT_EQ(others, std::vector<float>(others.size(), sum));
       }
     }
   });
@@ -79,7 +83,7 @@ TEST(RelayTest, AnotherCallOnAnyRankIsAMismatch) {
   for (int other = 0; other < 3; ++other) {
     RunShmRanks(3, [&](ShmRank& me) {
       Int32s data(5000);
-      auto done = me.rank() == other ? me.Barrier() : Relayed(me, data, 0, AddTo(5000));
+      auto done = me.rank() == other ? me.Barrier() : Relayed(me, data, 0, AddTo(5000, 1));
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, ErrorCode::kMismatch);
       std::string text = "rank " + std::to_string(other) + " called Barrier #1";
@@ -95,7 +99,7 @@ TEST(RelayTest, TheRootGetsARefusal) {
       return;
     }
     Int32s data(8);
-    auto done = Relayed(me, data, 0, AddTo(8));
+    auto done = Relayed(me, data, 0, AddTo(8, 1));
     if (me.rank() == 0) me.backend().Fail({ErrorCode::kSystem, done.error().message});
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().message, HasSubstr("rank 2 refused AllReduce #1"));
@@ -103,14 +107,20 @@ TEST(RelayTest, TheRootGetsARefusal) {
 }
 
 TEST(RelayTest, ATimeOutNamesTheLateRank) {
-  RunShmRanks(3, [](ShmRank& me) {
-    if (me.rank() == 2) return;
+  std::atomic<int> ended = 0;
+  RunShmRanks(3, [&](ShmRank& me) {
+    if (me.rank() == 2) {
+      while (ended.load() < 2) std::this_thread::yield();
+      return;
+    }
     // The root explains it: the others wait longer.
     me.set_timeout(std::chrono::milliseconds(me.rank() == 0 ? 50 : 30'000));
     Int32s data(8);
-    auto done = Relayed(me, data, 0, AddTo(8));
+    auto done = Relayed(me, data, 0, AddTo(8, 1));
+    ended += 1;
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.error().message, HasSubstr("rank 2 has"));
+    EXPECT_EQ(done.error().code, ErrorCode::kTimeout);
+    EXPECT_THAT(done.error().message, HasSubstr("rank 2 has not called AllReduce #1"));
   });
 }
 
