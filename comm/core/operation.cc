@@ -33,10 +33,12 @@ std::string DataOf(const Operation& operation) {
   return operation.dtype == DType::kUInt8 ? count + " bytes of objects" : "objects";
 }
 
+constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // odd, of many bits
+
 // Adds `value` to a hash.
 // Source: splitmix64.
 uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) + 0x9e3779b97f4a7c15;
+  hash = (hash ^ value) + kGoldenRatio;
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
   return hash ^ (hash >> 31);
@@ -91,9 +93,9 @@ uint64_t Fingerprint(const Operation& operation) {
       static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
       static_cast<uint64_t>(operation.op) << 16 | static_cast<uint64_t>(operation.device) << 24 |
       static_cast<uint64_t>(static_cast<uint32_t>(operation.root)) << 32;
-  uint64_t hash = Mix(Mix(operation.number, shape), operation.layout);
-  if (!MayBeUneven(operation.kind)) hash = Mix(hash, operation.count);
-  return hash | 1;
+  uint64_t count = MayBeUneven(operation.kind) ? 0 : operation.count;
+  // A layout is a hash itself, so it needs no round of its own.
+  return Mix(Mix(operation.number, shape), count + operation.layout * kGoldenRatio) | 1;
 }
 
 }  // namespace rankrun::comm

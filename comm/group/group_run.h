@@ -37,9 +37,12 @@ Result<void> WithoutBadAlloc(Body body) try {
 // queues it.
 template <typename Body>
 Result<Work> Group::Run(Operation operation, const CallOptions& options, Body body) {
-  Result<std::chrono::milliseconds> limit = Effective(options.timeout);
-  if (!limit) return Refuse(operation, limit.error(), options);
-  std::chrono::milliseconds timeout = *limit;
+  std::chrono::milliseconds timeout = identity_.timeout;
+  if (options.timeout) {
+    auto limit = Effective(options.timeout);
+    if (!limit) return Refuse(operation, limit.error(), options);
+    timeout = *limit;
+  }
   MutexLock lock(mutex_);
   operation.number = operations_ + 1;
   if (broken_.load()) return Broken(Describe(operation) + Place());
