@@ -145,6 +145,8 @@ std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, Time
     if (!has_left(rank) && (needs(rank) || gone != left.end())) return Lost(rank, began);
   }
   if (gone == left.end()) return std::nullopt;
+  // Again: a rank that has failed publishes why, then leaves.
+  if (auto told = segment_.PublishedError()) return told;
   return Error{ErrorCode::kPeerLost, segment_.NamesOf({&*gone, 1}) + " has left the group"};
 }
 
