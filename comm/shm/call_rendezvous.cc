@@ -36,6 +36,7 @@ bool CallRendezvous::Begin(const Call& call) {
   // After a refusal other ranks may still be in the collective before it.
   if (all_called_ != number_ && !CatchUp(number_)) return false;
   number_ += 1;
+  first_number_ = number_;
   operation_ = call.operation;
   fingerprint_ = call.fingerprint;
   WriteDetails(call.operation);
@@ -156,14 +157,18 @@ std::optional<Error> CallRendezvous::CheckFailure(Duration waited) const {
   return waited < kMismatchDelay ? std::nullopt : Mismatch();
 }
 
+// Returns the refusal of a rank, also that of the first part of a call in two parts.
 std::optional<Error> CallRendezvous::Refusal() const {
-  for (int r = 0; r < world_size_; ++r) {
-    if (!HasCalled(r) || line(r).fingerprint != 0) continue;
-    const CallDetails& details = segment_.area(r).details[number_ % kCallLines];
-    const int one[] = {r};
-    return Error{ErrorCode::kInvalid, segment_.NamesOf(one) + " refused " +
-                                          Describe(details.operation) + ": " +
-                                          TextOf(details.reason)};
+  for (uint64_t number = first_number_; number <= number_; ++number) {
+    for (int r = 0; r < world_size_; ++r) {
+      const CallLine& refused = segment_.area(r).lines[number % kCallLines];
+      if (!HasReached(refused.number, number) || refused.fingerprint != 0) continue;
+      const CallDetails& details = segment_.area(r).details[number % kCallLines];
+      const int one[] = {r};
+      return Error{ErrorCode::kInvalid, segment_.NamesOf(one) + " refused " +
+                                            Describe(details.operation) + ": " +
+                                            TextOf(details.reason)};
+    }
   }
   return std::nullopt;
 }

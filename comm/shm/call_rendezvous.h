@@ -89,9 +89,10 @@ class CallRendezvous final : public WaitTarget {
   const int rank_;
   const int world_size_;
   uint64_t number_ = 0;
-  uint64_t awaited_ = 0;      // number_, or an earlier call while catching up
-  uint64_t all_called_ = 0;   // last collective that all ranks were seen to call
-  bool catching_up_ = false;  // waiting for ranks that are behind a refused call
+  uint64_t first_number_ = 0;  // of the same call, before Continue
+  uint64_t awaited_ = 0;       // number_, or an earlier call while catching up
+  uint64_t all_called_ = 0;    // last collective that all ranks were seen to call
+  bool catching_up_ = false;   // waiting for ranks that are behind a refused call
   uint64_t fingerprint_ = 0;
   LineBytes bytes_{};  // announced by this rank
   Operation operation_{.kind = Operation::Kind::kBarrier};
