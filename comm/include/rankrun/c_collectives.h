@@ -65,7 +65,7 @@ RANKRUN_API rankrun_status rankrun_monitored_barrier(rankrun_group* group, int w
 RANKRUN_API void* rankrun_set_stream(void* stream);
 
 // Registers memory of a GPU with NCCL until it is released: RegisteredMemory of
-// gpu.h. Returns NULL after an error.
+// gpu.h. Returns NULL after an error. The release ignores NULL.
 typedef struct rankrun_registered_memory rankrun_registered_memory;
 RANKRUN_API rankrun_registered_memory* rankrun_register_memory(rankrun_group* group,
                                                                const rankrun_tensor* memory);

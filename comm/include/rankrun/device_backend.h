@@ -79,11 +79,11 @@ typedef struct rankrun_device_call {
 } rankrun_device_call;
 
 // Functions write a text without a final period to `reason` after an error. It holds
-// `reason_size` bytes. RANKRUN_INVALID from the first three functions becomes a DistError;
+// `reason_size` bytes. RANKRUN_INVALID from find_devices, create and check becomes a DistError;
 // RANKRUN_TIMEOUT becomes a DistTimeoutError, RANKRUN_NETWORK a DistNetworkError, all
 // others a DistBackendError, after which the group is broken on all ranks. No function may
-// throw. None finds a current CUDA device of its own, or may change the caller's. Later
-// versions have more members at the end.
+// throw. A function that needs a current CUDA device sets it, then restores the caller's.
+// Later versions have more members at the end.
 //
 // Threads: any, several at once; but calls of `enqueue` never overlap each other, nor do
 // those of `start` and `advance`, and `create` comes first, `destroy` last.
