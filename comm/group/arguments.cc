@@ -70,17 +70,19 @@ Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer) {
                  " is no member of the group, whose ranks are " + Join(global_ranks));
 }
 
-Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor) {
+Result<void> CheckTensor(std::string_view name, const ConstTensor& tensor) {
   if (SizeOf(tensor.dtype) == 0) {
-    return Invalid(name + ": no dtype has the number " +
+    return Invalid(std::string(name) + ": no dtype has the number " +
                    std::to_string(static_cast<int>(tensor.dtype)));
   }
-  if (tensor.data == nullptr && tensor.count > 0) return Invalid(name + " has no data");
+  if (tensor.data == nullptr && tensor.count > 0)
+    return Invalid(std::string(name) + " has no data");
   if (tensor.device.type != DeviceType::kCpu && tensor.device.type != DeviceType::kCuda) {
-    return Invalid(name + ": no device type has the number " +
+    return Invalid(std::string(name) + ": no device type has the number " +
                    std::to_string(static_cast<int>(tensor.device.type)));
   }
-  if (tensor.row == 0) return Invalid(name + " has rows of 0 elements: want at least 1");
+  if (tensor.row == 0)
+    return Invalid(std::string(name) + " has rows of 0 elements: want at least 1");
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rankrun/peer.h>
@@ -21,7 +22,7 @@ namespace rankrun::comm {
 // Returns the group rank of `peer` in the group with these members.
 Result<int> GroupRankIn(const std::vector<int>& global_ranks, Peer peer);
 
-Result<void> CheckTensor(const std::string& name, const ConstTensor& tensor);
+Result<void> CheckTensor(std::string_view name, const ConstTensor& tensor);
 
 // Returns one block per tensor; there must be one tensor per rank, of the dtype and on
 // the device of `like`, another tensor of the call.

@@ -14,6 +14,10 @@ using Kind = Operation::Kind;
 // 18.0).
 constexpr size_t kBufferBytes = 256 * 1024;
 constexpr size_t kFlatBytes = 16 * 1024;
+// Up to this size a rank shows its whole data with its call. Needs no schedule, and is
+// below the sizes for which the ranks choose how to write (chunk_tuner.h).
+constexpr size_t kShownBytes = 4095;
+static_assert(kInlineBytes <= kShownBytes && kShownBytes <= kFlatBytes);
 
 // With two ranks both algorithms read the same number of bytes.
 bool Flat(size_t bytes, int world_size) { return world_size <= 2 || bytes <= kFlatBytes; }
@@ -39,28 +43,27 @@ ShmBackend::ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> seg
       messages_(*segment_, config.deaths),
       progress_(messages_, beside),
       waiter_(*segment_, config.deaths, &progress_),
-      calls_(*segment_, waiter_),
+      calls_(*segment_, waiter_, kBufferBytes),
       executor_(*segment_, waiter_, calls_, kBufferBytes),
-      relay_(*segment_, calls_, kBufferBytes),
-      in_lines_(static_cast<size_t>(segment_->world_size())) {}
+      relay_(*segment_, calls_),
+      parts_(static_cast<size_t>(segment_->world_size())) {}
 
 bool ShmBackend::Relays(size_t bytes) const {
   return bytes <= kBufferBytes && Flat(bytes, segment_->world_size());
 }
 
-// `output` is null on ranks that do not get the result.
-Result<void> ShmBackend::InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
-                                const Call& call) {
+Result<void> ShmBackend::ShowAndReduce(std::byte* output, ConstBlock input,
+                                       const Reduction& reduction, const Call& call) {
   if (!calls_.Begin(call)) return calls_.TakeError();
-  std::copy_n(input.data, input.bytes, calls_.mine().data);
+  std::copy_n(input.data, input.bytes, calls_.room(segment_->rank(), input.bytes));
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
   if (output == nullptr) return {};
   for (int r = 0; r < segment_->world_size(); ++r) {
     bool mine = r == segment_->rank();
-    in_lines_[static_cast<size_t>(r)] = mine ? input.data : calls_.line(r).data;
+    parts_[static_cast<size_t>(r)] = mine ? input.data : calls_.room(r, input.bytes);
   }
-  comm::Reduce(reduction, output, in_lines_, input.bytes / SizeOf(reduction.dtype));
+  comm::Reduce(reduction, output, parts_, input.bytes / SizeOf(reduction.dtype));
   return {};
 }
 
@@ -68,7 +71,7 @@ Result<void> ShmBackend::AllReduce(std::byte* data, size_t count, const Reductio
                                    const Call& call) {
   size_t bytes = count * SizeOf(reduction.dtype);
   ConstBlock input{data, bytes};
-  if (bytes <= kInlineBytes) return InLine(data, input, reduction, call);
+  if (bytes <= kShownBytes) return ShowAndReduce(data, input, reduction, call);
   Block output{data, bytes};
   return executor_.Run({.kind = Kind::kAllReduce,
                         .inputs = {&input, 1},
@@ -82,8 +85,8 @@ Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, size_
                                 const Reduction& reduction, const Call& call) {
   size_t bytes = count * SizeOf(reduction.dtype);
   ConstBlock from{input, bytes};
-  if (bytes <= kInlineBytes) {
-    return InLine(IsRoot(call) ? output : nullptr, from, reduction, call);
+  if (bytes <= kShownBytes) {
+    return ShowAndReduce(IsRoot(call) ? output : nullptr, from, reduction, call);
   }
   Block to{output, bytes};
   return executor_.Run({.kind = Kind::kReduce,
@@ -98,16 +101,16 @@ Result<void> ShmBackend::Reduce(std::byte* output, const std::byte* input, size_
 Result<void> ShmBackend::Broadcast(Block data, const Call& call) {
   ConstBlock input{data.data, data.bytes};
   int root = call.root;
-  if (data.bytes > kInlineBytes) {
+  if (data.bytes > kShownBytes) {
     return executor_.Run(
         {.kind = Kind::kBroadcast, .root = root, .inputs = {&input, 1}, .outputs = {&data, 1}},
         call);
   }
   if (!calls_.Begin(call)) return calls_.TakeError();
-  if (IsRoot(call)) std::copy_n(data.data, data.bytes, calls_.mine().data);
+  if (IsRoot(call)) std::copy_n(data.data, data.bytes, calls_.room(root, data.bytes));
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
-  if (!IsRoot(call)) std::copy_n(calls_.line(root).data, data.bytes, data.data);
+  if (!IsRoot(call)) std::copy_n(calls_.room(root, data.bytes), data.bytes, data.data);
   return {};
 }
 

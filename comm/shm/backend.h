@@ -15,10 +15,9 @@ namespace rankrun::comm::shm {
 
 // Collectives between processes of one host through shared memory. Reductions
 // follow the order of ranks, so results have the same bits on all ranks.
-// AllReduce, Reduce and Broadcast of up to kInlineBytes exchange their data in
-// the call line. Larger data goes through bounce buffers in rounds
-// (schedule.h). Up to one chunk, the rendezvous of the call is the only wait,
-// except in two-phase reductions.
+// AllReduce, Reduce and Broadcast below 4 KiB exchange their data together with
+// the call. Larger data goes through bounce buffers in rounds (schedule.h). Up to one chunk, the
+// rendezvous of the call is the only wait, except in two-phase reductions.
 class ShmBackend final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
@@ -70,8 +69,9 @@ class ShmBackend final : public Backend {
   ShmBackend(const BackendConfig& config, std::unique_ptr<Segment> segment, ProgressHook* beside);
 
   bool IsRoot(const Call& call) const { return call.root == segment_->rank(); }
-  Result<void> InLine(std::byte* output, ConstBlock input, const Reduction& reduction,
-                      const Call& call);
+  // Each rank shows its input with its call. `output` is null on ranks without a result.
+  Result<void> ShowAndReduce(std::byte* output, ConstBlock input, const Reduction& reduction,
+                             const Call& call);
 
   const std::unique_ptr<Segment> segment_;
   Messages messages_;
@@ -80,7 +80,7 @@ class ShmBackend final : public Backend {
   CallRendezvous calls_;
   Executor executor_;
   Relay relay_;
-  std::vector<const void*> in_lines_;
+  std::vector<const void*> parts_;  // by rank
 };
 
 }  // namespace rankrun::comm::shm

@@ -23,9 +23,10 @@ uint64_t InLine(std::span<const size_t> blocks) {
 
 }  // namespace
 
-CallRendezvous::CallRendezvous(const Segment& segment, Waiter& waiter)
+CallRendezvous::CallRendezvous(const Segment& segment, Waiter& waiter, size_t buffer_bytes)
     : segment_(segment),
       waiter_(waiter),
+      buffer_bytes_(buffer_bytes),
       rank_(segment.rank()),
       world_size_(segment.world_size()) {}
 

@@ -8,18 +8,20 @@
 
 #include "base/result.h"
 #include "comm/core/backend.h"
+#include "comm/shm/schedule.h"
 #include "comm/shm/segment.h"
 #include "comm/shm/wait.h"
 
 namespace rankrun::comm::shm {
 
 // Rendezvous of the ranks at each collective. Each rank publishes its call in a
-// call line that the others read; small data travels in the line. No rank
+// call line that the others read; data of one chunk may travel with the call. No rank
 // continues before all ranks have published the same call.
 // Thread: one at a time. Lifetime: segment and waiter outlive it.
 class CallRendezvous final : public WaitTarget {
  public:
-  CallRendezvous(const Segment& segment, Waiter& waiter);
+  // `buffer_bytes`: size of a buffer of round 0 (schedule.h).
+  CallRendezvous(const Segment& segment, Waiter& waiter, size_t buffer_bytes);
 
   // Begins the next collective. The caller may then fill the line of this rank
   // and its buffer for round 0. False: TakeError() has the cause.
@@ -27,6 +29,13 @@ class CallRendezvous final : public WaitTarget {
   uint64_t number() const { return number_; }
   CallLine& mine() const { return line(segment_.rank()); }
   CallLine& line(int rank) const { return segment_.area(rank).lines[number_ % kCallLines]; }
+
+  // Memory for the data that `rank` shows in this call, at most buffer_bytes: its line or
+  // its buffer of round 0.
+  std::byte* room(int rank, size_t bytes) const {
+    if (bytes <= kInlineBytes) return line(rank).data;
+    return segment_.bounce(rank) + FirstBufferOf(number_) * buffer_bytes_;
+  }
 
   // Writes to the line how many bytes this rank sends to, and expects from,
   // each rank. A list of equal sizes is written as one number. Must precede
@@ -86,6 +95,7 @@ class CallRendezvous final : public WaitTarget {
 
   const Segment& segment_;
   Waiter& waiter_;
+  const size_t buffer_bytes_;
   const int rank_;
   const int world_size_;
   uint64_t number_ = 0;

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
-#include "comm/shm/schedule.h"
-
 namespace rankrun::comm::shm {
 
-Relay::Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes)
-    : segment_(segment),
-      calls_(calls),
-      buffer_bytes_(buffer_bytes),
-      parts_(static_cast<size_t>(segment.world_size())) {}
+Relay::Relay(const Segment& segment, CallRendezvous& calls)
+    : segment_(segment), calls_(calls), parts_(static_cast<size_t>(segment.world_size())) {}
 
 Result<void> Relay::Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
                         const Exchange& exchange) {
@@ -25,10 +20,10 @@ Result<void> Relay::RunOnRoot(std::byte* data, size_t count, const Reduction& re
   if (!calls_.AwaitAll()) return calls_.TakeError();
   size_t bytes = count * SizeOf(reduction.dtype);
   for (int r = 0; r < segment_.world_size(); ++r) {
-    parts_[static_cast<size_t>(r)] = r == segment_.rank() ? data : Room(r, bytes);
+    parts_[static_cast<size_t>(r)] = r == segment_.rank() ? data : calls_.room(r, bytes);
   }
   calls_.Continue();
-  std::byte* result = Room(segment_.rank(), bytes);
+  std::byte* result = calls_.room(segment_.rank(), bytes);
   if (count > 0) Reduce(reduction, result, parts_, count);
   if (auto ok = exchange(result); !ok) return ok;
   calls_.Publish();
@@ -38,18 +33,13 @@ Result<void> Relay::RunOnRoot(std::byte* data, size_t count, const Reduction& re
 }
 
 Result<void> Relay::RunElsewhere(std::byte* data, size_t bytes, int root) {
-  std::copy_n(data, bytes, Room(segment_.rank(), bytes));
+  std::copy_n(data, bytes, calls_.room(segment_.rank(), bytes));
   calls_.Publish();
   calls_.Continue();
   calls_.Publish();
   if (!calls_.AwaitAll()) return calls_.TakeError();
-  std::copy_n(Room(root, bytes), bytes, data);
+  std::copy_n(calls_.room(root, bytes), bytes, data);
   return {};
-}
-
-std::byte* Relay::Room(int rank, size_t bytes) const {
-  if (bytes <= kInlineBytes) return calls_.line(rank).data;
-  return segment_.bounce(rank) + FirstBufferOf(calls_.number()) * buffer_bytes_;
 }
 
 }  // namespace rankrun::comm::shm

@@ -22,10 +22,9 @@ class Relay {
   // Reduces the data with that of the ranks outside. In place.
   using Exchange = std::function<Result<void>(std::byte* data)>;
 
-  // `buffer_bytes`: size of a buffer of round 0 (schedule.h).
-  Relay(const Segment& segment, CallRendezvous& calls, size_t buffer_bytes);
+  Relay(const Segment& segment, CallRendezvous& calls);
 
-  // Reduces `count` elements in place, at most buffer_bytes, by `exchange` on
+  // Reduces `count` elements in place, at most a buffer of round 0 (schedule.h), by `exchange` on
   // call.root. `reduction` is for the ranks here; without elements it may be any.
   Result<void> Run(std::byte* data, size_t count, const Reduction& reduction, const Call& call,
                    const Exchange& exchange);
@@ -34,12 +33,9 @@ class Relay {
   Result<void> RunOnRoot(std::byte* data, size_t count, const Reduction& reduction,
                          const Exchange& exchange);
   Result<void> RunElsewhere(std::byte* data, size_t bytes, int root);
-  // Memory of a rank for the present call: its line or its buffer.
-  std::byte* Room(int rank, size_t bytes) const;
 
   const Segment& segment_;
   CallRendezvous& calls_;
-  const size_t buffer_bytes_;
   std::vector<const void*> parts_;  // by rank
 };
 

@@ -30,7 +30,7 @@ TEST(ShmExecutorTest, ASlowRankIsNotReportedAsStalled) {
     auto segment = Segment::Meet(ShmConfig(store, rank, 3), kBuffers * kBufferBytes);
     ASSERT_TRUE(segment) << segment.error().message;
     Waiter waiter(**segment, {});
-    CallRendezvous calls(**segment, waiter);
+    CallRendezvous calls(**segment, waiter, kBufferBytes);
     Executor executor(**segment, waiter, calls, kBufferBytes);
     all_have_come.arrive_and_wait();
     if (rank != 0) return;
