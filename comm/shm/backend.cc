@@ -14,9 +14,8 @@ using Kind = Operation::Kind;
 // 18.0).
 constexpr size_t kBufferBytes = 256 * 1024;
 constexpr size_t kFlatBytes = 16 * 1024;
-// Up to this size a rank shows its whole data with its call. Needs no schedule, and is
-// below the sizes for which the ranks choose how to write (chunk_tuner.h).
-constexpr size_t kShownBytes = 4095;
+// Up to this size a rank shows its whole data with its call, which needs no schedule.
+constexpr size_t kShownBytes = ChunkTuner::kMinBytes - 1;
 static_assert(kInlineBytes <= kShownBytes && kShownBytes <= kFlatBytes);
 
 // With two ranks both algorithms read the same number of bytes.

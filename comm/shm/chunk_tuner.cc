@@ -15,10 +15,10 @@ constexpr size_t kWorthCounting = 64 * 1024;
 
 void ChunkTuner::Begin(Operation::Kind kind, const Shape& shape, int root) {
   SkipCollective();
-  int column = static_cast<int>(std::bit_width(shape.chunk_bytes)) - kMinBits;
-  if (column < 0 || segment_.world_size() == 1) return;
+  if (shape.chunk_bytes < kMinBytes || segment_.world_size() == 1) return;
+  size_t column = std::bit_width(shape.chunk_bytes) - std::bit_width(kMinBytes);
   chunks_ = shape.chunks;
-  choice_ = &ChoiceFor(kind, root, static_cast<size_t>(std::min(column, kClasses - 1)));
+  choice_ = &ChoiceFor(kind, root, std::min(column, kClasses - 1));
   saved_choice_ = *choice_;
   turn_ += 1;
   chunk_bytes_ = shape.chunk_bytes;

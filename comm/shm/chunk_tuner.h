@@ -19,6 +19,9 @@ namespace rankrun::comm::shm {
 // Thread: one at a time. Lifetime: the segment outlives it.
 class ChunkTuner {
  public:
+  // Smallest chunk that is tuned.
+  static constexpr size_t kMinBytes = 4096;
+
   explicit ChunkTuner(const Segment& segment) : segment_(segment) {}
 
   // Begins a collective whose shape all ranks know. `root` is used for
@@ -59,8 +62,7 @@ class ChunkTuner {
  private:
   static constexpr size_t kMaxActive = 4;  // chunks in use at a time
   // Classes of chunk sizes by powers of two, because the cost per byte differs.
-  static constexpr int kMinBits = 13;
-  static constexpr int kClasses = 7;
+  static constexpr size_t kClasses = 7;
   static constexpr size_t kKinds = static_cast<size_t>(Operation::Kind::kRecv) + 1;
 
   struct ActiveChunk {

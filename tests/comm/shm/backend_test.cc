@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
+#include <thread>
 #include <vector>
 
 #include "tests/comm/shm/ranks.h"
@@ -142,7 +144,8 @@ TEST_P(ShmBackendTest, MovesAndReducesCorrectly) {
   auto p = static_cast<size_t>(GetParam());
   RunShmRanks(GetParam(), [&](ShmRank& me) {
     for (const size_t count :
-         {size_t{0}, size_t{1}, p - 1, p, p + 1, size_t{12}, size_t{13}, size_t{5'003}}) {
+         {size_t{0}, size_t{1}, p - 1, p, p + 1, size_t{12}, size_t{13}, size_t{28}, size_t{29},
+          size_t{1'023}, size_t{1'024}, size_t{5'003}}) {
       AllCollectives(me, count);
     }
   });
@@ -150,6 +153,30 @@ TEST_P(ShmBackendTest, MovesAndReducesCorrectly) {
 
 TEST_P(ShmBackendTest, MovesMoreThanItsBuffersHold) {
   RunShmRanks(GetParam(), [&](ShmRank& me) { AllCollectives(me, 200'003); });
+}
+
+// Data in lines, with the call and in rounds, in turn. One rank refuses every seventh call.
+TEST_P(ShmBackendTest, EachSizeFollowsEachOtherAndARefusal) {
+  RunShmRanks(GetParam(), [&](ShmRank& me) {
+    for (int i = 0; i < 300; ++i) {
+      const size_t counts[] = {28, 1'023, 29, 1'024, 200, 5'003};
+      size_t count = counts[static_cast<size_t>(i * i + i / 5) % std::size(counts)];
+      if ((i + me.rank()) % 3 == 0) std::this_thread::yield();
+      if (i % 7 == 6) {
+        Call call = me.Next(Kind::kAllReduce, DType::kInt32, count);
+        Int32s data = Values(me.rank(), 0, count);
+        bool is_refused = me.rank() == i % me.ranks()
+                              ? me.backend().Refuse(call, "no memory")
+                              : !me.backend().AllReduce(BytesOf(data), count, kSum, call);
+        ASSERT_TRUE(is_refused) << i;
+      } else if (i % 2 == 0) {
+        Reductions(me, count);
+      } else {
+        Broadcasts(me, count);
+      }
+      if (HasFatalFailure()) return;
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShmBackendTest, testing::Range(1, 10));
