@@ -10,7 +10,7 @@
 #include "comm/group/process_group_access.h"
 #include "comm/stores/store_state.h"
 #include "comm/world/group_members.h"
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 #include "comm/world/plugin.h"
 #include "comm/world/wishes.h"
 
@@ -71,7 +71,7 @@ void SayGoodbyeAfterError(const Meeting& meeting, const GroupIdentity& all,
 }
 
 // Returns a name or a map of devices in its only form. Returns an invalid text
-// unchanged, because Join reports it.
+// unchanged, because JoinGroup reports it.
 std::string BackendIn(const std::string& text) {
   std::string name = BackendName(text);
   auto map = ParseDeviceMap(name);
@@ -91,8 +91,8 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
           .store_rank = meeting.store_rank};
 }
 
-// Returns the options of Join for a rank that the others reach at `host`.
-JoinOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, TimePoint deadline,
+// Returns the options of JoinGroup for a rank that the others reach at `host`.
+JoinGroupOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, TimePoint deadline,
                       const Environment& place, const std::string& host) {
   return {.identity = std::move(identity),
           .deadline = deadline,
@@ -125,10 +125,10 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   const std::string& wished = place.backend.empty() ? options.backend : place.backend;
   BackendWish backend{.name = BackendIn(wished), .nccl = options.nccl};
   store::Store& store = *meeting->store;
-  JoinOptions how = HowToJoin(identity, backend, deadline, place, meeting->host);
+  JoinGroupOptions how = HowToJoin(identity, backend, deadline, place, meeting->host);
   if (!place.backend.empty()) how.backend_source = "RANKRUN_BACKEND";
   how.connects_devices = options.device.has_value();
-  auto group = Join(std::move(meeting->store), how);
+  auto group = JoinGroup(std::move(meeting->store), how);
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
     KeepRefused(*std::move(meeting));
@@ -217,9 +217,9 @@ Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWis
     RefuseToJoin(TheWorld().store(), identity, store.error());
     return std::move(store).error();
   }
-  JoinOptions how = HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host);
+  JoinGroupOptions how = HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host);
   how.device_connection = std::move(device_connection);
-  auto group = Join(*std::move(store), how);
+  auto group = JoinGroup(*std::move(store), how);
   if (!group) return std::move(group).error();
   return ConnectDevices(Add(*std::move(group)), deadline);
 }

@@ -32,7 +32,7 @@ class GroupTable {
   static GroupTable& Of(const ProcessGroup& group) { return group.table_; }
 
   ProcessGroup* world() const { return first_.load(); }
-  // Errors of all: as Join.
+  // Errors of all: as JoinGroup.
   Result<ProcessGroup*> MakeWorld(const InitOptions& options);
   Result<ProcessGroup*> MakeGroup(const GroupOptions& options);
   Result<ProcessGroup*> Split(Group& parent, const std::vector<std::vector<int>>& splits,

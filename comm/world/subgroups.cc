@@ -5,7 +5,7 @@
 
 #include "comm/core/time_left.h"
 #include "comm/world/group_table.h"
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 #include "comm/world/wishes.h"
 
 namespace rankrun::comm {

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 #include "tests/comm/memory_store.h"
 #include "tests/paths.h"
 
 namespace rankrun::comm {
 
 // Options with which the ranks of a test join over loopback.
-inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend = "gloo",
+inline JoinGroupOptions JoinAs(int rank, int world_size, const std::string& backend = "gloo",
                           std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   std::vector<int> ranks(static_cast<size_t>(world_size));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -33,8 +33,8 @@ inline JoinOptions JoinAs(int rank, int world_size, const std::string& backend =
 
 // Returns this rank's group over `keys`, or null after a reported failure.
 inline std::unique_ptr<Group> Joined(const std::shared_ptr<MemoryKeys>& keys,
-                                     const JoinOptions& options) {
-  auto group = Join(std::make_unique<MemoryStore>(keys), options);
+                                     const JoinGroupOptions& options) {
+  auto group = JoinGroup(std::make_unique<MemoryStore>(keys), options);
   if (!group) {
     ADD_FAILURE() << group.error().message;
     return nullptr;

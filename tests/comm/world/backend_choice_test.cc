@@ -13,7 +13,7 @@
 #include <rankrun/rankrun.h>
 
 #include "comm/world/host_identity.h"
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {

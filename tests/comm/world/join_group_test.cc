@@ -1,7 +1,7 @@
 // Join, loss of a rank, and a second join, over a real store. Each rank is a
 // process.
 
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 
 #include <gmock/gmock.h>
 
@@ -26,17 +26,17 @@ using testing::StartsWith;
 
 constexpr milliseconds kShort{300};
 
-Result<std::unique_ptr<Group>> JoinOver(uint16_t port, const JoinOptions& options) {
+Result<std::unique_ptr<Group>> JoinOver(uint16_t port, const JoinGroupOptions& options) {
   auto store = store::TcpStore::Connect("127.0.0.1", port);
   if (!store) return std::move(store).error();
-  return Join(*std::move(store), options);
+  return JoinGroup(*std::move(store), options);
 }
 
 // Starts a process for each of `ranks`. It joins, runs `body` and returns the
 // text of `body` to the test.
 using Body = std::function<std::string(Group&)>;
 std::vector<std::unique_ptr<ChildProcess>> Start(const std::vector<int>& ranks,
-                                                 const std::function<JoinOptions(int)>& options,
+                                                 const std::function<JoinGroupOptions(int)>& options,
                                                  uint16_t port, const Body& body) {
   std::vector<std::unique_ptr<ChildProcess>> processes;
   for (int r : ranks) {
@@ -54,7 +54,7 @@ std::string Sum(Group& group) {
   return ok ? std::to_string(static_cast<int>(value[0])) : ok.error().message;
 }
 
-TEST(JoinTest, ALoopbackAddressIsOfNoUseToOtherHosts) {
+TEST(JoinGroupTest, ALoopbackAddressIsOfNoUseToOtherHosts) {
   std::vector<std::string> one{"boot-1/4026531836/0", "boot-1/4026531836/1000"};
   std::vector<std::string> several{"boot-1/4026531836/0", "boot-2/4026531836/0"};
   EXPECT_TRUE(CheckReachable(one, "127.0.0.1"));
@@ -65,14 +65,14 @@ TEST(JoinTest, ALoopbackAddressIsOfNoUseToOtherHosts) {
                                              HasSubstr("want GLOO_SOCKET_IFNAME")));
 }
 
-TEST(JoinTest, RanksInProcessesOfTheirOwnMeetOverTheStore) {
+TEST(JoinGroupTest, RanksInProcessesOfTheirOwnMeetOverTheStore) {
   ServerProcess server;
   auto processes = Start(
       {0, 1, 2, 3}, [](int r) { return JoinAs(r, 4); }, server.port(), Sum);
   for (auto& process : processes) EXPECT_EQ(process->Text(), "10");
 }
 
-TEST(JoinTest, ARankThatNeverComesIsNamedToTheOthers) {
+TEST(JoinGroupTest, ARankThatNeverComesIsNamedToTheOthers) {
   ServerProcess server;
   auto options = [&](int r) {
     if (r != 0) return JoinAs(r, 4);
@@ -88,14 +88,14 @@ TEST(JoinTest, ARankThatNeverComesIsNamedToTheOthers) {
   }
 }
 
-TEST(JoinTest, AMissingRankZeroIsNamedToo) {
+TEST(JoinGroupTest, AMissingRankZeroIsNamedToo) {
   ServerProcess server;
   auto processes = Start(
       {1}, [](int r) { return JoinAs(r, 2, "gloo", kShort); }, server.port(), Sum);
   EXPECT_THAT(processes[0]->Text(), EndsWith("missing: rank 0"));
 }
 
-TEST(JoinTest, AKilledRankIsAnErrorOnAllOthersThatNamesIt) {
+TEST(JoinGroupTest, AKilledRankIsAnErrorOnAllOthersThatNamesIt) {
   ServerProcess server;
   auto processes = Start(
       {0, 1, 2, 3}, [](int r) { return JoinAs(r, 4); }, server.port(),
@@ -113,7 +113,7 @@ TEST(JoinTest, AKilledRankIsAnErrorOnAllOthersThatNamesIt) {
   }
 }
 
-TEST(JoinTest, ALostPeerIsNoSigpipeAndLeavesTheProgramsHandlingAlone) {
+TEST(JoinGroupTest, ALostPeerIsNoSigpipeAndLeavesTheProgramsHandlingAlone) {
   ServerProcess server;
   auto processes = Start(
       {0, 1}, [](int r) { return JoinAs(r, 2); }, server.port(),
@@ -133,14 +133,14 @@ TEST(JoinTest, ALostPeerIsNoSigpipeAndLeavesTheProgramsHandlingAlone) {
   EXPECT_EQ(processes[0]->Text(), "alive");
 }
 
-TEST(JoinTest, EveryGenerationIsAGroupOfItsOwn) {
+TEST(JoinGroupTest, EveryGenerationIsAGroupOfItsOwn) {
   ServerProcess server;
   std::vector<std::unique_ptr<ChildProcess>> processes;
   for (int r = 0; r < 3; ++r) {
     processes.push_back(std::make_unique<ChildProcess>([&server, r] {
       std::string sums;
       for (int generation = 0; generation < 20; ++generation) {
-        JoinOptions options = JoinAs(r, 3);
+        JoinGroupOptions options = JoinAs(r, 3);
         options.identity.key_prefix = "world_" + std::to_string(generation);
         auto group = JoinOver(server.port(), options);
         sums += group ? Sum(**group) + " " : group.error().message;
@@ -153,13 +153,13 @@ TEST(JoinTest, EveryGenerationIsAGroupOfItsOwn) {
   }
 }
 
-TEST(JoinTest, ANewAttemptOnAnOldStoreMeetsItsOwnRanksOnly) {
+TEST(JoinGroupTest, ANewAttemptOnAnOldStoreMeetsItsOwnRanksOnly) {
   ServerProcess server;
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto processes = Start(
         {0, 1},
         [attempt](int r) {
-          JoinOptions options = JoinAs(r, 2);
+          JoinGroupOptions options = JoinAs(r, 2);
           options.identity.key_prefix = "attempt_" + std::to_string(attempt);
           return options;
         },
@@ -168,12 +168,12 @@ TEST(JoinTest, ANewAttemptOnAnOldStoreMeetsItsOwnRanksOnly) {
   }
 }
 
-TEST(JoinTest, AfterAFailureTheSameProcessesCanJoinAgain) {
+TEST(JoinGroupTest, AfterAFailureTheSameProcessesCanJoinAgain) {
   ServerProcess server;
   std::vector<std::unique_ptr<ChildProcess>> processes;
   for (int r = 0; r < 2; ++r) {
     processes.push_back(std::make_unique<ChildProcess>([&server, r] {
-      JoinOptions options = JoinAs(r, 2);
+      JoinGroupOptions options = JoinAs(r, 2);
       auto broken = JoinOver(server.port(), options);
       if (!broken) return broken.error().message;
       std::vector<float> values(r == 0 ? 1U : 2U);  // a mistake
@@ -187,17 +187,17 @@ TEST(JoinTest, AfterAFailureTheSameProcessesCanJoinAgain) {
   for (auto& process : processes) EXPECT_EQ(process->Text(), "3");
 }
 
-TEST(JoinTest, AMissingInterfaceIsNamed) {
+TEST(JoinGroupTest, AMissingInterfaceIsNamed) {
   auto options = JoinAs(0, 1);
   options.network_interface = "none0";
-  auto group = Join(std::make_unique<MemoryStore>(std::make_shared<MemoryKeys>()), options);
+  auto group = JoinGroup(std::make_unique<MemoryStore>(std::make_shared<MemoryKeys>()), options);
   ASSERT_FALSE(group);
   EXPECT_THAT(group.error().message,
               HasSubstr("connect to the other ranks: listen at interface none0 "
                         "(GLOO_SOCKET_IFNAME): No such device"));
 }
 
-TEST(JoinTest, AStoreThatDiesIsAnErrorOfTheStore) {
+TEST(JoinGroupTest, AStoreThatDiesIsAnErrorOfTheStore) {
   ServerProcess server;
   auto processes = Start(
       {0, 1}, [](int r) { return JoinAs(r, 2); }, server.port(),

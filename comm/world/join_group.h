@@ -14,16 +14,16 @@
 
 namespace rankrun::comm {
 
-struct JoinOptions {
-  GroupIdentity identity;  // Join sets its `backend`
-  TimePoint deadline;      // of Join
+struct JoinGroupOptions {
+  GroupIdentity identity;  // JoinGroup sets its `backend`
+  TimePoint deadline;      // of JoinGroup
   BackendWish backend;
   std::string backend_source = {};  // variable that names it; empty: the program does
   std::vector<std::string> plugin_folders;
   std::string network_interface = {};  // empty: the one that has `host`
   std::string host;                    // this rank's address for the others
   bool checks_all_calls = false;
-  bool connects_devices = false;                 // in a call after Join that all members make
+  bool connects_devices = false;                 // in a call after JoinGroup that all members make
   std::shared_ptr<void> device_connection = {};  // DeviceBackendConfig's
   AlgorithmTable algorithms = {};
 };
@@ -41,11 +41,11 @@ Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::st
 // wait receive the reason. No other group uses `identity.key_prefix`.
 // Errors: as Group's, with the stage; kMismatch, with the options of each rank;
 // the reason of another member that cannot join, "rank 1: <reason>".
-Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
-                                    const JoinOptions& options);
+Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
+                                    const JoinGroupOptions& options);
 
 // Publishes to the other members why this one cannot join. Called in place of
-// Join.
+// JoinGroup.
 void RefuseToJoin(store::Store& store, const GroupIdentity& identity, const Error& reason);
 
 struct Choice {

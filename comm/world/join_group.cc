@@ -1,4 +1,4 @@
-#include "comm/world/join.h"
+#include "comm/world/join_group.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,12 +14,12 @@
 namespace rankrun::comm {
 namespace {
 
-std::string MemberKey(const JoinOptions& options, int group_rank) {
+std::string MemberKey(const JoinGroupOptions& options, int group_rank) {
   return options.identity.key_prefix + "/member/" + std::to_string(group_rank);
 }
 
 // Describes the options that must be equal on all members.
-std::string Wishes(const JoinOptions& options) {
+std::string Wishes(const JoinGroupOptions& options) {
   std::string text = InWords(options.backend) + ", timeout " +
                      std::to_string(options.identity.timeout.count()) + " ms";
   if (options.connects_devices) text += ", a GPU to connect";
@@ -39,18 +39,18 @@ Error Refuse(StoreBarrier& barrier, const GroupIdentity& identity, Error reason)
 }
 
 // Adds the variable that names the backend.
-Error WithSource(const Error& error, const JoinOptions& options) {
+Error WithSource(const Error& error, const JoinGroupOptions& options) {
   return options.backend_source.empty() ? error : Error(error).In(options.backend_source);
 }
 
-Result<BackendCreator> CreatorOf(const std::string& backend, const JoinOptions& options) {
+Result<BackendCreator> CreatorOf(const std::string& backend, const JoinGroupOptions& options) {
   auto creator = FindBackend(backend, options.plugin_folders);
   if (!creator) return WithSource(creator.error(), options);
   return creator;
 }
 
 // Returns the backends that the options name, if this member has that for CPU memory.
-Result<DeviceMap> BackendsAskedFor(const JoinOptions& options) {
+Result<DeviceMap> BackendsAskedFor(const JoinGroupOptions& options) {
   auto map = ParseDeviceMap(options.backend.name);
   if (!map) return WithSource(map.error(), options);
   if (auto ok = CheckNcclOptions(options.backend.nccl, *map); !ok) return ok.error();
@@ -67,7 +67,7 @@ Result<DeviceMap> BackendsAskedFor(const JoinOptions& options) {
 // Makes the backend for memory of GPUs that the options name; null: they name none.
 Result<std::unique_ptr<DeviceBackend>> MakeDeviceBackend(const std::string& backend,
                                                          store::Store& store,
-                                                         const JoinOptions& options) {
+                                                         const JoinGroupOptions& options) {
   if (backend.empty()) return std::unique_ptr<DeviceBackend>();
   auto create = FindDeviceBackend(backend, options.plugin_folders);
   if (!create) return WithSource(create.error(), options);
@@ -102,7 +102,7 @@ Result<void> CompareWorldSizes(store::Store& store, StoreBarrier& barrier,
 // Publishes the host and the options of this member and compares the options of
 // all. Returns the host of each member.
 Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barrier,
-                                         const JoinOptions& options) {
+                                         const JoinGroupOptions& options) {
   const GroupIdentity& identity = options.identity;
   if (auto ok = CompareWorldSizes(store, barrier, identity); !ok) return ok.error();
   std::string mine = HostIdentity() + "\n" + Wishes(options);
@@ -126,7 +126,7 @@ Result<std::vector<std::string>> Compare(store::Store& store, StoreBarrier& barr
 // Returns the function that connects `backend`, if this member can use it with
 // members on `hosts`.
 Result<BackendCreator> Prepare(const std::string& backend, const std::vector<std::string>& hosts,
-                               const JoinOptions& options) {
+                               const JoinGroupOptions& options) {
   if (backend != kShmBackend && options.network_interface.empty()) {
     if (auto ok = CheckReachable(hosts, options.host); !ok) return ok.error();
   }
@@ -134,7 +134,7 @@ Result<BackendCreator> Prepare(const std::string& backend, const std::vector<std
 }
 
 Result<std::unique_ptr<Backend>> Connect(const BackendCreator& create, const std::string& backend,
-                                         store::Store& store, const JoinOptions& options,
+                                         store::Store& store, const JoinGroupOptions& options,
                                          const std::vector<std::string>& hosts) {
   return create({
       .global_ranks = options.identity.global_ranks,
@@ -192,8 +192,8 @@ Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::st
                    ": want GLOO_SOCKET_IFNAME set to the interface that they reach"};
 }
 
-Result<std::unique_ptr<Group>> Join(std::unique_ptr<store::Store>&& store,
-                                    const JoinOptions& options) {
+Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
+                                    const JoinGroupOptions& options) {
   GroupIdentity identity = options.identity;
   std::string what = "join " + PlaceIn(identity);
   std::string waiting = what + ": wait for all ranks";
