@@ -1,4 +1,4 @@
-#include <rankrun/c_collectives.h>
+#include <rankrun/c/collectives.h>
 #include <rankrun/gpu.h>
 
 #include "comm/c/c_guard.h"

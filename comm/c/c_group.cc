@@ -1,5 +1,5 @@
 #include <rankrun/backend.h>
-#include <rankrun/c_group.h>
+#include <rankrun/c/group.h>
 #include <rankrun/context.h>
 #include <rankrun/device_backend.h>
 #include <rankrun/distributed.h>

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <rankrun/c_group.h>
-#include <rankrun/c_types.h>
+#include <rankrun/c/group.h>
+#include <rankrun/c/types.h>
 #include <rankrun/process_group.h>
 #include <rankrun/store_base.h>
 

@@ -1,4 +1,4 @@
-#include <rankrun/c_messages.h>
+#include <rankrun/c/messages.h>
 #include <rankrun/dlpack.h>
 
 #include "comm/c/c_guard.h"

@@ -1,4 +1,4 @@
-#include <rankrun/c_objects.h>
+#include <rankrun/c/objects.h>
 #include <rankrun/objects.h>
 
 #include "comm/c/c_guard.h"

@@ -1,4 +1,4 @@
-#include <rankrun/c_store.h>
+#include <rankrun/c/store.h>
 #include <rankrun/store.h>
 
 #include "comm/c/c_guard.h"

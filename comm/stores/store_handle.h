@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 #include <rankrun/store_base.h>
 
 #include "store/store.h"

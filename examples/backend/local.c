@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 #include <rankrun/backend.h>
-#include <rankrun/c_store.h>
+#include <rankrun/c/store.h>
 #include <rankrun/export.h>
 
 enum {
   kPerPeer = 2,
   kLookEveryMs = 20,
-  kMaxFolder = sizeof(((struct sockaddr_un *)0)->sun_path) - 2
+  kMaxFolder = sizeof(((struct sockaddr_un*)0)->sun_path) - 2
 };
 
 /* First bytes on a connection. */
@@ -38,14 +38,14 @@ struct hello {
 
 /* What connecting needs; `status` is the result of the first step that failed. */
 struct attempt {
-  const rankrun_backend_group *group;
-  rankrun_connection *connections;
+  const rankrun_backend_group* group;
+  rankrun_connection* connections;
   int64_t deadline_ms;
   char folder[kMaxFolder];
   struct sockaddr_un address; /* of the listener: <folder>/s */
   int listener;
   rankrun_status status;
-  char *reason;
+  char* reason;
   size_t reason_size;
 };
 
@@ -56,7 +56,7 @@ static int64_t now_ms(void) {
 }
 
 /* Records why connecting fails. Returns 0. */
-static int fail(struct attempt *attempt, rankrun_status status, const char *format, ...) {
+static int fail(struct attempt* attempt, rankrun_status status, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(attempt->reason, attempt->reason_size, format, arguments);
@@ -65,22 +65,22 @@ static int fail(struct attempt *attempt, rankrun_status status, const char *form
   return 0;
 }
 
-static int fail_by_errno(struct attempt *attempt, const char *what) {
+static int fail_by_errno(struct attempt* attempt, const char* what) {
   return fail(attempt, RANKRUN_BACKEND, "%s: %s", what, strerror(errno));
 }
 
-static void keep(struct attempt *attempt, int rank, int index, int fd) {
-  int *state = malloc(sizeof *state);
+static void keep(struct attempt* attempt, int rank, int index, int fd) {
+  int* state = malloc(sizeof *state);
   if (state == NULL) abort();
   *state = fd;
-  rankrun_connection *connection = &attempt->connections[kPerPeer * rank + index];
+  rankrun_connection* connection = &attempt->connections[kPerPeer * rank + index];
   connection->state = state;
   connection->fd = fd;
 }
 
 /* Listens, and publishes where. */
-static int listen_and_publish(struct attempt *attempt) {
-  const char *base = getenv("TMPDIR");
+static int listen_and_publish(struct attempt* attempt) {
+  const char* base = getenv("TMPDIR");
   int length = snprintf(attempt->folder, sizeof attempt->folder, "%s/rankrun_local_XXXXXX",
                         base != NULL && *base != '\0' ? base : "/tmp");
   if (length >= (int)sizeof attempt->folder) {
@@ -95,20 +95,20 @@ static int listen_and_publish(struct attempt *attempt) {
   snprintf(attempt->address.sun_path, sizeof attempt->address.sun_path, "%s/s", attempt->folder);
   attempt->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (attempt->listener < 0) return fail_by_errno(attempt, "socket");
-  if (bind(attempt->listener, (struct sockaddr *)&attempt->address, sizeof attempt->address) != 0 ||
+  if (bind(attempt->listener, (struct sockaddr*)&attempt->address, sizeof attempt->address) != 0 ||
       listen(attempt->listener, kPerPeer * attempt->group->world_size) != 0) {
     return fail_by_errno(attempt, attempt->address.sun_path);
   }
   char key[32];
   snprintf(key, sizeof key, "path/%d", attempt->group->rank);
-  const char *path = attempt->address.sun_path;
+  const char* path = attempt->address.sun_path;
   rankrun_status status = rankrun_store_set(attempt->group->store, key, path, strlen(path));
   if (status != RANKRUN_OK) return fail(attempt, status, "%s", rankrun_last_error());
   return 1;
 }
 
 /* Returns 0 if it is in vain to wait any longer for what `missing` names. */
-static int may_wait(struct attempt *attempt, const char *missing, int rank) {
+static int may_wait(struct attempt* attempt, const char* missing, int rank) {
   if (attempt->group->is_cancelled(attempt->group)) {
     return fail(attempt, RANKRUN_NETWORK, "another rank cannot connect");
   }
@@ -118,7 +118,7 @@ static int may_wait(struct attempt *attempt, const char *missing, int rank) {
 }
 
 /* Waits until `fd` is readable; with fd -1, a short time only. */
-static int wait_for(struct attempt *attempt, int fd, const char *missing, int rank) {
+static int wait_for(struct attempt* attempt, int fd, const char* missing, int rank) {
   struct pollfd wait = {.fd = fd, .events = POLLIN};
   do {
     if (!may_wait(attempt, missing, rank)) return 0;
@@ -127,35 +127,35 @@ static int wait_for(struct attempt *attempt, int fd, const char *missing, int ra
 }
 
 /* Reads where a lower rank listens. */
-static int find(struct attempt *attempt, int rank, struct sockaddr_un *address) {
+static int find(struct attempt* attempt, int rank, struct sockaddr_un* address) {
   char text[32];
   snprintf(text, sizeof text, "path/%d", rank);
-  const char *key = text;
+  const char* key = text;
   int exists = 0;
   while (rankrun_store_check(attempt->group->store, &key, 1, &exists) == RANKRUN_OK && !exists) {
     if (!wait_for(attempt, -1, "no path from", rank)) return 0;
   }
-  rankrun_bytes *path = NULL;
+  rankrun_bytes* path = NULL;
   rankrun_status status =
       exists ? rankrun_store_get(attempt->group->store, key, 0, &path) : RANKRUN_STORE;
   if (status != RANKRUN_OK) return fail(attempt, status, "%s", rankrun_last_error());
   address->sun_family = AF_UNIX;
   snprintf(address->sun_path, sizeof address->sun_path, "%.*s", (int)path->size,
-           (const char *)path->data);
+           (const char*)path->data);
   rankrun_bytes_release(path);
   return 1;
 }
 
 /* Connects to a lower rank. It listens already; if it does so no more, it has
    failed, and soon says why. */
-static int connect_to(struct attempt *attempt, int rank) {
+static int connect_to(struct attempt* attempt, int rank) {
   struct sockaddr_un address = {.sun_family = AF_UNSPEC};
   if (!find(attempt, rank, &address)) return 0;
   for (int index = 0; index < kPerPeer; ++index) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return fail_by_errno(attempt, "socket");
     keep(attempt, rank, index, fd);
-    while (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+    while (connect(fd, (const struct sockaddr*)&address, sizeof address) != 0) {
       if (!wait_for(attempt, -1, "no connection with", rank)) return 0;
     }
     const struct hello hello = {.rank = attempt->group->rank, .index = index};
@@ -167,7 +167,7 @@ static int connect_to(struct attempt *attempt, int rank) {
 }
 
 /* Returns the first higher rank that has not made both connections. */
-static int first_missing(const struct attempt *attempt) {
+static int first_missing(const struct attempt* attempt) {
   int last = kPerPeer * attempt->group->world_size - 1;
   int i = kPerPeer * (attempt->group->rank + 1);
   while (i < last && attempt->connections[i].state != NULL) ++i;
@@ -175,7 +175,7 @@ static int first_missing(const struct attempt *attempt) {
 }
 
 /* Accepts one connection of a higher rank. */
-static int accept_one(struct attempt *attempt) {
+static int accept_one(struct attempt* attempt) {
   int missing = first_missing(attempt);
   if (!wait_for(attempt, attempt->listener, "no connection with", missing)) return 0;
   int fd = accept4(attempt->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -194,7 +194,7 @@ static int accept_one(struct attempt *attempt) {
   return fail(attempt, RANKRUN_BACKEND, "a connection did not say which one it is");
 }
 
-static int connect_all(struct attempt *attempt) {
+static int connect_all(struct attempt* attempt) {
   if (!listen_and_publish(attempt)) return 0;
   for (int rank = 0; rank < attempt->group->rank; ++rank) {
     if (!connect_to(attempt, rank)) return 0;
@@ -206,15 +206,15 @@ static int connect_all(struct attempt *attempt) {
   return 1;
 }
 
-static void local_shut_down(void *state) { shutdown(*(int *)state, SHUT_RDWR); }
+static void local_shut_down(void* state) { shutdown(*(int*)state, SHUT_RDWR); }
 
-static void local_close(void *state) {
-  close(*(int *)state);
+static void local_close(void* state) {
+  close(*(int*)state);
   free(state);
 }
 
-static rankrun_status local_connect(void *context, const rankrun_backend_group *group,
-                                    rankrun_connection *connections, char *reason,
+static rankrun_status local_connect(void* context, const rankrun_backend_group* group,
+                                    rankrun_connection* connections, char* reason,
                                     size_t reason_size) {
   (void)context;
   struct attempt attempt = {.group = group,
@@ -242,25 +242,25 @@ static rankrun_status local_connect(void *context, const rankrun_backend_group *
   return attempt.status;
 }
 
-static struct msghdr message_of(const struct iovec *parts, int count) {
-  struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count};
+static struct msghdr message_of(const struct iovec* parts, int count) {
+  struct msghdr message = {.msg_iov = (struct iovec*)parts, .msg_iovlen = (size_t)count};
   return message;
 }
 
-static ssize_t local_send(void *state, const struct iovec *parts, int count) {
+static ssize_t local_send(void* state, const struct iovec* parts, int count) {
   const struct msghdr message = message_of(parts, count);
-  ssize_t sent = sendmsg(*(int *)state, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  ssize_t sent = sendmsg(*(int*)state, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent < 0 ? -errno : sent;
 }
 
-static ssize_t local_receive(void *state, const struct iovec *parts, int count) {
+static ssize_t local_receive(void* state, const struct iovec* parts, int count) {
   struct msghdr message = message_of(parts, count);
-  ssize_t received = recvmsg(*(int *)state, &message, MSG_DONTWAIT);
+  ssize_t received = recvmsg(*(int*)state, &message, MSG_DONTWAIT);
   return received < 0 ? -errno : received;
 }
 
-RANKRUN_API const rankrun_backend *rankrun_backend_entry(void);
-const rankrun_backend *rankrun_backend_entry(void) {
+RANKRUN_API const rankrun_backend* rankrun_backend_entry(void);
+const rankrun_backend* rankrun_backend_entry(void) {
   static const rankrun_backend backend = {.size = sizeof backend,
                                           .version = RANKRUN_BACKEND_VERSION,
                                           .name = "local",

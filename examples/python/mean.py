@@ -12,7 +12,7 @@ import sys
 
 
 class Tensor(ctypes.Structure):
-    """rankrun_tensor of <rankrun/c_types.h>."""
+    """rankrun_tensor of <rankrun/c/types.h>."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <rankrun/c_group.h>
+#include <rankrun/c/group.h>
 #include <rankrun/subgroups.h>
 
 #include "tests/nccl/fake_cuda/trace.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <rankrun/c_collectives.h>
+#include <rankrun/c/collectives.h>
 #include <rankrun/gpu.h>
 
 #include "tests/nccl/fake_cuda/trace.h"

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // Interface for backends that are written outside of rankrun, in C.
 //

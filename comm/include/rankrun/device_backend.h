@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // Interface for backends for GPU memory that are written outside of rankrun, in C.
 //

@@ -19,10 +19,10 @@
 // RANKRUN_INVALID unless the function allows it.
 
 #include <rankrun/backend.h>
-#include <rankrun/c_collectives.h>
-#include <rankrun/c_group.h>
-#include <rankrun/c_messages.h>
-#include <rankrun/c_objects.h>
-#include <rankrun/c_store.h>
-#include <rankrun/c_types.h>
+#include <rankrun/c/collectives.h>
+#include <rankrun/c/group.h>
+#include <rankrun/c/messages.h>
+#include <rankrun/c/objects.h>
+#include <rankrun/c/store.h>
+#include <rankrun/c/types.h>
 #include <rankrun/device_backend.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // C form of the collectives of process_group.h, which describes them. A list is
 // a pointer and a count. `root` is a global rank; rankrun_to_global_rank

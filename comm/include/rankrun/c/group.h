@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // C form of distributed.h, subgroups.h, context.h and the properties of process_group.h.
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // C form of store.h, which describes the functions. Keys are text. A time-out
 // of 0 checks once. The caller frees returned values with

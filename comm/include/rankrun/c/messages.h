@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // C form of the messages between two ranks of process_group.h, which describes
 // them. Peers are global ranks.

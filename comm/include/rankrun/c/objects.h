@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rankrun/c_types.h>
+#include <rankrun/c/types.h>
 
 // C form of objects.h, which describes the functions. Received objects are an
 // array that the caller frees with rankrun_bytes_release; NULL if there are
