@@ -12,6 +12,7 @@ namespace rankrun::comm {
 namespace {
 
 thread_local std::string last_error;
+thread_local uint64_t failures = 0;
 
 // Bad argument of a C function; the text does not contain the function's name
 // yet.
@@ -37,9 +38,12 @@ size_t SizeIn(const void* options, size_t minimum) {
 
 }  // namespace
 
+uint64_t FailuresOfThisThread() { return failures; }
+
 // Also reports bad_alloc, because a wrong size may have caused it. Any
 // exception that is no std::exception comes from the program and ends it.
 rankrun_status CaughtStatus(const char* function) noexcept {
+  failures += 1;
   try {
     throw;
   } catch (const WrongArgument& error) {

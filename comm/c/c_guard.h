@@ -27,6 +27,9 @@ namespace rankrun::comm {
 // text for rankrun_last_error().
 rankrun_status CaughtStatus(const char* function) noexcept;
 
+// Returns how often a C function has set rankrun_last_error() in this thread.
+uint64_t FailuresOfThisThread();
+
 // Runs `body` and converts exceptions to a status. `function` is the calling
 // function.
 template <typename Body>

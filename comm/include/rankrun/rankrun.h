@@ -21,6 +21,7 @@
 #include <rankrun/backend.h>
 #include <rankrun/c/collectives.h>
 #include <rankrun/c/group.h>
+#include <rankrun/c/join.h>
 #include <rankrun/c/messages.h>
 #include <rankrun/c/objects.h>
 #include <rankrun/c/store.h>
