@@ -9,11 +9,13 @@
 #include <vector>
 
 #include <rankrun/distributed.h>
+#include <rankrun/mesh.h>
 #include <rankrun/subgroups.h>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "comm/group/group.h"
+#include "comm/mesh/layout.h"
 #include "comm/world/group_members.h"
 #include "comm/world/rendezvous.h"
 
@@ -39,6 +41,11 @@ class GroupTable {
                               const SubgroupOptions& options);
   Result<ProcessGroup*> Shrink(Group& parent, const std::vector<int>& excluded,
                                const SubgroupOptions& options);
+  // Makes the groups of a mesh by one agreement of all ranks. Returns that of this rank
+  // along each dimension; none for a rank that is not in the mesh. There is a world.
+  Result<std::vector<ProcessGroup*>> MakeMesh(const Result<mesh::Layout>& layout,
+                                              const MeshOptions& options,
+                                              const std::string& device);
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is
@@ -83,6 +90,9 @@ class GroupTable {
   // if this rank is no member.
   Result<ProcessGroup*> Enter(GroupIdentity identity, const BackendWish& backend,
                               TimePoint deadline, std::shared_ptr<void> device_connection = {});
+  // Enters one group after the other; all or none.
+  Result<std::vector<ProcessGroup*>> EnterAll(const std::vector<GroupIdentity>& identities,
+                                              const BackendWish& backend, TimePoint deadline);
   // `connected`: the parent, if its connections of devices may serve the new group.
   Result<ProcessGroup*> MakeSubgroup(const GroupIdentity& parent, const Result<Subgroups>& groups,
                                      const SubgroupOptions& options, Group* connected);
