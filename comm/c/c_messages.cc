@@ -75,7 +75,7 @@ rankrun_status rankrun_isend(rankrun_group* group, const rankrun_tensor* tensor,
   return Guarded([=] {
     Clear(work, "work");
     Tensor data = TensorOf(tensor, "tensor");
-    Hand(GroupOf(group).ISend(data, GlobalRank{destination}, tag), work);
+    Hand(GroupOf(group).ISend(data, GlobalRank{destination}, tag, {}), work);
   });
 }
 
@@ -83,7 +83,7 @@ rankrun_status rankrun_irecv(rankrun_group* group, const rankrun_tensor* tensor,
                              int tag, rankrun_work** work) {
   return Guarded([=] {
     Clear(work, "work");
-    Hand(GroupOf(group).IRecv(TensorOf(tensor, "tensor"), SourceOf(source), tag), work);
+    Hand(GroupOf(group).IRecv(TensorOf(tensor, "tensor"), SourceOf(source), tag, {}), work);
   });
 }
 

@@ -33,8 +33,8 @@ Result<void> Check(const Group& group, const BatchMessage& message) {
 
 Result<Work> Start(Group& group, const BatchMessage& message) {
   auto tag = static_cast<uint64_t>(message.tag);
-  if (message.is_send) return group.ISend(message.tensor, *message.peer, tag);
-  return group.IRecv(message.tensor, message.peer, tag);
+  if (message.is_send) return group.ISend(message.tensor, *message.peer, tag, {});
+  return group.IRecv(message.tensor, message.peer, tag, {});
 }
 
 int RankIn(const Group& group, const char* operation, Peer peer) {
@@ -163,13 +163,13 @@ int ProcessGroup::Recv(Tensor tensor, Source source, int tag, Timeout timeout) {
   return Unwrap(
       GroupOf(*this).Recv(tensor, source, comm::CheckedTag(GroupOf(*this), "Recv", tag), timeout));
 }
-Work ProcessGroup::ISend(ConstTensor tensor, Peer destination, int tag) {
-  return Unwrap(
-      GroupOf(*this).ISend(tensor, destination, comm::CheckedTag(GroupOf(*this), "ISend", tag)));
+Work ProcessGroup::ISend(ConstTensor tensor, Peer destination, int tag, Timeout timeout) {
+  return Unwrap(GroupOf(*this).ISend(tensor, destination,
+                                     comm::CheckedTag(GroupOf(*this), "ISend", tag), timeout));
 }
-Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag) {
-  return Unwrap(
-      GroupOf(*this).IRecv(tensor, source, comm::CheckedTag(GroupOf(*this), "IRecv", tag)));
+Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag, Timeout timeout) {
+  return Unwrap(GroupOf(*this).IRecv(tensor, source, comm::CheckedTag(GroupOf(*this), "IRecv", tag),
+                                     timeout));
 }
 std::vector<Work> ProcessGroup::Batch(std::span<const P2POp> operations) {
   std::vector<comm::BatchMessage> messages;

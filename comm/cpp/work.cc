@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include <rankrun/future.h>
 #include <rankrun/work.h>
 
 #include "comm/async/work_state.h"
@@ -46,6 +47,26 @@ std::exception_ptr Work::exception() const {
   }
 }
 
+std::optional<WorkResult> Work::result() const {
+  if (!IsCompleted()) return std::nullopt;
+  if (IsSuccess()) return WorkResult::kSuccess;
+  switch (state_->result().error().code) {
+    case ErrorCode::kTimeout:
+      return WorkResult::kTimeout;
+    case ErrorCode::kPeerLost:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kProtocol:
+      return WorkResult::kCommError;
+    case ErrorCode::kInvalid:
+    case ErrorCode::kMismatch:
+    case ErrorCode::kExhausted:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kSystem:
+      return WorkResult::kUnknown;
+  }
+  __builtin_unreachable();
+}
+
 void Work::Then(std::function<void()> done) const {
   if (state_ == nullptr) return done();
   state_->Then(std::move(done));
@@ -58,6 +79,19 @@ Work Coalesce(std::span<const Work> works) {
   }
   if (parts.empty()) return Work();
   return Work(0, comm::WorkState::OfAll(parts));
+}
+
+Future<void> FutureOf(const Work& work) {
+  Promise<void> promise;
+  if (work.state_ != nullptr) work.state_->AwaitFor(std::chrono::milliseconds(0));
+  work.Then([work, promise] {
+    if (auto why = work.exception()) {
+      promise.SetException(why);
+    } else {
+      promise.SetValue();
+    }
+  });
+  return promise.future();
 }
 
 int Work::source_global_rank() const { return state_ == nullptr ? -1 : state_->source(); }

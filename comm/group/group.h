@@ -89,8 +89,8 @@ class Group {
 
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
-  Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag);
-  Result<Work> IRecv(const Tensor& tensor, Source source, uint64_t tag);
+  Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
+  Result<Work> IRecv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
 
  private:
   template <typename Body>

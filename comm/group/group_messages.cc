@@ -101,15 +101,16 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
   return messages_->Move(*message, BlockOf(tensor));
 }
 
-Result<Work> Group::ISend(const ConstTensor& tensor, Peer destination, uint64_t tag) {
+Result<Work> Group::ISend(const ConstTensor& tensor, Peer destination, uint64_t tag,
+                          Timeout timeout) {
   if (!is_member()) return UninvolvedWork(Kind::kSend);
-  auto message = MessageTo(Kind::kSend, tensor, destination, tag, {});
+  auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   return message ? Begin(*message, tensor) : message.error();
 }
 
-Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag) {
+Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout) {
   if (!is_member()) return UninvolvedWork(Kind::kRecv);
-  auto message = MessageTo(Kind::kRecv, tensor, source, tag, {});
+  auto message = MessageTo(Kind::kRecv, tensor, source, tag, timeout);
   return message ? Begin(*message, tensor) : message.error();
 }
 

@@ -126,14 +126,14 @@ class RANKRUN_API ProcessGroup {
 
   // Messages between two members. A receive matches by sender and tag, in the
   // order sent; tags are 0 or more. It throws DistError if its dtype or size
-  // differs from the message's. A time-out (for ISend and IRecv the group's, from
-  // the first wait for the Work) breaks the group, because the caller may then free
-  // the tensor. Send returns when `tensor` may be changed.
+  // differs from the message's. A time-out, which for ISend and IRecv counts from
+  // the first wait for the Work, breaks the group, because the caller may then free
+  // the tensor. Send returns when `tensor` may be changed. ISend may be to itself.
   void Send(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
   // Returns the sender's global rank; -1 if this rank is not a member.
   int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
-  Work ISend(ConstTensor tensor, Peer destination, int tag = 0);  // also to itself
-  Work IRecv(Tensor tensor, Source source = {}, int tag = 0);
+  Work ISend(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
+  Work IRecv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
   // Starts all messages before it waits for any. Returns one Work per message.
   std::vector<Work> Batch(std::span<const P2POp> operations);
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <rankrun/export.h>
@@ -14,6 +15,16 @@ namespace rankrun {
 namespace comm {
 class WorkState;
 }
+template <typename T>
+class Future;
+
+// End of an operation, with PyTorch's numbers.
+enum class WorkResult : uint8_t {
+  kSuccess = 0,
+  kTimeout = 1,
+  kCommError = 2,  // a lost rank or store
+  kUnknown = 100,  // another error
+};
 
 // Handle of an operation; complete when a blocking call on CPU memory returns it. Copies
 // refer to the same operation. Dropping all copies does not cancel it. Destroy
@@ -45,6 +56,7 @@ class RANKRUN_API Work {
   bool IsCompleted() const;              // successful or failed
   bool IsSuccess() const;                // completed without an error
   std::exception_ptr exception() const;  // null unless the operation failed
+  std::optional<WorkResult> result() const;
 
   // Calls `done` once when the operation is complete: from the thread that
   // completes it, or here if it already is. `done` must not throw, and must not
@@ -59,6 +71,7 @@ class RANKRUN_API Work {
 
  private:
   friend RANKRUN_API Work Coalesce(std::span<const Work> works);
+  friend RANKRUN_API Future<void> FutureOf(const Work& work);
 
   uint64_t sequence_;
   std::shared_ptr<comm::WorkState> state_;  // null: complete

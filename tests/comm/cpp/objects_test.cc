@@ -57,7 +57,7 @@ TEST(ObjectsTest, TheSecondHalfHasTheTimeThatTheFirstHasLeft) {
     TimePoint entered = std::chrono::steady_clock::now();
     test::WaitFor([&] { return std::chrono::steady_clock::now() > entered + milliseconds(20); });
     std::vector<uint64_t> first_half{1, 16, 8};
-    Unwrap(GroupOf(world).ISend(first_half, GlobalRank{0}, kObjectTags + 5)).Wait();
+    Unwrap(GroupOf(world).ISend(first_half, GlobalRank{0}, kObjectTags + 5, {})).Wait();
     receiver.join();
     return text;
   });

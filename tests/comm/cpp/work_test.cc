@@ -3,9 +3,11 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <rankrun/dist_error.h>
+#include <rankrun/future.h>
 #include <rankrun/work.h>
 
 #include "comm/async/work_state.h"
@@ -36,6 +38,42 @@ TEST_F(WorkTest, ALateErrorIsThrownByTheNextWait) {
   EXPECT_FALSE(work.WaitFor(milliseconds(1)));
   state->Finish(Error{ErrorCode::kTimeout, "timed out"});
   EXPECT_THROW(work.WaitFor(milliseconds::max()), DistTimeoutError);
+}
+
+TEST_F(WorkTest, ItsFutureEndsWithIt) {
+  Future<void> future = FutureOf(work);
+  EXPECT_TRUE(state->awaited_since()) << "the time-out of a message starts";
+  auto next = future.Then([](const Future<void>& ended) { return ended.exception() == nullptr; });
+  EXPECT_FALSE(next.done());
+  state->Finish({});
+  EXPECT_TRUE(future.done());
+  EXPECT_TRUE(next.Wait());
+  EXPECT_TRUE(FutureOf(Work()).done());
+}
+
+TEST_F(WorkTest, ItsFutureHasItsError) {
+  Future<void> future = FutureOf(work);
+  state->Finish(Error{ErrorCode::kMismatch, "another call"});
+  EXPECT_THROW(future.Wait(), DistMismatchError);
+}
+
+TEST(WorkResultTest, HasTheKindOfTheError) {
+  const std::pair<ErrorCode, WorkResult> kinds[] = {
+      {ErrorCode::kTimeout, WorkResult::kTimeout},
+      {ErrorCode::kPeerLost, WorkResult::kCommError},
+      {ErrorCode::kCancelled, WorkResult::kCommError},
+      {ErrorCode::kProtocol, WorkResult::kCommError},
+      {ErrorCode::kMismatch, WorkResult::kUnknown},
+      {ErrorCode::kInvalid, WorkResult::kUnknown},
+  };
+  for (const auto& [code, wanted] : kinds) {
+    auto state = std::make_shared<WorkState>();
+    Work work(1, state);
+    EXPECT_EQ(work.result(), std::nullopt);
+    state->Finish(Error{code, "it failed"});
+    EXPECT_EQ(work.result(), wanted);
+  }
+  EXPECT_EQ(Work().result(), WorkResult::kSuccess);
 }
 
 struct CoalesceTest : testing::Test {

@@ -189,7 +189,7 @@ TEST_F(GroupDevicesTest, WhileTheComparisonLastsItHasTheTimeout) {
 
 TEST_F(GroupDevicesTest, AMessageOnItsWayIsWaitedForInTheThread) {
   cpu->has_messages = true;
-  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5);
+  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5, {});
   ASSERT_TRUE(sent);
   ASSERT_EQ(seen->messages.size(), 1U);
   int stream = 0;
@@ -209,7 +209,7 @@ TEST_F(GroupDevicesTest, AMessageOnItsWayIsWaitedForInTheThread) {
 
 TEST_F(GroupDevicesTest, AMessageThatCannotStartBreaksTheGroup) {
   device->failure = Error{ErrorCode::kSystem, "CUDA: no memory"};
-  EXPECT_THAT(ErrorOf(group->IRecv(OnDevice(), GlobalRank{1}, 5)).message,
+  EXPECT_THAT(ErrorOf(group->IRecv(OnDevice(), GlobalRank{1}, 5, {})).message,
               AllOf(HasSubstr("Recv (16 x float32 on cuda from rank 1, tag 5)"),
                     HasSubstr("CUDA: no memory")));
   EXPECT_EQ(group->state(), GroupState::kBroken);
@@ -217,7 +217,7 @@ TEST_F(GroupDevicesTest, AMessageThatCannotStartBreaksTheGroup) {
 
 TEST_F(GroupDevicesTest, ADeathEndsAMessageOnItsWay) {
   cpu->has_messages = true;
-  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5);
+  auto sent = group->ISend(OnDevice(), GlobalRank{1}, 5, {});
   ASSERT_TRUE(sent);
   page.PublishPeerDeath("rank 1 was killed by SIGKILL");
   EXPECT_THAT(EndOf(*sent), HasSubstr("rank 1 was killed by SIGKILL"));

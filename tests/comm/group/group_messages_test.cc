@@ -25,17 +25,17 @@ struct GroupMessagesTest : GroupTest {};
 TEST_F(GroupMessagesTest, AMessageOfARankToItselfNeedsNoOtherRank) {
   auto group = Make(0, 2);
   std::vector<int64_t> sent{7, 8}, received(2), later(2);
-  Work before = *group->IRecv(later, GroupRank{0}, 5);
+  Work before = *group->IRecv(later, GroupRank{0}, 5, {});
   EXPECT_FALSE(before.WaitFor(milliseconds(1)));
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1));
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 5));
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1, {}));
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 5, {}));
   EXPECT_TRUE(before.IsSuccess());
-  Work after = *group->IRecv(received, Source(), 1);
+  Work after = *group->IRecv(received, Source(), 1, {});
   after.Wait();
   EXPECT_EQ(after.source_global_rank(), 0);
   EXPECT_EQ(received, sent);
   EXPECT_EQ(later, sent);
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 2));
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 2, {}));
   EXPECT_EQ(*group->Recv(received, Source(), 2, {}), 0);
   EXPECT_THAT(ErrorOf(group->Send(sent, GroupRank{0}, 0, {})).message,
               EndsWith("the destination is this rank: want another, or ISend"));
@@ -44,7 +44,7 @@ TEST_F(GroupMessagesTest, AMessageOfARankToItselfNeedsNoOtherRank) {
 TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfTimesOut) {
   std::vector<int64_t> received(2);
   auto group = MakeOf({0, 1}, 0, milliseconds(20));
-  Work work = *group->IRecv(received, GroupRank{0}, 5);
+  Work work = *group->IRecv(received, GroupRank{0}, 5, {});
   EXPECT_THROW(work.Wait(), DistTimeoutError);
   EXPECT_EQ(group->state(), GroupState::kBroken);
 
@@ -58,7 +58,7 @@ TEST_F(GroupMessagesTest, TheTimeoutOfAPostedMessageStartsWithItsWait) {
     FakeBackend* backend = nullptr;
     auto group = MakeOf({0, 1}, 0, milliseconds(20), &backend);
     backend->has_messages = true;
-    Work work = *group->IRecv(data, from, 5);
+    Work work = *group->IRecv(data, from, 5, {});
     auto posted = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() < posted + milliseconds(200)) {
       ASSERT_FALSE(work.IsCompleted());
@@ -69,10 +69,23 @@ TEST_F(GroupMessagesTest, TheTimeoutOfAPostedMessageStartsWithItsWait) {
   }
 }
 
+TEST_F(GroupMessagesTest, APostedMessageMayHaveATimeoutOfItsOwn) {
+  for (GroupRank from : {GroupRank{0}, GroupRank{1}}) {
+    FakeBackend* backend = nullptr;
+    auto group = MakeOf({0, 1}, 0, std::chrono::seconds(60), &backend);
+    backend->has_messages = true;
+    Work work = *group->IRecv(data, from, 5, milliseconds(20));
+    EXPECT_THROW(work.Wait(), DistTimeoutError);
+    EXPECT_EQ(work.result(), WorkResult::kTimeout);
+    EXPECT_THAT(ErrorOf(group->ISend(data, from, 5, milliseconds(0))).message,
+                HasSubstr("want at least 1 ms"));
+  }
+}
+
 TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfEndsWithTheGroup) {
   FakeBackend* backend = nullptr;
   auto group = Make(0, 2, &backend);
-  Work work = *group->IRecv(data, GroupRank{0}, 5);
+  Work work = *group->IRecv(data, GroupRank{0}, 5, {});
   auto blocked =
       std::async(std::launch::async, [&] { return group->Recv(data, GroupRank{0}, 6, {}); });
   backend->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
@@ -83,7 +96,7 @@ TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfEndsWithTheGroup) {
 
 TEST_F(GroupMessagesTest, AReceiveOfARankFromItselfEndsWithADeath) {
   auto group = Make(0, 2);
-  Work work = *group->IRecv(data, GroupRank{0}, 5);
+  Work work = *group->IRecv(data, GroupRank{0}, 5, {});
   page.PublishPeerDeath("rank 1 was killed by SIGKILL");
   try {
     work.Wait();
@@ -112,8 +125,8 @@ TEST_F(GroupMessagesTest, DestroyWithPendingMessagesNamesRankAndMessage) {
   auto group = MakeOf({1, 3}, 0, std::chrono::seconds(60), &backend);
   backend->has_messages = true;
   backend->while_aborting = [&] { told = backend->aborted; };
-  Work other = *group->IRecv(data, GroupRank{1}, 5);
-  Work own = *group->IRecv(data, GroupRank{0}, 5);
+  Work other = *group->IRecv(data, GroupRank{1}, 5, {});
+  Work own = *group->IRecv(data, GroupRank{0}, 5, {});
   group.reset();
   EXPECT_EQ(told, "rank 1 destroyed the process group with messages under way");
   for (const Work& work : {other, own}) {

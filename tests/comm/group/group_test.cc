@@ -147,8 +147,8 @@ TEST_F(GroupTest, ASubGroupsErrorsNameTheGlobalRankOfThisOne) {
 TEST_F(GroupTest, AMessageOfAnotherSizeOrTypeIsAnErrorThatNamesBoth) {
   auto group = Make(0, 2);
   std::vector<int64_t> sent{7, 8}, longer(3);
-  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1));
-  Work work = *group->IRecv(longer, GroupRank{0}, 1);
+  ASSERT_TRUE(group->ISend(sent, GroupRank{0}, 1, {}));
+  Work work = *group->IRecv(longer, GroupRank{0}, 1, {});
   EXPECT_THROW(work.Wait(), DistError);
   EXPECT_EQ(group->state(), GroupState::kOk);
 }
