@@ -12,6 +12,8 @@ if(TARGET rankrun)
     DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   install(FILES ${completions}/fish/rankrun.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/rankrun-launch SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/rankrun-launch DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(RANKRUN_INSTALL_TORCHRUN)
     file(CREATE_LINK rankrun ${CMAKE_BINARY_DIR}/torchrun SYMBOLIC)
     install(FILES ${CMAKE_BINARY_DIR}/torchrun DESTINATION ${CMAKE_INSTALL_BINDIR})

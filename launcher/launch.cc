@@ -41,9 +41,12 @@ constexpr int kExitCannotExecute = 126;
 // search for processes. The other threads are spare.
 constexpr int kPoolThreads = 10;
 
-// Returns the name under which the user started us: torchrun, or else rankrun.
+// Returns the name under which the user started us.
 std::string_view CommandOf(std::string_view name) {
-  return name.substr(name.rfind('/') + 1) == kTorchrun ? kTorchrun : kRankrun;
+  name = name.substr(name.rfind('/') + 1);
+  if (name == kTorchrun) return kTorchrun;
+  bool is_launch = name == kRankrunLaunch || name == "torch.distributed.launch";
+  return is_launch ? kRankrunLaunch : kRankrun;
 }
 
 // Makes a path absolute, because --chdir may follow. Does not change a name without
@@ -142,7 +145,7 @@ class Launch {
       return RefuseJob(plan->spec, program.error(), exit_code);
     }
     plan->spec.program = std::move(*program);
-    plan->spec.program.halve_dollars = command_ == kTorchrun;
+    plan->spec.program.halve_dollars = HasTorchrunDefaults(command_);
     if (!settings.IsOn("explain")) {
       for (const std::string& warning : plan->warnings) PrintWarning(warning);
     }

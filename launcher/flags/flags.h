@@ -10,6 +10,10 @@ namespace rankrun::launcher {
 // The names under which users start rankrun.
 inline constexpr std::string_view kRankrun = "rankrun";
 inline constexpr std::string_view kTorchrun = "torchrun";
+inline constexpr std::string_view kRankrunLaunch = "rankrun-launch";  // torch.distributed.launch
+
+// Returns whether the defaults of torchrun hold by this name.
+constexpr bool HasTorchrunDefaults(std::string_view command) { return command != kRankrun; }
 
 // Returns all flags of rankrun, in the order of --help.
 std::span<const Flag> Flags();

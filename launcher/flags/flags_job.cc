@@ -89,6 +89,12 @@ constexpr Flag kFlags[] = {
      .group = kProgram,
      .from_torchrun = true,
      .sources = kPet},
+    {.name = "use-env",
+     .help = "Pass no `--local-rank` to the program, as torch.distributed.launch does.",
+     .details = "Only by the name `rankrun-launch`, which otherwise inserts `--local-rank=`_N_ "
+                "before the arguments of the program.",
+     .group = kProgram,
+     .sources = kOurs},
     {.name = "run-path",
      .help = "Run the program under Python, whatever its name and permissions.",
      .details = "Overrides `--no-python` and `--module`.",

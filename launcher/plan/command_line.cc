@@ -10,7 +10,9 @@ namespace {
 class Collector {
  public:
   Collector(std::string_view command, const Sources& sources)
-      : table_(RankrunFlags(command)), as_torchrun_(command == kTorchrun), sources_(sources) {}
+      : table_(RankrunFlags(command)),
+        as_torchrun_(HasTorchrunDefaults(command)),
+        sources_(sources) {}
 
   Result<CommandLine> Collect(Arguments arguments) {
     found_.push_back(SettingsOfFlags(table_, arguments.flags));

@@ -59,8 +59,11 @@ std::optional<Binding> ByName(const std::array<BindingName, 4>& names,
 
 class Planner {
  public:
-  Planner(const Settings& settings, bool as_torchrun, const Machine& machine)
-      : settings_(settings), as_torchrun_(as_torchrun), machine_(machine) {}
+  Planner(const Settings& settings, std::string_view command, const Machine& machine)
+      : settings_(settings),
+        as_torchrun_(HasTorchrunDefaults(command)),
+        is_launch_(command == kRankrunLaunch),
+        machine_(machine) {}
 
   Result<JobPlan> Plan() {
     if (settings_.Has("logs-specs")) {
@@ -73,6 +76,12 @@ class Planner {
       if (auto planned = (this->*step)(); !planned) return std::move(planned).error();
     }
     PlanSupervision();
+    if (is_launch_) {
+      plan_.warnings.emplace_back(
+          "this name is deprecated: want rankrun, and LOCAL_RANK in place of --local-rank");
+    } else if (settings_.IsOn("use-env")) {
+      NoteIgnored(settings_, "use-env", "only rankrun-launch passes --local-rank", plan_.ignored);
+    }
     for (std::string_view name : {"module", "no-python"}) {
       if (settings_.IsOn("run-path") && settings_.IsOn(name)) {
         NoteIgnored(settings_, name, "overridden by " + settings_.OriginOf("run-path"),
@@ -244,6 +253,7 @@ class Planner {
 
   const Settings& settings_;
   const bool as_torchrun_;
+  const bool is_launch_;  // by the name rankrun-launch
   const Machine& machine_;
   JobPlan plan_;
 };
@@ -252,7 +262,7 @@ class Planner {
 
 Result<JobPlan> MakeJobPlan(const Settings& settings, std::string_view command,
                             const Machine& machine) {
-  return Planner(settings, command == kTorchrun, machine).Plan();
+  return Planner(settings, command, machine).Plan();
 }
 
 Result<ProgramRequest> MakeProgramRequest(const Settings& settings, std::string_view command,
@@ -264,7 +274,7 @@ Result<ProgramRequest> MakeProgramRequest(const Settings& settings, std::string_
   ProgramRequest request{.program = program,
                          .no_python = settings.IsOn("no-python"),
                          .module = settings.IsOn("module"),
-                         .always_python = command == kTorchrun};
+                         .always_python = HasTorchrunDefaults(command)};
   if (settings.IsOn("run-path")) {  // overrides the other two, as in torchrun
     request.always_python = true;
     request.no_python = request.module = false;
@@ -272,6 +282,13 @@ Result<ProgramRequest> MakeProgramRequest(const Settings& settings, std::string_
   if (request.module && request.no_python) {
     return Error{ErrorCode::kInvalid, settings.OriginOf("module") + " and " +
                                           settings.OriginOf("no-python") + " exclude each other"};
+  }
+  if (command == kRankrunLaunch && !settings.IsOn("use-env")) {
+    if (request.no_python) {
+      return Error{ErrorCode::kInvalid, settings.OriginOf("no-python") + " needs --use-env: " +
+                                            "only a Python program gets --local-rank"};
+    }
+    request.program.insert(request.program.begin() + 1, "--local-rank=${local_rank}");
   }
   return request;
 }

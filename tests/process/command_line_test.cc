@@ -38,6 +38,26 @@ TEST_F(CommandLineTest, UnderTheNameOfTorchrunEveryProgramRunsUnderPython) {
   EXPECT_EQ(run.Out(), program + " 0 a$b\n");
 }
 
+TEST_F(CommandLineTest, UnderTheNamesOfTheOldLauncherTheProgramGetsItsLocalRank) {
+  std::string program = folder.Script("train", "echo $* $LOCAL_RANK");
+  for (const char* name : {"rankrun-launch", "torch.distributed.launch"}) {
+    std::string launch = folder.Path(name);
+    ASSERT_EQ(symlink(test::Program("rankrun").c_str(), launch.c_str()), 0);
+    Job run({.arguments = {"--nproc_per_node=1", program, "more"},
+             .variables = {{"PYTHON_EXEC", "/bin/sh"}},
+             .program = launch});
+    EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+    EXPECT_EQ(run.Out(), "--local-rank=0 more 0\n");
+    EXPECT_THAT(run.Err(),
+                ::testing::HasSubstr("rankrun-launch: this name is deprecated: want rankrun"));
+    Job plain({.arguments = {"--use-env", program, "more"},
+               .variables = {{"PYTHON_EXEC", "/bin/sh"}},
+               .program = launch});
+    EXPECT_EQ(plain.Wait(), kSuccess) << plain.Err();
+    EXPECT_EQ(plain.Out(), "more 0\n");
+  }
+}
+
 TEST_F(CommandLineTest, UnderTheNameOfTorchrunOnlyTeedLinesCarryAPrefix) {
   Job run({.arguments = {"--no-python", "--tee=1", "/bin/sh", "-c", "echo out; echo err >&2"},
            .variables = {{"RANKRUN_PREFIX", ""}},

@@ -119,6 +119,7 @@ TEST(JobSettingsTest, UnderTorchrunsNameItsDefaultsHold) {
   EXPECT_EQ(Plan({}, kTorchrun).spec.workers, 1);
   EXPECT_TRUE(Plan({}, kTorchrun).spec.output.prefix_teed_only);
   EXPECT_EQ(Plan({"-n2"}, kTorchrun).spec.output.prefix, "[${role_name}${local_rank}]:");
+  EXPECT_EQ(Plan({}, kRankrunLaunch).spec.workers, 1);
 }
 
 TEST(JobSettingsTest, BindingsHaveTwoSpellings) {
@@ -250,6 +251,9 @@ TEST(JobSettingsTest, SettingsWithoutEffectAreNoted) {
             (std::vector<Note>{{"--module true", "overridden by --run-path"},
                                {"--monitor-interval 5", "rankrun sees each exit at once"},
                                {"--start-method fork", "every worker is a new process"}}));
+  EXPECT_EQ(Plan({"--use-env"}, kTorchrun).ignored,
+            (std::vector<Note>{{"--use-env true", "only rankrun-launch passes --local-rank"}}));
+  EXPECT_EQ(Plan({"--use-env"}, kRankrunLaunch).ignored, std::vector<Note>{});
 }
 
 Result<ProgramRequest> Request(const Words& flags, std::string_view command = kRankrun,
@@ -276,6 +280,17 @@ TEST(ProgramRequestTest, TheNameAndTheFlagsSayHowToExecute) {
     EXPECT_EQ(request->always_python, row.always_python);
     EXPECT_EQ(request->program, Words{"train.py"});
   }
+}
+
+TEST(ProgramRequestTest, ByTheNameRankrunLaunchTheProgramGetsItsLocalRank) {
+  const Words words{"train.py", "--epochs", "3"};
+  EXPECT_EQ(Request({}, kRankrunLaunch, words)->program,
+            (Words{"train.py", "--local-rank=${local_rank}", "--epochs", "3"}));
+  EXPECT_TRUE(Request({}, kRankrunLaunch, words)->always_python);
+  EXPECT_EQ(Request({"--use-env"}, kRankrunLaunch, words)->program, words);
+  EXPECT_EQ(Request({"--use_env", "--no-python"}, kRankrunLaunch, words)->program, words);
+  EXPECT_EQ(Request({"--no-python"}, kRankrunLaunch, words).error().message,
+            "--no-python needs --use-env: only a Python program gets --local-rank");
 }
 
 TEST(ProgramRequestTest, ModuleAndNoPythonExcludeEachOther) {
