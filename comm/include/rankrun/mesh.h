@@ -87,15 +87,15 @@ struct MeshOptions {
 // has the world as its group, unless its options differ.
 // Thread: as NewGroup.
 // Errors: as NewGroup; DistError for a shape that the world is too small for, or another
-// device. After an error along one dimension this rank has no mesh; a rank whose own groups
-// have been made has one.
+// device. A rank that fails along one dimension has no mesh; the other ranks of its groups
+// fail, too, but ranks outside of them may have one.
 RANKRUN_API DeviceMesh InitDeviceMesh(const std::string& device, const std::vector<int>& shape,
                                       const MeshOptions& options = {});
 
-// Makes a mesh of groups that exist, one along each dimension. Of one group, `shape` may be
-// empty; of several, shape and ranks are those of the mesh. Calls no other rank.
-// Of the options, names and ranks count at once, the others for Flatten. The groups are of
-// one context. Throws DistError for groups that do not fit the mesh or the device.
+// Makes a mesh of groups that exist, of one context, one along each dimension. Without a
+// shape, one group is the whole mesh. Calls no other rank. The timeout, backend and nccl of
+// `options` are for Flatten.
+// Throws DistError for groups that do not fit the mesh or the device.
 RANKRUN_API DeviceMesh MeshFromGroups(const std::string& device,
                                       const std::vector<ProcessGroup*>& groups,
                                       const std::vector<int>& shape = {},
