@@ -78,6 +78,7 @@ class Promise {
     std::optional<Value> value;
   };
   struct Owner {
+    explicit Owner(std::shared_ptr<Shared> of) : shared(std::move(of)) {}
     ~Owner() {
       shared->end.Set(std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
     }
