@@ -52,6 +52,21 @@ class Store {
   virtual Result<void> Wait(std::span<const std::string> keys,
                             std::chrono::milliseconds timeout) = 0;
 
+  // Waits until `world_size` callers have come to the barrier at `key`. A key
+  // serves once: callers beyond `world_size` return at once. A caller that times
+  // out has come all the same.
+  // Errors: kTimeout, with the number of callers that have come; kInvalid if
+  // `world_size` is below 1.
+  virtual Result<void> Barrier(std::string_view key, int64_t world_size,
+                               std::chrono::milliseconds timeout) {
+    return BarrierByKeys(key, world_size, timeout);
+  }
+  // Does the same by the keys `<key>/num_members` and `<key>/last_member`, which
+  // any store can hold. Callers of Barrier and of BarrierByKeys do not meet
+  // where the two differ.
+  virtual Result<void> BarrierByKeys(std::string_view key, int64_t world_size,
+                                     std::chrono::milliseconds timeout);
+
   // Stores `desired` if the value equals `expected`, or if the key is missing
   // and `expected` is empty.
   virtual Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,

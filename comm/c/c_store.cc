@@ -158,6 +158,12 @@ rankrun_status rankrun_store_wait(rankrun_store* store, const char* const* keys,
   return Guarded([=] { StoreOf(store).Wait(KeysOf(keys, count), TimeoutOf(timeout_ms)); });
 }
 
+rankrun_status rankrun_store_barrier(rankrun_store* store, const char* key, int32_t world_size,
+                                     int64_t timeout_ms) {
+  return Guarded(
+      [=] { StoreOf(store).Barrier(Text(key, "key"), world_size, TimeoutOf(timeout_ms)); });
+}
+
 rankrun_status rankrun_store_compare_set(rankrun_store* store, const char* key,
                                          const rankrun_bytes* expected,
                                          const rankrun_bytes* desired, rankrun_bytes** value,

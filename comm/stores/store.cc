@@ -83,6 +83,10 @@ void Store::Wait(const std::vector<std::string>& keys, Timeout timeout) {
   UnwrapStore(state_->store->Wait(keys, comm::Limit(*state_, timeout)));
 }
 
+void Store::Barrier(std::string_view key, int world_size, Timeout timeout) {
+  UnwrapStore(state_->store->Barrier(key, world_size, comm::Limit(*state_, timeout)));
+}
+
 CompareSetResult Store::CompareSet(std::string_view key, std::string_view expected,
                                    std::string_view desired) {
   auto result = UnwrapStore(state_->store->CompareSet(key, expected, desired));

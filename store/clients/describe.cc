@@ -29,6 +29,23 @@ Error QueueTimeoutError(const std::string& what, milliseconds timeout) {
                what + ": empty for " + std::to_string(timeout.count()) + " ms"};
 }
 
+std::string DescribeBarrier(std::string_view key) {
+  return std::string("meet at barrier ").append(key);
+}
+
+Result<void> CheckBarrierSize(std::string_view key, int64_t world_size) {
+  if (world_size >= 1) return {};
+  return Error{ErrorCode::kInvalid, DescribeBarrier(key) + ": world_size is " +
+                                        std::to_string(world_size) + ": want at least 1"};
+}
+
+Error BarrierTimeoutError(std::string_view key, int64_t count, int64_t world_size,
+                          milliseconds timeout) {
+  return Error{ErrorCode::kTimeout, DescribeBarrier(key) + ": " + std::to_string(count) + " of " +
+                                        std::to_string(world_size) + " have come within " +
+                                        std::to_string(timeout.count()) + " ms"};
+}
+
 Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std::string> values) {
   auto count = [](size_t number, const std::string& noun) {
     return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");

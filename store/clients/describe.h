@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -21,6 +23,16 @@ Error KeyTimeoutError(const std::string& what, std::chrono::milliseconds timeout
 
 // Returns "<what>: empty for 300 ms".
 Error QueueTimeoutError(const std::string& what, std::chrono::milliseconds timeout);
+
+// Returns "meet at barrier k".
+std::string DescribeBarrier(std::string_view key);
+
+// Returns kInvalid if `world_size` is below 1.
+Result<void> CheckBarrierSize(std::string_view key, int64_t world_size);
+
+// Returns "meet at barrier k: 1 of 2 have come within 300 ms".
+Error BarrierTimeoutError(std::string_view key, int64_t count, int64_t world_size,
+                          std::chrono::milliseconds timeout);
 
 // Returns the error of a MultiSet: "set keys a, b: 2 keys and 1 value".
 Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std::string> values);

@@ -30,6 +30,11 @@ Result<void> PrefixStore::Wait(Keys keys, milliseconds timeout) {
   return store_.Wait(Names(keys), timeout);
 }
 
+Result<void> PrefixStore::BarrierByKeys(std::string_view key, int64_t world_size,
+                                        milliseconds timeout) {
+  return store_.BarrierByKeys(Name(key), world_size, timeout);
+}
+
 Result<CompareSetResult> PrefixStore::CompareSet(std::string_view key, std::string_view expected,
                                                  std::string_view desired) {
   return store_.CompareSet(Name(key), expected, desired);

@@ -25,6 +25,10 @@ class PrefixStore final : public Store {
   Result<int64_t> Add(std::string_view key, int64_t delta) override;
   Result<bool> Check(std::span<const std::string> keys) override;
   Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
+  // Meets at keys with the prefix, as PyTorch's PrefixStore does, also where the
+  // other store has a barrier of its own.
+  Result<void> BarrierByKeys(std::string_view key, int64_t world_size,
+                             std::chrono::milliseconds timeout) override;
   Result<CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
                                       std::string_view desired) override;
   Result<bool> Delete(std::string_view key) override;

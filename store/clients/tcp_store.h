@@ -62,6 +62,13 @@ class TcpStore final : public Store {
   // more than 64 keys, the error names at least one missing key.
   Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
 
+  // Meets callers on any TcpStore, and those of PyTorch's TCPStore.barrier.
+  // Errors: kPeerLost from a server without barriers (PyTorch's before 2.13 or
+  // without libuv) or if the value at `key` is not a number, because the server
+  // then closes the connection.
+  Result<void> Barrier(std::string_view key, int64_t world_size,
+                       std::chrono::milliseconds timeout) override;
+
   // The protocol does not report whether `desired` was stored. `swapped` is
   // also true when the value was `desired` before, or when the key is missing
   // and `expected` equals `desired`.
@@ -106,9 +113,11 @@ class TcpStore final : public Store {
   Result<std::string> RequestValue(const Request& request) REQUIRES(mutex_);
   Result<std::optional<std::string>> RequestPop(std::string_view key) REQUIRES(mutex_);
 
+  Result<bool> AwaitRelease(const Request& request, std::chrono::milliseconds timeout)
+      REQUIRES(mutex_);
   Result<std::vector<std::string>> AwaitKeys(std::span<const std::string> keys,
                                              std::chrono::milliseconds timeout) REQUIRES(mutex_);
-  Result<std::vector<std::string>> EndWait(Error death) REQUIRES(mutex_);
+  Result<void> EndWait(Error death) REQUIRES(mutex_);
   Result<bool> CancelWait(TimePoint deadline) REQUIRES(mutex_);
   Result<std::vector<std::string>> FindMissing(std::span<const std::string> keys,
                                                TimePoint deadline) REQUIRES(mutex_);

@@ -2,9 +2,10 @@
 
 #include "store/clients/describe.h"
 #include "store/clients/tcp_store.h"
+#include "store/engine/counter.h"
 #include "store/wire/wire.h"
 
-// The part of TcpStore that checks and waits for keys.
+// The part of TcpStore that checks and waits for keys and at barriers.
 namespace rankrun::store {
 namespace {
 
@@ -73,42 +74,60 @@ Result<std::vector<std::string>> TcpStore::MultiGet(std::span<const std::string>
   return values;
 }
 
+Result<void> TcpStore::Barrier(std::string_view key, int64_t world_size, milliseconds timeout) {
+  if (auto ok = CheckBarrierSize(key, world_size); !ok) return ok;
+  MutexLock lock(mutex_);
+  auto met = AwaitRelease(BarrierRequest{WireKey(key), world_size}, timeout);
+  if (!met) return std::move(met).error().In(DescribeBarrier(key));
+  if (*met) return {};
+  auto count = RequestValue(GetRequest{WireKey(key)});
+  if (!count) return std::move(count).error().In(DescribeBarrier(key));
+  int64_t arrived = ParseCounter(*count).value_or(0);
+  if (arrived >= world_size) return {};
+  return BarrierTimeoutError(key, arrived, world_size, timeout);
+}
+
 // Waits for `keys`. Returns those missing at the time-out; none is success.
 // With more than kProbes keys the list may be incomplete.
 Result<std::vector<std::string>> TcpStore::AwaitKeys(std::span<const std::string> keys,
                                                      milliseconds timeout) {
+  auto exist = AwaitRelease(WaitRequest{WireKeys(keys)}, timeout);
+  if (!exist) return std::move(exist).error();
+  if (*exist) return std::vector<std::string>();
+  return FindMissing(keys, ReplyDeadline());
+}
+
+// Sends a WAIT or BARRIER and cancels it at the time-out. Returns whether the
+// server released it before.
+Result<bool> TcpStore::AwaitRelease(const Request& request, milliseconds timeout) {
   TimePoint deadline = DeadlineAfter(timeout);
-  auto sent = Send(WaitRequest{WireKeys(keys)}, ReplyDeadline());
+  auto sent = Send(request, ReplyDeadline());
   if (!sent) return std::move(sent).error();
   auto readable = socket_.WaitReadable(deadline, options_.deaths);
   if (!readable && readable.error().code == ErrorCode::kCancelled) {
-    return EndWait(std::move(readable).error());
+    auto released = EndWait(std::move(readable).error());
+    if (!released) return std::move(released).error();
+    return true;
   }
   if (!readable) return Break(std::move(readable).error());
-  TimePoint reply_deadline = ReplyDeadline();
-  if (*readable) {
-    auto reply = ReceiveByte(WaitReply::kStopWaiting, reply_deadline);
-    if (!reply) return std::move(reply).error();
-    return std::vector<std::string>();
-  }
-  auto exist = CancelWait(reply_deadline);
-  if (!exist) return std::move(exist).error();
-  if (*exist) return std::vector<std::string>();
-  return FindMissing(keys, reply_deadline);
+  if (!*readable) return CancelWait(ReplyDeadline());
+  auto reply = ReceiveByte(WaitReply::kStopWaiting, ReplyDeadline());
+  if (!reply) return std::move(reply).error();
+  return true;
 }
 
-// Ends a wait after a death. Keys that exist count as success if the server
-// confirms them at once. It may be lost, too.
-Result<std::vector<std::string>> TcpStore::EndWait(Error death) {
-  auto exist = CancelWait(Now() + kCancelTimeout);
-  if (!exist) return Break(std::move(death));
-  if (!*exist) return death;
-  return std::vector<std::string>();
+// Ends a wait after a death. A release counts as success if the server confirms
+// it at once. The server may be lost, too.
+Result<void> TcpStore::EndWait(Error death) {
+  auto released = CancelWait(Now() + kCancelTimeout);
+  if (!released) return Break(std::move(death));
+  if (!*released) return death;
+  return {};
 }
 
-// Cancels a WAIT. Returns whether its keys existed before the server received
-// the CANCEL_WAIT. In that case the reply of WAIT arrives first, then the reply
-// of CANCEL_WAIT.
+// Cancels a WAIT or BARRIER. Returns whether the server released it before it
+// received the CANCEL_WAIT. In that case the reply of WAIT arrives first, then
+// the reply of CANCEL_WAIT.
 Result<bool> TcpStore::CancelWait(TimePoint deadline) {
   if (auto sent = Send(CancelWaitRequest{}, deadline); !sent) return std::move(sent).error();
   auto first = ReceiveByte(WaitReply::kWaitCanceled, deadline);

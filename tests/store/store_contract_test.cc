@@ -297,6 +297,33 @@ TEST_P(StoreContract, GetMultiGetAndQueuePopWakeUp) {
                       [&] { ASSERT_TRUE(other->QueuePush("q", "v")); }));
 }
 
+TEST_P(StoreContract, ABarrierEndsWithTheLastOfItsCallers) {
+  EXPECT_TRUE(WakesUp([&] { return bool(store->Barrier("b", 2, kLong)); },
+                      [&] { ASSERT_TRUE(other->Barrier("b", 2, kLong)); }));
+  EXPECT_TRUE(WakesUp([&] { return bool(store->BarrierByKeys("keys", 2, kLong)); },
+                      [&] { ASSERT_TRUE(other->BarrierByKeys("keys", 2, kLong)); }));
+  EXPECT_TRUE(store->Barrier("b", 2, 0ms)) << "a key that has served";
+  EXPECT_TRUE(store->Barrier("alone", 1, 0ms));
+}
+
+TEST_P(StoreContract, ABarrierThatTimesOutSaysHowManyHaveCome) {
+  for (auto timeout : {0ms, 3ms}) {
+    auto met = store->Barrier("b", 3, timeout);
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, ErrorCode::kTimeout);
+    EXPECT_THAT(met.error().message, HasSubstr(timeout == 0ms ? "b: 1 of 3 have come within 0 ms"
+                                                              : "b: 2 of 3 have come within 3 ms"));
+  }
+  EXPECT_TRUE(other->Barrier("b", 3, 0ms)) << "those that timed out have come";
+  for (int64_t size : {0, -1}) {
+    auto met = store->Barrier("none", size, kLong);
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(met.error().message, store->BarrierByKeys("none", size, kLong).error().message);
+  }
+  EXPECT_EQ(*store->Add("none", 0), 0);
+}
+
 TEST_P(StoreContract, OneKeyWakesAllWaiters) {
   std::atomic<int> woken{0};
   std::vector<std::thread> waiters;

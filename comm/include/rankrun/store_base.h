@@ -55,6 +55,15 @@ class RANKRUN_API Store {
   bool Check(const std::vector<std::string>& keys);
   // Waits until all keys exist.
   void Wait(const std::vector<std::string>& keys, Timeout timeout = {});
+  // Returns once `world_size` callers have come to the barrier `key`. A key
+  // serves once: take another one for the next barrier. A caller that times out
+  // has come all the same. PyTorch's Store.barrier meets here, too. A TcpStore
+  // needs a server of rankrun or of PyTorch 2.13 with libuv, and does not meet a
+  // PrefixStore on it, which uses the keys <key>/num_members and
+  // <key>/last_member, as FileStore and HashStore do.
+  // Throws DistStoreError with the number of callers that have come, after the
+  // time-out; DistError if `world_size` is below 1.
+  void Barrier(std::string_view key, int world_size, Timeout timeout = {});
   // Stores `desired` if the value equals `expected`, or if the key is missing
   // and `expected` is empty.
   CompareSetResult CompareSet(std::string_view key, std::string_view expected,

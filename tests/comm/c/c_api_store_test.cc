@@ -122,6 +122,14 @@ TEST_F(CApiStoreTest, Queues) {
   EXPECT_EQ(Taken(value), "job");
 }
 
+TEST_F(CApiStoreTest, ABarrier) {
+  EXPECT_EQ(rankrun_store_barrier(store_, "b", 2, 0), RANKRUN_STORE);
+  EXPECT_STREQ(rankrun_last_error(), "meet at barrier b: 1 of 2 have come within 0 ms");
+  EXPECT_EQ(rankrun_store_barrier(store_, "b", 2, kUsual), RANKRUN_OK);
+  EXPECT_EQ(rankrun_store_barrier(store_, "b", 0, kUsual), RANKRUN_INVALID);
+  EXPECT_EQ(rankrun_store_barrier(store_, nullptr, 1, kUsual), RANKRUN_INVALID);
+}
+
 TEST_F(CApiStoreTest, APrefixStoreAndACloneLiveOnTheirOwn) {
   rankrun_store* prefix = nullptr;
   rankrun_store* clone = nullptr;

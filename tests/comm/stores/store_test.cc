@@ -120,6 +120,19 @@ TEST_P(PublicStoreTest, QueuesAreFirstInFirstOut) {
   EXPECT_THAT(empty.text, HasSubstr("q: empty for 2 ms"));
 }
 
+TEST_P(PublicStoreTest, ABarrierMeetsAsManyAsItSays) {
+  std::shared_ptr<Store> clone = store->Clone();
+  std::thread other([&] { clone->Barrier("b", 2); });
+  store->Barrier("b", 2);
+  other.join();
+  Thrown late = ThrownBy([&] { store->Barrier("late", 2, 3ms); });
+  EXPECT_EQ(late.kind, "store");
+  EXPECT_THAT(late.text, HasSubstr("late: 1 of 2 have come within 3 ms"));
+  Thrown empty = ThrownBy([&] { store->Barrier("none", 0); });
+  EXPECT_EQ(empty.kind, "use");
+  EXPECT_THAT(empty.text, HasSubstr("none: world_size is 0: want at least 1"));
+}
+
 TEST_P(PublicStoreTest, AWaitThatTimesOutIsAStoreErrorThatNamesTheMissingKeys) {
   store->Set("there", "");
   Thrown wait = ThrownBy([&] { store->Wait({"there", "absent"}, 3ms); });

@@ -61,6 +61,9 @@ TEST_P(StoreDeathTest, EndsAWaitOfEachKind) {
   ExpectDeath(store->Get("b", kForever), "get key b");
   ExpectDeath(store->MultiGet(Keys{"a", "b"}, kForever), "get keys a, b");
   ExpectDeath(store->QueuePop("q", kForever), "pop from queue q");
+  std::string barrier = "meet at barrier b";
+  if (GetParam() != std::string("Tcp")) barrier += ": wait for key b/last_member";
+  ExpectDeath(store->Barrier("b", 2, kForever), barrier);
   agent.join();
 }
 
@@ -86,6 +89,7 @@ TEST_P(StoreDeathTest, KeepsExistingKeysReadable) {
   EXPECT_EQ(*store->Add("n", 3), 3);
   ASSERT_TRUE(store->QueuePush("q", "x"));
   EXPECT_EQ(*store->QueuePop("q", kForever), "x");
+  EXPECT_TRUE(store->Barrier("b", 1, kForever));
   EXPECT_TRUE(store->Clone(kForever));
 }
 
@@ -144,6 +148,26 @@ TEST_F(DeathTest, KeysThatAreSetMeanwhileCount) {
   auto store = TcpStore::Connect("127.0.0.1", server.port(), TcpOptions());
   ASSERT_TRUE(store);
   EXPECT_TRUE((*store)->Wait(Keys{"a"}, kForever));
+}
+
+// A BARRIER that the server releases after the time-out, but before it receives
+// the CANCEL_WAIT.
+TEST_F(DeathTest, ABarrierThatIsReleasedMeanwhileCounts) {
+  BarrierRequest request{"/b", 2};
+  FakeServer server([&](FakeConnection& connection, int) {
+    connection.Greet();
+    for (bool dies : {false, true}) {
+      connection.ReceiveRequest(request);
+      if (dies) page.PublishPeerDeath(kDeathMessage);
+      connection.ReceiveRequest(CancelWaitRequest{});
+      connection.Send(std::string(1, '\0') + '\1');  // STOP_WAITING, WAIT_CANCELED
+    }
+    connection.AwaitEnd();
+  });
+  auto store = TcpStore::Connect("127.0.0.1", server.port(), TcpOptions());
+  ASSERT_TRUE(store);
+  EXPECT_TRUE((*store)->Barrier("b", 2, 0ms));
+  EXPECT_TRUE((*store)->Barrier("b", 2, kForever));
 }
 
 TEST_F(DeathTest, EndsTheAttemptsToConnect) {

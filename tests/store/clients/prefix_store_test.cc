@@ -61,6 +61,19 @@ TEST(PrefixStore, NamesTheWholeKeyInErrors) {
   EXPECT_THAT(got.error().message, HasSubstr("p/k"));
 }
 
+TEST(PrefixStore, MeetsAtKeysOfTheWholeStore) {
+  HashStore whole;
+  PrefixStore outer("a", whole);
+  PrefixStore inner("b", outer);
+  EXPECT_EQ(inner.Barrier("k", 2, 0ms).error().message,
+            "meet at barrier a/b/k: 1 of 2 have come within 0 ms");
+  EXPECT_EQ(*whole.Get("a/b/k/num_members", 0ms), "1");
+  EXPECT_TRUE(outer.Barrier("b/k", 2, 0ms));
+  EXPECT_EQ(*whole.Get("a/b/k/last_member", 0ms), "1");
+  EXPECT_EQ(inner.Barrier("k", 0, 0ms).error().message,
+            "meet at barrier a/b/k: world_size is 0: want at least 1");
+}
+
 TEST(PrefixStore, ItsCloneOutlivesItAndTheOtherStore) {
   std::unique_ptr<Store> clone;
   {

@@ -1,10 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/clients/prefix_store.h"
 #include "tests/store/clients/tcp_store_fixture.h"
 #include "tests/store/server/raw_client.h"
 
-// APPEND, MULTI_GET, MULTI_SET, GETNUMKEYS, LIST_KEYS and prefixes.
+// APPEND, MULTI_GET, MULTI_SET, GETNUMKEYS, LIST_KEYS, BARRIER and prefixes.
 
 namespace rankrun::store {
 namespace {
@@ -66,6 +67,24 @@ TEST_F(TcpStoreKeysTest, MultiSetOfUnequalLengthsIsInvalid) {
   EXPECT_EQ(set.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(set.error().message, "set keys a, b: 2 keys and 1 value");
   EXPECT_FALSE(*store->Check(Keys{"a"}));
+}
+
+// Opcode 18 counts at the key itself; a view by PrefixStore does not.
+TEST_F(TcpStoreKeysTest, ABarrierCountsAtItsKeyAndIsNotThatOfAPrefix) {
+  ASSERT_TRUE(store->Barrier("k", 1, 0ms));
+  EXPECT_EQ(*store->GetNow("k"), "1");
+  PrefixStore view("p", *store);
+  ASSERT_TRUE(view.Barrier("k", 1, 0ms));
+  EXPECT_THAT(*store->ListKeys(), UnorderedElementsAre("k", "p/k/num_members", "p/k/last_member"));
+  EXPECT_EQ(*store->Add("n", 1), 1) << "the connection is in step";
+}
+
+TEST_F(TcpStoreKeysTest, ABarrierThatTimesOutLeavesTheStoreUsable) {
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_EQ(store->Barrier("b", 100, 0ms).error().message,
+              "meet at barrier b: " + std::to_string(i) + " of 100 have come within 0 ms");
+    EXPECT_EQ(*store->Add("n", 1), i);
+  }
 }
 
 TEST_F(TcpStoreKeysTest, MultiGetWaitsForAllKeys) {

@@ -48,6 +48,8 @@ RANKRUN_API rankrun_status rankrun_store_check(rankrun_store* store, const char*
                                                size_t count, int* exist);
 RANKRUN_API rankrun_status rankrun_store_wait(rankrun_store* store, const char* const* keys,
                                               size_t count, int64_t timeout_ms);
+RANKRUN_API rankrun_status rankrun_store_barrier(rankrun_store* store, const char* key,
+                                                 int32_t world_size, int64_t timeout_ms);
 // Gives the resulting value. `swapped` may be NULL.
 RANKRUN_API rankrun_status rankrun_store_compare_set(rankrun_store* store, const char* key,
                                                      const rankrun_bytes* expected,
