@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/net/listen_socket.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_stream.h"
 
@@ -84,6 +85,23 @@ Result<std::unique_ptr<Listener>> Listener::Open(Loop& loop, const SocketAddress
   auto bound = SocketAddress::LocalOf(fd);
   if (!bound) return std::move(bound).error();
   listener->address_ = *bound;
+  return listener;
+}
+
+Result<std::unique_ptr<Listener>> Listener::Adopt(Loop& loop, Fd socket, OnAccept on_accept) {
+  loop.AssertOnLoop();
+  auto bound = ListenSocketAddress(socket.get());
+  if (!bound) return std::move(bound).error();
+  std::unique_ptr<Listener> listener(new Listener(loop, std::move(on_accept)));
+  listener->address_ = *bound;
+  uv_tcp_t* handle = listener->handle_.get();
+  fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+  int status = uv_tcp_open(handle, socket.get());
+  if (status == 0) {
+    static_cast<void>(socket.Release());  // the handle closes it from now on
+    status = ListenOn(*handle, Trampolines::Connection);
+  }
+  if (status != 0) return SystemError("listen on " + bound->ToString(), -status);
   return listener;
 }
 

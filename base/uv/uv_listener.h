@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/fd.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
 #include "base/uv/uv_handle.h"
@@ -25,6 +26,10 @@ class Listener {
   // Errors: kSystem, "listen <address>: <cause>"; nothing is left open.
   static Result<std::unique_ptr<Listener>> Open(Loop& loop, const SocketAddress& address,
                                                 OnAccept on_accept);
+  // Takes over a bound TCP socket, listening or not, and makes it close-on-exec.
+  // The other options are left as they are.
+  // Errors, with the socket closed: those of ListenSocketAddress; kSystem.
+  static Result<std::unique_ptr<Listener>> Adopt(Loop& loop, Fd socket, OnAccept on_accept);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 

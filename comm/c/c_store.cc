@@ -3,6 +3,10 @@
 
 #include "comm/c/c_guard.h"
 
+template <>
+inline constexpr size_t rankrun::comm::kFirstSize<rankrun_tcp_store_options> =
+    offsetof(rankrun_tcp_store_options, listen_fd);
+
 namespace {
 
 using rankrun::Store;
@@ -24,14 +28,17 @@ constexpr rankrun_tcp_store_options kTcpDefaults = {.size = sizeof(rankrun_tcp_s
                                                     .world_size = -1,
                                                     .wait_for_workers = 1,
                                                     .timeout_ms = 300'000,
-                                                    .host = "127.0.0.1"};
+                                                    .host = "127.0.0.1",
+                                                    .listen_fd = -1,
+                                                    .reserved = 0};
 
 rankrun::TcpStoreOptions Read(const rankrun_tcp_store_options& from) {
   rankrun::TcpStoreOptions options{.host = Text(from.host, "options.host"),
                                    .port = from.port,
                                    .is_server = from.is_server != 0,
                                    .wait_for_workers = from.wait_for_workers != 0,
-                                   .timeout = std::chrono::milliseconds(from.timeout_ms)};
+                                   .timeout = std::chrono::milliseconds(from.timeout_ms),
+                                   .listen_fd = from.listen_fd};
   if (from.world_size != -1) options.world_size = from.world_size;
   return options;
 }

@@ -5,6 +5,8 @@
 
 #include <rankrun/store.h>
 
+#include "base/fd.h"
+#include "base/net/listen_socket.h"
 #include "base/status/death_watch.h"
 #include "comm/core/throw.h"
 #include "comm/stores/store_state.h"
@@ -48,6 +50,13 @@ Result<void> Check(const TcpStoreOptions& options) {
   if (options.world_size && *options.world_size < 1) {
     return Invalid("world_size is " + std::to_string(*options.world_size) + ": want at least 1");
   }
+  if (options.listen_fd == Fd::kNone) return {};
+  if (!options.is_server) {
+    return Invalid("listen_fd is " + std::to_string(options.listen_fd) +
+                   ", but this is not the server: want is_server");
+  }
+  auto address = ListenSocketAddress(options.listen_fd);
+  if (!address) return std::move(address).error().In("TcpStore: listen_fd");
   return {};
 }
 
@@ -84,20 +93,51 @@ Result<void> MeetWorkers(store::TcpStore& store, const TcpStoreOptions& options,
   return {};
 }
 
+// A server of this object.
+struct OwnServer {
+  std::unique_ptr<store::HostedServer> server;
+  std::string host = "127.0.0.1";  // where this process reaches it
+};
+
+// Returns an address of this host at which a socket that is bound to `bound`
+// accepts connections.
+std::string HostToReach(const SocketAddress& bound) {
+  std::string host = bound.Host();
+  if (host == "0.0.0.0") return "127.0.0.1";
+  return host == "::" ? "::1" : host;
+}
+
+Result<OwnServer> ServeOn(int listen_fd) {
+  auto bound = ListenSocketAddress(listen_fd);
+  if (!bound) return std::move(bound).error();
+  store::ServerOptions options;
+  options.listen_fd = listen_fd;
+  auto server = store::HostedServer::Start(std::move(options));
+  if (!server) return std::move(server).error();
+  return OwnServer{.server = *std::move(server), .host = HostToReach(*bound)};
+}
+
+Result<OwnServer> Serve(const TcpStoreOptions& options) {
+  if (options.listen_fd != Fd::kNone) return ServeOn(options.listen_fd);
+  auto server = ServeStore(options.host, options.port);
+  if (!server) return std::move(server).error();
+  return OwnServer{.server = *std::move(server)};  // loopback reaches it, whatever `host` is
+}
+
 Result<State> Open(const TcpStoreOptions& options) {
   if (auto ok = Check(options); !ok) return std::move(ok).error();
   TimePoint deadline = store::DeadlineAfter(options.timeout);
   State state(new StoreState{
       .timeout = CheckedTimeout(options.timeout), .name = options.host, .port = options.port});
+  std::string host = options.host;
   if (options.is_server) {
-    auto server = ServeStore(options.host, options.port);
-    if (!server) return std::move(server).error();
-    state->server = std::move(*server);
+    auto own = Serve(options);
+    if (!own) return std::move(own).error();
+    host = own->host;
+    state->server = std::move(own->server);
     state->port = state->server->port();
   }
-  // Loopback reaches the own server, whatever `host` is.
-  auto store =
-      Connect(options.is_server ? "127.0.0.1" : options.host, state->port, options.timeout);
+  auto store = Connect(host, state->port, options.timeout);
   if (!store) return std::move(store).error();
   if (auto met = MeetWorkers(**store, options, deadline); !met) return std::move(met).error();
   state->store = std::move(*store);

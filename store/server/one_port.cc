@@ -65,4 +65,13 @@ Result<Listeners> ListenOnOnePort(Loop& loop, const std::vector<BindAddress>& ad
   return listeners;
 }
 
+Result<Listeners> ListenOnSocket(Loop& loop, Fd socket,
+                                 const std::function<void(std::unique_ptr<Stream>)>& on_accept) {
+  auto listener = Listener::Adopt(loop, std::move(socket), on_accept);
+  if (!listener) return std::move(listener).error();
+  Listeners listeners;
+  listeners.push_back(*std::move(listener));
+  return listeners;
+}
+
 }  // namespace rankrun::store

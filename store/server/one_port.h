@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
 #include "base/uv/uv_listener.h"
@@ -31,5 +32,10 @@ struct BindAddress {
 Result<std::vector<std::unique_ptr<Listener>>> ListenOnOnePort(
     Loop& loop, const std::vector<BindAddress>& addresses,
     const std::function<void(std::unique_ptr<Stream>)>& on_accept);
+
+// Listens on a socket that is already bound. Errors: those of Listener::Adopt.
+// Thread: loop.
+Result<std::vector<std::unique_ptr<Listener>>> ListenOnSocket(
+    Loop& loop, Fd socket, const std::function<void(std::unique_ptr<Stream>)>& on_accept);
 
 }  // namespace rankrun::store

@@ -47,14 +47,16 @@ Result<void> CheckLimits(const ServerOptions& options) {
 
 Result<std::unique_ptr<Server>> Server::Listen(Loop& loop, ServerOptions options) {
   loop.AssertOnLoop();
+  Fd socket(std::exchange(options.listen_fd, Fd::kNone));
   if (auto possible = CheckLimits(options); !possible) {
     return std::move(possible).error().In("start a store server");
   }
   std::unique_ptr<Server> server(new Server(loop, std::move(options)));
-  Server* self = server.get();
-  auto listeners = ListenOnOnePort(
-      loop, server->options_.addresses,
-      [self](std::unique_ptr<Stream> stream) { self->OnAccept(std::move(stream)); });
+  auto on_accept = [self = server.get()](std::unique_ptr<Stream> stream) {
+    self->OnAccept(std::move(stream));
+  };
+  auto listeners = socket ? ListenOnSocket(loop, std::move(socket), on_accept)
+                          : ListenOnOnePort(loop, server->options_.addresses, on_accept);
   if (!listeners) return std::move(listeners).error().In("start a store server");
   server->listeners_ = std::move(*listeners);
   return server;

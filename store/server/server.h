@@ -26,7 +26,7 @@ namespace rankrun::store {
 // Thread: loop.  Lifetime: shorter than the loop.
 class Server {
  public:
-  // Errors: those of ListenOnOnePort; kInvalid for limits that cannot work.
+  // Errors: those of ListenOnOnePort or ListenOnSocket; kInvalid for limits that cannot work.
   static Result<std::unique_ptr<Server>> Listen(Loop& loop, ServerOptions options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -24,6 +24,9 @@ constexpr size_t kMaxPiece = size_t{kMaxPieceG} << 30;
 
 struct ServerOptions {
   std::vector<BindAddress> addresses;  // all with one port; see ListenOnOnePort
+  // If not -1, replaces `addresses`: a bound TCP socket that Server::Listen takes
+  // over, and also closes on errors.
+  int listen_fd = -1;
   WireLimits limits;
   AdmissionLimits admission;
   // Limit of all keys, values and waits.

@@ -32,6 +32,11 @@ struct TcpStoreOptions {
   // Limits the constructor, and is the initial timeout(). Looking up the name
   // of `host` is limited by the resolver's own time-outs (resolv.conf) only.
   std::chrono::milliseconds timeout = std::chrono::seconds(300);
+  // If not -1, a TCP socket on which the server listens instead of `port` and
+  // the addresses above. It is bound already, so that no other process can take
+  // the port. The object owns and closes it, unless the constructor throws
+  // DistError itself.
+  int listen_fd = -1;
 };
 
 // Client of a store server: a rankrun server, a PyTorch server (2.3 or newer),

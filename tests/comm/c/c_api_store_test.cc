@@ -9,6 +9,8 @@
 
 #include <rankrun/rankrun.h>
 
+#include "tests/store/clients/fake_server.h"
+
 namespace rankrun::comm {
 namespace {
 
@@ -164,6 +166,34 @@ TEST_F(CApiStoreTest, AServerAndItsClient) {
   EXPECT_EQ(rankrun_store_set(client, "key", "value", 5), RANKRUN_OK);
   EXPECT_EQ(GetFrom(server, "key"), "value");
   rankrun_store_release(client);
+  rankrun_store_release(server);
+}
+
+TEST(CApiStoreOptionsTest, AServerTakesOverASocket) {
+  rankrun_tcp_store_options options;
+  options.size = sizeof options;
+  ASSERT_EQ(rankrun_tcp_store_options_default(&options), RANKRUN_OK);
+  EXPECT_EQ(options.listen_fd, -1);
+  Fd socket = store::BoundSocket();
+  options.is_server = 1;
+  options.listen_fd = socket.get();
+  rankrun_store* server = nullptr;
+  ASSERT_EQ(rankrun_tcp_store(&options, &server), RANKRUN_OK) << rankrun_last_error();
+  EXPECT_EQ(rankrun_store_port(server), SocketAddress::LocalOf(socket.Release())->port());
+  rankrun_store_release(server);
+}
+
+// A program that was compiled before the struct had its last fields.
+TEST(CApiStoreOptionsTest, AShorterStructIsThatOfAnEarlierVersion) {
+  rankrun_tcp_store_options options;
+  options.size = offsetof(rankrun_tcp_store_options, listen_fd);
+  options.listen_fd = 12345;
+  ASSERT_EQ(rankrun_tcp_store_options_default(&options), RANKRUN_OK);
+  EXPECT_EQ(options.listen_fd, 12345);
+  options.port = 0;
+  options.is_server = 1;
+  rankrun_store* server = nullptr;
+  ASSERT_EQ(rankrun_tcp_store(&options, &server), RANKRUN_OK) << rankrun_last_error();
   rankrun_store_release(server);
 }
 

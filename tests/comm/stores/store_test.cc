@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <functional>
 #include <thread>
-#include <typeinfo>
 
 #include <rankrun/store.h>
 
 #include "base/log.h"
 #include "tests/base/support.h"
+#include "tests/comm/stores/thrown.h"
 #include "tests/store/clients/fake_server.h"
 
 namespace rankrun {
@@ -26,24 +26,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
-
-struct Thrown {
-  std::string kind;  // "none" if nothing was thrown
-  std::string text = {};
-};
-
-Thrown ThrownBy(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const DistStoreError& error) {
-    return {"store", error.what()};
-  } catch (const DistNetworkError& error) {
-    return {"network", error.what()};
-  } catch (const DistError& error) {
-    return {typeid(error) == typeid(DistError) ? "use" : "another", error.what()};
-  }
-  return {"none"};
-}
 
 TcpStoreOptions Server() { return {.port = 0, .is_server = true, .timeout = kLong}; }
 TcpStoreOptions ClientOf(const TcpStore& server) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "tests/base/support.h"
+#include "tests/store/clients/fake_server.h"
 #include "tests/store/server/raw_client.h"
 #include "tests/store/server/server_thread.h"
 
@@ -35,6 +36,26 @@ TEST(HostedServerTest, APortThatIsTakenIsAnError) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kSystem);
   EXPECT_THAT(second.error().message, HasSubstr("listen on 127.0.0.1:"));
+}
+
+TEST(HostedServerTest, ServesOnASocketThatItIsGiven) {
+  ServerOptions options;
+  options.listen_fd = BoundSocket().Release();
+  uint16_t port = SocketAddress::LocalOf(options.listen_fd)->port();
+  auto server = HostedServer::Start(options);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ((*server)->port(), port);
+  EXPECT_TRUE(RawClient(Loopback(port)).IsServed());
+}
+
+TEST(HostedServerTest, ClosesASocketOnWhichItCannotServe) {
+  ServerOptions options;
+  options.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto server = HostedServer::Start(options);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(server.error().message, HasSubstr(" is not bound: want a TCP socket"));
+  EXPECT_FALSE(test::IsOpen(options.listen_fd));
 }
 
 // A signal must go to a thread that expects it.

@@ -18,6 +18,8 @@ typedef struct rankrun_tcp_store_options {
   int32_t wait_for_workers;  // 1
   int64_t timeout_ms;        // 300000
   const char* host;          // "127.0.0.1"
+  int32_t listen_fd;         // -1: none
+  int32_t reserved;          // 0
 } rankrun_tcp_store_options;
 RANKRUN_API rankrun_status rankrun_tcp_store_options_default(rankrun_tcp_store_options* options);
 

@@ -1,0 +1,39 @@
+#include "base/net/listen_socket.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+
+namespace rankrun {
+namespace {
+
+// Returns -1 if the descriptor has no such option.
+int OptionOf(int socket_fd, int option) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return getsockopt(socket_fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+// Returns an empty text for a socket that can listen.
+std::string Problem(int socket_fd) {
+  if (OptionOf(socket_fd, SO_TYPE) < 0) return errno == EBADF ? "is not open" : "is not a socket";
+  int family = OptionOf(socket_fd, SO_DOMAIN);
+  bool is_ip = family == AF_INET || family == AF_INET6;
+  if (!is_ip || OptionOf(socket_fd, SO_PROTOCOL) != IPPROTO_TCP) return "is another kind of socket";
+  if (auto peer = SocketAddress::PeerOf(socket_fd)) return "is connected to " + peer->ToString();
+  auto address = SocketAddress::LocalOf(socket_fd);
+  return address && address->port() != 0 ? "" : "is not bound";
+}
+
+}  // namespace
+
+Result<SocketAddress> ListenSocketAddress(int socket_fd) {
+  std::string problem = Problem(socket_fd);
+  if (problem.empty()) return SocketAddress::LocalOf(socket_fd);
+  return Error{ErrorCode::kInvalid, "descriptor " + std::to_string(socket_fd) + " " + problem +
+                                        ": want a TCP socket that is bound to a port"};
+}
+
+}  // namespace rankrun

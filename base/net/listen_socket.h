@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/net/socket_address.h"
+#include "base/result.h"
+
+namespace rankrun {
+
+// Returns the address of a TCP socket that another part of the program has
+// bound, so that a server can listen there. Does not change the socket; it may
+// already be listening.
+// Errors: kInvalid, "descriptor 7 <problem>: want a TCP socket that is bound to a
+// port", for any other descriptor, an unbound and a connected socket among them.
+Result<SocketAddress> ListenSocketAddress(int socket_fd);
+
+}  // namespace rankrun
