@@ -30,7 +30,7 @@ constexpr rankrun_tcp_store_options kTcpDefaults = {.size = sizeof(rankrun_tcp_s
                                                     .timeout_ms = 300'000,
                                                     .host = "127.0.0.1",
                                                     .listen_fd = -1,
-                                                    .reserved = 0};
+                                                    .multi_tenant = 0};
 
 rankrun::TcpStoreOptions Read(const rankrun_tcp_store_options& from) {
   rankrun::TcpStoreOptions options{.host = Text(from.host, "options.host"),
@@ -38,7 +38,8 @@ rankrun::TcpStoreOptions Read(const rankrun_tcp_store_options& from) {
                                    .is_server = from.is_server != 0,
                                    .wait_for_workers = from.wait_for_workers != 0,
                                    .timeout = std::chrono::milliseconds(from.timeout_ms),
-                                   .listen_fd = from.listen_fd};
+                                   .listen_fd = from.listen_fd,
+                                   .multi_tenant = from.multi_tenant != 0};
   if (from.world_size != -1) options.world_size = from.world_size;
   return options;
 }

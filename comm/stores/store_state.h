@@ -21,20 +21,13 @@ struct StoreState {
   static std::shared_ptr<rankrun::Store> MakeStore(std::unique_ptr<StoreState> state);
 
   std::atomic<std::chrono::milliseconds> timeout;
-  std::string name = {};                             // host, path or prefix
-  std::unique_ptr<store::HostedServer> server = {};  // of a TcpStore that serves
-  uint16_t port = 0;                                 // of a TcpStore
-  std::shared_ptr<rankrun::Store> underlying = {};   // of a PrefixStore; shared with the program
+  std::string name = {};  // host, path or prefix
+  // Server of a TcpStore that serves; owners: the TcpStores that share it.
+  std::shared_ptr<store::HostedServer> server = {};
+  uint16_t port = 0;                                // of a TcpStore
+  std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore; shared with the program
   std::unique_ptr<store::Store> store = {};  // last, because it uses `server` or `underlying`
 };
-
-// Returns whether `host` is a loopback address or "localhost".
-bool IsLoopback(const std::string& host);
-
-// Starts a server. It listens on loopback only if `host` is on loopback, else on
-// all addresses.
-// Errors: those of HostedServer::Start.
-Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port);
 
 // Returns `timeout`. Throws DistError if it is below 0.
 std::chrono::milliseconds CheckedTimeout(std::chrono::milliseconds timeout);

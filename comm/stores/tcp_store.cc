@@ -9,26 +9,12 @@
 #include "base/net/listen_socket.h"
 #include "base/status/death_watch.h"
 #include "comm/core/throw.h"
+#include "comm/stores/shared_servers.h"
 #include "comm/stores/store_state.h"
 #include "store/clients/describe.h"
 
 namespace rankrun {
 namespace comm {
-
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || host == "::1";
-}
-
-Result<std::unique_ptr<store::HostedServer>> ServeStore(const std::string& host, uint16_t port) {
-  bool loopback = IsLoopback(host);
-  auto v4 = SocketAddress::FromNumeric(loopback ? "127.0.0.1" : "0.0.0.0", port);
-  if (!v4) return std::move(v4).error();
-  auto v6 = SocketAddress::FromNumeric(loopback ? "::1" : "::", port);
-  if (!v6) return std::move(v6).error();
-  store::ServerOptions server;
-  server.addresses = {{.address = *v4}, {.address = *v6, .optional = true}};
-  return store::HostedServer::Start(std::move(server));
-}
 
 namespace {
 
@@ -93,35 +79,13 @@ Result<void> MeetWorkers(store::TcpStore& store, const TcpStoreOptions& options,
   return {};
 }
 
-// A server of this object.
-struct OwnServer {
-  std::unique_ptr<store::HostedServer> server;
-  std::string host = "127.0.0.1";  // where this process reaches it
-};
-
-// Returns an address of this host at which a socket that is bound to `bound`
-// accepts connections.
-std::string HostToReach(const SocketAddress& bound) {
-  std::string host = bound.Host();
-  if (host == "0.0.0.0") return "127.0.0.1";
-  return host == "::" ? "::1" : host;
-}
-
-Result<OwnServer> ServeOn(int listen_fd) {
-  auto bound = ListenSocketAddress(listen_fd);
-  if (!bound) return std::move(bound).error();
-  store::ServerOptions options;
-  options.listen_fd = listen_fd;
-  auto server = store::HostedServer::Start(std::move(options));
-  if (!server) return std::move(server).error();
-  return OwnServer{.server = *std::move(server), .host = HostToReach(*bound)};
-}
-
 Result<OwnServer> Serve(const TcpStoreOptions& options) {
-  if (options.listen_fd != Fd::kNone) return ServeOn(options.listen_fd);
-  auto server = ServeStore(options.host, options.port);
-  if (!server) return std::move(server).error();
-  return OwnServer{.server = *std::move(server)};  // loopback reaches it, whatever `host` is
+  auto& shared = SharedServers::OfThisProcess();
+  if (options.listen_fd != Fd::kNone) {
+    return options.multi_tenant ? shared.On(options.listen_fd) : ServeStoreOn(options.listen_fd);
+  }
+  return options.multi_tenant ? shared.At(options.host, options.port)
+                              : ServeStore(options.host, options.port);
 }
 
 Result<State> Open(const TcpStoreOptions& options) {

@@ -1,18 +1,15 @@
 #include "comm/world/rendezvous.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/net/host_port.h"
 #include "base/parse_number.h"
 #include "comm/core/time_left.h"
 #include "comm/group/group.h"
+#include "comm/stores/shared_servers.h"
 #include "comm/stores/store_state.h"
 #include "store/clients/tcp_store.h"
 
@@ -111,63 +108,14 @@ Result<void> Connect(const HostPort& server, milliseconds timeout, const DeathWa
   return {};
 }
 
-// Stores that this process serves, by port. Contexts that meet at one port share
-// the server.
-// Thread: any.
-class Servers {
- public:
-  static Servers& OfThisProcess() {
-    static auto* const kServers = new Servers;
-    return *kServers;
-  }
-
-  // Starts the server at that port unless it runs. It ends with the last pointer.
-  Result<std::shared_ptr<store::HostedServer>> At(const HostPort& address) {
-    MutexLock lock(mutex_);
-    Key key{getpid(), *address.port};
-    if (!servers_.contains(key)) {
-      auto started = ServeStore(address.host, *address.port);
-      if (!started) return std::move(started).error();
-      servers_[key] = {.server = *std::move(started), .is_local = IsLoopback(address.host)};
-    }
-    Entry& entry = servers_[key];
-    if (entry.is_local != IsLoopback(address.host)) {
-      return Invalid("this process serves a store at port " + std::to_string(*address.port) +
-                     (entry.is_local ? " of loopback only" : " of all addresses") +
-                     ": want another port than for " + HostPortText(address.host, *address.port));
-    }
-    entry.users += 1;
-    return std::shared_ptr<store::HostedServer>(entry.server.get(),
-                                                [this, key](store::HostedServer*) { Leave(key); });
-  }
-
- private:
-  // A forked child has its parent's entries, without their threads.
-  using Key = std::pair<pid_t, uint16_t>;
-  struct Entry {
-    std::unique_ptr<store::HostedServer> server = {};
-    bool is_local = false;  // listens on loopback only
-    int users = 0;
-  };
-
-  // Ends a server under the lock, so that its port is free for the next one.
-  void Leave(const Key& key) {
-    MutexLock lock(mutex_);
-    if (--servers_[key].users == 0) servers_.erase(key);
-  }
-
-  Mutex mutex_;
-  std::map<Key, Entry> servers_ GUARDED_BY(mutex_);
-};
-
 // Set by rank 0 in the store that it serves, before any other key.
 std::string OpenKey(const Meeting& meeting) { return meeting.key_prefix + "/open"; }
 
 Result<void> Serve(const HostPort& address, milliseconds timeout, const DeathWatch& deaths,
                    Meeting& meeting) {
-  auto server = Servers::OfThisProcess().At(address);
+  auto server = SharedServers::OfThisProcess().At(address.host, *address.port);
   if (!server) return std::move(server).error();
-  meeting.server = *std::move(server);
+  meeting.server = std::move(server->server);
   if (auto ok = Connect(address, timeout, deaths, meeting); !ok) return ok;
   return meeting.store->Set(OpenKey(meeting), "");
 }

@@ -37,6 +37,11 @@ struct TcpStoreOptions {
   // the port. The object owns and closes it, unless the constructor throws
   // DistError itself.
   int listen_fd = -1;
+  // Whether servers of this process with this option and the same port are one
+  // server, which ends with the last of these objects. All of them have a
+  // loopback address as `host`, or none. The server of a world that meets at the
+  // port by Init is shared, too.
+  bool multi_tenant = false;
 };
 
 // Client of a store server: a rankrun server, a PyTorch server (2.3 or newer),

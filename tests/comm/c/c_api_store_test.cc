@@ -183,6 +183,21 @@ TEST(CApiStoreOptionsTest, AServerTakesOverASocket) {
   rankrun_store_release(server);
 }
 
+TEST(CApiStoreOptionsTest, TwoHandlesShareAServer) {
+  rankrun_tcp_store_options options;
+  options.size = sizeof options;
+  ASSERT_EQ(rankrun_tcp_store_options_default(&options), RANKRUN_OK);
+  EXPECT_EQ(options.multi_tenant, 0);
+  options.port = 0;
+  options.is_server = 1;
+  options.multi_tenant = 1;
+  rankrun_store* stores[2] = {};
+  ASSERT_EQ(rankrun_tcp_store(&options, &stores[0]), RANKRUN_OK) << rankrun_last_error();
+  options.port = rankrun_store_port(stores[0]);
+  ASSERT_EQ(rankrun_tcp_store(&options, &stores[1]), RANKRUN_OK) << rankrun_last_error();
+  for (rankrun_store* store : stores) rankrun_store_release(store);
+}
+
 // A program that was compiled before the struct had its last fields.
 TEST(CApiStoreOptionsTest, AShorterStructIsThatOfAnEarlierVersion) {
   rankrun_tcp_store_options options;

@@ -19,7 +19,7 @@ typedef struct rankrun_tcp_store_options {
   int64_t timeout_ms;        // 300000
   const char* host;          // "127.0.0.1"
   int32_t listen_fd;         // -1: none
-  int32_t reserved;          // 0
+  int32_t multi_tenant;      // 0
 } rankrun_tcp_store_options;
 RANKRUN_API rankrun_status rankrun_tcp_store_options_default(rankrun_tcp_store_options* options);
 
