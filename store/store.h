@@ -21,6 +21,13 @@ struct CompareSetResult {
   bool swapped;
 };
 
+class Store;
+
+// Store::BarrierByKeys by the store's other functions. It is none of its own, so that no
+// function of Store is outside of this header: a plug-in of the library has none of them.
+Result<void> MeetByKeys(Store& store, std::string_view key, int64_t world_size,
+                        std::chrono::milliseconds timeout);
+
 // A key-value store that the workers of a job share. Keys are text, values are
 // bytes. Semantics as torch.distributed.Store.
 // A store with a DeathWatch cancels its waits when the watch reports a death:
@@ -65,7 +72,9 @@ class Store {
   // any store can hold. Callers of Barrier and of BarrierByKeys do not meet
   // where the two differ.
   virtual Result<void> BarrierByKeys(std::string_view key, int64_t world_size,
-                                     std::chrono::milliseconds timeout);
+                                     std::chrono::milliseconds timeout) {
+    return MeetByKeys(*this, key, world_size, timeout);
+  }
 
   // Stores `desired` if the value equals `expected`, or if the key is missing
   // and `expected` is empty.
