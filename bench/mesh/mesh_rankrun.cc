@@ -2,12 +2,12 @@
 // which all ranks are ready until the last one has its mesh.
 // Usage: mesh_rankrun ROWS COLUMNS MESHES
 
-#include <rankrun/distributed.h>
-#include <rankrun/mesh.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+
+#include <rankrun/distributed.h>
+#include <rankrun/mesh.h>
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;

@@ -35,9 +35,9 @@ void Call(const std::function<rankrun_status()>& hook) {
   rankrun_status status = hook();
   if (status == RANKRUN_OK) return;
   bool has_reason = FailuresOfThisThread() > before;
-  throw HookFailed(status, "Join: a hook failed: " +
-                               (has_reason ? rankrun_last_error()
-                                           : "it returned " + std::to_string(status)));
+  throw HookFailed(
+      status, "Join: a hook failed: " +
+                  (has_reason ? rankrun_last_error() : "it returned " + std::to_string(status)));
 }
 
 class HookInC final : public JoinHook {

@@ -93,7 +93,7 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
 
 // Returns the options of JoinGroup for a rank that the others reach at `host`.
 JoinGroupOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, TimePoint deadline,
-                      const Environment& place, const std::string& host) {
+                           const Environment& place, const std::string& host) {
   return {.identity = std::move(identity),
           .deadline = deadline,
           .backend = backend,
@@ -217,7 +217,8 @@ Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWis
     RefuseToJoin(TheWorld().store(), identity, store.error());
     return std::move(store).error();
   }
-  JoinGroupOptions how = HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host);
+  JoinGroupOptions how =
+      HowToJoin(std::move(identity), backend, deadline, world_.place, world_.host);
   how.device_connection = std::move(device_connection);
   auto group = JoinGroup(*std::move(store), how);
   if (!group) return std::move(group).error();

@@ -193,7 +193,7 @@ Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::st
 }
 
 Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
-                                    const JoinGroupOptions& options) {
+                                         const JoinGroupOptions& options) {
   GroupIdentity identity = options.identity;
   std::string what = "join " + PlaceIn(identity);
   std::string waiting = what + ": wait for all ranks";

@@ -42,7 +42,7 @@ Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::st
 // Errors: as Group's, with the stage; kMismatch, with the options of each rank;
 // the reason of another member that cannot join, "rank 1: <reason>".
 Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
-                                    const JoinGroupOptions& options);
+                                         const JoinGroupOptions& options);
 
 // Publishes to the other members why this one cannot join. Called in place of
 // JoinGroup.

@@ -27,7 +27,8 @@ Result<void> CheckFits(const Layout& layout, const GroupIdentity& world) {
     if (rank < world.world_size()) continue;
     return Error{ErrorCode::kInvalid, "the mesh has rank " + std::to_string(rank) +
                                           ", and the world " + std::to_string(world.world_size()) +
-                                          " ranks: want a smaller mesh"};
+                                          " ranks: want ranks from 0 to " +
+                                          std::to_string(world.world_size() - 1)};
   }
   return {};
 }

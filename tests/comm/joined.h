@@ -17,7 +17,7 @@ namespace rankrun::comm {
 
 // Options with which the ranks of a test join over loopback.
 inline JoinGroupOptions JoinAs(int rank, int world_size, const std::string& backend = "gloo",
-                          std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+                               std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   std::vector<int> ranks(static_cast<size_t>(world_size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return {.identity = {.global_rank = rank,

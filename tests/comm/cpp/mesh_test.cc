@@ -198,7 +198,8 @@ TEST(MeshErrorTest, BadArgumentsAreToldToAllRanks) {
     text += "\n" + ErrorOf([&] { InitDeviceMesh("cuda", {4}); });
     return text;
   });
-  EXPECT_THAT(texts[1], HasSubstr("the mesh has rank 4, and the world 4 ranks"));
+  EXPECT_THAT(texts[1],
+              HasSubstr("the mesh has rank 4, and the world 4 ranks: want ranks from 0 to 3"));
   EXPECT_THAT(texts[1], HasSubstr("device is \"cuda:0\": want cpu or cuda, without an index"));
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("the mesh has rank 4"), HasSubstr("a mesh of 2 x 1"),
                                 HasSubstr("a mesh of 2 x 2"), HasSubstr("\"cuda:0\""),

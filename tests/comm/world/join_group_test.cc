@@ -35,9 +35,9 @@ Result<std::unique_ptr<Group>> JoinOver(uint16_t port, const JoinGroupOptions& o
 // Starts a process for each of `ranks`. It joins, runs `body` and returns the
 // text of `body` to the test.
 using Body = std::function<std::string(Group&)>;
-std::vector<std::unique_ptr<ChildProcess>> Start(const std::vector<int>& ranks,
-                                                 const std::function<JoinGroupOptions(int)>& options,
-                                                 uint16_t port, const Body& body) {
+std::vector<std::unique_ptr<ChildProcess>> Start(
+    const std::vector<int>& ranks, const std::function<JoinGroupOptions(int)>& options,
+    uint16_t port, const Body& body) {
   std::vector<std::unique_ptr<ChildProcess>> processes;
   for (int r : ranks) {
     processes.push_back(std::make_unique<ChildProcess>([&] {
