@@ -69,8 +69,13 @@ void Checker::OnVerdictTold(int world, const agent::Verdict& message) {
 
 // A node keeps the first verdict that it received. When its last worker is gone,
 // it may be linked to the coordinator of another world.
-void Checker::OnVerdictReceived(int node, const agent::Verdict& message) {
-  exit_codes_[node].insert(message.exit_code);
+void Checker::OnVerdictReceived(const Place& place, const agent::Verdict& message) {
+  exit_codes_[place.node].insert(message.exit_code);
+  auto running = running_.find(place.node);
+  bool is_of_other_world = running != running_.end() && running->second.world != place.world;
+  // Its own job has not succeeded while its workers run.
+  if (is_of_other_world && message.exit_code == 0)
+    exit_codes_[place.node].insert(agent::kExitInternalError);
 }
 
 // The coordinator announces success only after every node has confirmed Finish.

@@ -42,7 +42,7 @@ class Checker {
   void OnPrepareTold(int world, const agent::Prepare& message);
   void OnStartRoundSent(int world, const agent::StartRound& message);
   void OnVerdictTold(int world, const agent::Verdict& message);
-  void OnVerdictReceived(int node, const agent::Verdict& message);
+  void OnVerdictReceived(const Place& place, const agent::Verdict& message);
   void OnKept(int world, const agent::CoordinatorRecord& record);
   void OnSent(const Place& place, const agent::MemberMessage& message, bool workers_are_alive);
   void OnMakeReady(const Place& place, const agent::Prepare& message);

@@ -297,7 +297,7 @@ void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
     if (id != node.link_ || node.member_->phase() == MemberPhase::kOver) return;
     node.stage_.Trace(node.name_, [&] { return "receives " + Words(message); });
     if (const auto* verdict = std::get_if<agent::Verdict>(&message)) {
-      node.checker_.OnVerdictReceived(node.setup_.number, *verdict);
+      node.checker_.OnVerdictReceived(node.Here(), *verdict);
     }
     node.NoteAnswer(message);
     node.StepMember(agent::MessageFromCoordinator{message});
