@@ -15,6 +15,8 @@ namespace {
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
     case LogLevel::kDebug:
       return spdlog::level::debug;
     case LogLevel::kInfo:
@@ -59,17 +61,19 @@ class RedirectableSink final : public spdlog::sinks::base_sink<spdlog::details::
 struct Logging {
   std::shared_ptr<RedirectableSink> sink = std::make_shared<RedirectableSink>();
   spdlog::logger logger{"rankrun", sink};  // spdlog shares its sinks between loggers
+  bool has_own_level;                      // that of RANKRUN_LOG
 
   Logging() {
     logger.set_pattern("rankrun: %l: %v");
     const char* wanted = std::getenv("RANKRUN_LOG");
-    std::string name = wanted == nullptr || *wanted == '\0' ? "warn" : wanted;
+    has_own_level = wanted != nullptr && *wanted != '\0';
+    std::string name = has_own_level ? wanted : "warn";
     auto level = spdlog::level::from_str(name);  // "off" for an unknown name
     if (level == spdlog::level::off && name != "off") {
       level = spdlog::level::warn;
       logger.set_level(level);
-      logger.warn("RANKRUN_LOG is \"{}\": want debug, info, warn, error or off; warn is used",
-                  name);
+      logger.warn(
+          "RANKRUN_LOG is \"{}\": want trace, debug, info, warn, error or off; warn is used", name);
     }
     logger.set_level(level);
   }
@@ -88,6 +92,11 @@ void Log(LogLevel level, std::string_view message) {
 }
 
 bool LogEnabled(LogLevel level) { return TheLogging().logger.should_log(ToSpdlog(level)); }
+
+void SetDefaultLogLevel(LogLevel level) {
+  Logging& logging = TheLogging();
+  if (!logging.has_own_level) logging.logger.set_level(ToSpdlog(level));
+}
 
 void SetLogSink(std::function<void(std::string_view line)> sink) {
   TheLogging().sink->Redirect(std::move(sink));

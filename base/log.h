@@ -5,21 +5,26 @@
 
 namespace rankrun {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError, kOff };
+enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
 // Writes one line "rankrun: <level>: <message>" to the log sink (standard error
-// until SetLogSink) if `level` is at least that of RANKRUN_LOG (debug, info,
-// warn, error, off; default: warn). Thread: any.
+// until SetLogSink) if `level` is at least that of RANKRUN_LOG (trace, debug,
+// info, warn, error, off), else the default level. Thread: any.
 void Log(LogLevel level, std::string_view message);
 
 // Returns whether Log would write at this level, for messages that are
 // expensive to build.
 bool LogEnabled(LogLevel level);
 
+inline void LogTrace(std::string_view message) { Log(LogLevel::kTrace, message); }
 inline void LogDebug(std::string_view message) { Log(LogLevel::kDebug, message); }
 inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
 inline void LogWarn(std::string_view message) { Log(LogLevel::kWarn, message); }
 inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
+
+// Sets the level that holds without RANKRUN_LOG; until then it is kWarn.
+// Thread: any.
+void SetDefaultLogLevel(LogLevel level);
 
 // Sends complete lines (with newline) to `sink` from now on; an empty sink
 // restores standard error. Any thread that logs may call the sink.

@@ -31,6 +31,7 @@ struct LogDeathTest : testing::Test {
   } else {
     setenv("RANKRUN_LOG", wanted, 1);
   }
+  LogTrace("zero");
   LogDebug("one");
   LogInfo("two");
   LogWarn("three");
@@ -45,7 +46,13 @@ TEST_F(LogDeathTest, WarningsAndErrorsAreShownByDefault) {
   EXPECT_EXIT(LogEachLevel("warn"), ExitedWithCode(0), expected);
 }
 
-TEST_F(LogDeathTest, DebugShowsAll) {
+TEST_F(LogDeathTest, TraceShowsAll) {
+  EXPECT_EXIT(LogEachLevel("trace"), ExitedWithCode(0),
+              "^rankrun: trace: zero\nrankrun: debug: one\nrankrun: info: two\n"
+              "rankrun: warning: three\nrankrun: error: four\n$");
+}
+
+TEST_F(LogDeathTest, DebugHidesTrace) {
   EXPECT_EXIT(LogEachLevel("debug"), ExitedWithCode(0),
               "^rankrun: debug: one\nrankrun: info: two\n"
               "rankrun: warning: three\nrankrun: error: four\n$");
@@ -63,10 +70,21 @@ TEST_F(LogDeathTest, ErrorHidesWarnings) {
 TEST_F(LogDeathTest, OffHidesAll) { EXPECT_EXIT(LogEachLevel("off"), ExitedWithCode(0), "^$"); }
 
 TEST_F(LogDeathTest, AnUnknownLevelIsReportedAndWarnIsUsed) {
-  EXPECT_EXIT(LogEachLevel("loud"), ExitedWithCode(0),
-              AllOf(HasSubstr("RANKRUN_LOG is \"loud\": want debug, info, warn, error or off"),
-                    HasSubstr("rankrun: warning: three\nrankrun: error: four\n"),
-                    Not(HasSubstr("info: two"))));
+  EXPECT_EXIT(
+      LogEachLevel("loud"), ExitedWithCode(0),
+      AllOf(HasSubstr("RANKRUN_LOG is \"loud\": want trace, debug, info, warn, error or off"),
+            HasSubstr("rankrun: warning: three\nrankrun: error: four\n"),
+            Not(HasSubstr("info: two"))));
+}
+
+TEST_F(LogDeathTest, TheDefaultLevelHoldsWithoutTheVariable) {
+  auto log = [](const char* wanted) {
+    setenv("RANKRUN_LOG", wanted, 1);  // an empty string counts as unset
+    SetDefaultLogLevel(LogLevel::kError);
+    LogEachLevel(wanted);
+  };
+  EXPECT_EXIT(log(""), ExitedWithCode(0), "^rankrun: error: four\n$");
+  EXPECT_EXIT(log("warn"), ExitedWithCode(0), "^rankrun: warning: three\nrankrun: error: four\n$");
 }
 
 TEST_F(LogDeathTest, LogEnabledPredictsTheOutput) {
