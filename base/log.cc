@@ -4,6 +4,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -62,6 +63,7 @@ struct Logging {
   std::shared_ptr<RedirectableSink> sink = std::make_shared<RedirectableSink>();
   spdlog::logger logger{"rankrun", sink};  // spdlog shares its sinks between loggers
   bool has_own_level;                      // that of RANKRUN_LOG
+  std::atomic<LogLevel> default_level = LogLevel::kWarn;
 
   Logging() {
     logger.set_pattern("rankrun: %l: %v");
@@ -95,8 +97,11 @@ bool LogEnabled(LogLevel level) { return TheLogging().logger.should_log(ToSpdlog
 
 void SetDefaultLogLevel(LogLevel level) {
   Logging& logging = TheLogging();
+  logging.default_level = level;
   if (!logging.has_own_level) logging.logger.set_level(ToSpdlog(level));
 }
+
+LogLevel DefaultLogLevel() { return TheLogging().default_level; }
 
 void SetLogSink(std::function<void(std::string_view line)> sink) {
   TheLogging().sink->Redirect(std::move(sink));

@@ -22,9 +22,10 @@ inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
 inline void LogWarn(std::string_view message) { Log(LogLevel::kWarn, message); }
 inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
 
-// Sets the level that holds without RANKRUN_LOG; until then it is kWarn.
-// Thread: any.
+// Set and return the level that holds without RANKRUN_LOG; at first kWarn. A plug-in
+// has a log of its own, which needs the level, too. Thread: any.
 void SetDefaultLogLevel(LogLevel level);
+LogLevel DefaultLogLevel();
 
 // Sends complete lines (with newline) to `sink` from now on; an empty sink
 // restores standard error. Any thread that logs may call the sink.

@@ -91,7 +91,11 @@ bool DeviceCalls::Progress() {
   }
   pause_ = kMinDevicePause;
   ShowOnPage(nullptr);
-  if (!*end) *end = hooks_.failed(first->call.operation, end->error(), first->call.timeout);
+  if (*end) {
+    hooks_.completed(first->call.operation, first->since);
+  } else {
+    *end = hooks_.failed(first->call.operation, end->error(), first->call.timeout);
+  }
   first->state->Finish(*std::move(end));
   MutexLock lock(mutex_);
   in_flight_.pop_front();

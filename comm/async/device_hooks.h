@@ -27,6 +27,8 @@ struct DeviceHooks {
   // Breaks the group, and by this ends all of its calls. Returns the full text.
   std::function<Error(const Operation& operation, Error error, std::chrono::milliseconds timeout)>
       failed;
+  // Notes that a collective since that time is complete.
+  std::function<void(const Operation& operation, TimePoint since)> completed;
   // Starts a message in CPU memory to or from the peer of `operation`, a message, of
   // which its errors speak. Errors have the full text.
   std::function<Result<std::shared_ptr<WorkState>>(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/algorithm.h"
@@ -138,6 +139,7 @@ struct BackendConfig {
   DeathWatch deaths = {};
   bool checks_all_calls = false;   // debug level DETAIL
   AlgorithmTable algorithms = {};  // of backends that use schedules
+  LogLevel default_log_level = LogLevel::kWarn;
 
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };

@@ -48,6 +48,7 @@ AlgorithmTable OnlyRings() {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> GlooBackend::Create(const BackendConfig& config) {
+  SetDefaultLogLevel(config.default_log_level);
   auto mesh = BuildMesh(config);
   if (!mesh) return std::move(mesh).error();
   try {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status/status_page.h"
 #include "comm/core/time_left.h"
+#include "comm/group/group_log.h"
 #include "comm/group/post_mortem.h"
 
 namespace rankrun::comm {
@@ -76,6 +77,7 @@ Group::Group(GroupIdentity identity)
 Group::~Group() {
   FinishQueued();
   progress_thread_.Stop();
+  if (is_member()) LogDestroyed(identity_, operations_);
 }
 
 void Group::FinishQueued() {

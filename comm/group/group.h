@@ -95,7 +95,7 @@ class Group {
  private:
   template <typename Body>
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
-  template <typename Body>
+  template <bool kMayLog = true, typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);

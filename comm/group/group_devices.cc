@@ -88,6 +88,10 @@ DeviceHooks Group::HooksOfDevices() {
           [this](const Operation& operation, Error error, std::chrono::milliseconds timeout) {
             return Failed(operation, std::move(error), timeout);
           },
+      .completed =
+          [this](const Operation& operation, TimePoint since) {
+            if (LogsCalls()) LogEnd(operation, identity_, since);
+          },
       .start_message =
           [this](const Operation& operation, Operation::Kind direction, uint64_t tag, Block data) {
             return StartInMemory({.operation = operation,
@@ -147,8 +151,13 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (broken_.load()) return Broken(Describe(operation) + Place());
   operations_ += 1;
   call.operation = operation;
+  if (LogsCalls()) LogBegin(operation, identity_);
   auto compared = CompareDeviceCall(call);
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
+  if (identity_.checks_all_calls) {  // no device begins a call that another rank lacks
+    (*compared)->Await();
+    if (!(*compared)->result()) return Error((*compared)->result().error());
+  }
   auto state = devices_->calls().Run(call, *compared);
   if (!state) return std::move(state).error();
   lock.Unlock();

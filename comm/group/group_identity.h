@@ -23,8 +23,10 @@ struct GroupIdentity {
   std::string description = {};
   std::string backend = {};  // name of the backend
   DeathWatch deaths = {};
-  bool is_strict = false;              // use on a rank that is not a member is an error
-  std::optional<int> store_rank = {};  // global rank that serves the store, if one does
+  bool is_strict = false;                     // use on a rank that is not a member is an error
+  bool checks_all_calls = false;              // before they run: debug level DETAIL
+  std::chrono::milliseconds slow_call{1000};  // time from which the log calls a collective slow
+  std::optional<int> store_rank = {};         // global rank that serves the store, if one does
 
   bool is_world() const { return name == kWorldName; }
 

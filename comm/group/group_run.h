@@ -4,8 +4,10 @@
 #include <new>
 #include <utility>
 
+#include "comm/core/debug_level.h"
 #include "comm/group/arguments.h"
 #include "comm/group/group.h"
+#include "comm/group/group_log.h"
 
 // Execution of a checked call, for the sources of Group only.
 namespace rankrun::comm {
@@ -65,9 +67,18 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   return Work(operation.number);
 }
 
-template <typename Body>
+template <bool kMayLog, typename Body>
 Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
                             Body& body) {
+  if constexpr (kMayLog) {
+    // Out of line, so that the usual way has no more than a branch.
+    const auto logged = [&]() __attribute__((noinline, cold)) {
+      return RunLogged(operation, identity_,
+                       [&] { return Execute<false>(operation, timeout, body); });
+    };
+    if (LogsCalls()) [[unlikely]]
+      return logged();
+  }
   if (broken_.load()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
   activity_.Enter(RecordOf(operation, call.fingerprint));

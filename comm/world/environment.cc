@@ -1,6 +1,5 @@
 #include "comm/world/environment.h"
 
-#include <cctype>
 #include <limits>
 #include <string_view>
 
@@ -13,15 +12,17 @@ struct Whole {
   const char* name;
   int min;
   int max = std::numeric_limits<int>::max();
+  bool is_of_launcher = true;  // rankrun and torchrun set it
 };
 
 std::string Wanted(const Whole& number) {
   std::string text = "want a whole number ";
   if (number.max == std::numeric_limits<int>::max()) {
-    return text + ">= " + std::to_string(number.min) + " (set by rankrun or torchrun)";
+    text += ">= " + std::to_string(number.min);
+  } else {
+    text += std::to_string(number.min) + ".." + std::to_string(number.max);
   }
-  return text + std::to_string(number.min) + ".." + std::to_string(number.max) +
-         " (set by rankrun or torchrun)";
+  return number.is_of_launcher ? text + " (set by rankrun or torchrun)" : text;
 }
 
 // An empty string counts as unset, as in torch.distributed.
@@ -70,16 +71,11 @@ Result<void> ReadPlace(const GetVariable& get, const Given& given, Environment& 
   return {};
 }
 
-Result<void> ReadDebugLevel(const GetVariable& get, Environment& environment) {
-  for (const char* name : {"RANKRUN_DEBUG", "TORCH_DISTRIBUTED_DEBUG"}) {
-    std::string level = Value(get, name).value_or("");
-    if (level.empty()) continue;
-    for (char& c : level) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    environment.checks_all_calls = level == "DETAIL";
-    if (level == "OFF" || level == "INFO" || level == "DETAIL") return {};
-    return Error{ErrorCode::kInvalid,
-                 std::string(name) + " is \"" + level + "\": want OFF, INFO or DETAIL"};
-  }
+Result<void> ReadSlowCall(const GetVariable& get, Environment& environment) {
+  auto slow_call =
+      OptionalNumber(get, {.name = "RANKRUN_SLOW_CALL_MS", .min = 0, .is_of_launcher = false});
+  if (!slow_call) return std::move(slow_call).error();
+  if (*slow_call) environment.slow_call = std::chrono::milliseconds(**slow_call);
   return {};
 }
 
@@ -126,7 +122,7 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   if (!local_world_size) return std::move(local_world_size).error();
   auto attempt = OptionalNumber(get, {.name = "TORCHELASTIC_RESTART_COUNT", .min = 0});
   if (!attempt) return std::move(attempt).error();
-  if (auto ok = ReadDebugLevel(get, environment); !ok) return std::move(ok).error();
+  if (auto ok = ReadSlowCall(get, environment); !ok) return std::move(ok).error();
   if (auto ok = ReadAlgorithms(get, environment); !ok) return std::move(ok).error();
   Result<bool> is_strict = ReadStrict(get);
   if (!is_strict) return is_strict.error();

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "comm/core/algorithm.h"
+#include "comm/core/debug_level.h"
 
 namespace rankrun::comm {
 
@@ -23,15 +24,12 @@ struct Environment {
   std::string network_interface;  // one name or a list; empty: chosen by address
   std::string backend;            // the user's choice; empty: the program chooses
   bool is_strict = false;
-  bool checks_all_calls = false;  // debug level DETAIL
+  std::chrono::milliseconds slow_call{1000};  // as in GroupIdentity
   AlgorithmTable algorithms = {};
 };
 
 // ", rank 1 of 4".
 std::string PlaceOf(const Environment& environment);
-
-// Returns the value of a variable, or null, like getenv.
-using GetVariable = std::function<const char*(const char* name)>;
 
 // Settings that the program passes itself, so that their variables are not
 // read.

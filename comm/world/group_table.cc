@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status/death_watch.h"
+#include "comm/core/debug_level.h"
 #include "comm/core/time_left.h"
 #include "comm/group/process_group_access.h"
 #include "comm/stores/store_state.h"
@@ -88,19 +89,21 @@ GroupIdentity WorldIdentity(const Meeting& meeting, const std::string& context,
           .context = context,
           .deaths = deaths,
           .is_strict = meeting.place.is_strict,
+          .slow_call = meeting.place.slow_call,
           .store_rank = meeting.store_rank};
 }
 
 // Returns the options of JoinGroup for a rank that the others reach at `host`.
 JoinGroupOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, TimePoint deadline,
                            const Environment& place, const std::string& host) {
+  auto level = CurrentDebugLevel();
+  identity.checks_all_calls = level && *level == DebugLevel::kDetail;
   return {.identity = std::move(identity),
           .deadline = deadline,
           .backend = backend,
           .plugin_folders = PluginFolders(),
           .network_interface = place.network_interface,
           .host = host,
-          .checks_all_calls = place.checks_all_calls,
           .algorithms = place.algorithms};
 }
 
@@ -113,6 +116,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   auto timeout = EffectiveTimeout({}, options.timeout);
   if (!timeout) return timeout.error();
   if (auto ok = CheckDevice(options.device); !ok) return ok.error();
+  if (auto level = DebugLevelForInit(); !level) return level.error();
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
+#include "comm/group/group_log.h"
 #include "comm/group/store_barrier.h"
 #include "comm/world/backend_table.h"
 #include "comm/world/host_identity.h"
@@ -23,6 +24,7 @@ std::string Wishes(const JoinGroupOptions& options) {
   std::string text = InWords(options.backend) + ", timeout " +
                      std::to_string(options.identity.timeout.count()) + " ms";
   if (options.connects_devices) text += ", a GPU to connect";
+  if (options.identity.checks_all_calls) text += ", debug level DETAIL";
   if (options.algorithms == AlgorithmTable()) return text;
   return text + ", RANKRUN_ALGORITHMS " + FormatAlgorithms(options.algorithms);
 }
@@ -146,8 +148,9 @@ Result<std::unique_ptr<Backend>> Connect(const BackendCreator& create, const std
       .host = options.host,
       .timeout = TimeLeft(options.deadline),
       .deaths = options.identity.deaths,
-      .checks_all_calls = options.checks_all_calls,
+      .checks_all_calls = options.identity.checks_all_calls,
       .algorithms = options.algorithms,
+      .default_log_level = DefaultLogLevel(),
   });
 }
 
@@ -194,6 +197,7 @@ Result<void> CheckReachable(const std::vector<std::string>& hosts, const std::st
 
 Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
                                          const JoinGroupOptions& options) {
+  TimePoint since = MonotonicClock().Now();
   GroupIdentity identity = options.identity;
   std::string what = "join " + PlaceIn(identity);
   std::string waiting = what + ": wait for all ranks";
@@ -216,6 +220,7 @@ Result<std::unique_ptr<Group>> JoinGroup(std::unique_ptr<store::Store>&& store,
   auto backend = Connect(*creator, choice.backend, *store, options, *hosts);
   if (!backend) return std::move(backend).error().In(what + ": connect to the other ranks");
   identity.backend = FormatDeviceMap({.cpu = choice.backend, .cuda = asked_for->cuda});
+  LogMade(identity, MonotonicClock().Now() - since);
   return std::make_unique<Group>(std::move(identity), std::move(store), std::move(barrier),
                                  *std::move(backend), *std::move(devices));
 }

@@ -20,9 +20,8 @@ struct JoinGroupOptions {
   BackendWish backend;
   std::string backend_source = {};  // variable that names it; empty: the program does
   std::vector<std::string> plugin_folders;
-  std::string network_interface = {};  // empty: the one that has `host`
-  std::string host;                    // this rank's address for the others
-  bool checks_all_calls = false;
+  std::string network_interface = {};            // empty: the one that has `host`
+  std::string host;                              // this rank's address for the others
   bool connects_devices = false;                 // in a call after JoinGroup that all members make
   std::shared_ptr<void> device_connection = {};  // DeviceBackendConfig's
   AlgorithmTable algorithms = {};

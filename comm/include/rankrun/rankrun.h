@@ -20,6 +20,7 @@
 
 #include <rankrun/backend.h>
 #include <rankrun/c/collectives.h>
+#include <rankrun/c/debug.h>
 #include <rankrun/c/group.h>
 #include <rankrun/c/join.h>
 #include <rankrun/c/messages.h>

@@ -5,8 +5,11 @@
 
 #include <rankrun/gpu.h>
 
+#include "base/log.h"
+#include "comm/core/debug_level.h"
 #include "tests/comm/group/fake_device_backend.h"
 #include "tests/comm/group/group_fixture.h"
+#include "tests/comm/ranks.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct GroupDevicesTest : GroupTest {
-  GroupDevicesTest() {
+  explicit GroupDevicesTest(bool checks_all_calls = false) {
     auto store = std::make_unique<MemoryStore>(keys);
     std::vector<int> ranks{0, 1};
     auto barrier = std::make_unique<StoreBarrier>(*store, "g/barrier", 0, ranks);
@@ -30,7 +33,9 @@ struct GroupDevicesTest : GroupTest {
                                                   .group_rank = 0,
                                                   .timeout = seconds(60),
                                                   .key_prefix = "g",
-                                                  .deaths = DeathWatch(page)},
+                                                  .deaths = DeathWatch(page),
+                                                  .checks_all_calls = checks_all_calls,
+                                                  .slow_call = milliseconds(0)},
                                     std::move(store), std::move(barrier), std::move(fake),
                                     std::move(devices));
   }
@@ -79,6 +84,40 @@ TEST_F(GroupDevicesTest, ACallIsEnqueuedAndCompared) {
   EXPECT_EQ(Describe(seen->calls[0].operation), "AllReduce #1 (16 x float32 on cuda, sum)");
   ASSERT_EQ(cpu->calls.size(), 1U);
   EXPECT_EQ(Describe(cpu->calls[0].operation), "AllReduce #1 (16 x float32 on cuda, sum)");
+}
+
+// At the debug level DETAIL.
+struct GroupDevicesDetailTest : GroupDevicesTest {
+  GroupDevicesDetailTest() : GroupDevicesTest(true) {}
+};
+
+TEST_F(GroupDevicesDetailTest, NoDeviceBeginsACallThatDiffers) {
+  auto sum = AllReduce();
+  ASSERT_TRUE(sum);
+  work().done = true;
+  EXPECT_EQ(EndOf(*sum), "");
+  cpu->failure = Error{ErrorCode::kMismatch, "the calls do not match"};
+  EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("the calls do not match"));
+  EXPECT_EQ(seen->calls.size(), 1U);
+  EXPECT_EQ(group->state(), GroupState::kBroken);
+}
+
+TEST_F(GroupDevicesTest, ACallIsLoggedWhenTheDeviceHasCompletedIt) {
+  // In a process of its own, because the level belongs to the process.
+  const std::string log = ChildProcess([&] {
+                            std::string lines;  // guarded by the log
+                            SetLogSink([&](std::string_view line) { lines += line; });
+                            ChooseDebugLevel(DebugLevel::kDetail);
+                            auto sum = AllReduce();
+                            work().done = true;
+                            if (std::string error = EndOf(*sum); !error.empty()) return error;
+                            group.reset();
+                            return lines;
+                          }).Text();
+  const std::string call =
+      "the world process group, rank 0 of 2: AllReduce #1 (16 x float32 on cuda, sum)";
+  EXPECT_THAT(log, AllOf(HasSubstr("rankrun: trace: " + call + " begins\n"),
+                         HasSubstr("rankrun: info: " + call + ", the first collective, took ")));
 }
 
 TEST_F(GroupDevicesTest, WaitIsForTheStreamOfItsThread) {

@@ -59,16 +59,12 @@ TEST_F(EnvironmentTest, TheRanksOfTheHostAreNotCountedForAPartOfTheJob) {
   EXPECT_EQ(Read({.global_rank = 1, .world_size = 4})->local_world_size, 2);
 }
 
-TEST_F(EnvironmentTest, TheDebugLevelMayHaveTorchsName) {
-  variables["TORCH_DISTRIBUTED_DEBUG"] = "detail";
-  auto environment = Read();
-  ASSERT_TRUE(environment) << environment.error().message;
-  EXPECT_TRUE(environment->checks_all_calls);
-
-  variables["RANKRUN_DEBUG"] = "INFO";  // overrides torch's
-  environment = Read();
-  ASSERT_TRUE(environment) << environment.error().message;
-  EXPECT_FALSE(environment->checks_all_calls);
+TEST_F(EnvironmentTest, TheTimeOfASlowCallIsOneSecondOrGiven) {
+  EXPECT_EQ(Read()->slow_call, std::chrono::seconds(1));
+  variables["RANKRUN_SLOW_CALL_MS"] = "0";
+  EXPECT_EQ(Read()->slow_call, std::chrono::seconds(0));
+  EXPECT_EQ(ErrorWith("RANKRUN_SLOW_CALL_MS", "1s"),
+            "RANKRUN_SLOW_CALL_MS is \"1s\": want a whole number >= 0");
 }
 
 TEST_F(EnvironmentTest, ErrorsNameTheVariableItsValueAndWhatIsWanted) {
