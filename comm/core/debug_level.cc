@@ -11,6 +11,7 @@
 namespace rankrun::comm {
 
 std::atomic<bool> internal::logs_calls = false;
+std::atomic<bool> internal::shows_stacks = false;
 
 namespace {
 
@@ -56,6 +57,8 @@ void Use(DebugLevel level, Level& process) REQUIRES(process.mutex) {
   SetDefaultLogLevel(log_level ? *log_level : LogLevel::kWarn);
   OrWarn(log_level, LogLevel::kWarn, "WARNING");
   internal::logs_calls = level != DebugLevel::kOff;
+  internal::shows_stacks =
+      level == DebugLevel::kDetail && OrWarn(ShowsStacksIn(::getenv), false, "0");
 }
 
 Result<DebugLevel> Read(Level& process) REQUIRES(process.mutex) {
@@ -99,6 +102,14 @@ Result<LogLevel> LogLevelIn(const GetVariable& get, DebugLevel level) {
       return LogLevel::kTrace;
   }
   __builtin_unreachable();
+}
+
+Result<bool> ShowsStacksIn(const GetVariable& get) {
+  constexpr char kName[] = "TORCH_SHOW_CPP_STACKTRACES";
+  std::string value = ValueOf(get, kName);
+  if (value.empty() || value == "0") return false;
+  if (value == "1") return true;
+  return Wrong(kName, value, "0 or 1");
 }
 
 Result<DebugLevel> CurrentDebugLevel() {

@@ -201,6 +201,7 @@ Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& ca
   auto state = std::make_shared<WorkState>();
   auto pushed =
       queue_.Push([this, state, operation = call.operation, timeout = call.timeout,
+                   stack = CallStack::IfShown(),
                    sizes = SizesOf(call, identity_.group_rank, identity_.world_size())]() mutable {
         auto body = [&](Backend& backend, const Call& compared) -> Result<void> {
           auto ok = Compare(backend, compared, sizes, identity_);
@@ -208,7 +209,7 @@ Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& ca
           // Another rank has refused the call, which this one may have enqueued.
           return Error{ErrorCode::kSystem, ok.error().message};
         };
-        state->Finish(Execute(operation, timeout, body));
+        state->Finish(WithStack(Execute(operation, timeout, body), stack));
       });
   if (!pushed) return std::move(pushed).error();
   return state;

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/core/call_stack.h"
 #include "comm/core/debug_level.h"
 #include "comm/group/arguments.h"
 #include "comm/group/group.h"
@@ -50,12 +51,15 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   if (broken_.load()) return Broken(Describe(operation) + Place());
   operations_ += 1;
   if (!options.async && !queue_.busy()) {
-    if (auto ok = Execute(operation, timeout, body); !ok) return std::move(ok).error();
+    if (auto ok = Execute(operation, timeout, body); !ok) {
+      return WithStack(std::move(ok).error(), CallStack::IfShown());
+    }
     return Work(operation.number);
   }
   auto state = std::make_shared<WorkState>();
-  auto pushed = queue_.Push([this, operation, timeout, state, body = std::move(body)]() mutable {
-    state->Finish(Execute(operation, timeout, body));
+  auto pushed = queue_.Push([this, operation, timeout, state, stack = CallStack::IfShown(),
+                             body = std::move(body)]() mutable {
+    state->Finish(WithStack(Execute(operation, timeout, body), stack));
   });
   if (!pushed) {  // the call has its number, so the other ranks wait for it
     return Failed(operation, std::move(pushed).error(), timeout);

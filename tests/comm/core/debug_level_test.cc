@@ -83,5 +83,15 @@ TEST_F(DebugLevelTest, AWrongLevelOfTheLogIsNamed) {
             "3");
 }
 
+TEST_F(DebugLevelTest, StacksAreShownByZeroOrOne) {
+  EXPECT_FALSE(*ShowsStacksIn(get));
+  variables["TORCH_SHOW_CPP_STACKTRACES"] = "0";
+  EXPECT_FALSE(*ShowsStacksIn(get));
+  variables["TORCH_SHOW_CPP_STACKTRACES"] = "1";
+  EXPECT_TRUE(*ShowsStacksIn(get));
+  variables["TORCH_SHOW_CPP_STACKTRACES"] = "yes";
+  EXPECT_EQ(ErrorOf(ShowsStacksIn(get)), "TORCH_SHOW_CPP_STACKTRACES is \"yes\": want 0 or 1");
+}
+
 }  // namespace
 }  // namespace rankrun::comm

@@ -1,4 +1,5 @@
-// The debug level of processes: its functions, and the lines of the log.
+// The debug level of processes: its functions, the lines of the log, and the stack of
+// an error.
 
 #include <gmock/gmock.h>
 
@@ -23,9 +24,13 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr const char* kVariables[] = {
-    "RANKRUN_LOG",     "RANKRUN_DEBUG",           "RANKRUN_SLOW_CALL_MS",
-    "RANKRUN_BACKEND", "TORCH_DISTRIBUTED_DEBUG", "TORCH_CPP_LOG_LEVEL"};
+constexpr const char* kVariables[] = {"RANKRUN_LOG",
+                                      "RANKRUN_DEBUG",
+                                      "RANKRUN_SLOW_CALL_MS",
+                                      "RANKRUN_BACKEND",
+                                      "TORCH_DISTRIBUTED_DEBUG",
+                                      "TORCH_CPP_LOG_LEVEL",
+                                      "TORCH_SHOW_CPP_STACKTRACES"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -137,6 +142,39 @@ TEST(DebugTest, GroupsMadeAtDetailCompareEachCall) {
                                HasSubstr("rank 1 called Broadcast #1"))));
 }
 
+struct StackTest : testing::TestWithParam<const char*> {
+  // Returns the errors of two ranks whose calls differ.
+  static std::vector<std::string> ErrorsWith(const Variables& variables, const CallOptions& how) {
+    return OnRanks(2, [&](int rank) {
+      Use(variables);
+      setenv("RANKRUN_LOG", "off", 1);
+      ProcessGroup& world = Init({.backend = GetParam()});
+      std::vector<float> data(rank == 0 ? 10 : 20);
+      return ErrorOf([&] { world.AllReduce(data, ReduceOp::kSum, how).Wait(); });
+    });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, StackTest, testing::Values("shm", "tcp", "gloo"), NameOfBackend);
+
+TEST_P(StackTest, AMismatchShowsTheStackOfTheCall) {
+  const Variables shown{{"RANKRUN_DEBUG", "DETAIL"}, {"TORCH_SHOW_CPP_STACKTRACES", "1"}};
+  for (const CallOptions& how : {CallOptions(), CallOptions(kAsync)}) {
+    EXPECT_THAT(ErrorsWith(shown, how),
+                Each(AllOf(StartsWith("DistMismatchError: AllReduce #1"),
+                           HasSubstr("rank 1 called AllReduce #1 (20 x float32, sum)"),
+                           HasSubstr("\nstack of this rank's call, innermost frame first:\n#0 "),
+                           HasSubstr("comm_tests+0x"), HasSubstr("__libc_start_main"))));
+  }
+}
+
+TEST_P(StackTest, OnlyWithBothVariables) {
+  auto one_line = Each(AllOf(StartsWith("DistMismatchError: AllReduce #1"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(ErrorsWith({{"RANKRUN_DEBUG", "DETAIL"}}, {}), one_line);
+  EXPECT_THAT(ErrorsWith({{"RANKRUN_DEBUG", "INFO"}, {"TORCH_SHOW_CPP_STACKTRACES", "1"}}, {}),
+              one_line);
+}
+
 // The level of the log is read once per process, so each case has a process of its own.
 struct DebugLogDeathTest : testing::Test {
   DebugLogDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -223,11 +261,16 @@ TEST_F(DebugLogDeathTest, OurOwnLogLevelWins) {
               IsAtLevel("error"));
 }
 
-TEST_F(DebugLogDeathTest, AWrongLevelOfTorchsLogIsAWarning) {
+TEST_F(DebugLogDeathTest, WrongValuesOfTorchsOtherVariablesAreWarnings) {
   EXPECT_EXIT(
-      RunWith({{"TORCH_CPP_LOG_LEVEL", "debug"}}), ExitedWithCode(0),
+      RunWith({{"TORCH_CPP_LOG_LEVEL", "debug"},
+               {"TORCH_SHOW_CPP_STACKTRACES", "yes"},
+               {"RANKRUN_DEBUG", "DETAIL"}}),
+      ExitedWithCode(0),
       AllOf(HasSubstr("rankrun: warning: TORCH_CPP_LOG_LEVEL is \"debug\": want INFO, WARNING, "
                       "ERROR or FATAL, or 0, 1, 2 or 3; WARNING is used\n"),
+            HasSubstr("rankrun: warning: TORCH_SHOW_CPP_STACKTRACES is \"yes\": want 0 or 1; "
+                      "0 is used\n"),
             IsAtLevel("warning")));
 }
 
