@@ -7,6 +7,7 @@
 #include <new>
 
 #include <rankrun/distributed.h>
+#include <rankrun/spawn.h>
 
 namespace rankrun::comm {
 namespace {
@@ -59,6 +60,8 @@ rankrun_status CaughtStatus(const char* function) noexcept {
     return Failed(RANKRUN_NETWORK, error);
   } catch (const DistStoreError& error) {
     return Failed(RANKRUN_STORE, error);
+  } catch (const SpawnError& error) {
+    return Failed(RANKRUN_PROCESS, error);
   } catch (const DistError& error) {
     return Failed(RANKRUN_INVALID, error);
   } catch (const std::exception& error) {

@@ -1,5 +1,6 @@
 #include "comm/world/contexts.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -66,6 +67,14 @@ void CloseContext(const std::string& name) {
   table->Clear();
   MutexLock lock(contexts.mutex);
   contexts.by_name.at(name)->is_open = false;
+}
+
+bool AnyWorld() {
+  if (DefaultContext().world() != nullptr) return true;
+  Contexts& contexts = OfThisProcess();
+  MutexLock lock(contexts.mutex);
+  return std::ranges::any_of(
+      contexts.by_name, [](const auto& named) { return named.second->table.world() != nullptr; });
 }
 
 }  // namespace rankrun::comm

@@ -24,4 +24,7 @@ Result<GroupTable*> OpenContext(const std::string& name);
 // Destroys the groups of the context; its name is free afterwards.
 void CloseContext(const std::string& name);
 
+// Returns whether Init or a context has a world.
+bool AnyWorld();
+
 }  // namespace rankrun::comm

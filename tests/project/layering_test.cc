@@ -92,7 +92,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"world", {"group", "stores", "shm", "stream", "tcp", "hierarchy", "core", "mesh"}},
          {"cpp", {"world", "async", "group", "core", "mesh"}},
          {"c", {"group", "stores"}},
-         {"launch", {"core"}},
+         {"launch", {"core", "world"}},
      }},
 };
 

@@ -107,8 +107,8 @@ RANKRUN_API LaunchHandle StartLaunch(const LaunchSpec& spec);
 // a result, not an exception.
 RANKRUN_API LaunchResult Launch(const LaunchSpec& spec);
 
-// Returns a spec whose workers run this same program: the counterpart of
-// torch.multiprocessing.spawn. `arguments` let the program detect that it is a
+// Returns a spec whose workers run this same program; for functions in processes of
+// their own there is spawn.h. `arguments` let the program detect that it is a
 // worker. The caller may change all fields.
 RANKRUN_API LaunchSpec OwnProgram(std::vector<std::string> arguments);
 
