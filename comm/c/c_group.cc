@@ -311,6 +311,14 @@ int rankrun_backend_available(const char* name) {
   return GuardedOr(0, [=] { return rankrun::BackendAvailable(Text(name, "name")) ? 1 : 0; });
 }
 
+rankrun_status rankrun_default_backend_for_device(const char* device, const char** backend) {
+  return Guarded([=] {
+    Clear(backend, "backend");
+    const std::string name = rankrun::DefaultBackendForDevice(Text(device, "device"));
+    *backend = name == rankrun::Backend::kNccl ? rankrun::Backend::kNccl : rankrun::Backend::kAuto;
+  });
+}
+
 int rankrun_launched_by_agent(void) { return rankrun::LaunchedByAgent() ? 1 : 0; }
 
 rankrun_saving* rankrun_saving_begin(void) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <rankrun/nccl_options.h>
+#include <rankrun/backend_options.h>
 
 #include "base/clock.h"
 #include "base/result.h"

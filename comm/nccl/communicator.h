@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include <rankrun/nccl_options.h>
+#include <rankrun/backend_options.h>
 
 #include "base/clock.h"
 #include "base/mutex.h"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <rankrun/nccl_options.h>
+#include <rankrun/backend_options.h>
 
 #include "base/result.h"
 

@@ -50,6 +50,14 @@ class RegisteredBackends {
     return FindIn(for_devices_, name);
   }
 
+  std::vector<std::string> Names() {
+    MutexLock lock(mutex_);
+    std::vector<std::string> names;
+    for (const auto& [name, backend] : for_cpu_) names.push_back(name);
+    for (const auto& [name, backend] : for_devices_) names.push_back(name);
+    return names;
+  }
+
  private:
   template <typename Description>
   using Table = std::map<std::string, Description, std::less<>>;
@@ -120,5 +128,7 @@ Result<void> AddBackend(const rankrun_device_backend& backend) {
   if (auto ok = CheckOutsideDevices(backend); !ok) return ok;
   return Register(backend);
 }
+
+std::vector<std::string> RegisteredNames() { return RegisteredBackends::Instance().Names(); }
 
 }  // namespace rankrun::comm

@@ -35,4 +35,8 @@ Result<DeviceBackendCreator> FindDeviceBackend(const std::string& name,
 Result<void> AddBackend(const rankrun_backend& backend);
 Result<void> AddBackend(const rankrun_device_backend& backend);
 
+// Returns the names of backends that the program has added.
+// Thread: any.
+std::vector<std::string> RegisteredNames();
+
 }  // namespace rankrun::comm

@@ -42,6 +42,17 @@ Result<DeviceMap> ParseDeviceMap(const std::string& text) {
   return map;
 }
 
+Result<std::string> DefaultBackendFor(const std::string& device) {
+  size_t colon = device.find(':');
+  std::string type = device.substr(0, colon);
+  std::string index = colon == std::string::npos ? "0" : device.substr(colon + 1);
+  bool has_index = !index.empty() && index.find_first_not_of("0123456789") == std::string::npos;
+  if (has_index && type == kCpu) return std::string(kAutoBackend);
+  if (has_index && type == kCuda) return std::string(kNcclBackend);
+  return Error{ErrorCode::kInvalid,
+               "no backend for the device \"" + device + "\": want cpu, cuda or cuda:INDEX"};
+}
+
 bool HasGpus(const std::string& name) {
   auto map = ParseDeviceMap(name);
   return map && !map->cuda.empty();

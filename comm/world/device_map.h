@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <rankrun/nccl_options.h>
+#include <rankrun/backend_options.h>
 
 #include "base/result.h"
 
@@ -22,6 +22,10 @@ struct DeviceMap {
 // device that occurs twice.
 // Source: torch.distributed's BackendConfig.
 Result<DeviceMap> ParseDeviceMap(const std::string& text);
+
+// Returns the backend for the memory of "cpu", "cuda" or "cuda:1". Pure.
+// Error: kInvalid, there is no such device.
+Result<std::string> DefaultBackendFor(const std::string& device);
 
 // Returns "shm", or "cpu:shm,cuda:nccl".
 std::string FormatDeviceMap(const DeviceMap& map);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <rankrun/backend_options.h>
 #include <rankrun/dist_error.h>
 #include <rankrun/export.h>
-#include <rankrun/nccl_options.h>
 #include <rankrun/process_group.h>
 #include <rankrun/saving_notice.h>
 #include <rankrun/store.h>

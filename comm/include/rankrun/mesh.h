@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <rankrun/backend_options.h>
 #include <rankrun/call_options.h>
 #include <rankrun/export.h>
-#include <rankrun/nccl_options.h>
 #include <rankrun/process_group.h>
 #include <rankrun/tensor.h>
 

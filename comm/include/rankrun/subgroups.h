@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <rankrun/backend_options.h>
 #include <rankrun/call_options.h>
 #include <rankrun/export.h>
-#include <rankrun/nccl_options.h>
 #include <rankrun/process_group.h>
 
 // Process groups made from members of another group, the parent. Only members of the

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
+
 #include <rankrun/distributed.h>
+#include <rankrun/rankrun.h>
 
 namespace rankrun::comm {
 namespace {
@@ -49,6 +53,40 @@ TEST(DeviceMapTest, HasOneTextForm) {
   EXPECT_EQ(FormatDeviceMap({.cpu = "shm"}), "shm");
   EXPECT_EQ(FormatDeviceMap({.cpu = "shm", .cuda = "nccl"}), "cpu:shm,cuda:nccl");
   EXPECT_EQ(FormatDeviceMap({.cpu = "nccl"}), "cpu:nccl");  // the name alone means cuda
+}
+
+TEST(DeviceMapTest, EachDeviceHasADefaultBackend) {
+  EXPECT_EQ(DefaultBackendForDevice("cpu"), "auto");
+  EXPECT_EQ(DefaultBackendForDevice("cuda"), "nccl");
+  EXPECT_EQ(DefaultBackendForDevice("cuda:1"), "nccl");
+  for (std::string device : {"", "xpu", "cuda:", "cuda:x", "cuda1"}) {
+    EXPECT_EQ(DefaultBackendFor(device).error().message,
+              "no backend for the device \"" + device + "\": want cpu, cuda or cuda:INDEX");
+  }
+  EXPECT_THROW(DefaultBackendForDevice("xpu"), DistError);
+  const char* backend = nullptr;
+  EXPECT_EQ(rankrun_default_backend_for_device("cuda:0", &backend), RANKRUN_OK);
+  EXPECT_STREQ(backend, "nccl");
+  EXPECT_EQ(rankrun_default_backend_for_device("xpu", &backend), RANKRUN_INVALID);
+  EXPECT_EQ(backend, nullptr);
+}
+
+TEST(DeviceMapTest, AProgramReadsNamesAndMaps) {
+  using Map = std::map<std::string, std::string>;
+  EXPECT_EQ(rankrun::Backend::Parse("GLOO"), rankrun::Backend::kGloo);
+  EXPECT_EQ(rankrun::Backend::Parse("mine_2"), "mine_2");
+  EXPECT_THROW(rankrun::Backend::Parse("cpu:shm"), DistError);
+  EXPECT_THROW(rankrun::Backend::Parse(""), DistError);
+  EXPECT_EQ(DeviceBackendMap("CPU:shm,CUDA:nccl"), (Map{{"cpu", "shm"}, {"cuda", "nccl"}}));
+  EXPECT_EQ(DeviceBackendMap("nccl"), (Map{{"cpu", "auto"}, {"cuda", "nccl"}}));
+  EXPECT_EQ(DeviceBackendMap("tcp"), (Map{{"cpu", "tcp"}}));
+  EXPECT_THROW(DeviceBackendMap("xpu:ccl"), DistError);
+  EXPECT_THROW(DeviceBackendMap("a b"), DistError);
+}
+
+TEST(DeviceMapTest, ThereIsAListOfNames) {
+  EXPECT_THAT(rankrun::Backend::List(),
+              testing::IsSupersetOf({"auto", "gloo", "hierarchical", "mpi", "nccl", "shm", "tcp"}));
 }
 
 struct DeviceMapOptionsTest : testing::Test {

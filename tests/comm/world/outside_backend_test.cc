@@ -379,6 +379,7 @@ TEST_F(OutsideBackendTest, ARegisteredBackendIsFoundByName) {
   ASSERT_EQ(rankrun_register_backend(&description), RANKRUN_OK) << rankrun_last_error();
   name = "changed";  // the library has a copy
   EXPECT_TRUE(BackendAvailable("Registered"));
+  EXPECT_THAT(rankrun::Backend::List(), testing::Contains("registered"));
   transport::BackendGroup group("registered", 1);
   MemoryStore store(group.keys);
   auto creator = FindBackend("registered", {});

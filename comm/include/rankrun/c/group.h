@@ -129,6 +129,9 @@ RANKRUN_API const char* rankrun_group_backend(const rankrun_group* group);  // "
 RANKRUN_API rankrun_status rankrun_group_state(const rankrun_group* group);
 
 RANKRUN_API int rankrun_backend_available(const char* name);
+// Gives the backend for "cpu", "cuda" or "cuda:1"; the text stays valid.
+RANKRUN_API rankrun_status rankrun_default_backend_for_device(const char* device,
+                                                              const char** backend);
 RANKRUN_API int rankrun_launched_by_agent(void);
 
 // Begin and end of a save that must not be interrupted: SavingNotice of
