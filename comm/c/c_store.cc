@@ -91,6 +91,17 @@ rankrun_status rankrun_file_store(const char* path, const char* run_id, int64_t 
   });
 }
 
+rankrun_status rankrun_file_store_of_workers(const char* path, const char* run_id,
+                                             int32_t world_size, int64_t timeout_ms,
+                                             rankrun_store** store) {
+  return Guarded([=] {
+    Clear(store, "store");
+    *store = HandleOf(std::make_shared<rankrun::FileStore>(
+        Text(path, "path"), Text(run_id, "run_id"), LimitOr(std::chrono::seconds(300), timeout_ms),
+        world_size));
+  });
+}
+
 rankrun_status rankrun_hash_store(int64_t timeout_ms, rankrun_store** store) {
   return Guarded([=] {
     Clear(store, "store");

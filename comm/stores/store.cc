@@ -4,8 +4,10 @@
 
 #include "base/status/death_watch.h"
 #include "comm/core/throw.h"
+#include "comm/stores/meeting_file.h"
 #include "comm/stores/store_handle.h"
 #include "comm/stores/store_state.h"
+#include "store/clients/describe.h"
 #include "store/clients/file_store.h"
 #include "store/clients/hash_store.h"
 #include "store/clients/prefix_store.h"
@@ -45,9 +47,25 @@ std::unique_ptr<StoreState> StateOf(std::unique_ptr<store::Store> store, millise
       .timeout = CheckedTimeout(timeout), .name = std::move(name), .store = std::move(store)});
 }
 
-Result<std::unique_ptr<store::FileStore>> OpenFile(const std::string& path,
-                                                   const std::string& run_id) {
-  return store::FileStore::Open(path, run_id, {.deaths = DeathWatch::OfThisProcess()});
+Result<std::unique_ptr<StoreState>> OpenFile(const std::string& path, const std::string& run_id,
+                                             milliseconds timeout, std::optional<int> world_size) {
+  if (world_size && *world_size < 1) {
+    return Error{ErrorCode::kInvalid,
+                 "FileStore: world_size is " + std::to_string(*world_size) + ": want at least 1"};
+  }
+  if (!world_size) {
+    auto store = store::FileStore::Open(path, run_id, {.deaths = DeathWatch::OfThisProcess()});
+    if (!store) return std::move(store).error();
+    return StateOf(*std::move(store), timeout, path);
+  }
+  MeetingFile file{.path = path, .world = run_id, .attempt = 0, .min_leavers = *world_size};
+  auto store =
+      EnterFile(file, store::DeadlineAfter(CheckedTimeout(timeout)), DeathWatch::OfThisProcess());
+  if (!store) return std::move(store).error();
+  auto user = std::make_shared<FileUser>(std::move(file), *std::move(store));
+  auto state = StateOf(UnwrapStore(user->store().Clone(timeout)), timeout, path);
+  state->file = std::move(user);
+  return state;
 }
 
 }  // namespace
@@ -129,15 +147,18 @@ int64_t Store::QueueLength(std::string_view key) {
 
 std::unique_ptr<Store> Store::Clone() {
   auto clone = UnwrapStore(state_->store->Clone(timeout()));
-  return std::unique_ptr<Store>(new Store(comm::StateOf(std::move(clone), timeout())));
+  auto state = comm::StateOf(std::move(clone), timeout());
+  state->file = state_->file;
+  return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 
 void Store::SetTimeout(milliseconds timeout) { state_->timeout = comm::CheckedTimeout(timeout); }
 
 milliseconds Store::timeout() const { return state_->timeout; }
 
-FileStore::FileStore(const std::string& path, const std::string& run_id, milliseconds timeout)
-    : Store(comm::StateOf(UnwrapStore(comm::OpenFile(path, run_id)), timeout, path)) {}
+FileStore::FileStore(const std::string& path, const std::string& run_id, milliseconds timeout,
+                     std::optional<int> world_size)
+    : Store(UnwrapStore(comm::OpenFile(path, run_id, timeout, world_size))) {}
 FileStore::~FileStore() = default;
 
 const std::string& FileStore::path() const { return state_->name; }

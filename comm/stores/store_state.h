@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
+#include "comm/stores/meeting_file.h"
 #include "store/server/hosted_server.h"
 #include "store/store.h"
 
@@ -26,7 +28,9 @@ struct StoreState {
   std::shared_ptr<store::HostedServer> server = {};
   uint16_t port = 0;                                // of a TcpStore
   std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore; shared with the program
-  std::unique_ptr<store::Store> store = {};  // last, because it uses `server` or `underlying`
+  std::shared_ptr<FileUser> file = {};  // of a FileStore with a world size, and its clones
+  // Last, because it uses `server`, `underlying` or `file`.
+  std::unique_ptr<store::Store> store = {};
 };
 
 // Returns `timeout`. Throws DistError if it is below 0.

@@ -10,8 +10,8 @@
 
 #include "base/result.h"
 #include "base/status/death_watch.h"
+#include "comm/stores/meeting_file.h"
 #include "comm/world/environment.h"
-#include "comm/world/meeting_file.h"
 #include "store/server/hosted_server.h"
 #include "store/store.h"
 

@@ -64,15 +64,20 @@ class RANKRUN_API TcpStore final : public Store {
 };
 
 // Store in a file, for processes that share a file system; docs/store.md covers
-// NFS. The store never removes the file; the program that chose the path does.
+// NFS.
 class RANKRUN_API FileStore final : public Store {
  public:
   // Opens or creates the file in an existing folder. `run_id` is the same for
-  // all processes of one run and different for each run.
-  // Throws DistError if the file belongs to another run, DistStoreError if it
-  // cannot be opened.
+  // all processes of one run and different for each run. With `world_size` the file
+  // is removed by the last FileStore with a `world_size` that is destroyed, once so
+  // many of them were; clones belong to their original. One whose process died is
+  // never destroyed, and the file stays. The counts are keys of the store. Without
+  // `world_size` the program removes the file.
+  // Throws DistError if the file belongs to another run or `world_size` is below 1,
+  // DistStoreError if the file cannot be opened.
   FileStore(const std::string& path, const std::string& run_id,
-            std::chrono::milliseconds timeout = std::chrono::seconds(300));
+            std::chrono::milliseconds timeout = std::chrono::seconds(300),
+            std::optional<int> world_size = std::nullopt);
   ~FileStore() override;
 
   const std::string& path() const;

@@ -27,6 +27,10 @@ RANKRUN_API rankrun_status rankrun_tcp_store(const rankrun_tcp_store_options* op
                                              rankrun_store** store);
 RANKRUN_API rankrun_status rankrun_file_store(const char* path, const char* run_id,
                                               int64_t timeout_ms, rankrun_store** store);
+// As above, with the `world_size` of FileStore, whose last user removes the file.
+RANKRUN_API rankrun_status rankrun_file_store_of_workers(const char* path, const char* run_id,
+                                                         int32_t world_size, int64_t timeout_ms,
+                                                         rankrun_store** store);
 RANKRUN_API rankrun_status rankrun_hash_store(int64_t timeout_ms, rankrun_store** store);
 // The caller may release `below` before the new store.
 RANKRUN_API rankrun_status rankrun_prefix_store(const char* prefix, const rankrun_store* below,

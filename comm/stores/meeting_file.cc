@@ -1,4 +1,4 @@
-#include "comm/world/meeting_file.h"
+#include "comm/stores/meeting_file.h"
 
 #include <unistd.h>
 
@@ -24,7 +24,11 @@ std::string CountKey(const MeetingFile& file) {
   return "rankrun/attempt_" + std::to_string(file.attempt) + "/users";
 }
 
-// Returns whether the file is being removed by its last rank.
+std::string LeaversKey(const MeetingFile& file) {
+  return "rankrun/attempt_" + std::to_string(file.attempt) + "/left";
+}
+
+// Returns whether the file is being removed by its last user.
 bool IsGoing(const Error& error) { return error.code == ErrorCode::kPeerLost; }
 
 Result<std::unique_ptr<store::Store>> EnterOnce(const MeetingFile& file, const DeathWatch& deaths) {
@@ -35,7 +39,7 @@ Result<std::unique_ptr<store::Store>> EnterOnce(const MeetingFile& file, const D
   if (users) return store;
   if (users.error().code != ErrorCode::kInvalid) return users.error();
   return Error{ErrorCode::kPeerLost, "store file " + file.path +
-                                         ": its last rank is removing it, or has died while it "
+                                         ": its last user is removing it, or has died while it "
                                          "did: remove it if that run is over"};
 }
 
@@ -53,9 +57,10 @@ Result<std::unique_ptr<store::Store>> EnterFile(const MeetingFile& file, TimePoi
 }
 
 void LeaveFile(const MeetingFile& file, store::Store& store) {
+  auto leavers = store.Add(LeaversKey(file), 1);
   auto users = store.Add(CountKey(file), -1);
-  if (!users || *users > 0) return;
-  // Another rank may have come since.
+  if (!users || *users > 0 || !leavers || *leavers < file.min_leavers) return;
+  // Another user may have come since.
   auto last = store.CompareSet(CountKey(file), "0", kRemoved);
   if (last && last->swapped) unlink(file.path.c_str());
 }

@@ -1,4 +1,4 @@
-#include "comm/world/meeting_file.h"
+#include "comm/stores/meeting_file.h"
 
 #include <gmock/gmock.h>
 
@@ -65,7 +65,7 @@ TEST_F(MeetingFileTest, AFileThatIsHalfRemovedIsAnErrorAfterTheTimeout) {
   ASSERT_FALSE(entered);
   EXPECT_EQ(entered.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(entered.error().message,
-              HasSubstr("its last rank is removing it, or has died while it did: remove it"));
+              HasSubstr("its last user is removing it, or has died while it did: remove it"));
 }
 
 TEST_F(MeetingFileTest, ItIsRemovedUnderNobodyWhoComesMeanwhile) {
