@@ -135,6 +135,10 @@ uint16_t rankrun_store_port(const rankrun_store* store) {
   });
 }
 
+int rankrun_store_has_extended_api(const rankrun_store* store) {
+  return GuardedOr(0, [=] { return StoreOf(store).HasExtendedApi() ? 1 : 0; });
+}
+
 rankrun_status rankrun_store_set_timeout(rankrun_store* store, int64_t timeout_ms) {
   return Guarded([=] { StoreOf(store).SetTimeout(std::chrono::milliseconds(timeout_ms)); });
 }

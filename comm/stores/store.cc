@@ -4,6 +4,7 @@
 
 #include "base/status/death_watch.h"
 #include "comm/core/throw.h"
+#include "comm/stores/derived_store.h"
 #include "comm/stores/meeting_file.h"
 #include "comm/stores/store_handle.h"
 #include "comm/stores/store_state.h"
@@ -21,6 +22,12 @@ using std::chrono::milliseconds;
 namespace comm {
 
 StoreState& StoreState::Of(rankrun::Store& store) { return *store.state_; }
+
+Result<std::unique_ptr<store::Store>> StoreState::ClientOf(
+    const std::shared_ptr<rankrun::Store>& store, milliseconds timeout) {
+  if (Of(*store).store != nullptr) return Of(*store).store->Clone(timeout);
+  return std::unique_ptr<store::Store>(new DerivedStore(store));
+}
 
 std::shared_ptr<rankrun::Store> StoreState::MakeStore(std::unique_ptr<StoreState> state) {
   return std::shared_ptr<rankrun::Store>(new rankrun::Store(std::move(state)));
@@ -41,10 +48,27 @@ milliseconds Limit(const StoreState& state, Store::Timeout timeout) {
   return timeout ? CheckedTimeout(*timeout) : state.timeout.load();
 }
 
+// Returns the store behind a class of store.h.
+store::Store& Own(const StoreState& state, const char* operation = __builtin_FUNCTION()) {
+  if (state.store == nullptr) {
+    ThrowStoreError({ErrorCode::kInvalid, std::string("this class of Store has no ") + operation +
+                                              ": override it in the derived class"});
+  }
+  return *state.store;
+}
+
 std::unique_ptr<StoreState> StateOf(std::unique_ptr<store::Store> store, milliseconds timeout,
                                     std::string name = {}) {
   return std::unique_ptr<StoreState>(new StoreState{
       .timeout = CheckedTimeout(timeout), .name = std::move(name), .store = std::move(store)});
+}
+
+std::unique_ptr<store::Store> ViewOf(const std::string& prefix,
+                                     const std::shared_ptr<rankrun::Store>& below) {
+  if (const auto& own = StoreState::Of(*below).store) {
+    return std::make_unique<store::PrefixStore>(prefix, *own);
+  }
+  return std::make_unique<store::PrefixStore>(prefix, std::make_unique<DerivedStore>(below));
 }
 
 Result<std::unique_ptr<StoreState>> OpenFile(const std::string& path, const std::string& run_id,
@@ -79,74 +103,97 @@ std::shared_ptr<rankrun::Store> StoreOver(store::Store& below, const std::string
 }  // namespace comm
 
 Store::Store(std::unique_ptr<StoreState> state) : state_(std::move(state)) {}
+Store::Store(milliseconds timeout) : state_(comm::StateOf(nullptr, timeout)) {}
 Store::~Store() = default;
 
 void Store::Set(std::string_view key, std::string_view value) {
-  UnwrapStore(state_->store->Set(key, value));
+  UnwrapStore(comm::Own(*state_).Set(key, value));
 }
 
 std::string Store::Get(std::string_view key, Timeout timeout) {
-  return UnwrapStore(state_->store->Get(key, comm::Limit(*state_, timeout)));
+  return UnwrapStore(comm::Own(*state_).Get(key, comm::Limit(*state_, timeout)));
 }
 
 int64_t Store::Add(std::string_view key, int64_t delta) {
-  return UnwrapStore(state_->store->Add(key, delta));
+  return UnwrapStore(comm::Own(*state_).Add(key, delta));
 }
 
 bool Store::Check(const std::vector<std::string>& keys) {
-  return UnwrapStore(state_->store->Check(keys));
+  return UnwrapStore(comm::Own(*state_).Check(keys));
 }
 
 void Store::Wait(const std::vector<std::string>& keys, Timeout timeout) {
-  UnwrapStore(state_->store->Wait(keys, comm::Limit(*state_, timeout)));
+  UnwrapStore(comm::Own(*state_).Wait(keys, comm::Limit(*state_, timeout)));
 }
 
 void Store::Barrier(std::string_view key, int world_size, Timeout timeout) {
-  UnwrapStore(state_->store->Barrier(key, world_size, comm::Limit(*state_, timeout)));
+  if (state_->store == nullptr) {
+    comm::DerivedStore derived(std::shared_ptr<Store>(std::shared_ptr<void>(), this));
+    return UnwrapStore(store::MeetByKeys(derived, key, world_size, comm::Limit(*state_, timeout)));
+  }
+  UnwrapStore(comm::Own(*state_).Barrier(key, world_size, comm::Limit(*state_, timeout)));
 }
 
 CompareSetResult Store::CompareSet(std::string_view key, std::string_view expected,
                                    std::string_view desired) {
-  auto result = UnwrapStore(state_->store->CompareSet(key, expected, desired));
+  auto result = UnwrapStore(comm::Own(*state_).CompareSet(key, expected, desired));
   return {.value = std::move(result.value), .swapped = result.swapped};
 }
 
-bool Store::DeleteKey(std::string_view key) { return UnwrapStore(state_->store->Delete(key)); }
+bool Store::DeleteKey(std::string_view key) { return UnwrapStore(comm::Own(*state_).Delete(key)); }
 
 void Store::Append(std::string_view key, std::string_view value) {
-  UnwrapStore(state_->store->Append(key, value));
+  UnwrapStore(comm::Own(*state_).Append(key, value));
 }
 
 std::vector<std::string> Store::MultiGet(const std::vector<std::string>& keys, Timeout timeout) {
-  return UnwrapStore(state_->store->MultiGet(keys, comm::Limit(*state_, timeout)));
+  if (state_->store == nullptr) {
+    Wait(keys, timeout);
+    std::vector<std::string> values;
+    for (const std::string& key : keys) values.push_back(Get(key, milliseconds(0)));
+    return values;
+  }
+  return UnwrapStore(comm::Own(*state_).MultiGet(keys, comm::Limit(*state_, timeout)));
 }
 
 void Store::MultiSet(const std::vector<std::string>& keys, const std::vector<std::string>& values) {
-  UnwrapStore(state_->store->MultiSet(keys, values));
+  if (state_->store == nullptr) {
+    if (keys.size() != values.size()) {
+      comm::ThrowStoreError(store::UnequalLengthsError(keys, values));
+    }
+    for (size_t i = 0; i < keys.size(); ++i) Set(keys[i], values[i]);
+    return;
+  }
+  UnwrapStore(comm::Own(*state_).MultiSet(keys, values));
 }
 
-int64_t Store::NumKeys() { return UnwrapStore(state_->store->NumKeys()); }
+int64_t Store::NumKeys() { return UnwrapStore(comm::Own(*state_).NumKeys()); }
 
-std::vector<std::string> Store::ListKeys() { return UnwrapStore(state_->store->ListKeys()); }
+std::vector<std::string> Store::ListKeys() { return UnwrapStore(comm::Own(*state_).ListKeys()); }
 
 void Store::QueuePush(std::string_view key, std::string_view value) {
-  UnwrapStore(state_->store->QueuePush(key, value));
+  UnwrapStore(comm::Own(*state_).QueuePush(key, value));
 }
 
 std::string Store::QueuePop(std::string_view key, Timeout timeout) {
-  return UnwrapStore(state_->store->QueuePop(key, comm::Limit(*state_, timeout)));
+  return UnwrapStore(comm::Own(*state_).QueuePop(key, comm::Limit(*state_, timeout)));
 }
 
 std::optional<std::string> Store::TryQueuePop(std::string_view key) {
-  return UnwrapStore(state_->store->TryQueuePop(key));
+  return UnwrapStore(comm::Own(*state_).TryQueuePop(key));
 }
 
 int64_t Store::QueueLength(std::string_view key) {
-  return UnwrapStore(state_->store->QueueLength(key));
+  return UnwrapStore(comm::Own(*state_).QueueLength(key));
+}
+
+bool Store::HasExtendedApi() const {
+  if (state_->underlying != nullptr) return state_->underlying->HasExtendedApi();
+  return state_->store != nullptr;
 }
 
 std::unique_ptr<Store> Store::Clone() {
-  auto clone = UnwrapStore(state_->store->Clone(timeout()));
+  auto clone = UnwrapStore(comm::Own(*state_).Clone(timeout()));
   auto state = comm::StateOf(std::move(clone), timeout());
   state->file = state_->file;
   return std::unique_ptr<Store>(new Store(std::move(state)));
@@ -174,8 +221,7 @@ PrefixStore::PrefixStore(const std::string& prefix, std::shared_ptr<Store> store
           comm::ThrowStoreError(
               {ErrorCode::kInvalid, "PrefixStore \"" + prefix + "\": there is no store under it"});
         }
-        auto view = std::make_unique<store::PrefixStore>(prefix, *store->state_->store);
-        auto state = comm::StateOf(std::move(view), store->timeout(), prefix);
+        auto state = comm::StateOf(comm::ViewOf(prefix, store), store->timeout(), prefix);
         state->underlying = std::move(store);
         return state;
       }()) {}

@@ -20,6 +20,10 @@ namespace rankrun::comm {
 // out of the public headers.
 struct StoreState {
   static StoreState& Of(rankrun::Store& store);
+  // Returns a client of the data of any store. It holds a store of a derived class.
+  // Errors: those of Clone.
+  static Result<std::unique_ptr<store::Store>> ClientOf(
+      const std::shared_ptr<rankrun::Store>& store, std::chrono::milliseconds timeout);
   static std::shared_ptr<rankrun::Store> MakeStore(std::unique_ptr<StoreState> state);
 
   std::atomic<std::chrono::milliseconds> timeout;
@@ -29,7 +33,7 @@ struct StoreState {
   uint16_t port = 0;                                // of a TcpStore
   std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore; shared with the program
   std::shared_ptr<FileUser> file = {};  // of a FileStore with a world size, and its clones
-  // Last, because it uses `server`, `underlying` or `file`.
+  // Null in a derived class. Last, because it uses `server`, `underlying` or `file`.
   std::unique_ptr<store::Store> store = {};
 };
 

@@ -231,7 +231,7 @@ Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world, const
   meeting.key_prefix = WorldPrefix(meeting.place, world);
   Result<void> met;
   if (options.store) {
-    auto own = StoreState::Of(*options.store).store->Clone(Bounded(options.timeout));
+    auto own = StoreState::ClientOf(options.store, Bounded(options.timeout));
     if (!own) return std::move(own).error();
     meeting.store = *std::move(own);
     meeting.host = "127.0.0.1";

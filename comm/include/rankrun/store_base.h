@@ -24,8 +24,16 @@ struct CompareSetResult {
   bool swapped = false;
 };
 
-// Key-value store. Keys are text; values are bytes in a std::string. Every
-// store is one of the final classes of store.h; no other class can be derived.
+// Key-value store. Keys are text; values are bytes in a std::string. A store is one
+// of the final classes of store.h, or of a class that the program derives.
+//
+// A derived class overrides Set, Get, Add, Check, Wait, CompareSet, DeleteKey and
+// NumKeys. MultiGet, MultiSet and Barrier call these unless they are overridden, too;
+// the other functions that are not overridden throw DistError. Overrides run on any thread, and a
+// waiting one must not delay the others: Init and PrefixStore use one object for
+// everything. An override throws the errors below; the library passes on any other
+// exception as DistStoreError. In a worker of rankrun it lets waits last at most
+// 100 ms, so that it notices deaths.
 //
 // Functions that wait take a time-out; 0 checks once, no value means timeout().
 // Errors: DistStoreError after the time-out, with the missing keys, or if the
@@ -44,17 +52,17 @@ class RANKRUN_API Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  void Set(std::string_view key, std::string_view value);
+  virtual void Set(std::string_view key, std::string_view value);
   // Waits until the key exists. Returns its value.
-  std::string Get(std::string_view key, Timeout timeout = {});
+  virtual std::string Get(std::string_view key, Timeout timeout = {});
   // Adds to the decimal number at `key` (0 if missing) and returns the sum.
   // Throws DistError if the value is no number; over TCP DistNetworkError,
   // because the server closes the connection.
-  int64_t Add(std::string_view key, int64_t delta);
+  virtual int64_t Add(std::string_view key, int64_t delta);
   // Returns whether all keys exist now.
-  bool Check(const std::vector<std::string>& keys);
+  virtual bool Check(const std::vector<std::string>& keys);
   // Waits until all keys exist.
-  void Wait(const std::vector<std::string>& keys, Timeout timeout = {});
+  virtual void Wait(const std::vector<std::string>& keys, Timeout timeout = {});
   // Returns once `world_size` callers have come to the barrier `key`. A key
   // serves once: take another one for the next barrier. A caller that times out
   // has come all the same. PyTorch's Store.barrier meets here, too. A TcpStore
@@ -63,42 +71,53 @@ class RANKRUN_API Store {
   // <key>/last_member, as FileStore and HashStore do.
   // Throws DistStoreError with the number of callers that have come, after the
   // time-out; DistError if `world_size` is below 1.
-  void Barrier(std::string_view key, int world_size, Timeout timeout = {});
+  virtual void Barrier(std::string_view key, int world_size, Timeout timeout = {});
   // Stores `desired` if the value equals `expected`, or if the key is missing
   // and `expected` is empty.
-  CompareSetResult CompareSet(std::string_view key, std::string_view expected,
-                              std::string_view desired);
+  virtual CompareSetResult CompareSet(std::string_view key, std::string_view expected,
+                                      std::string_view desired);
   // Returns whether the key existed.
-  bool DeleteKey(std::string_view key);
+  virtual bool DeleteKey(std::string_view key);
   // Appends to the value of `key`, or creates the key.
-  void Append(std::string_view key, std::string_view value);
+  virtual void Append(std::string_view key, std::string_view value);
   // Waits until all keys exist. Returns the values in the order of `keys`.
-  std::vector<std::string> MultiGet(const std::vector<std::string>& keys, Timeout timeout = {});
+  virtual std::vector<std::string> MultiGet(const std::vector<std::string>& keys,
+                                            Timeout timeout = {});
   // Throws DistError unless there is one value per key.
-  void MultiSet(const std::vector<std::string>& keys, const std::vector<std::string>& values);
+  virtual void MultiSet(const std::vector<std::string>& keys,
+                        const std::vector<std::string>& values);
   // Returns the number of keys in the whole store: under all prefixes, and over
   // TCP including the key in which PyTorch counts workers.
-  int64_t NumKeys();
+  virtual int64_t NumKeys();
   // Returns the names that Get accepts, in no particular order.
-  std::vector<std::string> ListKeys();
+  virtual std::vector<std::string> ListKeys();
 
   // First-in-first-out queues. Queues and keys have separate names. Exception:
   // for Wait and Check a queue that is not empty is an existing key.
-  void QueuePush(std::string_view key, std::string_view value);
-  std::string QueuePop(std::string_view key, Timeout timeout = {});  // waits for a value
-  std::optional<std::string> TryQueuePop(std::string_view key);
-  int64_t QueueLength(std::string_view key);
+  virtual void QueuePush(std::string_view key, std::string_view value);
+  virtual std::string QueuePop(std::string_view key, Timeout timeout = {});  // waits for a value
+  virtual std::optional<std::string> TryQueuePop(std::string_view key);
+  virtual int64_t QueueLength(std::string_view key);
+
+  // Returns whether Append, MultiGet and MultiSet are operations of the store
+  // itself: true for the classes of store.h, false for a derived class unless it
+  // says otherwise. That of a PrefixStore is that of the store under it.
+  virtual bool HasExtendedApi() const;
 
   // Returns another client of the same data, with the current time-out of this
   // one. The clone of a TcpStore has its own connection and works until the
   // server ends. Throws DistNetworkError with the cause if it cannot connect
   // within timeout().
-  std::unique_ptr<Store> Clone();
+  virtual std::unique_ptr<Store> Clone();
 
   // Time-out of waits without one of their own; initially 300 s. A negative one
   // is a DistError.
   void SetTimeout(std::chrono::milliseconds timeout);
   std::chrono::milliseconds timeout() const;
+
+ protected:
+  // For derived classes. Throws DistError for a negative time-out.
+  explicit Store(std::chrono::milliseconds timeout = std::chrono::seconds(300));
 
  private:
   friend struct comm::StoreState;

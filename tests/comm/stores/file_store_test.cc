@@ -103,6 +103,8 @@ TEST_F(CountedFileStoreTest, InC) {
   rankrun_store* store = nullptr;
   ASSERT_EQ(rankrun_file_store_of_workers(path.c_str(), "run", 1, RANKRUN_DEFAULT_TIMEOUT, &store),
             RANKRUN_OK);
+  EXPECT_EQ(rankrun_store_has_extended_api(store), 1);
+  EXPECT_EQ(rankrun_store_has_extended_api(nullptr), 0);
   EXPECT_TRUE(IsThere());
   rankrun_store_release(store);
   EXPECT_FALSE(IsThere());

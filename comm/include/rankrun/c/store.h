@@ -40,6 +40,9 @@ RANKRUN_API rankrun_status rankrun_store_clone(const rankrun_store* store, rankr
 RANKRUN_API void rankrun_store_release(rankrun_store* store);
 // Returns the actual port of a TCP store, 0 for other stores.
 RANKRUN_API uint16_t rankrun_store_port(const rankrun_store* store);
+// Returns 1 if append, multi_get and multi_set are operations of the store itself;
+// 0 also if `store` is NULL.
+RANKRUN_API int rankrun_store_has_extended_api(const rankrun_store* store);
 RANKRUN_API rankrun_status rankrun_store_set_timeout(rankrun_store* store, int64_t timeout_ms);
 RANKRUN_API int64_t rankrun_store_timeout(const rankrun_store* store);  // -1: `store` is NULL
 
