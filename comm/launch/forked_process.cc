@@ -175,6 +175,10 @@ Result<ForkedProcess> ForkedProcess::Start(const std::function<void(int)>& funct
   }
   process.pidfd_.Reset(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
   if (process.pidfd_) return process;
+  if (errno == ESRCH) {  // has ended, where the program ignores SIGCHLD
+    process.Reap();
+    return process;
+  }
   Error error = SystemError("watch a process", errno);
   kill(process.pid_, SIGKILL);
   while (waitpid(process.pid_, nullptr, 0) < 0 && errno == EINTR) {

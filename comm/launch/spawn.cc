@@ -107,6 +107,7 @@ SpawnContext::~SpawnContext() {
 bool SpawnContext::Join(std::optional<milliseconds> timeout, std::optional<milliseconds> grace) {
   State& state = *state_;
   TimePoint deadline = After(timeout.value_or(kForEver));
+  state.FindFailure();
   while (!state.failure && !state.AllHaveEnded()) {
     if (!state.ReapSome(deadline)) return false;
     state.FindFailure();

@@ -31,7 +31,8 @@ namespace rankrun {
 struct SpawnFailure {
   int rank = 0;
   pid_t pid = 0;
-  std::optional<int> exit_code = {};  // 1 after an exception; unless a signal killed it
+  std::optional<int> exit_code = {};  // 1 after an exception; unless a signal killed it, or
+                                      // the caller ignores SIGCHLD
   std::optional<int> signal = {};     // that killed it
   std::string exception = {};         // "std::runtime_error: no data"; empty: it threw none
 };

@@ -183,6 +183,19 @@ TEST_F(SpawnTest, AnExitCodeThatOtherCodeTookIsReplacedByTheRecord) {
   EXPECT_EQ(FailureIn([&] { run(true); }).exception, "std::logic_error: x");
 }
 
+TEST_F(SpawnTest, ACallerThatIgnoresSigchldHasTheRecord) {
+  signal(SIGCHLD, SIG_IGN);
+  Spawn([](int) {}, 2);
+  auto throws = [](int rank) {
+    if (rank == 1) throw std::logic_error("x");
+  };
+  SpawnFailure failure = FailureIn([&] { Spawn(throws, 2); });
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.exception, "std::logic_error: x");
+  EXPECT_EQ(failure.exit_code, std::nullopt);
+  signal(SIGCHLD, SIG_DFL);
+}
+
 TEST_F(SpawnTest, TheyEndWithTheirCaller) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   InSharedMemory<std::atomic<int>> started;
