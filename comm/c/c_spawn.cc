@@ -8,7 +8,6 @@
 
 #include "comm/c/c_guard.h"
 
-using rankrun::comm::Clear;
 using rankrun::comm::Guarded;
 using rankrun::comm::NotNull;
 using rankrun::comm::ThrowInvalid;

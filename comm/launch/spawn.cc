@@ -125,19 +125,21 @@ std::vector<pid_t> SpawnContext::pids() const {
 }
 
 SpawnContext Spawn(const std::function<void(int rank)>& function, int processes, bool join) {
-  auto fail = [](Error error) { comm::Throw(std::move(error).In("Spawn")); };
   if (processes < 1) {
-    fail({ErrorCode::kInvalid, "processes is " + std::to_string(processes) + ": want at least 1"});
+    comm::Throw({ErrorCode::kInvalid,
+                 "Spawn: processes is " + std::to_string(processes) + ": want at least 1"});
   }
-  if (!function) fail({ErrorCode::kInvalid, "function is empty"});
-  if (auto ok = comm::CheckFork(comm::FactsOfThisProcess()); !ok) fail(ok.error());
+  if (!function) comm::Throw({ErrorCode::kInvalid, "Spawn: function is empty"});
+  if (auto ok = comm::CheckFork(comm::FactsOfThisProcess()); !ok) {
+    comm::Throw(std::move(ok).error().In("Spawn"));
+  }
   auto state = std::make_unique<SpawnContext::State>();
   for (int rank = 0; rank < processes; ++rank) {
     auto process = ForkedProcess::Start(function, rank, state->processes);
     if (!process) {
       state->EndAll(milliseconds(0));
-      fail(std::move(process).error().In("start rank " + std::to_string(rank) + " of " +
-                                         std::to_string(processes)));
+      comm::Throw(std::move(process).error().In("Spawn: start rank " + std::to_string(rank) +
+                                                " of " + std::to_string(processes)));
     }
     state->processes.push_back(*std::move(process));
   }

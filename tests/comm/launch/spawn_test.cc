@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -237,6 +238,20 @@ TEST_F(SpawnTest, AProcessWithAWorldIsRefused) {
     return try_spawn();
   });
   EXPECT_THAT(texts, ElementsAre(HasSubstr("this process has a process group")));
+}
+
+TEST_F(SpawnTest, NoneRunsIfNotAllCanBeStarted) {
+  ChildProcess few_descriptors([] {
+    const int lowest = dup(0);
+    close(lowest);
+    const rlimit three{static_cast<rlim_t>(lowest) + 3, static_cast<rlim_t>(lowest) + 3};
+    setrlimit(RLIMIT_NOFILE, &three);
+    std::string text = ErrorOf([] { Spawn([](int) { pause(); }, 4); });
+    return text + (test::HasNoChild() ? "" : ", but a process runs");
+  });
+  EXPECT_THAT(few_descriptors.Text(),
+              testing::MatchesRegex(
+                  "DistBackendError: Spawn: start rank [01] of 4: .*: Too many open files"));
 }
 
 TEST_F(SpawnTest, BadArgumentsAreRefused) {

@@ -20,7 +20,6 @@ namespace {
 
 using comm::ChildProcess;
 using test::kLong;
-using testing::HasSubstr;
 
 struct CountedFileStoreTest : testing::Test {
   std::unique_ptr<FileStore> Open(std::optional<int> world_size) const {
