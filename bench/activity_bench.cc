@@ -1,8 +1,12 @@
-// Cost of showing an operation on the status page.
+// Cost of showing an operation on the status page, and of tracing it.
 #include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <string>
 
 #include "base/status/activity.h"
 #include "base/status/status_page.h"
+#include "base/trace/trace_writer.h"
 
 namespace rankrun {
 namespace {
@@ -27,6 +31,26 @@ BENCHMARK(EnterAndComplete);
 
 void WithoutAPage(benchmark::State& state) { Operation(state, nullptr); }
 BENCHMARK(WithoutAPage);
+
+// In a file of the folder for temporary files. Not more than fits in a trace.
+void BeginAndEndInATrace(benchmark::State& state) {
+  std::string folder = (std::filesystem::temp_directory_path() / "activity_bench-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return state.SkipWithError("no folder");
+  {
+    auto writer = TraceWriter::Create(folder, {.rank = 0, .attempt = 0, .run_id = "bench"});
+    if (!writer) return state.SkipWithError("no trace");
+    TraceRecord record{};
+    record.numbers = PackedKinds(1, 0, 0, -1);
+    for (auto _ : state) {
+      record.number += 1;
+      TraceRecord* begun = (*writer)->Begin(record);
+      benchmark::ClobberMemory();
+      if (begun != nullptr) (*writer)->End(begun);
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+BENCHMARK(BeginAndEndInATrace)->Iterations(3'000'000);
 
 }  // namespace
 }  // namespace rankrun

@@ -36,6 +36,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"uv", {"", "net"}},
          {"process", {"", "uv"}},
          {"status", {""}},
+         {"trace", {"", "status"}},
      }},
     {"store",
      {

@@ -1,0 +1,227 @@
+#include "base/trace/trace_writer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace rankrun {
+namespace {
+
+// Ticks until the second reading of the clocks, and at most between two readings. The
+// interval doubles, so that the last reading is never older than half of the trace, or
+// about a tenth of a second.
+constexpr uint64_t kFirstInterval = uint64_t{1} << 20;
+constexpr uint64_t kMaxInterval = uint64_t{1} << 28;
+
+// Files of one name, from jobs with the same run id.
+constexpr int kMaxNamesakes = 1000;
+
+int64_t Nanoseconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// The ticks are those of the middle of the reading of CLOCK_MONOTONIC.
+ClockReading ReadAllClocks() {
+  ClockReading reading{};
+  const uint64_t before = Ticks();
+  reading.monotonic = Nanoseconds(CLOCK_MONOTONIC);
+  reading.ticks = before + (Ticks() - before) / 2;
+  reading.realtime = Nanoseconds(CLOCK_REALTIME);
+  return reading;
+}
+
+template <size_t kSize>
+void SetText(char (&to)[kSize], const std::string& text) {
+  const size_t size = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), size);
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string Boot() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot;
+}
+
+// Longest wait for a thread that is in the middle of writing a record.
+constexpr std::chrono::milliseconds kPatience{10};
+
+// Returns the path with a number before its end: "rank_0.2.trace".
+std::string Numbered(const std::string& path, int number) {
+  std::filesystem::path numbered(path);
+  if (number > 1) numbered.replace_extension("." + std::to_string(number) + ".trace");
+  return numbered;
+}
+
+}  // namespace
+
+std::string TracePath(const std::string& folder, const TraceOwner& owner) {
+  constexpr size_t kMaxName = 200;
+  std::string run = owner.run_id.substr(0, kMaxName);
+  std::ranges::replace(run, '/', '_');
+  if (run.empty() || run == "." || run == "..") run += "_";
+  return folder + "/" + run + "/attempt_" + std::to_string(owner.attempt) + "/rank_" +
+         std::to_string(owner.rank) + ".trace";
+}
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder,
+                                                         const TraceOwner& owner) {
+  const std::string wanted = TracePath(folder, owner);
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(wanted).parent_path(), error);
+  if (error) return SystemError("create the folder of " + wanted, error.value());
+  Fd fd;
+  std::string path;
+  for (int number = 1; !fd && number <= kMaxNamesakes; ++number) {
+    path = Numbered(wanted, number);
+    fd.Reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd && errno != EEXIST) break;
+  }
+  if (!fd) return SystemError("create " + path, errno);
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(std::move(fd), std::move(path)));
+  if (auto ok = writer->Open(owner); !ok) return std::move(ok).error();
+  return writer;
+}
+
+Result<void> TraceWriter::Open(const TraceOwner& owner) {
+  // Reserves the room, because a write to mapped memory without room on the disk would
+  // end the process.
+  if (int error = posix_fallocate(fd_.get(), 0, sizeof(TraceMapping)); error != 0) {
+    return SystemError("reserve room for " + path_, error);
+  }
+  void* at = mmap(nullptr, sizeof(TraceMapping), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (at == MAP_FAILED) return SystemError("map " + path_, errno);
+  mapping_ = static_cast<TraceMapping*>(at);
+  TraceHeader& header = mapping_->header;
+  header.version = kTraceVersion;
+  header.rank = owner.rank;
+  header.attempt = owner.attempt;
+  header.pid = getpid();
+  for (uint64_t i = 0; i < kTraceRingBlocks; ++i) header.ring[i] = i;
+  SetText(header.host, HostName());
+  SetText(header.boot, Boot());
+  SetText(header.run_id, owner.run_id);
+  header.first = header.later[0] = ReadAllClocks();
+  next_reading_ = header.first.ticks + kFirstInterval;
+  std::atomic_ref<uint64_t>(header.magic).store(kTraceMagic, std::memory_order_release);
+  return {};
+}
+
+TraceWriter::~TraceWriter() {
+  if (mapping_ != nullptr) munmap(mapping_, sizeof(TraceMapping));
+}
+
+void TraceWriter::ReadClocks() {
+  if (reading_.test_and_set()) return;  // another thread reads them
+  TraceHeader& header = mapping_->header;
+  const ClockReading reading = ReadAllClocks();
+  const uint64_t other = 1 - header.latest;
+  header.later[other] = reading;
+  std::atomic_ref<uint64_t>(header.latest).store(other, std::memory_order_release);
+  const uint64_t passed = reading.ticks - header.first.ticks;
+  next_reading_ = reading.ticks + std::clamp(passed, kFirstInterval, kMaxInterval);
+  reading_.clear();
+}
+
+TraceRecord* TraceWriter::Lose() {
+  std::atomic_ref<uint64_t>(mapping_->header.lost).fetch_add(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+// Makes room in the ring for all blocks up to this one. Returns whether it has a place.
+bool TraceWriter::OpenBlock(uint64_t block) {
+  MutexLock lock(mutex_);
+  while (block >= opened_.load()) {
+    if (is_full_) return false;
+    const uint64_t oldest = opened_.load() - kTraceRingBlocks;
+    if (auto ok = MoveOut(oldest); !ok) {
+      is_full_ = true;
+      LogWarn("the trace " + path_ + " ends here: " + ok.error().message);
+      return false;
+    }
+    opened_.fetch_add(1, std::memory_order_release);
+  }
+  return true;
+}
+
+// Writes a block to the end of the file, and empties its place in the ring.
+Result<void> TraceWriter::MoveOut(uint64_t block) {
+  if (block + kTraceRingBlocks >= kMaxTraceBlocks) {
+    return Error{ErrorCode::kExhausted, "it has as many operations as fit"};
+  }
+  auto& records = mapping_->ring[block % kTraceRingBlocks];
+  const TimePoint until = MonotonicClock().Now() + kPatience;
+  for (TraceRecord& record : records) {
+    while (std::atomic_ref<uint64_t>(record.begin).load(std::memory_order_acquire) == 0) {
+      if (MonotonicClock().Now() > until) {
+        return Error{ErrorCode::kTimeout, "a thread does not finish its record"};
+      }
+      std::this_thread::yield();
+    }
+  }
+  const auto at = static_cast<off_t>(sizeof(TraceMapping) + block * kTraceBlockBytes);
+  const ssize_t written = pwrite(fd_.get(), records, kTraceBlockBytes, at);
+  if (written < 0) return SystemError("write", errno);
+  if (static_cast<size_t>(written) < kTraceBlockBytes) {
+    return Error{ErrorCode::kExhausted, "the disk is full"};
+  }
+  std::memset(static_cast<void*>(records), 0, kTraceBlockBytes);
+  std::atomic_ref<uint64_t>(mapping_->header.ring[block % kTraceRingBlocks])
+      .store(block + kTraceRingBlocks, std::memory_order_release);
+  return {};
+}
+
+uint32_t TraceWriter::AddText(std::string_view text) {
+  constexpr size_t kMaxBytes = 512;
+  text = text.substr(0, kMaxBytes);
+  const uint32_t number = texts_.fetch_add(1) + 1;
+  for (uint32_t part = 0; !text.empty(); ++part) {
+    TraceRecord* record = Claim();
+    if (record == nullptr) break;
+    TraceText values{};
+    values.numbers = trace_kind::kText;
+    values.text = number;
+    values.part = part;
+    values.bytes = static_cast<uint32_t>(std::min(text.size(), kTracePartBytes));
+    std::memcpy(values.part_of_text, text.data(), values.bytes);
+    std::memcpy(static_cast<void*>(record), &values, sizeof values);
+    std::atomic_ref<uint64_t>(record->begin).store(Ticks(), std::memory_order_release);
+    text.remove_prefix(values.bytes);
+  }
+  return number;
+}
+
+uint32_t TraceWriter::AddGroup(std::string_view name, uint64_t key, int size) {
+  const uint32_t number = groups_.fetch_add(1) + 1;
+  const uint32_t text = AddText(name);
+  if (TraceRecord* record = Claim()) {
+    TraceRecord values{};
+    values.numbers = trace_kind::kGroup;
+    values.count = static_cast<uint64_t>(size);
+    values.tag = key;
+    values.group = number;
+    values.text = text;
+    Write(*record, values, Ticks());
+  }
+  return number;
+}
+
+}  // namespace rankrun

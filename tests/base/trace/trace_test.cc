@@ -1,0 +1,202 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/trace/trace_reader.h"
+#include "base/trace/trace_writer.h"
+
+namespace rankrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint8_t kAllReduce = 1;
+
+struct TraceTest : testing::Test {
+  TraceTest() {
+    std::string name = testing::TempDir() + "trace_test-XXXXXX";
+    folder = mkdtemp(name.data());
+  }
+  ~TraceTest() override { fs::remove_all(folder); }
+
+  std::unique_ptr<TraceWriter> Create(int rank = 3, int attempt = 1) const {
+    auto writer = TraceWriter::Create(folder, {.rank = rank, .attempt = attempt, .run_id = "a/b"});
+    EXPECT_TRUE(writer) << writer.error().message;
+    return writer ? *std::move(writer) : nullptr;
+  }
+  Trace Read(const std::string& path) const {
+    auto trace = ReadTrace(path);
+    EXPECT_TRUE(trace) << trace.error().message;
+    return trace ? *std::move(trace) : Trace{};
+  }
+
+  std::string folder;
+};
+
+TraceRecord AllReduceOf(uint64_t number, uint32_t group) {
+  TraceRecord record{};
+  record.numbers = PackedKinds(kAllReduce, 2, 3, -1);
+  record.number = number;
+  record.count = 16;
+  record.bytes = 32;
+  record.group = group;
+  return record;
+}
+
+TEST_F(TraceTest, EachOperationIsReadAsItWasWritten) {
+  auto writer = Create();
+  const uint32_t group = writer->AddGroup("a group with a name of more than 32 bytes", 77, 4);
+  TraceRecord* first = writer->Begin(AllReduceOf(1, group));
+  writer->End(first);
+  TraceRecord send{};
+  send.numbers = PackedKinds(10, 8, 0, 2) | kTraceFailed;
+  send.tag = 5;
+  send.group = group;
+  writer->Begin(send);
+  TraceRecord get{};
+  get.numbers = PackedKinds(trace_kind::kStoreGet, 0, 0, -1);
+  get.text = writer->AddText("key");
+  writer->End(writer->Begin(get));
+
+  EXPECT_EQ(writer->path(), folder + "/a_b/attempt_1/rank_3.trace");
+  Trace trace = Read(writer->path());
+  EXPECT_EQ(trace.rank, 3);
+  EXPECT_EQ(trace.attempt, 1);
+  EXPECT_EQ(trace.pid, getpid());
+  EXPECT_EQ(trace.run_id, "a/b");
+  EXPECT_EQ(trace.lost, 0U);
+  ASSERT_EQ(trace.groups.size(), 1U);
+  EXPECT_EQ(trace.groups[0].name, "a group with a name of more than 32 bytes");
+  EXPECT_EQ(trace.groups[0].key, 77U);
+  EXPECT_EQ(trace.groups[0].size, 4);
+  ASSERT_EQ(trace.operations.size(), 3U);
+  const TracedOperation& all_reduce = trace.operations[0];
+  EXPECT_STREQ(NameOfTraced(all_reduce.kind), "AllReduce");
+  EXPECT_TRUE(all_reduce.is_finished);
+  EXPECT_FALSE(all_reduce.has_failed);
+  EXPECT_EQ(all_reduce.dtype, 2);
+  EXPECT_EQ(all_reduce.op, 3);
+  EXPECT_EQ(all_reduce.peer, -1);
+  EXPECT_EQ(all_reduce.group, 0);
+  EXPECT_EQ(all_reduce.number, 1U);
+  EXPECT_EQ(all_reduce.count, 16U);
+  EXPECT_EQ(all_reduce.bytes, 32U);
+  EXPECT_GE(all_reduce.end, all_reduce.begin);
+  EXPECT_FALSE(trace.operations[1].is_finished);
+  EXPECT_TRUE(trace.operations[1].has_failed);
+  EXPECT_EQ(trace.operations[1].peer, 2);
+  EXPECT_EQ(trace.operations[1].tag, 5U);
+  EXPECT_STREQ(NameOfTraced(trace.operations[2].kind), "StoreGet");
+  EXPECT_EQ(trace.operations[2].key, "key");
+}
+
+TEST_F(TraceTest, TimesAreThoseOfTheMonotonicClock) {
+  auto writer = Create();
+  auto now = [] { return MonotonicClock().Now().time_since_epoch().count(); };
+  // Long enough for the second reading of the clocks.
+  for (int64_t until = now() + 20'000'000; now() < until;) {
+    writer->End(writer->Begin(AllReduceOf(1, 0)));
+  }
+  const int64_t before = now();
+  writer->End(writer->Begin(AllReduceOf(2, 0)));
+  const int64_t after = now();
+  const TracedOperation last = Read(writer->path()).operations.back();
+  constexpr int64_t kError = 20'000;
+  EXPECT_GE(last.begin, before - kError);
+  EXPECT_LE(last.end, after + kError);
+}
+
+TEST_F(TraceTest, AProcessThatIsKilledLeavesAllThatItWrote) {
+  constexpr uint64_t kEnded = (kTraceRingBlocks + 3) * kTraceBlockRecords + 10;
+  const pid_t child = fork();
+  if (child == 0) {
+    auto writer = Create(0, 0);
+    for (uint64_t i = 1; i <= kEnded; ++i) {
+      writer->End(writer->Begin(AllReduceOf(i, 0)));
+    }
+    writer->Begin(AllReduceOf(0, 0));
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  Trace trace = Read(TracePath(folder, {.rank = 0, .attempt = 0, .run_id = "a/b"}));
+  ASSERT_EQ(trace.operations.size(), kEnded + 1);
+  for (uint64_t i = 0; i < kEnded; ++i) {
+    ASSERT_EQ(trace.operations[i].number, i + 1);
+    ASSERT_TRUE(trace.operations[i].is_finished);
+  }
+  EXPECT_FALSE(trace.operations.back().is_finished);
+}
+
+TEST_F(TraceTest, ThreadsShareAFile) {
+  auto writer = Create();
+  constexpr uint64_t kEach = 20'000;
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        writer->End(writer->Begin(AllReduceOf(thread * kEach + i, 0)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Trace trace = Read(writer->path());
+  ASSERT_EQ(trace.operations.size(), 4 * kEach);
+  std::vector<uint64_t> numbers;
+  for (const auto& operation : trace.operations) numbers.push_back(operation.number);
+  std::ranges::sort(numbers);
+  for (uint64_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], i);
+}
+
+TEST_F(TraceTest, OperationsMayOverlapAndEndInAnyOrder) {
+  auto writer = Create();
+  std::vector<TraceRecord*> begun;
+  for (uint64_t i = 0; i < kTracesUnderWay; ++i) begun.push_back(writer->Begin(AllReduceOf(i, 0)));
+  EXPECT_EQ(writer->Begin(AllReduceOf(kTracesUnderWay, 0)), nullptr);
+  for (size_t i = begun.size(); i-- > 100;) writer->End(begun[i]);
+  Trace trace = Read(writer->path());
+  EXPECT_EQ(trace.lost, 1U);
+  ASSERT_EQ(trace.operations.size(), kTracesUnderWay);
+  for (uint64_t i = 0; i < kTracesUnderWay; ++i) {
+    EXPECT_EQ(trace.operations[i].number, i);
+    EXPECT_EQ(trace.operations[i].is_finished, i >= 100);
+  }
+}
+
+TEST_F(TraceTest, AFileThatIsThereStays) {
+  auto first = Create();
+  auto second = Create();
+  EXPECT_EQ(second->path(), folder + "/a_b/attempt_1/rank_3.2.trace");
+}
+
+TEST_F(TraceTest, AnotherFileIsRefused) {
+  const std::string path = folder + "/x.trace";
+  EXPECT_EQ(ReadTrace(path).error().code, ErrorCode::kNotFound);
+  std::ofstream(path) << "short";
+  EXPECT_EQ(ReadTrace(path).error().message, path + ": is no trace of rankrun");
+  std::ofstream(path) << std::string(2 * sizeof(TraceMapping), 'x');
+  EXPECT_EQ(ReadTrace(path).error().message, path + ": is no trace of rankrun");
+}
+
+TEST_F(TraceTest, AFullTraceCountsWhatItLoses) {
+  auto writer = Create();
+  const std::string path = writer->path();
+  for (uint64_t i = 0; i < kMaxTraceBlocks * kTraceBlockRecords; ++i)
+    writer->End(writer->Begin({}));
+  writer->End(writer->Begin({}));
+  EXPECT_EQ(writer->AddText("x"), 1U);
+  auto owner = ReadTraceOwner(path);
+  ASSERT_TRUE(owner);
+  EXPECT_EQ(owner->lost, 2U);
+}
+
+}  // namespace
+}  // namespace rankrun
