@@ -99,6 +99,9 @@ inline uint64_t PackedKinds(uint8_t kind, uint8_t dtype, uint8_t op, int32_t pee
   return uint64_t{kind} | uint64_t{dtype} << 8 | uint64_t{op} << 16 |
          uint64_t{static_cast<uint32_t>(peer)} << 32;
 }
+inline uint64_t WithPeer(uint64_t numbers, int32_t peer) {
+  return (numbers & 0xffffffff) | uint64_t{static_cast<uint32_t>(peer)} << 32;
+}
 constexpr uint64_t kTraceFailed = uint64_t{1} << 24;  // in `numbers`
 
 }  // namespace rankrun

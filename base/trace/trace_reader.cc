@@ -108,6 +108,7 @@ Trace OwnerOf(const TraceHeader& header, const std::string& path) {
           .host = TextOf(header.host),
           .boot = TextOf(header.boot),
           .run_id = TextOf(header.run_id),
+          .first_time = header.first.monotonic,
           .realtime_offset = header.first.realtime - header.first.monotonic,
           .lost = header.lost,
           .groups = {},

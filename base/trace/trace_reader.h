@@ -42,6 +42,7 @@ struct Trace {
   std::string host;
   std::string boot;
   std::string run_id;
+  int64_t first_time;       // CLOCK_MONOTONIC before all operations
   int64_t realtime_offset;  // CLOCK_REALTIME minus CLOCK_MONOTONIC, at the first reading
   uint64_t lost;            // operations for which there was no room
   std::vector<TracedGroup> groups;

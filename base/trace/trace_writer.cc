@@ -73,13 +73,17 @@ std::string Numbered(const std::string& path, int number) {
 
 }  // namespace
 
-std::string TracePath(const std::string& folder, const TraceOwner& owner) {
+std::string TraceFolder(const std::string& folder, const std::string& run_id) {
   constexpr size_t kMaxName = 200;
-  std::string run = owner.run_id.substr(0, kMaxName);
+  std::string run = run_id.substr(0, kMaxName);
   std::ranges::replace(run, '/', '_');
   if (run.empty() || run == "." || run == "..") run += "_";
-  return folder + "/" + run + "/attempt_" + std::to_string(owner.attempt) + "/rank_" +
-         std::to_string(owner.rank) + ".trace";
+  return folder + "/" + run;
+}
+
+std::string TracePath(const std::string& folder, const TraceOwner& owner) {
+  return TraceFolder(folder, owner.run_id) + "/attempt_" + std::to_string(owner.attempt) +
+         "/rank_" + std::to_string(owner.rank) + ".trace";
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder,

@@ -23,6 +23,9 @@ struct TraceOwner {
   std::string run_id;
 };
 
+// Returns the folder of a job below the folder of all traces: "<folder>/<run id>".
+std::string TraceFolder(const std::string& folder, const std::string& run_id);
+
 // Returns the file of a rank below the folder of all traces:
 // "<folder>/<run id>/attempt_<n>/rank_<r>.trace".
 std::string TracePath(const std::string& folder, const TraceOwner& owner);

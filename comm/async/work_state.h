@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "comm/async/attendance.h"
 #include "comm/core/device_backend.h"
+#include "comm/core/operation_events.h"
 
 namespace rankrun::comm {
 
@@ -69,5 +70,15 @@ class WorkState {
   Result<void> failed_part_ GUARDED_BY(mutex_);  // result of a part that has failed
   std::vector<std::function<void()>> then_ GUARDED_BY(mutex_);
 };
+
+// Ends the event with the state, or at once if the operation was not started.
+inline void EndWith(OperationEvent event, const Result<std::shared_ptr<WorkState>>& state) {
+  if (!event.is_observed()) [[likely]]
+    return;
+  if (!state) return event.End(false);
+  (*state)->Then([event, ended = state->get()] {
+    event.End(static_cast<bool>(ended->result()), ended->source());
+  });
+}
 
 }  // namespace rankrun::comm

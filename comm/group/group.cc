@@ -63,6 +63,8 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
             return MessageFailed(message, std::move(error));
           })),
       activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
+      events_(DisplayName(identity_), identity_.key_prefix, identity_.world_size(),
+              identity_.global_rank),
       progress_thread_([this] { return messages_->Progress(); }) {
   if (devices != nullptr) {
     devices_ = std::make_unique<Devices>(std::move(devices), HooksOfDevices());
@@ -72,6 +74,8 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
 Group::Group(GroupIdentity identity)
     : identity_(std::move(identity)),
       activity_(nullptr, DisplayName(identity_), 0),
+      events_(DisplayName(identity_), identity_.key_prefix, identity_.world_size(),
+              identity_.global_rank),
       progress_thread_([] { return false; }) {}
 
 Group::~Group() {
@@ -114,7 +118,10 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   std::string what = "MonitoredBarrier #" + std::to_string(monitored_barriers_ + 1) + Place();
   if (broken_.load()) return Broken(what);
   monitored_barriers_ += 1;
-  if (auto ok = barrier_->Pass(*limit, wait_all_ranks); !ok) return std::move(ok).error().In(what);
+  OperationEvent event = events_.BeginMonitoredBarrier(monitored_barriers_);
+  auto ok = barrier_->Pass(*limit, wait_all_ranks);
+  event.End(static_cast<bool>(ok));
+  if (!ok) return std::move(ok).error().In(what);
   return {};
 }
 

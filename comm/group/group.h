@@ -20,7 +20,7 @@
 #include "comm/async/work_state.h"
 #include "comm/core/backend.h"
 #include "comm/core/device_backend.h"
-#include "comm/core/operation.h"
+#include "comm/core/operation_events.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
 #include "store/store.h"
@@ -40,8 +40,7 @@ class Group {
   Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
         std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
         std::unique_ptr<DeviceBackend> devices = nullptr);
-  // Makes the group on a rank that is not a member.
-  explicit Group(GroupIdentity identity);
+  explicit Group(GroupIdentity identity);  // on a rank that is not a member
   // Waits for collectives that are queued or under way.
   ~Group();
 
@@ -53,8 +52,8 @@ class Group {
   bool has_devices() const { return devices_ != nullptr; }  // has a backend for GPU memory
   // Carries out the collectives that are queued or under way; no call may follow.
   void FinishQueued();
-  // Breaks the group on all ranks, because of the call `reason`. A collective of
-  // another thread may still touch its blocks until it returns.
+  // Breaks the group on all ranks, because of the call `reason`. A collective of another
+  // thread may still touch its blocks until it returns.
   void End(const std::string& reason);
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
 
@@ -141,7 +140,8 @@ class Group {
   std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Messages> messages_;
-  Activity activity_;               // of collectives
+  Activity activity_;  // of collectives
+  const OperationEvents events_;
   ProgressThread progress_thread_;  // of messages under way, beside collectives
   WorkQueue queue_;
   std::unique_ptr<Devices> devices_;  // null: none

@@ -152,13 +152,16 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   operations_ += 1;
   call.operation = operation;
   if (LogsCalls()) LogBegin(operation, identity_);
+  OperationEvent event = events_.Begin(operation);
   auto compared = CompareDeviceCall(call);
+  if (!compared) event.End(false);
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
   if (identity_.checks_all_calls) {  // no device begins a call that another rank lacks
     (*compared)->Await();
     if (!(*compared)->result()) return Error((*compared)->result().error());
   }
   auto state = devices_->calls().Run(call, *compared);
+  EndWith(event, state);
   if (!state) return std::move(state).error();
   lock.Unlock();
   if (options.async) return Work(operation.number, *std::move(state));

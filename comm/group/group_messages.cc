@@ -80,7 +80,9 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
   }
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
+  OperationEvent event = events_.Begin(message->operation);
   auto sent = messages_->Move(*message, Writable(tensor));
+  event.End(static_cast<bool>(sent));
   if (!sent) return std::move(sent).error();
   return {};
 }
@@ -98,7 +100,10 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
   }
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
-  return messages_->Move(*message, BlockOf(tensor));
+  OperationEvent event = events_.Begin(message->operation);
+  auto source_rank = messages_->Move(*message, BlockOf(tensor));
+  event.End(static_cast<bool>(source_rank), source_rank ? *source_rank : -1);
+  return source_rank;
 }
 
 Result<Work> Group::ISend(const ConstTensor& tensor, Peer destination, uint64_t tag,
@@ -115,7 +120,9 @@ Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag, Tim
 }
 
 Result<void> Group::MoveOnDevice(const Messages::Message& message, const ConstTensor& tensor) {
+  OperationEvent event = events_.Begin(message.operation);
   auto begun = BeginOnDevice(message, tensor);
+  EndWith(event, begun);
   if (!begun) return std::move(begun).error();
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(message));
@@ -123,8 +130,10 @@ Result<void> Group::MoveOnDevice(const Messages::Message& message, const ConstTe
 }
 
 Result<Work> Group::Begin(const Messages::Message& message, const ConstTensor& tensor) {
+  OperationEvent event = events_.Begin(message.operation);
   auto state = IsOnDevice(tensor) ? BeginOnDevice(message, tensor)
                                   : StartInMemory(message, Writable(tensor));
+  EndWith(event, state);
   if (!state) return std::move(state).error();
   return Work(0, *std::move(state));
 }

@@ -36,6 +36,23 @@ Result<void> WithoutBadAlloc(Body body) try {
   return Error{ErrorCode::kExhausted, "no memory for it"};
 }
 
+template <typename Body>
+[[gnu::cold, gnu::noinline]] Result<void> Observed(const OperationEvents& events,
+                                                   const Operation& operation, Body& body) {
+  OperationEvent event = events.Begin(operation);
+  Result<void> ok = body();
+  event.End(static_cast<bool>(ok));
+  return ok;
+}
+
+// Runs `body` as an event, if anything observes events.
+template <typename Body>
+Result<void> WithEvent(const OperationEvents& events, const Operation& operation, Body body) {
+  if (AreOperationsObserved()) [[unlikely]]
+    return Observed(events, operation, body);
+  return body();
+}
+
 // Runs a blocking call in the caller's thread if the queue is empty; otherwise
 // queues it.
 template <typename Body>
@@ -51,15 +68,15 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   if (broken_.load()) return Broken(Describe(operation) + Place());
   operations_ += 1;
   if (!options.async && !queue_.busy()) {
-    if (auto ok = Execute(operation, timeout, body); !ok) {
-      return WithStack(std::move(ok).error(), CallStack::IfShown());
-    }
+    auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
+    if (!ok) return WithStack(std::move(ok).error(), CallStack::IfShown());
     return Work(operation.number);
   }
   auto state = std::make_shared<WorkState>();
   auto pushed = queue_.Push([this, operation, timeout, state, stack = CallStack::IfShown(),
                              body = std::move(body)]() mutable {
-    state->Finish(WithStack(Execute(operation, timeout, body), stack));
+    auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
+    state->Finish(WithStack(std::move(ok), stack));
   });
   if (!pushed) {  // the call has its number, so the other ranks wait for it
     return Failed(operation, std::move(pushed).error(), timeout);

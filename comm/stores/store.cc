@@ -3,6 +3,8 @@
 #include <rankrun/store.h>
 
 #include "base/status/death_watch.h"
+#include "base/trace/trace_format.h"
+#include "comm/core/operation_events.h"
 #include "comm/core/throw.h"
 #include "comm/stores/derived_store.h"
 #include "comm/stores/meeting_file.h"
@@ -63,6 +65,19 @@ std::unique_ptr<StoreState> StateOf(std::unique_ptr<store::Store> store, millise
       .timeout = CheckedTimeout(timeout), .name = std::move(name), .store = std::move(store)});
 }
 
+// Returns the value of `wait`, which waits for keys, or throws its error.
+template <typename Wait>
+auto Waited(uint8_t kind, std::string_view key, Wait wait) {
+  OperationEvent event = BeginStoreWait(kind, key);
+  auto result = wait();
+  event.End(static_cast<bool>(result));
+  return UnwrapStore(std::move(result));
+}
+
+std::string_view First(const std::vector<std::string>& keys) {
+  return keys.empty() ? std::string_view() : keys.front();
+}
+
 std::unique_ptr<store::Store> ViewOf(const std::string& prefix,
                                      const std::shared_ptr<rankrun::Store>& below) {
   if (const auto& own = StoreState::Of(*below).store) {
@@ -102,8 +117,10 @@ std::shared_ptr<rankrun::Store> StoreOver(store::Store& below, const std::string
 
 }  // namespace comm
 
-Store::Store(std::unique_ptr<StoreState> state) : state_(std::move(state)) {}
-Store::Store(milliseconds timeout) : state_(comm::StateOf(nullptr, timeout)) {}
+Store::Store(std::unique_ptr<StoreState> state) : state_(std::move(state)) {
+  comm::OpenTrace(std::nullopt);
+}
+Store::Store(milliseconds timeout) : Store(comm::StateOf(nullptr, timeout)) {}
 Store::~Store() = default;
 
 void Store::Set(std::string_view key, std::string_view value) {
@@ -111,7 +128,9 @@ void Store::Set(std::string_view key, std::string_view value) {
 }
 
 std::string Store::Get(std::string_view key, Timeout timeout) {
-  return UnwrapStore(comm::Own(*state_).Get(key, comm::Limit(*state_, timeout)));
+  const milliseconds limit = comm::Limit(*state_, timeout);
+  return comm::Waited(trace_kind::kStoreGet, key,
+                      [&] { return comm::Own(*state_).Get(key, limit); });
 }
 
 int64_t Store::Add(std::string_view key, int64_t delta) {
@@ -123,15 +142,18 @@ bool Store::Check(const std::vector<std::string>& keys) {
 }
 
 void Store::Wait(const std::vector<std::string>& keys, Timeout timeout) {
-  UnwrapStore(comm::Own(*state_).Wait(keys, comm::Limit(*state_, timeout)));
+  const milliseconds limit = comm::Limit(*state_, timeout);
+  comm::Waited(trace_kind::kStoreWait, comm::First(keys),
+               [&] { return comm::Own(*state_).Wait(keys, limit); });
 }
 
 void Store::Barrier(std::string_view key, int world_size, Timeout timeout) {
-  if (state_->store == nullptr) {
+  const milliseconds limit = comm::Limit(*state_, timeout);
+  comm::Waited(trace_kind::kStoreBarrier, key, [&] {
+    if (state_->store != nullptr) return state_->store->Barrier(key, world_size, limit);
     comm::DerivedStore derived(std::shared_ptr<Store>(std::shared_ptr<void>(), this));
-    return UnwrapStore(store::MeetByKeys(derived, key, world_size, comm::Limit(*state_, timeout)));
-  }
-  UnwrapStore(comm::Own(*state_).Barrier(key, world_size, comm::Limit(*state_, timeout)));
+    return store::MeetByKeys(derived, key, world_size, limit);
+  });
 }
 
 CompareSetResult Store::CompareSet(std::string_view key, std::string_view expected,
@@ -153,7 +175,9 @@ std::vector<std::string> Store::MultiGet(const std::vector<std::string>& keys, T
     for (const std::string& key : keys) values.push_back(Get(key, milliseconds(0)));
     return values;
   }
-  return UnwrapStore(comm::Own(*state_).MultiGet(keys, comm::Limit(*state_, timeout)));
+  const milliseconds limit = comm::Limit(*state_, timeout);
+  return comm::Waited(trace_kind::kStoreMultiGet, comm::First(keys),
+                      [&] { return state_->store->MultiGet(keys, limit); });
 }
 
 void Store::MultiSet(const std::vector<std::string>& keys, const std::vector<std::string>& values) {
@@ -176,7 +200,9 @@ void Store::QueuePush(std::string_view key, std::string_view value) {
 }
 
 std::string Store::QueuePop(std::string_view key, Timeout timeout) {
-  return UnwrapStore(comm::Own(*state_).QueuePop(key, comm::Limit(*state_, timeout)));
+  const milliseconds limit = comm::Limit(*state_, timeout);
+  return comm::Waited(trace_kind::kStoreQueuePop, key,
+                      [&] { return comm::Own(*state_).QueuePop(key, limit); });
 }
 
 std::optional<std::string> Store::TryQueuePop(std::string_view key) {

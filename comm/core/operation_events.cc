@@ -1,0 +1,153 @@
+#include "comm/core/operation_events.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include <rankrun/dtype.h>
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/parse_number.h"
+#include "base/trace/trace_writer.h"
+#include "comm/core/hook_table.h"
+
+namespace rankrun::comm {
+namespace {
+
+// The trace of this process; null: none. Never destroyed, because a thread may work
+// until the process ends.
+std::atomic<TraceWriter*> the_trace = nullptr;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A forked process is no rank, and must not write the file of this one.
+void EndTraceInChild() {
+  the_trace.store(nullptr);
+  ObserveOperations(Observer::kTrace, false);
+}
+
+uint64_t HashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+TraceRecord RecordOf(uint8_t kind, const Operation& operation, uint32_t group) {
+  TraceRecord record{};
+  record.numbers =
+      PackedKinds(kind, static_cast<uint8_t>(operation.dtype), operation.op, operation.global_root);
+  record.number = operation.number;
+  record.count = operation.count;
+  record.bytes = operation.count * SizeOf(operation.dtype);
+  record.tag = operation.tag;
+  record.group = group;
+  return record;
+}
+
+OperationInfo InfoOf(uint8_t kind, const Operation& operation, const std::string& group) {
+  return {.id = 0,
+          .name = NameOfTraced(kind),
+          .group = group,
+          .sequence = operation.number,
+          .dtype = operation.dtype,
+          .count = operation.count,
+          .bytes = operation.count * SizeOf(operation.dtype),
+          .peer = operation.global_root,
+          .tag = operation.tag,
+          .key = {},
+          .started = {},
+          .ended = {},
+          .has_succeeded = false};
+}
+
+bool AreThereHooks() {
+  return (internal::observers.load() & static_cast<uint8_t>(Observer::kHooks)) != 0;
+}
+
+}  // namespace
+
+void ObserveOperations(Observer observer, bool is_there) {
+  const auto bit = static_cast<uint8_t>(observer);
+  if (is_there) {
+    internal::observers.fetch_or(bit);
+  } else {
+    internal::observers.fetch_and(static_cast<uint8_t>(~bit));
+  }
+}
+
+void OpenTrace(std::optional<int> rank) {
+  static Mutex mutex;
+  static bool is_over = false;
+  const std::string folder = Variable("RANKRUN_TRACE");
+  if (folder.empty()) return;
+  MutexLock lock(mutex);
+  if (auto own = ParseNumber<int>(Variable("RANK"))) rank = own;
+  if (is_over || !rank) return;
+  is_over = true;
+  const std::string run_id = Variable("TORCHELASTIC_RUN_ID");
+  auto writer = TraceWriter::Create(
+      folder, {.rank = *rank,
+               .attempt = ParseNumber<int>(Variable("TORCHELASTIC_RESTART_COUNT")).value_or(0),
+               .run_id = run_id.empty() ? "none" : run_id});
+  if (!writer) {
+    LogWarn("RANKRUN_TRACE: this rank is not traced: " + writer.error().message);
+    return;
+  }
+  the_trace.store(writer->release());
+  pthread_atfork(nullptr, nullptr, EndTraceInChild);
+  ObserveOperations(Observer::kTrace, true);
+}
+
+void OperationEvent::EndObserved(bool has_succeeded, int peer) const {
+  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  if (record_ != nullptr && trace != nullptr) {
+    if (!has_succeeded) record_->numbers |= kTraceFailed;
+    if (peer >= 0) record_->numbers = WithPeer(record_->numbers, peer);
+    trace->End(record_);
+  }
+  std::unique_ptr<HookedOperation> hooked(hooked_);
+  if (hooked != nullptr) hooked->End(has_succeeded, peer);
+}
+
+OperationEvents::OperationEvents(std::string name, std::string_view key, int size, int global_rank)
+    : name_(std::move(name)) {
+  OpenTrace(global_rank);
+  if (TraceWriter* trace = the_trace.load()) {
+    traced_group_ = trace->AddGroup(name_, HashOf(key), size);
+  }
+}
+
+OperationEvent OperationEvents::BeginObserved(uint8_t kind, const Operation& operation) const {
+  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  TraceRecord* record = nullptr;
+  if (trace != nullptr) record = trace->Begin(RecordOf(kind, operation, traced_group_));
+  std::unique_ptr<HookedOperation> hooked;
+  if (AreThereHooks()) hooked = HookedOperation::Start(InfoOf(kind, operation, name_));
+  return {record, hooked.release()};
+}
+
+OperationEvent BeginObservedStoreWait(uint8_t kind, std::string_view key) {
+  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  TraceRecord* record = nullptr;
+  if (trace != nullptr) {
+    TraceRecord wait{};
+    wait.numbers = PackedKinds(kind, static_cast<uint8_t>(DType::kUInt8), 0, -1);
+    wait.text = trace->AddText(key);
+    record = trace->Begin(wait);
+  }
+  std::unique_ptr<HookedOperation> hooked;
+  if (AreThereHooks()) {
+    OperationInfo info = InfoOf(kind, {.kind = Operation::Kind::kBarrier}, "");
+    info.key = key;
+    hooked = HookedOperation::Start(std::move(info));
+  }
+  return {record, hooked.release()};
+}
+
+}  // namespace rankrun::comm
