@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/secret_command.h"
 #include "cli/store_commands.h"
+#include "cli/trace_command.h"
 #include "launcher/flags/help.h"
 #include "launcher/flags/marked_text.h"
 #include "launcher/flags/nearest_name.h"
@@ -91,11 +92,13 @@ int RunRankctl(std::span<const std::string> arguments) {
   FlagTable table{.command = "rankctl", .flags = kTopFlags};
   auto read = launcher::ParseArguments(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
-  std::string usage = "store COMMAND [flags] [operands], or rankctl secret [flags]";
+  std::string usage =
+      "store COMMAND [flags] [operands], rankctl trace [flags] FOLDER, or rankctl secret "
+      "[flags]";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
-                                      "Inspects the key-value stores of distributed jobs, and the "
-                                      "user's job secret.\n"
+                                      "Inspects the key-value stores of distributed jobs, their "
+                                      "traces, and the user's job secret.\n"
                                       "rankctl store --help lists the commands for stores."));
   }
   if (read->flags.Has("version")) {
@@ -105,8 +108,10 @@ int RunRankctl(std::span<const std::string> arguments) {
     return Fail("no command given; usage: rankctl " + usage, kExitUsage);
   auto rest = std::span(read->positionals).subspan(1);
   if (read->positionals[0] == SecretCommand().name) return RunCommand(SecretCommand(), rest);
+  if (read->positionals[0] == TraceCommand().name) return RunCommand(TraceCommand(), rest);
   if (read->positionals[0] == "store") return RunGroup("rankctl store", StoreCommands(), rest);
-  return RefuseName("rankctl", read->positionals[0], {"store", SecretCommand().name});
+  return RefuseName("rankctl", read->positionals[0],
+                    {"store", SecretCommand().name, TraceCommand().name});
 }
 
 }  // namespace rankrun::cli

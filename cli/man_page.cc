@@ -4,6 +4,7 @@
 
 #include "cli/secret_command.h"
 #include "cli/store_commands.h"
+#include "cli/trace_command.h"
 #include "launcher/flags/man_page.h"
 #include "launcher/flags/marked_text.h"
 
@@ -32,7 +33,7 @@ std::string SectionOf(const Command& command) {
   std::string section = ".SS " + std::string(command.title) + " " + UsageOf(command) + "\n" +
                         launcher::ManParagraphs(text, ".PP");
   for (const Flag& flag : command.flags) {
-    if (CommandsWith(flag).size() == 1) section += launcher::ManEntry(flag);
+    if (CommandsWith(flag).size() <= 1) section += launcher::ManEntry(flag);
   }
   return section;
 }
@@ -58,6 +59,7 @@ std::string SharedFlags() {
 std::string RankctlManPart() {
   std::string text = ".SH COMMANDS\n";
   text += SectionOf(SecretCommand());
+  text += SectionOf(TraceCommand());
   for (const Command& command : StoreCommands()) text += SectionOf(command);
   text += ".SH OPTIONS\nThese flags belong to more than one command.\n" + SharedFlags() +
           launcher::ManEntry(kVersionFlag, "Without a command only: `rankctl --version`.");

@@ -31,6 +31,7 @@ struct OutputSpec {
   std::vector<WorkerOutput> workers;   // by local rank; missing entries have the default
   std::optional<std::string> log_dir;  // set by the user; empty: a folder in TMPDIR
   bool no_files = false;               // --log-dir /dev/null: no folder, no files, no error files
+  std::string trace_dir;               // for traces of the workers' operations; empty: none
   // Text before each line on the console. ${role_name}, ${local_rank} and
   // ${rank} stand for their values. Empty: none.
   std::string prefix;

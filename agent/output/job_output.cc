@@ -37,6 +37,13 @@ JobOutput::JobOutput(Loop& loop, const JobSpec& spec, const std::function<void()
 
 Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
   const OutputSpec& output = spec_.output;
+  if (!output.trace_dir.empty()) {
+    trace_dir_ = Absolute(output.trace_dir);
+    if (auto made = MakeFolders(trace_dir_); !made) {
+      return Error{ErrorCode::kInvalid,
+                   "--trace " + output.trace_dir + ": " + made.error().message};
+    }
+  }
   LogDirectory::Layout layout = LogDirectory::LayoutFor(output);
   if (before) logs_.emplace(*before, layout);
   if (output.no_files || before) return {};

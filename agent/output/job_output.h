@@ -27,10 +27,12 @@ class JobOutput {
   // Creates the folder of logs, or takes over the folder of an agent that has
   // died. If a temporary folder cannot be created, warns and continues without
   // files.
+  // Creates the folder of traces, too.
   // Errors: kInvalid if a named folder cannot be created.
   Result<void> OpenLogs(const std::optional<JobFolder>& before);
   // Removes the folder unless it was named or is to be kept.
   void CloseLogs() { logs_.reset(); }
+  const std::string& trace_dir() const { return trace_dir_; }  // absolute; empty: no traces
   LogDirectory* logs() { return logs_ ? &*logs_ : nullptr; }
 
   // Call these before and after the streams of an attempt.
@@ -56,6 +58,7 @@ class JobOutput {
   Console console_;
   LogWriter writer_;
   std::optional<LogDirectory> logs_;
+  std::string trace_dir_;
   LogWriter::Entry* filtered_[2] = {};  // by channel; null: no such file
   int first_rank_ = 0;                  // global rank of the node's first worker
   bool alone_ = false;                  // at most one worker is shown

@@ -37,13 +37,6 @@ Result<std::string> MakePrivateFolder(std::string path) {
   return path;
 }
 
-// Makes a path absolute because workers may change their working directory.
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  auto absolute = fs::absolute(path, error);
-  return error ? path : absolute.string();
-}
-
 Result<std::string> MakeTemporaryBase(const std::string& parent) {
   return MakePrivateFolder(Absolute(parent) + "/rankrun-XXXXXX");
 }
@@ -135,6 +128,12 @@ std::string LogDirectory::StdoutFile(int attempt, int local_rank) const {
 
 std::string LogDirectory::StderrFile(int attempt, int local_rank) const {
   return WorkerFile(attempt, local_rank, "stderr.log");
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  auto absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
 }
 
 Result<void> MakeFolders(const std::string& path) {

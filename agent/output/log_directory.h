@@ -62,6 +62,9 @@ class LogDirectory {
   Layout layout_;
 };
 
+// Makes a path absolute because workers may change their working directory.
+std::string Absolute(const std::string& path);
+
 // Creates a folder and its missing parents, with modes from the umask. Blocks
 // as the file system does. Errors: those of SystemError.
 Result<void> MakeFolders(const std::string& path);

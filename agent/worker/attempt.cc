@@ -103,7 +103,8 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
       .error_file = logs != nullptr ? logs->ErrorFile(place_.attempt, local_rank) : "",
       .status_path = worker.StatusPath(),
       .save_fifo = context_.save_fifo,
-      .timer_file = context_.timer_file};
+      .timer_file = context_.timer_file,
+      .trace_dir = context_.output.trace_dir()};
   SpawnSpec spec{.file = context_.spec.program.file,
                  .arguments = ArgumentsFor(context_.spec.program, local_rank),
                  .environment = WorkerEnvironment(context_.spec, place),

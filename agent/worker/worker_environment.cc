@@ -71,6 +71,7 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
     v["RANKRUN_STATUS_FD"] = std::to_string(kStatusPageFd);
     v["RANKRUN_STATUS_PATH"] = place.status_path;
   }
+  if (!place.trace_dir.empty()) v["RANKRUN_TRACE"] = place.trace_dir;
   v.erase("RANKRUN_SAVE_FIFO");
   if (!place.save_fifo.empty()) v["RANKRUN_SAVE_FIFO"] = place.save_fifo;
   v.erase("RANKRUN_KEEP");  // a worker cannot opt out of the end of its job

@@ -18,6 +18,7 @@ struct WorkerPlace {
   std::string status_path;      // of the worker's status page; empty: none
   std::string save_fifo = {};   // named pipe for reports of saving; empty: none
   std::string timer_file = {};  // named pipe of torchrun's file timer; empty: none
+  std::string trace_dir = {};   // for the traces of the job; empty: none
 };
 
 // Returns the whole environment of a worker: the user's, overlaid with the

@@ -114,6 +114,15 @@ constexpr Flag kFlags[] = {
      .help = "Append the events of the job to this file, one JSON object per line.",
      .group = kOutput,
      .sources = kOurs},
+    {.name = "trace",
+     .value = kFolder,
+     .value_name = "FOLDER",
+     .help = "Let each worker that uses librankrun write its operations to a file in this folder.",
+     .details = "`rankctl trace` makes one file of them, which Perfetto and chrome://tracing show. "
+                "The files of a job are in a folder with the name of its run id, those of a "
+                "restart beside those of the attempt before.",
+     .group = kOutput,
+     .sources = kOurs},
     {.name = "event-log-handler",
      .value = kChoice,
      .choices = "null|console|dynamic_rendezvous",

@@ -38,6 +38,7 @@ class OutputReader {
   Result<OutputPlan> Read() {
     plan_.spec.log_dir = settings_.NonEmptyText("log-dir");
     plan_.spec.no_files = plan_.spec.log_dir == kNowhere;
+    plan_.spec.trace_dir = settings_.Text("trace").value_or("");
     plan_.spec.log_limit = settings_.values().Size("log-limit").value_or(0);
     plan_.spec.pty = settings_.IsOn("pty");
     for (auto step :

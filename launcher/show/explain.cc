@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/printable.h"
 #include "base/process/cpus.h"
+#include "base/trace/trace_writer.h"
 #include "launcher/show/explain_nodes.h"
 #include "launcher/show/shell_line.h"
 
@@ -112,6 +113,10 @@ void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
   rows.push_back(
       {"files", spec.output.no_files ? "none" : WorkerFilesPrefix(spec, "<local rank>") + "*"});
   if (!spec.events_file.empty()) rows.push_back({"events", spec.events_file});
+  if (!spec.output.trace_dir.empty()) {
+    rows.push_back({"traces", TraceFolder(spec.output.trace_dir, spec.run_id) +
+                                  "/attempt_0/rank_<rank>.trace"});
+  }
 }
 
 std::string BindingText(agent::Binding binding) {
@@ -173,7 +178,8 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
       .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
       .threads = plan.share.threads[0],
       .error_file = spec.output.no_files ? "" : WorkerFilesPrefix(spec, "0") + "error.json",
-      .status_path = "/proc/<agent>/fd/<number>"};
+      .status_path = "/proc/<agent>/fd/<number>",
+      .trace_dir = spec.output.trace_dir};
   std::vector<Row> rows;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
     if (std::ranges::find(machine.variables, entry) != machine.variables.end()) continue;

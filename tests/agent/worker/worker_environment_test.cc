@@ -211,5 +211,12 @@ TEST_F(WorkerEnvironmentTest, ValuesMayHoldAnything) {
   EXPECT_EQ(Make().count("noise without a sign"), 0u);
 }
 
+TEST_F(WorkerEnvironmentTest, TheFolderOfTracesIsThatOfTheAgent) {
+  EXPECT_EQ(Get("RANKRUN_TRACE"), "(unset)");
+  spec.environment = {"RANKRUN_TRACE=relative"};
+  place.trace_dir = "/home/user/relative";
+  EXPECT_EQ(Get("RANKRUN_TRACE"), "/home/user/relative");
+}
+
 }  // namespace
 }  // namespace rankrun::agent

@@ -122,7 +122,8 @@ TEST(OutputSettingsTest, WithoutALogFolderNothingIsRedirected) {
 }
 
 TEST(OutputSettingsTest, FoldersAndLimitsArePassedOn) {
-  agent::OutputSpec spec = Read({"--log-dir=logs", "--log-limit=8M", "--pty"});
+  agent::OutputSpec spec = Read({"--log-dir=logs", "--log-limit=8M", "--pty", "--trace=t"});
+  EXPECT_EQ(spec.trace_dir, "t");
   EXPECT_EQ(spec.log_dir, "logs");
   EXPECT_FALSE(spec.no_files);
   EXPECT_EQ(spec.log_limit, 8u << 20);
@@ -130,6 +131,7 @@ TEST(OutputSettingsTest, FoldersAndLimitsArePassedOn) {
   EXPECT_EQ(Read({}).log_dir, std::nullopt);
   EXPECT_EQ(Read({"--log-dir="}).log_dir, std::nullopt);
   EXPECT_EQ(Read({}).log_limit, 0U);
+  EXPECT_EQ(Read({}).trace_dir, "");
 }
 
 TEST(OutputSettingsTest, FiltersAreTextsWithCommasBetween) {

@@ -90,6 +90,13 @@ TEST(ExplainTest, ThePlanHasTheDestinationsOfOutput) {
   EXPECT_THAT(Explain({"--log-dir=/dev/null"}), HasSubstr("  files        none\n"));
 }
 
+TEST(ExplainTest, ThePlanHasTheFilesOfTraces) {
+  EXPECT_THAT(Explain({"--trace=t", "--rdzv-id=job"}),
+              AllOf(HasSubstr("  traces       t/job/attempt_0/rank_<rank>.trace\n"),
+                    HasSubstr("  RANKRUN_TRACE=t\n")));
+  EXPECT_THAT(Explain({}), Not(HasSubstr("trace")));
+}
+
 TEST(ExplainTest, TheEnvironmentIsOnlyWhatRankrunSets) {
   EXPECT_THAT(Explain({"-n2", "-xA=b"}),
               AllOf(HasSubstr("  RANK=0\n"), HasSubstr("  WORLD_SIZE=2\n"), HasSubstr("  A=b\n"),

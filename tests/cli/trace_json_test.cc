@@ -1,0 +1,93 @@
+#include "cli/trace_json.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace rankrun::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TracedOperation OperationOf(uint8_t kind, int64_t begin, int64_t end) {
+  TracedOperation operation{};
+  operation.kind = kind;
+  operation.is_finished = true;
+  operation.peer = -1;
+  operation.begin = begin;
+  operation.end = end;
+  return operation;
+}
+
+std::string TextOf(const Trace& trace) {
+  std::string text;
+  TraceJson json([&](std::string_view part) { text += part; });
+  json.Begin();
+  json.Add(trace, [](int64_t time) { return time; });
+  json.End("{}");
+  return text;
+}
+
+Trace TraceOf(std::vector<TracedOperation> operations) {
+  Trace trace{};
+  trace.rank = 3;
+  trace.host = "host";
+  trace.groups = {{.name = "a \"group\"", .key = 1, .size = 2}};
+  trace.operations = std::move(operations);
+  return trace;
+}
+
+TEST(TraceJsonTest, AnOperationIsAnEventOfKindX) {
+  TracedOperation reduce = OperationOf(2, 1'234'567, 2'000'000);
+  reduce.number = 7;
+  reduce.count = 4;
+  reduce.bytes = 16;
+  reduce.peer = 1;
+  reduce.has_failed = true;
+  EXPECT_THAT(TextOf(TraceOf({reduce})),
+              HasSubstr("{\"ph\":\"X\",\"pid\":3,\"tid\":1,\"ts\":1234.567,\"dur\":765.433,"
+                        "\"name\":\"Reduce\",\"cat\":\"collective\",\"args\":{\"bytes\":16,"
+                        "\"group\":\"a \\\"group\\\"\",\"number\":7,\"count\":4,"
+                        "\"dtype\":\"float32\",\"op\":\"sum\",\"peer\":1,\"result\":\"failed\"}}"));
+}
+
+TEST(TraceJsonTest, TheOutputIsComplete) {
+  EXPECT_EQ(TextOf(TraceOf({})),
+            "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
+            "{\"ph\":\"M\",\"pid\":3,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
+            "\"rank 3 on host\"}},\n"
+            "{\"ph\":\"M\",\"pid\":3,\"tid\":0,\"name\":\"process_sort_index\",\"args\":{"
+            "\"sort_index\":3}}\n],\"otherData\":{}}\n");
+}
+
+TEST(TraceJsonTest, MessagesThatOverlapHaveThreadsOfTheirOwn) {
+  constexpr uint8_t kSend = 10;
+  std::string text = TextOf(TraceOf({OperationOf(1, 0, 9), OperationOf(kSend, 1, 5),
+                                     OperationOf(kSend, 2, 3), OperationOf(kSend, 3, 4)}));
+  EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\"\"}"));
+  EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\", messages\"}"));
+  EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\", messages 2\"}"));
+  EXPECT_THAT(text, Not(HasSubstr("messages 3")));
+}
+
+TEST(TraceJsonTest, AWaitForAStoreHasItsKeyAndNoGroup) {
+  TracedOperation get = OperationOf(trace_kind::kStoreGet, 0, 1);
+  get.group = -1;
+  get.key = "k\n\xff";
+  get.is_finished = false;
+  std::string text = TextOf(TraceOf({get}));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"store\""));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"StoreGet\",\"cat\":\"store\",\"args\":{\"bytes\":0,"
+                              "\"key\":\"k\\n\xef\xbf\xbd\",\"result\":\"under way\"}"));
+}
+
+TEST(TraceJsonTest, MicrosecondsHaveThreeDigits) {
+  EXPECT_EQ(Microseconds(0), "0.000");
+  EXPECT_EQ(Microseconds(5), "0.005");
+  EXPECT_EQ(Microseconds(1'234'567), "1234.567");
+  EXPECT_EQ(Microseconds(-1'050), "-1.050");
+}
+
+}  // namespace
+}  // namespace rankrun::cli
