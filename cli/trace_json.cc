@@ -108,12 +108,17 @@ void TraceJson::AddOperation(const Trace& trace, const TracedOperation& operatio
 }
 
 // Returns the first thread of the operation's class that is free. Makes one if there is
-// none.
-int TraceJson::ThreadFor(const Trace& trace, const TracedOperation& operation, int64_t begin,
-                         int64_t end) {
+// none. Moves times by as much as they may be wrong, so that operations that followed
+// each other do not overlap.
+int TraceJson::ThreadFor(const Trace& trace, const TracedOperation& operation, int64_t& begin,
+                         int64_t& end) {
+  constexpr int64_t kTimeError = 1'000;  // nanoseconds
   auto& lanes = lanes_[{trace.attempt, operation.group, IsMessage(operation)}];
-  auto free = std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.end <= begin; });
+  auto free =
+      std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.end <= begin + kTimeError; });
   if (free != lanes.end()) {
+    begin = std::max(begin, free->end);
+    end = std::max(begin, end);
     free->end = end;
     return free->thread;
   }

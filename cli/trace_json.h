@@ -41,7 +41,7 @@ class TraceJson {
   void Name(int process, int thread, const std::string& kind, const std::string& name);
   void AddOperation(const Trace& trace, const TracedOperation& operation, int64_t begin,
                     int64_t end);
-  int ThreadFor(const Trace& trace, const TracedOperation& operation, int64_t begin, int64_t end);
+  int ThreadFor(const Trace& trace, const TracedOperation& operation, int64_t& begin, int64_t& end);
 
   const Write write_;
   bool has_events_ = false;

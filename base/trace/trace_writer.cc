@@ -71,7 +71,7 @@ std::string Boot() {
 }
 
 // Longest wait for a thread that is in the middle of writing a record.
-constexpr std::chrono::milliseconds kPatience{10};
+constexpr std::chrono::milliseconds kPatience{1000};
 
 // Returns the path with a number before its end: "rank_0.2.trace".
 std::string Numbered(const std::string& path, int number) {
@@ -160,17 +160,35 @@ TraceRecord* TraceWriter::Lose() {
 }
 
 // Makes room in the ring for all blocks up to this one. Returns whether it has a place.
+// Does not sleep for the mutex: its owner may wait for a record of this thread, whose
+// block it has opened meanwhile.
 bool TraceWriter::OpenBlock(uint64_t block) {
-  MutexLock lock(mutex_);
-  while (block >= opened_.load()) {
-    if (is_full_) return false;
-    const uint64_t oldest = opened_.load() - kTraceRingBlocks;
-    if (auto ok = MoveOut(oldest); !ok) {
-      is_full_ = true;
+  while (block >= opened_.load(std::memory_order_acquire)) {
+    if (is_full_.load()) return false;
+    if (!mutex_.TryLock()) {
+      std::this_thread::yield();
+      continue;
+    }
+    MutexLock lock(mutex_, std::adopt_lock);
+    if (block < opened_.load() || is_full_.load()) continue;
+    if (auto ok = MoveOut(opened_.load() - kTraceRingBlocks); !ok) {
+      is_full_.store(true);
       LogWarn("the trace " + path_ + " ends here: " + ok.error().message);
-      return false;
+      continue;
     }
     opened_.fetch_add(1, std::memory_order_release);
+  }
+  return true;
+}
+
+// Waits until all records of a block are written. Returns whether they are.
+bool TraceWriter::AwaitRecords(uint64_t block) {
+  const TimePoint until = MonotonicClock().Now() + kPatience;
+  for (TraceRecord& record : mapping_->ring[block % kTraceRingBlocks]) {
+    while (std::atomic_ref<uint64_t>(record.begin).load(std::memory_order_acquire) == 0) {
+      if (MonotonicClock().Now() > until) return false;
+      std::this_thread::yield();
+    }
   }
   return true;
 }
@@ -180,16 +198,10 @@ Result<void> TraceWriter::MoveOut(uint64_t block) {
   if (block + kTraceRingBlocks >= kMaxTraceBlocks) {
     return Error{ErrorCode::kExhausted, "it has as many operations as fit"};
   }
-  auto& records = mapping_->ring[block % kTraceRingBlocks];
-  const TimePoint until = MonotonicClock().Now() + kPatience;
-  for (TraceRecord& record : records) {
-    while (std::atomic_ref<uint64_t>(record.begin).load(std::memory_order_acquire) == 0) {
-      if (MonotonicClock().Now() > until) {
-        return Error{ErrorCode::kTimeout, "a thread does not finish its record"};
-      }
-      std::this_thread::yield();
-    }
+  if (!AwaitRecords(block)) {
+    return Error{ErrorCode::kTimeout, "a thread does not finish its record"};
   }
+  auto& records = mapping_->ring[block % kTraceRingBlocks];
   const auto at = static_cast<off_t>(sizeof(TraceMapping) + block * kTraceBlockBytes);
   const ssize_t written = pwrite(fd_.get(), records, kTraceBlockBytes, at);
   if (written < 0) return SystemError("write", errno);

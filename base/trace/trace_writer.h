@@ -110,6 +110,7 @@ class TraceWriter {
   }
   TraceRecord* Lose();  // returns null
   bool OpenBlock(uint64_t block);
+  bool AwaitRecords(uint64_t block) REQUIRES(mutex_);
   Result<void> MoveOut(uint64_t block) REQUIRES(mutex_);
 
   const Fd fd_;
@@ -122,8 +123,8 @@ class TraceWriter {
   std::atomic<uint32_t> texts_ = 0;
   std::atomic<uint32_t> groups_ = 0;
   std::array<std::atomic<uint64_t>, kTracesUnderWay / 64> used_ = {};  // bits of `under_way`
-  Mutex mutex_;
-  bool is_full_ GUARDED_BY(mutex_) = false;
+  Mutex mutex_;                        // held by the thread that moves a block out
+  std::atomic<bool> is_full_ = false;  // no further block leaves the ring
 };
 
 }  // namespace rankrun

@@ -63,12 +63,19 @@ TEST(TraceJsonTest, TheOutputIsComplete) {
 
 TEST(TraceJsonTest, MessagesThatOverlapHaveThreadsOfTheirOwn) {
   constexpr uint8_t kSend = 10;
-  std::string text = TextOf(TraceOf({OperationOf(1, 0, 9), OperationOf(kSend, 1, 5),
-                                     OperationOf(kSend, 2, 3), OperationOf(kSend, 3, 4)}));
+  std::string text =
+      TextOf(TraceOf({OperationOf(1, 0, 90'000), OperationOf(kSend, 10'000, 50'000),
+                      OperationOf(kSend, 20'000, 30'000), OperationOf(kSend, 30'000, 40'000)}));
   EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\"\"}"));
   EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\", messages\"}"));
   EXPECT_THAT(text, HasSubstr("{\"name\":\"a \\\"group\\\", messages 2\"}"));
   EXPECT_THAT(text, Not(HasSubstr("messages 3")));
+}
+
+TEST(TraceJsonTest, OperationsThatFollowEachOtherDoNotOverlapByTheErrorOfTheirTimes) {
+  std::string text = TextOf(TraceOf({OperationOf(1, 0, 10'000), OperationOf(1, 9'990, 20'000)}));
+  EXPECT_THAT(text, HasSubstr("\"tid\":1,\"ts\":10.000,\"dur\":10.000"));
+  EXPECT_THAT(text, Not(HasSubstr("\"tid\":2")));
 }
 
 TEST(TraceJsonTest, AWaitForAStoreHasItsKeyAndNoGroup) {
