@@ -34,7 +34,7 @@ void EndTraceInChild() {
 
 uint64_t HashOf(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }
 
