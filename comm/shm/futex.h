@@ -8,18 +8,9 @@
 
 namespace rankrun::comm::shm {
 
-// Spinning and sleeping on words in shared memory, and asymmetric fences: only the
-// rank that goes to sleep pays for a fence.
+// Sleeping on words in shared memory, and asymmetric fences: only the rank that goes to
+// sleep pays for a fence.
 // Source: futex(2), membarrier(2).
-
-// Tells the processor that this thread spins.
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
 
 // Registers this process for PassFence(). False: the kernel does not support
 // it.

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/pause.h"
 #include "comm/shm/futex.h"
 
 namespace rankrun::comm::shm {

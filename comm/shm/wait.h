@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
-#include "comm/shm/futex.h"
 #include "comm/shm/segment.h"
 
 namespace rankrun::comm::shm {
