@@ -4,6 +4,7 @@
 
 #include "base/mutex.h"
 #include "comm/core/time_left.h"
+#include "comm/core/wait_hook.h"
 
 namespace rankrun::comm {
 
@@ -44,12 +45,14 @@ std::exception_ptr FutureEnd::exception() const {
 }
 
 void FutureEnd::Await() const {
+  HookedWait hooked;
   MutexLock lock(state_->mutex);
   while (!state_->is_done) state_->ended.Wait(state_->mutex);
   if (state_->exception) std::rethrow_exception(state_->exception);
 }
 
 bool FutureEnd::AwaitFor(std::chrono::milliseconds limit) const {
+  HookedWait hooked;
   TimePoint deadline = MonotonicClock().Now() + Bounded(limit);
   MutexLock lock(state_->mutex);
   while (!state_->is_done) {
