@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "comm/group/group.h"
 #include "comm/mesh/layout.h"
+#include "comm/stream/connection.h"
 #include "comm/world/group_members.h"
 #include "comm/world/rendezvous.h"
 
@@ -46,6 +47,10 @@ class GroupTable {
   Result<std::vector<ProcessGroup*>> MakeMesh(const Result<mesh::Layout>& layout,
                                               const MeshOptions& options,
                                               const std::string& device);
+  // Connects the world's ranks once more, for use beside its groups. Returns one connection
+  // per rank; null for this one. All ranks call it. Errors: as tcp::ConnectAll.
+  Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
+      const std::string& name, std::chrono::milliseconds timeout);
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is

@@ -77,6 +77,7 @@ const std::map<std::string, Rooms> kRooms = {
      {
          {"include/rankrun", {}},
          {"include/rankrun/c", {}},
+         {"include/rankrun/rpc", {}},
          {"reduce", {}},
          {"mesh", {}},
          {"core", {"reduce"}},
@@ -90,8 +91,10 @@ const std::map<std::string, Rooms> kRooms = {
          {"stream", {"core"}},
          {"tcp", {"core", "stream"}},
          {"hierarchy", {"core", "shm", "stream", "tcp"}},
+         {"rpc", {"core", "stream"}},
          {"world", {"group", "stores", "shm", "stream", "tcp", "hierarchy", "core", "mesh"}},
          {"cpp", {"world", "async", "group", "core", "mesh"}},
+         {"cpp/rpc", {"world", "group", "core", "rpc"}},
          {"c", {"group", "stores"}},
          {"launch", {"core", "world"}},
      }},

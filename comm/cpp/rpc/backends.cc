@@ -1,0 +1,109 @@
+// The registry of RPC's backends.
+
+#include <utility>
+
+#include <rankrun/rpc/backend.h>
+
+#include "base/mutex.h"
+#include "comm/core/throw.h"
+#include "comm/cpp/rpc/tensorpipe.h"
+
+namespace rankrun::rpc {
+namespace internal {
+
+// Lives as long as the process.
+struct RegisteredBackend {
+  static BackendType TypeOf(const RegisteredBackend* backend) { return BackendType(backend); }
+  static const RegisteredBackend& Of(const BackendType& type) { return *type.backend_; }
+
+  std::string name;
+  BackendHandlers handlers;
+};
+
+}  // namespace internal
+
+namespace {
+
+using internal::RegisteredBackend;
+
+[[noreturn]] void ThrowInvalid(const std::string& message) {
+  comm::Throw({ErrorCode::kInvalid, message});
+}
+
+struct Registry {
+  Registry() { AddBuiltIn(kTensorPipe, TensorPipeHandlers()); }
+
+  void AddBuiltIn(const char* name, BackendHandlers handlers) {
+    auto* made = new RegisteredBackend{name, std::move(handlers)};
+    MutexLock lock(mutex);
+    backends.emplace(name, made);
+  }
+
+  Mutex mutex;
+  std::map<std::string, const RegisteredBackend*, std::less<>> backends GUARDED_BY(mutex);
+};
+
+Registry& TheRegistry() {
+  static auto& registry = *new Registry;
+  return registry;
+}
+
+}  // namespace
+
+RpcBackendOptions::~RpcBackendOptions() = default;
+TensorPipeRpcBackendOptions::~TensorPipeRpcBackendOptions() = default;
+RpcAgent::~RpcAgent() = default;
+
+const std::string& BackendType::name() const { return backend_->name; }
+std::string BackendType::Text() const { return "BackendType." + name(); }
+
+bool BackendRegistered(const std::string& name) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  return registry.backends.contains(name);
+}
+
+BackendType RegisterBackend(const std::string& name, BackendHandlers handlers) {
+  if (name.empty()) ThrowInvalid("RegisterBackend: the name of the RPC backend is empty");
+  if (handlers.construct_options == nullptr || handlers.init == nullptr) {
+    ThrowInvalid("RegisterBackend: RPC backend " + name + " lacks a function: want both");
+  }
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  if (registry.backends.contains(name)) {
+    ThrowInvalid("RegisterBackend: RPC backend " + name + " is registered already");
+  }
+  const auto* made = new RegisteredBackend{name, std::move(handlers)};
+  registry.backends.emplace(name, made);
+  return RegisteredBackend::TypeOf(made);
+}
+
+BackendType FindBackend(const std::string& name) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  auto found = registry.backends.find(name);
+  if (found != registry.backends.end()) return RegisteredBackend::TypeOf(found->second);
+  std::string known;
+  for (const auto& [each, backend] : registry.backends) known += (known.empty() ? "" : ", ") + each;
+  ThrowInvalid("there is no RPC backend " + name + ": want " + known);
+}
+
+std::shared_ptr<RpcBackendOptions> ConstructRpcBackendOptions(const BackendType& backend,
+                                                              std::chrono::milliseconds rpc_timeout,
+                                                              const std::string& init_method,
+                                                              const OptionMap& options) {
+  return RegisteredBackend::Of(backend).handlers.construct_options(rpc_timeout, init_method,
+                                                                   options);
+}
+
+std::unique_ptr<RpcAgent> InitBackend(const BackendType& backend, std::shared_ptr<Store> store,
+                                      const std::string& name, int rank,
+                                      std::optional<int> world_size,
+                                      std::shared_ptr<RpcBackendOptions> options) {
+  auto agent = RegisteredBackend::Of(backend).handlers.init(std::move(store), name, rank,
+                                                            world_size, std::move(options));
+  if (agent == nullptr) ThrowInvalid("RPC backend " + backend.name() + " has made no agent");
+  return agent;
+}
+
+}  // namespace rankrun::rpc

@@ -1,0 +1,102 @@
+#include "comm/cpp/rpc/running.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "comm/core/throw.h"
+
+namespace rankrun::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+thread_local int methods_of_this_thread = 0;
+
+// Forks between the first process and this one.
+std::atomic<int> forks = 0;
+
+int ForksSoFar() {
+  static const int failed = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(failed);
+  return forks.load();
+}
+
+uint64_t NextGeneration() {
+  static std::atomic<uint64_t> last = 0;
+  return last.fetch_add(1) + 1;
+}
+
+}  // namespace
+
+Running::Running(std::unique_ptr<RpcAgent> made, comm::rpc::Roster names, milliseconds limit)
+    : generation(NextGeneration()),
+      agent(std::move(made)),
+      roster(std::move(names)),
+      workers(agent->GetWorkerInfos()),
+      self(agent->GetWorkerInfo().id),
+      forks(ForksSoFar()),
+      timeout(limit) {
+  agent->SetLossHandler([this](int worker) { values.DropAllOf(worker); });
+}
+
+const WorkerInfo& Running::Find(const To& to) const {
+  int id = comm::Unwrap(to.name() ? roster.IdOf(*to.name()) : roster.Checked(to.id()));
+  return workers[static_cast<size_t>(id)];
+}
+
+milliseconds Running::LimitOf(Timeout given) const {
+  return given ? CheckedTimeout(*given) : timeout.load();
+}
+
+RunningState& RunningState::OfThisProcess() {
+  static auto& state = *new RunningState;
+  return state;
+}
+
+RunningUse::RunningUse() {
+  RunningState& state = RunningState::OfThisProcess();
+  MutexLock lock(state.mutex);
+  // A worker whose Init has returned may call a method here before ours has.
+  while (MethodScope::IsIn() && state.running == nullptr && state.is_starting) {
+    state.changed.Wait(state.mutex);
+  }
+  if (state.running == nullptr) ThrowInvalid("RPC is not running: call rpc::Init() first");
+  if (state.running->forks != ForksSoFar()) {
+    ThrowInvalid("RPC runs in the parent of this process: want calls there only");
+  }
+  running_ = state.running.get();
+  state.users += 1;
+}
+
+std::unique_ptr<RunningUse> RunningUse::Of(uint64_t generation) {
+  RunningState& state = RunningState::OfThisProcess();
+  MutexLock lock(state.mutex);
+  Running* running = state.running.get();
+  if (running == nullptr || running->generation != generation || running->forks != ForksSoFar()) {
+    return nullptr;
+  }
+  state.users += 1;
+  return std::unique_ptr<RunningUse>(new RunningUse(running));
+}
+
+RunningUse::~RunningUse() {
+  RunningState& state = RunningState::OfThisProcess();
+  MutexLock lock(state.mutex);
+  state.users -= 1;
+  if (state.users == 0) state.changed.NotifyAll();
+}
+
+MethodScope::MethodScope() { methods_of_this_thread += 1; }
+MethodScope::~MethodScope() { methods_of_this_thread -= 1; }
+bool MethodScope::IsIn() { return methods_of_this_thread > 0; }
+
+void ThrowInvalid(const std::string& message) { comm::Throw({ErrorCode::kInvalid, message}); }
+
+milliseconds CheckedTimeout(milliseconds timeout) {
+  if (timeout >= milliseconds(0)) return timeout;
+  ThrowInvalid("timeout is " + std::to_string(timeout.count()) +
+               " ms: want 0, which is none, or more");
+}
+
+}  // namespace rankrun::rpc

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <any>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rankrun/export.h>
+#include <rankrun/rpc.h>
+#include <rankrun/store_base.h>
+
+// Backends of RPC: those of the library and those that a program registers.
+// Thread: any.
+// Source: torch.distributed.rpc.backend_registry.
+namespace rankrun::rpc {
+
+namespace internal {
+struct RegisteredBackend;
+}
+
+// Backend that is registered. Copies are equal; valid for the life of the process.
+class RANKRUN_API BackendType {
+ public:
+  const std::string& name() const;  // "TENSORPIPE"
+  std::string Text() const;         // "BackendType.TENSORPIPE"
+  bool operator==(const BackendType&) const = default;
+
+ private:
+  friend struct internal::RegisteredBackend;
+  explicit BackendType(const internal::RegisteredBackend* backend) : backend_(backend) {}
+
+  const internal::RegisteredBackend* backend_;
+};
+
+// Options of all backends.
+struct RANKRUN_API RpcBackendOptions {
+  virtual ~RpcBackendOptions();
+
+  std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60);  // 0: none
+  std::string init_method = "env://";                                // InitOptions'
+};
+
+// One worker's part of RPC.
+class RANKRUN_API RpcAgent {
+ public:
+  virtual ~RpcAgent();
+
+  virtual WorkerInfo GetWorkerInfo() const = 0;
+  virtual std::vector<WorkerInfo> GetWorkerInfos() const = 0;  // by id
+  // Call a registered method of a worker, as RpcSync and RpcAsync do. The limit is 0 or more;
+  // 0: none.
+  virtual Payload CallAndWait(const WorkerInfo& callee, const std::string& method,
+                              Payload arguments, std::chrono::milliseconds limit) = 0;
+  virtual Future<Payload> Call(const WorkerInfo& callee, const std::string& method,
+                               Payload arguments, std::chrono::milliseconds limit) = 0;
+  // Lets `lost` be called, in any thread, for each worker that ends or is lost from now on;
+  // not after the agent's end.
+  virtual void SetLossHandler(std::function<void(int worker)> lost) = 0;
+  // Waits until no worker has a call or a method that is not finished. 0: without a limit.
+  virtual void Join(std::chrono::milliseconds limit) = 0;
+  // Ends the calls of this worker, and the others' to it. Later calls fail.
+  virtual void Shutdown() = 0;
+  // Numbers of this agent, by name: "agent.thread_pool_size".
+  virtual std::map<std::string, std::string> GetMetrics() const = 0;
+};
+
+using OptionMap = std::map<std::string, std::any>;
+
+// Functions of a backend.
+struct BackendHandlers {
+  // Makes the options of ConstructRpcBackendOptions. Throws DistError for an option that the
+  // backend does not know.
+  std::function<std::shared_ptr<RpcBackendOptions>(
+      std::chrono::milliseconds rpc_timeout, const std::string& init_method, const OptionMap&)>
+      construct_options;
+  // Makes the agent of InitBackend; all workers are connected when it returns.
+  std::function<std::unique_ptr<RpcAgent>(std::shared_ptr<Store> store, const std::string& name,
+                                          int rank, std::optional<int> world_size,
+                                          std::shared_ptr<RpcBackendOptions> options)>
+      init;
+};
+
+RANKRUN_API bool BackendRegistered(const std::string& name);
+// Throws DistError for a name that is registered or empty, and without both functions.
+RANKRUN_API BackendType RegisterBackend(const std::string& name, BackendHandlers handlers);
+// Throws DistError, with the names that there are, for another name.
+RANKRUN_API BackendType FindBackend(const std::string& name);
+
+// Call the functions of a backend.
+RANKRUN_API std::shared_ptr<RpcBackendOptions> ConstructRpcBackendOptions(
+    const BackendType& backend, std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60),
+    const std::string& init_method = "env://", const OptionMap& options = {});
+RANKRUN_API std::unique_ptr<RpcAgent> InitBackend(const BackendType& backend,
+                                                  std::shared_ptr<Store> store,
+                                                  const std::string& name, int rank,
+                                                  std::optional<int> world_size,
+                                                  std::shared_ptr<RpcBackendOptions> options);
+
+// Options of the backend "TENSORPIPE", which connects the workers by TCP.
+struct RANKRUN_API TensorPipeRpcBackendOptions : RpcBackendOptions {
+  ~TensorPipeRpcBackendOptions() override;
+
+  int num_worker_threads = 16;  // methods that run at once, without those that wait
+};
+
+}  // namespace rankrun::rpc

@@ -1,0 +1,55 @@
+#include "comm/rpc/methods.h"
+
+#include <utility>
+
+namespace rankrun::comm::rpc {
+namespace {
+
+constexpr size_t kNamesInText = 20;
+
+Error Invalid(const std::string& message) { return {ErrorCode::kInvalid, message}; }
+
+}  // namespace
+
+Result<void> Methods::Add(const std::string& name, Method method) {
+  if (name.empty() || name.size() > kMaxMethodName) {
+    return Invalid("the name of a method has " + std::to_string(name.size()) +
+                   " characters: want 1 to " + std::to_string(kMaxMethodName));
+  }
+  MutexLock lock(mutex_);
+  auto made = std::make_shared<const Method>(std::move(method));
+  if (methods_.emplace(name, std::move(made)).second) return {};
+  return Invalid("the method " + name + " is registered already");
+}
+
+Result<std::shared_ptr<const Method>> Methods::Find(std::string_view name) const {
+  MutexLock lock(mutex_);
+  auto found = methods_.find(name);
+  if (found != methods_.end()) return found->second;
+  std::string text = "there is no method " + std::string(name) + ": want ";
+  size_t named = 0;
+  for (const auto& [known, method] : methods_) {
+    if (known.starts_with('~')) break;  // the last ones
+    if (named == kNamesInText) return Invalid(text + " ...");
+    text += (named++ == 0 ? "" : ", ") + known;
+  }
+  return Invalid(named == 0 ? "no method is registered here" : text);
+}
+
+std::string RequestHead(std::string arguments, std::string_view method) {
+  arguments += method;
+  arguments += static_cast<char>(method.size());
+  return arguments;
+}
+
+bool TakeMethod(std::string& head, std::string& method) {
+  if (head.empty()) return false;
+  auto size = static_cast<size_t>(static_cast<unsigned char>(head.back()));
+  if (size == 0 || head.size() - 1 < size) return false;
+  size_t begin = head.size() - 1 - size;
+  method.assign(head, begin, size);
+  head.resize(begin);
+  return true;
+}
+
+}  // namespace rankrun::comm::rpc

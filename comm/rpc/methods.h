@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/rpc/message.h"
+
+namespace rankrun::comm::rpc {
+
+struct Caller {
+  int id;
+  const std::string& name;
+};
+
+// Carries out a call; may throw. The result's blobs own their bytes.
+using Method = std::function<Message(const Caller& caller, Message arguments)>;
+
+// Methods that other workers may call, by name. Names that begin with '~' are the library's
+// own, and are in no text.
+// Thread: any.
+class Methods {
+ public:
+  // Errors: kInvalid for a name that is empty, has more than kMaxMethodName characters, or is
+  // taken.
+  Result<void> Add(const std::string& name, Method method) EXCLUDES(mutex_);
+  // Error: kInvalid, with some of the names that there are.
+  Result<std::shared_ptr<const Method>> Find(std::string_view name) const EXCLUDES(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Method>, std::less<>> methods_ GUARDED_BY(mutex_);
+};
+
+constexpr size_t kMaxMethodName = 255;
+
+// Head of a request: the arguments, then the method's name, then its length in a byte.
+std::string RequestHead(std::string arguments, std::string_view method);
+// Takes the method's name off a head, which leaves the arguments. Returns false for a head
+// that no RequestHead has made.
+bool TakeMethod(std::string& head, std::string& method);
+
+}  // namespace rankrun::comm::rpc

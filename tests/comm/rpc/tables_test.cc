@@ -1,0 +1,126 @@
+// The tables of RPC: workers, methods and calls.
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "comm/rpc/calls.h"
+#include "comm/rpc/methods.h"
+#include "comm/rpc/roster.h"
+
+namespace rankrun::comm::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::StartsWith;
+using Kind = Outcome::Kind;
+
+TEST(RosterTest, FindsWorkersByNameAndId) {
+  auto roster = Roster::Make({"a", "b-1", "c:2_X"});
+  ASSERT_TRUE(roster);
+  EXPECT_EQ(roster->size(), 3);
+  EXPECT_EQ(*roster->IdOf("c:2_X"), 2);
+  EXPECT_EQ(roster->NameOf(1), "b-1");
+  EXPECT_EQ(*roster->Checked(2), 2);
+  EXPECT_EQ(roster->IdOf("d").error().message, "there is no worker d: want a, b-1, c:2_X");
+  EXPECT_EQ(roster->Checked(3).error().message, "there is no worker 3: want 0 to 2");
+  EXPECT_FALSE(roster->Checked(-1));
+}
+
+TEST(RosterTest, WrongNamesAreRefused) {
+  EXPECT_THAT(Roster::Make({"a", ""}).error().message, StartsWith("the name of worker 1 is \"\""));
+  EXPECT_FALSE(Roster::Make({"a b"}));
+  EXPECT_FALSE(Roster::Make({"\xc3\xa9"}));
+  EXPECT_TRUE(Roster::Make({std::string(127, 'x')}));
+  EXPECT_FALSE(Roster::Make({std::string(128, 'x')}));
+  EXPECT_THAT(Roster::Make({"a", "b", "a"}).error().message,
+              StartsWith("workers 0 and 2 have the name a"));
+}
+
+TEST(RosterTest, AnErrorHasTheFirstNamesOnly) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) names.push_back("w" + std::to_string(i));
+  EXPECT_EQ(Roster::Make(names)->IdOf("x").error().message,
+            "there is no worker x: want w0, w1, w2, w3, w4, w5, w6, w7, w8, w9 ...");
+}
+
+TEST(MethodsTest, HaveOneNameEach) {
+  Methods methods;
+  auto method = [](const Caller&, const Message& arguments) { return arguments; };
+  EXPECT_EQ(methods.Find("add").error().message, "no method is registered here");
+  EXPECT_TRUE(methods.Add("add", method));
+  EXPECT_TRUE(methods.Add("sub", method));
+  EXPECT_EQ(methods.Add("add", method).error().message, "the method add is registered already");
+  EXPECT_TRUE(methods.Find("add"));
+  EXPECT_EQ(methods.Find("mul").error().message, "there is no method mul: want add, sub");
+  EXPECT_FALSE(methods.Add("", method));
+  EXPECT_TRUE(methods.Add(std::string(255, 'x'), method));
+  EXPECT_FALSE(methods.Add(std::string(256, 'x'), method));
+}
+
+TEST(MethodsTest, ARequestHasItsName) {
+  std::string method;
+  for (const std::string& name : {std::string("a"), std::string(255, 'x')}) {
+    std::string head = RequestHead("arguments", name);
+    ASSERT_TRUE(TakeMethod(head, method));
+    EXPECT_EQ(method, name);
+    EXPECT_EQ(head, "arguments");
+  }
+  for (std::string wrong : {std::string(), std::string("abc\x05"), std::string(1, '\0')}) {
+    EXPECT_FALSE(TakeMethod(wrong, method)) << wrong;
+  }
+}
+
+struct CallsTest : testing::Test {
+  uint64_t Begin(int callee, TimePoint deadline = TimePoint::max()) {
+    return calls.Begin(callee, deadline, [this, callee](const Outcome& outcome) {
+      EXPECT_GT(calls.open(), 0U) << "a call is open until its end has returned";
+      ended.push_back(std::to_string(callee) + " " +
+                      std::to_string(static_cast<int>(outcome.kind)) + " " + outcome.text);
+    });
+  }
+  Calls calls;
+  std::vector<std::string> ended;
+};
+
+TEST_F(CallsTest, EachEndsOnce) {
+  uint64_t one = Begin(1), two = Begin(2);
+  EXPECT_EQ(calls.open(), 2U);
+  calls.Finish(two, {.text = "x"});
+  calls.Finish(two, {.text = "again"});
+  calls.Finish(one + 100, {});
+  EXPECT_THAT(ended, ElementsAre("2 0 x"));
+  EXPECT_EQ(calls.open(), 1U);
+  EXPECT_EQ(calls.begun(), 2U);
+}
+
+TEST_F(CallsTest, ALostWorkerEndsItsOwnOnly) {
+  Begin(1);
+  Begin(2);
+  Begin(1);
+  calls.FinishAllTo(1, {.kind = Kind::kLost, .text = "lost"});
+  EXPECT_EQ(ended.size(), 2U);
+  EXPECT_EQ(calls.open(), 1U);
+  calls.FinishAll({.kind = Kind::kEnded});
+  EXPECT_EQ(ended.size(), 3U);
+  EXPECT_EQ(calls.open(), 0U);
+}
+
+TEST_F(CallsTest, EndAtTheirDeadlines) {
+  TimePoint now = MonotonicClock().Now();
+  Begin(1, now + seconds(2));
+  uint64_t two = Begin(2, now + seconds(1));
+  Begin(3, now + seconds(3));
+  EXPECT_EQ(calls.FinishLate(now), now + seconds(1));
+  calls.Finish(two, {});
+  EXPECT_EQ(calls.FinishLate(now + milliseconds(1500)), now + seconds(2));
+  EXPECT_EQ(calls.FinishLate(now + milliseconds(2500)), now + seconds(3));
+  EXPECT_THAT(ended, ElementsAre("2 0 ", StartsWith("1 3 no reply after 2.5")));
+  EXPECT_EQ(calls.FinishLate(now + seconds(3)), TimePoint::max());
+}
+
+}  // namespace
+}  // namespace rankrun::comm::rpc
