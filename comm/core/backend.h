@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -140,6 +141,8 @@ struct BackendConfig {
   bool checks_all_calls = false;   // debug level DETAIL
   AlgorithmTable algorithms = {};  // of backends that use schedules
   LogLevel default_log_level = LogLevel::kWarn;
+  // Set by another thread to end tcp::ConnectAll. Null: never.
+  const std::atomic<bool>* is_cancelled = nullptr;
 
   int world_size() const { return static_cast<int>(global_ranks.size()); }
 };

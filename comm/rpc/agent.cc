@@ -19,6 +19,7 @@ constexpr milliseconds kDeathMessageWait{50};
 constexpr size_t kMaxFailureText = size_t{64} << 10;
 
 constexpr char kEndedHere[] = "RPC of this worker has ended";
+constexpr char kHasLeft[] = "the worker has left";
 
 // First character of the head of a kFailure: why there is no reply.
 constexpr char kRaised = 'r';
@@ -32,25 +33,14 @@ TimePoint DeadlineOf(milliseconds limit) {
 
 }  // namespace
 
-Result<std::unique_ptr<Agent>> Agent::Make(
-    AgentOptions options, std::vector<std::unique_ptr<stream::Connection>> connections,
-    const Methods& methods) {
+Result<std::unique_ptr<Agent>> Agent::Make(AgentOptions options, const Methods& methods) {
   auto threads = Threads::Make(options.methods);
   if (!threads) return std::move(threads).error();
   std::unique_ptr<Agent> agent(new Agent(std::move(options), methods, *std::move(threads)));
-  for (size_t id = 0; id < connections.size(); ++id) {
-    auto& peer = agent->peers_.emplace_back();
-    if (connections[id] == nullptr) continue;
-    peer = std::make_shared<Peer>(*agent, static_cast<int>(id), std::move(connections[id]));
-  }
+  if (auto ok = agent->roster_.Add(agent->self()); !ok) return std::move(ok).error();
   auto housekeeper = StartThread([made = agent.get()] { made->Housekeep(); });
   if (!housekeeper) return std::move(housekeeper).error();
   agent->housekeeper_ = *std::move(housekeeper);
-  // After the table is complete, because a method may call any worker at once.
-  for (const auto& peer : agent->peers_) {
-    if (peer == nullptr) continue;
-    if (auto ok = agent->threads_->Add(peer); !ok) return std::move(ok).error();
-  }
   return agent;
 }
 
@@ -67,11 +57,63 @@ Agent::~Agent() {
   if (housekeeper_.joinable()) housekeeper_.join();
 }
 
+Result<void> Agent::AddPeers(std::vector<NewPeer> peers) {
+  std::vector<std::shared_ptr<Peer>> added;
+  for (NewPeer& each : peers) {
+    if (auto ok = roster_.Add(each.worker); !ok) return ok;
+    added.push_back(
+        std::make_shared<Peer>(*this, std::move(each.worker), std::move(each.connection)));
+    MutexLock lock(peers_mutex_);
+    peers_.emplace(added.back()->worker().id, added.back());
+  }
+  // After the table is complete, because a method may call any worker at once.
+  for (const auto& peer : added) {
+    if (auto ok = threads_->Add(peer); !ok) return ok;
+  }
+  return {};
+}
+
+void Agent::RemovePeer(int id) {
+  roster_.Remove(id);
+  MutexLock lock(peers_mutex_);
+  auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  std::shared_ptr<Peer> peer = std::move(found->second);
+  peers_.erase(found);
+  lock.Unlock();
+  peer->Close(kHasLeft);
+  EndCallsTo(*peer);  // before another worker can have the id
+  threads_->NotifyWaiters();
+}
+
+bool Agent::is_lost(int id) const {
+  auto peer = PeerOf(id);
+  return peer != nullptr && peer->is_lost();
+}
+
+bool Agent::has_queued() const {
+  auto peers = AllPeers();
+  return std::any_of(peers.begin(), peers.end(),
+                     [](const auto& peer) { return peer->has_queued(); });
+}
+
+std::shared_ptr<Peer> Agent::PeerOf(int id) const {
+  MutexLock lock(peers_mutex_);
+  auto found = peers_.find(id);
+  return found != peers_.end() ? found->second : nullptr;
+}
+
+std::vector<std::shared_ptr<Peer>> Agent::AllPeers() const {
+  std::vector<std::shared_ptr<Peer>> all;
+  MutexLock lock(peers_mutex_);
+  for (const auto& [id, peer] : peers_) all.push_back(peer);
+  return all;
+}
+
 void Agent::Close() {
   if (is_closed_.exchange(true)) return;
   calls_.FinishAll({.kind = Kind::kEnded, .text = kEndedHere});
-  for (const auto& peer : peers_) {
-    if (peer == nullptr) continue;
+  for (const auto& peer : AllPeers()) {
     peer->Send(FrameKind::kGoodbye, 0, {});
     peer->Close(kEndedHere);
   }
@@ -104,7 +146,8 @@ Outcome Agent::CallAndWait(int callee, std::string_view method, Message argument
   });
   auto is_over = [&] { return waited.is_over.load(std::memory_order_acquire); };
   // Calls end at their deadline, so that this wait needs none.
-  while (!threads_->Await(is_over, peers_[static_cast<size_t>(callee)].get(), TimePoint::max())) {
+  auto peer = PeerOf(callee);
+  while (!threads_->Await(is_over, peer.get(), TimePoint::max())) {
   }
   return std::move(waited.outcome);
 }
@@ -118,19 +161,24 @@ void Agent::Begin(int callee, std::string_view method, Message arguments, millis
   if (is_closed_.load()) {
     return calls_.Finish(id, {.kind = Kind::kEnded, .text = kEndedHere});
   }
-  const auto& peer = peers_[static_cast<size_t>(callee)];
-  if (peer == nullptr) {
+  if (callee == self().id) {
     threads_->Run([this, id, request = std::move(request)]() mutable {
       calls_.Finish(id, RunMethod(self(), std::move(request)));
       threads_->NotifyWaiters();
     });
-  } else if (!peer->Send(FrameKind::kRequest, id, std::move(request))) {
+    return;
+  }
+  auto peer = PeerOf(callee);
+  if (peer == nullptr) {
+    return calls_.Finish(id, {.kind = Kind::kLost, .text = kHasLeft});
+  }
+  if (!peer->Send(FrameKind::kRequest, id, std::move(request))) {
     // Otherwise the housekeeper ends the call once it knows why.
     if (auto loss = peer->loss()) calls_.Finish(id, {.kind = Kind::kLost, .text = *loss});
   }
 }
 
-Outcome Agent::RunMethod(int caller, Message request) {
+Outcome Agent::RunMethod(const Worker& caller, Message request) {
   struct Count {
     explicit Count(std::atomic<size_t>& of) : count(of) { count.fetch_add(1); }
     ~Count() { count.fetch_sub(1); }
@@ -143,7 +191,7 @@ Outcome Agent::RunMethod(int caller, Message request) {
   auto method = methods_.Find(name);
   if (!method) return {.kind = Kind::kUnknown, .text = std::move(method).error().message};
   try {
-    return {.reply = (**method)({caller, roster().NameOf(caller)}, std::move(request))};
+    return {.reply = (**method)({caller.id, caller.name}, std::move(request))};
   } catch (const std::exception& error) {
     return {.kind = Kind::kRaised, .text = error.what()};
   } catch (...) {
@@ -153,7 +201,7 @@ Outcome Agent::RunMethod(int caller, Message request) {
 
 void Agent::Serve(Peer& caller, uint64_t id, Message request) {
   running_.fetch_add(1);  // until the reply is queued
-  Outcome outcome = RunMethod(caller.id(), std::move(request));
+  Outcome outcome = RunMethod(caller.worker(), std::move(request));
   if (outcome.kind == Kind::kReply) {
     caller.Send(FrameKind::kReply, id, std::move(outcome.reply));
   } else {
@@ -183,7 +231,7 @@ void Agent::OnLost(std::shared_ptr<Peer> peer) {
   changed_.NotifyAll();
 }
 
-void Agent::SetLossHandler(std::function<void(int worker)> lost) {
+void Agent::SetLossHandler(LossHandler lost) {
   MutexLock lock(mutex_);
   loss_handler_ = std::move(lost);
 }
@@ -203,7 +251,7 @@ void Agent::Housekeep() {
     if (!lost_.empty()) {
       auto lost = std::exchange(lost_, {});
       lock.Unlock();
-      EndCallsTo(lost);
+      EndCallsToLost(lost);
       lock.Lock();
     } else if (next_deadline_ <= Now()) {
       lock.Unlock();
@@ -229,27 +277,31 @@ void Agent::EndLateCalls() {
   WakeForDeadline(next);
 }
 
-void Agent::EndCallsTo(const std::vector<std::shared_ptr<Peer>>& lost) {
+void Agent::EndCallsToLost(const std::vector<std::shared_ptr<Peer>>& lost) {
   const DeathWatch& deaths = options_.deaths;
   bool may_be_death =
       deaths.has_agent() && !is_closed_.load() &&
       std::any_of(lost.begin(), lost.end(), [](const auto& peer) { return !peer->has_ended(); });
   if (may_be_death) deaths.SleepUntil(Now() + kDeathMessageWait);
-  std::function<void(int)> handler;
+  for (const auto& peer : lost) EndCallsTo(*peer);
+  threads_->NotifyWaiters();
+}
+
+void Agent::EndCallsTo(Peer& lost) {
+  if (!lost.TryBeginEnd()) return;
+  const DeathWatch& deaths = options_.deaths;
+  std::string why = deaths.has_death() ? deaths.Message() : lost.lost_by();
+  if (lost.has_ended()) why = "it has shut down RPC";
+  const Worker& worker = lost.worker();
+  Outcome outcome{.kind = Kind::kLost, .text = "lost worker " + worker.name + ": " + why};
+  lost.set_loss(outcome.text);
+  calls_.FinishAllTo(worker.id, outcome);
+  LossHandler handler;
   {
     MutexLock lock(mutex_);
     handler = loss_handler_;
   }
-  for (const auto& peer : lost) {
-    std::string why = deaths.has_death() ? deaths.Message() : peer->lost_by();
-    if (peer->has_ended()) why = "it has shut down RPC";
-    Outcome outcome{.kind = Kind::kLost,
-                    .text = "lost worker " + roster().NameOf(peer->id()) + ": " + why};
-    peer->set_loss(outcome.text);
-    calls_.FinishAllTo(peer->id(), outcome);
-    if (handler) handler(peer->id());
-  }
-  threads_->NotifyWaiters();
+  if (handler) handler(worker.id, lost.has_ended());
 }
 
 }  // namespace rankrun::comm::rpc

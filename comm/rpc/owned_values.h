@@ -18,7 +18,7 @@ namespace rankrun::comm::rpc {
 // Value that a worker owns and others refer to.
 struct ValueId {
   int32_t creator;  // worker that has asked for it
-  uint64_t number;  // of its values, from 1
+  uint64_t number;  // of its values
 
   auto operator<=>(const ValueId&) const = default;
 };
@@ -28,7 +28,7 @@ struct ValueId {
 struct HoldId {
   int32_t holder;
   int32_t issuer;
-  uint64_t number;  // of the issuer's holds, from 1
+  uint64_t number;  // of the issuer's holds
 
   auto operator<=>(const HoldId&) const = default;
 };

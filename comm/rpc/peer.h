@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "comm/rpc/link.h"
+#include "comm/rpc/roster.h"
 #include "comm/rpc/threads.h"
 
 namespace rankrun::comm::rpc {
@@ -19,14 +21,18 @@ class Agent;
 // Thread: any for all functions but those of Source, which the thread that polls calls.
 class Peer final : public Source, public FrameSink, public std::enable_shared_from_this<Peer> {
  public:
-  Peer(Agent& agent, int id, std::unique_ptr<stream::Connection> connection)
-      : agent_(agent), id_(id), link_(std::move(connection)) {}
+  Peer(Agent& agent, Worker worker, std::unique_ptr<stream::Connection> connection)
+      : agent_(agent), worker_(std::move(worker)), link_(std::move(connection)) {}
 
-  int id() const { return id_; }
+  const Worker& worker() const { return worker_; }
   // Returns false if the connection is lost.
   bool Send(FrameKind kind, uint64_t call, Message message) EXCLUDES(mutex_);
   void Close(std::string_view why) { link_.Close(why); }
   std::string lost_by() const { return link_.lost_by(); }
+  bool is_lost() const { return link_.is_lost(); }
+  bool has_queued() const { return link_.has_queued(); }
+  // Returns true once: the caller ends the calls to the worker.
+  bool TryBeginEnd() { return !is_end_begun_.exchange(true); }
   // Whether the worker has said that it ends.
   bool has_ended() const { return has_ended_.load(); }
 
@@ -42,9 +48,10 @@ class Peer final : public Source, public FrameSink, public std::enable_shared_fr
   void WatchWritable() EXCLUDES(mutex_);
 
   Agent& agent_;
-  const int id_;
+  const Worker worker_;
   Link link_;
   std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> is_end_begun_ = false;
 
   mutable Mutex mutex_;
   bool awaits_writable_ GUARDED_BY(mutex_) = false;  // as the descriptor is polled

@@ -1,8 +1,6 @@
 #include "comm/rpc/roster.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 namespace rankrun::comm::rpc {
 namespace {
@@ -24,36 +22,65 @@ bool IsName(const std::string& name) {
 
 }  // namespace
 
-Result<Roster> Roster::Make(std::vector<std::string> names) {
-  std::map<std::string_view, size_t> ids;
-  for (size_t id = 0; id < names.size(); ++id) {
-    if (!IsName(names[id])) {
-      return Invalid("the name of worker " + std::to_string(id) + " is \"" + names[id] +
-                     "\": want 1 to " + std::to_string(kMaxName) +
-                     " letters, digits, '-', '_' or ':'");
-    }
-    auto [first, is_new] = ids.emplace(names[id], id);
-    if (is_new) continue;
-    return Invalid("workers " + std::to_string(first->second) + " and " + std::to_string(id) +
-                   " have the name " + names[id] + ": want different names");
-  }
-  return Roster(std::move(names));
+Result<void> CheckWorkerName(const Worker& worker) {
+  if (IsName(worker.name)) return {};
+  return Invalid("the name of worker " + std::to_string(worker.id) + " is \"" + worker.name +
+                 "\": want 1 to " + std::to_string(kMaxName) + " letters, digits, '-', '_' or ':'");
 }
 
-Result<int> Roster::IdOf(std::string_view name) const {
-  auto found = std::find(names_.begin(), names_.end(), name);
-  if (found != names_.end()) return static_cast<int>(found - names_.begin());
-  std::string text = "there is no worker " + std::string(name) + ": want ";
-  for (size_t id = 0; id < std::min(names_.size(), kNamesInText); ++id) {
-    text += (id == 0 ? "" : ", ") + names_[id];
+Result<void> Roster::Add(const Worker& worker) {
+  if (auto ok = CheckWorkerName(worker); !ok) return ok;
+  MutexLock lock(mutex_);
+  if (auto same = ids_.find(worker.name); same != ids_.end()) {
+    return Invalid("workers " + std::to_string(same->second) + " and " + std::to_string(worker.id) +
+                   " have the name " + worker.name + ": want different names");
   }
-  return Invalid(text + (names_.size() > kNamesInText ? " ..." : ""));
+  if (auto same = names_.find(worker.id); same != names_.end()) {
+    return Invalid("workers " + same->second + " and " + worker.name + " have the id " +
+                   std::to_string(worker.id) + ": want different ids");
+  }
+  names_.emplace(worker.id, worker.name);
+  ids_.emplace(worker.name, worker.id);
+  return {};
 }
 
-Result<int> Roster::Checked(int id) const {
-  if (id >= 0 && id < size()) return id;
-  return Invalid("there is no worker " + std::to_string(id) + ": want 0 to " +
-                 std::to_string(size() - 1));
+void Roster::Remove(int id) {
+  MutexLock lock(mutex_);
+  auto found = names_.find(id);
+  if (found == names_.end()) return;
+  ids_.erase(found->second);
+  names_.erase(found);
+}
+
+std::string Roster::Known() const {
+  std::string text;
+  size_t named = 0;
+  for (const auto& [id, name] : names_) {
+    if (named == kNamesInText) return text + " ...";
+    text += (named++ == 0 ? "" : ", ") + name;
+  }
+  return text;
+}
+
+Result<Worker> Roster::Find(std::string_view name) const {
+  MutexLock lock(mutex_);
+  auto found = ids_.find(name);
+  if (found != ids_.end()) return Worker{found->second, found->first};
+  return Invalid("there is no worker " + std::string(name) + ": want " + Known());
+}
+
+Result<Worker> Roster::Find(int id) const {
+  MutexLock lock(mutex_);
+  auto found = names_.find(id);
+  if (found != names_.end()) return Worker{id, found->second};
+  return Invalid("there is no worker with the id " + std::to_string(id) + ": want " + Known());
+}
+
+std::vector<Worker> Roster::All() const {
+  MutexLock lock(mutex_);
+  std::vector<Worker> all;
+  for (const auto& [id, name] : names_) all.push_back({id, name});
+  return all;
 }
 
 }  // namespace rankrun::comm::rpc

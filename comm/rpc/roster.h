@@ -1,31 +1,45 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
-// Workers of RPC, by their ids from 0. Pure.
 namespace rankrun::comm::rpc {
 
+struct Worker {
+  int id;
+  std::string name;
+
+  bool operator==(const Worker&) const = default;
+};
+
+// Error: kInvalid for a name that is empty, has 128 characters or more or others than letters,
+// digits, '-', '_' and ':'. Pure.
+Result<void> CheckWorkerName(const Worker& worker);
+
+// Workers of RPC, with different ids and names.
+// Thread: any.
 class Roster {
  public:
-  // Fails at the first name that is empty, has 128 characters or more or others than
-  // letters, digits, '-', '_' and ':', or is that of an earlier worker.
-  // Error: kInvalid, with the ids.
-  static Result<Roster> Make(std::vector<std::string> names);
+  // Error: kInvalid for a wrong name, or if another worker has the name or the id.
+  Result<void> Add(const Worker& worker) EXCLUDES(mutex_);
+  void Remove(int id) EXCLUDES(mutex_);
 
-  int size() const { return static_cast<int>(names_.size()); }
-  const std::string& NameOf(int id) const { return names_[static_cast<size_t>(id)]; }
   // Errors: kInvalid, "there is no worker c: want a, b".
-  Result<int> IdOf(std::string_view name) const;
-  Result<int> Checked(int id) const;
+  Result<Worker> Find(std::string_view name) const EXCLUDES(mutex_);
+  Result<Worker> Find(int id) const EXCLUDES(mutex_);
+  std::vector<Worker> All() const EXCLUDES(mutex_);  // by id
 
  private:
-  explicit Roster(std::vector<std::string> names) : names_(std::move(names)) {}
+  std::string Known() const REQUIRES(mutex_);
 
-  std::vector<std::string> names_;
+  mutable Mutex mutex_;
+  std::map<int, std::string> names_ GUARDED_BY(mutex_);
+  std::map<std::string, int, std::less<>> ids_ GUARDED_BY(mutex_);
 };
 
 }  // namespace rankrun::comm::rpc

@@ -16,6 +16,7 @@ namespace {
 // Longest wait in the store. Its clients cancel a wait at a death; this rank
 // checks for losses and the deadline between waits.
 constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::milliseconds kCancellableSlice{20};
 const std::string kAll = "all";
 const std::string kFailed = "failed";
 const std::string kGood = "good";
@@ -60,8 +61,8 @@ Result<std::vector<PeerAddress>> Agreement::Exchange(const PeerAddress& own) {
   for (int rank = 0; rank < config_.world_size(); ++rank) {
     keys.push_back(Key("address/" + std::to_string(rank)));
   }
-  auto texts = config_.store.MultiGet(keys, TimeLeft(deadline_));
-  if (!texts) return AsStoreError(texts.error());
+  auto texts = AwaitValues(keys);
+  if (!texts) return std::move(texts).error();
   std::vector<PeerAddress> addresses;
   for (size_t rank = 0; rank < texts->size(); ++rank) {
     auto address = DecodePeerAddress((*texts)[rank]);
@@ -69,6 +70,18 @@ Result<std::vector<PeerAddress>> Agreement::Exchange(const PeerAddress& own) {
     addresses.push_back(*std::move(address));
   }
   return addresses;
+}
+
+// The keys were there, but a rank that has given up may have deleted them.
+Result<std::vector<std::string>> Agreement::AwaitValues(const std::vector<std::string>& keys) {
+  for (;;) {
+    auto values = config_.store.MultiGet(keys, Slice());
+    if (values) return values;
+    if (values.error().code != ErrorCode::kTimeout || Now() >= deadline_) {
+      return AsStoreError(values.error());
+    }
+    if (auto end = EndOf(config_)) return *std::move(end);
+  }
 }
 
 Result<void> Agreement::Publish(const PeerAddress& own) {
@@ -81,13 +94,18 @@ Result<void> Agreement::Publish(const PeerAddress& own) {
   return {};
 }
 
+std::chrono::milliseconds Agreement::Slice() const {
+  return std::min(TimeLeft(deadline_),
+                  config_.is_cancelled != nullptr ? kCancellableSlice : kSlice);
+}
+
 Result<void> Agreement::AwaitReady() {
   for (;;) {
-    auto ready = config_.store.Get(Key("ready"), std::min(TimeLeft(deadline_), kSlice));
+    auto ready = config_.store.Get(Key("ready"), Slice());
     if (ready && *ready == kAll) return {};
     if (ready) return Fail({ErrorCode::kPeerLost, "another rank has given up"});
     if (ready.error().code != ErrorCode::kTimeout) return AsStoreError(ready.error());
-    if (config_.deaths.has_death()) return Error{ErrorCode::kCancelled, config_.deaths.Message()};
+    if (auto end = EndOf(config_)) return *std::move(end);
     if (Now() >= deadline_) {
       return Fail({ErrorCode::kTimeout,
                    "no address from " + RanksInWords(RanksWithoutKey("address")) + AfterTimeout()});
@@ -127,8 +145,10 @@ std::optional<Error> Agreement::ComplaintOfOthers() {
   auto there = config_.store.Check(std::span(&key, 1));
   if (!there) return AsStoreError(there.error());
   if (!*there) return std::nullopt;
-  auto verdict = config_.store.Get(key, TimeLeft(deadline_));
-  return verdict ? ComplaintIn(*verdict) : AsStoreError(verdict.error());
+  auto verdict = config_.store.Get(key, std::chrono::milliseconds(0));
+  if (verdict) return ComplaintIn(*verdict);
+  if (verdict.error().code == ErrorCode::kTimeout) return std::nullopt;  // deleted meanwhile
+  return AsStoreError(verdict.error());
 }
 
 Result<void> Agreement::Confirm(const std::function<std::optional<Error>()>& find_loss) {
@@ -145,11 +165,11 @@ Result<void> Agreement::Confirm(const std::function<std::optional<Error>()>& fin
 
 Result<void> Agreement::AwaitVerdict(const std::function<std::optional<Error>()>& find_loss) {
   for (;;) {
-    auto verdict = config_.store.Get(Key("verdict"), std::min(TimeLeft(deadline_), kSlice));
+    auto verdict = config_.store.Get(Key("verdict"), Slice());
     if (verdict && *verdict == kGood) return {};
     if (verdict) return ComplaintIn(*verdict);
     if (verdict.error().code != ErrorCode::kTimeout) return AsStoreError(verdict.error());
-    if (config_.deaths.has_death()) return Error{ErrorCode::kCancelled, config_.deaths.Message()};
+    if (auto end = EndOf(config_)) return *std::move(end);
     if (auto loss = find_loss()) return Settle(*loss);
     if (Now() >= deadline_) {
       return Settle({ErrorCode::kTimeout, "no confirmation of all connections from " +
@@ -157,6 +177,21 @@ Result<void> Agreement::AwaitVerdict(const std::function<std::optional<Error>()>
                                               AfterTimeout()});
     }
   }
+}
+
+void Agreement::Forget() {
+  std::vector<std::string> names{"addresses", "ready", "good", "verdict"};
+  for (int rank = 0; rank < config_.world_size(); ++rank) {
+    names.push_back("address/" + std::to_string(rank));
+    names.push_back("good/" + std::to_string(rank));
+  }
+  for (const std::string& name : names) static_cast<void>(config_.store.Delete(Key(name)));
+}
+
+std::optional<Error> EndOf(const BackendConfig& config) {
+  if (config.deaths.has_death()) return Error{ErrorCode::kCancelled, config.deaths.Message()};
+  if (config.is_cancelled == nullptr || !config.is_cancelled->load()) return std::nullopt;
+  return Error{ErrorCode::kCancelled, "the connection is wanted no more"};
 }
 
 }  // namespace rankrun::comm::tcp

@@ -51,6 +51,9 @@ class Agreement {
   // Errors: kTimeout with the ranks that have not declared it, kPeerLost.
   Result<void> Confirm(const std::function<std::optional<Error>()>& find_loss);
 
+  // Deletes all keys. Called once, when no rank needs them any more.
+  void Forget();
+
   // Returns "rank 3", with the global rank.
   std::string NameOf(int rank) const;
 
@@ -62,9 +65,14 @@ class Agreement {
   std::vector<int> RanksWithoutKey(const std::string& folder);
   std::string Key(const std::string& name) const { return config_.key_prefix + "/" + name; }
   std::string AfterTimeout() const;
+  std::chrono::milliseconds Slice() const;
+  Result<std::vector<std::string>> AwaitValues(const std::vector<std::string>& keys);
 
   const BackendConfig& config_;
   const TimePoint deadline_;
 };
+
+// Returns why this rank waits for the others no more: a death, or is_cancelled.
+std::optional<Error> EndOf(const BackendConfig& config);
 
 }  // namespace rankrun::comm::tcp

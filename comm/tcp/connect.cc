@@ -125,7 +125,7 @@ void ConnectionLoop::AddTargets(const Listeners& listeners,
 
 Result<void> ConnectionLoop::Run(TimePoint deadline) {
   while (!table_.is_complete()) {
-    if (config_.deaths.has_death()) return Error{ErrorCode::kCancelled, config_.deaths.Message()};
+    if (auto end = EndOf(config_)) return *std::move(end);
     if (auto complaint = FindComplaint()) return *std::move(complaint);
     if (Now() >= deadline) return agreement_.Fail(Own(Timeout()));
     if (auto ok = Step(config_.deaths.NextLook(deadline)); !ok) {

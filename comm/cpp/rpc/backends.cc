@@ -54,6 +54,16 @@ RpcBackendOptions::~RpcBackendOptions() = default;
 TensorPipeRpcBackendOptions::~TensorPipeRpcBackendOptions() = default;
 RpcAgent::~RpcAgent() = default;
 
+WorkerInfo RpcAgent::Find(const To& to) const {
+  std::string known;
+  for (const WorkerInfo& each : GetWorkerInfos()) {
+    if (to.name() ? each.name == *to.name() : each.id == to.id()) return each;
+    known += (known.empty() ? "" : ", ") + each.name;
+  }
+  std::string wanted = to.name() ? *to.name() : "with the id " + std::to_string(to.id());
+  ThrowInvalid("there is no worker " + wanted + ": want " + known);
+}
+
 const std::string& BackendType::name() const { return backend_->name; }
 std::string BackendType::Text() const { return "BackendType." + name(); }
 

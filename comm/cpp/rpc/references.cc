@@ -97,8 +97,8 @@ HoldId HoldFor(Running& running, const internal::Hold& hold, int receiver) {
     comm::Unwrap(running.values.Hold(hold.value, made));
   } else {
     Wire wire{.value = hold.value, .hold = made, .owner = hold.owner};
-    running.agent->CallAndWait(running.workers[static_cast<size_t>(hold.owner)], kHold,
-                               {TextOf(wire)}, running.timeout.load());
+    running.agent->CallAndWait(running.agent->Find(hold.owner), kHold, {TextOf(wire)},
+                               running.timeout.load());
   }
   return made;
 }
@@ -168,9 +168,8 @@ void SendDrop(uint64_t generation, const Wire& wire) {
   if (running == nullptr) return;
   Running& now = **running;
   if (wire.owner == now.self) return now.values.Drop(wire.value, wire.hold);
-  const WorkerInfo& owner = now.workers[static_cast<size_t>(wire.owner)];
   try {
-    now.agent->Call(owner, kDrop, {TextOf(wire)}, now.timeout.load());
+    now.agent->Call(now.agent->Find(wire.owner), kDrop, {TextOf(wire)}, now.timeout.load());
   } catch (const DistError&) {
     // The owner has ended, and its values with it.
   }
@@ -214,7 +213,7 @@ Payload Decode(Running& running, Payload payload) {
 
 WorkerInfo Reference::owner() const {
   const internal::Hold& hold = Checked(hold_);
-  return (*UseFor(hold))->workers[static_cast<size_t>(hold.owner)];
+  return (*UseFor(hold))->agent->Find(hold.owner);
 }
 
 bool Reference::is_owner() const {
@@ -235,8 +234,8 @@ Payload Reference::ToHere(Timeout timeout) const {
   if (hold.made) AwaitFor(*hold.made, limit);
   if (hold.owner == now.self) return PayloadOf(*LocalOf(now, hold.value, limit));
   Wire wire{.value = hold.value, .hold = hold.hold, .owner = hold.owner};
-  Payload fetched = now.agent->CallAndWait(now.workers[static_cast<size_t>(hold.owner)], kFetch,
-                                           {TextOf(wire)}, limit);
+  Payload fetched =
+      now.agent->CallAndWait(now.agent->Find(hold.owner), kFetch, {TextOf(wire)}, limit);
   return Decode(now, std::move(fetched));
 }
 
@@ -246,7 +245,7 @@ const std::any& Reference::LocalValue(Timeout timeout) const {
   Running& now = **running;
   milliseconds limit = now.LimitOf(timeout);
   if (hold.owner != now.self) {
-    ThrowInvalid("the value is of worker " + now.roster.NameOf(hold.owner) + ": want ToHere()");
+    ThrowInvalid("the value is of worker " + now.agent->Find(hold.owner).name + ": want ToHere()");
   }
   if (hold.made) AwaitFor(*hold.made, limit);
   auto found = LocalOf(now, hold.value, limit);
@@ -269,7 +268,7 @@ Reference MakeReference(OwnedValue value) {
 Reference Remote(const To& to, const std::string& method, Payload arguments, Timeout timeout) {
   RunningUse running;
   Running& now = *running;
-  const WorkerInfo& owner = now.Find(to);
+  WorkerInfo owner = now.agent->Find(to);
   Wire wire{.value = {now.self, now.last_value.fetch_add(1) + 1},
             .hold = now.NewHold(now.self),
             .owner = owner.id};

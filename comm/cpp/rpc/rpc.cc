@@ -25,13 +25,16 @@ std::unique_ptr<Running> Start(const std::string& name, const Options& options) 
   auto of_backend = options.backend_options;
   if (of_backend == nullptr) of_backend = ConstructRpcBackendOptions(backend);
   CheckedTimeout(of_backend->rpc_timeout);
-  std::optional<int> world_size;
-  if (options.world_size >= 0) world_size = options.world_size;
+  std::optional<int> world_size = options.world_size;
+  if (options.is_dynamic) {
+    if (options.world_size != -1) {
+      ThrowInvalid("world_size is " + std::to_string(options.world_size) +
+                   ": a dynamic group has none");
+    }
+    world_size.reset();
+  }
   auto agent = InitBackend(backend, options.store, name, options.rank, world_size, of_backend);
-  std::vector<std::string> names;
-  for (const WorkerInfo& worker : agent->GetWorkerInfos()) names.push_back(worker.name);
-  auto roster = comm::Unwrap(comm::rpc::Roster::Make(std::move(names)));
-  return std::make_unique<Running>(std::move(agent), std::move(roster), of_backend->rpc_timeout);
+  return std::make_unique<Running>(std::move(agent), of_backend->rpc_timeout);
 }
 
 // Ends RPC of this process.
@@ -108,17 +111,17 @@ WorkerInfo GetWorkerInfo() { return RunningUse()->agent->GetWorkerInfo(); }
 
 WorkerInfo GetWorkerInfo(const std::string& name) {
   RunningUse running;
-  return running->Find(name);
+  return running->agent->Find(name);
 }
 
-std::vector<WorkerInfo> GetWorkerInfos() { return RunningUse()->workers; }
+std::vector<WorkerInfo> GetWorkerInfos() { return RunningUse()->agent->GetWorkerInfos(); }
 
 milliseconds GetRpcTimeout() { return RunningUse()->timeout.load(); }
 void SetRpcTimeout(milliseconds timeout) { RunningUse()->timeout = CheckedTimeout(timeout); }
 
 Payload RpcSync(const To& to, const std::string& method, Payload arguments, Timeout timeout) {
   RunningUse running;
-  const WorkerInfo& callee = running->Find(to);
+  WorkerInfo callee = running->agent->Find(to);
   milliseconds limit = running->LimitOf(timeout);
   CheckSize(arguments);
   Payload request = Encode(*running, std::move(arguments), callee.id);
@@ -129,7 +132,7 @@ Payload RpcSync(const To& to, const std::string& method, Payload arguments, Time
 Future<Payload> RpcAsync(const To& to, const std::string& method, Payload arguments,
                          Timeout timeout) {
   RunningUse running;
-  const WorkerInfo& callee = running->Find(to);
+  WorkerInfo callee = running->agent->Find(to);
   milliseconds limit = running->LimitOf(timeout);
   CheckSize(arguments);
   Payload request = Encode(*running, std::move(arguments), callee.id);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <random>
 #include <utility>
 
 #include "comm/core/throw.h"
@@ -22,6 +23,11 @@ int ForksSoFar() {
   return forks.load();
 }
 
+uint64_t RandomNumber() {
+  std::random_device source;
+  return uint64_t{source()} << 32;
+}
+
 uint64_t NextGeneration() {
   static std::atomic<uint64_t> last = 0;
   return last.fetch_add(1) + 1;
@@ -29,20 +35,15 @@ uint64_t NextGeneration() {
 
 }  // namespace
 
-Running::Running(std::unique_ptr<RpcAgent> made, comm::rpc::Roster names, milliseconds limit)
+Running::Running(std::unique_ptr<RpcAgent> made, milliseconds limit)
     : generation(NextGeneration()),
       agent(std::move(made)),
-      roster(std::move(names)),
-      workers(agent->GetWorkerInfos()),
       self(agent->GetWorkerInfo().id),
       forks(ForksSoFar()),
-      timeout(limit) {
+      timeout(limit),
+      last_value(RandomNumber()),
+      last_hold(RandomNumber()) {
   agent->SetLossHandler([this](int worker) { values.DropAllOf(worker); });
-}
-
-const WorkerInfo& Running::Find(const To& to) const {
-  int id = comm::Unwrap(to.name() ? roster.IdOf(*to.name()) : roster.Checked(to.id()));
-  return workers[static_cast<size_t>(id)];
 }
 
 milliseconds Running::LimitOf(Timeout given) const {

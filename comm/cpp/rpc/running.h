@@ -13,15 +13,13 @@
 
 #include "base/mutex.h"
 #include "comm/rpc/owned_values.h"
-#include "comm/rpc/roster.h"
 
 namespace rankrun::rpc {
 
 // RPC of this process, from Init to Shutdown.
 struct Running {
-  Running(std::unique_ptr<RpcAgent> made, comm::rpc::Roster names, std::chrono::milliseconds limit);
+  Running(std::unique_ptr<RpcAgent> made, std::chrono::milliseconds limit);
 
-  const WorkerInfo& Find(const To& to) const;  // throws DistError for an unknown worker
   std::chrono::milliseconds LimitOf(Timeout timeout) const;
   comm::rpc::HoldId NewHold(int holder) {
     return {.holder = holder, .issuer = self, .number = last_hold.fetch_add(1) + 1};
@@ -30,13 +28,12 @@ struct Running {
   const uint64_t generation;  // another one for each Init of the process
   comm::rpc::OwnedValues values;
   const std::unique_ptr<RpcAgent> agent;
-  const comm::rpc::Roster roster;
-  const std::vector<WorkerInfo> workers;  // by id
   const int self;
   const int forks;                                 // before it, of the process and its ancestors
   std::atomic<std::chrono::milliseconds> timeout;  // of calls without one; 0: none
-  std::atomic<uint64_t> last_value = 0;
-  std::atomic<uint64_t> last_hold = 0;
+  // Begin where no other worker's of this id do.
+  std::atomic<uint64_t> last_value;
+  std::atomic<uint64_t> last_hold;
 };
 
 struct RunningState {

@@ -47,6 +47,9 @@ struct Options {
   int rank = -1;                      // InitOptions'; the id of this worker
   int world_size = -1;                // InitOptions'; the number of workers
   std::shared_ptr<Store> store = {};  // InitOptions'
+  // Whether workers join and leave at any time. There is no world_size then, a rank of -1
+  // becomes the lowest free id, and the store is that of the agent unless `store` is given.
+  bool is_dynamic = false;
 };
 
 // Connects this worker with all others. All have called it when it returns.

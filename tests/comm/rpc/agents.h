@@ -31,10 +31,18 @@ class Agents {
     methods = std::vector<Methods>(n);
     for (size_t id = 0; id < n; ++id) {
       auto agent = Agent::Make(
-          {.roster = *Roster::Make(names), .self = static_cast<int>(id), .methods = methods_at_once},
-          std::move(connections[id]), methods[id]);
+          {.self = {static_cast<int>(id), names[id]}, .methods = methods_at_once}, methods[id]);
       EXPECT_TRUE(agent) << agent.error().message;
       agents_.push_back(*std::move(agent));
+    }
+    for (size_t id = 0; id < n; ++id) {
+      std::vector<NewPeer> peers;
+      for (size_t other = 0; other < n; ++other) {
+        if (other == id) continue;
+        peers.push_back(
+            {{static_cast<int>(other), names[other]}, std::move(connections[id][other])});
+      }
+      EXPECT_TRUE(agents_[id]->AddPeers(std::move(peers)));
     }
   }
 

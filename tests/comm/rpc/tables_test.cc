@@ -19,31 +19,41 @@ using testing::StartsWith;
 using Kind = Outcome::Kind;
 
 TEST(RosterTest, FindsWorkersByNameAndId) {
-  auto roster = Roster::Make({"a", "b-1", "c:2_X"});
-  ASSERT_TRUE(roster);
-  EXPECT_EQ(roster->size(), 3);
-  EXPECT_EQ(*roster->IdOf("c:2_X"), 2);
-  EXPECT_EQ(roster->NameOf(1), "b-1");
-  EXPECT_EQ(*roster->Checked(2), 2);
-  EXPECT_EQ(roster->IdOf("d").error().message, "there is no worker d: want a, b-1, c:2_X");
-  EXPECT_EQ(roster->Checked(3).error().message, "there is no worker 3: want 0 to 2");
-  EXPECT_FALSE(roster->Checked(-1));
+  Roster roster;
+  for (const Worker& each : {Worker{0, "a"}, {2, "c:2_X"}, {1, "b-1"}})
+    ASSERT_TRUE(roster.Add(each));
+  EXPECT_EQ(roster.Find("c:2_X")->id, 2);
+  EXPECT_EQ(roster.Find(1)->name, "b-1");
+  EXPECT_EQ(roster.Find("d").error().message, "there is no worker d: want a, b-1, c:2_X");
+  EXPECT_EQ(roster.Find(3).error().message, "there is no worker with the id 3: want a, b-1, c:2_X");
+  roster.Remove(1);
+  roster.Remove(1);
+  EXPECT_FALSE(roster.Find(1));
+  EXPECT_FALSE(roster.Find("b-1"));
+  EXPECT_EQ(roster.All().size(), 2U);
+}
+
+TEST(RosterTest, NamesAndIdsAreUnique) {
+  Roster roster;
+  ASSERT_TRUE(roster.Add({0, "a"}));
+  EXPECT_EQ(roster.Add({2, "a"}).error().message,
+            "workers 0 and 2 have the name a: want different names");
+  EXPECT_EQ(roster.Add({0, "b"}).error().message,
+            "workers a and b have the id 0: want different ids");
 }
 
 TEST(RosterTest, WrongNamesAreRefused) {
-  EXPECT_THAT(Roster::Make({"a", ""}).error().message, StartsWith("the name of worker 1 is \"\""));
-  EXPECT_FALSE(Roster::Make({"a b"}));
-  EXPECT_FALSE(Roster::Make({"\xc3\xa9"}));
-  EXPECT_TRUE(Roster::Make({std::string(127, 'x')}));
-  EXPECT_FALSE(Roster::Make({std::string(128, 'x')}));
-  EXPECT_THAT(Roster::Make({"a", "b", "a"}).error().message,
-              StartsWith("workers 0 and 2 have the name a"));
+  EXPECT_THAT(CheckWorkerName({1, ""}).error().message, StartsWith("the name of worker 1 is \"\""));
+  EXPECT_FALSE(CheckWorkerName({1, "a b"}));
+  EXPECT_FALSE(CheckWorkerName({1, "\xc3\xa9"}));
+  EXPECT_TRUE(CheckWorkerName({1, std::string(127, 'x')}));
+  EXPECT_FALSE(CheckWorkerName({1, std::string(128, 'x')}));
 }
 
 TEST(RosterTest, AnErrorHasTheFirstNamesOnly) {
-  std::vector<std::string> names;
-  for (int i = 0; i < 12; ++i) names.push_back("w" + std::to_string(i));
-  EXPECT_EQ(Roster::Make(names)->IdOf("x").error().message,
+  Roster roster;
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(roster.Add({i, "w" + std::to_string(i)}));
+  EXPECT_EQ(roster.Find("x").error().message,
             "there is no worker x: want w0, w1, w2, w3, w4, w5, w6, w7, w8, w9 ...");
 }
 

@@ -51,6 +51,9 @@ class RANKRUN_API RpcAgent {
 
   virtual WorkerInfo GetWorkerInfo() const = 0;
   virtual std::vector<WorkerInfo> GetWorkerInfos() const = 0;  // by id
+  // Returns a worker. Throws DistError for one that there is not. By GetWorkerInfos, unless
+  // the agent has a faster way.
+  virtual WorkerInfo Find(const To& to) const;
   // Call a registered method of a worker, as RpcSync and RpcAsync do. The limit is 0 or more;
   // 0: none.
   virtual Payload CallAndWait(const WorkerInfo& callee, const std::string& method,
@@ -77,7 +80,8 @@ struct BackendHandlers {
   std::function<std::shared_ptr<RpcBackendOptions>(
       std::chrono::milliseconds rpc_timeout, const std::string& init_method, const OptionMap&)>
       construct_options;
-  // Makes the agent of InitBackend; all workers are connected when it returns.
+  // Makes the agent of InitBackend; all workers are connected when it returns. No world size:
+  // the workers join and leave at any time. -1: InitOptions'.
   std::function<std::unique_ptr<RpcAgent>(std::shared_ptr<Store> store, const std::string& name,
                                           int rank, std::optional<int> world_size,
                                           std::shared_ptr<RpcBackendOptions> options)>

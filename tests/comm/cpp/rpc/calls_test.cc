@@ -104,7 +104,7 @@ TEST(RpcTest, ErrorsNameWorkerAndMethod) {
             "DistError: call of fail on worker w0: no disk\n"
             "DistError: call of mul on worker w0: there is no method mul: want echo, fail\n"
             "DistError: there is no worker w7: want w0, w1\n"
-            "DistError: there is no worker 2: want 0 to 1\n"
+            "DistError: there is no worker with the id 2: want w0, w1\n"
             "DistError: call of fail on worker w0: no disk\n"
             "DistError: timeout is -1 ms: want 0, which is none, or more\n"
             "DistError: rpc::Init: RPC is running: call rpc::Shutdown() first");

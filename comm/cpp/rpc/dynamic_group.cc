@@ -1,0 +1,303 @@
+// Workers of RPC that join and leave. A worker that joins connects with those that were there
+// before it; each of these learns of it from the list in the store.
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/process/start_thread.h"
+#include "comm/core/throw.h"
+#include "comm/cpp/rpc/methods.h"
+#include "comm/cpp/rpc/tensorpipe_agent.h"
+#include "comm/rpc/member_list.h"
+#include "comm/world/open_group.h"
+
+namespace rankrun::rpc {
+namespace {
+
+namespace core = comm::rpc;
+using core::Member;
+using core::MemberList;
+using core::Members;
+using std::chrono::milliseconds;
+using NewConnection = Result<std::unique_ptr<comm::stream::Connection>>;
+
+constexpr char kGroup[] = "rpc";
+constexpr char kPing[] = "~ping";
+// A worker that was not told of a change, because the one that made it died, sees it this
+// late.
+constexpr milliseconds kLongestBlindness{500};
+constexpr milliseconds kBeforeNextLook{1};
+// Time in which a worker that has said that it ends takes itself off the list.
+constexpr std::chrono::seconds kTimeToLeave{10};
+
+// Workers with which one thread is to connect, one after the other.
+struct Waits {
+  std::map<int64_t, Member> members;       // by version
+  int64_t under_way = 0;                   // version of the one with which it connects now
+  std::atomic<bool> is_cancelled = false;  // that connection is wanted no more
+};
+
+// Three threads use the store: one that joins and leaves, the watcher, and the connector,
+// which waits for workers that join later. The watcher waits for nobody, so that it can end
+// the waits of the others.
+class DynamicGroup final : public WorkerGroup {
+ public:
+  struct Lists {
+    MemberList own;
+    MemberList of_watcher;
+    MemberList of_connector;
+  };
+  DynamicGroup(comm::OpenPlace place, Lists lists, Member self, milliseconds limit)
+      : place_(std::move(place)), lists_(std::move(lists)), self_(std::move(self)), limit_(limit) {}
+  ~DynamicGroup() override { DynamicGroup::Leave(); }
+
+  // Connects with the workers that were there before. Others may join from now on.
+  Result<void> Enter(core::Agent& agent, const Members& before) EXCLUDES(mutex_);
+  void Join(core::Agent& agent, milliseconds limit) override;
+  void Leave() override EXCLUDES(mutex_);
+  void OnLost(int id, bool has_ended) override EXCLUDES(mutex_);
+
+ private:
+  Result<void> StartThreads(core::Agent& agent);
+  Result<void> ConnectBefore(core::Agent& agent, const Member& before) EXCLUDES(mutex_);
+  void ConnectLater(core::Agent& agent) EXCLUDES(mutex_);
+  NewConnection Connect(MemberList& list, const Member& other, Waits& waits);
+  Result<void> Add(core::Agent& agent, const Member& member, NewConnection connection)
+      REQUIRES(mutex_);
+  void Watch(core::Agent& agent) EXCLUDES(mutex_);
+  void RemoveLost(const core::Agent& agent) EXCLUDES(mutex_);
+  void Apply(core::Agent& agent, const Members& members) EXCLUDES(mutex_);
+  comm::Pair PairWith(const Member& other) const;
+
+  const comm::OpenPlace place_;
+  Lists lists_;
+  const Member self_;
+  const milliseconds limit_;
+  std::thread watcher_;
+  std::thread connector_;
+  std::atomic<bool> is_leaving_ = false;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<int, Member> known_ GUARDED_BY(mutex_);  // by id, without this worker
+  // Those of them with which it is not connected yet:
+  Waits before_ GUARDED_BY(mutex_);
+  Waits later_ GUARDED_BY(mutex_);
+  std::map<int, TimePoint> lost_ GUARDED_BY(mutex_);  // by id, with the time to act
+};
+
+comm::Pair DynamicGroup::PairWith(const Member& other) const {
+  const MemberList& list = lists_.own;
+  bool is_later = other.joined > self_.joined;
+  return {self_.worker.id, other.worker.id,
+          is_later ? list.PairKey(other, self_) : list.PairKey(self_, other)};
+}
+
+Result<void> DynamicGroup::StartThreads(core::Agent& agent) {
+  auto watcher = StartThread([this, &agent] { Watch(agent); });
+  if (!watcher) return std::move(watcher).error();
+  watcher_ = *std::move(watcher);
+  auto connector = StartThread([this, &agent] { ConnectLater(agent); });
+  if (!connector) return std::move(connector).error();
+  connector_ = *std::move(connector);
+  return {};
+}
+
+Result<void> DynamicGroup::Enter(core::Agent& agent, const Members& before) {
+  {
+    MutexLock lock(mutex_);
+    for (const Member& each : before.list) {
+      known_.emplace(each.worker.id, each);
+      before_.members.emplace(each.joined, each);
+    }
+  }
+  if (auto ok = StartThreads(agent); !ok) return ok;
+  for (const Member& each : before.list) {
+    if (auto ok = ConnectBefore(agent, each); !ok) return ok;
+  }
+  for (const Member& each : before.list) {
+    // The reply proves that the worker knows this one, and that its ConnectPair has returned. A
+    // worker that ends meanwhile sends none, and waits for nothing.
+    agent.CallAndWait(each.worker.id, kPing, {}, limit_);
+    comm::ForgetPair(place_, lists_.own.store(), PairWith(each));
+  }
+  return {};
+}
+
+Result<void> DynamicGroup::ConnectBefore(core::Agent& agent, const Member& before) {
+  MutexLock lock(mutex_);
+  if (!before_.members.contains(before.joined)) return {};  // it has left
+  before_.under_way = before.joined;
+  before_.is_cancelled.store(false);
+  lock.Unlock();
+  auto connection = Connect(lists_.own, before, before_);
+  lock.Lock();
+  before_.under_way = 0;
+  bool is_there = before_.members.erase(before.joined) > 0;
+  if (!is_there) return {};
+  auto ok = Add(agent, before, std::move(connection));
+  return ok ? ok : std::move(ok).error().In("worker " + before.worker.name);
+}
+
+// Connects with each worker that joins after this one, in their order. An error ends the
+// joining of that worker, which reports it.
+void DynamicGroup::ConnectLater(core::Agent& agent) {
+  MutexLock lock(mutex_);
+  while (!is_leaving_.load()) {
+    if (later_.members.empty()) {
+      changed_.Wait(mutex_);
+      continue;
+    }
+    const Member joiner = later_.members.begin()->second;
+    later_.under_way = joiner.joined;
+    later_.is_cancelled.store(false);
+    lock.Unlock();
+    auto connection = Connect(lists_.of_connector, joiner, later_);
+    lock.Lock();
+    later_.under_way = 0;
+    bool is_there = later_.members.erase(joiner.joined) > 0;
+    if (is_there) static_cast<void>(Add(agent, joiner, std::move(connection)));
+  }
+}
+
+NewConnection DynamicGroup::Connect(MemberList& list, const Member& other, Waits& waits) {
+  return comm::ConnectPair(place_, list.store(), PairWith(other), limit_, waits.is_cancelled);
+}
+
+// Called with the lock, so that no worker is added after Apply has removed it.
+Result<void> DynamicGroup::Add(core::Agent& agent, const Member& member, NewConnection connection) {
+  if (!connection) return std::move(connection).error();
+  std::vector<core::NewPeer> peers;
+  peers.push_back({member.worker, *std::move(connection)});
+  return agent.AddPeers(std::move(peers));
+}
+
+void DynamicGroup::Watch(core::Agent& agent) {
+  MemberList& list = lists_.of_watcher;
+  while (!is_leaving_.load() && list.AwaitChange(self_, kLongestBlindness)) {
+    RemoveLost(agent);
+    auto members = list.Read();
+    if (!members) return;
+    Apply(agent, *members);
+  }
+}
+
+void DynamicGroup::OnLost(int id, bool has_ended) {
+  TimePoint now = MonotonicClock().Now();
+  MutexLock lock(mutex_);
+  lost_[id] = has_ended ? now + kTimeToLeave : now;
+}
+
+// Takes workers off the list whose connections are lost.
+void DynamicGroup::RemoveLost(const core::Agent& agent) {
+  TimePoint now = MonotonicClock().Now();
+  std::vector<Member> lost;
+  {
+    MutexLock lock(mutex_);
+    for (auto each = lost_.begin(); each != lost_.end();) {
+      auto [id, due] = *each;
+      auto found = known_.find(id);
+      bool is_lost = found != known_.end() && agent.is_lost(id);
+      if (is_lost && due <= now) lost.push_back(found->second);
+      each = is_lost && due > now ? std::next(each) : lost_.erase(each);
+    }
+  }
+  for (const Member& each : lost) {
+    auto changed = lists_.of_watcher.Change([&](const Members& list) -> Result<Members> {
+      // A worker that others have taken off has no say any more.
+      if (!list.Has(self_) || !list.Has(each)) return Error{ErrorCode::kNotFound, "off the list"};
+      return Without(list, each);
+    });
+    static_cast<void>(changed);
+  }
+}
+
+// Makes this worker's view that of the list.
+void DynamicGroup::Apply(core::Agent& agent, const Members& members) {
+  std::vector<Member> gone;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, member] : known_) {
+      if (!members.Has(member)) gone.push_back(member);
+    }
+    for (const Member& each : gone) {
+      known_.erase(each.worker.id);
+      before_.members.erase(each.joined);
+      later_.members.erase(each.joined);
+      if (each.joined == before_.under_way) before_.is_cancelled.store(true);
+      if (each.joined == later_.under_way) later_.is_cancelled.store(true);
+    }
+  }
+  for (const Member& each : gone) agent.RemovePeer(each.worker.id);
+  MutexLock lock(mutex_);
+  for (const Member& each : members.list) {
+    bool is_new = each.joined > self_.joined && known_.emplace(each.worker.id, each).second;
+    if (is_new) later_.members.emplace(each.joined, each);
+  }
+  changed_.NotifyAll();
+}
+
+void DynamicGroup::Join(core::Agent& agent, milliseconds limit) {
+  TimePoint deadline = MonotonicClock().Now() + FiniteLimit(limit);
+  while (agent.unfinished() > 0 || agent.has_queued()) {
+    if (MonotonicClock().Now() >= deadline) {
+      comm::Throw({ErrorCode::kTimeout, std::to_string(agent.unfinished()) +
+                                            " calls and methods have not ended after " +
+                                            std::to_string(limit.count()) + " ms"});
+    }
+    std::this_thread::sleep_for(kBeforeNextLook);
+  }
+}
+
+void DynamicGroup::Leave() {
+  if (is_leaving_.exchange(true)) return;
+  MemberList& list = lists_.own;
+  // Without a store the others learn of the end by their connections.
+  static_cast<void>(list.Change([&](const Members& now) { return Result(Without(now, self_)); }));
+  {
+    MutexLock lock(mutex_);
+    later_.is_cancelled.store(true);
+    changed_.NotifyAll();
+  }
+  list.WakeUp(self_);
+  if (watcher_.joinable()) watcher_.join();
+  if (connector_.joinable()) connector_.join();
+  list.EmptyInbox(self_);
+}
+
+}  // namespace
+
+std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
+                                           const std::string& name, int rank,
+                                           const TensorPipeRpcBackendOptions& options) {
+  static std::once_flag registered;
+  std::call_once(registered, [] {
+    AddMethod(kPing, [](const WorkerInfo&, const Payload&) { return Payload{}; });
+  });
+  milliseconds limit = FiniteLimit(options.rpc_timeout);
+  auto place = comm::Unwrap(comm::FindOpenPlace(kGroup, store, limit, getenv));
+  auto open = [&] { return MemberList(comm::Unwrap(place.store->Clone(limit)), place.key_prefix); };
+  DynamicGroup::Lists lists{open(), open(), open()};
+  Members before;
+  auto members = comm::Unwrap(lists.own.Change([&](const Members& now) {
+    before = now;
+    return core::With(now, {rank, name});
+  }));
+  const Member self = members.list.back();
+  auto deaths = place.deaths;
+  auto group = std::make_unique<DynamicGroup>(std::move(place), std::move(lists), self, limit);
+  DynamicGroup& entered = *group;
+  auto agent = comm::Unwrap(core::Agent::Make(
+      {.self = self.worker, .methods = options.num_worker_threads, .deaths = deaths},
+      AllMethods()));
+  auto made = std::make_unique<TensorPipeAgent>(std::move(group), std::move(agent));
+  comm::Unwrap(entered.Enter(made->agent(), before));
+  return made;
+}
+
+}  // namespace rankrun::rpc

@@ -1,0 +1,102 @@
+#include "comm/cpp/rpc/tensorpipe_agent.h"
+
+#include <exception>
+#include <utility>
+
+#include "comm/core/throw.h"
+#include "comm/core/time_left.h"
+#include "comm/cpp/rpc/methods.h"
+
+namespace rankrun::rpc {
+namespace {
+
+namespace core = comm::rpc;
+using std::chrono::milliseconds;
+using Kind = core::Outcome::Kind;
+
+// Limit of steps that the program has given none.
+constexpr milliseconds kUnlimited = std::chrono::hours(24 * 365);
+
+WorkerInfo InfoOf(const core::Worker& worker) { return {worker.name, worker.id}; }
+
+std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
+                           const core::Outcome& outcome) {
+  if (outcome.kind == Kind::kReply) return nullptr;
+  const std::string text = "call of " + method + " on worker " + callee + ": " + outcome.text;
+  switch (outcome.kind) {
+    case Kind::kReply:
+      return nullptr;
+    case Kind::kRaised:
+      return std::make_exception_ptr(RemoteError(text));
+    case Kind::kUnknown:
+      return std::make_exception_ptr(UnknownMethodError(text));
+    case Kind::kTimeout:
+      return std::make_exception_ptr(DistTimeoutError(text));
+    case Kind::kLost:
+    case Kind::kEnded:
+      return std::make_exception_ptr(DistNetworkError(text));
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+milliseconds FiniteLimit(milliseconds limit) {
+  return limit > milliseconds(0) ? comm::Bounded(limit) : kUnlimited;
+}
+
+WorkerInfo TensorPipeAgent::GetWorkerInfo() const { return InfoOf(agent_->self()); }
+
+std::vector<WorkerInfo> TensorPipeAgent::GetWorkerInfos() const {
+  std::vector<WorkerInfo> all;
+  for (const core::Worker& each : agent_->roster().All()) all.push_back(InfoOf(each));
+  return all;
+}
+
+WorkerInfo TensorPipeAgent::Find(const To& to) const {
+  const core::Roster& roster = agent_->roster();
+  return InfoOf(comm::Unwrap(to.name() ? roster.Find(*to.name()) : roster.Find(to.id())));
+}
+
+Payload TensorPipeAgent::CallAndWait(const WorkerInfo& callee, const std::string& method,
+                                     Payload arguments, milliseconds limit) {
+  auto outcome = agent_->CallAndWait(callee.id, method, MessageOf(std::move(arguments)), limit);
+  if (auto why = ErrorOf(callee.name, method, outcome)) std::rethrow_exception(why);
+  return PayloadOf(std::move(outcome.reply));
+}
+
+Future<Payload> TensorPipeAgent::Call(const WorkerInfo& callee, const std::string& method,
+                                      Payload arguments, milliseconds limit) {
+  Promise<Payload> promise;
+  agent_->Call(callee.id, method, MessageOf(std::move(arguments)), limit,
+               [promise, name = callee.name, method](core::Outcome outcome) {
+                 if (auto why = ErrorOf(name, method, outcome)) {
+                   promise.SetException(why);
+                 } else {
+                   promise.SetValue(PayloadOf(std::move(outcome.reply)));
+                 }
+               });
+  return promise.future();
+}
+
+void TensorPipeAgent::Shutdown() {
+  agent_->Close();
+  group_->Leave();
+}
+
+void TensorPipeAgent::SetLossHandler(std::function<void(int worker)> lost) {
+  agent_->SetLossHandler([this, lost = std::move(lost)](int worker, bool has_ended) {
+    lost(worker);
+    if (!agent_->is_closed()) group_->OnLost(worker, has_ended);
+  });
+}
+
+std::map<std::string, std::string> TensorPipeAgent::GetMetrics() const {
+  const core::Threads& threads = agent_->threads();
+  return {{"agent.thread_pool_size", std::to_string(threads.size())},
+          {"agent.num_idle_threads", std::to_string(threads.resting())},
+          {"agent.client_active_calls", std::to_string(agent_->open_calls())},
+          {"agent.server_active_calls", std::to_string(agent_->running_methods())}};
+}
+
+}  // namespace rankrun::rpc

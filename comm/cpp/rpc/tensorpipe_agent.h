@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankrun/rpc/backend.h>
+
+#include "comm/rpc/agent.h"
+
+namespace rankrun::rpc {
+
+// Manner in which workers come together and part.
+class WorkerGroup {
+ public:
+  virtual ~WorkerGroup() = default;
+  // Waits until this worker may end without harm to the others. 0: without a limit.
+  virtual void Join(comm::rpc::Agent& agent, std::chrono::milliseconds limit) = 0;
+  // Called after the agent is closed, before it is destroyed.
+  virtual void Leave() {}
+  // Called in any thread when the connection with a worker has ended. `has_ended`: the worker
+  // has said before that it ends.
+  virtual void OnLost(int /*worker*/, bool /*has_ended*/) {}
+};
+
+// Agent of the backend "TENSORPIPE".
+class TensorPipeAgent final : public RpcAgent {
+ public:
+  TensorPipeAgent(std::unique_ptr<WorkerGroup> group, std::unique_ptr<comm::rpc::Agent> agent)
+      : group_(std::move(group)), agent_(std::move(agent)) {
+    TensorPipeAgent::SetLossHandler([](int) {});
+  }
+  ~TensorPipeAgent() override { TensorPipeAgent::Shutdown(); }
+
+  WorkerInfo GetWorkerInfo() const override;
+  std::vector<WorkerInfo> GetWorkerInfos() const override;
+  WorkerInfo Find(const To& to) const override;
+  Payload CallAndWait(const WorkerInfo& callee, const std::string& method, Payload arguments,
+                      std::chrono::milliseconds limit) override;
+  Future<Payload> Call(const WorkerInfo& callee, const std::string& method, Payload arguments,
+                       std::chrono::milliseconds limit) override;
+  void Join(std::chrono::milliseconds limit) override { group_->Join(*agent_, limit); }
+  void Shutdown() override;
+  void SetLossHandler(std::function<void(int worker)> lost) override;
+  std::map<std::string, std::string> GetMetrics() const override;
+
+  comm::rpc::Agent& agent() { return *agent_; }
+
+ private:
+  const std::unique_ptr<WorkerGroup> group_;
+  const std::unique_ptr<comm::rpc::Agent> agent_;  // ends before the group
+};
+
+// Returns a limit that is never 0.
+std::chrono::milliseconds FiniteLimit(std::chrono::milliseconds limit);
+
+// Connects all workers of a context. Throws the same error on all workers.
+std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const std::string& name,
+                                             int rank, int world_size,
+                                             const TensorPipeRpcBackendOptions& options);
+// Joins the workers that are in a store.
+std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
+                                           const std::string& name, int rank,
+                                           const TensorPipeRpcBackendOptions& options);
+
+}  // namespace rankrun::rpc

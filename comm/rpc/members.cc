@@ -1,0 +1,75 @@
+#include "comm/rpc/members.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace rankrun::comm::rpc {
+namespace {
+
+using Json = nlohmann::json;
+
+Error Invalid(const std::string& message) { return {ErrorCode::kInvalid, message}; }
+
+int LowestFree(const Members& members) {
+  int id = 0;
+  while (members.Find(id) != nullptr) ++id;
+  return id;
+}
+
+}  // namespace
+
+const Member* Members::Find(int id) const {
+  auto found = std::find_if(list.begin(), list.end(),
+                            [&](const Member& each) { return each.worker.id == id; });
+  return found != list.end() ? &*found : nullptr;
+}
+
+bool Members::Has(const Member& member) const {
+  return std::find(list.begin(), list.end(), member) != list.end();
+}
+
+std::string TextOf(const Members& members) {
+  Json list = Json::array();
+  for (const Member& each : members.list) {
+    list.push_back({{"id", each.worker.id}, {"name", each.worker.name}, {"joined", each.joined}});
+  }
+  return Json{{"version", members.version}, {"workers", std::move(list)}}.dump();
+}
+
+Result<Members> MembersIn(const std::string& text) {
+  try {
+    Json json = Json::parse(text);
+    Members members{.version = json.at("version").get<int64_t>()};
+    for (const Json& each : json.at("workers")) {
+      members.list.push_back({{each.at("id").get<int>(), each.at("name").get<std::string>()},
+                              each.at("joined").get<int64_t>()});
+    }
+    return members;
+  } catch (const Json::exception& error) {
+    return Error{ErrorCode::kProtocol,
+                 "the store has no list of RPC's workers: " + std::string(error.what())};
+  }
+}
+
+Result<Members> With(Members members, Worker worker) {
+  if (worker.id == -1) worker.id = LowestFree(members);
+  if (worker.id < 0)
+    return Invalid("the rank is " + std::to_string(worker.id) + ": want 0 or more");
+  Roster roster;
+  for (const Member& each : members.list) {
+    if (auto ok = roster.Add(each.worker); !ok) return std::move(ok).error();
+  }
+  if (auto ok = roster.Add(worker); !ok) return std::move(ok).error();
+  members.version += 1;
+  members.list.push_back({std::move(worker), members.version});
+  return members;
+}
+
+Members Without(Members members, const Member& member) {
+  std::erase(members.list, member);
+  members.version += 1;
+  return members;
+}
+
+}  // namespace rankrun::comm::rpc

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/rpc/roster.h"
+
+// Workers of a group that they join and leave, as the group's store has them. Pure.
+namespace rankrun::comm::rpc {
+
+struct Member {
+  Worker worker;
+  int64_t joined;  // version of the group that it made; no other member ever has it
+
+  bool operator==(const Member&) const = default;
+};
+
+struct Members {
+  int64_t version = 0;            // grows with each change
+  std::vector<Member> list = {};  // in the order in which they joined
+
+  bool operator==(const Members&) const = default;
+
+  const Member* Find(int id) const;
+  bool Has(const Member& member) const;
+};
+
+// Returns the text that the store has. Errors: kProtocol for a text of another kind.
+std::string TextOf(const Members& members);
+Result<Members> MembersIn(const std::string& text);
+
+// Return the next version of the group. An id of -1 becomes the lowest free one.
+// Errors: kInvalid for a wrong name, or if another member has the name or the id.
+Result<Members> With(Members members, Worker worker);
+Members Without(Members members, const Member& member);
+
+}  // namespace rankrun::comm::rpc

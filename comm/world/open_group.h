@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <rankrun/distributed.h>
+
+#include "base/result.h"
+#include "base/status/death_watch.h"
+#include "comm/stream/connection.h"
+#include "comm/world/environment.h"
+#include "store/store.h"
+
+namespace rankrun::comm {
+
+// Place of this process in a group that processes join and leave, and the store in which
+// they meet.
+struct OpenPlace {
+  std::unique_ptr<store::Store> store = {};
+  std::string host = {};               // address at which the others reach this process
+  std::string network_interface = {};  // empty: that of `host`
+  std::string key_prefix = {};         // of the group's keys, in this attempt
+  DeathWatch deaths = {};
+};
+
+// Finds the store of the options, or else that of the agent, at once.
+// Errors: kInvalid if there is neither, or for a wrong environment; kPeerLost, the store
+// cannot be reached.
+Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<Store>& given,
+                                std::chrono::milliseconds timeout, const GetVariable& get);
+
+// Two processes of a group, by ids.
+struct Pair {
+  int self;
+  int other;
+  std::string key_prefix;  // both give the same, for this one connection
+};
+
+// Connects two processes, which both call it. Setting `is_cancelled` in another thread ends it.
+// Errors: as tcp::ConnectAll.
+Result<std::unique_ptr<stream::Connection>> ConnectPair(const OpenPlace& place, store::Store& store,
+                                                        const Pair& pair,
+                                                        std::chrono::milliseconds timeout,
+                                                        const std::atomic<bool>& is_cancelled);
+// Deletes the keys of a pair whose calls of ConnectPair have both succeeded.
+void ForgetPair(const OpenPlace& place, store::Store& store, const Pair& pair);
+
+}  // namespace rankrun::comm

@@ -1,0 +1,251 @@
+// Groups of RPC that workers join and leave.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rankrun/rpc.h>
+#include <rankrun/store.h>
+
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using rpc::Payload;
+using rpc::WorkerInfo;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+std::string NameOf(int id) { return "w" + std::to_string(id); }
+
+Payload Echo(const WorkerInfo& caller, const Payload& arguments) {
+  return {caller.name + ":" + arguments.bytes};
+}
+
+void JoinAs(const std::string& name, int rank = -1) {
+  rpc::Init(name, {.rank = rank, .is_dynamic = true});
+}
+
+// Returns "w0 w2".
+std::string Names() {
+  std::string names;
+  for (const WorkerInfo& each : rpc::GetWorkerInfos()) {
+    names += (names.empty() ? "" : " ") + each.name;
+  }
+  return names;
+}
+
+// Store in which the processes of a test meet.
+std::unique_ptr<TcpStore> Meeting() {
+  auto port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")));
+  return std::make_unique<TcpStore>(TcpStoreOptions{.port = port});
+}
+
+// Waits until the workers are these.
+bool AwaitNames(const std::string& names) {
+  TimePoint deadline = MonotonicClock().Now() + milliseconds(kLoadedMs);
+  while (Names() != names) {
+    if (MonotonicClock().Now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+TEST(RpcDynamicTest, WorkersJoinOneByOneAndCallEachOther) {
+  auto texts = OnRanks(3, [](int rank) {
+    rpc::RegisterMethod("echo", Echo);
+    auto meeting = Meeting();
+    if (rank > 0) meeting->Wait({"joined/" + std::to_string(rank - 1)});
+    JoinAs(NameOf(rank));
+    std::string text = Names() + "; ";
+    meeting->Set("joined/" + std::to_string(rank), "");
+    meeting->Barrier("all", 3);
+    text += Names();
+    for (int id = 0; id < 3; ++id) {
+      text += " " + rpc::RpcSync(id, "echo", {"hi"}).bytes;
+    }
+    meeting->Barrier("called", 3);
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_EQ(texts[0], "w0; w0 w1 w2 w0:hi w0:hi w0:hi");
+  EXPECT_EQ(texts[1], "w0 w1; w0 w1 w2 w1:hi w1:hi w1:hi");
+  EXPECT_EQ(texts[2], "w0 w1 w2; w0 w1 w2 w2:hi w2:hi w2:hi");
+}
+
+// Joins, calls all workers, and leaves. Those that leave meanwhile may not answer.
+std::string Visit(int rank) {
+  JoinAs(NameOf(rank), rank);
+  std::string text = rpc::RpcSync("w0", "echo", {"x"}).bytes;
+  for (const WorkerInfo& other : rpc::GetWorkerInfos()) {
+    try {
+      if (rpc::RpcSync(other, "echo", {"x"}).bytes != text) text += " " + other.name;
+    } catch (const DistError&) {
+    }
+  }
+  rpc::Shutdown();
+  return text;
+}
+
+// 105 workers come and go beside one that stays.
+TEST(RpcDynamicTest, EightWorkersJoinAndLeaveManyTimes) {
+  constexpr int kTimes = 15;
+  auto texts = OnRanks(8, [](int rank) {
+    rpc::RegisterMethod("echo", Echo);
+    auto meeting = Meeting();
+    if (rank == 0) {
+      JoinAs(NameOf(0), 0);
+      meeting->Set("open", "");
+      while (meeting->Add("done", 0) < 7) std::this_thread::yield();
+      std::string text = AwaitNames("w0") ? "good" : "left: " + Names();
+      rpc::Shutdown();
+      for (const std::string& key : meeting->ListKeys()) {
+        bool is_left = key.starts_with("rankrun/") && !key.ends_with("/members");
+        if (is_left) text += "; left: " + key;
+      }
+      return text;
+    }
+    meeting->Wait({"open"});
+    std::string text = "good";
+    for (int i = 0; i < kTimes && text == "good"; ++i) {
+      std::string visited;
+      std::string error = ErrorOf([&] { visited = Visit(rank); });
+      text = error != "no error" ? error : visited == NameOf(rank) + ":x" ? "good" : visited;
+    }
+    meeting->Add("done", 1);
+    return text;
+  });
+  EXPECT_THAT(texts, Each("good"));
+}
+
+TEST(RpcDynamicTest, NamesAndIdsAreThoseOfOneWorker) {
+  auto texts = OnRanks(2, [](int rank) {
+    auto meeting = Meeting();
+    if (rank == 0) {
+      JoinAs("a", 7);
+      meeting->Set("open", "");
+      meeting->Wait({"over"});
+      rpc::Shutdown();
+      return std::string();
+    }
+    meeting->Wait({"open"});
+    std::string text = ErrorOf([] { JoinAs("a"); }) + "; " + ErrorOf([] { JoinAs("b", 7); }) +
+                       "; " + ErrorOf([] { JoinAs("b c"); });
+    JoinAs("b");
+    text += "; " + std::to_string(rpc::GetWorkerInfo().id);
+    rpc::Shutdown();
+    meeting->Set("over", "");
+    return text;
+  });
+  EXPECT_EQ(texts[1],
+            "DistError: workers 7 and 0 have the name a: want different names; "
+            "DistError: workers a and b have the id 7: want different ids; "
+            "DistError: the name of worker 0 is \"b c\": want 1 to 127 letters, digits, '-', '_' "
+            "or ':'; 0");
+}
+
+TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
+  auto texts = OnRanks(3, [](int rank) -> std::string {
+    rpc::RegisterMethod("echo", Echo);
+    rpc::RegisterMethod("die", [](const WorkerInfo&, const Payload&) -> Payload {
+      kill(getpid(), SIGKILL);
+      return {};
+    });
+    auto meeting = Meeting();
+    if (rank == 1) {
+      meeting->Wait({"open"});
+      JoinAs("b", 1);
+      meeting->Set("joined", "");
+      pause();
+    }
+    if (rank == 2) {
+      meeting->Wait({"dead"});
+      JoinAs("b", 1);
+      std::string text = rpc::RpcSync("a", "echo", {"again"}).bytes;
+      rpc::Shutdown();
+      meeting->Set("over", "");
+      return text;
+    }
+    JoinAs("a", 0);
+    meeting->Set("open", "");
+    meeting->Wait({"joined"});
+    std::string text = ErrorOf([] { rpc::RpcSync("b", "die"); });
+    text += AwaitNames("a") ? "; a" : "; not forgotten";
+    meeting->Set("dead", "");
+    meeting->Wait({"over"});
+    text += AwaitNames("a") ? "; a" : "; not forgotten";
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("DistNetworkError: call of die on worker b: lost worker b"),
+                              HasSubstr("; a; a")));
+  EXPECT_EQ(texts[2], "b:again");
+}
+
+// The next worker of an id has values of its own.
+TEST(RpcDynamicTest, AReferenceToAWorkerThatHasLeftIsToNoOther) {
+  auto texts = OnRanks(3, [](int rank) -> std::string {
+    rpc::RegisterMethod("make", [](const WorkerInfo&, const Payload& text) { return text; });
+    auto meeting = Meeting();
+    if (rank > 0) {
+      meeting->Wait({rank == 1 ? "open" : "left"});
+      JoinAs("b", 1);
+      meeting->Set("joined/" + std::to_string(rank), "");
+      meeting->Wait({rank == 1 ? "made" : "over"});
+      rpc::Shutdown();
+      if (rank == 1) meeting->Set("left", "");
+      return "";
+    }
+    JoinAs("a", 0);
+    meeting->Set("open", "");
+    meeting->Wait({"joined/1"});
+    rpc::Reference value = rpc::Remote("b", "make", {"of the first"});
+    std::string text = value.ToHere().bytes + "; ";
+    meeting->Set("made", "");
+    meeting->Wait({"joined/2"});
+    rpc::Reference other = rpc::Remote("b", "make", {"of the second"});
+    text += other.ToHere().bytes + "; " + ErrorOf([&] { value.ToHere(); });
+    value = {};
+    text += "; " + other.ToHere().bytes;
+    meeting->Set("over", "");
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("of the first; of the second; DistError: "),
+                              HasSubstr("; of the second")));
+}
+
+TEST(RpcDynamicTest, WithoutAStoreNobodyJoins) {
+  ChildProcess child([] {
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    return ErrorOf([] { JoinAs("a"); });
+  });
+  EXPECT_THAT(child.Text(), HasSubstr("want one in the options"));
+}
+
+TEST(RpcDynamicTest, AStoreOfTheProgramServes) {
+  ChildProcess child([] {
+    auto store = std::make_shared<HashStore>();
+    rpc::Init("a", {.store = store, .is_dynamic = true});
+    std::string text = Names();
+    rpc::Shutdown();
+    return text + "; " +
+           ErrorOf([&] { rpc::Init("a", {.world_size = 2, .store = store, .is_dynamic = true}); });
+  });
+  EXPECT_EQ(child.Text(), "a; DistError: world_size is 2: a dynamic group has none");
+}
+
+}  // namespace
+}  // namespace rankrun::comm

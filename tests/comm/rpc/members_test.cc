@@ -1,0 +1,51 @@
+#include "comm/rpc/members.h"
+
+#include <gmock/gmock.h>
+
+namespace rankrun::comm::rpc {
+namespace {
+
+using testing::StartsWith;
+
+TEST(RpcMembersTest, TextKeepsAllOfThem) {
+  Members members;
+  members = *With(members, {-1, "a"});
+  members = *With(members, {5, "b:2"});
+  members = *With(members, {-1, "c"});
+  EXPECT_EQ(members.version, 3);
+  EXPECT_EQ(members.Find(5)->joined, 2);
+  EXPECT_EQ(members.Find(1)->worker.name, "c");
+  EXPECT_EQ(members.Find(2), nullptr);
+  EXPECT_EQ(*MembersIn(TextOf(members)), members);
+  EXPECT_EQ(*MembersIn(TextOf(Members{})), Members{});
+}
+
+TEST(RpcMembersTest, NoMemberIsLikeAnEarlierOne) {
+  Members members = *With(*With(Members{}, {0, "a"}), {1, "b"});
+  Member b = *members.Find(1);
+  members = Without(members, b);
+  EXPECT_EQ(members.version, 3);
+  EXPECT_EQ(members.Find(1), nullptr);
+  members = *With(members, {1, "b"});
+  EXPECT_NE(*members.Find(1), b);
+  EXPECT_EQ(Without(members, b).list, members.list) << "an earlier member is not there any more";
+}
+
+TEST(RpcMembersTest, NamesAndIdsAreChecked) {
+  Members members = *With(Members{}, {0, "a"});
+  EXPECT_THAT(With(members, {1, "a"}).error().message,
+              StartsWith("workers 0 and 1 have the name a"));
+  EXPECT_THAT(With(members, {0, "b"}).error().message, StartsWith("workers a and b have the id 0"));
+  EXPECT_EQ(With(members, {-2, "b"}).error().message, "the rank is -2: want 0 or more");
+  EXPECT_FALSE(With(members, {1, "b c"}));
+}
+
+TEST(RpcMembersTest, AnotherTextIsRefused) {
+  for (const char* wrong : {"", "x", "[]", "{}", R"({"version":1})", R"({"version":1,"workers":3})",
+                            R"({"version":1,"workers":[{}]})"}) {
+    EXPECT_EQ(MembersIn(wrong).error().code, ErrorCode::kProtocol) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace rankrun::comm::rpc
