@@ -31,6 +31,10 @@ TimePoint DeadlineOf(milliseconds limit) {
   return limit > milliseconds(0) ? Now() + Bounded(limit) : TimePoint::max();
 }
 
+Message RequestOf(std::string_view method, Message arguments) {
+  return {RequestHead(std::move(arguments.head), method), std::move(arguments.blobs)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::Make(AgentOptions options, const Methods& methods) {
@@ -68,9 +72,21 @@ Result<void> Agent::AddPeers(std::vector<NewPeer> peers) {
   }
   // After the table is complete, because a method may call any worker at once.
   for (const auto& peer : added) {
-    if (auto ok = threads_->Add(peer); !ok) return ok;
+    if (auto ok = threads_->Add(peer); !ok) {
+      for (const auto& each : added) RemovePeer(each->worker().id);
+      return ok;
+    }
+    peer->WatchWritable();  // it may have been called already
   }
+  if (is_closed_.load()) SayGoodbye(added);
   return {};
+}
+
+void Agent::SayGoodbye(const std::vector<std::shared_ptr<Peer>>& peers) {
+  for (const auto& peer : peers) {
+    peer->Send(FrameKind::kGoodbye, 0, {});
+    peer->Close(kEndedHere);
+  }
 }
 
 void Agent::RemovePeer(int id) {
@@ -113,17 +129,14 @@ std::vector<std::shared_ptr<Peer>> Agent::AllPeers() const {
 void Agent::Close() {
   if (is_closed_.exchange(true)) return;
   calls_.FinishAll({.kind = Kind::kEnded, .text = kEndedHere});
-  for (const auto& peer : AllPeers()) {
-    peer->Send(FrameKind::kGoodbye, 0, {});
-    peer->Close(kEndedHere);
-  }
+  SayGoodbye(AllPeers());
   threads_->NotifyWaiters();
 }
 
 void Agent::Call(int callee, std::string_view method, Message arguments, milliseconds limit,
                  Calls::End end) {
   running_.fetch_add(1);  // until `end` has returned
-  Begin(callee, method, std::move(arguments), limit,
+  Begin(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit,
         [this, end = std::move(end)](Outcome outcome) mutable {
           auto last = std::make_shared<Outcome>(std::move(outcome));
           threads_->Run([this, end = std::move(end), last] {
@@ -135,12 +148,20 @@ void Agent::Call(int callee, std::string_view method, Message arguments, millise
 
 Outcome Agent::CallAndWait(int callee, std::string_view method, Message arguments,
                            milliseconds limit) {
+  return SendAndWait(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit);
+}
+
+Outcome Agent::Ping(int callee, milliseconds limit) {
+  return SendAndWait(callee, FrameKind::kPing, {}, limit);
+}
+
+Outcome Agent::SendAndWait(int callee, FrameKind kind, Message message, milliseconds limit) {
   struct Waited {
     std::atomic<bool> is_over = false;
     Outcome outcome;
   };
   Waited waited;
-  Begin(callee, method, std::move(arguments), limit, [&waited](Outcome outcome) {
+  Begin(callee, kind, std::move(message), limit, [&waited](Outcome outcome) {
     waited.outcome = std::move(outcome);
     waited.is_over.store(true, std::memory_order_release);  // the last use
   });
@@ -152,17 +173,15 @@ Outcome Agent::CallAndWait(int callee, std::string_view method, Message argument
   return std::move(waited.outcome);
 }
 
-void Agent::Begin(int callee, std::string_view method, Message arguments, milliseconds limit,
-                  Calls::End end) {
+void Agent::Begin(int callee, FrameKind kind, Message message, milliseconds limit, Calls::End end) {
   TimePoint deadline = DeadlineOf(limit);
   uint64_t id = calls_.Begin(callee, deadline, std::move(end));
   WakeForDeadline(deadline);
-  Message request{RequestHead(std::move(arguments.head), method), std::move(arguments.blobs)};
   if (is_closed_.load()) {
     return calls_.Finish(id, {.kind = Kind::kEnded, .text = kEndedHere});
   }
   if (callee == self().id) {
-    threads_->Run([this, id, request = std::move(request)]() mutable {
+    threads_->Run([this, id, request = std::move(message)]() mutable {
       calls_.Finish(id, RunMethod(self(), std::move(request)));
       threads_->NotifyWaiters();
     });
@@ -172,7 +191,7 @@ void Agent::Begin(int callee, std::string_view method, Message arguments, millis
   if (peer == nullptr) {
     return calls_.Finish(id, {.kind = Kind::kLost, .text = kHasLeft});
   }
-  if (!peer->Send(FrameKind::kRequest, id, std::move(request))) {
+  if (!peer->Send(kind, id, std::move(message))) {
     // Otherwise the housekeeper ends the call once it knows why.
     if (auto loss = peer->loss()) calls_.Finish(id, {.kind = Kind::kLost, .text = *loss});
   }
@@ -288,7 +307,10 @@ void Agent::EndCallsToLost(const std::vector<std::shared_ptr<Peer>>& lost) {
 }
 
 void Agent::EndCallsTo(Peer& lost) {
-  if (!lost.TryBeginEnd()) return;
+  lost.EndOnce([&] { FinishCallsTo(lost); });
+}
+
+void Agent::FinishCallsTo(Peer& lost) {
   const DeathWatch& deaths = options_.deaths;
   std::string why = deaths.has_death() ? deaths.Message() : lost.lost_by();
   if (lost.has_ended()) why = "it has shut down RPC";

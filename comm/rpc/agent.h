@@ -64,6 +64,9 @@ class Agent {
   Outcome CallAndWait(int callee, std::string_view method, Message arguments,
                       std::chrono::milliseconds limit);
 
+  // Waits until another worker answers, which no method delays.
+  Outcome Ping(int callee, std::chrono::milliseconds limit);
+
   // Calls of this worker whose end has not returned, and methods that run here.
   size_t unfinished() const { return open_calls() + running_.load(); }
   size_t open_calls() const { return calls_.open(); }
@@ -87,8 +90,9 @@ class Agent {
   Agent(AgentOptions options, const Methods& methods, std::unique_ptr<Threads> threads);
 
   // `end` runs in any thread, and must not wait.
-  void Begin(int callee, std::string_view method, Message arguments,
-             std::chrono::milliseconds limit, Calls::End end) EXCLUDES(mutex_);
+  void Begin(int callee, FrameKind kind, Message message, std::chrono::milliseconds limit,
+             Calls::End end) EXCLUDES(mutex_);
+  Outcome SendAndWait(int callee, FrameKind kind, Message message, std::chrono::milliseconds limit);
   Outcome RunMethod(const Worker& caller, Message request);
   std::shared_ptr<Peer> PeerOf(int id) const EXCLUDES(peers_mutex_);
   std::vector<std::shared_ptr<Peer>> AllPeers() const EXCLUDES(peers_mutex_);
@@ -103,6 +107,8 @@ class Agent {
   void EndLateCalls() EXCLUDES(mutex_);
   void EndCallsToLost(const std::vector<std::shared_ptr<Peer>>& lost) EXCLUDES(mutex_);
   void EndCallsTo(Peer& lost) EXCLUDES(mutex_);
+  void FinishCallsTo(Peer& lost) EXCLUDES(mutex_);
+  static void SayGoodbye(const std::vector<std::shared_ptr<Peer>>& peers);
 
   const AgentOptions options_;
   const Methods& methods_;

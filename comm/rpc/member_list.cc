@@ -37,11 +37,21 @@ Result<Members> MemberList::Change(const std::function<Result<Members>(const Mem
     auto stored = store_->CompareSet(ListKey(), *text, TextOf(*after));
     if (!stored) return std::move(stored).error();
     if (!stored->swapped) continue;  // another worker was faster
-    for (const Member& each : after->list) {
-      if (auto ok = store_->QueuePush(InboxOf(each), ""); !ok) return std::move(ok).error();
+    for (const Member& each : after->list) WakeUp(each);
+    // A worker that has left meanwhile does not empty its inbox any more.
+    if (auto now = Read()) {
+      for (const Member& each : after->list) {
+        if (!now->Has(each)) EmptyInbox(each);
+      }
     }
     return after;
   }
+}
+
+Result<void> MemberList::CheckQueues() {
+  auto length = store_->QueueLength(key_prefix_ + "/inbox");
+  if (!length) return std::move(length).error();
+  return {};
 }
 
 bool MemberList::AwaitChange(const Member& self, std::chrono::milliseconds limit) {

@@ -29,6 +29,8 @@ class MemberList {
   // members. Returns the new list. Errors: as Read; those of `next`.
   Result<Members> Change(const std::function<Result<Members>(const Members&)>& next);
 
+  // Fails if the store has no queues.
+  Result<void> CheckQueues();
   // Waits until the list may have changed, or for the limit. Returns false if the store is
   // lost or a death was reported.
   bool AwaitChange(const Member& self, std::chrono::milliseconds limit);

@@ -32,6 +32,7 @@ enum class FrameKind : uint16_t {
   kRequest = 1,  // head: the method and its arguments
   kReply,        // head: its value
   kFailure,      // head: why there is none
+  kPing,         // is answered by an empty kReply at once
   kGoodbye,      // the sender ends
 };
 

@@ -12,14 +12,17 @@ bool Peer::Send(FrameKind kind, uint64_t call, Message message) {
   return is_sent;
 }
 
-// Lets the descriptor be polled for writing if, and only if, something is queued. Called
-// after each change of that.
 void Peer::WatchWritable() {
   MutexLock lock(mutex_);
   bool is_wanted = link_.has_queued();
   if (is_wanted == awaits_writable_) return;
-  agent_.threads_->SetWritable(*this, is_wanted);
-  awaits_writable_ = is_wanted;
+  if (agent_.threads_->SetWritable(*this, is_wanted)) awaits_writable_ = is_wanted;
+}
+
+void Peer::EndOnce(const std::function<void()>& end) {
+  MutexLock lock(end_mutex_);
+  if (std::exchange(is_over_, true)) return;
+  end();
 }
 
 void Peer::set_loss(std::string text) {
@@ -33,7 +36,10 @@ std::optional<std::string> Peer::loss() const {
 }
 
 bool Peer::Move(std::vector<Task>& tasks) {
-  if (is_gone_) return false;
+  if (is_gone_) {  // it was lost before it was added
+    agent_.threads_->Remove(*this);
+    return false;
+  }
   tasks_ = &tasks;
   bool any = link_.Read(*this);
   tasks_ = nullptr;
@@ -59,6 +65,9 @@ void Peer::OnFrame(const FrameHeader& header, std::string_view head, std::vector
     case FrameKind::kReply:
     case FrameKind::kFailure:
       return agent_.OnReply(header, head, std::move(blobs));
+    case FrameKind::kPing:
+      Send(FrameKind::kReply, header.id, {});
+      return;
     case FrameKind::kGoodbye:
       has_ended_.store(true);
       return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,8 +32,11 @@ class Peer final : public Source, public FrameSink, public std::enable_shared_fr
   std::string lost_by() const { return link_.lost_by(); }
   bool is_lost() const { return link_.is_lost(); }
   bool has_queued() const { return link_.has_queued(); }
-  // Returns true once: the caller ends the calls to the worker.
-  bool TryBeginEnd() { return !is_end_begun_.exchange(true); }
+  // Calls `end` the first time. When it returns, `end` has returned.
+  void EndOnce(const std::function<void()>& end) EXCLUDES(end_mutex_);
+  // Lets the descriptor be polled for writing if, and only if, something is queued. Called
+  // after each change of that, and once the peer is added to the threads.
+  void WatchWritable() EXCLUDES(mutex_);
   // Whether the worker has said that it ends.
   bool has_ended() const { return has_ended_.load(); }
 
@@ -45,14 +49,13 @@ class Peer final : public Source, public FrameSink, public std::enable_shared_fr
   void OnFrame(const FrameHeader& header, std::string_view head, std::vector<Blob> blobs) override;
 
  private:
-  void WatchWritable() EXCLUDES(mutex_);
-
   Agent& agent_;
   const Worker worker_;
   Link link_;
   std::atomic<bool> has_ended_ = false;
-  std::atomic<bool> is_end_begun_ = false;
 
+  Mutex end_mutex_;
+  bool is_over_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;
   bool awaits_writable_ GUARDED_BY(mutex_) = false;  // as the descriptor is polled
   std::optional<std::string> loss_ GUARDED_BY(mutex_);

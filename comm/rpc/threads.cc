@@ -99,10 +99,10 @@ void Threads::Remove(const Source& source) {
   has_removed_.store(true);
 }
 
-void Threads::SetWritable(const Source& source, bool is_wanted) {
+bool Threads::SetWritable(const Source& source, bool is_wanted) {
   epoll_event event{.events = EPOLLIN | (is_wanted ? uint32_t{EPOLLOUT} : 0U),
                     .data = {.ptr = const_cast<Source*>(&source)}};
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, source.fd(), &event);
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, source.fd(), &event) == 0;
 }
 
 // Called by the thread that polls, between two rounds: it uses no removed source now.

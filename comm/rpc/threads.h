@@ -50,8 +50,9 @@ class Threads {
   Result<void> Add(std::shared_ptr<Source> source) EXCLUDES(mutex_);
   // Move may still be called for a moment. `source` was added.
   void Remove(const Source& source) EXCLUDES(mutex_);
-  // Whether Move is called also when the descriptor is writable.
-  void SetWritable(const Source& source, bool is_wanted);
+  // Lets Move be called also when the descriptor is writable. Returns false if the source is
+  // not added.
+  bool SetWritable(const Source& source, bool is_wanted);
 
   void Run(Task task) EXCLUDES(mutex_);
   // Waits until `is_over`, or the deadline. Returns is_over(). `expected`: the source that

@@ -41,7 +41,7 @@ Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<
       .key_prefix = "rankrun/attempt_" + std::to_string(environment->attempt) + "/" + group,
       .deaths = DeathWatch::OfThisProcess()};
   if (given != nullptr) {
-    auto own = StoreState::Of(*given).store->Clone(timeout);
+    auto own = StoreState::ClientOf(given, timeout);
     if (!own) return std::move(own).error();
     place.store = *std::move(own);
     place.host = "127.0.0.1";
@@ -66,7 +66,8 @@ Result<std::unique_ptr<stream::Connection>> ConnectPair(const OpenPlace& place, 
   config.is_cancelled = &is_cancelled;
   auto sockets = tcp::ConnectAll(config);
   if (!sockets) {
-    ForgetPair(place, store, pair);  // on both sides: the last one to fail deletes all of them
+    // The other process still has to read why this one has failed; a joiner that fails leaves.
+    if (pair.is_joiner || is_cancelled.load()) ForgetPair(place, store, pair);
     return std::move(sockets).error();
   }
   Fd& socket = (*sockets)[config.group_rank == 0 ? 1 : 0].control;

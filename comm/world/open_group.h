@@ -35,6 +35,7 @@ Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<
 struct Pair {
   int self;
   int other;
+  bool is_joiner;          // the other one was there before
   std::string key_prefix;  // both give the same, for this one connection
 };
 

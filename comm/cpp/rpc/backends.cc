@@ -57,7 +57,8 @@ RpcAgent::~RpcAgent() = default;
 WorkerInfo RpcAgent::Find(const To& to) const {
   std::string known;
   for (const WorkerInfo& each : GetWorkerInfos()) {
-    if (to.name() ? each.name == *to.name() : each.id == to.id()) return each;
+    bool has_name = !to.name() || each.name == *to.name();
+    if (has_name && (to.id() == -1 || each.id == to.id())) return each;
     known += (known.empty() ? "" : ", ") + each.name;
   }
   std::string wanted = to.name() ? *to.name() : "with the id " + std::to_string(to.id());

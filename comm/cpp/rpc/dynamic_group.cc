@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -27,7 +26,7 @@ using std::chrono::milliseconds;
 using NewConnection = Result<std::unique_ptr<comm::stream::Connection>>;
 
 constexpr char kGroup[] = "rpc";
-constexpr char kPing[] = "~ping";
+constexpr char kIsOut[] = "another worker has taken this one off the list";
 // A worker that was not told of a change, because the one that made it died, sees it this
 // late.
 constexpr milliseconds kLongestBlindness{500};
@@ -71,6 +70,8 @@ class DynamicGroup final : public WorkerGroup {
       REQUIRES(mutex_);
   void Watch(core::Agent& agent) EXCLUDES(mutex_);
   void RemoveLost(const core::Agent& agent) EXCLUDES(mutex_);
+  void TakeOff(MemberList& list, const Member& member);
+  void EndOutsideOfTheList(core::Agent& agent) EXCLUDES(mutex_);
   void Apply(core::Agent& agent, const Members& members) EXCLUDES(mutex_);
   comm::Pair PairWith(const Member& other) const;
 
@@ -81,6 +82,7 @@ class DynamicGroup final : public WorkerGroup {
   std::thread watcher_;
   std::thread connector_;
   std::atomic<bool> is_leaving_ = false;
+  std::atomic<bool> is_out_ = false;  // off the list, by another worker
 
   Mutex mutex_;
   CondVar changed_;
@@ -94,7 +96,7 @@ class DynamicGroup final : public WorkerGroup {
 comm::Pair DynamicGroup::PairWith(const Member& other) const {
   const MemberList& list = lists_.own;
   bool is_later = other.joined > self_.joined;
-  return {self_.worker.id, other.worker.id,
+  return {self_.worker.id, other.worker.id, !is_later,
           is_later ? list.PairKey(other, self_) : list.PairKey(self_, other)};
 }
 
@@ -121,34 +123,45 @@ Result<void> DynamicGroup::Enter(core::Agent& agent, const Members& before) {
     if (auto ok = ConnectBefore(agent, each); !ok) return ok;
   }
   for (const Member& each : before.list) {
-    // The reply proves that the worker knows this one, and that its ConnectPair has returned. A
-    // worker that ends meanwhile sends none, and waits for nothing.
-    agent.CallAndWait(each.worker.id, kPing, {}, limit_);
+    // The reply proves that the worker knows this one, and that its ConnectPair has returned.
+    auto outcome = agent.Ping(each.worker.id, limit_);
     comm::ForgetPair(place_, lists_.own.store(), PairWith(each));
+    if (outcome.kind == core::Outcome::Kind::kReply) continue;
+    auto now = lists_.own.Read();
+    bool has_left = now && !now->Has(each);
+    if (!has_left && !agent.is_lost(each.worker.id)) {
+      return Error{ErrorCode::kTimeout, "worker " + each.worker.name + ": " + outcome.text};
+    }
   }
+  if (is_out_.load()) return Error{ErrorCode::kPeerLost, kIsOut};
   return {};
 }
 
 Result<void> DynamicGroup::ConnectBefore(core::Agent& agent, const Member& before) {
   MutexLock lock(mutex_);
-  if (!before_.members.contains(before.joined)) return {};  // it has left
+  if (is_out_.load() || !before_.members.contains(before.joined)) return {};
   before_.under_way = before.joined;
   before_.is_cancelled.store(false);
   lock.Unlock();
   auto connection = Connect(lists_.own, before, before_);
+  bool has_left = false;
+  if (!connection) {  // the other worker leaves, perhaps
+    auto now = lists_.own.Read();
+    has_left = now && !now->Has(before);
+  }
   lock.Lock();
   before_.under_way = 0;
   bool is_there = before_.members.erase(before.joined) > 0;
-  if (!is_there) return {};
+  if (has_left || !is_there) return {};
   auto ok = Add(agent, before, std::move(connection));
   return ok ? ok : std::move(ok).error().In("worker " + before.worker.name);
 }
 
-// Connects with each worker that joins after this one, in their order. An error ends the
-// joining of that worker, which reports it.
+// Connects with each worker that joins after this one, in their order. A worker with which
+// that fails cannot stay.
 void DynamicGroup::ConnectLater(core::Agent& agent) {
   MutexLock lock(mutex_);
-  while (!is_leaving_.load()) {
+  while (!is_leaving_.load() && !is_out_.load()) {
     if (later_.members.empty()) {
       changed_.Wait(mutex_);
       continue;
@@ -161,7 +174,10 @@ void DynamicGroup::ConnectLater(core::Agent& agent) {
     lock.Lock();
     later_.under_way = 0;
     bool is_there = later_.members.erase(joiner.joined) > 0;
-    if (is_there) static_cast<void>(Add(agent, joiner, std::move(connection)));
+    if (!is_there || Add(agent, joiner, std::move(connection))) continue;
+    lock.Unlock();
+    TakeOff(lists_.of_connector, joiner);
+    lock.Lock();
   }
 }
 
@@ -183,8 +199,21 @@ void DynamicGroup::Watch(core::Agent& agent) {
     RemoveLost(agent);
     auto members = list.Read();
     if (!members) return;
+    if (!members->Has(self_)) return EndOutsideOfTheList(agent);
     Apply(agent, *members);
   }
+}
+
+// Ends the calls of this worker, because the others do not count on it any more.
+void DynamicGroup::EndOutsideOfTheList(core::Agent& agent) {
+  {
+    MutexLock lock(mutex_);
+    is_out_.store(true);
+    before_.is_cancelled.store(true);
+    later_.is_cancelled.store(true);
+    changed_.NotifyAll();
+  }
+  agent.Close();
 }
 
 void DynamicGroup::OnLost(int id, bool has_ended) {
@@ -207,14 +236,16 @@ void DynamicGroup::RemoveLost(const core::Agent& agent) {
       each = is_lost && due > now ? std::next(each) : lost_.erase(each);
     }
   }
-  for (const Member& each : lost) {
-    auto changed = lists_.of_watcher.Change([&](const Members& list) -> Result<Members> {
-      // A worker that others have taken off has no say any more.
-      if (!list.Has(self_) || !list.Has(each)) return Error{ErrorCode::kNotFound, "off the list"};
-      return Without(list, each);
-    });
-    static_cast<void>(changed);
-  }
+  for (const Member& each : lost) TakeOff(lists_.of_watcher, each);
+}
+
+void DynamicGroup::TakeOff(MemberList& list, const Member& member) {
+  auto changed = list.Change([&](const Members& now) -> Result<Members> {
+    // A worker that others have taken off has no say any more.
+    if (!now.Has(self_) || !now.Has(member)) return Error{ErrorCode::kNotFound, "off the list"};
+    return Without(now, member);
+  });
+  static_cast<void>(changed);  // without a store nobody joins
 }
 
 // Makes this worker's view that of the list.
@@ -275,14 +306,12 @@ void DynamicGroup::Leave() {
 std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
                                            const std::string& name, int rank,
                                            const TensorPipeRpcBackendOptions& options) {
-  static std::once_flag registered;
-  std::call_once(registered, [] {
-    AddMethod(kPing, [](const WorkerInfo&, const Payload&) { return Payload{}; });
-  });
-  milliseconds limit = FiniteLimit(options.rpc_timeout);
+  milliseconds limit = options.rpc_timeout > milliseconds(0) ? FiniteLimit(options.rpc_timeout)
+                                                             : RpcBackendOptions().rpc_timeout;
   auto place = comm::Unwrap(comm::FindOpenPlace(kGroup, store, limit, getenv));
   auto open = [&] { return MemberList(comm::Unwrap(place.store->Clone(limit)), place.key_prefix); };
   DynamicGroup::Lists lists{open(), open(), open()};
+  comm::Unwrap(lists.own.CheckQueues());
   Members before;
   auto members = comm::Unwrap(lists.own.Change([&](const Members& now) {
     before = now;

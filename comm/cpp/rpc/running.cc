@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/core/throw.h"
+#include "comm/core/wait_hook.h"
 
 namespace rankrun::rpc {
 namespace {
@@ -60,6 +61,7 @@ RunningUse::RunningUse() {
   MutexLock lock(state.mutex);
   // A worker whose Init has returned may call a method here before ours has.
   while (MethodScope::IsIn() && state.running == nullptr && state.is_starting) {
+    comm::HookedWait wait;  // another method may run meanwhile
     state.changed.Wait(state.mutex);
   }
   if (state.running == nullptr) ThrowInvalid("RPC is not running: call rpc::Init() first");

@@ -6,6 +6,7 @@
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/cpp/rpc/methods.h"
+#include "comm/cpp/rpc/running.h"
 
 namespace rankrun::rpc {
 namespace {
@@ -55,7 +56,11 @@ std::vector<WorkerInfo> TensorPipeAgent::GetWorkerInfos() const {
 
 WorkerInfo TensorPipeAgent::Find(const To& to) const {
   const core::Roster& roster = agent_->roster();
-  return InfoOf(comm::Unwrap(to.name() ? roster.Find(*to.name()) : roster.Find(to.id())));
+  if (to.id() == -1) return InfoOf(comm::Unwrap(roster.Find(*to.name())));
+  WorkerInfo found = InfoOf(comm::Unwrap(roster.Find(to.id())));
+  if (!to.name() || *to.name() == found.name) return found;
+  ThrowInvalid("worker " + *to.name() + " has left: its id " + std::to_string(to.id()) +
+               " is that of " + found.name);
 }
 
 Payload TensorPipeAgent::CallAndWait(const WorkerInfo& callee, const std::string& method,

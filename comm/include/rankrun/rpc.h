@@ -52,16 +52,19 @@ struct Options {
   bool is_dynamic = false;
 };
 
-// Connects this worker with all others. All have called it when it returns.
+// Connects this worker with all others: with all of the group, which have called it when it
+// returns; in a dynamic group with those that are in it.
 // `name`: 1 to 127 letters, digits, '-', '_' or ':', another one for each worker.
-// Makes the Context "rpc". A process that ends without Shutdown fails the calls to it.
+// Makes the Context "rpc", unless the group is dynamic. A process that ends without Shutdown
+// fails the calls to it.
 // Errors: those of rankrun::Init, on all workers; DistError for a wrong name, or if RPC is
 // running already.
 RANKRUN_API void Init(const std::string& name, const Options& options = {});
 RANKRUN_API bool Initialized();
 
 // Waits until no worker has an unfinished call or method, then ends RPC; another Init may
-// follow. All workers call it. With `graceful` false it ends RPC of this worker at once, and
+// follow. All workers call it; in a dynamic group this one leaves once it has no unfinished
+// call or method itself. With `graceful` false it ends RPC of this worker at once, and
 // the others' calls to it fail. Both wait for methods that still run here. `timeout` limits
 // the wait for the others; 0: none. A method must not call it.
 // Errors: those of AllReduce; RPC has ended then, too.
@@ -83,10 +86,10 @@ class To {
   To(const char* name) : name_(name) {}
   To(std::string name) : name_(std::move(name)) {}
   To(int id) : id_(id) {}
-  To(const WorkerInfo& worker) : id_(worker.id) {}
+  To(const WorkerInfo& worker) : name_(worker.name), id_(worker.id) {}
 
   const std::optional<std::string>& name() const { return name_; }
-  int id() const { return id_; }
+  int id() const { return id_; }  // -1: only the name is known
 
  private:
   std::optional<std::string> name_;

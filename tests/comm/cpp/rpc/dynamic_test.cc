@@ -113,6 +113,10 @@ TEST(RpcDynamicTest, EightWorkersJoinAndLeaveManyTimes) {
         bool is_left = key.starts_with("rankrun/") && !key.ends_with("/members");
         if (is_left) text += "; left: " + key;
       }
+      for (int version = 0; version < 1000; ++version) {
+        std::string inbox = "rankrun/attempt_0/rpc/inbox_" + std::to_string(version);
+        if (meeting->QueueLength(inbox) > 0) text += "; left: " + inbox;
+      }
       return text;
     }
     meeting->Wait({"open"});

@@ -1,7 +1,5 @@
 // References to values of other workers.
 
-#include <rankrun/rpc.h>
-
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -10,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <rankrun/rpc.h>
 
 #include "tests/comm/worlds.h"
 
