@@ -108,7 +108,7 @@ TEST(CommDocumentedTest, EachAbsentPartHasOneRowAndNoTest) {
   auto tests = KnownTests();
   auto vectors = KnownVectors();
   Rows rows = Absent();
-  ASSERT_GT(rows.size(), 200U);
+  ASSERT_FALSE(rows.empty());
   std::set<std::string> seen;
   for (const auto& row : rows) {
     ASSERT_EQ(row.size(), 2U) << row[0];
