@@ -12,8 +12,9 @@ std::string Text(int number) { return std::to_string(number); }
 }  // namespace
 
 void Checker::OnPrepareTold(int world, const agent::Prepare& message) {
-  auto [entry, is_new] = rounds_.try_emplace({world, message.round});
-  Round& round = entry->second;
+  Round& round = rounds_[{world, message.round}];
+  // A member that has come from another world may have prepared for a round of this number.
+  bool is_new = round.record.empty();
   if (is_new) {
     round = {.record = message.record,
              .attempt = message.attempt,
@@ -72,9 +73,13 @@ void Checker::OnVerdictTold(int world, const agent::Verdict& message) {
 void Checker::OnVerdictReceived(const Place& place, const agent::Verdict& message) {
   exit_codes_[place.node].insert(message.exit_code);
   auto running = running_.find(place.node);
-  bool is_of_other_world = running != running_.end() && running->second.world != place.world;
-  // Its own job has not succeeded while its workers run.
-  if (is_of_other_world && message.exit_code == 0)
+  if (running == running_.end() || message.exit_code != 0) return;
+  // No job succeeds while workers of its last round run. These are of an earlier round,
+  // which went on without their node, or of another world.
+  RoundId round(running->second.world, running->second.round);
+  auto next = granted_.upper_bound(round);
+  bool is_last = next == granted_.end() || next->first != round.first;
+  if (round.first != place.world || !is_last)
     exit_codes_[place.node].insert(agent::kExitInternalError);
 }
 
