@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures a call of 64 bytes between two processes: rankrun's RpcSync beside a bare round
-# trip over TCP, in alternation, then PyTorch's rpc_sync (TENSORPIPE). Microseconds.
-# PyTorch is left out without build/venv (scripts/venv.sh).
+# trip over TCP, in alternation, then PyTorch's rpc_sync (TENSORPIPE). Microseconds. Then large
+# and many calls of rankrun. PyTorch is left out without build/venv (scripts/venv.sh).
 # Usage: bench/rpc.sh [ROUNDS [CALLS]]
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,3 +15,5 @@ if [ -x build/venv/bin/python ]; then
   $bin/rankrun -n 2 build/venv/bin/python bench/rpc/rpc_torch.py "$rounds" $((calls / 10)) \
     2> /dev/null | sed 's/^\[0\] /  /'
 fi
+echo "limits:"
+$bin/rankrun -n 2 --no-python $bin/rpc_limits 2> /dev/null | sed 's/^\[0\] /  /'

@@ -5,14 +5,15 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <rankrun/distributed.h>
-#include <rankrun/rpc.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+
+#include <rankrun/distributed.h>
+#include <rankrun/rpc.h>
 
 namespace {
 
