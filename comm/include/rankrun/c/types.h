@@ -28,7 +28,8 @@ typedef enum rankrun_status {
   RANKRUN_NETWORK = 5,   // a rank or the store is lost
   RANKRUN_STORE = 6,     // the store failed, or a key did not appear in time
   RANKRUN_INTERNAL = 7,  // any other error, such as no memory
-  RANKRUN_PROCESS = 8    // a process of rankrun_spawn has failed
+  RANKRUN_PROCESS = 8,   // a process of rankrun_spawn has failed
+  RANKRUN_REMOTE = 9     // the method that rankrun_rpc_sync calls has failed, or is unknown
 } rankrun_status;
 
 // Returns one line with the failed operation and its cause, for the last failed
