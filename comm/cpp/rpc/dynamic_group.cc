@@ -36,9 +36,8 @@ constexpr std::chrono::seconds kTimeToLeave{10};
 
 // Workers with which one thread is to connect, one after the other.
 struct Waits {
-  std::map<int64_t, Member> members;       // by version
-  int64_t under_way = 0;                   // version of the one with which it connects now
-  std::atomic<bool> is_cancelled = false;  // that connection is wanted no more
+  std::map<int64_t, Member> members;  // by version
+  int64_t under_way = 0;              // version of the one with which it connects now
 };
 
 // Three threads use the store: one that joins and leaves, the watcher, and the connector,
@@ -65,7 +64,8 @@ class DynamicGroup final : public WorkerGroup {
   Result<void> StartThreads(core::Agent& agent);
   Result<void> ConnectBefore(core::Agent& agent, const Member& before) EXCLUDES(mutex_);
   void ConnectLater(core::Agent& agent) EXCLUDES(mutex_);
-  NewConnection Connect(MemberList& list, const Member& other, Waits& waits);
+  NewConnection Connect(MemberList& list, const Member& other,
+                        const std::atomic<bool>& is_cancelled);
   Result<void> Add(core::Agent& agent, const Member& member, NewConnection connection)
       REQUIRES(mutex_);
   void Watch(core::Agent& agent) EXCLUDES(mutex_);
@@ -83,6 +83,9 @@ class DynamicGroup final : public WorkerGroup {
   std::thread connector_;
   std::atomic<bool> is_leaving_ = false;
   std::atomic<bool> is_out_ = false;  // off the list, by another worker
+  // The connection under way is wanted no more:
+  std::atomic<bool> before_is_cancelled_ = false;
+  std::atomic<bool> later_is_cancelled_ = false;
 
   Mutex mutex_;
   CondVar changed_;
@@ -141,9 +144,9 @@ Result<void> DynamicGroup::ConnectBefore(core::Agent& agent, const Member& befor
   MutexLock lock(mutex_);
   if (is_out_.load() || !before_.members.contains(before.joined)) return {};
   before_.under_way = before.joined;
-  before_.is_cancelled.store(false);
+  before_is_cancelled_.store(false);
   lock.Unlock();
-  auto connection = Connect(lists_.own, before, before_);
+  auto connection = Connect(lists_.own, before, before_is_cancelled_);
   bool has_left = false;
   if (!connection) {  // the other worker leaves, perhaps
     auto now = lists_.own.Read();
@@ -168,9 +171,9 @@ void DynamicGroup::ConnectLater(core::Agent& agent) {
     }
     const Member joiner = later_.members.begin()->second;
     later_.under_way = joiner.joined;
-    later_.is_cancelled.store(false);
+    later_is_cancelled_.store(false);
     lock.Unlock();
-    auto connection = Connect(lists_.of_connector, joiner, later_);
+    auto connection = Connect(lists_.of_connector, joiner, later_is_cancelled_);
     lock.Lock();
     later_.under_way = 0;
     bool is_there = later_.members.erase(joiner.joined) > 0;
@@ -181,8 +184,9 @@ void DynamicGroup::ConnectLater(core::Agent& agent) {
   }
 }
 
-NewConnection DynamicGroup::Connect(MemberList& list, const Member& other, Waits& waits) {
-  return comm::ConnectPair(place_, list.store(), PairWith(other), limit_, waits.is_cancelled);
+NewConnection DynamicGroup::Connect(MemberList& list, const Member& other,
+                                    const std::atomic<bool>& is_cancelled) {
+  return comm::ConnectPair(place_, list.store(), PairWith(other), limit_, is_cancelled);
 }
 
 // Called with the lock, so that no worker is added after Apply has removed it.
@@ -209,8 +213,8 @@ void DynamicGroup::EndOutsideOfTheList(core::Agent& agent) {
   {
     MutexLock lock(mutex_);
     is_out_.store(true);
-    before_.is_cancelled.store(true);
-    later_.is_cancelled.store(true);
+    before_is_cancelled_.store(true);
+    later_is_cancelled_.store(true);
     changed_.NotifyAll();
   }
   agent.Close();
@@ -260,8 +264,8 @@ void DynamicGroup::Apply(core::Agent& agent, const Members& members) {
       known_.erase(each.worker.id);
       before_.members.erase(each.joined);
       later_.members.erase(each.joined);
-      if (each.joined == before_.under_way) before_.is_cancelled.store(true);
-      if (each.joined == later_.under_way) later_.is_cancelled.store(true);
+      if (each.joined == before_.under_way) before_is_cancelled_.store(true);
+      if (each.joined == later_.under_way) later_is_cancelled_.store(true);
     }
   }
   for (const Member& each : gone) agent.RemovePeer(each.worker.id);
@@ -292,7 +296,7 @@ void DynamicGroup::Leave() {
   static_cast<void>(list.Change([&](const Members& now) { return Result(Without(now, self_)); }));
   {
     MutexLock lock(mutex_);
-    later_.is_cancelled.store(true);
+    later_is_cancelled_.store(true);
     changed_.NotifyAll();
   }
   list.WakeUp(self_);
