@@ -56,18 +56,32 @@ Result<std::vector<std::string>> FindFiles(const std::string& folder) {
   return files;
 }
 
-// Returns the traces' owners, by attempt and rank, if they are of one job.
-Result<std::vector<Trace>> OwnersIn(const std::string& folder) {
+// Traces of a job without their operations.
+struct Owners {
+  std::vector<Trace> traces;  // by attempt and rank
+  size_t incomplete = 0;      // further files
+};
+
+// Returns the traces' owners, if they are of one job. Warns of files that are incomplete.
+Result<Owners> OwnersIn(const std::string& folder) {
   auto files = FindFiles(folder);
   if (!files) return std::move(files).error();
-  std::vector<Trace> owners;
+  Owners found;
+  std::vector<Trace>& owners = found.traces;
   std::set<std::string> jobs;
   for (const std::string& file : *files) {
     auto owner = ReadTraceOwner(file);
-    if (!owner) return std::move(owner).error();
+    const bool is_incomplete = !owner && owner.error().code == ErrorCode::kNotFound;
+    if (!owner && !is_incomplete) return std::move(owner).error();
     jobs.insert(fs::path(file).parent_path().parent_path());
-    owners.push_back(*std::move(owner));
+    if (is_incomplete) {
+      found.incomplete += 1;
+      Fail(owner.error().message, kExitNo);
+    } else {
+      owners.push_back(*std::move(owner));
+    }
   }
+  if (owners.empty()) return Error{ErrorCode::kNotFound, folder + ": has no complete trace"};
   if (jobs.size() > 1) {
     return Invalid(folder + ": has the traces of " + std::to_string(jobs.size()) +
                    " jobs; want the folder of one of them, such as " + *jobs.begin());
@@ -78,7 +92,7 @@ Result<std::vector<Trace>> OwnersIn(const std::string& folder) {
   auto same = std::ranges::adjacent_find(owners, [](const Trace& a, const Trace& b) {
     return a.attempt == b.attempt && a.rank == b.rank;
   });
-  if (same == owners.end()) return owners;
+  if (same == owners.end()) return found;
   return Invalid(same->path + " and " + std::next(same)->path +
                  " are of the same rank and attempt, so of two jobs; want only one of them there");
 }
@@ -117,8 +131,10 @@ class Sink {
 
 class Merge {
  public:
-  Merge(std::vector<Trace> owners, Sink& sink)
-      : owners_(std::move(owners)), json_([&](std::string_view text) { sink.Write(text); }) {}
+  Merge(Owners owners, Sink& sink)
+      : owners_(std::move(owners.traces)),
+        incomplete_(owners.incomplete),
+        json_([&](std::string_view text) { sink.Write(text); }) {}
 
   Result<void> Run() {
     if (auto ok = Align(); !ok) return ok;
@@ -145,6 +161,10 @@ class Merge {
     std::string text = std::to_string(ranks.size()) + (ranks.size() == 1 ? " rank, " : " ranks, ") +
                        std::to_string(operations_) + " operations";
     if (lost_ > 0) text += "; no room for " + std::to_string(lost_);
+    if (incomplete_ > 0) {
+      text += "; without " + std::to_string(incomplete_) + " incomplete file";
+      if (incomplete_ > 1) text += "s";
+    }
     for (size_t i = 1; i < clocks_.hosts().size(); ++i) {
       const TraceClocks::Host& host = clocks_.hosts()[i];
       text +=
@@ -186,6 +206,7 @@ class Merge {
   }
 
   const std::vector<Trace> owners_;
+  const size_t incomplete_;
   TraceClocks clocks_;
   TraceJson json_;
   int64_t begin_ = 0;  // time 0 of the trace on the clock of the reference

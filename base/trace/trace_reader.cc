@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -55,18 +56,33 @@ class MappedFile {
   size_t bytes_;
 };
 
+Error NoTrace(const std::string& path) {
+  return {ErrorCode::kInvalid, path + ": is no trace of rankrun"};
+}
+
+// Returns why a file without a whole mapping, or with another magic number, is refused.
+// The writer sets the number when the header is complete.
+Error Refusal(const std::string& path, uint64_t magic) {
+  if (magic != 0 && magic != kTraceMagic) return NoTrace(path);
+  return {ErrorCode::kNotFound, path + ": is incomplete, because its rank ended, or had no room " +
+                                    "on the disk, when it made the file"};
+}
+
 Result<MappedFile> MapTrace(const std::string& path) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return SystemError("open " + path, errno);
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return SystemError("read " + path, errno);
   const auto bytes = static_cast<size_t>(status.st_size);
-  const Error no_trace{ErrorCode::kInvalid, path + ": is no trace of rankrun"};
-  if (bytes < sizeof(TraceMapping)) return no_trace;
+  if (bytes < sizeof(TraceMapping)) {
+    uint64_t magic = 0;
+    if (pread(fd.get(), &magic, sizeof magic, 0) < 0) return SystemError("read " + path, errno);
+    return Refusal(path, magic);
+  }
   void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return SystemError("map " + path, errno);
   MappedFile file(at, bytes);
-  if (file.header().magic != kTraceMagic) return no_trace;
+  if (file.header().magic != kTraceMagic) return Refusal(path, file.header().magic);
   if (file.header().version != kTraceVersion) {
     return Error{ErrorCode::kInvalid, path + ": is a trace of version " +
                                           std::to_string(file.header().version) +

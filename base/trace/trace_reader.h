@@ -50,7 +50,8 @@ struct Trace {
 };
 
 // Reads a trace, of which a process that was killed, or still runs, wrote a part.
-// Errors: kInvalid if it is no trace, or damaged; those of SystemError.
+// Errors: kInvalid if it is no trace, or damaged; kNotFound if it is absent, or its
+// process ended before it had made it; those of SystemError.
 Result<Trace> ReadTrace(const std::string& path);
 
 // Reads the same without groups and operations.

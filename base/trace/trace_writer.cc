@@ -110,7 +110,10 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
   }
   if (!fd) return SystemError("create " + path, errno);
   std::unique_ptr<TraceWriter> writer(new TraceWriter(std::move(fd), std::move(path)));
-  if (auto ok = writer->Open(owner); !ok) return std::move(ok).error();
+  if (auto ok = writer->Open(owner); !ok) {
+    unlink(writer->path_.c_str());  // an incomplete file is of no use
+    return std::move(ok).error();
+  }
   return writer;
 }
 

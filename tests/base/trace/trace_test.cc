@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,34 @@ TEST_F(TraceTest, AnotherFileIsRefused) {
   EXPECT_EQ(ReadTrace(path).error().message, path + ": is no trace of rankrun");
   std::ofstream(path) << std::string(2 * sizeof(TraceMapping), 'x');
   EXPECT_EQ(ReadTrace(path).error().message, path + ": is no trace of rankrun");
+}
+
+TEST_F(TraceTest, AFileThatIsIncompleteIsNotFound) {
+  const std::string path = folder + "/rank_0.trace";
+  const std::string magic = "RRTRACE1";
+  for (const std::string& content :
+       {std::string(), std::string(100, '\0'), std::string(2 * sizeof(TraceMapping), '\0'),
+        magic + std::string(100, '\0')}) {
+    std::ofstream(path) << content;
+    auto owner = ReadTraceOwner(path);
+    ASSERT_FALSE(owner);
+    EXPECT_EQ(owner.error().code, ErrorCode::kNotFound) << content.size();
+    EXPECT_THAT(owner.error().message, testing::StartsWith(path + ": is incomplete"));
+  }
+}
+
+TEST_F(TraceTest, AFileWithoutRoomDoesNotStay) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{.rlim_cur = 4096, .rlim_max = 4096};
+    setrlimit(RLIMIT_FSIZE, &small);
+    _exit(TraceWriter::Create(folder, {.rank = 3, .attempt = 1, .run_id = "a/b"}) ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::is_empty(folder + "/a_b/attempt_1"));
 }
 
 TEST_F(TraceTest, AFullTraceCountsWhatItLoses) {

@@ -157,6 +157,18 @@ TEST_F(TraceTest, TracesOfTwoJobsAreNotMixed) {
   EXPECT_THAT(MergeError(), HasSubstr("rank_0.2.trace"));
 }
 
+TEST_F(TraceTest, AnIncompleteFileIsLeftOut) {
+  Train({"--trace", Folder(), "--rdzv-id=job"}, {}, "1");
+  const std::string file = Folder() + "/job/attempt_1/rank_1.trace";
+  std::filesystem::create_directory(Folder() + "/job/attempt_1");
+  std::ofstream(file) << "";
+  const std::string merged = scratch.Path("trace.json");
+  Job merge({.arguments = {"trace", Folder(), "-o", merged}, .program = kRankctl});
+  EXPECT_EQ(merge.Wait(), Code(0));
+  EXPECT_THAT(merge.Err(), StartsWith("rankctl: " + file + ": is incomplete"));
+  EXPECT_THAT(merge.Out(), HasSubstr("; without 1 incomplete file\n"));
+}
+
 TEST_F(TraceTest, AFolderThatCannotBeMadeRefusesTheJob) {
   Job run({.arguments = Shell({"--trace", "/proc/no/traces"}, "echo started")});
   EXPECT_EQ(run.Wait(), Code(2));
