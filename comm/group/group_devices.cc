@@ -158,7 +158,10 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (!compared) return Failed(operation, std::move(compared).error(), *limit);
   if (identity_.checks_all_calls) {  // no device begins a call that another rank lacks
     (*compared)->Await();
-    if (!(*compared)->result()) return Error((*compared)->result().error());
+    if (const Result<void>& ok = (*compared)->result(); !ok) {
+      event.End(false);
+      return Error(ok.error());
+    }
   }
   auto state = devices_->calls().Run(call, *compared);
   EndWith(event, state);

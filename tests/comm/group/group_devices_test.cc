@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <rankrun/gpu.h>
+#include <rankrun/operation_hooks.h>
 
 #include "base/log.h"
 #include "comm/core/debug_level.h"
@@ -100,6 +101,16 @@ TEST_F(GroupDevicesDetailTest, NoDeviceBeginsACallThatDiffers) {
   EXPECT_THAT(ErrorOf(AllReduce()).message, HasSubstr("the calls do not match"));
   EXPECT_EQ(seen->calls.size(), 1U);
   EXPECT_EQ(group->state(), GroupState::kBroken);
+}
+
+TEST_F(GroupDevicesDetailTest, ACallThatDiffersEndsAsFailedForHooks) {
+  std::vector<bool> ends;
+  cpu->failure = Error{ErrorCode::kMismatch, "the calls do not match"};
+  OperationHooks hooks({.on_start = {}, .on_end = [&](const OperationInfo& operation) {
+                          ends.push_back(operation.has_succeeded);
+                        }});
+  EXPECT_FALSE(AllReduce());
+  EXPECT_THAT(ends, testing::ElementsAre(false));
 }
 
 TEST_F(GroupDevicesTest, ACallIsLoggedWhenTheDeviceHasCompletedIt) {
