@@ -1,95 +1,16 @@
 #include "base/trace/trace_reader.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <map>
-#include <set>
-#include <span>
 #include <tuple>
 #include <utility>
 
-#include "base/fd.h"
 #include "base/status/operation_names.h"
+#include "base/trace/trace_file.h"
 
 namespace rankrun {
 namespace {
-
-// Mapped file, unmapped by the destructor.
-class MappedFile {
- public:
-  MappedFile(void* at, size_t bytes) : at_(at), bytes_(bytes) {}
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  MappedFile(MappedFile&& other) noexcept
-      : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_) {}
-  ~MappedFile() {
-    if (at_ != nullptr) munmap(at_, bytes_);
-  }
-
-  const TraceMapping& mapping() const { return *static_cast<const TraceMapping*>(at_); }
-  const TraceHeader& header() const { return mapping().header; }
-  size_t blocks_out() const { return (bytes_ - sizeof(TraceMapping)) / kTraceBlockBytes; }
-
-  // Returns the blocks that have left the ring, then those in it.
-  std::vector<std::span<const TraceRecord>> Blocks() const {
-    const auto* out = reinterpret_cast<const TraceRecord*>(&mapping() + 1);
-    std::vector<std::span<const TraceRecord>> blocks;
-    for (size_t i = 0; i < blocks_out(); ++i) {
-      blocks.emplace_back(out + i * kTraceBlockRecords, kTraceBlockRecords);
-    }
-    for (size_t i = 0; i < kTraceRingBlocks; ++i) {
-      // The writer may have died after it moved a block out, and before it emptied it.
-      if (header().ring[i] >= blocks_out()) blocks.emplace_back(mapping().ring[i]);
-    }
-    return blocks;
-  }
-
- private:
-  void* at_;
-  size_t bytes_;
-};
-
-Error NoTrace(const std::string& path) {
-  return {ErrorCode::kInvalid, path + ": is no trace of rankrun"};
-}
-
-// Returns why a file without a whole mapping, or with another magic number, is refused.
-// The writer sets the number when the header is complete.
-Error Refusal(const std::string& path, uint64_t magic) {
-  if (magic != 0 && magic != kTraceMagic) return NoTrace(path);
-  return {ErrorCode::kNotFound, path + ": is incomplete, because its rank ended, or had no room " +
-                                    "on the disk, when it made the file"};
-}
-
-Result<MappedFile> MapTrace(const std::string& path) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return SystemError("open " + path, errno);
-  struct stat status {};
-  if (fstat(fd.get(), &status) != 0) return SystemError("read " + path, errno);
-  const auto bytes = static_cast<size_t>(status.st_size);
-  if (bytes < sizeof(TraceMapping)) {
-    uint64_t magic = 0;
-    if (pread(fd.get(), &magic, sizeof magic, 0) < 0) return SystemError("read " + path, errno);
-    return Refusal(path, magic);
-  }
-  void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return SystemError("map " + path, errno);
-  MappedFile file(at, bytes);
-  if (file.header().magic != kTraceMagic) return Refusal(path, file.header().magic);
-  if (file.header().version != kTraceVersion) {
-    return Error{ErrorCode::kInvalid, path + ": is a trace of version " +
-                                          std::to_string(file.header().version) +
-                                          ", want version " + std::to_string(kTraceVersion)};
-  }
-  return file;
-}
 
 template <size_t kSize>
 std::string TextOf(const char (&text)[kSize]) {
@@ -133,43 +54,30 @@ Trace OwnerOf(const TraceHeader& header, const std::string& path) {
 
 using Texts = std::map<uint32_t, std::string>;
 
-// A copy, because the writer may still change the record. `begin` is 0 if nothing is
-// there.
-TraceRecord CopyOf(const TraceRecord& record) {
-  const uint64_t begin = std::atomic_ref<uint64_t>(const_cast<uint64_t&>(record.begin))
-                             .load(std::memory_order_acquire);
-  TraceRecord copy = record;
-  copy.begin = begin;
-  return copy;
-}
-
 uint8_t KindOf(const TraceRecord& record) { return static_cast<uint8_t>(record.numbers); }
+
+// An operation, whatever its end changes in it.
+using OperationKey = std::tuple<uint64_t, uint64_t, uint64_t>;
+OperationKey KeyOf(const TraceRecord& record) {
+  return {record.begin, record.number, record.numbers & 0xffff};
+}
 
 class Reader {
  public:
-  Reader(const MappedFile& file, Trace trace)
+  Reader(const TraceFile& file, Trace trace)
       : file_(file), scale_(file.header()), trace_(std::move(trace)) {}
 
-  Trace Read() && {
-    // Before the ring, so that an operation that ends meanwhile is read twice, not never.
-    std::vector<TraceRecord> under_way;
-    for (const TraceRecord& record : file_.mapping().under_way) {
-      under_way.push_back(CopyOf(record));
-      const uint64_t begin = under_way.back().begin;
-      if (begin != 0) oldest_under_way_ = std::min(oldest_under_way_, begin);
-    }
-    for (auto block : file_.Blocks()) {
-      for (const TraceRecord& record : block) AddRecord(CopyOf(record));
-    }
+  Result<Trace> Read() && {
+    auto under_way = file_.ReadUnderWay();
+    if (!under_way) return std::move(under_way).error();
+    for (const TraceRecord& record : *under_way) under_way_.emplace(KeyOf(record), record);
+    auto ok = file_.ReadWritten([this](const TraceRecord& record) { AddRecord(record); });
+    if (!ok) return std::move(ok).error();
     AddTexts();
     for (const TraceRecord& record : groups_and_texts_) {
       if (KindOf(record) == trace_kind::kGroup) AddGroup(record);
     }
-    for (const TraceRecord& record : under_way) {
-      if (record.begin != 0 && !ended_.contains({record.begin, record.numbers, record.number})) {
-        records_.push_back(record);
-      }
-    }
+    for (const auto& [key, record] : under_way_) records_.push_back(record);
     for (const TraceRecord& record : records_) AddOperation(record);
     for (TracedOperation& operation : trace_.operations) {
       if (!operation.is_finished) operation.end = std::max(operation.begin, last_);
@@ -180,14 +88,13 @@ class Reader {
 
  private:
   void AddRecord(const TraceRecord& record) {
-    if (record.begin == 0) return;
     if (KindOf(record) >= trace_kind::kGroup) {
       groups_and_texts_.push_back(record);
       return;
     }
     records_.push_back(record);
-    if (record.begin >= oldest_under_way_) {
-      ended_.insert({record.begin, record.numbers, record.number});
+    if (auto same = under_way_.find(KeyOf(record)); same != under_way_.end()) {
+      under_way_.erase(same);  // it has ended meanwhile
     }
   }
 
@@ -237,14 +144,12 @@ class Reader {
          .key = Text(record.text)});
   }
 
-  const MappedFile& file_;
+  const TraceFile& file_;
   TickScale scale_;
   Trace trace_;
   std::vector<TraceRecord> groups_and_texts_;
   std::vector<TraceRecord> records_;  // operations
-  uint64_t oldest_under_way_ = UINT64_MAX;
-  // Those that ended since then: begin, numbers and number.
-  std::set<std::tuple<uint64_t, uint64_t, uint64_t>> ended_;
+  std::multimap<OperationKey, TraceRecord> under_way_;
   Texts texts_;
   std::map<uint32_t, int> groups_;
   int64_t last_ = INT64_MIN;  // time in the trace
@@ -260,13 +165,13 @@ const char* NameOfTraced(uint8_t kind) {
 }
 
 Result<Trace> ReadTrace(const std::string& path) {
-  auto file = MapTrace(path);
+  auto file = TraceFile::Open(path);
   if (!file) return std::move(file).error();
   return Reader(*file, OwnerOf(file->header(), path)).Read();
 }
 
 Result<Trace> ReadTraceOwner(const std::string& path) {
-  auto file = MapTrace(path);
+  auto file = TraceFile::Open(path);
   if (!file) return std::move(file).error();
   return OwnerOf(file->header(), path);
 }

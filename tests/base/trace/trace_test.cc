@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -215,6 +217,37 @@ TEST_F(TraceTest, AFileWithoutRoomDoesNotStay) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(fs::is_empty(folder + "/a_b/attempt_1"));
+}
+
+TEST_F(TraceTest, APipeIsRefused) {
+  const std::string path = folder + "/rank_0.trace";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(ReadTrace(path).error().message, path + ": is no trace of rankrun");
+}
+
+// Reads the file while a thread writes three times as many blocks as the ring has.
+TEST_F(TraceTest, AFileThatIsWrittenHasEachOperationOnce) {
+  auto writer = Create();
+  std::atomic<bool> is_over = false;
+  std::jthread thread([&] {
+    for (uint64_t i = 1; i <= 3 * kTraceRingBlocks * kTraceBlockRecords; ++i) {
+      TraceRecord* record = writer->Begin(AllReduceOf(i, 0));
+      if (i % 2 == 0) record->numbers |= kTraceFailed;
+      writer->End(record);
+    }
+    is_over = true;
+  });
+  for (bool is_last = false; !is_last;) {
+    is_last = is_over;
+    std::vector<uint64_t> numbers;
+    for (const auto& operation : Read(writer->path()).operations) {
+      numbers.push_back(operation.number);
+      const bool is_even = operation.number % 2 == 0;
+      EXPECT_TRUE(!operation.is_finished || operation.has_failed == is_even);
+    }
+    std::ranges::sort(numbers);
+    for (uint64_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], i + 1);
+  }
 }
 
 TEST_F(TraceTest, AFullTraceCountsWhatItLoses) {
