@@ -26,9 +26,9 @@ bool IsBarrierLike(const TracedOperation& operation) {
   }
 }
 
-std::string BootOf(const Trace& trace) { return trace.boot.empty() ? trace.host : trace.boot; }
-
 }  // namespace
+
+std::string BootOf(const Trace& trace) { return trace.boot.empty() ? trace.host : trace.boot; }
 
 size_t TraceClocks::HostOf(const Trace& trace) const { return indices_.at(BootOf(trace)); }
 

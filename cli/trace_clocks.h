@@ -11,6 +11,9 @@
 
 namespace rankrun::cli {
 
+// Returns the id of the boot, or the name of the host if that is not known.
+std::string BootOf(const Trace& trace);
+
 // Aligns the clocks of the hosts of a job, by its collectives. A rank that leaves an
 // AllReduce, AllGather, ReduceScatter, AllToAll or Barrier does so after every rank has
 // entered it. So each call bounds the difference between two hosts' clocks from both

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -134,17 +135,23 @@ class Merge {
   Merge(Owners owners, Sink& sink)
       : owners_(std::move(owners.traces)),
         incomplete_(owners.incomplete),
-        json_([&](std::string_view text) { sink.Write(text); }) {}
+        json_([&](std::string_view text) { sink.Write(text); }) {
+    for (const Trace& owner : owners_) {
+      auto [scale, is_new] = scales_.emplace(BootOf(owner), owner.scale());
+      if (!is_new) scale->second.Add(owner.scale());
+    }
+  }
 
   Result<void> Run() {
     if (auto ok = Align(); !ok) return ok;
     begin_ = INT64_MAX;
     for (const Trace& owner : owners_) {
-      begin_ = std::min(begin_, clocks_.Aligned(owner, owner.first_time));
+      const int64_t first = ScaleOf(owner).Monotonic(owner.first.ticks);
+      begin_ = std::min(begin_, clocks_.Aligned(owner, first));
     }
     json_.Begin();
     for (const Trace& owner : owners_) {
-      auto trace = ReadTrace(owner.path);
+      auto trace = ReadTrace(owner.path, &ScaleOf(owner));
       if (!trace) return std::move(trace).error();
       operations_ += trace->operations.size();
       lost_ += trace->lost;
@@ -183,13 +190,15 @@ class Merge {
         clocks_.Add(owner);
         continue;
       }
-      auto trace = ReadTrace(owner.path);
+      auto trace = ReadTrace(owner.path, &ScaleOf(owner));
       if (!trace) return std::move(trace).error();
       clocks_.Add(*trace);
     }
     clocks_.Align();
     return {};
   }
+
+  const TickScale& ScaleOf(const Trace& trace) const { return scales_.at(BootOf(trace)); }
 
   std::string Facts() const {
     const TraceClocks::Host& reference = clocks_.hosts().front();
@@ -207,6 +216,7 @@ class Merge {
 
   const std::vector<Trace> owners_;
   const size_t incomplete_;
+  std::map<std::string, TickScale> scales_;  // by boot
   TraceClocks clocks_;
   TraceJson json_;
   int64_t begin_ = 0;  // time 0 of the trace on the clock of the reference

@@ -17,26 +17,6 @@ std::string TextOf(const char (&text)[kSize]) {
   return {text, strnlen(text, kSize)};
 }
 
-// Converts ticks to CLOCK_MONOTONIC by the first and the last reading.
-class TickScale {
- public:
-  explicit TickScale(const TraceHeader& header) : first_(header.first) {
-    const ClockReading& last = header.later[header.latest % 2];
-    if (last.ticks <= first_.ticks) return;
-    unit_ = static_cast<double>(last.monotonic - first_.monotonic) /
-            static_cast<double>(last.ticks - first_.ticks);
-  }
-
-  int64_t Monotonic(uint64_t ticks) const {
-    const auto since = static_cast<double>(static_cast<int64_t>(ticks - first_.ticks));
-    return first_.monotonic + static_cast<int64_t>(since * unit_);
-  }
-
- private:
-  ClockReading first_;
-  double unit_ = 1;  // nanoseconds of a tick; a trace with one reading has no operation of note
-};
-
 Trace OwnerOf(const TraceHeader& header, const std::string& path) {
   return {.path = path,
           .rank = header.rank,
@@ -45,7 +25,8 @@ Trace OwnerOf(const TraceHeader& header, const std::string& path) {
           .host = TextOf(header.host),
           .boot = TextOf(header.boot),
           .run_id = TextOf(header.run_id),
-          .first_time = header.first.monotonic,
+          .first = header.first,
+          .last = header.later[header.latest % 2],
           .realtime_offset = header.first.realtime - header.first.monotonic,
           .lost = header.lost,
           .groups = {},
@@ -64,8 +45,8 @@ OperationKey KeyOf(const TraceRecord& record) {
 
 class Reader {
  public:
-  Reader(const TraceFile& file, Trace trace)
-      : file_(file), scale_(file.header()), trace_(std::move(trace)) {}
+  Reader(const TraceFile& file, const TickScale& scale, Trace trace)
+      : file_(file), scale_(scale), trace_(std::move(trace)) {}
 
   Result<Trace> Read() && {
     auto under_way = file_.ReadUnderWay();
@@ -145,7 +126,7 @@ class Reader {
   }
 
   const TraceFile& file_;
-  TickScale scale_;
+  const TickScale scale_;
   Trace trace_;
   std::vector<TraceRecord> groups_and_texts_;
   std::vector<TraceRecord> records_;  // operations
@@ -164,10 +145,12 @@ const char* NameOfTraced(uint8_t kind) {
   return index < std::size(kNames) ? kNames[index] : NameOfCollective(kind);
 }
 
-Result<Trace> ReadTrace(const std::string& path) {
+Result<Trace> ReadTrace(const std::string& path, const TickScale* scale) {
   auto file = TraceFile::Open(path);
   if (!file) return std::move(file).error();
-  return Reader(*file, OwnerOf(file->header(), path)).Read();
+  Trace owner = OwnerOf(file->header(), path);
+  const TickScale own = owner.scale();
+  return Reader(*file, scale == nullptr ? own : *scale, std::move(owner)).Read();
 }
 
 Result<Trace> ReadTraceOwner(const std::string& path) {

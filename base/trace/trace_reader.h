@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/trace/tick_scale.h"
 #include "base/trace/trace_format.h"
 
 namespace rankrun {
@@ -42,17 +43,21 @@ struct Trace {
   std::string host;
   std::string boot;
   std::string run_id;
-  int64_t first_time;       // CLOCK_MONOTONIC before all operations
+  ClockReading first;  // before all operations
+  ClockReading last;
   int64_t realtime_offset;  // CLOCK_REALTIME minus CLOCK_MONOTONIC, at the first reading
   uint64_t lost;            // operations for which there was no room
   std::vector<TracedGroup> groups;
   std::vector<TracedOperation> operations;  // by their begin
+
+  TickScale scale() const { return {first, last}; }
 };
 
 // Reads a trace, of which a process that was killed, or still runs, wrote a part.
 // Errors: kInvalid if it is no trace, or damaged; kNotFound if it is absent, or its
 // process ended before it had made it; those of SystemError.
-Result<Trace> ReadTrace(const std::string& path);
+// `scale` is that of all traces of the boot; without it, the trace has its own.
+Result<Trace> ReadTrace(const std::string& path, const TickScale* scale = nullptr);
 
 // Reads the same without groups and operations.
 Result<Trace> ReadTraceOwner(const std::string& path);

@@ -19,11 +19,12 @@
 namespace rankrun {
 namespace {
 
-// Ticks until the second reading of the clocks, and at most between two readings. The
-// interval doubles, so that the last reading is never older than half of the trace, or
-// about a tenth of a second.
-constexpr uint64_t kFirstInterval = uint64_t{1} << 20;
-constexpr uint64_t kMaxInterval = uint64_t{1} << 28;
+// Ticks until the second reading of the clocks. Their unit is not known before.
+constexpr uint64_t kFirstTicks = uint64_t{1} << 20;
+// Nanoseconds between two later readings. The interval doubles, so that the last reading
+// is never older than half of the trace, or than a tenth of a second.
+constexpr int64_t kMinInterval = 400'000;
+constexpr int64_t kMaxInterval = 100'000'000;
 
 // Files of one name, from jobs with the same run id.
 constexpr int kMaxNamesakes = 1000;
@@ -136,7 +137,7 @@ Result<void> TraceWriter::Open(const TraceOwner& owner) {
   SetText(header.boot, Boot());
   SetText(header.run_id, owner.run_id);
   header.first = header.later[0] = ReadAllClocks();
-  next_reading_ = header.first.ticks + kFirstInterval;
+  next_reading_ = header.first.ticks + kFirstTicks;
   std::atomic_ref<uint64_t>(header.magic).store(kTraceMagic, std::memory_order_release);
   return {};
 }
@@ -152,8 +153,11 @@ void TraceWriter::ReadClocks() {
   const uint64_t other = 1 - header.latest;
   header.later[other] = reading;
   std::atomic_ref<uint64_t>(header.latest).store(other, std::memory_order_release);
-  const uint64_t passed = reading.ticks - header.first.ticks;
-  next_reading_ = reading.ticks + std::clamp(passed, kFirstInterval, kMaxInterval);
+  const int64_t passed = std::max<int64_t>(reading.monotonic - header.first.monotonic, 1);
+  const auto ticks = static_cast<double>(reading.ticks - header.first.ticks);
+  const auto interval = static_cast<double>(std::clamp(passed, kMinInterval, kMaxInterval));
+  next_reading_ =
+      reading.ticks + static_cast<uint64_t>(interval * ticks / static_cast<double>(passed));
   reading_.clear();
 }
 

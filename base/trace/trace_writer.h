@@ -31,8 +31,8 @@ std::string TraceFolder(const std::string& folder, const std::string& run_id);
 std::string TracePath(const std::string& folder, const TraceOwner& owner);
 
 // Writes the trace of this process. Begin and End take no lock and make no system call,
-// except that an End writes a block after kTraceBlockRecords operations, and a Begin
-// reads the clocks now and then.
+// except that an End writes a block after kTraceBlockRecords operations, and both read
+// the clocks now and then.
 // Thread: any.
 class TraceWriter {
  public:
@@ -57,15 +57,12 @@ class TraceWriter {
     TraceRecord* record = ClaimUnderWay();
     if (record == nullptr) [[unlikely]]
       return Lose();
-    const uint64_t now = Ticks();
-    if (now >= next_reading_.load(std::memory_order_relaxed)) [[unlikely]]
-      ReadClocks();
-    Write(*record, operation, now);
+    Write(*record, operation, TicksOfEvent());
     return record;
   }
   // Ends an operation.
   void End(TraceRecord* under_way) {
-    under_way->end = Ticks();
+    under_way->end = TicksOfEvent();
     if (TraceRecord* record = Claim()) Write(*record, *under_way, under_way->begin);
     std::atomic_ref<uint64_t>(under_way->begin).store(0, std::memory_order_release);
     const auto place = static_cast<size_t>(under_way - mapping_->under_way);
@@ -77,6 +74,13 @@ class TraceWriter {
 
   Result<void> Open(const TraceOwner& owner);
   void ReadClocks();
+  // Reads the clocks if the last reading is long ago.
+  uint64_t TicksOfEvent() {
+    const uint64_t now = Ticks();
+    if (now >= next_reading_.load(std::memory_order_relaxed)) [[unlikely]]
+      ReadClocks();
+    return now;
+  }
 
   TraceRecord* ClaimUnderWay() {
     for (auto& word : used_) {

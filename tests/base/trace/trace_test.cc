@@ -118,6 +118,33 @@ TEST_F(TraceTest, TimesAreThoseOfTheMonotonicClock) {
   EXPECT_LE(last.end, after + kError);
 }
 
+TEST_F(TraceTest, AFirstOperationThatWaitsHasItsDuration) {
+  auto writer = Create();
+  auto now = [] { return MonotonicClock().Now().time_since_epoch().count(); };
+  const int64_t before = now();
+  TraceRecord* record = writer->Begin(AllReduceOf(1, 0));
+  constexpr int64_t kLong = 50'000'000;
+  while (now() < before + kLong) {
+  }
+  writer->End(record);
+  const int64_t after = now();
+  const TracedOperation wait = Read(writer->path()).operations.at(0);
+  EXPECT_GE(wait.end - wait.begin, kLong * 9 / 10);
+  EXPECT_LE(wait.end - wait.begin, (after - before) * 11 / 10);
+}
+
+TEST(TickScaleTest, TheReadingsThatAreFarthestApartCount) {
+  const ClockReading first{.ticks = 1000, .monotonic = 500, .realtime = 0};
+  TickScale scale(first, first);
+  scale.Add({{.ticks = 1200, .monotonic = 550, .realtime = 0},
+             {.ticks = 5000, .monotonic = 1500, .realtime = 0}});
+  EXPECT_EQ(scale.Monotonic(3000), 1000);
+  scale.Add({{.ticks = 600, .monotonic = 400, .realtime = 0},
+             {.ticks = 1600, .monotonic = 700, .realtime = 0}});
+  EXPECT_EQ(scale.Monotonic(600), 400);
+  EXPECT_EQ(scale.Monotonic(5000), 1500);
+}
+
 TEST_F(TraceTest, AProcessThatIsKilledLeavesAllThatItWrote) {
   constexpr uint64_t kEnded = (kTraceRingBlocks + 3) * kTraceBlockRecords + 10;
   const pid_t child = fork();
