@@ -28,6 +28,13 @@ bool IsBarrierLike(const TracedOperation& operation) {
 
 }  // namespace
 
+int64_t TimeSince(int64_t begin, int64_t time) {
+  constexpr int64_t kMax = int64_t{1} << 62;
+  int64_t difference = 0;
+  if (__builtin_sub_overflow(time, begin, &difference)) return time < begin ? -kMax : kMax;
+  return std::clamp(difference, -kMax, kMax);
+}
+
 std::string BootOf(const Trace& trace) { return trace.boot.empty() ? trace.host : trace.boot; }
 
 size_t TraceClocks::HostOf(const Trace& trace) const { return indices_.at(BootOf(trace)); }

@@ -11,6 +11,9 @@
 
 namespace rankrun::cli {
 
+// Returns time - begin, or the nearest number.
+int64_t TimeSince(int64_t begin, int64_t time);
+
 // Returns the id of the boot, or the name of the host if that is not known.
 std::string BootOf(const Trace& trace);
 

@@ -155,7 +155,8 @@ class Merge {
       if (!trace) return std::move(trace).error();
       operations_ += trace->operations.size();
       lost_ += trace->lost;
-      json_.Add(*trace, [&](int64_t time) { return clocks_.Aligned(*trace, time) - begin_; });
+      json_.Add(*trace,
+                [&](int64_t time) { return TimeSince(begin_, clocks_.Aligned(*trace, time)); });
     }
     json_.End(Facts());
     return {};

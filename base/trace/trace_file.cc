@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/trace/tick_scale.h"
+
 namespace rankrun {
 namespace {
 
@@ -83,6 +85,9 @@ Result<TraceFile> TraceFile::Open(const std::string& path) {
     return Error{ErrorCode::kInvalid, path + ": is a trace of version " +
                                           std::to_string(header->version) + ", want version " +
                                           std::to_string(kTraceVersion)};
+  }
+  if (!TickScale(header->first, header->later[header->latest % 2]).is_plausible()) {
+    return Error{ErrorCode::kInvalid, path + ": is damaged: its readings of the clocks are wrong"};
   }
   return file;
 }

@@ -102,11 +102,19 @@ class Reader {
         {.name = Text(record.text), .key = record.tag, .size = static_cast<int>(record.count)});
   }
 
+  // A record of a damaged file may have any time.
+  bool IsInTrace(int64_t time) const {
+    constexpr int64_t kBefore = 1'000'000'000;  // nanoseconds
+    constexpr int64_t kAfter = 366 * 86'400 * kBefore;
+    return time >= trace_.first.monotonic - kBefore && time <= trace_.last.monotonic + kAfter;
+  }
+
   void AddOperation(const TraceRecord& record) {
     const bool is_finished = record.end >= record.begin;
     auto group = groups_.find(record.group);
     const int64_t begin = scale_.Monotonic(record.begin);
     const int64_t ended = is_finished ? scale_.Monotonic(record.end) : begin;
+    if (!IsInTrace(begin) || !IsInTrace(ended)) return;
     last_ = std::max(last_, ended);
     trace_.operations.push_back(
         {.kind = KindOf(record),

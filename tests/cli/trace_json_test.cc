@@ -2,7 +2,17 @@
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <string>
+
+#include "base/trace/trace_writer.h"
+#include "cli/trace_clocks.h"
 
 namespace rankrun::cli {
 namespace {
@@ -87,6 +97,60 @@ TEST(TraceJsonTest, AWaitForAStoreHasItsKeyAndNoGroup) {
   EXPECT_THAT(text, HasSubstr("\"name\":\"store\""));
   EXPECT_THAT(text, HasSubstr("\"name\":\"StoreGet\",\"cat\":\"store\",\"args\":{\"bytes\":0,"
                               "\"key\":\"k\\n\xef\xbf\xbd\",\"result\":\"under way\"}"));
+}
+
+// Returns the bytes of a trace with operations of several kinds.
+std::string BytesOfTrace(const std::string& folder) {
+  auto writer = TraceWriter::Create(folder, {.rank = 0, .attempt = 0, .run_id = "job"});
+  const uint32_t group = (*writer)->AddGroup("world", 1, 2);
+  for (uint64_t number = 1; number <= 20; ++number) {
+    TraceRecord record{};
+    record.numbers = PackedKinds(static_cast<uint8_t>(number), 0, 0, 1);
+    record.number = number;
+    record.group = group;
+    TraceRecord* begun = (*writer)->Begin(record);
+    if (number % 5 > 0) (*writer)->End(begun);
+  }
+  std::ifstream file((*writer)->path(), std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Changes some bytes of the header, of the operations under way and of the ring.
+void Damage(std::string& bytes, std::mt19937_64& random) {
+  for (uint64_t changes = 1 + random() % 8; changes > 0; --changes) {
+    constexpr size_t kPlaces[] = {8, offsetof(TraceMapping, under_way),
+                                  offsetof(TraceMapping, ring)};
+    constexpr size_t kReach = 900;
+    bytes[kPlaces[random() % 3] + random() % kReach] = static_cast<char>(random());
+  }
+}
+
+TEST(TraceJsonTest, ADamagedTraceIsRefusedOrMakesValidJson) {
+  std::string folder = testing::TempDir() + "trace_json-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string whole = BytesOfTrace(folder);
+  const std::string path = folder + "/rank_0.trace";
+  std::mt19937_64 random(1);
+  int read = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::string bytes = whole;
+    Damage(bytes, random);
+    std::ofstream(path, std::ios::binary) << bytes;
+    auto trace = ReadTrace(path);
+    if (!trace) continue;
+    read += 1;
+    TraceClocks clocks;
+    clocks.Add(*trace);
+    clocks.Align();
+    std::string text;
+    TraceJson json([&](std::string_view part) { text += part; });
+    json.Begin();
+    json.Add(*trace, [&](int64_t time) { return TimeSince(0, clocks.Aligned(*trace, time)); });
+    json.End("{}");
+    EXPECT_TRUE(nlohmann::json::accept(text)) << i;
+  }
+  EXPECT_GT(read, 10);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(TraceJsonTest, MicrosecondsHaveThreeDigits) {

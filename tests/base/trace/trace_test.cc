@@ -246,6 +246,27 @@ TEST_F(TraceTest, AFileWithoutRoomDoesNotStay) {
   EXPECT_TRUE(fs::is_empty(folder + "/a_b/attempt_1"));
 }
 
+TEST(TickScaleTest, ReadingsOfADamagedFileAreNotPlausible) {
+  const ClockReading first{.ticks = 1000, .monotonic = 500, .realtime = 0};
+  auto is_plausible = [&](ClockReading last) { return TickScale(first, last).is_plausible(); };
+  EXPECT_TRUE(is_plausible(first));
+  EXPECT_TRUE(is_plausible({.ticks = 2000, .monotonic = 900, .realtime = 0}));
+  EXPECT_FALSE(is_plausible({.ticks = 999, .monotonic = 900, .realtime = 0}));
+  EXPECT_FALSE(is_plausible({.ticks = 2000, .monotonic = 501, .realtime = 0}));
+  EXPECT_FALSE(is_plausible({.ticks = 2000, .monotonic = 2'000'000, .realtime = 0}));
+  EXPECT_FALSE(is_plausible({.ticks = 2000, .monotonic = -1, .realtime = 0}));
+  EXPECT_FALSE(is_plausible({.ticks = 2000, .monotonic = 900, .realtime = INT64_MAX}));
+}
+
+TEST_F(TraceTest, TimesFarFromTheReadingsAreLeftOut) {
+  auto writer = Create();
+  writer->End(writer->Begin(AllReduceOf(1, 0)));
+  TraceRecord* damaged = writer->Begin(AllReduceOf(2, 0));
+  damaged->begin = UINT64_MAX / 3;
+  writer->End(damaged);
+  EXPECT_EQ(Read(writer->path()).operations.size(), 1U);
+}
+
 TEST_F(TraceTest, APipeIsRefused) {
   const std::string path = folder + "/rank_0.trace";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
