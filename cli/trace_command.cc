@@ -1,10 +1,12 @@
 #include "cli/trace_command.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -98,15 +100,36 @@ Result<Owners> OwnersIn(const std::string& folder) {
                  " are of the same rank and attempt, so of two jobs; want only one of them there");
 }
 
-// Output file, or standard output.
+// Output file, or standard output. A file is written beside its place, and stays only if
+// it is complete. A pipe or device is written at once.
 class Sink {
  public:
   static Result<Sink> Open(const std::optional<std::string>& path) {
     Sink sink;
     if (!path) return sink;
-    sink.fd_ = Fd(open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!sink.fd_) return SystemError("create " + *path, errno);
+    std::error_code error;
+    sink.path_ = *path;
+    const bool is_there = fs::exists(*path, error);
+    if (is_there) sink.path_ = fs::canonical(*path, error);  // the target of a link
+    const bool is_file = !is_there || fs::is_regular_file(sink.path_, error);
+    if (is_file) sink.temporary_ = sink.path_ + ".tmp";
+    const std::string& opened = is_file ? sink.temporary_ : sink.path_;
+    const int flags = is_file ? O_CREAT | O_TRUNC : 0;
+    sink.fd_ = Fd(open(opened.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
+    if (!sink.fd_) {
+      sink.temporary_.clear();
+      return SystemError("create " + opened, errno);
+    }
     return sink;
+  }
+  Sink(Sink&& other) noexcept
+      : path_(std::move(other.path_)),
+        temporary_(std::exchange(other.temporary_, "")),
+        fd_(std::move(other.fd_)),
+        buffer_(std::move(other.buffer_)),
+        state_(std::move(other.state_)) {}
+  ~Sink() {
+    if (!temporary_.empty()) unlink(temporary_.c_str());
   }
 
   void Write(std::string_view bytes) {
@@ -114,27 +137,53 @@ class Sink {
     buffer_ += bytes;
     if (buffer_.size() >= kEnough) Flush();
   }
+  // The first write that failed; later ones are dropped.
+  const Result<void>& state() const { return state_; }
   Result<void> End() {
     Flush();
+    if (state_ && !temporary_.empty()) {
+      if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+        return SystemError("rename " + temporary_, errno);
+      }
+      temporary_.clear();
+    }
     return std::move(state_);
   }
 
  private:
+  Sink() = default;
+
   void Flush() {
     if (state_) state_ = TryWriteAll(fd_ ? fd_.get() : STDOUT_FILENO, buffer_);
     buffer_.clear();
   }
 
+  std::string path_;
+  std::string temporary_;  // empty: none to remove
   Fd fd_;
   std::string buffer_;
   Result<void> state_;
 };
 
+// Returns an error if the output is one of the traces.
+Result<void> CheckOutput(const std::optional<std::string>& path, const Owners& owners) {
+  if (!path) return {};
+  for (const Trace& trace : owners.traces) {
+    std::error_code error;
+    if (fs::equivalent(*path, trace.path, error)) {
+      return Invalid("--output " + *path + ": is one of the traces; want another file");
+    }
+  }
+  return {};
+}
+
 class Merge {
  public:
+  // The sink outlives this.
   Merge(Owners owners, Sink& sink)
       : owners_(std::move(owners.traces)),
         incomplete_(owners.incomplete),
+        sink_(sink),
         json_([&](std::string_view text) { sink.Write(text); }) {
     for (const Trace& owner : owners_) {
       auto [scale, is_new] = scales_.emplace(BootOf(owner), owner.scale());
@@ -217,6 +266,7 @@ class Merge {
 
   const std::vector<Trace> owners_;
   const size_t incomplete_;
+  const Sink& sink_;
   std::map<std::string, TickScale> scales_;  // by boot
   TraceClocks clocks_;
   TraceJson json_;
@@ -229,6 +279,7 @@ int RunTrace(const CommandLine& line) {
   auto owners = OwnersIn(line.operands[0]);
   if (!owners) return Fail(owners.error().message, kExitNo);
   std::optional<std::string> path = line.flags.Text("output");
+  if (auto ok = CheckOutput(path, *owners); !ok) return Fail(ok.error().message, kExitNo);
   auto sink = Sink::Open(path);
   if (!sink) return Fail(sink.error().message, kExitNo);
   Merge merge(*std::move(owners), *sink);

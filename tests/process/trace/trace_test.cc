@@ -169,6 +169,33 @@ TEST_F(TraceTest, AnIncompleteFileIsLeftOut) {
   EXPECT_THAT(merge.Out(), HasSubstr("; without 1 incomplete file\n"));
 }
 
+TEST_F(TraceTest, TheOutputIsCompleteOrStaysAsItWas) {
+  Train({"--trace", Folder(), "--rdzv-id=job"}, {}, "1");
+  const std::string input = Folder() + "/job/attempt_0/rank_1.trace";
+  const auto size = std::filesystem::file_size(input);
+  Job same({.arguments = {"trace", Folder(), "-o", input}, .program = kRankctl});
+  EXPECT_EQ(same.Wait(), Code(1));
+  EXPECT_EQ(same.Err(),
+            "rankctl: --output " + input + ": is one of the traces; want another file\n");
+  EXPECT_EQ(std::filesystem::file_size(input), size);
+
+  const std::string output = scratch.Path("trace.json");
+  std::ofstream(output) << "former";
+  Job failed({.arguments = {"-c", "trap '' XFSZ; ulimit -f 1; exec " + kRankctl + " trace " +
+                                      Folder() + " -o " + output},
+              .program = "/bin/sh"});
+  EXPECT_EQ(failed.Wait(), Code(1));
+  EXPECT_EQ(failed.Err(), "rankctl: write: File too large\n");
+  EXPECT_EQ(ReadText(output), "former");
+  EXPECT_FALSE(std::filesystem::exists(output + ".tmp"));
+  EXPECT_TRUE(Merged().is_object());
+  EXPECT_FALSE(std::filesystem::exists(output + ".tmp"));
+
+  Job full({.arguments = {"trace", Folder(), "-o", "/dev/full"}, .program = kRankctl});
+  EXPECT_EQ(full.Wait(), Code(1));
+  EXPECT_EQ(full.Err(), "rankctl: write: No space left on device\n");
+}
+
 TEST_F(TraceTest, AFolderThatCannotBeMadeRefusesTheJob) {
   Job run({.arguments = Shell({"--trace", "/proc/no/traces"}, "echo started")});
   EXPECT_EQ(run.Wait(), Code(2));
