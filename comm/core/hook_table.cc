@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "comm/core/operation_events.h"
 
@@ -30,18 +31,46 @@ Entries AllEntries() {
   return table.entries;
 }
 
+// Entry whose hook runs in this thread, from its construction until its destruction.
+class RunningHook {
+ public:
+  explicit RunningHook(const HookEntry& entry) : entry_(entry), outer_(innermost) {
+    innermost = this;
+  }
+  RunningHook(const RunningHook&) = delete;
+  RunningHook& operator=(const RunningHook&) = delete;
+  ~RunningHook() { innermost = outer_; }
+
+  static bool IsThere() { return innermost != nullptr; }
+  static bool Has(const HookEntry& entry) {
+    const RunningHook* hook = innermost;
+    while (hook != nullptr && &hook->entry_ != &entry) hook = hook->outer_;
+    return hook != nullptr;
+  }
+
+ private:
+  static thread_local const RunningHook* innermost;
+
+  const HookEntry& entry_;
+  const RunningHook* const outer_;  // an operation may end in a hook
+};
+
+thread_local const RunningHook* RunningHook::innermost = nullptr;
+
 }  // namespace
 
-void HookEntry::Call(const std::function<void(const OperationInfo&)>& hook,
-                     const OperationInfo& operation) {
-  if (!hook) return;
+bool IsInHook() { return RunningHook::IsThere(); }
+
+void HookEntry::Call(Hook hook, const OperationInfo& operation) {
+  if (is_left_.load()) return;
   {
     MutexLock lock(mutex_);
     if (is_removed_) return;
     calls_ += 1;
   }
+  const RunningHook running(*this);
   try {
-    hook(operation);
+    if (const auto& function = callbacks_.*hook) function(operation);
   } catch (const std::exception& error) {
     LogWarn("a hook of " + operation.name + " has thrown: " + error.what());
   } catch (...) {
@@ -52,14 +81,24 @@ void HookEntry::Call(const std::function<void(const OperationInfo&)>& hook,
   if (calls_ == 0) returned_.NotifyAll();
 }
 
+bool HookEntry::LeaveIfForked() {
+  if (getpid() == pid_) return false;
+  is_left_.store(true);
+  return true;
+}
+
 void HookEntry::Remove() {
+  RANKRUN_CHECK(!RunningHook::Has(*this), "a hook must not destroy its own OperationHooks");
+  OperationCallbacks removed;  // destroyed without the lock
   MutexLock lock(mutex_);
   is_removed_ = true;
   while (calls_ > 0) returned_.Wait(mutex_);
+  std::swap(removed, callbacks_);
 }
 
 std::unique_ptr<HookedOperation> HookedOperation::Start(OperationInfo operation) {
   static std::atomic<uint64_t> operations = 0;
+  if (IsInHook()) return nullptr;
   Entries hooks = AllEntries();
   if (hooks.empty()) return nullptr;
   operation.id = operations.fetch_add(1) + 1;
@@ -85,6 +124,7 @@ void AddHooks(const std::shared_ptr<HookEntry>& entry) {
 }
 
 void RemoveHooks(const std::shared_ptr<HookEntry>& entry) {
+  if (entry->LeaveIfForked()) return;
   Table& table = TheTable();
   {
     MutexLock lock(table.mutex);

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,15 +21,22 @@ class HookEntry {
  public:
   explicit HookEntry(OperationCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
-  void Start(const OperationInfo& operation) { Call(callbacks_.on_start, operation); }
-  void End(const OperationInfo& operation) { Call(callbacks_.on_end, operation); }
-  // Waits for the calls; none follows.
+  void Start(const OperationInfo& operation) { Call(&OperationCallbacks::on_start, operation); }
+  void End(const OperationInfo& operation) { Call(&OperationCallbacks::on_end, operation); }
+  // Returns whether this is in a process that was forked after the entry was made, in
+  // which threads of calls do not exist. Then no call follows, and the functions stay.
+  bool LeaveIfForked();
+  // Waits for the calls; none follows. Destroys the functions. Aborts if one of them
+  // calls it.
   void Remove();
 
  private:
-  void Call(const std::function<void(const OperationInfo&)>& hook, const OperationInfo& operation);
+  using Hook = std::function<void(const OperationInfo&)> OperationCallbacks::*;
+  void Call(Hook hook, const OperationInfo& operation);
 
-  const OperationCallbacks callbacks_;
+  const pid_t pid_ = getpid();
+  std::atomic<bool> is_left_ = false;  // removed in a forked process
+  OperationCallbacks callbacks_;       // unchanged until is_removed_ and no call is left
   Mutex mutex_;
   CondVar returned_;
   int calls_ GUARDED_BY(mutex_) = 0;
@@ -34,7 +46,7 @@ class HookEntry {
 // An operation, and the hooks that were there when it started.
 class HookedOperation {
  public:
-  // Calls on_start. Returns null if there is no hook.
+  // Calls on_start. Returns null if there is no hook, or if a hook starts the operation.
   static std::unique_ptr<HookedOperation> Start(OperationInfo operation);
   // Calls on_end. `peer` replaces that of the start unless it is -1.
   void End(bool has_succeeded, int peer);
@@ -46,6 +58,9 @@ class HookedOperation {
   OperationInfo operation_;
   const std::vector<std::shared_ptr<HookEntry>> hooks_;
 };
+
+// Returns whether this thread is in a hook.
+bool IsInHook();
 
 void AddHooks(const std::shared_ptr<HookEntry>& entry);
 void RemoveHooks(const std::shared_ptr<HookEntry>& entry);

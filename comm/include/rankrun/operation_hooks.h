@@ -37,8 +37,9 @@ struct OperationInfo {
 // Functions that are called when an operation starts and ends; either may be empty. The
 // end of a posted message may follow the return of its Wait.
 // The thread of the operation calls them, several threads at a time if operations
-// overlap. They must not start operations of the same group, destroy their own
-// OperationHooks, or throw: an exception is logged as a warning.
+// overlap. They must not start operations of a group, wait for a thread that does,
+// destroy their own OperationHooks (this ends the process), or throw: an exception is
+// logged as a warning. Operations that they start on a store call no hook.
 struct OperationCallbacks {
   std::function<void(const OperationInfo&)> on_start;
   std::function<void(const OperationInfo&)> on_end;
@@ -56,7 +57,8 @@ class RANKRUN_API OperationHooks {
   OperationHooks(const OperationHooks&) = delete;
   OperationHooks& operator=(const OperationHooks&) = delete;
   // Waits for calls of the functions; none follows, not even for the end of an
-  // operation that has started.
+  // operation that has started. Destroys the functions. In a forked process it does
+  // not wait, and leaves the functions.
   ~OperationHooks();
 
  private:

@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <latch>
+#include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -20,6 +25,7 @@
 #include "base/mutex.h"
 #include "base/trace/trace_reader.h"
 #include "base/trace/trace_writer.h"
+#include "comm/core/hook_table.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 
@@ -158,25 +164,107 @@ TEST(OperationHooksTest, AHookThatThrowsDoesNotFailTheOperation) {
   EXPECT_EQ(store.Get("a"), "1");
 }
 
+// Hooks in the middle of a call by another thread, until Release.
+class BlockedHooks {
+ public:
+  BlockedHooks() {
+    store_.Set("a", "1");
+    hooks_.emplace(OperationCallbacks{.on_start =
+                                          [this](const OperationInfo&) {
+                                            is_in_hook_.count_down();
+                                            release_.wait();
+                                            is_over_ = true;
+                                          },
+                                      .on_end = {}});
+    caller_ = std::jthread([this] { store_.Get("a"); });
+    is_in_hook_.wait();
+  }
+
+  void Release() { release_.count_down(); }
+  // Returns whether the call was over after the end of the hooks.
+  bool Destroy() {
+    hooks_.reset();
+    return is_over_;
+  }
+
+ private:
+  HashStore store_;
+  std::latch is_in_hook_{1}, release_{1};
+  std::atomic<bool> is_over_ = false;
+  std::optional<OperationHooks> hooks_;
+  std::jthread caller_;
+};
+
 TEST(OperationHooksTest, TheEndOfHooksWaitsForTheirCalls) {
+  BlockedHooks hooks;
+  std::latch is_ending(1);
+  bool was_over = false;
+  std::jthread destroyer([&] {
+    is_ending.count_down();
+    was_over = hooks.Destroy();
+  });
+  is_ending.wait();
+  hooks.Release();
+  destroyer.join();
+  EXPECT_TRUE(was_over);
+}
+
+TEST(OperationHooksTest, TheEndOfHooksInAForkedProcessWaitsForNoCall) {
+  BlockedHooks hooks;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    hooks.Destroy();
+    HashStore store;
+    store.Set("b", "1");
+    store.Get("b");
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  hooks.Release();
+}
+
+TEST(OperationHooksTest, AnOperationThatAHookStartsCallsNoHook) {
   HashStore store;
   store.Set("a", "1");
-  std::atomic<bool> is_in_hook = false;
-  std::atomic<bool> is_over = false;
-  std::jthread caller;
-  {
-    OperationHooks hooks({.on_start =
-                              [&](const OperationInfo&) {
-                                is_in_hook = true;
-                                is_in_hook.notify_all();
-                                for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-                                is_over = true;
-                              },
-                          .on_end = {}});
-    caller = std::jthread([&] { store.Get("a"); });
-    is_in_hook.wait(false);
-  }
-  EXPECT_TRUE(is_over.load());
+  store.Set("b", "1");
+  std::vector<std::string> keys;
+  OperationHooks hooks({.on_start =
+                            [&](const OperationInfo& operation) {
+                              keys.push_back(operation.key);
+                              store.Get("b");
+                            },
+                        .on_end = {}});
+  store.Get("a");
+  EXPECT_THAT(keys, ElementsAre("a"));
+}
+
+TEST(OperationHooksTest, TheFunctionsEndWithTheirHooksThoughAnOperationIsUnderWay) {
+  auto value = std::make_shared<int>(1);
+  const std::weak_ptr<int> seen = value;
+  auto entry = std::make_shared<HookEntry>(OperationCallbacks{
+      .on_start = {}, .on_end = [value = std::move(value)](const OperationInfo&) {}});
+  AddHooks(entry);
+  auto operation = HookedOperation::Start({});
+  ASSERT_NE(operation, nullptr);
+  EXPECT_FALSE(seen.expired());
+  RemoveHooks(entry);
+  EXPECT_TRUE(seen.expired());
+  operation->End(true, -1);
+}
+
+TEST(OperationHooksDeathTest, AHookThatDestroysItsOwnHooksEndsTheProcess) {
+  auto destroy = [] {
+    HashStore store;
+    store.Set("a", "1");
+    std::optional<OperationHooks> hooks;
+    hooks.emplace(
+        OperationCallbacks{.on_start = [&](const OperationInfo&) { hooks.reset(); }, .on_end = {}});
+    store.Get("a");
+  };
+  EXPECT_DEATH(destroy(), "a hook must not destroy its own OperationHooks");
 }
 
 // Returns "AllReduce #1 of world, 16 B, peer -1; ..." for all operations.
