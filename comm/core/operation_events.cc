@@ -21,13 +21,18 @@ namespace {
 // until the process ends.
 std::atomic<TraceWriter*> the_trace = nullptr;
 
+// Whether OpenTrace has nothing to do any more in this process.
+std::atomic<bool> is_trace_decided = false;
+
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// A forked process is no rank, and must not write the file of this one.
+// A forked process is no rank, and must not write the file of this one. It may have been
+// forked while another thread opened the trace.
 void EndTraceInChild() {
+  is_trace_decided.store(true);
   the_trace.store(nullptr);
   ObserveOperations(Observer::kTrace, false);
 }
@@ -82,30 +87,30 @@ void ObserveOperations(Observer observer, bool is_there) {
 }
 
 void OpenTrace(std::optional<int> rank) {
-  static Mutex mutex;
-  static bool is_over = false;
+  if (is_trace_decided.load(std::memory_order_acquire)) return;
   const std::string folder = Variable("RANKRUN_TRACE");
-  if (folder.empty()) return;
+  if (!rank) rank = ParseNumber<int>(Variable("RANK"));
+  if (folder.empty() || !rank) return;
+  static const int is_watched = pthread_atfork(nullptr, nullptr, EndTraceInChild);
+  static Mutex mutex;
   MutexLock lock(mutex);
-  if (auto own = ParseNumber<int>(Variable("RANK"))) rank = own;
-  if (is_over || !rank) return;
-  is_over = true;
+  if (is_watched != 0 || is_trace_decided.load()) return;
   const std::string run_id = Variable("TORCHELASTIC_RUN_ID");
   auto writer = TraceWriter::Create(
       folder, {.rank = *rank,
                .attempt = ParseNumber<int>(Variable("TORCHELASTIC_RESTART_COUNT")).value_or(0),
                .run_id = run_id.empty() ? "none" : run_id});
-  if (!writer) {
+  if (writer) {
+    the_trace.store(writer->release());
+    ObserveOperations(Observer::kTrace, true);
+  } else if (writer.error().code != ErrorCode::kMismatch) {
     LogWarn("RANKRUN_TRACE: this rank is not traced: " + writer.error().message);
-    return;
   }
-  the_trace.store(writer->release());
-  pthread_atfork(nullptr, nullptr, EndTraceInChild);
-  ObserveOperations(Observer::kTrace, true);
+  is_trace_decided.store(true, std::memory_order_release);
 }
 
 void OperationEvent::EndObserved(bool has_succeeded, int peer) const {
-  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  TraceWriter* trace = the_trace.load(std::memory_order_acquire);
   if (record_ != nullptr && trace != nullptr) {
     if (!has_succeeded) record_->numbers |= kTraceFailed;
     if (peer >= 0) record_->numbers = WithPeer(record_->numbers, peer);
@@ -124,7 +129,7 @@ OperationEvents::OperationEvents(std::string name, std::string_view key, int siz
 }
 
 OperationEvent OperationEvents::BeginObserved(uint8_t kind, const Operation& operation) const {
-  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  TraceWriter* trace = the_trace.load(std::memory_order_acquire);
   TraceRecord* record = nullptr;
   if (trace != nullptr) record = trace->Begin(RecordOf(kind, operation, traced_group_));
   std::unique_ptr<HookedOperation> hooked;
@@ -133,7 +138,7 @@ OperationEvent OperationEvents::BeginObserved(uint8_t kind, const Operation& ope
 }
 
 OperationEvent BeginObservedStoreWait(uint8_t kind, std::string_view key) {
-  TraceWriter* trace = the_trace.load(std::memory_order_relaxed);
+  TraceWriter* trace = the_trace.load(std::memory_order_acquire);
   TraceRecord* record = nullptr;
   if (trace != nullptr) {
     TraceRecord wait{};

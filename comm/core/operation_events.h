@@ -24,8 +24,8 @@ inline bool AreOperationsObserved() {
 }
 void ObserveOperations(Observer observer, bool is_there);
 
-// Opens the trace of this process in the folder of RANKRUN_TRACE, once. `rank` counts
-// if RANK is not set; with neither, a later call opens it. A failure is a warning.
+// Opens the trace of this process in the folder of RANKRUN_TRACE, once. Without `rank`,
+// RANK counts; with neither, a later call opens it. A failure is a warning.
 void OpenTrace(std::optional<int> rank);
 
 // An operation that has begun. Copies mean the same operation, which one of them ends.

@@ -26,6 +26,7 @@
 #include "base/trace/trace_reader.h"
 #include "base/trace/trace_writer.h"
 #include "comm/core/hook_table.h"
+#include "comm/core/operation_events.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 
@@ -330,6 +331,18 @@ TEST_F(TraceOfRanksTest, TheFileHasEachOperationOfARank) {
   };
   EXPECT_THAT(traces, ElementsAre(wanted("Send #0 of world, 16 B, peer 1"),
                                   wanted("Recv #0 of world, 16 B, peer 0")));
+}
+
+TEST_F(TraceOfRanksTest, AGivenRankCountsMoreThanRANK) {
+  auto texts = OnRanks(1, [&](int) {
+    setenv("RANKRUN_TRACE", folder.c_str(), 1);
+    setenv("TORCHELASTIC_RUN_ID", "job", 1);
+    setenv("RANK", "7", 1);
+    const OperationEvents events("world", "", 4, 3);
+    return std::string();
+  });
+  EXPECT_THAT(texts, Each(""));
+  EXPECT_TRUE(ReadTraceOwner(TracePath(folder, {.rank = 3, .attempt = 0, .run_id = "job"})));
 }
 
 TEST_F(TraceOfRanksTest, AForkedProcessDoesNotWriteToIt) {
