@@ -97,7 +97,8 @@ Result<Owners> OwnersIn(const std::string& folder) {
   });
   if (same == owners.end()) return found;
   return Invalid(same->path + " and " + std::next(same)->path +
-                 " are of the same rank and attempt, so of two jobs; want only one of them there");
+                 " are of the same rank and attempt, so of two jobs with one run id, or of two "
+                 "processes of a rank; want only one of them there");
 }
 
 // Output file, or standard output. A file is written beside its place, and stays only if

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/trace/trace_reader.h"
 
 namespace rankrun {
 namespace {
@@ -81,6 +83,25 @@ std::string Numbered(const std::string& path, int number) {
   return numbered;
 }
 
+// Returns the parent of a process; 0 if it is not known.
+pid_t ParentOf(pid_t pid) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), line);
+  const size_t name_end = line.rfind(')');  // "123 (name) S 122 ..."
+  constexpr size_t kState = 4;
+  if (name_end == std::string::npos || name_end + kState > line.size()) return 0;
+  return static_cast<pid_t>(std::strtol(line.c_str() + name_end + kState, nullptr, 10));
+}
+
+// Returns whether the process that wrote the trace has started this one.
+bool IsOfAncestor(const std::string& path) {
+  auto trace = ReadTraceOwner(path);
+  if (!trace || trace->host != HostName() || trace->boot != Boot()) return false;
+  pid_t pid = getppid();
+  while (pid > 0 && pid != trace->pid) pid = ParentOf(pid);
+  return pid > 0;
+}
+
 }  // namespace
 
 std::string TraceFolder(const std::string& folder, const std::string& run_id) {
@@ -104,12 +125,17 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
   if (error) return SystemError("create the folder of " + wanted, error.value());
   Fd fd;
   std::string path;
+  int error_number = 0;
   for (int number = 1; !fd && number <= kMaxNamesakes; ++number) {
     path = Numbered(wanted, number);
     fd.Reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd && errno != EEXIST) break;
+    error_number = errno;
+    if (!fd && error_number != EEXIST) break;
+    if (!fd && IsOfAncestor(path)) {
+      return Error{ErrorCode::kMismatch, path + ": is of the process that has started this one"};
+    }
   }
-  if (!fd) return SystemError("create " + path, errno);
+  if (!fd) return SystemError("create " + path, error_number);
   std::unique_ptr<TraceWriter> writer(new TraceWriter(std::move(fd), std::move(path)));
   if (auto ok = writer->Open(owner); !ok) {
     unlink(writer->path_.c_str());  // an incomplete file is of no use

@@ -38,7 +38,8 @@ class TraceWriter {
  public:
   // Creates the file and its folders. If there is a file of that name, adds a number
   // to the name: "rank_0.2.trace".
-  // Errors: those of SystemError.
+  // Errors: kMismatch if the process of that file has started this one, which so is a
+  // helper with the variables of a rank; those of SystemError.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder,
                                                      const TraceOwner& owner);
   TraceWriter(const TraceWriter&) = delete;

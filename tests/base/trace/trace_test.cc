@@ -209,6 +209,25 @@ TEST_F(TraceTest, AFileThatIsThereStays) {
   EXPECT_EQ(second->path(), folder + "/a_b/attempt_1/rank_3.2.trace");
 }
 
+TEST_F(TraceTest, AProcessThatTheRankHasStartedIsNoRank) {
+  auto writer = Create();
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      auto own = TraceWriter::Create(folder, {.rank = 3, .attempt = 1, .run_id = "a/b"});
+      _exit(!own && own.error().code == ErrorCode::kMismatch ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(grandchild, &status, 0);
+    _exit(status == 0 ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(fs::exists(folder + "/a_b/attempt_1/rank_3.2.trace"));
+}
+
 TEST_F(TraceTest, AnotherFileIsRefused) {
   const std::string path = folder + "/x.trace";
   EXPECT_EQ(ReadTrace(path).error().code, ErrorCode::kNotFound);
