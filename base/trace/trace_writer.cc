@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +74,7 @@ std::string Boot() {
   return boot;
 }
 
-// Longest wait for a thread that is in the middle of writing a record.
+// Longest wait for a thread that writes a record, or a block to the file.
 constexpr std::chrono::milliseconds kPatience{1000};
 
 // Returns the path with a number before its end: "rank_0.2.trace".
@@ -81,6 +82,30 @@ std::string Numbered(const std::string& path, int number) {
   std::filesystem::path numbered(path);
   if (number > 1) numbered.replace_extension("." + std::to_string(number) + ".trace");
   return numbered;
+}
+
+// Returns an error if a file may not have this size. A write beyond the limit would end
+// the process by SIGXFSZ.
+Result<void> CheckFileLimit(size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return SystemError("read RLIMIT_FSIZE", errno);
+  if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
+  return Error{ErrorCode::kExhausted, "RLIMIT_FSIZE allows files of " +
+                                          std::to_string(limit.rlim_cur) + " bytes, want " +
+                                          std::to_string(bytes)};
+}
+
+Result<void> WriteAt(int fd, const void* from, size_t bytes, size_t at) {
+  const auto* next = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t count = pwrite(fd, next, bytes, static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return SystemError("write", errno);
+    next += count;
+    at += static_cast<size_t>(count);
+    bytes -= static_cast<size_t>(count);
+  }
+  return {};
 }
 
 // Returns the parent of a process; 0 if it is not known.
@@ -118,7 +143,8 @@ std::string TracePath(const std::string& folder, const TraceOwner& owner) {
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder,
-                                                         const TraceOwner& owner) {
+                                                         const TraceOwner& owner,
+                                                         size_t max_blocks) {
   const std::string wanted = TracePath(folder, owner);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(wanted).parent_path(), error);
@@ -136,7 +162,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
     }
   }
   if (!fd) return SystemError("create " + path, error_number);
-  std::unique_ptr<TraceWriter> writer(new TraceWriter(std::move(fd), std::move(path)));
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(std::move(fd), std::move(path), max_blocks));
   if (auto ok = writer->Open(owner); !ok) {
     unlink(writer->path_.c_str());  // an incomplete file is of no use
     return std::move(ok).error();
@@ -145,6 +171,9 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
 }
 
 Result<void> TraceWriter::Open(const TraceOwner& owner) {
+  if (auto ok = CheckFileLimit(sizeof(TraceMapping)); !ok) {
+    return std::move(ok).error().In("reserve room for " + path_);
+  }
   // Reserves the room, because a write to mapped memory without room on the disk would
   // end the process.
   if (int error = posix_fallocate(fd_.get(), 0, sizeof(TraceMapping)); error != 0) {
@@ -194,17 +223,27 @@ TraceRecord* TraceWriter::Lose() {
 
 // Makes room in the ring for all blocks up to this one. Returns whether it has a place.
 // Does not sleep for the mutex: its owner may wait for a record of this thread, whose
-// block it has opened meanwhile.
+// block it has opened meanwhile. After a wait that took too long, operations are lost
+// without another wait, until a block leaves the ring.
 bool TraceWriter::OpenBlock(uint64_t block) {
+  const TimePoint now = MonotonicClock().Now();
+  const TimePoint until = is_late_.load() ? now : now + kPatience;
   while (block >= opened_.load(std::memory_order_acquire)) {
     if (is_full_.load()) return false;
     if (!mutex_.TryLock()) {
+      if (MonotonicClock().Now() > until) {
+        is_late_.store(true);
+        return false;
+      }
       std::this_thread::yield();
       continue;
     }
     MutexLock lock(mutex_, std::adopt_lock);
     if (block < opened_.load() || is_full_.load()) continue;
-    if (auto ok = MoveOut(opened_.load() - kTraceRingBlocks); !ok) {
+    auto ok = MoveOut(opened_.load() - kTraceRingBlocks, until);
+    is_late_.store(!ok && ok.error().code == ErrorCode::kTimeout);
+    if (is_late_.load()) return false;
+    if (!ok) {
       is_full_.store(true);
       LogWarn("the trace " + path_ + " ends here: " + ok.error().message);
       continue;
@@ -214,12 +253,14 @@ bool TraceWriter::OpenBlock(uint64_t block) {
   return true;
 }
 
-// Waits until all records of a block are written. Returns whether they are.
-bool TraceWriter::AwaitRecords(uint64_t block) {
-  const TimePoint until = MonotonicClock().Now() + kPatience;
+// Waits until all records of a block are written. Returns whether they are. Looks once
+// more after the deadline, since this process may have been stopped.
+bool TraceWriter::AwaitRecords(uint64_t block, TimePoint until) {
   for (TraceRecord& record : mapping_->ring[block % kTraceRingBlocks]) {
-    while (std::atomic_ref<uint64_t>(record.begin).load(std::memory_order_acquire) == 0) {
-      if (MonotonicClock().Now() > until) return false;
+    const std::atomic_ref<uint64_t> begin(record.begin);
+    for (bool is_late = false; begin.load(std::memory_order_acquire) == 0;) {
+      if (is_late) return false;
+      is_late = MonotonicClock().Now() > until;
       std::this_thread::yield();
     }
   }
@@ -227,20 +268,18 @@ bool TraceWriter::AwaitRecords(uint64_t block) {
 }
 
 // Writes a block to the end of the file, and empties its place in the ring.
-Result<void> TraceWriter::MoveOut(uint64_t block) {
-  if (block + kTraceRingBlocks >= kMaxTraceBlocks) {
+// Errors: kTimeout if a record is not written in time, and the ring is as it was.
+Result<void> TraceWriter::MoveOut(uint64_t block, TimePoint until) {
+  if (block + kTraceRingBlocks >= max_blocks_) {
     return Error{ErrorCode::kExhausted, "it has as many operations as fit"};
   }
-  if (!AwaitRecords(block)) {
+  if (!AwaitRecords(block, until)) {
     return Error{ErrorCode::kTimeout, "a thread does not finish its record"};
   }
   auto& records = mapping_->ring[block % kTraceRingBlocks];
-  const auto at = static_cast<off_t>(sizeof(TraceMapping) + block * kTraceBlockBytes);
-  const ssize_t written = pwrite(fd_.get(), records, kTraceBlockBytes, at);
-  if (written < 0) return SystemError("write", errno);
-  if (static_cast<size_t>(written) < kTraceBlockBytes) {
-    return Error{ErrorCode::kExhausted, "the disk is full"};
-  }
+  const size_t at = sizeof(TraceMapping) + block * kTraceBlockBytes;
+  if (auto ok = CheckFileLimit(at + kTraceBlockBytes); !ok) return ok;
+  if (auto ok = WriteAt(fd_.get(), records, kTraceBlockBytes, at); !ok) return ok;
   std::memset(static_cast<void*>(records), 0, kTraceBlockBytes);
   std::atomic_ref<uint64_t>(mapping_->header.ring[block % kTraceRingBlocks])
       .store(block + kTraceRingBlocks, std::memory_order_release);

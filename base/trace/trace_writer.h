@@ -41,7 +41,8 @@ class TraceWriter {
   // Errors: kMismatch if the process of that file has started this one, which so is a
   // helper with the variables of a rank; those of SystemError.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder,
-                                                     const TraceOwner& owner);
+                                                     const TraceOwner& owner,
+                                                     size_t max_blocks = kMaxTraceBlocks);
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
   ~TraceWriter();
@@ -71,7 +72,8 @@ class TraceWriter {
   }
 
  private:
-  TraceWriter(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  TraceWriter(Fd fd, std::string path, size_t max_blocks)
+      : fd_(std::move(fd)), path_(std::move(path)), max_blocks_(max_blocks) {}
 
   Result<void> Open(const TraceOwner& owner);
   void ReadClocks();
@@ -94,12 +96,16 @@ class TraceWriter {
     }
     return nullptr;
   }
-  // Returns a free record in the ring. Null: there is no room.
+  // Returns a free record in the ring. Null: there is no room. Takes an index only if its
+  // block has a place, so that the ring has no holes.
   TraceRecord* Claim() {
-    const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    const uint64_t block = index / kTraceBlockRecords;
-    if (block >= opened_.load(std::memory_order_acquire) && !OpenBlock(block)) [[unlikely]]
-      return Lose();
+    uint64_t index = next_.load(std::memory_order_relaxed);
+    uint64_t block = 0;
+    do {
+      block = index / kTraceBlockRecords;
+      if (block >= opened_.load(std::memory_order_acquire) && !OpenBlock(block)) [[unlikely]]
+        return Lose();
+    } while (!next_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
     return &mapping_->ring[block % kTraceRingBlocks][index % kTraceBlockRecords];
   }
   static void Write(TraceRecord& record, const TraceRecord& values, uint64_t begin) {
@@ -115,11 +121,12 @@ class TraceWriter {
   }
   TraceRecord* Lose();  // returns null
   bool OpenBlock(uint64_t block);
-  bool AwaitRecords(uint64_t block) REQUIRES(mutex_);
-  Result<void> MoveOut(uint64_t block) REQUIRES(mutex_);
+  bool AwaitRecords(uint64_t block, TimePoint until) REQUIRES(mutex_);
+  Result<void> MoveOut(uint64_t block, TimePoint until) REQUIRES(mutex_);
 
   const Fd fd_;
   const std::string path_;
+  const size_t max_blocks_;
   TraceMapping* mapping_ = nullptr;
   std::atomic<uint64_t> next_ = 0;                   // index of the next record
   std::atomic<uint64_t> opened_ = kTraceRingBlocks;  // blocks that are or were in the ring
@@ -130,6 +137,7 @@ class TraceWriter {
   std::array<std::atomic<uint64_t>, kTracesUnderWay / 64> used_ = {};  // bits of `under_way`
   Mutex mutex_;                        // held by the thread that moves a block out
   std::atomic<bool> is_full_ = false;  // no further block leaves the ring
+  std::atomic<bool> is_late_ = false;  // the last wait for a block took too long
 };
 
 }  // namespace rankrun

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -102,6 +104,8 @@ TEST_F(TraceTest, EachOperationIsReadAsItWasWritten) {
   EXPECT_EQ(trace.operations[2].key, "key");
 }
 
+// The times of this thread may have a pause between the event and the reading of the
+// clock, so that the best of several counts.
 TEST_F(TraceTest, TimesAreThoseOfTheMonotonicClock) {
   auto writer = Create();
   auto now = [] { return MonotonicClock().Now().time_since_epoch().count(); };
@@ -109,13 +113,17 @@ TEST_F(TraceTest, TimesAreThoseOfTheMonotonicClock) {
   for (int64_t until = now() + 20'000'000; now() < until;) {
     writer->End(writer->Begin(AllReduceOf(1, 0)));
   }
-  const int64_t before = now();
-  writer->End(writer->Begin(AllReduceOf(2, 0)));
-  const int64_t after = now();
-  const TracedOperation last = Read(writer->path()).operations.back();
-  constexpr int64_t kError = 20'000;
-  EXPECT_GE(last.begin, before - kError);
-  EXPECT_LE(last.end, after + kError);
+  int64_t best = INT64_MAX;  // largest error of a reading
+  for (int i = 0; i < 100; ++i) {
+    const int64_t before = now();
+    writer->End(writer->Begin(AllReduceOf(2, 0)));
+    const int64_t after = now();
+    const TracedOperation last = Read(writer->path()).operations.back();
+    best = std::min(best, std::max(before - last.begin, last.end - after));
+    constexpr int64_t kError = 20'000;
+    if (best <= kError) return;
+  }
+  FAIL() << best << " ns";
 }
 
 TEST_F(TraceTest, AFirstOperationThatWaitsHasItsDuration) {
@@ -209,6 +217,45 @@ TEST_F(TraceTest, AFileThatIsThereStays) {
   EXPECT_EQ(second->path(), folder + "/a_b/attempt_1/rank_3.2.trace");
 }
 
+TEST_F(TraceTest, ALimitOfTheSizeOfFilesEndsTheTraceNotTheProcess) {
+  constexpr uint64_t kFit = (kTraceRingBlocks + 2) * kTraceBlockRecords;
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr rlim_t kLimit = sizeof(TraceMapping) + 2 * kTraceBlockBytes + 100;
+    const rlimit small{.rlim_cur = kLimit, .rlim_max = kLimit};
+    setrlimit(RLIMIT_FSIZE, &small);
+    auto writer = Create(0, 0);
+    for (uint64_t i = 1; i <= kFit + 5; ++i) writer->End(writer->Begin(AllReduceOf(i, 0)));
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  Trace trace = Read(TracePath(folder, {.rank = 0, .attempt = 0, .run_id = "a/b"}));
+  EXPECT_EQ(trace.operations.size(), kFit);
+  EXPECT_EQ(trace.lost, 5U);
+}
+
+// A record is made to look unwritten, as if its thread were in the middle of it.
+TEST_F(TraceTest, ARecordThatIsLateLosesOperationsUntilItIsWritten) {
+  auto writer = Create();
+  writer->End(writer->Begin(AllReduceOf(1, 0)));
+  Fd file(open(writer->path().c_str(), O_RDWR | O_CLOEXEC));
+  const auto at = static_cast<off_t>(offsetof(TraceMapping, ring));
+  uint64_t begin = 0;
+  ASSERT_EQ(pread(file.get(), &begin, sizeof begin, at), sizeof begin);
+  const uint64_t unwritten = 0;
+  ASSERT_EQ(pwrite(file.get(), &unwritten, sizeof unwritten, at), sizeof unwritten);
+  constexpr uint64_t kRing = kTraceRingBlocks * kTraceBlockRecords;
+  for (uint64_t i = 2; i <= kRing + 3; ++i) writer->End(writer->Begin(AllReduceOf(i, 0)));
+  EXPECT_EQ(Read(writer->path()).lost, 3U);
+  ASSERT_EQ(pwrite(file.get(), &begin, sizeof begin, at), sizeof begin);
+  writer->End(writer->Begin(AllReduceOf(kRing + 4, 0)));
+  Trace trace = Read(writer->path());
+  EXPECT_EQ(trace.lost, 3U);
+  EXPECT_EQ(trace.operations.size(), kRing + 1);
+}
+
 TEST_F(TraceTest, AProcessThatTheRankHasStartedIsNoRank) {
   auto writer = Create();
   const pid_t child = fork();
@@ -254,7 +301,6 @@ TEST_F(TraceTest, AFileThatIsIncompleteIsNotFound) {
 TEST_F(TraceTest, AFileWithoutRoomDoesNotStay) {
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
     const rlimit small{.rlim_cur = 4096, .rlim_max = 4096};
     setrlimit(RLIMIT_FSIZE, &small);
     _exit(TraceWriter::Create(folder, {.rank = 3, .attempt = 1, .run_id = "a/b"}) ? 1 : 0);
@@ -318,10 +364,12 @@ TEST_F(TraceTest, AFileThatIsWrittenHasEachOperationOnce) {
 }
 
 TEST_F(TraceTest, AFullTraceCountsWhatItLoses) {
-  auto writer = Create();
+  constexpr size_t kBlocks = kTraceRingBlocks + 2;
+  auto created = TraceWriter::Create(folder, {.rank = 3, .attempt = 1, .run_id = "a/b"}, kBlocks);
+  ASSERT_TRUE(created);
+  auto& writer = *created;
   const std::string path = writer->path();
-  for (uint64_t i = 0; i < kMaxTraceBlocks * kTraceBlockRecords; ++i)
-    writer->End(writer->Begin({}));
+  for (uint64_t i = 0; i < kBlocks * kTraceBlockRecords; ++i) writer->End(writer->Begin({}));
   writer->End(writer->Begin({}));
   EXPECT_EQ(writer->AddText("x"), 1U);
   auto owner = ReadTraceOwner(path);
