@@ -33,7 +33,7 @@ struct TraceHeader {
   int32_t rank;  // global
   int32_t attempt;
   int32_t pid;
-  uint64_t lost;       // records for which there was no room
+  uint64_t lost;       // operations for which there was no room
   ClockReading first;  // when the file was made
   uint64_t latest;     // index in `later` of the last reading
   ClockReading later[2];

@@ -216,9 +216,8 @@ void TraceWriter::ReadClocks() {
   reading_.clear();
 }
 
-TraceRecord* TraceWriter::Lose() {
+void TraceWriter::CountLost() {
   std::atomic_ref<uint64_t>(mapping_->header.lost).fetch_add(1, std::memory_order_relaxed);
-  return nullptr;
 }
 
 // Makes room in the ring for all blocks up to this one. Returns whether it has a place.

@@ -58,14 +58,18 @@ class TraceWriter {
   TraceRecord* Begin(const TraceRecord& operation) {
     TraceRecord* record = ClaimUnderWay();
     if (record == nullptr) [[unlikely]]
-      return Lose();
-    Write(*record, operation, TicksOfEvent());
+      CountLost();
+    else
+      Write(*record, operation, TicksOfEvent());
     return record;
   }
   // Ends an operation.
   void End(TraceRecord* under_way) {
     under_way->end = TicksOfEvent();
-    if (TraceRecord* record = Claim()) Write(*record, *under_way, under_way->begin);
+    if (TraceRecord* record = Claim()) [[likely]]
+      Write(*record, *under_way, under_way->begin);
+    else
+      CountLost();
     std::atomic_ref<uint64_t>(under_way->begin).store(0, std::memory_order_release);
     const auto place = static_cast<size_t>(under_way - mapping_->under_way);
     used_[place / 64].fetch_and(~(uint64_t{1} << place % 64), std::memory_order_release);
@@ -104,7 +108,7 @@ class TraceWriter {
     do {
       block = index / kTraceBlockRecords;
       if (block >= opened_.load(std::memory_order_acquire) && !OpenBlock(block)) [[unlikely]]
-        return Lose();
+        return nullptr;
     } while (!next_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
     return &mapping_->ring[block % kTraceRingBlocks][index % kTraceBlockRecords];
   }
@@ -119,7 +123,7 @@ class TraceWriter {
     record.text = values.text;
     std::atomic_ref<uint64_t>(record.begin).store(begin, std::memory_order_release);
   }
-  TraceRecord* Lose();  // returns null
+  void CountLost();
   bool OpenBlock(uint64_t block);
   bool AwaitRecords(uint64_t block, TimePoint until) REQUIRES(mutex_);
   Result<void> MoveOut(uint64_t block, TimePoint until) REQUIRES(mutex_);

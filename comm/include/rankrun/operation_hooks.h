@@ -22,7 +22,7 @@ struct OperationInfo {
   uint64_t id;        // the same at start and end, unique in the process
   std::string name;   // "AllReduce", "Send", "MonitoredBarrier", "StoreGet"
   std::string group;  // empty: a wait for a store
-  uint64_t sequence;  // as Work::sequence(); 0 for messages and stores
+  uint64_t sequence;  // as Work::sequence(); MonitoredBarrier counts its own calls; 0: none
   DType dtype;        // of tensors
   uint64_t count;     // elements of this rank's part
   uint64_t bytes;
