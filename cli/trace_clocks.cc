@@ -11,12 +11,11 @@ constexpr int64_t kSpan = 1'000'000'000;  // nanoseconds
 
 // Returns whether no rank leaves such a call before all have entered it.
 bool IsBarrierLike(const TracedOperation& operation) {
-  enum : uint8_t { kAllReduce = 1, kAllGather = 4, kReduceScatter = 7, kAllToAll = 8, kBarrier };
+  enum : uint8_t { kAllReduce = 1, kAllGather = 4, kReduceScatter = 7, kBarrier = 9 };
   switch (operation.kind) {
     case kAllReduce:
     case kAllGather:
     case kReduceScatter:
-    case kAllToAll:
       return operation.count > 0;  // without data they may return at once
     case kBarrier:
     case trace_kind::kMonitoredBarrier:

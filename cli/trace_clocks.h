@@ -18,12 +18,12 @@ int64_t TimeSince(int64_t begin, int64_t time);
 std::string BootOf(const Trace& trace);
 
 // Aligns the clocks of the hosts of a job, by its collectives. A rank that leaves an
-// AllReduce, AllGather, ReduceScatter, AllToAll or Barrier does so after every rank has
-// entered it. So each call bounds the difference between two hosts' clocks from both
-// sides. The estimate is the middle between the tightest bounds within a second of
-// trace, and between two such spans a line, since clocks drift; the error is at most half
-// of the distance of the bounds, plus the drift in a second. Processes of one boot
-// have the same clock. Hosts without such a call with the reference host keep the
+// AllReduce, AllGather, ReduceScatter or Barrier does so after every rank has entered it;
+// one that leaves an AllToAll need not wait for ranks that send it nothing. So each call bounds the
+// difference between two hosts' clocks from both sides. The estimate is the middle between the
+// tightest bounds within a second of trace, and between two such spans a line, since clocks drift;
+// the error is at most half of the distance of the bounds, plus the drift in a second. Processes of
+// one boot have the same clock. Hosts without such a call with the reference host keep the
 // difference of their system clocks.
 class TraceClocks {
  public:

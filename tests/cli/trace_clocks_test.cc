@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSecond = 1'000 * kMillisecond;
-enum : uint8_t { kAllReduce = 1, kBroadcast = 3 };
+enum : uint8_t { kAllReduce = 1, kBroadcast = 3, kAllToAll = 8 };
 
 Trace TraceOn(const std::string& host, int rank, int64_t realtime_offset = 0) {
   Trace trace{};
@@ -52,6 +52,8 @@ TEST(TraceClocksTest, WithoutACommonCallTheSystemClocksCount) {
   Trace second = TraceOn("b", 1, 4 * kSecond);
   AddCall(first, 1, 0, 10, kBroadcast);  // its root does not wait
   AddCall(second, 1, 0, 10, kBroadcast);
+  AddCall(first, 4, 0, 10, kAllToAll);  // its parts may be empty
+  AddCall(second, 4, 0, 10, kAllToAll);
   AddCall(first, 2, 20, 30);
   AddCall(second, 3, 20, 30);
   second.operations.back().has_failed = true;
