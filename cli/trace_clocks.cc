@@ -25,6 +25,13 @@ bool IsBarrierLike(const TracedOperation& operation) {
   }
 }
 
+// Returns by how much two clocks may drift apart in a time; 0 if it is negative.
+int64_t DriftIn(int64_t nanoseconds) {
+  constexpr int64_t kBillionth = 1'000'000'000;
+  constexpr int64_t kDrift = 50'000;  // billionths; oscillators are good to 20 to 50 millionths
+  return std::max<int64_t>(0, nanoseconds / (kBillionth / kDrift));
+}
+
 }  // namespace
 
 int64_t TimeSince(int64_t begin, int64_t time) {
@@ -41,10 +48,14 @@ size_t TraceClocks::HostOf(const Trace& trace) const { return indices_.at(BootOf
 void TraceClocks::Add(const Trace& trace) {
   auto [at, is_new] = indices_.emplace(BootOf(trace), hosts_.size());
   if (is_new) hosts_.push_back({.name = trace.host, .realtime_offset = trace.realtime_offset});
+  ranges_.resize(hosts_.size());
+  Range& range = ranges_[at->second];
   std::vector<int> before(trace.groups.size());
   std::map<uint64_t, int> seen;
   for (size_t i = 0; i < before.size(); ++i) before[i] = seen[trace.groups[i].key]++;
   for (const TracedOperation& operation : trace.operations) {
+    range.first = std::min(range.first, operation.begin);
+    range.last = std::max(range.last, operation.end);
     const bool counts = operation.is_finished && !operation.has_failed && operation.group >= 0;
     if (!counts || !IsBarrierLike(operation)) continue;
     const auto group = static_cast<size_t>(operation.group);
@@ -93,7 +104,10 @@ void TraceClocks::AlignHost(size_t host) {
     spans_[host].push_back(bounds);
     error = std::max(error, bounds.error());
   }
-  hosts_[host].error = error;
+  const Bounds& first = spans_[host].front();
+  const Bounds& last = spans_[host].back();
+  hosts_[host].error = std::max({error, first.error() + DriftIn(first.at - ranges_[host].first),
+                                 last.error() + DriftIn(ranges_[host].last - last.at)});
 }
 
 int64_t TraceClocks::Aligned(const Trace& trace, int64_t monotonic) const {
@@ -105,7 +119,7 @@ int64_t TraceClocks::Aligned(const Trace& trace, int64_t monotonic) const {
   auto after = std::ranges::upper_bound(spans, monotonic, {}, &Bounds::at);
   if (after == spans.begin()) return monotonic + spans.front().middle();
   const Bounds& before = *std::prev(after);
-  if (after == spans.end() || after->at == before.at) return monotonic + before.middle();
+  if (after == spans.end()) return monotonic + before.middle();
   const double part =
       static_cast<double>(monotonic - before.at) / static_cast<double>(after->at - before.at);
   const auto change = static_cast<double>(after->middle() - before.middle());

@@ -58,11 +58,18 @@ class TraceClocks {
     int64_t error() const { return upper > lower ? (upper - lower) / 2 : (lower - upper) / 2; }
   };
 
+  // Of the operations of a host.
+  struct Range {
+    int64_t first = INT64_MAX;
+    int64_t last = INT64_MIN;
+  };
+
   size_t HostOf(const Trace& trace) const;
   void AlignHost(size_t host);
 
   std::map<std::string, size_t> indices_;  // by boot
   std::vector<Host> hosts_;
+  std::vector<Range> ranges_;  // by host
   std::map<CallKey, std::map<size_t, Visit>> calls_;
   std::vector<std::vector<Bounds>> spans_;  // by host, in the order of their time
 };

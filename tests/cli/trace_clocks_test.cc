@@ -79,6 +79,20 @@ TEST(TraceClocksTest, OneCallBoundsTheDifferenceFromBothSides) {
   EXPECT_EQ(clocks.hosts()[1].error, 35);
 }
 
+TEST(TraceClocksTest, TheErrorGrowsWithTheTimeFromTheCalls) {
+  TraceClocks clocks;
+  Trace first = TraceOn("a", 0);
+  Trace second = TraceOn("b", 1);
+  AddCall(first, 1, 100, 150);
+  AddCall(second, 1, 1120, 1140);
+  AddCall(second, 2, 40 * kSecond, 60 * kSecond, kBroadcast);
+  clocks.Add(first);
+  clocks.Add(second);
+  clocks.Align();
+  constexpr int64_t kDrift = 60 * kSecond / 20'000;
+  EXPECT_NEAR(static_cast<double>(*clocks.hosts()[1].error), kDrift + 35, 1);
+}
+
 // A minute of calls with random delays, of a host whose clock drifts by 20 millionths.
 TEST(TraceClocksTest, TheErrorIsWithinTheBoundsThoughClocksDrift) {
   std::mt19937_64 random(1);
