@@ -8,6 +8,7 @@
 #include "agent/output/file_sink.h"
 #include "agent/output/line_prefix.h"
 #include "base/log.h"
+#include "base/trace/trace_writer.h"
 
 namespace rankrun::agent {
 namespace {
@@ -39,7 +40,8 @@ Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
   const OutputSpec& output = spec_.output;
   if (!output.trace_dir.empty()) {
     trace_dir_ = Absolute(output.trace_dir);
-    if (auto made = MakeFolders(trace_dir_); !made) {
+    // Also shows whether the folder is writable.
+    if (auto made = MakeFolders(TraceFolder(trace_dir_, spec_.run_id)); !made) {
       return Error{ErrorCode::kInvalid,
                    "--trace " + output.trace_dir + ": " + made.error().message};
     }

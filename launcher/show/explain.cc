@@ -114,8 +114,8 @@ void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
       {"files", spec.output.no_files ? "none" : WorkerFilesPrefix(spec, "<local rank>") + "*"});
   if (!spec.events_file.empty()) rows.push_back({"events", spec.events_file});
   if (!spec.output.trace_dir.empty()) {
-    rows.push_back({"traces", TraceFolder(spec.output.trace_dir, spec.run_id) +
-                                  "/attempt_0/rank_<rank>.trace"});
+    const std::string folder = TraceFolder(agent::Absolute(spec.output.trace_dir), spec.run_id);
+    rows.push_back({"traces", folder + "/attempt_0/rank_<rank>.trace"});
   }
 }
 
@@ -179,7 +179,7 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
       .threads = plan.share.threads[0],
       .error_file = spec.output.no_files ? "" : WorkerFilesPrefix(spec, "0") + "error.json",
       .status_path = "/proc/<agent>/fd/<number>",
-      .trace_dir = spec.output.trace_dir};
+      .trace_dir = spec.output.trace_dir.empty() ? "" : agent::Absolute(spec.output.trace_dir)};
   std::vector<Row> rows;
   for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
     if (std::ranges::find(machine.variables, entry) != machine.variables.end()) continue;

@@ -196,11 +196,13 @@ TEST_F(TraceTest, TheOutputIsCompleteOrStaysAsItWas) {
   EXPECT_EQ(full.Err(), "rankctl: write: No space left on device\n");
 }
 
-TEST_F(TraceTest, AFolderThatCannotBeMadeRefusesTheJob) {
-  Job run({.arguments = Shell({"--trace", "/proc/no/traces"}, "echo started")});
-  EXPECT_EQ(run.Wait(), Code(2));
-  EXPECT_THAT(run.Err(), HasSubstr("rankrun: --trace /proc/no/traces: create the folder"));
-  EXPECT_EQ(run.Out(), "");
+TEST_F(TraceTest, AFolderThatCannotBeMadeOrWrittenRefusesTheJob) {
+  for (const std::string folder : {"/proc/no/traces", "/proc"}) {
+    Job run({.arguments = Shell({"--trace", folder}, "echo started")});
+    EXPECT_EQ(run.Wait(), Code(2));
+    EXPECT_THAT(run.Err(), HasSubstr("rankrun: --trace " + folder + ": create the folder"));
+    EXPECT_EQ(run.Out(), "");
+  }
 }
 
 }  // namespace
