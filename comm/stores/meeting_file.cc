@@ -57,9 +57,12 @@ Result<std::unique_ptr<store::Store>> EnterFile(const MeetingFile& file, TimePoi
 }
 
 void LeaveFile(const MeetingFile& file, store::Store& store) {
-  auto leavers = store.Add(LeaversKey(file), 1);
+  if (!store.Add(LeaversKey(file), 1)) return;
   auto users = store.Add(CountKey(file), -1);
-  if (!users || *users > 0 || !leavers || *leavers < file.min_leavers) return;
+  if (!users || *users > 0) return;
+  // Others have left since, so the result above may be too small.
+  auto leavers = store.Add(LeaversKey(file), 0);
+  if (!leavers || *leavers < file.min_leavers) return;
   // Another user may have come since.
   auto last = store.CompareSet(CountKey(file), "0", kRemoved);
   if (last && last->swapped) unlink(file.path.c_str());

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "store/clients/file_store.h"
 #include "tests/base/support.h"
+#include "tests/comm/ranks.h"
 
 namespace rankrun::comm {
 namespace {
@@ -55,6 +57,25 @@ TEST_F(MeetingFileTest, ItStaysAsLongAsARankThatDiedIsCounted) {
   ASSERT_TRUE(other);
   LeaveFile(file, **other);
   EXPECT_TRUE(IsThere());
+}
+
+TEST_F(MeetingFileTest, ItIsRemovedByRanksThatLeaveTogether) {
+  file.min_leavers = 2;
+  for (int i = 0; i < 200; ++i) {
+    InSharedMemory<std::atomic<int>> entered;
+    auto rank = [&]() -> std::string {
+      auto store = Enter(file);
+      if (!store) return store.error().message;
+      *entered += 1;
+      while (*entered < 2) std::this_thread::yield();
+      LeaveFile(file, **store);
+      return "left";
+    };
+    ChildProcess one(rank), other(rank);
+    ASSERT_EQ(one.Text(), "left");
+    ASSERT_EQ(other.Text(), "left");
+    ASSERT_FALSE(IsThere()) << "run " << i;
+  }
 }
 
 TEST_F(MeetingFileTest, AFileThatIsHalfRemovedIsAnErrorAfterTheTimeout) {
