@@ -22,6 +22,8 @@ using comm::ForkedProcess;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultGrace{30'000};  // between SIGTERM and SIGKILL, as in PyTorch
+// A killed process closes its connections some time before its pidfd becomes readable.
+constexpr milliseconds kMaxCauseDelay{200};
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 TimePoint After(milliseconds timeout) {
@@ -66,8 +68,22 @@ struct SpawnContext::State {
     }
   }
 
-  // Prefers a process that has not lost another one.
+  // Returns whether processes have failed, each after it has lost another one.
+  bool LacksCause() const {
+    bool has_failed = false;
+    for (const ForkedProcess& process : processes) {
+      if (!process.failure()) continue;
+      if (!process.lost_peer()) return false;
+      has_failed = true;
+    }
+    return has_failed;
+  }
+
+  // Prefers a process that has not lost another one, for which it waits an instant.
   void FindFailure() {
+    const TimePoint deadline = After(kMaxCauseDelay);
+    while (!failure && LacksCause() && !AllHaveEnded() && ReapSome(deadline)) {
+    }
     for (bool lost_peer : {false, true}) {
       for (const ForkedProcess& process : processes) {
         if (failure || !process.failure() || process.lost_peer() != lost_peer) continue;

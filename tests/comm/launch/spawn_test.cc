@@ -148,6 +148,37 @@ TEST_F(SpawnTest, ACauseComesBeforeALostConnection) {
   EXPECT_EQ(FailureIn([&] { context.Join(); }).rank, 1);
 }
 
+TEST_F(SpawnTest, ACauseThatIsReapedLaterComesBeforeALostConnection) {
+  InSharedMemory<std::atomic<pid_t>> first;
+  auto act = [&] {
+    Spawn(
+        [&](int rank) {
+          if (rank == 0) {
+            *first = getpid();
+            throw DistNetworkError("rank 1 is lost");
+          }
+          while (*first == 0 || kill(*first, 0) == 0) usleep(100);  // until it is reaped
+          raise(SIGKILL);
+        },
+        2);
+  };
+  SpawnFailure failure = FailureIn(act);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.signal, SIGKILL);
+}
+
+TEST_F(SpawnTest, ALostConnectionWithoutACauseIsTheFailure) {
+  auto act = [] {
+    Spawn(
+        [](int rank) {
+          if (rank == 0) throw DistNetworkError("a store is lost");
+          for (;;) pause();
+        },
+        2);
+  };
+  EXPECT_EQ(FailureIn(act).rank, 0);
+}
+
 TEST_F(SpawnTest, AJoinThatTimesOutReturnsFalseAndTheHandleEndsTheRest) {
   InSharedMemory<std::atomic<bool>> may_end;
   {
