@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/process/signals_blocked.h"
 #include "comm/world/contexts.h"
 
 namespace rankrun::comm {
@@ -74,8 +75,15 @@ SpawnRecord Run(const std::function<void(int)>& function, int rank) {
   }
 }
 
-void LetSigtermEndThisProcess() {
-  signal(SIGTERM, SIG_DFL);
+// Forks. In the child, SIGTERM has its default disposition from the beginning.
+pid_t ForkWithoutHandlerOfSigterm() {
+  SignalsBlocked blocked;
+  pid_t pid = fork();
+  if (pid == 0) signal(SIGTERM, SIG_DFL);
+  return pid;
+}
+
+void UnblockSigterm() {
   sigset_t term;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
@@ -164,12 +172,12 @@ Result<ForkedProcess> ForkedProcess::Start(const std::function<void(int)>& funct
   if (!process.record_) return SystemError("create memory for an exception", errno);
   std::fflush(nullptr);  // otherwise the child would write this output, too
   const pid_t parent = getpid();
-  process.pid_ = fork();
+  process.pid_ = ForkWithoutHandlerOfSigterm();
   if (process.pid_ < 0) return SystemError("fork", errno);
   if (process.pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);  // it has died before prctl
-    LetSigtermEndThisProcess();
+    UnblockSigterm();
     others.clear();
     RunChild(function, rank, process.record_);
   }

@@ -134,6 +134,20 @@ TEST_F(SpawnTest, TheOthersGetSigtermThenSigkill) {
   EXPECT_EQ(FailureIn(join).rank, 0) << "the same for later calls";
 }
 
+std::atomic<int>* handled = nullptr;  // of the test below, whose handler it outlives
+
+TEST_F(SpawnTest, TheCallersHandlerOfSigtermRunsInNoProcess) {
+  InSharedMemory<std::atomic<int>> count;
+  handled = &*count;
+  signal(SIGTERM, [](int) { *handled += 1; });
+  for (int i = 0; i < 100; ++i) {
+    // Its destructor sends SIGTERM as early as possible.
+    SpawnContext context = Spawn([](int) {}, 2, /*join=*/false);
+  }
+  signal(SIGTERM, SIG_DFL);
+  EXPECT_EQ(*count, 0);
+}
+
 TEST_F(SpawnTest, ACauseComesBeforeALostConnection) {
   SpawnContext context = Spawn(
       [](int rank) {
