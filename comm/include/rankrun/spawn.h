@@ -21,8 +21,10 @@
 //     rankrun::Destroy();
 //   }, 4);
 //
-// The processes are forks of the caller, so `function` may use all its data. A fork
-// has none of the caller's threads and cannot use its GPUs. Call Spawn before the
+// The processes are forks of the caller, so `function` has all its data. Connections
+// and open files are shared, too: a TcpStore that the caller has made sends on one
+// socket from all processes, so make one in `function`, or use Store::Clone there. A
+// fork has none of the caller's threads and cannot use its GPUs. Call Spawn before the
 // program starts a thread, uses a GPU or makes a process group; later, start the
 // program again by OwnProgram (launch.h).
 namespace rankrun {
