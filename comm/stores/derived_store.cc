@@ -1,7 +1,6 @@
 #include "comm/stores/derived_store.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include <rankrun/dist_error.h>
@@ -85,30 +84,30 @@ Result<bool> DerivedStore::Check(Keys keys) {
   return Guard([&] { return store_->Check(ListOf(keys)); });
 }
 
-Result<void> DerivedStore::WaitOnce(Keys keys, milliseconds timeout) {
-  TimePoint deadline = Now() + timeout;
-  return Guard([&] { store_->Wait(ListOf(keys), timeout); }, deadline);
-}
-
-Result<void> DerivedStore::Wait(Keys keys, milliseconds timeout) {
+// Calls `wait` with a part of the time-out until it returns anything but kTimeout.
+template <typename WaitCall>
+auto DerivedStore::InSlices(const std::string& what, milliseconds timeout, WaitCall wait)
+    -> Result<std::invoke_result_t<WaitCall, milliseconds>> {
   TimePoint began = Now();
   TimePoint deadline = store::DeadlineAfter(timeout);
   for (;;) {
     milliseconds left = Left(deadline);
     bool is_last = !deaths_.has_agent() || left <= kSlice;
-    auto waited = WaitOnce(keys, is_last ? left : kSlice);
+    milliseconds slice = is_last ? left : kSlice;
+    TimePoint end = Now() + slice;
+    auto waited = Guard([&] { return wait(slice); }, end);
     if (waited || waited.error().code != ErrorCode::kTimeout) return waited;
-    if (deaths_.has_death()) {
-      return deaths_.ErrorSince(began).In("wait for " + store::DescribeKeys(keys));
-    }
-    if (is_last) return store::KeyTimeoutError("wait for " + store::DescribeKeys(keys), timeout);
+    if (deaths_.has_death()) return deaths_.ErrorSince(began).In(what);
+    if (is_last) return waited;
   }
 }
 
-Result<void> DerivedStore::Barrier(std::string_view key, int64_t world_size, milliseconds timeout) {
-  if (auto ok = store::CheckBarrierSize(key, world_size); !ok) return ok;
-  int size = static_cast<int>(std::min<int64_t>(world_size, std::numeric_limits<int>::max()));
-  return Guard([&] { store_->Barrier(key, size, timeout); }, store::DeadlineAfter(timeout));
+Result<void> DerivedStore::Wait(Keys keys, milliseconds timeout) {
+  std::string what = "wait for " + store::DescribeKeys(keys);
+  auto waited =
+      InSlices(what, timeout, [&](milliseconds slice) { store_->Wait(ListOf(keys), slice); });
+  if (waited || waited.error().code != ErrorCode::kTimeout) return waited;
+  return store::KeyTimeoutError(what, timeout);
 }
 
 Result<store::CompareSetResult> DerivedStore::CompareSet(std::string_view key,
@@ -151,7 +150,11 @@ Result<void> DerivedStore::QueuePush(std::string_view key, std::string_view valu
 }
 
 Result<std::string> DerivedStore::QueuePop(std::string_view key, milliseconds timeout) {
-  return Guard([&] { return store_->QueuePop(key, timeout); }, store::DeadlineAfter(timeout));
+  std::string what = "pop from queue " + std::string(key);
+  auto popped =
+      InSlices(what, timeout, [&](milliseconds slice) { return store_->QueuePop(key, slice); });
+  if (popped || popped.error().code != ErrorCode::kTimeout) return popped;
+  return store::QueueTimeoutError(what, timeout);
 }
 
 Result<std::optional<std::string>> DerivedStore::TryQueuePop(std::string_view key) {

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include <rankrun/store_base.h>
@@ -14,7 +16,7 @@ namespace rankrun::comm {
 
 // A Store of a class that the program has derived, for the parts of this library
 // that use stores. Exceptions become errors. An agent's death message ends waits,
-// which therefore reach the program in slices.
+// which therefore reach the program in slices. A barrier is one by keys.
 //   DistNetworkError           kPeerLost
 //   DistStoreError and DistTimeoutError of a wait whose time-out has passed
 //                              kTimeout
@@ -32,8 +34,6 @@ class DerivedStore final : public store::Store {
   Result<int64_t> Add(std::string_view key, int64_t delta) override;
   Result<bool> Check(std::span<const std::string> keys) override;
   Result<void> Wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
-  Result<void> Barrier(std::string_view key, int64_t world_size,
-                       std::chrono::milliseconds timeout) override;
   Result<store::CompareSetResult> CompareSet(std::string_view key, std::string_view expected,
                                              std::string_view desired) override;
   Result<bool> Delete(std::string_view key) override;
@@ -53,7 +53,9 @@ class DerivedStore final : public store::Store {
                                                   std::chrono::milliseconds reply_timeout) override;
 
  private:
-  Result<void> WaitOnce(std::span<const std::string> keys, std::chrono::milliseconds timeout);
+  template <typename WaitCall>
+  auto InSlices(const std::string& what, std::chrono::milliseconds timeout, WaitCall wait)
+      -> Result<std::invoke_result_t<WaitCall, std::chrono::milliseconds>>;
 
   const std::shared_ptr<rankrun::Store> store_;  // shared with the program and with clones
   const DeathWatch deaths_;

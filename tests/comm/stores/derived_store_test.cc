@@ -100,6 +100,16 @@ class MapStore : public rankrun::Store {
   std::map<std::string, std::string> values_;
 };
 
+// Its queue is always empty, and its barrier fails.
+class WaitingStore final : public MapStore {
+ public:
+  std::string QueuePop(std::string_view key, Timeout timeout) override {
+    Wait({std::string(key)}, timeout);
+    return "";
+  }
+  void Barrier(std::string_view, int, Timeout) override { throw DistError("out of order"); }
+};
+
 // Store that throws `Exception` in Add, which Init calls.
 template <typename Exception>
 class FailingStore final : public MapStore {
@@ -250,6 +260,24 @@ TEST(DerivedStoreTest, ADeathEndsItsWaits) {
   EXPECT_EQ(waited.error().code, ErrorCode::kCancelled);
   EXPECT_THAT(waited.error().message, HasSubstr("wait for key z: rank 1 was killed by SIGKILL"));
   EXPECT_TRUE(store.Get("k", std::chrono::hours(1))) << "a key that exists";
+}
+
+TEST(DerivedStoreTest, ADeathEndsItsQueuePopAndItsBarrier) {
+  StatusPage page = *StatusPage::Create();
+  DerivedStore store(std::make_shared<WaitingStore>(), DeathWatch(page));
+  auto popped = store.QueuePop("q", 1ms);
+  ASSERT_FALSE(popped);
+  EXPECT_EQ(popped.error().message, "pop from queue q: empty for 1 ms");
+  std::thread agent([&] { page.PublishPeerDeath("rank 1 was killed by SIGKILL"); });
+  popped = store.QueuePop("q", std::chrono::hours(1));
+  auto met = store.Barrier("b", 2, std::chrono::hours(1));
+  agent.join();
+  ASSERT_FALSE(popped);
+  EXPECT_EQ(popped.error().code, ErrorCode::kCancelled);
+  EXPECT_THAT(popped.error().message, HasSubstr("pop from queue q: rank 1 was killed by SIGKILL"));
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().code, ErrorCode::kCancelled);
+  EXPECT_THAT(met.error().message, HasSubstr("rank 1 was killed by SIGKILL"));
 }
 
 }  // namespace
