@@ -222,6 +222,8 @@ std::unique_ptr<Store> Store::Clone() {
   auto clone = UnwrapStore(comm::Own(*state_).Clone(timeout()));
   auto state = comm::StateOf(std::move(clone), timeout());
   state->file = state_->file;
+  // Only a derived store under it lacks the API, and the clone uses that store anyway.
+  if (!HasExtendedApi()) state->underlying = state_->underlying;
   return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 

@@ -31,7 +31,7 @@ struct StoreState {
   // Server of a TcpStore that serves; owners: the TcpStores that share it.
   std::shared_ptr<store::HostedServer> server = {};
   uint16_t port = 0;                                // of a TcpStore
-  std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore; shared with the program
+  std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore and some clones; shared
   std::shared_ptr<FileUser> file = {};  // of a FileStore with a world size, and its clones
   // Null in a derived class. Last, because it uses `server`, `underlying` or `file`.
   std::unique_ptr<store::Store> store = {};

@@ -179,6 +179,10 @@ TEST(DerivedStoreTest, OnlyItsClassKnowsWhetherItHasTheExtendedApi) {
   EXPECT_FALSE(PrefixStore("p", std::make_shared<MapStore>()).HasExtendedApi());
   EXPECT_TRUE(PrefixStore("p", std::make_shared<Extended>()).HasExtendedApi());
   EXPECT_TRUE(PrefixStore("p", std::make_shared<HashStore>()).HasExtendedApi());
+  auto clone = PrefixStore("p", std::make_shared<MapStore>()).Clone();
+  EXPECT_FALSE(clone->HasExtendedApi());
+  EXPECT_FALSE(clone->Clone()->HasExtendedApi());
+  EXPECT_TRUE(PrefixStore("p", std::make_shared<Extended>()).Clone()->HasExtendedApi());
 }
 
 TEST(DerivedStoreTest, APrefixStoreAndItsClonesAreViewsOfIt) {
