@@ -28,7 +28,8 @@ rankrun_status rankrun_spawn(rankrun_spawn_function function, void* data, int32_
       int exit_code = function(rank, data);
       if (exit_code == 0) return;
       std::fflush(nullptr);
-      _exit(exit_code);
+      constexpr int kBits = 0xff;  // of an exit code
+      _exit((exit_code & kBits) != 0 ? exit_code & kBits : 1);
     };
     auto made = rankrun::Spawn(run, processes, /*join=*/context == nullptr);
     if (context != nullptr) *context = new rankrun_spawn_context{std::move(made)};
