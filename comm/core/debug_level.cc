@@ -51,7 +51,6 @@ T OrWarn(const Result<T>& result, T otherwise, const char* in_words) {
 }
 
 void Use(DebugLevel level, Level& process) REQUIRES(process.mutex) {
-  if (process.level == level) return;
   process.level = level;
   auto log_level = LogLevelIn(::getenv, level);
   SetDefaultLogLevel(log_level ? *log_level : LogLevel::kWarn);
@@ -139,7 +138,9 @@ Result<DebugLevel> DebugLevelForInit() {
   Level& process = OfThisProcess();
   MutexLock lock(process.mutex);
   if (process.is_chosen && process.level) return *process.level;
-  return Read(process);
+  auto level = DebugLevelIn(::getenv);
+  if (level && process.level != *level) Use(*level, process);
+  return level;
 }
 
 }  // namespace rankrun::comm

@@ -12,6 +12,7 @@
 #include <rankrun/rankrun.h>
 
 #include "base/log.h"
+#include "comm/core/debug_level.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -272,6 +273,22 @@ TEST_F(DebugLogDeathTest, WrongValuesOfTorchsOtherVariablesAreWarnings) {
             HasSubstr("rankrun: warning: TORCH_SHOW_CPP_STACKTRACES is \"yes\": want 0 or 1; "
                       "0 is used\n"),
             IsAtLevel("warning")));
+}
+
+TEST_F(DebugLogDeathTest, ReadingTheLevelAgainReadsAllVariables) {
+  auto run = [] {
+    Use({{"RANKRUN_DEBUG", "DETAIL"}, {"TORCH_CPP_LOG_LEVEL", "ERROR"}});
+    SetDebugLevelFromEnv();
+    LogWarn("hidden");
+    Use({{"RANKRUN_DEBUG", "DETAIL"},
+         {"TORCH_CPP_LOG_LEVEL", "WARNING"},
+         {"TORCH_SHOW_CPP_STACKTRACES", "1"}});
+    SetDebugLevelFromEnv();
+    LogWarn(ShowsStacks() ? "shown" : "without stacks");
+    _exit(0);
+  };
+  EXPECT_EXIT(run(), ExitedWithCode(0),
+              AllOf(HasSubstr("rankrun: warning: shown\n"), Not(HasSubstr("hidden"))));
 }
 
 TEST_F(DebugLogDeathTest, GroupsAndFirstCallsAreDescribed) {
