@@ -54,7 +54,8 @@ void Use(DebugLevel level, Level& process) REQUIRES(process.mutex) {
   process.level = level;
   auto log_level = LogLevelIn(::getenv, level);
   SetDefaultLogLevel(log_level ? *log_level : LogLevel::kWarn);
-  OrWarn(log_level, LogLevel::kWarn, "WARNING");
+  const bool is_used = ValueOf(::getenv, "RANKRUN_LOG").empty();
+  if (is_used) OrWarn(log_level, LogLevel::kWarn, "WARNING");
   internal::logs_calls = level != DebugLevel::kOff;
   internal::shows_stacks =
       level == DebugLevel::kDetail && OrWarn(ShowsStacksIn(::getenv), false, "0");
@@ -85,7 +86,8 @@ Result<LogLevel> LogLevelIn(const GetVariable& get, DebugLevel level) {
   constexpr char kName[] = "TORCH_CPP_LOG_LEVEL";
   std::string value = ValueOf(get, kName);
   std::string name = InUpperCase(value);
-  if (name == "FATAL" || name == "3") return LogLevel::kOff;
+  // The library has no fatal lines, and errors must not be lost.
+  if (name == "FATAL" || name == "3") return LogLevel::kError;
   if (name == "ERROR" || name == "2") return LogLevel::kError;
   if (name == "WARNING" || name == "1") return LogLevel::kWarn;
   bool is_info = name == "INFO" || name == "0";

@@ -275,6 +275,11 @@ TEST_F(DebugLogDeathTest, WrongValuesOfTorchsOtherVariablesAreWarnings) {
             IsAtLevel("warning")));
 }
 
+TEST_F(DebugLogDeathTest, AValueThatOurOwnLogLevelOverridesIsNoWarning) {
+  EXPECT_EXIT(RunWith({{"RANKRUN_LOG", "warn"}, {"TORCH_CPP_LOG_LEVEL", "debug"}}),
+              ExitedWithCode(0), Not(HasSubstr("TORCH_CPP_LOG_LEVEL")));
+}
+
 TEST_F(DebugLogDeathTest, ReadingTheLevelAgainReadsAllVariables) {
   auto run = [] {
     Use({{"RANKRUN_DEBUG", "DETAIL"}, {"TORCH_CPP_LOG_LEVEL", "ERROR"}});
