@@ -10,7 +10,8 @@ namespace rankrun {
 enum class DebugLevel {
   kOff = 0,
   kInfo = 1,  // logs groups, and first and slow collectives
-  // Also logs each collective, and compares it among the ranks before it runs. With
+  // Also logs each collective, and compares it among the ranks before it runs. On GPU
+  // memory each call, kAsync, too, therefore waits until all ranks have called. With
   // TORCH_SHOW_CPP_STACKTRACES=1 a DistMismatchError has lines with the call's stack.
   kDetail = 2,
 };

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include <rankrun/gpu.h>
 #include <rankrun/operation_hooks.h>
 
@@ -111,6 +113,18 @@ TEST_F(GroupDevicesDetailTest, ACallThatDiffersEndsAsFailedForHooks) {
                         }});
   EXPECT_FALSE(AllReduce());
   EXPECT_THAT(ends, testing::ElementsAre(false));
+}
+
+TEST_F(GroupDevicesDetailTest, AnAsynchronousCallReturnsAfterAllHaveCalled) {
+  std::promise<void> returned;
+  bool has_waited = false;
+  cpu->in_call = [&] {  // the other rank comes late
+    has_waited = returned.get_future().wait_for(milliseconds(20)) == std::future_status::timeout;
+  };
+  ASSERT_TRUE(AllReduce(kAsync));
+  EXPECT_TRUE(has_waited);
+  EXPECT_EQ(seen->calls.size(), 1U);
+  returned.set_value();
 }
 
 TEST_F(GroupDevicesTest, ACallIsLoggedWhenTheDeviceHasCompletedIt) {
