@@ -49,8 +49,8 @@ void LogEnd(const Operation& operation, const GroupIdentity& identity, TimePoint
   if (is_first) text += ", the first collective,";
   text += " took " + InMilliseconds(took);
   if (!is_slow) return LogDebug(text);
-  LogInfo(text + ", which is slow: RANKRUN_SLOW_CALL_MS is " +
-          std::to_string(identity.slow_call.count()));
+  LogInfo(text + ", which is slow (" + std::to_string(identity.slow_call.count()) +
+          " ms or more, RANKRUN_SLOW_CALL_MS)");
 }
 
 Result<void> RunLogged(const Operation& operation, const GroupIdentity& identity,

@@ -315,7 +315,7 @@ TEST_F(DebugLogDeathTest, GroupsAndFirstCallsAreDescribed) {
 
 TEST_F(DebugLogDeathTest, ASlowCallIsNamed) {
   const std::string world = "rankrun: info: the world process group, rank 1 of 2: Barrier #2";
-  const std::string text = " took [0-9.]+ ms, which is slow: RANKRUN_SLOW_CALL_MS is 0\n";
+  const std::string text = " took [0-9.]+ ms, which is slow .0 ms or more, RANKRUN_SLOW_CALL_MS.\n";
   EXPECT_EXIT(RunWith({{"RANKRUN_DEBUG", "INFO"}, {"RANKRUN_SLOW_CALL_MS", "0"}}),
               ExitedWithCode(0), testing::ContainsRegex(world + text));
 }
