@@ -33,7 +33,8 @@ std::string Demangled(const char* name) {
 std::string InWords(void* frame) {
   auto address = reinterpret_cast<uintptr_t>(frame) - 1;
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) return "?" + InHex(address);
+  if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr)
+    return "?" + InHex(address);
   std::string file = info.dli_fname;
   file.erase(0, file.rfind('/') + 1);
   if (info.dli_sname == nullptr) {
