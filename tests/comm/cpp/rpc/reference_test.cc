@@ -11,6 +11,7 @@
 
 #include <rankrun/rpc.h>
 
+#include "base/mutex.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -53,12 +54,17 @@ void RegisterAll() {
     return Payload{std::to_string(Counted::alive)};
   });
   // Keeps a reference until it gets another one.
+  static auto& mutex = *new Mutex;
   static auto& kept = *new std::vector<Reference>;
   rpc::RegisterMethod("keep", [](const WorkerInfo&, const Payload& p) {
-    kept = p.references;
+    std::vector<Reference> dropped = p.references;
+    MutexLock lock(mutex);
+    kept.swap(dropped);
+    lock.Unlock();
     return Payload{};
   });
   rpc::RegisterMethod("kept", [](const WorkerInfo&, const Payload&) {
+    MutexLock lock(mutex);
     return Payload{"", {}, kept};
   });
 }
