@@ -43,7 +43,7 @@ class TraceClocks {
   const std::vector<Host>& hosts() const { return hosts_; }  // the first is the reference
 
  private:
-  // Of the ranks of one host in a call.
+  // Times of one host's ranks in a call.
   struct Visit {
     int64_t last_begin = INT64_MIN;
     int64_t first_end = INT64_MAX;
@@ -58,7 +58,7 @@ class TraceClocks {
     int64_t error() const { return upper > lower ? (upper - lower) / 2 : (lower - upper) / 2; }
   };
 
-  // Of the operations of a host.
+  // Times of a host's operations.
   struct Range {
     int64_t first = INT64_MAX;
     int64_t last = INT64_MIN;

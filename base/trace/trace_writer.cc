@@ -38,7 +38,7 @@ int64_t Nanoseconds(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Of several readings, returns the one that took the fewest ticks, because the kernel may
+// Reads several times and returns the reading that took the fewest ticks, because the kernel may
 // stop this thread in the middle of one. The ticks are those of the middle.
 ClockReading ReadAllClocks() {
   constexpr int kTries = 5;

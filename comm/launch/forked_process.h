@@ -28,7 +28,7 @@ ForkFacts FactsOfThisProcess();
 // Error: kInvalid, a fork of such a process does not work. Pure.
 Result<void> CheckFork(const ForkFacts& facts);
 
-// Last words of a process about its function.
+// How the function of a process has ended, written by the process.
 struct SpawnRecord {
   bool returned = false;
   bool lost_peer = false;      // threw a DistNetworkError, which another process may have caused

@@ -67,7 +67,7 @@ class Agent {
   // Waits until another worker answers, which no method delays.
   Outcome Ping(int callee, std::chrono::milliseconds limit);
 
-  // Calls of this worker whose end has not returned, and methods that run here.
+  // Number of calls under way, until their ends have returned, and of methods that run here.
   size_t unfinished() const { return open_calls() + running_.load(); }
   size_t open_calls() const { return calls_.open(); }
   bool has_queued() const EXCLUDES(peers_mutex_);  // messages that are not sent yet
@@ -75,7 +75,7 @@ class Agent {
   uint64_t begun() const { return calls_.begun(); }  // calls of this worker so far
   const Threads& threads() const { return *threads_; }
 
-  // Called for each worker that ends or is lost. `has_ended`: it has said so before.
+  // Called for each worker that ends or is lost. `has_ended`: it has announced its end.
   using LossHandler = std::function<void(int worker, bool has_ended)>;
   void SetLossHandler(LossHandler lost) EXCLUDES(mutex_);
 

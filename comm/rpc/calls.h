@@ -28,7 +28,7 @@ class Calls {
   // Ends the calls whose deadline has passed. Returns the next deadline.
   TimePoint FinishLate(TimePoint now) EXCLUDES(mutex_);
 
-  // Number of calls whose end has not returned yet.
+  // Number of calls under way, until their ends have returned.
   size_t open() const EXCLUDES(mutex_);
   uint64_t begun() const EXCLUDES(mutex_);
 
@@ -49,7 +49,7 @@ class Calls {
 
   mutable Mutex mutex_;
   uint64_t last_id_ GUARDED_BY(mutex_) = 0;
-  size_t ending_ GUARDED_BY(mutex_) = 0;  // calls whose end runs
+  size_t ending_ GUARDED_BY(mutex_) = 0;  // calls with an end that runs now
   Table calls_ GUARDED_BY(mutex_);
   Deadlines deadlines_ GUARDED_BY(mutex_);
 };

@@ -132,7 +132,7 @@ ssize_t Link::WriteSome(Outgoing& first) {
 void Link::Lose(std::string_view why, Over& over) {
   if (lost_by_.empty()) {
     lost_by_ = why;
-    connection_->ShutDown();  // also if a message ends amid a frame
+    connection_->ShutDown();  // also in the middle of a frame
   }
   for (Outgoing& each : queue_) over.push_back(std::move(each));
   queue_.clear();

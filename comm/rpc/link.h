@@ -41,7 +41,7 @@ class Link {
   bool has_queued() const { return has_queued_.load(); }
   void Write() EXCLUDES(mutex_);
 
-  // Reads what has arrived, up to a limit that is fair to other links. Returns whether
+  // Reads the bytes that have arrived, up to a limit that is fair to other links. Returns whether
   // anything has.
   bool Read(FrameSink& sink);
 
@@ -65,7 +65,7 @@ class Link {
   using Over = std::vector<Outgoing>;
   static constexpr size_t kBufferBytes = size_t{64} << 10;
 
-  // These append what is over to `over`, which is destroyed without a lock.
+  // These append finished messages to `over`, which is destroyed without a lock.
   void WriteQueued(Over& over) REQUIRES(mutex_);
   ssize_t WriteSome(Outgoing& first) REQUIRES(mutex_);
   void Lose(std::string_view why, Over& over) REQUIRES(mutex_);

@@ -37,7 +37,7 @@ class Peer final : public Source, public FrameSink, public std::enable_shared_fr
   // Lets the descriptor be polled for writing if, and only if, something is queued. Called
   // after each change of that, and once the peer is added to the threads.
   void WatchWritable() EXCLUDES(mutex_);
-  // Whether the worker has said that it ends.
+  // Whether the worker has announced its end.
   bool has_ended() const { return has_ended_.load(); }
 
   // Text of the error of calls to a worker that is lost; no value: not known yet.

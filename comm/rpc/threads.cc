@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{60};
 // Looks at one source only, between two looks at all. Each look at all that finds no other
 // source doubles them.
-constexpr int kFewestRounds = 8;
-constexpr int kMostRounds = 64;
+constexpr int kMinRounds = 8;
+constexpr int kMaxRounds = 64;
 // Data counts as this many looks without.
 constexpr int kRoundsOfSuccess = 4;
 // A task that takes longer than one or two ticks no longer delays the polling.
@@ -141,7 +141,7 @@ bool Threads::PollOnce(Source* expected, int timeout_ms, std::vector<Task>& task
   std::array<epoll_event, 32> events;
   int count = Sleep(events.data(), static_cast<int>(events.size()), timeout_ms);
   bool any = false;
-  rounds_ = std::min(2 * rounds_, kMostRounds);
+  rounds_ = std::min(2 * rounds_, kMaxRounds);
   for (int i = 0; i < count; ++i) {
     auto* source = static_cast<Source*>(events[static_cast<size_t>(i)].data.ptr);
     if (source == nullptr) {
@@ -149,7 +149,7 @@ bool Threads::PollOnce(Source* expected, int timeout_ms, std::vector<Task>& task
       eventfd_read(wake_.get(), &value);
       continue;
     }
-    if (source != likely) rounds_ = kFewestRounds;
+    if (source != likely) rounds_ = kMinRounds;
     hot_ = source;
     any = source->Move(tasks) || any;
   }

@@ -110,13 +110,8 @@ JoinGroupOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, T
 }  // namespace
 
 Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
-  if (world() != nullptr) {
-    return Invalid("there is a world process group already: Destroy() it first");
-  }
-  auto timeout = EffectiveTimeout({}, options.timeout);
+  auto timeout = CheckedTimeoutOf(options);
   if (!timeout) return timeout.error();
-  if (auto ok = CheckDevice(options.device); !ok) return ok.error();
-  if (auto level = DebugLevelForInit(); !level) return level.error();
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
   DeathWatch deaths = DeathWatch::OfThisProcess();
   refused_.server.reset();  // frees the port
@@ -149,6 +144,18 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
             .given = options.store,
             .device = options.device};
   return ConnectDevices(Add(*std::move(group)), deadline);
+}
+
+// Checks all that needs no other rank. Returns the time-out.
+Result<std::chrono::milliseconds> GroupTable::CheckedTimeoutOf(const InitOptions& options) const {
+  if (world() != nullptr) {
+    return Invalid("there is a world process group already: Destroy() it first");
+  }
+  auto timeout = EffectiveTimeout({}, options.timeout);
+  if (!timeout) return timeout.error();
+  if (auto ok = CheckDevice(options.device); !ok) return ok.error();
+  if (auto level = DebugLevelForInit(); !level) return level.error();
+  return timeout;
 }
 
 Result<ProcessGroup*> GroupTable::ConnectDevices(ProcessGroup* group, TimePoint deadline) {

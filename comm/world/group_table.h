@@ -82,6 +82,7 @@ class GroupTable {
     std::set<int> excluded = {};                               // global ranks, by Shrink
   };
 
+  Result<std::chrono::milliseconds> CheckedTimeoutOf(const InitOptions& options) const;
   Error CountFailedInit(Error error);
   void KeepRefused(Meeting meeting);
   void ForgetRefused();

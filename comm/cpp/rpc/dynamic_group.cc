@@ -29,9 +29,9 @@ constexpr char kGroup[] = "rpc";
 constexpr char kIsOut[] = "another worker has taken this one off the list";
 // A worker that was not told of a change, because the one that made it died, sees it this
 // late.
-constexpr milliseconds kLongestBlindness{500};
+constexpr milliseconds kMaxBlindness{500};
 constexpr milliseconds kBeforeNextLook{1};
-// Time in which a worker that has said that it ends takes itself off the list.
+// Time in which a worker that has announced its end takes itself off the list.
 constexpr std::chrono::seconds kTimeToLeave{10};
 
 // Workers with which one thread is to connect, one after the other.
@@ -199,7 +199,7 @@ Result<void> DynamicGroup::Add(core::Agent& agent, const Member& member, NewConn
 
 void DynamicGroup::Watch(core::Agent& agent) {
   MemberList& list = lists_.of_watcher;
-  while (!is_leaving_.load() && list.AwaitChange(self_, kLongestBlindness)) {
+  while (!is_leaving_.load() && list.AwaitChange(self_, kMaxBlindness)) {
     RemoveLost(agent);
     auto members = list.Read();
     if (!members) return;

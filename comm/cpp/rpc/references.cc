@@ -28,7 +28,7 @@ class Hold {
   const ValueId value;
   const HoldId hold;
   std::optional<Future<void>> made;  // no value: the owner has the value already
-  // Of the owner, once LocalValue has found it.
+  // The value, once LocalValue has found it on its owner.
   mutable Mutex mutex;
   mutable std::shared_ptr<OwnedValue> local GUARDED_BY(mutex);
 };

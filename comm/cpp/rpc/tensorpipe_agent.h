@@ -22,7 +22,7 @@ class WorkerGroup {
   // Called after the agent is closed, before it is destroyed.
   virtual void Leave() {}
   // Called in any thread when the connection with a worker has ended. `has_ended`: the worker
-  // has said before that it ends.
+  // has announced its end.
   virtual void OnLost(int /*worker*/, bool /*has_ended*/) {}
 };
 

@@ -65,8 +65,8 @@ class RANKRUN_API SpawnContext {
   // no value: without a limit.
   // When one fails, the others get `grace` to end by themselves (no value: none),
   // then SIGTERM, and SIGKILL after `grace` (no value: 30 s). Then it throws
-  // SpawnError for the first that failed, and so do later calls. Of several that
-  // failed within 200 ms, one that did not lose a connection to another counts as first.
+  // SpawnError for the first that failed, and so do later calls. If several failed
+  // within 200 ms, one that did not lose a connection to another counts as first.
   bool Join(std::optional<std::chrono::milliseconds> timeout = {},
             std::optional<std::chrono::milliseconds> grace = {});
 

@@ -101,7 +101,7 @@ class RANKRUN_API Store {
 
   // Returns whether Append, MultiGet and MultiSet are operations of the store
   // itself: true for the classes of store.h, false for a derived class unless it
-  // says otherwise. That of a PrefixStore is that of the store under it.
+  // returns otherwise. A PrefixStore answers as the store under it.
   virtual bool HasExtendedApi() const;
 
   // Returns another client of the same data, with the current time-out of this
