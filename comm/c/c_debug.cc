@@ -1,7 +1,7 @@
 #include <string>
 
 #include <rankrun/c/debug.h>
-#include <rankrun/debug.h>
+#include <rankrun/diagnosis/debug.h>
 
 #include "comm/c/c_guard.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <rankrun/c/operation_hooks.h>
-#include <rankrun/operation_hooks.h>
+#include <rankrun/diagnosis/operation_hooks.h>
 
 #include "comm/c/c_guard.h"
 

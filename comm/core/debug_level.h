@@ -3,7 +3,7 @@
 #include <atomic>
 #include <functional>
 
-#include <rankrun/debug.h>
+#include <rankrun/diagnosis/debug.h>
 
 #include "base/log.h"
 #include "base/result.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <rankrun/operation_hooks.h>
+#include <rankrun/diagnosis/operation_hooks.h>
 
 #include "base/mutex.h"
 

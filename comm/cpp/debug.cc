@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include <rankrun/debug.h>
+#include <rankrun/diagnosis/debug.h>
 
 #include "comm/core/debug_level.h"
 #include "comm/core/throw.h"

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include <rankrun/operation_hooks.h>
+#include <rankrun/diagnosis/operation_hooks.h>
 
 #include "comm/core/hook_table.h"
 

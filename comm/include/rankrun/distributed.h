@@ -67,7 +67,7 @@ struct InitOptions {
 //   RANKRUN_ALGORITHMS          optional, equal on all ranks; sizes up to which tcp
 //                               uses each algorithm: "all_reduce.doubling=16384"
 //   RANKRUN_STRICT              "0" or "1": see ProcessGroup
-//   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "OFF", "INFO" or "DETAIL": see debug.h
+//   RANKRUN_DEBUG, TORCH_DISTRIBUTED_DEBUG  "OFF", "INFO" or "DETAIL": see diagnosis/debug.h
 //   RANKRUN_SLOW_CALL_MS        optional; time from which "INFO" logs a collective as
 //                               slow (1000)
 // Init may be called again after Destroy; all ranks must call it the same

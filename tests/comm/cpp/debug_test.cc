@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <rankrun/debug.h>
+#include <rankrun/diagnosis/debug.h>
 #include <rankrun/distributed.h>
 #include <rankrun/rankrun.h>
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include <rankrun/diagnosis/operation_hooks.h>
 #include <rankrun/distributed.h>
 #include <rankrun/objects.h>
-#include <rankrun/operation_hooks.h>
 #include <rankrun/store.h>
 
 #include "base/mutex.h"

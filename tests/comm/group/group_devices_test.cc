@@ -5,8 +5,8 @@
 
 #include <future>
 
+#include <rankrun/diagnosis/operation_hooks.h>
 #include <rankrun/gpu.h>
-#include <rankrun/operation_hooks.h>
 
 #include "base/log.h"
 #include "comm/core/debug_level.h"

@@ -2,7 +2,7 @@
 
 #include <rankrun/c/types.h>
 
-// C form of debug.h.
+// C form of diagnosis/debug.h.
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include <rankrun/c/types.h>
 
-// Functions that are called when an operation starts and ends: operation_hooks.h in C.
+// Functions that are called when an operation starts and ends: diagnosis/operation_hooks.h in C.
 
 #ifdef __cplusplus
 extern "C" {
