@@ -356,7 +356,8 @@ TEST(RankctlTest, UnknownCommandsEndWithTwoAndTheNearestName) {
            {{"store", "frobnicate"},
             "unknown command \"rankctl store frobnicate\"; rankctl store --help lists all"},
            {{},
-            "no command given; usage: rankctl store COMMAND [flags] [operands], or rankctl secret "
+            "no command given; usage: rankctl store COMMAND [flags] [operands], rankctl trace "
+            "[flags] FOLDER, or rankctl secret "
             "[flags]"},
            {{"store"}, "no command given; usage: rankctl store COMMAND [flags] [operands]"},
            {{"store", "get"}, "0 operands given; usage: rankctl store get [flags] KEY"},
