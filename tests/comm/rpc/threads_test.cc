@@ -197,19 +197,20 @@ TEST(RpcThreadsTest, AWaitOfAUserCostsLittleWhileATaskRuns) {
 
 TEST(RpcThreadsTest, ManyUsersWaitAtOnce) {
   auto threads = Make(4);
+  Threads& pool = *threads;  // for tasks that outlast the pointer
   std::vector<std::atomic<bool>> over(8);
   std::vector<std::jthread> users;
   std::atomic<int> right = 0;
   for (auto& each : over) {
     users.emplace_back([&] {
-      bool ended = threads->Await([&] { return each.load(); }, nullptr, Soon());
+      bool ended = pool.Await([&] { return each.load(); }, nullptr, Soon());
       if (ended) right += 1;
     });
   }
   for (auto& each : over) {
-    threads->Run([&] {
+    pool.Run([&] {
       each = true;
-      threads->NotifyWaiters();
+      pool.NotifyWaiters();
     });
   }
   users.clear();
