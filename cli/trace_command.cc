@@ -184,7 +184,6 @@ class Merge {
   Merge(Owners owners, Sink& sink)
       : owners_(std::move(owners.traces)),
         incomplete_(owners.incomplete),
-        sink_(sink),
         json_([&](std::string_view text) { sink.Write(text); }) {
     for (const Trace& owner : owners_) {
       auto [scale, is_new] = scales_.emplace(BootOf(owner), owner.scale());
@@ -267,7 +266,6 @@ class Merge {
 
   const std::vector<Trace> owners_;
   const size_t incomplete_;
-  const Sink& sink_;
   std::map<std::string, TickScale> scales_;  // by boot
   TraceClocks clocks_;
   TraceJson json_;

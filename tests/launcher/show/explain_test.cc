@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <string>
+
 #include "launcher/show/shell_line.h"
 #include "tests/launcher/settings/settings_of.h"
 
