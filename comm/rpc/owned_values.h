@@ -1,11 +1,11 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include <rankrun/future.h>
@@ -20,7 +20,9 @@ struct ValueId {
   int32_t creator;  // worker that has asked for it
   uint64_t number;  // of its values
 
-  auto operator<=>(const ValueId&) const = default;
+  friend bool operator<(const ValueId& a, const ValueId& b) {
+    return std::tie(a.creator, a.number) < std::tie(b.creator, b.number);
+  }
 };
 
 // Hold of one worker on a value. The worker that passes a reference on makes the hold of the
@@ -30,7 +32,9 @@ struct HoldId {
   int32_t issuer;
   uint64_t number;  // of the issuer's holds
 
-  auto operator<=>(const HoldId&) const = default;
+  friend bool operator<(const HoldId& a, const HoldId& b) {
+    return std::tie(a.holder, a.issuer, a.number) < std::tie(b.holder, b.issuer, b.number);
+  }
 };
 
 // Values of this worker. A value is freed with its last hold.

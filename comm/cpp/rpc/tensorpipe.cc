@@ -49,17 +49,18 @@ std::shared_ptr<RpcBackendOptions> ConstructOptions(milliseconds rpc_timeout,
 }  // namespace
 
 BackendHandlers TensorPipeHandlers() {
-  return {.construct_options = ConstructOptions,
-          .init = [](std::shared_ptr<Store> store, const std::string& name, int rank,
-                     std::optional<int> world_size, std::shared_ptr<RpcBackendOptions> options) {
-            auto own = std::dynamic_pointer_cast<TensorPipeRpcBackendOptions>(options);
-            if (own == nullptr) {
-              ThrowInvalid(
-                  "the options are not those of TENSORPIPE: want "
-                  "TensorPipeRpcBackendOptions");
-            }
-            return Connect(std::move(store), name, rank, world_size, *own);
-          }};
+  return {
+      .construct_options = ConstructOptions,
+      .init = [](std::shared_ptr<Store> store, const std::string& name, int rank,
+                 std::optional<int> world_size, const std::shared_ptr<RpcBackendOptions>& options) {
+        auto own = std::dynamic_pointer_cast<TensorPipeRpcBackendOptions>(options);
+        if (own == nullptr) {
+          ThrowInvalid(
+              "the options are not those of TENSORPIPE: want "
+              "TensorPipeRpcBackendOptions");
+        }
+        return Connect(std::move(store), name, rank, world_size, *own);
+      }};
 }
 
 }  // namespace rankrun::rpc
