@@ -111,7 +111,7 @@ int main() {
   rankrun::Init();
   int rank = rankrun::World().global_rank();
   rankrun::rpc::Init("worker" + std::to_string(rank));
-  if (rank == 1) pause();  // until it dies
+  if (rank == 1) pause();    // until it dies
   signal(SIGTERM, SIG_IGN);  // of the agent, which ends the job then
   CallsInFlight();
   Memory();
