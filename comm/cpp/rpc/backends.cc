@@ -5,7 +5,7 @@
 #include <rankrun/rpc/backend.h>
 
 #include "base/mutex.h"
-#include "comm/core/throw.h"
+#include "comm/cpp/rpc/running.h"
 #include "comm/cpp/rpc/tensorpipe.h"
 
 namespace rankrun::rpc {
@@ -25,10 +25,6 @@ struct RegisteredBackend {
 namespace {
 
 using internal::RegisteredBackend;
-
-[[noreturn]] void ThrowInvalid(const std::string& message) {
-  comm::Throw({ErrorCode::kInvalid, message});
-}
 
 struct Registry {
   Registry() { AddBuiltIn(kTensorPipe, TensorPipeHandlers()); }

@@ -281,9 +281,7 @@ void DynamicGroup::Join(core::Agent& agent, milliseconds limit) {
   TimePoint deadline = MonotonicClock().Now() + FiniteLimit(limit);
   while (agent.unfinished() > 0 || agent.has_queued()) {
     if (MonotonicClock().Now() >= deadline) {
-      comm::Throw({ErrorCode::kTimeout, std::to_string(agent.unfinished()) +
-                                            " calls and methods have not ended after " +
-                                            std::to_string(limit.count()) + " ms"});
+      ThrowUnfinished(static_cast<int64_t>(agent.unfinished()), limit);
     }
     std::this_thread::sleep_for(kBeforeNextLook);
   }

@@ -44,9 +44,7 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
     world.AllReduce(sums, ReduceOp::kSum, CallOptions{comm::TimeLeft(deadline)});
     if (sums[0] == 0 && sums[1] == begun_before) return;
     if (MonotonicClock().Now() >= deadline) {
-      comm::Throw({ErrorCode::kTimeout, std::to_string(sums[0]) +
-                                            " calls and methods have not ended after " +
-                                            std::to_string(limit.count()) + " ms"});
+      ThrowUnfinished(sums[0], limit);
     }
     begun_before = sums[0] == 0 ? sums[1] : -1;
     if (sums[0] != 0) std::this_thread::sleep_for(kBeforeNextLook);

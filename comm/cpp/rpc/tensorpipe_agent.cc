@@ -42,6 +42,12 @@ std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
 
 }  // namespace
 
+void ThrowUnfinished(int64_t calls_and_methods, milliseconds limit) {
+  comm::Throw({ErrorCode::kTimeout, std::to_string(calls_and_methods) +
+                                        " calls and methods have not ended after " +
+                                        std::to_string(limit.count()) + " ms"});
+}
+
 milliseconds FiniteLimit(milliseconds limit) {
   return limit > milliseconds(0) ? comm::Bounded(limit) : kUnlimited;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,6 +54,9 @@ class TensorPipeAgent final : public RpcAgent {
   const std::unique_ptr<WorkerGroup> group_;
   const std::unique_ptr<comm::rpc::Agent> agent_;  // ends before the group
 };
+
+// Throws the error of a Join that has waited for its limit.
+[[noreturn]] void ThrowUnfinished(int64_t calls_and_methods, std::chrono::milliseconds limit);
 
 // Returns a limit that is never 0.
 std::chrono::milliseconds FiniteLimit(std::chrono::milliseconds limit);
