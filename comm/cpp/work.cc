@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <rankrun/future.h>
 #include <rankrun/work.h>
 
+#include "base/format.h"
 #include "comm/async/work_state.h"
 #include "comm/core/current_stream.h"
 #include "comm/core/throw.h"
@@ -32,6 +34,13 @@ bool Work::WaitFor(std::chrono::milliseconds limit) const {
   if (!state_->AwaitFor(comm::Bounded(limit))) return false;
   comm::Unwrap(state_->result());
   return true;
+}
+
+void Work::Wait(std::chrono::milliseconds limit) const {
+  if (WaitFor(limit)) return;
+  std::string name = sequence_ == 0 ? "the operation" : "operation #" + std::to_string(sequence_);
+  comm::Throw({ErrorCode::kTimeout,
+               name + " is not complete after " + FormatSeconds(limit) + "; it goes on"});
 }
 
 bool Work::IsCompleted() const { return state_ == nullptr || state_->done(); }

@@ -51,6 +51,8 @@ class RANKRUN_API Work {
   // As Wait, but returns false if the operation is not complete after `limit`;
   // the operation continues.
   bool WaitFor(std::chrono::milliseconds limit) const;
+  // As WaitFor, but throws DistTimeoutError after `limit`; the operation continues.
+  void Wait(std::chrono::milliseconds limit) const;
 
   // Neither of these waits.
   bool IsCompleted() const;              // successful or failed

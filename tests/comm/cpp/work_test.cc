@@ -34,6 +34,19 @@ TEST_F(WorkTest, AWaitForThatTimesOutReturnsFalse) {
   EXPECT_EQ(work.source_global_rank(), 3);
 }
 
+TEST_F(WorkTest, AWaitWithALimitThrowsAfterIt) {
+  try {
+    work.Wait(milliseconds(1));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DistTimeoutError& error) {
+    EXPECT_STREQ(error.what(), "operation #7 is not complete after 0.001 s; it goes on");
+  }
+  EXPECT_FALSE(work.IsCompleted());
+  state->Finish({});
+  work.Wait(milliseconds(0));
+  EXPECT_TRUE(work.IsSuccess());
+}
+
 TEST_F(WorkTest, ALateErrorIsThrownByTheNextWait) {
   EXPECT_FALSE(work.WaitFor(milliseconds(1)));
   state->Finish(Error{ErrorCode::kTimeout, "timed out"});
