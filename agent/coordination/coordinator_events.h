@@ -41,7 +41,8 @@ struct RoundOutcome {
   bool is_free = false;     // the restart is not counted
   std::string reason = {};  // "at once", or why there is no restart
   int restart_number = 0;
-  int exit_code = 0;  // if the job ends
+  int exit_code = 0;      // if the job ends
+  bool is_fatal = false;  // another attempt would not help
 };
 
 enum class JobPhase {

@@ -245,6 +245,7 @@ void Coordinator::DecideNext() {
                 [](const auto& entry) { return entry.second.is_leaving && !entry.second.peer; });
   outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
   if (cause.rank >= 0) outcome_.rank = cause.rank;
+  outcome_.is_fatal = cause.is_fatal;
   if (cause.is_fatal) return End({cause.exit_code, cause.text});
   if (EndsDrained()) return;
   bool is_failure = was_granted && cause.is_primary;

@@ -201,14 +201,19 @@ void CoordinatorHost::TryMerge() {
   if (core_.phase() == JobPhase::kStopping) return merge_.Start(kMergePause);
   const Coordinator::Outcome& outcome = core_.outcome();
   AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
-  bool is_here = outcome.rank == record.workers[record.cause].global_rank;
+  bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {
+                   return worker.global_rank == *outcome.rank;
+                 });
   if (!is_here) record.own_cause = outcome.cause;
   record.restarts = outcome.restarts;
   record.is_free = outcome.is_free;
   record.restart_number = outcome.restart_number;
   bool is_repeated = record.own_cause == outcome.reason;
   record.next_reason = is_repeated ? "another attempt would not help" : outcome.reason;
-  if (!outcome.restarts) record.exit_code = outcome.exit_code;
+  if (!outcome.restarts) {
+    bool is_of_worker = is_here && !outcome.is_fatal;
+    record.exit_code = is_of_worker ? ExitCodeOf(record.workers[record.cause]) : outcome.exit_code;
+  }
   merged_ = Merged{std::move(parts_->digests),
                    Encode(CoordinatorMessage(
                        JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}))};

@@ -9,7 +9,7 @@
 
 #include "agent/control/cbor.h"
 #include "agent/nodes/cbor_fields.h"
-#include "agent/report/cause.h"
+#include "agent/report/verdict.h"
 
 namespace rankrun {
 
@@ -49,6 +49,13 @@ void Fields(F& f, ExpiredTimer& m) {
   f("signal_number", m.signal_number);
 }
 
+constexpr EndKind LastOf(EndKind) { return EndKind::kSucceeded; }
+template <typename F>
+void Fields(F& f, Ending& m) {
+  f("kind", m.kind);
+  f("lost_rank", m.lost_rank);
+}
+
 template <typename F>
 void Fields(F& f, WorkerRecord& m) {
   // Clocks of machines differ, so send the time between the timer and the end.
@@ -71,6 +78,7 @@ void Fields(F& f, WorkerRecord& m) {
   f.Bytes("exception", m.exception);
   f("kill_note", m.kill_note);
   f("activity", m.activity);
+  f("ending", m.ending);
 }
 
 template <typename F>
@@ -179,21 +187,26 @@ Result<AttemptRecord> DecodeReport(std::string_view bytes) {
   return record;
 }
 
-AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> cause_rank) {
-  // Begin with the part of a node that has a primary failure.
-  auto main = std::ranges::find_if(
-      parts, [](const AttemptRecord& part) { return FailedByItself(part.workers[part.cause]); });
-  if (main != parts.end()) std::swap(parts.front(), *main);
-  AttemptRecord all = std::move(parts.front());
-  for (size_t i = 1; i < parts.size(); ++i) {
-    all.lasted = std::max(all.lasted, parts[i].lasted);
-    std::ranges::move(parts[i].workers, std::back_inserter(all.workers));
+AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> first_rank) {
+  AttemptRecord all = parts.front();
+  all.workers.clear();
+  // Clocks of nodes differ, so of several equal candidates the one that was reported
+  // first comes first.
+  std::vector<int> order = {first_rank.value_or(-1)};
+  for (AttemptRecord& part : parts) {
+    order.push_back(part.workers[part.cause].global_rank);
+    all.lasted = std::max(all.lasted, part.lasted);
+    std::ranges::move(part.workers, std::back_inserter(all.workers));
   }
-  int rank = cause_rank.value_or(all.workers[all.cause].global_rank);
   std::ranges::sort(all.workers, {}, &WorkerRecord::global_rank);
-  auto cause = std::ranges::find(all.workers, rank, &WorkerRecord::global_rank);
-  bool is_here = cause != all.workers.end();
-  all.cause = is_here ? static_cast<size_t>(cause - all.workers.begin()) : 0;
+  for (const WorkerRecord& worker : all.workers) order.push_back(worker.global_rank);
+  all.ended.clear();
+  for (int rank : order) {
+    auto found = std::ranges::find(all.workers, rank, &WorkerRecord::global_rank);
+    if (found != all.workers.end())
+      all.ended.push_back(static_cast<size_t>(found - all.workers.begin()));
+  }
+  all.cause = ChooseCause(all.workers, all.ended);
   return all;
 }
 

@@ -22,8 +22,9 @@ std::string EncodeReport(const AttemptRecord& record, size_t max_bytes);
 // Errors: kProtocol.
 Result<AttemptRecord> DecodeReport(std::string_view bytes);
 
-// Merges the records of all nodes on one attempt. The cause is the worker of
-// `cause_rank`, if it is among them. `parts` is not empty. Pure.
-AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> cause_rank);
+// Merges the records of all nodes on one attempt and chooses the cause among all their
+// workers; among equals, it is the worker of `first_rank`, whose failure was known first.
+// `parts` is not empty. Pure.
+AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> first_rank);
 
 }  // namespace rankrun::agent

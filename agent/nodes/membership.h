@@ -127,6 +127,7 @@ class Membership {
   std::optional<EndNode> end_;
   std::optional<int> awaited_report_;        // attempt whose merged report is to come
   std::optional<AttemptRecord> own_report_;  // shown if the merged one does not arrive
+  std::optional<int> judged_exit_code_;      // of the job, from the evidence of all nodes
   bool report_is_owed_ = false;              // sent on each link until the merged one arrives
   bool host_has_retired_ = false;
   Prepare round_;  // the one that is prepared or runs

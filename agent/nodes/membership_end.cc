@@ -5,7 +5,7 @@
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/job_report.h"
 #include "agent/nodes/membership.h"
-#include "agent/report/cause.h"
+#include "agent/report/verdict.h"
 #include "base/log.h"
 
 // The second part of Membership: reports and the end.
@@ -73,14 +73,15 @@ void Membership::OnJobReport(const JobReport& report) {
   if (!record) return LogWarn("the coordinator sent " + record.error().message);
   if (own_report_ && report.attempt >= own_report_->attempt) report_is_owed_ = false;
   callbacks_.show_report(*record);
+  if (!record->restarts) judged_exit_code_ = record->exit_code;
   if (awaited_report_ && report.attempt >= *awaited_report_) awaited_report_.reset();
   if (end_ && !awaited_report_) report_timer_.Start(Duration::zero());
 }
 
 void Membership::MaybeEnd() {
-  if (end_ && (host_ == nullptr || host_has_retired_)) {
-    callbacks_.on_end(end_->exit_code, end_->text);
-  }
+  if (!end_ || (host_ != nullptr && !host_has_retired_)) return;
+  bool is_success = end_->exit_code == 0;
+  callbacks_.on_end(is_success ? 0 : judged_exit_code_.value_or(end_->exit_code), end_->text);
 }
 
 }  // namespace rankrun::agent

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/process/memory_events.h"
+#include "agent/report/ending.h"
 #include "base/clock.h"
 #include "base/process/spawn.h"
 #include "base/result.h"
@@ -42,6 +43,7 @@ struct WorkerRecord {
   // From its status page at the first of: its end, a peer's death, a signal to
   // end. Empty: unknown.
   WorkerActivity activity = {};
+  std::optional<Ending> ending = {};  // judged from all its output; empty: not yet
 
   bool failed() const { return !exit || !exit->succeeded(); }
 };
@@ -58,7 +60,8 @@ struct AttemptRecord {
   int stop_signal = 0;                // request to stop, after which no attempt follows; 0: none
   std::optional<int> exit_code = {};  // of the job, if it is not that of the cause
   Duration lasted{};
-  size_t cause = 0;  // index of the worker whose failure caused the others
+  size_t cause = 0;                // index of the worker whose failure caused the others
+  std::vector<size_t> ended = {};  // indices of the workers in the order of their ends
   std::vector<WorkerRecord> workers;
   std::optional<MemoryEvents> memory_before;  // at the start
   // Path at which an outer launcher expects a copy of the cause's error file;

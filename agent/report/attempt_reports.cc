@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/job/exit_codes.h"
+#include "agent/report/verdict.h"
 
 namespace rankrun::agent {
 
@@ -17,6 +18,8 @@ void AttemptReports::Add(EventLog& events, AttemptRecord record) {
   open_ += 1;
   evidence_.Complete(output_.logs(), std::move(record), [this, &events](AttemptRecord complete) {
     open_ -= 1;
+    Judge(complete);
+    if (callbacks_.on_judged) callbacks_.on_judged(complete);
     if (callbacks_.on_complete) {
       callbacks_.on_complete(std::move(complete));
       callbacks_.on_shown();
@@ -31,6 +34,12 @@ void AttemptReports::Show(EventLog& events, const AttemptRecord& record) {
   events.Report(record, text);
   output_.Say(text);
   callbacks_.on_shown();
+}
+
+void Judge(AttemptRecord& record) {
+  for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
+  bool has_hung = record.exit_code == kExitHang;
+  if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);
 }
 
 void RecordNextStep(AttemptRecord& record, const GroupState& next) {

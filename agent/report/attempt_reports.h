@@ -22,6 +22,8 @@ class AttemptReports {
     // Takes a complete record; empty: Show is called for it.
     std::function<void(AttemptRecord)> on_complete = {};
     std::function<void()> on_shown;
+    // Takes each complete record before the two above.
+    std::function<void(const AttemptRecord&)> on_judged = {};
   };
 
   AttemptReports(Loop& loop, JobOutput& output, Formatter formatter, Callbacks callbacks);
@@ -42,6 +44,10 @@ class AttemptReports {
   Evidence evidence_;
   int open_ = 0;
 };
+
+// Judges each end and chooses the cause, once the evidence is complete. A worker that
+// hangs in the kernel stays the cause. Pure.
+void Judge(AttemptRecord& record);
 
 // Copies the decision on a restart from the group's next state. Pure.
 void RecordNextStep(AttemptRecord& record, const GroupState& next);

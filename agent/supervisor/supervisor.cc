@@ -23,11 +23,6 @@
 namespace rankrun::agent {
 namespace {
 
-// Longest time that the last output waits for its reader, such as a pager.
-// One or two requests to stop shorten it.
-constexpr std::chrono::seconds kFlushTimeout{300};
-constexpr std::chrono::seconds kFlushTimeoutStopped{10};
-constexpr std::chrono::seconds kFlushTimeoutKilled{1};
 constexpr std::chrono::milliseconds kSpawnerTimeout{1'000};
 constexpr std::chrono::hours kLastLease{1};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
@@ -47,7 +42,9 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(loop, output_, std::move(reporter),
-               {.on_complete = PartReporter(), .on_shown = [this] { OnOutputProgress(); }}),
+               {.on_complete = PartReporter(),
+                .on_shown = [this] { OnOutputProgress(); },
+                .on_judged = [this](const AttemptRecord& record) { NoteCause(record); }}),
       sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
                       .on_left = [this](const auto& pids,
                                         int number) { event_log_->LeftBehind(pids, number); },
@@ -136,8 +133,6 @@ Goodbye Supervisor::Run() {
   output_.CloseLogs();
   return Ending();
 }
-
-Goodbye Supervisor::Ending() const { return {.exit_code = ExitCode(), .end_signal = EndSignal()}; }
 
 void Supervisor::Post(const Event& event) {
   events_.push_back(event);
@@ -249,16 +244,6 @@ void Supervisor::OnStuck(pid_t worker) {
   Post(WorkerStuck{*local_rank});
 }
 
-int Supervisor::EndSignal() const {
-  bool is_drained = membership_ && state_.stop_signal == SIGTERM;
-  return state_.phase == Phase::kStopped && !is_drained ? state_.stop_signal : 0;
-}
-
-int Supervisor::ExitCode() const {
-  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
-  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
-}
-
 void Supervisor::Act(const SignalWorkers& action) {
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
@@ -367,34 +352,6 @@ void Supervisor::ReapOrphans() {
 void Supervisor::OnOutputProgress() {
   if (attempt_) attempt_->ResumeOutput();
   if (state_.over()) FinishWhenShown();
-}
-
-void Supervisor::EndAttempt(const GroupState& next) {
-  AttemptRecord record = attempt_->TakeRecord();
-  attempt_.reset();
-  sweeper_.Reset();
-  if (channels_.timers) channels_.timers->Forget();
-  if (membership_) return ReportPart(std::move(record));
-  const WorkerRecord& cause = record.workers[record.cause];
-  // Workers that end after a request to stop have not failed, unless they had
-  // failed before it.
-  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
-  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
-  if (next.phase == Phase::kFailed) {
-    exit_code_ = ExitCodeOf(cause);
-    record.parent_error_file = ParentErrorFile(spec_.environment);
-  }
-  RecordNextStep(record, next);
-  if (record.restarts) event_log_->Restart(record, next.pause);
-  if (LogDirectory* logs = output_.logs()) logs->Keep();
-  reports_.Add(*event_log_, std::move(record));
-}
-
-void Supervisor::FinishWhenShown() {
-  if (reports_.idle()) event_log_->JobEnded(Ending());
-  if (reports_.idle() && output_.idle() && event_log_->written()) return loop_.Stop();
-  auto timeout = stop_filter_.requests() > 0 ? kFlushTimeoutStopped : kFlushTimeout;
-  flush_deadline_.Start(impatient_ ? kFlushTimeoutKilled : timeout);
 }
 
 }  // namespace rankrun::agent

@@ -91,6 +91,7 @@ class Supervisor {
   void OnOutputProgress();
 
   void EndAttempt(const GroupState& next);
+  void NoteCause(const AttemptRecord& record);
   Goodbye Ending() const;
   void FinishWhenShown();
 

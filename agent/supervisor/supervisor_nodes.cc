@@ -6,7 +6,7 @@
 
 #include "agent/job/exit_codes.h"
 #include "agent/process/descendants.h"
-#include "agent/report/cause.h"
+#include "agent/report/verdict.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
 #include "base/uv/uv_stream.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/process/descendants.h"
-#include "agent/report/cause.h"
+#include "agent/report/verdict.h"
 #include "agent/worker/program_arguments.h"
 #include "agent/worker/worker_environment.h"
 #include "base/log.h"
@@ -264,6 +264,7 @@ AttemptRecord Attempt::TakeRecord() {
                        .workers = {},
                        .memory_before = memory_before_};
   for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
+  record.ended = ended_;
   record.cause = ChooseCause(record.workers, ended_);
   return record;
 }

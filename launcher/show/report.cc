@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
-#include "agent/report/cause.h"
+#include "agent/report/verdict.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "base/roll_call.h"
@@ -68,7 +68,7 @@ std::string RanksText(const std::vector<const WorkerRecord*>& workers) {
 
 // Returns how a worker ended whose failure is a consequence of the cause.
 std::string EndText(const WorkerRecord& worker, bool several) {
-  if (!agent::LostAPeer(worker)) return HowItEnded(worker);
+  if (agent::EndingOf(worker).kind != agent::EndKind::kLostPeer) return HowItEnded(worker);
   std::string how = several ? "lost their peer, " : "lost its peer, ";
   bool stopped = worker.exit && worker.exit->signaled && worker.exit->value == worker.sent_signal;
   if (!stopped) return how + HowItEnded(worker);

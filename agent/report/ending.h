@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+namespace rankrun::agent {
+
+// How a worker ended, from the strongest sign that it is a cause to none.
+enum class EndKind : uint8_t {
+  kNotStarted,
+  kFailed,              // by itself, before any signal of ours
+  kExitedAfterSignal,   // with its own code after our signal, without an exception
+  kFailedAfterWarning,  // as kFailed, but its last lines mention a lost connection
+  kKilledInException,   // by our signal, while it ended with an exception
+  kRaisedAfterSignal,   // ended with an exception after our signal, perhaps in its handler
+  kLostPeer,            // it lost the connection to another worker
+  kStopped,             // by our signal
+  kSucceeded,
+};
+
+// Sign of a cause that the end of a worker gives. A value.
+struct Ending {
+  EndKind kind = EndKind::kSucceeded;
+  int lost_rank = -1;  // that its error names as lost; -1: none
+};
+
+}  // namespace rankrun::agent

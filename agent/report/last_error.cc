@@ -1,0 +1,143 @@
+#include "agent/report/last_error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <vector>
+
+#include "agent/output/line_buffer.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kLastLines = 3;
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+constexpr std::string_view kChained[] = {
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+};
+constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
+
+constexpr std::string_view kLostPeer[] = {
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Connection was likely closed",
+    "Connection refused",
+    "Broken pipe",
+    "BrokenPipeError",
+    "ConnectionError",
+    "ConnectionAbortedError",
+    "failed to recv, got 0 bytes",
+    "socket hang up",
+    "ncclRemoteError",
+    "remote process exited",
+    "DistNetworkError",
+    "lost rank ",
+};
+
+using Lines = std::vector<std::string>;
+
+// Removes the "[rank3]: " that PyTorch writes before each line of a traceback.
+void StripRank(std::string& line) {
+  if (!line.starts_with("[rank")) return;
+  size_t end = line.find("]:");
+  if (end == std::string::npos) return;
+  line.erase(0, end + 2);
+  if (line.starts_with(' ')) line.erase(0, 1);
+}
+
+Lines LinesOf(std::string_view text) {
+  Lines lines = LastLines(text, std::numeric_limits<size_t>::max());
+  for (std::string& line : lines) StripRank(line);
+  return lines;
+}
+
+bool IsChained(const std::string& line) {
+  return std::ranges::any_of(kChained, [&](auto part) { return line.find(part) != line.npos; });
+}
+
+// Returns the line of the exception that follows the frames of the traceback at `header`;
+// the number of lines if it is cut off.
+size_t ExceptionAfter(const Lines& lines, size_t header) {
+  size_t at = header + 1;
+  while (at < lines.size() && (lines[at].empty() || lines[at].front() == ' ')) ++at;
+  return at;
+}
+
+std::string Joined(const Lines& lines, size_t begin, size_t end) {
+  std::string text;
+  for (size_t i = begin; i < end; ++i) text += lines[i] + '\n';
+  return text;
+}
+
+int CountAfter(const Lines& lines, size_t at) {
+  auto count = std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(at + 1), lines.end(),
+                             [](const std::string& line) { return !line.empty(); });
+  return static_cast<int>(count);
+}
+
+// Returns the header of the first traceback of the chain that ends with the one at `last`.
+size_t FirstOfChain(const Lines& lines, size_t last) {
+  size_t first = last;
+  for (size_t i = last, is_linked = 0; i-- > 0;) {
+    if (IsChained(lines[i])) is_linked = 1;
+    if (lines[i].find(kTraceback) == std::string::npos) continue;
+    if (is_linked == 0) break;
+    first = i;
+    is_linked = 0;
+  }
+  return first;
+}
+
+LastError ExceptionAt(const Lines& lines, size_t last) {
+  size_t first = FirstOfChain(lines, last);
+  size_t begin = ExceptionAfter(lines, first);
+  size_t end = begin;
+  while (end < lines.size() && !(first != last && IsChained(lines[end]))) ++end;
+  size_t shown = ExceptionAfter(lines, last);
+  return {Joined(lines, begin, end), true, shown < lines.size() ? CountAfter(lines, shown) : 0};
+}
+
+LastError TerminateAt(const Lines& lines, size_t at) {
+  size_t last = at + 1 < lines.size() && lines[at + 1].starts_with("  what():") ? at + 1 : at;
+  return {Joined(lines, at, last + 1), true, CountAfter(lines, last)};
+}
+
+}  // namespace
+
+LastError FindLastError(std::string_view standard_error) {
+  Lines lines = LinesOf(standard_error);
+  for (size_t i = lines.size(); i-- > 0;) {
+    if (lines[i].find(kTerminate) != std::string::npos) return TerminateAt(lines, i);
+    if (lines[i].find(kTraceback) != std::string::npos) return ExceptionAt(lines, i);
+  }
+  std::erase(lines, "");
+  size_t begin = lines.size() - std::min(lines.size(), kLastLines);
+  return {Joined(lines, begin, lines.size())};
+}
+
+bool BlamesLostPeer(const LastError& error) {
+  if (error.is_exception && error.text.starts_with("EOFError\n")) return true;  // multiprocessing
+  if (LostRankIn(error.text)) return true;
+  return std::ranges::any_of(
+      kLostPeer, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
+}
+
+std::optional<int> LostRankIn(std::string_view error) {
+  constexpr std::string_view kRank = "rank ";
+  for (size_t at = error.find(kRank); at != error.npos; at = error.find(kRank, at + 1)) {
+    std::string_view rest = error.substr(at + kRank.size());
+    int rank = 0;
+    auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
+    if (problem != std::errc()) continue;
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    bool is_lost = error.substr(0, at).ends_with("lost ");
+    if (rest.starts_with(" on node ")) rest.remove_prefix(std::min(rest.find(' ', 9), rest.size()));
+    bool has_ended = rest.starts_with(" was killed") || rest.starts_with(" has ended") ||
+                     rest.starts_with(" ended with") || rest.starts_with(" could not be started");
+    if (is_lost || has_ended) return rank;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rankrun::agent {
+
+// Error with which a program ended, as its standard error shows it.
+struct LastError {
+  // An exception that nothing caught, of Python or C++: its type and text. Of a chain of
+  // exceptions the first, from which the others followed. Otherwise the last lines.
+  std::string text = {};
+  bool is_exception = false;
+  int lines_after = 0;  // that are not empty; large: the program has caught the exception
+};
+
+// Pure.
+LastError FindLastError(std::string_view standard_error);
+
+// Returns whether an error says that the connection to another process was lost, in a text
+// of PyTorch, Gloo, NCCL, Python, the kernel or librankrun. Pure.
+bool BlamesLostPeer(const LastError& error);
+
+// Returns the rank whose loss an error of librankrun or of an agent names. Pure.
+std::optional<int> LostRankIn(std::string_view error);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,138 @@
+#include "agent/report/verdict.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "agent/report/last_error.h"
+
+namespace rankrun::agent {
+namespace {
+
+// A program that has caught an exception writes more lines; one that ends with it, few.
+constexpr int kMostLinesAfterException = 20;
+constexpr int kShellsBase = 128;  // a program that exits with 128+n reports signal n
+
+LastError ErrorOf(const WorkerRecord& worker) {
+  LastError error = FindLastError(worker.stderr_tail);
+  if (error.is_exception && error.lines_after <= kMostLinesAfterException) return error;
+  if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
+  return error.is_exception ? LastError() : error;
+}
+
+bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }
+
+// The worker ended as a program does that got our signal and has no error to report.
+bool EndedBySignal(const WorkerRecord& worker) {
+  int value = worker.exit->value;
+  if (worker.exit->signaled) return value == worker.sent_signal;
+  return value == kShellsBase + worker.sent_signal;
+}
+
+EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
+  if (!worker.failed()) return EndKind::kSucceeded;
+  if (!worker.exit) return EndKind::kNotStarted;
+  bool is_sigpipe = worker.exit->signaled && worker.exit->value == SIGPIPE;
+  bool blames_peer = BlamesLostPeer(error);
+  if (is_sigpipe || (error.is_exception && blames_peer)) return EndKind::kLostPeer;
+  if (!WasSignalled(worker)) {
+    // A line of the log is weak evidence. A signal is the end of its own failure.
+    bool is_warning = blames_peer && !worker.exit->signaled;
+    return is_warning ? EndKind::kFailedAfterWarning : EndKind::kFailed;
+  }
+  if (EndedBySignal(worker)) {
+    if (error.is_exception) return EndKind::kKilledInException;
+    return blames_peer ? EndKind::kLostPeer : EndKind::kStopped;
+  }
+  if (error.is_exception || worker.exit->signaled) return EndKind::kRaisedAfterSignal;
+  return EndKind::kExitedAfterSignal;
+}
+
+// The workers of an attempt, and the losses that their errors name.
+class Ends {
+ public:
+  Ends(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) : ended_(ended) {
+    for (const WorkerRecord& worker : workers) {
+      Ending ending = EndingOf(worker);
+      kinds_.push_back(ending.kind);
+      auto lost = std::ranges::find(workers, ending.lost_rank, &WorkerRecord::global_rank);
+      if (lost != workers.end()) named_.insert(static_cast<size_t>(lost - workers.begin()));
+    }
+  }
+
+  size_t ChooseCause() const {
+    if (auto found = FirstOf({EndKind::kNotStarted, EndKind::kFailed})) return *found;
+    if (auto found = First([&](size_t i) { return IsNamed(i); })) return *found;
+    if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;
+    if (auto found = FirstOf({EndKind::kFailedAfterWarning})) return *found;
+    if (auto found = TheOnlyOneThatLostNobody()) return *found;
+    if (auto found = FirstOf({EndKind::kKilledInException})) return *found;
+    if (!AllRaisedInTheirHandlers()) {
+      if (auto found = FirstOf({EndKind::kRaisedAfterSignal})) return *found;
+    }
+    if (auto found = FirstOf({EndKind::kLostPeer})) return *found;
+    auto failed = First([&](size_t i) { return kinds_[i] != EndKind::kSucceeded; });
+    return failed.value_or(ended_.front());
+  }
+
+ private:
+  template <typename Condition>
+  std::optional<size_t> First(Condition condition) const {
+    auto found = std::ranges::find_if(ended_, condition);
+    return found == ended_.end() ? std::nullopt : std::optional(*found);
+  }
+
+  // Of several workers of these kinds, one that others name comes first.
+  std::optional<size_t> FirstOf(const std::set<EndKind>& kinds) const {
+    auto named = First([&](size_t i) { return kinds.contains(kinds_[i]) && named_.contains(i); });
+    return named ? named : First([&](size_t i) { return kinds.contains(kinds_[i]); });
+  }
+
+  // Its peers lost it, and it lost nobody itself.
+  bool IsNamed(size_t i) const {
+    return named_.contains(i) && kinds_[i] != EndKind::kLostPeer &&
+           kinds_[i] != EndKind::kSucceeded;
+  }
+
+  size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
+
+  // Two others must have lost it: a single one may have lost something else.
+  std::optional<size_t> TheOnlyOneThatLostNobody() const {
+    size_t lost = Count(EndKind::kLostPeer);
+    if (lost < 2 || lost + 1 != kinds_.size()) return std::nullopt;
+    return First([&](size_t i) {
+      return kinds_[i] != EndKind::kLostPeer && kinds_[i] != EndKind::kSucceeded;
+    });
+  }
+
+  bool AllRaisedInTheirHandlers() const {
+    return Count(EndKind::kRaisedAfterSignal) >= 2 && Count(EndKind::kStopped) == 0 &&
+           Count(EndKind::kLostPeer) > 0;
+  }
+
+  const std::vector<size_t>& ended_;
+  std::vector<EndKind> kinds_;
+  std::set<size_t> named_;  // workers that a victim's error names
+};
+
+}  // namespace
+
+Ending EndingOf(const WorkerRecord& worker) {
+  if (worker.ending) return *worker.ending;
+  LastError error = ErrorOf(worker);
+  Ending ending{.kind = KindOf(worker, error)};
+  if (ending.kind == EndKind::kLostPeer) ending.lost_rank = LostRankIn(error.text).value_or(-1);
+  return ending;
+}
+
+bool FailedByItself(const WorkerRecord& worker) {
+  return EndingOf(worker).kind < EndKind::kLostPeer;
+}
+
+size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {
+  return Ends(workers, ended).ChooseCause();
+}
+
+}  // namespace rankrun::agent

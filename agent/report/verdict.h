@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "agent/report/attempt_record.h"
+#include "agent/report/ending.h"
+
+// The first cause of a failed attempt, from the evidence of all its workers. Pure.
+namespace rankrun::agent {
+
+// Returns `worker.ending`, or judges the worker's exit and its last error.
+Ending EndingOf(const WorkerRecord& worker);
+
+// Returns whether a worker failed, and neither because of a lost peer nor because of our
+// signal.
+bool FailedByItself(const WorkerRecord& worker);
+
+// Returns the index of the worker whose failure caused the others. `ended` has the indices
+// in the order in which their ends were seen, and is not empty. The order alone decides
+// only among equals: a program that raises an exception often closes its connections
+// before it ends, so that its peers may end earlier. docs/supervision.md has the rules.
+size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended);
+
+}  // namespace rankrun::agent

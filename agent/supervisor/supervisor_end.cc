@@ -1,0 +1,65 @@
+#include <signal.h>
+
+#include <utility>
+
+#include "agent/job/exit_codes.h"
+#include "agent/supervisor/supervisor.h"
+#include "base/uv/uv_loop.h"
+
+// The part of Supervisor that ends attempts and the job.
+
+namespace rankrun::agent {
+namespace {
+
+// Longest time that the last output waits for its reader, such as a pager.
+// One or two requests to stop shorten it.
+constexpr std::chrono::seconds kFlushTimeout{300};
+constexpr std::chrono::seconds kFlushTimeoutStopped{10};
+constexpr std::chrono::seconds kFlushTimeoutKilled{1};
+
+}  // namespace
+
+Goodbye Supervisor::Ending() const { return {.exit_code = ExitCode(), .end_signal = EndSignal()}; }
+
+int Supervisor::EndSignal() const {
+  bool is_drained = membership_ && state_.stop_signal == SIGTERM;
+  return state_.phase == Phase::kStopped && !is_drained ? state_.stop_signal : 0;
+}
+
+int Supervisor::ExitCode() const {
+  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
+  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
+}
+
+void Supervisor::EndAttempt(const GroupState& next) {
+  AttemptRecord record = attempt_->TakeRecord();
+  attempt_.reset();
+  sweeper_.Reset();
+  if (channels_.timers) channels_.timers->Forget();
+  if (membership_) return ReportPart(std::move(record));
+  const WorkerRecord& cause = record.workers[record.cause];
+  // Workers that end after a request to stop have not failed, unless they had
+  // failed before it.
+  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
+  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
+  if (next.phase == Phase::kFailed) record.parent_error_file = ParentErrorFile(spec_.environment);
+  RecordNextStep(record, next);
+  if (record.restarts) event_log_->Restart(record, next.pause);
+  if (LogDirectory* logs = output_.logs()) logs->Keep();
+  reports_.Add(*event_log_, std::move(record));
+}
+
+// The complete evidence may show another cause than that which was known at the end.
+void Supervisor::NoteCause(const AttemptRecord& record) {
+  bool is_last = !membership_ && state_.phase == Phase::kFailed && !record.restarts;
+  if (is_last) exit_code_ = ExitCodeOf(record.workers[record.cause]);
+}
+
+void Supervisor::FinishWhenShown() {
+  if (reports_.idle()) event_log_->JobEnded(Ending());
+  if (reports_.idle() && output_.idle() && event_log_->written()) return loop_.Stop();
+  auto timeout = stop_filter_.requests() > 0 ? kFlushTimeoutStopped : kFlushTimeout;
+  flush_deadline_.Start(impatient_ ? kFlushTimeoutKilled : timeout);
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,107 @@
+#include "agent/report/last_error.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rankrun::agent {
+namespace {
+
+const std::string kOwn =
+    "step 12\nTraceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    "
+    "main()\n"
+    "ValueError: no such shard: 17\n";
+const std::string kLost =
+    "Traceback (most recent call last):\n  File \"b.py\", line 9, in <module>\n"
+    "ConnectionResetError: [Errno 104] Connection reset by peer\n";
+const std::string kDuring =
+    "\nDuring handling of the above exception, another exception occurred:\n\n";
+const std::string kFrom =
+    "\nThe above exception was the direct cause of the following exception:\n\n";
+
+TEST(FindLastErrorTest, AnExceptionIsItsTypeAndText) {
+  LastError error = FindLastError(kOwn);
+  EXPECT_EQ(error.text, "ValueError: no such shard: 17\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.lines_after, 0);
+}
+
+TEST(FindLastErrorTest, PyTorchsPrefixOfEachLineIsRemoved) {
+  std::string prefixed =
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 3\n"
+      "[rank1]: ValueError: no\n";
+  EXPECT_EQ(FindLastError(prefixed).text, "ValueError: no\n");
+}
+
+TEST(FindLastErrorTest, TheLastOfSeveralExceptionsCounts) {
+  EXPECT_EQ(FindLastError(kLost + "connected again\n" + kOwn).text,
+            "ValueError: no such shard: 17\n");
+  EXPECT_FALSE(BlamesLostPeer(FindLastError(kLost + "connected again\n" + kOwn)));
+}
+
+TEST(FindLastErrorTest, OfAChainTheFirstExceptionCounts) {
+  EXPECT_FALSE(BlamesLostPeer(FindLastError(kOwn + kDuring + kLost)));
+  EXPECT_TRUE(BlamesLostPeer(FindLastError(kLost + kFrom + kOwn)));
+  EXPECT_TRUE(BlamesLostPeer(FindLastError(kLost + kDuring + kOwn + kFrom + kOwn)));
+  EXPECT_EQ(FindLastError(kOwn + kDuring + kLost).lines_after, 0);
+}
+
+TEST(FindLastErrorTest, LinesAfterACaughtExceptionAreCounted) {
+  EXPECT_EQ(FindLastError(kOwn + "skipped\n\ngoing on\n").lines_after, 2);
+}
+
+TEST(FindLastErrorTest, ATracebackWithoutItsEndHasNoText) {
+  LastError error = FindLastError("Traceback (most recent call last):\n  File \"a.py\"\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "");
+}
+
+TEST(FindLastErrorTest, AnExceptionOfCppIsTypeAndText) {
+  LastError error = FindLastError(
+      "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no data\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_NE(error.text.find("what():  no data"), std::string::npos);
+}
+
+TEST(FindLastErrorTest, WithoutAnExceptionItIsTheLastThreeLines) {
+  LastError error = FindLastError("recv: Connection reset by peer\na\n\nb\nc\n");
+  EXPECT_EQ(error.text, "a\nb\nc\n");
+  EXPECT_FALSE(error.is_exception);
+  EXPECT_FALSE(BlamesLostPeer(error));
+  EXPECT_EQ(FindLastError("").text, "");
+}
+
+TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
+  auto blames = [](const std::string& text) {
+    return BlamesLostPeer({.text = text + "\n", .is_exception = true});
+  };
+  for (const char* text : {
+           "RuntimeError: [../gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:30605",
+           "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+           "BrokenPipeError: [Errno 32] Broken pipe",
+           "ConnectionAbortedError",
+           "torch.distributed.DistBackendError: NCCL error: ncclRemoteError: A call failed",
+           "EOFError",
+           "rankrun.DistError: rank 0: Barrier #3 of world: rank 2 was killed by SIGKILL",
+       }) {
+    EXPECT_TRUE(blames(text)) << text;
+  }
+  for (const char* text : {"EOFError: EOF when reading a line", "ValueError: no such shard: 17",
+                           "KeyError: 'rank 2'", "FileNotFoundError: /data/rank 2"}) {
+    EXPECT_FALSE(blames(text)) << text;
+  }
+}
+
+TEST(LostRankInTest, IsTheRankThatAnErrorOfOursNames) {
+  EXPECT_EQ(LostRankIn("rank 1: AllReduce #2 (16 x float32, sum): lost rank 12: reset"), 12);
+  EXPECT_EQ(LostRankIn("rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"), 5);
+  EXPECT_EQ(LostRankIn("rank 5 ended with exit code 3"), 5);
+  EXPECT_EQ(LostRankIn("rank 5 could not be started: no such file"), 5);
+  EXPECT_EQ(LostRankIn("rank 1: Barrier #2: rank 0 is waiting"), std::nullopt);
+  EXPECT_EQ(LostRankIn("rank 99999999999999 was killed"), std::nullopt);
+  EXPECT_EQ(LostRankIn("rank 5 on node "), std::nullopt);
+  EXPECT_EQ(LostRankIn(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rankrun::agent

@@ -1,0 +1,183 @@
+#include "agent/report/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace rankrun::agent {
+namespace {
+
+constexpr const char* kTraceback =
+    "Traceback (most recent call last):\n  File \"a.py\"\nRuntimeError: no data\n";
+constexpr const char* kLostPeer =
+    "Traceback (most recent call last):\n  File \"a.py\"\nRuntimeError: [pair.cc:553] Connection "
+    "closed by peer [127.0.0.1]:30605.\n";
+
+WorkerRecord Ended(ProcessExit exit, int sent_signal = 0, std::string stderr_tail = "") {
+  WorkerRecord record;
+  record.exit = exit;
+  record.sent_signal = sent_signal;
+  record.stderr_tail = std::move(stderr_tail);
+  return record;
+}
+
+const WorkerRecord kSucceeded = Ended({.signaled = false, .value = 0});
+const WorkerRecord kFailed = Ended({.signaled = false, .value = 1});
+const WorkerRecord kTerminated = Ended({.signaled = true, .value = 15}, 15);
+
+TEST(ChooseCauseTest, TheFirstFailureIsTheCause) {
+  EXPECT_EQ(ChooseCause({kFailed, kSucceeded, kFailed}, {1, 2, 0}), 2U);
+}
+
+TEST(ChooseCauseTest, ASignalledWorkerIsAConsequence) {
+  EXPECT_EQ(ChooseCause({kTerminated, kFailed}, {0, 1}), 1U);
+}
+
+TEST(ChooseCauseTest, AWorkerThatLostAPeerIsAConsequenceEvenIfItEndedEarlier) {
+  WorkerRecord lost = Ended({.signaled = false, .value = 1}, 0, kLostPeer);
+  EXPECT_EQ(ChooseCause({lost, kFailed, lost}, {0, 2, 1}), 1U);
+}
+
+TEST(ChooseCauseTest, AWorkerWithItsOwnExceptionIsTheCauseEvenIfOurSignalEndedIt) {
+  WorkerRecord lost = Ended({.signaled = false, .value = 1}, 0, kLostPeer);
+  WorkerRecord raised = Ended({.signaled = true, .value = 15}, 15, kTraceback);
+  EXPECT_EQ(ChooseCause({lost, raised, kTerminated}, {0, 2, 1}), 1U);
+}
+
+TEST(ChooseCauseTest, TheFirstLostPeerIsTheCauseIfThereIsNoPrimaryFailure) {
+  WorkerRecord lost = Ended({.signaled = false, .value = 1}, 0, kLostPeer);
+  EXPECT_EQ(ChooseCause({kTerminated, lost, lost, kTerminated}, {2, 1, 0, 3}), 2U);
+}
+
+TEST(ChooseCauseTest, AFailedStartIsTheCause) {
+  WorkerRecord not_started;
+  not_started.start_error = Error{ErrorCode::kNotFound, "start x"};
+  EXPECT_EQ(ChooseCause({kTerminated, not_started}, {1, 0}), 1U);
+}
+
+TEST(FailedByItselfTest, AConsequenceIsNoPrimaryFailure) {
+  EXPECT_TRUE(FailedByItself(kFailed));
+  EXPECT_TRUE(FailedByItself(Ended({.signaled = true, .value = 15}, 15, kTraceback)));
+  WorkerRecord raised = kTerminated;
+  raised.exception = "ValueError: no";
+  EXPECT_TRUE(FailedByItself(raised));
+  EXPECT_FALSE(FailedByItself(kTerminated));
+  EXPECT_FALSE(FailedByItself(kSucceeded));
+  EXPECT_FALSE(FailedByItself(Ended({.signaled = false, .value = 1}, 0, kLostPeer)));
+}
+
+// Builders of the ends in the table below.
+const std::string kRefused = "WARNING attempt 0: Connection refused, trying again\n";
+
+WorkerRecord Exits(int code) { return Ended({.signaled = false, .value = code}); }
+WorkerRecord ExitsAfterSignal(int code) { return Ended({.signaled = false, .value = code}, 15); }
+WorkerRecord Raises() { return Ended({.signaled = false, .value = 1}, 0, kTraceback); }
+WorkerRecord RaisesAfterSignal() { return Ended({.signaled = false, .value = 1}, 15, kTraceback); }
+WorkerRecord KilledInException() { return Ended({.signaled = true, .value = 15}, 15, kTraceback); }
+WorkerRecord Aborts(int sent = 0) { return Ended({.signaled = true, .value = 6}, sent); }
+WorkerRecord Warned(int code) { return Ended({.signaled = false, .value = code}, 0, kRefused); }
+WorkerRecord Lost(int sent = 0) { return Ended({.signaled = false, .value = 1}, sent, kLostPeer); }
+WorkerRecord Lost(int sent, int rank) {
+  std::string text = kTraceback;
+  return Ended({.signaled = false, .value = 1}, sent,
+               text.substr(0, text.find("Runtime")) + "DistNetworkError: rank 0: lost rank " +
+                   std::to_string(rank) + "\n");
+}
+WorkerRecord BrokenPipe() { return Ended({.signaled = true, .value = 13}); }
+
+struct Case {
+  const char* text;
+  std::vector<WorkerRecord> workers;
+  std::vector<size_t> ended;
+  size_t cause;
+};
+
+// The table of docs/supervision.md, row by row.
+const Case kCases[] = {
+    {"its own failure before a lost peer that was seen first",
+     {Lost(), Exits(3), Lost()},
+     {0, 2, 1},
+     1},
+    {"of two own failures the first", {Exits(3), Exits(4)}, {1, 0}, 1},
+    {"of two own failures the one that others name",
+     {Exits(3), Exits(4), Lost(0, 0)},
+     {1, 0, 2},
+     0},
+    {"a signal from outside", {kTerminated, Aborts(), Lost()}, {2, 0, 1}, 1},
+    {"a signal from outside although the log mentions a connection",
+     {kTerminated, Ended({.signaled = true, .value = 9}, 0, kRefused)},
+     {0, 1},
+     1},
+    {"one that ignored our signal and exits with its own code",
+     {kTerminated, ExitsAfterSignal(3), Lost()},
+     {2, 0, 1},
+     1},
+    {"before a victim that caught an exception earlier",
+     {KilledInException(), ExitsAfterSignal(3), Lost()},
+     {2, 0, 1},
+     1},
+    {"one that others name, even if our signal ended it",
+     {kTerminated, Lost(0, 2), kTerminated},
+     {1, 0, 2},
+     2},
+    {"not one that others name and that lost a peer itself",
+     {Lost(0, 1), Lost(0, 2), KilledInException()},
+     {0, 1, 2},
+     2},
+    {"the code 128+n is the end by our signal",
+     {ExitsAfterSignal(143), Lost(), kTerminated},
+     {1, 0, 2},
+     1},
+    {"the only one that lost nobody", {Lost(), kTerminated, Lost()}, {0, 2, 1}, 1},
+    {"but not if a single other one lost something", {Lost(), kTerminated}, {0, 1}, 0},
+    {"an exception that our signal cut short",
+     {kTerminated, KilledInException(), Lost()},
+     {2, 0, 1},
+     1},
+    {"an exception after our signal", {kTerminated, RaisesAfterSignal(), Lost()}, {2, 0, 1}, 1},
+    {"but not if the handlers of all raise",
+     {RaisesAfterSignal(), Lost(), RaisesAfterSignal()},
+     {1, 0, 2},
+     1},
+    {"handlers that abort", {Aborts(15), Exits(7), Aborts(15)}, {1, 0, 2}, 1},
+    {"handlers that lose their peer", {Lost(15), Exits(7), Lost(15)}, {1, 0, 2}, 1},
+    {"an exit code although the log mentions a connection",
+     {RaisesAfterSignal(), Warned(3), RaisesAfterSignal()},
+     {1, 0, 2},
+     1},
+    {"SIGPIPE is a lost peer", {BrokenPipe(), Raises()}, {0, 1}, 1},
+    {"the first lost peer if there is nothing else",
+     {kTerminated, Lost(), Lost(), kTerminated},
+     {2, 1, 0, 3},
+     2},
+};
+
+TEST(ChooseCauseTest, Table) {
+  for (Case c : kCases) {
+    for (size_t i = 0; i < c.workers.size(); ++i) c.workers[i].global_rank = static_cast<int>(i);
+    EXPECT_EQ(ChooseCause(c.workers, c.ended), c.cause) << c.text;
+    // The judgement of another node needs no texts.
+    for (WorkerRecord& worker : c.workers) {
+      worker.ending = EndingOf(worker);
+      worker.stderr_tail.clear();
+    }
+    EXPECT_EQ(ChooseCause(c.workers, c.ended), c.cause) << c.text << ", from endings";
+  }
+}
+
+// Unless several candidates are equal.
+TEST(ChooseCauseTest, TheOrderOfTheEndsDoesNotMatter) {
+  for (Case c : kCases) {
+    if (std::string(c.text).find("the first") != std::string::npos) continue;
+    for (size_t i = 0; i < c.workers.size(); ++i) c.workers[i].global_rank = static_cast<int>(i);
+    std::ranges::sort(c.ended);
+    do {
+      EXPECT_EQ(ChooseCause(c.workers, c.ended), c.cause) << c.text;
+    } while (std::ranges::next_permutation(c.ended).found);
+  }
+}
+
+}  // namespace
+}  // namespace rankrun::agent
