@@ -121,7 +121,7 @@ void Coordinator::OnNextIncarnation(Node& node) {
   Cause cause{.text = "the agent of node " + node.hello.name + " died",
               .exit_code = kExitInternalError};
   if (phase_ == JobPhase::kRunning) return BeginStop(cause);
-  ReplaceCauseIfBetter(cause);
+  if (phase_ == JobPhase::kStopping) PreferLoss(node.hello.node, now_, cause);
   RecordAnswer(node, NodeState::kNone);  // nothing of the round is left there
 }
 
@@ -226,6 +226,7 @@ void Coordinator::On(Node& node, const Failed& message) {
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
   BeginStop(message.cause);
+  failed_node_ = node.hello.node;
 }
 
 void Coordinator::On(Node& node, const Done& message) {

@@ -69,6 +69,7 @@ class Coordinator {
   void On(Node&, const Hello&) {}   // see OnHello
   void EndWithCause(Node& node, Cause cause);
   void ReplaceCauseIfBetter(const Cause& cause);
+  void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);
   bool EndsDrained();
 
   void Enter(JobPhase phase, std::optional<Duration> at_most);
@@ -131,6 +132,7 @@ class Coordinator {
   StartRound start_round_;                    // of the round, without its store_allowlist
   int highest_known_round_ = 0;               // highest in any hello, of any coordinator
   std::string leave_reason_;                  // reason of the last Leave
+  std::optional<uint64_t> failed_node_;       // stopping: the node of the worker that failed
   std::string losses_while_stopping_;         // stopping: text on nodes lost meanwhile
   std::map<uint64_t, int> given_up_;          // node id to the last incarnation that is refused
   Outcome outcome_;

@@ -9,6 +9,13 @@
 // The third part of Coordinator: nodes that are lost or count as lost.
 
 namespace rankrun::agent {
+namespace {
+
+// Longest time between the end of a node and the failure of a worker elsewhere that
+// noticed it.
+constexpr std::chrono::seconds kSameTime{1};
+
+}  // namespace
 
 void Coordinator::LoseSilentNodes() {
   std::vector<uint64_t> silent;
@@ -82,7 +89,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kRunning:
       return IsIn(node) && may_run ? BeginStop(cause) : void();
     case JobPhase::kStopping:
-      ReplaceCauseIfBetter(cause);
+      PreferLoss(id, node.last_heard, cause);
       if (IsIn(node)) RecordLossWhileStopping(cause);
       return RecordAnswer(node, NodeState::kNone);
     case JobPhase::kFinishing:
@@ -98,6 +105,18 @@ Cause Coordinator::LossCause(const std::string& text) const {
           .exit_code = kExitTooFewNodes,
           .is_fatal = policy_.on_lost_node == LostNode::kStop,
           .consumes_restart = false};
+}
+
+// Replaces a worker's failure by the loss of another node or agent, of which nothing is
+// heard since `since`, if both are of the same time: workers notice a lost peer earlier
+// than agents do, and not all say so.
+void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) {
+  bool is_elsewhere = failed_node_ && *failed_node_ != node;
+  bool is_same_time = since <= phase_start_ + kSameTime;
+  if (!is_elsewhere || !is_same_time || record_.cause->is_fatal) return ReplaceCauseIfBetter(loss);
+  record_.cause = AsFailure(loss);
+  failed_node_.reset();
+  Persist();
 }
 
 // Records a loss while the round is being stopped for another cause.

@@ -200,6 +200,7 @@ void Coordinator::BeginStop(const Cause& cause) {
   round_duration_ = now_ - phase_start_;
   record_.cause = AsFailure(cause);
   losses_while_stopping_.clear();
+  failed_node_.reset();
   Enter(JobPhase::kStopping, std::nullopt);
   AwaitAll();
   for (auto& [id, node] : nodes_) {

@@ -68,6 +68,51 @@ TEST_F(CoordinatorLossTest, AStuckNodeEndsTheJobIfSoConfigured) {
   EXPECT_EQ(SentTo<Verdict>(1)->text, std::string(kStuckText) + "; before that: rank 0 failed");
 }
 
+// Workers that exit with 1 without a word have noticed the loss first.
+TEST_F(CoordinatorLossTest, ANodeThatIsSilentSinceAFailureElsewhereIsItsCause) {
+  policy_.restart.max_restarts = 0;
+  Run(3, 1);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1"}});
+  Deliver(1, Stopped{1});
+  for (int i = 0; i < 4; ++i) {
+    Advance(policy_.node_timeout / 4);
+    AllBeat({1, 2});
+    Deliver(2, Stopped{1});
+  }
+  Advance(policy_.node_timeout / 4);
+  EXPECT_THAT(coordinator_->outcome().cause, HasSubstr("node n3 has been silent"));
+  EXPECT_TRUE(coordinator_->outcome().restarts && coordinator_->outcome().is_free);
+}
+
+TEST_F(CoordinatorLossTest, ANodeThatIsLostLaterIsNotTheCause) {
+  policy_.restart.max_restarts = 0;
+  Run(3, 1);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1"}});
+  Deliver(1, Stopped{1});
+  Deliver(2, Stopped{1});
+  Advance(seconds(2));
+  AllBeat({1, 2, 3});
+  for (int i = 0; i < 5; ++i) {
+    Advance(policy_.node_timeout / 4);
+    AllBeat({1, 2});
+  }
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->text, "rank 0: exit code 1");
+}
+
+TEST_F(CoordinatorLossTest, AnAgentThatDiedIsTheCauseOfAFailureElsewhereButNotOfOneOfItsOwn) {
+  for (PeerId failed : {PeerId{1}, PeerId{2}}) {
+    policy_.restart.max_restarts = 1;
+    Run(2);
+    Deliver(failed, Failed{1, {.text = "a worker: exit code 1"}});
+    Deliver(1, Stopped{1});
+    Act(PeerLost{2});
+    Reconnect(2, 12, 2, NodeState::kNone, 0);
+    EXPECT_EQ(coordinator_->outcome().cause,
+              failed == 1 ? "the agent of node n2 died" : "a worker: exit code 1");
+  }
+}
+
 TEST_F(CoordinatorLossTest, AStuckNodeDoesNotCountForMin) {
   policy_.restart.max_restarts = 1;
   Run(2);
