@@ -1,10 +1,9 @@
 #include "comm/cpp/rpc/running.h"
 
-#include <pthread.h>
-
 #include <random>
 #include <utility>
 
+#include "base/fork_count.h"
 #include "comm/core/throw.h"
 #include "comm/core/wait_hook.h"
 
@@ -15,13 +14,9 @@ using std::chrono::milliseconds;
 
 thread_local int methods_of_this_thread = 0;
 
-// Forks between the first process and this one.
-std::atomic<int> forks = 0;
-
-int ForksSoFar() {
-  static const int failed = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  static_cast<void>(failed);
-  return forks.load();
+uint32_t ForksSoFar() {
+  CountForks();
+  return ForkCount();
 }
 
 uint64_t RandomNumber() {

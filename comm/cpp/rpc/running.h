@@ -29,7 +29,7 @@ struct Running {
   comm::rpc::OwnedValues values;
   const std::unique_ptr<RpcAgent> agent;
   const int self;
-  const int forks;                                 // before it, of the process and its ancestors
+  const uint32_t forks;                            // before it, of the process and its ancestors
   std::atomic<std::chrono::milliseconds> timeout;  // of calls without one; 0: none
   // Begin where no other worker's of this id do.
   std::atomic<uint64_t> last_value;
