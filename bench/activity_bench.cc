@@ -1,4 +1,5 @@
-// Cost of showing an operation on the status page, and of tracing it.
+// Cost of showing an operation on the status page, of recording it beside the page, and of
+// tracing it.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -11,12 +12,13 @@
 namespace rankrun {
 namespace {
 
-void Operation(benchmark::State& state, const StatusPage* page) {
+// Each operation of a collective is on the page; `recording` says whether it is recorded, too.
+void Operation(benchmark::State& state, const StatusPage* page, Activity::Recording recording) {
   Activity activity(page, "world", 4);
   ActivityRecord record{.kind = 1, .count = 16, .fingerprint = 17};
   for (auto _ : state) {
     record.number += 1;
-    activity.Enter(record);
+    activity.Enter(record, recording);
     benchmark::ClobberMemory();
     activity.Complete();
   }
@@ -25,11 +27,31 @@ void Operation(benchmark::State& state, const StatusPage* page) {
 void EnterAndComplete(benchmark::State& state) {
   auto page = StatusPage::Create();
   if (!page) return state.SkipWithError("no page");
-  Operation(state, &*page);
+  Operation(state, &*page, Activity::Recording::kNo);
 }
 BENCHMARK(EnterAndComplete);
 
-void WithoutAPage(benchmark::State& state) { Operation(state, nullptr); }
+void EnterAndCompleteRecorded(benchmark::State& state) {
+  auto page = StatusPage::Create();
+  if (!page) return state.SkipWithError("no page");
+  Operation(state, &*page, Activity::Recording::kYes);
+}
+BENCHMARK(EnterAndCompleteRecorded);
+
+void RecordedMessage(benchmark::State& state) {
+  auto page = StatusPage::Create();
+  if (!page) return state.SkipWithError("no page");
+  Activity activity(&*page, "world", 4);
+  const ActivityRecord record{.kind = 10, .root = 1, .count = 16};
+  for (auto _ : state) {
+    const FlightEntry entry = activity.recorder().Begin(record, 0);
+    benchmark::ClobberMemory();
+    FlightRecorder::End(entry, true);
+  }
+}
+BENCHMARK(RecordedMessage);
+
+void WithoutAPage(benchmark::State& state) { Operation(state, nullptr, Activity::Recording::kYes); }
 BENCHMARK(WithoutAPage);
 
 // In a file of the folder for temporary files. Not more than fits in a trace.

@@ -5,29 +5,21 @@
 #include <optional>
 #include <utility>
 
+#include "base/fork_count.h"
 #include "base/printable.h"
 #include "base/status/operation_names.h"
+#include "base/status/shared_field.h"
 #include "base/status/status_page.h"
 #include "base/status/ticks.h"
 
 namespace rankrun {
 namespace {
 
-using std::memory_order_acquire;
+using shared::Get;
+using shared::Set;
 using std::memory_order_relaxed;
-using std::memory_order_release;
 
 constexpr int kTries = 1000;
-
-template <typename T>
-T Get(const T& field) {
-  return std::atomic_ref<T>(const_cast<T&>(field)).load(memory_order_acquire);
-}
-// Stores a value after all earlier stores.
-template <typename T>
-void Set(T& field, T value) {
-  std::atomic_ref<T>(field).store(value, memory_order_release);
-}
 
 // Keeps the sequence odd while `write` runs.
 template <typename Write>
@@ -73,6 +65,11 @@ bool Claim(uint32_t& in_use) {
   return std::atomic_ref<uint32_t>(in_use).compare_exchange_strong(free, 1);
 }
 
+FlightGroup* FlightGroupOf(const StatusPage& page, size_t slot) {
+  FlightGroup* groups = page.flight_groups();
+  return groups != nullptr && slot < kFlightGroups ? &groups[slot] : nullptr;
+}
+
 GroupSlot* ClaimGroup(ActivityTable& table) {
   for (uint32_t i = 0; i < kGroupSlots; ++i) {
     if (!Claim(table.groups[i].in_use)) continue;
@@ -85,13 +82,8 @@ GroupSlot* ClaimGroup(ActivityTable& table) {
   return nullptr;
 }
 
-uint64_t Packed(const ActivityRecord& record) {
-  return uint64_t{record.kind} | uint64_t{record.dtype} << 8 | uint64_t{record.op} << 16 |
-         uint64_t{static_cast<uint32_t>(record.root)} << 32;
-}
-
 void SetRecord(GroupSlot& slot, const ActivityRecord& record, uint64_t entered) {
-  Set(slot.numbers, Packed(record));
+  Set(slot.numbers, PackedNumbers(record));
   Set(slot.number, record.number);
   Set(slot.count, record.count);
   Set(slot.fingerprint, record.fingerprint);
@@ -99,14 +91,7 @@ void SetRecord(GroupSlot& slot, const ActivityRecord& record, uint64_t entered) 
 }
 
 ActivityRecord RecordOf(const GroupSlot& slot) {
-  uint64_t numbers = Get(slot.numbers);
-  return {.kind = static_cast<uint8_t>(numbers),
-          .dtype = static_cast<uint8_t>(numbers >> 8),
-          .op = static_cast<uint8_t>(numbers >> 16),
-          .root = static_cast<int32_t>(static_cast<uint32_t>(numbers >> 32)),
-          .number = Get(slot.number),
-          .count = Get(slot.count),
-          .fingerprint = Get(slot.fingerprint)};
+  return Unpacked(Get(slot.numbers), Get(slot.number), Get(slot.count), Get(slot.fingerprint));
 }
 
 // Returns nothing if the slot is free or keeps changing.
@@ -127,28 +112,6 @@ std::optional<GroupActivity> Read(const GroupSlot& slot, const TickClock& clock)
   return group;
 }
 
-std::string Describe(const ActivityRecord& record) {
-  enum : uint8_t {
-    kAllReduce = 1,
-    kReduce,
-    kBroadcast,
-    kScatter = 6,
-    kReduceScatter,
-    kBarrier = 9,
-    kRecv = 11
-  };
-  std::string text = NameOfCollective(record.kind);
-  if (record.number > 0) text += " #" + std::to_string(record.number);
-  if (record.kind == kBarrier) return text;
-  text += " (" + std::to_string(record.count) + " x " + NameOfDType(record.dtype);
-  const bool reduces =
-      record.kind == kAllReduce || record.kind == kReduce || record.kind == kReduceScatter;
-  if (reduces) text += std::string(", ") + NameOfReduceOp(record.op);
-  if (record.root < 0) return text + ")";
-  bool from = record.kind == kBroadcast || record.kind == kScatter || record.kind == kRecv;
-  return text + (from ? " from rank " : " to rank ") + std::to_string(record.root) + ")";
-}
-
 // Returns another wait of the worker, or nothing.
 WorkerActivity ReadAwaited(const AwaitedSlot& slot, const TickClock& clock) {
   std::string what;
@@ -163,9 +126,29 @@ WorkerActivity ReadAwaited(const AwaitedSlot& slot, const TickClock& clock) {
 
 }  // namespace
 
+std::string DescribeOperation(const ActivityRecord& record) {
+  constexpr uint8_t kBroadcast = 3;
+  constexpr uint8_t kScatter = 6;
+  constexpr uint8_t kBarrier = 9;
+  constexpr uint8_t kRecv = 11;
+  std::string text = NameOfCollective(record.kind);
+  if (record.number > 0) text += " #" + std::to_string(record.number);
+  if (record.kind == kBarrier || record.kind == kMonitoredBarrierKind) return text;
+  text += " (" + std::to_string(record.count) + " x " + NameOfDType(record.dtype);
+  if (IsReduction(record.kind)) text += std::string(", ") + NameOfReduceOp(record.op);
+  if (record.root < 0) return text + ")";
+  bool from = record.kind == kBroadcast || record.kind == kScatter || record.kind == kRecv;
+  return text + (from ? " from rank " : " to rank ") + std::to_string(record.root) + ")";
+}
+
 Activity::Activity(const StatusPage* page, std::string_view group_name, int size) {
-  if (page != nullptr) slot_ = ClaimGroup(page->activities());
+  if (page == nullptr) return;
+  CountForks();
+  forks_ = ForkCount();
+  ActivityTable& table = page->activities();
+  slot_ = ClaimGroup(table);
   if (slot_ == nullptr) return;
+  recorder_ = FlightRecorder(FlightGroupOf(*page, static_cast<size_t>(slot_ - table.groups)));
   Change(slot_->sequence, [&] {
     SetText(slot_->name, group_name, kGroupNameBytes);
     Set(slot_->size, size);
@@ -175,18 +158,21 @@ Activity::Activity(const StatusPage* page, std::string_view group_name, int size
 }
 
 Activity::~Activity() {
-  if (slot_ == nullptr) return;
-  Complete();
+  if (slot_ == nullptr || forks_ != ForkCount()) return;
+  Complete(false);
   Set(slot_->in_use, 0U);
 }
 
-void Activity::Enter(const ActivityRecord& record) {
-  if (slot_ == nullptr) return;
-  Change(slot_->sequence, [&] { SetRecord(*slot_, record, Ticks()); });
+void Activity::Enter(const ActivityRecord& record, Recording recording) {
+  if (slot_ == nullptr || forks_ != ForkCount()) return;
+  const uint64_t now = Ticks();
+  Change(slot_->sequence, [&] { SetRecord(*slot_, record, now); });
+  if (recording == Recording::kYes) recorder_.BeginCollective(record, now);
 }
 
-void Activity::Complete() {
-  if (slot_ == nullptr) return;
+void Activity::Complete(bool has_succeeded) {
+  if (slot_ == nullptr || forks_ != ForkCount()) return;
+  recorder_.EndCollective(has_succeeded);
   // No other thread writes, so both still have this thread's values.
   if (slot_->number > 0) Set(slot_->completed, slot_->number);
   Set(slot_->finished, slot_->sequence);
@@ -229,7 +215,7 @@ WorkerActivity ReadActivity(const StatusPage& page) {
     if (newest == nullptr || group.since_entered < newest->since_entered) newest = &group;
   }
   if (newest == nullptr) return {};
-  return {.what = "in " + Describe(newest->last) + " of " + newest->name,
+  return {.what = "in " + DescribeOperation(newest->last) + " of " + newest->name,
           .lasted = newest->since_entered};
 }
 

@@ -7,14 +7,16 @@
 
 #include "base/clock.h"
 #include "base/status/activity_table.h"
+#include "base/status/flight_recorder.h"
 
 namespace rankrun {
 
 class StatusPage;
 
 // Place of a process group on this worker's status page, freed by the
-// destructor. Entering and completing an operation make no system call. They do
-// nothing without a page or without a free place.
+// destructor, and in its flight recorder. Entering and completing an operation
+// make no system call. They do nothing without a page or without a free place,
+// and in a process that was forked since the construction.
 // Thread: one at a time.
 class Activity {
  public:
@@ -25,12 +27,20 @@ class Activity {
   Activity& operator=(const Activity&) = delete;
   ~Activity();
 
-  void Enter(const ActivityRecord& record);
-  // Marks the last entered operation as over, whether it succeeded or failed.
-  void Complete();
+  // Whether an operation is recorded as a collective in memory of the CPU. The recorder
+  // has others from elsewhere.
+  enum class Recording { kYes, kNo };
+  void Enter(const ActivityRecord& record, Recording recording = Recording::kYes);
+  // Marks the last entered operation as over.
+  void Complete(bool has_succeeded = true);
+
+  // For operations that are not collectives. Thread: any.
+  const FlightRecorder& recorder() const { return recorder_; }
 
  private:
   GroupSlot* slot_ = nullptr;
+  uint32_t forks_ = 0;  // ForkCount() of its process
+  FlightRecorder recorder_;
 };
 
 // Shows on the page that this process waits for something other than an
@@ -60,6 +70,9 @@ struct GroupActivity {
 // Reads the page while its writer may be changing it or may have died. Skips a
 // slot that does not come to rest.
 std::vector<GroupActivity> ReadGroups(const StatusPage& page);
+
+// Returns "AllReduce #12 (16 x float32, sum)".
+std::string DescribeOperation(const ActivityRecord& record);
 
 // Activity of a worker: the operation of the group that entered last ("in
 // AllReduce #12 (16 x float32, sum) of world"), or another wait ("waiting for

@@ -20,6 +20,21 @@ struct ActivityRecord {
   uint64_t fingerprint = 0;
 };
 
+inline uint64_t PackedNumbers(const ActivityRecord& record) {
+  return uint64_t{record.kind} | uint64_t{record.dtype} << 8 | uint64_t{record.op} << 16 |
+         uint64_t{static_cast<uint32_t>(record.root)} << 32;
+}
+inline ActivityRecord Unpacked(uint64_t numbers, uint64_t number, uint64_t count,
+                               uint64_t fingerprint) {
+  return {.kind = static_cast<uint8_t>(numbers),
+          .dtype = static_cast<uint8_t>(numbers >> 8),
+          .op = static_cast<uint8_t>(numbers >> 16),
+          .root = static_cast<int32_t>(static_cast<uint32_t>(numbers >> 32)),
+          .number = number,
+          .count = count,
+          .fingerprint = fingerprint};
+}
+
 constexpr size_t kGroupNameBytes = 47;
 constexpr size_t kAwaitedBytes = 103;
 

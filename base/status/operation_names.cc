@@ -22,8 +22,17 @@ const char* Pick(const char* const (&names)[kCount], uint8_t number) {
 
 }  // namespace
 
-const char* NameOfCollective(uint8_t kind) { return Pick(kCollectives, kind); }
+const char* NameOfCollective(uint8_t kind) {
+  return kind == kMonitoredBarrierKind ? "MonitoredBarrier" : Pick(kCollectives, kind);
+}
 const char* NameOfDType(uint8_t dtype) { return Pick(kDTypes, dtype); }
 const char* NameOfReduceOp(uint8_t op) { return Pick(kReduceOps, op); }
+
+bool IsReduction(uint8_t kind) {
+  constexpr uint8_t kAllReduce = 1;
+  constexpr uint8_t kReduce = 2;
+  constexpr uint8_t kReduceScatter = 7;
+  return kind == kAllReduce || kind == kReduce || kind == kReduceScatter;
+}
 
 }  // namespace rankrun

@@ -24,10 +24,29 @@ namespace {
 Result<ino_t> InodeOf(int fd) {
   struct stat status;
   if (fstat(fd, &status) != 0) return SystemError("read the status page's inode", errno);
-  if (static_cast<size_t>(status.st_size) != kStatusPageBytes) {
+  auto size = static_cast<size_t>(status.st_size);
+  if (size != kStatusPageBytes && size != kStatusPageBytes + kFlightBytes) {
     return Error{ErrorCode::kInvalid, "not a status page: wrong size"};
   }
   return status.st_ino;
+}
+
+// Leaves the flight recorder out if RLIMIT_FSIZE does not allow such a file. rankrun ignores
+// the signal of that limit.
+bool SetSize(int fd) {
+  if (ftruncate(fd, kStatusPageBytes + kFlightBytes) == 0) return true;
+  return errno == EFBIG && ftruncate(fd, kStatusPageBytes) == 0;
+}
+
+FlightGroup* MapFlightGroups(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return nullptr;
+  if (static_cast<size_t>(status.st_size) != kStatusPageBytes + kFlightBytes) return nullptr;
+  void* address =
+      mmap(nullptr, kFlightBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kStatusPageBytes);
+  if (address == MAP_FAILED) return nullptr;
+  madvise(address, kFlightBytes, MADV_DONTDUMP);  // a dump would take all of its memory
+  return static_cast<FlightGroup*>(address);
 }
 
 int64_t Nanoseconds(TimePoint time) {
@@ -53,7 +72,7 @@ Result<StatusPage> StatusPage::Create() {
   Fd fd(memfd_create("rankrun-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return SystemError("create a status page", errno);
   constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-  if (ftruncate(fd.get(), kStatusPageBytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+  if (!SetSize(fd.get()) || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return SystemError("size the status page", errno);
   }
   auto inode = InodeOf(fd.get());
@@ -118,16 +137,20 @@ const StatusPage* StatusPage::OfThisProcess() {
 }
 
 StatusPage::StatusPage(StatusPage&& other) noexcept
-    : fd_(std::move(other.fd_)), header_(std::exchange(other.header_, nullptr)) {}
+    : fd_(std::move(other.fd_)),
+      header_(std::exchange(other.header_, nullptr)),
+      flight_groups_(std::exchange(other.flight_groups_, nullptr)) {}
 
 StatusPage& StatusPage::operator=(StatusPage&& other) noexcept {
   fd_ = std::move(other.fd_);
   std::swap(header_, other.header_);
+  std::swap(flight_groups_, other.flight_groups_);
   return *this;
 }
 
 StatusPage::~StatusPage() {
   if (header_ != nullptr) munmap(header_, kStatusPageBytes);
+  if (flight_groups_ != nullptr) munmap(flight_groups_, kFlightBytes);
 }
 
 void StatusPage::SetSaving(bool saving) {
@@ -172,6 +195,16 @@ void StatusPage::AwaitDeath(TimePoint until) const {
 ActivityTable& StatusPage::activities() const {
   return *reinterpret_cast<ActivityTable*>(reinterpret_cast<std::byte*>(header_) +
                                            kActivityTableAt);
+}
+
+FlightGroup* StatusPage::flight_groups() const {
+  std::atomic_ref<FlightGroup*> mapped(flight_groups_);
+  FlightGroup* groups = mapped.load(std::memory_order_acquire);
+  if (groups != nullptr) return groups;
+  FlightGroup* mine = MapFlightGroups(fd_.get());
+  if (mine == nullptr || mapped.compare_exchange_strong(groups, mine)) return mine;
+  munmap(mine, kFlightBytes);  // another thread was faster
+  return groups;
 }
 
 TickClock StatusPage::tick_clock() const {

@@ -11,15 +11,17 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/status/activity_table.h"
+#include "base/status/flight_table.h"
 #include "base/status/ticks.h"
 
 namespace rankrun {
 
 // Page through which a worker shows its activity to its agent, and the agent
 // reports a peer's death to the worker: a memory file that outlives the worker.
-// The header identifies the owner of the page; the table of activities follows.
+// The header identifies the owner of the page; the table of activities follows, and
+// behind the page the flight recorder, kFlightBytes, unless RLIMIT_FSIZE is too small.
 constexpr uint64_t kStatusPageMagic = 0x31455441'54535252;  // "RRSTATE1", little-endian
-constexpr uint32_t kStatusPageVersion = 2;
+constexpr uint32_t kStatusPageVersion = 3;
 constexpr size_t kStatusPageBytes = 64 * 1024;
 constexpr size_t kPeerDeathBytes = 255;
 
@@ -69,6 +71,10 @@ class StatusPage {
   const StatusPageHeader& header() const { return *header_; }
   // For base/status/activity.h.
   ActivityTable& activities() const;
+  // The flight recorder, kFlightGroups groups; mapped by the first call. Null: there is
+  // none. For base/status/flight_*.h.
+  // Thread: any.
+  FlightGroup* flight_groups() const;
   TickClock tick_clock() const;
   int fd() const { return fd_.get(); }
 
@@ -98,6 +104,7 @@ class StatusPage {
 
   Fd fd_;
   StatusPageHeader* header_;
+  mutable FlightGroup* flight_groups_ = nullptr;  // null: not mapped
 };
 
 }  // namespace rankrun

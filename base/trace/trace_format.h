@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/status/operation_names.h"
+
 namespace rankrun {
 
 // File with the operations of one rank in one attempt. It is complete up to the last
@@ -46,7 +48,7 @@ struct TraceHeader {
 
 // Kinds beyond those of librankrun's operations (NameOfCollective).
 namespace trace_kind {
-constexpr uint8_t kMonitoredBarrier = 64;
+constexpr uint8_t kMonitoredBarrier = kMonitoredBarrierKind;
 constexpr uint8_t kStoreGet = 65;
 constexpr uint8_t kStoreWait = 66;
 constexpr uint8_t kStoreMultiGet = 67;

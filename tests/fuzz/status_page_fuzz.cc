@@ -1,11 +1,13 @@
 // A worker's status page, which its agent reads while the worker may write anything.
-// The first two bytes of the input are the place of the rest.
+// The first two bytes of the input are the place of the rest, on the page and in the flight
+// recorder.
 
 #include <sys/mman.h>
 
 #include <cstring>
 
 #include "base/status/activity.h"
+#include "base/status/flight_reader.h"
 #include "base/status/status_page.h"
 #include "tests/fuzz/check_input.h"
 
@@ -28,8 +30,18 @@ std::string CheckInput(std::string_view input) {
   std::memcpy(bytes, fresh.data(), kStatusPageBytes);
   size_t size = std::min(input.size(), kStatusPageBytes - place);
   std::memcpy(bytes + place, input.data(), size);
+  static char* const flight = reinterpret_cast<char*>(page.flight_groups());
+  if (flight == nullptr) return "";
+  std::memset(flight, 0, kStatusPageBytes);
+  std::memcpy(flight + place, input.data(), size);
   for (const GroupActivity& group : ReadGroups(page)) {
     if (group.name.size() > kBytesPerCharacter * kGroupNameBytes) return "a name is too long";
+  }
+  for (const FlightHistory& history : ReadFlightHistories(page)) {
+    if (history.group.size() > kBytesPerCharacter * kGroupNameBytes) return "a name is too long";
+    for (const FlightOperation& operation : history.operations) {
+      if (DescribeOperation(operation.what).size() > 200) return "an operation is too long";
+    }
   }
   if (ReadActivity(page).what.size() > 1000) return "an activity is too long";
   if (page.PeerDeathMessage().size() > kBytesPerCharacter * kPeerDeathBytes)

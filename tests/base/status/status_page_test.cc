@@ -48,7 +48,7 @@ TEST_F(StatusPageTest, ANewPageIdentifiesItsOwner) {
   EXPECT_EQ(page.header().size_bytes, kStatusPageBytes);
   EXPECT_EQ(page.header().inode, status.st_ino);
   EXPECT_EQ(page.header().agent_pid, getpid());
-  EXPECT_EQ(static_cast<size_t>(status.st_size), kStatusPageBytes);
+  EXPECT_EQ(static_cast<size_t>(status.st_size), kStatusPageBytes + kFlightBytes);
   EXPECT_EQ(std::memcmp(&page.header().magic, "RRSTATE1", 8), 0);
   EXPECT_EQ(fcntl(page.fd(), F_GETFD), FD_CLOEXEC);
   EXPECT_EQ(page.Path(), "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(page.fd()));
@@ -136,7 +136,7 @@ TEST_F(StatusPageTest, APathOfAnotherFormIsRefused) {
 
 TEST_F(StatusPageTest, AnotherVersionIsRefusedByName) {
   Header().version = 7;
-  ExpectRefused("status page of version 7, want version 2: rankrun and librankrun differ");
+  ExpectRefused("status page of version 7, want version 3: rankrun and librankrun differ");
 }
 
 TEST_F(StatusPageTest, AnotherSizeIsRefused) {
@@ -151,7 +151,7 @@ TEST_F(StatusPageTest, AnotherSizeIsRefused) {
 TEST_F(StatusPageTest, CannotBeResizedNorUnsealed) {
   EXPECT_NE(ftruncate(page.fd(), 0), 0);
   EXPECT_EQ(errno, EPERM);
-  EXPECT_NE(ftruncate(page.fd(), kStatusPageBytes * 2), 0);
+  EXPECT_NE(ftruncate(page.fd(), 2 * (kStatusPageBytes + kFlightBytes)), 0);
   EXPECT_EQ(errno, EPERM);
   EXPECT_NE(fcntl(page.fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
