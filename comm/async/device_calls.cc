@@ -108,7 +108,7 @@ void DeviceCalls::ShowOnPage(const Handle& first) {
   if (std::exchange(shown_, first) == first) return;
   if (first == nullptr) return activity_.Complete();
   const Operation& operation = first->call.operation;
-  activity_.Enter(RecordOf(operation, Fingerprint(operation)));
+  activity_.Enter(RecordOf(operation, Fingerprint(operation)), Activity::Recording::kNo);
 }
 
 // Returns no value if the call is under way. Until it is enqueued, it can only fail.

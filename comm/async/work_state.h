@@ -73,8 +73,7 @@ class WorkState {
 
 // Ends the event with the state, or at once if the operation was not started.
 inline void EndWith(OperationEvent event, const Result<std::shared_ptr<WorkState>>& state) {
-  if (!event.is_observed()) [[likely]]
-    return;
+  if (!event.has_end()) return;
   if (!state) return event.End(false);
   (*state)->Then([event, ended = state->get()] {
     event.End(static_cast<bool>(ended->result()), ended->source());

@@ -120,8 +120,9 @@ void OperationEvent::EndObserved(bool has_succeeded, int peer) const {
   if (hooked != nullptr) hooked->End(has_succeeded, peer);
 }
 
-OperationEvents::OperationEvents(std::string name, std::string_view key, int size, int global_rank)
-    : name_(std::move(name)) {
+OperationEvents::OperationEvents(std::string name, std::string_view key, int size, int global_rank,
+                                 const FlightRecorder* recorder)
+    : name_(std::move(name)), recorder_(recorder) {
   OpenTrace(global_rank);
   if (TraceWriter* trace = the_trace.load()) {
     traced_group_ = trace->AddGroup(name_, HashOf(key), size);

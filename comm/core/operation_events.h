@@ -6,11 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/status/flight_recorder.h"
+#include "base/status/operation_names.h"
 #include "base/trace/trace_format.h"
 #include "comm/core/operation.h"
 
-// Begin and end of each operation, for the trace of the process and for the hooks of
-// the program. Without both, Begin and End are a branch each.
+// Begin and end of each operation, for the trace of the process, the hooks of the program
+// and the flight recorder. Without the first two, an operation costs a branch each, and a
+// record unless it is a collective in memory of the CPU, which the group records itself.
 namespace rankrun::comm {
 
 class HookedOperation;
@@ -35,17 +38,22 @@ class OperationEvent {
   OperationEvent() = default;
   OperationEvent(TraceRecord* record, HookedOperation* hooked) : record_(record), hooked_(hooked) {}
 
-  bool is_observed() const { return record_ != nullptr || hooked_ != nullptr; }
+  void SetRecorded(const FlightEntry& recorded) { recorded_ = recorded; }
+  // Whether anything depends on its end.
+  bool has_end() const { return recorded_.record != nullptr || is_observed(); }
   // To be called once. `peer`: the global rank of the sender of a message that was
   // received from any rank; -1: the peer is that of the beginning.
   void End(bool has_succeeded, int peer = -1) const {
+    FlightRecorder::End(recorded_, has_succeeded, peer);
     if (is_observed()) [[unlikely]]
       EndObserved(has_succeeded, peer);
   }
 
  private:
+  bool is_observed() const { return record_ != nullptr || hooked_ != nullptr; }
   void EndObserved(bool has_succeeded, int peer) const;
 
+  FlightEntry recorded_;
   TraceRecord* record_ = nullptr;      // null: not traced
   HookedOperation* hooked_ = nullptr;  // owned until End; null: no hooks
 };
@@ -54,25 +62,40 @@ class OperationEvent {
 // Thread: any.
 class OperationEvents {
  public:
-  // `key` is the same on all ranks, and differs from that of other groups.
-  OperationEvents(std::string name, std::string_view key, int size, int global_rank);
+  // `key` is the same on all ranks, and differs from that of other groups. `recorder`
+  // outlives this object; null: nothing is recorded.
+  OperationEvents(std::string name, std::string_view key, int size, int global_rank,
+                  const FlightRecorder* recorder = nullptr);
 
+  // Begins a message, or a collective of a device.
   OperationEvent Begin(const Operation& operation) const {
+    return WithRecord(BeginUnrecorded(operation), operation, static_cast<uint8_t>(operation.kind));
+  }
+  // Begins an operation that the flight recorder has from elsewhere.
+  OperationEvent BeginUnrecorded(const Operation& operation) const {
     if (!AreOperationsObserved()) [[likely]]
       return {};
     return BeginObserved(static_cast<uint8_t>(operation.kind), operation);
   }
   OperationEvent BeginMonitoredBarrier(uint64_t number) const {
-    if (!AreOperationsObserved()) [[likely]]
-      return {};
-    return BeginObserved(trace_kind::kMonitoredBarrier,
-                         {.kind = Operation::Kind::kBarrier, .number = number});
+    const Operation operation{.kind = Operation::Kind::kBarrier, .number = number};
+    OperationEvent event;
+    if (AreOperationsObserved()) event = BeginObserved(kMonitoredBarrierKind, operation);
+    return WithRecord(event, operation, kMonitoredBarrierKind);
   }
 
  private:
   OperationEvent BeginObserved(uint8_t kind, const Operation& operation) const;
+  OperationEvent WithRecord(OperationEvent event, const Operation& operation, uint8_t kind) const {
+    if (recorder_ == nullptr) return event;
+    ActivityRecord record = RecordOf(operation, 0);
+    record.kind = kind;
+    event.SetRecorded(recorder_->Begin(record, operation.tag));
+    return event;
+  }
 
   const std::string name_;
+  const FlightRecorder* const recorder_;
   uint32_t traced_group_ = 0;  // 0: not traced
 };
 

@@ -55,6 +55,7 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
       store_(std::move(store)),
       barrier_(std::move(barrier)),
       backend_(std::move(backend)),
+      activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
       messages_(std::make_unique<Messages>(
           *backend_, identity_.group_rank,
           [this](int rank) { return identity_.global_ranks[static_cast<size_t>(rank)]; },
@@ -62,9 +63,8 @@ Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
           [this](const Messages::Message& message, Error error) {
             return MessageFailed(message, std::move(error));
           })),
-      activity_(StatusPage::OfThisProcess(), DisplayName(identity_), identity_.world_size()),
       events_(DisplayName(identity_), identity_.key_prefix, identity_.world_size(),
-              identity_.global_rank),
+              identity_.global_rank, &activity_.recorder()),
       progress_thread_([this] { return messages_->Progress(); }) {
   if (devices != nullptr) {
     devices_ = std::make_unique<Devices>(std::move(devices), HooksOfDevices());

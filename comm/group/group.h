@@ -94,7 +94,7 @@ class Group {
  private:
   template <typename Body>
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
-  template <bool kMayLog = true, typename Body>
+  template <bool kMayLog = true, bool kIsRecorded = true, typename Body>
   Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
@@ -139,8 +139,8 @@ class Group {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Messages> messages_;
   Activity activity_;  // of collectives
+  std::unique_ptr<Messages> messages_;
   const OperationEvents events_;
   ProgressThread progress_thread_;  // of messages under way, beside collectives
   WorkQueue queue_;

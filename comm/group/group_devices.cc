@@ -215,7 +215,8 @@ Result<std::shared_ptr<WorkState>> Group::CompareDeviceCall(const DeviceCall& ca
           // Another rank has refused the call, which this one may have enqueued.
           return Error{ErrorCode::kSystem, ok.error().message};
         };
-        state->Finish(WithStack(Execute(operation, timeout, body), stack));
+        auto ok = Execute<true, false>(operation, timeout, body);  // the event records it
+        state->Finish(WithStack(std::move(ok), stack));
       });
   if (!pushed) return std::move(pushed).error();
   return state;

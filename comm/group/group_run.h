@@ -39,7 +39,7 @@ Result<void> WithoutBadAlloc(Body body) try {
 template <typename Body>
 [[gnu::cold, gnu::noinline]] Result<void> Observed(const OperationEvents& events,
                                                    const Operation& operation, Body& body) {
-  OperationEvent event = events.Begin(operation);
+  OperationEvent event = events.BeginUnrecorded(operation);
   Result<void> ok = body();
   event.End(static_cast<bool>(ok));
   return ok;
@@ -88,23 +88,24 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   return Work(operation.number);
 }
 
-template <bool kMayLog, typename Body>
+template <bool kMayLog, bool kIsRecorded, typename Body>
 Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
                             Body& body) {
+  constexpr auto kRecording = kIsRecorded ? Activity::Recording::kYes : Activity::Recording::kNo;
   if constexpr (kMayLog) {
     // Out of line, so that the usual way has no more than a branch.
     const auto logged = [&]() __attribute__((noinline, cold)) {
       return RunLogged(operation, identity_,
-                       [&] { return Execute<false>(operation, timeout, body); });
+                       [&] { return Execute<false, kIsRecorded>(operation, timeout, body); });
     };
     if (LogsCalls()) [[unlikely]]
       return logged();
   }
   if (broken_.load()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
-  activity_.Enter(RecordOf(operation, call.fingerprint));
+  activity_.Enter(RecordOf(operation, call.fingerprint), kRecording);
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
-  activity_.Complete();
+  activity_.Complete(static_cast<bool>(ok));
   if (ok) return {};
   return Failed(operation, std::move(ok).error(), timeout);
 }

@@ -5,6 +5,7 @@
 #include <rankrun/gpu.h>
 
 #include "base/status/activity.h"
+#include "base/status/flight_reader.h"
 #include "tests/base/support.h"
 #include "tests/nccl/fake_cuda/trace.h"
 #include "tests/nccl/gated_stream.h"
@@ -50,6 +51,35 @@ TEST(GpuStreamsTest, TheStatusPageShowsACallUntilTheGpuIsDone) {
     return text;
   });
   EXPECT_THAT(texts, Each(""));
+}
+
+TEST(GpuStreamsTest, TheFlightRecorderHasACallOnce) {
+  auto texts = OnRanks(2, [](int) {
+    StatusPage page = *StatusPage::Create();
+    UsePage(page);
+    ProcessGroup& world = Init(WithGpus());
+    GatedStream kernels;
+    OnGpu<int32_t> value({1});
+    StreamScope scope(kernels.get());
+    world.AllReduce(value);
+    const auto recorded = [&] {
+      std::string text;
+      for (const FlightHistory& history : ReadFlightHistories(page)) {
+        for (const FlightOperation& operation : history.operations) {
+          text += DescribeOperation(operation.what) + " of " + history.group;
+          if (operation.state == FlightState::kUnderWay) text += " under way; ";
+        }
+      }
+      return text;
+    };
+    std::string text = recorded();
+    kernels.Open();
+    const std::string ended = "AllReduce #1 (1 x int32, sum) of world";
+    if (!test::WaitFor([&] { return recorded() == ended; })) text += "not ended: " + recorded();
+    Destroy();
+    return text;
+  });
+  EXPECT_THAT(texts, Each("AllReduce #1 (1 x int32, sum) of world under way; "));
 }
 
 TEST(GpuStreamsTest, AStreamIsEmptyOnceItsGateIsOpen) {
