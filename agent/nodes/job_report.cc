@@ -57,6 +57,15 @@ void Fields(F& f, Ending& m) {
 }
 
 template <typename F>
+void Fields(F& f, LastOperation& m) {
+  f("what", m.what);
+  f("group", m.group);
+  f("is_under_way", m.is_under_way);
+  f("has_failed", m.has_failed);
+  AsMicroseconds(f, "ago_us", m.ago);
+}
+
+template <typename F>
 void Fields(F& f, WorkerRecord& m) {
   // Clocks of machines differ, so send the time between the timer and the end.
   Duration expired_before = m.timer ? m.ended - m.timer->at : Duration::zero();
@@ -79,6 +88,8 @@ void Fields(F& f, WorkerRecord& m) {
   f("kill_note", m.kill_note);
   f("activity", m.activity);
   f("ending", m.ending);
+  f("last_operations", m.last_operations);
+  f("operations_file", m.operations_file);
 }
 
 template <typename F>
@@ -123,6 +134,8 @@ void Trim(WorkerRecord& worker, size_t max) {
 
 void DropTexts(WorkerRecord& worker) {
   worker.exception.reset();
+  worker.last_operations.clear();
+  worker.operations_file.clear();
   for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
                             &worker.stdout_file, &worker.kill_note, &worker.activity.what}) {
     text->clear();

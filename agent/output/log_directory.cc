@@ -130,6 +130,10 @@ std::string LogDirectory::StderrFile(int attempt, int local_rank) const {
   return WorkerFile(attempt, local_rank, "stderr.log");
 }
 
+std::string LogDirectory::OperationsFile(int attempt, int local_rank) const {
+  return WorkerFile(attempt, local_rank, "operations.json");
+}
+
 std::string Absolute(const std::string& path) {
   std::error_code error;
   auto absolute = fs::absolute(path, error);

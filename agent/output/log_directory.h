@@ -48,6 +48,8 @@ class LogDirectory {
   std::string ErrorFile(int attempt, int local_rank) const;
   std::string StdoutFile(int attempt, int local_rank) const;
   std::string StderrFile(int attempt, int local_rank) const;
+  // File for the last operations of a worker in a failed attempt.
+  std::string OperationsFile(int attempt, int local_rank) const;
 
   void Keep() { folder_.keep = true; }
 

@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +15,10 @@
 #include "base/result.h"
 #include "base/status/activity.h"
 
+namespace rankrun {
+class StatusPage;
+}
+
 namespace rankrun::agent {
 
 // A timer of a worker that has expired.
@@ -20,6 +26,15 @@ struct ExpiredTimer {
   std::string scope;
   int signal_number;
   TimePoint at;
+};
+
+// One of the last operations of a worker, when its activity was noted.
+struct LastOperation {
+  std::string what;   // "AllReduce #12 (16 x float32, sum)"
+  std::string group;  // name
+  bool is_under_way;
+  bool has_failed;
+  Duration ago;  // since its begin if it is under way, or else since its end
 };
 
 // How one worker ended in an attempt: the evidence for a report.
@@ -44,6 +59,12 @@ struct WorkerRecord {
   // end. Empty: unknown.
   WorkerActivity activity = {};
   std::optional<Ending> ending = {};  // judged from all its output; empty: not yet
+  uint64_t noted_ticks = 0;  // Ticks() of that moment; 0: never
+  // Memory with its operations, until they are in the two fields below; may be null.
+  std::shared_ptr<const StatusPage> status_page = {};
+  // The last three, oldest first: of the cause and of one other worker in an operation.
+  std::vector<LastOperation> last_operations = {};
+  std::string operations_file = {};  // with all of them; empty: none
 
   bool failed() const { return !exit || !exit->succeeded(); }
 };

@@ -36,6 +36,16 @@ void AddWorker(Json& json, const WorkerRecord& worker) {
   json["why"] = HowItEnded(worker);
 }
 
+Json OperationInReport(const LastOperation& operation) {
+  Json json;
+  json["operation"] = operation.what;
+  json["group"] = operation.group;
+  json["state"] =
+      operation.is_under_way ? "under way" : (operation.has_failed ? "failed" : "succeeded");
+  json["seconds"] = Seconds(operation.ago);
+  return json;
+}
+
 Json WorkerInReport(const WorkerRecord& worker) {
   Json json;
   AddWorker(json, worker);
@@ -46,6 +56,10 @@ Json WorkerInReport(const WorkerRecord& worker) {
   if (!lines.empty()) json["stdout"] = lines;
   if (!worker.stdout_file.empty()) json["stdout_file"] = worker.stdout_file;
   if (!worker.stderr_file.empty()) json["stderr_file"] = worker.stderr_file;
+  for (const LastOperation& operation : worker.last_operations) {
+    json["operations"].push_back(OperationInReport(operation));
+  }
+  if (!worker.operations_file.empty()) json["operations_file"] = worker.operations_file;
   return json;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,9 +10,11 @@
 
 #include "agent/report/error_file.h"
 #include "agent/report/kill_evidence.h"
+#include "agent/report/last_operations.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/status/status_page.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_timer.h"
 #include "base/uv/uv_work.h"
@@ -22,6 +25,12 @@ namespace {
 
 constexpr std::chrono::seconds kTimeout{1};
 
+// The part of a record that the pool's thread needs.
+struct Order {
+  int attempt;
+  std::vector<size_t> shown;  // workers whose last operations the report shows; the cause first
+};
+
 // One worker's files, copied for the pool's thread.
 struct Files {
   std::string error_file;
@@ -29,16 +38,26 @@ struct Files {
   std::string stderr_tail;
 };
 
+// The memory with one worker's operations, for the pool's thread.
+struct Recorder {
+  std::shared_ptr<const StatusPage> page;  // null: none
+  std::string file;                        // for all operations; empty: no folder
+  WorkerRecord worker;                     // without its texts
+};
+
 // Evidence that the pool's thread has found so far.
 struct Found {
   std::vector<std::optional<std::string>> exceptions;
   std::vector<bool> saved;
+  std::vector<std::vector<LastOperation>> last_operations;
+  std::vector<std::string> operations_files;
   KillEvidence kills;
 };
 
 struct Collection {
   AttemptRecord record;
   std::vector<Files> files;
+  std::vector<Recorder> recorders;
   Mutex mutex;
   Found found GUARDED_BY(mutex);
   std::function<void(AttemptRecord)> done;  // empty once called
@@ -57,18 +76,22 @@ struct Collection {
       workers[i].exception = std::move(found.exceptions[i]);
       if (found.saved[i]) workers[i].stderr_file = files[i].stderr_file;
     }
+    for (size_t i = 0; i < recorders.size(); ++i) {
+      workers[i].last_operations = std::move(found.last_operations[i]);
+      workers[i].operations_file = std::move(found.operations_files[i]);
+    }
     for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, found.kills);
   }
 };
 
-// Saves the tail of standard error. Returns whether its file is complete.
-bool Save(const Files& files) {
-  if (files.stderr_file.empty()) return false;
+// Returns whether the file is complete. An empty path is none.
+bool Save(const std::string& path, const std::string& content) {
+  if (path.empty()) return false;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-  Fd file(open(files.stderr_file.c_str(), kFlags, 0600));
+  Fd file(open(path.c_str(), kFlags, 0600));
   if (!file) return false;
-  if (TryWriteAll(file.get(), files.stderr_tail)) return true;
-  unlink(files.stderr_file.c_str());  // an incomplete file would be misleading
+  if (TryWriteAll(file.get(), content)) return true;
+  unlink(path.c_str());  // an incomplete file would be misleading
   return false;
 }
 
@@ -90,6 +113,33 @@ std::vector<Files> NameFiles(const LogDirectory& directory, const AttemptRecord&
   return files;
 }
 
+std::vector<Recorder> RecordersOf(const LogDirectory* directory, AttemptRecord& record) {
+  std::vector<Recorder> recorders;
+  for (WorkerRecord& worker : record.workers) {
+    Recorder recorder{.page = std::exchange(worker.status_page, nullptr), .file = {}, .worker = {}};
+    recorder.worker.global_rank = worker.global_rank;
+    recorder.worker.local_rank = worker.local_rank;
+    recorder.worker.pid = worker.pid;
+    recorder.worker.noted_ticks = worker.noted_ticks;
+    if (directory != nullptr) {
+      recorder.file = directory->OperationsFile(record.attempt, worker.local_rank);
+    }
+    recorders.push_back(std::move(recorder));
+  }
+  return recorders;
+}
+
+// Returns the cause and, if there is one, another worker that was in an operation.
+std::vector<size_t> WorkersToShow(const AttemptRecord& record) {
+  std::vector<size_t> shown{record.cause};
+  for (size_t i = 0; i < record.workers.size(); ++i) {
+    if (i == record.cause || record.workers[i].activity.what.empty()) continue;
+    shown.push_back(i);
+    break;
+  }
+  return shown;
+}
+
 // Returns a function that copies the cause's error file for an outer launcher;
 // empty if there is no such launcher or no file.
 std::function<void()> CopyForParent(const LogDirectory* directory, const AttemptRecord& record) {
@@ -107,15 +157,36 @@ void ReadAndSave(Collection& collection, size_t worker) {
     MutexLock lock(collection.mutex);
     collection.found.exceptions[worker] = std::move(exception);
   }
-  bool saved = Save(collection.files[worker]);
+  const Files& files = collection.files[worker];
+  bool saved = Save(files.stderr_file, files.stderr_tail);
   MutexLock lock(collection.mutex);
   collection.found.saved[worker] = saved;
 }
 
-// Runs in the pool. Reads the cause's files first, because any file may hang.
-// `copy` may be empty.
-void Collect(Collection& collection, size_t cause, const std::function<void()>& copy,
+void NoteLastOperations(Collection& collection, size_t worker) {
+  const Recorder& recorder = collection.recorders[worker];
+  if (recorder.page == nullptr) return;
+  auto last = LastOperationsOf(ReadOperations(*recorder.page, recorder.worker.noted_ticks));
+  MutexLock lock(collection.mutex);
+  collection.found.last_operations[worker] = std::move(last);
+}
+
+void SaveOperations(Collection& collection, size_t worker, int attempt) {
+  const Recorder& recorder = collection.recorders[worker];
+  if (recorder.page == nullptr || recorder.file.empty()) return;
+  WorkerOperations all = ReadOperations(*recorder.page, recorder.worker.noted_ticks);
+  if (all.histories.empty()) return;
+  if (!Save(recorder.file, FormatOperations(all, recorder.worker, attempt))) return;
+  MutexLock lock(collection.mutex);
+  collection.found.operations_files[worker] = recorder.file;
+}
+
+// Runs in the pool. Reads memory first, then the cause's files, because any file may
+// hang. `copy` may be empty.
+void Collect(Collection& collection, const Order& order, const std::function<void()>& copy,
              const std::string& root) {
+  for (size_t worker : order.shown) NoteLastOperations(collection, worker);
+  const size_t cause = order.shown[0];
   if (!collection.files.empty()) ReadAndSave(collection, cause);
   if (copy) copy();
   auto after = ReadMemoryEvents(root);
@@ -127,6 +198,11 @@ void Collect(Collection& collection, size_t cause, const std::function<void()>& 
   }
   for (size_t i = 0; i < collection.files.size(); ++i) {
     if (i != cause) ReadAndSave(collection, i);
+  }
+  for (size_t worker : order.shown) SaveOperations(collection, worker, order.attempt);
+  for (size_t i = 0; i < collection.recorders.size(); ++i) {
+    const bool is_saved = std::ranges::find(order.shown, i) != order.shown.end();
+    if (!is_saved) SaveOperations(collection, i, order.attempt);
   }
 }
 
@@ -142,20 +218,23 @@ void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
   auto collection = std::make_shared<Collection>();
   under_way_ = collection;
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
+  collection->recorders = RecordersOf(directory, record);
   {
     MutexLock lock(collection->mutex);
     collection->found.exceptions.resize(collection->files.size());
     collection->found.saved.resize(collection->files.size());
+    collection->found.last_operations.resize(collection->recorders.size());
+    collection->found.operations_files.resize(collection->recorders.size());
     collection->found.kills.before = record.memory_before;
   }
   std::function<void()> copy = CopyForParent(directory, record);
-  size_t cause = record.cause;
+  Order order{.attempt = record.attempt, .shown = WorkersToShow(record)};
   collection->record = std::move(record);
   collection->done = std::move(done);
   collection->timer = std::make_unique<Timer>(loop_, [raw = collection.get()] { raw->Finish(); });
   collection->timer->Start(kTimeout);
   RunInPool(
-      loop_, [collection, cause, copy, root = root_] { Collect(*collection, cause, copy, root); },
+      loop_, [collection, order, copy, root = root_] { Collect(*collection, order, copy, root); },
       [collection] { collection->Finish(); });
 }
 

@@ -14,10 +14,11 @@ class Loop;
 
 namespace rankrun::agent {
 
-// Completes the records of failed attempts with the workers' error files and
-// with reasons for which the kernel may have killed them. Saves the tail of
-// each standard error that has no log file. Works in one thread of the pool,
-// because files may be slow or hang, and reads the files of the cause first.
+// Completes the records of failed attempts with the workers' error files, their
+// last operations, and reasons for which the kernel may have killed them. Saves
+// the tail of each standard error that has no log file, and the operations of
+// each worker. Works in one thread of the pool, because files may be slow or
+// hang, and reads the files of the cause first.
 // Thread: loop.
 class Evidence {
  public:

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status/activity.h"
+#include "base/status/ticks.h"
 #include "base/uv/uv_loop.h"
 
 namespace rankrun::agent {
@@ -24,7 +25,7 @@ Result<void> Worker::Prepare() {
   if (!page) return std::move(page).error();
   if (auto ready = streams_.standard_output->Prepare(); !ready) return ready;
   if (auto ready = streams_.standard_error->Prepare(); !ready) return ready;
-  status_page_ = std::move(*page);
+  status_page_ = std::make_shared<StatusPage>(*std::move(page));
   return {};
 }
 
@@ -60,7 +61,10 @@ void Worker::OnPostponed() {
 }
 
 void Worker::NoteActivity() {
-  if (status_page_ && record_.activity.what.empty()) record_.activity = ReadActivity(*status_page_);
+  if (!status_page_ || !record_.activity.what.empty()) return;
+  const uint64_t now = Ticks();
+  record_.activity = ReadActivity(*status_page_);
+  if (record_.noted_ticks == 0 || !record_.activity.what.empty()) record_.noted_ticks = now;
 }
 
 void Worker::Signal(int signal_number) {
@@ -114,6 +118,7 @@ WorkerRecord Worker::TakeRecord() {
   record_.stderr_tail = streams_.standard_error->Tail();
   record_.stdout_file = streams_.standard_output->file();
   record_.stderr_file = streams_.standard_error->file();
+  record_.status_page = status_page_;
   return std::move(record_);
 }
 

@@ -90,9 +90,9 @@ class Worker {
   Streams streams_;
   std::function<void()> on_exit_;
   WorkerRecord record_;
-  std::optional<StatusPage> status_page_;
-  std::vector<int> early_signals_;  // to be passed on once the pid is known
-  std::optional<pid_t> pid_;        // reset as soon as the process is reaped
+  std::shared_ptr<StatusPage> status_page_;  // null until Prepare; the record owns it, too
+  std::vector<int> early_signals_;           // to be passed on once the pid is known
+  std::optional<pid_t> pid_;                 // reset as soon as the process is reaped
   Fd pidfd_;
   std::unique_ptr<Poll> exit_poll_;
 };

@@ -41,6 +41,34 @@ std::string ActivityText(const std::vector<const WorkerRecord*>& workers) {
 
 std::string ActivityText(const WorkerRecord& worker) { return ActivityText(std::vector{&worker}); }
 
+// Returns "AllReduce #11, AllReduce #12 (under way) of world, Send (failed) of pair".
+std::string OperationsText(const std::vector<agent::LastOperation>& operations) {
+  std::string text;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const agent::LastOperation& operation = operations[i];
+    text += (i == 0 ? "" : ", ") + operation.what.substr(0, operation.what.find(" ("));
+    if (operation.is_under_way) text += " (under way)";
+    if (operation.has_failed) text += " (failed)";
+    const bool goes_on = i + 1 < operations.size() && operations[i + 1].group == operation.group;
+    if (!goes_on) text += " of " + operation.group;
+  }
+  return text;
+}
+
+// Returns a line with the last operations of a worker, or nothing.
+std::string LastOperationsText(const WorkerRecord& worker, const std::string& of) {
+  if (worker.last_operations.empty()) return "";
+  const agent::LastOperation& last = worker.last_operations.back();
+  std::string text = "last operations" + of + ": " + OperationsText(worker.last_operations);
+  if (!last.is_under_way) text += "; none in the last " + FormatSeconds(last.ago);
+  return "    " + OneLine(text, kMaxLine) + "\n";
+}
+
+std::string OperationsFileText(const WorkerRecord& worker) {
+  if (worker.operations_file.empty()) return "";
+  return "    all operations: " + worker.operations_file + "\n";
+}
+
 std::string EvidenceText(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
@@ -94,9 +122,11 @@ std::string FilesText(const std::vector<const WorkerRecord*>& workers) {
   return "    more: " + folder.string() + "\n";
 }
 
-// Returns one line for each group of workers that ended alike.
+// Returns one line for each group of workers that ended alike. Adds the last operations of one
+// worker.
 std::string GroupsText(std::vector<const WorkerRecord*> left) {
   std::string text;
+  std::string operations;
   while (!left.empty()) {
     std::string how = EndText(*left[0], false);
     auto others = std::stable_partition(left.begin(), left.end(), [&](const WorkerRecord* worker) {
@@ -105,6 +135,13 @@ std::string GroupsText(std::vector<const WorkerRecord*> left) {
     std::vector<const WorkerRecord*> alike(left.begin(), others);
     text += "  then: " + RanksText(alike) + ": " + EndText(*left[0], alike.size() > 1) +
             ActivityText(alike) + "\n";
+    auto shown = std::ranges::find_if(
+        alike, [](const WorkerRecord* worker) { return !worker->last_operations.empty(); });
+    if (operations.empty() && shown != alike.end()) {
+      operations = LastOperationsText(
+          **shown, alike.size() > 1 ? " of rank " + std::to_string((*shown)->global_rank) : "");
+      text += operations;
+    }
     left.erase(left.begin(), others);
   }
   return text;
@@ -154,7 +191,7 @@ std::string FormatReport(const AttemptRecord& record) {
                      FormatSeconds(record.lasted) + "\n";
   if (record.own_cause.empty()) {
     text += "  cause: " + RanksText({&cause}) + ": " + HowItEnded(cause) + ActivityText(cause) +
-            "\n" + EvidenceText(cause);
+            "\n" + LastOperationsText(cause, "") + OperationsFileText(cause) + EvidenceText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }

@@ -57,6 +57,12 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   failed.start_error = Error{ErrorCode::kNotFound, "no such file"};
   failed.kill_note = "out of memory";
   failed.activity = {.what = "in Barrier #7 of world", .lasted = milliseconds(30)};
+  failed.last_operations = {{.what = "Barrier #7",
+                             .group = "world",
+                             .is_under_way = true,
+                             .has_failed = false,
+                             .ago = milliseconds(30)}};
+  failed.operations_file = "/logs/5/operations.json";
   auto read = DecodeReport(EncodeReport(record, kMaxPartBytes));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->attempt, 2);
@@ -81,6 +87,12 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   EXPECT_EQ(shown.kill_note, failed.kill_note);
   EXPECT_EQ(shown.activity.what, failed.activity.what);
   EXPECT_EQ(shown.activity.lasted, failed.activity.lasted);
+  ASSERT_EQ(shown.last_operations.size(), 1U);
+  EXPECT_EQ(shown.last_operations[0].what, "Barrier #7");
+  EXPECT_EQ(shown.last_operations[0].group, "world");
+  EXPECT_TRUE(shown.last_operations[0].is_under_way && !shown.last_operations[0].has_failed);
+  EXPECT_EQ(shown.last_operations[0].ago, milliseconds(30));
+  EXPECT_EQ(shown.operations_file, failed.operations_file);
 }
 
 TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {

@@ -139,6 +139,27 @@ TEST(EventTest, AReportHasTheCauseTheConsequencesAndTheText) {
       "text": "rankrun: attempt 0 failed\n"})"));
 }
 
+TEST(EventTest, AReportHasTheLastOperations) {
+  Report report = SomeReport();
+  WorkerRecord& cause = report.record.workers[report.record.cause];
+  cause.operations_file = "/tmp/e/1.operations.json";
+  cause.last_operations = {{.what = "Barrier #1",
+                            .group = "world",
+                            .is_under_way = false,
+                            .has_failed = true,
+                            .ago = milliseconds(500)},
+                           {.what = "Barrier #2",
+                            .group = "world",
+                            .is_under_way = true,
+                            .has_failed = false,
+                            .ago = milliseconds(250)}};
+  const json fields = Fields(report);
+  EXPECT_EQ(fields["cause"]["operations_file"], "/tmp/e/1.operations.json");
+  EXPECT_EQ(fields["cause"]["operations"], json::parse(R"([
+      {"operation": "Barrier #1", "group": "world", "state": "failed", "seconds": 0.5},
+      {"operation": "Barrier #2", "group": "world", "state": "under way", "seconds": 0.25}])"));
+}
+
 TEST(EventTest, ALineIsValidWhateverTheStringsHold) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);

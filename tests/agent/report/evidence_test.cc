@@ -1,7 +1,10 @@
 #include "agent/report/evidence.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
 #include "tests/base/support.h"
@@ -101,6 +104,55 @@ TEST_F(EvidenceTest, ReportsThatTheKernelRanOutOfMemory) {
   Complete();
   EXPECT_EQ(complete.workers[0].kill_note, "the kernel's OOM killer was at work in this cgroup");
   EXPECT_EQ(complete.workers[1].kill_note, "");
+}
+
+// Returns a page as a worker leaves it after three calls.
+std::shared_ptr<const StatusPage> PageOfCalls() {
+  auto page = std::make_shared<StatusPage>(*StatusPage::Create());
+  Activity activity(page.get(), "world", 2);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    activity.Enter({.kind = 1, .number = number, .count = 4});
+    activity.Complete();
+  }
+  return page;
+}
+
+TEST_F(EvidenceTest, TheOperationsOfEachWorkerAreSaved) {
+  for (WorkerRecord& worker : record.workers) {
+    worker.status_page = PageOfCalls();
+    worker.noted_ticks = Ticks();
+  }
+  Complete();
+  for (const WorkerRecord& worker : complete.workers) {
+    EXPECT_EQ(worker.operations_file, logs->OperationsFile(1, worker.local_rank));
+    EXPECT_THAT(test::ReadWholeFile(worker.operations_file), testing::HasSubstr("AllReduce"));
+    EXPECT_EQ(worker.status_page, nullptr);
+  }
+  // Shows those of the cause; the other worker was in no operation.
+  ASSERT_EQ(complete.workers[1].last_operations.size(), 3u);
+  EXPECT_EQ(complete.workers[1].last_operations[2].what, "AllReduce #3 (4 x float32, sum)");
+  EXPECT_TRUE(complete.workers[0].last_operations.empty());
+}
+
+TEST_F(EvidenceTest, OneWorkerInAnOperationIsShownBesideTheCause) {
+  record.workers.push_back(record.workers[0]);
+  for (WorkerRecord& worker : record.workers) {
+    worker.status_page = PageOfCalls();
+    worker.noted_ticks = Ticks();
+  }
+  record.workers[0].activity.what = record.workers[2].activity.what = "in AllReduce #4";
+  CompleteWith(nullptr);  // memory needs no folder
+  EXPECT_EQ(complete.workers[0].last_operations.size(), 3u);
+  EXPECT_EQ(complete.workers[1].last_operations.size(), 3u);
+  EXPECT_TRUE(complete.workers[2].last_operations.empty());
+  EXPECT_EQ(complete.workers[1].operations_file, "");
+}
+
+TEST_F(EvidenceTest, AWorkerWithoutOperationsHasNoFile) {
+  record.workers[0].status_page = std::make_shared<StatusPage>(*StatusPage::Create());
+  Complete();
+  EXPECT_EQ(complete.workers[0].operations_file, "");
+  EXPECT_FALSE(std::filesystem::exists(logs->OperationsFile(1, 0)));
 }
 
 TEST_F(EvidenceTest, ATailThatCannotBeSavedHasNoFile) {

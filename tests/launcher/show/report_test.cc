@@ -79,6 +79,39 @@ TEST_F(ReportTest, RanksInTheSameOperationShareALine) {
             "  next: the end, --max-restarts is 0; exit code 137\n");
 }
 
+agent::LastOperation Operation(const std::string& name, const std::string& group) {
+  return {.what = name + " (16 x float32, sum)",
+          .group = group,
+          .is_under_way = false,
+          .has_failed = false,
+          .ago = milliseconds(1200)};
+}
+
+TEST_F(ReportTest, TheLastOperationsOfTheCauseAndOfOneWaitingRankAreShown) {
+  Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
+  Cause().last_operations = {Operation("Broadcast #11", "pair"), Operation("Send", "world"),
+                             Operation("AllReduce #11", "world")};
+  Cause().last_operations[1].has_failed = true;
+  Cause().operations_file = "/logs/2/operations.json";
+  for (WorkerRecord& worker : record.workers) {
+    if (&worker == &Cause()) continue;
+    worker.activity = {.what = "in AllReduce #12 of world", .lasted = milliseconds(1000)};
+    worker.last_operations = {Operation("AllReduce #12", "world")};
+    worker.last_operations[0].is_under_way = true;
+  }
+  EXPECT_EQ(
+      FormatReport(record),
+      "rankrun: attempt 0 failed after 2.5 s\n"
+      "  cause: rank 2 (pid 102): killed by SIGKILL, not sent by rankrun\n"
+      "    last operations: Broadcast #11 of pair, Send (failed), AllReduce #11 of world; none "
+      "in the last 1.2 s\n"
+      "    all operations: /logs/2/operations.json\n"
+      "  then: ranks 0, 1, 3: killed by SIGTERM, sent by rankrun; were in AllReduce #12 of "
+      "world for 1.0 s\n"
+      "    last operations of rank 0: AllReduce #12 (under way) of world\n"
+      "  next: the end, --max-restarts is 0; exit code 137\n");
+}
+
 TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
   CauseExits(3);
   Cause().exception = "ValueError: no such batch";
