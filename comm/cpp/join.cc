@@ -40,8 +40,12 @@ Joinable::~Joinable() = default;
 
 Join::Join(std::vector<Joinable*> joinables, const JoinOptions& options)
     : joinables_(std::move(joinables)), options_(options), group_(GroupOfAll(joinables_)) {
-  Joinable& first = *joinables_.front();
-  if (first.join_ != nullptr) ThrowInvalid("the first joinable is in another Join already");
+  for (const Joinable* joinable : joinables_) {
+    if (joinable->join_ == nullptr) continue;
+    bool is_first = joinable == joinables_.front();
+    ThrowInvalid((is_first ? "the first joinable" : std::string("a joinable")) +
+                 " is in another Join already");
+  }
   try {
     for (Joinable* joinable : joinables_) {
       hooks_.push_back(joinable->MakeJoinHook(options_.arguments));
@@ -51,7 +55,8 @@ Join::Join(std::vector<Joinable*> joinables, const JoinOptions& options)
     EndGroup();
     throw;
   }
-  if (options_.enable) first.join_ = this;
+  if (!options_.enable) return;
+  for (Joinable* joinable : joinables_) joinable->join_ = this;
 }
 
 Join::~Join() {
@@ -100,8 +105,9 @@ void Join::Finish() {
 
 void Join::Leave() {
   if (std::exchange(has_left_, true)) return;  // the joinables may be gone
-  Joinable& first = *joinables_.front();
-  if (first.join_ == this) first.join_ = nullptr;
+  for (Joinable* joinable : joinables_) {
+    if (joinable->join_ == this) joinable->join_ = nullptr;
+  }
 }
 
 // Makes the collectives of the other ranks' steps. Returns whether there was none.
@@ -125,8 +131,9 @@ bool Join::TakeSteps() {
 }
 
 std::optional<Work> NotifyJoinContext(Joinable& joinable) {
-  if (joinable.join_ == nullptr) return std::nullopt;
-  return joinable.join_->Notify();
+  Join* join = joinable.join_;
+  if (join == nullptr || join->joinables_.front() != &joinable) return std::nullopt;
+  return join->Notify();
 }
 
 }  // namespace rankrun

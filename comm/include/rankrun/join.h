@@ -48,11 +48,14 @@ class RANKRUN_API Joinable {
   Joinable(const Joinable&) {}  // a copy is in no Join
   Joinable& operator=(const Joinable&) { return *this; }
 
+  // Returns whether it is in an enabled Join, before its Finish.
+  bool is_in_join() const { return join_ != nullptr; }
+
  private:
   friend class Join;
   friend RANKRUN_API std::optional<Work> NotifyJoinContext(Joinable& joinable);
 
-  Join* join_ = nullptr;  // of which it is the first joinable, and which is enabled
+  Join* join_ = nullptr;  // that has it, and is enabled
 };
 
 struct JoinOptions {

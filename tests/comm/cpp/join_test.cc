@@ -272,6 +272,8 @@ TEST(JoinErrorTest, WrongJoinablesAreRefused) {
     std::string text = ErrorOf([&] { Join join({}); }) + "\n";
     text += ErrorOf([&] { Join join({&model, nullptr}); }) + "\n";
     text += ErrorOf([&] { Join join({&model}); }) + "\n";
+    Counter other(world);
+    text += ErrorOf([&] { Join join({&other, &model}); }) + "\n";
     outer.Finish();
     text += ErrorOf([&] { Join({&model}).Finish(); });
     return text;
@@ -280,6 +282,7 @@ TEST(JoinErrorTest, WrongJoinablesAreRefused) {
             "DistError: Join: there is no joinable: want at least one\n"
             "DistError: Join: a joinable is null\n"
             "DistError: Join: the first joinable is in another Join already\n"
+            "DistError: Join: a joinable is in another Join already\n"
             "no error");
 }
 
