@@ -79,6 +79,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"include/rankrun/c", {}},
          {"include/rankrun/diagnosis", {}},
          {"include/rankrun/rpc", {}},
+         {"include/rankrun/training", {}},
          {"reduce", {}},
          {"mesh", {}},
          {"core", {"reduce"}},
