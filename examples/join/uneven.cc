@@ -17,6 +17,7 @@
 
 #include <rankrun/distributed.h>
 #include <rankrun/join.h>
+#include <rankrun/training/data_parallel.h>
 
 namespace {
 
@@ -26,48 +27,29 @@ constexpr int kSamplesPerRank = 20;
 constexpr int kEpochs = 40;
 
 // Model whose gradients are averaged over the ranks that have a sample.
-class Line : public rankrun::Joinable {
+class Line {
  public:
-  explicit Line(rankrun::ProcessGroup& group) : group_(group) {}
+  explicit Line(rankrun::ProcessGroup& group) : model_(group, {{"line", weights_, gradient_}}) {}
 
   void Learn(double x, double y) {
-    rankrun::NotifyJoinContext(*this);
+    model_.BeginStep();
     double error = slope() * x + offset() - y;
-    std::vector<double> sums = Add({error * x, error, 1});
-    weights_[0] -= kRate * sums[0] / sums[2];
-    weights_[1] -= kRate * sums[1] / sums[2];
+    gradient_[0] = error * x;
+    gradient_[1] = error;
+    model_.Ready(0);
+    model_.FinishStep();
+    weights_[0] -= kRate * gradient_[0];
+    weights_[1] -= kRate * gradient_[1];
   }
 
+  rankrun::Joinable& model() { return model_; }
   double slope() const { return weights_[0]; }
   double offset() const { return weights_[1]; }
 
-  std::unique_ptr<rankrun::JoinHook> MakeJoinHook(const rankrun::JoinArguments&) override {
-    struct Hook : rankrun::JoinHook {
-      explicit Hook(Line& of) : line(of) {}
-      void MainHook() override { line.Add({0, 0, 0}); }
-      void PostHook(bool is_last_joiner) override { line.CopyFromLast(is_last_joiner); }
-      Line& line;
-    };
-    return std::make_unique<Hook>(*this);
-  }
-  rankrun::ProcessGroup& join_process_group() const override { return group_; }
-
  private:
-  // Returns the sums of gradients and samples over all ranks.
-  std::vector<double> Add(std::vector<double> mine) {
-    group_.AllReduce(mine);
-    return mine;
-  }
-
-  // A rank that had no more samples has missed the last steps.
-  void CopyFromLast(bool is_last_joiner) {
-    std::vector<int32_t> root{is_last_joiner ? group_.group_rank() : -1};
-    group_.AllReduce(root, rankrun::ReduceOp::kMax);
-    group_.Broadcast(weights_, rankrun::GroupRank{root[0]});
-  }
-
-  rankrun::ProcessGroup& group_;
   std::vector<double> weights_{0, 0};
+  std::vector<double> gradient_{0, 0};
+  rankrun::DataParallel model_;
 };
 
 // Returns the rank that is to die in this attempt; -1: none.
@@ -81,7 +63,7 @@ int DyingRank(int argc, char** argv) {
 void Train(Line& line, int rank, int dying_rank) {
   const int samples = kSamplesPerRank * (rank + 1);
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    rankrun::Join join({&line});
+    rankrun::Join join({&line.model()}, {.arguments = {{"divide_by_initial_world_size", false}}});
     for (int i = 0; i < samples; ++i) {
       if (rank == dying_rank && i == 10) raise(SIGKILL);
       double x = 2.0 * i / samples - 1;
