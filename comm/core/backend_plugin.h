@@ -6,15 +6,16 @@
 #include "base/result.h"
 #include "comm/core/backend.h"
 #include "comm/core/device_backend.h"
+#include "comm/core/device_memory.h"
 
 namespace rankrun::comm {
 
 // Interface that librankrun_<name>.so exports. The library and its plug-ins are
 // built together; the version rejects a plug-in from another build.
-inline constexpr uint32_t kBackendAbiVersion = 6;
+inline constexpr uint32_t kBackendAbiVersion = 7;
 inline constexpr char kBackendPluginSymbol[] = "rankrun_backend_plugin";
 
-// A backend for CPU memory has `create`, one for memory of devices the other two; the
+// A backend for CPU memory has `create`, one for memory of devices the others; the
 // rest is null.
 struct BackendPlugin {
   uint32_t abi_version;
@@ -25,6 +26,7 @@ struct BackendPlugin {
   Result<void> (*find_devices)();
   // Makes a backend after find_devices. Connects to no rank.
   Result<std::unique_ptr<DeviceBackend>> (*create_for_devices)(const DeviceBackendConfig& config);
+  const DeviceMemory& (*device_memory)();
 };
 using BackendPluginFunction = const BackendPlugin*();
 

@@ -10,6 +10,7 @@ extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugi
       .create = &rankrun::comm::mpi::Create,
       .find_devices = nullptr,
       .create_for_devices = nullptr,
+      .device_memory = nullptr,
   };
   return &kPlugin;
 }

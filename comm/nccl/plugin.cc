@@ -3,6 +3,7 @@
 #include "comm/core/backend_plugin.h"
 #include "comm/nccl/backend.h"
 #include "comm/nccl/cuda.h"
+#include "comm/nccl/memory.h"
 
 // Only exported symbol of librankrun_nccl.so.
 extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugin() {
@@ -11,6 +12,7 @@ extern "C" RANKRUN_API const rankrun::comm::BackendPlugin* rankrun_backend_plugi
       .create = nullptr,
       .find_devices = &rankrun::comm::nccl::FindGpus,
       .create_for_devices = &rankrun::comm::nccl::NcclBackend::Create,
+      .device_memory = &rankrun::comm::nccl::MemoryOfGpus,
   };
   return &kPlugin;
 }

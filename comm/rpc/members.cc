@@ -29,10 +29,19 @@ bool Members::Has(const Member& member) const {
   return std::find(list.begin(), list.end(), member) != list.end();
 }
 
+std::vector<WorkerDevices> Members::Devices() const {
+  std::vector<WorkerDevices> devices;
+  for (const Member& each : list) devices.push_back(each.devices);
+  return devices;
+}
+
 std::string TextOf(const Members& members) {
   Json list = Json::array();
   for (const Member& each : members.list) {
-    list.push_back({{"id", each.worker.id}, {"name", each.worker.name}, {"joined", each.joined}});
+    list.push_back({{"id", each.worker.id},
+                    {"name", each.worker.name},
+                    {"joined", each.joined},
+                    {"devices", TextOf(each.devices)}});
   }
   return Json{{"version", members.version}, {"workers", std::move(list)}}.dump();
 }
@@ -42,8 +51,11 @@ Result<Members> MembersIn(const std::string& text) {
     Json json = Json::parse(text);
     Members members{.version = json.at("version").get<int64_t>()};
     for (const Json& each : json.at("workers")) {
+      auto devices = WorkerDevicesIn(each.at("devices").get<std::string>());
+      if (!devices) return std::move(devices).error();
       members.list.push_back({{each.at("id").get<int>(), each.at("name").get<std::string>()},
-                              each.at("joined").get<int64_t>()});
+                              each.at("joined").get<int64_t>(),
+                              *std::move(devices)});
     }
     return members;
   } catch (const Json::exception& error) {
@@ -52,7 +64,7 @@ Result<Members> MembersIn(const std::string& text) {
   }
 }
 
-Result<Members> With(Members members, Worker worker) {
+Result<Members> With(Members members, Worker worker, WorkerDevices devices) {
   if (worker.id == -1) worker.id = LowestFree(members);
   if (worker.id < 0)
     return Invalid("the rank is " + std::to_string(worker.id) + ": want 0 or more");
@@ -61,8 +73,10 @@ Result<Members> With(Members members, Worker worker) {
     if (auto ok = roster.Add(each.worker); !ok) return std::move(ok).error();
   }
   if (auto ok = roster.Add(worker); !ok) return std::move(ok).error();
+  devices.worker = worker.name;
   members.version += 1;
-  members.list.push_back({std::move(worker), members.version});
+  members.list.push_back({std::move(worker), members.version, std::move(devices)});
+  if (auto ok = CheckDeviceMaps(members.Devices(), false); !ok) return std::move(ok).error();
   return members;
 }
 

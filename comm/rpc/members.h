@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "comm/rpc/device_maps.h"
 #include "comm/rpc/roster.h"
 
 // Workers of a group that they join and leave, as the group's store has them. Pure.
@@ -13,6 +14,7 @@ namespace rankrun::comm::rpc {
 struct Member {
   Worker worker;
   int64_t joined;  // version of the group that it made; no other member ever has it
+  WorkerDevices devices = {};
 
   bool operator==(const Member&) const = default;
 };
@@ -25,6 +27,7 @@ struct Members {
 
   const Member* Find(int id) const;
   bool Has(const Member& member) const;
+  std::vector<WorkerDevices> Devices() const;
 };
 
 // Returns the text that the store has. Errors: kProtocol for a text of another kind.
@@ -32,8 +35,9 @@ std::string TextOf(const Members& members);
 Result<Members> MembersIn(const std::string& text);
 
 // Return the next version of the group. An id of -1 becomes the lowest free one.
-// Errors: kInvalid for a wrong name, or if another member has the name or the id.
-Result<Members> With(Members members, Worker worker);
+// Errors: kInvalid for a wrong name, or if another member has the name or the id; those of
+// CheckDeviceMaps.
+Result<Members> With(Members members, Worker worker, WorkerDevices devices = {});
 Members Without(Members members, const Member& member);
 
 }  // namespace rankrun::comm::rpc

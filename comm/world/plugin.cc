@@ -193,6 +193,18 @@ Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
   return EnterForDevices(*library, name);
 }
 
+Result<const DeviceMemory*> LoadDeviceMemory(const std::vector<std::string>& folders) {
+  auto library = Open(kNcclBackend, kForGpus, folders);
+  if (!library) return std::move(library).error();
+  auto own = FindOwn(*library);
+  if (!own) return std::move(own).error();
+  if (*own == nullptr || (*own)->device_memory == nullptr) {
+    return NoEntry(library->path, kBackendPluginSymbol);
+  }
+  if (auto ok = (*own)->find_devices(); !ok) return ok.error();
+  return &(*own)->device_memory();
+}
+
 Error WrongMemory(const std::string& name, const std::string& memory) {
   const std::string other = memory == "cpu" ? "cuda" : "cpu";
   return {ErrorCode::kInvalid, "the backend " + name + " is for " + memory + ": want " + memory +

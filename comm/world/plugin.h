@@ -38,6 +38,10 @@ Result<BackendCreator> LoadPlugin(const std::string& name, const std::vector<std
 Result<DeviceBackendCreator> LoadDevicePlugin(const std::string& name,
                                               const std::vector<std::string>& folders);
 
+// Loads the plug-in for GPUs and returns its functions for their memory.
+// Errors: as LoadPlugin; kInvalid, this process has no GPU.
+Result<const DeviceMemory*> LoadDeviceMemory(const std::vector<std::string>& folders);
+
 // Returns the error for a backend in the wrong place of a map of devices. `memory`: of
 // the backend, "cpu" or "cuda".
 Error WrongMemory(const std::string& name, const std::string& memory);

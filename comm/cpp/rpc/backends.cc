@@ -46,8 +46,6 @@ Registry& TheRegistry() {
 
 }  // namespace
 
-RpcBackendOptions::~RpcBackendOptions() = default;
-TensorPipeRpcBackendOptions::~TensorPipeRpcBackendOptions() = default;
 RpcAgent::~RpcAgent() = default;
 
 WorkerInfo RpcAgent::Find(const To& to) const {
@@ -60,6 +58,9 @@ WorkerInfo RpcAgent::Find(const To& to) const {
   std::string wanted = to.name() ? *to.name() : "with the id " + std::to_string(to.id());
   ThrowInvalid("there is no worker " + wanted + ": want " + known);
 }
+
+DevicePairs RpcAgent::GetDeviceMap(const WorkerInfo& /*callee*/) const { return {}; }
+DevicePairs RpcAgent::GetReverseDeviceMap(const WorkerInfo& /*caller*/) const { return {}; }
 
 const std::string& BackendType::name() const { return backend_->name; }
 std::string BackendType::Text() const { return "BackendType." + name(); }

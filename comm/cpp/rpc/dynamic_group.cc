@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "base/process/start_thread.h"
 #include "comm/core/throw.h"
+#include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/tensorpipe_agent.h"
 #include "comm/rpc/member_list.h"
@@ -50,8 +51,13 @@ class DynamicGroup final : public WorkerGroup {
     MemberList of_watcher;
     MemberList of_connector;
   };
-  DynamicGroup(comm::OpenPlace place, Lists lists, Member self, milliseconds limit)
-      : place_(std::move(place)), lists_(std::move(lists)), self_(std::move(self)), limit_(limit) {}
+  DynamicGroup(comm::OpenPlace place, Lists lists, Member self, milliseconds limit,
+               std::shared_ptr<core::DeviceTable> devices)
+      : place_(std::move(place)),
+        lists_(std::move(lists)),
+        self_(std::move(self)),
+        limit_(limit),
+        devices_(std::move(devices)) {}
   ~DynamicGroup() override { DynamicGroup::Leave(); }
 
   // Connects with the workers that were there before. Others may join from now on.
@@ -79,6 +85,7 @@ class DynamicGroup final : public WorkerGroup {
   Lists lists_;
   const Member self_;
   const milliseconds limit_;
+  const std::shared_ptr<core::DeviceTable> devices_;  // owners: this and the agent
   std::thread watcher_;
   std::thread connector_;
   std::atomic<bool> is_leaving_ = false;
@@ -269,6 +276,7 @@ void DynamicGroup::Apply(core::Agent& agent, const Members& members) {
     }
   }
   for (const Member& each : gone) agent.RemovePeer(each.worker.id);
+  devices_->Set(self_.worker.name, members.Devices());  // before a joiner can call
   MutexLock lock(mutex_);
   for (const Member& each : members.list) {
     bool is_new = each.joined > self_.joined && known_.emplace(each.worker.id, each).second;
@@ -314,19 +322,25 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
   auto open = [&] { return MemberList(comm::Unwrap(place.store->Clone(limit)), place.key_prefix); };
   DynamicGroup::Lists lists{open(), open(), open()};
   comm::Unwrap(lists.own.CheckQueues());
+  const core::WorkerDevices own{
+      .worker = name, .gpus = GpuCount(), .maps = options.device_maps, .devices = options.devices};
   Members before;
   auto members = comm::Unwrap(lists.own.Change([&](const Members& now) {
     before = now;
-    return core::With(now, {rank, name});
+    return core::With(now, {rank, name}, own);
   }));
   const Member self = members.list.back();
+  auto devices = std::make_shared<core::DeviceTable>();
+  devices->Set(name, members.Devices());
   auto deaths = place.deaths;
-  auto group = std::make_unique<DynamicGroup>(std::move(place), std::move(lists), self, limit);
+  auto group =
+      std::make_unique<DynamicGroup>(std::move(place), std::move(lists), self, limit, devices);
   DynamicGroup& entered = *group;
   auto agent = comm::Unwrap(core::Agent::Make(
       {.self = self.worker, .methods = options.num_worker_threads, .deaths = deaths},
       AllMethods()));
-  auto made = std::make_unique<TensorPipeAgent>(std::move(group), std::move(agent));
+  auto made =
+      std::make_unique<TensorPipeAgent>(std::move(group), std::move(agent), std::move(devices));
   comm::Unwrap(entered.Enter(made->agent(), before));
   return made;
 }

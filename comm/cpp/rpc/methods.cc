@@ -42,9 +42,9 @@ void AddMaker(const std::string& name, std::shared_ptr<const Maker> maker) {
 void AddProgramMethod(const std::string& name, Method method) {
   AddMethod(name, [method = std::move(method)](const WorkerInfo& caller, Payload arguments) {
     RunningUse running;
-    Payload result = method(caller, Decode(*running, std::move(arguments)));
+    Payload result = method(caller, Decode(*running, std::move(arguments), caller.id));
     CheckSize(result);
-    return Encode(*running, std::move(result), caller.id);
+    return Encode(*running, std::move(result), {caller, true});
   });
 }
 

@@ -1,10 +1,10 @@
 #include "comm/cpp/rpc/references.h"
 
-#include <cstring>
 #include <utility>
 
 #include "comm/core/throw.h"
 #include "comm/cpp/rpc/methods.h"
+#include "comm/cpp/rpc/trailer.h"
 
 namespace rankrun::rpc {
 
@@ -53,21 +53,6 @@ struct Wire {
 static_assert(std::is_trivially_copyable_v<Wire>);
 
 using Count = uint16_t;
-
-template <typename T>
-void Append(std::string& bytes, const T& value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// Takes a value from the end of the bytes.
-template <typename T>
-T TakeLast(std::string& bytes) {
-  if (bytes.size() < sizeof(T)) ThrowInvalid("a payload ends amid a reference");
-  T value;
-  std::memcpy(&value, bytes.data() + bytes.size() - sizeof value, sizeof value);
-  bytes.resize(bytes.size() - sizeof value);
-  return value;
-}
 
 std::string TextOf(const Wire& wire) {
   std::string bytes;
@@ -154,7 +139,7 @@ void MakeValue(Running& running, const WorkerInfo& caller, Payload request) {
   auto wire = TakeLast<Wire>(request.bytes);
   auto promise = comm::Unwrap(running.values.Make(wire.value, wire.hold));
   try {
-    OwnedValue value = RunMaker(method, caller, Decode(running, std::move(request)));
+    OwnedValue value = RunMaker(method, caller, Decode(running, std::move(request), caller.id));
     promise.SetValue(std::make_shared<OwnedValue>(std::move(value)));
   } catch (...) {
     promise.SetException(std::current_exception());
@@ -186,28 +171,30 @@ internal::Hold::~Hold() {
   }
 }
 
-Payload Encode(Running& running, Payload payload, int receiver) {
+Payload Encode(Running& running, Payload payload, const Route& route) {
   if (payload.references.size() > UINT16_MAX) {
     ThrowInvalid("the payload has " + std::to_string(payload.references.size()) +
                  " references: want at most 65535");
   }
+  SendDevices(running, payload, route);
   for (const Reference& each : payload.references) {
     const internal::Hold& hold = Checked(each.hold());
-    Append(
-        payload.bytes,
-        Wire{.value = hold.value, .hold = HoldFor(running, hold, receiver), .owner = hold.owner});
+    Append(payload.bytes, Wire{.value = hold.value,
+                               .hold = HoldFor(running, hold, route.receiver.id),
+                               .owner = hold.owner});
   }
   Append(payload.bytes, static_cast<Count>(payload.references.size()));
   payload.references.clear();
   return payload;
 }
 
-Payload Decode(Running& running, Payload payload) {
+Payload Decode(Running& running, Payload payload, int sender) {
   auto count = TakeLast<Count>(payload.bytes);
   payload.references.resize(count);
   for (size_t i = count; i-- > 0;) {
     payload.references[i] = ReferenceTo(running, TakeLast<Wire>(payload.bytes));
   }
+  ReceiveDevices(running, payload, sender);
   return payload;
 }
 
@@ -236,7 +223,7 @@ Payload Reference::ToHere(Timeout timeout) const {
   Wire wire{.value = hold.value, .hold = hold.hold, .owner = hold.owner};
   Payload fetched =
       now.agent->CallAndWait(now.agent->Find(hold.owner), kFetch, {TextOf(wire)}, limit);
-  return Decode(now, std::move(fetched));
+  return Decode(now, std::move(fetched), hold.owner);
 }
 
 const std::any& Reference::LocalValue(Timeout timeout) const {
@@ -272,7 +259,7 @@ Reference Remote(const To& to, const std::string& method, Payload arguments, Tim
   Wire wire{.value = {now.self, now.last_value.fetch_add(1) + 1},
             .hold = now.NewHold(now.self),
             .owner = owner.id};
-  Payload request = Encode(now, std::move(arguments), owner.id);
+  Payload request = Encode(now, std::move(arguments), {owner});
   CheckSize(request);
   Append(request.bytes, wire);
   request.bytes += method;
@@ -297,7 +284,7 @@ void RegisterReferenceMethods() {
   AddMethod(kFetch, [](const WorkerInfo& caller, const Payload& request) {
     RunningUse running;
     return Encode(*running, PayloadOf(*LocalOf(*running, WireIn(request).value, milliseconds(0))),
-                  caller.id);
+                  {caller, true});
   });
   AddMethod(kMake, [](const WorkerInfo& caller, const Payload& request) {
     RunningUse running;

@@ -4,6 +4,7 @@
 
 #include <rankrun/rpc.h>
 
+#include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/running.h"
 
 // References to values of other workers. They travel behind the bytes of a payload:
@@ -15,11 +16,11 @@
 // that the value lives until the receiver lets go of it, however the messages race.
 namespace rankrun::rpc {
 
-// Returns the payload with its references in its bytes. Waits for their owners. Throws the
-// errors of RpcSync.
-Payload Encode(Running& running, Payload payload, int receiver);
-// The reverse. Throws DistError for bytes that no Encode has made.
-Payload Decode(Running& running, Payload payload);
+// Returns the payload with its references and devices in its bytes. Waits for the owners of
+// references. Throws the errors of RpcSync and SendDevices.
+Payload Encode(Running& running, Payload payload, const Route& route);
+// The reverse. Throws DistError for bytes that no Encode has made, and as ReceiveDevices.
+Payload Decode(Running& running, Payload payload, int sender);
 
 // Registers the methods by which workers hold values of each other.
 void RegisterReferenceMethods();

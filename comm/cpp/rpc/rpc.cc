@@ -124,9 +124,9 @@ Payload RpcSync(const To& to, const std::string& method, Payload arguments, Time
   WorkerInfo callee = running->agent->Find(to);
   milliseconds limit = running->LimitOf(timeout);
   CheckSize(arguments);
-  Payload request = Encode(*running, std::move(arguments), callee.id);
+  Payload request = Encode(*running, std::move(arguments), {callee});
   Payload result = running->agent->CallAndWait(callee, method, std::move(request), limit);
-  return Decode(*running, std::move(result));
+  return Decode(*running, std::move(result), callee.id);
 }
 
 Future<Payload> RpcAsync(const To& to, const std::string& method, Payload arguments,
@@ -135,15 +135,15 @@ Future<Payload> RpcAsync(const To& to, const std::string& method, Payload argume
   WorkerInfo callee = running->agent->Find(to);
   milliseconds limit = running->LimitOf(timeout);
   CheckSize(arguments);
-  Payload request = Encode(*running, std::move(arguments), callee.id);
+  Payload request = Encode(*running, std::move(arguments), {callee});
   return running->agent->Call(callee, method, std::move(request), limit)
-      .Then([generation = running->generation](const Future<Payload>& result) {
+      .Then([generation = running->generation, sender = callee.id](const Future<Payload>& result) {
         Payload payload = result.Wait();
         auto use = RunningUse::Of(generation);
         if (use == nullptr) {
           throw DistNetworkError("RPC has ended before the reply of the call was read");
         }
-        return Decode(**use, std::move(payload));
+        return Decode(**use, std::move(payload), sender);
       });
 }
 

@@ -1,5 +1,6 @@
 // Workers of RPC that are all known from the start: the ranks of a context.
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -8,6 +9,7 @@
 
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
+#include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/tensorpipe_agent.h"
 #include "comm/group/group.h"
@@ -67,28 +69,46 @@ void ThrowFirstError(ProcessGroup& world, const std::string& own) {
   }
 }
 
-// Returns all workers. Throws the same error on all of them.
-std::vector<core::Worker> Gather(ProcessGroup& world, const std::string& name) {
-  std::vector<core::Worker> workers;
-  core::Roster roster;
-  for (std::string& each : TextsOfAll(world, name)) {
-    workers.push_back({static_cast<int>(workers.size()), std::move(each)});
-    comm::Unwrap(roster.Add(workers.back()));
+std::vector<core::WorkerDevices> DevicesOfAll(ProcessGroup& world, const core::WorkerDevices& own) {
+  std::vector<core::WorkerDevices> all;
+  for (const std::string& each : TextsOfAll(world, core::TextOf(own))) {
+    all.push_back(comm::Unwrap(core::WorkerDevicesIn(each)));
   }
-  return workers;
+  return all;
+}
+
+bool NameDevices(const std::vector<core::WorkerDevices>& workers) {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const auto& each) { return each.names_devices(); });
+}
+
+// Returns all workers. Throws the same error on all of them. Only if some use GPUs are they
+// counted, because that starts CUDA.
+std::vector<core::WorkerDevices> Gather(ProcessGroup& world, core::WorkerDevices own) {
+  auto all = DevicesOfAll(world, own);
+  core::Roster roster;
+  for (size_t id = 0; id < all.size(); ++id) {
+    comm::Unwrap(roster.Add({static_cast<int>(id), all[id].worker}));
+  }
+  if (!NameDevices(all)) return all;
+  own.gpus = GpuCount();
+  all = DevicesOfAll(world, own);
+  comm::Unwrap(core::CheckDeviceMaps(all, true));
+  return all;
 }
 
 Result<std::unique_ptr<core::Agent>> MakeAgent(
-    ProcessGroup& world, const std::vector<core::Worker>& workers,
+    ProcessGroup& world, const std::vector<core::WorkerDevices>& workers,
     std::vector<std::unique_ptr<comm::stream::Connection>> connections, int methods) {
   auto self = static_cast<size_t>(world.group_rank());
+  auto worker = [&](size_t id) { return core::Worker{static_cast<int>(id), workers[id].worker}; };
   auto agent = core::Agent::Make(
-      {.self = workers[self], .methods = methods, .deaths = comm::GroupOf(world).identity().deaths},
+      {.self = worker(self), .methods = methods, .deaths = comm::GroupOf(world).identity().deaths},
       AllMethods());
   if (!agent) return agent;
   std::vector<core::NewPeer> peers;
   for (size_t id = 0; id < workers.size(); ++id) {
-    if (id != self) peers.push_back({workers[id], std::move(connections[id])});
+    if (id != self) peers.push_back({worker(id), std::move(connections[id])});
   }
   if (auto ok = (*agent)->AddPeers(std::move(peers)); !ok) return std::move(ok).error();
   return agent;
@@ -106,12 +126,15 @@ std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const
                                                                  .world_size = world_size,
                                                                  .store = std::move(store)});
   ProcessGroup& world = context->World();
-  std::vector<core::Worker> workers = Gather(world, name);
+  auto workers =
+      Gather(world, {.worker = name, .maps = options.device_maps, .devices = options.devices});
+  auto devices = std::make_shared<core::DeviceTable>();
+  devices->Set(name, workers);
   auto connections = comm::Unwrap(comm::GroupTable::Of(world).ConnectAgain("rpc", limit));
   auto agent = MakeAgent(world, workers, std::move(connections), options.num_worker_threads);
   ThrowFirstError(world, agent ? "" : "worker " + name + ": " + agent.error().message);
   return std::make_unique<TensorPipeAgent>(std::make_unique<StaticGroup>(std::move(context)),
-                                           *std::move(agent));
+                                           *std::move(agent), std::move(devices));
 }
 
 }  // namespace rankrun::rpc

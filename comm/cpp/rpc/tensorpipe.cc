@@ -39,8 +39,16 @@ std::shared_ptr<RpcBackendOptions> ConstructOptions(milliseconds rpc_timeout,
   for (const auto& [name, value] : given) {
     if (name == "num_worker_threads") {
       options->num_worker_threads = ValueOf<int>(name, value, "int");
+    } else if (name == "device_maps") {
+      using Maps = std::map<std::string, DevicePairs>;
+      const Maps maps = ValueOf<Maps>(name, value, "std::map<std::string, rpc::DevicePairs>");
+      for (const auto& [callee, pairs] : maps) options->SetDeviceMap(callee, pairs);
+    } else if (name == "devices") {
+      options->SetDevices(
+          ValueOf<std::vector<Device>>(name, value, "std::vector<rankrun::Device>"));
     } else {
-      ThrowInvalid("TENSORPIPE has no option " + name + ": want num_worker_threads");
+      ThrowInvalid("TENSORPIPE has no option " + name +
+                   ": want num_worker_threads, device_maps or devices");
     }
   }
   return options;

@@ -11,6 +11,7 @@
 #include <rankrun/rpc/backend.h>
 
 #include "comm/rpc/agent.h"
+#include "comm/rpc/device_table.h"
 
 namespace rankrun::rpc {
 
@@ -30,8 +31,10 @@ class WorkerGroup {
 // Agent of the backend "TENSORPIPE".
 class TensorPipeAgent final : public RpcAgent {
  public:
-  TensorPipeAgent(std::unique_ptr<WorkerGroup> group, std::unique_ptr<comm::rpc::Agent> agent)
-      : group_(std::move(group)), agent_(std::move(agent)) {
+  // `devices` may change while it runs.
+  TensorPipeAgent(std::unique_ptr<WorkerGroup> group, std::unique_ptr<comm::rpc::Agent> agent,
+                  std::shared_ptr<const comm::rpc::DeviceTable> devices)
+      : devices_(std::move(devices)), group_(std::move(group)), agent_(std::move(agent)) {
     TensorPipeAgent::SetLossHandler([](int) {});
   }
   ~TensorPipeAgent() override { TensorPipeAgent::Shutdown(); }
@@ -43,6 +46,12 @@ class TensorPipeAgent final : public RpcAgent {
                       std::chrono::milliseconds limit) override;
   Future<Payload> Call(const WorkerInfo& callee, const std::string& method, Payload arguments,
                        std::chrono::milliseconds limit) override;
+  DevicePairs GetDeviceMap(const WorkerInfo& callee) const override {
+    return devices_->ForCalls(callee.name);
+  }
+  DevicePairs GetReverseDeviceMap(const WorkerInfo& caller) const override {
+    return devices_->ForReplies(caller.name);
+  }
   void Join(std::chrono::milliseconds limit) override { group_->Join(*agent_, limit); }
   void Shutdown() override;
   void SetLossHandler(std::function<void(int worker)> lost) override;
@@ -51,6 +60,7 @@ class TensorPipeAgent final : public RpcAgent {
   comm::rpc::Agent& agent() { return *agent_; }
 
  private:
+  const std::shared_ptr<const comm::rpc::DeviceTable> devices_;  // owners: this and the group
   const std::unique_ptr<WorkerGroup> group_;
   const std::unique_ptr<comm::rpc::Agent> agent_;  // ends before the group
 };

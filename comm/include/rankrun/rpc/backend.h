@@ -11,6 +11,7 @@
 
 #include <rankrun/export.h>
 #include <rankrun/rpc.h>
+#include <rankrun/rpc/backend_options.h>
 #include <rankrun/store_base.h>
 
 // Backends of RPC: those of the library and those that a program registers.
@@ -36,14 +37,6 @@ class RANKRUN_API BackendType {
   const internal::RegisteredBackend* backend_;
 };
 
-// Options of all backends.
-struct RANKRUN_API RpcBackendOptions {
-  virtual ~RpcBackendOptions();
-
-  std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60);  // 0: none
-  std::string init_method = "env://";                                // InitOptions'
-};
-
 // One worker's part of RPC.
 class RANKRUN_API RpcAgent {
  public:
@@ -60,6 +53,10 @@ class RANKRUN_API RpcAgent {
                               Payload arguments, std::chrono::milliseconds limit) = 0;
   virtual Future<Payload> Call(const WorkerInfo& callee, const std::string& method,
                                Payload arguments, std::chrono::milliseconds limit) = 0;
+  // Return how attachments of calls of a worker travel, and those of replies to it. By
+  // default none leaves the memory of the hosts.
+  virtual DevicePairs GetDeviceMap(const WorkerInfo& callee) const;
+  virtual DevicePairs GetReverseDeviceMap(const WorkerInfo& caller) const;
   // Lets `lost` be called, in any thread, for each worker that ends or is lost from now on;
   // not after the agent's end.
   virtual void SetLossHandler(std::function<void(int worker)> lost) = 0;
@@ -103,12 +100,5 @@ RANKRUN_API std::unique_ptr<RpcAgent> InitBackend(const BackendType& backend,
                                                   const std::string& name, int rank,
                                                   std::optional<int> world_size,
                                                   std::shared_ptr<RpcBackendOptions> options);
-
-// Options of the backend "TENSORPIPE", which connects the workers by TCP.
-struct RANKRUN_API TensorPipeRpcBackendOptions : RpcBackendOptions {
-  ~TensorPipeRpcBackendOptions() override;
-
-  int num_worker_threads = 16;  // methods that run at once, without those that wait
-};
 
 }  // namespace rankrun::rpc

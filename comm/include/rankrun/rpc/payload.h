@@ -12,6 +12,7 @@
 #include <rankrun/call_options.h>
 #include <rankrun/dist_error.h>
 #include <rankrun/export.h>
+#include <rankrun/tensor.h>
 
 // Data that calls of rpc.h carry.
 namespace rankrun::rpc {
@@ -22,10 +23,13 @@ struct WorkerInfo {
 };
 
 // Bytes that several owners share and none changes. In another process they begin at a
-// multiple of 64 bytes; a call of a worker to itself passes them on as they are.
+// multiple of 64 bytes; a call of a worker to itself passes them on as they are. Those on a
+// GPU are read in the order of the thread's stream (SetStream), and travel to the device that
+// TensorPipeRpcBackendOptions::SetDeviceMap names.
 struct Attachment {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> bytes;
+  Device device = {};  // with the bytes
 };
 
 struct Payload;

@@ -115,10 +115,12 @@ TEST(RpcBackendTest, InitUsesTheBackendThatIsAskedFor) {
 
 TEST(RpcBackendTest, TensorPipeRefusesWrongOptions) {
   BackendType backend = rpc::FindBackend("TENSORPIPE");
-  EXPECT_THAT(ErrorOf([&] {
-                rpc::ConstructRpcBackendOptions(backend, seconds(60), "env://", {{"threads", 7}});
-              }),
-              HasSubstr("TENSORPIPE has no option threads: want num_worker_threads"));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        rpc::ConstructRpcBackendOptions(backend, seconds(60), "env://", {{"threads", 7}});
+      }),
+      HasSubstr(
+          "TENSORPIPE has no option threads: want num_worker_threads, device_maps or devices"));
   EXPECT_THAT(ErrorOf([&] {
                 rpc::ConstructRpcBackendOptions(backend, seconds(60), "env://",
                                                 {{"num_worker_threads", std::string("7")}});

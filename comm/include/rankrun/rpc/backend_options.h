@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rankrun/export.h>
+#include <rankrun/tensor.h>
+
+// Options of the backends of RPC.
+// Source: torch.distributed.rpc.
+namespace rankrun::rpc {
+
+// Options of all backends.
+struct RANKRUN_API RpcBackendOptions {
+  virtual ~RpcBackendOptions();
+
+  std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60);  // 0: none
+  std::string init_method = "env://";                                // InitOptions'
+};
+
+// From a device of the caller to the one of the callee on which its attachments arrive.
+using DevicePairs = std::vector<std::pair<Device, Device>>;
+
+// Options of the backend "TENSORPIPE", which connects the workers by TCP.
+struct RANKRUN_API TensorPipeRpcBackendOptions : RpcBackendOptions {
+  ~TensorPipeRpcBackendOptions() override;
+
+  // Adds pairs to the map for a callee. Throws DistError if two sources have one target, or
+  // one source has two. Init checks the devices.
+  void SetDeviceMap(const std::string& callee, const DevicePairs& pairs);
+  void SetDevices(std::vector<Device> chosen) { devices = std::move(chosen); }
+
+  int num_worker_threads = 16;  // methods that run at once, without those that wait
+  // Maps for calls, by the name of the callee. A reply takes the reverse way. Attachments on
+  // GPUs travel only by a map; the library copies them through the memory of the hosts.
+  std::map<std::string, DevicePairs> device_maps = {};
+  std::vector<Device> devices = {};  // that this worker may use; empty: those in the maps
+};
+
+}  // namespace rankrun::rpc

@@ -1,0 +1,62 @@
+#include <gmock/gmock.h>
+
+#include <rankrun/rpc/backend.h>
+
+#include "tests/comm/worlds.h"
+
+namespace rankrun::comm {
+namespace {
+
+using rpc::DevicePairs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr Device kCpu{};
+constexpr Device Gpu(int index) { return {.type = DeviceType::kCuda, .index = index}; }
+
+TEST(RpcDeviceOptionsTest, MapsOfACalleeAreMerged) {
+  rpc::TensorPipeRpcBackendOptions options;
+  options.SetDeviceMap("b", {{Gpu(0), Gpu(1)}});
+  options.SetDeviceMap("b", {{Gpu(0), Gpu(1)}, {kCpu, Gpu(0)}});
+  options.SetDeviceMap("c", {});
+  EXPECT_THAT(options.device_maps,
+              ElementsAre(Pair("b", ElementsAre(Pair(Gpu(0), Gpu(1)), Pair(kCpu, Gpu(0)))),
+                          Pair("c", DevicePairs())));
+  EXPECT_EQ(ErrorOf([&] {
+              options.SetDeviceMap("b", {{Gpu(2), Gpu(1)}});
+            }),
+            "DistError: SetDeviceMap(\"b\"): a target twice: cuda:0 to cuda:1, cpu to cuda:0, "
+            "cuda:2 to cuda:1");
+  EXPECT_THAT(ErrorOf([&] {
+                options.SetDeviceMap("b", {{Gpu(0), Gpu(3)}});
+              }),
+              HasSubstr("a source twice"));
+  EXPECT_EQ(options.device_maps["b"].size(), 2U) << "an error changes nothing";
+  options.SetDevices({Gpu(1), kCpu});
+  EXPECT_THAT(options.devices, ElementsAre(Gpu(1), kCpu));
+}
+
+TEST(RpcDeviceOptionsTest, TheRegistryTakesMapsAndDevices) {
+  using Maps = std::map<std::string, DevicePairs>;
+  auto made = rpc::ConstructRpcBackendOptions(
+      rpc::FindBackend("TENSORPIPE"), std::chrono::seconds(1), "env://",
+      {{"device_maps", Maps{{"b", {{Gpu(0), Gpu(1)}}}}}, {"devices", std::vector<Device>{Gpu(0)}}});
+  auto& options = dynamic_cast<rpc::TensorPipeRpcBackendOptions&>(*made);
+  EXPECT_THAT(options.device_maps, ElementsAre(Pair("b", ElementsAre(Pair(Gpu(0), Gpu(1))))));
+  EXPECT_THAT(options.devices, ElementsAre(Gpu(0)));
+}
+
+// This machine's process has no plug-in for GPUs, or no GPU.
+TEST(RpcDeviceOptionsTest, AMapForAnUnknownWorkerIsAnErrorOfAll) {
+  auto texts = OnRanks(2, [](int rank) {
+    auto options = std::make_shared<rpc::TensorPipeRpcBackendOptions>();
+    if (rank == 1) options->SetDeviceMap("nobody", {{kCpu, kCpu}});
+    return ErrorOf([&] { rpc::Init("w" + std::to_string(rank), {.backend_options = options}); });
+  });
+  EXPECT_THAT(texts, testing::Each("DistError: worker w1 has a device map for nobody: want one "
+                                   "of w0, w1"));
+}
+
+}  // namespace
+}  // namespace rankrun::comm
