@@ -11,6 +11,7 @@
 #include "base/process/start_thread.h"
 #include "comm/core/throw.h"
 #include "comm/cpp/rpc/device_data.h"
+#include "comm/cpp/rpc/group_kind.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/tensorpipe_agent.h"
 #include "comm/rpc/member_list.h"
@@ -322,6 +323,7 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
   auto open = [&] { return MemberList(comm::Unwrap(place.store->Clone(limit)), place.key_prefix); };
   DynamicGroup::Lists lists{open(), open(), open()};
   comm::Unwrap(lists.own.CheckQueues());
+  comm::Unwrap(RefuseStatic(lists.own.store(), place.key_prefix, name));
   const core::WorkerDevices own{
       .worker = name, .gpus = GpuCount(), .maps = options.device_maps, .devices = options.devices};
   Members before;
@@ -330,6 +332,11 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
     return core::With(now, {rank, name}, own);
   }));
   const Member self = members.list.back();
+  if (auto ok = RefuseStatic(lists.own.store(), place.key_prefix, name); !ok) {
+    static_cast<void>(
+        lists.own.Change([&](const Members& now) { return Result(Without(now, self)); }));
+    comm::Throw(ok.error());
+  }
   auto devices = std::make_shared<core::DeviceTable>();
   devices->Set(name, members.Devices());
   auto deaths = place.deaths;

@@ -1,6 +1,8 @@
 // Workers of RPC that are all known from the start: the ranks of a context.
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/cpp/rpc/device_data.h"
+#include "comm/cpp/rpc/group_kind.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/tensorpipe_agent.h"
 #include "comm/group/group.h"
@@ -27,16 +30,35 @@ constexpr milliseconds kBeforeNextLook{1};
 
 class StaticGroup final : public WorkerGroup {
  public:
-  explicit StaticGroup(std::unique_ptr<Context> context) : context_(std::move(context)) {}
+  StaticGroup(std::unique_ptr<Context> context, std::unique_ptr<StaticMark> mark)
+      : context_(std::move(context)), mark_(std::move(mark)) {}
 
   void Join(core::Agent& agent, milliseconds limit) override;
+  void Leave() override {
+    if (mark_ != nullptr) mark_->Remove();
+  }
 
  private:
+  void AwaitCalls(const core::Agent& agent, milliseconds limit);
+
   const std::unique_ptr<Context> context_;
+  const std::unique_ptr<StaticMark> mark_;  // may be null
 };
 
-// Two looks in a row find no call under way and no call begun in between.
 void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
+  AwaitCalls(agent, limit);
+  if (mark_ == nullptr) return;
+  mark_->Remove();
+  try {
+    // A worker that goes on may make a dynamic group at once.
+    context_->World().Barrier(CallOptions{FiniteLimit(limit)});
+  } catch (const DistError&) {
+    // A worker has ended without the barrier; no other one waits for it.
+  }
+}
+
+// Two looks in a row find no call under way and no call begun in between.
+void StaticGroup::AwaitCalls(const core::Agent& agent, milliseconds limit) {
   ProcessGroup& world = context_->World();
   TimePoint deadline = MonotonicClock().Now() + FiniteLimit(limit);
   int64_t begun_before = -1;
@@ -114,18 +136,39 @@ Result<std::unique_ptr<core::Agent>> MakeAgent(
   return agent;
 }
 
+// Meets the other workers in the store where those of a dynamic group meet, too. Returns null
+// if there is none, or the place of this worker is wrong, which the context says.
+std::unique_ptr<StaticMark> MeetInStore(const std::shared_ptr<Store>& store,
+                                        const StaticWorker& worker, const std::string& init_method,
+                                        milliseconds limit) {
+  bool is_elsewhere = store == nullptr && init_method != InitOptions().init_method;
+  if (is_elsewhere) return nullptr;
+  auto given = [](int number) { return number >= 0 ? std::optional(number) : std::nullopt; };
+  auto place = comm::ReadEnvironment(getenv, {.global_rank = given(worker.rank),
+                                              .world_size = given(worker.world_size),
+                                              .address = store != nullptr});
+  if (!place) return nullptr;
+  auto open = comm::FindOpenPlace(kContext, store, limit, getenv);
+  if (!open) return nullptr;
+  auto mark = std::make_unique<StaticMark>(*std::move(open));
+  comm::Unwrap(mark->Enter({worker.name, place->global_rank, place->world_size}, limit));
+  return mark;
+}
+
 }  // namespace
 
 std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const std::string& name,
                                              int rank, int world_size,
                                              const TensorPipeRpcBackendOptions& options) {
   milliseconds limit = FiniteLimit(options.rpc_timeout);
+  auto mark = MeetInStore(store, {name, rank, world_size}, options.init_method, limit);
   auto context = std::make_unique<Context>(kContext, InitOptions{.timeout = limit,
                                                                  .init_method = options.init_method,
                                                                  .rank = rank,
                                                                  .world_size = world_size,
                                                                  .store = std::move(store)});
   ProcessGroup& world = context->World();
+  if (mark != nullptr && world.global_rank() == 0) mark->Tidy();
   auto workers =
       Gather(world, {.worker = name, .maps = options.device_maps, .devices = options.devices});
   auto devices = std::make_shared<core::DeviceTable>();
@@ -133,8 +176,9 @@ std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const
   auto connections = comm::Unwrap(comm::GroupTable::Of(world).ConnectAgain("rpc", limit));
   auto agent = MakeAgent(world, workers, std::move(connections), options.num_worker_threads);
   ThrowFirstError(world, agent ? "" : "worker " + name + ": " + agent.error().message);
-  return std::make_unique<TensorPipeAgent>(std::make_unique<StaticGroup>(std::move(context)),
-                                           *std::move(agent), std::move(devices));
+  return std::make_unique<TensorPipeAgent>(
+      std::make_unique<StaticGroup>(std::move(context), std::move(mark)), *std::move(agent),
+      std::move(devices));
 }
 
 }  // namespace rankrun::rpc

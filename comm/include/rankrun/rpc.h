@@ -57,8 +57,8 @@ struct Options {
 // `name`: 1 to 127 letters, digits, '-', '_' or ':', another one for each worker.
 // Makes the Context "rpc", unless the group is dynamic. A process that ends without Shutdown
 // fails the calls to it.
-// Errors: those of rankrun::Init, on all workers; DistError for a wrong name, or if RPC is
-// running already.
+// Errors: those of rankrun::Init, on all workers; DistError for a wrong name, if RPC is
+// running already, and at once if workers with and without is_dynamic meet in one store.
 RANKRUN_API void Init(const std::string& name, const Options& options = {});
 RANKRUN_API bool Initialized();
 

@@ -25,6 +25,7 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 std::string NameOf(int id) { return "w" + std::to_string(id); }
 
@@ -249,6 +250,45 @@ TEST(RpcDynamicTest, AStoreOfTheProgramServes) {
            ErrorOf([&] { rpc::Init("a", {.world_size = 2, .store = store, .is_dynamic = true}); });
   });
   EXPECT_EQ(child.Text(), "a; DistError: world_size is 2: a dynamic group has none");
+}
+
+// Workers of both kinds fail at once, whichever comes first.
+TEST(RpcDynamicTest, KindsOfGroupsDoNotMixInAStore) {
+  auto texts = OnRanks(3, [](int rank) {
+    auto meeting = Meeting();
+    std::string text;
+    if (rank == 2) {
+      while (!meeting->Check({"rankrun/attempt_0/rpc/static_0/0/arrived/0"})) {
+        std::this_thread::yield();  // until a worker of the static group waits
+      }
+      text = ErrorOf([] { JoinAs("d"); });
+      meeting->Barrier("first", 3);
+      JoinAs("d");
+      meeting->Barrier("joined", 3);
+    } else {
+      std::string first = ErrorOf([&] { rpc::Init(NameOf(rank), {.world_size = 3}); });
+      text = first;
+      meeting->Barrier("first", 3);
+      meeting->Barrier("joined", 3);
+      text += "\n" + ErrorOf([&] { rpc::Init(NameOf(rank), {.world_size = 3}); });
+    }
+    meeting->Barrier("second", 3);
+    if (rpc::Initialized()) rpc::Shutdown();
+    meeting->Barrier("alone", 3);
+    if (rank == 2) return text;
+    rpc::Init(NameOf(rank), {.world_size = 2});
+    rpc::Shutdown();
+    JoinAs(NameOf(rank));  // no worker of the static group is left
+    rpc::Shutdown();
+    return text;
+  });
+  const std::string mixed =
+      "DistError: worker w[01] calls rpc::Init without is_dynamic, but worker d with it, in the "
+      "same store: want one kind of group, or another store";
+  for (int rank : {0, 1}) {
+    EXPECT_THAT(texts[static_cast<size_t>(rank)], MatchesRegex(mixed + "\n" + mixed));
+  }
+  EXPECT_THAT(texts[2], MatchesRegex(mixed));
 }
 
 }  // namespace

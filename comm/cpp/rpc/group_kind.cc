@@ -1,0 +1,94 @@
+#include "comm/cpp/rpc/group_kind.h"
+
+#include <atomic>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "comm/group/store_barrier.h"
+
+namespace rankrun::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string CountKey(const std::string& prefix) { return prefix + "/static"; }
+std::string WorkerKey(const std::string& prefix) { return prefix + "/static_worker"; }
+std::string BarrierPrefix(const std::string& prefix, const std::string& number) {
+  return prefix + "/static_" + number;
+}
+
+// Number of barriers of this process, as the ranks of its groups count them.
+int NextBarrier() {
+  static std::atomic<int> last = 0;
+  return last.fetch_add(1);
+}
+
+Error Mixed(const std::string& of_static, const std::string& of_dynamic) {
+  return {ErrorCode::kInvalid, "worker " + of_static +
+                                   " calls rpc::Init without is_dynamic, but worker " + of_dynamic +
+                                   " with it, in the same store: want one kind of group, or "
+                                   "another store"};
+}
+
+}  // namespace
+
+void StaticMark::Remove() {
+  if (!std::exchange(is_marked_, false)) return;
+  static_cast<void>(list_.store().Add(CountKey(prefix_), -1));
+}
+
+Result<void> StaticMark::Enter(const StaticWorker& worker, milliseconds timeout) {
+  const std::string number = std::to_string(NextBarrier());
+  barrier_ = BarrierPrefix(prefix_, number);
+  world_size_ = worker.world_size;
+  store::Store& store = list_.store();
+  auto named = store.Set(WorkerKey(prefix_), number + " " + worker.name);
+  if (!named) return named;
+  auto counted = store.Add(CountKey(prefix_), 1);
+  if (!counted) return std::move(counted).error();
+  is_marked_ = true;
+  // After the mark, and a joiner looks for it after its name is on the list: one of both
+  // sees the other.
+  if (auto ok = RefuseDynamic(worker); !ok) return ok;
+  std::vector<int> ranks(static_cast<size_t>(worker.world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return comm::StoreBarrier(store, barrier_, worker.rank, std::move(ranks)).Pass(timeout);
+}
+
+Result<void> StaticMark::RefuseDynamic(const StaticWorker& worker) {
+  auto members = list_.Read();
+  if (!members) return std::move(members).error();
+  if (members->list.empty()) return {};
+  Error mixed = Mixed(worker.name, members->list.front().worker.name);
+  return comm::StoreBarrier(list_.store(), barrier_, 0, {0}).Refuse(mixed);
+}
+
+void StaticMark::Tidy() {
+  store::Store& store = list_.store();
+  auto forget = [&](const std::string& key) { static_cast<void>(store.Delete(barrier_ + key)); };
+  for (int rank = 0; rank < world_size_; ++rank) forget("/0/arrived/" + std::to_string(rank));
+  forget("/0/count");
+  forget("/0/verdict");
+}
+
+Result<void> RefuseStatic(store::Store& store, const std::string& prefix, const std::string& name) {
+  const std::string key = CountKey(prefix);
+  auto is_there = store.Check(std::span(&key, 1));
+  if (!is_there) return std::move(is_there).error();
+  if (!*is_there) return {};
+  auto count = store.Add(key, 0);
+  if (!count) return std::move(count).error();
+  if (*count <= 0) return {};
+  auto worker = store.Get(WorkerKey(prefix), milliseconds(0));
+  if (!worker) return std::move(worker).error();
+  size_t end = worker->find(' ');
+  if (end == std::string::npos) end = 0;
+  Error mixed = Mixed(worker->substr(end + 1), name);
+  comm::StoreBarrier waiting(store, BarrierPrefix(prefix, worker->substr(0, end)), 0, {0});
+  static_cast<void>(waiting.Refuse(mixed));
+  return mixed;
+}
+
+}  // namespace rankrun::rpc
