@@ -9,6 +9,7 @@ namespace rankrun::rpc {
 
 RpcBackendOptions::~RpcBackendOptions() = default;
 TensorPipeRpcBackendOptions::~TensorPipeRpcBackendOptions() = default;
+ProcessGroupRpcBackendOptions::~ProcessGroupRpcBackendOptions() = default;
 
 void TensorPipeRpcBackendOptions::SetDeviceMap(const std::string& callee,
                                                const DevicePairs& pairs) {

@@ -5,8 +5,8 @@
 #include <rankrun/rpc/backend.h>
 
 #include "base/mutex.h"
+#include "comm/cpp/rpc/built_in.h"
 #include "comm/cpp/rpc/running.h"
-#include "comm/cpp/rpc/tensorpipe.h"
 
 namespace rankrun::rpc {
 namespace internal {
@@ -27,7 +27,10 @@ namespace {
 using internal::RegisteredBackend;
 
 struct Registry {
-  Registry() { AddBuiltIn(kTensorPipe, TensorPipeHandlers()); }
+  Registry() {
+    AddBuiltIn(kTensorPipe, TensorPipeHandlers());
+    AddBuiltIn(kProcessGroup, ProcessGroupHandlers());
+  }
 
   void AddBuiltIn(const char* name, BackendHandlers handlers) {
     auto* made = new RegisteredBackend{name, std::move(handlers)};
@@ -94,6 +97,10 @@ BackendType FindBackend(const std::string& name) {
   std::string known;
   for (const auto& [each, backend] : registry.backends) known += (known.empty() ? "" : ", ") + each;
   ThrowInvalid("there is no RPC backend " + name + ": want " + known);
+}
+
+void ThrowOtherOptions(const std::string& backend, const std::string& wanted) {
+  ThrowInvalid("the options are not those of " + backend + ": want " + wanted);
 }
 
 std::shared_ptr<RpcBackendOptions> ConstructRpcBackendOptions(const BackendType& backend,

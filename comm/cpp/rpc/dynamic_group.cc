@@ -13,7 +13,7 @@
 #include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/group_kind.h"
 #include "comm/cpp/rpc/methods.h"
-#include "comm/cpp/rpc/tensorpipe_agent.h"
+#include "comm/cpp/rpc/worker_agent.h"
 #include "comm/rpc/member_list.h"
 #include "comm/world/open_group.h"
 
@@ -346,8 +346,7 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
   auto agent = comm::Unwrap(core::Agent::Make(
       {.self = self.worker, .methods = options.num_worker_threads, .deaths = deaths},
       AllMethods()));
-  auto made =
-      std::make_unique<TensorPipeAgent>(std::move(group), std::move(agent), std::move(devices));
+  auto made = std::make_unique<WorkerAgent>(std::move(group), std::move(agent), std::move(devices));
   comm::Unwrap(entered.Enter(made->agent(), before));
   return made;
 }

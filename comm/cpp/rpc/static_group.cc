@@ -13,8 +13,9 @@
 #include "comm/core/time_left.h"
 #include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/group_kind.h"
+#include "comm/cpp/rpc/group_links.h"
 #include "comm/cpp/rpc/methods.h"
-#include "comm/cpp/rpc/tensorpipe_agent.h"
+#include "comm/cpp/rpc/worker_agent.h"
 #include "comm/group/group.h"
 #include "comm/group/process_group_access.h"
 #include "comm/world/group_table.h"
@@ -27,23 +28,56 @@ using std::chrono::milliseconds;
 
 constexpr char kContext[] = "rpc";
 constexpr milliseconds kBeforeNextLook{1};
+// Time in which the last bytes of a worker that ends reach the others.
+constexpr milliseconds kTimeToEnd{1000};
+
+using Connections = std::vector<std::unique_ptr<comm::stream::Connection>>;
 
 class StaticGroup final : public WorkerGroup {
  public:
-  StaticGroup(std::unique_ptr<Context> context, std::unique_ptr<StaticMark> mark)
-      : context_(std::move(context)), mark_(std::move(mark)) {}
-
-  void Join(core::Agent& agent, milliseconds limit) override;
-  void Leave() override {
-    if (mark_ != nullptr) mark_->Remove();
+  StaticGroup(std::unique_ptr<StaticMark> mark, const InitOptions& place)
+      : mark_(std::move(mark)), context_(std::make_unique<Context>(kContext, place)) {
+    if (mark_ != nullptr && world().global_rank() == 0) mark_->Tidy();
   }
+  ~StaticGroup() override {
+    if (links_ != nullptr) links_->Stop();
+  }
+
+  ProcessGroup& world() const { return context_->World(); }
+  // Connects this worker with all others. Errors: those of GroupTable::ConnectAgain, or of
+  // GroupLinks::Make.
+  Result<Connections> Connect(const StaticGroupOptions& options);
+  void Join(core::Agent& agent, milliseconds limit) override;
+  void Leave() override;
 
  private:
   void AwaitCalls(const core::Agent& agent, milliseconds limit);
 
-  const std::unique_ptr<Context> context_;
   const std::unique_ptr<StaticMark> mark_;  // may be null
+  std::unique_ptr<GroupLinks> links_;       // null: connections of their own
+  const std::unique_ptr<Context> context_;
 };
+
+Result<Connections> StaticGroup::Connect(const StaticGroupOptions& options) {
+  milliseconds limit = FiniteLimit(options.rpc_timeout);
+  if (options.link_threads == 0) {
+    return comm::GroupTable::Of(world()).ConnectAgain("rpc", limit);
+  }
+  std::vector<Fd> sockets;
+  auto links = GroupLinks::Make(*context_, options.link_threads, sockets);
+  if (!links) return std::move(links).error();
+  links_ = *std::move(links);
+  Connections connections;
+  for (Fd& socket : sockets) {
+    connections.push_back(std::make_unique<comm::stream::SocketConnection>(std::move(socket)));
+  }
+  return connections;
+}
+
+void StaticGroup::Leave() {
+  if (mark_ != nullptr) mark_->Remove();
+  if (links_ != nullptr) links_->AwaitEnd(MonotonicClock().Now() + kTimeToEnd);
+}
 
 void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
   AwaitCalls(agent, limit);
@@ -51,7 +85,7 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
   mark_->Remove();
   try {
     // A worker that goes on may make a dynamic group at once.
-    context_->World().Barrier(CallOptions{FiniteLimit(limit)});
+    world().Barrier(CallOptions{FiniteLimit(limit)});
   } catch (const DistError&) {
     // A worker has ended without the barrier; no other one waits for it.
   }
@@ -59,13 +93,12 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
 
 // Two looks in a row find no call under way and no call begun in between.
 void StaticGroup::AwaitCalls(const core::Agent& agent, milliseconds limit) {
-  ProcessGroup& world = context_->World();
   TimePoint deadline = MonotonicClock().Now() + FiniteLimit(limit);
   int64_t begun_before = -1;
   for (;;) {
     std::vector<int64_t> sums{static_cast<int64_t>(agent.unfinished()),
                               static_cast<int64_t>(agent.begun())};
-    world.AllReduce(sums, ReduceOp::kSum, CallOptions{comm::TimeLeft(deadline)});
+    world().AllReduce(sums, ReduceOp::kSum, CallOptions{comm::TimeLeft(deadline)});
     if (sums[0] == 0 && sums[1] == begun_before) return;
     if (MonotonicClock().Now() >= deadline) {
       ThrowUnfinished(sums[0], limit);
@@ -119,9 +152,9 @@ std::vector<core::WorkerDevices> Gather(ProcessGroup& world, core::WorkerDevices
   return all;
 }
 
-Result<std::unique_ptr<core::Agent>> MakeAgent(
-    ProcessGroup& world, const std::vector<core::WorkerDevices>& workers,
-    std::vector<std::unique_ptr<comm::stream::Connection>> connections, int methods) {
+Result<std::unique_ptr<core::Agent>> MakeAgent(ProcessGroup& world,
+                                               const std::vector<core::WorkerDevices>& workers,
+                                               Connections connections, int methods) {
   auto self = static_cast<size_t>(world.group_rank());
   auto worker = [&](size_t id) { return core::Worker{static_cast<int>(id), workers[id].worker}; };
   auto agent = core::Agent::Make(
@@ -159,26 +192,23 @@ std::unique_ptr<StaticMark> MeetInStore(const std::shared_ptr<Store>& store,
 
 std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const std::string& name,
                                              int rank, int world_size,
-                                             const TensorPipeRpcBackendOptions& options) {
+                                             const StaticGroupOptions& options) {
   milliseconds limit = FiniteLimit(options.rpc_timeout);
   auto mark = MeetInStore(store, {name, rank, world_size}, options.init_method, limit);
-  auto context = std::make_unique<Context>(kContext, InitOptions{.timeout = limit,
+  auto group =
+      std::make_unique<StaticGroup>(std::move(mark), InitOptions{.timeout = limit,
                                                                  .init_method = options.init_method,
                                                                  .rank = rank,
                                                                  .world_size = world_size,
                                                                  .store = std::move(store)});
-  ProcessGroup& world = context->World();
-  if (mark != nullptr && world.global_rank() == 0) mark->Tidy();
-  auto workers =
-      Gather(world, {.worker = name, .maps = options.device_maps, .devices = options.devices});
+  ProcessGroup& world = group->world();
+  auto workers = Gather(world, {.worker = name, .maps = options.maps, .devices = options.devices});
   auto devices = std::make_shared<core::DeviceTable>();
   devices->Set(name, workers);
-  auto connections = comm::Unwrap(comm::GroupTable::Of(world).ConnectAgain("rpc", limit));
-  auto agent = MakeAgent(world, workers, std::move(connections), options.num_worker_threads);
+  auto connections = comm::Unwrap(group->Connect(options));
+  auto agent = MakeAgent(world, workers, std::move(connections), options.methods);
   ThrowFirstError(world, agent ? "" : "worker " + name + ": " + agent.error().message);
-  return std::make_unique<TensorPipeAgent>(
-      std::make_unique<StaticGroup>(std::move(context), std::move(mark)), *std::move(agent),
-      std::move(devices));
+  return std::make_unique<WorkerAgent>(std::move(group), *std::move(agent), std::move(devices));
 }
 
 }  // namespace rankrun::rpc

@@ -1,11 +1,10 @@
 // The backend "TENSORPIPE" of RPC: workers that are connected by TCP.
 
-#include "comm/cpp/rpc/tensorpipe.h"
-
 #include <utility>
 
+#include "comm/cpp/rpc/built_in.h"
 #include "comm/cpp/rpc/running.h"
-#include "comm/cpp/rpc/tensorpipe_agent.h"
+#include "comm/cpp/rpc/worker_agent.h"
 
 namespace rankrun::rpc {
 namespace {
@@ -20,14 +19,12 @@ std::unique_ptr<RpcAgent> Connect(std::shared_ptr<Store> store, const std::strin
                  ": want at least 1");
   }
   if (!world_size) return JoinDynamicGroup(store, name, rank, options);
-  return ConnectStaticGroup(std::move(store), name, rank, *world_size, options);
-}
-
-// Returns the value of an option; throws if it has another type.
-template <typename T>
-T ValueOf(const std::string& name, const std::any& value, const char* wanted) {
-  if (const T* found = std::any_cast<T>(&value)) return *found;
-  ThrowInvalid("the option " + name + " of TENSORPIPE has another type: want " + wanted);
+  return ConnectStaticGroup(std::move(store), name, rank, *world_size,
+                            {.rpc_timeout = options.rpc_timeout,
+                             .init_method = options.init_method,
+                             .methods = options.num_worker_threads,
+                             .maps = options.device_maps,
+                             .devices = options.devices});
 }
 
 std::shared_ptr<RpcBackendOptions> ConstructOptions(milliseconds rpc_timeout,
@@ -36,16 +33,18 @@ std::shared_ptr<RpcBackendOptions> ConstructOptions(milliseconds rpc_timeout,
   auto options = std::make_shared<TensorPipeRpcBackendOptions>();
   options->rpc_timeout = rpc_timeout;
   options->init_method = init_method;
-  for (const auto& [name, value] : given) {
+  for (const auto& option : given) {
+    const std::string& name = option.first;
     if (name == "num_worker_threads") {
-      options->num_worker_threads = ValueOf<int>(name, value, "int");
+      options->num_worker_threads = ValueOf<int>(kTensorPipe, option, "int");
     } else if (name == "device_maps") {
       using Maps = std::map<std::string, DevicePairs>;
-      const Maps maps = ValueOf<Maps>(name, value, "std::map<std::string, rpc::DevicePairs>");
+      const auto maps =
+          ValueOf<Maps>(kTensorPipe, option, "std::map<std::string, rpc::DevicePairs>");
       for (const auto& [callee, pairs] : maps) options->SetDeviceMap(callee, pairs);
     } else if (name == "devices") {
       options->SetDevices(
-          ValueOf<std::vector<Device>>(name, value, "std::vector<rankrun::Device>"));
+          ValueOf<std::vector<Device>>(kTensorPipe, option, "std::vector<rankrun::Device>"));
     } else {
       ThrowInvalid("TENSORPIPE has no option " + name +
                    ": want num_worker_threads, device_maps or devices");
@@ -62,11 +61,7 @@ BackendHandlers TensorPipeHandlers() {
       .init = [](std::shared_ptr<Store> store, const std::string& name, int rank,
                  std::optional<int> world_size, const std::shared_ptr<RpcBackendOptions>& options) {
         auto own = std::dynamic_pointer_cast<TensorPipeRpcBackendOptions>(options);
-        if (own == nullptr) {
-          ThrowInvalid(
-              "the options are not those of TENSORPIPE: want "
-              "TensorPipeRpcBackendOptions");
-        }
+        if (own == nullptr) ThrowOtherOptions(kTensorPipe, "TensorPipeRpcBackendOptions");
         return Connect(std::move(store), name, rank, world_size, *own);
       }};
 }

@@ -40,7 +40,7 @@ RANKRUN_API void RegisterMaker(const std::string& name, Maker maker);
 struct RpcBackendOptions;
 
 struct Options {
-  std::string backend = "TENSORPIPE";  // or another that is registered (rpc/backend.h)
+  std::string backend = "TENSORPIPE";  // PROCESS_GROUP, or one that is registered (rpc/backend.h)
   // Options of the backend; null: its defaults. Its rpc_timeout limits Init, and each call
   // without a time-out.
   std::shared_ptr<RpcBackendOptions> backend_options = {};

@@ -40,4 +40,14 @@ struct RANKRUN_API TensorPipeRpcBackendOptions : RpcBackendOptions {
   std::vector<Device> devices = {};  // that this worker may use; empty: those in the maps
 };
 
+// Options of the backend "PROCESS_GROUP", whose calls are messages of a backend for
+// collectives: that of RANKRUN_BACKEND, or the one that Init would choose. For networks that
+// only such a backend reaches; TENSORPIPE is faster. Under an agent the death of a worker
+// ends all calls. It has no dynamic groups and no device maps.
+struct RANKRUN_API ProcessGroupRpcBackendOptions : RpcBackendOptions {
+  ~ProcessGroupRpcBackendOptions() override;
+
+  int num_send_recv_threads = 4;  // methods that run at once; at most as many move the bytes
+};
+
 }  // namespace rankrun::rpc

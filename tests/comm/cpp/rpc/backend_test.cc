@@ -88,7 +88,7 @@ TEST(RpcBackendTest, AProgramRegistersItsOwn) {
   EXPECT_THAT(ErrorOf([&] { rpc::RegisterBackend("", Handlers(&seen)); }), HasSubstr("is empty"));
   EXPECT_THAT(ErrorOf([&] { rpc::RegisterBackend("half", {}); }), HasSubstr("lacks a function"));
   EXPECT_THAT(ErrorOf([&] { rpc::FindBackend("none"); }),
-              HasSubstr("there is no RPC backend none: want TENSORPIPE, own"));
+              HasSubstr("there is no RPC backend none: want PROCESS_GROUP, TENSORPIPE, own"));
 
   auto options = rpc::ConstructRpcBackendOptions(own, seconds(5), "tcp://h:1", {{"colour", 7}});
   EXPECT_EQ(options->rpc_timeout, seconds(5));

@@ -11,6 +11,7 @@
 
 #include <rankrun/rpc.h>
 
+#include "tests/comm/cpp/rpc/backends.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -38,18 +39,23 @@ std::string TextOf(const rpc::Attachment& attachment) {
   return {reinterpret_cast<const char*>(attachment.bytes.data()), attachment.bytes.size()};
 }
 
-// Runs `body` in the processes of workers w0, w1 ..., which have RPC.
-std::vector<std::string> OnWorkers(int count, const std::function<std::string(int id)>& body) {
-  return OnRanks(count, [&](int rank) {
-    rpc::RegisterMethod("echo", Echo);
-    rpc::Init(NameOf(rank));
-    std::string text = body(rank);
-    if (rpc::Initialized()) rpc::Shutdown();
-    return text;
-  });
-}
+class RpcTest : public RpcBackendsTest {
+ protected:
+  // Runs `body` in the processes of workers w0, w1 ..., which have RPC.
+  static std::vector<std::string> OnWorkers(int count,
+                                            const std::function<std::string(int id)>& body) {
+    return OnRanks(count, [&](int rank) {
+      rpc::RegisterMethod("echo", Echo);
+      Start(NameOf(rank));
+      std::string text = body(rank);
+      if (rpc::Initialized()) rpc::Shutdown();
+      return text;
+    });
+  }
+};
+RANKRUN_WITH_EACH_RPC_BACKEND(RpcTest);
 
-TEST(RpcTest, EachWorkerCallsAllByNameIdAndInfo) {
+TEST_P(RpcTest, EachWorkerCallsAllByNameIdAndInfo) {
   auto texts = OnWorkers(3, [](int id) {
     std::string text;
     for (int callee = 0; callee < 3; ++callee) {
@@ -66,7 +72,7 @@ TEST(RpcTest, EachWorkerCallsAllByNameIdAndInfo) {
   }
 }
 
-TEST(RpcTest, AttachmentsArriveWholeAndAligned) {
+TEST_P(RpcTest, AttachmentsArriveWholeAndAligned) {
   auto texts = OnWorkers(2, [](int id) {
     std::string large(5'000'001, static_cast<char>('0' + id));
     Payload result =
@@ -83,7 +89,7 @@ TEST(RpcTest, AttachmentsArriveWholeAndAligned) {
   EXPECT_THAT(texts, Each("right"));
 }
 
-TEST(RpcTest, ErrorsNameWorkerAndMethod) {
+TEST_P(RpcTest, ErrorsNameWorkerAndMethod) {
   auto texts = OnWorkers(2, [](int id) {
     rpc::RegisterMethod("fail", [](const WorkerInfo&, const Payload&) -> Payload {
       throw std::runtime_error("no disk");
@@ -110,7 +116,33 @@ TEST(RpcTest, ErrorsNameWorkerAndMethod) {
             "DistError: rpc::Init: RPC is running: call rpc::Shutdown() first");
 }
 
-TEST(RpcTest, WithoutInitNothingIsCalled) {
+TEST_P(RpcTest, ATimeoutEndsTheCallOnly) {
+  auto texts = OnRanks(2, [](int id) {
+    auto may_end = std::make_shared<std::promise<void>>();
+    rpc::RegisterMethod("echo", Echo);
+    rpc::RegisterMethod("wait", [may_end](const WorkerInfo&, const Payload&) {
+      may_end->get_future().wait();
+      return Payload{"late"};
+    });
+    rpc::RegisterMethod("release", [may_end](const WorkerInfo&, const Payload&) {
+      may_end->set_value();
+      return Payload{};
+    });
+    Start(NameOf(id));
+    std::string text;
+    if (id == 0) {
+      text = ErrorOf([&] { rpc::RpcSync(1, "wait", {}, milliseconds(30)); }) + "\n";
+      rpc::RpcSync(1, "release");
+      text += rpc::RpcSync(1, "echo", {"x"}).bytes;
+    }
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("DistTimeoutError: call of wait on worker w1: no reply"),
+                              HasSubstr("\nw0:x")));
+}
+
+TEST_P(RpcTest, WithoutInitNothingIsCalled) {
   EXPECT_THAT(ErrorOf([] { rpc::RpcSync(0, "echo"); }),
               "DistError: RPC is not running: call rpc::Init() first");
   EXPECT_THAT(ErrorOf([] { rpc::Shutdown(); }), HasSubstr("RPC is not running"));
@@ -118,11 +150,11 @@ TEST(RpcTest, WithoutInitNothingIsCalled) {
   EXPECT_FALSE(rpc::Initialized());
 }
 
-TEST(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
+TEST_P(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
   auto texts = OnRanks(3, [](int rank) {
-    std::string text = ErrorOf([&] { rpc::Init(rank == 0 ? "w1" : NameOf(rank)); });
-    text += "\n" + ErrorOf([&] { rpc::Init(rank == 1 ? "no name" : NameOf(rank)); });
-    rpc::Init(NameOf(rank));
+    std::string text = ErrorOf([&] { Start(rank == 0 ? "w1" : NameOf(rank)); });
+    text += "\n" + ErrorOf([&] { Start(rank == 1 ? "no name" : NameOf(rank)); });
+    Start(NameOf(rank));
     rpc::Shutdown();
     return text;
   });
@@ -130,7 +162,7 @@ TEST(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
                                 HasSubstr("the name of worker 1 is \"no name\""))));
 }
 
-TEST(RpcTest, ShutdownWaitsForCallsUnderWay) {
+TEST_P(RpcTest, ShutdownWaitsForCallsUnderWay) {
   auto texts = OnRanks(3, [](int id) {
     rpc::RegisterMethod("relay", [](const WorkerInfo&, const Payload& left) {
       int more = std::stoi(left.bytes);
@@ -138,7 +170,7 @@ TEST(RpcTest, ShutdownWaitsForCallsUnderWay) {
       int next = (rpc::GetWorkerInfo().id + 1) % 3;
       return rpc::RpcSync(next, "relay", {std::to_string(more - 1)});
     });
-    rpc::Init(NameOf(id));
+    Start(NameOf(id));
     auto future = rpc::RpcAsync(id, "relay", {"60"});
     rpc::Shutdown();
     return future.done() ? future.Wait().bytes : std::string("not done");
@@ -147,7 +179,7 @@ TEST(RpcTest, ShutdownWaitsForCallsUnderWay) {
 }
 
 // Each call begins the next one after it has ended.
-TEST(RpcTest, ShutdownWaitsForChains) {
+TEST_P(RpcTest, ShutdownWaitsForChains) {
   auto texts = OnWorkers(3, [](int id) {
     auto calls = std::make_shared<std::atomic<int>>(0);
     auto next = std::make_shared<std::function<void()>>();
@@ -163,11 +195,11 @@ TEST(RpcTest, ShutdownWaitsForChains) {
   EXPECT_THAT(texts, Each("50"));
 }
 
-TEST(RpcTest, InitAndShutdownManyTimes) {
+TEST_P(RpcTest, InitAndShutdownManyTimes) {
   auto texts = OnRanks(2, [](int rank) {
     rpc::RegisterMethod("echo", Echo);
     for (int i = 0; i < 20; ++i) {
-      rpc::Init(NameOf(rank));
+      Start(NameOf(rank));
       if (rpc::RpcSync(1 - rank, "echo", {"x"}).bytes != NameOf(rank) + ":x")
         return std::string("no");
       rpc::Shutdown();
@@ -177,7 +209,7 @@ TEST(RpcTest, InitAndShutdownManyTimes) {
   EXPECT_THAT(texts, Each("yes"));
 }
 
-TEST(RpcTest, AKilledWorkerEndsTheCallsToItWithItsName) {
+TEST_P(RpcTest, AKilledWorkerEndsTheCallsToItWithItsName) {
   auto texts = OnRanks(3, [](int id) {
     auto done = std::make_shared<std::promise<void>>();
     auto when_done = done->get_future();
@@ -190,7 +222,7 @@ TEST(RpcTest, AKilledWorkerEndsTheCallsToItWithItsName) {
       done->set_value();
       return Payload{};
     });
-    rpc::Init(NameOf(id));
+    Start(NameOf(id));
     if (id == 1) when_done.wait();  // until it is killed
     std::string text = ErrorOf([&] { rpc::RpcSync(1, "die"); });
     text += "\n" + ErrorOf([&] { rpc::RpcSync(1, "echo"); });

@@ -12,6 +12,7 @@
 #include <rankrun/rpc.h>
 
 #include "base/mutex.h"
+#include "tests/comm/cpp/rpc/backends.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -69,15 +70,20 @@ void RegisterAll() {
   });
 }
 
-std::vector<std::string> OnWorkers(int count, const std::function<std::string(int id)>& body) {
-  return OnRanks(count, [&](int rank) {
-    RegisterAll();
-    rpc::Init(NameOf(rank));
-    std::string text = body(rank);
-    rpc::Shutdown();
-    return text;
-  });
-}
+class RpcReferenceTest : public RpcBackendsTest {
+ protected:
+  static std::vector<std::string> OnWorkers(int count,
+                                            const std::function<std::string(int id)>& body) {
+    return OnRanks(count, [&](int rank) {
+      RegisterAll();
+      Start(NameOf(rank));
+      std::string text = body(rank);
+      rpc::Shutdown();
+      return text;
+    });
+  }
+};
+RANKRUN_WITH_EACH_RPC_BACKEND(RpcReferenceTest);
 
 int AliveOn(int worker) { return std::stoi(rpc::RpcSync(worker, "alive").bytes); }
 
@@ -89,7 +95,7 @@ bool BecomesAlive(int worker, int wanted) {
   return true;
 }
 
-TEST(RpcReferenceTest, AValueStaysWithItsOwnerUntilItIsFetched) {
+TEST_P(RpcReferenceTest, AValueStaysWithItsOwnerUntilItIsFetched) {
   auto texts = OnWorkers(2, [](int id) {
     std::string text;
     for (int owner : {0, 1}) {
@@ -103,7 +109,7 @@ TEST(RpcReferenceTest, AValueStaysWithItsOwnerUntilItIsFetched) {
   EXPECT_EQ(texts[1], "x1 other w0, x1 own w1, ");
 }
 
-TEST(RpcReferenceTest, AnObjectIsUsedByItsOwnersMethodsAndFreed) {
+TEST_P(RpcReferenceTest, AnObjectIsUsedByItsOwnersMethodsAndFreed) {
   auto texts = OnWorkers(2, [](int id) {
     if (id == 1) return std::string();
     std::string text;
@@ -123,7 +129,7 @@ TEST(RpcReferenceTest, AnObjectIsUsedByItsOwnersMethodsAndFreed) {
                               testing::EndsWith(" freed")));
 }
 
-TEST(RpcReferenceTest, AThirdWorkerKeepsAValueAlive) {
+TEST_P(RpcReferenceTest, AThirdWorkerKeepsAValueAlive) {
   auto texts = OnWorkers(3, [](int id) {
     if (id != 0) return std::string();
     {
@@ -141,7 +147,7 @@ TEST(RpcReferenceTest, AThirdWorkerKeepsAValueAlive) {
   EXPECT_EQ(texts[0], "1 6 freed");
 }
 
-TEST(RpcReferenceTest, TheOwnerPassesOnItsOwnValues) {
+TEST_P(RpcReferenceTest, TheOwnerPassesOnItsOwnValues) {
   auto texts = OnWorkers(2, [](int id) {
     if (id != 0) return std::string();
     std::string text;
@@ -161,10 +167,10 @@ TEST(RpcReferenceTest, TheOwnerPassesOnItsOwnValues) {
   EXPECT_EQ(texts[0], "1 1 freed");
 }
 
-TEST(RpcReferenceTest, TheDeathOfAWorkerEndsItsHolds) {
+TEST_P(RpcReferenceTest, TheDeathOfAWorkerEndsItsHolds) {
   auto texts = OnRanks(3, [](int id) {
     RegisterAll();
-    rpc::Init(NameOf(id));
+    Start(NameOf(id));
     std::string text;
     if (id == 2) {  // holds a value of w1, and dies
       Reference object = rpc::Remote(1, "make", {"5"});
@@ -189,7 +195,7 @@ TEST(RpcReferenceTest, TheDeathOfAWorkerEndsItsHolds) {
   EXPECT_EQ(texts[0], "freed");
 }
 
-TEST(RpcReferenceTest, ErrorsAreThoseOfTheMethod) {
+TEST_P(RpcReferenceTest, ErrorsAreThoseOfTheMethod) {
   auto texts = OnWorkers(2, [](int id) {
     Reference failed = rpc::Remote(1 - id, "fail");
     std::string text = ErrorOf([&] { static_cast<void>(failed.ToHere()); }) + "\n";
@@ -207,10 +213,10 @@ TEST(RpcReferenceTest, ErrorsAreThoseOfTheMethod) {
   }
 }
 
-TEST(RpcReferenceTest, AReferenceMayOutliveRpc) {
+TEST_P(RpcReferenceTest, AReferenceMayOutliveRpc) {
   auto texts = OnRanks(2, [](int rank) {
     RegisterAll();
-    rpc::Init(NameOf(rank));
+    Start(NameOf(rank));
     Reference value = rpc::Remote(1 - rank, "echo", {"x"});
     value.ToHere();
     rpc::Shutdown();

@@ -1,4 +1,4 @@
-#include "comm/cpp/rpc/tensorpipe_agent.h"
+#include "comm/cpp/rpc/worker_agent.h"
 
 #include <exception>
 #include <utility>
@@ -52,15 +52,15 @@ milliseconds FiniteLimit(milliseconds limit) {
   return limit > milliseconds(0) ? comm::Bounded(limit) : kUnlimited;
 }
 
-WorkerInfo TensorPipeAgent::GetWorkerInfo() const { return InfoOf(agent_->self()); }
+WorkerInfo WorkerAgent::GetWorkerInfo() const { return InfoOf(agent_->self()); }
 
-std::vector<WorkerInfo> TensorPipeAgent::GetWorkerInfos() const {
+std::vector<WorkerInfo> WorkerAgent::GetWorkerInfos() const {
   std::vector<WorkerInfo> all;
   for (const core::Worker& each : agent_->roster().All()) all.push_back(InfoOf(each));
   return all;
 }
 
-WorkerInfo TensorPipeAgent::Find(const To& to) const {
+WorkerInfo WorkerAgent::Find(const To& to) const {
   const core::Roster& roster = agent_->roster();
   if (to.id() == -1) return InfoOf(comm::Unwrap(roster.Find(*to.name())));
   WorkerInfo found = InfoOf(comm::Unwrap(roster.Find(to.id())));
@@ -69,15 +69,15 @@ WorkerInfo TensorPipeAgent::Find(const To& to) const {
                " is that of " + found.name);
 }
 
-Payload TensorPipeAgent::CallAndWait(const WorkerInfo& callee, const std::string& method,
-                                     Payload arguments, milliseconds limit) {
+Payload WorkerAgent::CallAndWait(const WorkerInfo& callee, const std::string& method,
+                                 Payload arguments, milliseconds limit) {
   auto outcome = agent_->CallAndWait(callee.id, method, MessageOf(std::move(arguments)), limit);
   if (auto why = ErrorOf(callee.name, method, outcome)) std::rethrow_exception(why);
   return PayloadOf(std::move(outcome.reply));
 }
 
-Future<Payload> TensorPipeAgent::Call(const WorkerInfo& callee, const std::string& method,
-                                      Payload arguments, milliseconds limit) {
+Future<Payload> WorkerAgent::Call(const WorkerInfo& callee, const std::string& method,
+                                  Payload arguments, milliseconds limit) {
   Promise<Payload> promise;
   agent_->Call(callee.id, method, MessageOf(std::move(arguments)), limit,
                [promise, name = callee.name, method](core::Outcome outcome) {
@@ -90,19 +90,19 @@ Future<Payload> TensorPipeAgent::Call(const WorkerInfo& callee, const std::strin
   return promise.future();
 }
 
-void TensorPipeAgent::Shutdown() {
+void WorkerAgent::Shutdown() {
   agent_->Close();
   group_->Leave();
 }
 
-void TensorPipeAgent::SetLossHandler(std::function<void(int worker)> lost) {
+void WorkerAgent::SetLossHandler(std::function<void(int worker)> lost) {
   agent_->SetLossHandler([this, lost = std::move(lost)](int worker, bool has_ended) {
     lost(worker);
     if (!agent_->is_closed()) group_->OnLost(worker, has_ended);
   });
 }
 
-std::map<std::string, std::string> TensorPipeAgent::GetMetrics() const {
+std::map<std::string, std::string> WorkerAgent::GetMetrics() const {
   const core::Threads& threads = agent_->threads();
   return {{"agent.thread_pool_size", std::to_string(threads.size())},
           {"agent.num_idle_threads", std::to_string(threads.resting())},

@@ -28,16 +28,16 @@ class WorkerGroup {
   virtual void OnLost(int /*worker*/, bool /*has_ended*/) {}
 };
 
-// Agent of the backend "TENSORPIPE".
-class TensorPipeAgent final : public RpcAgent {
+// Agent of the backends of the library.
+class WorkerAgent final : public RpcAgent {
  public:
   // `devices` may change while it runs.
-  TensorPipeAgent(std::unique_ptr<WorkerGroup> group, std::unique_ptr<comm::rpc::Agent> agent,
-                  std::shared_ptr<const comm::rpc::DeviceTable> devices)
+  WorkerAgent(std::unique_ptr<WorkerGroup> group, std::unique_ptr<comm::rpc::Agent> agent,
+              std::shared_ptr<const comm::rpc::DeviceTable> devices)
       : devices_(std::move(devices)), group_(std::move(group)), agent_(std::move(agent)) {
-    TensorPipeAgent::SetLossHandler([](int) {});
+    WorkerAgent::SetLossHandler([](int) {});
   }
-  ~TensorPipeAgent() override { TensorPipeAgent::Shutdown(); }
+  ~WorkerAgent() override { WorkerAgent::Shutdown(); }
 
   WorkerInfo GetWorkerInfo() const override;
   std::vector<WorkerInfo> GetWorkerInfos() const override;
@@ -71,10 +71,19 @@ class TensorPipeAgent final : public RpcAgent {
 // Returns a limit that is never 0.
 std::chrono::milliseconds FiniteLimit(std::chrono::milliseconds limit);
 
+struct StaticGroupOptions {
+  std::chrono::milliseconds rpc_timeout;
+  std::string init_method;
+  int methods;  // that run at once
+  // Threads that move bytes as messages of the context's backend; 0: TCP connections instead.
+  int link_threads = 0;
+  comm::rpc::DeviceMaps maps = {};
+  std::vector<Device> devices = {};
+};
 // Connects all workers of a context. Throws the same error on all workers.
 std::unique_ptr<RpcAgent> ConnectStaticGroup(std::shared_ptr<Store> store, const std::string& name,
                                              int rank, int world_size,
-                                             const TensorPipeRpcBackendOptions& options);
+                                             const StaticGroupOptions& options);
 // Joins the workers that are in a store.
 std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
                                            const std::string& name, int rank,
