@@ -17,6 +17,9 @@ bool IsMessage(const TracedOperation& operation) {
 bool IsWaitForStore(const TracedOperation& operation) {
   return operation.kind >= trace_kind::kStoreGet && operation.kind <= trace_kind::kStoreQueuePop;
 }
+bool IsRpc(const TracedOperation& operation) {
+  return operation.kind == trace_kind::kRpcCall || operation.kind == trace_kind::kRpcMethod;
+}
 bool IsBarrier(const TracedOperation& operation) {
   constexpr uint8_t kBarrier = 9;
   return operation.kind == kBarrier || operation.kind == trace_kind::kMonitoredBarrier;
@@ -38,7 +41,7 @@ std::string ArgumentsOf(const Trace& trace, const TracedOperation& operation) {
     text += Field("group", Quoted(trace.groups[static_cast<size_t>(operation.group)].name));
   }
   if (operation.number > 0) text += Field("number", operation.number);
-  if (!IsWaitForStore(operation) && !IsBarrier(operation)) {
+  if (!IsWaitForStore(operation) && !IsBarrier(operation) && !IsRpc(operation)) {
     text += Field("count", operation.count);
     text += Field("dtype", Quoted(NameOfDType(operation.dtype)));
   }
@@ -46,14 +49,22 @@ std::string ArgumentsOf(const Trace& trace, const TracedOperation& operation) {
   if (operation.peer >= 0) text += Field("peer", static_cast<uint64_t>(operation.peer));
   if (IsMessage(operation)) text += Field("tag", operation.tag);
   if (IsWaitForStore(operation)) text += Field("key", Quoted(operation.key));
+  if (IsRpc(operation)) text += Field("method", Quoted(operation.key));
   if (!operation.is_finished) text += Field("result", "\"under way\"");
   if (operation.has_failed) text += Field("result", "\"failed\"");
   return "{" + text.substr(1) + "}";
 }
 
+// Returns a number for operations that share threads.
+int LanesOf(const TracedOperation& operation) {
+  if (IsRpc(operation)) return operation.kind;
+  return IsMessage(operation) ? 1 : 0;
+}
+
 const char* CategoryOf(const TracedOperation& operation) {
   if (IsMessage(operation)) return "message";
   if (IsWaitForStore(operation)) return "store";
+  if (IsRpc(operation)) return "rpc";
   return IsBarrier(operation) ? "barrier" : "collective";
 }
 
@@ -113,7 +124,7 @@ void TraceJson::AddOperation(const Trace& trace, const TracedOperation& operatio
 int TraceJson::ThreadFor(const Trace& trace, const TracedOperation& operation, int64_t& begin,
                          int64_t& end) {
   constexpr int64_t kTimeError = 1'000;  // nanoseconds
-  auto& lanes = lanes_[{trace.attempt, operation.group, IsMessage(operation)}];
+  auto& lanes = lanes_[{trace.attempt, operation.group, LanesOf(operation)}];
   auto free =
       std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.end <= begin + kTimeError; });
   if (free != lanes.end()) {
@@ -124,7 +135,7 @@ int TraceJson::ThreadFor(const Trace& trace, const TracedOperation& operation, i
   }
   const int thread = ++threads_[trace.rank];
   lanes.push_back({.thread = thread, .end = end});
-  std::string name = "store";
+  std::string name = IsRpc(operation) ? NameOfTraced(operation.kind) : "store";
   if (operation.group >= 0) name = trace.groups[static_cast<size_t>(operation.group)].name;
   if (IsMessage(operation)) name += ", messages";
   if (lanes.size() > 1) name += " " + std::to_string(lanes.size());

@@ -30,8 +30,8 @@ class TraceJson {
   void End(const std::string& other);
 
  private:
-  // Attempt, group (-1: store), whether it is a message.
-  using Class = std::tuple<int, int, bool>;
+  // Attempt, group (-1: store or RPC), number of the kinds that share threads.
+  using Class = std::tuple<int, int, int>;
   struct Lane {
     int thread;
     int64_t end;  // of its last event

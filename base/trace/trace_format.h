@@ -54,8 +54,10 @@ constexpr uint8_t kStoreWait = 66;
 constexpr uint8_t kStoreMultiGet = 67;
 constexpr uint8_t kStoreBarrier = 68;
 constexpr uint8_t kStoreQueuePop = 69;
-constexpr uint8_t kGroup = 253;  // no operation: describes a group
-constexpr uint8_t kText = 254;   // no operation: a part of a text
+constexpr uint8_t kRpcCall = 70;    // peer: id of the callee
+constexpr uint8_t kRpcMethod = 71;  // runs here; peer: id of the caller
+constexpr uint8_t kGroup = 253;     // no operation: describes a group
+constexpr uint8_t kText = 254;      // no operation: a part of a text
 }  // namespace trace_kind
 
 // Returns "AllReduce", "MonitoredBarrier", "StoreGet", ...; "unknown" for others.
@@ -72,7 +74,7 @@ struct TraceRecord {
   uint64_t bytes;
   uint64_t tag;    // of a message; `key` of a group
   uint32_t group;  // 0: none
-  uint32_t text;   // key of a store; 0: none
+  uint32_t text;   // key of a store, or method of RPC; 0: none
 };
 static_assert(sizeof(TraceRecord) == 64);
 

@@ -148,7 +148,8 @@ class Reader {
 
 const char* NameOfTraced(uint8_t kind) {
   constexpr const char* kNames[] = {"MonitoredBarrier", "StoreGet",     "StoreWait",
-                                    "StoreMultiGet",    "StoreBarrier", "StoreQueuePop"};
+                                    "StoreMultiGet",    "StoreBarrier", "StoreQueuePop",
+                                    "RpcCall",          "RpcMethod"};
   const unsigned index = kind - trace_kind::kMonitoredBarrier;
   return index < std::size(kNames) ? kNames[index] : NameOfCollective(kind);
 }

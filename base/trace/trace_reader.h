@@ -25,7 +25,7 @@ struct TracedOperation {
   uint64_t count;   // elements
   uint64_t bytes;
   uint64_t tag;
-  std::string key;  // of a store
+  std::string key;  // of a store, or method of RPC
 };
 
 struct TracedGroup {

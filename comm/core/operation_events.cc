@@ -3,7 +3,10 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <rankrun/dtype.h>
@@ -75,6 +78,16 @@ bool AreThereHooks() {
   return (internal::observers.load() & static_cast<uint8_t>(Observer::kHooks)) != 0;
 }
 
+// Returns the number of the text in the trace, which has each method once.
+uint32_t TextOfMethod(TraceWriter& trace, std::string_view method) {
+  static auto& mutex = *new Mutex;
+  static auto& texts = *new std::map<std::string, uint32_t, std::less<>>;
+  MutexLock lock(mutex);
+  auto found = texts.find(method);
+  if (found == texts.end()) found = texts.emplace(method, trace.AddText(method)).first;
+  return found->second;
+}
+
 }  // namespace
 
 void ObserveOperations(Observer observer, bool is_there) {
@@ -135,6 +148,28 @@ OperationEvent OperationEvents::BeginObserved(uint8_t kind, const Operation& ope
   if (trace != nullptr) record = trace->Begin(RecordOf(kind, operation, traced_group_));
   std::unique_ptr<HookedOperation> hooked;
   if (AreThereHooks()) hooked = HookedOperation::Start(InfoOf(kind, operation, name_));
+  return {record, hooked.release()};
+}
+
+OperationEvent BeginObservedRpc(const RpcOperation& rpc) {
+  TraceWriter* trace = the_trace.load(std::memory_order_acquire);
+  TraceRecord* record = nullptr;
+  const auto bytes = static_cast<uint8_t>(DType::kUInt8);
+  if (trace != nullptr) {
+    TraceRecord call{};
+    call.numbers = PackedKinds(rpc.kind, bytes, 0, rpc.peer);
+    call.count = call.bytes = rpc.bytes;
+    call.text = TextOfMethod(*trace, rpc.method);
+    record = trace->Begin(call);
+  }
+  std::unique_ptr<HookedOperation> hooked;
+  if (AreThereHooks()) {
+    Operation operation{.kind = Operation::Kind::kBarrier, .global_root = rpc.peer};
+    operation.count = rpc.bytes;
+    OperationInfo info = InfoOf(rpc.kind, operation, "");
+    info.key = rpc.method;
+    hooked = HookedOperation::Start(std::move(info));
+  }
   return {record, hooked.release()};
 }
 

@@ -107,4 +107,14 @@ inline OperationEvent BeginStoreWait(uint8_t kind, std::string_view key) {
   return BeginObservedStoreWait(kind, key);
 }
 
+// A call of RPC, or a method that runs for one.
+struct RpcOperation {
+  uint8_t kind;  // trace_kind::kRpcCall, kRpcMethod
+  int peer;      // id of the other worker
+  std::string_view method;
+  uint64_t bytes;  // of the arguments
+};
+// To be called only if AreOperationsObserved.
+OperationEvent BeginObservedRpc(const RpcOperation& rpc);
+
 }  // namespace rankrun::comm

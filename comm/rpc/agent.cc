@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process/start_thread.h"
+#include "comm/core/operation_events.h"
 #include "comm/core/time_left.h"
 #include "comm/rpc/peer.h"
 
@@ -35,9 +36,18 @@ Message RequestOf(std::string_view method, Message arguments) {
   return {RequestHead(std::move(arguments.head), method), std::move(arguments.blobs)};
 }
 
+OperationEvent BeginEvent(uint8_t kind, int peer, std::string_view method, const Message& message) {
+  if (!AreOperationsObserved()) [[likely]]
+    return {};
+  uint64_t bytes = message.head.size();
+  for (const Blob& each : message.blobs) bytes += each.bytes.size();
+  return BeginObservedRpc({.kind = kind, .peer = peer, .method = method, .bytes = bytes});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::Make(AgentOptions options, const Methods& methods) {
+  OpenTrace(std::nullopt);
   auto threads = Threads::Make(options.methods);
   if (!threads) return std::move(threads).error();
   std::unique_ptr<Agent> agent(new Agent(std::move(options), methods, *std::move(threads)));
@@ -136,10 +146,12 @@ void Agent::Close() {
 void Agent::Call(int callee, std::string_view method, Message arguments, milliseconds limit,
                  Calls::End end) {
   running_.fetch_add(1);  // until `end` has returned
+  OperationEvent event = BeginEvent(trace_kind::kRpcCall, callee, method, arguments);
   Begin(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit,
-        [this, end = std::move(end)](Outcome outcome) mutable {
+        [this, event, end = std::move(end)](Outcome outcome) mutable {
           auto last = std::make_shared<Outcome>(std::move(outcome));
-          threads_->Run([this, end = std::move(end), last] {
+          threads_->Run([this, event, end = std::move(end), last] {
+            event.End(last->kind == Kind::kReply);
             end(std::move(*last));
             running_.fetch_sub(1);
           });
@@ -148,7 +160,11 @@ void Agent::Call(int callee, std::string_view method, Message arguments, millise
 
 Outcome Agent::CallAndWait(int callee, std::string_view method, Message arguments,
                            milliseconds limit) {
-  return SendAndWait(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit);
+  OperationEvent event = BeginEvent(trace_kind::kRpcCall, callee, method, arguments);
+  Outcome outcome =
+      SendAndWait(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit);
+  event.End(outcome.kind == Kind::kReply);
+  return outcome;
 }
 
 Outcome Agent::Ping(int callee, milliseconds limit) {
@@ -209,13 +225,17 @@ Outcome Agent::RunMethod(const Worker& caller, Message request) {
   }
   auto method = methods_.Find(name);
   if (!method) return {.kind = Kind::kUnknown, .text = std::move(method).error().message};
+  OperationEvent event = BeginEvent(trace_kind::kRpcMethod, caller.id, name, request);
+  Outcome outcome;
   try {
-    return {.reply = (**method)({caller.id, caller.name}, std::move(request))};
+    outcome.reply = (**method)({caller.id, caller.name}, std::move(request));
   } catch (const std::exception& error) {
-    return {.kind = Kind::kRaised, .text = error.what()};
+    outcome = {.kind = Kind::kRaised, .text = error.what()};
   } catch (...) {
-    return {.kind = Kind::kRaised, .text = "an exception that is no std::exception"};
+    outcome = {.kind = Kind::kRaised, .text = "an exception that is no std::exception"};
   }
+  event.End(outcome.kind == Kind::kReply);
+  return outcome;
 }
 
 void Agent::Serve(Peer& caller, uint64_t id, Message request) {

@@ -62,6 +62,22 @@ TEST(TraceJsonTest, AnOperationIsAnEventOfKindX) {
                         "\"dtype\":\"float32\",\"op\":\"sum\",\"peer\":1,\"result\":\"failed\"}}"));
 }
 
+TEST(TraceJsonTest, CallsOfRpcNameMethodAndWorker) {
+  TracedOperation call = OperationOf(trace_kind::kRpcCall, 0, 3'000);
+  TracedOperation method = OperationOf(trace_kind::kRpcMethod, 1'000, 2'000);
+  for (TracedOperation* each : {&call, &method}) {
+    each->group = -1;
+    each->key = "add";
+    each->bytes = 16;
+  }
+  call.peer = 2;
+  std::string text = TextOf(TraceOf({call, method}));
+  EXPECT_THAT(text, HasSubstr("\"tid\":1,\"ts\":0.000,\"dur\":3.000,\"name\":\"RpcCall\",\"cat\":"
+                              "\"rpc\",\"args\":{\"bytes\":16,\"peer\":2,\"method\":\"add\"}}"));
+  EXPECT_THAT(text, HasSubstr("\"tid\":2,\"ts\":1.000,\"dur\":1.000,\"name\":\"RpcMethod\""));
+  EXPECT_THAT(text, HasSubstr("{\"name\":\"RpcCall\"}"));
+}
+
 TEST(TraceJsonTest, TheOutputIsComplete) {
   EXPECT_EQ(TextOf(TraceOf({})),
             "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"

@@ -14,11 +14,11 @@ extern "C" {
 // OperationInfo. Valid during the call only. Later versions of the library append fields.
 typedef struct rankrun_operation_info {
   uint32_t size;      // of the struct that the library has
-  int32_t peer;       // global rank of the root or peer; -1: none
+  int32_t peer;       // global rank of the root or peer, or id of a worker; -1: none
   uint64_t id;        // the same at start and end, unique in the process
-  const char* name;   // "AllReduce", "Send", "MonitoredBarrier", "StoreGet"
-  const char* group;  // "": a wait for a store
-  const char* key;    // of a store; else ""
+  const char* name;   // "AllReduce", "Send", "StoreGet", "RpcCall", "RpcMethod"
+  const char* group;  // "": a wait for a store, or RPC
+  const char* key;    // of a store, or method of RPC; else ""
   uint64_t sequence;  // 0 for messages and stores
   uint64_t count;     // elements
   uint64_t bytes;
