@@ -32,8 +32,14 @@ TimePoint DeadlineOf(milliseconds limit) {
   return limit > milliseconds(0) ? Now() + Bounded(limit) : TimePoint::max();
 }
 
-Message RequestOf(std::string_view method, Message arguments) {
-  return {RequestHead(std::move(arguments.head), method), std::move(arguments.blobs)};
+Message RequestOf(std::string_view method, Message arguments, milliseconds limit) {
+  return {RequestHead(std::move(arguments.head), method, limit), std::move(arguments.blobs)};
+}
+
+// Whether the caller has given up before the method begins.
+bool IsLate(const Request& request, TimePoint arrived) {
+  return request.limit_ms > 0 && !RunsLate(request.method) &&
+         Now() >= arrived + milliseconds(request.limit_ms);
 }
 
 OperationEvent BeginEvent(uint8_t kind, int peer, std::string_view method, const Message& message) {
@@ -136,9 +142,19 @@ std::vector<std::shared_ptr<Peer>> Agent::AllPeers() const {
   return all;
 }
 
-void Agent::Close() {
-  if (is_closed_.exchange(true)) return;
-  calls_.FinishAll({.kind = Kind::kEnded, .text = kEndedHere});
+Outcome Agent::Ended() {
+  MutexLock lock(mutex_);
+  return {.kind = Kind::kEnded, .text = why_closed_};
+}
+
+void Agent::Close(const std::string& why) {
+  {
+    MutexLock lock(mutex_);
+    if (is_closed_.load()) return;
+    why_closed_ = why;
+    is_closed_.store(true);
+  }
+  calls_.FinishAll(Ended());
   SayGoodbye(AllPeers());
   threads_->NotifyWaiters();
 }
@@ -147,7 +163,7 @@ void Agent::Call(int callee, std::string_view method, Message arguments, millise
                  Calls::End end) {
   running_.fetch_add(1);  // until `end` has returned
   OperationEvent event = BeginEvent(trace_kind::kRpcCall, callee, method, arguments);
-  Begin(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit,
+  Begin(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments), limit), limit,
         [this, event, end = std::move(end)](Outcome outcome) mutable {
           auto last = std::make_shared<Outcome>(std::move(outcome));
           threads_->Run([this, event, end = std::move(end), last] {
@@ -161,8 +177,8 @@ void Agent::Call(int callee, std::string_view method, Message arguments, millise
 Outcome Agent::CallAndWait(int callee, std::string_view method, Message arguments,
                            milliseconds limit) {
   OperationEvent event = BeginEvent(trace_kind::kRpcCall, callee, method, arguments);
-  Outcome outcome =
-      SendAndWait(callee, FrameKind::kRequest, RequestOf(method, std::move(arguments)), limit);
+  Outcome outcome = SendAndWait(callee, FrameKind::kRequest,
+                                RequestOf(method, std::move(arguments), limit), limit);
   event.End(outcome.kind == Kind::kReply);
   return outcome;
 }
@@ -194,11 +210,11 @@ void Agent::Begin(int callee, FrameKind kind, Message message, milliseconds limi
   uint64_t id = calls_.Begin(callee, deadline, std::move(end));
   WakeForDeadline(deadline);
   if (is_closed_.load()) {
-    return calls_.Finish(id, {.kind = Kind::kEnded, .text = kEndedHere});
+    return calls_.Finish(id, Ended());
   }
   if (callee == self().id) {
-    threads_->Run([this, id, request = std::move(message)]() mutable {
-      calls_.Finish(id, RunMethod(self(), std::move(request)));
+    threads_->Run([this, id, request = std::move(message), now = Now()]() mutable {
+      calls_.Finish(id, RunMethod(self(), std::move(request), now));
       threads_->NotifyWaiters();
     });
     return;
@@ -213,22 +229,25 @@ void Agent::Begin(int callee, FrameKind kind, Message message, milliseconds limi
   }
 }
 
-Outcome Agent::RunMethod(const Worker& caller, Message request) {
+Outcome Agent::RunMethod(const Worker& caller, Message message, TimePoint arrived) {
   struct Count {
     explicit Count(std::atomic<size_t>& of) : count(of) { count.fetch_add(1); }
     ~Count() { count.fetch_sub(1); }
     std::atomic<size_t>& count;
   } counted(running_), method_counted(methods_running_);
-  std::string name;
-  if (!TakeMethod(request.head, name)) {
+  Request request;
+  if (!TakeRequest(message.head, request)) {
     return {.kind = Kind::kUnknown, .text = "the request names no method"};
   }
-  auto method = methods_.Find(name);
+  if (IsLate(request, arrived)) {
+    return {.kind = Kind::kRaised, .text = "it has waited for longer than its time-out"};
+  }
+  auto method = methods_.Find(request.method);
   if (!method) return {.kind = Kind::kUnknown, .text = std::move(method).error().message};
-  OperationEvent event = BeginEvent(trace_kind::kRpcMethod, caller.id, name, request);
+  OperationEvent event = BeginEvent(trace_kind::kRpcMethod, caller.id, request.method, message);
   Outcome outcome;
   try {
-    outcome.reply = (**method)({caller.id, caller.name}, std::move(request));
+    outcome.reply = (**method)({caller.id, caller.name}, std::move(message));
   } catch (const std::exception& error) {
     outcome = {.kind = Kind::kRaised, .text = error.what()};
   } catch (...) {
@@ -238,9 +257,9 @@ Outcome Agent::RunMethod(const Worker& caller, Message request) {
   return outcome;
 }
 
-void Agent::Serve(Peer& caller, uint64_t id, Message request) {
+void Agent::Serve(Peer& caller, uint64_t id, Message request, TimePoint arrived) {
   running_.fetch_add(1);  // until the reply is queued
-  Outcome outcome = RunMethod(caller.worker(), std::move(request));
+  Outcome outcome = RunMethod(caller.worker(), std::move(request), arrived);
   if (outcome.kind == Kind::kReply) {
     caller.Send(FrameKind::kReply, id, std::move(outcome.reply));
   } else {

@@ -79,9 +79,9 @@ class Agent {
   using LossHandler = std::function<void(int worker, bool has_ended)>;
   void SetLossHandler(LossHandler lost) EXCLUDES(mutex_);
 
-  // Announces the end to the other workers, and ends the calls of this one. Later calls end
-  // at once.
-  void Close();
+  // Announces the end to the other workers, and ends the calls of this one, with this text.
+  // Later calls end at once.
+  void Close(const std::string& why = "RPC of this worker has ended") EXCLUDES(mutex_);
   bool is_closed() const { return is_closed_.load(); }
 
  private:
@@ -93,15 +93,16 @@ class Agent {
   void Begin(int callee, FrameKind kind, Message message, std::chrono::milliseconds limit,
              Calls::End end) EXCLUDES(mutex_);
   Outcome SendAndWait(int callee, FrameKind kind, Message message, std::chrono::milliseconds limit);
-  Outcome RunMethod(const Worker& caller, Message request);
+  Outcome RunMethod(const Worker& caller, Message message, TimePoint arrived);
   std::shared_ptr<Peer> PeerOf(int id) const EXCLUDES(peers_mutex_);
   std::vector<std::shared_ptr<Peer>> AllPeers() const EXCLUDES(peers_mutex_);
 
   // Called by peers:
-  void Serve(Peer& caller, uint64_t id, Message request);
+  void Serve(Peer& caller, uint64_t id, Message request, TimePoint arrived);
   void OnReply(const FrameHeader& header, std::string_view head, std::vector<Blob> blobs);
   void OnLost(std::shared_ptr<Peer> peer) EXCLUDES(mutex_);
 
+  Outcome Ended() EXCLUDES(mutex_);
   void WakeForDeadline(TimePoint deadline) EXCLUDES(mutex_);
   void Housekeep() EXCLUDES(mutex_);
   void EndLateCalls() EXCLUDES(mutex_);
@@ -127,6 +128,7 @@ class Agent {
   std::atomic<TimePoint> watched_deadline_ = TimePoint::max();  // as next_deadline_
   std::vector<std::shared_ptr<Peer>> lost_ GUARDED_BY(mutex_);
   LossHandler loss_handler_ GUARDED_BY(mutex_);
+  std::string why_closed_ GUARDED_BY(mutex_);
   bool is_ending_ GUARDED_BY(mutex_) = false;
 
   std::thread housekeeper_;

@@ -1,5 +1,7 @@
 #include "comm/rpc/methods.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace rankrun::comm::rpc {
@@ -36,19 +38,24 @@ Result<std::shared_ptr<const Method>> Methods::Find(std::string_view name) const
   return Invalid(named == 0 ? "no method is registered here" : text);
 }
 
-std::string RequestHead(std::string arguments, std::string_view method) {
+std::string RequestHead(std::string arguments, std::string_view method,
+                        std::chrono::milliseconds limit) {
+  auto limit_ms = static_cast<uint32_t>(std::clamp<int64_t>(limit.count(), 0, UINT32_MAX));
+  arguments.append(reinterpret_cast<const char*>(&limit_ms), sizeof limit_ms);
   arguments += method;
   arguments += static_cast<char>(method.size());
   return arguments;
 }
 
-bool TakeMethod(std::string& head, std::string& method) {
+bool TakeRequest(std::string& head, Request& request) {
   if (head.empty()) return false;
+  constexpr size_t kLimit = sizeof request.limit_ms;
   auto size = static_cast<size_t>(static_cast<unsigned char>(head.back()));
-  if (size == 0 || head.size() - 1 < size) return false;
+  if (size == 0 || head.size() - 1 < size + kLimit) return false;
   size_t begin = head.size() - 1 - size;
-  method.assign(head, begin, size);
-  head.resize(begin);
+  request.method.assign(head, begin, size);
+  std::memcpy(&request.limit_ms, head.data() + begin - kLimit, kLimit);
+  head.resize(begin - kLimit);
   return true;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,10 +40,20 @@ class Methods {
 
 constexpr size_t kMaxMethodName = 255;
 
-// Head of a request: the arguments, then the method's name, then its length in a byte.
-std::string RequestHead(std::string arguments, std::string_view method);
-// Takes the method's name off a head, which leaves the arguments. Returns false for a head
-// that no RequestHead has made.
-bool TakeMethod(std::string& head, std::string& method);
+// What a request asks for.
+struct Request {
+  std::string method;
+  uint32_t limit_ms;  // after which nobody waits for the reply; 0: none
+};
+
+// Head of a request: the arguments, the limit, the method's name, its length in a byte.
+std::string RequestHead(std::string arguments, std::string_view method,
+                        std::chrono::milliseconds limit);
+// Takes the request off a head, which leaves the arguments. Returns false for a head that no
+// RequestHead has made.
+bool TakeRequest(std::string& head, Request& request);
+
+// Whether a method runs although its caller waits no more: it frees something.
+inline bool RunsLate(std::string_view method) { return method.starts_with("~!"); }
 
 }  // namespace rankrun::comm::rpc

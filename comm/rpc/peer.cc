@@ -58,8 +58,9 @@ void Peer::OnFrame(const FrameHeader& header, std::string_view head, std::vector
   switch (header.kind) {
     case FrameKind::kRequest:
       tasks_->push_back([self = shared_from_this(), id = header.id,
-                         request = Message{std::string(head), std::move(blobs)}]() mutable {
-        self->agent_.Serve(*self, id, std::move(request));
+                         request = Message{std::string(head), std::move(blobs)},
+                         arrived = MonotonicClock().Now()]() mutable {
+        self->agent_.Serve(*self, id, std::move(request), arrived);
       });
       return;
     case FrameKind::kReply:

@@ -99,6 +99,34 @@ TEST(RpcAgentTest, ATimeoutEndsTheCallOnly) {
   EXPECT_TRUE(BecomesQuiet(agents[0]));
 }
 
+// The queue does not grow with calls that nobody waits for.
+TEST(RpcAgentTest, AMethodDoesNotBeginAfterTheTimeoutOfItsCall) {
+  Agents agents(2, 1);
+  std::promise<void> released;
+  std::shared_future<void> release = released.get_future().share();
+  std::atomic<int> begun = 0;
+  auto count = [&begun](const Caller&, const Message&) {
+    begun += 1;
+    return Message{};
+  };
+  agents.Register("wait", [release](const Caller&, const Message&) {
+    release.wait();
+    return Message{};
+  });
+  agents.Register("count", count);
+  agents.Register("~!free", count);
+  std::promise<void> first_ended;
+  agents[0].Call(1, "wait", {}, kLong, [&](const Outcome&) { first_ended.set_value(); });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(agents[0].CallAndWait(1, "count", {}, milliseconds(10)).kind, Kind::kTimeout);
+  }
+  EXPECT_EQ(agents[0].CallAndWait(1, "~!free", {}, milliseconds(10)).kind, Kind::kTimeout);
+  released.set_value();
+  first_ended.get_future().wait();
+  EXPECT_EQ(agents[0].CallAndWait(1, "count", {}, kLong).kind, Kind::kReply);
+  EXPECT_EQ(begun.load(), 2) << "the last call, and the method that frees something";
+}
+
 TEST(RpcAgentTest, ALimitOfZeroIsNone) {
   Agents agents(2);
   agents.Register("echo", Echo);

@@ -71,16 +71,18 @@ TEST(MethodsTest, HaveOneNameEach) {
   EXPECT_FALSE(methods.Add(std::string(256, 'x'), method));
 }
 
-TEST(MethodsTest, ARequestHasItsName) {
-  std::string method;
+TEST(MethodsTest, ARequestHasItsNameAndLimit) {
+  Request request;
   for (const std::string& name : {std::string("a"), std::string(255, 'x')}) {
-    std::string head = RequestHead("arguments", name);
-    ASSERT_TRUE(TakeMethod(head, method));
-    EXPECT_EQ(method, name);
+    std::string head = RequestHead("arguments", name, std::chrono::milliseconds(70000));
+    ASSERT_TRUE(TakeRequest(head, request));
+    EXPECT_EQ(request.method, name);
+    EXPECT_EQ(request.limit_ms, 70000U);
     EXPECT_EQ(head, "arguments");
   }
-  for (std::string wrong : {std::string(), std::string("abc\x05"), std::string(1, '\0')}) {
-    EXPECT_FALSE(TakeMethod(wrong, method)) << wrong;
+  for (std::string wrong :
+       {std::string(), std::string("abc\x05"), std::string("abcdef\x05"), std::string(1, '\0')}) {
+    EXPECT_FALSE(TakeRequest(wrong, request)) << wrong;
   }
 }
 
