@@ -1,13 +1,22 @@
 #include "comm/world/open_group.h"
 
-#include <algorithm>
-#include <utility>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/net/host_port.h"
+#include "base/net/socket_address.h"
 #include "comm/core/backend.h"
 #include "comm/core/time_left.h"
 #include "comm/stores/store_state.h"
 #include "comm/tcp/agreement.h"
 #include "comm/tcp/connect.h"
+#include "comm/tcp/listener.h"
+#include "comm/tcp/socket.h"
 #include "store/clients/tcp_store.h"
 
 namespace rankrun::comm {
@@ -26,6 +35,28 @@ BackendConfig ConfigOf(const OpenPlace& place, store::Store& store, const Pair& 
           .host = place.host,
           .timeout = timeout,
           .deaths = place.deaths};
+}
+
+// Whether the error of a connection means that no process is there.
+bool IsDark(int error) {
+  return error == ECONNREFUSED || error == ETIMEDOUT || error == EHOSTUNREACH || error == EHOSTDOWN;
+}
+
+// Waits until a socket is connected, or may not be dark. Returns whether there is one.
+bool AwaitLight(std::vector<Fd>& sockets, TimePoint deadline) {
+  while (!sockets.empty()) {
+    milliseconds left = TimeLeft(deadline);
+    if (left == milliseconds(0)) return false;
+    std::vector<pollfd> polled;
+    for (const Fd& each : sockets) polled.push_back({each.get(), POLLOUT, 0});
+    poll(polled.data(), polled.size(), static_cast<int>(left.count()));
+    for (size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      if (!IsDark(tcp::TakeSocketError(polled[i].fd))) return true;
+      sockets.erase(sockets.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,6 +88,37 @@ Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<
   place.host = (*store)->local_address().Host();
   place.store = *std::move(store);
   return place;
+}
+
+Result<Beacon> Beacon::Light(const OpenPlace& place) {
+  const Pair nobody{.self = 0, .other = 1, .is_joiner = true, .key_prefix = place.key_prefix};
+  auto listeners = tcp::Listen(ConfigOf(place, *place.store, nobody, milliseconds(0)));
+  if (!listeners) return std::move(listeners).error();
+  return Beacon(std::move(listeners->sockets.front()), listeners->addresses.front().ToString());
+}
+
+void Beacon::ForgetLooks() const {
+  for (;;) {
+    Fd look(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!look && errno != EINTR && errno != ECONNABORTED) return;
+  }
+}
+
+bool Beacon::AnyShines(std::span<const std::string> addresses, milliseconds limit) {
+  std::vector<Fd> sockets;
+  for (const std::string& each : addresses) {
+    auto target = ParseHostPort(each);
+    auto address = target ? SocketAddress::FromNumeric(target->host, target->port.value_or(0))
+                          : Result<SocketAddress>(Error{ErrorCode::kInvalid, each});
+    if (!address) return true;  // nobody can say
+    Fd socket = tcp::StartConnecting(*address);
+    if (socket) {
+      sockets.push_back(std::move(socket));
+    } else if (!IsDark(errno)) {
+      return true;
+    }
+  }
+  return AwaitLight(sockets, MonotonicClock().Now() + limit);
 }
 
 Result<std::unique_ptr<stream::Connection>> ConnectPair(const OpenPlace& place, store::Store& store,

@@ -3,10 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <rankrun/distributed.h>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/stream/connection.h"
@@ -30,6 +33,28 @@ struct OpenPlace {
 // cannot be reached.
 Result<OpenPlace> FindOpenPlace(const std::string& group, const std::shared_ptr<Store>& given,
                                 std::chrono::milliseconds timeout, const GetVariable& get);
+
+// Sign that a process of a group lives: a socket at which the kernel accepts connections
+// while the process is there.
+class Beacon {
+ public:
+  // Errors: kExhausted, kSystem.
+  static Result<Beacon> Light(const OpenPlace& place);
+
+  const std::string& address() const { return address_; }  // "127.0.0.1:1234"
+  // Ends the connections of those that have looked. To be called now and then.
+  void ForgetLooks() const;
+  // Returns whether one of the processes may live: none has refused the connection or been
+  // silent until the limit. Waits for the first that answers.
+  static bool AnyShines(std::span<const std::string> addresses, std::chrono::milliseconds limit);
+
+ private:
+  Beacon(Fd socket, std::string address)
+      : socket_(std::move(socket)), address_(std::move(address)) {}
+
+  Fd socket_;
+  std::string address_;
+};
 
 // Two processes of a group, by ids.
 struct Pair {

@@ -62,6 +62,7 @@ WorkerInfo RpcAgent::Find(const To& to) const {
   ThrowInvalid("there is no worker " + wanted + ": want " + known);
 }
 
+bool RpcAgent::IsLost(int /*worker*/) const { return false; }
 DevicePairs RpcAgent::GetDeviceMap(const WorkerInfo& /*callee*/) const { return {}; }
 DevicePairs RpcAgent::GetReverseDeviceMap(const WorkerInfo& /*caller*/) const { return {}; }
 

@@ -28,11 +28,12 @@ using std::chrono::milliseconds;
 using NewConnection = Result<std::unique_ptr<comm::stream::Connection>>;
 
 constexpr char kGroup[] = "rpc";
-constexpr char kIsOut[] = "another worker has taken this one off the list";
 // A worker that was not told of a change, because the one that made it died, sees it this
 // late.
 constexpr milliseconds kMaxBlindness{500};
 constexpr milliseconds kBeforeNextLook{1};
+// A process that answers no connection for so long is dead, or its host is.
+constexpr milliseconds kSilenceOfTheDead{3000};
 // Time in which a worker that has announced its end takes itself off the list.
 constexpr std::chrono::seconds kTimeToLeave{10};
 
@@ -51,20 +52,23 @@ class DynamicGroup final : public WorkerGroup {
     MemberList own;
     MemberList of_watcher;
     MemberList of_connector;
+    MemberList of_checks;  // of HasLeft
   };
   DynamicGroup(comm::OpenPlace place, Lists lists, Member self, milliseconds limit,
-               std::shared_ptr<core::DeviceTable> devices)
+               std::shared_ptr<core::DeviceTable> devices, comm::Beacon beacon)
       : place_(std::move(place)),
         lists_(std::move(lists)),
         self_(std::move(self)),
         limit_(limit),
-        devices_(std::move(devices)) {}
+        devices_(std::move(devices)),
+        beacon_(std::move(beacon)) {}
   ~DynamicGroup() override { DynamicGroup::Leave(); }
 
   // Connects with the workers that were there before. Others may join from now on.
   Result<void> Enter(core::Agent& agent, const Members& before) EXCLUDES(mutex_);
   void Join(core::Agent& agent, milliseconds limit) override;
   void Leave() override EXCLUDES(mutex_);
+  bool HasLeft(int id) override EXCLUDES(checks_mutex_);
   void OnLost(int id, bool has_ended) override EXCLUDES(mutex_);
 
  private:
@@ -78,7 +82,11 @@ class DynamicGroup final : public WorkerGroup {
   void Watch(core::Agent& agent) EXCLUDES(mutex_);
   void RemoveLost(const core::Agent& agent) EXCLUDES(mutex_);
   void TakeOff(MemberList& list, const Member& member);
-  void EndOutsideOfTheList(core::Agent& agent) EXCLUDES(mutex_);
+  void EndOutsideOfTheList(core::Agent& agent, const std::string& by) EXCLUDES(mutex_);
+  std::string why_out() const EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return why_out_;
+  }
   void Apply(core::Agent& agent, const Members& members) EXCLUDES(mutex_);
   comm::Pair PairWith(const Member& other) const;
 
@@ -87,6 +95,7 @@ class DynamicGroup final : public WorkerGroup {
   const Member self_;
   const milliseconds limit_;
   const std::shared_ptr<core::DeviceTable> devices_;  // owners: this and the agent
+  const comm::Beacon beacon_;
   std::thread watcher_;
   std::thread connector_;
   std::atomic<bool> is_leaving_ = false;
@@ -95,8 +104,10 @@ class DynamicGroup final : public WorkerGroup {
   std::atomic<bool> before_is_cancelled_ = false;
   std::atomic<bool> later_is_cancelled_ = false;
 
-  Mutex mutex_;
+  Mutex checks_mutex_;  // held while HasLeft uses its list
+  mutable Mutex mutex_;
   CondVar changed_;
+  std::string why_out_ GUARDED_BY(mutex_);
   std::map<int, Member> known_ GUARDED_BY(mutex_);  // by id, without this worker
   // Those of them with which it is not connected yet:
   Waits before_ GUARDED_BY(mutex_);
@@ -144,7 +155,7 @@ Result<void> DynamicGroup::Enter(core::Agent& agent, const Members& before) {
       return Error{ErrorCode::kTimeout, "worker " + each.worker.name + ": " + outcome.text};
     }
   }
-  if (is_out_.load()) return Error{ErrorCode::kPeerLost, kIsOut};
+  if (is_out_.load()) return Error{ErrorCode::kPeerLost, why_out()};
   return {};
 }
 
@@ -209,23 +220,33 @@ void DynamicGroup::Watch(core::Agent& agent) {
   MemberList& list = lists_.of_watcher;
   while (!is_leaving_.load() && list.AwaitChange(self_, kMaxBlindness)) {
     RemoveLost(agent);
+    beacon_.ForgetLooks();
     auto members = list.Read();
     if (!members) return;
-    if (!members->Has(self_)) return EndOutsideOfTheList(agent);
+    if (!members->Has(self_)) return EndOutsideOfTheList(agent, members->RemoverOf(self_));
     Apply(agent, *members);
   }
 }
 
 // Ends the calls of this worker, because the others do not count on it any more.
-void DynamicGroup::EndOutsideOfTheList(core::Agent& agent) {
+void DynamicGroup::EndOutsideOfTheList(core::Agent& agent, const std::string& by) {
+  const std::string why = (by.empty() ? "another worker" : "worker " + by) +
+                          " has lost this one, and has taken it off the list of workers";
   {
     MutexLock lock(mutex_);
+    why_out_ = why;
     is_out_.store(true);
     before_is_cancelled_.store(true);
     later_is_cancelled_.store(true);
     changed_.NotifyAll();
   }
-  agent.Close();
+  agent.Close(why);
+}
+
+bool DynamicGroup::HasLeft(int id) {
+  MutexLock lock(checks_mutex_);
+  auto members = lists_.of_checks.Read();
+  return members && members->Find(id) == nullptr;
 }
 
 void DynamicGroup::OnLost(int id, bool has_ended) {
@@ -255,7 +276,7 @@ void DynamicGroup::TakeOff(MemberList& list, const Member& member) {
   auto changed = list.Change([&](const Members& now) -> Result<Members> {
     // A worker that others have taken off has no say any more.
     if (!now.Has(self_) || !now.Has(member)) return Error{ErrorCode::kNotFound, "off the list"};
-    return Without(now, member);
+    return Without(now, member, self_.worker.name);
   });
   static_cast<void>(changed);  // without a store nobody joins
 }
@@ -312,6 +333,22 @@ void DynamicGroup::Leave() {
   list.EmptyInbox(self_);
 }
 
+// Takes the members off the list if none of them lives any more. If one does, it notices the
+// end of the others.
+Result<void> RemoveDead(MemberList& list, const std::string& by) {
+  auto members = list.Read();
+  if (!members) return std::move(members).error();
+  std::vector<std::string> beacons;
+  for (const Member& each : members->list) beacons.push_back(each.beacon);
+  if (beacons.empty() || comm::Beacon::AnyShines(beacons, kSilenceOfTheDead)) return {};
+  auto changed = list.Change([&](Members now) -> Result<Members> {
+    for (const Member& each : members->list) now = Without(std::move(now), each, by);
+    return now;
+  });
+  if (!changed) return std::move(changed).error();
+  return {};
+}
+
 }  // namespace
 
 std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
@@ -321,15 +358,17 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
                                                              : RpcBackendOptions().rpc_timeout;
   auto place = comm::Unwrap(comm::FindOpenPlace(kGroup, store, limit, getenv));
   auto open = [&] { return MemberList(comm::Unwrap(place.store->Clone(limit)), place.key_prefix); };
-  DynamicGroup::Lists lists{open(), open(), open()};
+  DynamicGroup::Lists lists{open(), open(), open(), open()};
   comm::Unwrap(lists.own.CheckQueues());
   comm::Unwrap(RefuseStatic(lists.own.store(), place.key_prefix, name));
+  comm::Unwrap(RemoveDead(lists.own, name));
+  auto beacon = comm::Unwrap(comm::Beacon::Light(place));
   const core::WorkerDevices own{
       .worker = name, .gpus = GpuCount(), .maps = options.device_maps, .devices = options.devices};
   Members before;
   auto members = comm::Unwrap(lists.own.Change([&](const Members& now) {
     before = now;
-    return core::With(now, {rank, name}, own);
+    return core::With(now, {rank, name}, own, beacon.address());
   }));
   const Member self = members.list.back();
   if (auto ok = RefuseStatic(lists.own.store(), place.key_prefix, name); !ok) {
@@ -340,8 +379,8 @@ std::unique_ptr<RpcAgent> JoinDynamicGroup(const std::shared_ptr<Store>& store,
   auto devices = std::make_shared<core::DeviceTable>();
   devices->Set(name, members.Devices());
   auto deaths = place.deaths;
-  auto group =
-      std::make_unique<DynamicGroup>(std::move(place), std::move(lists), self, limit, devices);
+  auto group = std::make_unique<DynamicGroup>(std::move(place), std::move(lists), self, limit,
+                                              devices, std::move(beacon));
   DynamicGroup& entered = *group;
   auto agent = comm::Unwrap(core::Agent::Make(
       {.self = self.worker, .methods = options.num_worker_threads, .deaths = deaths},

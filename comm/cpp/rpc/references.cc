@@ -39,7 +39,7 @@ namespace {
 
 // Names that RegisterMethod refuses.
 constexpr char kHold[] = "~hold";
-constexpr char kDrop[] = "~drop";
+constexpr char kDrop[] = "~!drop";
 constexpr char kFetch[] = "~fetch";
 constexpr char kMake[] = "~make";
 
@@ -74,16 +74,41 @@ std::unique_ptr<RunningUse> UseFor(const internal::Hold& hold) {
   return running;
 }
 
+// Makes a hold on a value of this worker. If its holder is lost already, nobody would end it.
+void HoldHere(Running& running, const ValueId& value, const HoldId& hold) {
+  comm::Unwrap(running.values.Hold(value, hold));
+  // Afterwards: the end of a holder that is lost from now on ends its holds.
+  if (hold.holder == running.self || !running.agent->IsLost(hold.holder)) return;
+  running.values.Drop(value, hold);
+  ThrowInvalid("worker " + std::to_string(hold.holder) + ", which was to get a reference, is lost");
+}
+
+// Tells the owner of a value that a hold has ended.
+void SendDrop(Running& running, const Wire& wire) {
+  if (wire.owner == running.self) return running.values.Drop(wire.value, wire.hold);
+  try {
+    running.agent->Call(running.agent->Find(wire.owner), kDrop, {TextOf(wire)},
+                        running.timeout.load());
+  } catch (const DistError&) {
+    // The owner has ended, and its values with it.
+  }
+}
+
 // Makes a hold of `receiver` on the value of a reference.
 HoldId HoldFor(Running& running, const internal::Hold& hold, int receiver) {
   HoldId made = running.NewHold(receiver);
   if (hold.made) hold.made->Wait();
   if (hold.owner == running.self) {
-    comm::Unwrap(running.values.Hold(hold.value, made));
-  } else {
-    Wire wire{.value = hold.value, .hold = made, .owner = hold.owner};
+    HoldHere(running, hold.value, made);
+    return made;
+  }
+  Wire wire{.value = hold.value, .hold = made, .owner = hold.owner};
+  try {
     running.agent->CallAndWait(running.agent->Find(hold.owner), kHold, {TextOf(wire)},
                                running.timeout.load());
+  } catch (const DistTimeoutError&) {
+    SendDrop(running, wire);  // the owner may have made it
+    throw;
   }
   return made;
 }
@@ -147,17 +172,8 @@ void MakeValue(Running& running, const WorkerInfo& caller, Payload request) {
   }
 }
 
-// Tells the owner of a value that a hold has ended.
-void SendDrop(uint64_t generation, const Wire& wire) {
-  auto running = RunningUse::Of(generation);
-  if (running == nullptr) return;
-  Running& now = **running;
-  if (wire.owner == now.self) return now.values.Drop(wire.value, wire.hold);
-  try {
-    now.agent->Call(now.agent->Find(wire.owner), kDrop, {TextOf(wire)}, now.timeout.load());
-  } catch (const DistError&) {
-    // The owner has ended, and its values with it.
-  }
+void EndHold(uint64_t generation, const Wire& wire) {
+  if (auto running = RunningUse::Of(generation)) SendDrop(**running, wire);
 }
 
 }  // namespace
@@ -165,9 +181,9 @@ void SendDrop(uint64_t generation, const Wire& wire) {
 internal::Hold::~Hold() {
   Wire wire{.value = value, .hold = hold, .owner = owner};
   if (made && !made->done()) {  // the owner must have made the value before
-    made->Then([of = generation, wire](const Future<void>&) { SendDrop(of, wire); });
+    made->Then([of = generation, wire](const Future<void>&) { EndHold(of, wire); });
   } else {
-    SendDrop(generation, wire);
+    EndHold(generation, wire);
   }
 }
 
@@ -273,7 +289,8 @@ Reference Remote(const To& to, const std::string& method, Payload arguments, Tim
 void RegisterReferenceMethods() {
   AddMethod(kHold, [](const WorkerInfo&, const Payload& request) {
     Wire wire = WireIn(request);
-    comm::Unwrap(RunningUse()->values.Hold(wire.value, wire.hold));
+    RunningUse running;
+    HoldHere(*running, wire.value, wire.hold);
     return Payload{};
   });
   AddMethod(kDrop, [](const WorkerInfo&, const Payload& request) {

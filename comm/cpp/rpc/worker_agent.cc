@@ -90,6 +90,11 @@ Future<Payload> WorkerAgent::Call(const WorkerInfo& callee, const std::string& m
   return promise.future();
 }
 
+bool WorkerAgent::IsLost(int worker) const {
+  if (agent_->roster().Find(worker)) return agent_->is_lost(worker);
+  return group_->HasLeft(worker);
+}
+
 void WorkerAgent::Shutdown() {
   agent_->Close();
   group_->Leave();

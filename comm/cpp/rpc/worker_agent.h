@@ -23,6 +23,9 @@ class WorkerGroup {
   virtual void Join(comm::rpc::Agent& agent, std::chrono::milliseconds limit) = 0;
   // Called after the agent is closed, before it is destroyed.
   virtual void Leave() {}
+  // Whether no worker of this group has an id that the agent does not know. May wait for a
+  // store.
+  virtual bool HasLeft(int /*worker*/) { return false; }
   // Called in any thread when the connection with a worker has ended. `has_ended`: the worker
   // has announced its end.
   virtual void OnLost(int /*worker*/, bool /*has_ended*/) {}
@@ -52,6 +55,7 @@ class WorkerAgent final : public RpcAgent {
   DevicePairs GetReverseDeviceMap(const WorkerInfo& caller) const override {
     return devices_->ForReplies(caller.name);
   }
+  bool IsLost(int worker) const override;
   void Join(std::chrono::milliseconds limit) override { group_->Join(*agent_, limit); }
   void Shutdown() override;
   void SetLossHandler(std::function<void(int worker)> lost) override;

@@ -97,7 +97,8 @@ class To {
 };
 
 // Calls a method of a worker, which may be this one, and returns its result. `timeout`: no
-// value: GetRpcTimeout(); 0: none. A time-out ends the call here only; the method goes on.
+// value: GetRpcTimeout(); 0: none. A time-out ends the call here only; a method that has begun
+// goes on.
 // Errors: RemoteError; UnknownMethodError; DistTimeoutError; DistNetworkError, at once, if
 // the worker has ended or died, with its name; DistError for an unknown worker, and before
 // Init.

@@ -31,6 +31,23 @@ TEST(RpcMembersTest, NoMemberIsLikeAnEarlierOne) {
   EXPECT_EQ(Without(members, b).list, members.list) << "an earlier member is not there any more";
 }
 
+TEST(RpcMembersTest, AMemberThatIsTakenOffLearnsByWhom) {
+  Members members = *With(*With(Members{}, {0, "a"}, {}, "127.0.0.1:1"), {1, "b"});
+  Member a = *members.Find(0);
+  Member b = *members.Find(1);
+  members = Without(Without(members, b, "a"), a);
+  EXPECT_EQ(members.RemoverOf(b), "a");
+  EXPECT_EQ(members.RemoverOf(a), "") << "it has left by itself";
+  EXPECT_EQ(Without(members, b, "c").RemoverOf(b), "a");
+  for (int i = 0; i < 100; ++i) {
+    members = *With(members, {7, "x"});
+    members = Without(members, *members.Find(7), "a");
+  }
+  EXPECT_EQ(members.RemoverOf(b), "");
+  EXPECT_LE(members.removed.size(), 32U);
+  EXPECT_EQ(*MembersIn(TextOf(members)), members);
+}
+
 TEST(RpcMembersTest, NamesAndIdsAreChecked) {
   Members members = *With(Members{}, {0, "a"});
   EXPECT_THAT(With(members, {1, "a"}).error().message,

@@ -60,6 +60,8 @@ class RANKRUN_API RpcAgent {
   // Lets `lost` be called, in any thread, for each worker that ends or is lost from now on;
   // not after the agent's end.
   virtual void SetLossHandler(std::function<void(int worker)> lost) = 0;
+  // Whether the connection with a worker is lost, or it has left. By default never.
+  virtual bool IsLost(int worker) const;
   // Waits until no worker has a call or a method that is not finished. 0: without a limit.
   virtual void Join(std::chrono::milliseconds limit) = 0;
   // Ends the calls of this worker, and the others' to it. Later calls fail.

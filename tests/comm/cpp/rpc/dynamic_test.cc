@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -195,6 +197,45 @@ TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
   EXPECT_THAT(texts[0], AllOf(HasSubstr("DistNetworkError: call of die on worker b: lost worker b"),
                               HasSubstr("; a; a")));
   EXPECT_EQ(texts[2], "b:again");
+}
+
+// Waits until a process has ended, though its parent has not waited for it.
+void AwaitDead(pid_t pid) {
+  for (;;) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text(std::istreambuf_iterator<char>(stat), {});
+    size_t state = text.rfind(") ");
+    if (state == std::string::npos || text[state + 2] == 'Z') return;
+    std::this_thread::yield();
+  }
+}
+
+TEST(RpcDynamicTest, WorkersThatDiedAloneDelayNobody) {
+  auto texts = OnRanks(3, [](int rank) -> std::string {
+    rpc::RegisterMethod("echo", Echo);
+    auto meeting = Meeting();
+    if (rank < 2) {
+      JoinAs(NameOf(rank), rank);
+      meeting->Set("pid/" + std::to_string(rank), std::to_string(getpid()));
+      for (;;) pause();
+    }
+    std::vector<pid_t> pids;
+    for (const char* key : {"pid/0", "pid/1"}) {
+      auto text = meeting->Get(key);
+      pids.push_back(std::stoi(std::string(text.begin(), text.end())));
+    }
+    for (pid_t pid : pids) kill(pid, SIGSTOP);  // neither notices the death of the other one
+    for (pid_t pid : pids) kill(pid, SIGKILL);
+    for (pid_t pid : pids) AwaitDead(pid);
+    TimePoint begin = MonotonicClock().Now();
+    JoinAs("w0", 0);
+    bool is_quick = MonotonicClock().Now() - begin < std::chrono::seconds(10);
+    std::string text = Names() + (is_quick ? "" : " slow");
+    text += " " + rpc::RpcSync("w0", "echo", {"x"}).bytes;
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_EQ(texts[2], "w0 w0:x");
 }
 
 // The next worker of an id has values of its own.

@@ -195,6 +195,40 @@ TEST_P(RpcReferenceTest, TheDeathOfAWorkerEndsItsHolds) {
   EXPECT_EQ(texts[0], "freed");
 }
 
+// The owner knows of the loss before the reference is passed on.
+TEST_P(RpcReferenceTest, AHoldForAWorkerThatIsLostIsNotKept) {
+  auto texts = OnRanks(3, [](int id) {
+    RegisterAll();
+    auto sees_loss = [] { return ErrorOf([] { rpc::RpcSync(2, "alive"); }) != "no error"; };
+    rpc::RegisterMethod("sees_loss", [sees_loss](const WorkerInfo&, const Payload&) {
+      return Payload{sees_loss() ? "yes" : "no"};
+    });
+    Start(NameOf(id));
+    if (id == 2) raise(SIGKILL);
+    std::string text;
+    if (id == 0) {
+      while (!sees_loss() || rpc::RpcSync(1, "sees_loss").bytes == "no") {
+      }
+      {
+        Reference object = rpc::Remote(1, "make", {"5"});
+        text = ErrorOf([&] { rpc::RpcSync(2, "keep", {"", {}, {object}}); }) + "\n";
+        Reference mine = rpc::MakeReference({std::make_shared<Counted>(1)});
+        text += ErrorOf([&] { rpc::RpcSync(2, "keep", {"", {}, {mine}}); });
+      }
+      text += BecomesAlive(1, 0) && BecomesAlive(0, 0) ? "\nfreed" : "\nkept";
+      rpc::RpcSync(1, "keep", {"", {}, {rpc::MakeReference({std::make_shared<Counted>(1)})}});
+    } else {
+      while (rpc::RpcSync(1, "kept").references.empty()) {
+      }
+    }
+    rpc::Shutdown(false);
+    return text;
+  });
+  const std::string lost = "worker 2, which was to get a reference, is lost";
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("call of ~hold on worker w1: " + lost),
+                              HasSubstr("\nDistError: " + lost), testing::EndsWith("\nfreed")));
+}
+
 TEST_P(RpcReferenceTest, ErrorsAreThoseOfTheMethod) {
   auto texts = OnWorkers(2, [](int id) {
     Reference failed = rpc::Remote(1 - id, "fail");
