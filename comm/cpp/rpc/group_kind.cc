@@ -19,6 +19,10 @@ std::string BarrierPrefix(const std::string& prefix, const std::string& number) 
   return prefix + "/static_" + number;
 }
 
+std::string CameKey(const std::string& barrier, int rank) {
+  return barrier + "/came/" + std::to_string(rank);
+}
+
 // Number of barriers of this process, as the ranks of its groups count them.
 int NextBarrier() {
   static std::atomic<int> last = 0;
@@ -52,6 +56,9 @@ Result<void> StaticMark::Enter(const StaticWorker& worker, milliseconds timeout)
   // After the mark, and a joiner looks for it after its name is on the list: one of both
   // sees the other.
   if (auto ok = RefuseDynamic(worker); !ok) return ok;
+  auto came = store.Add(CameKey(barrier_, worker.rank), 1);
+  if (!came) return std::move(came).error();
+  if (*came > 1) return {};  // keys are left from another run, which the context will say
   std::vector<int> ranks(static_cast<size_t>(worker.world_size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return comm::StoreBarrier(store, barrier_, worker.rank, std::move(ranks)).Pass(timeout);
@@ -68,7 +75,10 @@ Result<void> StaticMark::RefuseDynamic(const StaticWorker& worker) {
 void StaticMark::Tidy() {
   store::Store& store = list_.store();
   auto forget = [&](const std::string& key) { static_cast<void>(store.Delete(barrier_ + key)); };
-  for (int rank = 0; rank < world_size_; ++rank) forget("/0/arrived/" + std::to_string(rank));
+  for (int rank = 0; rank < world_size_; ++rank) {
+    static_cast<void>(store.Delete(CameKey(barrier_, rank)));
+    forget("/0/arrived/" + std::to_string(rank));
+  }
   forget("/0/count");
   forget("/0/verdict");
 }

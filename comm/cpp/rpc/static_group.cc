@@ -184,7 +184,11 @@ std::unique_ptr<StaticMark> MeetInStore(const std::shared_ptr<Store>& store,
   auto open = comm::FindOpenPlace(kContext, store, limit, getenv);
   if (!open) return nullptr;
   auto mark = std::make_unique<StaticMark>(*std::move(open));
-  comm::Unwrap(mark->Enter({worker.name, place->global_rank, place->world_size}, limit));
+  auto entered = mark->Enter({worker.name, place->global_rank, place->world_size}, limit);
+  if (!entered && entered.error().code == ErrorCode::kTimeout) {
+    comm::Throw(std::move(entered).error().In("rpc::Init of worker " + worker.name));
+  }
+  comm::Unwrap(entered);
   return mark;
 }
 

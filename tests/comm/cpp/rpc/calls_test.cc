@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <rankrun/rpc.h>
+#include <rankrun/rpc/backend.h>
+#include <rankrun/store.h>
 
 #include "tests/comm/cpp/rpc/backends.h"
 #include "tests/comm/worlds.h"
@@ -160,6 +162,33 @@ TEST_P(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
   });
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("workers 0 and 1 have the name w1"),
                                 HasSubstr("the name of worker 1 is \"no name\""))));
+}
+
+TEST_P(RpcTest, AWorkerThatDoesNotComeIsNamed) {
+  auto texts = OnRanks(3, [](int rank) {
+    if (rank == 2) return std::string();
+    auto options = rpc::ConstructRpcBackendOptions(rpc::FindBackend(GetParam()), milliseconds(200));
+    return ErrorOf([&] { Start(NameOf(rank), {.backend_options = options}); });
+  });
+  for (int rank : {0, 1}) {
+    EXPECT_THAT(
+        texts[static_cast<size_t>(rank)],
+        AllOf(HasSubstr("DistTimeoutError: rpc::Init of worker w"), HasSubstr("missing: rank 2")));
+  }
+}
+
+// A file of a run that was killed, for instance.
+TEST_P(RpcTest, AStoreOfAnotherRunIsNamed) {
+  auto texts = OnRanks(1, [](int) {
+    auto store = std::make_shared<HashStore>();
+    auto init = [&] {
+      return ErrorOf([&] { Start("a", {.rank = 0, .world_size = 1, .store = store}); });
+    };
+    store->Add("rankrun/attempt_0/context_rpc/world_0/came/0", 1);
+    store->Add("rankrun/attempt_0/rpc/static_0/came/0", 1);
+    return init();
+  });
+  EXPECT_THAT(texts[0], HasSubstr("want a new one for each run"));
 }
 
 TEST_P(RpcTest, ShutdownWaitsForCallsUnderWay) {

@@ -199,13 +199,14 @@ TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
   EXPECT_EQ(texts[2], "b:again");
 }
 
-// Waits until a process has ended, though its parent has not waited for it.
+// Waits until a process has closed its descriptors, though its parent has not waited for it:
+// all of its threads but the first have ended, and that one is a zombie.
 void AwaitDead(pid_t pid) {
   for (;;) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text(std::istreambuf_iterator<char>(stat), {});
-    size_t state = text.rfind(") ");
-    if (state == std::string::npos || text[state + 2] == 'Z') return;
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::string text(std::istreambuf_iterator<char>(status), {});
+    auto has = [&](const char* line) { return text.find(line) != std::string::npos; };
+    if (text.empty() || (has("State:\tZ") && has("Threads:\t1\n"))) return;
     std::this_thread::yield();
   }
 }

@@ -120,7 +120,7 @@ TEST(RpcProcessGroupOptionsTest, TheRankMustBeOneOfTheGroup) {
   auto texts = OnRanks(1, [](int) {
     return ErrorOf([] { rpc::Init("a", {.backend = kName, .rank = 5, .world_size = 2}); });
   });
-  EXPECT_THAT(texts[0], HasSubstr("5"));
+  EXPECT_THAT(texts[0], HasSubstr("rank is 5: want less than world_size, which is 2"));
 }
 
 TEST(RpcProcessGroupOptionsTest, AttachmentsOnGpusAreRefused) {
