@@ -67,6 +67,9 @@ std::vector<std::string> OnTwo(const DevicePairs& pairs,
                                const std::function<std::string(int id)>& body) {
   return OnRanks(2, [&](int rank) {
     rpc::RegisterMethod("echo", Echo);
+    rpc::RegisterMethod("stray", [](const WorkerInfo&, const Payload&) {
+      return Payload{"", {On(Gpu(5), "x")}};
+    });
     rpc::Options options;
     if (rank == 0) options.backend_options = WithMap("w1", pairs);
     std::string text = ErrorOf([&] { rpc::Init("w" + std::to_string(rank), options); });
@@ -92,10 +95,6 @@ TEST(RpcDevicesTest, AttachmentsTravelByTheMapAndBack) {
 TEST(RpcDevicesTest, AGpuWithoutAMapIsRefused) {
   auto texts = OnTwo({{Gpu(0), Gpu(1)}}, [](int id) {
     Payload sent{"", {On(Gpu(2), "a")}};
-    rpc::RegisterMethod("stray", [](const WorkerInfo&, const Payload&) {
-      return Payload{"", {On(Gpu(5), "x")}};
-    });
-    rpc::RpcSync(1 - id, "echo");
     return ErrorOf([&] { rpc::RpcSync(1 - id, "echo", sent); }) + "\n" +
            ErrorOf([&] { rpc::RpcSync(1 - id, "stray"); }) + "\n" +
            InWords(rpc::RpcSync(id, "echo", sent));
