@@ -35,7 +35,8 @@ struct RANKRUN_API TensorPipeRpcBackendOptions : RpcBackendOptions {
 
   int num_worker_threads = 16;  // methods that run at once, without those that wait
   // Maps for calls, by the name of the callee. A reply takes the reverse way. Attachments on
-  // GPUs travel only by a map; the library copies them through the memory of the hosts.
+  // GPUs travel only by a map; the library copies them through the memory of the hosts. With
+  // maps or devices, and in a dynamic group, Init counts the GPUs, which starts CUDA.
   std::map<std::string, DevicePairs> device_maps = {};
   std::vector<Device> devices = {};  // that this worker may use; empty: those in the maps
 };
