@@ -88,7 +88,8 @@ Result<StatusPage> StatusPage::Create() {
                                     .created_ticks = Ticks(),
                                     .created_time = Nanoseconds(MonotonicClock().Now()),
                                     .death_sequence = 0,
-                                    .death_text = {}};
+                                    .death_text = {},
+                                    .debuggers_ended = 0};
   return page;
 }
 
@@ -190,6 +191,14 @@ void StatusPage::AwaitDeath(TimePoint until) const {
     timespec timeout{.tv_sec = left / kSecond, .tv_nsec = left % kSecond};
     syscall(SYS_futex, &header_->death_sequence, FUTEX_WAIT, 0, &timeout, nullptr, 0);
   }
+}
+
+void StatusPage::CountDebuggerEnd() {
+  std::atomic_ref<uint32_t>(header_->debuggers_ended).fetch_add(1, std::memory_order_release);
+}
+
+uint32_t StatusPage::debuggers_ended() const {
+  return std::atomic_ref<uint32_t>(header_->debuggers_ended).load(std::memory_order_acquire);
 }
 
 ActivityTable& StatusPage::activities() const {

@@ -39,6 +39,7 @@ struct StatusPageHeader {
   // between has published nothing.
   alignas(64) uint32_t death_sequence;   // futex; 0: no death was published
   char death_text[kPeerDeathBytes + 1];  // ends with a zero
+  uint32_t debuggers_ended;  // number of debuggers of this worker that the agent has seen end
 };
 
 // At the start of a memory page, which takes no memory until it is written.
@@ -91,6 +92,10 @@ class StatusPage {
   std::string PeerDeathMessage() const;
   // Sleeps until a death is published, or until `until`.
   void AwaitDeath(TimePoint until) const;
+
+  // Counts the end of a debugger of this worker.
+  void CountDebuggerEnd();
+  uint32_t debuggers_ended() const;
 
   // Returns "/proc/<this process>/fd/<n>", the path by which other processes
   // open the page while it is open here.

@@ -125,6 +125,10 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   return {};
 }
 
+std::optional<Error> Group::FindFailure(TimePoint since) {
+  return broken_.load() ? std::nullopt : backend_->FindFailure(since);
+}
+
 Result<void> Group::Uninvolved(const char* what) const {
   std::string message = std::string(what) + Place() + ": does nothing here, as rank " +
                         std::to_string(identity_.global_rank) + " is no member of it";

@@ -55,6 +55,7 @@ class Group {
   // Breaks the group on all ranks, because of the call `reason`. A collective of another
   // thread may still touch its blocks until it returns.
   void End(const std::string& reason);
+  std::optional<Error> FindFailure(TimePoint since);  // as Backend; none of a broken group
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
@@ -85,7 +86,6 @@ class Group {
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
   // Lets the other ranks' calls fail, in place of a collective. Returns the full error.
   Error Decline(const Operation& operation, Error reason);
-
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
   Result<Work> ISend(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);

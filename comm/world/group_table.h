@@ -17,6 +17,7 @@
 #include "comm/group/group.h"
 #include "comm/mesh/layout.h"
 #include "comm/stream/connection.h"
+#include "comm/world/breakpoint.h"
 #include "comm/world/group_members.h"
 #include "comm/world/rendezvous.h"
 
@@ -51,6 +52,7 @@ class GroupTable {
   // per rank; null for this one. All ranks call it. Errors: as tcp::ConnectAll.
   Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
       const std::string& name, std::chrono::milliseconds timeout);
+  Result<void> Breakpoint(const BreakpointCall& call);
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is
@@ -80,6 +82,7 @@ class GroupTable {
     std::map<std::string, int> names = {};                     // number of groups made, by seed
     std::map<std::string, SubgroupCalls> subgroup_calls = {};  // by the name of the parent
     std::set<int> excluded = {};                               // global ranks, by Shrink
+    BreakpointCounts breakpoints = {};
   };
 
   Result<std::chrono::milliseconds> CheckedTimeoutOf(const InitOptions& options) const;
@@ -109,6 +112,7 @@ class GroupTable {
   Error RefuseLocally(const GroupOptions& options, Error reason);
   Result<void> OpenMeetings(std::chrono::milliseconds timeout);
   Result<void> Agree(const std::string& wishes, TimePoint deadline);
+  Result<void> Hold(const BreakpointCall& call);
   std::string WishesKey(int new_group, int global_rank);
   void DeleteWishesBefore(int new_group);
   void ForgetKeysOf(const GroupIdentity& destroyed);

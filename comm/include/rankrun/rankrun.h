@@ -19,6 +19,7 @@
 // RANKRUN_INVALID unless the function allows it.
 
 #include <rankrun/backend.h>
+#include <rankrun/c/breakpoint.h>
 #include <rankrun/c/collectives.h>
 #include <rankrun/c/debug.h>
 #include <rankrun/c/group.h>

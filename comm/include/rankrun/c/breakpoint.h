@@ -1,0 +1,17 @@
+#pragma once
+
+#include <rankrun/c/types.h>
+
+// C form of diagnosis/breakpoint.h.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// `skip` counts the calls with this `file`, which is not NULL, and `line`.
+RANKRUN_API rankrun_status rankrun_breakpoint_at(int rank, int skip, const char* file, int line);
+#define rankrun_breakpoint(rank, skip) rankrun_breakpoint_at((rank), (skip), __FILE__, __LINE__)
+
+#ifdef __cplusplus
+}
+#endif

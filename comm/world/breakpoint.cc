@@ -1,0 +1,73 @@
+// The part of GroupTable that stops one rank in a debugger.
+
+#include "comm/world/breakpoint.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
+#include "comm/world/group_table.h"
+#include "comm/world/held_rank.h"
+
+namespace rankrun::comm {
+namespace {
+
+// A wait for the store does not see the loss of a connection between ranks.
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+
+Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
+
+Result<void> Check(const BreakpointCall& call, int world_size) {
+  if (call.skip < 0) {
+    return Invalid("skip is " + std::to_string(call.skip) + ": want a number of calls");
+  }
+  if (call.global_rank >= 0 && call.global_rank < world_size) return {};
+  return Invalid("rank is " + std::to_string(call.global_rank) + ": want 0 to " +
+                 std::to_string(world_size - 1));
+}
+
+}  // namespace
+
+Result<void> GroupTable::Breakpoint(const BreakpointCall& call) {
+  if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
+  const GroupIdentity& all = TheWorld().identity();
+  if (auto ok = Check(call, all.world_size()); !ok) return Refuse(ok.error());
+  const std::string wishes = "a breakpoint of rank " + std::to_string(call.global_rank) +
+                             " that skips " + std::to_string(call.skip) + " calls";
+  int& skipped = world_.breakpoints.skipped[call.place + " " + wishes];
+  const bool skips = skipped < call.skip;
+  if (skips && ++skipped > 1) return {};
+  const TimePoint deadline = std::chrono::steady_clock::now() + all.timeout;
+  if (auto ok = Agree(wishes, deadline); !ok) return ok.error();
+  if (skips) return {};
+  return Hold(call);
+}
+
+Result<void> GroupTable::Hold(const BreakpointCall& call) {
+  Group& world = TheWorld();
+  const GroupIdentity& all = world.identity();
+  store::Store& store = *world_.meeting_store;
+  const std::string prefix = all.key_prefix + "/breakpoint/";
+  const int hold = world_.breakpoints.holds++;
+  const std::string key = prefix + std::to_string(hold);
+  auto find_failure = [&world](TimePoint since) { return world.FindFailure(since); };
+  if (call.global_rank == all.global_rank) {
+    // All ranks have called again, so they have left the breakpoint before.
+    static_cast<void>(store.Delete(prefix + std::to_string(hold - 1)));
+    auto held = StopInDebugger({all.global_rank, call.place, all.deaths, find_failure});
+    auto released = store.Set(key, "");
+    return held ? released : held;
+  }
+  Awaited awaited(StatusPage::OfThisProcess(), "the end of the breakpoint of rank " +
+                                                   std::to_string(call.global_rank));
+  const TimePoint began = std::chrono::steady_clock::now();
+  for (;;) {
+    auto released = store.Get(key, kBetweenLooks);
+    if (released) return {};
+    if (auto failure = find_failure(began)) return *std::move(failure);
+    if (released.error().code != ErrorCode::kTimeout) return released.error();
+  }
+}
+
+}  // namespace rankrun::comm

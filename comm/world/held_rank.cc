@@ -1,0 +1,102 @@
+#include "comm/world/held_rank.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
+
+namespace rankrun::comm {
+namespace {
+
+// The kernel sends no event when a debugger attaches.
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+// Returns whether a debugger has attached to this process.
+bool IsTraced() {
+  Fd status(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  char text[4096];
+  const ssize_t size = status ? read(status.get(), text, sizeof text - 1) : 0;
+  text[size > 0 ? size : 0] = '\0';
+  const char* tracer = strstr(text, "TracerPid:");
+  return tracer != nullptr && std::atoi(tracer + strlen("TracerPid:")) != 0;
+}
+
+// Lets any process of this user attach, also where only ancestors may (Yama), and makes
+// SIGTRAP harmless in case the debugger detaches just before the signal: a debugger sees
+// ignored signals, too.
+class Attachable {
+ public:
+  Attachable() {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGTRAP, &ignore, &before_);
+    sigset_t trap;
+    sigemptyset(&trap);
+    sigaddset(&trap, SIGTRAP);
+    pthread_sigmask(SIG_UNBLOCK, &trap, &mask_);
+  }
+  Attachable(const Attachable&) = delete;
+  Attachable& operator=(const Attachable&) = delete;
+  ~Attachable() {
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    sigaction(SIGTRAP, &before_, nullptr);
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+  }
+
+ private:
+  struct sigaction before_ {};
+  sigset_t mask_{};
+};
+
+// Sends a line to the agent. Returns false if there is none.
+bool SendToAgent(const char* what, int global_rank) {
+  const char* path = std::getenv("RANKRUN_BREAKPOINT_PIPE");
+  if (path == nullptr) return false;
+  Fd pipe(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::string line =
+      what + (" " + std::to_string(global_rank)) + " " + std::to_string(getpid()) + "\n";
+  return pipe && write(pipe.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+void LogHowToAttach(const HeldRank& rank) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  LogWarn("rank " + std::to_string(rank.global_rank) + " has stopped at the breakpoint " +
+          rank.place + "; to go on, attach a debugger on host " + host + ": gdb -p " +
+          std::to_string(getpid()) + " -ex continue");
+}
+
+}  // namespace
+
+Result<void> StopInDebugger(const HeldRank& rank) {
+  const StatusPage* page = StatusPage::OfThisProcess();
+  Awaited awaited(page, "a debugger at the breakpoint " + rank.place);
+  Attachable attachable;
+  const TimePoint began = MonotonicClock().Now();
+  const uint32_t ended_before = page != nullptr ? page->debuggers_ended() : 0;
+  const bool was_traced = IsTraced();
+  if (!was_traced && !SendToAgent("stopped", rank.global_rank)) LogHowToAttach(rank);
+  while (!IsTraced()) {
+    if (page != nullptr && page->debuggers_ended() != ended_before) return {};
+    if (rank.deaths.has_death()) return rank.deaths.ErrorSince(began);
+    if (auto failure = rank.find_failure(began)) return *std::move(failure);
+    rank.deaths.SleepUntil(MonotonicClock().Now() + kBetweenLooks);
+  }
+  raise(SIGTRAP);
+  if (!was_traced) SendToAgent("passed", rank.global_rank);
+  return {};
+}
+
+}  // namespace rankrun::comm
