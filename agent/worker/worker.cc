@@ -92,7 +92,12 @@ void Worker::Pass(int signal_number) {
 void Worker::CheckExit() {
   if (!pid_) return;
   record_.exit = ReapByPidfd(pidfd_.get());
-  if (!record_.exit) return;
+  if (!record_.exit) {
+    // A debugger has not let it go yet. SIGCHLD follows when it does; the pidfd is readable
+    // all the time.
+    exit_poll_->Stop();
+    return;
+  }
   NoteActivity();
   record_.ended = std::chrono::steady_clock::now();
   pid_.reset();
@@ -108,6 +113,10 @@ void Worker::PublishPeerDeath(std::string_view message) {
   if (!status_page_ || record_.exit) return;
   NoteActivity();
   status_page_->PublishPeerDeath(message);
+}
+
+void Worker::CountDebuggerEnd() {
+  if (status_page_) status_page_->CountDebuggerEnd();
 }
 
 WorkerRecord Worker::TakeRecord() {

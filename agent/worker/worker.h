@@ -66,6 +66,7 @@ class Worker {
   // Publishes the death of another worker on the status page, if this one still
   // runs.
   void PublishPeerDeath(std::string_view message);
+  void CountDebuggerEnd();
   void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
 
   bool IsProcess(pid_t pid) const { return pid_ == pid; }
