@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,12 +10,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "agent/guardian/agent_process.h"
+#include "agent/guardian/debugger.h"
+#include "agent/guardian/guardian_signals.h"
 #include "agent/guardian/lease_watch.h"
 #include "agent/guardian/next_incarnation.h"
 #include "agent/guardian/stop_filter.h"
@@ -59,39 +61,6 @@ void OpenStandardDescriptors() {
   if (fd > 2) close(fd);
 }
 
-void AddUnlessIgnored(sigset_t& set, int signal_number) {
-  if (!IsIgnored(signal_number)) sigaddset(&set, signal_number);
-}
-
-sigset_t HandledSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int number : kForwardedSignals) AddUnlessIgnored(set, number);
-  // PID 1 cannot stop itself, and nobody would continue its workers.
-  if (getpid() != 1) AddUnlessIgnored(set, SIGTSTP);
-  sigaddset(&set, SIGCONT);
-  sigaddset(&set, SIGCHLD);
-  sigaddset(&set, SIGWINCH);  // of our terminal; the agent's session does not get it
-  return set;
-}
-
-void ChangeMask(int how, int signal_number) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal_number);
-  sigprocmask(how, &set, nullptr);
-}
-
-[[noreturn]] void EndBySignal(int signal_number) {
-  if (getpid() == 1) _exit(128 + signal_number);  // the kernel drops signals of PID 1 to itself
-  rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  signal(signal_number, SIG_DFL);
-  kill(getpid(), signal_number);
-  ChangeMask(SIG_UNBLOCK, signal_number);
-  _exit(128 + signal_number);
-}
-
 enum class Killed { kNo, kAfterStop, kAfterSilence };
 
 // State of one agent, from its start to its end.
@@ -119,6 +88,7 @@ class Guardian {
     if (auto started = StartAgent(); !started) Fail(started.error().message);
     for (;;) {
       WatchAgent();
+      debugger_.reset();
       SpareOptedOut();
       int killed = KillDescendants(preexisting_children_);
       if (run_->goodbye) End();
@@ -200,6 +170,7 @@ class Guardian {
     while (read(signals_.get(), &info, sizeof info) == sizeof info) {
       int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) {
+        CheckDebugger();
         ReapOrphans();
       } else {
         OnSignal(number, static_cast<pid_t>(info.ssi_pid));
@@ -229,6 +200,25 @@ class Guardian {
     run_->process.link.Send(SignalNotice{SIGCONT, getpid()});
   }
 
+  void Start(const StartDebugger& request) {
+    auto started = Debugger::Start(request.process);
+    if (auto* report = std::get_if<DebuggerReport>(&started)) {
+      run_->process.link.Send(*report);
+    } else {
+      debugger_ = std::move(std::get<std::unique_ptr<Debugger>>(started));
+    }
+  }
+
+  void CheckDebugger() {
+    if (debugger_ == nullptr || !debugger_->HasEnded()) return;
+    ReportDebuggerEnd();
+  }
+
+  void ReportDebuggerEnd() {
+    debugger_.reset();
+    run_->process.link.Send(DebuggerReport{DebuggerReport::Outcome::kEnded, 0});
+  }
+
   // Reaps children other than the agent: orphans that PID 1 adopts, and those
   // of `preexisting_children_`.
   void ReapOrphans() {
@@ -237,6 +227,10 @@ class Guardian {
       int status = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
       bool is_agent = info.si_pid == run_->process.pid && !run_->exit;
       if (status != 0 || info.si_pid == 0 || is_agent) return;
+      if (debugger_ != nullptr && debugger_->Is(info.si_pid)) {
+        CheckDebugger();
+        continue;
+      }
       ReapByPid(info.si_pid);
     }
   }
@@ -252,6 +246,9 @@ class Guardian {
       if (auto* heartbeat = std::get_if<Heartbeat>(&*message)) {
         run_->lease.Grant(heartbeat->lease, now);
       }
+      if (auto* request = std::get_if<StartDebugger>(&*message)) Start(*request);
+      bool ends_debugger = std::holds_alternative<EndDebugger>(*message);
+      if (ends_debugger && debugger_ != nullptr) ReportDebuggerEnd();
       if (auto* goodbye = std::get_if<Goodbye>(&*message)) {
         run_->goodbye = *goodbye;
         ArmStopDeadline();
@@ -360,7 +357,8 @@ class Guardian {
   Fd signals_;
   JobMemory memory_;
   std::set<pid_t> preexisting_children_;
-  std::optional<AgentRun> run_;  // the current agent; between two agents, the previous one
+  std::optional<AgentRun> run_;         // the current agent; between two agents, the previous one
+  std::unique_ptr<Debugger> debugger_;  // null: none runs
   int quick_deaths_ = 0;
   StopFilter filter_;
   std::vector<int> end_signals_{kEndSignals.begin(), kEndSignals.end()};

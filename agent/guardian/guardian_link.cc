@@ -10,7 +10,15 @@
 namespace rankrun::agent {
 namespace {
 
-enum class PacketKind : int { kSignal, kGoodbye, kEndSignals, kHeartbeat };
+enum class PacketKind : int {
+  kSignal,
+  kGoodbye,
+  kEndSignals,
+  kHeartbeat,
+  kStartDebugger,
+  kEndDebugger,
+  kDebuggerReport
+};
 
 // Wire format. A plain struct suffices because both ends are one program,
 // forked.
@@ -51,6 +59,17 @@ void GuardianLink::Send(EndSignals signals) {
   SendPacket(fd_.get(), {PacketKind::kEndSignals, static_cast<int>(low), static_cast<int>(high)});
 }
 
+void GuardianLink::Send(StartDebugger request) {
+  SendPacket(fd_.get(), {PacketKind::kStartDebugger, request.process, 0});
+}
+
+void GuardianLink::Send(EndDebugger) { SendPacket(fd_.get(), {PacketKind::kEndDebugger, 0, 0}); }
+
+void GuardianLink::Send(DebuggerReport report) {
+  SendPacket(fd_.get(),
+             {PacketKind::kDebuggerReport, static_cast<int>(report.outcome), report.error_number});
+}
+
 bool GuardianLink::Send(Heartbeat heartbeat) {
   int unread = 0;
   bool is_first = !std::exchange(has_beaten_, true);
@@ -77,6 +96,11 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   }
   if (packet.kind == PacketKind::kHeartbeat)
     return Heartbeat{std::chrono::milliseconds(packet.first)};
+  if (packet.kind == PacketKind::kStartDebugger) return StartDebugger{packet.first};
+  if (packet.kind == PacketKind::kEndDebugger) return EndDebugger{};
+  if (packet.kind == PacketKind::kDebuggerReport) {
+    return DebuggerReport{static_cast<DebuggerReport::Outcome>(packet.first), packet.second};
+  }
   return SignalNotice{packet.first, packet.second};
 }
 

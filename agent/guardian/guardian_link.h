@@ -38,6 +38,20 @@ struct Heartbeat {
   std::chrono::milliseconds lease;
 };
 
+// Request of the agent to start a debugger of this process on the terminal, or to end the
+// debugger that runs.
+struct StartDebugger {
+  pid_t process;
+};
+struct EndDebugger {};
+
+// Answer of the guardian to StartDebugger: why there is no debugger, or that it has ended.
+struct DebuggerReport {
+  enum class Outcome : int { kEnded, kNoTerminal, kInBackground, kNoProgram, kFailed };
+  Outcome outcome;
+  int error_number;  // of kNoProgram and kFailed
+};
+
 struct LinkClosed {};  // the other side has died
 
 // Socket between guardian and agent. Each end sees the death of the other as
@@ -45,7 +59,8 @@ struct LinkClosed {};  // the other side has died
 // Thread: one at a time.
 class GuardianLink {
  public:
-  using Message = std::variant<SignalNotice, Goodbye, EndSignals, Heartbeat, LinkClosed>;
+  using Message = std::variant<SignalNotice, Goodbye, EndSignals, Heartbeat, StartDebugger,
+                               EndDebugger, DebuggerReport, LinkClosed>;
 
   // Returns the guardian's end and the agent's end.
   static Result<std::pair<GuardianLink, GuardianLink>> CreatePair();
@@ -56,6 +71,9 @@ class GuardianLink {
   void Send(SignalNotice notice);
   void Send(Goodbye goodbye);
   void Send(EndSignals signals);
+  void Send(StartDebugger request);
+  void Send(EndDebugger request);
+  void Send(DebuggerReport report);
   // Sends the first heartbeat always, later ones only if the guardian has read
   // all messages before. A stopped guardian (Ctrl-Z) must keep room for the
   // goodbye. Returns whether it was sent.

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,9 @@ class Console {
   // Writes whole lines to standard error.
   void Say(std::string_view lines) { Write(kStderr, {.writer = kOurselves, .bytes = lines}); }
 
+  // Asks the other workers not to write until the next call; empty: none.
+  void HoldAllBut(std::optional<int> local_rank) { shown_rank_ = local_rank; }
+  bool holds(int local_rank) const { return shown_rank_ && *shown_rank_ != local_rank; }
   bool full(Channel channel) const;
   size_t queued_bytes() const;
 
@@ -64,6 +68,7 @@ class Console {
   std::function<void()> on_progress_;
   const bool share_target_;
   std::array<Side, 2> sides_;
+  std::optional<int> shown_rank_;  // local rank, while the others must not write
 };
 
 }  // namespace rankrun::agent

@@ -17,6 +17,7 @@ class ConsoleSink : public OutputSink {
   struct Options {
     Console::Channel channel = Console::kStdout;
     int writer = 0;
+    int local_rank = 0;
     std::string prefix = {};
     // No other writer: text is shown at once, even without the end of its line.
     bool alone = false;
@@ -29,7 +30,9 @@ class ConsoleSink : public OutputSink {
   ConsoleSink(Loop& loop, Console& console, Options options);
 
   void Write(std::string_view bytes) override;
-  bool full() const override { return console_.full(options_.channel); }
+  bool full() const override {
+    return console_.holds(options_.local_rank) || console_.full(options_.channel);
+  }
   void Finish() override;
 
  private:

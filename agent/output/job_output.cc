@@ -150,6 +150,7 @@ ConsoleSink::Options JobOutput::ConsoleOptions(int local_rank, Console::Channel 
           // A single worker may mix its two streams, as it would without
           // rankrun.
           .writer = alone_ ? 0 : 2 * local_rank + channel,
+          .local_rank = local_rank,
           .prefix = ExpandPrefix(spec_.output.prefix, values),
           .alone = alone_,
           .asks = AsksAtTerminal(local_rank)};

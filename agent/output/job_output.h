@@ -43,6 +43,10 @@ class JobOutput {
   // Writes whole lines of rankrun's own to standard error.
   void Say(std::string_view lines) { console_.Say(lines); }
 
+  // Leaves the console to one worker, until the next call; empty: to all. The streams of the
+  // others are full meanwhile.
+  void HoldAllBut(std::optional<int> local_rank) { console_.HoldAllBut(local_rank); }
+
   // Returns whether all output has been written.
   bool idle() const { return console_.queued_bytes() == 0 && writer_.idle(); }
 

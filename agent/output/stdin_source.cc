@@ -44,6 +44,12 @@ void StdinSource::GiveBack(const std::string& rest) {
   kept_.insert(0, rest);
 }
 
+void StdinSource::Pause(bool paused) {
+  paused_ = paused;
+  if (paused && poll_ != nullptr) poll_->Stop();
+  if (!paused && on_read_ && pool_read_ == nullptr) answer_.Start(std::chrono::milliseconds(0));
+}
+
 // Opens a pipe or a terminal once more to make it non-blocking, because other
 // processes may share the descriptor itself.
 void StdinSource::Open() {
@@ -61,6 +67,7 @@ void StdinSource::Open() {
 }
 
 void StdinSource::Answer() {
+  if (paused_) return;
   if (!kept_.empty()) return Deliver(std::exchange(kept_, {}));
   if (!std::exchange(opened_, true)) Open();
   if (poll_ != nullptr) {

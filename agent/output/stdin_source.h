@@ -31,6 +31,9 @@ class StdinSource {
   // mean the end of the input, or an input that cannot be read.
   void Read(std::function<void(std::string bytes)> on_read);
 
+  // Reads nothing until Pause(false), except for a read that is under way in the pool.
+  void Pause(bool paused);
+
   // Drops the pending `on_read` because its owner is gone. The next reader gets
   // `rest` first.
   void GiveBack(const std::string& rest);
@@ -49,6 +52,7 @@ class StdinSource {
   int fd_;
   Fd reopened_;  // the same input, non-blocking for us only
   bool opened_ = false;
+  bool paused_ = false;
   std::function<void(std::string)> on_read_;  // empty: no read is pending
   std::string kept_;                          // read and not yet delivered
   Timer answer_;

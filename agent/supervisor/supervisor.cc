@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "agent/guardian/guardian.h"
+#include "agent/guardian/debugger.h"
 #include "agent/job/environment.h"
 #include "agent/job/job_signals.h"
 #include "agent/machine/worker_gpus.h"
@@ -23,7 +23,6 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr std::chrono::milliseconds kSpawnerTimeout{1'000};
 constexpr std::chrono::hours kLastLease{1};
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
@@ -50,6 +49,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                                         int number) { event_log_->LeftBehind(pids, number); },
                       .show = [this](const std::string& text) { output_.Say(text); }}),
       store_(loop, spec),
+      breakpoints_(loop, DebuggerName(), OnBreakpoints()),
       decide_(loop, [this] { Decide(); }),
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
       time_limit_(loop, [this] { OnTimeLimit(); }),
@@ -105,7 +105,8 @@ Result<void> Supervisor::OpenChannels() {
   WorkerChannels::Callbacks callbacks{
       .on_saves = [this](WorkerSaves saves) { Post(saves); },
       .timer = {.on_expired = [this](const auto& expired) { OnTimerExpired(expired); },
-                .may_be_new = may_be_new}};
+                .may_be_new = may_be_new},
+      .on_breakpoint = [this](const auto& notice) { breakpoints_.OnNotice(notice); }};
   return channels_.Open(loop_, spec_, output_.logs(), std::move(callbacks));
 }
 
@@ -187,7 +188,8 @@ void Supervisor::Act(const StartAttempt&) {
                            .share = share_,
                            .null_fd = null_fd_.get(),
                            .save_fifo = channels_.SavePathFor(place_.first_rank),
-                           .timer_file = channels_.timer_path()};
+                           .timer_file = channels_.timer_path(),
+                           .breakpoint_pipe = channels_.breakpoint_path()};
   attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
   event_log_->AttemptStarted(state_.attempt, place_.master_port);
   attempt_->Start();
@@ -245,6 +247,7 @@ void Supervisor::OnStuck(pid_t worker) {
 }
 
 void Supervisor::Act(const SignalWorkers& action) {
+  breakpoints_.Clear();
   if (action.local_rank) {
     attempt_->Signal(action.signal_number, *action.local_rank);
   } else {
@@ -265,76 +268,6 @@ void Supervisor::Act(const Sweep& action) {
 
 void Supervisor::Act(const ArmDeadline&) {
   deadline_.Start(state_.deadline - std::chrono::steady_clock::now());
-}
-
-void Supervisor::OnLinkReadable() {
-  while (auto message = link_.Receive()) {
-    if (std::holds_alternative<LinkClosed>(*message)) OnGuardianLost();
-    if (auto* notice = std::get_if<SignalNotice>(&*message)) {
-      OnSignal({notice->signal_number, guardian_, notice->sender});
-    }
-  }
-}
-
-void Supervisor::OnSignal(const SignalOrigin& origin) {
-  int number = origin.signal_number;
-  if (number == SIGTSTP) number = SIGSTOP;  // the kernel ignores SIGTSTP in orphaned groups
-  SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
-  if (meaning == SignalMeaning::kPass) {
-    workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
-    if (attempt_) attempt_->Pass(number);
-  } else if (meaning == SignalMeaning::kKill) {
-    StopAtOnce(number);
-  } else {
-    StopGently(origin);
-  }
-}
-
-void Supervisor::StopAtOnce(int signal_number) {
-  if (!std::exchange(impatient_, true)) {
-    output_.Say("rankrun: " + SignalName(signal_number) +
-                " is not one of --signals-to-handle: killing the workers\n");
-  }
-  Post(StopRequested{signal_number, true});
-  CloseJob(SignalName(signal_number), 128 + signal_number);
-  if (state_.over()) FinishWhenShown();
-}
-
-void Supervisor::StopGently(const SignalOrigin& origin) {
-  int number = origin.signal_number;
-  if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
-  impatient_ = stop_filter_.requests() >= 2;
-  if (state_.over()) {
-    impatient_ = true;
-    FinishWhenShown();
-    return;
-  }
-  if (stop_filter_.requests() == 1) {
-    output_.Say("rankrun: " + SignalName(number) + ": stopping the workers within " +
-                FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
-  }
-  Post(StopRequested{number});
-  if (stop_filter_.requests() == 1) LeaveOrClose(number);
-}
-
-void Supervisor::OnLifelineEnded() {
-  if (stop_filter_.requests() > 0) return;  // a signal often arrives as well
-  output_.Say("rankrun: --lifeline: the program that started this job has ended\n");
-  StopGently({SIGTERM, getpid(), kUnknownSender});
-}
-
-// Kills everything: the workers first, because that needs no file descriptor.
-void Supervisor::OnGuardianLost() {
-  spawner_.Abandon();
-  if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
-  store_.Close();
-  std::set<pid_t> kept = FindOptedOut({}, kKeptPatience);
-  KillDescendants(kept);
-  spawner_.AwaitIdle(kSpawnerTimeout);  // it may still start a process
-  KillDescendants(kept);
-  channels_ = {};
-  output_.CloseLogs();  // last: a file system may hang
-  _exit(kExitInternalError);
 }
 
 // Reaps adopted orphans, but none while a start is pending, because a worker whose

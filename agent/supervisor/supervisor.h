@@ -21,6 +21,7 @@
 #include "agent/report/attempt_reports.h"
 #include "agent/report/event_log.h"
 #include "agent/supervisor/attempt_store.h"
+#include "agent/supervisor/breakpoints.h"
 #include "agent/supervisor/lifeline.h"
 #include "agent/supervisor/signal_catcher.h"
 #include "agent/worker/attempt.h"
@@ -46,8 +47,7 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
 
-  // Opens all resources of the first attempt and catches signals. Starts no
-  // worker.
+  // Opens all resources of the first attempt and catches signals. Starts no worker.
   // Errors: kInvalid, kSystem.
   Result<void> Open();
 
@@ -87,6 +87,7 @@ class Supervisor {
   void StopAtOnce(int signal_number);
   void OnLifelineEnded();
   void OnGuardianLost();
+  Breakpoints::Callbacks OnBreakpoints();
   void ReapOrphans();
   void OnOutputProgress();
 
@@ -128,6 +129,7 @@ class Supervisor {
   bool workers_stopped_ = false;  // by Ctrl-Z
   Sweeper sweeper_;
   AttemptStore store_;
+  Breakpoints breakpoints_;
   std::optional<StuckWatch> stuck_watch_;
   SignalCatcher signals_;
   Timer decide_;

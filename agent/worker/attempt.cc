@@ -104,6 +104,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
       .status_path = worker.StatusPath(),
       .save_fifo = context_.save_fifo,
       .timer_file = context_.timer_file,
+      .breakpoint_pipe = context_.breakpoint_pipe,
       .trace_dir = context_.output.trace_dir()};
   SpawnSpec spec{.file = context_.spec.program.file,
                  .arguments = ArgumentsFor(context_.spec.program, local_rank),
@@ -228,6 +229,10 @@ std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
     if (worker->IsProcess(pid)) return worker->record().local_rank;
   }
   return std::nullopt;
+}
+
+void Attempt::CountDebuggerEnd(int local_rank) {
+  workers_[static_cast<size_t>(local_rank)]->CountDebuggerEnd();
 }
 
 std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {

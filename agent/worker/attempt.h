@@ -41,9 +41,10 @@ class Attempt {
     JobOutput& output;
     StdinSource& input;
     const MachineShare& share;
-    int null_fd;             // /dev/null: default standard input of workers
-    std::string save_fifo;   // path; empty: none
-    std::string timer_file;  // path; empty: none
+    int null_fd;                  // /dev/null: default standard input of workers
+    std::string save_fifo;        // path; empty: none
+    std::string timer_file;       // path; empty: none
+    std::string breakpoint_pipe;  // path; empty: none
   };
 
   Attempt(const Context& context, NodePlace place, Callbacks callbacks);
@@ -78,6 +79,9 @@ class Attempt {
 
   // Returns the local ranks of the workers that have not ended yet.
   std::vector<int> Unfinished() const;
+
+  // Lets a worker know that its debugger has ended.
+  void CountDebuggerEnd(int local_rank);
 
   // Records that a timer of a worker has expired. Returns the worker's relation
   // to the process, for a message: " (rank 2)", ", below rank 2", or nothing.

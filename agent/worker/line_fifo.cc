@@ -30,7 +30,25 @@ Result<std::unique_ptr<LineFifo>> LineFifo::Create(Loop& loop, const std::string
   bool is_ours =
       fstat(fd.get(), &there) == 0 && S_ISFIFO(there.st_mode) && there.st_uid == geteuid();
   if (!is_ours) return Error{ErrorCode::kInvalid, what + ": another file is in its place"};
-  std::unique_ptr<LineFifo> fifo(new LineFifo(path, std::move(fd), std::move(on_line)));
+  return Watch(
+      loop, std::unique_ptr<LineFifo>(new LineFifo(path, std::move(fd), std::move(on_line))), what);
+}
+
+Result<std::unique_ptr<LineFifo>> LineFifo::CreateUnnamed(
+    Loop& loop, std::function<void(std::string_view)> on_line) {
+  int ends[2];
+  const std::string what = "create a pipe";
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return SystemError(what, errno);
+  Fd read_end(ends[0]);
+  std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[1]);
+  std::unique_ptr<LineFifo> fifo(
+      new LineFifo(std::move(path), std::move(read_end), std::move(on_line)));
+  fifo->write_end_.Reset(ends[1]);
+  return Watch(loop, std::move(fifo), what);
+}
+
+Result<std::unique_ptr<LineFifo>> LineFifo::Watch(Loop& loop, std::unique_ptr<LineFifo> fifo,
+                                                  const std::string& what) {
   auto poll = Poll::Open(loop, fifo->fd_.get(), [raw = fifo.get()] { raw->Read(); });
   if (!poll) return std::move(poll).error().In(what);
   fifo->poll_ = std::move(*poll);
@@ -41,7 +59,9 @@ Result<std::unique_ptr<LineFifo>> LineFifo::Create(Loop& loop, const std::string
 LineFifo::LineFifo(std::string path, Fd fd, std::function<void(std::string_view)> on_line)
     : path_(std::move(path)), fd_(std::move(fd)), on_line_(std::move(on_line)) {}
 
-LineFifo::~LineFifo() { unlink(path_.c_str()); }
+LineFifo::~LineFifo() {
+  if (!write_end_) unlink(path_.c_str());
+}
 
 // Reads one piece per turn of the loop, so that a worker that writes without
 // end does not block the loop.

@@ -15,8 +15,8 @@ class Loop;
 
 namespace rankrun::agent {
 
-// A named pipe that this process creates and reads line by line. Any process
-// may write to it. It is removed from the file system at the end.
+// A pipe that this process creates and reads line by line. Any process may write to it. If
+// it has a name, it is removed from the file system at the end.
 // Thread: loop.  Lifetime: may not end inside its own callback.
 class LineFifo {
  public:
@@ -29,6 +29,11 @@ class LineFifo {
   // Errors: kInvalid if `path` exists and is no pipe; kSystem.
   static Result<std::unique_ptr<LineFifo>> Create(Loop& loop, const std::string& path,
                                                   std::function<void(std::string_view)> on_line);
+  // Creates a pipe that has no name in the file system. Other processes open it at path(),
+  // below this process in /proc.
+  // Errors: kExhausted, kSystem.
+  static Result<std::unique_ptr<LineFifo>> CreateUnnamed(
+      Loop& loop, std::function<void(std::string_view)> on_line);
   LineFifo(const LineFifo&) = delete;
   LineFifo& operator=(const LineFifo&) = delete;
   ~LineFifo();
@@ -38,11 +43,14 @@ class LineFifo {
  private:
   LineFifo(std::string path, Fd fd, std::function<void(std::string_view)> on_line);
 
+  static Result<std::unique_ptr<LineFifo>> Watch(Loop& loop, std::unique_ptr<LineFifo> fifo,
+                                                 const std::string& what);
   void Read();
   void TakeLines();
 
   std::string path_;
-  Fd fd_;  // open for reading and writing, so that reads see no end of file
+  Fd fd_;         // open for reading and writing, so that reads see no end of file
+  Fd write_end_;  // of a pipe without a name, which `fd_` only reads
   std::function<void(std::string_view)> on_line_;
   std::string unread_;     // start of an incomplete line
   bool dropping_ = false;  // inside a line that is too long

@@ -15,6 +15,9 @@ Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const LogDire
     if (!created) LogWarn(created.error().message + "; RANKRUN_SAVE_FIFO is not set");
     if (created) saves = std::move(*created);
   }
+  auto pipe = BreakpointPipe::Create(loop, std::move(callbacks.on_breakpoint));
+  if (!pipe) LogWarn(pipe.error().message + "; RANKRUN_BREAKPOINT_PIPE is not set");
+  if (pipe) breakpoints = std::move(*pipe);
   if (VariableOf(spec.environment, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return {};
   auto typed = VariableOf(spec.environment, "TORCHELASTIC_TIMER_FILE");
   if (!typed && logs == nullptr) {

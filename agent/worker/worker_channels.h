@@ -7,18 +7,20 @@
 
 #include "agent/job/job_spec.h"
 #include "agent/output/log_directory.h"
+#include "agent/worker/breakpoint_pipe.h"
 #include "agent/worker/save_fifo.h"
 #include "agent/worker/timer_server.h"
 
 namespace rankrun::agent {
 
-// The named pipes from workers to their agent: for reports of saving, and for
-// torchrun's file timer.
+// The pipes from workers to their agent: for reports of saving, for torchrun's file timer,
+// and for breakpoints.
 // Thread: loop.
 struct WorkerChannels {
   struct Callbacks {
     std::function<void(WorkerSaves)> on_saves;
     TimerServer::Callbacks timer;
+    std::function<void(const BreakpointNotice&)> on_breakpoint;
   };
 
   // Creates the pipes that `spec` asks for. A pipe that cannot be created is
@@ -31,8 +33,11 @@ struct WorkerChannels {
   std::string SavePathFor(int first_rank);
   std::string timer_path() const { return timers ? timers->path() : ""; }
 
+  std::string breakpoint_path() const { return breakpoints ? breakpoints->path() : ""; }
+
   std::unique_ptr<SaveFifo> saves;
   std::unique_ptr<TimerServer> timers;
+  std::unique_ptr<BreakpointPipe> breakpoints;
 };
 
 }  // namespace rankrun::agent

@@ -74,6 +74,8 @@ std::vector<std::string> WorkerEnvironment(const JobSpec& spec, const WorkerPlac
   if (!place.trace_dir.empty()) v["RANKRUN_TRACE"] = place.trace_dir;
   v.erase("RANKRUN_SAVE_FIFO");
   if (!place.save_fifo.empty()) v["RANKRUN_SAVE_FIFO"] = place.save_fifo;
+  v.erase("RANKRUN_BREAKPOINT_PIPE");
+  if (!place.breakpoint_pipe.empty()) v["RANKRUN_BREAKPOINT_PIPE"] = place.breakpoint_pipe;
   v.erase("RANKRUN_KEEP");  // a worker cannot opt out of the end of its job
   std::vector<std::string> environment;
   for (const auto& [name, value] : v) environment.push_back(name + "=" + value);

@@ -13,12 +13,13 @@ namespace rankrun::agent {
 struct WorkerPlace {
   int local_rank;
   NodePlace node;
-  int threads;                  // default number of threads, by its cores
-  std::string error_file;       // empty: none
-  std::string status_path;      // of the worker's status page; empty: none
-  std::string save_fifo = {};   // named pipe for reports of saving; empty: none
-  std::string timer_file = {};  // named pipe of torchrun's file timer; empty: none
-  std::string trace_dir = {};   // for the traces of the job; empty: none
+  int threads;                       // default number of threads, by its cores
+  std::string error_file;            // empty: none
+  std::string status_path;           // of the worker's status page; empty: none
+  std::string save_fifo = {};        // named pipe for reports of saving; empty: none
+  std::string timer_file = {};       // named pipe of torchrun's file timer; empty: none
+  std::string breakpoint_pipe = {};  // path of the pipe for breakpoints; empty: none
+  std::string trace_dir = {};        // for the traces of the job; empty: none
 };
 
 // Returns the whole environment of a worker: the user's, overlaid with the

@@ -66,6 +66,17 @@ TEST_F(GuardianLinkTest, AHeartbeatArrives) {
   EXPECT_EQ(std::get<Heartbeat>(*message).lease, std::chrono::milliseconds(6'667));
 }
 
+TEST_F(GuardianLinkTest, RequestsForADebuggerAndItsReportArrive) {
+  agent->Send(StartDebugger{4711});
+  agent->Send(EndDebugger{});
+  guardian->Send(DebuggerReport{DebuggerReport::Outcome::kNoProgram, ENOENT});
+  EXPECT_EQ(std::get<StartDebugger>(*guardian->Receive()).process, 4711);
+  EXPECT_TRUE(std::holds_alternative<EndDebugger>(*guardian->Receive()));
+  auto report = std::get<DebuggerReport>(*agent->Receive());
+  EXPECT_EQ(report.outcome, DebuggerReport::Outcome::kNoProgram);
+  EXPECT_EQ(report.error_number, ENOENT);
+}
+
 // Ctrl-Z may stop the guardian for hours.
 TEST_F(GuardianLinkTest, AGoodbyeArrivesAfterAnyNumberOfUnreadHeartbeats) {
   for (int i = 0; i < 10'000; ++i) agent->Send(Heartbeat{std::chrono::milliseconds(100)});

@@ -40,6 +40,17 @@ struct ConsoleTest : testing::Test {
   int progress = 0;
 };
 
+TEST_F(ConsoleTest, OnlyTheSinkOfTheShownRankHasRoom) {
+  OpenOneScreen();
+  auto zero = Sink({.writer = 0, .local_rank = 0});
+  auto one = Sink({.writer = 2, .local_rank = 1});
+  console->HoldAllBut(1);
+  EXPECT_TRUE(zero->full());
+  EXPECT_FALSE(one->full());
+  console->HoldAllBut({});
+  EXPECT_FALSE(zero->full());
+}
+
 TEST_F(ConsoleTest, WholeLinesPassAsTheyAre) {
   OpenOneScreen();
   console->Write(kOut, {.writer = 0, .bytes = "a\n"});

@@ -59,6 +59,28 @@ struct StdinFeedTest : testing::Test {
   std::vector<std::string> texts;
 };
 
+TEST_F(StdinFeedTest, APausedSourceReadsNothing) {
+  int ends_of_pipe[2];
+  ASSERT_EQ(pipe2(ends_of_pipe, O_CLOEXEC), 0);
+  Fd input(ends_of_pipe[0]);
+  Fd keys(ends_of_pipe[1]);
+  Start(input.get(), 1);
+  source->Pause(true);
+  ASSERT_EQ(write(keys.get(), "abc", 3), 3);
+  int turns = 0;
+  std::function<void()> turn = [&] {
+    if (++turns < 5) loop.Post(turn);
+  };
+  loop.Post(turn);
+  EXPECT_TRUE(loop.RunUntil([&] { return turns == 5; }, test::kLong));
+  char buffer[3];
+  EXPECT_EQ(read(input.get(), buffer, 2), 2) << "another process reads it";
+  source->Pause(false);
+  keys.Reset();
+  EXPECT_TRUE(Ends(0));
+  EXPECT_EQ(texts[0], "c");
+}
+
 TEST_F(StdinFeedTest, EveryWorkerGetsAllOfAFile) {
   test::TempFolder folder;
   std::string text(300'000, 'x');

@@ -181,12 +181,15 @@ TEST_F(WorkerEnvironmentTest, ThePipesAreNamedIfThereAreAny) {
   place.timer_file = "/tmp/e/timer";
   EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "/tmp/e/saving");
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/tmp/e/timer");
+  place.breakpoint_pipe = "/proc/9/fd/13";
+  EXPECT_EQ(Get("RANKRUN_BREAKPOINT_PIPE"), "/proc/9/fd/13");
 }
 
 TEST_F(WorkerEnvironmentTest, AnOuterLaunchersPipeAndOptOutAreNotOurs) {
   spec.environment = {"RANKRUN_SAVE_FIFO=/outer", "RANKRUN_KEEP=1",
-                      "TORCHELASTIC_TIMER_FILE=/typed"};
+                      "RANKRUN_BREAKPOINT_PIPE=/outer", "TORCHELASTIC_TIMER_FILE=/typed"};
   EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "(unset)");
+  EXPECT_EQ(Get("RANKRUN_BREAKPOINT_PIPE"), "(unset)");
   EXPECT_EQ(Get("RANKRUN_KEEP"), "(unset)");
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/typed") << "as torchrun passes it on";
 }

@@ -147,10 +147,10 @@ TEST(SettingsTest, VariablesThatAreNotReadAreReported) {
             Strings{"RANKRUN_NPROC is not read: did you mean RANKRUN_NPROC_PER_NODE?"});
   EXPECT_EQ(told({"RANKRUN_LIFELINE=3"}),
             Strings{"RANKRUN_LIFELINE is not read: --lifeline has no variable"});
-  EXPECT_EQ(
-      told({"HOME=/", "PET_TEA=3", "RANKRUN_TEE=3", "RANKRUN_LOG=debug", "RANKRUN_STATUS_FD=3",
-            "RANKRUN_SAVE_FIFO=f", "RANKRUN_STORE=a", "RANKRUN_SECRET=s", "RANKRUN_ZZZ=1"}),
-      Strings{});
+  EXPECT_EQ(told({"HOME=/", "PET_TEA=3", "RANKRUN_TEE=3", "RANKRUN_LOG=debug",
+                  "RANKRUN_STATUS_FD=3", "RANKRUN_SAVE_FIFO=f", "RANKRUN_STORE=a",
+                  "RANKRUN_SECRET=s", "RANKRUN_DEBUGGER=g", "RANKRUN_ZZZ=1"}),
+            Strings{});
 }
 
 TEST(SettingsTest, AnErrorBlamesWhereTheValueCameFrom) {

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/guardian/guardian_link.h"
+#include "agent/worker/breakpoint_pipe.h"
+#include "base/fd.h"
+#include "base/uv/uv_poll.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// Processes of this node's workers that have stopped at breakpoints. The guardian runs the
+// debugger of one of them at a time on the terminal; the others wait for it.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class Breakpoints {
+ public:
+  struct Callbacks {
+    std::function<void(StartDebugger)> start;
+    std::function<void()> end;  // the debugger that runs; OnReport follows
+    std::function<void(int global_rank)> let_go;
+    // Holds back the output of all workers but this one, or of none.
+    std::function<void(std::optional<int> global_rank)> hold_output;
+    std::function<void(const std::string& line)> show;
+  };
+
+  Breakpoints(Loop& loop, std::string debugger, Callbacks callbacks);
+  Breakpoints(const Breakpoints&) = delete;
+  Breakpoints& operator=(const Breakpoints&) = delete;
+
+  void OnNotice(const BreakpointNotice& notice);
+  void OnReport(const DebuggerReport& report);
+  // The workers are being stopped: ends the debugger, which would keep them alive.
+  void Clear();
+
+ private:
+  struct Stop {
+    int global_rank;
+    pid_t process;
+  };
+
+  void StartFirst();
+  void OnStopEnded();
+  std::string HowToAttach(const Stop& stop, const DebuggerReport& report) const;
+
+  Loop& loop_;
+  const std::string debugger_;  // name
+  Callbacks callbacks_;
+  std::deque<Stop> stops_;  // the first one has the debugger that runs
+  Fd pidfd_;                // of that process
+  std::unique_ptr<Poll> exit_poll_;
+};
+
+}  // namespace rankrun::agent

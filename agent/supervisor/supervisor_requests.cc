@@ -1,0 +1,114 @@
+// The part of Supervisor that carries out requests from outside: signals, the end of the
+// program that started the job, and breakpoints.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "agent/guardian/debugger.h"
+#include "agent/job/job_signals.h"
+#include "agent/process/descendants.h"
+#include "agent/process/opted_out_processes.h"
+#include "agent/supervisor/supervisor.h"
+#include "base/format.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kSpawnerTimeout{1'000};
+
+}  // namespace
+
+void Supervisor::OnLinkReadable() {
+  while (auto message = link_.Receive()) {
+    if (std::holds_alternative<LinkClosed>(*message)) OnGuardianLost();
+    if (auto* notice = std::get_if<SignalNotice>(&*message)) {
+      OnSignal({notice->signal_number, guardian_, notice->sender});
+    }
+    if (auto* report = std::get_if<DebuggerReport>(&*message)) breakpoints_.OnReport(*report);
+  }
+}
+
+void Supervisor::OnSignal(const SignalOrigin& origin) {
+  int number = origin.signal_number;
+  if (number == SIGTSTP) number = SIGSTOP;  // the kernel ignores SIGTSTP in orphaned groups
+  SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
+  if (meaning == SignalMeaning::kPass) {
+    workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
+    if (attempt_) attempt_->Pass(number);
+  } else if (meaning == SignalMeaning::kKill) {
+    StopAtOnce(number);
+  } else {
+    StopGently(origin);
+  }
+}
+
+void Supervisor::StopAtOnce(int signal_number) {
+  if (!std::exchange(impatient_, true)) {
+    output_.Say("rankrun: " + SignalName(signal_number) +
+                " is not one of --signals-to-handle: killing the workers\n");
+  }
+  Post(StopRequested{signal_number, true});
+  CloseJob(SignalName(signal_number), 128 + signal_number);
+  if (state_.over()) FinishWhenShown();
+}
+
+void Supervisor::StopGently(const SignalOrigin& origin) {
+  int number = origin.signal_number;
+  if (!stop_filter_.Count(origin, std::chrono::steady_clock::now())) return;
+  impatient_ = stop_filter_.requests() >= 2;
+  if (state_.over()) {
+    impatient_ = true;
+    FinishWhenShown();
+    return;
+  }
+  if (stop_filter_.requests() == 1) {
+    output_.Say("rankrun: " + SignalName(number) + ": stopping the workers within " +
+                FormatSeconds(spec_.shutdown_timeout) + "; a second signal kills them at once\n");
+  }
+  Post(StopRequested{number});
+  if (stop_filter_.requests() == 1) LeaveOrClose(number);
+}
+
+void Supervisor::OnLifelineEnded() {
+  if (stop_filter_.requests() > 0) return;  // a signal often arrives as well
+  output_.Say("rankrun: --lifeline: the program that started this job has ended\n");
+  StopGently({SIGTERM, getpid(), kUnknownSender});
+}
+
+// Kills everything: the workers first, because that needs no file descriptor.
+void Supervisor::OnGuardianLost() {
+  spawner_.Abandon();
+  if (attempt_) attempt_->SignalAllBut({}, SIGKILL);
+  store_.Close();
+  std::set<pid_t> kept = FindOptedOut({}, kKeptPatience);
+  KillDescendants(kept);
+  spawner_.AwaitIdle(kSpawnerTimeout);  // it may still start a process
+  KillDescendants(kept);
+  channels_ = {};
+  output_.CloseLogs();  // last: a file system may hang
+  _exit(kExitInternalError);
+}
+
+Breakpoints::Callbacks Supervisor::OnBreakpoints() {
+  auto let_go = [this](int global_rank) {
+    int local_rank = global_rank - place_.first_rank;
+    bool is_ours = local_rank >= 0 && local_rank < spec_.workers;
+    if (attempt_ && is_ours) attempt_->CountDebuggerEnd(local_rank);
+  };
+  auto hold_output = [this](std::optional<int> global_rank) {
+    std::optional<int> local_rank;
+    if (global_rank) local_rank = *global_rank - place_.first_rank;
+    output_.HoldAllBut(local_rank);
+    input_.Pause(local_rank.has_value());
+    if (attempt_) attempt_->ResumeOutput();
+  };
+  return {.start = [this](StartDebugger request) { link_.Send(request); },
+          .end = [this] { link_.Send(EndDebugger{}); },
+          .let_go = let_go,
+          .hold_output = hold_output,
+          .show = [this](const std::string& line) { output_.Say(line); }};
+}
+
+}  // namespace rankrun::agent

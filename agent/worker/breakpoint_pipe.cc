@@ -1,0 +1,51 @@
+#include "agent/worker/breakpoint_pipe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/parse_number.h"
+#include "base/printable.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kShownCharacters = 80;
+
+// Removes the first word of `text` and the space behind it, and returns the word.
+std::string_view TakeWord(std::string_view& text) {
+  std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(word.size() + 1, text.size()));
+  return word;
+}
+
+}  // namespace
+
+std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line) {
+  const std::string_view kind = TakeWord(line);
+  const auto rank = ParseNumber<int>(TakeWord(line));
+  const auto process = ParseNumber<pid_t>(line);
+  if (!rank || *rank < 0 || !process || *process < 1) return std::nullopt;
+  if (kind == "stopped") return BreakpointNotice{BreakpointNotice::Kind::kStopped, *rank, *process};
+  if (kind == "passed") return BreakpointNotice{BreakpointNotice::Kind::kPassed, *rank, *process};
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<BreakpointPipe>> BreakpointPipe::Create(
+    Loop& loop, std::function<void(const BreakpointNotice&)> on_notice) {
+  std::unique_ptr<BreakpointPipe> breakpoints(new BreakpointPipe(std::move(on_notice)));
+  auto pipe = LineFifo::CreateUnnamed(
+      loop, [raw = breakpoints.get()](std::string_view line) { raw->OnLine(line); });
+  if (!pipe) return std::move(pipe).error();
+  breakpoints->pipe_ = std::move(*pipe);
+  return breakpoints;
+}
+
+void BreakpointPipe::OnLine(std::string_view line) {
+  if (auto notice = ParseBreakpointLine(line)) return on_notice_(*notice);
+  if (std::exchange(warned_, true)) return;
+  LogWarn("RANKRUN_BREAKPOINT_PIPE: ignored \"" + OneLine(line, kShownCharacters) +
+          "\"; want \"stopped RANK PID\" or \"passed RANK PID\"");
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,119 @@
+#include "agent/supervisor/breakpoints.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+#include "base/uv/uv_loop.h"
+#include "tests/base/support.h"
+#include "tests/base/uv/ready.h"
+
+namespace rankrun::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Kind = BreakpointNotice::Kind;
+using Outcome = DebuggerReport::Outcome;
+
+// A process below this one, as a worker is.
+struct Process {
+  Process() {
+    if (pid == 0) {
+      for (;;) pause();
+    }
+  }
+  Process(const Process&) = delete;
+  ~Process() { End(); }
+  void End() {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  const pid_t pid = fork();
+};
+
+struct BreakpointsTest : testing::Test {
+  Breakpoints::Callbacks Record() {
+    return {.start =
+                [this](StartDebugger request) {
+                  calls.push_back(request.process == one.pid ? "start one" : "start two");
+                },
+            .end = [this] { calls.push_back("end"); },
+            .let_go = [this](int rank) { calls.push_back("let go " + std::to_string(rank)); },
+            .hold_output =
+                [this](std::optional<int> rank) {
+                  calls.push_back(rank ? "hold all but " + std::to_string(*rank) : "hold none");
+                },
+            .show = [this](const std::string& line) { shown.push_back(line); }};
+  }
+  std::vector<std::string> Calls() { return std::exchange(calls, {}); }
+
+  Process one;
+  Process two;
+  Loop loop;
+  std::vector<std::string> calls;
+  std::vector<std::string> shown;
+  Breakpoints breakpoints{loop, "gdb", Record()};
+};
+
+TEST_F(BreakpointsTest, TheRankThatHasStoppedGetsADebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  EXPECT_THAT(Calls(), ElementsAre("hold all but 2", "start one"));
+  breakpoints.OnNotice({Kind::kPassed, 2, one.pid});
+  EXPECT_THAT(Calls(), ElementsAre("hold none"));
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2"));
+}
+
+TEST_F(BreakpointsTest, ASecondRankWaitsForTheEndOfTheFirstDebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid});
+  EXPECT_THAT(Calls(), ElementsAre("hold all but 2", "start one"));
+  EXPECT_THAT(shown.back(), HasSubstr("waits until the debugger of rank 2 has ended"));
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2", "hold all but 3", "start two"));
+}
+
+TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  Calls();
+  breakpoints.OnReport({Outcome::kInBackground, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none"));
+  const std::string process = std::to_string(one.pid);
+  EXPECT_THAT(shown.back(), StartsWith("rankrun: rank 2 (pid " + process +
+                                       ") has stopped at a breakpoint, but rankrun is in the "
+                                       "background of its terminal; to go on, attach a debugger "
+                                       "on host "));
+  EXPECT_THAT(shown.back(), HasSubstr(": gdb -p " + process + " -ex continue\n"));
+}
+
+TEST_F(BreakpointsTest, TheEndOfTheProcessEndsItsDebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  Calls();
+  one.End();
+  EXPECT_TRUE(loop.RunUntil([&] { return !calls.empty(); }, test::kLong));
+  EXPECT_THAT(Calls(), ElementsAre("end"));
+}
+
+TEST_F(BreakpointsTest, StoppingTheWorkersEndsTheDebuggerAndForgetsWhoWaits) {
+  breakpoints.Clear();
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid});
+  Calls();
+  breakpoints.Clear();
+  EXPECT_THAT(Calls(), ElementsAre("end"));
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2"));
+}
+
+TEST_F(BreakpointsTest, AProcessThatIsNoWorkersGetsNoDebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, getppid()});
+  EXPECT_THAT(Calls(), ElementsAre());
+}
+
+}  // namespace
+}  // namespace rankrun::agent
