@@ -113,12 +113,19 @@ bool Debugger::HasEnded() {
   if (info.si_pid == 0) return false;
   if (info.si_code == CLD_STOPPED) {
     waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
-    kill(-pid_, SIGCONT);
+    Resume();
     return false;
   }
   TakeTerminalBack();
   waitpid(std::exchange(pid_, 0), nullptr, 0);
   return true;
+}
+
+void Debugger::Resume() const {
+  TerminalSignalBlocked blocked;
+  if (tcgetpgrp(terminal_.get()) == getpgrp()) tcsetpgrp(terminal_.get(), pid_);
+  // Elsewhere it would stop again at its next read.
+  if (tcgetpgrp(terminal_.get()) == pid_) kill(-pid_, SIGCONT);
 }
 
 // Only from the debugger, which is not yet reaped: a shell may have taken it meanwhile.

@@ -29,9 +29,11 @@ class Debugger {
   // Kills it if it runs.
   ~Debugger();
 
-  // Call this after SIGCHLD. Continues a debugger that has stopped, by Ctrl-Z, because no
-  // shell would. Returns whether it has ended.
+  // Call this after SIGCHLD. Resumes a debugger that has stopped, by Ctrl-Z, because no shell
+  // would. Returns whether it has ended.
   bool HasEnded();
+  // Gives it the terminal that this process has got back from a shell, and continues it.
+  void Resume() const;
   bool Is(pid_t pid) const { return pid_ == pid; }
 
  private:

@@ -182,6 +182,7 @@ class Guardian {
     run_->process.link.Send(SignalNotice{number, sender});
     if (number == SIGTSTP) Stop();
     if (number == SIGCONT) run_->lease.Renew(std::chrono::steady_clock::now());
+    if (number == SIGCONT && debugger_ != nullptr) debugger_->Resume();
     SignalMeaning meaning = MeaningOf(number, end_signals_);
     if (meaning == SignalMeaning::kPass) return;
     filter_.Count({number, getpid(), sender}, std::chrono::steady_clock::now());

@@ -29,12 +29,13 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
     if (is_first) callbacks_.hold_output({});
     return;
   }
-  if (ChildAbove(notice.process) == 0) {
+  const pid_t worker = ChildAbove(notice.process);
+  if (worker == 0) {
     LogWarn("RANKRUN_BREAKPOINT_PIPE: process " + std::to_string(notice.process) +
             " is neither a worker nor below one: it gets no debugger");
     return;
   }
-  stops_.push_back({notice.global_rank, notice.process});
+  stops_.push_back({notice.global_rank, notice.process, worker});
   if (stops_.size() == 1) return StartFirst();
   callbacks_.show(Stopped(notice.global_rank, notice.process) +
                   " and waits until the debugger of rank " +
@@ -44,7 +45,7 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
 void Breakpoints::StartFirst() {
   const Stop& stop = stops_.front();
   callbacks_.show(Stopped(stop.global_rank, stop.process) + ": starting " + debugger_ + "\n");
-  callbacks_.hold_output(stop.global_rank);
+  callbacks_.hold_output(stop.worker);
   callbacks_.start({stop.process});
   // A debugger does not notice that its process dies while it waits for a command, and
   // nobody else can reap the process.
@@ -67,7 +68,7 @@ void Breakpoints::OnReport(const DebuggerReport& report) {
   pidfd_.Reset();
   callbacks_.hold_output({});
   if (report.outcome == Outcome::kEnded) {
-    callbacks_.let_go(stop.global_rank);
+    callbacks_.let_go(stop.worker);
   } else {
     callbacks_.show(HowToAttach(stop, report));
   }

@@ -25,9 +25,9 @@ class Breakpoints {
   struct Callbacks {
     std::function<void(StartDebugger)> start;
     std::function<void()> end;  // the debugger that runs; OnReport follows
-    std::function<void(int global_rank)> let_go;
+    std::function<void(pid_t worker)> let_go;
     // Holds back the output of all workers but this one, or of none.
-    std::function<void(std::optional<int> global_rank)> hold_output;
+    std::function<void(std::optional<pid_t> worker)> hold_output;
     std::function<void(const std::string& line)> show;
   };
 
@@ -44,6 +44,7 @@ class Breakpoints {
   struct Stop {
     int global_rank;
     pid_t process;
+    pid_t worker;  // the process itself, or the worker above it
   };
 
   void StartFirst();

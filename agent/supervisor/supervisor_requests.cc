@@ -92,16 +92,13 @@ void Supervisor::OnGuardianLost() {
 }
 
 Breakpoints::Callbacks Supervisor::OnBreakpoints() {
-  auto let_go = [this](int global_rank) {
-    int local_rank = global_rank - place_.first_rank;
-    bool is_ours = local_rank >= 0 && local_rank < spec_.workers;
-    if (attempt_ && is_ours) attempt_->CountDebuggerEnd(local_rank);
+  auto let_go = [this](pid_t worker) {
+    auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+    if (local_rank) attempt_->CountDebuggerEnd(*local_rank);
   };
-  auto hold_output = [this](std::optional<int> global_rank) {
-    std::optional<int> local_rank;
-    if (global_rank) local_rank = *global_rank - place_.first_rank;
-    output_.HoldAllBut(local_rank);
-    input_.Pause(local_rank.has_value());
+  auto hold_output = [this](std::optional<pid_t> worker) {
+    input_.Pause(worker.has_value());
+    output_.HoldAllBut(worker && attempt_ ? attempt_->LocalRankOf(*worker) : std::nullopt);
     if (attempt_) attempt_->ResumeOutput();
   };
   return {.start = [this](StartDebugger request) { link_.Send(request); },

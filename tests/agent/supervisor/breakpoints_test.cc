@@ -38,18 +38,18 @@ struct Process {
 
 struct BreakpointsTest : testing::Test {
   Breakpoints::Callbacks Record() {
-    return {.start =
-                [this](StartDebugger request) {
-                  calls.push_back(request.process == one.pid ? "start one" : "start two");
-                },
-            .end = [this] { calls.push_back("end"); },
-            .let_go = [this](int rank) { calls.push_back("let go " + std::to_string(rank)); },
-            .hold_output =
-                [this](std::optional<int> rank) {
-                  calls.push_back(rank ? "hold all but " + std::to_string(*rank) : "hold none");
-                },
-            .show = [this](const std::string& line) { shown.push_back(line); }};
+    return {
+        .start =
+            [this](StartDebugger request) { calls.push_back("start " + NameOf(request.process)); },
+        .end = [this] { calls.push_back("end"); },
+        .let_go = [this](pid_t worker) { calls.push_back("let go " + NameOf(worker)); },
+        .hold_output =
+            [this](std::optional<pid_t> worker) {
+              calls.push_back(worker ? "hold all but " + NameOf(*worker) : "hold none");
+            },
+        .show = [this](const std::string& line) { shown.push_back(line); }};
   }
+  std::string NameOf(pid_t process) const { return process == one.pid ? "one" : "two"; }
   std::vector<std::string> Calls() { return std::exchange(calls, {}); }
 
   Process one;
@@ -62,20 +62,20 @@ struct BreakpointsTest : testing::Test {
 
 TEST_F(BreakpointsTest, TheRankThatHasStoppedGetsADebugger) {
   breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
-  EXPECT_THAT(Calls(), ElementsAre("hold all but 2", "start one"));
+  EXPECT_THAT(Calls(), ElementsAre("hold all but one", "start one"));
   breakpoints.OnNotice({Kind::kPassed, 2, one.pid});
   EXPECT_THAT(Calls(), ElementsAre("hold none"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one"));
 }
 
 TEST_F(BreakpointsTest, ASecondRankWaitsForTheEndOfTheFirstDebugger) {
   breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
   breakpoints.OnNotice({Kind::kStopped, 3, two.pid});
-  EXPECT_THAT(Calls(), ElementsAre("hold all but 2", "start one"));
+  EXPECT_THAT(Calls(), ElementsAre("hold all but one", "start one"));
   EXPECT_THAT(shown.back(), HasSubstr("waits until the debugger of rank 2 has ended"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2", "hold all but 3", "start two"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one", "hold all but two", "start two"));
 }
 
 TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
@@ -107,7 +107,7 @@ TEST_F(BreakpointsTest, StoppingTheWorkersEndsTheDebuggerAndForgetsWhoWaits) {
   breakpoints.Clear();
   EXPECT_THAT(Calls(), ElementsAre("end"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go 2"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one"));
 }
 
 TEST_F(BreakpointsTest, AProcessThatIsNoWorkersGetsNoDebugger) {

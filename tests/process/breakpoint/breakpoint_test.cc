@@ -70,10 +70,10 @@ TEST(BreakpointJobTest, AContinuedRankStopsAtItsNextBreakpointInTheSameDebugger)
   ScratchFolder scratch;
   const std::string go = scratch.Path("go");
   TerminalJob job(Held({"1", "1", "3", go}));
-  ASSERT_TRUE(job.Shows("rank 1 makes call 2") && job.Shows(kTrap) && job.Shows(kPrompt));
+  ASSERT_TRUE(job.ShowsAll({"rank 1 makes call 2", kTrap, kPrompt}));
   EXPECT_THAT(job.text(), Not(HasSubstr("makes call 3")));
   job.Type("continue\n");
-  ASSERT_TRUE(job.Shows("makes call 3") && job.Shows(kTrap) && job.Shows(kPrompt));
+  ASSERT_TRUE(job.ShowsAll({"rank 0 makes call 3", "rank 1 makes call 3", kTrap, kPrompt}));
   job.Type("continue\n");
   EXPECT_TRUE(job.ShowsAll({"rank 0 goes on with 2", "rank 1 goes on with 2"}));
   std::ofstream(go).close();
