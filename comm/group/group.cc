@@ -125,8 +125,13 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   return {};
 }
 
-std::optional<Error> Group::FindFailure(TimePoint since) {
-  return broken_.load() ? std::nullopt : backend_->FindFailure(since);
+std::optional<Error> Group::FindFailure(const char* what, TimePoint since) {
+  if (broken_.load()) return std::nullopt;
+  auto failure = backend_->FindFailure(since);
+  if (!failure) return std::nullopt;
+  Error error = Break(what, *std::move(failure), identity_.timeout);
+  messages_->EndOwn();
+  return error;
 }
 
 Result<void> Group::Uninvolved(const char* what) const {

@@ -55,7 +55,7 @@ class Group {
   // Breaks the group on all ranks, because of the call `reason`. A collective of another
   // thread may still touch its blocks until it returns.
   void End(const std::string& reason);
-  std::optional<Error> FindFailure(TimePoint since);  // as Backend; none of a broken group
+  std::optional<Error> FindFailure(const char* what, TimePoint since);  // it breaks the group
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
 
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);

@@ -51,16 +51,15 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
   const std::string prefix = all.key_prefix + "/breakpoint/";
   const int hold = world_.breakpoints.holds++;
   const std::string key = prefix + std::to_string(hold);
-  auto find_failure = [&world](TimePoint since) { return world.FindFailure(since); };
+  auto find_failure = [&world](TimePoint since) { return world.FindFailure("Breakpoint", since); };
   if (call.global_rank == all.global_rank) {
     // All ranks have called again, so they have left the breakpoint before.
     static_cast<void>(store.Delete(prefix + std::to_string(hold - 1)));
     auto held = StopInDebugger({all.global_rank, call.place, all.deaths, find_failure});
-    auto released = store.Set(key, "");
-    return held ? released : held;
+    return held ? store.Set(key, "") : held;
   }
-  Awaited awaited(StatusPage::OfThisProcess(), "the end of the breakpoint of rank " +
-                                                   std::to_string(call.global_rank));
+  Awaited awaited(StatusPage::OfThisProcess(),
+                  "the end of the breakpoint of rank " + std::to_string(call.global_rank));
   const TimePoint began = std::chrono::steady_clock::now();
   for (;;) {
     auto released = store.Get(key, kBetweenLooks);

@@ -16,7 +16,7 @@ namespace rankrun {
 // first one compares the arguments.
 // Errors: DistError, there is no world, no such rank, or `skip` is negative;
 // DistMismatchError, the ranks' arguments differ; DistTimeoutError with the ranks that
-// have not called; DistNetworkError, a rank has ended.
+// have not called; DistNetworkError, a rank has ended, which breaks the world.
 // Thread: as Init.
 RANKRUN_API void Breakpoint(GlobalRank rank = {0}, int skip = 0,
                             const char* file = __builtin_FILE(), int line = __builtin_LINE());
