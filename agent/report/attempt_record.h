@@ -59,7 +59,7 @@ struct WorkerRecord {
   // end. Empty: unknown.
   WorkerActivity activity = {};
   std::optional<Ending> ending = {};  // judged from all its output; empty: not yet
-  uint64_t noted_ticks = 0;  // Ticks() of that moment; 0: never
+  uint64_t noted_ticks = 0;           // Ticks() of that moment; 0: never
   // Memory with its operations, until they are in the two fields below; may be null.
   std::shared_ptr<const StatusPage> status_page = {};
   // The last three, oldest first: of the cause and of one other worker in an operation.
