@@ -1,6 +1,7 @@
 // docs/torch-distributed.md: each part that exists has tests and vectors that
 // exist, no absent part has any, and no name is in both tables. Each vector,
-// and each numbered test of misuse, has a row.
+// and each numbered test of misuse, has a row. The rows are those of
+// torch_distributed.txt.
 
 #include <gtest/gtest.h>
 
@@ -61,9 +62,25 @@ Rows RowsOf(const std::string& section) {
 Rows Present() { return RowsOf("Parts that exist"); }
 Rows Absent() { return RowsOf("Absent parts"); }
 
-// Returns the names of torch.distributed in the first cell of a row.
+// Returns "send", "send(tensor)" and "send(dst)" for "send(tensor, dst)", and all other
+// names as they are.
+std::set<std::string> WithArguments(const std::string& name) {
+  size_t open = name.find('(');
+  if (open == std::string::npos) return {name};
+  std::string function = name.substr(0, open);
+  std::set<std::string> names = {function};
+  names.merge(AllMatches(name.substr(open), R"(\w+)", function + "($&)"));
+  return names;
+}
+
+// Returns the names of torch.distributed in the first cell of a row: functions, their
+// arguments, and the "headings" of its documentation.
 std::set<std::string> TorchNames(const std::vector<std::string>& row) {
-  return AllMatches(row[0], "`([^`]+)`", "$1");
+  std::set<std::string> names = AllMatches(row[0], R"("[^"]+")", "$&");
+  for (const std::string& name : AllMatches(row[0], "`([^`]+)`", "$1")) {
+    names.merge(WithArguments(name));
+  }
+  return names;
 }
 
 std::set<std::string> KnownTests() {
@@ -112,7 +129,7 @@ TEST(CommDocumentedTest, EachAbsentPartHasOneRowAndNoTest) {
   std::set<std::string> seen;
   for (const auto& row : rows) {
     ASSERT_EQ(row.size(), 2U) << row[0];
-    auto names = TorchNames(row);
+    auto names = AllMatches(row[0], "[`\"]([^`\"]+)[`\"]", "$1");
     ASSERT_EQ(names.size(), 1U) << row[0];
     EXPECT_TRUE(seen.insert(*names.begin()).second) << row[0] << "has two rows";
     for (const auto& cell : row) {
@@ -123,12 +140,31 @@ TEST(CommDocumentedTest, EachAbsentPartHasOneRowAndNoTest) {
   }
 }
 
+std::set<std::string> NamesOf(const Rows& rows) {
+  std::set<std::string> names;
+  for (const auto& row : rows) names.merge(TorchNames(row));
+  return names;
+}
+
 TEST(CommDocumentedTest, NoNameIsPresentAndAbsent) {
-  std::set<std::string> present;
-  for (const auto& row : Present()) present.merge(TorchNames(row));
+  std::set<std::string> present = NamesOf(Present());
   for (const auto& row : Absent()) {
-    for (const auto& name : TorchNames(row)) EXPECT_FALSE(present.contains(name)) << name;
+    std::string name = row[0].substr(1, row[0].find('`', 1) - 1);
+    EXPECT_FALSE(present.contains(name)) << name;
   }
+}
+
+TEST(CommDocumentedTest, TheRowsAreThoseOfTheList) {
+  std::set<std::string> on_page = NamesOf(Present());
+  on_page.merge(NamesOf(Absent()));
+  std::set<std::string> listed;
+  std::istringstream lines(Read(kRoot / "tests/comm/torch_distributed.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') listed.merge(WithArguments(line));
+  }
+  ASSERT_GT(listed.size(), 500U);
+  for (const auto& name : listed) EXPECT_TRUE(on_page.contains(name)) << name << " has no row";
+  for (const auto& name : on_page) EXPECT_TRUE(listed.contains(name)) << name << " is not listed";
 }
 
 TEST(CommDocumentedTest, EachVectorAndEachNumberedTestHasARow) {

@@ -1,4 +1,6 @@
-"""Every public name of PyTorch's torch.distributed has a row in docs/torch-distributed.md."""
+"""tests/comm/torch_distributed.txt has every public name of PyTorch's torch.distributed, and the
+arguments of its functions. A unit test compares the list with docs/torch-distributed.md."""
+import inspect
 import pathlib
 import re
 import types
@@ -8,8 +10,9 @@ import torch.distributed.algorithms
 import torch.distributed.device_mesh
 import torch.distributed.launcher
 import torch.distributed.rpc as rpc
+import torch.multiprocessing
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/torch-distributed.md"
+LIST = pathlib.Path(__file__).parents[1] / "comm/torch_distributed.txt"
 # Imports of the package, and methods of str, from which Backend is derived.
 FOREIGN = {"log", "timedelta"} | set(dir(str))
 
@@ -24,26 +27,71 @@ def members(prefix, owner, names=None):
             yield prefix + name
 
 
-documented = set(re.findall(r"`([^`]+)`", " ".join(
-    line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `"))))
-wanted = set(members("", dist))
-for name in ("Backend BackendConfig GroupMember ReduceOp Work Store TCPStore HashStore FileStore "
-             "PrefixStore ProcessGroup DeviceMesh").split():
-    wanted |= set(members(name + ".", getattr(dist, name)))
-wanted |= set(members("rpc.", rpc, rpc.__all__))
-for module in (rpc.functions, rpc.backend_registry, rpc.constants):
-    own = [name for name, value in vars(module).items()
-           if getattr(value, "__module__", module.__name__) == module.__name__]
-    wanted |= set(members(module.__name__.removeprefix("torch.distributed.") + ".", module, own))
-for name in "RRef WorkerInfo TensorPipeRpcBackendOptions".split():
-    wanted |= set(members(f"rpc.{name}.", getattr(rpc, name)))
-wanted |= set(members("algorithms.", torch.distributed.algorithms))
-for name in "Join Joinable JoinHook".split():
-    wanted |= set(members(f"algorithms.{name}.", getattr(torch.distributed.algorithms, name)))
-wanted |= set(members("device_mesh.", torch.distributed.device_mesh, dist.device_mesh.__all__))
-wanted |= set(members("launcher.", torch.distributed.launcher))
+def public_names():
+    names = set(members("", dist))
+    for name in ("Backend BackendConfig GroupMember ReduceOp Work Store TCPStore HashStore "
+                 "FileStore PrefixStore ProcessGroup DeviceMesh").split():
+        names |= set(members(name + ".", getattr(dist, name)))
+    names |= set(members("rpc.", rpc, rpc.__all__))
+    for module in (rpc.functions, rpc.backend_registry, rpc.constants):
+        own = [name for name, value in vars(module).items()
+               if getattr(value, "__module__", module.__name__) == module.__name__]
+        prefix = module.__name__.removeprefix("torch.distributed.") + "."
+        names |= set(members(prefix, module, own))
+    for name in "RRef WorkerInfo TensorPipeRpcBackendOptions".split():
+        names |= set(members(f"rpc.{name}.", getattr(rpc, name)))
+    names |= set(members("algorithms.", torch.distributed.algorithms))
+    for name in "Join Joinable JoinHook".split():
+        names |= set(members(f"algorithms.{name}.", getattr(torch.distributed.algorithms, name)))
+    names |= set(members("device_mesh.", torch.distributed.device_mesh, dist.device_mesh.__all__))
+    return names | set(members("launcher.", torch.distributed.launcher))
 
-missing = sorted(wanted - documented)
+
+def documented_arguments(function):
+    """Returns the arguments of a C++ function: those of its signature if it names them, otherwise
+    those that its text describes."""
+    text = function.__doc__ or ""
+    signatures = re.findall(r"^\s*(?:\d\. )?\w+\((?:self: [\w.]+(?:, )?)?(.*)\) -> ", text, re.M)
+    in_signatures = [name for signature in signatures for name in re.findall(
+        r"(?:^|, )(\w+): ", re.sub(r"\[[^\]]*\]", "", signature))]
+    named = [name for name in in_signatures if not re.match(r"arg\d", name)]
+    if named == in_signatures and named:
+        return named
+    described = re.findall(r"Arguments:\n(.*?)(?:\n\s*\n|\Z|Example)", text, re.S)
+    return named + re.findall(r"^\s+(\w+) \(", "\n".join(described), re.M)
+
+
+def arguments(function):
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        is_class = inspect.isclass(function)
+        return set(documented_arguments(function.__init__ if is_class else function))
+    return {name for name in parameters if name != "self" and not name.startswith("_")}
+
+
+def find(name):
+    """Returns the object of a listed name; None for names outside of the two packages."""
+    owner = dist
+    if name.startswith("torch.multiprocessing."):
+        owner, name = torch.multiprocessing, name.rpartition(".")[2]
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+listed, compared = set(), 0
+for line in LIST.read_text().splitlines():
+    name, _, rest = line.partition("(")
+    listed.add(name)
+    if rest and (function := find(name)):
+        compared += 1
+        ours, theirs = set(re.findall(r"\w+", rest)), arguments(function)
+        assert ours == theirs, f"{name} has {sorted(theirs)}, not {sorted(ours)}"
+
+wanted = public_names()
+missing = sorted(wanted - listed)
 assert len(wanted) > 250, len(wanted)
-assert not missing, f"{PAGE} has no row for: {', '.join(missing)}"
-print(f"{len(wanted)} names of torch.distributed have a row")
+assert compared > 80, compared
+assert not missing, f"{LIST} lacks: {', '.join(missing)}"
+print(f"the list has {len(wanted)} names of torch.distributed, and arguments of {compared} functions")
