@@ -11,7 +11,7 @@
 
 namespace rankrun::agent {
 
-// What the flight recorder of a worker had at a moment.
+// The flight recorder of a worker at a moment.
 struct WorkerOperations {
   std::vector<FlightHistory> histories;
   uint64_t moment = 0;  // Ticks(); none is later

@@ -12,12 +12,12 @@ namespace rankrun::agent {
 namespace {
 
 // A program that has caught an exception writes more lines; one that ends with it, few.
-constexpr int kMostLinesAfterException = 20;
+constexpr int kMaxLinesAfterException = 20;
 constexpr int kShellsBase = 128;  // a program that exits with 128+n reports signal n
 
 LastError ErrorOf(const WorkerRecord& worker) {
   LastError error = FindLastError(worker.stderr_tail);
-  if (error.is_exception && error.lines_after <= kMostLinesAfterException) return error;
+  if (error.is_exception && error.lines_after <= kMaxLinesAfterException) return error;
   if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
   return error.is_exception ? LastError() : error;
 }
@@ -84,7 +84,7 @@ class Ends {
     return found == ended_.end() ? std::nullopt : std::optional(*found);
   }
 
-  // Of several workers of these kinds, one that others name comes first.
+  // Among several workers of these kinds, one that others name comes first.
   std::optional<size_t> FirstOf(const std::set<EndKind>& kinds) const {
     auto named = First([&](size_t i) { return kinds.contains(kinds_[i]) && named_.contains(i); });
     return named ? named : First([&](size_t i) { return kinds.contains(kinds_[i]); });

@@ -40,7 +40,7 @@ class Methods {
 
 constexpr size_t kMaxMethodName = 255;
 
-// What a request asks for.
+// A call that another worker asks for.
 struct Request {
   std::string method;
   uint32_t limit_ms;  // after which nobody waits for the reply; 0: none

@@ -11,7 +11,7 @@ struct BreakpointCall {
   std::string place;  // of the call: "train.cc:42"
 };
 
-// What Breakpoint counts in a world.
+// Counters of Breakpoint in a world.
 struct BreakpointCounts {
   std::map<std::string, int> skipped;  // calls, by their place and arguments
   int holds = 0;                       // calls that were not skipped

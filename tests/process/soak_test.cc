@@ -44,12 +44,14 @@ std::vector<double> After(const std::string& text, const std::string& all) {
   return numbers;
 }
 
-// Returns what a job must not leave below `folder`: empty folders, empty logs and
-// other files. Logs of failed attempts stay.
+// Returns the files that a job must not leave below `folder`: empty folders, empty logs and
+// other files. Logs and operations of failed attempts stay.
 std::string LitterBelow(const std::string& folder) {
   std::string litter;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    bool is_log = entry.is_regular_file() && entry.path().extension() == ".log";
+    std::string name = entry.path().filename().string();
+    bool is_log =
+        entry.is_regular_file() && (name.ends_with(".log") || name.ends_with("operations.json"));
     if (is_log ? entry.file_size() > 0 : entry.is_directory() && !fs::is_empty(entry)) continue;
     litter += entry.path().string() + "\n";
   }

@@ -21,8 +21,8 @@ namespace rankrun::rpc {
 // Stop comes before their end.
 class GroupLinks {
  public:
-  // All ranks call it. Fills `sockets`, one per rank; none for this one. `threads`: at most
-  // so many move the bytes. Throws as NewGroup. Errors: kExhausted, kSystem.
+  // All ranks call it. Fills `sockets`, one per rank; none for this one. `threads`: the
+  // limit of those that move the bytes. Throws as NewGroup. Errors: kExhausted, kSystem.
   static Result<std::unique_ptr<GroupLinks>> Make(Context& context, int threads,
                                                   std::vector<Fd>& sockets);
   GroupLinks(const GroupLinks&) = delete;

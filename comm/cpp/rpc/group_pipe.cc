@@ -105,7 +105,7 @@ bool GroupPipe::OnBlock() {
     shutdown(socket_.get(), SHUT_WR);
     is_over_ = has_sent_end_ && !is_sending_;
   } else if (in_.bytes > kMaxBytes) {
-    Lose();  // the other rank sends what is no block
+    Lose();  // the other rank sends no block
   } else if (in_.bytes > Block::kInside) {
     in_bytes_.resize(in_.bytes);
     is_in_bytes_ = true;

@@ -23,7 +23,7 @@ class GroupPipe {
   GroupPipe(ProcessGroup& group, Fd socket, std::function<void()> wake);
 
   int fd() const { return socket_.get(); }
-  // What to wait for on the socket.
+  // Events of the socket for which its thread waits.
   bool wants_read() const { return !is_over_ && !is_sending_ && !has_sent_end_; }
   bool wants_write() const { return !is_over_ && delivered_ < to_deliver_.size(); }
 
