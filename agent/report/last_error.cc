@@ -1,6 +1,7 @@
 #include "agent/report/last_error.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <vector>
@@ -34,6 +35,10 @@ constexpr std::string_view kLostPeer[] = {
     "DistNetworkError",
     "lost rank ",
 };
+
+// Ends of a rank, in texts of agents and of librankrun.
+constexpr std::string_view kEnds[] = {
+    " was killed", " has ended", " has died", " ended with", " could not be started", " died"};
 
 using Lines = std::vector<std::string>;
 
@@ -89,6 +94,15 @@ size_t FirstOfChain(const Lines& lines, size_t last) {
   return first;
 }
 
+// Returns whether a line is "ValueError: no data", as programs print that catch their errors
+// to end with an exit code.
+bool IsException(std::string_view line) {
+  std::string_view type = line.substr(0, line.find(": "));
+  bool is_name = std::ranges::all_of(
+      type, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == ':'; });
+  return is_name && (type.ends_with("Error") || type.ends_with("Exception"));
+}
+
 LastError ExceptionAt(const Lines& lines, size_t last) {
   size_t first = FirstOfChain(lines, last);
   size_t begin = ExceptionAfter(lines, first);
@@ -112,6 +126,7 @@ LastError FindLastError(std::string_view standard_error) {
     if (lines[i].find(kTraceback) != std::string::npos) return ExceptionAt(lines, i);
   }
   std::erase(lines, "");
+  if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
   size_t begin = lines.size() - std::min(lines.size(), kLastLines);
   return {Joined(lines, begin, lines.size())};
 }
@@ -133,9 +148,9 @@ std::optional<int> LostRankIn(std::string_view error) {
     rest.remove_prefix(static_cast<size_t>(end - rest.data()));
     bool is_lost = error.substr(0, at).ends_with("lost ");
     if (rest.starts_with(" on node ")) rest.remove_prefix(std::min(rest.find(' ', 9), rest.size()));
-    bool has_ended = rest.starts_with(" was killed") || rest.starts_with(" has ended") ||
-                     rest.starts_with(" ended with") || rest.starts_with(" could not be started");
-    if (is_lost || has_ended) return rank;
+    if (rest.starts_with(" (pid ")) rest.remove_prefix(std::min(rest.find(' ', 6), rest.size()));
+    auto begins_rest = [&](std::string_view text) { return rest.starts_with(text); };
+    if (is_lost || std::ranges::any_of(kEnds, begins_rest)) return rank;
   }
   return std::nullopt;
 }

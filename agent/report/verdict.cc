@@ -36,7 +36,8 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   if (!worker.exit) return EndKind::kNotStarted;
   bool is_sigpipe = worker.exit->signaled && worker.exit->value == SIGPIPE;
   bool blames_peer = BlamesLostPeer(error);
-  if (is_sigpipe || (error.is_exception && blames_peer)) return EndKind::kLostPeer;
+  bool is_sure = error.is_exception || LostRankIn(error.text);  // not a line of some log
+  if (is_sigpipe || (is_sure && blames_peer)) return EndKind::kLostPeer;
   if (!WasSignalled(worker)) {
     // A line of the log is weak evidence. A signal is the end of its own failure.
     bool is_warning = blames_peer && !worker.exit->signaled;

@@ -90,7 +90,6 @@ class Supervisor {
   Breakpoints::Callbacks OnBreakpoints();
   void ReapOrphans();
   void OnOutputProgress();
-
   void EndAttempt(const GroupState& next);
   void NoteCause(const AttemptRecord& record);
   Goodbye Ending() const;

@@ -63,6 +63,15 @@ TEST(FindLastErrorTest, AnExceptionOfCppIsTypeAndText) {
   EXPECT_NE(error.text.find("what():  no data"), std::string::npos);
 }
 
+TEST(FindLastErrorTest, AnExceptionThatAProgramPrintsBeforeItExitsCounts) {
+  LastError error = FindLastError("step 3\nRuntimeError: Connection closed by peer\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "RuntimeError: Connection closed by peer\n");
+  EXPECT_TRUE(FindLastError("std::OutOfMemoryException\n").is_exception);
+  EXPECT_FALSE(FindLastError("step 3: RuntimeError: no\n").is_exception);
+  EXPECT_FALSE(FindLastError("RuntimeError: no\nanother attempt\n").is_exception);
+}
+
 TEST(FindLastErrorTest, WithoutAnExceptionItIsTheLastThreeLines) {
   LastError error = FindLastError("recv: Connection reset by peer\na\n\nb\nc\n");
   EXPECT_EQ(error.text, "a\nb\nc\n");
@@ -95,6 +104,7 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
 TEST(LostRankInTest, IsTheRankThatAnErrorOfOursNames) {
   EXPECT_EQ(LostRankIn("rank 1: AllReduce #2 (16 x float32, sum): lost rank 12: reset"), 12);
   EXPECT_EQ(LostRankIn("rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"), 5);
+  EXPECT_EQ(LostRankIn("Barrier #7 of the world, rank 0 of 5: rank 4 (pid 6600) died"), 4);
   EXPECT_EQ(LostRankIn("rank 5 ended with exit code 3"), 5);
   EXPECT_EQ(LostRankIn("rank 5 could not be started: no such file"), 5);
   EXPECT_EQ(LostRankIn("rank 1: Barrier #2: rank 0 is waiting"), std::nullopt);
