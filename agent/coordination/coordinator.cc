@@ -321,10 +321,13 @@ bool Coordinator::EndsDrained() {
   auto stays = [](const auto& entry) { return !entry.second.is_leaving; };
   bool too_few = std::ranges::count_if(nodes_, stays) < policy_.min_nodes;
   bool is_drained = too_few && !leave_reason_.empty() && record_.attempts > 0;
-  if (is_drained) {
-    End({kExitDrained, leave_reason_ + "; fewer nodes are left than --nnodes requires"});
-  }
-  return is_drained;
+  if (!is_drained) return false;
+  Verdict drained{kExitDrained, leave_reason_ + "; fewer nodes are left than --nnodes requires"};
+  outcome_.reason = drained.text;
+  outcome_.exit_code = drained.exit_code;
+  outcome_.is_fatal = true;
+  End(drained);
+  return true;
 }
 
 void Coordinator::NotifyIfSpare(const Node& node) {

@@ -116,15 +116,18 @@ void Add(Json& json, const Restart& e) {
   json["number"] = e.number;
   json["of"] = e.of;
   json["delay"] = Seconds(e.delay);
+  if (e.is_free) json["is_free"] = true;
   json["why"] = e.why;
 }
 
 void Add(Json& json, const Report& e) {
   json["seconds"] = Seconds(e.record.lasted);
-  json["cause"] = WorkerInReport(e.record.workers[e.record.cause]);
+  bool is_worker = e.record.own_cause.empty();
+  const WorkerRecord& cause = e.record.workers[e.record.cause];
+  json["cause"] = is_worker ? WorkerInReport(cause) : Json{{"why", e.record.own_cause}};
   json["consequences"] = Json::array();
   for (const WorkerRecord& worker : e.record.workers) {
-    bool is_cause = &worker == &e.record.workers[e.record.cause];
+    bool is_cause = is_worker && &worker == &cause;
     if (!is_cause) json["consequences"].push_back(WorkerInReport(worker));
   }
   json["text"] = e.text;

@@ -84,6 +84,7 @@ struct Restart {
   int number;  // 1 for the first
   int of;
   std::chrono::milliseconds delay;
+  bool is_free = false;  // it is not counted
   std::string why;
 };
 

@@ -22,6 +22,11 @@ std::string FailureOf(const WorkerRecord& worker) {
   return "rank " + std::to_string(worker.global_rank) + " failed: " + HowItEnded(worker);
 }
 
+// "rank 2 failed: exit code 3", or why rankrun ended the attempt.
+std::string CauseInWords(const AttemptRecord& record) {
+  return record.own_cause.empty() ? FailureOf(record.workers[record.cause]) : record.own_cause;
+}
+
 std::string StoppedBy(int signal_number) { return "stopped by " + SignalName(signal_number); }
 
 }  // namespace
@@ -129,14 +134,15 @@ void EventLog::LeftBehind(const std::vector<pid_t>& pids, int signal_number) {
 }
 
 void EventLog::Restart(const AttemptRecord& failed, Duration delay) {
-  Emit(failed.attempt, events::Restart{.number = failed.attempt + 1,
+  Emit(failed.attempt, events::Restart{.number = failed.restart_number.value_or(failed.attempt + 1),
                                        .of = failed.max_restarts,
                                        .delay = std::chrono::ceil<std::chrono::milliseconds>(delay),
-                                       .why = FailureOf(failed.workers[failed.cause])});
+                                       .is_free = failed.is_free,
+                                       .why = CauseInWords(failed)});
 }
 
 void EventLog::Report(const AttemptRecord& record, const std::string& text) {
-  verdict_ = FailureOf(record.workers[record.cause]);
+  verdict_ = CauseInWords(record);
   if (wanted()) Emit(record.attempt, events::Report{record, text});
 }
 

@@ -38,7 +38,8 @@ constexpr std::string_view kLostPeer[] = {
 
 // Ends of a rank, in texts of agents and of librankrun.
 constexpr std::string_view kEnds[] = {
-    " was killed", " has ended", " has died", " ended with", " could not be started", " died"};
+    ": killed by", ": exit code", ": could not be started", " was killed", " has ended",
+    " has died",   " ended with", " could not be started",  " died"};
 
 using Lines = std::vector<std::string>;
 
@@ -125,6 +126,11 @@ LastError FindLastError(std::string_view standard_error) {
     if (lines[i].find(kTerminate) != std::string::npos) return TerminateAt(lines, i);
     if (lines[i].find(kTraceback) != std::string::npos) return ExceptionAt(lines, i);
   }
+  return LastLinesError(standard_error);
+}
+
+LastError LastLinesError(std::string_view standard_error) {
+  Lines lines = LinesOf(standard_error);
   std::erase(lines, "");
   if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
   size_t begin = lines.size() - std::min(lines.size(), kLastLines);
@@ -147,8 +153,11 @@ std::optional<int> LostRankIn(std::string_view error) {
     if (problem != std::errc()) continue;
     rest.remove_prefix(static_cast<size_t>(end - rest.data()));
     bool is_lost = error.substr(0, at).ends_with("lost ");
-    if (rest.starts_with(" on node ")) rest.remove_prefix(std::min(rest.find(' ', 9), rest.size()));
-    if (rest.starts_with(" (pid ")) rest.remove_prefix(std::min(rest.find(' ', 6), rest.size()));
+    for (std::string_view part : {" on node ", " on "}) {
+      if (rest.starts_with(part))
+        rest.remove_prefix(std::min(rest.find(' ', part.size()), rest.size()));
+    }
+    if (rest.starts_with(" (pid ")) rest.remove_prefix(std::min(rest.find(')') + 1, rest.size()));
     auto begins_rest = [&](std::string_view text) { return rest.starts_with(text); };
     if (is_lost || std::ranges::any_of(kEnds, begins_rest)) return rank;
   }

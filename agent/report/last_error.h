@@ -18,6 +18,9 @@ struct LastError {
 // Pure.
 LastError FindLastError(std::string_view standard_error);
 
+// Returns the last lines as an error, whatever exceptions come before them. Pure.
+LastError LastLinesError(std::string_view standard_error);
+
 // Returns whether an error says that the connection to another process was lost, in a text
 // of PyTorch, Gloo, NCCL, Python, the kernel or librankrun. Pure.
 bool BlamesLostPeer(const LastError& error);

@@ -19,7 +19,7 @@ LastError ErrorOf(const WorkerRecord& worker) {
   LastError error = FindLastError(worker.stderr_tail);
   if (error.is_exception && error.lines_after <= kMaxLinesAfterException) return error;
   if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
-  return error.is_exception ? LastError() : error;
+  return error.is_exception ? LastLinesError(worker.stderr_tail) : error;
 }
 
 bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }

@@ -11,8 +11,8 @@ namespace rankrun::agent {
 // Returns `worker.ending`, or judges the worker's exit and its last error.
 Ending EndingOf(const WorkerRecord& worker);
 
-// Returns whether a worker failed, and neither because of a lost peer nor because of our
-// signal.
+// Returns whether a worker failed and neither lost a peer nor was stopped by our signal. An
+// exception in a handler of our signal counts, too.
 bool FailedByItself(const WorkerRecord& worker);
 
 // Returns the index of the worker whose failure caused the others. `ended` has the indices

@@ -138,6 +138,20 @@ TEST_F(CoordinatorTest, ALeaveCostsNoRestartWhileMinIsMet) {
   EXPECT_EQ(persisted_->history.restarts, 0);
 }
 
+TEST_F(CoordinatorTest, ALeaveBelowMinAfterAFailureEndsTheJobAsDrained) {
+  policy_.restart.max_restarts = 1;
+  Run(2);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1", .rank = 0}});
+  Deliver(1, Stopped{1});
+  Deliver(2, Leave{"it got SIGTERM"});
+  Deliver(2, Stopped{1});
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitDrained);
+  EXPECT_EQ(coordinator_->outcome().exit_code, kExitDrained);
+  EXPECT_EQ(coordinator_->outcome().reason, SentTo<Verdict>(1)->text);
+  EXPECT_TRUE(coordinator_->outcome().is_fatal) << "so no worker's exit code replaces it";
+}
+
 TEST_F(CoordinatorTest, ALeaveBelowMinEndsTheJobAsDrained) {
   Run(2);
   Deliver(2, Leave{"SIGTERM"});

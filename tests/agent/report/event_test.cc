@@ -73,7 +73,7 @@ std::vector<Payload> OneOfEach() {
           Kill{"25.0 s have passed"},
           LeftBehind{SIGTERM, {7, 8}},
           NodeLost{"node n2 counts as lost"},
-          Restart{1, 3, milliseconds(500), "rank 2 failed: exit code 3"},
+          Restart{1, 3, milliseconds(500), true, "rank 2 failed: exit code 3"},
           SomeReport(),
           JobEnded{3, 0, "rank 2 failed", 1, milliseconds(2500)},
           JobEnded{0, SIGINT, "stopped by SIGINT", 1, milliseconds(2500)},
@@ -137,6 +137,15 @@ TEST(EventTest, AReportHasTheCauseTheConsequencesAndTheText) {
                         "signal_name": "SIGTERM", "sent_by_rankrun": true,
                         "why": "killed by SIGTERM, sent by rankrun"}],
       "text": "rankrun: attempt 0 failed\n"})"));
+}
+
+TEST(EventTest, ALostNodeIsTheCauseAndAllWorkersAreConsequences) {
+  Report report = SomeReport();
+  size_t workers = report.record.workers.size();
+  report.record.own_cause = "node n2 is silent";
+  json fields = Fields(report);
+  EXPECT_EQ(fields["cause"], json::parse(R"({"why": "node n2 is silent"})"));
+  EXPECT_EQ(fields["consequences"].size(), workers);
 }
 
 TEST(EventTest, AReportHasTheLastOperations) {

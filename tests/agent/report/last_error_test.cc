@@ -104,6 +104,8 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
 TEST(LostRankInTest, IsTheRankThatAnErrorOfOursNames) {
   EXPECT_EQ(LostRankIn("rank 1: AllReduce #2 (16 x float32, sum): lost rank 12: reset"), 12);
   EXPECT_EQ(LostRankIn("rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"), 5);
+  EXPECT_EQ(LostRankIn("DistError: rank 5 on n3 (pid 77): killed by SIGKILL"), 5);
+  EXPECT_EQ(LostRankIn("rank 5 on n3 (pid 77): exit code 3"), 5);
   EXPECT_EQ(LostRankIn("Barrier #7 of the world, rank 0 of 5: rank 4 (pid 6600) died"), 4);
   EXPECT_EQ(LostRankIn("rank 5 ended with exit code 3"), 5);
   EXPECT_EQ(LostRankIn("rank 5 could not be started: no such file"), 5);

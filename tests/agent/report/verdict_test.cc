@@ -167,6 +167,17 @@ TEST(ChooseCauseTest, Table) {
   }
 }
 
+TEST(EndingOfTest, ACaughtExceptionDoesNotHideTheLastError) {
+  std::string tail = kTraceback;
+  for (int line = 0; line < 25; ++line) tail += "step\n";
+  WorkerRecord worker =
+      Ended({.signaled = false, .value = 1}, 0, tail + "DistError: lost rank 3\n");
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kLostPeer);
+  EXPECT_EQ(EndingOf(worker).lost_rank, 3);
+  worker.stderr_tail = tail;
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kFailed);
+}
+
 // Unless several candidates are equal.
 TEST(ChooseCauseTest, TheOrderOfTheEndsDoesNotMatter) {
   for (Case c : kCases) {
