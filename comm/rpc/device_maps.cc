@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "comm/rpc/roster.h"
+
 namespace rankrun::comm::rpc {
 namespace {
 
@@ -102,9 +104,14 @@ Result<void> CheckMap(const WorkerDevices& worker, const std::string& callee,
   return CheckEnd(worker, callee, *target, "target", TargetsOf(map));
 }
 
-Result<void> CheckNames(const WorkerDevices& worker, const std::vector<WorkerDevices>& workers) {
+Result<void> CheckNames(const WorkerDevices& worker, const std::vector<WorkerDevices>& workers,
+                        bool is_complete) {
   for (const auto& [callee, map] : worker.maps) {
     if (Find(workers, callee) != nullptr) continue;
+    if (!is_complete) {  // a worker that may join later
+      if (CheckWorkerName({.id = -1, .name = callee})) continue;
+      return Invalid(worker, "a device map for \"" + callee + "\", which is no worker's name");
+    }
     std::string names;
     for (const WorkerDevices& each : workers) names += (names.empty() ? "" : ", ") + each.worker;
     return Invalid(worker, "a device map for " + callee + ": want one of " + names);
@@ -128,9 +135,10 @@ std::string TextOf(const WorkerDevices& worker) {
   }
   Json devices = Json::array();
   for (const Device& each : worker.devices) devices.push_back(JsonOf(each));
-  return Json{
-      {"worker", worker.worker}, {"gpus", worker.gpus}, {"maps", maps}, {"devices", devices}}
-      .dump();
+  const Json all{
+      {"worker", worker.worker}, {"gpus", worker.gpus}, {"maps", maps}, {"devices", devices}};
+  // Names are checked later, by all workers.
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<WorkerDevices> WorkerDevicesIn(const std::string& text) {
@@ -175,8 +183,7 @@ Result<void> CheckDeviceMaps(const std::vector<WorkerDevices>& workers, bool is_
     if (auto ok = CheckDevices(worker); !ok) return ok;
   }
   for (const WorkerDevices& worker : workers) {
-    auto ok = is_complete ? CheckNames(worker, workers) : Result<void>();
-    if (!ok) return ok;
+    if (auto ok = CheckNames(worker, workers, is_complete); !ok) return ok;
     for (const auto& [callee, map] : worker.maps) {
       auto fits = CheckMap(worker, callee, map, Find(workers, callee));
       if (!fits) return fits;

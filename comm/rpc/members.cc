@@ -54,9 +54,10 @@ std::string TextOf(const Members& members) {
   }
   Json removed = Json::array();
   for (const Removal& each : members.removed) removed.push_back({each.joined, each.by});
-  return Json{
-      {"version", members.version}, {"workers", std::move(list)}, {"removed", std::move(removed)}}
-      .dump();
+  const Json all{
+      {"version", members.version}, {"workers", std::move(list)}, {"removed", std::move(removed)}};
+  // A worker that joins takes dead ones off before its own name is checked.
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<Members> MembersIn(const std::string& text) {

@@ -59,6 +59,8 @@ TEST_F(DeviceMapsTest, D3_AnUnknownCallee) {
   a.maps = {{"c", {{Gpu(0), Gpu(0)}}}};
   EXPECT_EQ(Error(), "worker a has a device map for c: want one of a, b");
   EXPECT_EQ(Error(false), "no error");
+  a.maps = {{"no name", {{Gpu(0), Gpu(0)}}}};
+  EXPECT_EQ(Error(false), "worker a has a device map for \"no name\", which is no worker's name");
 }
 
 TEST_F(DeviceMapsTest, D4_ATargetTwice) {

@@ -57,6 +57,12 @@ TEST(RpcMembersTest, NamesAndIdsAreChecked) {
   EXPECT_FALSE(With(members, {1, "b c"}));
 }
 
+TEST(RpcMembersTest, ANameThatIsNotUtf8IsReplaced) {
+  Members members = *With(Members{}, {0, "a"});
+  members = Without(members, *members.Find(0), "caf\xe9");
+  EXPECT_EQ(MembersIn(TextOf(members))->removed.front().by, "caf\xef\xbf\xbd");
+}
+
 TEST(RpcMembersTest, AnotherTextIsRefused) {
   for (const char* wrong : {"", "x", "[]", "{}", R"({"version":1})", R"({"version":1,"workers":3})",
                             R"({"version":1,"workers":[{}]})"}) {

@@ -156,12 +156,14 @@ TEST_P(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
   auto texts = OnRanks(3, [](int rank) {
     std::string text = ErrorOf([&] { Start(rank == 0 ? "w1" : NameOf(rank)); });
     text += "\n" + ErrorOf([&] { Start(rank == 1 ? "no name" : NameOf(rank)); });
+    text += "\n" + ErrorOf([&] { Start(rank == 1 ? "caf\xe9" : NameOf(rank)); });
     Start(NameOf(rank));
     rpc::Shutdown();
     return text;
   });
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("workers 0 and 1 have the name w1"),
-                                HasSubstr("the name of worker 1 is \"no name\""))));
+                                HasSubstr("the name of worker 1 is \"no name\""),
+                                HasSubstr("the name of worker 1 is \"caf"))));
 }
 
 TEST_P(RpcTest, AWorkerThatDoesNotComeIsNamed) {

@@ -147,7 +147,9 @@ TEST(RpcDynamicTest, NamesAndIdsAreThoseOfOneWorker) {
     }
     meeting->Wait({"open"});
     std::string text = ErrorOf([] { JoinAs("a"); }) + "; " + ErrorOf([] { JoinAs("b", 7); }) +
-                       "; " + ErrorOf([] { JoinAs("b c"); });
+                       "; " + ErrorOf([] { JoinAs("b c"); }) + "; ";
+    bool is_refused = ErrorOf([] { JoinAs("caf\xe9"); }).starts_with("DistError: the name of");
+    text += is_refused ? "refused" : "joined";
     JoinAs("b");
     text += "; " + std::to_string(rpc::GetWorkerInfo().id);
     rpc::Shutdown();
@@ -158,7 +160,7 @@ TEST(RpcDynamicTest, NamesAndIdsAreThoseOfOneWorker) {
             "DistError: workers 7 and 0 have the name a: want different names; "
             "DistError: workers a and b have the id 7: want different ids; "
             "DistError: the name of worker 0 is \"b c\": want 1 to 127 letters, digits, '-', '_' "
-            "or ':'; 0");
+            "or ':'; refused; 0");
 }
 
 TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
