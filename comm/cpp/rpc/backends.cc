@@ -65,6 +65,7 @@ WorkerInfo RpcAgent::Find(const To& to) const {
 bool RpcAgent::IsLost(int /*worker*/) const { return false; }
 DevicePairs RpcAgent::GetDeviceMap(const WorkerInfo& /*callee*/) const { return {}; }
 DevicePairs RpcAgent::GetReverseDeviceMap(const WorkerInfo& /*caller*/) const { return {}; }
+bool RpcAgent::MayArriveOn(const Device& /*device*/) const { return true; }
 
 const std::string& BackendType::name() const { return backend_->name; }
 std::string BackendType::Text() const { return "BackendType." + name(); }

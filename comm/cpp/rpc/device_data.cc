@@ -112,9 +112,13 @@ void ReceiveDevices(const Running& running, Payload& payload, int sender) {
     Attachment& attachment = payload.attachments[arrival.attachment];
     if (sender == running.self) {
       attachment.device = device;
-    } else {
-      attachment = OnGpu(attachment, device);
+      continue;
     }
+    if (!running.agent->MayArriveOn(device)) {
+      ThrowInvalid("a payload names " + comm::rpc::InWords(device) +
+                   ", which this worker does not use");
+    }
+    attachment = OnGpu(attachment, device);
   }
 }
 

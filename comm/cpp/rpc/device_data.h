@@ -19,7 +19,8 @@ int GpuCount();
 // Copies attachments on GPUs to the host, and appends the devices of arrival to the bytes.
 // Throws DistError for a GPU that no device map names.
 void SendDevices(Running& running, Payload& payload, const Route& route);
-// Copies attachments to the devices behind the bytes. Throws DistError if that fails.
+// Copies attachments to the devices behind the bytes. Throws DistError if that fails, or for a
+// device that this worker does not use.
 void ReceiveDevices(const Running& running, Payload& payload, int sender);
 
 }  // namespace rankrun::rpc

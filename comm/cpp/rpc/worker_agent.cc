@@ -1,5 +1,6 @@
 #include "comm/cpp/rpc/worker_agent.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -88,6 +89,11 @@ Future<Payload> WorkerAgent::Call(const WorkerInfo& callee, const std::string& m
                  }
                });
   return promise.future();
+}
+
+bool WorkerAgent::MayArriveOn(const Device& device) const {
+  const std::vector<Device> in_use = devices_->in_use();
+  return std::find(in_use.begin(), in_use.end(), device) != in_use.end();
 }
 
 bool WorkerAgent::IsLost(int worker) const {

@@ -55,6 +55,7 @@ class WorkerAgent final : public RpcAgent {
   DevicePairs GetReverseDeviceMap(const WorkerInfo& caller) const override {
     return devices_->ForReplies(caller.name);
   }
+  bool MayArriveOn(const Device& device) const override;
   bool IsLost(int worker) const override;
   void Join(std::chrono::milliseconds limit) override { group_->Join(*agent_, limit); }
   void Shutdown() override;

@@ -57,6 +57,8 @@ class RANKRUN_API RpcAgent {
   // default none leaves the memory of the hosts.
   virtual DevicePairs GetDeviceMap(const WorkerInfo& callee) const;
   virtual DevicePairs GetReverseDeviceMap(const WorkerInfo& caller) const;
+  // Whether attachments of other workers may arrive on a device. By default on all.
+  virtual bool MayArriveOn(const Device& device) const;
   // Lets `lost` be called, in any thread, for each worker that ends or is lost from now on;
   // not after the agent's end.
   virtual void SetLossHandler(std::function<void(int worker)> lost) = 0;

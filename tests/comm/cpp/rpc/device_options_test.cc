@@ -8,6 +8,7 @@ namespace rankrun::comm {
 namespace {
 
 using rpc::DevicePairs;
+using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -56,6 +57,57 @@ TEST(RpcDeviceOptionsTest, AMapForAnUnknownWorkerIsAnErrorOfAll) {
   });
   EXPECT_THAT(texts, testing::Each("DistError: worker w1 has a device map for nobody: want one "
                                    "of w0, w1"));
+}
+
+// Agent whose calls name a GPU that the callee does not use.
+class Liar final : public rpc::RpcAgent {
+ public:
+  explicit Liar(std::unique_ptr<rpc::RpcAgent> agent) : agent_(std::move(agent)) {}
+  rpc::WorkerInfo GetWorkerInfo() const override { return agent_->GetWorkerInfo(); }
+  std::vector<rpc::WorkerInfo> GetWorkerInfos() const override { return agent_->GetWorkerInfos(); }
+  rpc::Payload CallAndWait(const rpc::WorkerInfo& callee, const std::string& method,
+                           rpc::Payload arguments, milliseconds limit) override {
+    return agent_->CallAndWait(callee, method, std::move(arguments), limit);
+  }
+  Future<rpc::Payload> Call(const rpc::WorkerInfo& callee, const std::string& method,
+                            rpc::Payload arguments, milliseconds limit) override {
+    return agent_->Call(callee, method, std::move(arguments), limit);
+  }
+  rpc::DevicePairs GetDeviceMap(const rpc::WorkerInfo&) const override { return {{kCpu, Gpu(0)}}; }
+  void SetLossHandler(std::function<void(int)> lost) override { agent_->SetLossHandler(lost); }
+  void Join(milliseconds limit) override { agent_->Join(limit); }
+  void Shutdown() override { agent_->Shutdown(); }
+  std::map<std::string, std::string> GetMetrics() const override { return {}; }
+
+ private:
+  const std::unique_ptr<rpc::RpcAgent> agent_;
+};
+
+TEST(RpcDeviceOptionsTest, NothingArrivesOnAGpuThatIsNotInUse) {
+  auto texts = OnRanks(2, [](int rank) {
+    rpc::RegisterMethod("take",
+                        [](const rpc::WorkerInfo&, const rpc::Payload& all) { return all; });
+    rpc::RegisterBackend(
+        "liar", {.construct_options =
+                     [](milliseconds, const std::string&, const rpc::OptionMap&) {
+                       return std::make_shared<rpc::TensorPipeRpcBackendOptions>();
+                     },
+                 .init =
+                     [](auto store, auto name, auto id, auto size, auto options) {
+                       return std::make_unique<Liar>(rpc::InitBackend(
+                           rpc::FindBackend("TENSORPIPE"), store, name, id, size, options));
+                     }});
+    rpc::Init("w" + std::to_string(rank), {.backend = rank == 0 ? "TENSORPIPE" : "liar"});
+    std::string text = "no call";
+    if (rank == 1) {
+      auto byte = std::make_shared<std::byte>();
+      text = ErrorOf([&] { rpc::RpcSync("w0", "take", {"x", {{byte, {byte.get(), 1}}}}); });
+    }
+    rpc::Shutdown();
+    return text;
+  });
+  EXPECT_THAT(texts[1],
+              testing::EndsWith("a payload names cuda:0, which this worker does not use"));
 }
 
 }  // namespace
