@@ -248,6 +248,7 @@ void DataParallelState::ShadowStep() {
   sync_buffers_next_ = *active_ != 0;
   if (*active_ == 0) return;
   reducer_.MakeZeroStep(Operation(true), options_.find_unused_parameters);
+  std::fill(used_.begin(), used_.end(), uint8_t{0});
 }
 
 void DataParallelState::CopyFromLastJoiner(bool is_last_joiner) {

@@ -158,6 +158,31 @@ TEST_P(DataParallelJoinTest, StepsInNoSyncAreShadowed) {
   EXPECT_THAT(texts, Each("4"));
 }
 
+// Rank 0 has used the first parameter before, in a step that others have ended.
+TEST_P(DataParallelJoinTest, AShadowedStepEndsTheUseOfParameters) {
+  auto texts = InWorld(2, GetParam(), [](ProcessGroup& world) {
+    std::vector<float> weights[2]{{0}, {0}}, gradients[2]{{0}, {0}};
+    DataParallel model(world, {{"a", weights[0], gradients[0]}, {"b", weights[1], gradients[1]}},
+                       {.find_unused_parameters = true});
+    auto step = [&](std::initializer_list<size_t> used) {
+      model.BeginStep();
+      for (size_t i : used) model.Ready(i);
+      model.FinishStep();
+    };
+    Join join({&model});
+    {
+      DataParallel::NoSync scope(model);
+      step({0, 1});
+    }
+    if (world.group_rank() == 1) step({0, 1});
+    join.Finish();
+    gradients[0][0] = 7.0F + static_cast<float>(world.group_rank());
+    step({1});
+    return std::to_string(static_cast<int>(gradients[0][0]));
+  });
+  EXPECT_THAT(texts, ElementsAre("7", "8")) << "no rank has used it";
+}
+
 TEST_P(DataParallelJoinTest, ItNeedNotBeTheFirstJoinable) {
   struct First : Joinable {
     explicit First(ProcessGroup& of) : group(of) {}
