@@ -24,9 +24,9 @@ std::string CameKey(const std::string& barrier, int rank) {
 }
 
 // Number of barriers of this process, as the ranks of its groups count them.
-int NextBarrier() {
-  static std::atomic<int> last = 0;
-  return last.fetch_add(1);
+std::atomic<int>& Barriers() {
+  static std::atomic<int> count = 0;
+  return count;
 }
 
 Error Mixed(const std::string& of_static, const std::string& of_dynamic) {
@@ -44,7 +44,7 @@ void StaticMark::Remove() {
 }
 
 Result<void> StaticMark::Enter(const StaticWorker& worker, milliseconds timeout) {
-  const std::string number = std::to_string(NextBarrier());
+  const std::string number = std::to_string(Barriers().load());
   barrier_ = BarrierPrefix(prefix_, number);
   world_size_ = worker.world_size;
   store::Store& store = list_.store();
@@ -55,7 +55,11 @@ Result<void> StaticMark::Enter(const StaticWorker& worker, milliseconds timeout)
   is_marked_ = true;
   // After the mark, and a joiner looks for it after its name is on the list: one of both
   // sees the other.
-  if (auto ok = RefuseDynamic(worker); !ok) return ok;
+  if (auto ok = CheckNotDynamic(worker); !ok) {
+    Withdraw();
+    return ok;
+  }
+  Barriers() += 1;
   auto came = store.Add(CameKey(barrier_, worker.rank), 1);
   if (!came) return std::move(came).error();
   if (*came > 1) return {};  // keys are left from another run, which the context will say
@@ -64,12 +68,29 @@ Result<void> StaticMark::Enter(const StaticWorker& worker, milliseconds timeout)
   return comm::StoreBarrier(store, barrier_, worker.rank, std::move(ranks)).Pass(timeout);
 }
 
-Result<void> StaticMark::RefuseDynamic(const StaticWorker& worker) {
+// Leaves the barrier as if this worker had not come, unless others have, which a worker of
+// the dynamic group has refused: it is over for them.
+void StaticMark::Withdraw() {
+  store::Store& store = list_.store();
+  is_marked_ = false;
+  auto marks = store.Add(CountKey(prefix_), -1);
+  auto has = [&](const std::string& key) {
+    const std::string full = barrier_ + key;
+    auto exists = store.Check(std::span(&full, 1));
+    return exists && *exists;
+  };
+  if (has("/0/count")) {
+    if (has("/0/verdict")) Barriers() += 1;
+  } else if (marks && *marks == 0) {
+    static_cast<void>(store.Delete(barrier_ + "/0/verdict"));
+  }
+}
+
+Result<void> StaticMark::CheckNotDynamic(const StaticWorker& worker) {
   auto members = list_.Read();
   if (!members) return std::move(members).error();
   if (members->list.empty()) return {};
-  Error mixed = Mixed(worker.name, members->list.front().worker.name);
-  return comm::StoreBarrier(list_.store(), barrier_, 0, {0}).Refuse(mixed);
+  return Mixed(worker.name, members->list.front().worker.name);
 }
 
 void StaticMark::Tidy() {

@@ -42,7 +42,9 @@ class StaticMark {
   void Remove();  // as the destructor
 
  private:
-  Result<void> RefuseDynamic(const StaticWorker& worker);
+  // Error: kInvalid, the store has a dynamic group.
+  Result<void> CheckNotDynamic(const StaticWorker& worker);
+  void Withdraw();
 
   const std::string prefix_;
   comm::rpc::MemberList list_;  // that of a dynamic group, with this one's store

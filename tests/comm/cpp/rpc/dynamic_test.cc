@@ -335,5 +335,25 @@ TEST(RpcDynamicTest, KindsOfGroupsDoNotMixInAStore) {
   EXPECT_THAT(texts[2], MatchesRegex(mixed));
 }
 
+TEST(RpcDynamicTest, AStaticGroupIsPossibleAfterTheDynamicOne) {
+  auto texts = OnRanks(2, [](int rank) {
+    auto meeting = Meeting();
+    std::string text;
+    if (rank == 1) JoinAs("d");
+    meeting->Barrier("joined", 2);
+    for (int i = 0; i < 2 && rank == 0; ++i) text += ErrorOf([] { rpc::Init("w0"); }) + "\n";
+    meeting->Barrier("refused", 2);
+    if (rank == 1) rpc::Shutdown();
+    meeting->Barrier("left", 2);
+    rpc::Init(NameOf(rank));
+    text += Names();
+    rpc::Shutdown();
+    return text;
+  });
+  const std::string refusal = "DistError: worker w0 calls rpc::Init without is_dynamic, but .*\n";
+  EXPECT_THAT(texts[0], MatchesRegex(refusal + refusal + "w0 w1"));
+  EXPECT_EQ(texts[1], "w0 w1");
+}
+
 }  // namespace
 }  // namespace rankrun::comm
