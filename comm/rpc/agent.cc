@@ -25,6 +25,17 @@ constexpr char kHasLeft[] = "the worker has left";
 // First character of the head of a kFailure: why there is no reply.
 constexpr char kRaised = 'r';
 constexpr char kUnknown = 'u';
+constexpr char kLate = 'l';
+
+char LetterOf(Kind kind) {
+  if (kind == Kind::kUnknown) return kUnknown;
+  return kind == Kind::kTimeout ? kLate : kRaised;
+}
+
+Kind KindOf(char letter) {
+  if (letter == kUnknown) return Kind::kUnknown;
+  return letter == kLate ? Kind::kTimeout : Kind::kRaised;
+}
 
 TimePoint Now() { return MonotonicClock().Now(); }
 
@@ -240,7 +251,7 @@ Outcome Agent::RunMethod(const Worker& caller, Message message, TimePoint arrive
     return {.kind = Kind::kUnknown, .text = "the request names no method"};
   }
   if (IsLate(request, arrived)) {
-    return {.kind = Kind::kRaised, .text = "it has waited for longer than its time-out"};
+    return {.kind = Kind::kTimeout, .text = "it has waited for longer than its time-out"};
   }
   auto method = methods_.Find(request.method);
   if (!method) return {.kind = Kind::kUnknown, .text = std::move(method).error().message};
@@ -263,7 +274,7 @@ void Agent::Serve(Peer& caller, uint64_t id, Message request, TimePoint arrived)
   if (outcome.kind == Kind::kReply) {
     caller.Send(FrameKind::kReply, id, std::move(outcome.reply));
   } else {
-    const char why = outcome.kind == Kind::kUnknown ? kUnknown : kRaised;
+    const char why = LetterOf(outcome.kind);
     outcome.text.resize(std::min(outcome.text.size(), kMaxFailureText));
     caller.Send(FrameKind::kFailure, id, {.head = why + outcome.text});
   }
@@ -275,8 +286,7 @@ void Agent::OnReply(const FrameHeader& header, std::string_view head, std::vecto
   if (header.kind == FrameKind::kReply) {
     outcome.reply = {std::string(head), std::move(blobs)};
   } else {
-    bool is_unknown = !head.empty() && head.front() == kUnknown;
-    outcome.kind = is_unknown ? Kind::kUnknown : Kind::kRaised;
+    outcome.kind = head.empty() ? Kind::kRaised : KindOf(head.front());
     outcome.text = head.empty() ? "no reason is given" : std::string(head.substr(1));
   }
   calls_.Finish(header.id, std::move(outcome));
