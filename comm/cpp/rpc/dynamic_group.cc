@@ -69,7 +69,7 @@ class DynamicGroup final : public WorkerGroup {
   void Join(core::Agent& agent, milliseconds limit) override;
   void Leave() override EXCLUDES(mutex_);
   bool HasLeft(int id) override EXCLUDES(checks_mutex_);
-  void OnLost(int id, bool has_ended) override EXCLUDES(mutex_);
+  void OnLost(int id, bool has_ended) override EXCLUDES(lost_mutex_);
 
  private:
   Result<void> StartThreads(core::Agent& agent);
@@ -80,7 +80,7 @@ class DynamicGroup final : public WorkerGroup {
   Result<void> Add(core::Agent& agent, const Member& member, NewConnection connection)
       REQUIRES(mutex_);
   void Watch(core::Agent& agent) EXCLUDES(mutex_);
-  void RemoveLost(const core::Agent& agent) EXCLUDES(mutex_);
+  void RemoveLost(const core::Agent& agent) EXCLUDES(mutex_, lost_mutex_);
   void TakeOff(MemberList& list, const Member& member);
   void EndOutsideOfTheList(core::Agent& agent, const std::string& by) EXCLUDES(mutex_);
   std::string why_out() const EXCLUDES(mutex_) {
@@ -112,7 +112,10 @@ class DynamicGroup final : public WorkerGroup {
   // Those of them with which it is not connected yet:
   Waits before_ GUARDED_BY(mutex_);
   Waits later_ GUARDED_BY(mutex_);
-  std::map<int, TimePoint> lost_ GUARDED_BY(mutex_);  // by id, with the time to act
+
+  // Of its own, because the agent may call OnLost in a call that has `mutex_`.
+  Mutex lost_mutex_;
+  std::map<int, TimePoint> lost_ GUARDED_BY(lost_mutex_);  // by id, with the time to act
 };
 
 comm::Pair DynamicGroup::PairWith(const Member& other) const {
@@ -251,7 +254,7 @@ bool DynamicGroup::HasLeft(int id) {
 
 void DynamicGroup::OnLost(int id, bool has_ended) {
   TimePoint now = MonotonicClock().Now();
-  MutexLock lock(mutex_);
+  MutexLock lock(lost_mutex_);
   lost_[id] = has_ended ? now + kTimeToLeave : now;
 }
 
@@ -261,6 +264,7 @@ void DynamicGroup::RemoveLost(const core::Agent& agent) {
   std::vector<Member> lost;
   {
     MutexLock lock(mutex_);
+    MutexLock lost_lock(lost_mutex_);
     for (auto each = lost_.begin(); each != lost_.end();) {
       auto [id, due] = *each;
       auto found = known_.find(id);
