@@ -18,6 +18,10 @@ std::unique_ptr<RpcAgent> Connect(std::shared_ptr<Store> store, const std::strin
     ThrowInvalid("num_worker_threads is " + std::to_string(options.num_worker_threads) +
                  ": want at least 1");
   }
+  if (!world_size && options.init_method != RpcBackendOptions().init_method) {
+    ThrowInvalid("init_method is \"" + options.init_method +
+                 "\": a dynamic group has none: want its store in Options::store");
+  }
   if (!world_size) return JoinDynamicGroup(store, name, rank, options);
   return ConnectStaticGroup(std::move(store), name, rank, *world_size,
                             {.rpc_timeout = options.rpc_timeout,

@@ -18,7 +18,8 @@ struct RANKRUN_API RpcBackendOptions {
   virtual ~RpcBackendOptions();
 
   std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60);  // 0: none
-  std::string init_method = "env://";                                // InitOptions'
+  // InitOptions'. A dynamic group has none: want Options::store.
+  std::string init_method = "env://";
 };
 
 // From a device of the caller to the one of the callee on which its attachments arrive.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <rankrun/rpc.h>
+#include <rankrun/rpc/backend_options.h>
 #include <rankrun/store.h>
 
 #include "tests/comm/worlds.h"
@@ -282,6 +283,17 @@ TEST(RpcDynamicTest, WithoutAStoreNobodyJoins) {
     return ErrorOf([] { JoinAs("a"); });
   });
   EXPECT_THAT(child.Text(), HasSubstr("want one in the options"));
+}
+
+TEST(RpcDynamicTest, AnInitMethodIsRefused) {
+  ChildProcess child([] {
+    auto options = std::make_shared<rpc::TensorPipeRpcBackendOptions>();
+    options->init_method = "tcp://127.0.0.1:1";
+    return ErrorOf([&] { rpc::Init("a", {.backend_options = options, .is_dynamic = true}); });
+  });
+  EXPECT_EQ(child.Text(),
+            "DistError: init_method is \"tcp://127.0.0.1:1\": a dynamic group has none: want its "
+            "store in Options::store");
 }
 
 TEST(RpcDynamicTest, AStoreOfTheProgramServes) {
