@@ -18,6 +18,7 @@ Result<void> Copy(int device, std::span<const std::byte> from, void* to, void* s
   CurrentGpu gpu(device);
   if (!gpu.entered()) return gpu.entered();
   auto* const in_order = static_cast<cudaStream_t>(stream);
+  if (auto ok = CheckRuns(in_order); !ok) return ok;
   auto begun =
       Cuda(cudaMemcpyAsync(to, from.data(), from.size(), kind, in_order), "cudaMemcpyAsync");
   if (!begun) return begun;
