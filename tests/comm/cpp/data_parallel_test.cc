@@ -305,7 +305,7 @@ TEST_P(DataParallelTest, ALateRankIsATimeOut) {
   auto texts = In(2, [](ProcessGroup& world) {
     ToyModel toy;
     DataParallelOptions options;
-    options.timeout = std::chrono::milliseconds(2000);
+    options.timeout = std::chrono::seconds(10);  // also of the constructor
     world.Barrier();
     DataParallel model(world, toy.parameters(), options);
     model.BeginStep();

@@ -169,7 +169,10 @@ TEST_P(RpcTest, EqualOrWrongNamesAreRefusedOnAllWorkers) {
 TEST_P(RpcTest, AWorkerThatDoesNotComeIsNamed) {
   auto texts = OnRanks(3, [](int rank) {
     if (rank == 2) return std::string();
-    auto options = rpc::ConstructRpcBackendOptions(rpc::FindBackend(GetParam()), milliseconds(200));
+    auto port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")));
+    TcpStore(TcpStoreOptions{.port = port}).Barrier("both", 2);
+    auto options =
+        rpc::ConstructRpcBackendOptions(rpc::FindBackend(GetParam()), milliseconds(2000));
     return ErrorOf([&] { Start(NameOf(rank), {.backend_options = options}); });
   });
   for (int rank : {0, 1}) {
