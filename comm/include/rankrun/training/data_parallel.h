@@ -35,7 +35,9 @@ struct Buffer {
 
 // Equal on all ranks, except for `module_name` and `timeout`.
 struct DataParallelOptions {
-  std::vector<Buffer> buffers = {};  // copied from rank 0 of the group at the begin of steps
+  // Copied from rank 0 of the group at the begin of steps; in a Join, from the largest rank that
+  // has inputs. Not in the step after one in NoSync.
+  std::vector<Buffer> buffers = {};
   // A bucket is closed when it has this size; the first one of each type earlier, so that
   // communication starts early.
   size_t bucket_cap_bytes = size_t{25} << 20;
