@@ -7,8 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -207,7 +207,9 @@ TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
 void AwaitDead(pid_t pid) {
   for (;;) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    std::string text(std::istreambuf_iterator<char>(status), {});
+    std::ostringstream all;
+    all << status.rdbuf();  // throws nothing if the process ends meanwhile
+    std::string text = all.str();
     auto has = [&](const char* line) { return text.find(line) != std::string::npos; };
     if (text.empty() || (has("State:\tZ") && has("Threads:\t1\n"))) return;
     std::this_thread::yield();
