@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/process/descendants.h"
@@ -24,22 +25,28 @@ Breakpoints::Breakpoints(Loop& loop, std::string debugger, Callbacks callbacks)
     : loop_(loop), debugger_(std::move(debugger)), callbacks_(std::move(callbacks)) {}
 
 void Breakpoints::OnNotice(const BreakpointNotice& notice) {
-  bool is_first = !stops_.empty() && stops_.front().process == notice.process;
-  if (notice.kind == BreakpointNotice::Kind::kPassed) {
-    if (is_first) callbacks_.hold_output({});
-    return;
-  }
+  if (notice.kind == BreakpointNotice::Kind::kPassed) return OnPassed(notice);
   const pid_t worker = ChildAbove(notice.process);
   if (worker == 0) {
     LogWarn("RANKRUN_BREAKPOINT_PIPE: process " + std::to_string(notice.process) +
             " is neither a worker nor below one: it gets no debugger");
     return;
   }
-  stops_.push_back({notice.global_rank, notice.process, worker});
+  stops_.push_back({notice.global_rank, notice.process, notice.hold, worker});
   if (stops_.size() == 1) return StartFirst();
   callbacks_.show(Stopped(notice.global_rank, notice.process) +
                   " and waits until the debugger of rank " +
                   std::to_string(stops_.front().global_rank) + " has ended\n");
+}
+
+// A debugger attached by hand may let a process go on that still waits for its turn.
+void Breakpoints::OnPassed(const BreakpointNotice& notice) {
+  auto is_over = [&](const Stop& stop) {
+    return stop.process == notice.process && stop.hold == notice.hold;
+  };
+  if (stops_.empty()) return;
+  if (is_over(stops_.front())) return callbacks_.hold_output({});
+  stops_.erase(std::remove_if(stops_.begin() + 1, stops_.end(), is_over), stops_.end());
 }
 
 void Breakpoints::StartFirst() {
@@ -68,7 +75,7 @@ void Breakpoints::OnReport(const DebuggerReport& report) {
   pidfd_.Reset();
   callbacks_.hold_output({});
   if (report.outcome == Outcome::kEnded) {
-    callbacks_.let_go(stop.worker);
+    callbacks_.let_go(stop.worker, stop.hold);
   } else {
     callbacks_.show(HowToAttach(stop, report));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -25,7 +26,8 @@ class Breakpoints {
   struct Callbacks {
     std::function<void(StartDebugger)> start;
     std::function<void()> end;  // the debugger that runs; OnReport follows
-    std::function<void(pid_t worker)> let_go;
+    // The debugger of the worker's stop number `hold` has ended.
+    std::function<void(pid_t worker, uint32_t hold)> let_go;
     // Holds back the output of all workers but this one, or of none.
     std::function<void(std::optional<pid_t> worker)> hold_output;
     std::function<void(const std::string& line)> show;
@@ -44,11 +46,12 @@ class Breakpoints {
   struct Stop {
     int global_rank;
     pid_t process;
+    uint32_t hold;
     pid_t worker;  // the process itself, or the worker above it
   };
 
   void StartFirst();
-  void OnStopEnded();
+  void OnPassed(const BreakpointNotice& notice);
   std::string HowToAttach(const Stop& stop, const DebuggerReport& report) const;
 
   Loop& loop_;

@@ -92,9 +92,9 @@ void Supervisor::OnGuardianLost() {
 }
 
 Breakpoints::Callbacks Supervisor::OnBreakpoints() {
-  auto let_go = [this](pid_t worker) {
+  auto let_go = [this](pid_t worker, uint32_t hold) {
     auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
-    if (local_rank) attempt_->CountDebuggerEnd(*local_rank);
+    if (local_rank) attempt_->PublishDebuggerEnd(*local_rank, hold);
   };
   auto hold_output = [this](std::optional<pid_t> worker) {
     input_.Pause(worker.has_value());

@@ -231,8 +231,8 @@ std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
   return std::nullopt;
 }
 
-void Attempt::CountDebuggerEnd(int local_rank) {
-  workers_[static_cast<size_t>(local_rank)]->CountDebuggerEnd();
+void Attempt::PublishDebuggerEnd(int local_rank, uint32_t hold) {
+  workers_[static_cast<size_t>(local_rank)]->PublishDebuggerEnd(hold);
 }
 
 std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -80,8 +81,8 @@ class Attempt {
   // Returns the local ranks of the workers that have not ended yet.
   std::vector<int> Unfinished() const;
 
-  // Lets a worker know that its debugger has ended.
-  void CountDebuggerEnd(int local_rank);
+  // Lets a worker know that the debugger of its stop number `hold` has ended.
+  void PublishDebuggerEnd(int local_rank, uint32_t hold);
 
   // Records that a timer of a worker has expired. Returns the worker's relation
   // to the process, for a message: " (rank 2)", ", below rank 2", or nothing.

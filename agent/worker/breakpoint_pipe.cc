@@ -11,6 +11,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kShownCharacters = 80;
+constexpr uint32_t kMaxHold = 1'000'000;
 
 // Removes the first word of `text` and the space behind it, and returns the word.
 std::string_view TakeWord(std::string_view& text) {
@@ -24,10 +25,13 @@ std::string_view TakeWord(std::string_view& text) {
 std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line) {
   const std::string_view kind = TakeWord(line);
   const auto rank = ParseNumber<int>(TakeWord(line));
-  const auto process = ParseNumber<pid_t>(line);
+  const auto process = ParseNumber<pid_t>(TakeWord(line));
+  const auto hold = ParseNumber<uint32_t>(line);
   if (!rank || *rank < 0 || !process || *process < 1) return std::nullopt;
-  if (kind == "stopped") return BreakpointNotice{BreakpointNotice::Kind::kStopped, *rank, *process};
-  if (kind == "passed") return BreakpointNotice{BreakpointNotice::Kind::kPassed, *rank, *process};
+  if (!hold || *hold < 1 || *hold > kMaxHold) return std::nullopt;
+  using Kind = BreakpointNotice::Kind;
+  if (kind == "stopped") return BreakpointNotice{Kind::kStopped, *rank, *process, *hold};
+  if (kind == "passed") return BreakpointNotice{Kind::kPassed, *rank, *process, *hold};
   return std::nullopt;
 }
 
@@ -45,7 +49,7 @@ void BreakpointPipe::OnLine(std::string_view line) {
   if (auto notice = ParseBreakpointLine(line)) return on_notice_(*notice);
   if (std::exchange(warned_, true)) return;
   LogWarn("RANKRUN_BREAKPOINT_PIPE: ignored \"" + OneLine(line, kShownCharacters) +
-          "\"; want \"stopped RANK PID\" or \"passed RANK PID\"");
+          "\"; want \"stopped RANK PID NUMBER\" or \"passed RANK PID NUMBER\"");
 }
 
 }  // namespace rankrun::agent

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,10 +20,11 @@ struct BreakpointNotice {
   Kind kind;
   int global_rank;
   pid_t process;
+  uint32_t hold;  // number of this stop; later ones of the process have greater numbers
   bool operator==(const BreakpointNotice&) const = default;
 };
 
-// Parses "stopped 2 4711" or "passed 2 4711". Returns nothing for any other line. Pure.
+// Parses "stopped 2 4711 1" or "passed 2 4711 1". Returns nothing for any other line. Pure.
 std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line);
 
 // Pipe without a name in the file system through which librankrun reports breakpoints

@@ -115,8 +115,12 @@ void Worker::PublishPeerDeath(std::string_view message) {
   status_page_->PublishPeerDeath(message);
 }
 
-void Worker::CountDebuggerEnd() {
-  if (status_page_) status_page_->CountDebuggerEnd();
+void Worker::PublishDebuggerEnd(uint32_t hold) {
+  if (!status_page_) return;
+  // The worker does not write it.
+  for (uint32_t i = status_page_->debuggers_ended(); i < hold; ++i) {
+    status_page_->CountDebuggerEnd();
+  }
 }
 
 WorkerRecord Worker::TakeRecord() {

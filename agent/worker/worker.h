@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,7 +67,8 @@ class Worker {
   // Publishes the death of another worker on the status page, if this one still
   // runs.
   void PublishPeerDeath(std::string_view message);
-  void CountDebuggerEnd();
+  // Lets it know that the debugger of its stop number `hold` has ended, so that it goes on.
+  void PublishDebuggerEnd(uint32_t hold);
   void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
 
   bool IsProcess(pid_t pid) const { return pid_ == pid; }

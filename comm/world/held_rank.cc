@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status/activity.h"
 #include "base/status/status_page.h"
 
@@ -60,13 +62,24 @@ class Attachable {
   sigset_t mask_{};
 };
 
+// Returns the number of a new stop. The end of the debugger of an earlier stop, which this
+// process may have left already, does not concern it.
+uint32_t NextHold(const StatusPage* page) {
+  static Mutex mutex;
+  static uint32_t last = 0;
+  MutexLock lock(mutex);
+  // A program that ran before in this process has used the numbers up to there.
+  if (page != nullptr) last = std::max(last, page->debuggers_ended());
+  return ++last;
+}
+
 // Sends a line to the agent. Returns false if there is none.
-bool SendToAgent(const char* what, int global_rank) {
+bool SendToAgent(const char* what, int global_rank, uint32_t hold) {
   const char* path = std::getenv("RANKRUN_BREAKPOINT_PIPE");
   if (path == nullptr) return false;
   Fd pipe(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  const std::string line =
-      what + (" " + std::to_string(global_rank)) + " " + std::to_string(getpid()) + "\n";
+  const std::string line = what + (" " + std::to_string(global_rank)) + " " +
+                           std::to_string(getpid()) + " " + std::to_string(hold) + "\n";
   return pipe && write(pipe.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
@@ -85,17 +98,17 @@ Result<void> StopInDebugger(const HeldRank& rank) {
   Awaited awaited(page, "a debugger at the breakpoint " + rank.place);
   Attachable attachable;
   const TimePoint began = MonotonicClock().Now();
-  const uint32_t ended_before = page != nullptr ? page->debuggers_ended() : 0;
+  const uint32_t hold = NextHold(page);
   const bool was_traced = IsTraced();
-  if (!was_traced && !SendToAgent("stopped", rank.global_rank)) LogHowToAttach(rank);
+  if (!was_traced && !SendToAgent("stopped", rank.global_rank, hold)) LogHowToAttach(rank);
   while (!IsTraced()) {
-    if (page != nullptr && page->debuggers_ended() != ended_before) return {};
+    if (page != nullptr && page->debuggers_ended() >= hold) return {};
     if (rank.deaths.has_death()) return rank.deaths.ErrorSince(began);
     if (auto failure = rank.find_failure(began)) return *std::move(failure);
     rank.deaths.SleepUntil(MonotonicClock().Now() + kBetweenLooks);
   }
   raise(SIGTRAP);
-  if (!was_traced) SendToAgent("passed", rank.global_rank);
+  if (!was_traced) SendToAgent("passed", rank.global_rank, hold);
   return {};
 }
 

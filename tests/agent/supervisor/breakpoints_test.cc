@@ -42,7 +42,10 @@ struct BreakpointsTest : testing::Test {
         .start =
             [this](StartDebugger request) { calls.push_back("start " + NameOf(request.process)); },
         .end = [this] { calls.push_back("end"); },
-        .let_go = [this](pid_t worker) { calls.push_back("let go " + NameOf(worker)); },
+        .let_go =
+            [this](pid_t worker, uint32_t hold) {
+              calls.push_back("let go " + NameOf(worker) + " " + std::to_string(hold));
+            },
         .hold_output =
             [this](std::optional<pid_t> worker) {
               calls.push_back(worker ? "hold all but " + NameOf(*worker) : "hold none");
@@ -61,25 +64,45 @@ struct BreakpointsTest : testing::Test {
 };
 
 TEST_F(BreakpointsTest, TheRankThatHasStoppedGetsADebugger) {
-  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
   EXPECT_THAT(Calls(), ElementsAre("hold all but one", "start one"));
-  breakpoints.OnNotice({Kind::kPassed, 2, one.pid});
+  breakpoints.OnNotice({Kind::kPassed, 2, one.pid, 1});
   EXPECT_THAT(Calls(), ElementsAre("hold none"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }
 
 TEST_F(BreakpointsTest, ASecondRankWaitsForTheEndOfTheFirstDebugger) {
-  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
-  breakpoints.OnNotice({Kind::kStopped, 3, two.pid});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid, 1});
   EXPECT_THAT(Calls(), ElementsAre("hold all but one", "start one"));
   EXPECT_THAT(shown.back(), HasSubstr("waits until the debugger of rank 2 has ended"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one", "hold all but two", "start two"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1", "hold all but two", "start two"));
+}
+
+TEST_F(BreakpointsTest, TheEndOfADebuggerIsTheEndOfItsOwnStopAlone) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kPassed, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 2});
+  Calls();
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1", "hold all but one", "start one"));
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 2"));
+}
+
+TEST_F(BreakpointsTest, ARankThatGoesOnWhileItWaitsGetsNoDebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid, 1});
+  breakpoints.OnNotice({Kind::kPassed, 3, two.pid, 1});
+  Calls();
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }
 
 TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
-  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
   Calls();
   breakpoints.OnReport({Outcome::kInBackground, 0});
   EXPECT_THAT(Calls(), ElementsAre("hold none"));
@@ -92,7 +115,7 @@ TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
 }
 
 TEST_F(BreakpointsTest, TheEndOfTheProcessEndsItsDebugger) {
-  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
   Calls();
   one.End();
   EXPECT_TRUE(loop.RunUntil([&] { return !calls.empty(); }, test::kLong));
@@ -101,17 +124,17 @@ TEST_F(BreakpointsTest, TheEndOfTheProcessEndsItsDebugger) {
 
 TEST_F(BreakpointsTest, StoppingTheWorkersEndsTheDebuggerAndForgetsWhoWaits) {
   breakpoints.Clear();
-  breakpoints.OnNotice({Kind::kStopped, 2, one.pid});
-  breakpoints.OnNotice({Kind::kStopped, 3, two.pid});
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid, 1});
   Calls();
   breakpoints.Clear();
   EXPECT_THAT(Calls(), ElementsAre("end"));
   breakpoints.OnReport({Outcome::kEnded, 0});
-  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one"));
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }
 
 TEST_F(BreakpointsTest, AProcessThatIsNoWorkersGetsNoDebugger) {
-  breakpoints.OnNotice({Kind::kStopped, 2, getppid()});
+  breakpoints.OnNotice({Kind::kStopped, 2, getppid(), 1});
   EXPECT_THAT(Calls(), ElementsAre());
 }
 

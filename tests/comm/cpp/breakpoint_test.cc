@@ -260,7 +260,7 @@ TEST(BreakpointCallsTest, TheRankGoesOnWhenTheAgentsDebuggerHasEnded) {
     Breakpoint(kHeld);
     return std::to_string(getpid());
   });
-  EXPECT_EQ(agent.Text(), "stopped 1 " + texts[1] + "\n");
+  EXPECT_EQ(agent.Text(), "stopped 1 " + texts[1] + " 1\n");
   close(ends[0]);
   close(ends[1]);
 }

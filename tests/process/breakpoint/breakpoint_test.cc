@@ -66,6 +66,33 @@ TEST(BreakpointJobTest, QuitLetsTheRankGoOn) {
   ExpectBothGoOn(job.text());
 }
 
+// The second stop waits for the end of the first debugger, which does not release it.
+TEST(BreakpointJobTest, ADetachedRankStopsAgainInADebuggerOfItsOwn) {
+  TerminalJob job(Held({"1", "0", "2"}));
+  ASSERT_TRUE(job.Shows(kTrap) && job.Shows(kPrompt));
+  job.Type("detach\n");
+  ASSERT_TRUE(job.Shows("waits until the debugger of rank 1 has ended"));
+  job.Type("quit\n");
+  ASSERT_TRUE(job.Shows(": starting gdb") && job.Shows(kTrap) && job.Shows(kPrompt));
+  EXPECT_THAT(job.text(), Not(HasSubstr("goes on with")));
+  job.Type("detach\n");
+  job.Type("quit\n");
+  EXPECT_EQ(job.Wait(), Code(0)) << job.text();
+  ExpectBothGoOn(job.text());
+}
+
+TEST(BreakpointJobTest, EachQuitLetsTheRankGoOnToItsNextStop) {
+  TerminalJob job(Held({"1", "0", "2"}));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(job.Shows(": starting gdb") && job.Shows(kTrap) && job.Shows(kPrompt));
+    job.Type("quit\n");
+    EXPECT_TRUE(job.Shows("(y or n) "));
+    job.Type("y\n");
+  }
+  EXPECT_EQ(job.Wait(), Code(0)) << job.text();
+  ExpectBothGoOn(job.text());
+}
+
 TEST(BreakpointJobTest, AContinuedRankStopsAtItsNextBreakpointInTheSameDebugger) {
   ScratchFolder scratch;
   const std::string go = scratch.Path("go");
