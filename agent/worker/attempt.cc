@@ -232,7 +232,9 @@ std::optional<int> Attempt::LocalRankOf(pid_t pid) const {
 }
 
 void Attempt::PublishDebuggerEnd(int local_rank, uint32_t hold) {
-  workers_[static_cast<size_t>(local_rank)]->PublishDebuggerEnd(hold);
+  Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  worker.PublishDebuggerEnd(hold);
+  worker.SignalAgain();
 }
 
 std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {

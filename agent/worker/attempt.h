@@ -81,7 +81,8 @@ class Attempt {
   // Returns the local ranks of the workers that have not ended yet.
   std::vector<int> Unfinished() const;
 
-  // Lets a worker know that the debugger of its stop number `hold` has ended.
+  // Lets a worker know that the debugger of its stop number `hold` has ended. Signals it again
+  // if it was signalled to end.
   void PublishDebuggerEnd(int local_rank, uint32_t hold);
 
   // Records that a timer of a worker has expired. Returns the worker's relation

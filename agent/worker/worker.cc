@@ -79,6 +79,12 @@ void Worker::Signal(int signal_number) {
   kill(-*pid_, SIGCONT);
 }
 
+void Worker::SignalAgain() const {
+  if (!pid_ || record_.sent_signal == 0) return;
+  kill(-*pid_, record_.sent_signal);
+  kill(-*pid_, SIGCONT);
+}
+
 void Worker::Pass(int signal_number) {
   // It may run already, although its pid is not known yet.
   if (record_.pid == 0) early_signals_.push_back(signal_number);

@@ -58,6 +58,8 @@ class Worker {
   // is meant to end the worker: it also continues a stopped process.
   void Signal(int signal_number);
   void Pass(int signal_number);
+  // Sends the last signal of Signal again, which a debugger may have kept to itself.
+  void SignalAgain() const;
 
   // Reaps the process and calls on_exit if it has ended.
   void CheckExit();

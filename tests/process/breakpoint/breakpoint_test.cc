@@ -148,6 +148,20 @@ TEST(BreakpointJobTest, ARequestToStopEndsTheDebugger) {
   EXPECT_EQ(job.Wait(), KilledBy(SIGTERM)) << job.text();
 }
 
+// gdb may keep the signal of a process that runs in it to itself.
+TEST(BreakpointJobTest, ARequestToStopReachesARankThatRunsInADebugger) {
+  ScratchFolder scratch;
+  std::vector<std::string> arguments{"--shutdown-timeout", "600"};
+  const auto held = Held({"1", "0", "1", scratch.Path("never")});
+  arguments.insert(arguments.end(), held.begin(), held.end());
+  TerminalJob job(arguments);
+  ASSERT_TRUE(job.Shows(kTrap) && job.Shows(kPrompt));
+  job.Type("continue\n");
+  ASSERT_TRUE(job.ShowsAll({"rank 0 goes on with 2", "rank 1 goes on with 2"}));
+  kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.Wait(), KilledBy(SIGTERM)) << job.text();
+}
+
 // Attaches a debugger by hand, as the message says, and lets the rank go on.
 void AttachByHand(const std::string& message) {
   std::smatch match;
