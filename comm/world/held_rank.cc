@@ -24,9 +24,9 @@ namespace {
 // The kernel sends no event when a debugger attaches.
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 
-// Returns whether a debugger has attached to this process.
+// Returns whether a debugger has attached to this thread. It attaches to others before.
 bool IsTraced() {
-  Fd status(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  Fd status(open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC));
   char text[4096];
   const ssize_t size = status ? read(status.get(), text, sizeof text - 1) : 0;
   text[size > 0 ? size : 0] = '\0';
