@@ -34,7 +34,8 @@ bool IsTraced() {
   return tracer != nullptr && std::atoi(tracer + strlen("TracerPid:")) != 0;
 }
 
-// Lets any process of this user attach, also where only ancestors may (Yama), and makes
+// Lets any process of this user attach, also where only ancestors may (Yama), for good,
+// because nobody can read what the program had permitted before. Makes
 // SIGTRAP harmless in case the debugger detaches just before the signal: a debugger sees
 // ignored signals, too.
 class Attachable {
@@ -54,7 +55,6 @@ class Attachable {
   ~Attachable() {
     pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     sigaction(SIGTRAP, &before_, nullptr);
-    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
   }
 
  private:
