@@ -199,6 +199,7 @@ void Supervisor::OnStarted(int local_rank) {
   event_log_->WorkerStarted(attempt_->record(local_rank));
   if (workers_stopped_) attempt_->Pass(SIGSTOP);  // Ctrl-Z came before the start
   Post(WorkerStarted{local_rank});
+  ReapOrphans();  // those that ended while this start was pending
 }
 
 void Supervisor::OnEnded(const WorkerRecord& record) {
@@ -210,6 +211,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
   }
   if (membership_) NoteEnd(record);
   Post(WorkerEnded{record.local_rank, record.failed()});
+  if (record.start_error) ReapOrphans();  // as after a start
 }
 
 void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
