@@ -48,17 +48,19 @@ class Breakpoints {
     pid_t process;
     uint32_t hold;
     pid_t worker;  // the process itself, or the worker above it
+    Fd pidfd;      // of the process
   };
 
-  void StartFirst();
+  // Starts the debugger of the first one that still lives.
+  void StartNext();
+  Result<void> WatchFirst();
   void OnPassed(const BreakpointNotice& notice);
-  std::string HowToAttach(const Stop& stop, const DebuggerReport& report) const;
+  std::string WhyNone(const DebuggerReport& report) const;
 
   Loop& loop_;
   const std::string debugger_;  // name
   Callbacks callbacks_;
   std::deque<Stop> stops_;  // the first one has the debugger that runs
-  Fd pidfd_;                // of that process
   std::unique_ptr<Poll> exit_poll_;
 };
 

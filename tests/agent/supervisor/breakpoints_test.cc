@@ -133,9 +133,21 @@ TEST_F(BreakpointsTest, StoppingTheWorkersEndsTheDebuggerAndForgetsWhoWaits) {
   EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }
 
-TEST_F(BreakpointsTest, AProcessThatIsNoWorkersGetsNoDebugger) {
+TEST_F(BreakpointsTest, ARankThatDiesWhileItWaitsGetsNoDebugger) {
+  breakpoints.OnNotice({Kind::kStopped, 2, one.pid, 1});
+  breakpoints.OnNotice({Kind::kStopped, 3, two.pid, 1});
+  two.End();
+  Calls();
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
+}
+
+TEST_F(BreakpointsTest, AProcessThatIsNoWorkersGetsNoDebuggerButALineThatSaysHowToAttach) {
   breakpoints.OnNotice({Kind::kStopped, 2, getppid(), 1});
   EXPECT_THAT(Calls(), ElementsAre());
+  EXPECT_THAT(shown.back(),
+              HasSubstr("no process below this rankrun has that pid here; to go on, "));
+  EXPECT_THAT(shown.back(), HasSubstr(": gdb -p " + std::to_string(getppid()) + " -ex continue\n"));
 }
 
 }  // namespace
