@@ -1,5 +1,6 @@
 #include "agent/guardian/debugger.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -31,13 +32,20 @@ class TerminalSignalBlocked {
   sigset_t before_;
 };
 
-// Returns the number that the child writes when its exec fails; 0 if it succeeds.
+// Time for an exec: a file system may hang. The guardian does nothing else meanwhile.
+constexpr int kExecMilliseconds = 5'000;
+
+// Returns the number that the child writes when its exec fails; 0 if it succeeds; ETIMEDOUT if
+// it does neither in time.
 int ReadExecError(int fd) {
-  int error_number = 0;
-  ssize_t size;
+  pollfd ready{fd, POLLIN, 0};
+  int count;
   do {
-    size = read(fd, &error_number, sizeof error_number);
-  } while (size < 0 && errno == EINTR);
+    count = poll(&ready, 1, kExecMilliseconds);
+  } while (count < 0 && errno == EINTR);
+  if (count == 0) return ETIMEDOUT;
+  int error_number = 0;
+  const ssize_t size = read(fd, &error_number, sizeof error_number);
   return size == sizeof error_number ? error_number : 0;
 }
 
@@ -75,6 +83,7 @@ std::variant<std::unique_ptr<Debugger>, DebuggerReport> Debugger::Start(pid_t pr
   write_end.Reset();
   int error_number = ReadExecError(read_end.get());
   if (error_number == 0) return debugger;
+  if (error_number == ETIMEDOUT) debugger->Abandon();
   return DebuggerReport{Outcome::kNoProgram, error_number};
 }
 
@@ -105,6 +114,13 @@ Debugger::~Debugger() {
   }
   TakeTerminalBack();
   waitpid(pid_, nullptr, 0);
+}
+
+// Does not wait for its end, which may never come.
+void Debugger::Abandon() {
+  kill(pid_, SIGKILL);
+  TakeTerminalBack();
+  pid_ = 0;
 }
 
 bool Debugger::HasEnded() {

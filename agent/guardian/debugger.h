@@ -41,6 +41,7 @@ class Debugger {
 
   [[noreturn]] void Exec(pid_t process, pid_t guardian, int report_fd) const;
   void TakeTerminalBack() const;
+  void Abandon();
 
   Fd terminal_;
   const termios modes_;  // before it began
