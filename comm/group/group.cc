@@ -126,7 +126,11 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
 }
 
 std::optional<Error> Group::FindFailure(const char* what, TimePoint since) {
-  if (broken_.load()) return std::nullopt;
+  if (broken_.load()) {
+    // The backend sees no deaths any more, but the agent does.
+    if (identity_.deaths.has_agent()) return std::nullopt;
+    return Broken(what);
+  }
   auto failure = backend_->FindFailure(since);
   if (!failure) return std::nullopt;
   Error error = Break(what, *std::move(failure), identity_.timeout);

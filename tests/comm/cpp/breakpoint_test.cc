@@ -191,6 +191,17 @@ TEST(BreakpointCallsTest, WrongArgumentsAreAnErrorOfAllRanks) {
               ElementsAre(by_one + rank + "\n" + by_one + skip, own + rank + "\n" + own + skip));
 }
 
+// Nobody would notice the death of a rank.
+TEST(BreakpointCallsTest, InABrokenWorldWithoutAnAgentNoRankWaits) {
+  SetLogSink([](std::string_view) {});
+  auto texts = OnBoth([](int rank) {
+    const std::string first =
+        rank == 0 ? ErrorOf([] { SumOf(World()); }) : ErrorOf([] { World().Barrier(); });
+    return first.empty() ? "no mismatch" : ErrorOf([] { Breakpoint(kHeld); });
+  });
+  EXPECT_THAT(texts, Each(HasSubstr("Breakpoint: the process group is broken: ")));
+}
+
 TEST(BreakpointCallsTest, AProcessThatIsTracedAlreadyStopsAtOnce) {
   auto texts = OnBoth([](int rank) -> std::string {
     std::optional<ChildProcess> debugger;
