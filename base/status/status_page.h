@@ -39,7 +39,7 @@ struct StatusPageHeader {
   // between has published nothing.
   alignas(64) uint32_t death_sequence;   // futex; 0: no death was published
   char death_text[kPeerDeathBytes + 1];  // ends with a zero
-  uint32_t debuggers_ended;  // number of debuggers of this worker that the agent has seen end
+  uint32_t debuggers_ended;  // number of the last stop at a breakpoint whose debugger has ended
 };
 
 // At the start of a memory page, which takes no memory until it is written.
@@ -93,7 +93,7 @@ class StatusPage {
   // Sleeps until a death is published, or until `until`.
   void AwaitDeath(TimePoint until) const;
 
-  // Counts the end of a debugger of this worker.
+  // Counts the end of the debugger of a stop at a breakpoint; the stops are numbered from 1.
   void CountDebuggerEnd();
   uint32_t debuggers_ended() const;
 
