@@ -113,7 +113,7 @@ class DynamicGroup final : public WorkerGroup {
   Waits before_ GUARDED_BY(mutex_);
   Waits later_ GUARDED_BY(mutex_);
 
-  // Of its own, because the agent may call OnLost in a call that has `mutex_`.
+  // Not `mutex_`, because the agent may call OnLost in a call that has it.
   Mutex lost_mutex_;
   std::map<int, TimePoint> lost_ GUARDED_BY(lost_mutex_);  // by id, with the time to act
 };
