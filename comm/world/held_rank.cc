@@ -34,8 +34,8 @@ bool IsTraced() {
   return tracer != nullptr && std::atoi(tracer + strlen("TracerPid:")) != 0;
 }
 
-// Lets any process of this user attach, also where only ancestors may (Yama), for good,
-// because nobody can read what the program had permitted before. Makes
+// Lets any process of this user attach, also where only ancestors may (Yama). The permission
+// stays, because the kernel does not tell the one that the program had given before. Makes
 // SIGTRAP harmless in case the debugger detaches just before the signal: a debugger sees
 // ignored signals, too.
 class Attachable {
