@@ -3,6 +3,7 @@
 #include <rankrun/context.h>
 #include <rankrun/device_backend.h>
 #include <rankrun/distributed.h>
+#include <rankrun/step_notice.h>
 #include <rankrun/subgroups.h>
 
 #include "comm/c/c_guard.h"
@@ -326,5 +327,7 @@ rankrun_saving* rankrun_saving_begin(void) {
 }
 
 void rankrun_saving_end(rankrun_saving* saving) { delete saving; }
+
+int rankrun_note_step(int64_t step) { return rankrun::NoteStep(step) ? 1 : 0; }
 
 }  // extern "C"

@@ -140,6 +140,9 @@ typedef struct rankrun_saving rankrun_saving;
 RANKRUN_API rankrun_saving* rankrun_saving_begin(void);
 RANKRUN_API void rankrun_saving_end(rankrun_saving* saving);
 
+// Reports a finished step: NoteStep of step_notice.h. Returns whether rankrun can read it.
+RANKRUN_API int rankrun_note_step(int64_t step);
+
 #ifdef __cplusplus
 }
 #endif
