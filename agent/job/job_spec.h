@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/job/job_signals.h"
+#include "agent/job/metrics_address.h"
 #include "agent/job/nodes_spec.h"
 #include "agent/job/output_spec.h"
 
@@ -56,10 +57,11 @@ struct JobSpec {
   std::optional<std::vector<std::string>> gpus;  // set by the user, as in CUDA_VISIBLE_DEVICES
   Binding binding = Binding::kNone;
   OutputSpec output;
-  std::string version;          // of rankrun, for events
-  std::optional<int> lifeline;  // descriptor: its end of file ends the job gently
-  std::string events_file;      // receives events as JSON lines; empty: no file
-  bool events_console = false;  // events also go to standard error
+  std::string version;                    // of rankrun, for events
+  std::optional<int> lifeline;            // descriptor: its end of file ends the job gently
+  std::string events_file;                // receives events as JSON lines; empty: no file
+  bool events_console = false;            // events also go to standard error
+  std::optional<MetricsAddress> metrics;  // empty: none are served
   Program program;
   std::vector<std::string> environment;  // of the user, "NAME=value"
   std::optional<rlim_t> open_files;      // soft limit of the user

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rankrun::agent {
+
+// Place at which an agent serves its metrics.
+struct MetricsAddress {
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;      // 0: chosen by the kernel
+  std::string path = {};  // of a UNIX socket; empty: host and port
+};
+
+}  // namespace rankrun::agent

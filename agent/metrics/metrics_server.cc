@@ -1,0 +1,148 @@
+#include "agent/metrics/metrics_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "agent/metrics/http_request.h"
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kMaxConnections = 16;
+constexpr std::chrono::seconds kClientTimeout{5};
+// Time to read and drop the rest of a request. A socket that is closed with unread input
+// sends a reset, which destroys the response.
+constexpr std::chrono::seconds kLingerTimeout{1};
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+}  // namespace
+
+// One client, from its connection to its end. Ends by a call of on_end, once.
+class MetricsServer::Connection {
+ public:
+  Connection(Loop& loop, Fd fd, std::function<std::string()>& render, std::function<void()> on_end)
+      : loop_(loop),
+        fd_(std::move(fd)),
+        render_(render),
+        on_end_(std::move(on_end)),
+        deadline_(loop, [this] { End(); }) {}
+
+  Result<void> Start() {
+    auto poll = Poll::Open(loop_, fd_.get(), [this] { Read(); });
+    if (!poll) return std::move(poll).error();
+    read_poll_ = std::move(*poll);
+    read_poll_->Start();
+    deadline_.Start(kClientTimeout);
+    return {};
+  }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  void End() {
+    if (std::exchange(has_ended_, true)) return;
+    read_poll_->Stop();
+    if (write_poll_) write_poll_->Stop();
+    deadline_.Stop();
+    on_end_();
+  }
+
+  void Read() {
+    std::array<char, 16 * 1024> bytes;
+    const ssize_t count = recv(fd_.get(), bytes.data(), bytes.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return End();
+    if (is_answered_) return;  // dropped
+    request_.append(bytes.data(), static_cast<size_t>(count));
+    auto answer = AnswerTo(request_);
+    if (!answer) return;
+    is_answered_ = true;
+    response_ = FormatResponse(*answer, answer->wants_metrics ? render_() : "");
+    Write();
+  }
+
+  void Write() {
+    while (!response_.empty()) {
+      const ssize_t count = send(fd_.get(), response_.data(), response_.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return AwaitRoom();
+      if (count < 0) return End();
+      response_.erase(0, static_cast<size_t>(count));
+    }
+    if (write_poll_) write_poll_->Stop();
+    shutdown(fd_.get(), SHUT_WR);
+    deadline_.Start(kLingerTimeout);
+  }
+
+  void AwaitRoom() {
+    if (write_poll_) return;
+    write_fd_ = Fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));  // a Poll has a descriptor of its own
+    auto poll = Poll::Open(
+        loop_, write_fd_.get(), [this] { Write(); }, Poll::Event::kWritable);
+    if (!write_fd_ || !poll) return End();
+    write_poll_ = std::move(*poll);
+    write_poll_->Start();
+  }
+
+  Loop& loop_;
+  Fd fd_;
+  Fd write_fd_;
+  std::function<std::string()>& render_;
+  std::function<void()> on_end_;
+  std::string request_;
+  std::string response_;
+  bool is_answered_ = false;
+  bool has_ended_ = false;
+  std::unique_ptr<Poll> read_poll_;
+  std::unique_ptr<Poll> write_poll_;
+  Timer deadline_;
+};
+
+MetricsServer::MetricsServer(Loop& loop, MetricsSocket socket, std::function<std::string()> render)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      render_(std::move(render)),
+      retry_(loop, [this] { accept_poll_->Start(); }),
+      drop_(loop, [this] { DropEnded(); }) {}
+
+MetricsServer::~MetricsServer() = default;
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::Open(Loop& loop, MetricsSocket socket,
+                                                           std::function<std::string()> render) {
+  std::unique_ptr<MetricsServer> server(
+      new MetricsServer(loop, std::move(socket), std::move(render)));
+  auto poll = Poll::Open(loop, server->socket_.fd(), [raw = server.get()] { raw->Accept(); });
+  if (!poll) return std::move(poll).error();
+  server->accept_poll_ = std::move(*poll);
+  server->accept_poll_->Start();
+  return server;
+}
+
+void MetricsServer::Accept() {
+  Fd fd(accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) return Add(std::move(fd));
+  if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+    LogDebug(SystemError("--metrics: accept a connection", errno).message);
+    accept_poll_->Stop();
+    retry_.Start(kAcceptPause);
+  }
+}
+
+void MetricsServer::Add(Fd fd) {
+  // Ended connections leave at the next turn of the loop, before the next Accept.
+  if (connections_.size() >= kMaxConnections) connections_.pop_front();
+  auto end = [this] { drop_.Start(std::chrono::milliseconds(0)); };
+  auto connection = std::make_unique<Connection>(loop_, std::move(fd), render_, std::move(end));
+  if (connection->Start()) connections_.push_back(std::move(connection));
+}
+
+void MetricsServer::DropEnded() {
+  std::erase_if(connections_, [](const auto& connection) { return connection->has_ended(); });
+}
+
+}  // namespace rankrun::agent
