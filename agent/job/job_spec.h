@@ -62,6 +62,8 @@ struct JobSpec {
   std::string events_file;                // receives events as JSON lines; empty: no file
   bool events_console = false;            // events also go to standard error
   std::optional<MetricsAddress> metrics;  // empty: none are served
+  std::string report_folder;              // for kept reports; empty: none is kept
+  bool report_folder_typed = false;       // set by the user, who is warned if it cannot be used
   Program program;
   std::vector<std::string> environment;  // of the user, "NAME=value"
   std::optional<rlim_t> open_files;      // soft limit of the user

@@ -49,6 +49,7 @@ Json OperationInReport(const LastOperation& operation) {
 Json WorkerInReport(const WorkerRecord& worker) {
   Json json;
   AddWorker(json, worker);
+  if (!worker.node.empty()) json["node"] = worker.node;
   if (worker.exception) json["exception"] = *worker.exception;
   std::vector<std::string> lines = LastLines(worker.stderr_tail, kLastLines);
   if (!lines.empty()) json["stderr"] = lines;

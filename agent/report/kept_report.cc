@@ -1,0 +1,97 @@
+#include "agent/report/kept_report.h"
+
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "agent/report/report_folder.h"
+#include "base/log.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_work.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kEndTimeout{1};
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+// One write of the file.
+struct KeptReport::Task {
+  std::string folder;
+  std::string name;
+  ReportDocument document;
+  bool has_earlier;
+  std::string earlier = {};  // document of an earlier agent
+  Result<void> state = {};
+
+  void Run() {
+    if (has_earlier) {
+      earlier = ReadAll(folder + "/" + name);
+      document.AddEarlier(earlier);
+    }
+    state = MakeReportFolder(folder);
+    if (state) state = WriteReport(folder, name, document.Text());
+  }
+};
+
+KeptReport::KeptReport(Loop& loop, const JobSpec& spec, const JobRecord& job, Callbacks callbacks)
+    : loop_(loop),
+      spec_(spec),
+      name_(ReportFileName(spec.run_id, job.node_id)),
+      callbacks_(std::move(callbacks)),
+      self_(std::make_shared<KeptReport*>(this)),
+      has_earlier_(job.incarnation > 0),
+      end_timer_(loop, [this] {
+        is_late_ = true;
+        callbacks_.on_progress();
+      }) {}
+
+KeptReport::~KeptReport() { *self_ = nullptr; }
+
+void KeptReport::Note(const events::Event& event) {
+  document_.Add(event);
+  const bool is_report = std::holds_alternative<events::Report>(event.payload);
+  const bool is_end = std::holds_alternative<events::JobEnded>(event.payload);
+  const bool is_wanted = document_.has_report() && (is_report || is_end);
+  if (is_wanted) Save();
+  if (is_wanted && is_end) end_timer_.Start(kEndTimeout);
+}
+
+void KeptReport::Save() {
+  is_outdated_ = is_writing_;
+  if (std::exchange(is_writing_, true)) return;
+  auto task = std::make_shared<Task>(Task{.folder = spec_.report_folder,
+                                          .name = name_,
+                                          .document = document_,
+                                          .has_earlier = has_earlier_});
+  RunInPool(
+      loop_, [task] { task->Run(); },
+      [task, self = self_] {
+        if (*self != nullptr) (*self)->OnSaved(*task);
+      });
+}
+
+void KeptReport::OnSaved(const Task& task) {
+  is_writing_ = false;
+  if (std::exchange(has_earlier_, false)) document_.AddEarlier(task.earlier);
+  if (!task.state) OnFailure(task.state.error());
+  if (is_outdated_) Save();
+  callbacks_.on_progress();
+}
+
+// A default folder that cannot be made is no reason to warn: many containers have no home.
+void KeptReport::OnFailure(const Error& error) {
+  const std::string text = "the report is not kept: " + error.message;
+  const bool is_of_folder = error.message.starts_with("make the folder");
+  if (is_of_folder && !spec_.report_folder_typed) return LogInfo(text);
+  if (!std::exchange(has_warned_, true)) callbacks_.show("rankrun: " + text + "\n");
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,117 @@
+#include "agent/report/report_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/fd.h"
+#include "base/printable.h"
+#include "base/write_all.h"
+
+namespace rankrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::system_clock;
+
+constexpr size_t kMaxRunIdBytes = 100;
+
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+system_clock::time_point ChangeTimeOf(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return {};
+  return system_clock::time_point(std::chrono::seconds(status.st_mtim.tv_sec) +
+                                  std::chrono::duration_cast<system_clock::duration>(
+                                      std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+}
+
+Result<void> WriteDraft(const std::string& path, const std::string& text) {
+  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return SystemError("create " + path, errno);
+  auto written = TryWriteAll(file.get(), text);
+  if (!written) return std::move(written).error().In("write " + path);
+  return {};
+}
+
+}  // namespace
+
+std::string ReportFileName(std::string_view run_id, uint64_t node_id) {
+  std::string name(run_id.substr(0, kMaxRunIdBytes));
+  std::ranges::replace_if(
+      name, [](char c) { return !IsPlain(c); }, '_');
+  if (name.empty() || name.starts_with('.')) name.insert(0, "_");
+  std::string id;
+  for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[node_id >> shift & 0xF];
+  return name + "-" + id + std::string(kReportSuffix);
+}
+
+std::vector<std::string> ReportsToRemove(std::vector<ReportFile> reports,
+                                         system_clock::time_point now) {
+  std::ranges::sort(reports, std::greater{}, &ReportFile::changed);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const bool is_old = now - reports[i].changed > kReportAge;
+    if (is_old || i >= kMaxReports) names.push_back(reports[i].name);
+  }
+  return names;
+}
+
+Result<std::vector<ReportFile>> ListReports(const std::string& folder) {
+  std::vector<ReportFile> reports;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.ends_with(kReportSuffix)) reports.push_back({name, ChangeTimeOf(entry->path())});
+  }
+  if (error == std::errc::no_such_file_or_directory) {
+    return Error{ErrorCode::kNotFound, folder + ": there is no such folder"};
+  }
+  if (error) return SystemError("read the folder " + folder, error.value());
+  std::ranges::sort(reports, std::greater{}, &ReportFile::changed);
+  return reports;
+}
+
+Result<void> MakeReportFolder(const std::string& folder) {
+  const fs::path path = folder;
+  std::error_code error;
+  if (fs::is_directory(path, error)) return {};
+  if (path.has_relative_path()) {
+    if (auto made = MakeReportFolder(path.parent_path()); !made) return made;
+  }
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return SystemError("make the folder " + folder, errno);
+  }
+  return {};
+}
+
+Result<void> WriteReport(const std::string& folder, const std::string& name,
+                         const std::string& text) {
+  const std::string path = folder + "/" + name;
+  const std::string draft = path + ".tmp";
+  auto written = WriteDraft(draft, text);
+  if (written && rename(draft.c_str(), path.c_str()) != 0) {
+    written = SystemError("rename " + draft, errno);
+  }
+  if (!written) {
+    unlink(draft.c_str());
+    return written;
+  }
+  auto reports = ListReports(folder);
+  if (!reports) return std::move(reports).error();
+  for (const std::string& old : ReportsToRemove(*std::move(reports), system_clock::now())) {
+    unlink((folder + "/" + old).c_str());
+  }
+  return {};
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,104 @@
+#include "agent/report/report_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/base/support.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::system_clock;
+using testing::ElementsAre;
+
+const system_clock::time_point kNow{hours(1'000'000)};
+
+TEST(ReportNameTest, HasTheRunIdAndTheNode) {
+  EXPECT_EQ(ReportFileName("job-7", 0x2a), "job-7-000000000000002a.report.json");
+}
+
+TEST(ReportNameTest, IsAlwaysAFileName) {
+  EXPECT_EQ(ReportFileName("../a/b c\n", 0), "_.._a_b_c_-0000000000000000.report.json");
+  EXPECT_EQ(ReportFileName("", 0), "_-0000000000000000.report.json");
+  EXPECT_LT(ReportFileName(std::string(10'000, 'x'), 0).size(), 200u);
+}
+
+TEST(OldReportsTest, ThoseOverAWeekAreRemoved) {
+  EXPECT_THAT(
+      ReportsToRemove(
+          {{"new", kNow}, {"old", kNow - kReportAge - hours(1)}, {"week", kNow - kReportAge}},
+          kNow),
+      ElementsAre("old"));
+}
+
+TEST(OldReportsTest, OfTooManyTheOldestAreRemoved) {
+  std::vector<ReportFile> reports;
+  for (size_t i = 0; i < kMaxReports + 2; ++i) {
+    reports.push_back({std::to_string(i), kNow - std::chrono::minutes(i)});
+  }
+  EXPECT_THAT(ReportsToRemove(reports, kNow),
+              ElementsAre(std::to_string(kMaxReports), std::to_string(kMaxReports + 1)));
+}
+
+struct ReportFolderTest : testing::Test {
+  std::string Content(const std::string& name) const {
+    return test::ReadWholeFile(folder.Path(name));
+  }
+
+  test::TempFolder folder;
+};
+
+TEST_F(ReportFolderTest, FoldersAreTheUsersAlone) {
+  const std::string path = folder.Path("a/b");
+  ASSERT_TRUE(MakeReportFolder(path));
+  ASSERT_TRUE(MakeReportFolder(path));
+  struct stat status;
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(ReportFolderTest, AReportReplacesTheOneBefore) {
+  ASSERT_TRUE(WriteReport(folder.path(), "x.report.json", "one"));
+  ASSERT_TRUE(WriteReport(folder.path(), "x.report.json", "two"));
+  EXPECT_EQ(Content("x.report.json"), "two");
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("x.report.json.tmp")));
+}
+
+TEST_F(ReportFolderTest, OldReportsGoAndOtherFilesStay) {
+  folder.Write("old.report.json", "old");
+  folder.Write("other.json", "mine");
+  for (const char* name : {"old.report.json", "other.json"}) {
+    std::filesystem::last_write_time(
+        folder.Path(name), std::filesystem::file_time_type::clock::now() - kReportAge - hours(1));
+  }
+  ASSERT_TRUE(WriteReport(folder.path(), "new.report.json", "new"));
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("old.report.json")));
+  EXPECT_EQ(Content("other.json"), "mine");
+  auto reports = ListReports(folder.path());
+  ASSERT_TRUE(reports);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().name, "new.report.json");
+}
+
+TEST_F(ReportFolderTest, AFolderThatCannotBeUsedIsAnError) {
+  folder.Write("file", "");
+  EXPECT_FALSE(MakeReportFolder(folder.Path("file/a")));
+  EXPECT_FALSE(WriteReport(folder.Path("none"), "x.report.json", "one"));
+  EXPECT_EQ(ListReports(folder.Path("none")).error().code, ErrorCode::kNotFound);
+}
+
+// A disk that is full: the report that is there stays.
+TEST_F(ReportFolderTest, AFailedWriteLeavesTheReportBefore) {
+  ASSERT_TRUE(WriteReport(folder.path(), "x.report.json", "one"));
+  ASSERT_EQ(symlink("/dev/full", folder.Path("x.report.json.tmp").c_str()), 0);
+  EXPECT_FALSE(WriteReport(folder.path(), "x.report.json", "two"));
+  EXPECT_EQ(Content("x.report.json"), "one");
+}
+
+}  // namespace
+}  // namespace rankrun::agent
