@@ -143,7 +143,7 @@ void EventLog::Restart(const AttemptRecord& failed, Duration delay) {
 
 void EventLog::Report(const AttemptRecord& record, const std::string& text) {
   verdict_ = CauseInWords(record);
-  if (wanted()) Emit(record.attempt, events::Report{record, text});
+  if (is_written() || outputs_.on_event) Emit(record.attempt, events::Report{record, text});
 }
 
 void EventLog::JobEnded(const Goodbye& goodbye) {
@@ -166,11 +166,13 @@ void EventLog::Emit(std::optional<int> attempt, events::Payload payload) {
 }
 
 void EventLog::Write(std::optional<int> attempt, events::Payload payload) {
-  if (!wanted()) return;
-  std::string line = events::FormatEvent({.time = std::chrono::system_clock::now(),
-                                          .run_id = spec_.run_id,
-                                          .attempt = attempt,
-                                          .payload = std::move(payload)});
+  const events::Event event{.time = std::chrono::system_clock::now(),
+                            .run_id = spec_.run_id,
+                            .attempt = attempt,
+                            .payload = std::move(payload)};
+  if (outputs_.on_event) outputs_.on_event(event);
+  if (!is_written()) return;
+  std::string line = events::FormatEvent(event);
   if (spec_.events_console) outputs_.show(line);
   if (file_ == nullptr) return;
   if (size_t lost = file_->TakeLoss(); lost > 0) {

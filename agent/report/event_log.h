@@ -28,6 +28,8 @@ class EventLog {
   struct Outputs {
     std::function<void(std::string_view text)> show;  // to standard error
     std::function<void()> on_progress;                // when written() may have changed
+    // Gets each event, also if it is written nowhere; may be empty.
+    std::function<void(const events::Event& event)> on_event = {};
   };
 
   // `spec` outlives this object. Blocks while the file is opened.
@@ -58,7 +60,7 @@ class EventLog {
   EventLog(Loop& loop, const JobSpec& spec, Outputs outputs);
   std::string OwnReason(const GroupState& state) const;
   std::string WhyKilled(const GroupState& before, const GroupState& after) const;
-  bool wanted() const { return file_ != nullptr || spec_.events_console; }
+  bool is_written() const { return file_ != nullptr || spec_.events_console; }
   void Emit(std::optional<int> attempt, events::Payload payload);
   void Write(std::optional<int> attempt, events::Payload payload);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ class AttemptStore {
   void Renew();
 
   void Close() { server_.reset(); }
+  // Nothing if this node hosts no store.
+  std::optional<store::ServerStats> Stats() const {
+    return server_ ? std::optional(server_->Stats()) : std::nullopt;
+  }
   uint16_t port() const { return server_->port(); }
 
  private:

@@ -15,6 +15,7 @@
 #include "agent/machine/worker_gpus.h"
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
+#include "agent/report/event_log.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/roll_call.h"
@@ -60,6 +61,7 @@ Supervisor::~Supervisor() { SetLogSink({}); }
 
 Result<void> Supervisor::Open() {
   if (auto opened = OpenEvents(); !opened) return opened;
+  if (auto opened = OpenObservers(); !opened) return opened;
   if (auto enough = CheckGpus(spec_); !enough) return enough;
   auto share = ShareMachine(spec_);
   if (!share) return std::move(share).error();
@@ -88,7 +90,8 @@ Result<void> Supervisor::Open() {
 Result<void> Supervisor::OpenEvents() {
   auto log = EventLog::Open(loop_, spec_,
                             {.show = [this](std::string_view text) { output_.Say(text); },
-                             .on_progress = [this] { OnOutputProgress(); }});
+                             .on_progress = [this] { OnOutputProgress(); },
+                             .on_event = [this](const auto& event) { observers_->Note(event); }});
   if (!log) return std::move(log).error();
   event_log_ = std::move(*log);
   if (!spec_.lifeline) return {};
@@ -103,7 +106,8 @@ Result<void> Supervisor::OpenChannels() {
     return spawner_.pending() > 0 && !(attempt_ && attempt_->LocalRankOf(child));
   };
   WorkerChannels::Callbacks callbacks{
-      .on_saves = [this](WorkerSaves saves) { Post(saves); },
+      .saves = {.on_saves = [this](WorkerSaves saves) { Post(saves); },
+                .on_step = [this](const WorkerStep& step) { observers_->Note(step); }},
       .timer = {.on_expired = [this](const auto& expired) { OnTimerExpired(expired); },
                 .may_be_new = may_be_new},
       .on_breakpoint = [this](const auto& notice) { breakpoints_.OnNotice(notice); }};
@@ -131,6 +135,7 @@ Goodbye Supervisor::Run() {
   loop_.Run();
   if (membership_) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
   channels_ = {};
+  observers_.reset();
   output_.CloseLogs();
   return Ending();
 }

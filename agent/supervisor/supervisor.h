@@ -19,9 +19,9 @@
 #include "agent/process/stuck_watch.h"
 #include "agent/process/sweeper.h"
 #include "agent/report/attempt_reports.h"
-#include "agent/report/event_log.h"
 #include "agent/supervisor/attempt_store.h"
 #include "agent/supervisor/breakpoints.h"
+#include "agent/supervisor/job_observers.h"
 #include "agent/supervisor/lifeline.h"
 #include "agent/supervisor/signal_catcher.h"
 #include "agent/worker/attempt.h"
@@ -58,6 +58,7 @@ class Supervisor {
 
  private:
   Result<void> OpenEvents();
+  Result<void> OpenObservers();
   Result<void> OpenChannels();
   Result<void> CatchSignals();
 
@@ -79,8 +80,6 @@ class Supervisor {
   void OnTimeLimit();
   void WatchForStuck();
   void OnStuck(pid_t worker);
-  int ExitCode() const;
-  int EndSignal() const;
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void StopGently(const SignalOrigin& origin);
@@ -136,6 +135,7 @@ class Supervisor {
   Timer time_limit_;
   Timer flush_deadline_;
   std::unique_ptr<Poll> link_poll_;
+  std::unique_ptr<JobObservers> observers_;
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<Lifeline> lifeline_;
   Spawner spawner_;

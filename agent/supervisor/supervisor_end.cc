@@ -19,16 +19,13 @@ constexpr std::chrono::seconds kFlushTimeoutKilled{1};
 
 }  // namespace
 
-Goodbye Supervisor::Ending() const { return {.exit_code = ExitCode(), .end_signal = EndSignal()}; }
-
-int Supervisor::EndSignal() const {
+Goodbye Supervisor::Ending() const {
+  Goodbye goodbye{.exit_code = exit_code_, .end_signal = 0};
   bool is_drained = membership_ && state_.stop_signal == SIGTERM;
-  return state_.phase == Phase::kStopped && !is_drained ? state_.stop_signal : 0;
-}
-
-int Supervisor::ExitCode() const {
-  if (state_.phase == Phase::kTimedOut) return kExitTimedOut;
-  return state_.phase == Phase::kFailed && state_.stuck ? kExitHang : exit_code_;
+  if (state_.phase == Phase::kStopped && !is_drained) goodbye.end_signal = state_.stop_signal;
+  if (state_.phase == Phase::kTimedOut) goodbye.exit_code = kExitTimedOut;
+  if (state_.phase == Phase::kFailed && state_.stuck) goodbye.exit_code = kExitHang;
+  return goodbye;
 }
 
 void Supervisor::EndAttempt(const GroupState& next) {
@@ -57,7 +54,8 @@ void Supervisor::NoteCause(const AttemptRecord& record) {
 
 void Supervisor::FinishWhenShown() {
   if (reports_.idle()) event_log_->JobEnded(Ending());
-  if (reports_.idle() && output_.idle() && event_log_->written()) return loop_.Stop();
+  const bool is_written = event_log_->written() && observers_->idle();
+  if (reports_.idle() && output_.idle() && is_written) return loop_.Stop();
   auto timeout = stop_filter_.requests() > 0 ? kFlushTimeoutStopped : kFlushTimeout;
   flush_deadline_.Start(impatient_ ? kFlushTimeoutKilled : timeout);
 }

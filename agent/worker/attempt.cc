@@ -215,6 +215,15 @@ std::vector<pid_t> Attempt::Running() const {
   return pids;
 }
 
+std::vector<WorkerStep> Attempt::LastSteps() const {
+  std::vector<WorkerStep> steps;
+  for (const auto& worker : workers_) {
+    auto last = worker->LastStep();
+    if (last) steps.push_back({worker->record().local_rank, last->step, last->at});
+  }
+  return steps;
+}
+
 std::vector<int> Attempt::Unfinished() const {
   std::set<size_t> ended(ended_.begin(), ended_.end());
   std::vector<int> unfinished;

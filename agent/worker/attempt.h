@@ -11,6 +11,7 @@
 
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
+#include "agent/job/worker_step.h"
 #include "agent/lifecycle/worker_group.h"
 #include "agent/machine/machine_share.h"
 #include "agent/output/job_output.h"
@@ -72,6 +73,9 @@ class Attempt {
   // Returns the workers whose status pages have changed between saving and not
   // saving since the last call.
   std::vector<WorkerSaves> TakeSavingChanges();
+
+  // Returns the last steps that workers have noted on their status pages.
+  std::vector<WorkerStep> LastSteps() const;
 
   // Returns the pids of the running workers.
   std::vector<pid_t> Running() const;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/job/worker_step.h"
 #include "agent/lifecycle/worker_group.h"
 #include "agent/worker/line_fifo.h"
 
@@ -16,14 +17,23 @@ namespace rankrun::agent {
 // other line. Pure.
 std::optional<WorkerSaves> ParseSaveLine(std::string_view line, int first_rank, int workers);
 
-// Named pipe through which workers without librankrun report that they save
+// Parses "2 step 120" in the same way: a finished step, which is not negative.
+std::optional<WorkerStep> ParseStepLine(std::string_view line, int first_rank, int workers,
+                                        TimePoint now);
+
+// Named pipe through which workers without librankrun report that they save, and their steps
 // (RANKRUN_SAVE_FIFO). Ignores lines of another form, with one warning.
 // Thread: loop.
 class SaveFifo {
  public:
+  struct Callbacks {
+    std::function<void(WorkerSaves)> on_saves;
+    std::function<void(const WorkerStep&)> on_step;
+  };
+
   // Errors: those of LineFifo.
   static Result<std::unique_ptr<SaveFifo>> Create(Loop& loop, const std::string& path, int workers,
-                                                  std::function<void(WorkerSaves)> on_saves);
+                                                  Callbacks callbacks);
   SaveFifo(const SaveFifo&) = delete;
   SaveFifo& operator=(const SaveFifo&) = delete;
 
@@ -32,14 +42,14 @@ class SaveFifo {
   void SetFirstRank(int first_rank) { first_rank_ = first_rank; }
 
  private:
-  SaveFifo(int workers, std::function<void(WorkerSaves)> on_saves)
-      : workers_(workers), on_saves_(std::move(on_saves)) {}
+  SaveFifo(int workers, Callbacks callbacks)
+      : workers_(workers), callbacks_(std::move(callbacks)) {}
 
   void OnLine(std::string_view line);
 
   int workers_;
   int first_rank_ = 0;
-  std::function<void(WorkerSaves)> on_saves_;
+  Callbacks callbacks_;
   bool warned_ = false;
   std::unique_ptr<LineFifo> fifo_;
 };

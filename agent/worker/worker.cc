@@ -129,6 +129,10 @@ void Worker::PublishDebuggerEnd(uint32_t hold) {
   }
 }
 
+std::optional<StepNotice> Worker::LastStep() const {
+  return status_page_ ? ReadStep(*status_page_) : std::nullopt;
+}
+
 WorkerRecord Worker::TakeRecord() {
   // Include the output of its last descendants.
   streams_.standard_output->Finish();

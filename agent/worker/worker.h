@@ -14,6 +14,7 @@
 #include "base/process/spawn.h"
 #include "base/result.h"
 #include "base/status/status_page.h"
+#include "base/status/step_notice.h"
 #include "base/uv/uv_poll.h"
 
 namespace rankrun {
@@ -66,6 +67,8 @@ class Worker {
 
   // Returns whether the worker is saving, by its status page.
   bool IsSaving() const { return pid_ && status_page_->saving(); }
+  // Returns the last step that the worker has noted on its status page.
+  std::optional<StepNotice> LastStep() const;
   // Publishes the death of another worker on the status page, if this one still
   // runs.
   void PublishPeerDeath(std::string_view message);

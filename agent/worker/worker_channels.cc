@@ -9,9 +9,10 @@ namespace rankrun::agent {
 
 Result<void> WorkerChannels::Open(Loop& loop, const JobSpec& spec, const LogDirectory* logs,
                                   Callbacks callbacks) {
-  if (logs != nullptr && spec.save_timeout > spec.shutdown_timeout) {
-    auto created = SaveFifo::Create(loop, logs->path() + "/saving", spec.workers,
-                                    std::move(callbacks.on_saves));
+  const bool is_wanted = spec.save_timeout > spec.shutdown_timeout || spec.metrics;
+  if (logs != nullptr && is_wanted) {
+    auto created =
+        SaveFifo::Create(loop, logs->path() + "/saving", spec.workers, std::move(callbacks.saves));
     if (!created) LogWarn(created.error().message + "; RANKRUN_SAVE_FIFO is not set");
     if (created) saves = std::move(*created);
   }

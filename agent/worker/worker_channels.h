@@ -18,7 +18,7 @@ namespace rankrun::agent {
 // Thread: loop.
 struct WorkerChannels {
   struct Callbacks {
-    std::function<void(WorkerSaves)> on_saves;
+    SaveFifo::Callbacks saves;
     TimerServer::Callbacks timer;
     std::function<void(const BreakpointNotice&)> on_breakpoint;
   };

@@ -114,6 +114,26 @@ constexpr Flag kFlags[] = {
      .help = "Append the events of the job to this file, one JSON object per line.",
      .group = kOutput,
      .sources = kOurs},
+    {.name = "metrics",
+     .value = kText,
+     .value_name = "[HOST:]PORT|unix:PATH",
+     .help = "Serve metrics of the job for Prometheus at http://HOST:PORT/metrics. HOST is by "
+             "default 127.0.0.1.",
+     .details = "Each node serves its own; several on a host need different ports. Port 0: the "
+                "kernel chooses one, and rankrun prints it. Any host that can connect may read the "
+                "metrics. A UNIX socket is for its user alone.",
+     .group = kOutput,
+     .sources = kOurs},
+    {.name = "report-dir",
+     .value = kFolder,
+     .value_name = "FOLDER",
+     .default_value = "`~/.local/state/rankrun/reports`",
+     .help = "Keep the report on a job with a failure in this folder for a week, for `rankctl "
+             "report`. /dev/null: keep none.",
+     .details = "The default is below XDG_STATE_HOME if that is set. The folder has a file for "
+                "each job, 100 at most, with its events as JSON. Each node of a job keeps it.",
+     .group = kOutput,
+     .sources = kOurs},
     {.name = "trace",
      .value = kFolder,
      .value_name = "FOLDER",

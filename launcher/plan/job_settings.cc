@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "launcher/flags/flags.h"
 #include "launcher/flags/text.h"
+#include "launcher/plan/observer_settings.h"
 #include "launcher/plan/output_settings.h"
 #include "launcher/plan/rendezvous.h"
 #include "launcher/settings/node_range.h"
@@ -213,7 +214,7 @@ class Planner {
     plan_.spec.lifeline = settings_.values().Count("lifeline");
     plan_.spec.events_file = settings_.Text("events").value_or("");
     plan_.spec.events_console = settings_.Text("event-log-handler") == "console";
-    return {};
+    return ReadObservers(settings_, machine_.environment, plan_.spec);
   }
 
   Result<void> PlanEnvironment() {

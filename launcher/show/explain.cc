@@ -8,6 +8,7 @@
 #include "agent/worker/program_arguments.h"
 #include "agent/worker/worker_environment.h"
 #include "base/format.h"
+#include "base/net/host_port.h"
 #include "base/printable.h"
 #include "base/process/cpus.h"
 #include "base/trace/trace_writer.h"
@@ -104,6 +105,11 @@ void AddStream(const JobSpec& spec, const std::string& name,
   rows.push_back({name, text.empty() ? "nowhere" : text});
 }
 
+std::string MetricsText(const agent::MetricsAddress& address) {
+  if (!address.path.empty()) return "unix:" + address.path;
+  return "http://" + HostPortText(address.host, address.port) + "/metrics";
+}
+
 void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
   AddStream(spec, "stdout", &agent::WorkerOutput::standard_output, rows);
   AddStream(spec, "stderr", &agent::WorkerOutput::standard_error, rows);
@@ -113,6 +119,8 @@ void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
   rows.push_back(
       {"files", spec.output.no_files ? "none" : WorkerFilesPrefix(spec, "<local rank>") + "*"});
   if (!spec.events_file.empty()) rows.push_back({"events", spec.events_file});
+  if (spec.metrics) rows.push_back({"metrics", MetricsText(*spec.metrics)});
+  if (!spec.report_folder.empty()) rows.push_back({"kept reports", spec.report_folder});
   if (!spec.output.trace_dir.empty()) {
     const std::string folder = TraceFolder(agent::Absolute(spec.output.trace_dir), spec.run_id);
     rows.push_back({"traces", folder + "/attempt_0/rank_<rank>.trace"});

@@ -34,6 +34,22 @@ TEST(SaveLineTest, ARankOfAnotherNodeIsIgnored) {
   }
 }
 
+TEST(StepLineTest, HasARankAndAStep) {
+  const TimePoint now{std::chrono::seconds(5)};
+  auto step = ParseStepLine("12 step 120", 8, 16, now);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->local_rank, 4);
+  EXPECT_EQ(step->step, 120);
+  EXPECT_EQ(step->at, now);
+}
+
+TEST(StepLineTest, AnyOtherLineIsIgnored) {
+  for (const char* line : {"", "0 step", "0 step ", "0 step x", "0 step -1", "0 step 1 ",
+                           "0 step 99999999999999999999", "2 step 1", "step 1", "0 saving"}) {
+    EXPECT_FALSE(ParseStepLine(line, 0, 2, {})) << line;
+  }
+}
+
 struct LineFifoTest : testing::Test {
   std::unique_ptr<LineFifo> Make() {
     auto fifo = LineFifo::Create(loop, path, [this](std::string_view line) {
