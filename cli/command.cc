@@ -4,6 +4,7 @@
 
 #include "base/version.h"
 #include "cli/output.h"
+#include "cli/report/report_command.h"
 #include "cli/secret_command.h"
 #include "cli/store_commands.h"
 #include "cli/trace_command.h"
@@ -93,12 +94,13 @@ int RunRankctl(std::span<const std::string> arguments) {
   auto read = launcher::ParseArguments(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
   std::string usage =
-      "store COMMAND [flags] [operands], rankctl trace [flags] FOLDER, or rankctl secret "
-      "[flags]";
+      "store COMMAND [flags] [operands], rankctl report [flags] [JOB], rankctl trace [flags] "
+      "FOLDER, or rankctl secret [flags]";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
-                                      "Inspects the key-value stores of distributed jobs, their "
-                                      "traces, and the user's job secret.\n"
+                                      "Inspects the key-value stores of distributed jobs, the "
+                                      "reports on their failures, their traces, and the user's "
+                                      "job secret.\n"
                                       "rankctl store --help lists the commands for stores."));
   }
   if (read->flags.Has("version")) {
@@ -109,9 +111,10 @@ int RunRankctl(std::span<const std::string> arguments) {
   auto rest = std::span(read->positionals).subspan(1);
   if (read->positionals[0] == SecretCommand().name) return RunCommand(SecretCommand(), rest);
   if (read->positionals[0] == TraceCommand().name) return RunCommand(TraceCommand(), rest);
+  if (read->positionals[0] == ReportCommand().name) return RunCommand(ReportCommand(), rest);
   if (read->positionals[0] == "store") return RunGroup("rankctl store", StoreCommands(), rest);
   return RefuseName("rankctl", read->positionals[0],
-                    {"store", SecretCommand().name, TraceCommand().name});
+                    {"store", SecretCommand().name, TraceCommand().name, ReportCommand().name});
 }
 
 }  // namespace rankrun::cli

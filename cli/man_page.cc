@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cli/report/report_command.h"
 #include "cli/secret_command.h"
 #include "cli/store_commands.h"
 #include "cli/trace_command.h"
@@ -60,6 +61,7 @@ std::string RankctlManPart() {
   std::string text = ".SH COMMANDS\n";
   text += SectionOf(SecretCommand());
   text += SectionOf(TraceCommand());
+  text += SectionOf(ReportCommand());
   for (const Command& command : StoreCommands()) text += SectionOf(command);
   text += ".SH OPTIONS\nThese flags belong to more than one command.\n" + SharedFlags() +
           launcher::ManEntry(kVersionFlag, "Without a command only: `rankctl --version`.");
