@@ -1,0 +1,4 @@
+#!/usr/bin/env python3
+"""A program that Python cannot compile."""
+def train(:
+    pass
