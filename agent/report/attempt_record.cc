@@ -63,7 +63,8 @@ int ExitCodeOf(const WorkerRecord& cause) {
   constexpr int kException = 1;
   // It was failing when our signal killed it, so its own code is unknown.
   bool cut_short = cause.exit && cause.exit->signaled && cause.exit->value == cause.sent_signal;
-  if (cut_short) return kException;
+  bool left_early = !cause.failed();  // the others failed
+  if (cut_short || left_early) return kException;
   if (cause.exit) return cause.exit->ShellCode();
   bool found = !cause.start_error || cause.start_error->code != ErrorCode::kNotFound;
   return found ? kCannotExecute : kNotFound;

@@ -105,7 +105,8 @@ std::string PeerDeathMessage(const WorkerRecord& worker, const std::string& node
 
 // Returns the exit code of a job that ends with this cause: its own code, or
 // 128+n for signal n. 127 (not found) or 126 (not executable) mean that its
-// start failed. 1 means that our signal killed it while it was failing.
+// start failed. 1 means that our signal killed it while it was failing, or
+// that others still needed it when it succeeded.
 int ExitCodeOf(const WorkerRecord& cause);
 
 }  // namespace rankrun::agent

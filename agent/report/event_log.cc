@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/report/verdict.h"
 #include "base/format.h"
 #include "base/uv/uv_loop.h"
 #include "base/write_all.h"
@@ -19,7 +20,7 @@ std::string NodeName() {
 }
 
 std::string FailureOf(const WorkerRecord& worker) {
-  return "rank " + std::to_string(worker.global_rank) + " failed: " + HowItEnded(worker);
+  return "rank " + std::to_string(worker.global_rank) + " failed: " + CauseInWords(worker);
 }
 
 // "rank 2 failed: exit code 3", or why rankrun ended the attempt.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/named_rank.h"
 
 namespace rankrun::agent {
 namespace {
@@ -34,12 +35,18 @@ constexpr std::string_view kLostPeer[] = {
     "remote process exited",
     "DistNetworkError",
     "lost rank ",
+    // A wait for a key of the store, or for an answer in a monitored barrier.
+    "wait timeout after",
+    "successfully reached monitoredBarrier, but received errors",
 };
 
-// Ends of a rank, in texts of agents and of librankrun.
-constexpr std::string_view kEnds[] = {
-    ": killed by", ": exit code", ": could not be started", " was killed", " has ended",
-    " has died",   " ended with", " could not be started",  " died"};
+// Ends of the lines that perror writes.
+constexpr std::string_view kSystemsLostPeer[] = {
+    ": Connection reset by peer",
+    ": Connection refused",
+    ": Connection timed out",
+    ": Broken pipe",
+};
 
 using Lines = std::vector<std::string>;
 
@@ -139,29 +146,23 @@ LastError LastLinesError(std::string_view standard_error) {
 
 bool BlamesLostPeer(const LastError& error) {
   if (error.is_exception && error.text.starts_with("EOFError\n")) return true;  // multiprocessing
-  if (LostRankIn(error.text)) return true;
+  if (NamedRankIn(error.text)) return true;
   return std::ranges::any_of(
       kLostPeer, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
 }
 
-std::optional<int> LostRankIn(std::string_view error) {
-  constexpr std::string_view kRank = "rank ";
-  for (size_t at = error.find(kRank); at != error.npos; at = error.find(kRank, at + 1)) {
-    std::string_view rest = error.substr(at + kRank.size());
-    int rank = 0;
-    auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
-    if (problem != std::errc()) continue;
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
-    bool is_lost = error.substr(0, at).ends_with("lost ");
-    for (std::string_view part : {" on node ", " on "}) {
-      if (rest.starts_with(part))
-        rest.remove_prefix(std::min(rest.find(' ', part.size()), rest.size()));
-    }
-    if (rest.starts_with(" (pid ")) rest.remove_prefix(std::min(rest.find(')') + 1, rest.size()));
-    auto begins_rest = [&](std::string_view text) { return rest.starts_with(text); };
-    if (is_lost || std::ranges::any_of(kEnds, begins_rest)) return rank;
+bool EndsWithLostPeer(const LastError& error) {
+  std::string_view text = error.text;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return std::ranges::any_of(kSystemsLostPeer, [&](auto part) { return text.ends_with(part); });
+}
+
+std::string SanitizerError(std::string_view standard_error) {
+  for (std::string& line : LinesOf(standard_error)) {
+    const bool is_report = line.find("Sanitizer: ") != line.npos && line.starts_with("==");
+    if (is_report) return std::move(line);
   }
-  return std::nullopt;
+  return "";
 }
 
 }  // namespace rankrun::agent

@@ -25,7 +25,12 @@ LastError LastLinesError(std::string_view standard_error);
 // of PyTorch, Gloo, NCCL, Python, the kernel or librankrun. Pure.
 bool BlamesLostPeer(const LastError& error);
 
-// Returns the rank whose loss an error of librankrun or of an agent names. Pure.
-std::optional<int> LostRankIn(std::string_view error);
+// Returns whether the last line is the text of the system for a lost connection, with a prefix,
+// as perror writes it: "recv: Connection reset by peer". Pure.
+bool EndsWithLostPeer(const LastError& error);
+
+// Returns the line with which a sanitizer begins its report, or nothing. A long legend may
+// follow it. Pure.
+std::string SanitizerError(std::string_view standard_error);
 
 }  // namespace rankrun::agent

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/report/last_error.h"
+#include "agent/report/named_rank.h"
 
 namespace rankrun::agent {
 namespace {
@@ -35,8 +36,12 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   if (!worker.failed()) return EndKind::kSucceeded;
   if (!worker.exit) return EndKind::kNotStarted;
   bool is_sigpipe = worker.exit->signaled && worker.exit->value == SIGPIPE;
-  bool blames_peer = BlamesLostPeer(error);
-  bool is_sure = error.is_exception || LostRankIn(error.text);  // not a line of some log
+  std::optional<int> named = NamedRankIn(error.text);
+  // Its own call was the odd one, and its error says so.
+  bool names_itself = named == worker.global_rank;
+  bool blames_peer = !names_itself && BlamesLostPeer(error);
+  // Not a line of some log.
+  bool is_sure = error.is_exception || named || EndsWithLostPeer(error);
   if (is_sigpipe || (is_sure && blames_peer)) return EndKind::kLostPeer;
   if (!WasSignalled(worker)) {
     // A line of the log is weak evidence. A signal is the end of its own failure.
@@ -57,6 +62,9 @@ class Ends {
   Ends(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) : ended_(ended) {
     for (const WorkerRecord& worker : workers) {
       Ending ending = EndingOf(worker);
+      if (ending.kind == EndKind::kSucceeded && !WasSignalled(worker)) {
+        left_early_.push_back(kinds_.size());
+      }
       kinds_.push_back(ending.kind);
       auto lost = std::ranges::find(workers, ending.lost_rank, &WorkerRecord::global_rank);
       if (lost != workers.end()) named_.insert(static_cast<size_t>(lost - workers.begin()));
@@ -73,6 +81,7 @@ class Ends {
     if (!AllRaisedInTheirHandlers()) {
       if (auto found = FirstOf({EndKind::kRaisedAfterSignal})) return *found;
     }
+    if (auto found = TheOnlyOneThatLeftEarly()) return *found;
     if (auto found = FirstOf({EndKind::kLostPeer})) return *found;
     auto failed = First([&](size_t i) { return kinds_[i] != EndKind::kSucceeded; });
     return failed.value_or(ended_.front());
@@ -108,6 +117,13 @@ class Ends {
     });
   }
 
+  // It succeeded before any signal of ours, but others still needed it. If several did, the
+  // others may only have lost them at their own end.
+  std::optional<size_t> TheOnlyOneThatLeftEarly() const {
+    if (left_early_.size() != 1 || Count(EndKind::kLostPeer) == 0) return std::nullopt;
+    return left_early_.front();
+  }
+
   bool AllRaisedInTheirHandlers() const {
     return Count(EndKind::kRaisedAfterSignal) >= 2 && Count(EndKind::kStopped) == 0 &&
            Count(EndKind::kLostPeer) > 0;
@@ -115,7 +131,8 @@ class Ends {
 
   const std::vector<size_t>& ended_;
   std::vector<EndKind> kinds_;
-  std::set<size_t> named_;  // workers that a victim's error names
+  std::vector<size_t> left_early_;  // workers that succeeded
+  std::set<size_t> named_;          // workers that a victim's error names
 };
 
 }  // namespace
@@ -124,8 +141,13 @@ Ending EndingOf(const WorkerRecord& worker) {
   if (worker.ending) return *worker.ending;
   LastError error = ErrorOf(worker);
   Ending ending{.kind = KindOf(worker, error)};
-  if (ending.kind == EndKind::kLostPeer) ending.lost_rank = LostRankIn(error.text).value_or(-1);
+  if (ending.kind == EndKind::kLostPeer) ending.lost_rank = NamedRankIn(error.text).value_or(-1);
   return ending;
+}
+
+std::string CauseInWords(const WorkerRecord& cause) {
+  const bool left_early = !cause.failed() && !WasSignalled(cause);
+  return HowItEnded(cause) + (left_early ? ", while others still needed it" : "");
 }
 
 bool FailedByItself(const WorkerRecord& worker) {

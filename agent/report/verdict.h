@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "agent/report/attempt_record.h"
@@ -14,6 +15,10 @@ Ending EndingOf(const WorkerRecord& worker);
 // Returns whether a worker failed and neither lost a peer nor was stopped by our signal. An
 // exception in a handler of our signal counts, too.
 bool FailedByItself(const WorkerRecord& worker);
+
+// Returns how the cause ended: "exit code 3". It may have succeeded: "exit code 0, while others
+// still needed it".
+std::string CauseInWords(const WorkerRecord& cause);
 
 // Returns the index of the worker whose failure caused the others. `ended` has the indices
 // in the order in which their ends were seen, and is not empty. The order alone decides

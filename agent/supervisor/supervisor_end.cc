@@ -1,5 +1,6 @@
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/job/exit_codes.h"
@@ -38,7 +39,8 @@ void Supervisor::EndAttempt(const GroupState& next) {
   // Workers that end after a request to stop have not failed, unless they had
   // failed before it.
   bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
-  if (!cause.failed() || (asked && cause.sent_signal != 0)) return;
+  bool none_failed = std::ranges::none_of(record.workers, &WorkerRecord::failed);
+  if (none_failed || (asked && (!cause.failed() || cause.sent_signal != 0))) return;
   if (next.phase == Phase::kFailed) record.parent_error_file = ParentErrorFile(spec_.environment);
   RecordNextStep(record, next);
   if (record.restarts) event_log_->Restart(record, next.pause);

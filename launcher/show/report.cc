@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/last_error.h"
+#include "agent/report/named_rank.h"
 #include "agent/report/verdict.h"
 #include "base/format.h"
 #include "base/printable.h"
@@ -76,6 +79,9 @@ std::string EvidenceText(const WorkerRecord& worker) {
       text += "    exception: " + OneLine(line, kMaxLine) + "\n";
     }
   }
+  if (std::string error = agent::SanitizerError(worker.stderr_tail); !error.empty()) {
+    text += "    error: " + OneLine(error, kMaxLine) + "\n";
+  }
   std::string lines = LastLinesOf("error", worker.stderr_tail, worker.stderr_file);
   if (lines.empty()) lines = LastLinesOf("output", worker.stdout_tail, worker.stdout_file);
   return text + lines;
@@ -97,6 +103,8 @@ std::string RanksText(const std::vector<const WorkerRecord*>& workers) {
 // Returns how a worker ended whose failure is a consequence of the cause.
 std::string EndText(const WorkerRecord& worker, bool several) {
   if (agent::EndingOf(worker).kind != agent::EndKind::kLostPeer) return HowItEnded(worker);
+  const int named = agent::EndingOf(worker).lost_rank;
+  if (named >= 0) return "because of rank " + std::to_string(named) + ": " + HowItEnded(worker);
   std::string how = several ? "lost their peer, " : "lost its peer, ";
   bool stopped = worker.exit && worker.exit->signaled && worker.exit->value == worker.sent_signal;
   if (!stopped) return how + HowItEnded(worker);
@@ -147,6 +155,33 @@ std::string GroupsText(std::vector<const WorkerRecord*> left) {
   return text;
 }
 
+// Returns the line in which a worker names `rank`; nothing if it does not.
+std::string LineThatNames(const WorkerRecord& worker, int rank) {
+  if (agent::EndingOf(worker).lost_rank != rank) return "";
+  for (std::string& line : agent::LastLines(worker.stderr_tail, kShownLines)) {
+    if (agent::NamedRankIn(line) == rank) return std::move(line);
+  }
+  return "";
+}
+
+// Returns what another worker says about a cause that did not fail by itself, or nothing.
+std::string AccusationText(const AttemptRecord& record) {
+  const WorkerRecord& cause = record.workers[record.cause];
+  if (agent::FailedByItself(cause)) return "";
+  for (const WorkerRecord& worker : record.workers) {
+    std::string line = LineThatNames(worker, cause.global_rank);
+    const bool lost_a_peer = agent::EndingOf(worker).kind == agent::EndKind::kLostPeer;
+    if (line.empty() && !cause.failed() && lost_a_peer) {
+      line = agent::FindLastError(worker.stderr_tail).text;
+      line.resize(std::min(line.find('\n'), line.size()));
+    }
+    if (line.empty()) continue;
+    const std::string who = "    rank " + std::to_string(worker.global_rank) + " says: ";
+    return who + OneLine(line, kMaxLine) + "\n";
+  }
+  return "";
+}
+
 // Primary failures besides the cause are shown with their last lines.
 std::string ConsequencesText(const AttemptRecord& record) {
   std::string text;
@@ -190,8 +225,9 @@ std::string FormatReport(const AttemptRecord& record) {
   std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
                      FormatSeconds(record.lasted) + "\n";
   if (record.own_cause.empty()) {
-    text += "  cause: " + RanksText({&cause}) + ": " + HowItEnded(cause) + ActivityText(cause) +
-            "\n" + LastOperationsText(cause, "") + OperationsFileText(cause) + EvidenceText(cause);
+    text += "  cause: " + RanksText({&cause}) + ": " + agent::CauseInWords(cause) +
+            ActivityText(cause) + "\n" + AccusationText(record) + LastOperationsText(cause, "") +
+            OperationsFileText(cause) + EvidenceText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }

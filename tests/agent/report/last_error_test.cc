@@ -101,18 +101,28 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
   }
 }
 
-TEST(LostRankInTest, IsTheRankThatAnErrorOfOursNames) {
-  EXPECT_EQ(LostRankIn("rank 1: AllReduce #2 (16 x float32, sum): lost rank 12: reset"), 12);
-  EXPECT_EQ(LostRankIn("rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"), 5);
-  EXPECT_EQ(LostRankIn("DistError: rank 5 on n3 (pid 77): killed by SIGKILL"), 5);
-  EXPECT_EQ(LostRankIn("rank 5 on n3 (pid 77): exit code 3"), 5);
-  EXPECT_EQ(LostRankIn("Barrier #7 of the world, rank 0 of 5: rank 4 (pid 6600) died"), 4);
-  EXPECT_EQ(LostRankIn("rank 5 ended with exit code 3"), 5);
-  EXPECT_EQ(LostRankIn("rank 5 could not be started: no such file"), 5);
-  EXPECT_EQ(LostRankIn("rank 1: Barrier #2: rank 0 is waiting"), std::nullopt);
-  EXPECT_EQ(LostRankIn("rank 99999999999999 was killed"), std::nullopt);
-  EXPECT_EQ(LostRankIn("rank 5 on node "), std::nullopt);
-  EXPECT_EQ(LostRankIn(""), std::nullopt);
+TEST(BlamesLostPeerTest, KnowsWaitsForOthers) {
+  auto blames = [](const std::string& text) { return BlamesLostPeer({.text = text + "\n"}); };
+  EXPECT_TRUE(blames("torch.distributed.DistStoreError: wait timeout after 3000ms, keys: /a/0"));
+  EXPECT_TRUE(
+      blames("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received "
+             "errors while waiting for send/recv from rank 0."));
+  EXPECT_TRUE(blames("RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 3 ms"));
+}
+
+TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {
+  EXPECT_TRUE(EndsWithLostPeer({.text = "step 3\nrecv: Connection reset by peer\n"}));
+  EXPECT_TRUE(EndsWithLostPeer({.text = "write: Broken pipe"}));
+  EXPECT_FALSE(EndsWithLostPeer({.text = "Connection refused, trying again\n"}));
+  EXPECT_FALSE(EndsWithLostPeer({.text = "connect: Connection refused\ngoing on\n"}));
+  EXPECT_FALSE(EndsWithLostPeer({.text = ""}));
+}
+
+TEST(SanitizerErrorTest, IsTheFirstLineOfItsReport) {
+  const std::string error = "==77==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6";
+  EXPECT_EQ(SanitizerError("step 3\n" + error + "\n    #0 0x1 in main\n==77==ABORTING\n"), error);
+  EXPECT_EQ(SanitizerError("built with AddressSanitizer: yes\n"), "");
+  EXPECT_EQ(SanitizerError(""), "");
 }
 
 }  // namespace

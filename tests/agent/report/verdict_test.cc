@@ -85,6 +85,15 @@ WorkerRecord Lost(int sent, int rank) {
                text.substr(0, text.find("Runtime")) + "DistNetworkError: rank 0: lost rank " +
                    std::to_string(rank) + "\n");
 }
+// "rank 2" is the odd one of four that called together.
+WorkerRecord Mismatched() {
+  return Ended({.signaled = false, .value = 1}, 0,
+               "DistError: ranks 0, 1, 3 called Barrier #1; rank 2 called AllReduce #1\n");
+}
+WorkerRecord SaysReset() {
+  return Ended({.signaled = false, .value = 1}, 0, "recv: Connection reset by peer\n");
+}
+WorkerRecord SucceedsAfterSignal() { return Ended({.signaled = false, .value = 0}, 15); }
 WorkerRecord BrokenPipe() { return Ended({.signaled = true, .value = 13}); }
 
 struct Case {
@@ -148,6 +157,26 @@ const Case kCases[] = {
      {1, 0, 2},
      1},
     {"SIGPIPE is a lost peer", {BrokenPipe(), Raises()}, {0, 1}, 1},
+    {"the only one whose call differs",
+     {Mismatched(), Mismatched(), Mismatched(), Mismatched()},
+     {0, 1, 3, 2},
+     2},
+    {"the only one whose call differs, although our signal ended it",
+     {Mismatched(), kTerminated, kTerminated, kTerminated},
+     {0, 1, 2, 3},
+     2},
+    {"a program in C that lost its peer",
+     {SaysReset(), KilledInException(), kTerminated},
+     {0, 1, 2},
+     1},
+    {"the only one that left early", {Lost(), kSucceeded, Lost()}, {0, 1, 2}, 1},
+    {"the only one that left early, if one other noticed",
+     {Lost(), kSucceeded, kTerminated},
+     {1, 0, 2},
+     1},
+    {"but not after our signal", {Lost(), SucceedsAfterSignal(), kTerminated}, {0, 1, 2}, 0},
+    {"but not one of several", {Lost(), kSucceeded, kSucceeded}, {1, 2, 0}, 0},
+    {"not one that left early if another failed", {Exits(3), kSucceeded, Lost()}, {1, 0, 2}, 0},
     {"the first lost peer if there is nothing else",
      {kTerminated, Lost(), Lost(), kTerminated},
      {2, 1, 0, 3},
@@ -165,6 +194,12 @@ TEST(ChooseCauseTest, Table) {
     }
     EXPECT_EQ(ChooseCause(c.workers, c.ended), c.cause) << c.text << ", from endings";
   }
+}
+
+TEST(CauseInWordsTest, SaysWhyASuccessIsACause) {
+  EXPECT_EQ(CauseInWords(kFailed), "exit code 1");
+  EXPECT_EQ(CauseInWords(kSucceeded), "exit code 0, while others still needed it");
+  EXPECT_EQ(ExitCodeOf(kSucceeded), 1);
 }
 
 TEST(EndingOfTest, ACaughtExceptionDoesNotHideTheLastError) {

@@ -247,9 +247,43 @@ TEST_F(ReportTest, RanksThatLostTheirPeerAreALineWithoutTheirOutput) {
             "rankrun: attempt 0 failed after 2.5 s\n"
             "  cause: rank 2 (pid 102): exit code 1\n"
             "  then: ranks 0, 3: lost their peer, then were stopped by rankrun (SIGTERM)\n"
-            "  then: rank 1 (pid 101): lost its peer, exit code 1\n"
+            "  then: rank 1 (pid 101): because of rank 2: exit code 1\n"
             "    more: /e/attempt_0\n"
             "  next: the end, --max-restarts is 0; exit code 1\n");
+}
+
+TEST_F(ReportTest, ACauseWithoutWordsHasThoseOfAnother) {
+  record.workers[record.cause].exit = ProcessExit{.signaled = true, .value = SIGTERM};
+  record.workers[record.cause].sent_signal = SIGTERM;
+  record.workers[1].exit = ProcessExit{.signaled = false, .value = 1};
+  record.workers[1].sent_signal = 0;
+  record.workers[1].stderr_tail =
+      "RuntimeError: [Rank 1]: Rank 2 failed to pass monitoredBarrier in 3000 ms\nbye\n";
+  EXPECT_THAT(FormatReport(record),
+              testing::HasSubstr("  cause: rank 2 (pid 102): killed by SIGTERM, sent by rankrun\n"
+                                 "    rank 1 says: RuntimeError: [Rank 1]: Rank 2 failed to pass "
+                                 "monitoredBarrier in 3000 ms\n"));
+}
+
+TEST_F(ReportTest, ASuccessThatIsTheCauseHasTheErrorOfAnother) {
+  CauseExits(0);
+  record.workers[1].exit = ProcessExit{.signaled = false, .value = 1};
+  record.workers[1].sent_signal = 0;
+  record.workers[1].stderr_tail = "RuntimeError: [pair.cc:553] Connection closed by peer\n";
+  EXPECT_THAT(FormatReport(record),
+              testing::HasSubstr(
+                  "  cause: rank 2 (pid 102): exit code 0, while others still needed it\n"
+                  "    rank 1 says: RuntimeError: [pair.cc:553] Connection closed by peer\n"));
+}
+
+TEST_F(ReportTest, ASanitizersErrorIsShownAlthoughALegendFollows) {
+  CauseExits(1);
+  std::string& tail = record.workers[record.cause].stderr_tail;
+  tail = "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6\n";
+  for (int line = 0; line < 40; ++line) tail += "  Legend:  fa\n";
+  EXPECT_THAT(FormatReport(record),
+              testing::HasSubstr("    error: ==7==ERROR: AddressSanitizer: heap-buffer-overflow on "
+                                 "address 0x6\n    last lines of its standard error:\n"));
 }
 
 TEST_F(ReportTest, FilesThatLieSideBySideAreNamedByTheirFolder) {

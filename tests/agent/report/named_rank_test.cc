@@ -1,0 +1,49 @@
+#include "agent/report/named_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace rankrun::agent {
+namespace {
+
+TEST(NamedRankInTest, IsTheRankThatAnErrorOfOursNames) {
+  EXPECT_EQ(NamedRankIn("rank 1: AllReduce #2 (16 x float32, sum): lost rank 12: reset"), 12);
+  EXPECT_EQ(NamedRankIn("rank 5 on node n3 was killed by SIGKILL, not sent by rankrun"), 5);
+  EXPECT_EQ(NamedRankIn("DistError: rank 5 on n3 (pid 77): killed by SIGKILL"), 5);
+  EXPECT_EQ(NamedRankIn("rank 5 on n3 (pid 77): exit code 3"), 5);
+  EXPECT_EQ(NamedRankIn("Barrier #7 of the world, rank 0 of 5: rank 4 (pid 6600) died"), 4);
+  EXPECT_EQ(NamedRankIn("rank 5 ended with exit code 3"), 5);
+  EXPECT_EQ(NamedRankIn("rank 5 could not be started: no such file"), 5);
+  EXPECT_EQ(NamedRankIn("rank 1: Barrier #2: rank 0 is waiting"), std::nullopt);
+  EXPECT_EQ(NamedRankIn("rank 99999999999999 was killed"), std::nullopt);
+  EXPECT_EQ(NamedRankIn("rank 5 on node "), std::nullopt);
+  EXPECT_EQ(NamedRankIn(""), std::nullopt);
+}
+
+TEST(NamedRankInTest, IsARankThatLeftOrDidNotCome) {
+  EXPECT_EQ(NamedRankIn("AllReduce #4 of world, rank 0 of 3: rank 2 has left the group"), 2);
+  EXPECT_EQ(NamedRankIn("[Rank 0]: Rank 1 failed to pass monitoredBarrier in 3000 ms"), 1);
+  EXPECT_EQ(NamedRankIn("[Rank 0]: Ranks 3, 5 failed to pass monitoredBarrier in 3000 ms"), 3);
+  EXPECT_EQ(NamedRankIn("lost connection to rank 4"), 4);
+  EXPECT_EQ(NamedRankIn("Rank 2 successfully reached monitoredBarrier, but received errors while "
+                        "waiting for send/recv from rank 0"),
+            std::nullopt);
+  EXPECT_EQ(NamedRankIn("bank 3 died"), std::nullopt);
+}
+
+TEST(NamedRankInTest, IsTheOnlyRankWhoseCallDiffers) {
+  EXPECT_EQ(
+      NamedRankIn("rank 3 of 4: ranks 0, 1, 3 called AllReduce #4 (10 x float32, sum); rank 2 "
+                  "called AllReduce #4 (20 x float32, sum)"),
+      2);
+  EXPECT_EQ(NamedRankIn("rank 0 called Barrier #1; ranks 1-7 called AllReduce #1"), 0);
+  EXPECT_EQ(NamedRankIn("rank 0 called Barrier #1; rank 1 called AllReduce #1"), std::nullopt);
+  EXPECT_EQ(NamedRankIn("ranks 0, 1 called Barrier #1; ranks 2, 3 called AllReduce #1"),
+            std::nullopt);
+  EXPECT_EQ(NamedRankIn("ranks 0, 1 called A; rank 2 called B; rank 3 called C"), std::nullopt);
+  EXPECT_EQ(NamedRankIn("ranks 0-, called A; rank called B"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
