@@ -38,6 +38,11 @@ find_path(DLPACK_INCLUDE_DIR NAMES dlpack/dlpack.h REQUIRED)
 find_library(HWLOC_LIBRARY NAMES hwloc REQUIRED)
 find_path(HWLOC_INCLUDE_DIR NAMES hwloc.h REQUIRED)
 
+# Only the program rankrun-stacks links elfutils.
+find_library(DW_LIBRARY NAMES dw REQUIRED)
+find_library(ELF_LIBRARY NAMES elf REQUIRED)
+find_path(DW_INCLUDE_DIR NAMES elfutils/libdwfl.h REQUIRED)
+
 # Optional: the plug-in librankrun_mpi.so, and a benchmark.
 find_package(MPI QUIET COMPONENTS C)
 if(NOT MPI_C_FOUND)

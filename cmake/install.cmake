@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 
 if(TARGET rankrun)
   install(TARGETS rankrun rankctl rankrun-bench RUNTIME)
+  install(TARGETS rankrun-stacks RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/rankrun)
   set(completions ${CMAKE_BINARY_DIR}/completions)
   install(FILES ${completions}/bash/rankrun
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

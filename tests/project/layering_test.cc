@@ -55,15 +55,17 @@ const std::map<std::string, Rooms> kRooms = {
          {"machine/topology", {"machine"}},
          {"output", {"job"}},
          {"guardian", {"job", "lifecycle", "process", "output"}},
-         {"report", {"job", "lifecycle", "process", "output", "guardian"}},
          {"metrics", {"job", "report"}},
+         {"stacks", {}},
+         {"stacks/helper", {"stacks"}},
+         {"report", {"job", "lifecycle", "process", "output", "guardian", "stacks"}},
          {"worker", {"job", "lifecycle", "process", "machine", "output", "report"}},
          {"coordination", {"job", "lifecycle"}},
          {"control", {"job"}},
          {"nodes", {"control", "coordination", "report", "guardian", "job"}},
          {"supervisor",
-          {"job", "lifecycle", "process", "machine", "output", "guardian", "report", "metrics",
-           "worker", "coordination", "nodes"}},
+          {"job", "lifecycle", "process", "machine", "output", "guardian", "stacks", "report",
+           "metrics", "worker", "coordination", "nodes"}},
      }},
     {"launcher",
      {
@@ -105,9 +107,9 @@ const std::map<std::string, Rooms> kRooms = {
 };
 
 // Libraries that only .cc files may include.
-constexpr const char* kHidden[] = {"<uv.h", "<uv/",   "<spdlog/", "<CLI/",   "<nlohmann/",
-                                   "<fmt/", "<gloo/", "<hwloc",   "<sodium", "<dlpack/",
-                                   "<nccl", "<cuda",  "<mpi"};
+constexpr const char* kHidden[] = {"<uv.h", "<uv/",   "<spdlog/", "<CLI/",    "<nlohmann/",
+                                   "<fmt/", "<gloo/", "<hwloc",   "<sodium",  "<dlpack/",
+                                   "<nccl", "<cuda",  "<mpi",     "<elfutils"};
 
 struct Include {
   std::string file;    // "agent/worker/worker.cc"

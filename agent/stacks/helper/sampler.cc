@@ -1,0 +1,150 @@
+#include "agent/stacks/helper/sampler.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "agent/stacks/helper/code_map.h"
+#include "agent/stacks/helper/proc_facts.h"
+#include "agent/stacks/helper/python_frames.h"
+#include "agent/stacks/helper/snapshot.h"
+
+namespace rankrun::agent {
+namespace {
+
+Result<PythonLayout> LayoutOf(const CodeMap::Python& python, const RemoteMemory& memory) {
+  std::string offsets(kDebugOffsetsBytes, '\0');
+  if (memory.Read(python.runtime, offsets)) {
+    auto layout = PythonLayoutFrom(offsets);
+    if (layout || layout.error().code != ErrorCode::kNotFound) return layout;
+  }
+  const auto layout = PythonLayoutOf(python.minor);
+  constexpr int kFirstWithOffsets = 13;
+  if (layout && python.minor < kFirstWithOffsets) return *layout;
+  return Error{ErrorCode::kInvalid, "CPython 3." + std::to_string(python.minor) + " is not known"};
+}
+
+// One process that is being sampled.
+class Sampler {
+ public:
+  explicit Sampler(ProcessStacks stacks) : stacks_(std::move(stacks)), memory_(stacks_.pid) {}
+
+  const ProcessStacks& stacks() const { return stacks_; }
+
+  // Returns whether there are stacks.
+  bool Stop() {
+    auto code = CodeMap::Open(stacks_.pid);
+    if (!code) return Refuse(code.error().message);
+    code_ = *std::move(code);
+    python_ = code_->FindPython();
+    snapshot_ = TakeSnapshot(stacks_.pid, [this](auto is_late) { ReadPython(is_late); });
+    stacks_.stopped_us = snapshot_.stopped.count();
+    if (snapshot_.error == EPERM || snapshot_.error == EACCES) return Refuse("");
+    if (snapshot_.error != 0) {
+      return Refuse("attaching to it failed: " + std::string(std::strerror(snapshot_.error)));
+    }
+    if (snapshot_.threads.empty()) return Refuse("it does not stop: it waits in the kernel");
+    if (snapshot_.running > 0) {
+      stacks_.note = std::to_string(snapshot_.running) + " of its threads do not stop: they wait " +
+                     "in the kernel";
+    }
+    return true;
+  }
+
+  void AddFunctions() {
+    addresses_ = code_->Unwind(snapshot_);
+    for (size_t i = 0; i < snapshot_.threads.size(); ++i) {
+      ThreadStack& thread = ThreadOf(snapshot_.threads[i].tid);
+      for (uint64_t address : addresses_[i]) thread.native.push_back(code_->NameOf(address));
+    }
+  }
+
+  // Needs no symbols.
+  void AddPythonFrames() {
+    for (const ThreadSnapshot& snapshot : snapshot_.threads) {
+      AddPython(ThreadOf(snapshot.tid), snapshot);
+    }
+  }
+
+  void AddLines() {
+    for (size_t i = 0; i < snapshot_.threads.size(); ++i) {
+      ThreadStack& thread = ThreadOf(snapshot_.threads[i].tid);
+      for (size_t k = 0; k < thread.native.size(); ++k) {
+        code_->AddLine(addresses_[i][k], thread.native[k]);
+      }
+    }
+  }
+
+ private:
+  bool Refuse(const std::string& why) {
+    stacks_.note = why.empty() ? PermissionNote() : why;
+    return false;
+  }
+
+  void ReadPython(const std::function<bool()>& is_late) {
+    if (!python_) return;
+    stacks_.interpreter = python_->module.substr(0, kMaxStackText);
+    auto layout = LayoutOf(*python_, memory_);
+    if (layout) {
+      python_threads_ = PythonReader(memory_, *layout, is_late).Read(python_->runtime);
+    }
+    if (!layout) {
+      stacks_.python_note = "not readable: " + layout.error().message;
+    } else if (is_late()) {
+      stacks_.python_note = "incomplete: reading them took too long";
+    } else if (std::ranges::all_of(python_threads_, &std::vector<StackFrame>::empty,
+                                   &PythonThread::frames)) {
+      stacks_.python_note = "there are none";
+    }
+  }
+
+  // Threads of a forked process may still have the numbers of the kernel from before, so the
+  // address of the thread counts more.
+  void AddPython(ThreadStack& thread, const ThreadSnapshot& snapshot) {
+    auto found = std::ranges::find_if(python_threads_, [&](const PythonThread& python) {
+      return snapshot.thread_pointer != 0 && python.id == snapshot.thread_pointer;
+    });
+    if (found == python_threads_.end()) {
+      found = std::ranges::find(python_threads_, thread.tid, &PythonThread::native_id);
+    }
+    if (found != python_threads_.end()) thread.python = found->frames;
+  }
+
+  ThreadStack& ThreadOf(pid_t tid) {
+    auto found = std::ranges::find(stacks_.threads, tid, &ThreadStack::tid);
+    if (found != stacks_.threads.end()) return *found;
+    return stacks_.threads.emplace_back(ThreadStack{.tid = tid});
+  }
+
+  ProcessStacks stacks_;
+  const ProcessMemory memory_;
+  std::unique_ptr<CodeMap> code_;
+  std::optional<CodeMap::Python> python_;
+  std::vector<PythonThread> python_threads_;
+  Snapshot snapshot_;
+  std::vector<std::vector<uint64_t>> addresses_;  // of the threads of the snapshot
+};
+
+}  // namespace
+
+void SampleProcess(pid_t pid, const std::function<void(const ProcessStacks&)>& emit) {
+  ProcessStacks facts = ReadProcFacts(pid);
+  if (!facts.note.empty()) return emit(facts);
+  ProcessStacks early = facts;
+  early.note = "there was no time to read its stack";
+  emit(early);
+  Sampler sampler(std::move(facts));
+  if (!sampler.Stop()) return emit(sampler.stacks());
+  sampler.AddPythonFrames();
+  early = sampler.stacks();
+  early.note = "there was no time to read its native functions";
+  emit(early);
+  sampler.AddFunctions();
+  emit(sampler.stacks());
+  sampler.AddLines();
+  emit(sampler.stacks());
+}
+
+}  // namespace rankrun::agent

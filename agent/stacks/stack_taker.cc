@@ -1,0 +1,194 @@
+#include "agent/stacks/stack_taker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "agent/stacks/stacks_json.h"
+#include "base/fd.h"
+#include "base/uv/uv_loop.h"
+#include "base/uv/uv_poll.h"
+#include "base/uv/uv_timer.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr const char* kProgram = "rankrun-stacks";
+constexpr const char* kLate = "there was no time to read its stack";
+constexpr std::chrono::milliseconds kGrace{300};  // for its start and its last line
+constexpr size_t kMaxBytes = 32 << 20;            // of its output
+
+std::vector<std::string> EnvironmentOfProgram() {
+  const char* path = std::getenv("LD_LIBRARY_PATH");
+  if (path == nullptr) return {};
+  return {std::string("LD_LIBRARY_PATH=") + path};
+}
+
+}  // namespace
+
+// One run of the program.
+class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
+ public:
+  Run(Loop& loop, std::vector<pid_t> pids, Done done)
+      : loop_(loop),
+        pids_(std::move(pids)),
+        done_(std::move(done)),
+        deadline_(std::make_unique<Timer>(loop, [this] { Finish(kLate); })) {}
+
+  void Start(Spawner& spawner, Duration budget) {
+    deadline_->Start(budget + kGrace);
+    if (auto ok = TryStart(spawner, budget); !ok) Finish(ok.error().message);
+  }
+
+  bool is_finished() const { return is_finished_; }
+
+  void Finish(const std::string& why) {
+    if (std::exchange(is_finished_, true)) return;
+    deadline_->Stop();
+    if (poll_) poll_->Stop();
+    Kill();
+    why_none_ = why;
+    loop_.Post([self = shared_from_this()] {
+      self->poll_.reset();
+      self->Deliver();
+    });
+  }
+
+  // Calls `done`, if that is still to come.
+  void Deliver() {
+    if (!done_) return;
+    std::vector<ProcessStacks> all;
+    for (pid_t pid : pids_) all.push_back(StacksOf(pid));
+    bytes_ = {};
+    std::exchange(done_, nullptr)(std::move(all));
+  }
+
+  // Ends without calling `done`. Not to be called inside a callback of this object.
+  void Abandon() {
+    is_finished_ = true;
+    done_ = nullptr;
+    poll_.reset();
+    deadline_.reset();
+    Kill();
+  }
+
+ private:
+  Result<void> TryStart(Spawner& spawner, Duration budget) {
+    auto program = FindStacksProgram();
+    if (!program) return std::move(program).error();
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("create a pipe", errno);
+    read_end_.Reset(ends[0]);
+    write_end_.Reset(ends[1]);
+    null_.Reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null_) return SystemError("open /dev/null", errno);
+    auto poll = Poll::Open(loop_, read_end_.get(), [this] { Read(); });
+    if (!poll) return std::move(poll).error();
+    poll_ = std::move(*poll);
+    poll_->Start();
+    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(budget).count();
+    SpawnSpec spec{.file = *program, .arguments = {kProgram, std::to_string(limit)}};
+    for (pid_t pid : pids_) spec.arguments.push_back(std::to_string(pid));
+    spec.environment = EnvironmentOfProgram();
+    spec.stdin_fd = spec.stderr_fd = null_.get();
+    spec.stdout_fd = write_end_.get();
+    spawner.Start(std::move(spec),
+                  [self = shared_from_this()](auto result) { self->OnStarted(std::move(result)); });
+    return {};
+  }
+
+  void OnStarted(Result<SpawnedProcess> result) {
+    write_end_.Reset();
+    null_.Reset();
+    if (!result) return Finish(result.error().message);
+    pidfd_ = std::move(result->pidfd);
+    if (is_finished()) Kill();
+  }
+
+  void Read() {
+    char buffer[64 * 1024];
+    for (;;) {
+      const ssize_t count = read(read_end_.get(), buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return;
+      const bool is_end = count <= 0 || bytes_.size() > kMaxBytes;
+      if (is_end) return Finish("rankrun-stacks has ended without an answer");
+      bytes_.append(buffer, static_cast<size_t>(count));
+    }
+  }
+
+  // Its children die with it.
+  void Kill() const {
+    if (pidfd_) syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  }
+
+  ProcessStacks StacksOf(pid_t pid) const {
+    std::string_view rest = bytes_;
+    for (size_t end; (end = rest.find('\n')) != std::string_view::npos;
+         rest.remove_prefix(end + 1)) {
+      auto stacks = ParseStacks(rest.substr(0, end));
+      if (stacks && stacks->pid == pid) return *std::move(stacks);
+    }
+    return {.pid = pid, .note = why_none_};
+  }
+
+  Loop& loop_;
+  const std::vector<pid_t> pids_;
+  Done done_;  // null once called
+  std::unique_ptr<Timer> deadline_;
+  Fd null_;
+  Fd read_end_;
+  Fd write_end_;  // until the program has started
+  Fd pidfd_;
+  std::unique_ptr<Poll> poll_;
+  std::string bytes_;
+  bool is_finished_ = false;
+  std::string why_none_;  // if the program has printed nothing about a process
+};
+
+StackTaker::~StackTaker() {
+  for (const auto& run : runs_) run->Abandon();
+}
+
+void StackTaker::Take(const std::vector<pid_t>& pids, Duration budget, Done done) {
+  std::erase_if(runs_, [](const auto& run) { return run->is_finished(); });
+  runs_.push_back(std::make_shared<Run>(loop_, pids, std::move(done)));
+  runs_.back()->Start(spawner_, budget);
+}
+
+void StackTaker::Cancel() {
+  for (const auto& run : runs_) {
+    run->Finish(kLate);
+    run->Deliver();
+  }
+}
+
+Result<std::string> FindStacksProgram() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* chosen = secure_getenv("RANKRUN_PLUGIN_DIR"); chosen != nullptr && *chosen) {
+    folders.emplace_back(chosen);
+  }
+  std::error_code failure;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (!failure) {
+    folders.push_back(program.parent_path());
+    folders.push_back(program.parent_path().parent_path() / "libexec" / "rankrun");
+  }
+  std::string tried;
+  for (const auto& folder : folders) {
+    std::string path = folder / kProgram;
+    if (access(path.c_str(), X_OK) == 0) return path;
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  return Error{ErrorCode::kNotFound, "there is no rankrun-stacks; tried " + tried};
+}
+
+}  // namespace rankrun::agent
