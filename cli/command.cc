@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/report/report_command.h"
 #include "cli/secret_command.h"
+#include "cli/stacks_command.h"
 #include "cli/store_commands.h"
 #include "cli/trace_command.h"
 #include "launcher/flags/help.h"
@@ -95,12 +96,12 @@ int RunRankctl(std::span<const std::string> arguments) {
   if (!read) return Refuse(read.error());
   std::string usage =
       "store COMMAND [flags] [operands], rankctl report [flags] [JOB], rankctl trace [flags] "
-      "FOLDER, or rankctl secret [flags]";
+      "FOLDER, rankctl stacks [flags] PID..., or rankctl secret [flags]";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
                                       "Inspects the key-value stores of distributed jobs, the "
-                                      "reports on their failures, their traces, and the user's "
-                                      "job secret.\n"
+                                      "reports on their failures, their traces, the stacks of "
+                                      "processes, and the user's job secret.\n"
                                       "rankctl store --help lists the commands for stores."));
   }
   if (read->flags.Has("version")) {
@@ -112,9 +113,11 @@ int RunRankctl(std::span<const std::string> arguments) {
   if (read->positionals[0] == SecretCommand().name) return RunCommand(SecretCommand(), rest);
   if (read->positionals[0] == TraceCommand().name) return RunCommand(TraceCommand(), rest);
   if (read->positionals[0] == ReportCommand().name) return RunCommand(ReportCommand(), rest);
+  if (read->positionals[0] == StacksCommand().name) return RunCommand(StacksCommand(), rest);
   if (read->positionals[0] == "store") return RunGroup("rankctl store", StoreCommands(), rest);
   return RefuseName("rankctl", read->positionals[0],
-                    {"store", SecretCommand().name, TraceCommand().name, ReportCommand().name});
+                    {"store", SecretCommand().name, StacksCommand().name, TraceCommand().name,
+                     ReportCommand().name});
 }
 
 }  // namespace rankrun::cli

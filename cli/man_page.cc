@@ -4,6 +4,7 @@
 
 #include "cli/report/report_command.h"
 #include "cli/secret_command.h"
+#include "cli/stacks_command.h"
 #include "cli/store_commands.h"
 #include "cli/trace_command.h"
 #include "launcher/flags/man_page.h"
@@ -60,6 +61,7 @@ std::string SharedFlags() {
 std::string RankctlManPart() {
   std::string text = ".SH COMMANDS\n";
   text += SectionOf(SecretCommand());
+  text += SectionOf(StacksCommand());
   text += SectionOf(TraceCommand());
   text += SectionOf(ReportCommand());
   for (const Command& command : StoreCommands()) text += SectionOf(command);
