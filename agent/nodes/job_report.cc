@@ -66,6 +66,13 @@ void Fields(F& f, LastOperation& m) {
 }
 
 template <typename F>
+void Fields(F& f, WorkerStacks& m) {
+  f("frames", m.frames);
+  f("note", m.note);
+  f("file", m.file);
+}
+
+template <typename F>
 void Fields(F& f, WorkerRecord& m) {
   // Clocks of machines differ, so send the time between the timer and the end.
   Duration expired_before = m.timer ? m.ended - m.timer->at : Duration::zero();
@@ -90,6 +97,10 @@ void Fields(F& f, WorkerRecord& m) {
   f("ending", m.ending);
   f("last_operations", m.last_operations);
   f("operations_file", m.operations_file);
+  std::optional<WorkerStacks> stacks;
+  if (m.stacks != WorkerStacks{}) stacks = m.stacks;
+  f("stacks", stacks);
+  m.stacks = stacks.value_or(WorkerStacks{});
 }
 
 template <typename F>
@@ -136,6 +147,7 @@ void DropTexts(WorkerRecord& worker) {
   worker.exception.reset();
   worker.last_operations.clear();
   worker.operations_file.clear();
+  worker.stacks = {};
   for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
                             &worker.stdout_file, &worker.kill_note, &worker.activity.what}) {
     text->clear();
@@ -193,6 +205,9 @@ Result<AttemptRecord> DecodeReport(std::string_view bytes) {
     return Error{ErrorCode::kProtocol, "a report without its cause"};
   }
   for (const WorkerRecord& worker : record->workers) {
+    if (worker.stacks.frames.size() > kMaxRecordFrames) {
+      return Error{ErrorCode::kProtocol, "a report with too long a stack"};
+    }
     if (!worker.exit && !worker.start_error) {
       return Error{ErrorCode::kProtocol, "a report on a worker that has not ended"};
     }

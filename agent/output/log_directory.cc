@@ -134,6 +134,10 @@ std::string LogDirectory::OperationsFile(int attempt, int local_rank) const {
   return WorkerFile(attempt, local_rank, "operations.json");
 }
 
+std::string LogDirectory::StacksFile(int attempt, int local_rank) const {
+  return WorkerFile(attempt, local_rank, "stacks.txt");
+}
+
 std::string Absolute(const std::string& path) {
   std::error_code error;
   auto absolute = fs::absolute(path, error);

@@ -50,6 +50,8 @@ class LogDirectory {
   std::string StderrFile(int attempt, int local_rank) const;
   // File for the last operations of a worker in a failed attempt.
   std::string OperationsFile(int attempt, int local_rank) const;
+  // File for the stacks of a worker that rankrun has killed.
+  std::string StacksFile(int attempt, int local_rank) const;
 
   void Keep() { folder_.keep = true; }
 

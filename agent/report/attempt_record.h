@@ -10,6 +10,7 @@
 
 #include "agent/process/memory_events.h"
 #include "agent/report/ending.h"
+#include "agent/stacks/worker_stacks.h"
 #include "base/clock.h"
 #include "base/process/spawn.h"
 #include "base/result.h"
@@ -65,6 +66,7 @@ struct WorkerRecord {
   // The last three, oldest first: of the cause and of one other worker in an operation.
   std::vector<LastOperation> last_operations = {};
   std::string operations_file = {};  // with all of them; empty: none
+  WorkerStacks stacks = {};          // before our SIGKILL; empty: not taken
 
   bool failed() const { return !exit || !exit->succeeded(); }
 };

@@ -61,6 +61,9 @@ Json WorkerInReport(const WorkerRecord& worker) {
     json["operations"].push_back(OperationInReport(operation));
   }
   if (!worker.operations_file.empty()) json["operations_file"] = worker.operations_file;
+  if (!worker.stacks.frames.empty()) json["stack"] = worker.stacks.frames;
+  if (!worker.stacks.note.empty()) json["stack_note"] = worker.stacks.note;
+  if (!worker.stacks.file.empty()) json["stacks_file"] = worker.stacks.file;
   return json;
 }
 

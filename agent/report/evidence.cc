@@ -36,6 +36,8 @@ struct Files {
   std::string error_file;
   std::string stderr_file;  // empty: nothing to save
   std::string stderr_tail;
+  std::string stacks_file;  // empty: nothing to save
+  std::string stacks;
 };
 
 // The memory with one worker's operations, for the pool's thread.
@@ -49,6 +51,7 @@ struct Recorder {
 struct Found {
   std::vector<std::optional<std::string>> exceptions;
   std::vector<bool> saved;
+  std::vector<bool> saved_stacks;
   std::vector<std::vector<LastOperation>> last_operations;
   std::vector<std::string> operations_files;
   KillEvidence kills;
@@ -75,6 +78,7 @@ struct Collection {
     for (size_t i = 0; i < files.size(); ++i) {
       workers[i].exception = std::move(found.exceptions[i]);
       if (found.saved[i]) workers[i].stderr_file = files[i].stderr_file;
+      if (found.saved_stacks[i]) workers[i].stacks.file = files[i].stacks_file;
     }
     for (size_t i = 0; i < recorders.size(); ++i) {
       workers[i].last_operations = std::move(found.last_operations[i]);
@@ -101,14 +105,18 @@ int ErrorCodeOf(const WorkerRecord& worker) {
   return worker.exit->signaled ? -worker.exit->value : worker.exit->value;
 }
 
-std::vector<Files> NameFiles(const LogDirectory& directory, const AttemptRecord& record) {
+std::vector<Files> NameFiles(const LogDirectory& directory, AttemptRecord& record) {
   std::vector<Files> files;
-  for (const WorkerRecord& worker : record.workers) {
+  for (WorkerRecord& worker : record.workers) {
     bool unsaved = worker.stderr_file.empty() && !worker.stderr_tail.empty();
     std::string file = directory.StderrFile(record.attempt, worker.local_rank);
+    bool has_stacks = !worker.stacks.text.empty();
+    std::string stacks = directory.StacksFile(record.attempt, worker.local_rank);
     files.push_back({.error_file = directory.ErrorFile(record.attempt, worker.local_rank),
                      .stderr_file = unsaved ? file : "",
-                     .stderr_tail = worker.stderr_tail});
+                     .stderr_tail = worker.stderr_tail,
+                     .stacks_file = has_stacks ? stacks : "",
+                     .stacks = std::exchange(worker.stacks.text, "")});
   }
   return files;
 }
@@ -159,8 +167,10 @@ void ReadAndSave(Collection& collection, size_t worker) {
   }
   const Files& files = collection.files[worker];
   bool saved = Save(files.stderr_file, files.stderr_tail);
+  bool saved_stacks = Save(files.stacks_file, files.stacks);
   MutexLock lock(collection.mutex);
   collection.found.saved[worker] = saved;
+  collection.found.saved_stacks[worker] = saved_stacks;
 }
 
 void NoteLastOperations(Collection& collection, size_t worker) {
@@ -223,6 +233,7 @@ void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
     MutexLock lock(collection->mutex);
     collection->found.exceptions.resize(collection->files.size());
     collection->found.saved.resize(collection->files.size());
+    collection->found.saved_stacks.resize(collection->files.size());
     collection->found.last_operations.resize(collection->recorders.size());
     collection->found.operations_files.resize(collection->recorders.size());
     collection->found.kills.before = record.memory_before;

@@ -269,12 +269,16 @@ void Supervisor::Act(const AwaitSaving& action) {
 }
 
 void Supervisor::Act(const Sweep& action) {
+  stacks_.Cancel();
   ReapOrphans();
   sweeper_.Sweep(action.signal_number);
 }
 
 void Supervisor::Act(const ArmDeadline&) {
-  deadline_.Start(state_.deadline - std::chrono::steady_clock::now());
+  const TimePoint now = std::chrono::steady_clock::now();
+  deadline_.Start(state_.deadline - now);
+  stacks_.Arm(state_, now,
+              [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); });
 }
 
 // Reaps adopted orphans, but none while a start is pending, because a worker whose

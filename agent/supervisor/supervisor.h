@@ -22,6 +22,7 @@
 #include "agent/supervisor/attempt_store.h"
 #include "agent/supervisor/breakpoints.h"
 #include "agent/supervisor/job_observers.h"
+#include "agent/supervisor/late_stacks.h"
 #include "agent/supervisor/lifeline.h"
 #include "agent/supervisor/signal_catcher.h"
 #include "agent/worker/attempt.h"
@@ -32,14 +33,12 @@
 
 namespace rankrun::agent {
 
-// Runs a job's workers on this node: turns exits, signals and deadlines into
-// events of worker_group's Step and carries out its actions. Hosts the store of
-// the workers.
+// Runs a job's workers on this node: turns exits, signals and deadlines into events of
+// worker_group's Step and carries out its actions. Hosts the store of the workers.
 // Thread: loop.
 class Supervisor {
  public:
-  // Formats the report on a failed attempt.
-  using Reporter = AttemptReports::Formatter;
+  using Reporter = AttemptReports::Formatter;  // of the report on a failed attempt
 
   // `loop`, `spec` and `incarnation` outlive this object.
   Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Reporter reporter);
@@ -139,6 +138,7 @@ class Supervisor {
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<Lifeline> lifeline_;
   Spawner spawner_;
+  LateStacks stacks_{loop_, spawner_};
   std::unique_ptr<Attempt> attempt_;
   NodePlace place_;                         // of the attempt, if there are several nodes
   std::optional<Cause> failure_;            // the first of the attempt on this node, likewise

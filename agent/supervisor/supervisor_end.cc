@@ -31,6 +31,7 @@ Goodbye Supervisor::Ending() const {
 
 void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
+  stacks_.AddTo(record);
   attempt_.reset();
   sweeper_.Reset();
   if (channels_.timers) channels_.timers->Forget();

@@ -9,6 +9,7 @@
 #include "agent/report/last_error.h"
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict.h"
+#include "agent/stacks/worker_stacks.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "base/roll_call.h"
@@ -72,6 +73,16 @@ std::string OperationsFileText(const WorkerRecord& worker) {
   return "    all operations: " + worker.operations_file + "\n";
 }
 
+// Returns the stack before our SIGKILL, or nothing.
+std::string StackText(const WorkerRecord& worker, const std::string& of) {
+  constexpr size_t kColumns = 100;
+  const std::string label = "    stack" + of + ": ";
+  const std::string stack = agent::StackLine(worker.stacks, kColumns, label.size(), "      ");
+  if (stack.empty()) return "";
+  const std::string& file = worker.stacks.file;
+  return label + stack + "\n" + (file.empty() ? "" : "    all stacks: " + file + "\n");
+}
+
 std::string EvidenceText(const WorkerRecord& worker) {
   std::string text;
   if (worker.exception) {
@@ -130,6 +141,15 @@ std::string FilesText(const std::vector<const WorkerRecord*>& workers) {
   return "    more: " + folder.string() + "\n";
 }
 
+// Returns the stack of the first worker that has one.
+std::string GroupStackText(const std::vector<const WorkerRecord*>& alike) {
+  auto shown = std::ranges::find_if(
+      alike, [](const WorkerRecord* worker) { return worker->stacks != agent::WorkerStacks{}; });
+  if (shown == alike.end()) return "";
+  const bool is_only = alike.size() == 1;
+  return StackText(**shown, is_only ? "" : " of rank " + std::to_string((*shown)->global_rank));
+}
+
 // Returns one line for each group of workers that ended alike. Adds the last operations of one
 // worker.
 std::string GroupsText(std::vector<const WorkerRecord*> left) {
@@ -150,6 +170,7 @@ std::string GroupsText(std::vector<const WorkerRecord*> left) {
           **shown, alike.size() > 1 ? " of rank " + std::to_string((*shown)->global_rank) : "");
       text += operations;
     }
+    text += GroupStackText(alike);
     left.erase(left.begin(), others);
   }
   return text;
@@ -194,7 +215,7 @@ std::string ConsequencesText(const AttemptRecord& record) {
       brief.push_back(&worker);
     } else {
       text += "  then: " + RanksText({&worker}) + ": " + HowItEnded(worker) + ActivityText(worker) +
-              "\n" + evidence;
+              "\n" + StackText(worker, "") + evidence;
     }
   }
   return text + GroupsText(brief) + FilesText(brief);
@@ -227,7 +248,7 @@ std::string FormatReport(const AttemptRecord& record) {
   if (record.own_cause.empty()) {
     text += "  cause: " + RanksText({&cause}) + ": " + agent::CauseInWords(cause) +
             ActivityText(cause) + "\n" + AccusationText(record) + LastOperationsText(cause, "") +
-            OperationsFileText(cause) + EvidenceText(cause);
+            OperationsFileText(cause) + StackText(cause, "") + EvidenceText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }

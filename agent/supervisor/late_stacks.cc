@@ -1,0 +1,70 @@
+#include "agent/supervisor/late_stacks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kMaxWorkers = 16;
+
+}  // namespace
+
+std::optional<Duration> LeadOfStacks(Duration timeout) {
+  constexpr std::chrono::milliseconds kLongest{2'500};
+  constexpr std::chrono::milliseconds kShortest{250};  // more than the program needs to start
+  const Duration lead = std::min<Duration>(kLongest, timeout / 2);
+  if (lead < kShortest) return std::nullopt;
+  return lead;
+}
+
+LateStacks::LateStacks(Loop& loop, Spawner& spawner)
+    : taker_(loop, spawner), timer_(loop, [this] { TakeLate(); }) {}
+
+void LateStacks::Arm(const GroupState& state, TimePoint now,
+                     std::function<std::vector<pid_t>()> workers) {
+  timer_.Stop();
+  if (state.phase != Phase::kStopping || state.kill_now) return;
+  const auto lead = LeadOfStacks(state.deadline - state.stop_began);
+  if (!lead || state.deadline - now < *lead) return;
+  workers_ = std::move(workers);
+  budget_ = *lead;
+  timer_.Start(state.deadline - *lead - now);
+}
+
+void LateStacks::TakeLate() {
+  // The program is killed with time to spare before the workers are.
+  constexpr int kShareOfBudget = 2;
+  Take(workers_(), budget_ - budget_ / (kShareOfBudget * kShareOfBudget), [] {});
+}
+
+void LateStacks::Take(std::vector<pid_t> workers, Duration budget, std::function<void()> done) {
+  workers.resize(std::min(workers.size(), kMaxWorkers));
+  taker_.Take(workers, budget, [this, done = std::move(done)](std::vector<ProcessStacks> all) {
+    for (ProcessStacks& stacks : all) {
+      if (!stacks.note.empty()) {
+        LogInfo("stack of pid " + std::to_string(stacks.pid) + ": " + stacks.note);
+      }
+      const pid_t pid = stacks.pid;
+      stacks_[pid] = std::move(stacks);
+    }
+    done();
+  });
+}
+
+void LateStacks::Cancel() {
+  timer_.Stop();
+  taker_.Cancel();
+}
+
+void LateStacks::AddTo(AttemptRecord& record) {
+  for (WorkerRecord& worker : record.workers) {
+    auto found = stacks_.find(worker.pid);
+    if (found != stacks_.end()) worker.stacks = ForRecord(found->second);
+  }
+  stacks_.clear();
+}
+
+}  // namespace rankrun::agent
