@@ -112,18 +112,6 @@ std::optional<GroupActivity> Read(const GroupSlot& slot, const TickClock& clock)
   return group;
 }
 
-// Returns another wait of the worker, or nothing.
-WorkerActivity ReadAwaited(const AwaitedSlot& slot, const TickClock& clock) {
-  std::string what;
-  Duration since{};
-  bool is_at_rest = ReadAtRest(slot.sequence, [&] {
-    what = Get(slot.in_use) != 0 ? TextOf(slot.what, kAwaitedBytes) : "";
-    since = clock.Since(Get(slot.since));
-  });
-  if (!is_at_rest || what.empty()) return {};
-  return {.what = "waiting for " + what, .lasted = since};
-}
-
 }  // namespace
 
 std::string DescribeOperation(const ActivityRecord& record) {
@@ -178,11 +166,12 @@ void Activity::Complete(bool has_succeeded) {
   Set(slot_->finished, slot_->sequence);
 }
 
-Awaited::Awaited(const StatusPage* page, std::string_view what) {
+Awaited::Awaited(const StatusPage* page, std::string_view what, int global_rank) {
   if (page == nullptr || !Claim(page->activities().awaited.in_use)) return;
   slot_ = &page->activities().awaited;
   Change(slot_->sequence, [&] {
     Set(slot_->since, Ticks());
+    Set(slot_->rank_plus_1, static_cast<uint32_t>(global_rank + 1));
     SetText(slot_->what, what, kAwaitedBytes);
   });
 }
@@ -205,9 +194,23 @@ std::vector<GroupActivity> ReadGroups(const StatusPage& page) {
   return groups;
 }
 
+AwaitedActivity ReadAwaited(const StatusPage& page) {
+  const AwaitedSlot& slot = page.activities().awaited;
+  AwaitedActivity awaited;
+  bool is_at_rest = ReadAtRest(slot.sequence, [&] {
+    awaited.what = Get(slot.in_use) != 0 ? TextOf(slot.what, kAwaitedBytes) : "";
+    awaited.global_rank = static_cast<int>(Get(slot.rank_plus_1)) - 1;
+    awaited.lasted = page.tick_clock().Since(Get(slot.since));
+  });
+  if (!is_at_rest || awaited.what.empty()) return {};
+  return awaited;
+}
+
 WorkerActivity ReadActivity(const StatusPage& page) {
-  WorkerActivity awaited = ReadAwaited(page.activities().awaited, page.tick_clock());
-  if (!awaited.what.empty()) return awaited;
+  AwaitedActivity awaited = ReadAwaited(page);
+  if (!awaited.what.empty()) {
+    return {.what = "waiting for " + awaited.what, .lasted = awaited.lasted};
+  }
   std::vector<GroupActivity> groups = ReadGroups(page);
   const GroupActivity* newest = nullptr;
   for (const GroupActivity& group : groups) {

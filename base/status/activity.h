@@ -43,12 +43,17 @@ class Activity {
   FlightRecorder recorder_;
 };
 
+// Beginnings of the texts of processes that wait because of a breakpoint.
+constexpr std::string_view kDebuggerWait = "a debugger at the breakpoint ";
+constexpr std::string_view kBreakpointWait = "the end of the breakpoint of rank ";
+
 // Shows on the page that this process waits for something other than an
 // operation of a group: "key init/3 of the store". With several threads, shows
 // the first wait.
 class Awaited {
  public:
-  Awaited(const StatusPage* page, std::string_view what);
+  // `global_rank`: the one for which it waits; -1: none, or any.
+  Awaited(const StatusPage* page, std::string_view what, int global_rank = -1);
   Awaited(const Awaited&) = delete;
   Awaited& operator=(const Awaited&) = delete;
   ~Awaited();
@@ -73,6 +78,14 @@ std::vector<GroupActivity> ReadGroups(const StatusPage& page);
 
 // Returns "AllReduce #12 (16 x float32, sum)".
 std::string DescribeOperation(const ActivityRecord& record);
+
+// A wait that Awaited shows.
+struct AwaitedActivity {
+  std::string what = {};  // empty: there is none
+  int global_rank = -1;
+  Duration lasted{};
+};
+AwaitedActivity ReadAwaited(const StatusPage& page);
 
 // Activity of a worker: the operation of the group that entered last ("in
 // AllReduce #12 (16 x float32, sum) of world"), or another wait ("waiting for

@@ -57,7 +57,7 @@ static_assert(sizeof(GroupSlot) == 128);
 
 struct alignas(64) AwaitedSlot {
   uint32_t in_use;
-  uint32_t unused;
+  uint32_t rank_plus_1;  // global rank for which it waits, plus 1; 0: none
   uint64_t sequence;
   uint64_t since;  // Ticks()
   char what[kAwaitedBytes + 1];

@@ -22,6 +22,10 @@ std::string PeerOf(const Messages::Message& message) {
   return rank + " (" + TagInWords(message.envelope.tag) + ")";
 }
 
+int PeerRankOf(const Messages::Message& message) {
+  return message.peer ? message.operation.global_root : -1;
+}
+
 // Returns the text of the status page while a call waits for its message.
 std::string WaitOf(const Messages::Message& message) {
   return message.is_send ? "its message to " + PeerOf(message) + " to be taken"
@@ -79,7 +83,7 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
                                           (has_other_way ? ", or ISend" : "")};
   }
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);
   auto sent = messages_->Move(*message, Writable(tensor));
   event.End(static_cast<bool>(sent));
@@ -99,7 +103,7 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
     return message->operation.global_root;
   }
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message));
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);
   auto source_rank = messages_->Move(*message, BlockOf(tensor));
   event.End(static_cast<bool>(source_rank), source_rank ? *source_rank : -1);
@@ -125,7 +129,7 @@ Result<void> Group::MoveOnDevice(const Messages::Message& message, const ConstTe
   EndWith(event, begun);
   if (!begun) return std::move(begun).error();
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, page == nullptr ? "" : WaitOf(message));
+  Awaited awaited(page, page == nullptr ? "" : WaitOf(message), PeerRankOf(message));
   return (*begun)->AwaitIn(CurrentStream());
 }
 

@@ -59,7 +59,7 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
     return held ? store.Set(key, "") : held;
   }
   Awaited awaited(StatusPage::OfThisProcess(),
-                  "the end of the breakpoint of rank " + std::to_string(call.global_rank));
+                  std::string(kBreakpointWait) + std::to_string(call.global_rank));
   const TimePoint began = std::chrono::steady_clock::now();
   for (;;) {
     auto released = store.Get(key, kBetweenLooks);

@@ -95,7 +95,7 @@ void LogHowToAttach(const HeldRank& rank) {
 
 Result<void> StopInDebugger(const HeldRank& rank) {
   const StatusPage* page = StatusPage::OfThisProcess();
-  Awaited awaited(page, "a debugger at the breakpoint " + rank.place);
+  Awaited awaited(page, std::string(kDebuggerWait) + rank.place);
   Attachable attachable;
   const TimePoint began = MonotonicClock().Now();
   const uint32_t hold = NextHold(page);
