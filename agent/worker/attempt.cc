@@ -207,6 +207,15 @@ std::vector<WorkerSaves> Attempt::TakeSavingChanges() {
   return changes;
 }
 
+std::vector<WorkerSample> Attempt::Samples() const {
+  std::vector<WorkerSample> samples;
+  for (auto& worker : workers_) {
+    samples.push_back(worker->Sample());
+    samples.back().node = NodeNameOf(context_.spec);
+  }
+  return samples;
+}
+
 std::vector<pid_t> Attempt::Running() const {
   std::vector<pid_t> pids;
   for (auto& worker : workers_) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/worker_sample.h"
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
 #include "agent/job/worker_step.h"
@@ -76,6 +77,9 @@ class Attempt {
 
   // Returns the last steps that workers have noted on their status pages.
   std::vector<WorkerStep> LastSteps() const;
+  // Returns the state of each worker that runs or has succeeded, without `process`. Makes a few
+  // system calls that never block.
+  std::vector<WorkerSample> Samples() const;
 
   // Returns the pids of the running workers.
   std::vector<pid_t> Running() const;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/health/process_facts.h"
 #include "agent/process/descendants.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -113,6 +114,21 @@ void Worker::CheckExit() {
   // Shows whether the worker lost a peer. TakeRecord adds later output.
   if (record_.failed()) record_.stderr_tail = streams_.standard_error->Tail();
   on_exit_();
+}
+
+WorkerSample Worker::Sample() const {
+  WorkerSample sample{.global_rank = record_.global_rank, .local_rank = record_.local_rank};
+  sample.has_ended = record_.exit && record_.exit->succeeded();
+  if (!pid_) return sample;
+  sample.pid = *pid_;
+  sample.is_saving = status_page_->saving();
+  sample.cpu_time = CpuTimeOf(*pid_);
+  sample.groups = ReadGroups(*status_page_);
+  AwaitedActivity awaited = ReadAwaited(*status_page_);
+  sample.awaited = std::move(awaited.what);
+  sample.awaited_rank = awaited.global_rank;
+  sample.awaited_for = awaited.lasted;
+  return sample;
 }
 
 void Worker::PublishPeerDeath(std::string_view message) {

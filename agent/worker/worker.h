@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/worker_sample.h"
 #include "agent/output/output_stream.h"
 #include "agent/report/attempt_record.h"
 #include "base/fd.h"
@@ -69,6 +70,8 @@ class Worker {
   bool IsSaving() const { return pid_ && status_page_->saving(); }
   // Returns the last step that the worker has noted on its status page.
   std::optional<StepNotice> LastStep() const;
+  // Returns its state, by its status page. Before its start and after a failure, only its ranks.
+  WorkerSample Sample() const;
   // Publishes the death of another worker on the status page, if this one still
   // runs.
   void PublishPeerDeath(std::string_view message);

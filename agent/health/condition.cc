@@ -1,0 +1,134 @@
+#include "agent/health/condition.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr double kBusyShare = 0.5;             // of a core, by any thread
+constexpr double kBusyShareWhenRunning = 0.1;  // of a core, if the main thread is in no call
+
+bool IsHeld(const WorkerSample& sample) {
+  return sample.awaited.starts_with(kDebuggerWait) || sample.awaited.starts_with(kBreakpointWait) ||
+         (sample.process && sample.process->tracer != 0);
+}
+
+bool IsBusy(const ProcessFacts& facts, const RecentWork& work) {
+  if (work.cpu_share >= kBusyShare) return true;
+  return facts.call == CallKind::kNone && work.cpu_share >= kBusyShareWhenRunning;
+}
+
+Condition ByProcess(const ProcessFacts& facts, const RecentWork& work) {
+  if (facts.state == 'T') return Condition::kStopped;
+  if (facts.state == 'D') return Condition::kInKernel;
+  if (work.moves) return Condition::kMoves;
+  if (IsBusy(facts, work)) return Condition::kBusy;
+  switch (facts.call) {
+    case CallKind::kSleep:
+      return Condition::kSleeps;
+    case CallKind::kFile:
+      // The other end of a pipe is a process of the worker itself.
+      return facts.file.starts_with("pipe:") ? Condition::kWaits : Condition::kInFile;
+    case CallKind::kLock:
+    case CallKind::kPoll:
+    case CallKind::kPeer:
+    case CallKind::kChild:
+    case CallKind::kOther:
+      return Condition::kWaits;
+    case CallKind::kNone:
+      return Condition::kUnknown;
+  }
+  return Condition::kUnknown;
+}
+
+std::string CallOf(const ProcessFacts& facts) {
+  return facts.call_name.empty() ? "" : " (" + facts.call_name + ")";
+}
+
+std::string InKernel(const ProcessFacts& facts) {
+  std::string text = "stuck in the kernel (state D";
+  if (!facts.wait_channel.empty()) text += " in " + facts.wait_channel;
+  text += ")";
+  if (!facts.call_name.empty()) text += " in " + facts.call_name;
+  return facts.file.empty() ? text : text + " of " + facts.file;
+}
+
+std::string InFile(const ProcessFacts& facts) {
+  bool writes = facts.call_name.find("write") != std::string::npos;
+  bool reads = facts.call_name.find("read") != std::string::npos;
+  std::string verb = writes ? "writing " : reads ? "reading " : "busy with ";
+  return verb + (facts.file.empty() ? "a file" : facts.file) + CallOf(facts);
+}
+
+std::string Waiting(const ProcessFacts& facts) {
+  std::string target = facts.call == CallKind::kLock    ? " for a lock"
+                       : facts.call == CallKind::kPeer  ? " for a connection"
+                       : facts.call == CallKind::kChild ? " for a child process"
+                       : facts.call == CallKind::kPoll  ? " for connections"
+                       : facts.file.empty()             ? ""
+                                                        : " for " + facts.file;
+  return "waiting" + target + CallOf(facts);
+}
+
+std::string Held(const WorkerSample& sample) {
+  if (!sample.awaited.empty()) return "held at a breakpoint";
+  return "held by " + sample.process->tracer_name + " (pid " +
+         std::to_string(sample.process->tracer) + ")";
+}
+
+std::string Participle(const WorkerSample& sample, Condition condition) {
+  const ProcessFacts facts = sample.process.value_or(ProcessFacts{});
+  switch (condition) {
+    case Condition::kNotStarted:
+      return "not running yet";
+    case Condition::kEnded:
+      return "no longer running (exit code 0)";
+    case Condition::kHeld:
+      return Held(sample);
+    case Condition::kSaving:
+      return "saving a checkpoint";
+    case Condition::kStopped:
+      return "stopped (SIGSTOP)";
+    case Condition::kInKernel:
+      return InKernel(facts);
+    case Condition::kMoves:
+      return "slow, but makes progress";
+    case Condition::kBusy:
+      return "spinning or computing (uses the processor)";
+    case Condition::kSleeps:
+      return "sleeping" + CallOf(facts);
+    case Condition::kInFile:
+      return InFile(facts);
+    case Condition::kWaits:
+      return Waiting(facts);
+    case Condition::kUnknown:
+      break;
+  }
+  return "in another part of its program";
+}
+
+}  // namespace
+
+Condition ConditionOf(const WorkerSample& sample, const RecentWork& work) {
+  if (sample.has_ended) return Condition::kEnded;
+  if (sample.pid == 0) return Condition::kNotStarted;
+  if (IsHeld(sample)) return Condition::kHeld;
+  if (sample.is_saving) return Condition::kSaving;
+  if (sample.process) return ByProcess(*sample.process, work);
+  if (work.moves) return Condition::kMoves;
+  return work.cpu_share >= kBusyShare ? Condition::kBusy : Condition::kUnknown;
+}
+
+bool IsHalted(Condition condition) {
+  return condition == Condition::kEnded || condition == Condition::kHeld ||
+         condition == Condition::kStopped || condition == Condition::kInKernel;
+}
+
+bool MayHang(Condition condition) {
+  return condition != Condition::kHeld && condition != Condition::kSaving &&
+         condition != Condition::kMoves && condition != Condition::kNotStarted;
+}
+
+std::string ConditionInWords(const WorkerSample& sample, Condition condition, size_t count) {
+  return (count == 1 ? "is " : "are ") + Participle(sample, condition);
+}
+
+}  // namespace rankrun::agent

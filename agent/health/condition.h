@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/health/worker_sample.h"
+
+// What a worker does while others wait for it. Pure.
+namespace rankrun::agent {
+
+enum class Condition : uint8_t {
+  kNotStarted,
+  kEnded,
+  kHeld,      // at a breakpoint, or by a debugger
+  kSaving,    // a checkpoint
+  kStopped,   // by a signal
+  kInKernel,  // in uninterruptible sleep
+  kMoves,     // its operations or its files make progress: slow, but alive
+  kBusy,      // uses the processor
+  kSleeps,
+  kInFile,  // reads, writes or opens a file or a FIFO
+  kWaits,   // for a lock, a connection or a child process
+  kUnknown,
+};
+
+// What a worker did since the look before.
+struct RecentWork {
+  double cpu_share = 0;  // of one core
+  bool moves = false;    // the counters of its page or of its files have changed
+};
+
+Condition ConditionOf(const WorkerSample& sample, const RecentWork& work);
+
+// Whether such a worker does not continue, whatever others do and its page shows.
+bool IsHalted(Condition condition);
+// Whether a worker in this condition may be ended as the cause of a hang.
+bool MayHang(Condition condition);
+
+// Returns "is stopped (SIGSTOP)", or "are stopped (SIGSTOP)" for `count` workers in that condition.
+std::string ConditionInWords(const WorkerSample& sample, Condition condition, size_t count = 1);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,248 @@
+#include "agent/health/hang_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr double kStillShare = 0.05;                // of a core: the threads of an idle program
+constexpr uint64_t kStillBytes = 4'096;             // of files in one look, likewise
+constexpr Duration kGap = std::chrono::seconds(5);  // between looks: the agent was stopped itself
+constexpr size_t kMaxNotices = 4;                   // in one look
+
+uint64_t OperationsOf(const WorkerSample& sample) {
+  uint64_t operations = 0;
+  for (const GroupActivity& group : sample.groups) {
+    operations += group.last.number + group.completed;
+  }
+  return operations;
+}
+
+double Share(Duration part, Duration whole) {
+  return whole > Duration::zero()
+             ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
+             : 0;
+}
+
+bool IsStoppedForDebugging(Condition condition) { return condition == Condition::kHeld; }
+
+}  // namespace
+
+void HangWatch::BeginAttempt(TimePoint now) {
+  began_ = last_progress_ = now;
+  last_look_.reset();
+  has_judged_ = false;
+  seen_.clear();
+  counters_.clear();
+  shown_.clear();
+}
+
+Duration HangWatch::ShortestLimit() const {
+  Duration limit = policy_.notice > Duration::zero() ? policy_.notice : Duration::max();
+  return policy_.timeout ? std::min(limit, *policy_.timeout) : limit;
+}
+
+// Time after which a worker that had moved counts as still.
+Duration HangWatch::Patience() const { return ShortestLimit() / 2; }
+
+void HangWatch::LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) const {
+  const Duration most = now - began_;
+  for (WorkerSample& sample : samples) {
+    for (GroupActivity& group : sample.groups) {
+      group.since_entered = std::min(group.since_entered, most);
+    }
+    sample.awaited_for = std::min(sample.awaited_for, most);
+    if (sample.store_wait) sample.store_wait->lasted = std::min(sample.store_wait->lasted, most);
+  }
+}
+
+bool HangWatch::NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint now) {
+  if (ShortestLimit() == Duration::max()) return false;
+  const Duration limit = std::min(Patience(), now - began_);
+  if (now - began_ < Patience()) return false;
+  for (const WorkerSample& sample : samples) {
+    for (const GroupActivity& group : sample.groups) {
+      if (group.is_under_way && group.since_entered >= limit) return true;
+    }
+    if (!sample.awaited.empty() && sample.awaited_for >= limit) return true;
+    if (sample.store_wait && sample.store_wait->lasted >= limit) return true;
+  }
+  return policy_.timeout && now - last_progress_ >= *policy_.timeout / 2;
+}
+
+void HangWatch::UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoint now) {
+  auto [place, is_new] = counters_.try_emplace(sample.global_rank);
+  Counters& counters = place->second;
+  Counters before = counters;
+  counters.cpu_time = sample.cpu_time;
+  counters.operations = OperationsOf(sample);
+  if (sample.process) counters.io_bytes = sample.process->io_bytes;
+  if (is_new) {
+    last_progress_ = now;
+    return;
+  }
+  uint64_t io = counters.io_bytes && before.io_bytes ? *counters.io_bytes - *before.io_bytes : 0;
+  bool moves = counters.operations != before.operations || io > kStillBytes;
+  if (moves) counters.moved_at = now;
+  counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, elapsed);
+  counters.work.moves = counters.moved_at && now - *counters.moved_at < Patience();
+  bool works = moves || counters.work.cpu_share >= kStillShare || sample.is_saving;
+  if (works) last_progress_ = now;
+}
+
+void HangWatch::Update(const std::vector<WorkerSample>& samples, TimePoint now) {
+  const Duration elapsed = last_look_ ? now - *last_look_ : Duration::zero();
+  last_look_ = now;
+  now_.clear();
+  conditions_.clear();
+  NoteMembers(samples, seen_);
+  for (const WorkerSample& sample : samples) {
+    UpdateOne(sample, elapsed, now);
+    now_[sample.global_rank] = sample;
+    conditions_[sample.global_rank] = ConditionOf(sample, counters_[sample.global_rank].work);
+  }
+}
+
+std::set<int> HangWatch::Halted() const {
+  std::set<int> halted;
+  for (const auto& [rank, condition] : conditions_) {
+    if (IsHalted(condition)) halted.insert(rank);
+  }
+  return halted;
+}
+
+HangFindings HangWatch::Look(std::vector<WorkerSample> samples, TimePoint now) {
+  if (last_look_ && now - *last_look_ > kGap) StartOver(now);
+  LimitTimes(samples, now);
+  Update(samples, now);
+  bool is_held = std::ranges::any_of(
+      conditions_, [](const auto& entry) { return IsStoppedForDebugging(entry.second); });
+  if (is_held) {
+    StartOver(now);
+    last_progress_ = now;
+    return {};
+  }
+  waits_ = FindWaits(samples, seen_, Halted());
+  HangFindings findings;
+  for (const Hang& hang : FindHangs()) {
+    if (!findings.verdict && !has_judged_) findings.verdict = VerdictOf(hang);
+    auto notice = NoticeOf(hang);
+    if (notice && findings.notices.size() < kMaxNotices) findings.notices.push_back(*notice);
+  }
+  if (!findings.verdict && !has_judged_) findings.verdict = VerdictOnStillness(now);
+  has_judged_ |= findings.verdict.has_value();
+  return findings;
+}
+
+// Returns the hangs whose cause can be named, longest first; of a dead-lock, one.
+std::vector<HangWatch::Hang> HangWatch::FindHangs() const {
+  Blame blame = FindBlame(waits_, Halted());
+  std::vector<Hang> hangs;
+  std::optional<Hang> deadlock;
+  for (const Wait& wait : waits_) {
+    Hang hang{.wait = wait, .suspects = {}};
+    bool is_locked = std::ranges::any_of(wait.waiters,
+                                         [&](int rank) { return blame.deadlocked.contains(rank); });
+    for (int rank : wait.ranks) {
+      if (blame.roots.contains(rank)) hang.suspects.insert(rank);
+    }
+    if (is_locked && hang.suspects.empty()) {
+      if (!deadlock || wait.lasted < deadlock->wait.lasted) deadlock = hang;
+      continue;
+    }
+    // Others wait for these waiters, and the first cause is further away.
+    bool is_indirect = hang.suspects.empty() && !wait.ranks.empty();
+    if (!is_indirect) hangs.push_back(std::move(hang));
+  }
+  std::ranges::stable_sort(hangs, std::greater<>(), [](const Hang& h) { return h.wait.lasted; });
+  if (deadlock) {
+    // The wait that began last has closed the cycle.
+    deadlock->suspects = blame.deadlocked;
+    deadlock->is_deadlock = true;
+    hangs.insert(hangs.begin(), *std::move(deadlock));
+  }
+  return hangs;
+}
+
+std::optional<std::string> HangWatch::NoticeOf(const Hang& hang) {
+  const Duration lasted = hang.wait.lasted;
+  if (policy_.notice == Duration::zero() || lasted < policy_.notice) return std::nullopt;
+  // An unknown partner, such as that of a receive from any rank, may be outside the job.
+  bool says_something = !hang.suspects.empty() || hang.wait.all_have_entered;
+  if (!says_something) return std::nullopt;
+  std::string about = hang.is_deadlock ? "dead-lock" : hang.wait.what;
+  std::string signature = SignatureOf(hang);
+  auto [shown, is_new] = shown_.try_emplace(about, Shown{signature, lasted});
+  if (!is_new) {
+    bool has_begun_again = lasted < shown->second.lasted;
+    bool has_doubled = lasted >= 2 * shown->second.lasted;
+    bool has_changed =
+        signature != shown->second.signature && lasted >= shown->second.lasted + policy_.notice;
+    if (!has_begun_again && !has_doubled && !has_changed) return std::nullopt;
+    shown->second = {signature, lasted};
+  }
+  return Words(hang);
+}
+
+std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
+  if (!policy_.timeout || hang.wait.lasted < *policy_.timeout) return std::nullopt;
+  if (hang.suspects.empty() && !hang.wait.all_have_entered) return std::nullopt;
+  const bool is_guess = hang.wait.kind == WaitKind::kStoreKey;  // any rank may set the key
+  HangVerdict verdict{.text = Words(hang)};
+  for (int rank : hang.suspects) {
+    Condition condition = conditions_.at(rank);
+    if (!MayHang(condition)) return std::nullopt;
+    if (is_guess && condition == Condition::kBusy) return std::nullopt;
+    bool is_weak = condition == Condition::kWaits || condition == Condition::kUnknown;
+    if (is_guess && is_weak) continue;
+    verdict.causes[rank] = CauseInWords(hang, rank);
+    verdict.witnesses.push_back(rank);
+  }
+  for (int rank : hang.wait.waiters) {
+    if (std::ranges::find(verdict.witnesses, rank) != verdict.witnesses.end()) continue;
+    verdict.witnesses.push_back(rank);
+    break;
+  }
+  return verdict;
+}
+
+bool HangWatch::UsesLibrary() const {
+  return !seen_.empty() ||
+         std::ranges::any_of(now_, [](const auto& entry) { return !entry.second.awaited.empty(); });
+}
+
+// A program without librankrun does not show what it waits for. It hangs if none of its workers
+// has done anything for the whole time. Workers that wait for others of their kind are no causes.
+std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
+  if (!policy_.timeout || UsesLibrary() || now_.empty()) return std::nullopt;
+  if (now - std::max(last_progress_, began_) < *policy_.timeout) return std::nullopt;
+  std::string still =
+      "no worker has made progress for " + FormatSeconds(now - std::max(last_progress_, began_));
+  HangVerdict verdict;
+  std::set<int> suspects;
+  std::set<int> ended;
+  for (const auto& [rank, condition] : conditions_) {
+    if (condition == Condition::kNotStarted || condition == Condition::kSaving) return std::nullopt;
+    if (condition == Condition::kEnded) {
+      ended.insert(rank);
+    } else if (condition != Condition::kWaits && condition != Condition::kUnknown) {
+      suspects.insert(rank);
+    } else if (verdict.witnesses.empty()) {
+      verdict.witnesses.push_back(rank);
+    }
+  }
+  if (suspects.empty()) suspects = std::move(ended);
+  for (int rank : suspects) {
+    verdict.causes[rank] =
+        ConditionInWords(now_.at(rank), conditions_.at(rank)).substr(3) + "; " + still;
+    verdict.witnesses.push_back(rank);
+  }
+  verdict.text = still;
+  if (!suspects.empty()) verdict.text += "; " + SuspectsInWords(suspects, "");
+  return verdict;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/health/condition.h"
+#include "agent/health/wait_graph.h"
+#include "agent/health/worker_sample.h"
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+struct HangPolicy {
+  Duration notice = std::chrono::seconds(10);  // wait of a worker before a notice; 0: no notices
+  std::optional<Duration> timeout{};           // wait of a worker before the verdict; empty: none
+};
+
+// The end of an attempt whose workers hang.
+struct HangVerdict {
+  // By global rank: why this worker is a cause. Empty: no worker is known to be one.
+  std::map<int, std::string> causes{};
+  std::string text;              // the whole
+  std::vector<int> witnesses{};  // ranks whose stacks explain the hang: the causes and one victim
+};
+
+struct HangFindings {
+  std::vector<std::string> notices{};
+  std::optional<HangVerdict> verdict{};  // at most once in an attempt
+};
+
+// Roll call over the workers of a job: finds those for which others wait, and says so once for
+// each hang, again when it has changed or has lasted twice as long. Nobody is reported while nobody
+// waits. Pure.
+class HangWatch {
+ public:
+  explicit HangWatch(const HangPolicy& policy) : policy_(policy) {}
+
+  // A new attempt begins.
+  void BeginAttempt(TimePoint now);
+  // Waits from before this moment do not count, because the workers were stopped.
+  void StartOver(TimePoint now) { began_ = now; }
+
+  // Whether Look needs the facts of /proc to judge these samples.
+  bool NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint now);
+
+  // `samples` has all workers of the job, sorted by global rank.
+  HangFindings Look(std::vector<WorkerSample> samples, TimePoint now);
+
+ private:
+  struct Counters {
+    Duration cpu_time{};
+    uint64_t operations = 0;
+    std::optional<uint64_t> io_bytes{};
+    RecentWork work{};
+    std::optional<TimePoint> moved_at{};
+  };
+  struct Hang {
+    Wait wait;               // the longest one
+    std::set<int> suspects;  // of `wait`; empty: nobody is known
+    bool is_deadlock = false;
+  };
+
+  void Update(const std::vector<WorkerSample>& samples, TimePoint now);
+  void UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoint now);
+  void LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) const;
+  std::set<int> Halted() const;
+  std::vector<Hang> FindHangs() const;
+  Duration Patience() const;
+  Duration ShortestLimit() const;
+
+  std::optional<std::string> NoticeOf(const Hang& hang);
+  std::optional<HangVerdict> VerdictOf(const Hang& hang) const;
+  std::optional<HangVerdict> VerdictOnStillness(TimePoint now) const;
+  bool UsesLibrary() const;
+
+  std::string Words(const Hang& hang) const;
+  std::string CauseInWords(const Hang& hang, int rank) const;
+  std::string DeadlockWords(const Hang& hang) const;
+  std::string SuspectsInWords(const std::set<int>& suspects, const std::string& group) const;
+  std::string PlaceOf(int rank, const std::string& group) const;
+  std::string SignatureOf(const Hang& hang) const;
+
+  const HangPolicy policy_;
+  TimePoint began_{};  // waits count from here on
+  std::optional<TimePoint> last_look_{};
+  TimePoint last_progress_{};  // of any worker
+  bool has_judged_ = false;
+  SeenMembers seen_;
+  std::map<int, Counters> counters_;     // by global rank
+  std::map<int, WorkerSample> now_;      // samples of this look
+  std::map<int, Condition> conditions_;  // likewise
+  std::vector<Wait> waits_;              // likewise
+  std::set<int> deadlocked_;             // likewise
+  struct Shown {
+    std::string signature;
+    Duration lasted;
+  };
+  std::map<std::string, Shown> shown_;  // notices by the wait that they are about
+};
+
+}  // namespace rankrun::agent

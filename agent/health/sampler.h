@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/health/worker_sample.h"
+
+namespace rankrun {
+class Loop;
+}
+
+namespace rankrun::agent {
+
+// Adds the facts of /proc to samples. Reads them in libuv's pool, at most one batch at a time, so
+// that a read that does not return keeps one thread of the pool and nothing else.
+// Thread: loop.
+class Sampler {
+ public:
+  using Done = std::function<void(std::vector<WorkerSample>)>;
+
+  explicit Sampler(Loop& loop) : loop_(loop) {}
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // Reads `process` of each sample that has a pid, and calls `done` with all samples, unless this
+  // object has been destroyed. Returns false, and never calls `done`, if a batch is under way.
+  bool Read(std::vector<WorkerSample> samples, Done done);
+
+ private:
+  Loop& loop_;
+  // Owned by this object alone. The callback of the pool has a weak reference, and so learns that
+  // this object was destroyed.
+  std::shared_ptr<bool> is_busy_ = std::make_shared<bool>(false);
+};
+
+}  // namespace rankrun::agent

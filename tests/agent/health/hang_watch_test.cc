@@ -1,0 +1,403 @@
+#include "agent/health/hang_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint8_t kAllReduce = 1;
+constexpr uint8_t kBroadcast = 3;
+constexpr uint8_t kBarrier = 9;
+
+GroupActivity In(uint64_t number, Duration since, const std::string& name = "world", int size = 4,
+                 uint8_t kind = kBarrier) {
+  return {.name = name,
+          .size = size,
+          .last = {.kind = kind, .number = number, .count = 16, .fingerprint = kind},
+          .completed = number - 1,
+          .is_under_way = true,
+          .since_entered = since};
+}
+
+GroupActivity After(uint64_t number, const std::string& name = "world", int size = 4) {
+  GroupActivity group = In(number, {}, name, size);
+  group.completed = number;
+  group.is_under_way = false;
+  return group;
+}
+
+ProcessFacts Waits() { return {.state = 'S', .call = CallKind::kLock, .call_name = "futex"}; }
+
+// Four ranks in a barrier that has lasted `since`; tests change some of them.
+std::vector<WorkerSample> FourInBarrier(Duration since) {
+  std::vector<WorkerSample> samples;
+  for (int rank = 0; rank < 4; ++rank) {
+    samples.push_back({.global_rank = rank,
+                       .local_rank = rank,
+                       .pid = 100 + rank,
+                       .groups = {In(7, since)},
+                       .process = Waits()});
+  }
+  return samples;
+}
+
+TimePoint At(Duration time) { return TimePoint(seconds(1'000)) + time; }
+
+class HangWatchTest : public ::testing::Test {
+ protected:
+  HangWatchTest() { watch_.BeginAttempt(At({})); }
+
+  // Looks twice, because only a second look shows what has happened in between.
+  HangFindings Look(const std::vector<WorkerSample>& samples, Duration time = seconds(11)) {
+    HangFindings first = watch_.Look(samples, At(time - milliseconds(10)));
+    return first.verdict ? first : watch_.Look(samples, At(time));
+  }
+  std::vector<std::string> Notices(const std::vector<WorkerSample>& samples) {
+    HangWatch watch({.notice = seconds(10)});
+    watch.BeginAttempt(At({}));
+    return watch.Look(samples, At(seconds(11))).notices;
+  }
+  HangVerdict Verdict(const std::vector<WorkerSample>& samples, Duration time = seconds(31)) {
+    return Look(samples, time).verdict.value_or(HangVerdict{.text = "no verdict"});
+  }
+  std::string Notice(const std::vector<WorkerSample>& samples) {
+    auto notices = Notices(samples);
+    return notices.empty() ? "" : notices.front();
+  }
+
+  HangWatch watch_{{.notice = seconds(10), .timeout = seconds(30)}};
+};
+
+TEST_F(HangWatchTest, NamesARankThatIsStopped) {
+  auto samples = FourInBarrier(seconds(11));
+  samples[3].groups = {After(6)};
+  samples[3].process = ProcessFacts{.state = 'T'};
+  EXPECT_EQ(Notice(samples),
+            "ranks 0-2 wait in Barrier #7 of world for rank 3, which is stopped (SIGSTOP) after "
+            "Barrier #6 of world; for 11.0 s");
+}
+
+TEST_F(HangWatchTest, NamesARankThatIsStoppedInsideTheCollective) {
+  auto samples = FourInBarrier(seconds(11));
+  samples[2].process = ProcessFacts{.state = 'T'};
+  EXPECT_EQ(Notice(samples),
+            "ranks 0-3 wait in Barrier #7 of world for rank 2, which is stopped (SIGSTOP) in "
+            "Barrier #7 of world; for 11.0 s");
+}
+
+struct Form {
+  ProcessFacts facts;
+  std::string words;
+};
+
+TEST_F(HangWatchTest, SaysWhatTheRankDoesInstead) {
+  const Form kForms[] = {
+      {{.state = 'S', .call = CallKind::kSleep, .call_name = "clock_nanosleep"},
+       "is sleeping (clock_nanosleep)"},
+      {{.state = 'S', .call = CallKind::kFile, .call_name = "read", .file = "/tmp/fifo"},
+       "is reading /tmp/fifo (read)"},
+      {{.state = 'S', .call = CallKind::kFile, .call_name = "write", .file = "/dev/pts/1"},
+       "is writing /dev/pts/1 (write)"},
+      {{.state = 'D',
+        .wait_channel = "nfs_wait",
+        .call = CallKind::kFile,
+        .call_name = "read",
+        .file = "/nfs/data"},
+       "is stuck in the kernel (state D in nfs_wait) in read of /nfs/data"},
+      {Waits(), "is waiting for a lock (futex)"},
+      {{.state = 'S', .call = CallKind::kPeer, .call_name = "recvfrom", .file = "socket:[7]"},
+       "is waiting for a connection (recvfrom)"},
+      {{.state = 'S', .call = CallKind::kChild, .call_name = "wait4"},
+       "is waiting for a child process (wait4)"},
+      {{.state = 'S', .call = CallKind::kPoll, .call_name = "epoll_wait"},
+       "is waiting for connections (epoll_wait)"},
+      {{.state = 'R'}, "is in another part of its program"},
+  };
+  for (const Form& form : kForms) {
+    auto samples = FourInBarrier(seconds(11));
+    samples[3].groups = {After(6)};
+    samples[3].process = form.facts;
+    EXPECT_EQ(Notice(samples), "ranks 0-2 wait in Barrier #7 of world for rank 3, which " +
+                                   form.words + " after Barrier #6 of world; for 11.0 s");
+  }
+}
+
+TEST_F(HangWatchTest, ASpinningRankIsTheCauseAndSoIsASleepingOne) {
+  auto samples = FourInBarrier(seconds(31));
+  samples[3].groups = {After(6)};
+  samples[3].process = ProcessFacts{.state = 'R'};
+  watch_.Look(samples, At(seconds(29)));
+  samples[3].cpu_time = seconds(1);
+  HangFindings findings = watch_.Look(samples, At(seconds(31)));
+  ASSERT_TRUE(findings.verdict);
+  ASSERT_EQ(findings.verdict->causes.size(), 1U);
+  EXPECT_EQ(findings.verdict->causes.at(3),
+            "spinning or computing (uses the processor) after Barrier #6 of world; ranks 0-2 wait "
+            "in Barrier #7 of world; for 31.0 s");
+  EXPECT_EQ(findings.verdict->witnesses, (std::vector<int>{3, 0}));
+}
+
+TEST_F(HangWatchTest, NobodyIsReportedWhileNobodyWaits) {
+  std::vector<WorkerSample> samples = FourInBarrier({});
+  for (auto& sample : samples) {
+    sample.groups = {After(6)};
+    sample.process = ProcessFacts{.state = 'S', .call = CallKind::kSleep};
+  }
+  for (int second = 1; second < 300; ++second) {
+    HangFindings findings = watch_.Look(samples, At(seconds(second)));
+    EXPECT_TRUE(findings.notices.empty());
+    EXPECT_FALSE(findings.verdict);
+  }
+}
+
+TEST_F(HangWatchTest, AShortWaitIsNotReported) {
+  auto samples = FourInBarrier(seconds(9));
+  samples[3].groups = {After(6)};
+  EXPECT_TRUE(Notices(samples).empty());
+}
+
+TEST_F(HangWatchTest, RepeatsANoticeWhenItsTimeHasDoubledOrTheFactsChange) {
+  auto at = [&](int second, char state) {
+    auto samples = FourInBarrier(seconds(second));
+    samples[3].groups = {After(6)};
+    samples[3].process = ProcessFacts{.state = state, .call = CallKind::kSleep};
+    return watch_.Look(samples, At(seconds(second))).notices.size();
+  };
+  size_t notices = 0;
+  for (int second = 1; second <= 45; ++second) notices += at(second, 'S');
+  EXPECT_EQ(notices, 3U) << "at 10, 20 and 40 s";
+  for (int second = 46; second <= 49; ++second) EXPECT_EQ(at(second, 'T'), 0U);
+  EXPECT_EQ(at(50, 'T'), 1U) << "a change, but not at once";
+}
+
+TEST_F(HangWatchTest, NamesBothSidesOfADeadlockOfGroups) {
+  std::vector<WorkerSample> samples(2);
+  samples[0] = {
+      .global_rank = 0, .pid = 1, .groups = {In(3, seconds(12), "A", 2), After(5, "B", 2)}};
+  samples[1] = {
+      .global_rank = 1, .pid = 2, .groups = {After(2, "A", 2), In(6, seconds(11), "B", 2)}};
+  EXPECT_EQ(Notice(samples),
+            "dead-lock: rank 0 waits in Barrier #3 of A for rank 1; rank 1 waits in Barrier #6 of "
+            "B for rank 0; for 11.0 s");
+}
+
+TEST_F(HangWatchTest, NamesARingOfReceives) {
+  std::vector<WorkerSample> samples;
+  for (int rank = 0; rank < 4; ++rank) {
+    int peer = (rank + 3) % 4;
+    samples.push_back({.global_rank = rank,
+                       .pid = 1,
+                       .groups = {After(6)},
+                       .awaited = "a message from global rank " + std::to_string(peer) + " (tag 0)",
+                       .awaited_rank = peer,
+                       .awaited_for = seconds(11)});
+  }
+  EXPECT_EQ(Notice(samples),
+            "dead-lock: rank 0 waits for a message from global rank 3 (tag 0); rank 1 waits for a "
+            "message from global rank 0 (tag 0); rank 2 waits for a message from global rank 1 "
+            "(tag 0); rank 3 waits for a message from global rank 2 (tag 0); for 11.0 s");
+  HangVerdict verdict = [&] {
+    for (auto& sample : samples) sample.awaited_for = seconds(31);
+    return Verdict(samples);
+  }();
+  EXPECT_EQ(verdict.causes.size(), 4U);
+}
+
+TEST_F(HangWatchTest, ARankBehindADeadlockIsNoPartOfIt) {
+  std::vector<WorkerSample> samples(3);
+  samples[0] = {
+      .global_rank = 0, .pid = 1, .awaited = "x", .awaited_rank = 1, .awaited_for = seconds(31)};
+  samples[1] = {
+      .global_rank = 1, .pid = 1, .awaited = "y", .awaited_rank = 0, .awaited_for = seconds(31)};
+  samples[2] = {
+      .global_rank = 2, .pid = 1, .awaited = "z", .awaited_rank = 0, .awaited_for = seconds(31)};
+  HangVerdict verdict = Verdict(samples);
+  EXPECT_TRUE(verdict.causes.contains(0));
+  EXPECT_TRUE(verdict.causes.contains(1));
+  EXPECT_FALSE(verdict.causes.contains(2));
+}
+
+TEST_F(HangWatchTest, TheCauseIsAtTheEndOfAChainOfWaits) {
+  std::vector<WorkerSample> samples = FourInBarrier(seconds(31));
+  samples[2].groups = {After(6)};
+  samples[2].awaited = "a message from global rank 3 (tag 7)";
+  samples[2].awaited_rank = 3;
+  samples[2].awaited_for = seconds(32);
+  samples[3].groups = {After(6)};
+  samples[3].process = ProcessFacts{.state = 'T'};
+  HangVerdict verdict = Verdict(samples);
+  ASSERT_EQ(verdict.causes.size(), 1U);
+  EXPECT_TRUE(verdict.causes.contains(3));
+  EXPECT_EQ(verdict.text,
+            "ranks 0, 1 wait in Barrier #7 of world for rank 3, which is stopped (SIGSTOP) after "
+            "Barrier #6 of world; for 31.0 s");
+}
+
+TEST_F(HangWatchTest, NamesARankThatHasEndedOrLeft) {
+  auto samples = FourInBarrier(seconds(11));
+  samples[3] = {.global_rank = 3, .has_ended = true};
+  EXPECT_EQ(Notice(samples),
+            "ranks 0-2 wait in Barrier #7 of world for rank 3, which is no longer running (exit "
+            "code 0); for 11.0 s");
+  watch_.Look(FourInBarrier(seconds(5)), At(seconds(5)));
+  samples = FourInBarrier(seconds(11));
+  samples[3].groups = {};
+  auto notices = watch_.Look(samples, At(seconds(11))).notices;
+  ASSERT_EQ(notices.size(), 0U) << "the agent itself was stopped between these looks";
+  for (int second = 12; second <= 21; ++second) {
+    notices = watch_.Look(samples, At(seconds(second))).notices;
+  }
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("rank 3, which is waiting for a lock (futex) and has left world"),
+            std::string::npos)
+      << notices[0];
+}
+
+TEST_F(HangWatchTest, NamesTheMinorityThatIsInAnotherCollective) {
+  auto samples = FourInBarrier(seconds(11));
+  samples[2].groups = {In(7, seconds(11), "world", 4, kAllReduce)};
+  EXPECT_EQ(Notice(samples),
+            "ranks 0, 1, 3 wait in Barrier #7 of world for rank 2, which is waiting for a lock "
+            "(futex) in AllReduce #7 (16 x float32, sum) of world; for 11.0 s");
+}
+
+TEST_F(HangWatchTest, BlamesNobodyWithoutAMajority) {
+  auto samples = FourInBarrier(seconds(31));
+  for (int rank : {0, 1}) {
+    samples[static_cast<size_t>(rank)].groups = {In(7, seconds(31), "world", 4, kBroadcast)};
+  }
+  std::string text = Notice(samples);
+  EXPECT_TRUE(text.starts_with("dead-lock: ranks 0, 1 wait in Broadcast #7")) << text;
+}
+
+TEST_F(HangWatchTest, BlamesNobodyIfAllHaveEntered) {
+  auto samples = FourInBarrier(seconds(31));
+  HangVerdict verdict = Verdict(samples);
+  EXPECT_TRUE(verdict.causes.empty());
+  EXPECT_EQ(verdict.text,
+            "ranks 0-3 wait in Barrier #7 of world: all of its ranks have entered it, and nothing "
+            "moves; for 31.0 s");
+}
+
+TEST_F(HangWatchTest, ASavingRankIsNoCause) {
+  auto samples = FourInBarrier(seconds(31));
+  samples[0].groups = {After(6)};
+  samples[0].is_saving = true;
+  HangFindings findings = Look(samples, seconds(31));
+  EXPECT_FALSE(findings.verdict);
+  EXPECT_NE(Notice(samples).find("rank 0, which is saving a checkpoint"), std::string::npos);
+}
+
+TEST_F(HangWatchTest, ARankAtABreakpointHoldsUpNobody) {
+  auto samples = FourInBarrier(seconds(500));
+  samples[3].groups = {After(6)};
+  samples[3].awaited = std::string(kDebuggerWait) + "train.cc:7";
+  for (int second = 1; second < 500; ++second) {
+    HangFindings findings = watch_.Look(samples, At(seconds(second)));
+    EXPECT_TRUE(findings.notices.empty());
+    EXPECT_FALSE(findings.verdict);
+  }
+  samples[3].awaited.clear();
+  EXPECT_TRUE(watch_.Look(samples, At(seconds(505))).notices.empty()) << "the time begins anew";
+}
+
+TEST_F(HangWatchTest, ARankThatMakesProgressIsSlow) {
+  std::string notice;
+  for (int second = 1; second <= 60; ++second) {
+    auto samples = FourInBarrier(seconds(second));
+    samples[3].groups = {After(6), After(static_cast<uint64_t>(second), "other", 2)};
+    HangFindings findings = watch_.Look(samples, At(seconds(second)));
+    EXPECT_FALSE(findings.verdict);
+    if (!findings.notices.empty()) notice = findings.notices[0];
+  }
+  EXPECT_NE(notice.find("rank 3, which is slow, but makes progress"), std::string::npos) << notice;
+}
+
+TEST_F(HangWatchTest, NamesTheRankThatHasNotSetAKey) {
+  std::vector<WorkerSample> samples(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    samples[static_cast<size_t>(rank)] = {.global_rank = rank, .pid = 1, .process = Waits()};
+    if (rank > 0) samples[static_cast<size_t>(rank)].store_wait = {"init/0", seconds(11)};
+  }
+  samples[0].process =
+      ProcessFacts{.state = 'S', .call = CallKind::kSleep, .call_name = "nanosleep"};
+  EXPECT_EQ(Notice(samples),
+            "ranks 1-3 wait for key init/0 of the store, which rank 0 has not set; rank 0 is "
+            "sleeping (nanosleep); for 11.0 s");
+}
+
+TEST_F(HangWatchTest, AProgramWithoutTheLibraryHangsIfNobodyMakesProgress) {
+  std::vector<WorkerSample> samples(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    samples[static_cast<size_t>(rank)] = {.global_rank = rank, .pid = 1, .process = Waits()};
+  }
+  samples[1].process =
+      ProcessFacts{.state = 'S', .call = CallKind::kSleep, .call_name = "clock_nanosleep"};
+  std::optional<HangVerdict> verdict;
+  int seconds_passed = 0;
+  for (; !verdict && seconds_passed < 100; ++seconds_passed) {
+    verdict = watch_.Look(samples, At(seconds(seconds_passed))).verdict;
+  }
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(seconds_passed, 31);
+  ASSERT_EQ(verdict->causes.size(), 1U);
+  EXPECT_EQ(verdict->causes.at(1),
+            "sleeping (clock_nanosleep); no worker has made progress for 30.0 s");
+  EXPECT_EQ(verdict->witnesses, (std::vector<int>{0, 1}));
+}
+
+TEST_F(HangWatchTest, AWorkerThatUsesTheProcessorOrFilesIsProgress) {
+  std::vector<WorkerSample> samples = {
+      {.global_rank = 0, .pid = 1, .process = Waits()},
+      {.global_rank = 1,
+       .pid = 1,
+       .process = ProcessFacts{.state = 'S', .call = CallKind::kSleep}}};
+  for (int second = 0; second < 100; ++second) {
+    if (second < 50) {
+      samples[0].cpu_time += milliseconds(100);
+    } else {
+      samples[0].process->io_bytes += 10'000;
+    }
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict);
+  }
+}
+
+TEST_F(HangWatchTest, OneVerdictForAnAttempt) {
+  auto samples = FourInBarrier(seconds(31));
+  EXPECT_TRUE(Look(samples, seconds(31)).verdict);
+  EXPECT_FALSE(watch_.Look(samples, At(seconds(32))).verdict);
+  watch_.BeginAttempt(At(seconds(40)));
+  EXPECT_FALSE(watch_.Look(samples, At(seconds(41))).verdict) << "waits of the attempt before";
+}
+
+TEST_F(HangWatchTest, WaitsWhileTheWorkersWereStoppedDoNotCount) {
+  auto samples = FourInBarrier(seconds(100));
+  samples[3].groups = {After(6)};
+  watch_.StartOver(At(seconds(100)));
+  EXPECT_TRUE(watch_.Look(samples, At(seconds(101))).notices.empty());
+}
+
+TEST_F(HangWatchTest, NeedsFactsOnlyAfterSomeWaiting) {
+  auto samples = FourInBarrier(seconds(4));
+  EXPECT_FALSE(watch_.NeedsFacts(samples, At(seconds(8))));
+  samples = FourInBarrier(seconds(6));
+  EXPECT_TRUE(watch_.NeedsFacts(samples, At(seconds(8))));
+  EXPECT_FALSE(HangWatch({.notice = Duration::zero()}).NeedsFacts(samples, At(seconds(8))));
+}
+
+TEST_F(HangWatchTest, GroupsThatShareANameBlameNobody) {
+  std::vector<WorkerSample> samples = FourInBarrier(seconds(31));
+  for (auto& sample : samples) sample.groups = {In(7, seconds(31), "pair", 2)};
+  samples[3].groups = {After(6, "pair", 2)};
+  EXPECT_TRUE(Notices(samples).empty());
+  EXPECT_FALSE(Look(samples, seconds(31)).verdict);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
