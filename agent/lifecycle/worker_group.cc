@@ -103,6 +103,13 @@ Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck& e, Tim
   return {s, {}};
 }
 
+// Also with continue_on_failure, because the workers would never end.
+Transition On(const GroupPolicy& policy, GroupState s, const WorkersHang&, TimePoint now) {
+  if (s.phase != Phase::kRunning) return {s, {}};
+  NoteFailure(s, now);
+  return BeginStop(policy, s, SIGTERM, now);
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, TimePoint now) {
   if (s.over()) return {s, {}};
   bool hurry = s.stop_signal != 0 || e.at_once;
@@ -241,6 +248,7 @@ bool SavingMatters(const GroupPolicy& policy, const GroupState& state, const Eve
   return std::holds_alternative<DeadlinePassed>(event) ||
          std::holds_alternative<StopRequested>(event) ||
          std::holds_alternative<TimeLimitReached>(event) ||
+         std::holds_alternative<WorkersHang>(event) ||
          (std::holds_alternative<WorkerEnded>(event) && state.phase == Phase::kRunning);
 }
 

@@ -78,6 +78,8 @@ struct WorkerSaves {
 struct WorkerStuck {
   int local_rank;
 };
+// Workers wait for others that do not come, so the attempt has failed.
+struct WorkersHang {};
 // A user or a scheduler asks the job to end.
 struct StopRequested {
   int signal_number;
@@ -99,7 +101,7 @@ struct EndOrdered {
 struct NothingLeft {};
 struct DeadlinePassed {};
 
-using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck,
+using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck, WorkersHang,
                            StopRequested, TimeLimitReached, StartOrdered, StopOrdered, EndOrdered,
                            NothingLeft, DeadlinePassed>;
 

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "agent/job/exit_codes.h"
 #include "base/format.h"
 #include "base/printable.h"
 
@@ -22,6 +23,7 @@ std::string DescribeExitCode(int code) {
 }  // namespace
 
 std::string HowItEnded(const WorkerRecord& worker) {
+  if (!worker.hang.empty()) return "hung: " + worker.hang;
   if (!worker.exit) return "could not be started: " + worker.start_error->message;
   bool by_signal = worker.exit->signaled;
   std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)
@@ -57,6 +59,7 @@ std::string ParentErrorFile(const std::vector<std::string>& environment) {
 }
 
 int ExitCodeOf(const WorkerRecord& cause) {
+  if (!cause.hang.empty()) return kExitHang;
   // The same codes as in shells.
   constexpr int kNotFound = 127;
   constexpr int kCannotExecute = 126;

@@ -55,6 +55,7 @@ struct WorkerRecord {
   std::string stdout_file;               // with all of it; empty: none
   std::string stderr_file;               // with all of it or the tail; empty: none
   std::optional<std::string> exception;  // from its error file
+  std::string hang = {};                 // why the agent judged that it hangs; empty: it did not
   std::string kill_note;                 // why the kernel may have killed it; empty: unknown
   // From its status page at the first of: its end, a peer's death, a signal to
   // end. Empty: unknown.
@@ -68,7 +69,7 @@ struct WorkerRecord {
   std::string operations_file = {};  // with all of them; empty: none
   WorkerStacks stacks = {};          // before our SIGKILL; empty: not taken
 
-  bool failed() const { return !exit || !exit->succeeded(); }
+  bool failed() const { return !hang.empty() || !exit || !exit->succeeded(); }
 };
 
 // A failed attempt.
@@ -106,9 +107,9 @@ std::string HowItEnded(const WorkerRecord& worker);
 std::string PeerDeathMessage(const WorkerRecord& worker, const std::string& node_name = {});
 
 // Returns the exit code of a job that ends with this cause: its own code, or
-// 128+n for signal n. 127 (not found) or 126 (not executable) mean that its
-// start failed. 1 means that our signal killed it while it was failing, or
-// that others still needed it when it succeeded.
+// 128+n for signal n. 203 means that it hung. 127 (not found) or 126 (not
+// executable) mean that its start failed. 1 means that our signal killed it while it was
+// failing, or that others still needed it when it succeeded.
 int ExitCodeOf(const WorkerRecord& cause);
 
 }  // namespace rankrun::agent

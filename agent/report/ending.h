@@ -6,6 +6,7 @@ namespace rankrun::agent {
 
 // How a worker ended, from the strongest sign that it is a cause to none.
 enum class EndKind : uint8_t {
+  kHung,  // others waited for it too long, so the agent ended the attempt
   kNotStarted,
   kFailed,              // by itself, before any signal of ours
   kExitedAfterSignal,   // with its own code after our signal, without an exception

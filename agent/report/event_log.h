@@ -43,6 +43,8 @@ class EventLog {
   void AttemptStarted(int attempt, uint16_t store_port);
   void WorkerStarted(const WorkerRecord& worker);
   void WorkerEnded(const WorkerRecord& worker);
+  // The workers hang, which precedes their ends.
+  void NoteHang(const std::string& text) { failure_ = text; }
   // Writes StopBegun or Kill if the step of the worker group begins one.
   void Stepped(const GroupState& before, const GroupState& after);
   void LeftBehind(const std::vector<pid_t>& pids, int signal_number);

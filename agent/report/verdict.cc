@@ -33,6 +33,7 @@ bool EndedBySignal(const WorkerRecord& worker) {
 }
 
 EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
+  if (!worker.hang.empty()) return EndKind::kHung;
   if (!worker.failed()) return EndKind::kSucceeded;
   if (!worker.exit) return EndKind::kNotStarted;
   bool is_sigpipe = worker.exit->signaled && worker.exit->value == SIGPIPE;
@@ -72,6 +73,7 @@ class Ends {
   }
 
   size_t ChooseCause() const {
+    if (auto found = FirstOf({EndKind::kHung})) return *found;
     if (auto found = FirstOf({EndKind::kNotStarted, EndKind::kFailed})) return *found;
     if (auto found = First([&](size_t i) { return IsNamed(i); })) return *found;
     if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;

@@ -255,6 +255,10 @@ void Attempt::PublishDebuggerEnd(int local_rank, uint32_t hold) {
   worker.SignalAgain();
 }
 
+void Attempt::NoteHang(int local_rank, const std::string& why) {
+  workers_[static_cast<size_t>(local_rank)]->NoteHang(why);
+}
+
 std::string Attempt::NoteTimer(const TimerServer::Expired& expired) {
   for (auto& worker : workers_) {
     if (!worker->IsProcess(expired.worker)) continue;

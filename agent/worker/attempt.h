@@ -93,6 +93,9 @@ class Attempt {
   // if it was signalled to end.
   void PublishDebuggerEnd(int local_rank, uint32_t hold);
 
+  // Records that a worker hangs, before it is signalled.
+  void NoteHang(int local_rank, const std::string& why);
+
   // Records that a timer of a worker has expired. Returns the worker's relation
   // to the process, for a message: " (rank 2)", ", below rank 2", or nothing.
   std::string NoteTimer(const TimerServer::Expired& expired);

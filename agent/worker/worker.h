@@ -77,6 +77,7 @@ class Worker {
   void PublishPeerDeath(std::string_view message);
   // Lets it know that the debugger of its stop number `hold` has ended, so that it goes on.
   void PublishDebuggerEnd(uint32_t hold);
+  void NoteHang(std::string why) { record_.hang = std::move(why); }
   void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
 
   bool IsProcess(pid_t pid) const { return pid_ == pid; }

@@ -269,6 +269,18 @@ TEST_F(WorkerGroupEndsTest, AStuckWorkerEndsTheJobForGood) {
   EXPECT_EQ(state.attempt, 0);
 }
 
+// --- workers that hang
+
+TEST_F(WorkerGroupEndsTest, WorkersThatHangAreStoppedAndStartedAgain) {
+  Apply(WorkersHang{});
+  EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
+  Apply(WorkersHang{});
+  EXPECT_EQ(actions, kNothing);
+  FailAll();
+  EXPECT_EQ(state.phase, Phase::kRunning);
+  EXPECT_EQ(state.attempt, 1);
+}
+
 // --- pauses
 
 struct PausingTest : WorkerGroupEndsTest {

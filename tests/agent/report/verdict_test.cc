@@ -51,6 +51,28 @@ TEST(ChooseCauseTest, TheFirstLostPeerIsTheCauseIfThereIsNoPrimaryFailure) {
   EXPECT_EQ(ChooseCause({kTerminated, lost, lost, kTerminated}, {2, 1, 0, 3}), 2U);
 }
 
+TEST(ChooseCauseTest, AWorkerThatHungIsTheCauseHoweverTheOthersEnded) {
+  WorkerRecord hung = kTerminated;
+  hung.hang = "sleeping (clock_nanosleep)";
+  EXPECT_EQ(EndingOf(hung).kind, EndKind::kHung);
+  EXPECT_EQ(ExitCodeOf(hung), 203);
+  EXPECT_EQ(HowItEnded(hung), "hung: sleeping (clock_nanosleep)");
+  WorkerRecord not_started;
+  not_started.start_error = Error{ErrorCode::kNotFound, "start x"};
+  WorkerRecord lost = Ended({.signaled = false, .value = 1}, 0, kLostPeer);
+  WorkerRecord raised = Ended({.signaled = true, .value = 15}, 15, kTraceback);
+  for (const WorkerRecord& other : {kFailed, kTerminated, lost, raised, not_started}) {
+    EXPECT_EQ(ChooseCause({other, hung}, {0, 1}), 1U);
+    EXPECT_EQ(ChooseCause({hung, other}, {1, 0}), 0U);
+  }
+}
+
+TEST(ChooseCauseTest, AWorkerThatEndedWhileOthersWaitedForItMayBeTheCause) {
+  WorkerRecord hung = kSucceeded;
+  hung.hang = "no longer running (exit code 0)";
+  EXPECT_EQ(ChooseCause({kTerminated, hung}, {1, 0}), 1U);
+}
+
 TEST(ChooseCauseTest, AFailedStartIsTheCause) {
   WorkerRecord not_started;
   not_started.start_error = Error{ErrorCode::kNotFound, "start x"};
