@@ -45,7 +45,6 @@ Duration HangWatch::ShortestLimit() const {
   return policy_.timeout ? std::min(limit, *policy_.timeout) : limit;
 }
 
-// Time after which a worker that had moved counts as still.
 Duration HangWatch::Patience() const { return ShortestLimit() / 2; }
 
 void HangWatch::LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) const {
@@ -115,7 +114,7 @@ std::set<int> HangWatch::Halted() const {
 }
 
 HangFindings HangWatch::Look(std::vector<WorkerSample> samples, TimePoint now) {
-  if (last_look_ && now - *last_look_ > kGap) StartOver(now);
+  if (policy_.looks_always && last_look_ && now - *last_look_ > kGap) StartOver(now);
   LimitTimes(samples, now);
   Update(samples, now);
   bool is_held = std::ranges::any_of(
@@ -194,7 +193,7 @@ std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
   HangVerdict verdict{.text = Words(hang)};
   for (int rank : hang.suspects) {
     Condition condition = conditions_.at(rank);
-    if (!MayHang(condition)) return std::nullopt;
+    if (!MayHang(condition) || HasMovedWithin(rank, *policy_.timeout / 2)) return std::nullopt;
     if (is_guess && condition == Condition::kBusy) return std::nullopt;
     bool is_weak = condition == Condition::kWaits || condition == Condition::kUnknown;
     if (is_guess && is_weak) continue;
@@ -207,6 +206,11 @@ std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
     break;
   }
   return verdict;
+}
+
+bool HangWatch::HasMovedWithin(int rank, Duration time) const {
+  const auto& moved_at = counters_.at(rank).moved_at;
+  return moved_at && *last_look_ - *moved_at < time;
 }
 
 bool HangWatch::UsesLibrary() const {

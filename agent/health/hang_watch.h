@@ -16,6 +16,8 @@ namespace rankrun::agent {
 struct HangPolicy {
   Duration notice = std::chrono::seconds(10);  // wait of a worker before a notice; 0: no notices
   std::optional<Duration> timeout{};           // wait of a worker before the verdict; empty: none
+  bool looks_always =
+      true;  // not only while somebody waits: a gap means that the agent was stopped
 };
 
 // The end of an attempt whose workers hang.
@@ -43,8 +45,15 @@ class HangWatch {
   // Waits from before this moment do not count, because the workers were stopped.
   void StartOver(TimePoint now) { began_ = now; }
 
+  // Cuts all waits to the time that counts.
+  void LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) const;
+
   // Whether Look needs the facts of /proc to judge these samples.
   bool NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint now);
+
+  // Half of the shorter limit: waits from here on are looked into, and a worker that has moved
+  // since then is not still.
+  Duration Patience() const;
 
   // `samples` has all workers of the job, sorted by global rank.
   HangFindings Look(std::vector<WorkerSample> samples, TimePoint now);
@@ -65,15 +74,14 @@ class HangWatch {
 
   void Update(const std::vector<WorkerSample>& samples, TimePoint now);
   void UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoint now);
-  void LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) const;
   std::set<int> Halted() const;
   std::vector<Hang> FindHangs() const;
-  Duration Patience() const;
   Duration ShortestLimit() const;
 
   std::optional<std::string> NoticeOf(const Hang& hang);
   std::optional<HangVerdict> VerdictOf(const Hang& hang) const;
   std::optional<HangVerdict> VerdictOnStillness(TimePoint now) const;
+  bool HasMovedWithin(int rank, Duration time) const;
   bool UsesLibrary() const;
 
   std::string Words(const Hang& hang) const;

@@ -99,7 +99,7 @@ std::string HangWatch::Words(const Hang& hang) const {
 std::string HangWatch::CauseInWords(const Hang& hang, int rank) const {
   if (hang.is_deadlock) return DeadlockWords(hang);
   return ConditionInWords(now_.at(rank), conditions_.at(rank)).substr(3) +
-         PlaceOf(rank, hang.wait.group) + "; " + Waiting(hang.wait) + "; for " +
+         PlaceOf(rank, hang.wait.group) + "; " + Waiting(hang.wait) + " for " +
          FormatSeconds(hang.wait.lasted);
 }
 

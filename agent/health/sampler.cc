@@ -1,21 +1,29 @@
 #include "agent/health/sampler.h"
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include "agent/health/process_facts.h"
+#include "agent/health/store_waits.h"
 #include "base/uv/uv_work.h"
 
 namespace rankrun::agent {
 
-bool Sampler::Read(std::vector<WorkerSample> samples, Done done) {
+bool Sampler::Read(std::vector<WorkerSample> samples, std::optional<uint16_t> store_port,
+                   Done done) {
   if (std::exchange(*is_busy_, true)) return false;
   // Shared by both callbacks.
   auto batch = std::make_shared<std::vector<WorkerSample>>(std::move(samples));
   RunInPool(
       loop_,
-      [batch] {
+      [batch, store_port] {
+        std::map<std::string, uint16_t> connections;
+        if (store_port) connections = ReadConnectionsTo(*store_port);
         for (WorkerSample& sample : *batch) {
-          if (sample.pid != 0) sample.process = ReadProcessFacts(sample.pid);
+          if (sample.pid == 0) continue;
+          sample.process = ReadProcessFacts(sample.pid);
+          sample.store_ports = PortsOf(sample.pid, connections);
         }
       },
       [batch, done = std::move(done), is_busy = std::weak_ptr<bool>(is_busy_)] {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agent/health/worker_sample.h"
@@ -23,9 +25,10 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Reads `process` of each sample that has a pid, and calls `done` with all samples, unless this
-  // object has been destroyed. Returns false, and never calls `done`, if a batch is under way.
-  bool Read(std::vector<WorkerSample> samples, Done done);
+  // Reads `process` of each sample that has a pid, with `store_port` also `store_ports`, and calls
+  // `done` with all samples, unless this object has been destroyed. Returns false, and never calls
+  // `done`, if a batch is under way.
+  bool Read(std::vector<WorkerSample> samples, std::optional<uint16_t> store_port, Done done);
 
  private:
   Loop& loop_;

@@ -21,6 +21,7 @@ struct Position {
 
 struct GroupView {
   int size = 0;
+  std::set<int> unknown;              // ranks whose groups are not all known
   std::map<int, Position> positions;  // by global rank
 };
 
@@ -44,6 +45,10 @@ std::map<std::string, GroupView> GroupsOf(const std::vector<WorkerSample>& sampl
         Merge(place->second, group);
       }
     }
+  }
+  for (const WorkerSample& sample : samples) {
+    if (sample.has_all_groups) continue;
+    for (auto& [name, view] : groups) view.unknown.insert(sample.global_rank);
   }
   return groups;
 }
@@ -115,7 +120,9 @@ class GroupWaits {
     std::set<int> late;
     for (int rank : members) {
       auto found = view_.positions.find(rank);
-      if (found == view_.positions.end() || found->second.last.number < number) late.insert(rank);
+      bool is_absent = found == view_.positions.end();
+      if (is_absent && view_.unknown.contains(rank)) continue;
+      if (is_absent || found->second.last.number < number) late.insert(rank);
     }
     return late;
   }

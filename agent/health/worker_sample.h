@@ -53,9 +53,11 @@ struct WorkerSample {
   bool is_saving = false;
   Duration cpu_time{};                  // used by all its threads since its start
   std::vector<GroupActivity> groups{};  // of its status page
+  bool has_all_groups = true;           // else the rest was too much for a message
   std::string awaited{};                // "a message from global rank 3 (tag 0)"; empty: nothing
   int awaited_rank = -1;                // global rank that it names; -1: none
   Duration awaited_for{};
+  std::vector<uint16_t> store_ports{};  // of its connections to the store; read on demand
   std::optional<StoreWait> store_wait{};
   std::optional<ProcessFacts> process{};  // empty: not read
 };

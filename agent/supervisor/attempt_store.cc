@@ -23,6 +23,7 @@ namespace {
 // Time from the opening of a store to its limit of memory, which takes 0.3 ms to
 // find out, as long as a tenth of the start of a small job.
 constexpr std::chrono::milliseconds kMemoryDelay{100};
+constexpr size_t kMaxWaits = 10'000;  // for a report on workers that hang
 
 // Longest pause between two searches for the users of the workers.
 constexpr Duration kMaxSearchPause = std::chrono::seconds(1);
@@ -182,6 +183,17 @@ void AttemptStore::LimitMemory() {
   if (usable_memory_ == 0) usable_memory_ = UsableMemory();
   size_t max_value = spec_.store_max_value.value_or(store::WireLimits{}.value_bytes);
   server_->LimitMemory(StoreMemory(usable_memory_, max_value));
+}
+
+std::vector<std::pair<std::string, uint16_t>> AttemptStore::Waits() const {
+  std::vector<std::pair<std::string, uint16_t>> waits;
+  if (server_ == nullptr) return waits;
+  for (const auto& waited : server_->ListWaits(kMaxWaits)) {
+    // Clients put a "/" before the keys of their users.
+    std::string name = waited.name.starts_with('/') ? waited.name.substr(1) : waited.name;
+    for (uint16_t port : waited.ports) waits.emplace_back(name, port);
+  }
+  return waits;
 }
 
 void AttemptStore::Renew() {

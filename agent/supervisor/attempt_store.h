@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/job/job_spec.h"
@@ -59,6 +60,9 @@ class AttemptStore {
   // user typed stays. Any other port changes, so that processes of the previous
   // attempt cannot reach the store.
   void Renew();
+
+  // Returns the names for which clients wait, with the ports of these clients.
+  std::vector<std::pair<std::string, uint16_t>> Waits() const;
 
   void Close() { server_.reset(); }
   // Nothing if this node hosts no store.

@@ -36,6 +36,13 @@ class Server {
   size_t connection_count() const { return connections_.size(); }
   size_t key_count() const { return engine_.key_count(); }
   ServerStats Stats() const;
+  // A name for which clients wait, and the port of each waiting client.
+  struct Waited {
+    std::string name;
+    std::vector<uint16_t> ports;
+  };
+  // Returns at most `max` waits of clients.
+  std::vector<Waited> ListWaits(size_t max) const;
 
   // Closes all connections and forgets all keys: a fresh store at the same
   // addresses. Clients see an end of stream, as when the server ends, never a

@@ -57,6 +57,19 @@ ServerStats Server::Stats() const {
   return stats;
 }
 
+std::vector<Server::Waited> Server::ListWaits(size_t max) const {
+  std::vector<Waited> waits;
+  for (const Engine::Waited& waited : engine_.ListWaits()) {
+    Waited& row = waits.emplace_back(Waited{waited.name, {}});
+    for (ConnectionId id : waited.waiters) {
+      if (max == 0) return waits;
+      max -= 1;
+      row.ports.push_back(connections_.at(id)->stream->peer().port());
+    }
+  }
+  return waits;
+}
+
 // Answers a request for kStatsKey. Returns whether `request` was one.
 bool Server::AnswerStatsRequest(const Request& request) {
   if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {

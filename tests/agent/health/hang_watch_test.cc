@@ -139,7 +139,7 @@ TEST_F(HangWatchTest, ASpinningRankIsTheCauseAndSoIsASleepingOne) {
   ASSERT_EQ(findings.verdict->causes.size(), 1U);
   EXPECT_EQ(findings.verdict->causes.at(3),
             "spinning or computing (uses the processor) after Barrier #6 of world; ranks 0-2 wait "
-            "in Barrier #7 of world; for 31.0 s");
+            "in Barrier #7 of world for 31.0 s");
   EXPECT_EQ(findings.verdict->witnesses, (std::vector<int>{3, 0}));
 }
 
