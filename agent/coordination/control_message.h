@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/coordination/health_message.h"
 #include "agent/coordination/hello.h"
 
 namespace rankrun::agent {
@@ -137,8 +138,9 @@ struct Verdict {
 };
 
 using MemberMessage = std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close,
-                                   Beat, Report, Stuck>;
-using CoordinatorMessage = std::variant<Waiting, Refusal, Prepare, StartRound, Stop, Finish,
-                                        Verdict, Beat, JobReport, NodeLost>;
+                                   Beat, Report, Stuck, NodeHealth>;
+using CoordinatorMessage =
+    std::variant<Waiting, Refusal, Prepare, StartRound, Stop, Finish, Verdict, Beat, JobReport,
+                 NodeLost, HealthWanted, HangNotice, HangFound>;
 
 }  // namespace rankrun::agent

@@ -65,8 +65,9 @@ class Coordinator {
   void On(Node& node, const Close& message);
   void On(Node& node, const Beat& message);
   void On(Node& node, const Stuck& message);
-  void On(Node&, const Report&) {}  // CoordinatorHost merges them
-  void On(Node&, const Hello&) {}   // see OnHello
+  void On(Node&, const Report&) {}      // CoordinatorHost merges them
+  void On(Node&, const NodeHealth&) {}  // CoordinatorHost judges it
+  void On(Node&, const Hello&) {}       // see OnHello
   void EndWithCause(Node& node, Cause cause);
   void ReplaceCauseIfBetter(const Cause& cause);
   void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);

@@ -60,6 +60,9 @@ class Member {
   void OnMessage(const Beat& message);
   void OnMessage(const JobReport&) {}  // Membership shows it; likewise NodeLost
   void OnMessage(const NodeLost&) {}
+  void OnMessage(const HealthWanted&) {}  // Membership carries these out
+  void OnMessage(const HangNotice&) {}
+  void OnMessage(const HangFound&) {}
 
   void CheckTimeouts();
   void CheckJoinTimeout();

@@ -131,6 +131,30 @@ void Fields(F& f, Stuck& m) {
   f("process", m.process);
 }
 template <typename F>
+void Fields(F& f, NodeHealth& m) {
+  f("round", m.round);
+  f.Bytes("samples", m.samples);
+}
+template <typename F>
+void Fields(F& f, HealthWanted& m) {
+  f("round", m.round);
+}
+template <typename F>
+void Fields(F& f, HangNotice& m) {
+  f("text", m.text);
+}
+template <typename F>
+void Fields(F& f, HungRank& m) {
+  f("rank", m.rank);
+  f("why", m.why);
+}
+template <typename F>
+void Fields(F& f, HangFound& m) {
+  f("round", m.round);
+  f("text", m.text);
+  f("ranks", m.ranks);
+}
+template <typename F>
 void Fields(F& f, NodeLost& m) {
   f("text", m.text);
 }
@@ -175,10 +199,11 @@ using cbor::Json;
 // Names of the variants' alternatives, in their order.
 constexpr std::array kMemberNames = {"hello",   "prepared",    "failed", "done",
                                      "stopped", "finish_seen", "leave",  "close",
-                                     "beat",    "report",      "stuck"};
-constexpr std::array kCoordinatorNames = {"waiting",    "refusal",  "prepare", "go",
-                                          "stop",       "finish",   "verdict", "beat",
-                                          "job_report", "node_lost"};
+                                     "beat",    "report",      "stuck",  "node_health"};
+constexpr std::array kCoordinatorNames = {"waiting",    "refusal",   "prepare",       "go",
+                                          "stop",       "finish",    "verdict",       "beat",
+                                          "job_report", "node_lost", "health_wanted", "hang_notice",
+                                          "hang_found"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 

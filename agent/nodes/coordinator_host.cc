@@ -56,6 +56,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
     : callbacks_(std::move(callbacks)),
       is_store_strict_(spec.nodes->store_strict),
       max_parts_(static_cast<size_t>(spec.nodes->max)),
+      health_({.notice = spec.hang_notice, .timeout = spec.hang_timeout}),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
           loop,
@@ -97,6 +98,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
       auto checked = CheckAddresses(peer, *prepared);
       if (!checked) return Reject(peer, checked.error().message);
     }
+    if (const auto* health = std::get_if<NodeHealth>(&*message)) OnHealth(peer, *health);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(peer, *report);
     return Step(MessageFromPeer{peer, std::move(*message)});
   }
@@ -139,6 +141,9 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
 
 void CoordinatorHost::Act(const SendMessage& action) {
   if (std::holds_alternative<Prepare>(action.message)) done_.erase(action.peer);
+  if (const auto* start = std::get_if<StartRound>(&action.message)) {
+    health_.BeginRound(start->round, std::chrono::steady_clock::now());
+  }
   const auto* stop = std::get_if<Stop>(&action.message);
   if (stop != nullptr && stop->is_failure && !done_.contains(action.peer)) {
     reporters_.insert(action.peer);
@@ -163,11 +168,23 @@ void CoordinatorHost::Forget(PeerId peer) {
   peers_.erase(peer);
   reporters_.erase(peer);
   done_.erase(peer);
+  health_.Forget(peer);
 }
 
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
   if (std::holds_alternative<Done>(message)) done_.insert(peer);
   if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
+}
+
+void CoordinatorHost::OnHealth(PeerId peer, const NodeHealth& health) {
+  auto samples = DecodeHealth(health.samples);
+  if (!samples) return LogWarn("a node sent samples: " + samples.error().message);
+  auto now = std::chrono::steady_clock::now();
+  for (const HealthOrder& order : health_.OnSamples(peer, health.round, *std::move(samples), now)) {
+    std::string message =
+        std::visit([](const auto& m) { return Encode(CoordinatorMessage(m)); }, order);
+    for (const auto& [to, address] : peers_) server_.Send(to, message);
+  }
 }
 
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {

@@ -12,6 +12,7 @@
 #include "agent/control/control_server.h"
 #include "agent/coordination/coordinator.h"
 #include "agent/job/job_spec.h"
+#include "agent/nodes/job_health.h"
 #include "agent/report/attempt_record.h"
 #include "base/net/socket_address.h"
 #include "base/uv/uv_stream.h"
@@ -63,6 +64,7 @@ class CoordinatorHost {
   void Reject(PeerId peer, const std::string& why);
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(PeerId peer, const Report& report);
+  void OnHealth(PeerId peer, const NodeHealth& health);
   void TryMerge();
 
   // Parts of the report on one attempt.
@@ -89,6 +91,7 @@ class CoordinatorHost {
   std::optional<Parts> parts_;
   std::optional<Merged> merged_;
   bool parts_are_late_ = false;  // later parts are left out
+  JobHealth health_;
   Coordinator core_;
   ControlServer server_;
   std::optional<SocketAddress> route_;

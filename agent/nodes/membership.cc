@@ -173,6 +173,9 @@ void Membership::OnMessage(std::string_view bytes) {
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
     if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
+    if (const auto* wanted = std::get_if<HealthWanted>(&*message)) OnHealthOrder(*wanted);
+    if (const auto* notice = std::get_if<HangNotice>(&*message)) OnHealthOrder(*notice);
+    if (const auto* found = std::get_if<HangFound>(&*message)) OnHealthOrder(*found);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     Step(MessageFromCoordinator{std::move(*message)});
     return SendPostponedRequest();

@@ -14,6 +14,7 @@
 #include "agent/control/control_link.h"
 #include "agent/coordination/member.h"
 #include "agent/guardian/incarnation.h"
+#include "agent/health/store_waits.h"
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
 #include "agent/nodes/coordinator_host.h"
@@ -39,6 +40,7 @@ class Membership {
     std::function<void(const std::string& text)> on_node_lost;
     // Gets the merged report on a failed attempt.
     std::function<void(const AttemptRecord&)> show_report;
+    std::function<void(const HealthOrder&)> on_health_order;
     // Nothing of the job runs here any more, and no other node needs this one.
     std::function<void(int exit_code, const std::string& text)> on_end;
   };
@@ -48,14 +50,11 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Hosts the coordinator if it belongs on this node.
-  // Errors: kInvalid or kSystem if its port cannot be opened.
+  // Hosts the coordinator if it belongs here. Errors: kInvalid, kSystem: its port cannot be opened.
   Result<void> Open();
   // Takes a connection to the coordinator that arrived at the store's port.
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
-
-  // Starts to connect to the coordinator.
-  void Begin();
+  void Begin();  // starts to connect to the coordinator
 
   void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
   void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
@@ -64,6 +63,7 @@ class Membership {
   // Announces that SendReport follows with this node's part of a report.
   void AnnounceReport(int attempt) { awaited_report_ = attempt; }
   void SendReport(AttemptRecord record);
+  void SendHealth(std::vector<WorkerSample> workers, std::vector<WaitingClient> clients);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
   void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
 
@@ -101,6 +101,7 @@ class Membership {
   void GiveUpDialling();
   void FailToStart(const std::string& why, bool is_worth_a_restart);
   void Beat();
+  void OnHealthOrder(const HealthOrder& order);
   void SendOwnReport();
   void AwaitReport(const Verdict& verdict);
   void OnJobReport(const JobReport& report);

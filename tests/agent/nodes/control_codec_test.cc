@@ -64,7 +64,8 @@ class Contents {
             Close{TheCause()},
             Beat{Big(), Bool() ? std::optional(std::vector{Int(), Int()}) : std::nullopt},
             Report{Int(), Bytes()},
-            Stuck{Int(), {Int(), Text()}}};
+            Stuck{Int(), {Int(), Text()}},
+            NodeHealth{Int(), Bytes()}};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
     Prepare prepare{Int(), Int(), Int(), Int(), Int(), Int(), Int(), Bytes()};
@@ -79,7 +80,10 @@ class Contents {
             Verdict{Int(), Text(), Bool()},
             Beat{Big()},
             JobReport{Int(), Bytes()},
-            NodeLost{Text()}};
+            NodeLost{Text()},
+            HealthWanted{Int()},
+            HangNotice{Text()},
+            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}}};
   }
   CoordinatorRecord Record() {
     CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};

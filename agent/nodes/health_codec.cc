@@ -1,0 +1,140 @@
+#include "agent/nodes/health_codec.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "agent/control/cbor.h"
+#include "agent/nodes/cbor_fields.h"
+
+namespace rankrun {
+
+// Adds a time in whole milliseconds, a year at most.
+template <typename F>
+void AsMilliseconds(F& f, const char* name, Duration& time) {
+  constexpr auto kMost = std::chrono::milliseconds(std::chrono::hours(24 * 365)).count();
+  int64_t count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  f(name, count);
+  time = std::chrono::milliseconds(std::clamp<int64_t>(count, 0, kMost));
+}
+
+template <typename F>
+void Fields(F& f, ActivityRecord& m) {
+  f("kind", m.kind);
+  f("dtype", m.dtype);
+  f("op", m.op);
+  f("root", m.root);
+  f("number", m.number);
+  f("count", m.count);
+  f("fingerprint", m.fingerprint);
+}
+
+template <typename F>
+void Fields(F& f, GroupActivity& m) {
+  f("name", m.name);
+  f("size", m.size);
+  f("last", m.last);
+  f("completed", m.completed);
+  f("is_under_way", m.is_under_way);
+  AsMilliseconds(f, "since_entered_ms", m.since_entered);
+}
+
+namespace agent {
+
+constexpr CallKind LastOf(CallKind) { return CallKind::kOther; }
+template <typename F>
+void Fields(F& f, ProcessFacts& m) {
+  auto state = static_cast<uint8_t>(m.state);
+  f("state", state);
+  m.state = state < 0x80 ? static_cast<char>(state) : '\0';
+  f("wait_channel", m.wait_channel);
+  f("call", m.call);
+  f("call_name", m.call_name);
+  f("file", m.file);
+  f("tracer", m.tracer);
+  f("tracer_name", m.tracer_name);
+  f("resident_bytes", m.resident_bytes);
+  f("io_bytes", m.io_bytes);
+}
+
+template <typename F>
+void Fields(F& f, WorkerSample& m) {
+  f("node", m.node);
+  f("global_rank", m.global_rank);
+  f("local_rank", m.local_rank);
+  f("pid", m.pid);
+  f("has_ended", m.has_ended);
+  f("is_saving", m.is_saving);
+  AsMilliseconds(f, "cpu_time_ms", m.cpu_time);
+  f("groups", m.groups);
+  f("has_all_groups", m.has_all_groups);
+  f("awaited", m.awaited);
+  f("awaited_rank", m.awaited_rank);
+  AsMilliseconds(f, "awaited_for_ms", m.awaited_for);
+  f("store_ports", m.store_ports);
+  f("process", m.process);
+}
+
+template <typename F>
+void Fields(F& f, WaitingClient& m) {
+  f("key", m.key);
+  f("port", m.port);
+  AsMilliseconds(f, "lasted_ms", m.lasted);
+}
+
+template <typename F>
+void Fields(F& f, NodeSamples& m) {
+  f("world_size", m.world_size);
+  f("workers", m.workers);
+  f("clients", m.clients);
+}
+
+namespace {
+
+constexpr size_t kMaxGroups = 32;  // of a worker
+constexpr size_t kMaxClients = 1'000;
+
+// Keeps the groups in operations, then those with most operations.
+void LimitGroups(NodeSamples& samples, size_t max) {
+  for (WorkerSample& worker : samples.workers) {
+    if (worker.groups.size() <= max) continue;
+    worker.has_all_groups = false;
+    std::ranges::stable_sort(worker.groups, [](const GroupActivity& a, const GroupActivity& b) {
+      return std::pair(a.is_under_way, a.last.number) > std::pair(b.is_under_way, b.last.number);
+    });
+    worker.groups.resize(max);
+  }
+}
+
+std::string Bytes(NodeSamples& samples) { return CborOf(cbor::Writer::ToJson(samples)); }
+
+}  // namespace
+
+std::string EncodeHealth(const NodeSamples& samples) {
+  NodeSamples copy = samples;
+  if (copy.clients.size() > kMaxClients) copy.clients.resize(kMaxClients);
+  std::string bytes;
+  for (size_t groups = kMaxGroups; groups > 0; groups /= 4) {
+    LimitGroups(copy, groups);
+    bytes = Bytes(copy);
+    if (bytes.size() <= kMaxHealthBytes) return bytes;
+  }
+  copy.clients.clear();
+  while (bytes.size() > kMaxHealthBytes && !copy.workers.empty()) {
+    copy.workers.resize(copy.workers.size() / 2);
+    bytes = Bytes(copy);
+  }
+  return bytes;
+}
+
+Result<NodeSamples> DecodeHealth(std::string_view bytes) {
+  if (bytes.size() > kMaxHealthBytes) {
+    return Error{ErrorCode::kProtocol, "samples of " + std::to_string(bytes.size()) + " bytes"};
+  }
+  auto json = ParseCborMap(bytes);
+  if (!json) return std::move(json).error();
+  return cbor::Read<NodeSamples>(*json);
+}
+
+}  // namespace agent
+}  // namespace rankrun

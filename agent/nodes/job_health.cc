@@ -1,0 +1,79 @@
+#include "agent/nodes/job_health.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace rankrun::agent {
+namespace {
+
+constexpr Duration kFreshFor = std::chrono::seconds(4);
+constexpr Duration kBetweenOrders = std::chrono::seconds(1);
+
+HangPolicy WithGaps(HangPolicy policy) {
+  policy.looks_always = false;
+  return policy;
+}
+
+}  // namespace
+
+JobHealth::JobHealth(HangPolicy policy) : watch_(WithGaps(policy)) {}
+
+void JobHealth::BeginRound(int round, TimePoint now) {
+  if (round == round_) return;  // each node gets the message that begins it
+  round_ = round;
+  nodes_.clear();
+  wanted_at_.reset();
+  incomplete_since_.reset();
+  watch_.BeginAttempt(now);
+}
+
+std::vector<HealthOrder> JobHealth::OnSamples(uint64_t node, int round, NodeSamples samples,
+                                              TimePoint now) {
+  std::vector<HealthOrder> orders;
+  if (round != round_) return orders;
+  nodes_[node] = {std::move(samples), now};
+  if (!wanted_at_ || now - *wanted_at_ >= kBetweenOrders) {
+    wanted_at_ = now;
+    orders.emplace_back(HealthWanted{round});
+  }
+  Judge(now, orders);
+  return orders;
+}
+
+// Returns nothing unless there is a fresh sample of each worker of the job.
+std::optional<std::vector<WorkerSample>> JobHealth::AllWorkers(TimePoint now) const {
+  std::vector<WorkerSample> all;
+  std::vector<WaitingClient> clients;
+  int world_size = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (now - node.received > kFreshFor) return std::nullopt;
+    world_size = node.samples.world_size;
+    std::ranges::copy(node.samples.workers, std::back_inserter(all));
+    std::ranges::copy(node.samples.clients, std::back_inserter(clients));
+  }
+  std::ranges::sort(all, {}, &WorkerSample::global_rank);
+  bool has_twice = std::ranges::adjacent_find(all, {}, &WorkerSample::global_rank) != all.end();
+  if (has_twice || all.size() != static_cast<size_t>(world_size)) return std::nullopt;
+  AssignStoreWaits(clients, all);
+  return all;
+}
+
+// Waits do not count while samples are missing for long: a node may be stopped by its user.
+void JobHealth::Judge(TimePoint now, std::vector<HealthOrder>& orders) {
+  auto workers = AllWorkers(now);
+  if (!workers) {
+    if (!incomplete_since_) incomplete_since_ = now;
+    return;
+  }
+  auto incomplete_since = std::exchange(incomplete_since_, std::nullopt);
+  if (incomplete_since && now - *incomplete_since > kFreshFor) watch_.StartOver(now);
+  HangFindings findings = watch_.Look(*std::move(workers), now);
+  for (std::string& notice : findings.notices) orders.emplace_back(HangNotice{std::move(notice)});
+  if (!findings.verdict) return;
+  HangFound found{.round = round_, .text = findings.verdict->text};
+  for (const auto& [rank, why] : findings.verdict->causes) found.ranks.push_back({rank, why});
+  orders.emplace_back(std::move(found));
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/coordination/health_message.h"
+#include "agent/health/hang_watch.h"
+#include "agent/nodes/health_codec.h"
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+// The coordinator's part of the monitored barrier: collects the samples of all nodes and judges
+// them. Nothing is sent while nobody waits. Pure.
+class JobHealth {
+ public:
+  explicit JobHealth(HangPolicy policy);
+
+  // The workers of this round are being started.
+  void BeginRound(int round, TimePoint now);
+
+  // Returns the messages that all nodes are to get. Ignores samples of another round.
+  std::vector<HealthOrder> OnSamples(uint64_t node, int round, NodeSamples samples, TimePoint now);
+  void Forget(uint64_t node) { nodes_.erase(node); }
+
+ private:
+  struct Node {
+    NodeSamples samples;
+    TimePoint received;
+  };
+
+  std::optional<std::vector<WorkerSample>> AllWorkers(TimePoint now) const;
+  void Judge(TimePoint now, std::vector<HealthOrder>& orders);
+
+  HangWatch watch_;
+  int round_ = 0;
+  std::map<uint64_t, Node> nodes_;
+  std::optional<TimePoint> wanted_at_;         // the last time that samples were asked for
+  std::optional<TimePoint> incomplete_since_;  // samples of some workers are missing
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,153 @@
+#include "agent/nodes/job_health.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr uint8_t kBarrier = 9;
+constexpr int kRound = 3;
+constexpr TimePoint kStart{seconds(1'000)};
+
+WorkerSample Worker(int rank, bool waits, Duration since) {
+  return {.node = "n" + std::to_string(rank),
+          .global_rank = rank,
+          .pid = 100 + rank,
+          .groups = {{.name = "world",
+                      .size = 2,
+                      .last = {.kind = kBarrier, .number = waits ? 7U : 6U},
+                      .completed = 6,
+                      .is_under_way = waits,
+                      .since_entered = waits ? since : Duration()}},
+          .process = ProcessFacts{.state = waits ? 'S' : 'T'}};
+}
+
+NodeSamples Samples(WorkerSample worker) {
+  return {.world_size = 2, .workers = {std::move(worker)}};
+}
+
+template <typename T>
+std::optional<T> Find(const std::vector<HealthOrder>& orders) {
+  for (const HealthOrder& order : orders) {
+    if (const T* found = std::get_if<T>(&order)) return *found;
+  }
+  return std::nullopt;
+}
+
+class JobHealthTest : public ::testing::Test {
+ protected:
+  JobHealthTest() { health_.BeginRound(kRound, kStart); }
+
+  std::vector<HealthOrder> Send(int rank, bool waits, Duration since, int round = kRound) {
+    return health_.OnSamples(static_cast<uint64_t>(rank + 1), round,
+                             Samples(Worker(rank, waits, since)), kStart + since);
+  }
+
+  JobHealth health_{{.notice = seconds(10), .timeout = seconds(30)}};
+};
+
+TEST_F(JobHealthTest, AsksAllNodesOnceASecondAndJudgesTheSamplesOfAll) {
+  auto orders = Send(0, true, seconds(5));
+  ASSERT_TRUE(Find<HealthWanted>(orders));
+  EXPECT_EQ(Find<HealthWanted>(orders)->round, kRound);
+  EXPECT_FALSE(Find<HealthWanted>(Send(1, false, seconds(5))));
+  EXPECT_TRUE(Find<HealthWanted>(Send(0, true, seconds(6))));
+  std::optional<HangNotice> notice;
+  std::optional<HangFound> found;
+  for (int second = 7; second <= 31; ++second) {
+    for (int rank : {0, 1}) {
+      auto sent = Send(rank, rank == 0, seconds(second));
+      if (auto first = Find<HangNotice>(sent); first && !notice) notice = first;
+      if (auto verdict = Find<HangFound>(sent)) found = verdict;
+    }
+  }
+  ASSERT_TRUE(notice);
+  EXPECT_EQ(notice->text,
+            "rank 0 waits in Barrier #7 of world for rank 1, which is stopped (SIGSTOP) after "
+            "Barrier #6 of world; for 10.0 s");
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranks.size(), 1U);
+  EXPECT_EQ(found->ranks[0].rank, 1);
+  EXPECT_EQ(found->round, kRound);
+}
+
+TEST_F(JobHealthTest, JudgesNothingWithoutTheSamplesOfAllNodes) {
+  for (int second = 5; second <= 60; ++second) {
+    auto orders = Send(0, true, seconds(second));
+    EXPECT_FALSE(Find<HangNotice>(orders));
+    EXPECT_FALSE(Find<HangFound>(orders));
+  }
+  EXPECT_FALSE(Find<HangFound>(Send(1, false, seconds(60))))
+      << "a node that was silent for long may have been stopped by its user";
+}
+
+TEST_F(JobHealthTest, IgnoresSamplesOfAnotherRound) {
+  EXPECT_TRUE(Send(0, true, seconds(5), kRound - 1).empty());
+}
+
+TEST_F(JobHealthTest, WaitsOfAnEarlierRoundDoNotCount) {
+  Send(0, true, seconds(31));
+  Send(1, false, seconds(31));
+  health_.BeginRound(kRound + 1, kStart + seconds(40));
+  Send(0, true, seconds(41), kRound + 1);
+  EXPECT_FALSE(Find<HangFound>(Send(1, false, seconds(41), kRound + 1)));
+}
+
+TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
+  NodeSamples samples = Samples(Worker(1, true, seconds(3)));
+  WorkerSample& worker = samples.workers[0];
+  worker.is_saving = true;
+  worker.cpu_time = seconds(9);
+  worker.awaited = "a message";
+  worker.awaited_rank = 4;
+  worker.awaited_for = seconds(2);
+  worker.store_ports = {7, 8};
+  worker.process = ProcessFacts{.state = 'D',
+                                .wait_channel = "nfs_wait",
+                                .call = CallKind::kFile,
+                                .call_name = "read",
+                                .file = "/nfs/x",
+                                .tracer = 5,
+                                .tracer_name = "gdb",
+                                .resident_bytes = 6,
+                                .io_bytes = 7};
+  samples.clients = {{"key", 7, seconds(5)}};
+  auto read = DecodeHealth(EncodeHealth(samples));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(EncodeHealth(*read), EncodeHealth(samples));
+  EXPECT_EQ(read->workers[0].groups[0].last.number, 7U);
+  EXPECT_EQ(read->workers[0].process->state, 'D');
+  EXPECT_EQ(read->clients[0].key, "key");
+}
+
+TEST(HealthCodecTest, ManyGroupsAreCutAndThatIsMarked) {
+  NodeSamples samples{.world_size = 64};
+  for (int rank = 0; rank < 64; ++rank) {
+    WorkerSample worker = Worker(rank, true, seconds(1));
+    for (int i = 0; i < 200; ++i) {
+      worker.groups.push_back({.name = "group" + std::to_string(i), .size = 2, .last = {}});
+    }
+    samples.workers.push_back(std::move(worker));
+  }
+  std::string bytes = EncodeHealth(samples);
+  EXPECT_LE(bytes.size(), kMaxHealthBytes);
+  auto read = DecodeHealth(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->workers.size(), 64U);
+  EXPECT_EQ(read->workers[0].groups[0].name, "world") << "operations under way come first";
+  EXPECT_FALSE(read->workers[0].has_all_groups);
+}
+
+TEST(HealthCodecTest, GarbageIsAnError) {
+  EXPECT_FALSE(DecodeHealth(""));
+  EXPECT_FALSE(DecodeHealth("\xa0"));
+  EXPECT_FALSE(DecodeHealth(std::string(kMaxHealthBytes + 1, 'x')));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
