@@ -42,7 +42,9 @@ struct JobSpec {
   std::chrono::milliseconds shutdown_timeout{25'000};   // from a signal to SIGKILL
   std::chrono::milliseconds save_timeout{0};            // the same while a worker saves
   std::optional<std::chrono::milliseconds> time_limit;  // of the job, which is stopped then
-  bool continue_on_failure = false;                     // a failed worker does not stop the others
+  std::chrono::milliseconds hang_notice{10'000};        // wait of a worker before a notice; 0: none
+  std::optional<std::chrono::milliseconds> hang_timeout;  // the same before it counts as failed
+  bool continue_on_failure = false;  // a failed worker does not stop the others
   std::vector<int> end_signals{kEndSignals.begin(), kEndSignals.end()};  // end the job gently
   std::string master_addr = "127.0.0.1";  // passed to the workers unchanged
   bool store_open = false;                // the store of a job of one node admits other hosts

@@ -25,7 +25,6 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::hours kLastLease{1};
-constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 }  // namespace
 
@@ -51,6 +50,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                       .show = [this](const std::string& text) { output_.Say(text); }}),
       store_(loop, spec),
       breakpoints_(loop, DebuggerName(), OnBreakpoints()),
+      health_(loop, {.notice = spec.hang_notice, .timeout = spec.hang_timeout}, OnHealth()),
       decide_(loop, [this] { Decide(); }),
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
       time_limit_(loop, [this] { OnTimeLimit(); }),
@@ -131,7 +131,7 @@ Goodbye Supervisor::Run() {
   Post(Begin{});
   if (membership_) membership_->Begin();
   if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
-  WatchForStuck();
+  health_.WatchForStuck();
   loop_.Run();
   if (membership_) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
   channels_ = {};
@@ -198,6 +198,7 @@ void Supervisor::Act(const StartAttempt&) {
   attempt_ = std::make_unique<Attempt>(context, place_, std::move(callbacks));
   event_log_->AttemptStarted(state_.attempt, place_.master_port);
   attempt_->Start();
+  health_.BeginAttempt();
 }
 
 void Supervisor::OnStarted(int local_rank) {
@@ -230,27 +231,6 @@ void Supervisor::OnTimeLimit() {
               ": stopping the workers within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
   Post(TimeLimitReached{});
   CloseJob("the job's time (--timeout) is over", kExitTimedOut);
-}
-
-void Supervisor::WatchForStuck() {
-  auto limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or(""));
-  if (!limit) return;
-  StuckWatch::Callbacks callbacks{
-      .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
-      .on_stuck = [this](pid_t worker) { OnStuck(worker); }};
-  stuck_watch_.emplace(loop_, *limit, std::move(callbacks));
-}
-
-void Supervisor::OnStuck(pid_t worker) {
-  auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
-  if (!local_rank || state_.phase != Phase::kRunning) return;
-  std::string has_hung =
-      RanksInWords({place_.first_rank + *local_rank}) + " has hung in the kernel";
-  output_.Say("rankrun: " + has_hung + " for longer than " + kStuckVariable +
-              " allows: " + DescribeProcess(worker) + "; the job has failed\n");
-  attempt_->PublishPeerDeath(has_hung);
-  CloseJob(has_hung, kExitHang);
-  Post(WorkerStuck{*local_rank});
 }
 
 void Supervisor::Act(const SignalWorkers& action) {

@@ -16,11 +16,11 @@
 #include "agent/nodes/membership.h"
 #include "agent/output/job_output.h"
 #include "agent/output/stdin_source.h"
-#include "agent/process/stuck_watch.h"
 #include "agent/process/sweeper.h"
 #include "agent/report/attempt_reports.h"
 #include "agent/supervisor/attempt_store.h"
 #include "agent/supervisor/breakpoints.h"
+#include "agent/supervisor/health_monitor.h"
 #include "agent/supervisor/job_observers.h"
 #include "agent/supervisor/late_stacks.h"
 #include "agent/supervisor/lifeline.h"
@@ -77,7 +77,9 @@ class Supervisor {
   void OnEnded(const WorkerRecord& record);
   void OnTimerExpired(const TimerServer::Expired& expired);
   void OnTimeLimit();
-  void WatchForStuck();
+  HealthMonitor::Callbacks OnHealth();
+  void OnHang(const HangVerdict& verdict);
+  void OnHealthOrder(const HealthOrder& order);
   void OnStuck(pid_t worker);
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
@@ -127,7 +129,7 @@ class Supervisor {
   Sweeper sweeper_;
   AttemptStore store_;
   Breakpoints breakpoints_;
-  std::optional<StuckWatch> stuck_watch_;
+  HealthMonitor health_;
   SignalCatcher signals_;
   Timer decide_;
   Timer deadline_;

@@ -33,6 +33,9 @@ void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   stacks_.AddTo(record);
   attempt_.reset();
+  record.own_cause = health_.own_cause();
+  if (!record.own_cause.empty()) record.exit_code = kExitHang;
+  health_.EndAttempt();
   sweeper_.Reset();
   if (channels_.timers) channels_.timers->Forget();
   if (membership_) return ReportPart(std::move(record));
@@ -52,7 +55,7 @@ void Supervisor::EndAttempt(const GroupState& next) {
 // The complete evidence may show another cause than that which was known at the end.
 void Supervisor::NoteCause(const AttemptRecord& record) {
   bool is_last = !membership_ && state_.phase == Phase::kFailed && !record.restarts;
-  if (is_last) exit_code_ = ExitCodeOf(record.workers[record.cause]);
+  if (is_last) exit_code_ = record.exit_code.value_or(ExitCodeOf(record.workers[record.cause]));
 }
 
 void Supervisor::FinishWhenShown() {

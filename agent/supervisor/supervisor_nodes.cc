@@ -31,6 +31,7 @@ Result<void> Supervisor::OpenMembership() {
       .say = [this](const std::string& text) { output_.Say(text); },
       .on_node_lost = [this](const std::string& text) { NoteNodeLost(text); },
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
+      .on_health_order = [this](const HealthOrder& order) { OnHealthOrder(order); },
       .on_end =
           [this](int exit_code, const std::string& text) {
             exit_code_ = exit_code;

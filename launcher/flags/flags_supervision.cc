@@ -63,6 +63,29 @@ constexpr Flag kFlags[] = {
      .details = "The exit code is then 124. 0 means no limit; the shortest limit is 0.001.",
      .group = kFailures,
      .sources = kOurs},
+    {.name = "hang-notice",
+     .value = kSeconds,
+     .value_name = "SECONDS",
+     .default_value = "10",
+     .help = "Name the worker for which others have waited this long. 0: never.",
+     .details = "The notice comes once, again when the worker does something else, and when the "
+                "time has doubled. It needs **librankrun**, or a wait for a key of the store. In a "
+                "job of several nodes, the setting of the coordinator's node counts.",
+     .group = kFailures,
+     .sources = kOurs},
+    {.name = "hang-timeout",
+     .value = kSeconds,
+     .value_name = "SECONDS",
+     .default_value = "none",
+     .help = "Take the worker for which others have waited this long for failed.",
+     .details =
+         "All workers are stopped and started again as after any failure; without a restart "
+         "left, the exit code is 203. A program that does not use **librankrun** hangs if no "
+         "worker has used the processor or files for this long. A worker that saves or is "
+         "at a breakpoint does not hang. 0: never. In a job of several nodes, the setting "
+         "of the coordinator's node counts.",
+     .group = kFailures,
+     .sources = kOurs},
     {.name = "signals-to-handle",
      .value = kText,
      .value_name = "LIST",

@@ -249,6 +249,9 @@ class Planner {
     spec.save_timeout = values.Seconds("save-timeout").value_or(spec.save_timeout);
     spec.time_limit = values.Seconds("timeout");
     if (spec.time_limit == std::chrono::milliseconds(0)) spec.time_limit.reset();
+    spec.hang_notice = values.Seconds("hang-notice").value_or(spec.hang_notice);
+    spec.hang_timeout = values.Seconds("hang-timeout");
+    if (spec.hang_timeout == std::chrono::milliseconds(0)) spec.hang_timeout.reset();
     spec.continue_on_failure = settings_.IsOn("continue-on-failure");
   }
 

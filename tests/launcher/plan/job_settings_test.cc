@@ -60,6 +60,8 @@ TEST(JobSettingsTest, TheDefaultsAreThoseOfTheTable) {
   EXPECT_EQ(spec.role, DefaultOf("role"));
   EXPECT_EQ(spec.end_signals.size(), 4U);
   EXPECT_EQ(spec.save_timeout, milliseconds(0));
+  EXPECT_EQ(spec.hang_notice, milliseconds(10'000));
+  EXPECT_EQ(spec.hang_timeout, std::nullopt);
   EXPECT_EQ(spec.time_limit, std::nullopt);
   EXPECT_EQ(spec.master_port, std::nullopt);
   EXPECT_EQ(spec.store_max_value, std::nullopt);
@@ -75,14 +77,28 @@ TEST(JobSettingsTest, TheDefaultsAreThoseOfTheTable) {
 }
 
 TEST(JobSettingsTest, EverySettingReachesTheJob) {
-  agent::JobSpec spec =
-      Plan({"-n8", "--max-restarts=3", "--master-addr=10.0.0.1", "--master-port=29500",
-            "--store-max-value=100M", "--restart-pause=0.5", "--shutdown-timeout=2.5",
-            "--save-timeout=300", "--timeout=60", "--continue-on-failure", "--role=trainer",
-            "--rdzv-id=job7", "--virtual-local-rank", "--gpus=1,2", "--bind=core",
-            "--events=e.jsonl", "--event-log-handler=console", "--signals-to-handle=TERM,USR1",
-            "--tee=3"})
-          .spec;
+  agent::JobSpec spec = Plan({"-n8",
+                              "--max-restarts=3",
+                              "--master-addr=10.0.0.1",
+                              "--master-port=29500",
+                              "--store-max-value=100M",
+                              "--restart-pause=0.5",
+                              "--shutdown-timeout=2.5",
+                              "--save-timeout=300",
+                              "--hang-notice=0.5",
+                              "--hang-timeout=90",
+                              "--timeout=60",
+                              "--continue-on-failure",
+                              "--role=trainer",
+                              "--rdzv-id=job7",
+                              "--virtual-local-rank",
+                              "--gpus=1,2",
+                              "--bind=core",
+                              "--events=e.jsonl",
+                              "--event-log-handler=console",
+                              "--signals-to-handle=TERM,USR1",
+                              "--tee=3"})
+                            .spec;
   EXPECT_EQ(spec.workers, 8);
   EXPECT_EQ(spec.max_restarts, 3);
   EXPECT_EQ(spec.restart_pause, milliseconds(500));
@@ -92,6 +108,8 @@ TEST(JobSettingsTest, EverySettingReachesTheJob) {
   EXPECT_EQ(spec.store_max_value, 100u << 20);
   EXPECT_EQ(spec.shutdown_timeout, milliseconds(2500));
   EXPECT_EQ(spec.save_timeout, milliseconds(300'000));
+  EXPECT_EQ(spec.hang_notice, milliseconds(500));
+  EXPECT_EQ(spec.hang_timeout, milliseconds(90'000));
   EXPECT_EQ(spec.time_limit, milliseconds(60'000));
   EXPECT_TRUE(spec.continue_on_failure);
   EXPECT_EQ(spec.role, "trainer");

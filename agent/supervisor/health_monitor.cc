@@ -1,0 +1,129 @@
+#include "agent/supervisor/health_monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankrun::agent {
+namespace {
+
+constexpr int kLooksPerLimit = 5;
+constexpr Duration kMinPeriod = std::chrono::milliseconds(20);
+constexpr Duration kMaxPeriod = std::chrono::seconds(1);
+constexpr Duration kMaxReading = std::chrono::seconds(2);
+constexpr Duration kWantedFor = std::chrono::seconds(5);
+
+Duration PeriodOf(const HangPolicy& policy) {
+  Duration limit = policy.notice > Duration::zero() ? policy.notice : kMaxPeriod * kLooksPerLimit;
+  if (policy.timeout) limit = std::min(limit, *policy.timeout);
+  return std::clamp(limit / kLooksPerLimit, kMinPeriod, kMaxPeriod);
+}
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+HealthMonitor::HealthMonitor(Loop& loop, const HangPolicy& policy, Callbacks callbacks)
+    : loop_(loop),
+      callbacks_(std::move(callbacks)),
+      period_(PeriodOf(policy)),
+      watch_(policy),
+      next_(loop, [this] { Take(); }),
+      stacks_deadline_(loop, [this] { Finish(); }),
+      sampler_(loop) {}
+
+void HealthMonitor::WatchForStuck() {
+  if (!callbacks_.stuck_limit) return;
+  stuck_watch_.emplace(
+      loop_, *callbacks_.stuck_limit,
+      StuckWatch::Callbacks{.workers = callbacks_.workers, .on_stuck = callbacks_.on_stuck});
+}
+
+void HealthMonitor::BeginAttempt() {
+  attempts_ += 1;
+  is_running_ = true;
+  own_cause_.clear();
+  watch_.BeginAttempt(Now());
+  next_.Start(period_);
+}
+
+void HealthMonitor::EndAttempt() {
+  is_running_ = false;
+  next_.Stop();
+  verdict_.reset();
+  stacks_deadline_.Stop();
+}
+
+void HealthMonitor::Pause(bool is_paused) {
+  is_paused_ = is_paused;
+  if (!is_paused) watch_.StartOver(Now());
+}
+
+void HealthMonitor::WantSamples() { wanted_until_ = Now() + kWantedFor; }
+
+// The facts of /proc are read only after somebody has waited for a while.
+void HealthMonitor::Take() {
+  next_.Start(period_);
+  if (is_paused_ || verdict_) return;
+  std::vector<WorkerSample> samples = callbacks_.samples();
+  if (samples.empty()) return;
+  clients_ = store_times_.Note(callbacks_.store_waits(), Now());
+  bool waits_at_store = std::ranges::any_of(
+      clients_, [&](const WaitingClient& client) { return client.lasted >= watch_.Patience(); });
+  bool is_wanted = callbacks_.send && Now() < wanted_until_;
+  if (!waits_at_store && !is_wanted && !watch_.NeedsFacts(samples, Now())) {
+    return Judge(std::move(samples));
+  }
+  std::optional<uint16_t> port;
+  if (waits_at_store || is_wanted) port = callbacks_.store_port();
+  bool has_begun = sampler_.Read(samples, port, [this, attempt = attempts_](auto read) {
+    if (is_running_ && attempt == attempts_) JudgeRead(std::move(read));
+  });
+  if (has_begun) {
+    reading_since_ = Now();
+  } else if (Now() - reading_since_ > kMaxReading) {
+    Judge(std::move(samples));  // without facts, because /proc does not answer
+  }
+}
+
+void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {
+  if (is_paused_) return;
+  if (!callbacks_.send) {
+    AssignStoreWaits(clients_, samples);
+    return Judge(std::move(samples));
+  }
+  std::vector<WorkerSample> limited = samples;
+  watch_.LimitTimes(limited, Now());
+  callbacks_.send(std::move(limited), clients_);
+  Judge(std::move(samples));
+}
+
+void HealthMonitor::Judge(std::vector<WorkerSample> samples) {
+  HangFindings findings = watch_.Look(samples, Now());
+  if (callbacks_.send) return;  // these are not all workers of the job
+  for (const std::string& notice : findings.notices) callbacks_.show("rankrun: " + notice + "\n");
+  if (findings.verdict) OnVerdict(std::move(*findings.verdict), samples);
+}
+
+void HealthMonitor::OnOrder(HangVerdict verdict) {
+  if (is_running_ && !verdict_) OnVerdict(std::move(verdict), callbacks_.samples());
+}
+
+void HealthMonitor::OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples) {
+  verdict_ = std::move(verdict);
+  std::vector<pid_t> pids;
+  for (int rank : verdict_->witnesses) {
+    auto found = std::ranges::find(samples, rank, &WorkerSample::global_rank);
+    if (found != samples.end() && found->pid != 0) pids.push_back(found->pid);
+  }
+  if (!callbacks_.take_stacks || pids.empty()) return Finish();
+  stacks_deadline_.Start(kMaxStacksTime);
+  callbacks_.take_stacks(std::move(pids), [this, attempt = attempts_] {
+    if (attempt == attempts_) stacks_deadline_.Start(Duration::zero());
+  });
+}
+
+void HealthMonitor::Finish() {
+  if (auto verdict = std::exchange(verdict_, std::nullopt)) callbacks_.on_hang(*verdict);
+}
+
+}  // namespace rankrun::agent

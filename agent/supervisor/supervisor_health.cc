@@ -1,0 +1,91 @@
+#include <string>
+#include <utility>
+
+#include "agent/job/environment.h"
+#include "agent/job/exit_codes.h"
+#include "agent/process/descendants.h"
+#include "agent/supervisor/supervisor.h"
+#include "base/format.h"
+#include "base/roll_call.h"
+
+// The part of Supervisor that ends an attempt whose workers hang.
+
+namespace rankrun::agent {
+namespace {
+
+constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+
+}  // namespace
+
+HealthMonitor::Callbacks Supervisor::OnHealth() {
+  auto send = [this](std::vector<WorkerSample> samples, std::vector<WaitingClient> clients) {
+    membership_->SendHealth(std::move(samples), std::move(clients));
+  };
+  decltype(HealthMonitor::Callbacks::send) send_if_needed;
+  if (spec_.nodes) send_if_needed = send;
+  return {.samples =
+              [this] {
+                bool runs = attempt_ && state_.phase == Phase::kRunning;
+                return runs ? attempt_->Samples() : std::vector<WorkerSample>();
+              },
+          .show = [this](const std::string& line) { output_.Say(line); },
+          .on_hang = [this](const HangVerdict& verdict) { OnHang(verdict); },
+          .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
+          .on_stuck = [this](pid_t worker) { OnStuck(worker); },
+          .stuck_limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or("")),
+          .store_waits = [this] { return store_.Waits(); },
+          .store_port = [this] { return place_.master_port; },
+          .send = send_if_needed};
+}
+
+// Records the causes before any worker is signalled, because the ends of all then look alike.
+void Supervisor::OnHang(const HangVerdict& verdict) {
+  if (!attempt_ || state_.phase != Phase::kRunning) return;
+  std::vector<int> ranks;
+  for (const auto& [global_rank, why] : verdict.causes) {
+    int local_rank = global_rank - place_.first_rank;
+    if (local_rank < 0 || local_rank >= spec_.workers) continue;  // on another node
+    attempt_->NoteHang(local_rank, why);
+    ranks.push_back(global_rank);
+  }
+  bool has_cause_elsewhere = ranks.empty() && !verdict.causes.empty();
+  if (has_cause_elsewhere || (ranks.empty() && place_.node_rank != 0)) return;
+  output_.Say("rankrun: --hang-timeout: " + verdict.text + "; stopping the workers\n");
+  std::string text = ranks.empty() ? "the workers hang: " + verdict.text
+                                   : RanksInWords(ranks) + " hung: " + verdict.causes.at(ranks[0]);
+  if (ranks.empty()) health_.NoteOwnCause(text);
+  if (membership_) {  // as a failure of this node, so that all nodes stop
+    failure_ = Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
+    membership_->NoteFailure(*failure_);
+  }
+  event_log_->NoteHang(text);
+  attempt_->PublishPeerDeath(text);
+  Post(WorkersHang{});
+}
+
+void Supervisor::OnHealthOrder(const HealthOrder& order) {
+  if (std::holds_alternative<HealthWanted>(order)) health_.WantSamples();
+  if (const auto* notice = std::get_if<HangNotice>(&order)) {
+    output_.Say("rankrun: " + notice->text + "\n");
+  }
+  const auto* found = std::get_if<HangFound>(&order);
+  if (found == nullptr) return;
+  HangVerdict verdict{.text = found->text};
+  for (const HungRank& hung : found->ranks) verdict.causes[hung.rank] = hung.why;
+  for (const HungRank& hung : found->ranks) verdict.witnesses.push_back(hung.rank);
+  health_.OnOrder(std::move(verdict));
+}
+
+void Supervisor::OnStuck(pid_t worker) {
+  auto local_rank = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+  if (!local_rank || state_.phase != Phase::kRunning) return;
+  std::string has_hung =
+      RanksInWords({place_.first_rank + *local_rank}) + " has hung in the kernel";
+  output_.Say("rankrun: " + has_hung + " for longer than " + kStuckVariable +
+              " allows: " + DescribeProcess(worker) + "; the job has failed\n");
+  attempt_->PublishPeerDeath(has_hung);
+  CloseJob(has_hung, kExitHang);
+  Post(WorkerStuck{*local_rank});
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,90 @@
+// Cost of a roll call over 64 workers: what the agent does once a second while nobody waits, and
+// while 63 workers wait for one.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/health/hang_watch.h"
+#include "agent/health/process_facts.h"
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr int kWorkers = 64;
+constexpr int kGroups = 4;  // of each worker
+constexpr uint8_t kBarrier = 9;
+
+// The status pages of all workers.
+struct Pages {
+  std::vector<std::unique_ptr<StatusPage>> pages;
+  std::vector<std::unique_ptr<Activity>> activities;
+};
+
+Pages MakePages(bool waits) {
+  Pages all;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    auto page = StatusPage::Create();
+    if (!page) return {};
+    all.pages.push_back(std::make_unique<StatusPage>(*std::move(page)));
+    for (int i = 0; i < kGroups; ++i) {
+      std::string name = i == 0 ? "world" : "group " + std::to_string(i);
+      all.activities.push_back(std::make_unique<Activity>(all.pages.back().get(), name, kWorkers));
+      bool is_late = i == 0 && rank == kWorkers - 1;
+      all.activities.back()->Enter({.kind = kBarrier, .number = is_late ? 6U : 7U});
+      if (i > 0 || is_late || !waits) all.activities.back()->Complete();
+    }
+  }
+  return all;
+}
+
+std::vector<WorkerSample> SamplesOf(const Pages& all) {
+  std::vector<WorkerSample> samples;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    const StatusPage& page = *all.pages[static_cast<size_t>(rank)];
+    WorkerSample& sample = samples.emplace_back();
+    sample.global_rank = sample.local_rank = rank;
+    sample.pid = getpid();
+    sample.is_saving = page.saving();
+    sample.cpu_time = CpuTimeOf(getpid());
+    sample.groups = ReadGroups(page);
+    sample.awaited = ReadAwaited(page).what;
+  }
+  return samples;
+}
+
+// Also shows the part of a core that one look a second takes.
+void Look(benchmark::State& state, bool waits, bool reads_facts) {
+  Pages pages = MakePages(waits);
+  if (pages.pages.empty()) return state.SkipWithError("no page");
+  HangWatch watch({.notice = std::chrono::hours(1), .timeout = std::chrono::hours(2)});
+  TimePoint now = std::chrono::steady_clock::now();
+  watch.BeginAttempt(now);
+  for (auto _ : state) {
+    now += std::chrono::seconds(1);
+    std::vector<WorkerSample> samples = SamplesOf(pages);
+    if (reads_facts) {
+      for (WorkerSample& sample : samples) sample.process = ReadProcessFacts(sample.pid);
+    }
+    benchmark::DoNotOptimize(watch.NeedsFacts(samples, now));
+    benchmark::DoNotOptimize(watch.Look(std::move(samples), now));
+  }
+  // Seconds for a hundredth of an iteration, as a rate turned round.
+  state.counters["percent_of_a_core"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) / 100,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+void NobodyWaits(benchmark::State& state) { Look(state, false, false); }
+void OthersWait(benchmark::State& state) { Look(state, true, false); }
+void OthersHaveWaitedForLong(benchmark::State& state) { Look(state, true, true); }
+BENCHMARK(NobodyWaits);
+BENCHMARK(OthersWait);
+BENCHMARK(OthersHaveWaitedForLong);
+
+}  // namespace
+}  // namespace rankrun::agent

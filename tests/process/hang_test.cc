@@ -1,0 +1,147 @@
+// Jobs in which a rank does not come while others wait for it.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "tests/paths.h"
+#include "tests/process/harness.h"
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kHanger = test::Program("hanger");
+
+struct HangTest : ::testing::Test {
+  void SetUp() override { AdoptOrphans(); }
+
+  static std::vector<std::string> Hang(std::vector<std::string> flags,
+                                       const std::vector<std::string>& how) {
+    flags.insert(flags.end(), {"-n", "4", "--shutdown-timeout=2", "--no-python", kHanger});
+    flags.insert(flags.end(), how.begin(), how.end());
+    return flags;
+  }
+
+  // Runs a job in which `suspects` hang, and checks that it ends for that reason.
+  static std::string Report(const std::vector<std::string>& how, const std::string& cause) {
+    Job job({.arguments = Hang({"--hang-notice=0.3", "--hang-timeout=1"}, how)});
+    EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
+    EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
+    EXPECT_THAT(job.Err(), HasSubstr("cause: " + cause));
+    return job.Err();
+  }
+};
+
+TEST_F(HangTest, NamesARankThatIsStopped) {
+  std::string text = Report({"stop"}, "rank 2 ");
+  EXPECT_THAT(text, HasSubstr("rankrun: ranks 0, 1, 3 wait in Barrier #6 of world for rank 2, "
+                              "which is stopped (SIGSTOP) after Barrier #5 of world; for "));
+  EXPECT_THAT(text, HasSubstr("hung: stopped (SIGSTOP) after Barrier #5 of world; "));
+}
+
+TEST_F(HangTest, NamesARankThatSleeps) {
+  EXPECT_THAT(Report({"sleep"}, "rank 2 "), HasSubstr("hung: sleeping (clock_nanosleep)"));
+}
+
+TEST_F(HangTest, NamesARankThatSpins) {
+  EXPECT_THAT(Report({"spin"}, "rank 2 "), HasSubstr("hung: spinning or computing"));
+}
+
+TEST_F(HangTest, NamesTheFileThatARankReads) {
+  ScratchFolder folder;
+  ASSERT_EQ(mkfifo(folder.Path("fifo").c_str(), 0600), 0);
+  EXPECT_THAT(Report({"read", folder.Path("fifo")}, "rank 2 "),
+              HasSubstr("hung: reading " + folder.Path("fifo") + " (read)"));
+}
+
+TEST_F(HangTest, NamesARankThatWaitsForItsOwnLock) {
+  EXPECT_THAT(Report({"lock"}, "rank 2 "), HasSubstr("hung: waiting for a lock (futex)"));
+}
+
+TEST_F(HangTest, NamesBothRanksThatEnterGroupsInOppositeOrder) {
+  std::string text = Report({"groups"}, "rank 1 ");
+  EXPECT_THAT(text, HasSubstr("dead-lock: rank 1 waits in Barrier #1 of "));
+  EXPECT_THAT(text, HasSubstr("; rank 2 waits in Barrier #1 of "));
+}
+
+TEST_F(HangTest, NamesARingOfReceives) {
+  EXPECT_THAT(Report({"ring"}, "rank "),
+              HasSubstr("dead-lock: rank 0 waits for a message from global rank 3"));
+}
+
+TEST_F(HangTest, NamesTheRankThatNeverCallsInit) {
+  EXPECT_THAT(Report({"no_init"}, "rank 1 "), HasSubstr("hung: sleeping (clock_nanosleep)"));
+}
+
+TEST_F(HangTest, ARestartUsesTheBudget) {
+  Job job({.arguments = Hang({"--hang-timeout=0.5", "--max-restarts=1"}, {"sleep"})});
+  EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
+  EXPECT_THAT(job.Err(), HasSubstr("next: restart 1 of 1"));
+  EXPECT_THAT(job.Err(), HasSubstr("1 of 1 restarts used; exit code 203"));
+}
+
+TEST_F(HangTest, WithoutATimeoutThereAreOnlyNotices) {
+  Job job({.arguments = Hang({"--hang-notice=0.2"}, {"sleep"})});
+  EXPECT_TRUE(job.WaitForErr("for rank 2, which is sleeping (clock_nanosleep)")) << job.Err();
+  EXPECT_FALSE(job.Wait(milliseconds(500)));
+  job.Signal(SIGINT);
+  EXPECT_EQ(job.Wait(), KilledBy(SIGINT));
+}
+
+TEST_F(HangTest, NoNoticeWhileNobodyWaits) {
+  Job job({.arguments = Hang({"--hang-notice=1.5", "--hang-timeout=2"}, {"compute"})});
+  EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
+  EXPECT_THAT(job.Err(), Not(HasSubstr("wait")));
+}
+
+TEST_F(HangTest, ASlowRankIsNotEnded) {
+  Job job({.arguments = Hang({"--hang-timeout=5"}, {"slow"})});
+  EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
+}
+
+TEST_F(HangTest, ASavingRankIsNotEnded) {
+  Job job({.arguments = Hang({"--hang-notice=0.3", "--hang-timeout=1"}, {"save"})});
+  EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
+  EXPECT_THAT(job.Err(), HasSubstr("for rank 2, which is saving a checkpoint"));
+}
+
+TEST_F(HangTest, WorkersThatWereStoppedByTheUserDoNotHang) {
+  Job job({.arguments = Hang({"--hang-timeout=1"}, {"compute"})});
+  job.Workers(4);
+  job.Signal(SIGTSTP);
+  EXPECT_FALSE(job.Wait(milliseconds(1'500)));
+  kill(job.pid(), SIGCONT);
+  EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
+}
+
+TEST_F(HangTest, AProgramWithoutTheLibraryHangsIfNobodyDoesAnything) {
+  Job job({.arguments = Shell({"-n", "3", "--hang-timeout=1"},
+                              "[ $RANK = 1 ] && exec sleep 100; read line </dev/zero")});
+  // Ranks 0 and 2 use the processor as long as they read.
+  EXPECT_FALSE(job.Wait(milliseconds(1'500)));
+  job.Signal(SIGKILL);
+  Job idle({.arguments = Shell({"-n", "3", "--hang-timeout=1"}, "exec sleep 100")});
+  EXPECT_EQ(idle.Wait(), Code(203)) << idle.Err();
+  EXPECT_THAT(idle.Err(), HasSubstr("no worker has made progress for "));
+}
+
+struct NodesHangTest : NodesTest {};
+
+TEST_F(NodesHangTest, TheCoordinatorNamesARankOfAnotherNode) {
+  std::vector<std::string> flags = {"-n", "2", "--hang-notice=0.3", "--hang-timeout=1.5"};
+  std::string script = "exec " + kHanger + " stop";
+  Job& host = StartHost(flags, script);
+  Job& guest = StartGuest(flags, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  EXPECT_THAT(Errors(), HasSubstr("ranks 0, 1, 3 wait in Barrier #6 of world for rank 2, which is "
+                                  "stopped (SIGSTOP)"));
+  EXPECT_THAT(host.Err(), HasSubstr("hung: stopped (SIGSTOP) after Barrier #5 of world"));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
