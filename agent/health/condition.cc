@@ -13,7 +13,9 @@ bool IsHeld(const WorkerSample& sample) {
 
 bool IsBusy(const ProcessFacts& facts, const RecentWork& work) {
   if (work.cpu_share >= kBusyShare) return true;
-  return facts.call == CallKind::kNone && work.cpu_share >= kBusyShareWhenRunning;
+  if (facts.call != CallKind::kNone) return false;
+  // On a machine with too much to do, a thread may be ready to run and use little.
+  return facts.state == 'R' || work.cpu_share >= kBusyShareWhenRunning;
 }
 
 Condition ByProcess(const ProcessFacts& facts, const RecentWork& work) {

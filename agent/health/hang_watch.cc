@@ -11,6 +11,7 @@ namespace {
 constexpr double kStillShare = 0.05;                // of a core: the threads of an idle program
 constexpr uint64_t kStillBytes = 4'096;             // of files in one look, likewise
 constexpr Duration kGap = std::chrono::seconds(5);  // between looks: the agent was stopped itself
+constexpr const char* kDeadlock = "dead-lock";      // key of the notice about one
 constexpr size_t kMaxNotices = 4;                   // in one look
 
 uint64_t OperationsOf(const WorkerSample& sample) {
@@ -88,7 +89,8 @@ void HangWatch::UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoin
   if (moves) counters.moved_at = now;
   counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, elapsed);
   counters.work.moves = counters.moved_at && now - *counters.moved_at < Patience();
-  bool works = moves || counters.work.cpu_share >= kStillShare || sample.is_saving;
+  bool is_ready = sample.process && sample.process->state == 'R';
+  bool works = moves || is_ready || counters.work.cpu_share >= kStillShare || sample.is_saving;
   if (works) last_progress_ = now;
 }
 
@@ -125,6 +127,7 @@ HangFindings HangWatch::Look(std::vector<WorkerSample> samples, TimePoint now) {
     return {};
   }
   waits_ = FindWaits(samples, seen_, Halted());
+  ForgetOldNotices();
   HangFindings findings;
   for (const Hang& hang : FindHangs()) {
     if (!findings.verdict && !has_judged_) findings.verdict = VerdictOf(hang);
@@ -166,13 +169,20 @@ std::vector<HangWatch::Hang> HangWatch::FindHangs() const {
   return hangs;
 }
 
+void HangWatch::ForgetOldNotices() {
+  std::erase_if(shown_, [&](const auto& entry) {
+    auto is_about = [&](const Wait& wait) { return wait.what == entry.first; };
+    return entry.first == kDeadlock ? waits_.empty() : std::ranges::none_of(waits_, is_about);
+  });
+}
+
 std::optional<std::string> HangWatch::NoticeOf(const Hang& hang) {
   const Duration lasted = hang.wait.lasted;
   if (policy_.notice == Duration::zero() || lasted < policy_.notice) return std::nullopt;
   // An unknown partner, such as that of a receive from any rank, may be outside the job.
   bool says_something = !hang.suspects.empty() || hang.wait.all_have_entered;
   if (!says_something) return std::nullopt;
-  std::string about = hang.is_deadlock ? "dead-lock" : hang.wait.what;
+  std::string about = hang.is_deadlock ? kDeadlock : hang.wait.what;
   std::string signature = SignatureOf(hang);
   auto [shown, is_new] = shown_.try_emplace(about, Shown{signature, lasted});
   if (!is_new) {
@@ -200,6 +210,7 @@ std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
     verdict.causes[rank] = CauseInWords(hang, rank);
     verdict.witnesses.push_back(rank);
   }
+  if (is_guess && verdict.causes.empty()) return std::nullopt;
   for (int rank : hang.wait.waiters) {
     if (std::ranges::find(verdict.witnesses, rank) != verdict.witnesses.end()) continue;
     verdict.witnesses.push_back(rank);

@@ -78,6 +78,7 @@ class HangWatch {
   std::vector<Hang> FindHangs() const;
   Duration ShortestLimit() const;
 
+  void ForgetOldNotices();
   std::optional<std::string> NoticeOf(const Hang& hang);
   std::optional<HangVerdict> VerdictOf(const Hang& hang) const;
   std::optional<HangVerdict> VerdictOnStillness(TimePoint now) const;

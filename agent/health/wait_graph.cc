@@ -196,6 +196,11 @@ void KeepCycles(const std::vector<Wait>& waits, std::set<int>& ranks) {
 }  // namespace
 
 void NoteMembers(const std::vector<WorkerSample>& samples, SeenMembers& seen) {
+  std::set<std::string> present;
+  for (const WorkerSample& sample : samples) {
+    for (const GroupActivity& group : sample.groups) present.insert(group.name);
+  }
+  std::erase_if(seen, [&](const auto& entry) { return !present.contains(entry.first); });
   for (const WorkerSample& sample : samples) {
     for (const GroupActivity& group : sample.groups) seen[group.name].insert(sample.global_rank);
   }
@@ -211,6 +216,12 @@ std::vector<Wait> FindWaits(const std::vector<WorkerSample>& samples, const Seen
   }
   AddMessageWaits(samples, waits);
   AddStoreWaits(samples, waits);
+  // A page may have any number, because its program can write over it.
+  std::set<int> known;
+  for (const WorkerSample& sample : samples) known.insert(sample.global_rank);
+  for (Wait& wait : waits) {
+    std::erase_if(wait.ranks, [&](int rank) { return !known.contains(rank); });
+  }
   return waits;
 }
 

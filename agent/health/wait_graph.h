@@ -25,7 +25,8 @@ struct Wait {
   Duration lasted{};              // of the waiter that has waited longest
 };
 
-// Ranks that each group, by its name, has had since the attempt began.
+// Ranks that each group, by its name, has had since the attempt began. Groups that no rank has any
+// more are forgotten.
 using SeenMembers = std::map<std::string, std::set<int>>;
 void NoteMembers(const std::vector<WorkerSample>& samples, SeenMembers& seen);
 

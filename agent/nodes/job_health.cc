@@ -31,7 +31,8 @@ void JobHealth::BeginRound(int round, TimePoint now) {
 std::vector<HealthOrder> JobHealth::OnSamples(uint64_t node, int round, NodeSamples samples,
                                               TimePoint now) {
   std::vector<HealthOrder> orders;
-  if (round != round_) return orders;
+  if (round < round_) return orders;
+  BeginRound(round, now);  // of which this coordinator has not seen the beginning
   nodes_[node] = {std::move(samples), now};
   if (!wanted_at_ || now - *wanted_at_ >= kBetweenOrders) {
     wanted_at_ = now;

@@ -22,7 +22,7 @@ class JobHealth {
   // The workers of this round are being started.
   void BeginRound(int round, TimePoint now);
 
-  // Returns the messages that all nodes are to get. Ignores samples of another round.
+  // Returns the messages that all nodes are to get. Ignores samples of an earlier round.
   std::vector<HealthOrder> OnSamples(uint64_t node, int round, NodeSamples samples, TimePoint now);
   void Forget(uint64_t node) { nodes_.erase(node); }
 

@@ -43,9 +43,9 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
   if (!attempt_ || state_.phase != Phase::kRunning) return;
   std::vector<int> ranks;
   for (const auto& [global_rank, why] : verdict.causes) {
-    int local_rank = global_rank - place_.first_rank;
+    int64_t local_rank = int64_t{global_rank} - place_.first_rank;
     if (local_rank < 0 || local_rank >= spec_.workers) continue;  // on another node
-    attempt_->NoteHang(local_rank, why);
+    attempt_->NoteHang(static_cast<int>(local_rank), why);
     ranks.push_back(global_rank);
   }
   bool has_cause_elsewhere = ranks.empty() && !verdict.causes.empty();

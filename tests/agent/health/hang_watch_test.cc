@@ -117,7 +117,8 @@ TEST_F(HangWatchTest, SaysWhatTheRankDoesInstead) {
        "is waiting for a child process (wait4)"},
       {{.state = 'S', .call = CallKind::kPoll, .call_name = "epoll_wait"},
        "is waiting for connections (epoll_wait)"},
-      {{.state = 'R'}, "is in another part of its program"},
+      {{.state = 'R'}, "is spinning or computing (uses the processor)"},
+      {{.state = 'S'}, "is in another part of its program"},
   };
   for (const Form& form : kForms) {
     auto samples = FourInBarrier(seconds(11));
@@ -332,6 +333,21 @@ TEST_F(HangWatchTest, NamesTheRankThatHasNotSetAKey) {
             "sleeping (nanosleep); for 11.0 s");
 }
 
+TEST_F(HangWatchTest, ARankThatMayBeComputingAKeyIsNoCause) {
+  for (const ProcessFacts& facts :
+       {ProcessFacts{.state = 'R'}, Waits(),
+        ProcessFacts{.state = 'S', .call = CallKind::kPeer, .call_name = "recvfrom"}}) {
+    HangWatch watch({.timeout = seconds(30)});
+    watch.BeginAttempt(At({}));
+    std::vector<WorkerSample> samples(2);
+    samples[0] = {.global_rank = 0, .pid = 1, .groups = {After(1, "world", 2)}, .process = facts};
+    samples[1] = {.global_rank = 1, .pid = 1, .store_wait = StoreWait{"data", seconds(40)}};
+    for (int second = 1; second < 60; ++second) {
+      EXPECT_FALSE(watch.Look(samples, At(seconds(second))).verdict);
+    }
+  }
+}
+
 TEST_F(HangWatchTest, AProgramWithoutTheLibraryHangsIfNobodyMakesProgress) {
   std::vector<WorkerSample> samples(3);
   for (int rank = 0; rank < 3; ++rank) {
@@ -389,6 +405,16 @@ TEST_F(HangWatchTest, NeedsFactsOnlyAfterSomeWaiting) {
   samples = FourInBarrier(seconds(6));
   EXPECT_TRUE(watch_.NeedsFacts(samples, At(seconds(8))));
   EXPECT_FALSE(HangWatch({.notice = Duration::zero()}).NeedsFacts(samples, At(seconds(8))));
+}
+
+TEST_F(HangWatchTest, ARankThatDoesNotExistIsIgnored) {
+  auto samples = FourInBarrier(seconds(31));
+  for (auto& sample : samples) sample.groups = {};
+  samples[0].awaited = "a message from global rank 99 (tag 0)";
+  samples[0].awaited_rank = 99;
+  samples[0].awaited_for = seconds(31);
+  EXPECT_TRUE(Notices(samples).empty());
+  EXPECT_FALSE(Look(samples, seconds(31)).verdict);
 }
 
 TEST_F(HangWatchTest, GroupsThatShareANameBlameNobody) {

@@ -86,7 +86,7 @@ TEST_F(JobHealthTest, JudgesNothingWithoutTheSamplesOfAllNodes) {
       << "a node that was silent for long may have been stopped by its user";
 }
 
-TEST_F(JobHealthTest, IgnoresSamplesOfAnotherRound) {
+TEST_F(JobHealthTest, IgnoresSamplesOfAnEarlierRound) {
   EXPECT_TRUE(Send(0, true, seconds(5), kRound - 1).empty());
 }
 
@@ -130,7 +130,10 @@ TEST(HealthCodecTest, ManyGroupsAreCutAndThatIsMarked) {
   for (int rank = 0; rank < 64; ++rank) {
     WorkerSample worker = Worker(rank, true, seconds(1));
     for (int i = 0; i < 200; ++i) {
-      worker.groups.push_back({.name = "group" + std::to_string(i), .size = 2, .last = {}});
+      GroupActivity group = worker.groups[0];
+      group.name = "group" + std::to_string(i);
+      group.is_under_way = false;
+      worker.groups.push_back(std::move(group));
     }
     samples.workers.push_back(std::move(worker));
   }
