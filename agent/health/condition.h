@@ -6,7 +6,7 @@
 
 #include "agent/health/worker_sample.h"
 
-// What a worker does while others wait for it. Pure.
+// Conditions of a worker for which others wait. Pure.
 namespace rankrun::agent {
 
 enum class Condition : uint8_t {
@@ -24,7 +24,7 @@ enum class Condition : uint8_t {
   kUnknown,
 };
 
-// What a worker did since the look before.
+// Work of a worker since the look before.
 struct RecentWork {
   double cpu_share = 0;  // of one core
   bool moves = false;    // the counters of its page or of its files have changed

@@ -44,6 +44,8 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> time_limit;  // of the job, which is stopped then
   std::chrono::milliseconds hang_notice{10'000};        // wait of a worker before a notice; 0: none
   std::optional<std::chrono::milliseconds> hang_timeout;  // the same before it counts as failed
+  // One node: time from the end of the first worker to that of all; empty: none.
+  std::optional<std::chrono::milliseconds> finish_timeout;
   bool continue_on_failure = false;  // a failed worker does not stop the others
   std::vector<int> end_signals{kEndSignals.begin(), kEndSignals.end()};  // end the job gently
   std::string master_addr = "127.0.0.1";  // passed to the workers unchanged

@@ -12,10 +12,10 @@ namespace rankrun {
 // Adds a time in whole milliseconds, a year at most.
 template <typename F>
 void AsMilliseconds(F& f, const char* name, Duration& time) {
-  constexpr auto kMost = std::chrono::milliseconds(std::chrono::hours(24 * 365)).count();
+  constexpr auto kMaxCount = std::chrono::milliseconds(std::chrono::hours(24 * 365)).count();
   int64_t count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
   f(name, count);
-  time = std::chrono::milliseconds(std::clamp<int64_t>(count, 0, kMost));
+  time = std::chrono::milliseconds(std::clamp<int64_t>(count, 0, kMaxCount));
 }
 
 template <typename F>

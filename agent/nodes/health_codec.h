@@ -12,7 +12,7 @@ namespace rankrun::agent {
 
 constexpr size_t kMaxHealthBytes = 256 * 1024;
 
-// What a node knows of its workers.
+// Samples of all workers of a node.
 struct NodeSamples {
   int world_size = 0;  // workers of the job
   std::vector<WorkerSample> workers{};

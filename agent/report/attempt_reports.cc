@@ -49,7 +49,9 @@ void RecordNextStep(AttemptRecord& record, const GroupState& next) {
   if (next.stuck) {
     record.cause = static_cast<size_t>(*next.stuck);
     record.exit_code = kExitHang;
-    record.next_reason = "a restart would not help, because a worker hangs in the kernel";
+    record.next_reason = record.workers[record.cause].hang.empty()
+                             ? "a restart would not help, because a worker hangs in the kernel"
+                             : "a restart would not help, because other workers have finished";
   }
   if (next.phase == Phase::kTimedOut) {
     record.exit_code = kExitTimedOut;

@@ -78,6 +78,7 @@ void EventLog::AttemptStarted(int attempt, uint16_t store_port) {
   attempt_ = attempt;
   worker_starts_.clear();
   failure_.clear();
+  hang_.clear();
   Emit(attempt_, events::AttemptStarted{store_port});
 }
 
@@ -115,6 +116,7 @@ std::string EventLog::OwnReason(const GroupState& state) const {
   if (state.timed_out) {
     return "the job's time (--timeout " + FormatSeconds(*spec_.time_limit) + ") is over";
   }
+  if (state.stuck && !hang_.empty()) return hang_;
   if (state.stuck) return "rank " + std::to_string(*state.stuck) + " hangs in the kernel";
   return "";
 }

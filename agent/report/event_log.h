@@ -44,7 +44,7 @@ class EventLog {
   void WorkerStarted(const WorkerRecord& worker);
   void WorkerEnded(const WorkerRecord& worker);
   // The workers hang, which precedes their ends.
-  void NoteHang(const std::string& text) { failure_ = text; }
+  void NoteHang(const std::string& text) { failure_ = hang_ = text; }
   // Writes StopBegun or Kill if the step of the worker group begins one.
   void Stepped(const GroupState& before, const GroupState& after);
   void LeftBehind(const std::vector<pid_t>& pids, int signal_number);
@@ -76,6 +76,7 @@ class EventLog {
   int attempt_ = 0;
   std::map<int, TimePoint> worker_starts_;  // by local rank, of this attempt
   std::string failure_;                     // text of the first failure of this attempt
+  std::string hang_;                        // why this attempt hung; empty: it did not
   std::string verdict_;                     // text of the cause of the last failed attempt
   std::string own_verdict_;                 // instead of it, if rankrun itself ended the job
 };

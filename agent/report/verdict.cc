@@ -73,7 +73,9 @@ class Ends {
   }
 
   size_t ChooseCause() const {
-    if (auto found = FirstOf({EndKind::kHung})) return *found;
+    // Our signal ended it, so the order of the ends means nothing.
+    auto hung = std::ranges::find(kinds_, EndKind::kHung);
+    if (hung != kinds_.end()) return static_cast<size_t>(hung - kinds_.begin());
     if (auto found = FirstOf({EndKind::kNotStarted, EndKind::kFailed})) return *found;
     if (auto found = First([&](size_t i) { return IsNamed(i); })) return *found;
     if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;

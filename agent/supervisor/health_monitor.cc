@@ -29,6 +29,7 @@ HealthMonitor::HealthMonitor(Loop& loop, const HangPolicy& policy, Callbacks cal
       watch_(policy),
       next_(loop, [this] { Take(); }),
       stacks_deadline_(loop, [this] { Finish(); }),
+      finish_deadline_(loop, [this] { callbacks_.on_unfinished(); }),
       sampler_(loop) {}
 
 void HealthMonitor::WatchForStuck() {
@@ -47,10 +48,16 @@ void HealthMonitor::BeginAttempt() {
 }
 
 void HealthMonitor::EndAttempt() {
-  is_running_ = false;
+  is_running_ = has_finished_ = false;
   next_.Stop();
+  finish_deadline_.Stop();
   verdict_.reset();
   stacks_deadline_.Stop();
+}
+
+void HealthMonitor::NoteFinished() {
+  if (!callbacks_.finish_limit || std::exchange(has_finished_, true)) return;
+  finish_deadline_.Start(*callbacks_.finish_limit);
 }
 
 void HealthMonitor::Pause(bool is_paused) {

@@ -28,6 +28,8 @@ class HealthMonitor {
     std::function<std::vector<pid_t>()> workers;  // running ones
     std::function<void(pid_t worker)> on_stuck;   // in the kernel, for longer than stuck_limit
     std::optional<Duration> stuck_limit;          // empty: do not check for it
+    std::function<void()> on_unfinished;          // finish_limit after the first worker's end
+    std::optional<Duration> finish_limit;         // empty: none
     // Waits at the store, if this node hosts it, and the store's port.
     std::function<std::vector<StoreWaitTimes::Entry>()> store_waits;
     std::function<uint16_t()> store_port;
@@ -48,6 +50,8 @@ class HealthMonitor {
 
   void BeginAttempt();
   void EndAttempt();
+  // A worker has succeeded.
+  void NoteFinished();
   // The workers are stopped for a while, or continue.
   void Pause(bool is_paused);
   // The coordinator wants samples for the next kWantedFor.
@@ -81,6 +85,8 @@ class HealthMonitor {
   std::optional<HangVerdict> verdict_;  // whose stacks are being read
   Timer next_;
   Timer stacks_deadline_;
+  Timer finish_deadline_;
+  bool has_finished_ = false;  // a worker of this attempt
   std::optional<StuckWatch> stuck_watch_;
   Sampler sampler_;
 };

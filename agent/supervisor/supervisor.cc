@@ -215,6 +215,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
                 std::to_string(record.pid) +
                 ") has failed; --continue-on-failure: the others go on\n");
   }
+  if (!record.failed()) health_.NoteFinished();
   if (membership_) NoteEnd(record);
   Post(WorkerEnded{record.local_rank, record.failed()});
   if (record.start_error) ReapOrphans();  // as after a start

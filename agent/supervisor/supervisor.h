@@ -50,9 +50,8 @@ class Supervisor {
   // Errors: kInvalid, kSystem.
   Result<void> Open();
 
-  // Runs the job to its end; returns the guardian's exit code or signal.
-  // Nothing of the job is left then. All output has been written, unless its
-  // reader has not read for minutes.
+  // Runs the job to its end; returns the guardian's exit code or signal. Nothing of the job is left
+  // then. All output has been written, unless its reader has not read for minutes.
   Goodbye Run();
 
  private:
@@ -80,6 +79,7 @@ class Supervisor {
   HealthMonitor::Callbacks OnHealth();
   void OnHang(const HangVerdict& verdict);
   void OnHealthOrder(const HealthOrder& order);
+  void OnUnfinished();
   void OnStuck(pid_t worker);
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);

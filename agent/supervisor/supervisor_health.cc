@@ -33,6 +33,8 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
           .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
           .on_stuck = [this](pid_t worker) { OnStuck(worker); },
           .stuck_limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or("")),
+          .on_unfinished = [this] { OnUnfinished(); },
+          .finish_limit = spec_.finish_timeout,
           .store_waits = [this] { return store_.Waits(); },
           .store_port = [this] { return place_.master_port; },
           .send = send_if_needed};
@@ -61,6 +63,22 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);
   Post(WorkersHang{});
+}
+
+// No restart follows, because a worker has done its work.
+void Supervisor::OnUnfinished() {
+  std::vector<int> left = attempt_ ? attempt_->Unfinished() : std::vector<int>();
+  if (left.empty() || state_.phase != Phase::kRunning) return;
+  std::string why = "not finished " + FormatSeconds(*spec_.finish_timeout) +
+                    " after the first worker (--finish-timeout)";
+  for (int local_rank : left) attempt_->NoteHang(local_rank, why);
+  std::vector<int> ranks;
+  for (int local_rank : left) ranks.push_back(place_.first_rank + local_rank);
+  std::string text = RanksInWords(ranks) + ": " + why;
+  output_.Say("rankrun: " + text + "; stopping the workers\n");
+  event_log_->NoteHang(text);
+  attempt_->PublishPeerDeath(text);
+  Post(WorkerStuck{left.front()});
 }
 
 void Supervisor::OnHealthOrder(const HealthOrder& order) {

@@ -136,6 +136,7 @@ class Planner {
     if (!range) return std::move(range).error();
     if (range->max == 1) {
       Add(IgnoredOnOneNode(settings_));
+      if (auto planned = PlanFinishTimeout(); !planned) return planned;
       auto rendezvous =
           ReadRendezvous(settings_, as_torchrun_ ? machine_.full_host_name : FullHostName{});
       if (!rendezvous) return std::move(rendezvous).error();
@@ -155,6 +156,16 @@ class Planner {
     std::ranges::move(nodes->warnings, std::back_inserter(plan_.warnings));
     PlanRendezvous(nodes->rendezvous);
     return {};
+  }
+
+  // On one node there is no default: torchrun waits for ever, too.
+  Result<void> PlanFinishTimeout() {
+    plan_.spec.finish_timeout = settings_.values().Seconds("finish-timeout");
+    if (!plan_.spec.finish_timeout || *plan_.spec.finish_timeout > std::chrono::milliseconds(0)) {
+      return {};
+    }
+    return settings_.Wrong("finish-timeout",
+                           "want more than 0 seconds" + Got(*settings_.Text("finish-timeout")));
   }
 
   SecretContext SecretSources() const {

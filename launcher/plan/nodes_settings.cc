@@ -33,9 +33,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kUnusedKe
      {"store_type", "the rendezvous uses TCP"}}};
 
 // Flags without effect in a job of one node.
-constexpr std::array<std::string_view, 8> kFlagsOfNodes = {
-    "spares",       "node-timeout", "last-call", "finish-timeout",
-    "on-lost-node", "secret-file",  "insecure",  "store-strict"};
+constexpr std::array<std::string_view, 7> kFlagsOfNodes = {
+    "spares",      "node-timeout", "last-call",   "on-lost-node",
+    "secret-file", "insecure",     "store-strict"};
 
 class NodesReader {
  public:

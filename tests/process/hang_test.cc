@@ -129,6 +129,18 @@ TEST_F(HangTest, AProgramWithoutTheLibraryHangsIfNobodyDoesAnything) {
   EXPECT_THAT(idle.Err(), HasSubstr("no worker has made progress for "));
 }
 
+TEST_F(HangTest, AWorkerThatDoesNotFinishAfterTheFirstEndsTheJob) {
+  Job job({.arguments = Shell({"-n", "3", "--finish-timeout=0.5", "--max-restarts=2"},
+                              "[ $RANK = 1 ] || exec sleep 100")});
+  EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
+  EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
+  EXPECT_THAT(job.Err(), HasSubstr("ranks 0, 2: not finished 0.500 s after the first worker "
+                                   "(--finish-timeout); stopping the workers"));
+  EXPECT_THAT(job.Err(), HasSubstr("cause: rank 0 "));
+  EXPECT_THAT(job.Err(), HasSubstr("next: the end, a restart would not help, because other "
+                                   "workers have finished; exit code 203"));
+}
+
 struct NodesHangTest : NodesTest {};
 
 TEST_F(NodesHangTest, TheCoordinatorNamesARankOfAnotherNode) {

@@ -53,7 +53,7 @@ class HangWatchTest : public ::testing::Test {
  protected:
   HangWatchTest() { watch_.BeginAttempt(At({})); }
 
-  // Looks twice, because only a second look shows what has happened in between.
+  // Looks twice, because work shows only as a difference of two looks.
   HangFindings Look(const std::vector<WorkerSample>& samples, Duration time = seconds(11)) {
     HangFindings first = watch_.Look(samples, At(time - milliseconds(10)));
     return first.verdict ? first : watch_.Look(samples, At(time));

@@ -67,6 +67,12 @@ TEST(ChooseCauseTest, AWorkerThatHungIsTheCauseHoweverTheOthersEnded) {
   }
 }
 
+TEST(ChooseCauseTest, OfSeveralThatHungTheLowestRankIsTheCause) {
+  WorkerRecord hung = kTerminated;
+  hung.hang = "dead-lock";
+  EXPECT_EQ(ChooseCause({kTerminated, hung, hung}, {0, 2, 1}), 1U);
+}
+
 TEST(ChooseCauseTest, AWorkerThatEndedWhileOthersWaitedForItMayBeTheCause) {
   WorkerRecord hung = kSucceeded;
   hung.hang = "no longer running (exit code 0)";

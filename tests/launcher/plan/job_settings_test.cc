@@ -62,6 +62,7 @@ TEST(JobSettingsTest, TheDefaultsAreThoseOfTheTable) {
   EXPECT_EQ(spec.save_timeout, milliseconds(0));
   EXPECT_EQ(spec.hang_notice, milliseconds(10'000));
   EXPECT_EQ(spec.hang_timeout, std::nullopt);
+  EXPECT_EQ(spec.finish_timeout, std::nullopt);
   EXPECT_EQ(spec.time_limit, std::nullopt);
   EXPECT_EQ(spec.master_port, std::nullopt);
   EXPECT_EQ(spec.store_max_value, std::nullopt);
@@ -87,6 +88,7 @@ TEST(JobSettingsTest, EverySettingReachesTheJob) {
                               "--save-timeout=300",
                               "--hang-notice=0.5",
                               "--hang-timeout=90",
+                              "--finish-timeout=7",
                               "--timeout=60",
                               "--continue-on-failure",
                               "--role=trainer",
@@ -110,6 +112,7 @@ TEST(JobSettingsTest, EverySettingReachesTheJob) {
   EXPECT_EQ(spec.save_timeout, milliseconds(300'000));
   EXPECT_EQ(spec.hang_notice, milliseconds(500));
   EXPECT_EQ(spec.hang_timeout, milliseconds(90'000));
+  EXPECT_EQ(spec.finish_timeout, milliseconds(7'000));
   EXPECT_EQ(spec.time_limit, milliseconds(60'000));
   EXPECT_TRUE(spec.continue_on_failure);
   EXPECT_EQ(spec.role, "trainer");

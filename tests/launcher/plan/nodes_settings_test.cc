@@ -314,8 +314,8 @@ TEST(NodesSettingsTest, AJobWithoutASecretIsAWarningOnTheCoordinatorsNode) {
 }
 
 TEST(NodesSettingsTest, OnOneNodeTheFlagsOfSeveralHaveNoEffect) {
-  Words flags = {"--spares=1",          "--node-timeout=1",   "--last-call=1", "--finish-timeout=1",
-                 "--on-lost-node=stop", "--secret-file=gone", "--insecure",    "--store-strict"};
+  Words flags = {"--spares=1",         "--node-timeout=1", "--last-call=1", "--on-lost-node=stop",
+                 "--secret-file=gone", "--insecure",       "--store-strict"};
   std::vector<Note> notes = IgnoredOnOneNode(SettingsOf(flags));
   EXPECT_EQ(notes.size(), flags.size());
   EXPECT_EQ(notes[0], (Note{"--spares 1", "the job has one node"}));
