@@ -36,7 +36,7 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
   SignalMeaning meaning = MeaningOf(number, spec_.end_signals);
   if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
-    health_.Pause(workers_stopped_);
+    if (number == SIGSTOP || number == SIGCONT) health_.Pause(workers_stopped_);
     if (attempt_) attempt_->Pass(number);
   } else if (meaning == SignalMeaning::kKill) {
     StopAtOnce(number);

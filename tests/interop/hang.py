@@ -1,5 +1,6 @@
-"""Rank 1 of an unmodified program sleeps while the others wait for it: in a collective, or for a key
-of the store.
+"""Rank 1 of an unmodified program sleeps while the others wait for it.
+
+They wait in a collective, or for a key of the store.
 """
 
 import os
