@@ -14,6 +14,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+// The program that takes them may need a little longer.
+constexpr std::chrono::milliseconds kStacksBudget{1'500};
 
 }  // namespace
 
@@ -37,7 +39,11 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
           .finish_limit = spec_.finish_timeout,
           .store_waits = [this] { return store_.Waits(); },
           .store_port = [this] { return place_.master_port; },
-          .send = send_if_needed};
+          .send = send_if_needed,
+          .take_stacks =
+              [this](std::vector<pid_t> workers, std::function<void()> done) {
+                stacks_.Take(std::move(workers), kStacksBudget, std::move(done));
+              }};
 }
 
 // Records the causes before any worker is signalled, because the ends of all then look alike.
