@@ -17,7 +17,6 @@ namespace {
 
 // Time from the first part of a report on; later parts are left out.
 constexpr std::chrono::milliseconds kPartsTimeout{1'000};
-constexpr std::chrono::milliseconds kMergePause{20};
 // Nodes may have other flags than this one.
 constexpr std::chrono::milliseconds kMinStopBound = std::chrono::hours(1);
 
@@ -77,7 +76,6 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                [this](PeerId peer, const Error&) {
                  Forget(peer);
                  Step(PeerLost{peer});
-                 TryMerge();
                }}),
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] {
@@ -137,6 +135,7 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
   tick_.Start(std::max(Duration::zero(), core_.deadline() - now));
+  TryMerge();
 }
 
 void CoordinatorHost::Act(const SendMessage& action) {
@@ -215,7 +214,7 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
 void CoordinatorHost::TryMerge() {
   if (!parts_ || (!reporters_.empty() && !parts_are_late_)) return;
   parts_are_late_ = true;
-  if (core_.phase() == JobPhase::kStopping) return merge_.Start(kMergePause);
+  if (core_.phase() == JobPhase::kStopping) return;  // Step calls again
   const Coordinator::Outcome& outcome = core_.outcome();
   AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
   bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {

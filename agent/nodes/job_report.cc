@@ -4,11 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "agent/control/cbor.h"
 #include "agent/nodes/cbor_fields.h"
+#include "agent/report/left_out.h"
 #include "agent/report/verdict.h"
 
 namespace rankrun {
@@ -105,6 +108,16 @@ void Fields(F& f, WorkerRecord& m) {
 }
 
 template <typename F>
+void Fields(F& f, LeftOut& m) {
+  f("kind", m.kind);
+  f("exit", m.exit);
+  f("sent_signal", m.sent_signal);
+  f("is_mixed", m.is_mixed);
+  f("bounds", m.bounds);
+  f("count", m.count);
+}
+
+template <typename F>
 void Fields(F& f, AttemptRecord& m) {
   f("attempt", m.attempt);
   f("max_restarts", m.max_restarts);
@@ -118,6 +131,7 @@ void Fields(F& f, AttemptRecord& m) {
   AsMicroseconds(f, "lasted_us", m.lasted);
   f("cause", m.cause);
   f("workers", m.workers);
+  f("left_out", m.left_out);
 }
 
 namespace {
@@ -128,6 +142,10 @@ namespace {
 constexpr size_t kMaxPrimaryTail = 8 * 1024;
 constexpr size_t kMaxOtherTail = 2 * 1024;
 constexpr size_t kMaxShortText = 200;
+// For what a report has beside its workers.
+constexpr size_t kMaxFrameBytes = 16 * 1024;
+// A report with more workers surely exceeds its limit.
+constexpr size_t kMaxWorkers = 1024;
 
 void KeepEnd(std::string& text, size_t max) {
   if (text.size() > max) text.erase(0, text.size() - max);
@@ -161,7 +179,10 @@ void TrimTexts(AttemptRecord& record, size_t max_bytes) {
   size_t total = 0;
   for (size_t i = 0; i < record.workers.size(); ++i) {
     WorkerRecord& worker = record.workers[i];
-    size_t max = FailedByItself(worker) ? kMaxPrimaryTail : kMaxOtherTail;
+    const bool is_stopped = EndingOf(worker).kind >= EndKind::kStopped;
+    size_t max = FailedByItself(worker) ? kMaxPrimaryTail
+                 : is_stopped           ? kMaxShortText
+                                        : kMaxOtherTail;
     size_t rest = std::max(all_texts - total, kMaxShortText);
     Trim(worker, i == record.cause ? kMaxPrimaryTail : std::min(max, rest));
     total = std::min(all_texts, total + SizeOfTexts(worker));
@@ -175,26 +196,40 @@ void SortByImportance(AttemptRecord& record) {
   std::stable_partition(record.workers.begin() + 1, record.workers.end(), FailedByItself);
 }
 
+// Keeps the cause, and of the others, without their texts, as many as fit.
+void CountTheLeastImportant(AttemptRecord& record, size_t max_bytes) {
+  size_t size = kMaxFrameBytes;
+  size_t kept = 0;
+  for (WorkerRecord& worker : record.workers) {
+    if (kept > 0) DropTexts(worker);
+    size += CborOf(cbor::Writer::ToJson(worker)).size();
+    if (kept > 0 && size > max_bytes) break;
+    ++kept;
+  }
+  LeaveOut(std::span(record.workers).subspan(kept), record.left_out);
+  record.workers.resize(kept);
+}
+
 }  // namespace
 
 std::string EncodeReport(const AttemptRecord& record, size_t max_bytes) {
   AttemptRecord copy = record;
+  const bool is_large = copy.workers.size() > kMaxWorkers;
   TrimTexts(copy, max_bytes);
-  std::string bytes = CborOf(cbor::Writer::ToJson(copy));
-  if (bytes.size() <= max_bytes) return bytes;
+  if (!is_large) {
+    std::string bytes = CborOf(cbor::Writer::ToJson(copy));
+    if (bytes.size() <= max_bytes) return bytes;
+  }
   // There are many workers, or paths are long. The cause keeps its texts, the
   // others at first a short exception and the paths of their logs.
   SortByImportance(copy);
-  for (size_t i = 1; i < copy.workers.size(); ++i) Trim(copy.workers[i], kMaxShortText);
-  bytes = CborOf(cbor::Writer::ToJson(copy));
-  if (bytes.size() <= max_bytes) return bytes;
-  for (size_t i = 1; i < copy.workers.size(); ++i) DropTexts(copy.workers[i]);
-  bytes = CborOf(cbor::Writer::ToJson(copy));
-  while (bytes.size() > max_bytes && copy.workers.size() > 1) {
-    copy.workers.resize(copy.workers.size() * 7 / 8);
-    bytes = CborOf(cbor::Writer::ToJson(copy));
+  if (!is_large) {
+    for (size_t i = 1; i < copy.workers.size(); ++i) Trim(copy.workers[i], kMaxShortText);
+    std::string bytes = CborOf(cbor::Writer::ToJson(copy));
+    if (bytes.size() <= max_bytes) return bytes;
   }
-  return bytes;
+  CountTheLeastImportant(copy, max_bytes);
+  return CborOf(cbor::Writer::ToJson(copy));
 }
 
 Result<AttemptRecord> DecodeReport(std::string_view bytes) {
@@ -204,6 +239,11 @@ Result<AttemptRecord> DecodeReport(std::string_view bytes) {
   if (!record) return record;
   if (record->cause >= record->workers.size()) {
     return Error{ErrorCode::kProtocol, "a report without its cause"};
+  }
+  for (const LeftOut& left_out : record->left_out) {
+    const bool is_wrong = left_out.count < 0 || left_out.count > std::numeric_limits<int>::max() ||
+                          std::ranges::any_of(left_out.bounds, [](int rank) { return rank < 0; });
+    if (is_wrong) return Error{ErrorCode::kProtocol, "a report that counts wrongly"};
   }
   for (const WorkerRecord& worker : record->workers) {
     if (worker.stacks.frames.size() > kMaxRecordFrames) {
@@ -219,12 +259,14 @@ Result<AttemptRecord> DecodeReport(std::string_view bytes) {
 AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> first_rank) {
   AttemptRecord all = parts.front();
   all.workers.clear();
+  all.left_out.clear();
   // Clocks of nodes differ, so of several equal candidates the one that was reported
   // first comes first.
   std::vector<int> order = {first_rank.value_or(-1)};
   for (AttemptRecord& part : parts) {
     order.push_back(part.workers[part.cause].global_rank);
     all.lasted = std::max(all.lasted, part.lasted);
+    LeaveOut(part.left_out, all.left_out);
     std::ranges::move(part.workers, std::back_inserter(all.workers));
   }
   std::ranges::sort(all.workers, {}, &WorkerRecord::global_rank);

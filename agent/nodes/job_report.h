@@ -11,13 +11,13 @@
 
 namespace rankrun::agent {
 
-// Limits of one node's report, and of the merged one. Both fit into a frame.
+// Limits of one node's report, and of the merged one, which each node gets.
 constexpr size_t kMaxPartBytes = 64 * 1024;
-constexpr size_t kMaxReportBytes = 900 * 1024;
+constexpr size_t kMaxReportBytes = 64 * 1024;
 
 // Encodes the record of a failed attempt for the other nodes, in `max_bytes` at
 // most. Output is trimmed to the part that a report shows; then the least
-// important workers are left out. Pure.
+// important workers are counted only. Pure.
 std::string EncodeReport(const AttemptRecord& record, size_t max_bytes);
 // Errors: kProtocol.
 Result<AttemptRecord> DecodeReport(std::string_view bytes);

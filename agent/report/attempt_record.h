@@ -72,6 +72,16 @@ struct WorkerRecord {
   bool failed() const { return !hang.empty() || !exit || !exit->succeeded(); }
 };
 
+// Workers that ended alike and that a report counts only (left_out.h).
+struct LeftOut {
+  EndKind kind = EndKind::kSucceeded;
+  ProcessExit exit = {};
+  int sent_signal = 0;
+  bool is_mixed = false;         // they ended in several ways; the fields above mean nothing
+  std::vector<int> bounds = {};  // first and last global rank of each range, ascending
+  int64_t count = 0;             // of all; the ranges may list fewer
+};
+
 // A failed attempt.
 struct AttemptRecord {
   int attempt = 0;
@@ -87,6 +97,7 @@ struct AttemptRecord {
   size_t cause = 0;                // index of the worker whose failure caused the others
   std::vector<size_t> ended = {};  // indices of the workers in the order of their ends
   std::vector<WorkerRecord> workers;
+  std::vector<LeftOut> left_out = {};         // consequences beside `workers`
   std::optional<MemoryEvents> memory_before;  // at the start
   // Path at which an outer launcher expects a copy of the cause's error file;
   // empty: none.

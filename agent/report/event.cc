@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/left_out.h"
 #include "base/format.h"
 
 namespace rankrun::agent::events {
@@ -21,17 +22,20 @@ void AddSignal(Json& json, int signal_number) {
   json["signal_name"] = SignalName(signal_number);
 }
 
+void AddExit(Json& json, const ProcessExit& exit) {
+  if (exit.signaled) return AddSignal(json, exit.value);
+  json["exit_code"] = exit.value;
+}
+
 void AddWorker(Json& json, const WorkerRecord& worker) {
   json["rank"] = worker.global_rank;
   json["local_rank"] = worker.local_rank;
   if (worker.pid != 0) json["pid"] = worker.pid;
   if (!worker.exit) {
     json["start_error"] = worker.start_error ? worker.start_error->message : "";
-  } else if (worker.exit->signaled) {
-    AddSignal(json, worker.exit->value);
-    json["sent_by_rankrun"] = worker.exit->value == worker.sent_signal;
   } else {
-    json["exit_code"] = worker.exit->value;
+    AddExit(json, *worker.exit);
+    if (worker.exit->signaled) json["sent_by_rankrun"] = worker.exit->value == worker.sent_signal;
   }
   json["why"] = HowItEnded(worker);
 }
@@ -133,6 +137,12 @@ void Add(Json& json, const Report& e) {
   for (const WorkerRecord& worker : e.record.workers) {
     bool is_cause = is_worker && &worker == &cause;
     if (!is_cause) json["consequences"].push_back(WorkerInReport(worker));
+  }
+  for (const LeftOut& left_out : e.record.left_out) {
+    Json& more = json["more_consequences"].emplace_back();
+    more["ranks"] = RanksOf(left_out);
+    more["count"] = left_out.count;
+    if (!left_out.is_mixed && left_out.kind != EndKind::kNotStarted) AddExit(more, left_out.exit);
   }
   json["text"] = e.text;
 }

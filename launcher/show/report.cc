@@ -7,6 +7,7 @@
 
 #include "agent/output/line_buffer.h"
 #include "agent/report/last_error.h"
+#include "agent/report/left_out.h"
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict.h"
 #include "agent/stacks/worker_stacks.h"
@@ -21,7 +22,8 @@ using agent::AttemptRecord;
 using agent::WorkerRecord;
 
 constexpr size_t kShownLines = 20;
-constexpr size_t kMaxLine = 300;  // in characters
+constexpr size_t kMaxLine = 300;   // in characters
+constexpr int kShownFailures = 3;  // with their last lines, beside the cause
 
 std::string LastLinesOf(const std::string& stream, const std::string& tail,
                         const std::string& file) {
@@ -203,22 +205,40 @@ std::string AccusationText(const AttemptRecord& record) {
   return "";
 }
 
-// Primary failures besides the cause are shown with their last lines.
+std::string LeftOutText(const AttemptRecord& record) {
+  std::string text;
+  for (const agent::LeftOut& left_out : record.left_out) {
+    WorkerRecord like;
+    like.exit = left_out.exit;
+    like.sent_signal = left_out.sent_signal;
+    like.ending = agent::Ending{.kind = left_out.kind};
+    std::string how = EndText(like, left_out.count > 1);
+    if (left_out.kind == agent::EndKind::kNotStarted) how = "could not be started";
+    if (left_out.is_mixed) how = "ended in several ways";
+    text += "  then: " + agent::RanksOf(left_out) + ": " + how + "\n";
+  }
+  return text;
+}
+
+// Primary failures besides the cause are shown with their last lines, as far as they are few.
 std::string ConsequencesText(const AttemptRecord& record) {
   std::string text;
   std::vector<const WorkerRecord*> brief;
+  int shown = 0;
   for (const WorkerRecord& worker : record.workers) {
     bool is_cause = &worker == &record.workers[record.cause];
     if (is_cause && record.own_cause.empty()) continue;
-    std::string evidence = agent::FailedByItself(worker) ? EvidenceText(worker) : "";
+    const bool has_evidence = shown < kShownFailures && agent::FailedByItself(worker);
+    std::string evidence = has_evidence ? EvidenceText(worker) : "";
     if (evidence.empty()) {
       brief.push_back(&worker);
     } else {
+      ++shown;
       text += "  then: " + RanksText({&worker}) + ": " + HowItEnded(worker) + ActivityText(worker) +
               "\n" + StackText(worker, "") + evidence;
     }
   }
-  return text + GroupsText(brief) + FilesText(brief);
+  return text + GroupsText(brief) + LeftOutText(record) + FilesText(brief);
 }
 
 std::string NextText(const AttemptRecord& record) {

@@ -108,10 +108,46 @@ TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
     auto read = DecodeReport(bytes);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_GT(read->workers.size(), 100u);
+    ASSERT_EQ(read->left_out.size(), 1u);
+    EXPECT_EQ(read->workers.size() + static_cast<size_t>(read->left_out[0].count), 2000u);
     const WorkerRecord& cause = read->workers[read->cause];
     EXPECT_EQ(cause.global_rank, 1321);
     EXPECT_THAT(cause.stderr_tail, EndsWith("the end"));
   }
+}
+
+// Each node sends its part, and gets the whole.
+TEST(JobReportTest, ReportsOfTenThousandNodesAreSmall) {
+  constexpr int kNodes = 10'000, kWorkersOfANode = 8, kCause = 4711;
+  std::vector<AttemptRecord> parts;
+  size_t largest = 0, all = 0;
+  for (int node = 0; node < kNodes; ++node) {
+    std::vector<WorkerRecord> workers;
+    for (int i = 0; i < kWorkersOfANode; ++i) {
+      const int rank = node * kWorkersOfANode + i;
+      workers.push_back(rank == kCause ? Failed(rank) : Stopped(rank));
+      workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
+      workers.back().stderr_file = "/logs/job/attempt_0/0/stderr.log";
+      workers.back().activity.what = "in AllReduce #12 (16 x float32, sum) of world";
+    }
+    const size_t cause = node == kCause / kWorkersOfANode ? kCause % kWorkersOfANode : 0;
+    std::string part = EncodeReport(Record(std::move(workers), cause), kMaxPartBytes);
+    largest = std::max(largest, part.size());
+    all += part.size();
+    parts.push_back(*DecodeReport(part));
+  }
+  EXPECT_LE(largest, kMaxPartBytes);
+  EXPECT_LE(all, 128u << 20);
+  const AttemptRecord merged = MergeReports(std::move(parts), std::nullopt);
+  const std::string bytes = EncodeReport(merged, kMaxReportBytes);
+  EXPECT_LE(bytes.size(), 64u << 10);
+  auto read = DecodeReport(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->workers[read->cause].global_rank, kCause);
+  EXPECT_THAT(read->workers[read->cause].stderr_tail, EndsWith("the end"));
+  int64_t count = static_cast<int64_t>(read->workers.size());
+  for (const LeftOut& left_out : read->left_out) count += left_out.count;
+  EXPECT_EQ(count, kNodes * kWorkersOfANode);
 }
 
 TEST(JobReportTest, EachWorkerOfAUsualNodeKeepsItsExceptionAndItsLog) {
