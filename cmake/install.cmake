@@ -34,6 +34,9 @@ endforeach()
 install(DIRECTORY comm/include/rankrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 
+install(DIRECTORY python/rankrun DESTINATION ${CMAKE_INSTALL_DATADIR}/rankrun/python
+  FILES_MATCHING PATTERN "*.py")
+
 install(EXPORT rankrunTargets NAMESPACE rankrun:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/rankrunConfig.cmake
   "include(\"\${CMAKE_CURRENT_LIST_DIR}/rankrunTargets.cmake\")\n")

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agent/guardian/lend_terminal.h"
+
 namespace rankrun::agent {
 namespace {
 
@@ -63,7 +65,8 @@ std::string DebuggerName() {
   return name != nullptr && *name != '\0' ? name : "gdb";
 }
 
-std::variant<std::unique_ptr<Debugger>, DebuggerReport> Debugger::Start(pid_t process) {
+std::variant<std::unique_ptr<Debugger>, DebuggerReport> Debugger::Start(
+    const StartDebugger& request) {
   Fd terminal(open("/dev/tty", O_RDWR | O_CLOEXEC));
   termios modes{};
   if (!terminal || tcgetattr(terminal.get(), &modes) != 0) {
@@ -78,17 +81,18 @@ std::variant<std::unique_ptr<Debugger>, DebuggerReport> Debugger::Start(pid_t pr
   const pid_t guardian = getpid();
   const pid_t pid = fork();
   if (pid < 0) return DebuggerReport{Outcome::kFailed, errno};
-  if (pid == 0) debugger->Exec(process, guardian, write_end.get());
+  if (pid == 0) debugger->Run(request, guardian, write_end.get());
   debugger->pid_ = pid;
   write_end.Reset();
   int error_number = ReadExecError(read_end.get());
   if (error_number == 0) return debugger;
   if (error_number == ETIMEDOUT) debugger->Abandon();
-  return DebuggerReport{Outcome::kNoProgram, error_number};
+  const bool lends = request.pipe >= 0;
+  return DebuggerReport{lends ? Outcome::kFailed : Outcome::kNoProgram, error_number};
 }
 
 // In the child.
-void Debugger::Exec(pid_t process, pid_t guardian, int report_fd) const {
+void Debugger::Run(const StartDebugger& request, pid_t guardian, int report_fd) const {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != guardian) _exit(1);
   setpgid(0, 0);
@@ -98,10 +102,15 @@ void Debugger::Exec(pid_t process, pid_t guardian, int report_fd) const {
   }
   for (int fd = 0; fd <= 2; ++fd) dup2(terminal_.get(), fd);
   ResetSignals();
-  const std::string name = DebuggerName();
-  const std::string pid = std::to_string(process);
-  execlp(name.c_str(), name.c_str(), "-q", "-p", pid.c_str(), "-ex", "continue", nullptr);
-  const int error_number = errno;
+  int error_number = 0;
+  if (request.pipe >= 0) {
+    error_number = LendTerminal(request.process, request.pipe, report_fd);
+  } else {
+    const std::string name = DebuggerName();
+    const std::string pid = std::to_string(request.process);
+    execlp(name.c_str(), name.c_str(), "-q", "-p", pid.c_str(), "-ex", "continue", nullptr);
+    error_number = errno;
+  }
   _exit(write(report_fd, &error_number, sizeof error_number) < 0 ? 2 : 1);
 }
 

@@ -18,12 +18,15 @@ std::string DebuggerName();
 
 // A debugger in the foreground of this process's terminal: keys such as Ctrl-C are for it
 // alone. Dies with this process. The terminal gets its foreground and its modes back when
-// the debugger ends.
+// the debugger ends. A process that debugs itself uses the terminal from the background; a
+// process in the foreground passes Ctrl-C on to it.
 // Thread: one at a time; the process has no other threads.
 class Debugger {
  public:
-  // Runs `gdb -q -p <process> -ex continue`. Returns the debugger, or why there is none.
-  static std::variant<std::unique_ptr<Debugger>, DebuggerReport> Start(pid_t process);
+  // Runs `gdb -q -p <process> -ex continue`, or lends the terminal until the process closes
+  // the pipe. Returns the debugger, or why there is none.
+  static std::variant<std::unique_ptr<Debugger>, DebuggerReport> Start(
+      const StartDebugger& request);
   Debugger(const Debugger&) = delete;
   Debugger& operator=(const Debugger&) = delete;
   // Kills it if it runs.
@@ -39,7 +42,7 @@ class Debugger {
  private:
   Debugger(Fd terminal, const termios& modes) : terminal_(std::move(terminal)), modes_(modes) {}
 
-  [[noreturn]] void Exec(pid_t process, pid_t guardian, int report_fd) const;
+  [[noreturn]] void Run(const StartDebugger& request, pid_t guardian, int report_fd) const;
   void TakeTerminalBack() const;
   void Abandon();
 

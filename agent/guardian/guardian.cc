@@ -202,7 +202,7 @@ class Guardian {
   }
 
   void Start(const StartDebugger& request) {
-    auto started = Debugger::Start(request.process);
+    auto started = Debugger::Start(request);
     if (auto* report = std::get_if<DebuggerReport>(&started)) {
       run_->process.link.Send(*report);
     } else {

@@ -60,7 +60,7 @@ void GuardianLink::Send(EndSignals signals) {
 }
 
 void GuardianLink::Send(StartDebugger request) {
-  SendPacket(fd_.get(), {PacketKind::kStartDebugger, request.process, 0});
+  SendPacket(fd_.get(), {PacketKind::kStartDebugger, request.process, request.pipe});
 }
 
 void GuardianLink::Send(EndDebugger) { SendPacket(fd_.get(), {PacketKind::kEndDebugger, 0, 0}); }
@@ -96,7 +96,9 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   }
   if (packet.kind == PacketKind::kHeartbeat)
     return Heartbeat{std::chrono::milliseconds(packet.first)};
-  if (packet.kind == PacketKind::kStartDebugger) return StartDebugger{packet.first};
+  if (packet.kind == PacketKind::kStartDebugger) {
+    return StartDebugger{packet.first, packet.second};
+  }
   if (packet.kind == PacketKind::kEndDebugger) return EndDebugger{};
   if (packet.kind == PacketKind::kDebuggerReport) {
     return DebuggerReport{static_cast<DebuggerReport::Outcome>(packet.first), packet.second};

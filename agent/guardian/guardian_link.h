@@ -39,9 +39,11 @@ struct Heartbeat {
 };
 
 // Request of the agent to start a debugger of this process on the terminal, or to end the
-// debugger that runs.
+// debugger that runs. A process that debugs itself gets the terminal instead: its path
+// comes through `pipe`, a descriptor of that process; -1: it needs a debugger.
 struct StartDebugger {
   pid_t process;
+  int pipe = -1;
 };
 struct EndDebugger {};
 

@@ -1,5 +1,6 @@
 #include "agent/supervisor/breakpoints.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "agent/process/descendants.h"
+#include "base/log.h"
 
 namespace rankrun::agent {
 namespace {
@@ -27,6 +29,14 @@ std::string HowToAttach(int global_rank, pid_t process, const std::string& why) 
          host + ": gdb -p " + std::to_string(process) + " -ex continue\n";
 }
 
+// Sends an empty path to a process that waits for the terminal.
+void RefuseTerminal(pid_t process, int pipe) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(pipe);
+  Fd answer(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (answer && write(answer.get(), "\n", 1) == 1) return;
+  LogDebug("cannot tell pid " + std::to_string(process) + " that it gets no terminal");
+}
+
 bool HasEnded(const Fd& pidfd) {
   pollfd ready{pidfd.get(), POLLIN, 0};
   return poll(&ready, 1, 0) > 0;
@@ -43,25 +53,19 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, notice.process, 0)));
   const int error_number = errno;
   const pid_t worker = ChildAbove(notice.process);
-  if (worker == 0) {
-    return callbacks_.show(HowToAttach(notice.global_rank, notice.process,
-                                       "no process below this rankrun has that pid here"));
-  }
-  if (!pidfd) {
-    const std::string why = SystemError("watch it", error_number).message;
-    return callbacks_.show(HowToAttach(notice.global_rank, notice.process, why));
-  }
-  stops_.push_back({notice.global_rank, notice.process, notice.hold, worker, std::move(pidfd)});
+  if (worker == 0) return ShowFailure(notice, "no process below this rankrun has that pid here");
+  if (!pidfd) return ShowFailure(notice, SystemError("watch it", error_number).message);
+  stops_.push_back({notice, worker, std::move(pidfd)});
   if (stops_.size() == 1) return StartNext();
   callbacks_.show(Stopped(notice.global_rank, notice.process) +
                   " and waits until the debugger of rank " +
-                  std::to_string(stops_.front().global_rank) + " has ended\n");
+                  std::to_string(stops_.front().notice.global_rank) + " has ended\n");
 }
 
 // A debugger attached by hand may let a process go on that still waits for its turn.
 void Breakpoints::OnPassed(const BreakpointNotice& notice) {
   auto is_over = [&](const Stop& stop) {
-    return stop.process == notice.process && stop.hold == notice.hold;
+    return stop.notice.process == notice.process && stop.notice.hold == notice.hold;
   };
   if (stops_.empty()) return;
   if (is_over(stops_.front())) return callbacks_.hold_output({});
@@ -70,15 +74,16 @@ void Breakpoints::OnPassed(const BreakpointNotice& notice) {
 
 void Breakpoints::StartNext() {
   for (; !stops_.empty(); stops_.pop_front()) {
-    const Stop& stop = stops_.front();
-    if (HasEnded(stop.pidfd)) continue;
+    const auto& [notice, worker, pidfd] = stops_.front();
+    if (HasEnded(pidfd)) continue;
     if (auto watched = WatchFirst(); !watched) {
-      callbacks_.show(HowToAttach(stop.global_rank, stop.process, watched.error().message));
+      ShowFailure(notice, watched.error().message);
       continue;
     }
-    callbacks_.show(Stopped(stop.global_rank, stop.process) + ": starting " + debugger_ + "\n");
-    callbacks_.hold_output(stop.worker);
-    return callbacks_.start({stop.process});
+    callbacks_.show(Stopped(notice.global_rank, notice.process) + ": " +
+                    (notice.pipe < 0 ? "starting " + debugger_ : "it has the terminal") + "\n");
+    callbacks_.hold_output(worker);
+    return callbacks_.start({notice.process, notice.pipe});
   }
 }
 
@@ -102,11 +107,20 @@ void Breakpoints::OnReport(const DebuggerReport& report) {
   stops_.pop_front();
   callbacks_.hold_output({});
   if (report.outcome == Outcome::kEnded) {
-    callbacks_.let_go(stop.worker, stop.hold);
+    callbacks_.let_go(stop.worker, stop.notice.hold);
   } else {
-    callbacks_.show(HowToAttach(stop.global_rank, stop.process, WhyNone(report)));
+    ShowFailure(stop.notice, WhyNone(report));
   }
   StartNext();
+}
+
+// A process that debugs itself goes on with an error.
+void Breakpoints::ShowFailure(const BreakpointNotice& notice, const std::string& why) const {
+  if (notice.pipe < 0) {
+    return callbacks_.show(HowToAttach(notice.global_rank, notice.process, why));
+  }
+  callbacks_.show(Stopped(notice.global_rank, notice.process) + ", but " + why + "\n");
+  RefuseTerminal(notice.process, notice.pipe);
 }
 
 void Breakpoints::Clear() {
@@ -124,7 +138,7 @@ std::string Breakpoints::WhyNone(const DebuggerReport& report) const {
     case Outcome::kNoProgram:
       return SystemError("RANKRUN_DEBUGGER: run " + debugger_, report.error_number).message;
     default:
-      return SystemError("start " + debugger_, report.error_number).message;
+      return SystemError("start a debugger", report.error_number).message;
   }
 }
 

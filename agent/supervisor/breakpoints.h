@@ -19,7 +19,8 @@ class Loop;
 namespace rankrun::agent {
 
 // Processes of this node's workers that have stopped at breakpoints. The guardian runs the
-// debugger of one of them at a time on the terminal; the others wait for it.
+// debugger of one of them at a time on the terminal, or lends it the terminal; the others
+// wait for it.
 // Thread: loop.  Lifetime: may not end inside its own callbacks.
 class Breakpoints {
  public:
@@ -44,9 +45,7 @@ class Breakpoints {
 
  private:
   struct Stop {
-    int global_rank;
-    pid_t process;
-    uint32_t hold;
+    BreakpointNotice notice;
     pid_t worker;  // the process itself, or the worker above it
     Fd pidfd;      // of the process
   };
@@ -55,6 +54,7 @@ class Breakpoints {
   void StartNext();
   Result<void> WatchFirst();
   void OnPassed(const BreakpointNotice& notice);
+  void ShowFailure(const BreakpointNotice& notice, const std::string& why) const;
   std::string WhyNone(const DebuggerReport& report) const;
 
   Loop& loop_;

@@ -26,10 +26,15 @@ std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line) {
   const std::string_view kind = TakeWord(line);
   const auto rank = ParseNumber<int>(TakeWord(line));
   const auto process = ParseNumber<pid_t>(TakeWord(line));
-  const auto hold = ParseNumber<uint32_t>(line);
+  const auto hold = ParseNumber<uint32_t>(kind == "borrows" ? TakeWord(line) : line);
   if (!rank || *rank < 0 || !process || *process < 1) return std::nullopt;
   if (!hold || *hold < 1 || *hold > kMaxHold) return std::nullopt;
   using Kind = BreakpointNotice::Kind;
+  if (kind == "borrows") {
+    const auto pipe = ParseNumber<int>(line);
+    if (!pipe || *pipe < 0) return std::nullopt;
+    return BreakpointNotice{Kind::kBorrows, *rank, *process, *hold, *pipe};
+  }
   if (kind == "stopped") return BreakpointNotice{Kind::kStopped, *rank, *process, *hold};
   if (kind == "passed") return BreakpointNotice{Kind::kPassed, *rank, *process, *hold};
   return std::nullopt;
@@ -49,7 +54,8 @@ void BreakpointPipe::OnLine(std::string_view line) {
   if (auto notice = ParseBreakpointLine(line)) return on_notice_(*notice);
   if (std::exchange(warned_, true)) return;
   LogWarn("RANKRUN_BREAKPOINT_PIPE: ignored \"" + OneLine(line, kShownCharacters) +
-          "\"; want \"stopped RANK PID NUMBER\" or \"passed RANK PID NUMBER\"");
+          "\"; want \"stopped RANK PID NUMBER\", \"borrows RANK PID NUMBER DESCRIPTOR\" or "
+          "\"passed RANK PID NUMBER\"");
 }
 
 }  // namespace rankrun::agent

@@ -13,18 +13,20 @@
 
 namespace rankrun::agent {
 
-// A process of a worker has stopped at a breakpoint and waits for a debugger, or a debugger
-// has attached to it and lets it go on.
+// A process of a worker has stopped at a breakpoint and waits for a debugger, or for the
+// terminal because it debugs itself; or it goes on.
 struct BreakpointNotice {
-  enum class Kind { kStopped, kPassed };
+  enum class Kind { kStopped, kBorrows, kPassed };
   Kind kind;
   int global_rank;
   pid_t process;
   uint32_t hold;  // number of this stop; later ones of the process have greater numbers
+  int pipe = -1;  // of kBorrows: descriptor of the process, which reads the terminal's path
   bool operator==(const BreakpointNotice&) const = default;
 };
 
-// Parses "stopped 2 4711 1" or "passed 2 4711 1". Returns nothing for any other line. Pure.
+// Parses "stopped 2 4711 1", "borrows 2 4711 1 9" or "passed 2 4711 1". Returns nothing for
+// any other line. Pure.
 std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line);
 
 // Pipe without a name in the file system through which librankrun reports breakpoints

@@ -14,4 +14,21 @@ void Breakpoint(GlobalRank rank, int skip, const char* file, int line) {
   if (!ok) comm::Throw(std::move(ok).error().In("Breakpoint"));
 }
 
+std::string BreakpointInside(GlobalRank rank, int skip, const char* file, int line) {
+  const std::string place = std::string(file) + ":" + std::to_string(line);
+  auto ok = comm::DefaultContext().Breakpoint({rank.value, skip, place, true});
+  if (!ok) comm::Throw(std::move(ok).error().In("BreakpointInside"));
+  return comm::DefaultContext().breakpoints().terminal();
+}
+
+void LetOthersGoOn() {
+  auto ok = comm::DefaultContext().breakpoints().LetOthersGoOn();
+  if (!ok) comm::Throw(std::move(ok).error().In("LetOthersGoOn"));
+}
+
+void ReturnTerminal() {
+  auto ok = comm::DefaultContext().breakpoints().ReturnTerminal();
+  if (!ok) comm::Throw(std::move(ok).error().In("ReturnTerminal"));
+}
+
 }  // namespace rankrun

@@ -55,7 +55,13 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
   if (call.global_rank == all.global_rank) {
     // All ranks have called again, so they have left the breakpoint before.
     static_cast<void>(store.Delete(prefix + std::to_string(hold - 1)));
-    auto held = StopInDebugger({all.global_rank, call.place, all.deaths, find_failure});
+    const HeldRank rank{all.global_rank, call.place, all.deaths, find_failure};
+    if (call.debugs_itself) {
+      world_.breakpoints.store = &store;
+      world_.breakpoints.awaited_key = key;
+      return world_.breakpoints.Borrow(rank);
+    }
+    auto held = StopInDebugger(rank);
     return held ? store.Set(key, "") : held;
   }
   Awaited awaited(StatusPage::OfThisProcess(),
@@ -67,6 +73,29 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
     if (auto failure = find_failure(began)) return *std::move(failure);
     if (released.error().code != ErrorCode::kTimeout) return released.error();
   }
+}
+
+Result<void> BreakpointState::Borrow(const HeldRank& rank) {
+  if (loan != nullptr) return {};  // the program goes from breakpoint to breakpoint
+  auto asked = TerminalLoan::Ask(rank);
+  if (asked) {
+    loan = *std::move(asked);
+    return {};
+  }
+  static_cast<void>(LetOthersGoOn());
+  return std::move(asked).error();
+}
+
+Result<void> BreakpointState::LetOthersGoOn() {
+  if (awaited_key.empty()) return {};
+  if (loan != nullptr) loan->GoOn();
+  return store->Set(std::exchange(awaited_key, {}), "");
+}
+
+Result<void> BreakpointState::ReturnTerminal() {
+  auto ok = LetOthersGoOn();
+  loan.reset();
+  return ok;
 }
 
 }  // namespace rankrun::comm

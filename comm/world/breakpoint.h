@@ -1,20 +1,37 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+
+#include "comm/world/terminal_loan.h"
+#include "store/store.h"
 
 namespace rankrun::comm {
 
 struct BreakpointCall {
   int global_rank;
   int skip;
-  std::string place;  // of the call: "train.cc:42"
+  std::string place;           // of the call: "train.cc:42"
+  bool debugs_itself = false;  // the rank gets the terminal instead of a debugger
 };
 
-// Counters of Breakpoint in a world.
-struct BreakpointCounts {
-  std::map<std::string, int> skipped;  // calls, by their place and arguments
-  int holds = 0;                       // calls that were not skipped
+// Breakpoints of a world, as this rank has met them.
+struct BreakpointState {
+  std::map<std::string, int> skipped = {};  // calls, by their place and arguments
+  int holds = 0;                            // calls that were not skipped
+  // Of a rank that debugs itself:
+  std::unique_ptr<TerminalLoan> loan = {};
+  store::Store* store = nullptr;  // of the key
+  std::string awaited_key = {};   // for which the others wait; empty: none
+
+  // Errors: those of TerminalLoan::Ask; then the others go on.
+  Result<void> Borrow(const HeldRank& rank);
+  // Returns the path of the terminal that this rank got in the last call; empty: none.
+  std::string terminal() const { return awaited_key.empty() ? "" : loan->path(); }
+  // Errors: those of the store.
+  Result<void> LetOthersGoOn();
+  Result<void> ReturnTerminal();  // lets the others go on, too
 };
 
 }  // namespace rankrun::comm

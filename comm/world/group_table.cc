@@ -373,6 +373,7 @@ void GroupTable::Clear() {
     SayGoodbye(TheWorld().store(), all, awaited, ends ? kGoodbyes : milliseconds(0));
   }
   first_ = nullptr;
+  static_cast<void>(world_.breakpoints.ReturnTerminal());
   world_.meetings.reset();
   world_.meeting_store.reset();
   if (world_.file) LeaveFile(*world_.file, TheWorld().store());

@@ -53,6 +53,7 @@ class GroupTable {
   Result<std::vector<std::unique_ptr<stream::Connection>>> ConnectAgain(
       const std::string& name, std::chrono::milliseconds timeout);
   Result<void> Breakpoint(const BreakpointCall& call);
+  BreakpointState& breakpoints() { return world_.breakpoints; }
   // Destroys all groups.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, `group` is
@@ -82,7 +83,7 @@ class GroupTable {
     std::map<std::string, int> names = {};                     // number of groups made, by seed
     std::map<std::string, SubgroupCalls> subgroup_calls = {};  // by the name of the parent
     std::set<int> excluded = {};                               // global ranks, by Shrink
-    BreakpointCounts breakpoints = {};
+    BreakpointState breakpoints = {};
   };
 
   Result<std::chrono::milliseconds> CheckedTimeoutOf(const InitOptions& options) const;

@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -14,9 +13,9 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/mutex.h"
 #include "base/status/activity.h"
 #include "base/status/status_page.h"
+#include "comm/world/stop_number.h"
 
 namespace rankrun::comm {
 namespace {
@@ -62,27 +61,6 @@ class Attachable {
   sigset_t mask_{};
 };
 
-// Returns the number of a new stop. The end of the debugger of an earlier stop, which this
-// process may have left already, does not concern it.
-uint32_t NextHold(const StatusPage* page) {
-  static Mutex mutex;
-  static uint32_t last = 0;
-  MutexLock lock(mutex);
-  // A program that ran before in this process has used the numbers up to there.
-  if (page != nullptr) last = std::max(last, page->debuggers_ended());
-  return ++last;
-}
-
-// Sends a line to the agent. Returns false if there is none.
-bool SendToAgent(const char* what, int global_rank, uint32_t hold) {
-  const char* path = std::getenv("RANKRUN_BREAKPOINT_PIPE");
-  if (path == nullptr) return false;
-  Fd pipe(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  const std::string line = what + (" " + std::to_string(global_rank)) + " " +
-                           std::to_string(getpid()) + " " + std::to_string(hold) + "\n";
-  return pipe && write(pipe.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
-}
-
 void LogHowToAttach(const HeldRank& rank) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -100,7 +78,7 @@ Result<void> StopInDebugger(const HeldRank& rank) {
   const TimePoint began = MonotonicClock().Now();
   const uint32_t hold = NextHold(page);
   const bool was_traced = IsTraced();
-  if (!was_traced && !SendToAgent("stopped", rank.global_rank, hold)) LogHowToAttach(rank);
+  if (!was_traced && !TellAgent("stopped", {rank.global_rank, hold})) LogHowToAttach(rank);
   while (!IsTraced()) {
     if (page != nullptr && page->debuggers_ended() >= hold) return {};
     if (rank.deaths.has_death()) return rank.deaths.ErrorSince(began);
@@ -108,7 +86,7 @@ Result<void> StopInDebugger(const HeldRank& rank) {
     rank.deaths.SleepUntil(MonotonicClock().Now() + kBetweenLooks);
   }
   raise(SIGTRAP);
-  if (!was_traced) SendToAgent("passed", rank.global_rank, hold);
+  if (!was_traced) TellAgent("passed", {rank.global_rank, hold});
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -38,19 +39,22 @@ struct Process {
 
 struct BreakpointsTest : testing::Test {
   Breakpoints::Callbacks Record() {
-    return {
-        .start =
-            [this](StartDebugger request) { calls.push_back("start " + NameOf(request.process)); },
-        .end = [this] { calls.push_back("end"); },
-        .let_go =
-            [this](pid_t worker, uint32_t hold) {
-              calls.push_back("let go " + NameOf(worker) + " " + std::to_string(hold));
-            },
-        .hold_output =
-            [this](std::optional<pid_t> worker) {
-              calls.push_back(worker ? "hold all but " + NameOf(*worker) : "hold none");
-            },
-        .show = [this](const std::string& line) { shown.push_back(line); }};
+    return {.start =
+                [this](StartDebugger request) {
+                  calls.push_back(request.pipe < 0 ? "start " + NameOf(request.process)
+                                                   : "lend " + NameOf(request.process) + " " +
+                                                         std::to_string(request.pipe));
+                },
+            .end = [this] { calls.push_back("end"); },
+            .let_go =
+                [this](pid_t worker, uint32_t hold) {
+                  calls.push_back("let go " + NameOf(worker) + " " + std::to_string(hold));
+                },
+            .hold_output =
+                [this](std::optional<pid_t> worker) {
+                  calls.push_back(worker ? "hold all but " + NameOf(*worker) : "hold none");
+                },
+            .show = [this](const std::string& line) { shown.push_back(line); }};
   }
   std::string NameOf(pid_t process) const { return process == one.pid ? "one" : "two"; }
   std::vector<std::string> Calls() { return std::exchange(calls, {}); }
@@ -112,6 +116,27 @@ TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
                                        "background of its terminal; to go on, attach a debugger "
                                        "on host "));
   EXPECT_THAT(shown.back(), HasSubstr(": gdb -p " + process + " -ex continue\n"));
+}
+
+TEST_F(BreakpointsTest, AProcessThatDebugsItselfGetsTheTerminal) {
+  breakpoints.OnNotice({Kind::kBorrows, 2, one.pid, 1, 9});
+  EXPECT_THAT(Calls(), ElementsAre("hold all but one", "lend one 9"));
+  EXPECT_THAT(shown.back(), HasSubstr("has stopped at a breakpoint: it has the terminal\n"));
+  breakpoints.OnReport({Outcome::kEnded, 0});
+  EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
+}
+
+// The process of the test stands for it.
+TEST_F(BreakpointsTest, AProcessThatCannotGetTheTerminalIsTold) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  Fd read_end(ends[0]), write_end(ends[1]);
+  breakpoints.OnNotice({Kind::kBorrows, 2, getpid(), 1, write_end.get()});
+  char answer = 0;
+  EXPECT_EQ(read(read_end.get(), &answer, 1), 1);
+  EXPECT_EQ(answer, '\n');
+  EXPECT_THAT(shown.back(), HasSubstr(") has stopped at a breakpoint, but no process below this "
+                                      "rankrun has that pid here\n"));
 }
 
 TEST_F(BreakpointsTest, TheEndOfTheProcessEndsItsDebugger) {

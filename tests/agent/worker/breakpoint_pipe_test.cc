@@ -16,13 +16,31 @@ TEST(BreakpointLineTest, HasAKindARankAndAProcess) {
   EXPECT_EQ(ParseBreakpointLine("stopped 12 4711 3"),
             (BreakpointNotice{Kind::kStopped, 12, 4711, 3}));
   EXPECT_EQ(ParseBreakpointLine("passed 0 1 1"), (BreakpointNotice{Kind::kPassed, 0, 1, 1}));
+  EXPECT_EQ(ParseBreakpointLine("borrows 2 4711 3 9"),
+            (BreakpointNotice{Kind::kBorrows, 2, 4711, 3, 9}));
 }
 
 TEST(BreakpointLineTest, AnyOtherLineIsIgnored) {
-  for (const char* line :
-       {"", "stopped", "stopped ", "stopped 1", "stopped 1 ", "stopped 1 5", "stopped 1 5 ",
-        "stopped 1 0 1", "stopped -1 5 1", "stopped 1 5 0", "stopped 1 5 2000000", "stopped 1 5 1 ",
-        "stopped  1 5 1", "stops 1 5 1", "stopped 1 99999999999 1", " passed 1 5 1"}) {
+  for (const char* line : {"",
+                           "stopped",
+                           "stopped ",
+                           "stopped 1",
+                           "stopped 1 ",
+                           "stopped 1 5",
+                           "stopped 1 5 ",
+                           "stopped 1 0 1",
+                           "stopped -1 5 1",
+                           "stopped 1 5 0",
+                           "stopped 1 5 2000000",
+                           "stopped 1 5 1 ",
+                           "stopped  1 5 1",
+                           "stops 1 5 1",
+                           "stopped 1 99999999999 1",
+                           " passed 1 5 1",
+                           "borrows 1 5 1",
+                           "borrows 1 5 1 ",
+                           "borrows 1 5 1 -1",
+                           "borrows 1 5 1 9 "}) {
     EXPECT_FALSE(ParseBreakpointLine(line)) << line;
   }
 }

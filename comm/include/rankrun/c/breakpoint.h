@@ -12,6 +12,13 @@ extern "C" {
 RANKRUN_API rankrun_status rankrun_breakpoint_at(int rank, int skip, const char* file, int line);
 #define rankrun_breakpoint(rank, skip) rankrun_breakpoint_at((rank), (skip), __FILE__, __LINE__)
 
+// As BreakpointInside. Sets `terminal` to the path, which the caller frees with
+// rankrun_bytes_release, or to NULL.
+RANKRUN_API rankrun_status rankrun_breakpoint_inside(int rank, int skip, const char* file, int line,
+                                                     rankrun_bytes** terminal);
+RANKRUN_API rankrun_status rankrun_let_others_go_on(void);
+RANKRUN_API rankrun_status rankrun_return_terminal(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <rankrun/export.h>
 #include <rankrun/peer.h>
 
@@ -20,5 +22,22 @@ namespace rankrun {
 // Thread: as Init.
 RANKRUN_API void Breakpoint(GlobalRank rank = {0}, int skip = 0,
                             const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+// For a debugger inside of the program, such as that of an interpreter: as Breakpoint, but
+// `rank` does not stop. Returns at once, on that rank, the path of the terminal that it may
+// use; on all others, once it goes on, and for ignored calls, an empty text. The terminal is
+// that of its rankrun, where Ctrl-C sends SIGINT to this process, or else /dev/tty. A rank
+// that has not returned it gets the same one at its next breakpoint.
+// Errors: as Breakpoint; DistError, there is no terminal; then the others go on.
+// Thread: as Init.
+RANKRUN_API std::string BreakpointInside(GlobalRank rank = {0}, int skip = 0,
+                                         const char* file = __builtin_FILE(),
+                                         int line = __builtin_LINE());
+// Lets the others go on; this rank keeps the terminal. Does nothing if none waits.
+// Error: DistStoreError. Thread: as Init.
+RANKRUN_API void LetOthersGoOn();
+// Returns the terminal to rankrun; the others go on, too. Does nothing without one.
+// Error: DistStoreError. Thread: as Init.
+RANKRUN_API void ReturnTerminal();
 
 }  // namespace rankrun

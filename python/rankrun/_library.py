@@ -1,0 +1,73 @@
+"""Calls of librankrun, which raise RuntimeError with its text."""
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+_NAME = "librankrun.so.0"
+
+
+class _Bytes(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+def _path():
+    """Returns RANKRUN_LIBRARY, or the library beside an installed package."""
+    chosen = os.environ.get("RANKRUN_LIBRARY")
+    if chosen:
+        return chosen
+    prefix = Path(__file__).resolve().parents[4]  # of PREFIX/share/rankrun/python/rankrun/
+    for pattern in (f"lib*/{_NAME}", f"lib/*/{_NAME}"):
+        for found in sorted(prefix.glob(pattern)):
+            return str(found)
+    return _NAME
+
+
+@functools.cache
+def _library():
+    library = ctypes.CDLL(_path())
+    library.rankrun_last_error.restype = ctypes.c_char_p
+    library.rankrun_bytes_release.restype = None
+    library.rankrun_breakpoint_inside.argtypes = (
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.POINTER(ctypes.POINTER(_Bytes)),
+    )
+    return library
+
+
+def _check(status):
+    if status != 0:
+        raise RuntimeError(_library().rankrun_last_error().decode(errors="replace"))
+
+
+def join_world():
+    """Makes this process a rank of the world, if it is none."""
+    if not _library().rankrun_initialized():
+        _check(_library().rankrun_init(None))
+
+
+def breakpoint_inside(rank, skip, file, line):
+    """Returns the path of the terminal that this rank may use, or None."""
+    terminal = ctypes.POINTER(_Bytes)()
+    _check(
+        _library().rankrun_breakpoint_inside(
+            rank, skip, os.fsencode(file), line, ctypes.byref(terminal)
+        )
+    )
+    if not terminal:
+        return None
+    path = ctypes.string_at(terminal.contents.data, terminal.contents.size)
+    _library().rankrun_bytes_release(terminal)
+    return os.fsdecode(path)
+
+
+def let_others_go_on():
+    _check(_library().rankrun_let_others_go_on())
+
+
+def return_terminal():
+    _check(_library().rankrun_return_terminal())
