@@ -8,6 +8,9 @@
 namespace rankrun::comm {
 namespace {
 
+// Time in which the backend for CPU memory notices the death of a rank.
+constexpr std::chrono::milliseconds kNoticing{500};
+
 // Returns whether the comparison of the call fails, too, and names the missing rank.
 bool IsExplainedByComparison(const Error& error) {
   return error.code == ErrorCode::kCancelled || error.code == ErrorCode::kTimeout;
@@ -120,23 +123,38 @@ std::optional<Result<void>> DeviceCalls::EndOf(InFlight& one) {
     work = one.work;
     not_enqueued = one.not_enqueued;
   }
-  if (not_enqueued) {
-    if (IsExplainedByComparison(*not_enqueued) && !one.compared->done()) return std::nullopt;
+  const TimePoint now = MonotonicClock().Now();
+  if (not_enqueued && IsExplainedByComparison(*not_enqueued)) {
+    if (!one.compared->done()) return std::nullopt;
     return *std::move(not_enqueued);
   }
-  if (work != nullptr) {
+  if (not_enqueued && !one.failure) one.failure = {*std::move(not_enqueued), now};
+  if (work != nullptr && !one.failure) {
     auto done = work->Test();
-    if (!done) return std::move(done).error();
-    if (*done) return Result<void>();
+    if (!done) one.failure = {std::move(done).error(), now};
+    if (done && *done) return Result<void>();
   }
+  if (one.failure) return CauseOf(one, now);
   if (hooks_.deaths.has_death()) return hooks_.deaths.ErrorSince(one.since);
   // Until then the comparison notices what other ranks do, and ends by its time-out.
   if (!one.compared->done()) return std::nullopt;
   if (auto failure = failures_.Find(one.since)) return *std::move(failure);
-  bool is_late = MonotonicClock().Now() >= one.since + one.call.timeout;
+  bool is_late = now >= one.since + one.call.timeout;
   if (!is_late || work == nullptr) return std::nullopt;
   return Error{ErrorCode::kTimeout,
                "all ranks have made the call, but the device has not completed it"};
+}
+
+// NCCL may notice the death of a rank before the others do, and does not say which.
+std::optional<Result<void>> DeviceCalls::CauseOf(InFlight& one, TimePoint now) {
+  const auto& [error, since] = *one.failure;
+  if (error.code == ErrorCode::kCancelled) return error;  // by this group itself
+  if (hooks_.deaths.has_death()) return hooks_.deaths.ErrorSince(one.since);
+  if (one.compared->done()) {
+    if (auto failure = failures_.Find(one.since)) return *std::move(failure);
+  }
+  if (now < since + kNoticing) return std::nullopt;
+  return error;
 }
 
 }  // namespace rankrun::comm

@@ -46,6 +46,8 @@ class DeviceCalls {
     const std::shared_ptr<WorkState> state = std::make_shared<WorkState>();
     std::shared_ptr<DeviceWork> work = {};   // null until the call is enqueued
     std::optional<Error> not_enqueued = {};  // why it cannot be
+    // For Progress only: why the device does not complete it, and since when.
+    std::optional<std::pair<Error, TimePoint>> failure = {};
   };
   using Handle = std::shared_ptr<InFlight>;
 
@@ -53,6 +55,7 @@ class DeviceCalls {
   bool Progress();
   void ShowOnPage(const Handle& first);
   std::optional<Result<void>> EndOf(InFlight& one);
+  std::optional<Result<void>> CauseOf(InFlight& one, TimePoint now);
 
   DeviceBackend& backend_;
   const DeviceHooks& hooks_;

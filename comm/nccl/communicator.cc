@@ -18,6 +18,9 @@ constexpr milliseconds kLeaving{5000};
 constexpr Duration kMinPause = std::chrono::microseconds(20);
 constexpr Duration kMaxPause = milliseconds(1);
 
+// NCCL's own maximum; it caps greater ones.
+constexpr int kNcclMaxCtas = 64;
+
 Error Aborted() { return {ErrorCode::kCancelled, "NCCL's communicator was aborted"}; }
 
 Error Failed(const char* what, ncclResult_t status) {
@@ -33,6 +36,9 @@ ncclConfig_t ConfigFor(const Communicator::Place& place) {
   config.blocking = 0;
   if (place.options.min_ctas > 0) config.minCTAs = place.options.min_ctas;
   if (place.options.max_ctas > 0) config.maxCTAs = place.options.max_ctas;
+  // NCCL takes an absent maximum for less than any minimum.
+  const bool needs_maximum = place.options.min_ctas > 0 && place.options.max_ctas <= 0;
+  if (needs_maximum) config.maxCTAs = std::max(place.options.min_ctas, kNcclMaxCtas);
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
   config.commName = place.name;
 #endif

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory_resource>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ const std::map<std::string, VectorRun>& CollectiveRuns();
 const std::map<std::string, VectorRun>& MessageRuns();
 const std::map<std::string, VectorRun>& ObjectRuns();
 
-// Memory of all elements. `await` waits until the device is done with its work.
+// Memory of all elements, which the host can access; that of std::pmr's default resource.
+// `await` waits until the device is done with its work.
 struct PlaceOfElements {
   Device device = {};
   void (*await)() = [] {};
@@ -51,7 +53,7 @@ class Elements {
   std::vector<double> Numbers() const;
 
   DType dtype_;
-  std::vector<std::byte> bytes_;
+  std::pmr::vector<std::byte> bytes_;
 };
 
 // Returns the entry of this rank.

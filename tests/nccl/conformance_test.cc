@@ -27,6 +27,19 @@ VectorRun RunOf(const Json& vector) {
   return nullptr;
 }
 
+// Memory of the first GPU.
+class GpuMemory final : public std::pmr::memory_resource {
+  void* do_allocate(size_t bytes, size_t) override {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+    return memory;
+  }
+  void do_deallocate(void* memory, size_t, size_t) override {
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
 std::vector<const Json*> VectorsOfTensors() {
   std::vector<const Json*> vectors;
   for (const Json& vector : Vectors()) {
@@ -56,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(Vectors, GpuConformanceTest, testing::ValuesIn(VectorsO
 
 TEST_P(GpuConformanceTest, Vector) {
   const Json& vector = *GetParam();
+  GpuMemory memory;
+  std::pmr::set_default_resource(&memory);
   ThePlaceOfElements() = {
       .device = {.type = DeviceType::kCuda},
       .await = [] { EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess); },

@@ -7,6 +7,7 @@
 #include <rankrun/gpu.h>
 
 #include "base/status/status_page.h"
+#include "tests/nccl/fake_cuda/trace.h"
 #include "tests/nccl/gated_stream.h"
 #include "tests/nccl/gpu.h"
 
@@ -84,6 +85,26 @@ TEST_F(GpuDeathTest, BeforeItsCallIsNamedWithoutAnAgent) {
   ranks_[1]->Kill();
   EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1"),
                                        testing::Not(HasSubstr("not broken"))));
+}
+
+// As between hosts: NCCL loses the connection, and does not say to which rank.
+TEST_F(GpuDeathTest, ThatNcclNoticesFirstIsNamedWithoutAnAgent) {
+  auto lose = [&](ProcessGroup& world) {
+    OnGpu<int32_t> values({1});
+    world.AllReduce(values);
+    values.Read();
+    fake_fail_next("ncclCommGetAsyncError", ncclRemoteError);
+    Work work = world.AllReduce(values, ReduceOp::kSum, kAsync);
+    is_waiting_->store(true);
+    return EndOf(work);
+  };
+  Start(false, lose, [&](ProcessGroup& world) {
+    OnGpu<int32_t> values({1});
+    world.AllReduce(values);
+    Await(*is_waiting_);
+    raise(SIGKILL);
+  });
+  EXPECT_THAT(ranks_[0]->Text(), AllOf(StartsWith("DistNetworkError"), HasSubstr("rank 1")));
 }
 
 TEST_F(GpuDeathTest, InTheMiddleOfTheCallIsNamedByTheAgent) {

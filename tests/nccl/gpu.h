@@ -66,6 +66,14 @@ inline std::vector<std::string> OnGpus(int world_size,
   });
 }
 
+// Connects the ranks by a first call. CUDA may wait for all streams during it, so that a
+// stream must not wait for the test then.
+inline void ConnectGpus(ProcessGroup& world) {
+  OnGpu<int32_t> one({1});
+  world.AllReduce(one);
+  one.Read();
+}
+
 // Returns the error that ends `work`.
 inline std::string EndOf(const Work& work) {
   bool ended = false;

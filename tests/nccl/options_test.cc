@@ -57,7 +57,7 @@ TEST(GpuOptionsTest, AGroupHasItsOwnOrThoseOfTheWorld) {
   EXPECT_THAT(
       texts, Each(AllOf(HasSubstr(" of heirs, max 8 CTAs\n"), HasSubstr(" of others, max 4 CTAs\n"),
                         HasSubstr(" of a part, max 8 CTAs\n"),
-                        HasSubstr(" of another, min 1 CTAs\n"), HasSubstr("\nshm"))));
+                        HasSubstr(" of another, min 1 CTAs, max 64 CTAs\n"), HasSubstr("\nshm"))));
 }
 
 TEST(GpuOptionsTest, AreEqualOnAllRanks) {

@@ -19,8 +19,9 @@ using testing::Each;
 
 TEST(GpuStreamsTest, ACallRunsAfterTheStreamAndReturnsAtOnce) {
   auto texts = OnGpus(2, [](ProcessGroup& world) {
-    GatedStream kernels;
     OnGpu<int32_t> value({1});
+    ConnectGpus(world);
+    GatedStream kernels;
     StreamScope scope(kernels.get());
     Work work = world.AllReduce(value, ReduceOp::kSum, kAsync);
     std::string text;
@@ -91,9 +92,10 @@ TEST(GpuStreamsTest, AStreamIsEmptyOnceItsGateIsOpen) {
 
 TEST(GpuStreamsTest, WaitIsInTheOrderOfTheStream) {
   auto texts = OnGpus(2, [](ProcessGroup& world) {
+    OnGpu<int32_t> value({1});
+    ConnectGpus(world);
     GatedStream kernels, later;
     later.Open();
-    OnGpu<int32_t> value({1});
     Work work;
     {
       StreamScope scope(kernels.get());
@@ -111,9 +113,10 @@ TEST(GpuStreamsTest, WaitIsInTheOrderOfTheStream) {
 
 TEST(GpuStreamsTest, OneWorkForSeveralIsWaitedForInTheStream) {
   auto texts = OnGpus(2, [](ProcessGroup& world) {
+    OnGpu<int32_t> one({1}), two({2});
+    ConnectGpus(world);
     GatedStream kernels, later;
     later.Open();
-    OnGpu<int32_t> one({1}), two({2});
     std::vector<Work> works;
     {
       StreamScope scope(kernels.get());
@@ -133,8 +136,9 @@ TEST(GpuStreamsTest, OneWorkForSeveralIsWaitedForInTheStream) {
 
 TEST(GpuStreamsTest, ABlockingCallBlocksTheStreamOnly) {
   auto texts = OnGpus(2, [](ProcessGroup& world) {
-    GatedStream kernels;
     OnGpu<int32_t> value({1});
+    ConnectGpus(world);
+    GatedStream kernels;
     StreamScope scope(kernels.get());
     world.AllReduce(value);
     std::string text;
@@ -178,8 +182,9 @@ TEST(GpuStreamsTest, ACapturedStreamIsRefused) {
 TEST(GpuStreamsTest, DestroyWaitsForWorkUnderWay) {
   auto texts = OnRanks(2, [](int) {
     ProcessGroup& world = Init(WithGpus());
-    GatedStream kernels;
     OnGpu<int32_t> value({1});
+    ConnectGpus(world);
+    GatedStream kernels;
     StreamScope scope(kernels.get());
     Work work = world.AllReduce(value, ReduceOp::kSum, kAsync);
     std::atomic<bool> is_destroyed = false;

@@ -47,7 +47,9 @@ std::string Compared(ProcessGroup& world, DType dtype, ReduceOp op) {
   auto* a = reinterpret_cast<const std::byte*>(result.data());
   auto* b = reinterpret_cast<const std::byte*>(on_cpu.data());
   size_t place = test::FirstDifference(dtype, a, b, kCount);
-  return place == kCount ? "" : "element " + std::to_string(place) + " differs";
+  if (place == kCount) return "";
+  return "operator " + std::to_string(op.kind) + ": element " + std::to_string(place) +
+         " differs; ";
 }
 
 struct GpuTypesTest : testing::TestWithParam<DType> {};

@@ -188,6 +188,8 @@ FAKE_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUni
                                              ncclConfig_t* config) {
   FAIL_IF_ASKED();
   if (config->blocking != 0) return ncclInvalidUsage;
+  // As NCCL: an absent maximum is less than any minimum.
+  if (config->minCTAs > config->maxCTAs) return ncclInvalidArgument;
   Trace("init rank " + std::to_string(rank) + " of " + std::to_string(size) + " of " +
         config->commName + CtasOf(*config));
   *comm = new ncclComm(id.internal, rank, size);
