@@ -273,8 +273,8 @@ AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> 
   for (const WorkerRecord& worker : all.workers) order.push_back(worker.global_rank);
   all.ended.clear();
   for (int rank : order) {
-    auto found = std::ranges::find(all.workers, rank, &WorkerRecord::global_rank);
-    if (found != all.workers.end())
+    auto found = std::ranges::lower_bound(all.workers, rank, {}, &WorkerRecord::global_rank);
+    if (found != all.workers.end() && found->global_rank == rank)
       all.ended.push_back(static_cast<size_t>(found - all.workers.begin()));
   }
   all.cause = ChooseCause(all.workers, all.ended);

@@ -164,7 +164,8 @@ TEST_F(CoordinatorReportsTest, APartOfAnEarlierAttemptTakesNobodysPlace) {
 }
 
 TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {
-  const std::string large = ReportOf(RecordOf(500));
+  const std::string large =
+      Encode(MemberMessage(Report{1, EncodeReport(RecordOf(500), 4 * kMaxPartBytes)}));
   ASSERT_GT(large.size(), kMaxPartBytes);
   EXPECT_EQ(Merge({large}, 500).workers.size(), 1u);
   EXPECT_TRUE(HasLogged("bytes, over the limit of 65536"));
