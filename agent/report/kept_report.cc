@@ -57,11 +57,13 @@ KeptReport::~KeptReport() { *self_ = nullptr; }
 
 void KeptReport::Note(const events::Event& event) {
   document_.Add(event);
+  has_attempt_ |= std::holds_alternative<events::AttemptStarted>(event.payload);
   const bool is_report = std::holds_alternative<events::Report>(event.payload);
   const bool is_end = std::holds_alternative<events::JobEnded>(event.payload);
-  const bool is_wanted = document_.has_report() && (is_report || is_end);
-  if (is_wanted) Save();
-  if (is_wanted && is_end) end_timer_.Start(kEndTimeout);
+  const bool is_due = document_.has_report() && (is_report || is_end);
+  if (!is_due || !has_attempt_ || !callbacks_.is_keeper()) return;
+  Save();
+  if (is_end) end_timer_.Start(kEndTimeout);
 }
 
 void KeptReport::Save() {

@@ -17,11 +17,13 @@ class Loop;
 namespace rankrun::agent {
 
 // Keeps the report on a job with a failed attempt in a file, for `rankctl report`. Writes the
-// file in libuv's pool after each report and at the end.
+// file in libuv's pool after each report and at the end. Of several nodes, which may share the
+// folder, the first one keeps it.
 // Thread: loop.  Lifetime: may end at any time.
 class KeptReport {
  public:
   struct Callbacks {
+    std::function<bool()> is_keeper;                    // this node has rank 0 in the attempt
     std::function<void(const std::string& line)> show;  // a warning, at most once
     std::function<void()> on_progress;                  // when idle() may have changed
   };
@@ -50,6 +52,7 @@ class KeptReport {
   Callbacks callbacks_;
   ReportDocument document_;
   std::shared_ptr<KeptReport*> self_;  // shared with the task in the pool; null once this is gone
+  bool has_attempt_ = false;           // false: a spare, which has no rank
   bool has_earlier_;                   // an earlier agent may have kept a report on this job
   bool is_writing_ = false;
   bool is_outdated_ = false;  // events came while the file was written

@@ -11,7 +11,8 @@ Result<void> Supervisor::OpenObservers() {
       .store = [this] { return store_.Stats(); }};
   auto observers =
       JobObservers::Open(loop_, spec_, incarnation_.record(), std::move(sources),
-                         {.show = [this](const std::string& line) { output_.Say(line); },
+                         {.is_keeper = [this] { return place_.node_rank == 0; },
+                          .show = [this](const std::string& line) { output_.Say(line); },
                           .on_progress = [this] { OnOutputProgress(); }});
   if (!observers) return std::move(observers).error();
   observers_ = std::move(*observers);

@@ -90,8 +90,8 @@ constexpr Command kCommand = {
     .most_operands = 1,
     .help = "Print the report on the last job that had a failure, or on the job with this run id.",
     .details =
-        "`rankrun` keeps the report on each job with a failed attempt for a week, on each of "
-        "its nodes. The command prints it as `rankrun` did.",
+        "`rankrun` keeps the report on each job with a failed attempt for a week, on the "
+        "node of rank 0. The command prints it as `rankrun` did.",
     .flags = kFlags,
     .run = RunReport};
 

@@ -131,7 +131,8 @@ constexpr Flag kFlags[] = {
      .help = "Keep the report on a job with a failure in this folder for a week, for `rankctl "
              "report`. /dev/null: keep none.",
      .details = "The default is below XDG_STATE_HOME if that is set. The folder has a file for "
-                "each job, 100 at most, with its events as JSON. Each node of a job keeps it.",
+                "each job, 100 at most, with its events as JSON. In a job of several nodes, that "
+                "of rank 0 keeps it.",
      .group = kOutput,
      .sources = kOurs},
     {.name = "trace",

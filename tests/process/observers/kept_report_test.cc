@@ -174,11 +174,12 @@ TEST_F(KeptReportOfNodesTest, HasTheWorkersOfAllNodes) {
       Stamped("until test -e go; do sleep 0.02; done; test $RANK = 2 && exit 3; sleep 60");
   const std::string reports = folder.Path("reports");
   Job& host = StartHost({"-n2", "--node-rank=0", "--report-dir=" + reports}, script);
-  Job& guest = StartGuest({"-n1", "--node-rank=1", "--report-dir=/dev/null"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--report-dir=" + folder.Path("other")}, script);
   ASSERT_TRUE(WaitForUp(3, 0)) << Errors();
   Touch("go");
   EXPECT_EQ(host.Wait(), Code(3)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(3)) << Errors();
+  EXPECT_NE(access(folder.Path("other").c_str(), F_OK), 0);  // rank 0 is on another node
   Job shown({.arguments = {"report", "--json", "--report-dir=" + reports}, .program = kRankctl});
   EXPECT_EQ(shown.Wait(), Code(0)) << shown.Err();
   json events = json::parse(shown.Out())["events"];
