@@ -162,7 +162,7 @@ void JobMetrics::AddJob(std::vector<MetricFamily>& families, const Now& now) con
                               "Start of the attempt, in seconds since 1970.",
                               UnixTime(now, *attempt_began_)));
   }
-  if (now.world_size > 0) {
+  if (attempt_began_) {
     families.push_back(Single("rankrun_world_size", kGauge,
                               "Number of workers on all nodes of the attempt.", now.world_size));
   }

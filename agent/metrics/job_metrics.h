@@ -51,7 +51,7 @@ class JobMetrics {
     TimePoint time;
     std::chrono::system_clock::time_point clock;
     int first_rank = 0;
-    int world_size = 0;                            // 0: not known yet
+    int world_size = 0;
     std::optional<store::ServerStats> store = {};  // if this node hosts the store
   };
 

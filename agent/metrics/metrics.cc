@@ -49,10 +49,11 @@ Result<std::unique_ptr<Metrics>> Metrics::Open(
 }
 
 void Metrics::Note(const events::Event& event) {
-  // A worker's page is gone with its attempt, and its failure ends the count of steps.
+  if (std::holds_alternative<events::AttemptStarted>(event.payload)) has_end_ = false;
+  // A failure ends the count of steps, so the last ones are read before it.
   const bool is_end = std::holds_alternative<events::WorkerEnded>(event.payload) ||
                       std::holds_alternative<events::StopBegun>(event.payload);
-  if (is_end) ReadSteps();
+  if (is_end && !std::exchange(has_end_, true)) ReadSteps();
   job_.Note(event.payload, event.attempt, std::chrono::steady_clock::now());
 }
 

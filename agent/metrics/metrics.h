@@ -49,7 +49,8 @@ class Metrics {
 
   JobMetrics job_;
   Sources sources_;
-  Timer next_look_;  // at the steps of the workers
+  Timer next_look_;       // at the steps of the workers
+  bool has_end_ = false;  // a worker of the attempt has ended, or is to end
   std::unique_ptr<MetricsServer> server_;
 };
 
