@@ -14,6 +14,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kEndTimeout{1};
+// From a report to the write, so that restarts in quick succession share one.
+constexpr std::chrono::milliseconds kSavePause{200};
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -48,6 +50,7 @@ KeptReport::KeptReport(Loop& loop, const JobSpec& spec, const JobRecord& job, Ca
       callbacks_(std::move(callbacks)),
       self_(std::make_shared<KeptReport*>(this)),
       has_earlier_(job.incarnation > 0),
+      save_timer_(loop, [this] { Save(); }),
       end_timer_(loop, [this] {
         is_late_ = true;
         callbacks_.on_progress();
@@ -62,13 +65,20 @@ void KeptReport::Note(const events::Event& event) {
   const bool is_end = std::holds_alternative<events::JobEnded>(event.payload);
   const bool is_due = document_.has_report() && (is_report || is_end);
   if (!is_due || !has_attempt_ || !callbacks_.is_keeper()) return;
+  if (!is_end) {
+    if (!std::exchange(is_due_, true)) save_timer_.Start(kSavePause);
+    return;
+  }
+  save_timer_.Stop();
   Save();
-  if (is_end) end_timer_.Start(kEndTimeout);
+  end_timer_.Start(kEndTimeout);
 }
 
 void KeptReport::Save() {
+  is_due_ = false;
   is_outdated_ = is_writing_;
   if (std::exchange(is_writing_, true)) return;
+  document_.Format();
   auto task = std::make_shared<Task>(Task{.folder = spec_.report_folder,
                                           .name = name_,
                                           .document = document_,

@@ -17,8 +17,8 @@ class Loop;
 namespace rankrun::agent {
 
 // Keeps the report on a job with a failed attempt in a file, for `rankctl report`. Writes the
-// file in libuv's pool after each report and at the end. Of several nodes, which may share the
-// folder, the first one keeps it.
+// file in libuv's pool soon after a report, which delays no restart, and at the end. Of several
+// nodes, which may share the folder, the first one keeps it.
 // Thread: loop.  Lifetime: may end at any time.
 class KeptReport {
  public:
@@ -54,10 +54,12 @@ class KeptReport {
   std::shared_ptr<KeptReport*> self_;  // shared with the task in the pool; null once this is gone
   bool has_attempt_ = false;           // false: a spare, which has no rank
   bool has_earlier_;                   // an earlier agent may have kept a report on this job
+  bool is_due_ = false;                // the timer of the next write runs
   bool is_writing_ = false;
   bool is_outdated_ = false;  // events came while the file was written
   bool has_warned_ = false;
   bool is_late_ = false;
+  Timer save_timer_;
   Timer end_timer_;
 };
 

@@ -33,7 +33,7 @@ void ReportDocument::AddEarlier(const std::string& text) {
   for (std::string& line : later) Append(std::move(line));
 }
 
-std::string ReportDocument::Text() const {
+std::string ReportDocument::Text() {
   Format();
   std::string text = "{\"format\": " + std::to_string(kFormat) +
                      ", \"dropped_events\": " + std::to_string(dropped_) + ", \"events\": [\n";
@@ -43,14 +43,14 @@ std::string ReportDocument::Text() const {
   return text + "]}\n";
 }
 
-void ReportDocument::Format() const {
+void ReportDocument::Format() {
   for (const events::Event& event : std::exchange(unformatted_, {})) {
     Append(events::FormatEvent(event));
   }
 }
 
 // Keeps the first event, which describes the job.
-void ReportDocument::Append(std::string line) const {
+void ReportDocument::Append(std::string line) {
   bytes_ += line.size();
   lines_.push_back(std::move(line));
   while (bytes_ > kMaxBytes && lines_.size() > 2) {

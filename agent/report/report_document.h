@@ -21,19 +21,21 @@ class ReportDocument {
   // document; invalid text is ignored.
   void AddEarlier(const std::string& text);
 
+  // Formats the events that were added. Text does this, too, but not once for all copies.
+  void Format();
+
   // Returns whether a failed attempt has been reported.
   bool has_report() const { return has_report_; }
-  std::string Text() const;
+  std::string Text();
 
  private:
-  void Format() const;
-  void Append(std::string line) const;
+  void Append(std::string line);
 
   // A job that never fails formats nothing, because that would delay its start.
-  mutable std::vector<events::Event> unformatted_;
-  mutable std::deque<std::string> lines_;
-  mutable size_t bytes_ = 0;
-  mutable size_t dropped_ = 0;
+  std::vector<events::Event> unformatted_;
+  std::deque<std::string> lines_;
+  size_t bytes_ = 0;
+  size_t dropped_ = 0;
   bool has_report_ = false;
 };
 

@@ -19,7 +19,7 @@ events::Event SomeReport() {
   return {.time = {}, .run_id = "job-7", .attempt = 0, .payload = report};
 }
 
-json Parsed(const ReportDocument& document) { return json::parse(document.Text()); }
+json Parsed(ReportDocument& document) { return json::parse(document.Text()); }
 
 TEST(ReportDocumentTest, HasTheEventsInOrder) {
   ReportDocument document;
