@@ -73,7 +73,7 @@ std::string OperationsTable(const KeptWorker& worker) {
   for (const KeptOperation& operation : worker.operations) {
     const bool is_under_way = operation.state == "under way";
     const std::string time = (is_under_way ? "for " : "ended ") + ShownDuration(operation.seconds) +
-                             (is_under_way ? "" : " before");
+                             (is_under_way ? "" : " before the failure");
     rows += "<tr><td>" + Html(operation.what) + "</td><td>" + Html(operation.group) + "</td><td>" +
             Html(operation.state) + "</td><td class=\"number\">" + Html(time) + "</td></tr>\n";
   }
@@ -106,9 +106,11 @@ std::string Failure(const KeptAttempt& attempt) {
                      Tag("h3", "", Html(CauseText(attempt)));
   if (const KeptWorker* cause = CauseOf(attempt)) {
     if (!cause->exception.empty()) html += Tag("pre", "", HtmlLines(cause->exception));
-    html += LinesBlock("last lines of its output", cause->last_lines);
+    html += LinesBlock("last lines of its output", cause->last_lines) + OperationsTable(*cause);
   }
-  for (const KeptWorker& worker : attempt.workers) html += OperationsTable(worker);
+  for (const KeptWorker& worker : attempt.workers) {
+    if (worker.part != KeptPart::kCause) html += OperationsTable(worker);
+  }
   html += Consequences(attempt);
   html +=
       Tag("p", "quiet", Html("next: " + (attempt.restart.empty() ? "the end" : attempt.restart)));

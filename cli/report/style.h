@@ -38,7 +38,7 @@ pre { background: var(--band); border-radius: 7px; padding: 11px 13px; margin: 8
   white-space: pre-wrap; overflow-wrap: anywhere; max-height: 28em; overflow: auto; }
 .failure { border-left: 3px solid var(--cause); padding: 1px 0 1px 14px; margin: 0 0 18px; }
 .failure:last-child { margin-bottom: 0; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; margin-bottom: 10px; }
 th { text-align: left; color: var(--quiet); font-weight: 500; font-size: 12.5px; }
 th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
