@@ -35,9 +35,11 @@ constexpr std::string_view kLostPeer[] = {
     "remote process exited",
     "DistNetworkError",
     "lost rank ",
-    // A wait for a key of the store, or for an answer in a monitored barrier.
-    "wait timeout after",
     "successfully reached monitoredBarrier, but received errors",
+};
+
+constexpr std::string_view kTimedOut[] = {
+    "TimeoutError", "timed out", "Timed out", "wait timeout after", "collective operation timeout",
 };
 
 // Ends of the lines that perror writes.
@@ -149,6 +151,11 @@ bool BlamesLostPeer(const LastError& error) {
   if (NamedRankIn(error.text)) return true;
   return std::ranges::any_of(
       kLostPeer, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
+}
+
+bool TimedOut(const LastError& error) {
+  return std::ranges::any_of(
+      kTimedOut, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
 }
 
 bool EndsWithLostPeer(const LastError& error) {

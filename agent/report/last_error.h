@@ -25,6 +25,10 @@ LastError LastLinesError(std::string_view standard_error);
 // of PyTorch, Gloo, NCCL, Python, the kernel or librankrun. Pure.
 bool BlamesLostPeer(const LastError& error);
 
+// Returns whether an error says that a wait took too long, for another worker or for anything
+// else. Pure.
+bool TimedOut(const LastError& error);
+
 // Returns whether the last line is the text of the system for a lost connection, with a prefix,
 // as perror writes it: "recv: Connection reset by peer". Pure.
 bool EndsWithLostPeer(const LastError& error);

@@ -19,10 +19,14 @@ constexpr std::string_view kEnds[] = {": killed by",
                                       " ended with",
                                       " could not be started",
                                       " died",
+                                      " has not called",
+                                      " has not joined",
+                                      " did not join",
                                       " failed to pass monitoredBarrier"};
 
 // Precede it.
-constexpr std::string_view kLosses[] = {"lost ", "lost connection to ", "lost the connection to "};
+constexpr std::string_view kLosses[] = {"lost ", "lost connection to ", "lost the connection to ",
+                                        "missing: "};
 
 // Ranks as "rank 2", "ranks 0, 1, 4-7", with the text behind them.
 struct Ranks {

@@ -32,6 +32,12 @@ bool EndedBySignal(const WorkerRecord& worker) {
   return value == kShellsBase + worker.sent_signal;
 }
 
+// SIGABRT is how C++ ends a program with an exception.
+bool IsKilledFromOutside(const WorkerRecord& worker) {
+  int value = worker.exit->value;
+  return worker.exit->signaled && value != worker.sent_signal && value != SIGABRT;
+}
+
 EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   if (!worker.hang.empty()) return EndKind::kHung;
   if (!worker.failed()) return EndKind::kSucceeded;
@@ -44,6 +50,9 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   // Not a line of some log.
   bool is_sure = error.is_exception || named || EndsWithLostPeer(error);
   if (is_sigpipe || (is_sure && blames_peer)) return EndKind::kLostPeer;
+  if (error.is_exception && TimedOut(error) && !IsKilledFromOutside(worker)) {
+    return EndKind::kTimedOut;
+  }
   if (!WasSignalled(worker)) {
     // A line of the log is weak evidence. A signal is the end of its own failure.
     bool is_warning = blames_peer && !worker.exit->signaled;
@@ -82,10 +91,11 @@ class Ends {
     if (auto found = FirstOf({EndKind::kFailedAfterWarning})) return *found;
     if (auto found = TheOnlyOneThatLostNobody()) return *found;
     if (auto found = FirstOf({EndKind::kKilledInException})) return *found;
+    if (auto found = FirstOf({EndKind::kTimedOut})) return *found;
+    if (auto found = TheOnlyOneThatLeftEarly()) return *found;
     if (!AllRaisedInTheirHandlers()) {
       if (auto found = FirstOf({EndKind::kRaisedAfterSignal})) return *found;
     }
-    if (auto found = TheOnlyOneThatLeftEarly()) return *found;
     if (auto found = FirstOf({EndKind::kLostPeer})) return *found;
     auto failed = First([&](size_t i) { return kinds_[i] != EndKind::kSucceeded; });
     return failed.value_or(ended_.front());
@@ -112,12 +122,16 @@ class Ends {
 
   size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
 
+  // They lost a peer, or waited in vain.
+  size_t CountVictims() const { return Count(EndKind::kLostPeer) + Count(EndKind::kTimedOut); }
+
   // Two others must have lost it: a single one may have lost something else.
   std::optional<size_t> TheOnlyOneThatLostNobody() const {
-    size_t lost = Count(EndKind::kLostPeer);
-    if (lost < 2 || lost + 1 != kinds_.size()) return std::nullopt;
+    size_t victims = CountVictims();
+    if (victims < 2 || victims + 1 != kinds_.size()) return std::nullopt;
     return First([&](size_t i) {
-      return kinds_[i] != EndKind::kLostPeer && kinds_[i] != EndKind::kSucceeded;
+      return kinds_[i] != EndKind::kLostPeer && kinds_[i] != EndKind::kTimedOut &&
+             kinds_[i] != EndKind::kSucceeded;
     });
   }
 

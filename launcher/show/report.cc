@@ -115,6 +115,9 @@ std::string RanksText(const std::vector<const WorkerRecord*>& workers) {
 
 // Returns how a worker ended whose failure is a consequence of the cause.
 std::string EndText(const WorkerRecord& worker, bool several) {
+  if (agent::EndingOf(worker).kind == agent::EndKind::kTimedOut) {
+    return "timed out, " + HowItEnded(worker);
+  }
   if (agent::EndingOf(worker).kind != agent::EndKind::kLostPeer) return HowItEnded(worker);
   const int named = agent::EndingOf(worker).lost_rank;
   if (named >= 0) return "because of rank " + std::to_string(named) + ": " + HowItEnded(worker);
@@ -187,14 +190,16 @@ std::string LineThatNames(const WorkerRecord& worker, int rank) {
   return "";
 }
 
-// Returns what another worker says about a cause that did not fail by itself, or nothing.
+// Returns what another worker says about a cause that did not fail by itself, best with its
+// name, or nothing.
 std::string AccusationText(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
   if (agent::FailedByItself(cause)) return "";
   for (const WorkerRecord& worker : record.workers) {
     std::string line = LineThatNames(worker, cause.global_rank);
-    const bool lost_a_peer = agent::EndingOf(worker).kind == agent::EndKind::kLostPeer;
-    if (line.empty() && !cause.failed() && lost_a_peer) {
+    const agent::EndKind kind = agent::EndingOf(worker).kind;
+    const bool is_victim = kind == agent::EndKind::kLostPeer || kind == agent::EndKind::kTimedOut;
+    if (line.empty() && is_victim) {
       line = agent::FindLastError(worker.stderr_tail).text;
       line.resize(std::min(line.find('\n'), line.size()));
     }
@@ -228,8 +233,9 @@ std::string ConsequencesText(const AttemptRecord& record) {
   for (const WorkerRecord& worker : record.workers) {
     bool is_cause = &worker == &record.workers[record.cause];
     if (is_cause && record.own_cause.empty()) continue;
-    const bool has_evidence = shown < kShownFailures && agent::FailedByItself(worker);
-    std::string evidence = has_evidence ? EvidenceText(worker) : "";
+    const bool timed_out = agent::EndingOf(worker).kind == agent::EndKind::kTimedOut;
+    const bool is_brief = timed_out || shown >= kShownFailures || !agent::FailedByItself(worker);
+    std::string evidence = is_brief ? "" : EvidenceText(worker);
     if (evidence.empty()) {
       brief.push_back(&worker);
     } else {

@@ -103,11 +103,21 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
 
 TEST(BlamesLostPeerTest, KnowsWaitsForOthers) {
   auto blames = [](const std::string& text) { return BlamesLostPeer({.text = text + "\n"}); };
-  EXPECT_TRUE(blames("torch.distributed.DistStoreError: wait timeout after 3000ms, keys: /a/0"));
   EXPECT_TRUE(
       blames("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received "
              "errors while waiting for send/recv from rank 0."));
   EXPECT_TRUE(blames("RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 3 ms"));
+}
+
+TEST(TimedOutTest, KnowsTheTextsOfOthers) {
+  auto timed_out = [](const std::string& text) { return TimedOut({.text = text + "\n"}); };
+  EXPECT_TRUE(timed_out("DistStoreError: wait timeout after 3000ms, keys: /a/0"));
+  EXPECT_TRUE(
+      timed_out("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"));
+  EXPECT_TRUE(
+      timed_out("what():  [Rank 0] Watchdog caught collective operation timeout: WorkNCCL("));
+  EXPECT_TRUE(timed_out("TimeoutError"));
+  EXPECT_FALSE(timed_out("ValueError: timeout must be positive"));
 }
 
 TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {

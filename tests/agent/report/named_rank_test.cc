@@ -32,6 +32,15 @@ TEST(NamedRankInTest, IsARankThatLeftOrDidNotCome) {
   EXPECT_EQ(NamedRankIn("bank 3 died"), std::nullopt);
 }
 
+TEST(NamedRankInTest, IsARankForWhichOthersWaitedInVain) {
+  EXPECT_EQ(NamedRankIn("AllReduce #4 of world, rank 0 of 3: rank 2 has not called AllReduce #4"),
+            2);
+  EXPECT_EQ(NamedRankIn("MonitoredBarrier #1, rank 2 of 3: 2 of 3 present after 2.0 s, missing: "
+                        "rank 1"),
+            1);
+  EXPECT_EQ(NamedRankIn("Init: rank 0 of 3: ranks 1, 2 did not join within 2.0 s"), 1);
+}
+
 TEST(NamedRankInTest, IsTheOnlyRankWhoseCallDiffers) {
   EXPECT_EQ(
       NamedRankIn("rank 3 of 4: ranks 0, 1, 3 called AllReduce #4 (10 x float32, sum); rank 2 "

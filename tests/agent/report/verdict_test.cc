@@ -121,6 +121,11 @@ WorkerRecord Mismatched() {
 WorkerRecord SaysReset() {
   return Ended({.signaled = false, .value = 1}, 0, "recv: Connection reset by peer\n");
 }
+WorkerRecord TimedOut(int sent = 0) {
+  std::string text = kTraceback;
+  return Ended({.signaled = false, .value = 1}, sent,
+               text.substr(0, text.find("Runtime")) + "TimeoutError: timed out\n");
+}
 WorkerRecord SucceedsAfterSignal() { return Ended({.signaled = false, .value = 0}, 15); }
 WorkerRecord BrokenPipe() { return Ended({.signaled = true, .value = 13}); }
 
@@ -204,6 +209,23 @@ const Case kCases[] = {
      1},
     {"but not after our signal", {Lost(), SucceedsAfterSignal(), kTerminated}, {0, 1, 2}, 0},
     {"but not one of several", {Lost(), kSucceeded, kSucceeded}, {1, 2, 0}, 0},
+    {"the only one for which all others waited in vain",
+     {TimedOut(), kTerminated, TimedOut(15)},
+     {0, 2, 1},
+     1},
+    {"one that waited in vain, before those that lost it",
+     {Lost(), TimedOut(), Lost()},
+     {0, 1, 2},
+     1},
+    {"one that waited in vain, and whose end made handlers raise",
+     {RaisesAfterSignal(), TimedOut(), RaisesAfterSignal()},
+     {1, 0, 2},
+     1},
+    {"an own failure before a wait in vain", {TimedOut(), Exits(3), Lost()}, {0, 1, 2}, 1},
+    {"a wait in vain for something else, although another left early",
+     {TimedOut(), kSucceeded, Lost()},
+     {1, 0, 2},
+     0},
     {"not one that left early if another failed", {Exits(3), kSucceeded, Lost()}, {1, 0, 2}, 0},
     {"the first lost peer if there is nothing else",
      {kTerminated, Lost(), Lost(), kTerminated},
@@ -222,6 +244,15 @@ TEST(ChooseCauseTest, Table) {
     }
     EXPECT_EQ(ChooseCause(c.workers, c.ended), c.cause) << c.text << ", from endings";
   }
+}
+
+TEST(EndingOfTest, ASignalFromOutsideIsStrongerThanATimeOutBeforeIt) {
+  WorkerRecord worker = TimedOut();
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kTimedOut);
+  worker.exit = ProcessExit{.signaled = true, .value = 6};
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kTimedOut);
+  worker.exit = ProcessExit{.signaled = true, .value = 9};
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kFailed);
 }
 
 TEST(CauseInWordsTest, SaysWhyASuccessIsACause) {
