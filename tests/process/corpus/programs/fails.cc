@@ -46,6 +46,7 @@ void Fail(const std::string& way, ProcessGroup& world) {
   if (way == "return") std::exit(4);
   if (way == "kill") raise(SIGKILL);
   if (way == "segv") raise(SIGSEGV);
+  if (way == "absent" || way == "barrier-absent") sleep(30);
   if (way == "early") rankrun::Destroy();
   if (way == "early") std::exit(0);
   if (way == "slow") {
@@ -59,12 +60,15 @@ void Fail(const std::string& way, ProcessGroup& world) {
 }
 
 void Run(int culprit, const std::string& way) {
-  ProcessGroup& world = rankrun::Init({.timeout = std::chrono::seconds(20)});
+  const bool is_absent = way.find("absent") != std::string::npos;
+  if (way == "init-absent" && std::atoi(std::getenv("RANK")) == culprit) sleep(30);
+  ProcessGroup& world = rankrun::Init({.timeout = std::chrono::seconds(is_absent ? 2 : 20)});
   Ready();
   WaitForAll();
   std::vector<float> values(10);
   for (int step = 0; step < 1000; ++step) {
     if (step == 3 && world.global_rank() == culprit) Fail(way, world);
+    if (step == 3 && way == "barrier-absent") world.MonitoredBarrier();
     if (step == 3 && way == "root") {
       world.Broadcast(values, GlobalRank{0});
     } else {

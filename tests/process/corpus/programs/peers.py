@@ -8,8 +8,9 @@ import select
 import signal
 import sys
 import time
+import traceback
 
-from common import RANK, ready, wait_for_all, wait_long
+from common import RANK, SIZE, publish, read_of, ready, wait_for_all, wait_long
 from mesh import mesh
 
 culprit, way, victims = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -64,8 +65,30 @@ def fail(peers):
         raise ValueError("loss is nan at step 12")
     if way == "broken-file":  # a broken pipe that has nothing to do with the peers
         raise FileNotFoundError(2, "No such file or directory", "/data/shard-7")
+    if way == "silent":  # comes to nothing any more, but keeps its connections
+        wait_long()
+    if way == "storage":  # a time-out that has nothing to do with the peers
+        raise TimeoutError(110, "Connection timed out", "storage:9000")
     if way == "exit0":  # leaves early, as with fewer batches
         os._exit(0)
+
+
+def wait_for_victims():
+    """Until all have written their errors. Otherwise the end of one stops the others before."""
+    publish("given-up", "")
+    for rank in range(SIZE):
+        if rank != culprit:
+            read_of("given-up", rank)
+
+
+def give_up():
+    try:
+        react(culprit, ("127.0.0.1", 4711))
+    except (TimeoutError, RuntimeError):
+        traceback.print_exc()
+        sys.stderr.flush()
+    wait_for_victims()
+    os._exit(1)
 
 
 def react(rank, address):
@@ -110,6 +133,21 @@ def react(rank, address):
         for _ in range(3):
             print("Connection refused, trying again", file=sys.stderr, flush=True)
         raise ConnectionRefusedError(111, "Connection refused")
+    if victims == "timeout":
+        raise TimeoutError("timed out")
+    if victims == "gloo-timeout":
+        raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] "
+                           "Timed out waiting 1800000ms for recv operation to complete")
+    if victims == "nccl-timeout":
+        what = (f"[Rank {RANK}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, "
+                "OpType=ALLREDUCE, NumelIn=1000, NumelOut=1000, Timeout(ms)=600000) ran for 600021 "
+                "milliseconds before timing out.")
+        print(f"[rank{RANK}]:[E1126 12:00:00.000000000 ProcessGroupNCCL.cpp:632] {what}\n"
+              f"terminate called after throwing an instance of 'c10::DistBackendError'\n"
+              f"  what():  [PG ID 0 PG GUID 0(default_pg) Rank {RANK}] Process group watchdog thread "
+              f"terminated with exception: {what}\n", file=sys.stderr, flush=True)
+        wait_for_victims()
+        os.abort()
     if victims == "stays":
         wait_long()
 
@@ -121,7 +159,9 @@ if __name__ == "__main__":
     if RANK == culprit:
         fail(peers)
     ranks = {peer: rank for rank, peer in peers.items()}
-    readable, _, _ = select.select(list(ranks), [], [], 20)
+    readable, _, _ = select.select(list(ranks), [], [], 1 if way == "silent" else 20)
+    if way == "silent":
+        give_up()
     if not readable:
         raise SystemExit("no peer was lost for 20 s")
     react(ranks[readable[0]], ("127.0.0.1", 4711))

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+import torch
 import torch.distributed as dist
 
 from common import RANK
@@ -29,4 +30,8 @@ if way == "barrier":
     if RANK == culprit:
         time.sleep(20)
     dist.monitored_barrier(timeout=timeout)
+if way == "sum":
+    if RANK == culprit:
+        time.sleep(30)
+    dist.all_reduce(torch.ones(10))
 time.sleep(30)
