@@ -7,8 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tests/process/rankctl.h"
 
@@ -36,6 +40,29 @@ def main():
     Trainer().step()
 main()
 )";
+
+// Returns programs of CPython, of different versions: those in PATH and of pyenv.
+std::set<std::string> Pythons() {
+  namespace fs = std::filesystem;
+  const char* path = std::getenv("PATH");
+  std::istringstream list(path == nullptr ? "/usr/bin" : path);
+  std::vector<fs::path> folders;
+  for (std::string folder; std::getline(list, folder, ':');) folders.emplace_back(folder);
+  const char* home = std::getenv("HOME");
+  std::error_code none;
+  fs::directory_iterator versions(fs::path(home == nullptr ? "/" : home) / ".pyenv/versions", none);
+  for (const auto& version : versions) folders.push_back(version.path() / "bin");
+  std::set<std::string> found;
+  for (const fs::path& folder : folders) {
+    for (int minor = 8; minor <= 13; ++minor) {
+      const fs::path file = fs::canonical(folder / ("python3." + std::to_string(minor)), none);
+      if (!none && ReadText(file).starts_with("\x7f"
+                                              "ELF"))
+        found.insert(file);
+    }
+  }
+  return found;
+}
 
 // Returns the state letter in /proc/<pid>/stat.
 char StateOf(pid_t pid) {
@@ -83,15 +110,20 @@ TEST_F(StacksTest, TheFileThatIsReadIsNamed) {
   EXPECT_THAT(StacksOf(job), AllOf(HasSubstr("in read(" + fifo + ")"), HasSubstr("ReadForever")));
 }
 
-TEST_F(StacksTest, PythonFramesHaveNamesAndLines) {
-  if (access(kPython, X_OK) != 0) GTEST_SKIP() << "there is no " << kPython;
+TEST_F(StacksTest, PythonFramesHaveNamesAndLinesInEachVersion) {
+  const std::set<std::string> pythons = Pythons();
+  if (pythons.empty()) GTEST_SKIP() << "there is no CPython 3.8 to 3.13";
   const std::string script = WriteFile("train.py", kSleeper);
-  Job job({.arguments = {script}, .program = kPython});
-  ASSERT_TRUE(job.WaitForOut("up"));
-  const std::string text = StacksOf(job);
-  EXPECT_THAT(text, ContainsRegex("load_batch at .*/train.py:9\n.*step at .*/train.py:5\n.*main "
-                                  "at .*/train.py:11\n.*<module> at .*/train.py:12\n"));
-  EXPECT_THAT(text, Not(HasSubstr("_PyEval")));
+  for (const std::string& python : pythons) {
+    SCOPED_TRACE(python);
+    Job job({.arguments = {script}, .program = python});
+    ASSERT_TRUE(job.WaitForOut("up"));
+    const std::string text = StacksOf(job);
+    EXPECT_THAT(text,
+                ContainsRegex("load_batch at .*/train.py:9\n.*step at .*/train.py:[56]\n.*main "
+                              "at .*/train.py:11\n.*<module> at .*/train.py:12\n"));
+    EXPECT_THAT(text, Not(HasSubstr("_PyEval")));
+  }
 }
 
 TEST_F(StacksTest, AStoppedProcessStaysStopped) {

@@ -41,6 +41,8 @@ test -s "$folder/usr/share/zsh/site-functions/_rankrun"
 test -s "$folder/usr/share/fish/vendor_completions.d/rankrun.fish"
 test ! -e "$folder/usr/bin/torchrun"  # installed only on request
 "$folder/usr/bin/rankctl" --version | grep -q '^rankctl [0-9]'
+"$folder/usr/bin/rankctl" stacks $$ >"$folder/stacks"
+grep -q "^  thread $$ " "$folder/stacks"
 
 if ! command -v pkg-config >/dev/null; then
   echo "skipped: a program by pkg-config, which is not installed"
