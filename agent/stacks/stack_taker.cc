@@ -120,7 +120,8 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
       const bool is_end = count <= 0 || bytes_.size() > kMaxBytes;
-      if (is_end) return Finish("rankrun-stacks has ended without an answer (is libdw1 installed?)");
+      if (is_end)
+        return Finish("rankrun-stacks has ended without an answer (is libdw1 installed?)");
       bytes_.append(buffer, static_cast<size_t>(count));
     }
   }

@@ -32,7 +32,7 @@ class StackTaker {
   ~StackTaker();
 
   // Calls `done` once, after this function has returned and `budget` and 0.3 s later at the
-  // latest, with one entry for each pid. The `note` of an entry says what is missing and why.
+  // latest, with one entry for each pid. The `note` of an entry names missing parts and the reason.
   void Take(const std::vector<pid_t>& pids, Duration budget, Done done);
 
   // Kills the programs that still run, and calls `done` at once with what they have found.

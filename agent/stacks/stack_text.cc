@@ -16,16 +16,7 @@ constexpr size_t kMaxShortText = 100;  // characters of one frame
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Libraries whose functions a user calls, but does not know inside.
-bool IsRuntime(const StackFrame& frame) {
-  constexpr std::string_view kRuntimes[] = {"libc.so",  "libc-2",     "libpthread", "ld-linux",
-                                            "[vdso",    "libstdc++.", "libm.so",    "libc++.",
-                                            "ld-musl-", "libgcc_s."};
-  const std::string name = BaseName(frame.module);
-  return std::ranges::any_of(kRuntimes, [&](auto prefix) { return name.starts_with(prefix); });
-}
-
-// Returns "pthread_mutex_lock" for "___pthread_mutex_lock", "__GI___libc_read" and the like.
+// Returns "pthread_mutex_lock" for "___pthread_mutex_lock", "__GI___libc_read".
 std::string PublicName(const std::string& function) {
   std::string name = ShortFunction(function);
   for (std::string_view prefix : {"__GI_", "___", "__", "libc_"}) {
@@ -94,6 +85,14 @@ std::string WithoutParts(const std::string& text, char open, char close) {
 }
 
 }  // namespace
+
+bool IsRuntime(const StackFrame& frame) {
+  constexpr std::string_view kRuntimes[] = {"libc.so",  "libc-2",     "libpthread", "ld-linux",
+                                            "[vdso",    "libstdc++.", "libm.so",    "libc++.",
+                                            "ld-musl-", "libgcc_s."};
+  const std::string name = BaseName(frame.module);
+  return std::ranges::any_of(kRuntimes, [&](auto prefix) { return name.starts_with(prefix); });
+}
 
 std::string ShortFunction(const std::string& function) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";

@@ -11,6 +11,10 @@ namespace rankrun::agent {
 // arguments of C++. Pure, as all here.
 std::string ShortFunction(const std::string& function);
 
+// Returns whether a native frame is in the C or C++ library, whose functions a user calls but
+// does not know inside.
+bool IsRuntime(const StackFrame& frame);
+
 // Returns the frames of a thread as a user of its language sees them, innermost first: native
 // ones, and Python's in place of those of the interpreter.
 std::vector<StackFrame> MergedFrames(const ProcessStacks& stacks, const ThreadStack& thread);

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "agent/stacks/helper/sampler.h"
@@ -33,6 +34,7 @@ struct Sample {
   pid_t target = 0;
   pid_t child = 0;
   Fd pipe = {};
+  Clock::time_point began = {};
   std::string bytes = {};  // lines, of which the last complete one counts
   std::string why_none = {};
 };
@@ -61,6 +63,7 @@ Sample Start(pid_t target) {
     return sample;
   }
   sample.pipe = Fd(ends[0]);
+  sample.began = Clock::now();
   Fd write_end(ends[1]);
   const pid_t parent = getpid();
   sample.child = fork();
@@ -104,52 +107,91 @@ void Finish(Sample& sample) {
   waitpid(sample.child, nullptr, WNOHANG);
 }
 
-// Reads of all pipes until `deadline`. Returns false if a line could not be printed.
-bool Collect(std::vector<Sample>& samples, Clock::time_point deadline) {
-  for (;;) {
-    std::vector<pollfd> waits;
-    std::vector<Sample*> open;
-    for (Sample& sample : samples) {
-      if (!sample.pipe) continue;
-      waits.push_back({sample.pipe.get(), POLLIN, 0});
-      open.push_back(&sample);
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (open.empty() || left <= 0) return true;
-    if (poll(waits.data(), waits.size(), static_cast<int>(left)) < 0 && errno != EINTR) return true;
-    for (size_t i = 0; i < open.size(); ++i) {
-      if (waits[i].revents == 0 || !ReadSome(*open[i])) continue;
-      Finish(*open[i]);
-      if (!Print(*open[i])) return false;
-      open[i]->target = 0;
+// The processes that are being sampled, some at a time, because each needs a processor.
+class Samples {
+ public:
+  explicit Samples(const std::vector<pid_t>& targets) {
+    for (pid_t target : targets) samples_.push_back({.target = target});
+  }
+
+  // Reads of all pipes until `deadline`. Returns false if a line could not be printed.
+  bool Collect(Clock::time_point deadline) {
+    for (;;) {
+      StartMore();
+      std::vector<pollfd> waits;
+      std::vector<Sample*> open;
+      for (Sample& sample : samples_) {
+        if (!sample.pipe) continue;
+        waits.push_back({sample.pipe.get(), POLLIN, 0});
+        open.push_back(&sample);
+      }
+      const auto now = Clock::now();
+      if (open.empty() || now >= deadline) return true;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
+      const auto wait = next_ < samples_.size() ? std::min(left, kPatience) : left;
+      if (poll(waits.data(), waits.size(), static_cast<int>(wait.count())) < 0) continue;
+      for (size_t i = 0; i < open.size(); ++i) {
+        if (waits[i].revents != 0 && ReadSome(*open[i]) && !End(*open[i])) return false;
+      }
     }
   }
-}
+
+  // Prints the last lines of processes that have not ended.
+  bool EndAll() {
+    bool is_written = true;
+    for (Sample& sample : samples_) {
+      if (sample.target != 0) is_written = End(sample) && is_written;
+    }
+    return is_written;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPatience{200};
+
+  // A process that takes long may hang, and keeps no other from its turn.
+  void StartMore() {
+    const size_t processors = std::max(2U, std::thread::hardware_concurrency());
+    const auto now = Clock::now();
+    auto is_busy = [&](const Sample& sample) {
+      return sample.pipe && now - sample.began < kPatience;
+    };
+    auto busy = static_cast<size_t>(std::ranges::count_if(samples_, is_busy));
+    for (; next_ < samples_.size() && busy < processors; ++next_) {
+      samples_[next_] = Start(samples_[next_].target);
+      busy += 1;
+    }
+  }
+
+  static bool End(Sample& sample) {
+    Finish(sample);
+    const bool is_written = Print(sample);
+    sample.target = 0;
+    return is_written;
+  }
+
+  std::vector<Sample> samples_;
+  size_t next_ = 0;  // first one that has not been started
+};
 
 }  // namespace
 
 int RunStacksHelper(std::span<const std::string> arguments) {
   const auto budget = arguments.empty() ? std::nullopt : NumberOf(arguments[0]);
-  std::vector<Sample> samples;
+  std::vector<pid_t> targets;
   for (size_t i = 1; budget && i < arguments.size(); ++i) {
     const auto pid = NumberOf(arguments[i]);
-    if (!pid || samples.size() == kMaxProcesses) return kExitUsage;
-    samples.push_back({.target = *pid});
+    if (!pid || targets.size() == kMaxProcesses) return kExitUsage;
+    targets.push_back(*pid);
   }
-  if (samples.empty()) {
+  if (targets.empty()) {
     std::fputs("usage: rankrun-stacks BUDGET_MS PID...; rankctl stacks shows its output\n", stderr);
     return kExitUsage;
   }
   unsetenv("DEBUGINFOD_URLS");
   const auto deadline = Clock::now() + std::chrono::milliseconds(*budget);
-  for (Sample& sample : samples) sample = Start(sample.target);
-  bool is_written = Collect(samples, deadline);
-  for (Sample& sample : samples) {
-    if (sample.target == 0) continue;
-    Finish(sample);
-    is_written = is_written && Print(sample);
-  }
-  return is_written ? 0 : 1;
+  Samples samples(targets);
+  const bool is_written = samples.Collect(deadline);
+  return samples.EndAll() && is_written ? 0 : 1;
 }
 
 }  // namespace rankrun::agent

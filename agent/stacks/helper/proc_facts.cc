@@ -164,6 +164,11 @@ SystemCall ParseSystemCall(std::string_view line) {
   return found;
 }
 
+char StateOfThread(pid_t pid, pid_t tid) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid);
+  return ParseStat(ReadProc(folder + "/stat")).state;
+}
+
 std::vector<pid_t> ThreadsOf(pid_t pid) {
   std::vector<pid_t> threads;
   std::error_code error;
@@ -191,11 +196,15 @@ ProcessStacks ReadProcFacts(pid_t pid) {
     const std::string name = ReadProc("/proc/" + std::to_string(tracer) + "/comm");
     stacks.note = "pid " + std::to_string(tracer) + " (" + name + ") traces it already";
   }
-  if (stat.state == 'Z' || stat.state == 'X') stacks.note = "it has ended";
   for (pid_t tid : ThreadsOf(pid)) {
     if (stacks.threads.size() == kMaxStackThreads) break;
     stacks.threads.push_back(ReadThread(pid, tid));
   }
+  // The main thread may have ended before the others.
+  const bool has_ended = std::ranges::all_of(stacks.threads, [](const ThreadStack& thread) {
+    return thread.state == 'Z' || thread.state == 'X';
+  });
+  if (has_ended) stacks.note = "it has ended";
   return stacks;
 }
 

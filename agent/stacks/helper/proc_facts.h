@@ -20,6 +20,9 @@ ProcessStacks ReadProcFacts(pid_t pid);
 // Returns the ids of all threads, the main one first; empty if there is no such process.
 std::vector<pid_t> ThreadsOf(pid_t pid);
 
+// Returns the state letter of a thread; '?' if there is no such thread.
+char StateOfThread(pid_t pid, pid_t tid);
+
 // Returns why a tracer without permission gets no frames, and how to allow it. `yama_scope` is
 // the content of /proc/sys/kernel/yama/ptrace_scope, empty if there is none. Pure.
 std::string PermissionNote(std::string_view yama_scope);

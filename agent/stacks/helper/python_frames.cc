@@ -44,11 +44,11 @@ void AppendUtf8(std::string& text, uint32_t character) {
 }  // namespace
 
 std::string Utf8Of(std::span<const char> characters, int width) {
-  constexpr size_t kLongest = 4;  // bytes of one character
+  constexpr size_t kMaxCharacterBytes = 4;  // bytes of one character
   std::string text;
   const auto step = static_cast<size_t>(width);
   for (size_t at = 0; at + step <= characters.size(); at += step) {
-    if (text.size() + kLongest > kMaxStackText) break;
+    if (text.size() + kMaxCharacterBytes > kMaxStackText) break;
     uint32_t character = 0;
     std::memcpy(&character, characters.data() + at, step);  // little endian, as all of our CPUs
     AppendUtf8(text, character);

@@ -10,6 +10,7 @@
 #include "agent/stacks/helper/proc_facts.h"
 #include "agent/stacks/helper/python_frames.h"
 #include "agent/stacks/helper/snapshot.h"
+#include "agent/stacks/stack_text.h"
 
 namespace rankrun::agent {
 namespace {
@@ -26,29 +27,38 @@ Result<PythonLayout> LayoutOf(const CodeMap::Python& python, const RemoteMemory&
   return Error{ErrorCode::kInvalid, "CPython 3." + std::to_string(python.minor) + " is not known"};
 }
 
+// Returns the first thread that has not ended: /proc shows the memory of a process only by such
+// a thread.
+pid_t LivingThread(const ProcessStacks& stacks) {
+  auto found = std::ranges::find_if(stacks.threads,
+                                    [](const ThreadStack& thread) { return thread.state != 'Z'; });
+  return found == stacks.threads.end() ? stacks.pid : found->tid;
+}
+
 // One process that is being sampled.
 class Sampler {
  public:
-  explicit Sampler(ProcessStacks stacks) : stacks_(std::move(stacks)), memory_(stacks_.pid) {}
+  explicit Sampler(ProcessStacks stacks)
+      : stacks_(std::move(stacks)), living_(LivingThread(stacks_)), memory_(living_) {}
 
   const ProcessStacks& stacks() const { return stacks_; }
 
   // Returns whether there are stacks.
   bool Stop() {
-    auto code = CodeMap::Open(stacks_.pid);
+    auto code = CodeMap::Open(living_);
     if (!code) return Refuse(code.error().message);
     code_ = *std::move(code);
     python_ = code_->FindPython();
-    snapshot_ = TakeSnapshot(stacks_.pid, [this](auto is_late) { ReadPython(is_late); });
+    snapshot_ = TakeSnapshot(living_, [this](auto is_late) { ReadPython(is_late); });
     stacks_.stopped_us = snapshot_.stopped.count();
     if (snapshot_.error == EPERM || snapshot_.error == EACCES) return Refuse("");
     if (snapshot_.error != 0) {
       return Refuse("attaching to it failed: " + std::string(std::strerror(snapshot_.error)));
     }
-    if (snapshot_.threads.empty()) return Refuse("it does not stop: it waits in the kernel");
+    if (snapshot_.threads.empty() && snapshot_.running == 0) return Refuse("it has ended");
+    if (snapshot_.threads.empty()) return Refuse("it did not stop" + Reason());
     if (snapshot_.running > 0) {
-      stacks_.note = std::to_string(snapshot_.running) + " of its threads do not stop: they wait " +
-                     "in the kernel";
+      stacks_.note = std::to_string(snapshot_.running) + " of its threads did not stop" + Reason();
     }
     return true;
   }
@@ -72,12 +82,18 @@ class Sampler {
     for (size_t i = 0; i < snapshot_.threads.size(); ++i) {
       ThreadStack& thread = ThreadOf(snapshot_.threads[i].tid);
       for (size_t k = 0; k < thread.native.size(); ++k) {
-        code_->AddLine(addresses_[i][k], thread.native[k]);
+        // Reading the debug information of the C library would take most of the time.
+        if (!IsRuntime(thread.native[k])) code_->AddLine(addresses_[i][k], thread.native[k]);
       }
     }
   }
 
  private:
+  std::string Reason() const {
+    const bool waits = std::ranges::count(stacks_.threads, 'D', &ThreadStack::state) > 0;
+    return waits ? ": it waits in the kernel" : " in time";
+  }
+
   bool Refuse(const std::string& why) {
     stacks_.note = why.empty() ? PermissionNote() : why;
     return false;
@@ -119,6 +135,7 @@ class Sampler {
   }
 
   ProcessStacks stacks_;
+  const pid_t living_;
   const ProcessMemory memory_;
   std::unique_ptr<CodeMap> code_;
   std::optional<CodeMap::Python> python_;

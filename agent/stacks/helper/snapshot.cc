@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "agent/stacks/helper/proc_facts.h"
@@ -20,8 +21,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLongestWait{30};  // for threads to stop
-constexpr size_t kStackBytes = 128 * 1024;             // copied of each thread
+// Time for threads to stop: for the first one, for the others, which hold up the first, and for
+// the others while the machine is busy. A thread in the kernel may never stop.
+constexpr std::chrono::milliseconds kFirstWait{500};
+constexpr std::chrono::milliseconds kWait{25};
+constexpr std::chrono::milliseconds kBusyWait{600};
+constexpr std::chrono::milliseconds kMaxLook{20};
+constexpr size_t kMaxStackBytes = 128 * 1024;  // copied of each thread
+constexpr size_t kMaxStacksBytes = 8 << 20;    // of all threads
 
 long Trace(int request, pid_t tid, void* data) {
   return ptrace(static_cast<__ptrace_request>(request), tid, nullptr, data);
@@ -56,24 +63,28 @@ class Tracer {
 
   // Returns 0 or errno. Threads of which it cannot say whether they have stopped are running.
   int StopAll() {
-    const auto deadline = Clock::now() + kLongestWait;
+    deadline_ = Clock::now() + kFirstWait;
     size_t known = SIZE_MAX;
     // Threads that are started meanwhile are found by a second look.
-    while (known != signals_.size() + running_.size() && Clock::now() < deadline) {
+    while (known != signals_.size() + running_.size() && Clock::now() < deadline_) {
       known = signals_.size() + running_.size();
       if (int error = Seize(); error != 0) return error;
-      Await(deadline);
+      Await();
     }
     return 0;
   }
+  // When the first thread has stopped; nothing if none has.
+  std::optional<Clock::time_point> stopped() const { return stopped_; }
 
   std::vector<ThreadSnapshot> Copy() const {
     std::vector<ThreadSnapshot> threads;
     const ProcessMemory memory(pid_);
+    const size_t bytes =
+        std::min(kMaxStackBytes, kMaxStacksBytes / std::max<size_t>(1, signals_.size()));
     for (const auto& [tid, signal] : signals_) {
       ThreadSnapshot thread{.tid = tid};
       ReadRegisters(thread);
-      thread.stack.resize(kStackBytes);
+      thread.stack.resize(bytes);
       thread.stack.resize(memory.ReadSome(thread.stack_begin, thread.stack));
       thread.stack.shrink_to_fit();
       threads.push_back(std::move(thread));
@@ -96,8 +107,9 @@ class Tracer {
       const bool is_known = signals_.contains(tid) || std::ranges::count(running_, tid) > 0;
       if (is_known || signals_.size() + running_.size() >= kMaxStackThreads) continue;
       if (Trace(PTRACE_SEIZE, tid, nullptr) != 0) {
-        if (errno == ESRCH) continue;  // it has ended
-        return errno;
+        const int error = errno;  // EPERM for threads that have ended, too
+        if (error == ESRCH || HasEnded(tid)) continue;
+        return error;
       }
       Trace(PTRACE_INTERRUPT, tid, nullptr);
       running_.push_back(tid);
@@ -105,13 +117,24 @@ class Tracer {
     return 0;
   }
 
-  void Await(Clock::time_point deadline) {
+  bool HasEnded(pid_t tid) const {
+    const char state = StateOfThread(pid_, tid);
+    return state == 'Z' || state == 'X' || state == '?';
+  }
+
+  void Await() {
     for (;;) {
       std::erase_if(running_, [this](pid_t tid) { return HasStopped(tid); });
-      if (running_.empty() || Clock::now() >= deadline) return;
+      if (running_.empty() || Clock::now() >= deadline_) return;
+      if (stopped_ && Clock::now() >= *stopped_ + kWait && OnlyTheKernelHoldsThem()) return;
       constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
       nanosleep(&kPause, nullptr);
     }
+  }
+
+  bool OnlyTheKernelHoldsThem() const {
+    return std::ranges::all_of(running_,
+                               [this](pid_t tid) { return StateOfThread(pid_, tid) == 'D'; });
   }
 
   // Also true for a thread that has ended.
@@ -120,6 +143,10 @@ class Tracer {
     const pid_t found = waitpid(tid, &status, __WALL | WNOHANG);
     if (found == 0) return false;
     if (found < 0 || !WIFSTOPPED(status)) return true;
+    if (!stopped_) {
+      stopped_ = Clock::now();
+      deadline_ = *stopped_ + kBusyWait;
+    }
     const bool is_delivery = status >> 16 == 0;
     signals_[tid] = is_delivery ? WSTOPSIG(status) : 0;
     return true;
@@ -128,19 +155,21 @@ class Tracer {
   const pid_t pid_;
   std::map<pid_t, int> signals_;  // to be delivered, by stopped thread; 0: none
   std::vector<pid_t> running_;    // seized, not yet stopped
+  Clock::time_point deadline_;
+  std::optional<Clock::time_point> stopped_;
 };
 
 Snapshot Take(pid_t pid, const std::function<void(std::function<bool()>)>& look) {
-  const auto begin = Clock::now();
   Snapshot snapshot;
   Tracer tracer(pid);
   snapshot.error = tracer.StopAll();
-  if (snapshot.error == 0) {
+  if (snapshot.error == 0 && tracer.stopped()) {
     snapshot.threads = tracer.Copy();
-    look([deadline = begin + kLongestStop] { return Clock::now() >= deadline; });
+    look([deadline = Clock::now() + kMaxLook] { return Clock::now() >= deadline; });
   }
   tracer.LetGo();
   snapshot.running = tracer.running();
+  const auto begin = tracer.stopped().value_or(Clock::now());
   snapshot.stopped = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   return snapshot;
 }

@@ -30,13 +30,10 @@ struct Snapshot {
   std::chrono::microseconds stopped{0};
 };
 
-// Longest time for which a process is stopped, apart from a busy machine.
-constexpr std::chrono::milliseconds kLongestStop{45};
-
 // Stops a process, copies its threads, calls `look` and lets it go on. A process that SIGSTOP
 // has stopped stays stopped. `is_late` of `look` says when it must return.
-// Blocks for kLongestStop at most. Uses a thread of its own, at whose end the kernel lets go
-// each thread that stops later.
+// Waits half a second at most for the first thread to stop. Uses a thread of its own: when it ends,
+// the kernel lets go each thread that stops later.
 Snapshot TakeSnapshot(pid_t pid, const std::function<void(std::function<bool()> is_late)>& look);
 
 }  // namespace rankrun::agent

@@ -1,4 +1,5 @@
-// A process that waits in functions of its own. Usage: stacked lock | read FILE | threads COUNT
+// A process that waits in functions of its own.
+// Usage: stacked lock | read FILE | threads COUNT | orphaned
 // Prints "up" before it waits.
 
 #include <fcntl.h>
@@ -51,6 +52,13 @@ __attribute__((noinline)) void PauseForever() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "lock") == 0) TakeTheLock();
   if (argc > 2 && std::strcmp(argv[1], "read") == 0) ReadForever(argv[2]);
+  if (argc > 1 && std::strcmp(argv[1], "orphaned") == 0) {
+    std::thread([] {
+      SayUp();
+      PauseForever();
+    }).detach();
+    pthread_exit(nullptr);
+  }
   if (argc < 3 || std::strcmp(argv[1], "threads") != 0) return 2;
   std::vector<std::thread> threads;
   for (int i = 1; i < std::atoi(argv[2]); ++i) threads.emplace_back(PauseForever);
