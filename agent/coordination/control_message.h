@@ -8,6 +8,7 @@
 
 #include "agent/coordination/health_message.h"
 #include "agent/coordination/hello.h"
+#include "agent/coordination/relay.h"
 
 namespace rankrun::agent {
 
@@ -138,9 +139,9 @@ struct Verdict {
 };
 
 using MemberMessage = std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close,
-                                   Beat, Report, Stuck, NodeHealth>;
+                                   Beat, Report, Stuck, NodeHealth, Relay>;
 using CoordinatorMessage =
     std::variant<Waiting, Refusal, Prepare, StartRound, Stop, Finish, Verdict, Beat, JobReport,
-                 NodeLost, HealthWanted, HangNotice, HangFound>;
+                 NodeLost, HealthWanted, HangNotice, HangFound, Relay>;
 
 }  // namespace rankrun::agent

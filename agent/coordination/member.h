@@ -58,11 +58,12 @@ class Member {
   void OnMessage(const Finish& message);
   void OnMessage(const Verdict& message);
   void OnMessage(const Beat& message);
-  void OnMessage(const JobReport&) {}  // Membership shows it; likewise NodeLost
+  void OnMessage(const JobReport&) {}  // for Membership; so are the next two
   void OnMessage(const NodeLost&) {}
   void OnMessage(const HealthWanted&) {}  // Membership carries these out
   void OnMessage(const HangNotice&) {}
   void OnMessage(const HangFound&) {}
+  void OnMessage(const Relay&) {}
 
   void CheckTimeouts();
   void CheckJoinTimeout();

@@ -159,6 +159,15 @@ void Fields(F& f, NodeLost& m) {
   f("text", m.text);
 }
 template <typename F>
+void Fields(F& f, Relay& m) {
+  f("relay", m.kind);
+  f("number", m.number);
+  f.Bytes("content", m.content);
+  f("room", m.room);
+  f("node", m.node);
+  f("missing", m.missing);
+}
+template <typename F>
 void Fields(F& f, Verdict& m) {
   f("exit_code", m.exit_code);
   f("text", m.text);
@@ -191,19 +200,20 @@ void Fields(F& f, CoordinatorRecord& m) {
 }
 
 constexpr NodeState LastOf(NodeState) { return NodeState::kFinished; }
+constexpr RelayKind LastOf(RelayKind) { return RelayKind::kOver; }
 
 namespace {
 
 using cbor::Json;
 
 // Names of the variants' alternatives, in their order.
-constexpr std::array kMemberNames = {"hello",   "prepared",    "failed", "done",
-                                     "stopped", "finish_seen", "leave",  "close",
-                                     "beat",    "report",      "stuck",  "node_health"};
+constexpr std::array kMemberNames = {"hello",       "prepared",    "failed", "done", "stopped",
+                                     "finish_seen", "leave",       "close",  "beat", "report",
+                                     "stuck",       "node_health", "relay"};
 constexpr std::array kCoordinatorNames = {"waiting",    "refusal",   "prepare",       "go",
                                           "stop",       "finish",    "verdict",       "beat",
                                           "job_report", "node_lost", "health_wanted", "hang_notice",
-                                          "hang_found"};
+                                          "hang_found", "relay"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 

@@ -78,10 +78,12 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                  Step(PeerLost{peer});
                }}),
       tick_(loop, [this] { Step(Tick{}); }),
-      merge_(loop, [this] {
-        parts_are_late_ = true;
-        TryMerge();
-      }) {
+      merge_(loop,
+             [this] {
+               parts_are_late_ = true;
+               TryMerge();
+             }),
+      relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }) {
   tick_.Start(Duration::zero());
 }
 
@@ -98,6 +100,9 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
     }
     if (const auto* health = std::get_if<NodeHealth>(&*message)) OnHealth(peer, *health);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(peer, *report);
+    if (const auto* relay = std::get_if<Relay>(&*message)) {
+      Pass(relay_.OnRelay(peer, *relay, std::chrono::steady_clock::now()));
+    }
     return Step(MessageFromPeer{peer, std::move(*message)});
   }
   LogWarn("a node sent a message that this version cannot read: " + message.error().message);
@@ -168,10 +173,12 @@ void CoordinatorHost::Forget(PeerId peer) {
   reporters_.erase(peer);
   done_.erase(peer);
   health_.Forget(peer);
+  Pass(relay_.Remove(peer));
 }
 
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
   if (std::holds_alternative<Done>(message)) done_.insert(peer);
+  if (const auto* hello = std::get_if<Hello>(&message)) relay_.Add(peer, hello->name);
   if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
 }
 
@@ -184,6 +191,13 @@ void CoordinatorHost::OnHealth(PeerId peer, const NodeHealth& health) {
         std::visit([](const auto& m) { return Encode(CoordinatorMessage(m)); }, order);
     for (const auto& [to, address] : peers_) server_.Send(to, message);
   }
+}
+
+void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
+  for (const auto& [to, relay] : messages) server_.Send(to, Encode(CoordinatorMessage(relay)));
+  auto deadline = relay_.deadline();
+  if (!deadline) return relay_timer_.Stop();
+  relay_timer_.Start(std::max(Duration::zero(), *deadline - std::chrono::steady_clock::now()));
 }
 
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {

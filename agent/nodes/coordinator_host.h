@@ -11,6 +11,7 @@
 
 #include "agent/control/control_server.h"
 #include "agent/coordination/coordinator.h"
+#include "agent/coordination/query_relay.h"
 #include "agent/job/job_spec.h"
 #include "agent/nodes/job_health.h"
 #include "agent/report/attempt_record.h"
@@ -66,6 +67,7 @@ class CoordinatorHost {
   void OnReport(PeerId peer, const Report& report);
   void OnHealth(PeerId peer, const NodeHealth& health);
   void TryMerge();
+  void Pass(const QueryRelay::Messages& messages);
 
   // Parts of the report on one attempt.
   struct Parts {
@@ -97,6 +99,8 @@ class CoordinatorHost {
   std::optional<SocketAddress> route_;
   Timer tick_;
   Timer merge_;
+  QueryRelay relay_;
+  Timer relay_timer_;
 };
 
 }  // namespace rankrun::agent

@@ -28,6 +28,23 @@ constexpr int kTriesPerTimeout = 100;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
+// Returns whether the coordinator refused the last dial of any endpoint. One refusal
+// is enough, because all endpoints lead to the same coordinator.
+bool IsRefused(const std::vector<DialFailure>& failures) {
+  return std::ranges::any_of(failures,
+                             [](const DialFailure& failure) { return IsRefusal(failure.kind); });
+}
+
+// Returns a line with the origin of this node's secret; empty without a secret.
+std::string SecretAdvice(const NodesSpec& nodes, const Endpoint& endpoint) {
+  const std::string& origin = nodes.secret_origin;
+  if (origin.empty()) return "";
+  std::string text = "rankrun: the secret of node " + nodes.node_name + " is from " + origin;
+  if (!nodes.secret_is_own) return text + "\n";
+  return text + "; all nodes need the same file, so copy it here: scp " + endpoint.host + ":" +
+         origin + " " + origin + "\n";
+}
+
 }  // namespace
 
 Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation,
@@ -81,15 +98,16 @@ void Membership::Begin() {
                   .make_hello = [this] { return MakeHello(); },
                   .open_credential = CredentialOpener(),
                   .admits_user = AdmittedUsers(spec_)},
-      ControlLink::Callbacks{.on_up = [this] { OnUp(); },
-                             .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
-                             .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
-                             .on_failed =
-                                 [this](const DialFailure& failure) {
-                                   WarnOnce(failure);
-                                   TakeFreedPort(failure);
-                                   Step(LinkDown{link_->FailureText(Now()), IsRefused()});
-                                 }});
+      ControlLink::Callbacks{
+          .on_up = [this] { OnUp(); },
+          .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
+          .on_down = [this](const Error& why) { Step(LinkDown{why.message}); },
+          .on_failed =
+              [this](const DialFailure& failure) {
+                WarnOnce(failure);
+                TakeFreedPort(failure);
+                Step(LinkDown{link_->FailureText(Now()), IsRefused(link_->failures())});
+              }});
   FindHost();
   Step(MemberTick{});
 }
@@ -109,13 +127,6 @@ void Membership::Beat() {
   beat_.Start(nodes_.node_timeout / (sent ? kBeatsPerTimeout : kTriesPerTimeout));
 }
 
-// Returns whether the coordinator refused the last dial of any endpoint. One refusal
-// is enough, because all endpoints lead to the same coordinator.
-bool Membership::IsRefused() const {
-  return std::ranges::any_of(link_->failures(),
-                             [](const DialFailure& failure) { return IsRefusal(failure.kind); });
-}
-
 // Shows failures that waiting alone will not repair, each kind once. The link
 // keeps trying, because another job may release the port.
 void Membership::WarnOnce(const DialFailure& failure) {
@@ -129,17 +140,9 @@ void Membership::WarnOnce(const DialFailure& failure) {
   }
   callbacks_.say("rankrun: " + failure.ToString() + "; trying again for up to " +
                  FormatSeconds(patience) + "\n");
-  if (failure.kind == DialFailureKind::kWrongSecret) callbacks_.say(SecretAdvice(failure.endpoint));
-}
-
-// Returns a line with the origin of this node's secret; empty without a secret.
-std::string Membership::SecretAdvice(const Endpoint& endpoint) const {
-  const std::string& origin = nodes_.secret_origin;
-  if (origin.empty()) return "";
-  std::string text = "rankrun: the secret of node " + nodes_.node_name + " is from " + origin;
-  if (!nodes_.secret_is_own) return text + "\n";
-  return text + "; all nodes need the same file, so copy it here: scp " + endpoint.host + ":" +
-         origin + " " + origin + "\n";
+  if (failure.kind == DialFailureKind::kWrongSecret) {
+    callbacks_.say(SecretAdvice(nodes_, failure.endpoint));
+  }
 }
 
 // Sends another hello if the state has changed since MakeHello, which ran before
@@ -177,6 +180,7 @@ void Membership::OnMessage(std::string_view bytes) {
     if (const auto* notice = std::get_if<HangNotice>(&*message)) OnHealthOrder(*notice);
     if (const auto* found = std::get_if<HangFound>(&*message)) OnHealthOrder(*found);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
+    if (const auto* relay = std::get_if<Relay>(&*message)) callbacks_.on_relay(*relay);
     Step(MessageFromCoordinator{std::move(*message)});
     return SendPostponedRequest();
   }
@@ -205,6 +209,12 @@ void Membership::Step(const MemberEvent& event) {
   if (end_) return;
   tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
   Beat();
+}
+
+bool Membership::SendRelay(const Relay& relay) {
+  if (link_ == nullptr || !link_->is_up()) return false;
+  link_->Send(Encode(MemberMessage(relay)));
+  return true;
 }
 
 void Membership::Act(const Send& action) {

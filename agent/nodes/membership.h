@@ -41,6 +41,7 @@ class Membership {
     // Gets the merged report on a failed attempt.
     std::function<void(const AttemptRecord&)> show_report;
     std::function<void(const HealthOrder&)> on_health_order;
+    std::function<void(const Relay&)> on_relay = {};  // from the coordinator
     // Nothing of the job runs here any more, and no other node needs this one.
     std::function<void(int exit_code, const std::string& text)> on_end;
   };
@@ -66,6 +67,8 @@ class Membership {
   void SendHealth(std::vector<WorkerSample> workers, std::vector<WaitingClient> clients);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
   void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
+  // Returns false if there is no connection to the coordinator.
+  bool SendRelay(const Relay& relay);
 
  private:
   Result<void> Host();
@@ -76,10 +79,8 @@ class Membership {
   void CheckOtherEndpoints();
   std::vector<std::string> EndpointHosts() const;
   Hello SelfHello() const;
-  bool IsRefused() const;
   void WarnOnce(const DialFailure& failure);
   std::function<Result<std::string>(const std::string&)> CredentialOpener() const;
-  std::string SecretAdvice(const Endpoint& endpoint) const;
   void OnUp();
   std::string MakeHello();
   std::vector<std::string> OwnAddresses() const;

@@ -53,6 +53,15 @@ class Contents {
     return hello;
   }
 
+  Relay TheRelay() {
+    return {.kind = static_cast<RelayKind>(random_() % 3),
+            .number = Big(),
+            .content = Bytes(),
+            .room = Port(),
+            .node = Text(),
+            .missing = {Text(), Text()}};
+  }
+
   std::vector<MemberMessage> MemberMessages() {
     return {TheHello(),
             Prepared{Int(), Port(), {Text(), Text()}},
@@ -65,7 +74,8 @@ class Contents {
             Beat{Big(), Bool() ? std::optional(std::vector{Int(), Int()}) : std::nullopt},
             Report{Int(), Bytes()},
             Stuck{Int(), {Int(), Text()}},
-            NodeHealth{Int(), Bytes()}};
+            NodeHealth{Int(), Bytes()},
+            TheRelay()};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
     Prepare prepare{Int(), Int(), Int(), Int(), Int(), Int(), Int(), Bytes()};
@@ -83,23 +93,24 @@ class Contents {
             NodeLost{Text()},
             HealthWanted{Int()},
             HangNotice{Text()},
-            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}}};
+            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}}},
+           TheRelay()
+  };
+} CoordinatorRecord Record() {
+  CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};
+  record.has_finished = Bool();
+  record.has_lost = Bool();
+  if (Bool()) record.cause = TheCause();
+  record.history = {Int(), Int()};
+  for (auto n = random_() % 4; n > 0; --n) {
+    record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});
   }
-  CoordinatorRecord Record() {
-    CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};
-    record.has_finished = Bool();
-    record.has_lost = Bool();
-    if (Bool()) record.cause = TheCause();
-    record.history = {Int(), Int()};
-    for (auto n = random_() % 4; n > 0; --n) {
-      record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});
-    }
-    if (Bool()) record.verdict = Verdict{Int(), Text()};
-    return record;
-  }
+  if (Bool()) record.verdict = Verdict{Int(), Text()};
+  return record;
+}
 
- private:
-  std::mt19937_64 random_;
+private:
+std::mt19937_64 random_;
 };
 
 TEST(ControlCodecTest, EveryMessageSurvivesEncodingAndDecoding) {

@@ -1,0 +1,109 @@
+#include "agent/coordination/query_relay.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankrun::agent {
+
+QueryRelay::Messages QueryRelay::OnRelay(PeerId from, const Relay& relay, TimePoint now) {
+  Messages out;
+  if (!names_.contains(from) || relay.content.size() > Relay::kMaxBytes) return out;
+  if (relay.kind == RelayKind::kRequest) OnRequest(from, relay, now, out);
+  if (relay.kind == RelayKind::kAnswer) OnAnswer(from, relay, out);
+  return out;
+}
+
+size_t QueryRelay::QueriesOf(PeerId asker) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      queries_, [asker](const auto& entry) { return entry.second.asker == asker; }));
+}
+
+void QueryRelay::OnRequest(PeerId from, const Relay& relay, TimePoint now, Messages& out) {
+  size_t under_way = QueriesOf(from);
+  bool is_full = under_way >= kMaxQueriesOfNode;
+  size_t room = kMaxQueryBytes / (under_way + 1) / std::max<size_t>(1, names_.size());
+  uint64_t number = ++last_number_;
+  Query query{.asker = from,
+              .asker_number = relay.number,
+              .room = std::min(room, Relay::kMaxBytes),
+              .open = {},
+              .missing = {},
+              .deadline = now + kTimeout};
+  for (const auto& [peer, name] : names_) {
+    if (peer == from) continue;
+    if (is_full) {
+      query.missing.push_back(name);
+      continue;
+    }
+    query.open.insert(peer);
+    out.push_back({peer,
+                   {.kind = RelayKind::kRequest,
+                    .number = number,
+                    .content = relay.content,
+                    .room = static_cast<uint32_t>(query.room)}});
+  }
+  queries_.emplace(number, std::move(query));
+  EndIfComplete(number, out);
+}
+
+void QueryRelay::OnAnswer(PeerId from, const Relay& relay, Messages& out) {
+  auto found = queries_.find(relay.number);
+  if (found == queries_.end() || found->second.open.erase(from) == 0) return;
+  Query& query = found->second;
+  if (relay.content.size() > query.room) {
+    query.missing.push_back(names_.at(from));
+  } else {
+    out.push_back({query.asker,
+                   {.kind = RelayKind::kAnswer,
+                    .number = query.asker_number,
+                    .content = relay.content,
+                    .node = names_.at(from)}});
+  }
+  EndIfComplete(relay.number, out);
+}
+
+QueryRelay::Messages QueryRelay::Remove(PeerId peer) {
+  Messages out;
+  auto removed = names_.extract(peer);
+  if (removed.empty()) return out;
+  std::vector<uint64_t> numbers;
+  for (auto& [number, query] : queries_) {
+    if (query.open.erase(peer) > 0) query.missing.push_back(removed.mapped());
+    numbers.push_back(number);
+  }
+  for (uint64_t number : numbers) {
+    if (queries_.at(number).asker == peer) {
+      queries_.erase(number);
+    } else {
+      EndIfComplete(number, out);
+    }
+  }
+  return out;
+}
+
+QueryRelay::Messages QueryRelay::OnTick(TimePoint now) {
+  Messages out;
+  while (!queries_.empty() && queries_.begin()->second.deadline <= now) {
+    auto& [number, query] = *queries_.begin();
+    for (PeerId peer : std::exchange(query.open, {})) query.missing.push_back(names_.at(peer));
+    EndIfComplete(number, out);
+  }
+  return out;
+}
+
+std::optional<TimePoint> QueryRelay::deadline() const {
+  if (queries_.empty()) return std::nullopt;
+  return queries_.begin()->second.deadline;
+}
+
+void QueryRelay::EndIfComplete(uint64_t number, Messages& out) {
+  Query& query = queries_.at(number);
+  if (!query.open.empty()) return;
+  out.push_back({query.asker,
+                 {.kind = RelayKind::kOver,
+                  .number = query.asker_number,
+                  .missing = std::move(query.missing)}});
+  queries_.erase(number);
+}
+
+}  // namespace rankrun::agent

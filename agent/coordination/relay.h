@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rankrun::agent {
+
+// Message about the inspection of a job (`rankctl`), between a member and the coordinator in both
+// directions. It changes nothing in the job's course by itself.
+enum class RelayKind {
+  kRequest,  // to the coordinator: for all other nodes; from it: for this node
+  kAnswer,   // to a request
+  kOver,     // from the coordinator: all nodes have answered, or time is over
+};
+
+struct Relay {
+  static constexpr size_t kMaxBytes = 64 * 1024;  // of `content`
+
+  RelayKind kind = RelayKind::kRequest;
+  uint64_t number = 0;                    // of the request; each sender counts its own
+  std::string content = {};               // JSON that agent/inspect reads
+  uint32_t room = 0;                      // kRequest from the coordinator: bytes of the answer
+  std::string node = {};                  // kAnswer from the coordinator: who has answered
+  std::vector<std::string> missing = {};  // kOver: nodes that have not answered
+  bool operator==(const Relay&) const = default;
+};
+
+}  // namespace rankrun::agent

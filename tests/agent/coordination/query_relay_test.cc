@@ -1,0 +1,124 @@
+#include "agent/coordination/query_relay.h"
+
+#include <gmock/gmock.h>
+
+namespace rankrun::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct QueryRelayTest : testing::Test {
+  QueryRelayTest() {
+    relay.Add(1, "a");
+    relay.Add(2, "b");
+    relay.Add(3, "c");
+  }
+  QueryRelay::Messages Ask(PeerId from, uint64_t number) {
+    return relay.OnRelay(
+        from, {.kind = RelayKind::kRequest, .number = number, .content = "question"}, clock.Now());
+  }
+  QueryRelay::Messages Reply(PeerId from, uint64_t number, const std::string& content) {
+    return relay.OnRelay(from, {.kind = RelayKind::kAnswer, .number = number, .content = content},
+                         clock.Now());
+  }
+
+  FakeClock clock;
+  QueryRelay relay;
+};
+
+TEST_F(QueryRelayTest, ARequestGoesToAllOtherNodes) {
+  auto out = Ask(2, 7);
+  ASSERT_THAT(out, SizeIs(2));
+  EXPECT_EQ(out[0].to, 1u);
+  EXPECT_EQ(out[1].to, 3u);
+  EXPECT_EQ(out[0].relay.kind, RelayKind::kRequest);
+  EXPECT_EQ(out[0].relay.content, "question");
+  EXPECT_EQ(out[0].relay.room, Relay::kMaxBytes);
+}
+
+TEST_F(QueryRelayTest, AnswersComeBackWithTheNodeAndTheAskersNumberUntilAllAreThere) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  auto first = Reply(3, number, "from c");
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].to, 2u);
+  EXPECT_EQ(first[0].relay,
+            (Relay{.kind = RelayKind::kAnswer, .number = 7, .content = "from c", .node = "c"}));
+  auto last = Reply(1, number, "from a");
+  ASSERT_THAT(last, SizeIs(2));
+  EXPECT_EQ(last[1].relay, (Relay{.kind = RelayKind::kOver, .number = 7}));
+  EXPECT_EQ(relay.deadline(), std::nullopt);
+}
+
+TEST_F(QueryRelayTest, NodesThatDoNotAnswerInTimeAreNamed) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  Reply(3, number, "from c");
+  clock.Advance(QueryRelay::kTimeout - std::chrono::milliseconds(1));
+  EXPECT_THAT(relay.OnTick(clock.Now()), IsEmpty());
+  clock.Advance(std::chrono::milliseconds(1));
+  auto out = relay.OnTick(clock.Now());
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_EQ(out[0].relay.kind, RelayKind::kOver);
+  EXPECT_THAT(out[0].relay.missing, ElementsAre("a"));
+  EXPECT_THAT(Reply(1, number, "late"), IsEmpty());
+}
+
+TEST_F(QueryRelayTest, ALostNodeIsNamedAtOnce) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  Reply(3, number, "from c");
+  auto out = relay.Remove(1);
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_THAT(out[0].relay.missing, ElementsAre("a"));
+}
+
+TEST_F(QueryRelayTest, NothingIsSentToAnAskerThatIsGone) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  EXPECT_THAT(relay.Remove(2), IsEmpty());
+  EXPECT_THAT(Reply(1, number, "from a"), IsEmpty());
+  EXPECT_EQ(relay.deadline(), std::nullopt);
+}
+
+TEST_F(QueryRelayTest, ANodeThatAnswersTwiceOrWasNotAskedIsIgnored) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  EXPECT_THAT(Reply(2, number, "own"), IsEmpty());
+  EXPECT_THAT(Reply(9, number, "stranger"), IsEmpty());
+  EXPECT_THAT(Reply(1, number + 1, "other"), IsEmpty());
+  EXPECT_THAT(Reply(1, number, "once"), SizeIs(1));
+  EXPECT_THAT(Reply(1, number, "twice"), IsEmpty());
+}
+
+TEST_F(QueryRelayTest, AnAloneNodeGetsTheEndAtOnce) {
+  QueryRelay alone;
+  alone.Add(1, "a");
+  auto out = alone.OnRelay(1, {.kind = RelayKind::kRequest, .number = 5}, clock.Now());
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_EQ(out[0].relay, (Relay{.kind = RelayKind::kOver, .number = 5}));
+}
+
+TEST_F(QueryRelayTest, AllAnswersTogetherFitTheLimit) {
+  for (PeerId peer = 4; peer <= 1000; ++peer) relay.Add(peer, "node");
+  size_t most = 0;  // bytes on their way to one asker
+  for (uint64_t i = 0; i < QueryRelay::kMaxQueriesOfNode; ++i) {
+    auto out = Ask(2, i);
+    ASSERT_THAT(out, SizeIs(999));
+    most += 999 * out[0].relay.room;
+  }
+  EXPECT_LT(most, size_t{8} << 20);
+  auto surplus = Ask(2, 99);
+  ASSERT_THAT(surplus, SizeIs(1));
+  EXPECT_EQ(surplus[0].relay.kind, RelayKind::kOver);
+  EXPECT_THAT(surplus[0].relay.missing, SizeIs(999));
+}
+
+TEST_F(QueryRelayTest, AnAnswerThatIsTooLongIsMissing) {
+  uint64_t number = Ask(2, 7)[0].relay.number;
+  EXPECT_THAT(Reply(1, number, std::string(Relay::kMaxBytes + 1, 'x')), IsEmpty());
+  for (PeerId peer = 4; peer <= 100; ++peer) relay.Add(peer, "node");
+  auto asked = Ask(2, 8);
+  auto out = Reply(1, asked[0].relay.number, std::string(asked[0].relay.room + 1, 'x'));
+  EXPECT_THAT(out, IsEmpty());
+}
+
+}  // namespace
+}  // namespace rankrun::agent
