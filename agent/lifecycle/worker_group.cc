@@ -11,7 +11,7 @@ namespace {
 Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt, TimePoint now) {
   s.phase = Phase::kRunning;
   s.attempt = attempt;
-  s.was_ordered = s.hurried = false;
+  s.was_ordered = s.hurried = s.restart_asked = false;
   s.alive = policy.workers;
   s.failed = false;
   s.kill_now = s.stuck_reported = false;
@@ -139,6 +139,15 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
   __builtin_unreachable();
 }
 
+// With several nodes the coordinator orders the next attempt.
+Transition On(const GroupPolicy& policy, GroupState s, const RestartRequested&, TimePoint now) {
+  if (s.phase == Phase::kPausing) return NextAttempt(policy, std::move(s), now);
+  if (s.phase != Phase::kRunning) return {s, {}};
+  s.restart_asked = !policy.is_commanded;
+  s.was_ordered |= policy.is_commanded;
+  return BeginStop(policy, std::move(s), SIGTERM, now);
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const TimeLimitReached&, TimePoint now) {
   if (s.over()) return {s, {}};
   if (s.phase == Phase::kSweeping && !s.failed) return {s, {}};  // all workers succeeded in time
@@ -184,6 +193,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimeP
     s.phase = s.stop_signal != 0 ? Phase::kStopped : Phase::kTimedOut;
     return {s, {}};
   }
+  if (s.restart_asked && !s.stuck) return NextAttempt(policy, s, now);
   if (!s.failed || s.stuck) {
     s.phase = s.failed ? Phase::kFailed : Phase::kSucceeded;
     return {s, {}};
@@ -247,6 +257,7 @@ bool SavingMatters(const GroupPolicy& policy, const GroupState& state, const Eve
   if (!lives || policy.save_timeout <= policy.shutdown_timeout) return false;
   return std::holds_alternative<DeadlinePassed>(event) ||
          std::holds_alternative<StopRequested>(event) ||
+         std::holds_alternative<RestartRequested>(event) ||
          std::holds_alternative<TimeLimitReached>(event) ||
          std::holds_alternative<WorkersHang>(event) ||
          (std::holds_alternative<WorkerEnded>(event) && state.phase == Phase::kRunning);

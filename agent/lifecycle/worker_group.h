@@ -38,6 +38,7 @@ struct GroupState {
   bool kill_now = false;          // second stop request, or the deadline has passed
   bool hurried = false;           // second stop request, or an unhandled signal
   bool was_ordered = false;       // the coordinator stopped this attempt
+  bool restart_asked = false;     // by the user: the next attempt is not counted
   std::set<int> saving = {};      // local ranks that are saving
   std::set<int> awaited = {};     // local ranks that got the longer save time in this attempt
   std::optional<TimePoint> killed_at = {};  // first SIGKILL to all workers in this phase
@@ -85,6 +86,8 @@ struct StopRequested {
   int signal_number;
   bool at_once = false;  // the signal is not one that ends the job gently
 };
+// The user asks for another attempt.
+struct RestartRequested {};
 // The job has reached its time limit.
 struct TimeLimitReached {};
 // Orders of the coordinator.
@@ -102,8 +105,8 @@ struct NothingLeft {};
 struct DeadlinePassed {};
 
 using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck, WorkersHang,
-                           StopRequested, TimeLimitReached, StartOrdered, StopOrdered, EndOrdered,
-                           NothingLeft, DeadlinePassed>;
+                           StopRequested, RestartRequested, TimeLimitReached, StartOrdered,
+                           StopOrdered, EndOrdered, NothingLeft, DeadlinePassed>;
 
 struct StartAttempt {
   bool operator==(const StartAttempt&) const = default;
