@@ -35,6 +35,28 @@ std::string TailBuffer::Tail() const {
   return kept_.substr(begin);
 }
 
+TailBuffer::Part TailBuffer::After(uint64_t position, size_t max_bytes) const {
+  const uint64_t first = total_bytes_ - kept_.size();
+  Part part{.text = {}, .begin = std::clamp<uint64_t>(position, first, total_bytes_)};
+  part.text = kept_.substr(part.begin - first, max_bytes);
+  if (part.end() == total_bytes_) return part;
+  if (size_t newline = part.text.rfind('\n'); newline != std::string::npos) {
+    part.text.resize(newline + 1);
+    return part;
+  }
+  constexpr size_t kLongestCharacter = 4;
+  size_t end = part.text.size();
+  auto continues = [&](size_t at) {
+    return (static_cast<unsigned char>(kept_[at]) & 0xC0) == 0x80;
+  };
+  while (end > 0 && part.text.size() - end < kLongestCharacter &&
+         continues(part.begin - first + end)) {
+    end -= 1;
+  }
+  if (end > 0) part.text.resize(end);
+  return part;
+}
+
 std::vector<std::string> LastLines(std::string_view text, size_t count) {
   std::vector<std::string> lines;
   if (text.ends_with('\n')) text.remove_suffix(1);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,21 @@ class TailBuffer {
 
   // Returns at most kKeptBytes, from the beginning of a line if possible.
   std::string Tail() const;
+
+  // Returns the last `max_bytes`, or fewer if not so many are kept.
+  std::string Last(size_t max_bytes) const {
+    return kept_.substr(kept_.size() - std::min(max_bytes, kept_.size()));
+  }
+
+  // Bytes of the stream from position `begin` on.
+  struct Part {
+    std::string text;
+    uint64_t begin;  // later than the position that was asked for, if older bytes are not kept
+    uint64_t end() const { return begin + text.size(); }
+  };
+  // Returns at most `max_bytes` of those after `position`, the oldest first. Does not cut a line
+  // if there is a whole one, nor a character of UTF-8.
+  Part After(uint64_t position, size_t max_bytes) const;
 
   size_t total_bytes() const { return total_bytes_; }
 

@@ -94,6 +94,7 @@ bool OutputStream::ReadOnce() {
   if (ended_) return false;
   std::string_view bytes(buffer.data(), static_cast<size_t>(count));
   tail_.Add(bytes);
+  last_read_ = std::chrono::steady_clock::now();
   for (auto& sink : options_.sinks) sink->Write(bytes);
   return true;
 }

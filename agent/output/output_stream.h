@@ -9,6 +9,7 @@
 #include "agent/output/line_buffer.h"
 #include "agent/output/output_channel.h"
 #include "agent/output/output_sink.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/uv/uv_poll.h"
 
@@ -62,8 +63,14 @@ class OutputStream {
   // Closes the descriptor of a stream that has ended. Not inside a callback.
   void Release();
 
-  // Returns at most the last 64 KiB.
+  // Returns at most the last 64 KiB, or the last `max_bytes`.
   std::string Tail() const { return tail_.Tail(); }
+  std::string Tail(size_t max_bytes) const { return tail_.Last(max_bytes); }
+  // The same bytes by their position in the stream, and the time of the last one.
+  TailBuffer::Part After(uint64_t position, size_t max_bytes) const {
+    return tail_.After(position, max_bytes);
+  }
+  TimePoint last_read() const { return last_read_; }
   const std::string& file() const { return options_.file; }
 
  private:
@@ -75,6 +82,7 @@ class OutputStream {
   Options options_;
   OutputChannel channel_;
   TailBuffer tail_;
+  TimePoint last_read_{};
   bool started_ = false;
   bool held_ = false;  // not reading until the sinks have room
   bool ended_ = false;

@@ -144,9 +144,17 @@ void EventLog::Restart(const AttemptRecord& failed, Duration delay) {
                                        .why = CauseInWords(failed)});
 }
 
+void EventLog::RestartAsked(int restarts, const std::string& why) {
+  Emit(attempt_, events::Restart{.number = restarts,
+                                 .of = spec_.max_restarts,
+                                 .delay = std::chrono::milliseconds(0),
+                                 .is_free = true,
+                                 .why = why});
+}
+
 void EventLog::Report(const AttemptRecord& record, const std::string& text) {
   verdict_ = CauseInWords(record);
-  if (is_written() || outputs_.on_event) Emit(record.attempt, events::Report{record, text});
+  Emit(record.attempt, events::Report{record, text});
 }
 
 void EventLog::JobEnded(const Goodbye& goodbye) {
@@ -174,8 +182,8 @@ void EventLog::Write(std::optional<int> attempt, events::Payload payload) {
                             .attempt = attempt,
                             .payload = std::move(payload)};
   if (outputs_.on_event) outputs_.on_event(event);
-  if (!is_written()) return;
   std::string line = events::FormatEvent(event);
+  ring_.Add(line.substr(0, line.size() - 1));
   if (spec_.events_console) outputs_.show(line);
   if (file_ == nullptr) return;
   if (size_t lost = file_->TakeLoss(); lost > 0) {

@@ -12,6 +12,7 @@
 #include "agent/lifecycle/worker_group.h"
 #include "agent/report/event.h"
 #include "agent/report/event_file.h"
+#include "agent/report/event_ring.h"
 #include "base/uv/uv_timer.h"
 
 namespace rankrun {
@@ -50,9 +51,14 @@ class EventLog {
   void LeftBehind(const std::vector<pid_t>& pids, int signal_number);
   void NodeLost(const std::string& why) { Emit(attempt_, events::NodeLost{why}); }
   void Restart(const AttemptRecord& failed, Duration delay);
+  // The user asks for another attempt, which is not counted.
+  void RestartAsked(int restarts, const std::string& why);
   void Report(const AttemptRecord& record, const std::string& text);
   // Writes the last event. Later calls do nothing.
   void JobEnded(const Goodbye& goodbye);
+
+  // The last events, for `rankctl`.
+  const EventRing& ring() const { return ring_; }
 
   // Returns whether all events are written, or a second has passed since
   // JobEnded.
@@ -62,13 +68,13 @@ class EventLog {
   EventLog(Loop& loop, const JobSpec& spec, Outputs outputs);
   std::string OwnReason(const GroupState& state) const;
   std::string WhyKilled(const GroupState& before, const GroupState& after) const;
-  bool is_written() const { return file_ != nullptr || spec_.events_console; }
   void Emit(std::optional<int> attempt, events::Payload payload);
   void Write(std::optional<int> attempt, events::Payload payload);
 
   const JobSpec& spec_;
   Outputs outputs_;
   std::unique_ptr<EventFile> file_;  // null: no events file
+  EventRing ring_;
   Timer end_timer_;
   bool ended_ = false;
   bool end_timed_out_ = false;

@@ -104,9 +104,10 @@ class Attempt {
   // worker has the pid.
   bool CheckExitOf(pid_t pid);
 
-  const WorkerRecord& record(int local_rank) const {
-    return workers_[static_cast<size_t>(local_rank)]->record();
-  }
+  const WorkerRecord& record(int local_rank) const { return worker(local_rank).record(); }
+  const Worker& worker(int local_rank) const { return *workers_[static_cast<size_t>(local_rank)]; }
+  size_t size() const { return workers_.size(); }
+  TimePoint started() const { return started_; }
 
   // Resumes reading the workers' output, because its consumer may have room
   // again.

@@ -81,6 +81,9 @@ class Worker {
   void NoteTimer(ExpiredTimer timer) { record_.timer = std::move(timer); }
 
   bool IsProcess(pid_t pid) const { return pid_ == pid; }
+  const StatusPage* status_page() const { return status_page_.get(); }
+  const OutputStream& standard_output() const { return *streams_.standard_output; }
+  const OutputStream& standard_error() const { return *streams_.standard_error; }
   const WorkerRecord& record() const { return record_; }
 
   // Completes the record with the tails of the output and moves it out.

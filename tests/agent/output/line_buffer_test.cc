@@ -154,5 +154,38 @@ TEST(LastLinesTest, ACarriageReturnLeavesWhatATerminalShows) {
   EXPECT_EQ(LastLines("10%\r20%\r", 1), (Lines{"20%"}));
 }
 
+TEST(TailBufferTest, PartsByTheirPositionGiveTheWholeStream) {
+  TailBuffer tail;
+  tail.Add("first\nsecond\nthird");
+  TailBuffer::Part part = tail.After(0, 10);
+  EXPECT_EQ(part.text, "first\n");
+  EXPECT_EQ(part.end(), 6u);
+  part = tail.After(part.end(), 100);
+  EXPECT_EQ(part.text, "second\nthird");
+  EXPECT_EQ(tail.After(part.end(), 100).text, "");
+  tail.Add("!");
+  EXPECT_EQ(tail.After(part.end(), 100).text, "!");
+}
+
+TEST(TailBufferTest, APartDoesNotCutACharacter) {
+  TailBuffer tail;
+  tail.Add("a\u00e4\u20ac\n");
+  EXPECT_EQ(tail.After(0, 2).text, "a");
+  EXPECT_EQ(tail.After(1, 4).text, "\u00e4");
+  EXPECT_EQ(tail.After(3, 2).text.size(), 2u) << "there is always progress";
+}
+
+TEST(TailBufferTest, APartBeginsLaterIfOlderBytesAreGone) {
+  TailBuffer tail;
+  std::string line(1023, 'x');
+  for (int i = 0; i < 1000; ++i) tail.Add(line + "\n");
+  TailBuffer::Part part = tail.After(5, 1 << 20);
+  EXPECT_GE(part.text.size(), TailBuffer::kKeptBytes);
+  EXPECT_EQ(part.end(), 1'024'000u);
+  EXPECT_EQ(tail.After(2'000'000, 100).begin, 1'024'000u) << "of an earlier attempt";
+  EXPECT_EQ(tail.Last(3), "xx\n");
+  EXPECT_EQ(tail.Last(1 << 20).size() + part.begin, 1'024'000u);
+}
+
 }  // namespace
 }  // namespace rankrun::agent

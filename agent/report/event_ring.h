@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace rankrun::agent {
+
+// The last events of a job, for `rankctl events`: at most kMaxLines lines and kMaxBytes bytes.
+// Pure.
+class EventRing {
+ public:
+  static constexpr size_t kMaxLines = 1'000;
+  static constexpr size_t kMaxBytes = size_t{1} << 20;
+
+  // Adds a line without its newline. Drops the oldest lines beyond the limits, and a line that
+  // is too long for the ring itself.
+  void Add(std::string line);
+
+  // The lines after the one with a number, oldest first.
+  struct Lines {
+    std::vector<std::string> lines;
+    uint64_t last = 0;     // number of the newest of them, or `after`; the first event has 1
+    uint64_t dropped = 0;  // lines after `after` that the ring no longer has
+  };
+  // Returns at most `max_bytes` of them, but at least one line if there is any.
+  Lines After(uint64_t after, size_t max_bytes) const;
+
+ private:
+  std::deque<std::string> lines_;
+  size_t bytes_ = 0;
+  uint64_t added_ = 0;  // number of the newest line
+};
+
+}  // namespace rankrun::agent
