@@ -16,6 +16,7 @@
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
 #include "agent/report/event_log.h"
+#include "agent/supervisor/inspection.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/roll_call.h"
@@ -40,10 +41,14 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               .is_commanded = spec.nodes.has_value()},
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
-      reports_(loop, output_, std::move(reporter),
-               {.on_complete = PartReporter(),
-                .on_shown = [this] { OnOutputProgress(); },
-                .on_judged = [this](const AttemptRecord& record) { NoteCause(record); }}),
+      reports_(
+          loop, output_, std::move(reporter),
+          {.on_complete =
+               !spec.nodes
+                   ? std::function<void(AttemptRecord)>()
+                   : [this](AttemptRecord record) { membership_->SendReport(std::move(record)); },
+           .on_shown = [this] { OnOutputProgress(); },
+           .on_judged = [this](const AttemptRecord& record) { NoteCause(record); }}),
       sweeper_(loop, {.on_nothing_left = [this] { Post(NothingLeft{}); },
                       .on_left = [this](const auto& pids,
                                         int number) { event_log_->LeftBehind(pids, number); },
@@ -55,7 +60,8 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       deadline_(loop, [this] { Post(DeadlinePassed{}); }),
       time_limit_(loop, [this] { OnTimeLimit(); }),
       flush_deadline_(loop, [this] { loop_.Stop(); }),
-      spawner_(loop) {}
+      spawner_(loop),
+      inspection_(std::make_unique<Inspection>(*this)) {}
 
 Supervisor::~Supervisor() { SetLogSink({}); }
 
@@ -132,10 +138,12 @@ Goodbye Supervisor::Run() {
   if (membership_) membership_->Begin();
   if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
   health_.WatchForStuck();
+  inspection_->Begin();
   loop_.Run();
   if (membership_) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
   channels_ = {};
   observers_.reset();
+  inspection_.reset();
   output_.CloseLogs();
   return Ending();
 }

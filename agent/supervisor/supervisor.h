@@ -55,6 +55,7 @@ class Supervisor {
   Goodbye Run();
 
  private:
+  friend class Inspection;
   Result<void> OpenEvents();
   Result<void> OpenObservers();
   Result<void> OpenChannels();
@@ -102,7 +103,6 @@ class Supervisor {
   void NoteFailure(const WorkerRecord& record);
   void NoteIdle();
   void ReportPart(AttemptRecord record);
-  std::function<void(AttemptRecord)> PartReporter();
   void ShowReport(const AttemptRecord& record);
   void NoteNodeLost(const std::string& text);
   void LeaveOrClose(int signal_number);
@@ -147,6 +147,7 @@ class Supervisor {
   bool stopped_for_failure_ = false;        // on another node, likewise
   bool report_shown_ = false;               // on the last attempt, likewise
   std::unique_ptr<Membership> membership_;  // null: a job of this node alone
+  std::unique_ptr<class Inspection> inspection_;
 };
 
 }  // namespace rankrun::agent

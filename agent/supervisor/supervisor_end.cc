@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/job/exit_codes.h"
+#include "agent/supervisor/inspection.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/uv/uv_loop.h"
 
@@ -39,6 +40,9 @@ void Supervisor::EndAttempt(const GroupState& next) {
   sweeper_.Reset();
   if (channels_.timers) channels_.timers->Forget();
   if (membership_) return ReportPart(std::move(record));
+  if (next.phase == Phase::kRunning && state_.restart_asked) {
+    return event_log_->RestartAsked(state_.history.restarts, kAskedByRankctl);
+  }
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that end after a request to stop have not failed, unless they had
   // failed before it.

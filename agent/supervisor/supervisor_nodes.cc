@@ -7,6 +7,7 @@
 #include "agent/job/exit_codes.h"
 #include "agent/process/descendants.h"
 #include "agent/report/verdict.h"
+#include "agent/supervisor/inspection.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
 #include "base/uv/uv_stream.h"
@@ -32,6 +33,7 @@ Result<void> Supervisor::OpenMembership() {
       .on_node_lost = [this](const std::string& text) { NoteNodeLost(text); },
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
       .on_health_order = [this](const HealthOrder& order) { OnHealthOrder(order); },
+      .on_relay = [this](const Relay& relay) { inspection_->OnRelay(relay); },
       .on_end =
           [this](int exit_code, const std::string& text) {
             exit_code_ = exit_code;
@@ -83,11 +85,6 @@ void Supervisor::ReportPart(AttemptRecord record) {
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   membership_->AnnounceReport(record.attempt);
   reports_.Add(*event_log_, std::move(record));
-}
-
-std::function<void(AttemptRecord)> Supervisor::PartReporter() {
-  if (!spec_.nodes) return {};
-  return [this](AttemptRecord record) { membership_->SendReport(std::move(record)); };
 }
 
 void Supervisor::ShowReport(const AttemptRecord& record) {

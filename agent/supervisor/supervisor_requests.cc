@@ -10,6 +10,7 @@
 #include "agent/job/job_signals.h"
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
+#include "agent/supervisor/inspection.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
 
@@ -88,6 +89,7 @@ void Supervisor::OnGuardianLost() {
   spawner_.AwaitIdle(kSpawnerTimeout);  // it may still start a process
   KillDescendants(kept);
   channels_ = {};
+  inspection_.reset();
   output_.CloseLogs();  // last: a file system may hang
   _exit(kExitInternalError);
 }

@@ -52,6 +52,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"lifecycle", {"job"}},
          {"process", {"job"}},
          {"health", {"job", "process"}},
+         {"inspect", {"health"}},
          {"machine", {"job"}},
          {"machine/topology", {"machine"}},
          {"output", {"job"}},
@@ -65,8 +66,8 @@ const std::map<std::string, Rooms> kRooms = {
          {"control", {"job"}},
          {"nodes", {"control", "coordination", "report", "guardian", "health", "job"}},
          {"supervisor",
-          {"job", "lifecycle", "process", "health", "machine", "output", "guardian", "stacks",
-           "report", "metrics", "worker", "coordination", "nodes"}},
+          {"job", "lifecycle", "process", "health", "inspect", "machine", "output", "guardian",
+           "stacks", "report", "metrics", "worker", "coordination", "nodes"}},
      }},
     {"launcher",
      {

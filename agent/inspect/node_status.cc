@@ -1,0 +1,252 @@
+#include "agent/inspect/node_status.h"
+
+#include <algorithm>
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/printable.h"
+
+namespace rankrun::agent {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxText = 4096;
+constexpr size_t kMaxEntries = 65536;
+
+// One table of fields serves both directions.
+template <typename F>
+void Fields(F& f, GroupActivity& m) {
+  f("name", m.name);
+  f("size", m.size);
+  f("is_under_way", m.is_under_way);
+  f("seconds", m.since_entered);
+  f("completed", m.completed);
+  f("number", m.last.number);
+  f("kind", m.last.kind);
+  f("dtype", m.last.dtype);
+  f("op", m.last.op);
+  f("root", m.last.root);
+  f("count", m.last.count);
+  f("fingerprint", m.last.fingerprint);
+}
+template <typename F>
+void Fields(F& f, StoreWait& m) {
+  f("key", m.key);
+  f("seconds", m.lasted);
+}
+template <typename F>
+void Fields(F& f, ProcessFacts& m) {
+  f("state", m.state);
+  f("wait_channel", m.wait_channel);
+  f("call_kind", m.call);
+  f("call", m.call_name);
+  f("file", m.file);
+  f("tracer", m.tracer);
+  f("tracer_name", m.tracer_name);
+  f("memory", m.resident_bytes);
+  f("io", m.io_bytes);
+}
+template <typename F>
+void Fields(F& f, WorkerSample& m) {
+  f("rank", m.global_rank);
+  f("local_rank", m.local_rank);
+  f("pid", m.pid);
+  f("has_ended", m.has_ended);
+  f("is_saving", m.is_saving);
+  f("cpu_seconds", m.cpu_time);
+  f("awaits", m.awaited);
+  f("awaited_rank", m.awaited_rank);
+  f("awaits_seconds", m.awaited_for);
+  f("store_wait", m.store_wait);
+  f("process", m.process);
+  f("groups", m.groups);
+}
+template <typename F>
+void Fields(F& f, WorkerStatus& m) {
+  Fields(f, m.sample);
+  f("state", m.state);
+  f("is_alive", m.is_alive);
+  f("seconds", m.seconds);
+  f("doing", m.doing);
+  f("doing_seconds", m.doing_seconds);
+  f("last_line", m.last_line);
+}
+template <typename F>
+void Fields(F& f, NodeStatus& m) {
+  f("job", m.job);
+  f("node", m.node);
+  f("version", m.version);
+  f("program", m.program);
+  f("agent", m.agent);
+  f("guardian", m.guardian);
+  f("phase", m.phase);
+  f("attempt", m.attempt);
+  f("node_rank", m.node_rank);
+  f("nodes", m.nodes);
+  f("world_size", m.world_size);
+  f("max_restarts", m.max_restarts);
+  f("seconds", m.seconds);
+  f("attempt_seconds", m.attempt_seconds);
+  f("workers", m.workers);
+  f("omitted", m.omitted);
+}
+
+class Writer {
+ public:
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    json_[name] = ToJson(value);
+  }
+  template <typename T>
+  void operator()(const char* name, std::optional<T>& value) {
+    if (value) json_[name] = ToJson(*value);
+  }
+  Json Take() { return std::move(json_); }
+
+ private:
+  template <typename T>
+  static Json ToJson(T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return value.substr(0, kMaxText);
+    } else if constexpr (std::is_same_v<T, Duration>) {
+      return std::chrono::duration<double>(value).count();
+    } else if constexpr (std::is_same_v<T, char>) {
+      return std::string(value != 0, value);
+    } else if constexpr (std::is_enum_v<T>) {
+      return static_cast<int>(value);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return value;
+    } else {
+      Writer writer;
+      Fields(writer, value);
+      return writer.Take();
+    }
+  }
+  template <typename T>
+  static Json ToJson(std::vector<T>& values) {
+    Json array = Json::array();
+    for (T& value : values) array.push_back(ToJson(value));
+    return array;
+  }
+
+  Json json_ = Json::object();
+};
+
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json), is_valid_(json.is_object()) {}
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    auto found = is_valid_ ? json_.find(name) : json_.end();
+    if (!is_valid_ || found == json_.end()) return;  // an older agent
+    is_valid_ = Take(*found, value);
+  }
+  template <typename T>
+  void operator()(const char* name, std::optional<T>& value) {
+    auto found = is_valid_ ? json_.find(name) : json_.end();
+    if (found == json_.end()) return;
+    is_valid_ = Take(*found, value.emplace());
+  }
+  bool is_valid() const { return is_valid_; }
+
+ private:
+  static bool Take(const Json& json, bool& value) {
+    if (!json.is_boolean()) return false;
+    value = json.get<bool>();
+    return true;
+  }
+  static bool Take(const Json& json, double& value) {
+    if (!json.is_number()) return false;
+    value = json.get<double>();
+    return true;
+  }
+  template <std::integral T>
+  static bool Take(const Json& json, T& value) {
+    bool fits = json.is_number_unsigned()
+                    ? std::in_range<T>(json.get<uint64_t>())
+                    : json.is_number_integer() && std::in_range<T>(json.get<int64_t>());
+    if (fits) value = json.get<T>();
+    return fits;
+  }
+  static bool Take(const Json& json, std::string& value) {
+    if (!json.is_string()) return false;
+    value = OneLine(json.get<std::string>());
+    return true;
+  }
+  static bool Take(const Json& json, char& value) {
+    std::string text;
+    if (!Take(json, text) || text.size() > 1) return false;
+    value = text.empty() ? '\0' : text[0];
+    return true;
+  }
+  static bool Take(const Json& json, Duration& value) {
+    constexpr double kMaxSeconds = 1e9;
+    double seconds = 0;
+    if (!Take(json, seconds) || seconds < 0 || seconds > kMaxSeconds) return false;
+    value = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    return true;
+  }
+  static bool Take(const Json& json, CallKind& value) {
+    int number = -1;
+    if (!Take(json, number) || number < 0 || number > static_cast<int>(CallKind::kOther)) {
+      return false;
+    }
+    value = static_cast<CallKind>(number);
+    return true;
+  }
+  template <typename T>
+  requires std::is_class_v<T>
+  static bool Take(const Json& json, T& value) {
+    Reader reader(json);
+    Fields(reader, value);
+    return reader.is_valid();
+  }
+  template <typename T>
+  static bool Take(const Json& json, std::vector<T>& values) {
+    if (!json.is_array() || json.size() > kMaxEntries) return false;
+    return std::ranges::all_of(json,
+                               [&](const Json& item) { return Take(item, values.emplace_back()); });
+  }
+
+  const Json& json_;
+  bool is_valid_;
+};
+
+std::string Dump(NodeStatus& status) {
+  Writer writer;
+  Fields(writer, status);
+  return writer.Take().dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string EncodeStatus(const NodeStatus& status, size_t max_bytes) {
+  NodeStatus copy = status;
+  std::string json = Dump(copy);
+  if (json.size() <= max_bytes) return json;
+  for (WorkerStatus& worker : copy.workers) worker.last_line.clear();
+  if (json = Dump(copy); json.size() <= max_bytes) return json;
+  for (WorkerStatus& worker : copy.workers) worker.sample.groups.clear();
+  while ((json = Dump(copy)).size() > max_bytes && !copy.workers.empty()) {
+    size_t kept = copy.workers.size() * max_bytes / (json.size() + 1);
+    copy.omitted += static_cast<int>(copy.workers.size() - kept);
+    copy.workers.resize(kept);
+  }
+  return json;
+}
+
+Result<NodeStatus> DecodeStatus(std::string_view text) {
+  Json json = Json::parse(text, nullptr, false);
+  NodeStatus status;
+  Reader reader(json);
+  Fields(reader, status);
+  if (reader.is_valid()) return status;
+  return Error{ErrorCode::kProtocol, "a status that this version cannot read"};
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace rankrun::agent {
+
+constexpr size_t kMaxAnswerBytes = 64 * 1024;  // of one node
+
+// A question or an order of `rankctl` to an agent: one line of JSON, such as
+// {"request":"status"}. docs/rankctl.md describes all.
+struct InspectRequest {
+  enum class Kind {
+    kJob,      // which job is it
+    kStatus,   // the workers
+    kEvents,   // the events after number `after`
+    kLogs,     // output of `rank` after the positions `after` and `after_stderr`
+    kStop,     // end the job
+    kRestart,  // restart all workers
+    kDrain,    // let `node` leave the job
+  };
+  Kind kind = Kind::kJob;
+  bool all_nodes = false;  // asked of all nodes of the job, not of this agent alone
+  int rank = -1;
+  uint64_t after = 0;
+  uint64_t after_stderr = 0;
+  std::string node = {};
+  size_t room = kMaxAnswerBytes;  // bytes of the answer; no field of the line
+  bool operator==(const InspectRequest&) const = default;
+};
+
+// Returns "status".
+std::string_view NameOf(InspectRequest::Kind kind);
+
+// Convert a request to a line without its newline, and back. Decoding ignores unknown fields.
+// Pure. Errors: kProtocol, one sentence.
+std::string EncodeRequest(const InspectRequest& request);
+Result<InspectRequest> DecodeRequest(std::string_view line);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,106 @@
+#include "agent/inspect/socket_folder.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/parse_number.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr size_t kMaxNameBytes = 40;  // of the job in a socket's name
+constexpr int kBacklog = 16;
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+Result<void> CreateFolder(const std::string& path, uid_t user) {
+  if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return SystemError("create " + path, errno);
+  }
+  return CheckSocketFolder(path, user);
+}
+
+Result<InspectSocket> ListenAt(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Error{ErrorCode::kInvalid, path + " is too long for the path of a socket"};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return SystemError("open a socket", errno);
+  unlink(path.c_str());  // an agent that has died had the same pid
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd.get(), kBacklog) != 0) {
+    return SystemError("listen at " + path, errno);
+  }
+  return InspectSocket{std::move(fd), path};
+}
+
+}  // namespace
+
+std::vector<std::string> SocketFolders(const std::string& runtime_dir, uid_t user) {
+  std::vector<std::string> folders;
+  auto add = [&folders](std::string folder) {
+    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(std::move(folder));
+  };
+  if (runtime_dir.starts_with('/')) add(runtime_dir + "/rankrun");
+  add("/run/user/" + std::to_string(user) + "/rankrun");
+  add("/tmp/rankrun-" + std::to_string(user));
+  return folders;
+}
+
+std::string SocketName(std::string_view job_id, pid_t agent) {
+  std::string name(job_id.substr(0, kMaxNameBytes));
+  std::ranges::replace_if(
+      name, [](char c) { return !IsPlain(c); }, '_');
+  return name + "." + std::to_string(agent);
+}
+
+std::optional<pid_t> AgentOfSocket(std::string_view name) {
+  size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+  auto pid = ParseNumber<pid_t>(name.substr(dot + 1));
+  return pid && *pid > 0 ? pid : std::nullopt;
+}
+
+Result<void> CheckSocketFolder(const std::string& path, uid_t user) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return SystemError(path, errno);
+  if (!S_ISDIR(status.st_mode)) return Error{ErrorCode::kInvalid, path + " is not a folder"};
+  if (status.st_uid != user) {
+    return Error{ErrorCode::kInvalid, path + " belongs to user " + std::to_string(status.st_uid) +
+                                          ", not to user " + std::to_string(user)};
+  }
+  if ((status.st_mode & kOthers) == 0) return {};
+  return Error{ErrorCode::kInvalid,
+               path + " is open to other users; rankrun uses it after chmod 700 " + path};
+}
+
+Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folders, uid_t user,
+                                          const std::string& name) {
+  Error error{ErrorCode::kNotFound, "no folder"};
+  for (const std::string& folder : folders) {
+    auto created = CreateFolder(folder, user);
+    auto listening = created ? ListenAt(folder + "/" + name) : std::move(created).error();
+    if (listening) return listening;
+    // A folder without its parent is no news: not every host has /run/user.
+    bool is_worse =
+        listening.error().code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
+    if (is_worse) error = std::move(listening).error();
+  }
+  return error;
+}
+
+}  // namespace rankrun::agent

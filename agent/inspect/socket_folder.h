@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace rankrun::agent {
+
+// Folders for the sockets through which `rankctl` asks the agents of one user.
+
+// Returns the folders that may have sockets of `user`, the preferred one first. `runtime_dir` is
+// $XDG_RUNTIME_DIR; it may be empty. A program without that variable, such as a cron job,
+// still finds the jobs of a login. Pure.
+std::vector<std::string> SocketFolders(const std::string& runtime_dir, uid_t user);
+
+// Returns the file name of an agent's socket, "<job>.<pid>". Replaces other characters than
+// letters, digits, "-" and "_", and cuts a long id, because a path has little room. Pure.
+std::string SocketName(std::string_view job_id, pid_t agent);
+// Returns the pid in such a name; nothing for other names. Pure.
+std::optional<pid_t> AgentOfSocket(std::string_view name);
+
+// Checks that a folder is one of `user`, that nobody else may enter.
+// Errors: kNotFound if it does not exist, kInvalid if others may use it, kSystem.
+Result<void> CheckSocketFolder(const std::string& path, uid_t user);
+
+// A listening socket with its path.
+struct InspectSocket {
+  Fd fd;
+  std::string path;
+};
+
+// Listens in the first of `folders` that can be used, and creates that folder with mode 0700.
+// May block as a file system does.
+// Errors: kInvalid if a folder is not safe, kSystem; those of the last folder.
+Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folders, uid_t user,
+                                          const std::string& name);
+
+}  // namespace rankrun::agent

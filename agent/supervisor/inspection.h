@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/coordination/relay.h"
+#include "agent/inspect/inspector.h"
+#include "agent/inspect/node_status.h"
+
+namespace rankrun::agent {
+
+class Attempt;
+class Supervisor;
+class Worker;
+
+inline constexpr const char* kAskedByRankctl = "asked by rankctl";
+
+// Answers `rankctl` for a supervisor: what its workers do, their output, the events, and the
+// orders to stop, restart or drain. A friend of Supervisor, which it only reads and gives orders.
+// Thread: loop.
+class Inspection {
+ public:
+  explicit Inspection(Supervisor& supervisor);  // outlives this object
+  Inspection(const Inspection&) = delete;
+  Inspection& operator=(const Inspection&) = delete;
+  ~Inspection();
+
+  void Begin() { inspector_.OpenSoon(); }
+  // Takes a message of the coordinator about an inspection.
+  void OnRelay(const Relay& relay);
+
+ private:
+  using Reply = Inspector::Reply;
+
+  Inspector::Options OptionsOf() const;
+  Inspector::Callbacks Callbacks();
+  void Answer(const InspectRequest& request, Reply reply);
+  NodeStatus Status() const;
+  WorkerStatus StatusOf(const Worker& worker) const;
+  void AnswerStatus(size_t room, Reply reply);
+  std::string Events(const InspectRequest& request) const;
+  std::string Logs(const InspectRequest& request) const;
+  std::string Stop();
+  std::string Restart();
+  std::string Drain(const InspectRequest& request);
+
+  Supervisor& supervisor_;
+  std::shared_ptr<Inspection*> self_;  // null in the copies of the pool once this object is gone
+  Inspector inspector_;
+};
+
+}  // namespace rankrun::agent

@@ -1,0 +1,99 @@
+#include "agent/inspect/node_status.h"
+
+#include <gtest/gtest.h>
+
+namespace rankrun::agent {
+namespace {
+
+WorkerStatus Worker(int rank) {
+  WorkerStatus worker{.state = "waiting", .is_alive = true, .seconds = 2.5};
+  worker.doing = "in AllReduce #12 of world";
+  worker.doing_seconds = 1.25;
+  worker.last_line = "step 12";
+  WorkerSample& sample = worker.sample;
+  sample.global_rank = rank;
+  sample.local_rank = rank;
+  sample.pid = 4711 + rank;
+  sample.cpu_time = std::chrono::milliseconds(1500);
+  sample.awaited = "a message";
+  sample.awaited_rank = 3;
+  sample.store_wait = StoreWait{"key", std::chrono::seconds(4)};
+  sample.process = ProcessFacts{.state = 'S', .call = CallKind::kLock, .call_name = "futex"};
+  sample.process->resident_bytes = 1 << 20;
+  sample.groups.push_back({.name = "world",
+                           .size = 4,
+                           .last = {.kind = 3, .dtype = 2, .op = 1, .number = 12, .count = 16},
+                           .completed = 11,
+                           .is_under_way = true,
+                           .since_entered = std::chrono::milliseconds(1250)});
+  return worker;
+}
+
+NodeStatus Node(int workers) {
+  NodeStatus node{.job = "j", .node = "n1", .version = "1", .program = "train.py"};
+  node.agent = 7;
+  node.phase = "running";
+  node.attempt = 2;
+  node.node_rank = 1;
+  for (int rank = 0; rank < workers; ++rank) node.workers.push_back(Worker(rank));
+  return node;
+}
+
+TEST(NodeStatusTest, AStatusSurvivesEncodingAndDecoding) {
+  std::string json = EncodeStatus(Node(3), 64 * 1024);
+  auto read = DecodeStatus(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(EncodeStatus(*read, 64 * 1024), json);
+  ASSERT_EQ(read->workers.size(), 3u);
+  const WorkerSample& sample = read->workers[1].sample;
+  EXPECT_EQ(sample.pid, 4712);
+  EXPECT_EQ(sample.cpu_time, std::chrono::milliseconds(1500));
+  EXPECT_EQ(sample.process->call, CallKind::kLock);
+  EXPECT_EQ(sample.process->state, 'S');
+  EXPECT_EQ(sample.store_wait->key, "key");
+  EXPECT_EQ(sample.groups.at(0).last.number, 12u);
+  EXPECT_TRUE(sample.groups[0].is_under_way);
+}
+
+TEST(NodeStatusTest, AStatusOf64WorkersHasRoomForAllThatIsKnown) {
+  auto read = DecodeStatus(EncodeStatus(Node(64), 64 * 1024));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->workers.size(), 64u);
+  EXPECT_EQ(read->workers[63].last_line, "step 12");
+  EXPECT_EQ(read->workers[63].sample.groups.size(), 1u);
+}
+
+TEST(NodeStatusTest, WorkersWithoutRoomAreLeftOutAndCounted) {
+  for (size_t room : {40'000u, 20'000u, 5'000u, 1'000u}) {
+    std::string json = EncodeStatus(Node(64), room);
+    EXPECT_LE(json.size(), room);
+    auto read = DecodeStatus(json);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(static_cast<int>(read->workers.size()) + read->omitted, 64);
+  }
+}
+
+TEST(NodeStatusTest, TextsOfOtherNodesDoNotControlTheTerminal) {
+  NodeStatus node = Node(1);
+  node.node = "n\x1b[2J";
+  node.workers[0].last_line = "a\x1b]0;b\n\xff";
+  auto read = DecodeStatus(EncodeStatus(node, 64 * 1024));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->node.find('\x1b'), std::string::npos);
+  EXPECT_EQ(read->workers[0].last_line.find('\x1b'), std::string::npos);
+  EXPECT_EQ(read->workers[0].last_line.find('\n'), std::string::npos);
+}
+
+TEST(NodeStatusTest, OtherFormsAreErrors) {
+  for (const char* json :
+       {"", "[]", "7", R"({"job":7})", R"({"workers":{}})", R"({"workers":[7]})",
+        R"({"workers":[{"rank":"0"}]})", R"({"workers":[{"process":{"state":"RS"}}]})",
+        R"({"workers":[{"process":{"call_kind":99}}]})", R"({"workers":[{"cpu_seconds":-1}]})",
+        R"({"workers":[{"groups":[{"number":-5}]}]})"}) {
+    EXPECT_FALSE(DecodeStatus(json)) << json;
+  }
+  EXPECT_TRUE(DecodeStatus("{}"));
+}
+
+}  // namespace
+}  // namespace rankrun::agent
