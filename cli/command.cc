@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/version.h"
+#include "cli/jobs/job_commands.h"
 #include "cli/output.h"
 #include "cli/report/report_command.h"
 #include "cli/secret_command.h"
@@ -22,6 +23,7 @@ using launcher::FlagTable;
 
 constexpr Flag kTopFlags[] = {kVersionFlag, kHelpFlag};
 constexpr Flag kGroupFlags[] = {kHelpFlag};
+constexpr const char* kStoreHelp = "Access a key-value store; rankctl store --help lists how.\n";
 
 int Refuse(const Error& error) { return Fail(error.message, kExitUsage); }
 
@@ -64,6 +66,15 @@ int RunCommand(const Command& command, std::span<const std::string> arguments) {
 
 }  // namespace
 
+std::vector<Command> TopCommands() {
+  std::vector<Command> commands(JobCommands().begin(), JobCommands().end());
+  for (const Command& command :
+       {ReportCommand(), StacksCommand(), TraceCommand(), SecretCommand()}) {
+    commands.push_back(command);
+  }
+  return commands;
+}
+
 std::string UsageOf(const Command& command) {
   return "[flags]" + (command.operands.empty() ? "" : " " + std::string(command.operands));
 }
@@ -94,30 +105,31 @@ int RunRankctl(std::span<const std::string> arguments) {
   FlagTable table{.command = "rankctl", .flags = kTopFlags};
   auto read = launcher::ParseArguments(table, FlagsEnd::kAtCommand, arguments);
   if (!read) return Refuse(read.error());
-  std::string usage =
-      "store COMMAND [flags] [operands], rankctl report [flags] [JOB], rankctl trace [flags] "
-      "FOLDER, rankctl stacks [flags] PID..., or rankctl secret [flags]";
+  std::string usage = "COMMAND [flags] [operands]";
   if (read->flags.Has("help")) {
     return Print(launcher::FormatHelp(table, usage,
-                                      "Inspects the key-value stores of distributed jobs, the "
+                                      "Inspects running jobs, their key-value stores, the "
                                       "reports on their failures, their traces, the stacks of "
-                                      "processes, and the user's job secret.\n"
-                                      "rankctl store --help lists the commands for stores."));
+                                      "processes, and the user's job secret.\n" +
+                                          ListOf(TopCommands()) + "  store COMMAND     " +
+                                          kStoreHelp));
   }
   if (read->flags.Has("version")) {
     return Print(std::string("rankctl ") + kVersion + "\n");
   }
-  if (read->positionals.empty())
-    return Fail("no command given; usage: rankctl " + usage, kExitUsage);
+  if (read->positionals.empty()) {
+    return Fail("no command given; usage: rankctl " + usage + "; rankctl --help lists all",
+                kExitUsage);
+  }
   auto rest = std::span(read->positionals).subspan(1);
-  if (read->positionals[0] == SecretCommand().name) return RunCommand(SecretCommand(), rest);
-  if (read->positionals[0] == TraceCommand().name) return RunCommand(TraceCommand(), rest);
-  if (read->positionals[0] == ReportCommand().name) return RunCommand(ReportCommand(), rest);
-  if (read->positionals[0] == StacksCommand().name) return RunCommand(StacksCommand(), rest);
+  std::vector<Command> commands = TopCommands();
+  std::vector<std::string_view> names{"store"};
+  for (const Command& command : commands) {
+    if (read->positionals[0] == command.name) return RunCommand(command, rest);
+    names.push_back(command.name);
+  }
   if (read->positionals[0] == "store") return RunGroup("rankctl store", StoreCommands(), rest);
-  return RefuseName("rankctl", read->positionals[0],
-                    {"store", SecretCommand().name, StacksCommand().name, TraceCommand().name,
-                     ReportCommand().name});
+  return RefuseName("rankctl", read->positionals[0], names);
 }
 
 }  // namespace rankrun::cli

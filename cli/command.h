@@ -38,6 +38,10 @@ struct Command {
   int (*run)(const CommandLine& line);  // returns the exit code
 };
 
+// Returns the commands of rankctl itself, in the order of --help. All others are of "rankctl
+// store".
+std::vector<Command> TopCommands();
+
 // Returns how the operands of a command are written: "[flags] KEY".
 std::string UsageOf(const Command& command);
 

@@ -2,11 +2,8 @@
 
 #include <vector>
 
-#include "cli/report/report_command.h"
-#include "cli/secret_command.h"
-#include "cli/stacks_command.h"
+#include "cli/command.h"
 #include "cli/store_commands.h"
-#include "cli/trace_command.h"
 #include "launcher/flags/man_page.h"
 #include "launcher/flags/marked_text.h"
 
@@ -16,11 +13,17 @@ namespace {
 using launcher::Flag;
 using Names = std::vector<std::string_view>;
 
+std::vector<Command> AllCommands() {
+  std::vector<Command> commands = TopCommands();
+  commands.insert(commands.end(), StoreCommands().begin(), StoreCommands().end());
+  return commands;
+}
+
 // Returns the names of the commands that have the same flag, with the same
 // meaning.
 Names CommandsWith(const Flag& wanted) {
   Names names;
-  for (const Command& command : StoreCommands()) {
+  for (const Command& command : AllCommands()) {
     for (const Flag& flag : command.flags) {
       bool same = flag.name == wanted.name && flag.help == wanted.help;
       if (same) names.push_back(command.name);
@@ -43,7 +46,7 @@ std::string SectionOf(const Command& command) {
 // The flags that several commands have, each once.
 std::string SharedFlags() {
   std::string entries;
-  for (const Command& command : StoreCommands()) {
+  for (const Command& command : AllCommands()) {
     for (const Flag& flag : command.flags) {
       Names names = CommandsWith(flag);
       bool is_next = names.size() > 1 && names.front() == command.name;
@@ -60,11 +63,7 @@ std::string SharedFlags() {
 
 std::string RankctlManPart() {
   std::string text = ".SH COMMANDS\n";
-  text += SectionOf(SecretCommand());
-  text += SectionOf(StacksCommand());
-  text += SectionOf(TraceCommand());
-  text += SectionOf(ReportCommand());
-  for (const Command& command : StoreCommands()) text += SectionOf(command);
+  for (const Command& command : AllCommands()) text += SectionOf(command);
   text += ".SH OPTIONS\nThese flags belong to more than one command.\n" + SharedFlags() +
           launcher::ManEntry(kVersionFlag, "Without a command only: `rankctl --version`.");
   return launcher::GeneratedPart("cli/store_commands.cc", text);

@@ -34,6 +34,15 @@ TEST(DocumentedTest, EachFlagStandsWithItsCommandOrAmongTheSharedOnes) {
   }
 }
 
+TEST(DocumentedTest, EachCommandOfRankctlItselfHasASection) {
+  std::string part = RankctlManPart();
+  for (const Command& command : TopCommands()) {
+    EXPECT_EQ(command.title, "rankctl " + std::string(command.name));
+    EXPECT_NE(part.find(".SS " + std::string(command.title) + " [flags]"), std::string::npos);
+    EXPECT_TRUE(command.help.ends_with('.')) << command.title;
+  }
+}
+
 TEST(DocumentedTest, FlagsAreInTheTablesForm) {
   for (const Command& command : StoreCommands()) {
     std::set<std::string_view> names;

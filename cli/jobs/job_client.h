@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/inspect/request.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace rankrun::cli {
+
+// What one node has answered.
+struct NodeAnswer {
+  std::string node;
+  std::string json;  // an object
+};
+
+struct JobAnswers {
+  std::vector<NodeAnswer> nodes;
+  std::vector<std::string> missing;  // nodes that have not answered
+  std::string note;                  // why other nodes are missing; empty: they are not
+};
+
+// A connection to the socket of a job's agent. Blocks.
+// Thread: one at a time.
+class JobClient {
+ public:
+  static constexpr std::chrono::milliseconds kTimeout{2'000};
+
+  // Connects to the agent with this pid at `path`.
+  // Errors: kNotFound if no process listens there any more; kInvalid if the process belongs to
+  // another user; kSystem.
+  static Result<JobClient> Connect(const std::string& path, pid_t agent);
+
+  // Errors: kTimeout, "the agent (pid 4711) has not answered for 2.0 s: <what it does>"; kPeerLost
+  // if the agent has ended; kInvalid, the error that the agent reports.
+  Result<JobAnswers> Ask(const agent::InspectRequest& request);
+
+  pid_t agent() const { return agent_; }
+
+ private:
+  JobClient(Fd fd, pid_t agent) : fd_(std::move(fd)), agent_(agent) {}
+
+  Result<std::string> ReadLine(TimePoint deadline);
+  Error Silent() const;
+
+  Fd fd_;
+  pid_t agent_;
+  std::string input_;  // not taken yet
+};
+
+}  // namespace rankrun::cli

@@ -1,0 +1,180 @@
+#include "cli/jobs/job_streams.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "base/write_all.h"
+#include "cli/jobs/job_question.h"
+#include "cli/output.h"
+
+namespace rankrun::cli {
+namespace {
+
+using agent::InspectRequest;
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::milliseconds kPause{200};  // between two questions of --follow
+
+uint64_t NumberOf(const Json& json, const char* name) {
+  auto found = json.find(name);
+  return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+std::string TextOf(const Json& json, const char* name) {
+  auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Copies the bytes from position `begin` to `end` of a log file to `fd`. Returns false if the file
+// does not have them, because it is on another host or was rotated.
+bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, int fd) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || static_cast<uint64_t>(file.tellg()) < end) return false;
+  file.seekg(static_cast<std::streamoff>(begin));
+  std::array<char, 64 * 1024> buffer;
+  while (begin < end) {
+    auto count = static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), end - begin));
+    if (!file.read(buffer.data(), count)) return false;
+    WriteAll(fd, {buffer.data(), static_cast<size_t>(count)});
+    begin += static_cast<uint64_t>(count);
+  }
+  return true;
+}
+
+// Output of a rank, as much as the agent has in memory.
+class LogReader {
+ public:
+  LogReader(JobClient& client, int rank) : client_(client), rank_(rank) {}
+
+  enum class Progress { kNone, kSome, kEnded };
+  // Prints what has come since the last call. Errors: those of JobClient; kNotFound if there is no
+  // such rank.
+  Result<Progress> Read();
+
+ private:
+  Result<Json> Ask();
+  bool Show(const Json& answer, const char* stream, int fd, uint64_t& position);
+
+  JobClient& client_;
+  const int rank_;
+  int64_t attempt_ = -1;
+  uint64_t out_ = 0;  // positions in the streams
+  uint64_t error_ = 0;
+};
+
+Result<Json> LogReader::Ask() {
+  auto answers = client_.Ask({.kind = InspectRequest::Kind::kLogs,
+                              .all_nodes = true,
+                              .rank = rank_,
+                              .after = out_,
+                              .after_stderr = error_});
+  if (!answers) return std::move(answers).error();
+  for (const NodeAnswer& answer : answers->nodes) {
+    Json json = Json::parse(answer.json, nullptr, false);
+    if (json.contains("rank")) return json;
+  }
+  NameMissing(*answers);
+  return Error{ErrorCode::kNotFound, "no rank " + std::to_string(rank_) + " runs in this job"};
+}
+
+Result<LogReader::Progress> LogReader::Read() {
+  auto answer = Ask();
+  if (!answer) return std::move(answer).error();
+  auto attempt = answer->find("attempt");
+  int64_t number =
+      attempt != answer->end() && attempt->is_number_integer() ? attempt->get<int64_t>() : 0;
+  if (attempt_ >= 0 && number != attempt_) {  // its streams begin anew
+    Fail("attempt " + std::to_string(number) + " begins", kExitNo);
+    out_ = error_ = 0;
+    answer = Ask();
+    if (!answer) return std::move(answer).error();
+  }
+  attempt_ = number;
+  bool has_more = Show(*answer, "stdout", STDOUT_FILENO, out_);
+  has_more |= Show(*answer, "stderr", STDERR_FILENO, error_);
+  if (has_more) return Progress::kSome;
+  auto alive = answer->find("is_alive");
+  bool is_alive = alive != answer->end() && alive->is_boolean() && alive->get<bool>();
+  return is_alive ? Progress::kNone : Progress::kEnded;
+}
+
+// Returns whether there was anything.
+bool LogReader::Show(const Json& answer, const char* stream, int fd, uint64_t& position) {
+  auto part = answer.find(stream);
+  if (part == answer.end() || !part->is_object()) return false;
+  auto text = part->find("text");
+  if (text == part->end() || !text->is_string()) return false;
+  uint64_t skipped = NumberOf(*part, "skipped");
+  std::string path = TextOf(*part, "file");
+  if (skipped > 0 && !CopyFromFile(path, position, position + skipped, fd)) {
+    std::string where = path.empty() ? "" : "; the log file is " + path;
+    Fail(std::to_string(skipped) + " earlier bytes of " + stream + " are not in memory" + where,
+         kExitNo);
+  }
+  position = NumberOf(*part, "end");
+  const auto& bytes = text->get_ref<const std::string&>();
+  WriteAll(fd, bytes);
+  return !bytes.empty();
+}
+
+}  // namespace
+
+int RunLogs(const CommandLine& line) {
+  auto rank = RankOf(line.operands[0]);
+  if (!rank) return Fail("want a rank, such as 3, not \"" + line.operands[0] + "\"", kExitUsage);
+  auto job = JobOf(line);
+  if (!job) return FailJob(job.error());
+  bool follows = line.flags.Has("follow");
+  LogReader reader(job->client, *rank);
+  bool has_shown = false;
+  while (true) {
+    auto progress = reader.Read();
+    if (!progress) {
+      bool is_end = follows && has_shown && progress.error().code == ErrorCode::kPeerLost;
+      return is_end ? kExitDone : FailJob(progress.error());
+    }
+    has_shown = true;
+    if (*progress == LogReader::Progress::kSome) continue;
+    if (!follows) return kExitDone;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+int RunEvents(const CommandLine& line) {
+  auto job = JobOf(line);
+  if (!job) return FailJob(job.error());
+  bool follows = line.flags.Has("follow");
+  uint64_t last = 0;
+  while (true) {
+    auto answers = job->client.Ask({.kind = InspectRequest::Kind::kEvents, .after = last});
+    if (!answers) {
+      bool is_end = follows && answers.error().code == ErrorCode::kPeerLost;
+      return is_end ? kExitDone : FailJob(answers.error());
+    }
+    if (answers->nodes.empty()) return Fail("the agent has not answered", kExitNo);
+    Json json = Json::parse(answers->nodes[0].json, nullptr, false);
+    if (uint64_t dropped = NumberOf(json, "dropped"); dropped > 0) {
+      Fail(std::to_string(dropped) + " earlier events are not in memory", kExitNo);
+    }
+    std::string text;
+    auto events = json.find("events");
+    if (events != json.end() && events->is_array()) {
+      for (const Json& event : *events) {
+        text += event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      }
+    }
+    if (int failed = Print(text)) return failed;
+    last = NumberOf(json, "last");
+    if (!text.empty()) continue;
+    if (!follows) return kExitDone;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace rankrun::cli

@@ -1,0 +1,289 @@
+// rankctl asks and orders running jobs of one node.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "tests/process/rankctl.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Jobs and rankctl have a folder for sockets of their own.
+struct RankctlJobTest : ::testing::Test {
+  RankctlJobTest() { AdoptOrphans(); }
+
+  // Starts `rankrun <flags> /bin/sh -c script` and waits for its socket.
+  Job& Start(const std::vector<std::string>& flags, const std::string& script) {
+    size_t sockets = Sockets().size();
+    jobs.push_back(std::make_unique<Job>(
+        Job::Options{.arguments = Shell(flags, script), .variables = variables}));
+    EXPECT_TRUE(WaitFor([&] { return Sockets().size() > sockets; })) << jobs.back()->Err();
+    return *jobs.back();
+  }
+  std::vector<std::string> Sockets() const {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.Path("rankrun"), error)) {
+      names.push_back(entry.path());
+    }
+    return names;
+  }
+
+  // Runs rankctl to its end.
+  struct Output {
+    std::optional<ProcessExit> exit;
+    std::string out;
+    std::string err;
+  };
+  Output Run(std::vector<std::string> arguments) const {
+    Job command({.arguments = std::move(arguments), .variables = variables, .program = kRankctl});
+    auto exit = command.Wait();
+    return {exit, command.Out(), command.Err()};
+  }
+  std::string Out(std::vector<std::string> arguments) const {
+    Output output = Run(std::move(arguments));
+    EXPECT_EQ(output.exit, Code(0)) << output.err;
+    EXPECT_THAT(output.err, IsEmpty());
+    return output.out;
+  }
+  // Returns whether `rankctl status` shows a text soon.
+  bool StatusShows(const std::string& text) const {
+    return WaitFor([&] { return Run({"status"}).out.find(text) != std::string::npos; });
+  }
+
+  ScratchFolder folder;
+  std::map<std::string, std::string> variables{{"XDG_RUNTIME_DIR", folder.path()}};
+  std::vector<std::unique_ptr<Job>> jobs;
+};
+
+const std::string kWaits = "echo rank $RANK is here; exec sleep 1000";
+
+TEST_F(RankctlJobTest, PsAndStatusShowTheJob) {
+  Job& job = Start({"-n2", "--rdzv-id=wonderful"}, kWaits);
+  EXPECT_THAT(Out({"ps"}), HasSubstr("wonderful  " + std::to_string(job.pid()) + "  1      2 "));
+  EXPECT_TRUE(StatusShows("rank 1 is here"));
+  std::string status = Out({"status"});
+  EXPECT_THAT(status, StartsWith("job wonderful: running, 2 ranks, for "));
+  std::vector<pid_t> workers = job.Workers(2);
+  ASSERT_EQ(workers.size(), 2u);
+  for (pid_t worker : workers) EXPECT_THAT(status, HasSubstr("  " + std::to_string(worker) + "  "));
+  EXPECT_THAT(Out({"status", "--json"}), StartsWith(R"([{"job":"wonderful",)"));
+}
+
+TEST_F(RankctlJobTest, TheFolderIsForItsUserAndTheSocketGoesWithTheJob) {
+  Job& job = Start({}, kWaits);
+  struct stat status {};
+  ASSERT_EQ(stat(folder.Path("rankrun").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700u);
+  job.Signal(SIGTERM);
+  EXPECT_EQ(job.Wait(), KilledBy(SIGTERM));
+  EXPECT_THAT(Sockets(), IsEmpty());
+}
+
+TEST_F(RankctlJobTest, AFolderThatOthersMayEnterCostsAWarningAndNotTheJob) {
+  ASSERT_EQ(mkdir(folder.Path("rankrun").c_str(), 0755), 0);
+  chmod(folder.Path("rankrun").c_str(), 0755);
+  // No other folder may serve instead.
+  std::string shared = "/tmp/rankrun-" + std::to_string(geteuid());
+  Job job({.arguments = Shell({}, "sleep 0.3"), .variables = variables});
+  EXPECT_EQ(job.Wait(), Code(0));
+  if (!std::filesystem::exists(shared)) {
+    EXPECT_THAT(job.Err(), HasSubstr("is open to other users"));
+  }
+  EXPECT_THAT(Sockets(), IsEmpty());
+}
+
+TEST_F(RankctlJobTest, WithoutAJobThatIsSaid) {
+  EXPECT_EQ(Out({"ps"}), "no job of this user runs on this host\n");
+  Output output = Run({"status"});
+  EXPECT_EQ(output.exit, Code(1));
+  EXPECT_THAT(output.err, HasSubstr("no job of this user runs on this host"));
+  EXPECT_THAT(Run({"stop", "--job=4"}).err, HasSubstr("no job \"4\" runs on this host"));
+}
+
+TEST_F(RankctlJobTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
+  Job& first = Start({"--rdzv-id=first"}, kWaits);
+  Start({"-n3", "--rdzv-id=second"}, kWaits);
+  Output output = Run({"status"});
+  EXPECT_EQ(output.exit, Code(1));
+  EXPECT_THAT(output.err, HasSubstr("several jobs run: first (pid "));
+  EXPECT_THAT(output.err, HasSubstr("choose one with --job ID or PID"));
+  EXPECT_THAT(Out({"status", "--job=second"}), HasSubstr("3 ranks"));
+  EXPECT_THAT(Out({"status", "--job", std::to_string(first.pid())}), HasSubstr("1 rank,"));
+  EXPECT_THAT(Out({"status", "--job", std::to_string(first.Agent())}), HasSubstr("job first"));
+}
+
+TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
+  Job& job = Start({"-n2"}, kWaits);
+  std::vector<pid_t> workers = job.Workers(2);
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_TRUE(StatusShows("sleeping"));
+  EXPECT_THAT(Out({"why"}), HasSubstr("no rank waits for another one\nranks 0, 1: are sleeping"));
+  kill(workers[0], SIGSTOP);
+  EXPECT_TRUE(StatusShows("stopped"));
+  EXPECT_THAT(Out({"why"}), HasSubstr("is stopped (SIGSTOP)"));
+  EXPECT_THAT(Run({"why", "7"}).err, HasSubstr("no rank 7 runs in this job"));
+  EXPECT_EQ(Run({"why", "x"}).exit, Code(2));
+}
+
+TEST_F(RankctlJobTest, LogsAreThoseOfTheRank) {
+  Start({"-n2"}, "echo out $RANK; echo err $RANK >&2; exec sleep 1000");
+  EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).out == "out 1\n"; }));
+  EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).err == "err 1\n"; }));
+  EXPECT_THAT(Run({"logs", "2"}).err, HasSubstr("no rank 2 runs in this job"));
+}
+
+TEST_F(RankctlJobTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
+  const std::string script =
+      "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo end; exec sleep 1000";
+  Start({"--redirects=1", "--log-dir=" + folder.Path("logs")}, script);
+  std::string out;
+  EXPECT_TRUE(WaitFor([&] {
+    out = Run({"logs", "0"}).out;
+    return out.ends_with("line 19999\nend\n");
+  }));
+  EXPECT_THAT(out, StartsWith("line 0\nline 1\n"));
+  EXPECT_EQ(std::ranges::count(out, '\n'), 20'001);
+}
+
+TEST_F(RankctlJobTest, LogsFollowARankOverARestartToItsEnd) {
+  Start({}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
+  Job follower({.arguments = {"logs", "-f", "0"}, .variables = variables, .program = kRankctl});
+  ASSERT_TRUE(follower.WaitForOut("attempt 0\n"));
+  Out({"restart"});
+  ASSERT_TRUE(follower.WaitForOut("attempt 0\nattempt 1\n"));
+  EXPECT_THAT(follower.Err(), HasSubstr("attempt 1 begins"));
+  Out({"stop"});
+  EXPECT_EQ(follower.Wait(), Code(0));
+}
+
+TEST_F(RankctlJobTest, EventsAreKeptWithoutAFile) {
+  Start({"-n2"}, kWaits);
+  std::string events;
+  EXPECT_TRUE(WaitFor([&] {
+    events = Run({"events"}).out;
+    return events.find(R"("local_rank":1)") != std::string::npos;
+  }));
+  EXPECT_THAT(events, StartsWith(R"({"time":)"));
+  EXPECT_THAT(events, HasSubstr(R"("event":"job_started")"));
+  Job follower({.arguments = {"events", "-f"}, .variables = variables, .program = kRankctl});
+  ASSERT_TRUE(follower.WaitForOut("job_started"));
+  Out({"restart"});
+  EXPECT_TRUE(follower.WaitForOut(R"("is_free":true,"why":"asked by rankctl")")) << follower.Out();
+  Out({"stop"});
+  EXPECT_EQ(follower.Wait(), Code(0));
+}
+
+TEST_F(RankctlJobTest, ARestartUsesNoBudget) {
+  Job& job = Start({"-n2"}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
+  EXPECT_THAT(Out({"restart"}), StartsWith("all workers start again"));
+  EXPECT_TRUE(job.WaitForOut("attempt 1"));
+  EXPECT_THAT(Out({"restart"}), StartsWith("all workers start again"));
+  EXPECT_TRUE(job.WaitForOut("attempt 2"));
+  EXPECT_THAT(job.Err(), HasSubstr("rankctl restart: all workers start again"));
+  EXPECT_THAT(job.Err(), Not(HasSubstr("cause:"))) << "nothing has failed";
+  EXPECT_TRUE(StatusShows("attempt 2"));
+}
+
+TEST_F(RankctlJobTest, StopEndsTheJobGently) {
+  Job& job =
+      Start({"-n2"}, "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done");
+  ASSERT_TRUE(WaitFor([&] { return job.Out().find("up") != job.Out().rfind("up"); }));
+  EXPECT_THAT(Out({"stop"}), StartsWith("the workers have up to 25.0 s to end"));
+  EXPECT_EQ(job.Wait(), KilledBy(SIGTERM));
+  EXPECT_THAT(job.Out(), HasSubstr("saved"));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
+}
+
+TEST_F(RankctlJobTest, AJobOfOneNodeCannotBeDrained) {
+  Start({}, kWaits);
+  EXPECT_THAT(Run({"drain", "0"}).err, HasSubstr("this job has one node; rankctl stop ends it"));
+}
+
+TEST_F(RankctlJobTest, TheSocketOfADeadAgentIsRemovedAndItsSuccessorHasAnother) {
+  Job& job = Start({"--max-restarts=1"}, kWaits);
+  std::vector<std::string> before = Sockets();
+  kill(job.Agent(), SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return Sockets().size() == 2; }));
+  EXPECT_THAT(Out({"ps"}), HasSubstr("running"));
+  std::vector<std::string> after = Sockets();
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_NE(after, before);
+}
+
+TEST_F(RankctlJobTest, TheSocketsOfAKilledJobAreRemoved) {
+  Job& job = Start({}, kWaits);
+  pid_t agent = job.Agent();
+  kill(job.pid(), SIGKILL);
+  kill(agent, SIGKILL);
+  EXPECT_TRUE(NothingIsLeft(milliseconds(20'000)));
+  EXPECT_EQ(Sockets().size(), 1u);
+  EXPECT_EQ(Out({"ps"}), "no job of this user runs on this host\n");
+  EXPECT_THAT(Sockets(), IsEmpty());
+}
+
+TEST_F(RankctlJobTest, AnAgentThatDoesNotAnswerIsNamedWithWhatItDoes) {
+  Job& job = Start({}, kWaits);
+  pid_t agent = job.Agent();
+  kill(agent, SIGSTOP);
+  Output output = Run({"status"});
+  kill(agent, SIGCONT);
+  EXPECT_EQ(output.exit, Code(1));
+  EXPECT_THAT(output.err, HasSubstr("the agent (pid " + std::to_string(agent) +
+                                    ") has not answered for 2.0 s: pid " + std::to_string(agent) +
+                                    " (rankrun-agent), state T"));
+}
+
+TEST_F(RankctlJobTest, AClientThatNeverReadsDisturbsNobody) {
+  Job& job = Start({"-n4"}, kWaits);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, Sockets().at(0).c_str());
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const std::string line = "{\"request\":\"status\"}\n";
+  for (int i = 0; i < 2'000; ++i) send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(Out({"status"}), HasSubstr("4 ranks"));
+  Out({"stop"});
+  EXPECT_EQ(job.Wait(), KilledBy(SIGTERM));
+}
+
+TEST_F(RankctlJobTest, AStatusOf64RanksHasThemAll) {
+  Start({"-n64"}, kWaits);
+  EXPECT_TRUE(WaitFor([&] {
+    std::string text = Run({"status"}).out;
+    return std::ranges::count(text, '\n') == 66 && text.find("starting") == std::string::npos;
+  }));
+  EXPECT_THAT(Out({"why"}), HasSubstr("ranks 0-63: are sleeping"));
+}
+
+TEST_F(RankctlJobTest, OnlyTheUserOfAJobAndRootMayAsk) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  constexpr uid_t kNobody = 65534;
+  Job& job = Start({}, kWaits);
+  auto become_nobody = [] {
+    if (setgid(kNobody) != 0 || setuid(kNobody) != 0) _exit(99);
+  };
+  Job asker({.arguments = {"status", "--job", std::to_string(job.pid())},
+             .variables = variables,
+             .program = kRankctl,
+             .in_child = become_nobody});
+  EXPECT_EQ(asker.Wait(), Code(1));
+  EXPECT_THAT(asker.Err(), HasSubstr("belongs to user 0; only that user and root can inspect"));
+}
+
+}  // namespace
+}  // namespace rankrun::testing

@@ -1,0 +1,114 @@
+// rankctl asks and orders running jobs of several nodes, from any of them.
+
+#include "tests/process/nodes.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/process/rankctl.h"
+
+namespace rankrun::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Each node has a folder for sockets of its own, as on hosts of their own.
+struct RankctlNodesTest : NodesTest {
+  RankctlNodesTest() { job = {"--nnodes=2", "--node-timeout=10", "-n2", "--insecure"}; }
+
+  void StartNodes(const std::string& script) {
+    UseFolder("a");
+    StartHost({}, script);
+    UseFolder("b");
+    StartGuest({}, script);
+    ASSERT_TRUE(WaitFor([&] { return HasSocket("a") && HasSocket("b"); })) << Errors();
+    ASSERT_TRUE(WaitFor([&] { return Out("b").find("4 ranks on 2 nodes") != std::string::npos; }))
+        << Errors();
+  }
+  void UseFolder(const std::string& name) {
+    std::filesystem::create_directory(folder.Path(name));
+    variables = {{"XDG_RUNTIME_DIR", folder.Path(name)}};
+  }
+  bool HasSocket(const std::string& name) const {
+    return std::filesystem::exists(folder.Path(name) + "/rankrun") &&
+           !std::filesystem::is_empty(folder.Path(name) + "/rankrun");
+  }
+
+  // Runs rankctl on a node to its end; returns both of its outputs.
+  std::string Out(const std::string& name, std::vector<std::string> arguments = {"status"}) const {
+    Job command({.arguments = std::move(arguments),
+                 .variables = {{"XDG_RUNTIME_DIR", folder.Path(name)}},
+                 .program = kRankctl});
+    command.Wait();
+    return command.Out() + command.Err();
+  }
+};
+
+const std::string kWaits = "echo here $RANK attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000";
+
+TEST_F(RankctlNodesTest, EachNodeShowsAllRanks) {
+  StartNodes(kWaits);
+  for (const char* node : {"a", "b"}) {
+    EXPECT_TRUE(WaitFor([&] {
+      std::string text = Out(node);
+      return Count(text, "sleeping") == 4 && Count(text, "here 3") == 1;
+    })) << Out(node);
+    EXPECT_THAT(Out(node, {"why"}), HasSubstr("ranks 0-3: are sleeping"));
+    EXPECT_THAT(Out(node, {"logs", "0"}), HasSubstr("here 0"));
+    EXPECT_THAT(Out(node, {"logs", "3"}), HasSubstr("here 3"));
+    EXPECT_THAT(Out(node, {"logs", "4"}), HasSubstr("no rank 4 runs in this job"));
+  }
+}
+
+TEST_F(RankctlNodesTest, ARestartFromAMemberIsOneOfTheWholeJob) {
+  StartNodes(kWaits);
+  EXPECT_THAT(Out("b", {"restart"}), StartsWith("all workers start again"));
+  for (auto& node : nodes) EXPECT_TRUE(node->WaitForOut("attempt 1")) << Errors();
+  EXPECT_THAT(Out("a", {"restart"}), StartsWith("all workers start again"));
+  for (auto& node : nodes) EXPECT_TRUE(node->WaitForOut("attempt 2")) << Errors();
+  EXPECT_THAT(Errors(), HasSubstr("asked by rankctl"));
+  EXPECT_THAT(Errors(), Not(HasSubstr("cause:"))) << "nothing has failed";
+}
+
+TEST_F(RankctlNodesTest, AStopFromAMemberEndsTheWholeJob) {
+  StartNodes(kWaits);
+  EXPECT_THAT(Out("b", {"stop"}), StartsWith("the workers have up to"));
+  for (auto& node : nodes) EXPECT_EQ(node->Wait(), Code(128 + SIGTERM)) << Errors();
+  EXPECT_THAT(nodes[0]->Err(), HasSubstr("stopped by rankctl"));
+}
+
+TEST_F(RankctlNodesTest, ANodeIsDrainedFromAnother) {
+  job[0] = "--nnodes=1:2";
+  StartNodes(kWaits);
+  EXPECT_THAT(Out("a", {"drain", "nowhere"}), HasSubstr("no node \"nowhere\" in this job"));
+  EXPECT_THAT(Out("a", {"drain", "1"}), HasSubstr("leaves the job"));
+  EXPECT_TRUE(nodes[1]->Wait()) << Errors();
+  EXPECT_TRUE(nodes[0]->WaitForOut("attempt 1")) << Errors();
+}
+
+TEST_F(RankctlNodesTest, ANodeThatDoesNotAnswerIsNamed) {
+  StartNodes(kWaits);
+  pid_t agent = AgentOf(*nodes[1]);
+  kill(agent, SIGSTOP);
+  std::string text = Out("a");
+  kill(agent, SIGCONT);
+  EXPECT_THAT(text, HasSubstr("no answer from "));
+  EXPECT_EQ(Count(text, "sleeping"), 2) << text;
+}
+
+TEST_F(RankctlNodesTest, WithoutTheCoordinatorANodeAnswersForItself) {
+  StartNodes(kWaits);
+  pid_t agent = AgentOf(*nodes[0]);
+  kill(agent, SIGSTOP);
+  std::string text = Out("b");
+  kill(agent, SIGCONT);
+  EXPECT_THAT(text, HasSubstr("only this node has answered: the coordinator has not answered"));
+  EXPECT_THAT(text, HasSubstr("job "));
+}
+
+}  // namespace
+}  // namespace rankrun::testing
