@@ -24,6 +24,7 @@
 #include "agent/supervisor/job_observers.h"
 #include "agent/supervisor/late_stacks.h"
 #include "agent/supervisor/lifeline.h"
+#include "agent/supervisor/node_part.h"
 #include "agent/supervisor/signal_catcher.h"
 #include "agent/worker/attempt.h"
 #include "agent/worker/worker_channels.h"
@@ -60,7 +61,6 @@ class Supervisor {
   Result<void> OpenObservers();
   Result<void> OpenChannels();
   Result<void> CatchSignals();
-
   void Post(const Event& event);
   void Decide();
   void Apply(const Event& event);
@@ -104,7 +104,6 @@ class Supervisor {
   void NoteIdle();
   void ReportPart(AttemptRecord record);
   void ShowReport(const AttemptRecord& record);
-  void NoteNodeLost(const std::string& text);
   void LeaveOrClose(int signal_number);
   void CloseJob(const std::string& text, int exit_code);
 
@@ -142,10 +141,8 @@ class Supervisor {
   Spawner spawner_;
   LateStacks stacks_{loop_, spawner_};
   std::unique_ptr<Attempt> attempt_;
-  NodePlace place_;                         // of the attempt, if there are several nodes
-  std::optional<Cause> failure_;            // the first of the attempt on this node, likewise
-  bool stopped_for_failure_ = false;        // on another node, likewise
-  bool report_shown_ = false;               // on the last attempt, likewise
+  NodePlace place_;                         // of the attempt
+  NodePart part_;                           // in a job of several nodes
   std::unique_ptr<Membership> membership_;  // null: a job of this node alone
   std::unique_ptr<class Inspection> inspection_;
 };

@@ -63,8 +63,9 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
                                    : RanksInWords(ranks) + " hung: " + verdict.causes.at(ranks[0]);
   if (ranks.empty()) health_.NoteOwnCause(text);
   if (membership_) {  // as a failure of this node, so that all nodes stop
-    failure_ = Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
-    membership_->NoteFailure(*failure_);
+    part_.failure =
+        Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
+    membership_->NoteFailure(*part_.failure);
   }
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);

@@ -24,20 +24,23 @@ Result<void> Supervisor::OpenMembership() {
       .start =
           [this](const NodePlace& place) {
             place_ = place;
-            failure_.reset();
-            stopped_for_failure_ = report_shown_ = false;
+            part_ = {};
             Post(StartOrdered{place.attempt});
           },
       .stop = [this](const StopWorkers& order) { StopByOrder(order); },
       .say = [this](const std::string& text) { output_.Say(text); },
-      .on_node_lost = [this](const std::string& text) { NoteNodeLost(text); },
+      .on_node_lost =
+          [this](const std::string& text) {
+            event_log_->NodeLost(text);
+            output_.Say("rankrun: " + text + "; the job goes on without it\n");
+          },
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
       .on_health_order = [this](const HealthOrder& order) { OnHealthOrder(order); },
       .on_relay = [this](const Relay& relay) { inspection_->OnRelay(relay); },
       .on_end =
           [this](int exit_code, const std::string& text) {
             exit_code_ = exit_code;
-            if (!text.empty() && !report_shown_)
+            if (!text.empty() && !part_.report_shown)
               output_.Say("rankrun: the job is over: " + text + "\n");
             Post(EndOrdered{exit_code == 0});
           }};
@@ -49,7 +52,7 @@ Result<void> Supervisor::OpenMembership() {
 }
 
 void Supervisor::StopByOrder(const StopWorkers& order) {
-  stopped_for_failure_ |= order.is_failure;
+  part_.stopped_for_failure |= order.is_failure;
   if (attempt_ && order.is_failure) attempt_->PublishPeerDeath(order.why);
   if (!order.why.empty()) output_.Say("rankrun: stopping the workers: " + order.why + "\n");
   Post(StopOrdered{order.at_once});
@@ -64,38 +67,33 @@ void Supervisor::NoteEnd(const WorkerRecord& record) {
 // Reports the failure before the other workers are stopped, so that all nodes
 // stop at once.
 void Supervisor::NoteFailure(const WorkerRecord& record) {
-  if (failure_ || state_.phase != Phase::kRunning) return;
-  failure_ =
+  if (part_.failure || state_.phase != Phase::kRunning) return;
+  part_.failure =
       Cause{.text = "rank " + std::to_string(record.global_rank) + " on " + spec_.nodes->node_name +
                     " (pid " + std::to_string(record.pid) + "): " + HowItEnded(record),
             .exit_code = ExitCodeOf(record),
             .rank = record.global_rank,
             .is_primary = FailedByItself(record)};
-  if (!spec_.continue_on_failure) membership_->NoteFailure(*failure_);
+  if (!spec_.continue_on_failure) membership_->NoteFailure(*part_.failure);
 }
 
 void Supervisor::NoteIdle() {
-  if (spec_.continue_on_failure && failure_) membership_->NoteFailure(*failure_);
+  if (spec_.continue_on_failure && part_.failure) membership_->NoteFailure(*part_.failure);
   membership_->NoteWorkersOver(state_.has_succeeded());
 }
 
 // Sends this node's part of the report once its evidence is complete.
 void Supervisor::ReportPart(AttemptRecord record) {
-  if (!failure_ && !stopped_for_failure_) return;
+  if (!part_.failure && !part_.stopped_for_failure) return;
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   membership_->AnnounceReport(record.attempt);
   reports_.Add(*event_log_, std::move(record));
 }
 
 void Supervisor::ShowReport(const AttemptRecord& record) {
-  report_shown_ = !record.restarts;
+  part_.report_shown = !record.restarts;
   if (record.restarts) event_log_->Restart(record, Duration::zero());
   reports_.Show(*event_log_, record);
-}
-
-void Supervisor::NoteNodeLost(const std::string& text) {
-  event_log_->NodeLost(text);
-  output_.Say("rankrun: " + text + "; the job goes on without it\n");
 }
 
 void Supervisor::Act(const ReportStuck&) {
