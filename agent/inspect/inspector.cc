@@ -54,7 +54,13 @@ Inspector::Inspector(Loop& loop, Options options, Callbacks callbacks)
       open_(loop, [this] { Open(); }),
       deadline_(loop, [this] { OnDeadline(); }) {}
 
-Inspector::~Inspector() { *self_ = nullptr; }
+Inspector::~Inspector() {
+  *self_ = nullptr;
+  if (!is_opening_) return;
+  for (const std::string& folder : options_.folders) {
+    unlink((folder + "/" + options_.name).c_str());
+  }
+}
 
 void Inspector::OpenSoon() { open_.Start(kOpenDelay); }
 
@@ -62,6 +68,7 @@ void Inspector::Open() {
   auto opening = std::make_shared<Opening>();
   opening->owner = self_;
   opening->options = options_;
+  is_opening_ = true;
   RunInPool(
       loop_,
       [opening] {
@@ -75,6 +82,7 @@ void Inspector::Open() {
 }
 
 void Inspector::OnOpened(Opening& opening) {
+  is_opening_ = false;
   Result<void> started;
   if (opening.socket) {
     server_ = std::make_unique<InspectServer>(

@@ -79,6 +79,7 @@ class Inspector {
   std::unique_ptr<InspectServer> server_;
   std::map<uint64_t, Query> queries_;
   uint64_t last_query_ = 0;
+  bool is_opening_ = false;  // in the pool
   Timer open_;
   Timer deadline_;
 };

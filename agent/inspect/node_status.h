@@ -12,7 +12,7 @@
 
 namespace rankrun::agent {
 
-// What one worker does. Times are in seconds.
+// State of one worker. Times are in seconds.
 struct WorkerStatus {
   std::string state{};    // "running", "sleeping", "stopped", "exit code 1"
   bool is_alive = false;  // its process exists

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -31,18 +32,20 @@ Result<void> CreateFolder(const std::string& path, uid_t user) {
   return CheckSocketFolder(path, user);
 }
 
+// The socket gets its name once it listens: rankctl removes a socket that refuses it.
 Result<InspectSocket> ListenAt(const std::string& path) {
+  const std::string early = path + "~";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
+  if (early.size() >= sizeof address.sun_path) {
     return Error{ErrorCode::kInvalid, path + " is too long for the path of a socket"};
   }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  std::memcpy(address.sun_path, early.c_str(), early.size() + 1);
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return SystemError("open a socket", errno);
-  unlink(path.c_str());  // an agent that has died had the same pid
+  unlink(early.c_str());  // an agent that has died had the same pid
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), kBacklog) != 0) {
+      listen(fd.get(), kBacklog) != 0 || rename(early.c_str(), path.c_str()) != 0) {
     return SystemError("listen at " + path, errno);
   }
   return InspectSocket{std::move(fd), path};

@@ -44,12 +44,12 @@ TailBuffer::Part TailBuffer::After(uint64_t position, size_t max_bytes) const {
     part.text.resize(newline + 1);
     return part;
   }
-  constexpr size_t kLongestCharacter = 4;
+  constexpr size_t kMaxCharacterBytes = 4;
   size_t end = part.text.size();
   auto continues = [&](size_t at) {
     return (static_cast<unsigned char>(kept_[at]) & 0xC0) == 0x80;
   };
-  while (end > 0 && part.text.size() - end < kLongestCharacter &&
+  while (end > 0 && part.text.size() - end < kMaxCharacterBytes &&
          continues(part.begin - first + end)) {
     end -= 1;
   }

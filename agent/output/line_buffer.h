@@ -37,7 +37,7 @@ class TailBuffer {
   // Returns at most kKeptBytes, from the beginning of a line if possible.
   std::string Tail() const;
 
-  // Returns the last `max_bytes`, or fewer if not so many are kept.
+  // Returns the last `max_bytes`, or all that are kept, if those are fewer.
   std::string Last(size_t max_bytes) const {
     return kept_.substr(kept_.size() - std::min(max_bytes, kept_.size()));
   }
