@@ -13,7 +13,7 @@
 
 namespace rankrun::cli {
 
-// What one node has answered.
+// Answer of one node.
 struct NodeAnswer {
   std::string node;
   std::string json;  // an object

@@ -52,8 +52,8 @@ class LogReader {
  public:
   LogReader(JobClient& client, int rank) : client_(client), rank_(rank) {}
 
-  enum class Progress { kNone, kSome, kEnded };
-  // Prints what has come since the last call. Errors: those of JobClient; kNotFound if there is no
+  enum class Progress { kNone, kSome };
+  // Prints the output since the last call. Errors: those of JobClient; kNotFound if there is no
   // such rank.
   Result<Progress> Read();
 
@@ -98,10 +98,7 @@ Result<LogReader::Progress> LogReader::Read() {
   attempt_ = number;
   bool has_more = Show(*answer, "stdout", STDOUT_FILENO, out_);
   has_more |= Show(*answer, "stderr", STDERR_FILENO, error_);
-  if (has_more) return Progress::kSome;
-  auto alive = answer->find("is_alive");
-  bool is_alive = alive != answer->end() && alive->is_boolean() && alive->get<bool>();
-  return is_alive ? Progress::kNone : Progress::kEnded;
+  return has_more ? Progress::kSome : Progress::kNone;
 }
 
 // Returns whether there was anything.
@@ -135,12 +132,12 @@ int RunLogs(const CommandLine& line) {
   bool has_shown = false;
   while (true) {
     auto progress = reader.Read();
-    if (!progress) {
-      bool is_end = follows && has_shown && progress.error().code == ErrorCode::kPeerLost;
-      return is_end ? kExitDone : FailJob(progress.error());
-    }
+    bool goes_on = follows && has_shown;
+    if (!progress && goes_on && progress.error().code == ErrorCode::kPeerLost) return kExitDone;
+    bool is_between_attempts = !progress && progress.error().code == ErrorCode::kNotFound;
+    if (!progress && !(goes_on && is_between_attempts)) return FailJob(progress.error());
     has_shown = true;
-    if (*progress == LogReader::Progress::kSome) continue;
+    if (progress && *progress == LogReader::Progress::kSome) continue;
     if (!follows) return kExitDone;
     std::this_thread::sleep_for(kPause);
   }

@@ -106,7 +106,7 @@ std::vector<WorkerSample> SamplesOf(const std::vector<WorkerStatus>& workers) {
   return samples;
 }
 
-// Who waits for whom, in the words of the agent's own notices.
+// Returns which ranks wait for which others, in the words of the agent's own notices.
 std::vector<std::string> WaitsOf(const std::vector<WorkerStatus>& first,
                                  const std::vector<WorkerStatus>& second, double apart,
                                  double attempt_seconds) {

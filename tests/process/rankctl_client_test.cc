@@ -356,9 +356,8 @@ TEST(RankctlTest, UnknownCommandsEndWithTwoAndTheNearestName) {
            {{"store", "frobnicate"},
             "unknown command \"rankctl store frobnicate\"; rankctl store --help lists all"},
            {{},
-            "no command given; usage: rankctl store COMMAND [flags] [operands], rankctl trace "
-            "[flags] FOLDER, or rankctl secret "
-            "[flags]"},
+            "no command given; usage: rankctl COMMAND [flags] [operands]; rankctl --help lists "
+            "all"},
            {{"store"}, "no command given; usage: rankctl store COMMAND [flags] [operands]"},
            {{"store", "get"}, "0 operands given; usage: rankctl store get [flags] KEY"},
            {{"store", "set", "k", "v", "w"},

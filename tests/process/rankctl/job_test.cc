@@ -37,7 +37,8 @@ struct RankctlJobTest : ::testing::Test {
     std::vector<std::string> names;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(folder.Path("rankrun"), error)) {
-      names.push_back(entry.path());
+      // A socket gets its name when it listens.
+      if (!entry.path().string().ends_with('~')) names.push_back(entry.path());
     }
     return names;
   }
@@ -137,6 +138,16 @@ TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
   EXPECT_THAT(Out({"why"}), HasSubstr("is stopped (SIGSTOP)"));
   EXPECT_THAT(Run({"why", "7"}).err, HasSubstr("no rank 7 runs in this job"));
   EXPECT_EQ(Run({"why", "x"}).exit, Code(2));
+}
+
+TEST_F(RankctlJobTest, WhyNamesTheRankForWhichOthersWait) {
+  Start({"-n3"}, "exec " + test::Program("absent") + " 7");
+  EXPECT_TRUE(WaitFor([&] {
+    return Run({"why"}).out.starts_with(
+        "ranks 0, 1 wait in AllReduce #8 (16 x float32, sum) of "
+        "world for rank 2, which is waiting (pause)");
+  })) << Out({"why"});
+  EXPECT_THAT(Out({"status"}), HasSubstr("in AllReduce #8 (16 x float32, sum) of world, "));
 }
 
 TEST_F(RankctlJobTest, LogsAreThoseOfTheRank) {
