@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -45,7 +47,10 @@ __attribute__((noinline)) void ReadForever(const char* path) {
   asm volatile("");
 }
 
+std::atomic<int> pausing{0};
+
 __attribute__((noinline)) void PauseForever() {
+  pausing += 1;
   for (;;) pause();
 }
 
@@ -62,6 +67,7 @@ int main(int argc, char** argv) {
   if (argc < 3 || std::strcmp(argv[1], "threads") != 0) return 2;
   std::vector<std::thread> threads;
   for (int i = 1; i < std::atoi(argv[2]); ++i) threads.emplace_back(PauseForever);
+  while (pausing < std::atoi(argv[2]) - 1) sched_yield();
   SayUp();
   PauseForever();
 }
