@@ -59,8 +59,7 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
     return is_warning ? EndKind::kFailedAfterWarning : EndKind::kFailed;
   }
   if (EndedBySignal(worker)) {
-    if (error.is_exception) return EndKind::kKilledInException;
-    return blames_peer ? EndKind::kLostPeer : EndKind::kStopped;
+    return error.is_exception ? EndKind::kKilledInException : EndKind::kStopped;
   }
   if (error.is_exception || worker.exit->signaled) return EndKind::kRaisedAfterSignal;
   return EndKind::kExitedAfterSignal;
