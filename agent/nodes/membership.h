@@ -67,8 +67,7 @@ class Membership {
   void SendHealth(std::vector<WorkerSample> workers, std::vector<WaitingClient> clients);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
   void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
-  // Returns false if there is no connection to the coordinator.
-  bool SendRelay(const Relay& relay);
+  bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator
 
  private:
   Result<void> Host();

@@ -69,14 +69,17 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
 class Ends {
  public:
   Ends(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) : ended_(ended) {
+    std::set<int> lost_ranks;
     for (const WorkerRecord& worker : workers) {
       Ending ending = EndingOf(worker);
       if (ending.kind == EndKind::kSucceeded && !WasSignalled(worker)) {
         left_early_.push_back(kinds_.size());
       }
       kinds_.push_back(ending.kind);
-      auto lost = std::ranges::find(workers, ending.lost_rank, &WorkerRecord::global_rank);
-      if (lost != workers.end()) named_.insert(static_cast<size_t>(lost - workers.begin()));
+      if (ending.lost_rank >= 0) lost_ranks.insert(ending.lost_rank);
+    }
+    for (size_t i = 0; i < workers.size(); ++i) {
+      if (lost_ranks.contains(workers[i].global_rank)) named_.insert(i);
     }
   }
 
