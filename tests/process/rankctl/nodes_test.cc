@@ -26,8 +26,7 @@ struct RankctlNodesTest : NodesTest {
     UseFolder("b");
     StartGuest({}, script);
     ASSERT_TRUE(WaitFor([&] { return HasSocket("a") && HasSocket("b"); })) << Errors();
-    ASSERT_TRUE(WaitFor([&] { return Out("b").find("4 ranks on 2 nodes") != std::string::npos; }))
-        << Errors();
+    ASSERT_TRUE(WaitFor([&] { return Count(Out("b"), "sleeping") == 4; })) << Errors();
   }
   void UseFolder(const std::string& name) {
     std::filesystem::create_directory(folder.Path(name));
