@@ -17,12 +17,16 @@ guardian=$!
 trap 'kill -TERM $guardian 2>/dev/null; wait $guardian 2>/dev/null || true; rm -rf "$folder"' EXIT
 until [ "$($bin/rankctl status 2>/dev/null | grep -c sleeping)" = 64 ]; do sleep 0.1; done
 
+# Each command gets a shell, which drops its output.
+printf '#!/bin/sh\nexec "$@" >/dev/null\n' >"$folder/quiet"
+chmod +x "$folder/quiet"
+
 echo "== a job of 64 workers, $rounds rounds of $runs runs"
 $bin/launch_bench --rounds $rounds --runs $runs $load \
-  ps-ef "ps -ef" \
-  status "$bin/rankctl status" \
-  why "$bin/rankctl why" \
-  ps "$bin/rankctl ps"
+  ps-ef "$folder/quiet ps -ef" \
+  status "$folder/quiet $bin/rankctl status" \
+  why "$folder/quiet $bin/rankctl why" \
+  ps "$folder/quiet $bin/rankctl ps"
 
 # User and system time of the agent, in clock ticks.
 agent=$(cat /proc/$guardian/task/$guardian/children)
