@@ -38,6 +38,7 @@ struct MembershipTest : ControlTest {
                                     .say = [this](const std::string& text) { said += text; },
                                     .on_node_lost = [](const std::string&) {},
                                     .show_report = [this](const AttemptRecord&) { shown += 1; },
+                                    .on_health_order = [](const HealthOrder&) {},
                                     .on_end = [](int, const std::string&) {}};
     membership = std::make_unique<Membership>(loop, spec, *incarnation, std::move(callbacks));
     EXPECT_TRUE(membership->Open());
