@@ -77,11 +77,11 @@ constexpr Flag kFlags[] = {
     {.name = "finish-timeout",
      .value = kSeconds,
      .value_name = "SECONDS",
-     .default_value = "3600, or none in a job of one node",
+     .default_value = "3600",
      .help = "Wait this long for the workers of all nodes after those of the first node have "
              "finished.",
      .details = "Then the job fails, and rankrun names the workers that still run. In a job of one "
-                "node the time begins when the first worker has finished.",
+                "node the time begins when the first worker has finished, and there is no default.",
      .group = kNodes,
      .sources = kOurs},
     {.name = "secret-file",
