@@ -93,6 +93,9 @@ struct StopWorkers {
   bool is_failure;
   bool at_once;
 };
+// A worker has failed elsewhere after all workers of this node had succeeded, which may be
+// why: report their ends.
+struct ReportSuccess {};
 struct ShowRoll {
   std::string text;
 };
@@ -101,6 +104,7 @@ struct EndNode {
   int exit_code;
   std::string text;  // empty: nothing to add
 };
-using MemberAction = std::variant<Send, MakeReady, StartWorkers, StopWorkers, ShowRoll, EndNode>;
+using MemberAction =
+    std::variant<Send, MakeReady, StartWorkers, StopWorkers, ReportSuccess, ShowRoll, EndNode>;
 
 }  // namespace rankrun::agent

@@ -144,14 +144,11 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
 }
 
 void CoordinatorHost::Act(const SendMessage& action) {
-  if (std::holds_alternative<Prepare>(action.message)) done_.erase(action.peer);
   if (const auto* start = std::get_if<StartRound>(&action.message)) {
     health_.BeginRound(start->round, std::chrono::steady_clock::now());
   }
   const auto* stop = std::get_if<Stop>(&action.message);
-  if (stop != nullptr && stop->is_failure && !done_.contains(action.peer)) {
-    reporters_.insert(action.peer);
-  }
+  if (stop != nullptr && stop->is_failure) reporters_.insert(action.peer);
   CoordinatorMessage message = action.message;
   if (auto* verdict = std::get_if<Verdict>(&message)) {
     verdict->report_follows = parts_ || !reporters_.empty();
@@ -171,13 +168,11 @@ void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
 void CoordinatorHost::Forget(PeerId peer) {
   peers_.erase(peer);
   reporters_.erase(peer);
-  done_.erase(peer);
   health_.Forget(peer);
   Pass(relay_.Remove(peer));
 }
 
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
-  if (std::holds_alternative<Done>(message)) done_.insert(peer);
   if (const auto* hello = std::get_if<Hello>(&message)) relay_.Add(peer, hello->name);
   if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
 }

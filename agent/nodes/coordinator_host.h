@@ -88,7 +88,6 @@ class CoordinatorHost {
   const size_t max_parts_;                 // of a report
   std::map<PeerId, SocketAddress> peers_;  // remote addresses
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
-  std::set<PeerId> done_;                  // nodes whose workers have all succeeded
   std::set<PeerId> reporters_;             // nodes whose part of the report is to come
   std::optional<Parts> parts_;
   std::optional<Merged> merged_;

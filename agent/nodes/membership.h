@@ -16,9 +16,9 @@
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
 #include "agent/job/job_spec.h"
-#include "agent/job/node_place.h"
 #include "agent/nodes/coordinator_host.h"
 #include "agent/nodes/host_finder.h"
+#include "agent/nodes/membership_callbacks.h"
 #include "base/uv/uv_timer.h"
 
 namespace rankrun::agent {
@@ -28,23 +28,7 @@ namespace rankrun::agent {
 // Thread: loop.  Lifetime: may not end inside one of its own callbacks.
 class Membership {
  public:
-  struct Callbacks {
-    // Opens the store of an attempt on this node; returns its port.
-    std::function<Result<uint16_t>()> open_store;
-    // Lets only `clients` connect to the store; empty: all.
-    std::function<void(const std::vector<std::string>& clients)> admit_only;
-    std::function<void(const NodePlace&)> start;
-    // NoteWorkersOver follows, even if no worker runs.
-    std::function<void(const StopWorkers&)> stop;
-    std::function<void(const std::string& text)> say;
-    std::function<void(const std::string& text)> on_node_lost;
-    // Gets the merged report on a failed attempt.
-    std::function<void(const AttemptRecord&)> show_report;
-    std::function<void(const HealthOrder&)> on_health_order;
-    std::function<void(const Relay&)> on_relay = {};  // from the coordinator
-    // Nothing of the job runs here any more, and no other node needs this one.
-    std::function<void(int exit_code, const std::string& text)> on_end;
-  };
+  using Callbacks = MembershipCallbacks;
 
   // `spec`, which has nodes, and `incarnation` outlive this object.
   Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Callbacks callbacks);
@@ -91,6 +75,7 @@ class Membership {
   void Act(const MakeReady& action);
   void Act(const StartWorkers& action);
   void Act(const StopWorkers& action);
+  void Act(const ReportSuccess&) { callbacks_.report_success(); }
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
   std::string LoopbackHint() const;

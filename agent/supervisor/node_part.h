@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "agent/coordination/node_state.h"
+#include "agent/report/attempt_record.h"
 
 namespace rankrun::agent {
 
@@ -10,7 +11,9 @@ namespace rankrun::agent {
 struct NodePart {
   std::optional<Cause> failure = {};  // the first on this node
   bool stopped_for_failure = false;   // on another node
-  bool report_shown = false;          // on the last attempt
+  // Of workers that have all succeeded, in case the others needed them still.
+  std::optional<AttemptRecord> success = {};
+  bool report_shown = false;  // on the last attempt
 };
 
 }  // namespace rankrun::agent

@@ -28,6 +28,11 @@ Result<void> Supervisor::OpenMembership() {
             Post(StartOrdered{place.attempt});
           },
       .stop = [this](const StopWorkers& order) { StopByOrder(order); },
+      .report_success =
+          [this] {
+            part_.stopped_for_failure = true;
+            if (part_.success) ReportPart(*std::exchange(part_.success, std::nullopt));
+          },
       .say = [this](const std::string& text) { output_.Say(text); },
       .on_node_lost =
           [this](const std::string& text) {
@@ -84,7 +89,10 @@ void Supervisor::NoteIdle() {
 
 // Sends this node's part of the report once its evidence is complete.
 void Supervisor::ReportPart(AttemptRecord record) {
-  if (!part_.failure && !part_.stopped_for_failure) return;
+  if (!part_.failure && !part_.stopped_for_failure) {
+    part_.success = std::move(record);
+    return;
+  }
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   membership_->AnnounceReport(record.attempt);
   reports_.Add(*event_log_, std::move(record));

@@ -106,6 +106,7 @@ class Node {
   void Do(const agent::MakeReady& action);
   void Do(const agent::StartWorkers& action);
   void Do(const agent::StopWorkers& action);
+  void Do(const agent::ReportSuccess&) {}
   void Do(const agent::ShowRoll&) {}
   void Do(const agent::EndNode& action);
   void Do(const agent::SendMessage& action);

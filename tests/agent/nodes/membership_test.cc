@@ -35,6 +35,7 @@ struct MembershipTest : ControlTest {
                                     .admit_only = [](const std::vector<std::string>&) {},
                                     .start = [this](const NodePlace&) { starts += 1; },
                                     .stop = [](const StopWorkers&) {},
+                                    .report_success = [] {},
                                     .say = [this](const std::string& text) { said += text; },
                                     .on_node_lost = [](const std::string&) {},
                                     .show_report = [this](const AttemptRecord&) { shown += 1; },
