@@ -203,12 +203,16 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
   reporters_.erase(peer);
   auto record = DecodePart(report.record);
   if (!record) return LogWarn("a node sent " + record.error().message);
-  if (parts_ && report.attempt > parts_->attempt) parts_.reset();
+  if (parts_ && report.attempt > parts_->attempt) {
+    parts_are_late_ = true;
+    TryMerge();
+    parts_.reset();
+  }
   bool is_surplus = parts_ && (parts_->senders.contains(peer) || parts_->digests.contains(digest) ||
                                parts_->records.size() >= max_parts_);
   if (is_surplus) return;
   if (!parts_) {
-    parts_ = Parts{report.attempt, {}, {}, {}};
+    parts_ = Parts{report.attempt, {}, {}, {}, {}};
     parts_are_late_ = false;
     merge_.Start(kPartsTimeout);
   }
@@ -221,10 +225,14 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
 // Merges and sends the report once all parts have arrived, or are late, and the
 // coordinator has decided on a restart.
 void CoordinatorHost::TryMerge() {
-  if (!parts_ || (!reporters_.empty() && !parts_are_late_)) return;
+  if (!parts_) return;
+  // Kept, because the next attempt may fail before the last part arrives.
+  const bool is_decided = core_.phase() != JobPhase::kStopping;
+  if (is_decided && !parts_->outcome) parts_->outcome = core_.outcome();
+  if (!reporters_.empty() && !parts_are_late_) return;
   parts_are_late_ = true;
-  if (core_.phase() == JobPhase::kStopping) return;  // Step calls again
-  const Coordinator::Outcome& outcome = core_.outcome();
+  if (!parts_->outcome) return;  // Step calls again
+  const Coordinator::Outcome& outcome = *parts_->outcome;
   AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
   bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {
                    return worker.global_rank == *outcome.rank;

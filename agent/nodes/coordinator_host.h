@@ -75,6 +75,8 @@ class CoordinatorHost {
     std::vector<AttemptRecord> records;
     std::set<PeerId> senders;
     std::set<size_t> digests;  // of the parts as they were sent
+    // After the attempt, once it is decided.
+    std::optional<Coordinator::Outcome> outcome = {};
   };
   // The last merged report, for nodes that lost their link before it arrived.
   struct Merged {

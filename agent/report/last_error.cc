@@ -38,8 +38,29 @@ constexpr std::string_view kLostPeer[] = {
     "successfully reached monitoredBarrier, but received errors",
 };
 
+// A wait for other workers that took too long: what it says, and whose text it is. Requests to
+// other services have texts of their own.
 constexpr std::string_view kTimedOut[] = {
     "TimeoutError", "timed out", "Timed out", "wait timeout after", "collective operation timeout",
+};
+constexpr std::string_view kOfAGroup[] = {
+    "gloo",
+    "unbound_buffer",
+    "NCCL",
+    "ProcessGroup",
+    "monitoredBarrier",
+    "TCPStore",
+    "DistStoreError",
+    "DistTimeout",
+    "DistBackendError",
+    "wait timeout after",
+    "collective operation timeout",
+};
+// Python's, for its own sockets and barriers.
+constexpr std::string_view kPythonsTimeOuts[] = {
+    "TimeoutError",
+    "TimeoutError: timed out",
+    "socket.timeout: timed out",
 };
 
 // Ends of the lines that perror writes.
@@ -154,8 +175,15 @@ bool BlamesLostPeer(const LastError& error) {
 }
 
 bool TimedOut(const LastError& error) {
-  return std::ranges::any_of(
-      kTimedOut, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
+  const auto has = [&](std::string_view part) {
+    return error.text.find(part) != std::string::npos;
+  };
+  const Lines lines = LinesOf(error.text);
+  const auto is_line = [&](std::string_view line) {
+    return std::ranges::find(lines, line) != lines.end();
+  };
+  if (std::ranges::any_of(kPythonsTimeOuts, is_line)) return true;
+  return std::ranges::any_of(kTimedOut, has) && std::ranges::any_of(kOfAGroup, has);
 }
 
 bool EndsWithLostPeer(const LastError& error) {

@@ -25,8 +25,8 @@ LastError LastLinesError(std::string_view standard_error);
 // of PyTorch, Gloo, NCCL, Python, the kernel or librankrun. Pure.
 bool BlamesLostPeer(const LastError& error);
 
-// Returns whether an error says that a wait took too long, for another worker or for anything
-// else. Pure.
+// Returns whether an error says that a wait for other workers took too long, in a text of
+// PyTorch, Gloo, NCCL, librankrun, or Python's own sockets. Pure.
 bool TimedOut(const LastError& error);
 
 // Returns whether the last line is the text of the system for a lost connection, with a prefix,

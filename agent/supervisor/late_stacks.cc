@@ -1,5 +1,7 @@
 #include "agent/supervisor/late_stacks.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -36,8 +38,12 @@ void LateStacks::Arm(const GroupState& state, TimePoint now,
 
 void LateStacks::TakeLate() {
   // The program is killed with time to spare before the workers are.
-  constexpr int kShareOfBudget = 2;
-  Take(workers_(), budget_ - budget_ / (kShareOfBudget * kShareOfBudget), [] {});
+  constexpr int kShareOfBudget = 4;
+  std::vector<pid_t> workers = workers_();
+  std::erase_if(workers, [this](pid_t pid) { return stacks_.contains(pid); });
+  if (workers.empty()) return;
+  late_.insert(workers.begin(), workers.end());
+  Take(std::move(workers), budget_ - budget_ / kShareOfBudget, [] {});
 }
 
 void LateStacks::Take(std::vector<pid_t> workers, Duration budget, std::function<void()> done) {
@@ -62,9 +68,12 @@ void LateStacks::Cancel() {
 void LateStacks::AddTo(AttemptRecord& record) {
   for (WorkerRecord& worker : record.workers) {
     auto found = stacks_.find(worker.pid);
-    if (found != stacks_.end()) worker.stacks = ForRecord(found->second);
+    if (found == stacks_.end()) continue;
+    const bool was_killed = worker.exit == ProcessExit{.signaled = true, .value = SIGKILL};
+    if (was_killed || !late_.contains(worker.pid)) worker.stacks = ForRecord(found->second);
   }
   stacks_.clear();
+  late_.clear();
 }
 
 }  // namespace rankrun::agent

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "agent/lifecycle/worker_group.h"
@@ -32,7 +34,8 @@ class LateStacks {
   // Call this when no worker is left: ends the programs that take stacks.
   void Cancel();
 
-  // Adds the stacks to the records of their workers. Forgets them.
+  // Adds the stacks to the records of their workers: those of Take to all, late ones to workers
+  // that SIGKILL has ended. Forgets all.
   void AddTo(AttemptRecord& record);
 
  private:
@@ -40,6 +43,7 @@ class LateStacks {
 
   StackTaker taker_;
   std::map<pid_t, ProcessStacks> stacks_;
+  std::set<pid_t> late_;  // workers that were asked for by the timer
   std::function<std::vector<pid_t>()> workers_;
   Duration budget_{};
   Timer timer_;

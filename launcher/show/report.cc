@@ -196,6 +196,7 @@ std::string AccusationText(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
   if (agent::FailedByItself(cause)) return "";
   for (const WorkerRecord& worker : record.workers) {
+    if (&worker == &cause) continue;
     std::string line = LineThatNames(worker, cause.global_rank);
     const agent::EndKind kind = agent::EndingOf(worker).kind;
     const bool is_victim = kind == agent::EndKind::kLostPeer || kind == agent::EndKind::kTimedOut;

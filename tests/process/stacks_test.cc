@@ -247,7 +247,7 @@ sys.exit(3)
                                        "    stack: .*save_checkpoint \\(worker.py:7\\)"));
   EXPECT_THAT(run.Err(), Not(HasSubstr("leftover")));
   const std::string text = ReadText(events);
-  EXPECT_THAT(text, HasSubstr(R"("save_checkpoint (worker.py:7)")"));
+  EXPECT_THAT(text, HasSubstr("\"save_checkpoint (worker.py:7)\""));
   const size_t at = text.find(R"("stacks_file":")");
   ASSERT_NE(at, std::string::npos);
   const size_t begin = at + std::string(R"("stacks_file":")").size();

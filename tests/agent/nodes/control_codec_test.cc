@@ -93,24 +93,24 @@ class Contents {
             NodeLost{Text()},
             HealthWanted{Int()},
             HangNotice{Text()},
-            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}}},
-           TheRelay()
-  };
-} CoordinatorRecord Record() {
-  CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};
-  record.has_finished = Bool();
-  record.has_lost = Bool();
-  if (Bool()) record.cause = TheCause();
-  record.history = {Int(), Int()};
-  for (auto n = random_() % 4; n > 0; --n) {
-    record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});
+            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}},
+            TheRelay()};
   }
-  if (Bool()) record.verdict = Verdict{Int(), Text()};
-  return record;
-}
+  CoordinatorRecord Record() {
+    CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};
+    record.has_finished = Bool();
+    record.has_lost = Bool();
+    if (Bool()) record.cause = TheCause();
+    record.history = {Int(), Int()};
+    for (auto n = random_() % 4; n > 0; --n) {
+      record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});
+    }
+    if (Bool()) record.verdict = Verdict{Int(), Text()};
+    return record;
+  }
 
-private:
-std::mt19937_64 random_;
+ private:
+  std::mt19937_64 random_;
 };
 
 TEST(ControlCodecTest, EveryMessageSurvivesEncodingAndDecoding) {

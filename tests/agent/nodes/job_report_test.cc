@@ -63,6 +63,7 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
                              .has_failed = false,
                              .ago = milliseconds(30)}};
   failed.operations_file = "/logs/5/operations.json";
+  failed.stacks = {.frames = {"read(/x)", "main (a.py:3)"}, .note = "why", .file = "/logs/s"};
   auto read = DecodeReport(EncodeReport(record, kMaxPartBytes));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->attempt, 2);
@@ -93,6 +94,16 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   EXPECT_TRUE(shown.last_operations[0].is_under_way && !shown.last_operations[0].has_failed);
   EXPECT_EQ(shown.last_operations[0].ago, milliseconds(30));
   EXPECT_EQ(shown.operations_file, failed.operations_file);
+  EXPECT_EQ(shown.stacks, failed.stacks);
+  EXPECT_EQ(read->workers[0].stacks, WorkerStacks{});
+}
+
+TEST(JobReportTest, AStackOfTooManyFramesIsRefused) {
+  AttemptRecord record = Record({Failed(0)});
+  record.workers[0].stacks.frames.assign(kMaxRecordFrames, "f");
+  EXPECT_TRUE(DecodeReport(EncodeReport(record, kMaxPartBytes)));
+  record.workers[0].stacks.frames.emplace_back("g");
+  EXPECT_FALSE(DecodeReport(EncodeReport(record, kMaxPartBytes)));
 }
 
 TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {

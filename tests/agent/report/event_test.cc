@@ -169,6 +169,17 @@ TEST(EventTest, AReportHasTheLastOperations) {
       {"operation": "Barrier #2", "group": "world", "state": "under way", "seconds": 0.25}])"));
 }
 
+TEST(EventTest, AReportHasTheStackOfAWorkerThatWasKilled) {
+  Report report = SomeReport();
+  WorkerRecord& cause = report.record.workers[report.record.cause];
+  cause.stacks = {.frames = {"read(/x)", "main (a.py:3)"}, .note = "why", .file = "/l/stacks.txt"};
+  const json fields = Fields(report);
+  EXPECT_EQ(fields["cause"]["stack"], json({"read(/x)", "main (a.py:3)"}));
+  EXPECT_EQ(fields["cause"]["stack_note"], "why");
+  EXPECT_EQ(fields["cause"]["stacks_file"], "/l/stacks.txt");
+  EXPECT_FALSE(fields["consequences"][0].contains("stack"));
+}
+
 TEST(EventTest, ALineIsValidWhateverTheStringsHold) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);

@@ -71,6 +71,15 @@ TEST_F(EvidenceTest, SavesTheTailOfStandardErrorIfThereIsOne) {
   EXPECT_FALSE(std::filesystem::exists(logs->StderrFile(1, 0)));
 }
 
+TEST_F(EvidenceTest, SavesTheStacksOfAWorkerThatHasSome) {
+  record.workers[0].stacks = {.frames = {"main (a.py:3)"}, .text = "pid 7\n"};
+  Complete();
+  EXPECT_EQ(complete.workers[0].stacks.file, logs->StacksFile(1, 0));
+  EXPECT_EQ(complete.workers[0].stacks.text, "");
+  EXPECT_EQ(test::ReadWholeFile(logs->StacksFile(1, 0)), "pid 7\n");
+  EXPECT_EQ(complete.workers[1].stacks, WorkerStacks{});
+}
+
 TEST_F(EvidenceTest, AnOuterLauncherGetsTheErrorFileOfTheCause) {
   std::ofstream(logs->ErrorFile(1, 0)) << R"({"message": {"message": "E: consequence"}})";
   std::ofstream(logs->ErrorFile(1, 1)) << R"({"message": {"message": "E: cause"}})";

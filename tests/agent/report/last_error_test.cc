@@ -116,8 +116,15 @@ TEST(TimedOutTest, KnowsTheTextsOfOthers) {
       timed_out("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"));
   EXPECT_TRUE(
       timed_out("what():  [Rank 0] Watchdog caught collective operation timeout: WorkNCCL("));
+  EXPECT_TRUE(timed_out("DistTimeoutError: AllReduce #3 of world: not in time"));
   EXPECT_TRUE(timed_out("TimeoutError"));
+  EXPECT_TRUE(timed_out("TimeoutError: timed out"));
   EXPECT_FALSE(timed_out("ValueError: timeout must be positive"));
+  EXPECT_FALSE(
+      timed_out("requests.exceptions.ReadTimeout: HTTPConnectionPool(host='data', "
+                "port=80): Read timed out. (read timeout=5)"));
+  EXPECT_FALSE(timed_out("TimeoutError: [Errno 110] Connection timed out"));
+  EXPECT_FALSE(timed_out("subprocess.TimeoutExpired: Command 'make' timed out after 5 seconds"));
 }
 
 TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {

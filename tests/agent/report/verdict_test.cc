@@ -126,6 +126,13 @@ WorkerRecord TimedOut(int sent = 0) {
   return Ended({.signaled = false, .value = 1}, sent,
                text.substr(0, text.find("Runtime")) + "TimeoutError: timed out\n");
 }
+WorkerRecord RequestTimedOut() {
+  std::string text = kTraceback;
+  return Ended({.signaled = false, .value = 1}, 0,
+               text.substr(0, text.find("Runtime")) +
+                   "requests.exceptions.ReadTimeout: HTTPConnectionPool(): Read timed out.\n");
+}
+WorkerRecord Exited1AfterSignal() { return Ended({.signaled = false, .value = 1}, 15); }
 WorkerRecord SucceedsAfterSignal() { return Ended({.signaled = false, .value = 0}, 15); }
 WorkerRecord BrokenPipe() { return Ended({.signaled = true, .value = 13}); }
 
@@ -225,6 +232,14 @@ const Case kCases[] = {
      {RaisesAfterSignal(), TimedOut(), RaisesAfterSignal()},
      {1, 0, 2},
      1},
+    {"a request to another service that took too long",
+     {Exited1AfterSignal(), Exited1AfterSignal(), RequestTimedOut()},
+     {2, 0, 1},
+     2},
+    {"the same, while its peers lost it",
+     {Lost(), Lost(), kTerminated, RequestTimedOut()},
+     {3, 0, 1, 2},
+     3},
     {"an own failure before a wait in vain", {TimedOut(), Exits(3), Lost()}, {0, 1, 2}, 1},
     {"a wait in vain for something else, although another left early",
      {TimedOut(), kSucceeded, Lost()},

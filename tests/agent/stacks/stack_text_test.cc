@@ -126,8 +126,8 @@ TEST(StacksJsonTest, StacksSurviveTheirLine) {
 
 TEST(StacksJsonTest, LengthsAreLimited) {
   ProcessStacks stacks = Stacks({.name = std::string(9999, 'x')});
-  stacks.threads[0].native.assign(1000, Native(std::string(9999, 'f'), "m"));
   stacks.threads.resize(2000, stacks.threads[0]);
+  stacks.threads[0].native.assign(1000, Native(std::string(9999, 'f'), "m"));
   auto parsed = ParseStacks(FormatStacks(stacks));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->threads.size(), kMaxStackThreads);

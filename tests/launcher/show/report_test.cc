@@ -112,6 +112,30 @@ TEST_F(ReportTest, TheLastOperationsOfTheCauseAndOfOneWaitingRankAreShown) {
       "  next: the end, --max-restarts is 0; exit code 137\n");
 }
 
+TEST_F(ReportTest, StacksOfWorkersThatWereKilledAreShown) {
+  CauseExits(3);
+  for (int rank : {0, 1}) {
+    WorkerRecord& worker = record.workers[static_cast<size_t>(rank)];
+    worker.exit = ProcessExit{.signaled = true, .value = SIGKILL};
+    worker.sent_signal = SIGKILL;
+  }
+  record.workers[1].stacks = {.frames = {"read(/data/of/the/second/epoch/batches)",
+                                         "load_batch (data.py:31)", "main (train.py:88)"},
+                              .file = "/logs/1/stacks.txt"};
+  record.workers[3].stacks = {.note = "it does not stop"};
+  EXPECT_EQ(
+      FormatReport(record),
+      "rankrun: attempt 0 failed after 2.5 s\n"
+      "  cause: rank 2 (pid 102): exit code 3\n"
+      "  then: ranks 0, 1: killed by SIGKILL, sent by rankrun\n"
+      "    stack of rank 1: read(/data/of/the/second/epoch/batches) <- load_batch (data.py:31)\n"
+      "      <- main (train.py:88)\n"
+      "    all stacks: /logs/1/stacks.txt\n"
+      "  then: rank 3 (pid 103): killed by SIGTERM, sent by rankrun\n"
+      "    stack: (it does not stop)\n"
+      "  next: the end, --max-restarts is 0; exit code 3\n");
+}
+
 TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
   CauseExits(3);
   Cause().exception = "ValueError: no such batch";
