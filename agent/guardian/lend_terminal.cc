@@ -75,6 +75,8 @@ int LendTerminal(pid_t process, int pipe, int report_fd) {
   // Not released: its end is that of this process.
   const int fd = open(answer.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return errno;
+  struct stat status {};  // the process may have closed the pipe and opened a file
+  if (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return EPIPE;
   SetSignals(process);
   CloseAllBut(fd, report_fd);
   const std::string line = path + "\n";

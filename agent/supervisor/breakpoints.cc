@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +34,9 @@ std::string HowToAttach(int global_rank, pid_t process, const std::string& why) 
 void RefuseTerminal(pid_t process, int pipe) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(pipe);
   Fd answer(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  if (answer && write(answer.get(), "\n", 1) == 1) return;
+  struct stat status {};
+  const bool is_pipe = answer && fstat(answer.get(), &status) == 0 && S_ISFIFO(status.st_mode);
+  if (is_pipe && write(answer.get(), "\n", 1) == 1) return;
   LogDebug("cannot tell pid " + std::to_string(process) + " that it gets no terminal");
 }
 
@@ -49,11 +52,15 @@ Breakpoints::Breakpoints(Loop& loop, std::string debugger, Callbacks callbacks)
 
 void Breakpoints::OnNotice(const BreakpointNotice& notice) {
   if (notice.kind == BreakpointNotice::Kind::kPassed) return OnPassed(notice);
+  if (notice.kind == BreakpointNotice::Kind::kReturned) return OnReturned(notice);
   // Opened first, so that a process that takes over the pid later is not the one that it means.
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, notice.process, 0)));
   const int error_number = errno;
   const pid_t worker = ChildAbove(notice.process);
-  if (worker == 0) return ShowFailure(notice, "no process below this rankrun has that pid here");
+  if (worker == 0) {  // perhaps of another pid namespace, so that the pid means another process
+    return callbacks_.show(HowToAttach(notice.global_rank, notice.process,
+                                       "no process below this rankrun has that pid here"));
+  }
   if (!pidfd) return ShowFailure(notice, SystemError("watch it", error_number).message);
   stops_.push_back({notice, worker, std::move(pidfd)});
   if (stops_.size() == 1) return StartNext();
@@ -70,6 +77,13 @@ void Breakpoints::OnPassed(const BreakpointNotice& notice) {
   if (stops_.empty()) return;
   if (is_over(stops_.front())) return callbacks_.hold_output({});
   stops_.erase(std::remove_if(stops_.begin() + 1, stops_.end(), is_over), stops_.end());
+}
+
+// The pipe may stay open in a process that it has forked.
+void Breakpoints::OnReturned(const BreakpointNotice& notice) {
+  if (stops_.empty()) return;
+  const BreakpointNotice& first = stops_.front().notice;
+  if (first.process == notice.process && first.hold == notice.hold) callbacks_.end();
 }
 
 void Breakpoints::StartNext() {

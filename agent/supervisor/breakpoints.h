@@ -54,6 +54,7 @@ class Breakpoints {
   void StartNext();
   Result<void> WatchFirst();
   void OnPassed(const BreakpointNotice& notice);
+  void OnReturned(const BreakpointNotice& notice);
   void ShowFailure(const BreakpointNotice& notice, const std::string& why) const;
   std::string WhyNone(const DebuggerReport& report) const;
 

@@ -36,6 +36,7 @@ std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line) {
     return BreakpointNotice{Kind::kBorrows, *rank, *process, *hold, *pipe};
   }
   if (kind == "stopped") return BreakpointNotice{Kind::kStopped, *rank, *process, *hold};
+  if (kind == "returned") return BreakpointNotice{Kind::kReturned, *rank, *process, *hold};
   if (kind == "passed") return BreakpointNotice{Kind::kPassed, *rank, *process, *hold};
   return std::nullopt;
 }

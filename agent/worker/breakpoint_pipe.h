@@ -14,9 +14,9 @@
 namespace rankrun::agent {
 
 // A process of a worker has stopped at a breakpoint and waits for a debugger, or for the
-// terminal because it debugs itself; or it goes on.
+// terminal because it debugs itself; or it goes on, or returns the terminal.
 struct BreakpointNotice {
-  enum class Kind { kStopped, kBorrows, kPassed };
+  enum class Kind { kStopped, kBorrows, kPassed, kReturned };
   Kind kind;
   int global_rank;
   pid_t process;
@@ -25,8 +25,8 @@ struct BreakpointNotice {
   bool operator==(const BreakpointNotice&) const = default;
 };
 
-// Parses "stopped 2 4711 1", "borrows 2 4711 1 9" or "passed 2 4711 1". Returns nothing for
-// any other line. Pure.
+// Parses "stopped 2 4711 1", "borrows 2 4711 1 9" or "passed 2 4711 1", and "returned"
+// alike. Returns nothing for any other line. Pure.
 std::optional<BreakpointNotice> ParseBreakpointLine(std::string_view line);
 
 // Pipe without a name in the file system through which librankrun reports breakpoints

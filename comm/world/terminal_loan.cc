@@ -78,6 +78,7 @@ void TerminalLoan::GoOn() {
 TerminalLoan::~TerminalLoan() {
   GoOn();
   if (!lent_ || path_.empty()) return;
+  TellAgent("returned", stop_);
   lent_.Reset();
   const TimePoint until = MonotonicClock().Now() + kReturning;
   while (page_ != nullptr && page_->debuggers_ended() < stop_.hold &&

@@ -258,9 +258,9 @@ sys.exit(3)
 
 TEST_F(StacksTest, AWorkerThatEndsLateEndsTheStacksWithIt) {
   AdoptOrphans();
-  // It outlives the moment at which its stack is taken, 0.5 s before the end.
-  Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "1"},
-                              "trap 'sleep 0.6; exit 0' TERM; if [ $RANK = 1 ]; then sleep 0.2; "
+  // It outlives the moment at which its stack is taken, 2 s before the end.
+  Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "4"},
+                              "trap 'sleep 2.2; exit 0' TERM; if [ $RANK = 1 ]; then sleep 0.2; "
                               "exit 3; fi; while :; do sleep 0.01; done")});
   EXPECT_EQ(run.Wait(), Code(3));
   EXPECT_THAT(run.Err(), Not(HasSubstr("stack")));

@@ -100,6 +100,19 @@ TEST_F(MemberTest, StoppedIsSentOnceNothingIsLeft) {
   EXPECT_TRUE(Sent<Stopped>());
 }
 
+// The others may have needed them still.
+TEST_F(MemberTest, WorkersThatHaveSucceededAreReportedAfterAFailureElsewhere) {
+  Run();
+  Apply(WorkersOver{true});
+  Deliver(Stop{1, "rank 9 failed", true});
+  EXPECT_TRUE(Got<ReportSuccess>());
+  EXPECT_TRUE(Sent<Stopped>());
+  Run(2);
+  Apply(WorkersOver{true});
+  Deliver(Stop{2, "node n2 leaves", false});
+  EXPECT_FALSE(Got<ReportSuccess>());
+}
+
 TEST_F(MemberTest, AFailureIsSentAtOnceAndAgainInAHello) {
   Run();
   Apply(PartFailed{{.text = "rank 3 failed", .exit_code = 9}});

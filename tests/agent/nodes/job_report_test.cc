@@ -137,6 +137,7 @@ TEST(JobReportTest, ReportsOfTenThousandNodesAreSmall) {
     for (int i = 0; i < kWorkersOfANode; ++i) {
       const int rank = node * kWorkersOfANode + i;
       workers.push_back(rank == kCause ? Failed(rank) : Stopped(rank));
+      workers.back().ending = Ending{rank == kCause ? EndKind::kFailed : EndKind::kStopped};
       workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
       workers.back().stderr_file = "/logs/job/attempt_0/0/stderr.log";
       workers.back().activity.what = "in AllReduce #12 (16 x float32, sum) of world";

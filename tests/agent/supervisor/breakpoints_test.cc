@@ -1,7 +1,9 @@
 #include "agent/supervisor/breakpoints.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,17 +128,38 @@ TEST_F(BreakpointsTest, AProcessThatDebugsItselfGetsTheTerminal) {
   EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }
 
-// The process of the test stands for it.
+TEST_F(BreakpointsTest, AProcessReturnsTheTerminalOfItsOwnStopAlone) {
+  breakpoints.OnNotice({Kind::kBorrows, 2, one.pid, 2, 9});
+  Calls();
+  breakpoints.OnNotice({Kind::kReturned, 2, one.pid, 1});
+  EXPECT_THAT(Calls(), ElementsAre());
+  breakpoints.OnNotice({Kind::kReturned, 2, one.pid, 2});
+  EXPECT_THAT(Calls(), ElementsAre("end"));
+}
+
 TEST_F(BreakpointsTest, AProcessThatCannotGetTheTerminalIsTold) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   Fd read_end(ends[0]), write_end(ends[1]);
-  breakpoints.OnNotice({Kind::kBorrows, 2, getpid(), 1, write_end.get()});
+  Process asker;  // has the pipe, too
+  breakpoints.OnNotice({Kind::kBorrows, 2, asker.pid, 1, write_end.get()});
+  breakpoints.OnReport({Outcome::kNoTerminal, 0});
   char answer = 0;
   EXPECT_EQ(read(read_end.get(), &answer, 1), 1);
   EXPECT_EQ(answer, '\n');
-  EXPECT_THAT(shown.back(), HasSubstr(") has stopped at a breakpoint, but no process below this "
-                                      "rankrun has that pid here\n"));
+  EXPECT_THAT(shown.back(), HasSubstr(") has stopped at a breakpoint, but rankrun has no terminal "
+                                      "here\n"));
+}
+
+// The descriptor may be another one by now.
+TEST_F(BreakpointsTest, NothingIsWrittenToAFile) {
+  char name[] = "/tmp/breakpoints_test.XXXXXX";
+  Fd file(mkstemp(name));
+  Process asker;
+  breakpoints.OnNotice({Kind::kBorrows, 2, asker.pid, 1, file.get()});
+  breakpoints.OnReport({Outcome::kNoTerminal, 0});
+  EXPECT_EQ(lseek(file.get(), 0, SEEK_END), 0);
+  unlink(name);
 }
 
 TEST_F(BreakpointsTest, TheEndOfTheProcessEndsItsDebugger) {

@@ -16,6 +16,7 @@ TEST(BreakpointLineTest, HasAKindARankAndAProcess) {
   EXPECT_EQ(ParseBreakpointLine("stopped 12 4711 3"),
             (BreakpointNotice{Kind::kStopped, 12, 4711, 3}));
   EXPECT_EQ(ParseBreakpointLine("passed 0 1 1"), (BreakpointNotice{Kind::kPassed, 0, 1, 1}));
+  EXPECT_EQ(ParseBreakpointLine("returned 0 1 2"), (BreakpointNotice{Kind::kReturned, 0, 1, 2}));
   EXPECT_EQ(ParseBreakpointLine("borrows 2 4711 3 9"),
             (BreakpointNotice{Kind::kBorrows, 2, 4711, 3, 9}));
 }
