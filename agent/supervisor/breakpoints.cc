@@ -95,7 +95,7 @@ void Breakpoints::StartNext() {
       continue;
     }
     callbacks_.show(Stopped(notice.global_rank, notice.process) + ": " +
-                    (notice.pipe < 0 ? "starting " + debugger_ : "it has the terminal") + "\n");
+                    (notice.pipe < 0 ? "starting " + debugger_ : "lending it the terminal") + "\n");
     callbacks_.hold_output(worker);
     return callbacks_.start({notice.process, notice.pipe});
   }

@@ -1,4 +1,4 @@
-"""Calls of librankrun, which raise RuntimeError with its text."""
+"""Calls of librankrun for a breakpoint, which raise RuntimeError with its text."""
 
 import ctypes
 import functools
@@ -41,7 +41,8 @@ def _library():
 
 def _check(status):
     if status != 0:
-        raise RuntimeError(_library().rankrun_last_error().decode(errors="replace"))
+        text = _library().rankrun_last_error().decode(errors="replace")
+        raise RuntimeError("breakpoint: " + text.removeprefix("BreakpointInside: "))
 
 
 def join_world():

@@ -123,7 +123,7 @@ TEST_F(BreakpointsTest, WithoutADebuggerTheRankStaysAndALineSaysHowToAttach) {
 TEST_F(BreakpointsTest, AProcessThatDebugsItselfGetsTheTerminal) {
   breakpoints.OnNotice({Kind::kBorrows, 2, one.pid, 1, 9});
   EXPECT_THAT(Calls(), ElementsAre("hold all but one", "lend one 9"));
-  EXPECT_THAT(shown.back(), HasSubstr("has stopped at a breakpoint: it has the terminal\n"));
+  EXPECT_THAT(shown.back(), HasSubstr("has stopped at a breakpoint: lending it the terminal\n"));
   breakpoints.OnReport({Outcome::kEnded, 0});
   EXPECT_THAT(Calls(), ElementsAre("hold none", "let go one 1"));
 }

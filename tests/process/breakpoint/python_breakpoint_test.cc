@@ -47,7 +47,7 @@ TEST_F(PythonBreakpointTest, PdbHasTheTerminalAndGivesItBack) {
   ScratchFolder scratch;
   const std::string go = scratch.Path("go");
   TerminalJob job(Held({"1", "1", go}), ForPython());
-  ASSERT_TRUE(job.Shows("rank 1 (pid ") && job.Shows(": it has the terminal"));
+  ASSERT_TRUE(job.Shows("rank 1 (pid ") && job.Shows(": lending it the terminal"));
   ASSERT_TRUE(job.Shows("held.py(") && job.Shows("secret = 40 + number") && job.Shows(kPrompt));
   EXPECT_FALSE(job.IsRestored());
   job.Type("p number + 41\n");
@@ -102,7 +102,7 @@ TEST_F(PythonBreakpointTest, ABreakpointOfPdbStopsInTheSameTerminal) {
   TerminalJob job(Held({"0", "2"}), ForPython());
   ASSERT_TRUE(job.Shows(kPrompt));
   job.Type("tbreak 20\n");
-  ASSERT_TRUE(job.Shows("breakpoint 1 at") && job.Shows(kPrompt));
+  ASSERT_TRUE(job.Shows("Breakpoint 1 at") && job.Shows(kPrompt));
   job.Type("continue\n");
   ASSERT_TRUE(job.Shows("return secret") && job.Shows(kPrompt));
   job.Type("continue\n");
@@ -133,10 +133,10 @@ TEST_F(PythonBreakpointTest, WithoutATerminalTheRankHasAnError) {
   EXPECT_EQ(job.Wait(), Code(1)) << job.Err();
   EXPECT_THAT(job.Err(),
               HasSubstr(") has stopped at a breakpoint, but rankrun has no terminal here\n"));
-  EXPECT_THAT(job.Err(),
-              HasSubstr("RuntimeError: rankrun_breakpoint_inside: BreakpointInside: there is no "
-                        "terminal for a debugger of this rank: the output of rankrun has the "
-                        "reason"));
+  EXPECT_THAT(
+      job.Err(),
+      HasSubstr("RuntimeError: breakpoint: there is no terminal for a debugger of this rank: "
+                "the output of rankrun has the reason"));
 }
 
 }  // namespace
