@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs cases of cases.json and judges what rankrun said about them. See README.md.
+"""Runs cases of both cases.json and judges what rankrun said about them. See README.md.
 
     run.py --build build/release            all cases
     run.py --build build/release C001 C017  some of them
@@ -21,6 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+CASES = [["cases.json"], ["second", "cases.json"]]
 LIMIT = 30.0  # seconds of a case; PyTorch alone takes 15 s to start on a loaded machine
 LIMIT_WITH_TORCH = 90.0
 SKIPPED = 77
@@ -34,9 +35,9 @@ class Skip(Exception):
 class Bench:
     """Where the programs are, and what this machine can do."""
 
-    def __init__(self, build, venv):
+    def __init__(self, build, compiled, venv):
         self.rankrun = os.path.join(build, "bin", "rankrun")
-        self.compiled = os.path.join(build, "corpus")
+        self.compiled = compiled
         self.python = os.path.join(venv, "bin", "python3")
         self._help = None
 
@@ -464,18 +465,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
     parser.add_argument("--venv", default=os.path.join(ROOT, "build", "venv"))
-    parser.add_argument("--cases", default=os.path.join(HERE, "cases.json"))
+    parser.add_argument("--compiled", help="folder of compiled programs, default: BUILD/corpus")
+    parser.add_argument("--cases", action="append", help="file of cases; may be repeated")
     parser.add_argument("ids", nargs="*", metavar="ID")
     options = parser.parse_args()
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         sys.exit("prctl failed")
-    with open(options.cases) as file:
-        cases = json.load(file)
+    cases = []
+    for path in options.cases or [os.path.join(HERE, *name) for name in CASES]:
+        with open(path) as file:
+            cases += json.load(file)
     unknown = set(options.ids) - {case["id"] for case in cases}
     if unknown:
         sys.exit(f"no such case: {', '.join(sorted(unknown))}")
     chosen = [case for case in cases if not options.ids or case["id"] in options.ids]
-    bench = Bench(os.path.abspath(options.build), os.path.abspath(options.venv))
+    build = os.path.abspath(options.build)
+    bench = Bench(build, os.path.abspath(options.compiled or os.path.join(build, "corpus")),
+                  os.path.abspath(options.venv))
     right, missed, known_misses, skipped = 0, [], [], []
     for case in chosen:
         start = time.monotonic()
