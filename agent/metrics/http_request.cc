@@ -6,6 +6,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+// Line ends before a request that are skipped, as RFC 9112 recommends for one.
+constexpr int kMaxLeadingLineEnds = 2;
 
 std::string_view ReasonOf(int status) {
   switch (status) {
@@ -51,12 +53,15 @@ HttpAnswer AnswerToLine(std::string_view line) {
 }  // namespace
 
 std::optional<HttpAnswer> AnswerTo(std::string_view received) {
-  while (received.starts_with(kLineEnd)) received.remove_prefix(kLineEnd.size());
+  const bool is_full = received.size() >= kMaxRequestHead;
+  for (int i = 0; i < kMaxLeadingLineEnds && received.starts_with(kLineEnd); ++i) {
+    received.remove_prefix(kLineEnd.size());
+  }
   // Answers garbage, such as a TLS greeting, without waiting for the end of a line.
   if (!IsMethod(received.substr(0, received.find(' ')))) return HttpAnswer{.status = 400};
   const size_t end = received.find("\r\n\r\n");
   if (end == received.npos) {
-    if (received.size() < kMaxRequestHead) return std::nullopt;
+    if (!is_full) return std::nullopt;
     return HttpAnswer{.status = 431};
   }
   if (end > kMaxRequestHead) return HttpAnswer{.status = 431};

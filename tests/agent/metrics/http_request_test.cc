@@ -62,6 +62,16 @@ TEST(HttpRequestTest, AHeadThatIsTooLongIsRefused) {
   EXPECT_EQ(StatusOf(start + std::string(kMaxRequestHead, 'a') + "\r\n\r\n"), 431);
 }
 
+TEST(HttpRequestTest, LeadingLineEndsDoNotRaiseTheLimit) {
+  const std::string start = "\r\n\r\nGET /metrics HTTP/1.1\r\nA: ";
+  EXPECT_EQ(StatusOf("\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n"), 200);
+  EXPECT_EQ(StatusOf(start + std::string(kMaxRequestHead - start.size() - 1, 'a')), 0);
+  EXPECT_EQ(StatusOf(start + std::string(kMaxRequestHead - start.size(), 'a')), 431);
+  std::string line_ends;
+  for (size_t i = 0; i < 3; ++i) line_ends += "\r\n";
+  EXPECT_EQ(StatusOf(line_ends), 400);
+}
+
 TEST(HttpRequestTest, AResponseIsComplete) {
   EXPECT_EQ(FormatResponse({.wants_metrics = true}, "a 1\n"),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
