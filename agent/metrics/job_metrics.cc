@@ -89,20 +89,25 @@ void JobMetrics::Note(const events::Payload& event, std::optional<int> attempt, 
 }
 
 void JobMetrics::Note(const WorkerStep& step) {
-  auto [known, is_new] = steps_.emplace(step.local_rank, step.step);
-  if (!is_new && known->second == step.step) return;
-  // The rank that is ahead counts; the others follow it.
+  auto [found, is_new] = steps_.try_emplace(step.local_rank, RankStep{step.step, times_back_});
+  RankStep& known = found->second;
+  if (!is_new && known.step == step.step) return;
+  if (step.step < known.step) known.times_back += 1;
+  known.step = step.step;
+  // The rank that goes back first counts, and then the one that is ahead. The others follow and
+  // may be seen later.
+  times_back_ = std::max(times_back_, known.times_back);
   const bool is_behind = std::ranges::any_of(steps_, [&](const auto& other) {
-    return other.first != step.local_rank && other.second >= step.step;
+    return other.first != step.local_rank && other.second.times_back == times_back_ &&
+           other.second.step >= step.step;
   });
-  const bool went_back = !is_new && step.step < known->second;
-  known->second = step.step;
-  if (!is_behind || went_back) progress_.StepDone(step.step, step.at);
+  if (known.times_back == times_back_ && !is_behind) progress_.StepDone(step.step, step.at);
 }
 
 void JobMetrics::On(const events::AttemptStarted&, TimePoint now) {
   workers_.assign(static_cast<size_t>(job_.workers), WorkerState::kWaiting);
   steps_.clear();
+  times_back_ = 0;
   attempt_began_ = now;
   progress_.AttemptStarted(now);
 }
@@ -206,7 +211,7 @@ void JobMetrics::AddWorkers(std::vector<MetricFamily>& families, const Now& now)
   MetricFamily steps{"rankrun_step", kGauge, "The last step that a worker has noted.", {}};
   for (const auto& [local_rank, step] : steps_) {
     steps.samples.push_back({.labels = {{"rank", std::to_string(now.first_rank + local_rank)}},
-                             .value = static_cast<double>(step)});
+                             .value = static_cast<double>(step.step)});
   }
   families.push_back(std::move(steps));
 }
@@ -237,10 +242,10 @@ void JobMetrics::AddSteps(std::vector<MetricFamily>& families, const Now& now) c
   const double productive = Seconds(progress_.productive());
   families.push_back(Single("rankrun_productive_seconds", kGauge,
                             "Time in which steps were made that were not repeated.", productive));
-  const double elapsed = Seconds(now.time - job_.began);
+  const double elapsed = Seconds(now.time - job_.counted_from);
   families.push_back(Single("rankrun_goodput_ratio", kGauge,
-                            "Share of the job's time in which steps were made that were not "
-                            "repeated.",
+                            "Share of the time since this agent began in which steps were made "
+                            "that were not repeated.",
                             elapsed > 0 ? productive / elapsed : 0));
 }
 

@@ -45,6 +45,7 @@ class JobMetrics {
     int workers;       // on this node
     int max_restarts;  // budget
     TimePoint began;
+    TimePoint counted_from;  // when this agent began to count: later, if it replaced another
   };
   // Values of the present.
   struct Now {
@@ -55,7 +56,7 @@ class JobMetrics {
     std::optional<store::ServerStats> store = {};  // if this node hosts the store
   };
 
-  explicit JobMetrics(Job job) : job_(std::move(job)) {}
+  explicit JobMetrics(Job job) : job_(std::move(job)), progress_(job_.counted_from) {}
 
   void Note(const events::Payload& event, std::optional<int> attempt, TimePoint now);
   // Takes the last step of a worker; it may be the same as before.
@@ -65,6 +66,10 @@ class JobMetrics {
 
  private:
   enum class WorkerState { kWaiting, kRunning, kSucceeded, kFailed };
+  struct RankStep {
+    int64_t step;
+    int times_back;  // it went back to an earlier step so often in this attempt
+  };
 
   void On(const events::AttemptStarted&, TimePoint now);
   void On(const events::WorkerStarted& event, TimePoint now);
@@ -86,7 +91,8 @@ class JobMetrics {
   int attempt_ = 0;
   std::optional<TimePoint> attempt_began_;
   std::vector<WorkerState> workers_;  // by local rank, of this attempt
-  std::map<int, int64_t> steps_;      // the last of each local rank
+  std::map<int, RankStep> steps_;     // the last of each local rank
+  int times_back_ = 0;                // the most of all ranks
   uint64_t restarts_counted_ = 0;
   uint64_t restarts_free_ = 0;
   uint64_t nodes_lost_ = 0;

@@ -10,6 +10,8 @@
 namespace rankrun::agent {
 namespace {
 
+using std::chrono::steady_clock;
+
 constexpr std::chrono::seconds kLookPeriod{1};
 
 std::string NodeName(const JobSpec& spec) {
@@ -27,18 +29,20 @@ Metrics::Metrics(Loop& loop, JobMetrics::Job job, Sources sources)
       }) {}
 
 Result<std::unique_ptr<Metrics>> Metrics::Open(
-    Loop& loop, const JobSpec& spec, TimePoint began, Sources sources,
+    Loop& loop, const JobSpec& spec, const JobRecord& record, Sources sources,
     const std::function<void(const std::string&)>& show) {
   auto socket = MetricsSocket::Listen(*spec.metrics);
   if (!socket) return std::move(socket).error();
   const bool is_chosen = spec.metrics->path.empty() && spec.metrics->port == 0;
   if (is_chosen) show("rankrun: metrics: " + socket->shown() + "\n");
-  JobMetrics::Job job{.version = spec.version,
-                      .run_id = spec.run_id,
-                      .node = NodeName(spec),
-                      .workers = spec.workers,
-                      .max_restarts = spec.max_restarts,
-                      .began = began};
+  JobMetrics::Job job{
+      .version = spec.version,
+      .run_id = spec.run_id,
+      .node = NodeName(spec),
+      .workers = spec.workers,
+      .max_restarts = spec.max_restarts,
+      .began = record.job_began,
+      .counted_from = record.incarnation == 0 ? record.job_began : steady_clock::now()};
   std::unique_ptr<Metrics> metrics(new Metrics(loop, std::move(job), std::move(sources)));
   auto server = MetricsServer::Open(loop, std::move(*socket),
                                     [raw = metrics.get()] { return raw->Render(); });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/job/job_record.h"
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
 #include "agent/metrics/job_metrics.h"
@@ -33,8 +34,8 @@ class Metrics {
   // `loop` outlives this object; `spec` has an address for metrics. `show` gets a line with
   // the address if the kernel has chosen its port. Blocks on the resolver.
   // Errors: kInvalid for the address, kSystem.
-  static Result<std::unique_ptr<Metrics>> Open(Loop& loop, const JobSpec& spec, TimePoint began,
-                                               Sources sources,
+  static Result<std::unique_ptr<Metrics>> Open(Loop& loop, const JobSpec& spec,
+                                               const JobRecord& record, Sources sources,
                                                const std::function<void(const std::string&)>& show);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;

@@ -10,6 +10,7 @@ constexpr size_t kMaxMarks = 4096;
 }  // namespace
 
 void Progress::AttemptStarted(TimePoint now) {
+  if (!attempt_began_) lost_.start += std::max(now - began_, Duration::zero());
   if (failed_at_) lost_.downtime += std::max(now - *failed_at_, Duration::zero());
   failed_at_.reset();
   last_done_.reset();
@@ -19,7 +20,8 @@ void Progress::AttemptStarted(TimePoint now) {
 void Progress::AttemptFailed(TimePoint now) {
   if (failed_at_ || !attempt_began_) return;
   failed_at_ = now;
-  if (last_done_) lost_.unfinished_step += std::max(now - *last_done_, Duration::zero());
+  Duration& reason = last_done_ ? lost_.unfinished_step : lost_.start;
+  reason += std::max(now - last_done_.value_or(*attempt_began_), Duration::zero());
 }
 
 void Progress::StepDone(int64_t step, TimePoint at) {

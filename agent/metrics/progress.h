@@ -10,7 +10,9 @@ namespace rankrun::agent {
 
 // Time that a job loses, by its reason.
 struct LostTime {
-  Duration start{};            // from the start of an attempt to its first step
+  // Before the first attempt, and from the start of each to its first step, or to its failure
+  // without one.
+  Duration start{};
   Duration unfinished_step{};  // from the last step of an attempt to its failure
   Duration repeated_steps{};   // for steps that a later attempt made again
   Duration downtime{};         // from the failure of an attempt to the start of the next
@@ -21,6 +23,9 @@ struct LostTime {
 // A value.
 class Progress {
  public:
+  // `began` is the time from which the account is kept.
+  explicit Progress(TimePoint began) : began_(began) {}
+
   void AttemptStarted(TimePoint now);
   // Ends the attempt at its first failure; later calls in the attempt do nothing.
   void AttemptFailed(TimePoint now);
@@ -45,6 +50,7 @@ class Progress {
   void GoBackBefore(int64_t step);
   void AddMark(int64_t step);
 
+  TimePoint began_;
   std::vector<Mark> marks_;  // with rising steps
   std::optional<TimePoint> attempt_began_;
   std::optional<TimePoint> failed_at_;  // set: no attempt runs

@@ -12,7 +12,7 @@ Result<std::unique_ptr<JobObservers>> JobObservers::Open(Loop& loop, const JobSp
                                                          KeptReport::Callbacks callbacks) {
   std::unique_ptr<JobObservers> observers(new JobObservers);
   if (spec.metrics) {
-    auto metrics = Metrics::Open(loop, spec, job.job_began, std::move(sources), callbacks.show);
+    auto metrics = Metrics::Open(loop, spec, job, std::move(sources), callbacks.show);
     if (!metrics) return std::move(metrics).error();
     observers->metrics_ = std::move(*metrics);
   }

@@ -63,6 +63,8 @@ TEST(FailureKindTest, TheCoordinatorsTextHasAKind) {
 }
 
 struct JobMetricsTest : testing::Test {
+  explicit JobMetricsTest(TimePoint counted_from = At(0)) : metrics(SomeJob(counted_from)) {}
+
   std::string Text(int second) const {
     return FormatExposition(
         metrics.Families({.time = At(second),
@@ -80,12 +82,17 @@ struct JobMetricsTest : testing::Test {
     Note(events::WorkerStarted{5, 1, 101}, attempt, second);
   }
 
-  JobMetrics metrics{{.version = "1.0",
-                      .run_id = "job \"7\"",
-                      .node = "n1",
-                      .workers = 2,
-                      .max_restarts = 3,
-                      .began = At(0)}};
+  static JobMetrics::Job SomeJob(TimePoint counted_from) {
+    return {.version = "1.0",
+            .run_id = "job \"7\"",
+            .node = "n1",
+            .workers = 2,
+            .max_restarts = 3,
+            .began = At(0),
+            .counted_from = counted_from};
+  }
+
+  JobMetrics metrics;
   std::optional<store::ServerStats> store;
 };
 
@@ -171,6 +178,50 @@ TEST_F(JobMetricsTest, StepsAfterARestartWereRepeated) {
   EXPECT_THAT(text, HasSubstr("rankrun_lost_seconds_total{reason=\"repeated_steps\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("rankrun_lost_seconds_total{reason=\"unfinished_step\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("rankrun_goodput_ratio 0.2\n"));
+}
+
+TEST_F(JobMetricsTest, StepsThatAreMadeAgainInAnAttemptCountOnce) {
+  StartAttempt(0, 0);
+  for (int step = 0; step <= 10; ++step) {
+    metrics.Note(WorkerStep{0, step, At(step)});
+    metrics.Note(WorkerStep{1, step, At(step)});
+  }
+  // Both have loaded the state of step 4; rank 1 is seen later, or at an earlier step.
+  metrics.Note(WorkerStep{0, 5, At(11)});
+  metrics.Note(WorkerStep{0, 6, At(12)});
+  metrics.Note(WorkerStep{1, 5, At(12)});
+  std::string text = Text(12);
+  EXPECT_THAT(text, HasSubstr("rankrun_repeated_steps_total 6\n"));
+  EXPECT_THAT(text, HasSubstr("rankrun_steps_total 13\n"));
+  metrics.Note(WorkerStep{1, 7, At(13)});  // ahead
+  metrics.Note(WorkerStep{0, 3, At(14)});  // back again
+  EXPECT_THAT(Text(14), HasSubstr("rankrun_repeated_steps_total 11\n"));
+}
+
+TEST_F(JobMetricsTest, ARankThatHasNotGoneBackYetDoesNotCount) {
+  StartAttempt(0, 0);
+  metrics.Note(WorkerStep{0, 10, At(1)});
+  metrics.Note(WorkerStep{1, 9, At(1)});
+  metrics.Note(WorkerStep{0, 5, At(2)});
+  metrics.Note(WorkerStep{1, 10, At(2)});
+  metrics.Note(WorkerStep{1, 5, At(3)});
+  metrics.Note(WorkerStep{0, 6, At(3)});
+  EXPECT_THAT(Text(4), HasSubstr("rankrun_repeated_steps_total 6\n"));
+  EXPECT_THAT(Text(4), HasSubstr("rankrun_steps_total 3\n"));
+}
+
+struct ReplacedAgentTest : JobMetricsTest {
+  ReplacedAgentTest() : JobMetricsTest(At(1000)) {}
+};
+
+TEST_F(ReplacedAgentTest, CountsItsOwnTime) {
+  StartAttempt(1, 1001);
+  metrics.Note(WorkerStep{0, 7, At(1002)});
+  metrics.Note(WorkerStep{0, 8, At(1004)});
+  std::string text = Text(1004);
+  EXPECT_THAT(text, HasSubstr("rankrun_job_start_time_seconds 1000\n"));
+  EXPECT_THAT(text, HasSubstr("rankrun_goodput_ratio 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("rankrun_lost_seconds_total{reason=\"start\"} 2\n"));
 }
 
 TEST_F(JobMetricsTest, TheStoreIsShown) {

@@ -10,19 +10,20 @@ using std::chrono::seconds;
 TimePoint At(int second) { return TimePoint(seconds(second)); }
 
 TEST(ProgressTest, WithoutStepsOnlyTheDowntimeIsKnown) {
-  Progress progress;
+  Progress progress(At(0));
   progress.AttemptStarted(At(0));
   progress.AttemptFailed(At(10));
   progress.AttemptFailed(At(12));  // a consequence
   progress.AttemptStarted(At(15));
   EXPECT_EQ(progress.lost().downtime, seconds(5));
   EXPECT_EQ(progress.lost().unfinished_step, seconds(0));
+  EXPECT_EQ(progress.lost().start, seconds(10));
   EXPECT_EQ(progress.productive(), seconds(0));
   EXPECT_FALSE(progress.last_step());
 }
 
 TEST(ProgressTest, StepsAreProductiveTime) {
-  Progress progress;
+  Progress progress(At(0));
   progress.AttemptStarted(At(0));
   progress.StepDone(0, At(5));
   progress.StepDone(1, At(7));
@@ -35,7 +36,7 @@ TEST(ProgressTest, StepsAreProductiveTime) {
 }
 
 TEST(ProgressTest, RepeatedStepsWereLost) {
-  Progress progress;
+  Progress progress(At(0));
   progress.AttemptStarted(At(0));
   for (int step = 0; step <= 10; ++step) progress.StepDone(step, At(1 + step));
   progress.AttemptFailed(At(14));
@@ -54,11 +55,13 @@ TEST(ProgressTest, RepeatedStepsWereLost) {
 
 // All time is accounted for, whatever happens.
 TEST(ProgressTest, ProductiveAndLostTimeAreAllTime) {
-  Progress progress;
-  int now = 0;
+  Progress progress(At(0));
+  int now = 4;  // until then the job waited for other nodes
   for (int attempt = 0; attempt < 20; ++attempt) {
     progress.AttemptStarted(At(now));
-    for (int step = attempt * 3; step < attempt * 3 + 7; ++step) {
+    // Every fourth attempt fails before its first step.
+    if (attempt % 4 == 3) now += 1;
+    for (int step = attempt * 3; attempt % 4 != 3 && step < attempt * 3 + 7; ++step) {
       now += 1 + step % 3;
       progress.StepDone(step, At(now));
     }
@@ -73,7 +76,7 @@ TEST(ProgressTest, ProductiveAndLostTimeAreAllTime) {
 }
 
 TEST(ProgressTest, AProgramMayGoBackInAnAttempt) {
-  Progress progress;
+  Progress progress(At(0));
   progress.AttemptStarted(At(0));
   for (int step = 0; step <= 5; ++step) progress.StepDone(step, At(step));
   progress.StepDone(3, At(6));
@@ -83,7 +86,7 @@ TEST(ProgressTest, AProgramMayGoBackInAnAttempt) {
 }
 
 TEST(ProgressTest, StepsBetweenAttemptsAreIgnored) {
-  Progress progress;
+  Progress progress(At(0));
   progress.StepDone(1, At(0));
   progress.AttemptStarted(At(1));
   progress.AttemptFailed(At(2));
@@ -92,7 +95,7 @@ TEST(ProgressTest, StepsBetweenAttemptsAreIgnored) {
 }
 
 TEST(ProgressTest, MarksAreBoundedAndRecentStepsExact) {
-  Progress progress;
+  Progress progress(At(0));
   progress.AttemptStarted(At(0));
   for (int step = 0; step <= 1'000'000; ++step) progress.StepDone(step, At(step));
   progress.StepDone(999'990, At(1'000'001));
