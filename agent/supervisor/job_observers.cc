@@ -13,8 +13,14 @@ Result<std::unique_ptr<JobObservers>> JobObservers::Open(Loop& loop, const JobSp
   std::unique_ptr<JobObservers> observers(new JobObservers);
   if (spec.metrics) {
     auto metrics = Metrics::Open(loop, spec, job, std::move(sources), callbacks.show);
-    if (!metrics) return std::move(metrics).error();
-    observers->metrics_ = std::move(*metrics);
+    if (metrics) {
+      observers->metrics_ = std::move(*metrics);
+    } else if (job.incarnation == 0) {
+      return std::move(metrics).error();
+    } else {
+      callbacks.show("rankrun: " + metrics.error().message +
+                     "; the job continues without metrics\n");
+    }
   }
   if (spec.report_folder.empty()) {
     LogDebug("no report is kept, because there is no folder for it");

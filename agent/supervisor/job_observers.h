@@ -17,7 +17,8 @@ namespace rankrun::agent {
 class JobObservers {
  public:
   // `loop` and `spec` outlive this object. Blocks on the resolver.
-  // Errors: those of Metrics::Open.
+  // Errors: those of Metrics::Open, for the first agent of the job. A later one warns instead,
+  // because the job runs already.
   static Result<std::unique_ptr<JobObservers>> Open(Loop& loop, const JobSpec& spec,
                                                     const JobRecord& job, Metrics::Sources sources,
                                                     KeptReport::Callbacks callbacks);

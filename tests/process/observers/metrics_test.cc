@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/free_port.h"
 #include "tests/process/harness.h"
@@ -87,6 +88,21 @@ TEST_F(MetricsTest, TheDeathOfAnAgentIsAFailure) {
   EXPECT_TRUE(WaitForMetric("rankrun_failures_total{kind=\"agent_lost\"} 1")) << run.Err();
   Tell();
   EXPECT_EQ(run.Wait(), Code(0)) << run.Err();
+}
+
+TEST_F(MetricsTest, AnAgentThatCannotServeThemContinuesTheJob) {
+  const std::string path = folder.Path("metrics.sock");
+  Job run({.arguments =
+               Shell({"--metrics=unix:" + path, "--max-restarts=1"}, "echo up; " + UntilTold())});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  folder.Script("metrics.sock", "");  // no socket, so it is not replaced
+  kill(run.Agent(), SIGKILL);
+  EXPECT_TRUE(run.WaitForOut("up\nup")) << run.Err();
+  Tell();
+  EXPECT_EQ(run.Wait(), Code(0)) << run.Err();
+  EXPECT_THAT(run.Err(), HasSubstr("rankrun: --metrics unix:" + path +
+                                   ": exists and is no socket; the job continues without metrics"));
 }
 
 TEST_F(MetricsTest, HostileClientsGetShortAnswers) {
