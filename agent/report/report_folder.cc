@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/write_all.h"
 
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 using std::chrono::system_clock;
 
 constexpr size_t kMaxRunIdBytes = 100;
+constexpr std::string_view kDraftSuffix = ".tmp";
+constexpr std::chrono::hours kDraftAge{1};  // no write takes so long
 
 bool IsPlain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -32,6 +35,31 @@ system_clock::time_point ChangeTimeOf(const std::string& path) {
   return system_clock::time_point(std::chrono::seconds(status.st_mtim.tv_sec) +
                                   std::chrono::duration_cast<system_clock::duration>(
                                       std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+}
+
+// Removes drafts of agents that were killed while they wrote.
+void RemoveOldDrafts(const std::string& folder) {
+  const std::string suffix = std::string(kReportSuffix) + std::string(kDraftSuffix);
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path();
+    if (!path.ends_with(suffix)) continue;
+    const auto changed = ChangeTimeOf(path);
+    const bool is_there = changed != system_clock::time_point();
+    if (is_there && system_clock::now() - changed > kDraftAge) unlink(path.c_str());
+  }
+}
+
+// Removes what is too old or too many. What cannot be listed or removed now, the next write
+// removes.
+void CleanUp(const std::string& folder) {
+  RemoveOldDrafts(folder);
+  auto reports = ListReports(folder);
+  if (!reports) return LogInfo(reports.error().message);
+  for (const std::string& old : ReportsToRemove(*std::move(reports), system_clock::now())) {
+    unlink((folder + "/" + old).c_str());
+  }
 }
 
 Result<void> WriteDraft(const std::string& path, const std::string& text) {
@@ -97,7 +125,7 @@ Result<void> MakeReportFolder(const std::string& folder) {
 Result<void> WriteReport(const std::string& folder, const std::string& name,
                          const std::string& text) {
   const std::string path = folder + "/" + name;
-  const std::string draft = path + ".tmp";
+  const std::string draft = path + std::string(kDraftSuffix);
   auto written = WriteDraft(draft, text);
   if (written && rename(draft.c_str(), path.c_str()) != 0) {
     written = SystemError("rename " + draft, errno);
@@ -106,11 +134,7 @@ Result<void> WriteReport(const std::string& folder, const std::string& name,
     unlink(draft.c_str());
     return written;
   }
-  auto reports = ListReports(folder);
-  if (!reports) return std::move(reports).error();
-  for (const std::string& old : ReportsToRemove(*std::move(reports), system_clock::now())) {
-    unlink((folder + "/" + old).c_str());
-  }
+  CleanUp(folder);
   return {};
 }
 

@@ -34,7 +34,8 @@ Result<std::vector<ReportFile>> ListReports(const std::string& folder);
 // Errors: kSystem.
 Result<void> MakeReportFolder(const std::string& folder);
 
-// Writes a report, in the place of one with the same name, and removes old ones. Blocks.
+// Writes a report, in the place of one with the same name, and removes old ones and what
+// killed agents left. Blocks.
 // Errors: kSystem; the report with this name is as before.
 Result<void> WriteReport(const std::string& folder, const std::string& name,
                          const std::string& text);

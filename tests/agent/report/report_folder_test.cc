@@ -85,6 +85,20 @@ TEST_F(ReportFolderTest, OldReportsGoAndOtherFilesStay) {
   EXPECT_EQ(reports->front().name, "new.report.json");
 }
 
+TEST_F(ReportFolderTest, DraftsOfKilledAgentsGo) {
+  for (const char* name : {"old.report.json.tmp", "now.report.json.tmp", "mine.tmp"}) {
+    folder.Write(name, "");
+  }
+  for (const char* name : {"old.report.json.tmp", "mine.tmp"}) {
+    std::filesystem::last_write_time(folder.Path(name),
+                                     std::filesystem::file_time_type::clock::now() - hours(2));
+  }
+  ASSERT_TRUE(WriteReport(folder.path(), "new.report.json", "new"));
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("old.report.json.tmp")));
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("now.report.json.tmp")));
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("mine.tmp")));
+}
+
 TEST_F(ReportFolderTest, AFolderThatCannotBeUsedIsAnError) {
   folder.Write("file", "");
   EXPECT_FALSE(MakeReportFolder(folder.Path("file/a")));
