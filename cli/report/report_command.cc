@@ -1,6 +1,7 @@
 #include "cli/report/report_command.h"
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -79,6 +80,9 @@ int RunReport(const CommandLine& line) {
   if (!path) return Print(ReportTextOf(kept->job));
   auto written = WriteOutputFile(*path, ReportPage(kept->job));
   if (!written) return Fail("--html: " + written.error().message, kExitNo);
+  // Standard output may be the page itself.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(*path, error)) return kExitDone;
   return Print(*path + ": the report on job " + kept->job.run_id + "\n");
 }
 

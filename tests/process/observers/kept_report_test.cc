@@ -115,6 +115,17 @@ TEST_F(KeptReportTest, ThePageHasTheCauseAndIsEscaped) {
   EXPECT_EQ(parsed.Wait(), Code(0)) << parsed.Err();
 }
 
+TEST_F(KeptReportTest, ThePageMayGoToAPipe) {
+  Job run({.arguments = Failing({}, "exit 3")});
+  EXPECT_EQ(run.Wait(), Code(3));
+  Job shown({.arguments = {"-c", "\"$0\" report --report-dir=\"$1\" --html /dev/stdout | cat",
+                           kRankctl, reports},
+             .program = "/bin/sh"});
+  EXPECT_EQ(shown.Wait(), Code(0));
+  EXPECT_THAT(shown.Out(), StartsWith("<!DOCTYPE html>")) << shown.Err();
+  EXPECT_THAT(shown.Out(), ::testing::EndsWith("</html>\n"));
+}
+
 TEST_F(KeptReportTest, ContinuesAfterTheDeathOfTheAgent) {
   Job run(
       {.arguments = Failing({"--max-restarts=2", "--restart-pause=0.01"},
