@@ -30,14 +30,15 @@ struct KeptReport::Task {
   std::string name;
   ReportDocument document;
   bool has_earlier;
-  std::string earlier = {};  // document of an earlier agent
+  ReportDocument earlier = {};  // of an earlier agent
   Result<void> state = {};
 
   void Run() {
     if (has_earlier) {
-      earlier = ReadAll(folder + "/" + name);
+      earlier = ReportDocument::Parse(ReadAll(folder + "/" + name));
       document.AddEarlier(earlier);
     }
+    if (!document.has_report()) return;
     state = MakeReportFolder(folder);
     if (state) state = WriteReport(folder, name, document.Text());
   }
@@ -90,9 +91,9 @@ void KeptReport::Save() {
       });
 }
 
-void KeptReport::OnSaved(const Task& task) {
+void KeptReport::OnSaved(Task& task) {
   is_writing_ = false;
-  if (std::exchange(has_earlier_, false)) document_.AddEarlier(task.earlier);
+  if (std::exchange(has_earlier_, false)) document_.AddEarlier(std::move(task.earlier));
   if (!task.state) OnFailure(task.state.error());
   if (is_outdated_) Save();
   callbacks_.on_progress();

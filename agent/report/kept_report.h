@@ -43,7 +43,7 @@ class KeptReport {
   struct Task;
 
   void Save();
-  void OnSaved(const Task& task);
+  void OnSaved(Task& task);
   void OnFailure(const Error& error);
 
   Loop& loop_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,16 @@ namespace rankrun::agent {
 // oldest first. docs/output.md describes it.
 class ReportDocument {
  public:
-  // Largest size of all events. If there are more, the oldest but the first are dropped.
+  // Largest size of all events. If there are more, the oldest are dropped, but neither the
+  // first one nor the newest report.
   static constexpr size_t kMaxBytes = 1024 * 1024;
 
+  // Returns the document with this text; an empty one if the text is invalid.
+  static ReportDocument Parse(const std::string& text);
+
   void Add(const events::Event& event);
-  // Puts the events of an earlier agent of the job before those of this one. `text` is its
-  // document; invalid text is ignored.
-  void AddEarlier(const std::string& text);
+  // Puts the events of an earlier agent of the job before those of this one.
+  void AddEarlier(ReportDocument earlier);
 
   // Formats the events that were added. Text does this, too, but not once for all copies.
   void Format();
@@ -29,11 +33,18 @@ class ReportDocument {
   std::string Text();
 
  private:
-  void Append(std::string line);
+  struct Line {
+    std::string text;
+    bool is_report;
+  };
+
+  void Append(Line line);
+  void DropOldest();
 
   // A job that never fails formats nothing, because that would delay its start.
   std::vector<events::Event> unformatted_;
-  std::deque<std::string> lines_;
+  std::deque<Line> lines_;
+  std::optional<size_t> newest_report_;  // its index in `lines_`
   size_t bytes_ = 0;
   size_t dropped_ = 0;
   bool has_report_ = false;

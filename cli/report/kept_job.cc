@@ -125,6 +125,16 @@ class Reader {
     return found == job_.attempts.end() ? nullptr : &*found;
   }
 
+  // Returns the attempt of an event. If its start is unknown because the oldest events were
+  // dropped, it began at the given time. Null: the event names none.
+  KeptAttempt* AttemptAt(const Json& event, double began) {
+    if (!NumberOf(event, "attempt")) return nullptr;
+    if (KeptAttempt* known = AttemptOf(event)) return known;
+    const int number = IntOf(event, "attempt");
+    auto place = std::ranges::upper_bound(job_.attempts, number, {}, &KeptAttempt::number);
+    return &*job_.attempts.insert(place, {.number = number, .began = began});
+  }
+
   static KeptWorker& WorkerOf(KeptAttempt& attempt, const Json& json) {
     const int rank = IntOf(json, "rank");
     auto found = std::ranges::find(attempt.workers, rank, &KeptWorker::rank);
@@ -134,7 +144,7 @@ class Reader {
   }
 
   void AddWorker(const Json& event, const std::string& kind, double at) {
-    KeptAttempt* attempt = AttemptOf(event);
+    KeptAttempt* attempt = AttemptAt(event, at);
     if (attempt == nullptr) return;
     KeptWorker& worker = WorkerOf(*attempt, event);
     worker.pid = IntOf(event, "pid");
@@ -150,20 +160,36 @@ class Reader {
   }
 
   void AddReport(const Json& event, double at) {
-    KeptAttempt* attempt = AttemptOf(event);
+    const double lasted = std::max(NumberOf(event, "seconds").value_or(0), 0.0);
+    KeptAttempt* attempt = AttemptAt(event, std::max(at - lasted, 0.0));
     if (attempt == nullptr) return;
     attempt->report = TextOf(event, "text");
-    const double lasted = NumberOf(event, "seconds").value_or(at - attempt->began);
-    if (!attempt->ended) attempt->ended = attempt->began + lasted;
+    if (!attempt->ended) attempt->ended = lasted > 0 ? attempt->began + lasted : at;
     for (const Json& worker : ListOf(event, "consequences")) AddDetails(*attempt, worker);
+    attempt->reported_workers = ListOf(event, "consequences").size();
+    for (const Json& more : ListOf(event, "more_consequences")) AddCounted(*attempt, more);
     auto cause = event.find("cause");
     if (cause == event.end() || !cause->is_object()) return;
     if (!cause->contains("rank")) {
       attempt->own_cause = TextOf(*cause, "why");
       return;
     }
+    attempt->reported_workers += 1;
     AddDetails(*attempt, *cause);
     WorkerOf(*attempt, *cause).part = KeptPart::kCause;
+  }
+
+  // Adds workers that a report only counts.
+  static void AddCounted(KeptAttempt& attempt, const Json& json) {
+    if (!json.is_object()) return;
+    std::string how = "ended in other ways";
+    if (auto code = NumberOf(json, "exit_code")) {
+      how = "exit code " + std::to_string(IntOf(json, "exit_code"));
+    } else if (!TextOf(json, "signal_name").empty()) {
+      how = "killed by " + TextOf(json, "signal_name");
+    }
+    attempt.counted.push_back({.ranks = TextOf(json, "ranks"), .how = how});
+    attempt.reported_workers += static_cast<size_t>(std::max(IntOf(json, "count"), 0));
   }
 
   // Adds what a report knows of a worker, perhaps one of another node.
@@ -207,6 +233,14 @@ class Reader {
 }  // namespace
 
 Result<KeptJob> ParseKeptJob(const std::string& text) { return Reader().Read(text); }
+
+size_t RankCount(const KeptJob& job) {
+  size_t ranks = 0;
+  for (const KeptAttempt& attempt : job.attempts) {
+    ranks = std::max({ranks, attempt.workers.size(), attempt.reported_workers});
+  }
+  return ranks;
+}
 
 std::string ReportTextOf(const KeptJob& job) {
   std::string text;

@@ -32,11 +32,19 @@ struct KeptWorker {
   std::vector<KeptOperation> operations = {};
 };
 
+// Workers of a large job that the report only counts.
+struct KeptRanks {
+  std::string ranks;  // "ranks 16-799 and 3 others"
+  std::string how;    // they ended
+};
+
 struct KeptAttempt {
   int number = 0;
   double began = 0;
   std::optional<double> ended = {};
   std::vector<KeptWorker> workers = {};  // by rank
+  std::vector<KeptRanks> counted = {};   // beside `workers`
+  size_t reported_workers = 0;           // in the report, with those that are only counted
   std::string own_cause = {};            // instead of a worker
   std::string restart = {};              // what followed; empty: nothing
   std::string report = {};               // as shown to the user; empty: it did not fail
@@ -67,6 +75,9 @@ struct KeptJob {
 // Parses a kept report. Fields of another type count as missing. Pure.
 // Errors: kInvalid for text that is no kept report.
 Result<KeptJob> ParseKeptJob(const std::string& text);
+
+// Returns the number of ranks, as far as it is known. Pure.
+size_t RankCount(const KeptJob& job);
 
 // Returns the reports of all failed attempts as rankrun has printed them. Pure.
 std::string ReportTextOf(const KeptJob& job);

@@ -38,12 +38,6 @@ std::string CauseText(const KeptAttempt& attempt) {
   return cause == nullptr ? "unknown" : NameOf(*cause) + ": " + cause->how;
 }
 
-size_t RankCount(const KeptJob& job) {
-  size_t ranks = 0;
-  for (const KeptAttempt& attempt : job.attempts) ranks = std::max(ranks, attempt.workers.size());
-  return ranks;
-}
-
 std::string Header(const KeptJob& job) {
   std::string state = job.outcome.empty() ? "no end is known" : job.outcome;
   if (job.ended) state = (job.has_failed ? "failed: " : "succeeded: ") + state;
@@ -94,6 +88,9 @@ std::string Consequences(const KeptAttempt& attempt) {
   std::string html;
   for (const auto& [how, ranks] : groups) {
     html += Tag("p", "quiet", Html("then " + RanksInWords(ranks) + ": " + how));
+  }
+  for (const KeptRanks& more : attempt.counted) {
+    html += Tag("p", "quiet", Html("then " + more.ranks + ": " + more.how));
   }
   return html;
 }

@@ -102,7 +102,7 @@ class Timeline {
         others.insert(worker.rank);
       }
     }
-    ranks_ = others.size();
+    ranks_ = std::max(others.size(), RankCount(job_));
     std::set<int> chosen = causes;
     for (int rank : others) {
       if (chosen.size() >= kMaxTimelineRows) break;

@@ -13,9 +13,9 @@ events::Event Note(const std::string& why) {
   return {.time = {}, .run_id = "job-7", .attempt = 0, .payload = events::NodeLost{why}};
 }
 
-events::Event SomeReport() {
+events::Event SomeReport(int exit_code = 3) {
   events::Report report;
-  report.record.workers.emplace_back().exit = ProcessExit{.signaled = false, .value = 3};
+  report.record.workers.emplace_back().exit = ProcessExit{.signaled = false, .value = exit_code};
   return {.time = {}, .run_id = "job-7", .attempt = 0, .payload = report};
 }
 
@@ -54,7 +54,7 @@ TEST(ReportDocumentTest, EarlierEventsComeFirst) {
   earlier.Add(Note("a"));
   ReportDocument document;
   document.Add(Note("b"));
-  document.AddEarlier(earlier.Text());
+  document.AddEarlier(ReportDocument::Parse(earlier.Text()));
   document.Add(Note("c"));
   json events = Parsed(document)["events"];
   ASSERT_EQ(events.size(), 3u);
@@ -63,10 +63,73 @@ TEST(ReportDocumentTest, EarlierEventsComeFirst) {
   EXPECT_EQ(events[2]["why"], "c");
 }
 
+TEST(ReportDocumentTest, TheNewestReportIsNeverDropped) {
+  ReportDocument document;
+  document.Add(Note("first"));
+  document.Add(SomeReport(3));
+  document.Add(SomeReport(4));
+  const std::string large(10'000, 'x');
+  for (int i = 0; i < 300; ++i) document.Add(Note(large));
+  json events = Parsed(document)["events"];
+  EXPECT_EQ(events[0]["why"], "first");
+  ASSERT_EQ(events[1]["event"], "report");
+  EXPECT_EQ(events[1]["cause"]["exit_code"], 4);
+  EXPECT_EQ(events[2]["event"], "node_lost");
+}
+
+// A large job whose workers write what JSON must escape.
+TEST(ReportDocumentTest, AReportOfAnySizeIsKept) {
+  events::Event event = SomeReport(3);
+  auto& report = std::get<events::Report>(event.payload);
+  report.text.assign(4'000'000, '\1');
+  report.record.workers.clear();
+  for (int rank = 0; rank < 2000; ++rank) {
+    WorkerRecord& worker = report.record.workers.emplace_back();
+    worker.global_rank = rank;
+    worker.exit = ProcessExit{.signaled = false, .value = rank == 1500 ? 3 : 1};
+    worker.ending = Ending{.kind = rank == 1500 ? EndKind::kFailed : EndKind::kStopped};
+    worker.stdout_tail = worker.stderr_tail = std::string(16 * 1024, '\1');
+    worker.exception = worker.stdout_tail;
+    worker.stderr_file = std::string(4000, 'f');
+  }
+  report.record.cause = 1500;
+  ReportDocument document;
+  document.Add(Note("first"));
+  document.Add(Note("second"));
+  document.Add(event);
+  EXPECT_LT(document.Text().size(), ReportDocument::kMaxBytes);
+  json kept = Parsed(document);
+  EXPECT_EQ(kept["dropped_events"], 0);
+  ASSERT_EQ(kept["events"].size(), 3u);
+  EXPECT_EQ(kept["events"][2]["cause"]["rank"], 1500);
+  EXPECT_TRUE(kept["events"][2]["cause"].contains("exception"));
+  EXPECT_EQ(kept["events"][2]["consequences"].size(), 255u);
+  EXPECT_EQ(kept["events"][2]["more_consequences"][0]["count"], 1744);
+}
+
+TEST(ReportDocumentTest, EarlierDroppedEventsAndReportsCount) {
+  ReportDocument earlier;
+  earlier.Add(Note("first"));
+  earlier.Add(SomeReport(3));
+  const std::string large(10'000, 'x');
+  for (int i = 0; i < 300; ++i) earlier.Add(Note(large));
+  const size_t dropped = Parsed(earlier)["dropped_events"];
+  EXPECT_GT(dropped, 0u);
+  ReportDocument document;
+  for (int i = 0; i < 10; ++i) document.Add(Note(large));
+  document.AddEarlier(ReportDocument::Parse(earlier.Text()));
+  EXPECT_TRUE(document.has_report());
+  json parsed = Parsed(document);
+  EXPECT_EQ(parsed["dropped_events"].get<size_t>() + parsed["events"].size(), 312u);
+  EXPECT_EQ(parsed["events"][1]["event"], "report");
+}
+
 TEST(ReportDocumentTest, InvalidEarlierTextIsIgnored) {
   ReportDocument document;
   document.Add(Note("b"));
-  for (const char* text : {"", "{", "[]", "{\"events\": 3}", "null"}) document.AddEarlier(text);
+  for (const char* text : {"", "{", "[]", "{\"events\": 3}", "null"}) {
+    document.AddEarlier(ReportDocument::Parse(text));
+  }
   EXPECT_EQ(Parsed(document)["events"].size(), 1u);
 }
 

@@ -17,7 +17,8 @@ constexpr const char* kDocument = R"({"format": 1, "dropped_events": 2, "events"
 ,{"time":"2026-02-01T00:00:02.700000Z","event":"report","attempt":0,"seconds":3,"text":"one\n",
   "cause":{"rank":1,"exit_code":3,"why":"exit code 3","exception":"ValueError","stderr":["x"],
     "operations":[{"operation":"AllReduce #1","group":"world","state":"under way","seconds":0.5}]},
-  "consequences":[{"rank":0,"why":"killed"},{"rank":2,"node":"n2","pid":12,"why":"killed"}]}
+  "consequences":[{"rank":0,"why":"killed"},{"rank":2,"node":"n2","pid":12,"why":"killed"}],
+  "more_consequences":[{"ranks":"rank 3","count":1,"exit_code":1}]}
 ,{"time":"2026-02-01T00:00:04.500000Z","event":"report","attempt":1,"text":"two\n","cause":{"why":"node n2 is lost"}}
 ,{"time":"2026-02-01T00:00:05.500000Z","event":"job_ended","exit_code":202,"why":"node n2 is lost"}
 ]})";
@@ -55,6 +56,44 @@ TEST(KeptJobTest, WorkersHaveTheirTimesAndParts) {
   EXPECT_EQ(attempt.workers[0].part, KeptPart::kConsequence);
   EXPECT_EQ(attempt.workers[2].node, "n2");
   EXPECT_FALSE(attempt.workers[2].began);
+}
+
+// The oldest events of a large document are dropped; its newest report stays.
+TEST(KeptJobTest, AReportMakesItsAttempt) {
+  auto job = ParseKeptJob(R"({"format": 1, "dropped_events": 9, "events": [
+{"time":"2026-01-31T00:00:00.000000Z","event":"job_started","run_id":"job-7"}
+,{"time":"2026-01-31T00:00:20.000000Z","event":"worker_ended","attempt":3,"rank":0,"why":"killed"}
+,{"time":"2026-01-31T00:00:20.000000Z","event":"attempt_started","attempt":5}
+,{"time":"2026-01-31T00:00:21.000000Z","event":"report","attempt":4,"seconds":6,"text":"four\n",
+  "cause":{"rank":1,"exit_code":3,"why":"exit code 3"}}
+]})");
+  ASSERT_TRUE(job) << job.error().message;
+  ASSERT_EQ(job->attempts.size(), 3u);
+  EXPECT_EQ(job->attempts[0].number, 3);
+  const KeptAttempt& reported = job->attempts[1];
+  EXPECT_EQ(reported.number, 4);
+  EXPECT_EQ(reported.began, 15);
+  EXPECT_EQ(reported.ended, 21);
+  EXPECT_EQ(reported.workers[0].part, KeptPart::kCause);
+  EXPECT_EQ(ReportTextOf(*job), "four\n");
+}
+
+TEST(KeptJobTest, WorkersThatAreOnlyCountedAreKept) {
+  auto job = ParseKeptJob(R"({"format": 1, "events": [
+{"time":"2026-01-31T00:00:00.000000Z","event":"attempt_started","attempt":0}
+,{"time":"2026-01-31T00:00:21.000000Z","event":"report","attempt":0,"text":"x\n",
+  "cause":{"rank":1,"exit_code":3,"why":"exit code 3"},"consequences":[{"rank":0}],
+  "more_consequences":[{"ranks":"ranks 2-9","count":8,"signal":15,"signal_name":"SIGTERM"},
+    {"ranks":"rank 10","count":1,"exit_code":1},{"ranks":"ranks 11, 12","count":2}, 3]}
+]})");
+  ASSERT_TRUE(job) << job.error().message;
+  const std::vector<KeptRanks>& counted = job->attempts[0].counted;
+  ASSERT_EQ(counted.size(), 3u);
+  EXPECT_EQ(counted[0].ranks, "ranks 2-9");
+  EXPECT_EQ(counted[0].how, "killed by SIGTERM");
+  EXPECT_EQ(counted[1].how, "exit code 1");
+  EXPECT_EQ(counted[2].how, "ended in other ways");
+  EXPECT_EQ(RankCount(*job), 13u);
 }
 
 TEST(KeptJobTest, OtherFilesAreRefused) {

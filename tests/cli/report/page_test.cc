@@ -89,6 +89,16 @@ TEST(ReportPageTest, ThePageStandsAlone) {
   }
 }
 
+TEST(ReportPageTest, WorkersThatAreOnlyCountedAreNamed) {
+  KeptJob job = SomeJob(3);
+  job.attempts[0].counted = {{.ranks = "ranks 3-999", .how = "killed by SIGTERM"}};
+  job.attempts[0].reported_workers = 1000;
+  const std::string page = ReportPage(job);
+  EXPECT_THAT(page, HasSubstr("then ranks 3-999: killed by SIGTERM"));
+  EXPECT_THAT(page, HasSubstr("<dt>ranks</dt><dd>1000</dd>"));
+  EXPECT_THAT(page, HasSubstr("997 more ranks are not drawn."));
+}
+
 TEST(ReportPageTest, ARunningJobHasAPage) {
   KeptJob job = SomeJob(2);
   job.ended.reset();
