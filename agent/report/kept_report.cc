@@ -64,7 +64,11 @@ void KeptReport::Note(const events::Event& event) {
   has_attempt_ |= std::holds_alternative<events::AttemptStarted>(event.payload);
   const bool is_report = std::holds_alternative<events::Report>(event.payload);
   const bool is_end = std::holds_alternative<events::JobEnded>(event.payload);
-  const bool is_due = document_.has_report() && (is_report || is_end);
+  // The file of an earlier agent goes on with this one.
+  const bool is_begin =
+      has_earlier_ && std::holds_alternative<events::AttemptStarted>(event.payload);
+  const bool has_file = document_.has_report() || has_earlier_;
+  const bool is_due = has_file && (is_report || is_end || is_begin);
   if (!is_due || !has_attempt_ || !callbacks_.is_keeper()) return;
   if (!is_end) {
     if (!std::exchange(is_due_, true)) save_timer_.Start(kSavePause);

@@ -142,6 +142,34 @@ TEST_F(KeptReportTest, ContinuesAfterTheDeathOfTheAgent) {
   EXPECT_EQ(std::ranges::count(kinds, "report"), 2);
 }
 
+// The file goes on after the death of the agent, and ends with the job, which does not fail.
+TEST_F(KeptReportTest, IsFinishedWhenTheJobSucceedsAfterTheDeathOfTheAgent) {
+  Job run({.arguments = Failing({"--max-restarts=2", "--restart-pause=0.01"},
+                                "echo up; case $TORCHELASTIC_RESTART_COUNT in 0) exit 3;; "
+                                "1) sleep 60;; esac; until test -e " +
+                                    folder.Path("go") + "; do sleep 0.02; done")});
+  ASSERT_TRUE(WaitFor([&] { return Files().size() == 1 && run.Out() == "up\nup\n"; }));
+  kill(run.Agent(), SIGKILL);
+  EXPECT_TRUE(WaitFor([&] {
+    return ReadText(reports + "/" + Files()[0]).find("agent_restarted") != std::string::npos;
+  }));
+  folder.Script("go", "");
+  EXPECT_EQ(run.Wait(), Code(0)) << run.Err();
+  json events = json::parse(Show({"--json"})->Out())["events"];
+  EXPECT_EQ(events[0]["event"], "job_started");
+  EXPECT_EQ(events.back()["event"], "job_ended");
+  EXPECT_EQ(events.back()["exit_code"], 0);
+}
+
+TEST_F(KeptReportTest, NoneIsKeptWhenOnlyAnAgentDied) {
+  Job run({.arguments = Failing({"--max-restarts=1"},
+                                "echo up; test $TORCHELASTIC_RESTART_COUNT = 1 || sleep 60")});
+  ASSERT_TRUE(run.WaitForOut("up"));
+  kill(run.Agent(), SIGKILL);
+  EXPECT_EQ(run.Wait(), Code(0)) << run.Err();
+  EXPECT_EQ(Files().size(), 0u);
+}
+
 TEST_F(KeptReportTest, NoneIsKeptInDevNull) {
   const std::string state = folder.Path("state");
   for (const char* where : {"/dev/null", ""}) {
