@@ -54,6 +54,10 @@ Report SomeReport() {
   report.record.workers[1].stderr_tail = "one\ntwo\n";
   report.record.workers[1].stderr_file = "/tmp/e/1.stderr";
   report.record.cause = 1;
+  report.record.left_out = {{.kind = EndKind::kStopped,
+                             .exit = ProcessExit{.signaled = true, .value = SIGTERM},
+                             .bounds = {2, 9},
+                             .count = 8}};
   return report;
 }
 
@@ -136,6 +140,8 @@ TEST(EventTest, AReportHasTheCauseTheConsequencesAndTheText) {
       "consequences": [{"rank": 0, "local_rank": 0, "pid": 100, "signal": 15,
                         "signal_name": "SIGTERM", "sent_by_rankrun": true,
                         "why": "killed by SIGTERM, sent by rankrun"}],
+      "more_consequences": [{"ranks": "ranks 2-9", "count": 8, "signal": 15,
+                             "signal_name": "SIGTERM"}],
       "text": "rankrun: attempt 0 failed\n"})"));
 }
 
