@@ -1,5 +1,6 @@
 // Cost of a roll call over 64 workers: what the agent does once a second while nobody waits, and
-// while 63 workers wait for one.
+// while 63 workers wait for one. Cost of the coordinator's roll call over 1000 nodes with 8
+// workers each, of which one is late.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 
 #include "agent/health/hang_watch.h"
 #include "agent/health/process_facts.h"
+#include "agent/nodes/health_codec.h"
+#include "agent/nodes/job_health.h"
 #include "base/status/activity.h"
 #include "base/status/status_page.h"
 
@@ -82,6 +85,45 @@ void Look(benchmark::State& state, bool waits, bool reads_facts) {
 void NobodyWaits(benchmark::State& state) { Look(state, false, false); }
 void OthersWait(benchmark::State& state) { Look(state, true, false); }
 void OthersHaveWaitedForLong(benchmark::State& state) { Look(state, true, true); }
+
+// The messages of all nodes in one second.
+void SecondOfCoordinator(benchmark::State& state) {
+  constexpr int kNodes = 1'000;
+  constexpr int kOfEach = 8;
+  constexpr int kAll = kNodes * kOfEach;
+  JobHealth health({.notice = std::chrono::hours(1), .timeout = std::chrono::hours(2)});
+  const TimePoint began = std::chrono::steady_clock::now();
+  health.BeginRound(1, began);
+  int64_t second = 0;
+  for (auto _ : state) {
+    const TimePoint now = began + std::chrono::seconds(++second);
+    for (int node = 0; node < kNodes; ++node) {
+      NodeSamples samples{.world_size = kAll};
+      for (int i = 0; i < kOfEach; ++i) {
+        const int rank = node * kOfEach + i;
+        const bool is_late = rank == kAll - 1;
+        GroupActivity world{.name = "world", .size = kAll};
+        world.last = {.kind = kBarrier, .number = is_late ? 6U : 7U};
+        world.completed = 6;
+        world.is_under_way = !is_late;
+        world.since_entered = std::chrono::seconds(second);
+        samples.workers.push_back({.node = "node" + std::to_string(node),
+                                   .taken = now,
+                                   .global_rank = rank,
+                                   .local_rank = i,
+                                   .pid = 1'000 + i,
+                                   .groups = {world},
+                                   .process = ProcessFacts{.state = 'S'}});
+      }
+      auto decoded = DecodeHealth(EncodeHealth(samples));
+      if (!decoded) return state.SkipWithError("samples");
+      const auto arrival = now + std::chrono::microseconds(900) * node;
+      benchmark::DoNotOptimize(
+          health.OnSamples(static_cast<uint64_t>(node), 1, *std::move(decoded), arrival));
+    }
+  }
+}
+BENCHMARK(SecondOfCoordinator)->Unit(benchmark::kMillisecond);
 BENCHMARK(NobodyWaits);
 BENCHMARK(OthersWait);
 BENCHMARK(OthersHaveWaitedForLong);

@@ -73,10 +73,13 @@ bool HangWatch::NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint n
   return policy_.timeout && now - last_progress_ >= *policy_.timeout / 2;
 }
 
-void HangWatch::UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoint now) {
+void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
+  const TimePoint taken = sample.taken.value_or(now);
   auto [place, is_new] = counters_.try_emplace(sample.global_rank);
   Counters& counters = place->second;
-  Counters before = counters;
+  if (!is_new && taken <= counters.taken) return;
+  const Counters before = counters;
+  counters.taken = taken;
   counters.cpu_time = sample.cpu_time;
   counters.operations = OperationsOf(sample);
   if (sample.process) counters.io_bytes = sample.process->io_bytes;
@@ -87,7 +90,7 @@ void HangWatch::UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoin
   uint64_t io = counters.io_bytes && before.io_bytes ? *counters.io_bytes - *before.io_bytes : 0;
   bool moves = counters.operations != before.operations || io > kStillBytes;
   if (moves) counters.moved_at = now;
-  counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, elapsed);
+  counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, taken - before.taken);
   counters.work.moves = counters.moved_at && now - *counters.moved_at < Patience();
   bool is_ready = sample.process && sample.process->state == 'R';
   bool works = moves || is_ready || counters.work.cpu_share >= kStillShare || sample.is_saving;
@@ -95,13 +98,12 @@ void HangWatch::UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoin
 }
 
 void HangWatch::Update(const std::vector<WorkerSample>& samples, TimePoint now) {
-  const Duration elapsed = last_look_ ? now - *last_look_ : Duration::zero();
   last_look_ = now;
   now_.clear();
   conditions_.clear();
   NoteMembers(samples, seen_);
   for (const WorkerSample& sample : samples) {
-    UpdateOne(sample, elapsed, now);
+    UpdateOne(sample, now);
     now_[sample.global_rank] = sample;
     conditions_[sample.global_rank] = ConditionOf(sample, counters_[sample.global_rank].work);
   }

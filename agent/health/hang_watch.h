@@ -55,11 +55,13 @@ class HangWatch {
   // since then is not still.
   Duration Patience() const;
 
-  // `samples` has all workers of the job, sorted by global rank.
+  // `samples` has all workers of the job, sorted by global rank. A sample that an earlier look has
+  // had shows no work.
   HangFindings Look(std::vector<WorkerSample> samples, TimePoint now);
 
  private:
   struct Counters {
+    TimePoint taken{};
     Duration cpu_time{};
     uint64_t operations = 0;
     std::optional<uint64_t> io_bytes{};
@@ -73,7 +75,7 @@ class HangWatch {
   };
 
   void Update(const std::vector<WorkerSample>& samples, TimePoint now);
-  void UpdateOne(const WorkerSample& sample, Duration elapsed, TimePoint now);
+  void UpdateOne(const WorkerSample& sample, TimePoint now);
   std::set<int> Halted() const;
   std::vector<Hang> FindHangs() const;
   Duration ShortestLimit() const;

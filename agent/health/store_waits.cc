@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <unordered_map>
 
 #include "agent/process/descendants.h"
 #include "base/printable.h"
@@ -40,15 +41,18 @@ std::vector<WaitingClient> StoreWaitTimes::Note(const std::vector<Entry>& waits,
 
 void AssignStoreWaits(const std::vector<WaitingClient>& clients,
                       std::vector<WorkerSample>& samples) {
-  for (const WaitingClient& client : clients) {
-    WorkerSample* owner = nullptr;
-    size_t owners = 0;
-    for (WorkerSample& sample : samples) {
-      if (std::ranges::count(sample.store_ports, client.port) == 0) continue;
-      owner = &sample;
-      owners += 1;
+  if (clients.empty()) return;
+  std::unordered_map<uint16_t, WorkerSample*> owners;  // null: there are several
+  for (WorkerSample& sample : samples) {
+    for (uint16_t port : sample.store_ports) {
+      WorkerSample*& owner = owners.try_emplace(port, &sample).first->second;
+      if (owner != &sample) owner = nullptr;
     }
-    if (owners != 1) continue;
+  }
+  for (const WaitingClient& client : clients) {
+    auto found = owners.find(client.port);
+    WorkerSample* owner = found == owners.end() ? nullptr : found->second;
+    if (owner == nullptr) continue;
     bool is_longest = !owner->store_wait || owner->store_wait->lasted < client.lasted;
     if (is_longest) owner->store_wait = StoreWait{client.key, client.lasted};
   }

@@ -45,7 +45,8 @@ struct StoreWait {
 
 // State of a worker at one time. A value.
 struct WorkerSample {
-  std::string node{};  // name; empty in a job of one node
+  std::string node{};                // name; empty in a job of one node
+  std::optional<TimePoint> taken{};  // by the clock of its node; empty: at the look
   int global_rank = 0;
   int local_rank = 0;
   pid_t pid = 0;           // 0: it has not started yet

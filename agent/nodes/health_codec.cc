@@ -18,6 +18,18 @@ void AsMilliseconds(F& f, const char* name, Duration& time) {
   time = std::chrono::milliseconds(std::clamp<int64_t>(count, 0, kMaxCount));
 }
 
+// Adds a time in whole milliseconds of its clock, a century at most.
+template <typename F>
+void AsMilliseconds(F& f, const char* name, std::optional<TimePoint>& time) {
+  constexpr auto kMaxCount = std::chrono::milliseconds(std::chrono::years(100)).count();
+  std::optional<int64_t> count;
+  if (time) {
+    count = std::chrono::duration_cast<std::chrono::milliseconds>(time->time_since_epoch()).count();
+  }
+  f(name, count);
+  if (count) time = TimePoint(std::chrono::milliseconds(std::clamp<int64_t>(*count, 0, kMaxCount)));
+}
+
 template <typename F>
 void Fields(F& f, ActivityRecord& m) {
   f("kind", m.kind);
@@ -60,6 +72,7 @@ void Fields(F& f, ProcessFacts& m) {
 template <typename F>
 void Fields(F& f, WorkerSample& m) {
   f("node", m.node);
+  AsMilliseconds(f, "taken_ms", m.taken);
   f("global_rank", m.global_rank);
   f("local_rank", m.local_rank);
   f("pid", m.pid);

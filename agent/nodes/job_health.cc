@@ -9,6 +9,7 @@ namespace {
 
 constexpr Duration kFreshFor = std::chrono::seconds(4);
 constexpr Duration kBetweenOrders = std::chrono::seconds(1);
+constexpr Duration kMaxBetweenLooks = std::chrono::seconds(2);  // while a node is silent
 
 HangPolicy WithGaps(HangPolicy policy) {
   policy.looks_always = false;
@@ -23,9 +24,28 @@ void JobHealth::BeginRound(int round, TimePoint now) {
   if (round == round_) return;  // each node gets the message that begins it
   round_ = round;
   nodes_.clear();
+  new_nodes_ = 0;
+  looked_at_.reset();
   wanted_at_.reset();
   incomplete_since_.reset();
   watch_.BeginAttempt(now);
+}
+
+void JobHealth::Keep(uint64_t node, NodeSamples samples, TimePoint now) {
+  Forget(node);
+  nodes_.emplace(node, Node{std::move(samples), now});
+  new_nodes_ += 1;
+}
+
+void JobHealth::Forget(uint64_t node) {
+  auto found = nodes_.find(node);
+  if (found == nodes_.end()) return;
+  if (found->second.is_new) new_nodes_ -= 1;
+  nodes_.erase(found);
+}
+
+bool JobHealth::IsTimeToLook(TimePoint now) const {
+  return !looked_at_ || new_nodes_ == nodes_.size() || now - *looked_at_ >= kMaxBetweenLooks;
 }
 
 std::vector<HealthOrder> JobHealth::OnSamples(uint64_t node, int round, NodeSamples samples,
@@ -33,12 +53,14 @@ std::vector<HealthOrder> JobHealth::OnSamples(uint64_t node, int round, NodeSamp
   std::vector<HealthOrder> orders;
   if (round < round_) return orders;
   BeginRound(round, now);  // of which this coordinator has not seen the beginning
-  nodes_[node] = {std::move(samples), now};
+  Keep(node, std::move(samples), now);
+  // Nobody has waited for a while, so that nobody has sent samples.
+  if (wanted_at_ && now - *wanted_at_ > kFreshFor) incomplete_since_.reset();
   if (!wanted_at_ || now - *wanted_at_ >= kBetweenOrders) {
     wanted_at_ = now;
     orders.emplace_back(HealthWanted{round});
   }
-  Judge(now, orders);
+  if (IsTimeToLook(now)) Judge(now, orders);
   return orders;
 }
 
@@ -62,6 +84,9 @@ std::optional<std::vector<WorkerSample>> JobHealth::AllWorkers(TimePoint now) co
 
 // Waits do not count while samples are missing for long: a node may be stopped by its user.
 void JobHealth::Judge(TimePoint now, std::vector<HealthOrder>& orders) {
+  looked_at_ = now;
+  for (auto& [id, node] : nodes_) node.is_new = false;
+  new_nodes_ = 0;
   auto workers = AllWorkers(now);
   if (!workers) {
     if (!incomplete_since_) incomplete_since_ = now;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,7 +15,8 @@
 namespace rankrun::agent {
 
 // The coordinator's part of the monitored barrier: collects the samples of all nodes and judges
-// them. Nothing is sent while nobody waits. Pure.
+// them when each node has sent new ones, so that a message costs the same however many there are.
+// Nothing is sent while nobody waits. Pure.
 class JobHealth {
  public:
   explicit JobHealth(HangPolicy policy);
@@ -24,20 +26,25 @@ class JobHealth {
 
   // Returns the messages that all nodes are to get. Ignores samples of an earlier round.
   std::vector<HealthOrder> OnSamples(uint64_t node, int round, NodeSamples samples, TimePoint now);
-  void Forget(uint64_t node) { nodes_.erase(node); }
+  void Forget(uint64_t node);
 
  private:
   struct Node {
     NodeSamples samples;
     TimePoint received;
+    bool is_new = true;  // since the last look
   };
 
+  void Keep(uint64_t node, NodeSamples samples, TimePoint now);
+  bool IsTimeToLook(TimePoint now) const;
   std::optional<std::vector<WorkerSample>> AllWorkers(TimePoint now) const;
   void Judge(TimePoint now, std::vector<HealthOrder>& orders);
 
   HangWatch watch_;
   int round_ = 0;
   std::map<uint64_t, Node> nodes_;
+  size_t new_nodes_ = 0;                       // of nodes_
+  std::optional<TimePoint> looked_at_;         // also when samples were missing
   std::optional<TimePoint> wanted_at_;         // the last time that samples were asked for
   std::optional<TimePoint> incomplete_since_;  // samples of some workers are missing
 };

@@ -118,6 +118,7 @@ void Worker::CheckExit() {
 
 WorkerSample Worker::Sample() const {
   WorkerSample sample{.global_rank = record_.global_rank, .local_rank = record_.local_rank};
+  sample.taken = std::chrono::steady_clock::now();
   sample.has_ended = record_.exit && record_.exit->succeeded();
   if (!pid_) return sample;
   sample.pid = *pid_;

@@ -384,6 +384,24 @@ TEST_F(HangWatchTest, AWorkerThatUsesTheProcessorOrFilesIsProgress) {
   }
 }
 
+TEST_F(HangWatchTest, TheSameSampleShowsNoWorkTwice) {
+  auto samples = FourInBarrier(seconds(11));
+  samples[3].groups = {After(6)};
+  samples[3].process->call = CallKind::kSleep;
+  samples[3].process->call_name = "nanosleep";
+  samples[3].taken = At(seconds(9));
+  watch_.Look(samples, At(seconds(9)));
+  samples[3].taken = At(seconds(10));
+  samples[3].cpu_time = milliseconds(50);
+  watch_.Look(samples, At(seconds(9) + milliseconds(1)));
+  HangFindings findings = watch_.Look(samples, At(seconds(11)));
+  for (const HangFindings& each : {watch_.Look(samples, At(seconds(12))), findings}) {
+    for (const std::string& notice : each.notices) {
+      EXPECT_NE(notice.find("sleeping (nanosleep)"), std::string::npos) << notice;
+    }
+  }
+}
+
 TEST_F(HangWatchTest, OneVerdictForAnAttempt) {
   auto samples = FourInBarrier(seconds(31));
   EXPECT_TRUE(Look(samples, seconds(31)).verdict);

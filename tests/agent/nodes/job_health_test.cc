@@ -1,5 +1,6 @@
 #include "agent/nodes/job_health.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -8,6 +9,7 @@
 namespace rankrun::agent {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint8_t kBarrier = 9;
@@ -86,6 +88,51 @@ TEST_F(JobHealthTest, JudgesNothingWithoutTheSamplesOfAllNodes) {
       << "a node that was silent for long may have been stopped by its user";
 }
 
+TEST_F(JobHealthTest, AMessageOfEachNodeIsWantedBeforeTheNextLook) {
+  Send(0, true, seconds(8));
+  Send(1, false, seconds(8));
+  Send(0, true, seconds(9));
+  for (int i = 0; i < 100; ++i) {
+    auto orders = Send(1, false, seconds(10) + milliseconds(i));
+    EXPECT_FALSE(Find<HangNotice>(orders)) << i;
+  }
+  EXPECT_TRUE(Find<HangNotice>(Send(0, true, seconds(10) + milliseconds(100))));
+}
+
+TEST_F(JobHealthTest, LooksWithoutANodeThatIsSilentForAWhile) {
+  Send(0, true, milliseconds(8'500));
+  Send(1, false, milliseconds(8'500));
+  Send(0, true, milliseconds(9'500));  // a look
+  EXPECT_FALSE(Find<HangNotice>(Send(0, true, milliseconds(10'500))));
+  EXPECT_TRUE(Find<HangNotice>(Send(0, true, milliseconds(11'500))));
+}
+
+TEST_F(JobHealthTest, WorkIsMeasuredByTheClockOfItsNode) {
+  std::optional<HangFound> found;
+  std::optional<int> second_found;
+  for (int second = 1; second <= 40 && !found; ++second) {
+    for (int rank : {0, 1}) {
+      // Threads in the background use 1.2 % of a core. The clocks of both hosts differ.
+      const Duration on_node = seconds(second) + std::chrono::hours(1'000 * rank);
+      WorkerSample worker{.node = "n" + std::to_string(rank),
+                          .taken = TimePoint(on_node),
+                          .global_rank = rank,
+                          .pid = 100 + rank,
+                          .cpu_time = milliseconds(12 * second),
+                          .process = ProcessFacts{.state = 'S', .call = CallKind::kSleep}};
+      // The message of the second node follows that of the first one.
+      auto orders = health_.OnSamples(static_cast<uint64_t>(rank + 1), kRound, Samples(worker),
+                                      kStart + seconds(second) + milliseconds(5 * rank));
+      if (auto verdict = Find<HangFound>(orders)) found = verdict;
+      if (found && !second_found) second_found = second;
+    }
+  }
+  ASSERT_TRUE(found);
+  EXPECT_LE(*second_found, 33);
+  ASSERT_EQ(found->ranks.size(), 2U);
+  EXPECT_THAT(found->text, testing::HasSubstr("sleeping"));
+}
+
 TEST_F(JobHealthTest, IgnoresSamplesOfAnEarlierRound) {
   EXPECT_TRUE(Send(0, true, seconds(5), kRound - 1).empty());
 }
@@ -101,6 +148,7 @@ TEST_F(JobHealthTest, WaitsOfAnEarlierRoundDoNotCount) {
 TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
   NodeSamples samples = Samples(Worker(1, true, seconds(3)));
   WorkerSample& worker = samples.workers[0];
+  worker.taken = TimePoint(std::chrono::hours(100'000) + milliseconds(7));
   worker.is_saving = true;
   worker.cpu_time = seconds(9);
   worker.awaited = "a message";
@@ -122,6 +170,7 @@ TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
   EXPECT_EQ(EncodeHealth(*read), EncodeHealth(samples));
   EXPECT_EQ(read->workers[0].groups[0].last.number, 7U);
   EXPECT_EQ(read->workers[0].process->state, 'D');
+  EXPECT_EQ(read->workers[0].taken, worker.taken);
   EXPECT_EQ(read->clients[0].key, "key");
 }
 
