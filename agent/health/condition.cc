@@ -20,8 +20,9 @@ bool IsBusy(const ProcessFacts& facts, const RecentWork& work) {
 
 Condition ByProcess(const ProcessFacts& facts, const RecentWork& work) {
   if (facts.state == 'T') return Condition::kStopped;
-  if (facts.state == 'D') return Condition::kInKernel;
   if (work.moves) return Condition::kMoves;
+  // A single look may meet a short wait for a disk.
+  if (facts.state == 'D' && work.was_in_kernel) return Condition::kInKernel;
   if (IsBusy(facts, work)) return Condition::kBusy;
   switch (facts.call) {
     case CallKind::kSleep:

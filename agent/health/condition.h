@@ -26,8 +26,9 @@ enum class Condition : uint8_t {
 
 // Work of a worker since the look before.
 struct RecentWork {
-  double cpu_share = 0;  // of one core
-  bool moves = false;    // the counters of its page or of its files have changed
+  double cpu_share = 0;        // of one core
+  bool moves = false;          // the counters of its page or of its files have changed
+  bool was_in_kernel = false;  // in uninterruptible sleep at the look before
 };
 
 Condition ConditionOf(const WorkerSample& sample, const RecentWork& work);

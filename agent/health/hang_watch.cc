@@ -82,6 +82,8 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   counters.taken = taken;
   counters.cpu_time = sample.cpu_time;
   counters.operations = OperationsOf(sample);
+  counters.is_in_kernel = sample.process && sample.process->state == 'D';
+  counters.work.was_in_kernel = before.is_in_kernel;
   if (sample.process) counters.io_bytes = sample.process->io_bytes;
   if (is_new) {
     last_progress_ = now;

@@ -61,6 +61,7 @@ class HangWatchTest : public ::testing::Test {
   std::vector<std::string> Notices(const std::vector<WorkerSample>& samples) {
     HangWatch watch({.notice = seconds(10)});
     watch.BeginAttempt(At({}));
+    watch.Look(samples, At(seconds(9)));
     return watch.Look(samples, At(seconds(11))).notices;
   }
   HangVerdict Verdict(const std::vector<WorkerSample>& samples, Duration time = seconds(31)) {
@@ -89,6 +90,34 @@ TEST_F(HangWatchTest, NamesARankThatIsStoppedInsideTheCollective) {
   EXPECT_EQ(Notice(samples),
             "ranks 0-3 wait in Barrier #7 of world for rank 2, which is stopped (SIGSTOP) in "
             "Barrier #7 of world; for 11.0 s");
+}
+
+TEST_F(HangWatchTest, ARankThatIsInTheKernelAtOneLookIsNotStuckThere) {
+  auto samples = FourInBarrier(seconds(5));
+  samples[1].awaited = "a message from global rank 2 (tag 0)";
+  samples[1].awaited_rank = 2;
+  samples[1].awaited_for = seconds(31);
+  samples[2].awaited = "a message from global rank 3 (tag 0)";
+  samples[2].awaited_rank = 3;
+  samples[2].awaited_for = seconds(31);
+  samples[3].groups = {After(6)};
+  samples[3].process = ProcessFacts{.state = 'T'};
+  watch_.Look(samples, At(seconds(29)));
+  samples[2].process = ProcessFacts{.state = 'D', .wait_channel = "io_schedule"};
+  auto verdict = watch_.Look(samples, At(seconds(31))).verdict;
+  ASSERT_TRUE(verdict);
+  EXPECT_FALSE(verdict->causes.contains(2)) << verdict->text;
+  EXPECT_TRUE(verdict->causes.contains(3)) << verdict->text;
+}
+
+TEST_F(HangWatchTest, ARankThatReadsFromASlowDiskMoves) {
+  auto samples = FourInBarrier(seconds(31));
+  samples[3].groups = {After(6)};
+  samples[3].process = ProcessFacts{.state = 'D', .call = CallKind::kFile, .call_name = "read"};
+  for (int second = 25; second <= 40; ++second) {
+    samples[3].process->io_bytes += 1'000'000;
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict) << second;
+  }
 }
 
 struct Form {
