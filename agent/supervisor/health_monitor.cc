@@ -88,7 +88,7 @@ void HealthMonitor::Take() {
   if (has_begun) {
     reading_since_ = Now();
   } else if (Now() - reading_since_ > kMaxReading) {
-    Judge(std::move(samples));  // without facts, because /proc does not answer
+    JudgeRead(std::move(samples));  // without facts, because /proc does not answer
   }
 }
 
