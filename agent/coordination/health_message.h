@@ -31,11 +31,13 @@ struct HungRank {
   std::string why;  // it is a cause
   bool operator==(const HungRank&) const = default;
 };
-// The workers hang: the nodes of `ranks` are to report a failure. Without ranks, the first node is.
+// The workers hang: the nodes of `ranks` are to report a failure. Without ranks, that of `reporter`
+// is, which still has workers.
 struct HangFound {
   int round;
   std::string text;
   std::vector<HungRank> ranks = {};
+  int reporter = 0;  // global rank
   bool operator==(const HangFound&) const = default;
 };
 

@@ -25,6 +25,7 @@ struct HangVerdict {
   // By global rank: why this worker is a cause. Empty: no worker is known to be one.
   std::map<int, std::string> causes{};
   std::string text;              // the whole
+  int reporter = 0;              // without causes: a rank whose node ends the attempt
   std::vector<int> witnesses{};  // ranks whose stacks explain the hang: the causes and one victim
 };
 

@@ -153,6 +153,7 @@ void Fields(F& f, HangFound& m) {
   f("round", m.round);
   f("text", m.text);
   f("ranks", m.ranks);
+  f("reporter", m.reporter);
 }
 template <typename F>
 void Fields(F& f, NodeLost& m) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace rankrun::agent {
@@ -96,10 +97,24 @@ void JobHealth::Judge(TimePoint now, std::vector<HealthOrder>& orders) {
   if (incomplete_since && now - *incomplete_since > kFreshFor) watch_.StartOver(now);
   HangFindings findings = watch_.Look(*std::move(workers), now);
   for (std::string& notice : findings.notices) orders.emplace_back(HangNotice{std::move(notice)});
-  if (!findings.verdict) return;
-  HangFound found{.round = round_, .text = findings.verdict->text};
-  for (const auto& [rank, why] : findings.verdict->causes) found.ranks.push_back({rank, why});
-  orders.emplace_back(std::move(found));
+  if (findings.verdict) orders.emplace_back(FoundBy(*findings.verdict));
+}
+
+// A node whose workers have all ended cannot report a failure of one of them.
+HangFound JobHealth::FoundBy(const HangVerdict& verdict) const {
+  HangFound found{
+      .round = round_, .text = verdict.text, .reporter = std::numeric_limits<int>::max()};
+  for (const auto& [id, node] : nodes_) {
+    const auto& workers = node.samples.workers;
+    if (std::ranges::all_of(workers, &WorkerSample::has_ended)) continue;
+    for (const WorkerSample& worker : workers) {
+      auto cause = verdict.causes.find(worker.global_rank);
+      if (cause != verdict.causes.end()) found.ranks.push_back({cause->first, cause->second});
+      if (!worker.has_ended) found.reporter = std::min(found.reporter, worker.global_rank);
+    }
+  }
+  std::ranges::sort(found.ranks, {}, &HungRank::rank);
+  return found;
 }
 
 }  // namespace rankrun::agent

@@ -39,6 +39,7 @@ class JobHealth {
   bool IsTimeToLook(TimePoint now) const;
   std::optional<std::vector<WorkerSample>> AllWorkers(TimePoint now) const;
   void Judge(TimePoint now, std::vector<HealthOrder>& orders);
+  HangFound FoundBy(const HangVerdict& verdict) const;
 
   HangWatch watch_;
   int round_ = 0;

@@ -43,19 +43,24 @@ void HealthMonitor::BeginAttempt() {
   attempts_ += 1;
   is_running_ = true;
   own_cause_.clear();
+  finished_.clear();
   watch_.BeginAttempt(Now());
   next_.Start(period_);
 }
 
 void HealthMonitor::EndAttempt() {
   is_running_ = has_finished_ = false;
-  next_.Stop();
+  if (finished_.empty()) next_.Stop();
   finish_deadline_.Stop();
   verdict_.reset();
   stacks_deadline_.Stop();
 }
 
 void HealthMonitor::NoteFinished() {
+  if (callbacks_.send) {
+    std::vector<WorkerSample> samples = callbacks_.samples();
+    if (std::ranges::all_of(samples, &WorkerSample::has_ended)) finished_ = std::move(samples);
+  }
   if (!callbacks_.finish_limit || std::exchange(has_finished_, true)) return;
   finish_deadline_.Start(*callbacks_.finish_limit);
 }
@@ -72,11 +77,15 @@ void HealthMonitor::Take() {
   next_.Start(period_);
   if (is_paused_ || verdict_) return;
   std::vector<WorkerSample> samples = callbacks_.samples();
-  if (samples.empty()) return;
+  if (samples.empty() && finished_.empty()) return;
   clients_ = store_times_.Note(callbacks_.store_waits(), Now());
   bool waits_at_store = std::ranges::any_of(
       clients_, [&](const WaitingClient& client) { return client.lasted >= watch_.Patience(); });
   bool is_wanted = callbacks_.send && Now() < wanted_until_;
+  if (!finished_.empty()) {
+    if (is_wanted || waits_at_store) SendFinished();
+    return;
+  }
   if (!waits_at_store && !is_wanted && !watch_.NeedsFacts(samples, Now())) {
     return Judge(std::move(samples));
   }
@@ -90,6 +99,12 @@ void HealthMonitor::Take() {
   } else if (Now() - reading_since_ > kMaxReading) {
     JudgeRead(std::move(samples));  // without facts, because /proc does not answer
   }
+}
+
+// Others may wait for them, or for a key of the store of this node.
+void HealthMonitor::SendFinished() {
+  for (WorkerSample& sample : finished_) sample.taken = Now();
+  callbacks_.send(finished_, clients_);
 }
 
 void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {

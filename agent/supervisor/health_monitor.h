@@ -52,6 +52,8 @@ class HealthMonitor {
   void EndAttempt();
   // A worker has succeeded.
   void NoteFinished();
+  // Several nodes: workers of this node that have all succeeded are no part of the job any more.
+  void ForgetFinished() { finished_.clear(); }
   // The workers are stopped for a while, or continue.
   void Pause(bool is_paused);
   // The coordinator wants samples for the next kWantedFor.
@@ -66,6 +68,7 @@ class HealthMonitor {
  private:
   void Take();
   void Judge(std::vector<WorkerSample> samples);
+  void SendFinished();
   void JudgeRead(std::vector<WorkerSample> samples);
   void OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples);
   void Finish();
@@ -76,7 +79,9 @@ class HealthMonitor {
   HangWatch watch_;
   StoreWaitTimes store_times_;
   std::vector<WaitingClient> clients_;  // of the store, at this look
-  int attempts_ = 0;                    // begun, so that late samples of an earlier one are dropped
+  // Several nodes: the last samples of workers that have all succeeded, while others may run.
+  std::vector<WorkerSample> finished_;
+  int attempts_ = 0;  // begun, so that late samples of an earlier one are dropped
   bool is_running_ = false;
   bool is_paused_ = false;
   TimePoint wanted_until_{};

@@ -57,7 +57,9 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
     ranks.push_back(global_rank);
   }
   bool has_cause_elsewhere = ranks.empty() && !verdict.causes.empty();
-  if (has_cause_elsewhere || (ranks.empty() && place_.node_rank != 0)) return;
+  bool reports = int64_t{verdict.reporter} - place_.first_rank < spec_.workers &&
+                 verdict.reporter >= place_.first_rank;
+  if (has_cause_elsewhere || (ranks.empty() && !reports)) return;
   output_.Say("rankrun: --hang-timeout: " + verdict.text + "; stopping the workers\n");
   std::string text = ranks.empty() ? "the workers hang: " + verdict.text
                                    : RanksInWords(ranks) + " hung: " + verdict.causes.at(ranks[0]);
@@ -95,9 +97,10 @@ void Supervisor::OnHealthOrder(const HealthOrder& order) {
   }
   const auto* found = std::get_if<HangFound>(&order);
   if (found == nullptr) return;
-  HangVerdict verdict{.text = found->text};
+  HangVerdict verdict{.text = found->text, .reporter = found->reporter};
   for (const HungRank& hung : found->ranks) verdict.causes[hung.rank] = hung.why;
   for (const HungRank& hung : found->ranks) verdict.witnesses.push_back(hung.rank);
+  if (found->ranks.empty()) verdict.witnesses.push_back(found->reporter);
   health_.OnOrder(std::move(verdict));
 }
 

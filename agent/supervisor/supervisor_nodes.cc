@@ -57,6 +57,7 @@ Result<void> Supervisor::OpenMembership() {
 }
 
 void Supervisor::StopByOrder(const StopWorkers& order) {
+  health_.ForgetFinished();  // the next round has other workers
   part_.stopped_for_failure |= order.is_failure;
   if (attempt_ && order.is_failure) attempt_->PublishPeerDeath(order.why);
   if (!order.why.empty()) output_.Say("rankrun: stopping the workers: " + order.why + "\n");

@@ -155,5 +155,25 @@ TEST_F(NodesHangTest, TheCoordinatorNamesARankOfAnotherNode) {
   EXPECT_THAT(host.Err(), HasSubstr("hung: stopped (SIGSTOP) after Barrier #5 of world"));
 }
 
+TEST_F(NodesHangTest, ANodeWhoseWorkersHaveAllSucceededIsPartOfTheRollCall) {
+  std::vector<std::string> flags = {"-n", "2", "--hang-timeout=1"};
+  const std::string script = "[ $RANK -lt 2 ] && exec sleep 100; exit 0";
+  Job& host = StartHost(flags, script);
+  Job& guest = StartGuest(flags, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  EXPECT_THAT(Errors(), HasSubstr("no worker has made progress for "));
+}
+
+TEST_F(NodesHangTest, ACoordinatorWhoseWorkersHaveAllSucceededJudgesTheOthers) {
+  std::vector<std::string> flags = {"-n", "2", "--hang-timeout=1"};
+  const std::string script = "[ $RANK -ge 2 ] && exec sleep 100; exit 0";
+  Job& host = StartHost(flags, script);
+  Job& guest = StartGuest(flags, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  EXPECT_THAT(Errors(), HasSubstr("no worker has made progress for "));
+}
+
 }  // namespace
 }  // namespace rankrun::testing

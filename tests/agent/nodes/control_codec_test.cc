@@ -93,7 +93,7 @@ class Contents {
             NodeLost{Text()},
             HealthWanted{Int()},
             HangNotice{Text()},
-            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}},
+            HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}, Int()},
             TheRelay()};
   }
   CoordinatorRecord Record() {

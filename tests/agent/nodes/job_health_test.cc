@@ -133,6 +133,20 @@ TEST_F(JobHealthTest, WorkIsMeasuredByTheClockOfItsNode) {
   EXPECT_THAT(found->text, testing::HasSubstr("sleeping"));
 }
 
+TEST_F(JobHealthTest, ANodeWithWorkersReportsThatOthersWaitForOneThatHasEnded) {
+  std::optional<HangFound> found;
+  for (int second = 1; second <= 40 && !found; ++second) {
+    const TimePoint now = kStart + seconds(second);
+    NodeSamples ended = Samples({.node = "n0", .global_rank = 0, .has_ended = true});
+    health_.OnSamples(1, kRound, std::move(ended), now);
+    found = Find<HangFound>(Send(1, true, seconds(second)));
+  }
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->text, testing::HasSubstr("rank 0, which is no longer running (exit code 0)"));
+  EXPECT_TRUE(found->ranks.empty());
+  EXPECT_EQ(found->reporter, 1);
+}
+
 TEST_F(JobHealthTest, IgnoresSamplesOfAnEarlierRound) {
   EXPECT_TRUE(Send(0, true, seconds(5), kRound - 1).empty());
 }

@@ -40,6 +40,23 @@ struct HealthMonitorTest : ::testing::Test {
   HealthMonitor monitor{loop, kPolicy, Callbacks()};
 };
 
+TEST_F(HealthMonitorTest, WorkersThatHaveAllSucceededAnswerUntilTheRoundEnds) {
+  monitor.BeginAttempt();
+  samples = {{.global_rank = 4, .has_ended = true}};
+  monitor.NoteFinished();
+  samples.clear();
+  monitor.EndAttempt();
+  EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100))) << "not wanted";
+  monitor.WantSamples();
+  EXPECT_TRUE(loop.RunUntil([&] { return sent.size() >= 2; }, kLong));
+  EXPECT_TRUE(sent[0].has_ended);
+  EXPECT_EQ(sent[0].global_rank, 4);
+  EXPECT_LT(sent[0].taken, sent[1].taken);
+  monitor.ForgetFinished();
+  sent.clear();
+  EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100)));
+}
+
 TEST_F(HealthMonitorTest, SendsSamplesWithoutFactsIfReadingThemBlocks) {
   std::promise<void> gate;
   std::shared_future<void> opened = gate.get_future().share();
