@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "agent/nodes/control_codec.h"
+
 namespace rankrun::agent {
 namespace {
 
@@ -186,6 +188,32 @@ TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
   EXPECT_EQ(read->workers[0].process->state, 'D');
   EXPECT_EQ(read->workers[0].taken, worker.taken);
   EXPECT_EQ(read->clients[0].key, "key");
+}
+
+TEST(HealthCodecTest, TextsOfOtherNodesDoNotControlTheTerminal) {
+  const std::string evil = "a\x1b[2J\nb";
+  const std::string safe = "a\\x1b[2J\\nb";
+  NodeSamples samples = Samples(Worker(1, true, seconds(3)));
+  WorkerSample& worker = samples.workers[0];
+  worker.node = worker.awaited = worker.groups[0].name = evil;
+  worker.process =
+      ProcessFacts{.wait_channel = evil, .call_name = evil, .file = evil, .tracer_name = evil};
+  samples.clients = {{evil, 7, seconds(5)}};
+  auto read = DecodeHealth(EncodeHealth(samples));
+  ASSERT_TRUE(read) << read.error().message;
+  const WorkerSample& decoded = read->workers.at(0);
+  for (const std::string& text :
+       {decoded.node, decoded.awaited, decoded.groups.at(0).name, decoded.process->wait_channel,
+        decoded.process->call_name, decoded.process->file, decoded.process->tracer_name,
+        read->clients.at(0).key}) {
+    EXPECT_EQ(text, safe);
+  }
+  auto notice = DecodeCoordinatorMessage(Encode(CoordinatorMessage(HangNotice{evil})));
+  auto found =
+      DecodeCoordinatorMessage(Encode(CoordinatorMessage(HangFound{1, evil, {{2, evil}}})));
+  ASSERT_TRUE(notice && found);
+  EXPECT_EQ(std::get<HangNotice>(*notice).text, safe);
+  EXPECT_EQ(std::get<HangFound>(*found), (HangFound{1, safe, {{2, safe}}}));
 }
 
 TEST(HealthCodecTest, ManyGroupsAreCutAndThatIsMarked) {
