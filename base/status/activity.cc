@@ -199,7 +199,7 @@ AwaitedActivity ReadAwaited(const StatusPage& page) {
   AwaitedActivity awaited;
   bool is_at_rest = ReadAtRest(slot.sequence, [&] {
     awaited.what = Get(slot.in_use) != 0 ? TextOf(slot.what, kAwaitedBytes) : "";
-    awaited.global_rank = static_cast<int>(Get(slot.rank_plus_1)) - 1;
+    awaited.global_rank = static_cast<int>(Get(slot.rank_plus_1) - 1);
     awaited.lasted = page.tick_clock().Since(Get(slot.since));
   });
   if (!is_at_rest || awaited.what.empty()) return {};

@@ -204,6 +204,14 @@ TEST_F(ActivityTest, AReaderSeesOneRecordAtATime) {
   EXPECT_GT(seen, 0);
 }
 
+TEST_F(ActivityTest, AnyNumberOfARankMayBeOnThePage) {
+  Awaited awaited(&page, "a message", 3);
+  for (uint32_t number : {0U, 1U, 0x8000'0000U, 0xFFFF'FFFFU}) {
+    page.activities().awaited.rank_plus_1 = number;
+    EXPECT_EQ(static_cast<uint32_t>(ReadAwaited(page).global_rank), number - 1);
+  }
+}
+
 TEST_F(ActivityTest, ThePageOutlivesAKilledWriter) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
