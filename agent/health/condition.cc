@@ -7,8 +7,7 @@ constexpr double kBusyShare = 0.5;             // of a core, by any thread
 constexpr double kBusyShareWhenRunning = 0.1;  // of a core, if the main thread is in no call
 
 bool IsHeld(const WorkerSample& sample) {
-  return sample.awaited.starts_with(kDebuggerWait) || sample.awaited.starts_with(kBreakpointWait) ||
-         (sample.process && sample.process->tracer != 0);
+  return IsBreakpointWait(sample.awaited) || (sample.process && sample.process->tracer != 0);
 }
 
 bool IsBusy(const ProcessFacts& facts, const RecentWork& work) {

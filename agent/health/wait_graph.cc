@@ -148,9 +148,7 @@ class GroupWaits {
 
 void AddMessageWaits(const std::vector<WorkerSample>& samples, std::vector<Wait>& waits) {
   for (const WorkerSample& sample : samples) {
-    bool is_held =
-        sample.awaited.starts_with(kDebuggerWait) || sample.awaited.starts_with(kBreakpointWait);
-    if (sample.awaited.empty() || is_held) continue;
+    if (sample.awaited.empty() || IsBreakpointWait(sample.awaited)) continue;
     Wait wait{.kind = WaitKind::kMessage,
               .what = sample.awaited,
               .waiters = {sample.global_rank},

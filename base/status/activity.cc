@@ -166,6 +166,11 @@ void Activity::Complete(bool has_succeeded) {
   Set(slot_->finished, slot_->sequence);
 }
 
+bool IsBreakpointWait(std::string_view what) {
+  return what.starts_with(kDebuggerWait) || what.starts_with(kUserWait) ||
+         what.starts_with(kBreakpointWait);
+}
+
 Awaited::Awaited(const StatusPage* page, std::string_view what, int global_rank) {
   if (page == nullptr || !Claim(page->activities().awaited.in_use)) return;
   slot_ = &page->activities().awaited;

@@ -45,7 +45,9 @@ class Activity {
 
 // Beginnings of the texts of processes that wait because of a breakpoint.
 constexpr std::string_view kDebuggerWait = "a debugger at the breakpoint ";
+constexpr std::string_view kUserWait = "the user at the breakpoint ";
 constexpr std::string_view kBreakpointWait = "the end of the breakpoint of rank ";
+bool IsBreakpointWait(std::string_view what);
 
 // Shows on the page that this process waits for something other than an
 // operation of a group: "key init/3 of the store". With several threads, shows

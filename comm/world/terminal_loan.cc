@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 #include "base/status/status_page.h"
 #include "comm/world/held_rank.h"
@@ -26,7 +27,7 @@ Error NoTerminal(const std::string& why) {
 TerminalLoan::TerminalLoan(const HeldRank& rank, const StatusPage* page)
     : page_(page),
       stop_{rank.global_rank, NextHold(page)},
-      awaited_(std::make_unique<Awaited>(page, "the user at the breakpoint " + rank.place)) {}
+      awaited_(page, std::string(kUserWait) + rank.place) {}
 
 Result<std::unique_ptr<TerminalLoan>> TerminalLoan::Ask(const HeldRank& rank) {
   std::unique_ptr<TerminalLoan> loan(new TerminalLoan(rank, StatusPage::OfThisProcess()));
@@ -68,8 +69,7 @@ Result<void> TerminalLoan::AwaitPath(const HeldRank& rank) {
 }
 
 void TerminalLoan::GoOn() {
-  if (awaited_ == nullptr) return;
-  awaited_.reset();
+  if (std::exchange(goes_on_, true)) return;
   if (lent_) TellAgent("passed", stop_);
 }
 

@@ -38,7 +38,9 @@ class TerminalLoan {
   const Stop stop_;
   Fd lent_;  // open as long as the terminal is lent; none: not by an agent
   std::string path_;
-  std::unique_ptr<Awaited> awaited_;  // until this rank goes on
+  bool goes_on_ = false;
+  // For the whole loan, because the user may hold the rank again at any step.
+  const Awaited awaited_;
 };
 
 }  // namespace rankrun::comm

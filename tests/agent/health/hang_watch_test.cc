@@ -337,6 +337,20 @@ TEST_F(HangWatchTest, ARankAtABreakpointHoldsUpNobody) {
   EXPECT_TRUE(watch_.Look(samples, At(seconds(505))).notices.empty()) << "the time begins anew";
 }
 
+TEST_F(HangWatchTest, ARankInADebuggerOfItsOwnHoldsUpNobody) {
+  auto samples = FourInBarrier(seconds(500));
+  samples[3].groups = {After(6)};
+  samples[3].awaited = std::string(kUserWait) + "train.py:7";
+  samples[3].awaited_for = seconds(500);
+  samples[3].process =
+      ProcessFacts{.state = 'S', .call = CallKind::kFile, .call_name = "read", .file = "/dev/tty"};
+  for (int second = 1; second < 500; ++second) {
+    HangFindings findings = watch_.Look(samples, At(seconds(second)));
+    EXPECT_TRUE(findings.notices.empty());
+    EXPECT_FALSE(findings.verdict);
+  }
+}
+
 TEST_F(HangWatchTest, ARankThatMakesProgressIsSlow) {
   std::string notice;
   for (int second = 1; second <= 60; ++second) {

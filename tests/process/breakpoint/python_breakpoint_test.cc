@@ -86,6 +86,23 @@ TEST_F(PythonBreakpointTest, AStepLetsTheOthersGoOnAndKeepsTheTerminal) {
   EXPECT_EQ(job.Wait(), Code(0)) << job.text();
 }
 
+// Rank 0 waits at the second breakpoint for rank 1, which is at a prompt.
+TEST_F(PythonBreakpointTest, ARankThatIsDebuggedAfterAStepDoesNotHang) {
+  std::vector<std::string> arguments = Held({"1", "2"});
+  arguments.insert(arguments.begin(), {"--hang-notice=1", "--hang-timeout=3"});
+  TerminalJob job(arguments, ForPython());
+  ASSERT_TRUE(job.Shows(kPrompt));
+  job.Type("next\n");
+  ASSERT_TRUE(job.ShowsAll({"rank 0 is after stop 1", "print(\"rank\", rank", kPrompt}));
+  job.Type("p __import__('time').sleep(5)\n");
+  ASSERT_TRUE(job.Shows("\nNone\n") && job.Shows(kPrompt));
+  job.Type("continue\n");
+  ASSERT_TRUE(job.Shows(kPrompt));
+  job.Type("continue\n");
+  EXPECT_EQ(job.Wait(), Code(0)) << job.text();
+  EXPECT_THAT(job.text(), Not(HasSubstr("hang")));
+}
+
 TEST_F(PythonBreakpointTest, EachBreakpointStopsAgain) {
   TerminalJob job(Held({"1", "3"}), ForPython());
   for (const char* secret : {"1", "2", "3"}) {
