@@ -86,44 +86,63 @@ void NobodyWaits(benchmark::State& state) { Look(state, false, false); }
 void OthersWait(benchmark::State& state) { Look(state, true, false); }
 void OthersHaveWaitedForLong(benchmark::State& state) { Look(state, true, true); }
 
-// The messages of all nodes in one second.
-void SecondOfCoordinator(benchmark::State& state) {
-  constexpr int kNodes = 1'000;
-  constexpr int kOfEach = 8;
-  constexpr int kAll = kNodes * kOfEach;
+constexpr int kNodes = 1'000;
+constexpr int kOfEach = 8;  // workers
+constexpr int kAll = kNodes * kOfEach;
+
+// All but the last worker wait in a barrier.
+NodeSamples SamplesOfNode(int node, TimePoint now, Duration since) {
+  NodeSamples samples{.world_size = kAll};
+  for (int i = 0; i < kOfEach; ++i) {
+    const int rank = node * kOfEach + i;
+    const bool is_late = rank == kAll - 1;
+    WorkerSample& worker = samples.workers.emplace_back();
+    worker.node = "node" + std::to_string(node);
+    worker.taken = now;
+    worker.global_rank = rank;
+    worker.local_rank = i;
+    worker.pid = 1'000 + i;
+    worker.groups.push_back({.name = "world",
+                             .size = kAll,
+                             .last = {.kind = kBarrier, .number = is_late ? 6U : 7U},
+                             .completed = 6,
+                             .is_under_way = !is_late,
+                             .since_entered = since});
+    worker.process = ProcessFacts{.state = 'S'};
+  }
+  return samples;
+}
+
+// The messages of all nodes in one second, with or without their decoding.
+void SecondOfCoordinator(benchmark::State& state, bool decodes) {
   JobHealth health({.notice = std::chrono::hours(1), .timeout = std::chrono::hours(2)});
   const TimePoint began = std::chrono::steady_clock::now();
   health.BeginRound(1, began);
-  int64_t second = 0;
+  Duration since{};
   for (auto _ : state) {
-    const TimePoint now = began + std::chrono::seconds(++second);
+    state.PauseTiming();
+    since += std::chrono::seconds(1);
+    std::vector<NodeSamples> all;
+    std::vector<std::string> encoded;
     for (int node = 0; node < kNodes; ++node) {
-      NodeSamples samples{.world_size = kAll};
-      for (int i = 0; i < kOfEach; ++i) {
-        const int rank = node * kOfEach + i;
-        const bool is_late = rank == kAll - 1;
-        GroupActivity world{.name = "world", .size = kAll};
-        world.last = {.kind = kBarrier, .number = is_late ? 6U : 7U};
-        world.completed = 6;
-        world.is_under_way = !is_late;
-        world.since_entered = std::chrono::seconds(second);
-        samples.workers.push_back({.node = "node" + std::to_string(node),
-                                   .taken = now,
-                                   .global_rank = rank,
-                                   .local_rank = i,
-                                   .pid = 1'000 + i,
-                                   .groups = {world},
-                                   .process = ProcessFacts{.state = 'S'}});
-      }
-      auto decoded = DecodeHealth(EncodeHealth(samples));
-      if (!decoded) return state.SkipWithError("samples");
-      const auto arrival = now + std::chrono::microseconds(900) * node;
-      benchmark::DoNotOptimize(
-          health.OnSamples(static_cast<uint64_t>(node), 1, *std::move(decoded), arrival));
+      all.push_back(SamplesOfNode(node, began + since, since));
+      encoded.push_back(EncodeHealth(all.back()));
+    }
+    state.ResumeTiming();
+    for (size_t node = 0; node < kNodes; ++node) {
+      if (decodes) benchmark::DoNotOptimize(DecodeHealth(encoded[node]));
+      const TimePoint arrival = began + since + std::chrono::microseconds(900) * node;
+      benchmark::DoNotOptimize(health.OnSamples(node, 1, std::move(all[node]), arrival));
     }
   }
 }
-BENCHMARK(SecondOfCoordinator)->Unit(benchmark::kMillisecond);
+
+void SecondOfThousandNodes(benchmark::State& state) { SecondOfCoordinator(state, false); }
+void SecondOfThousandNodesWithDecoding(benchmark::State& state) {
+  SecondOfCoordinator(state, true);
+}
+BENCHMARK(SecondOfThousandNodes)->Unit(benchmark::kMillisecond);
+BENCHMARK(SecondOfThousandNodesWithDecoding)->Unit(benchmark::kMillisecond);
 BENCHMARK(NobodyWaits);
 BENCHMARK(OthersWait);
 BENCHMARK(OthersHaveWaitedForLong);
