@@ -1,9 +1,13 @@
 #include "agent/inspect/node_status.h"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -64,6 +68,7 @@ void Fields(F& f, WorkerSample& m) {
   f("store_wait", m.store_wait);
   f("process", m.process);
   f("groups", m.groups);
+  f("has_all_groups", m.has_all_groups);
 }
 template <typename F>
 void Fields(F& f, WorkerStatus& m) {
@@ -223,6 +228,51 @@ std::string Dump(NodeStatus& status) {
   return writer.Take().dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Removes the groups for which `is_spare` holds. A rank that misses a group is not taken for late.
+template <typename F>
+void DropGroups(NodeStatus& status, F is_spare) {
+  for (WorkerStatus& worker : status.workers) {
+    WorkerSample& sample = worker.sample;
+    if (std::erase_if(sample.groups, is_spare) > 0) sample.has_all_groups = false;
+  }
+}
+
+// Keeps the groups in operations, then those with most operations.
+void KeepFewGroups(NodeStatus& status) {
+  constexpr size_t kFew = 4;
+  for (WorkerStatus& worker : status.workers) {
+    auto& groups = worker.sample.groups;
+    if (groups.size() <= kFew) continue;
+    std::ranges::stable_sort(groups, std::greater(), [](const GroupActivity& group) {
+      return std::pair(group.is_under_way, group.last.number);
+    });
+    groups.resize(kFew);
+    worker.sample.has_all_groups = false;
+  }
+}
+
+// Of the ranks that wait in one operation, the first one tells of it.
+void KeepOneWitness(NodeStatus& status) {
+  std::set<std::tuple<std::string, uint64_t, uint8_t, uint64_t>> seen;
+  DropGroups(status, [&](const GroupActivity& group) {
+    const ActivityRecord& last = group.last;
+    return group.is_under_way &&
+           !seen.emplace(group.name, last.number, last.kind, last.fingerprint).second;
+  });
+}
+
+void KeepGroupsUnderWay(NodeStatus& status) {
+  DropGroups(status, [](const GroupActivity& group) { return !group.is_under_way; });
+}
+
+void KeepNoGroups(NodeStatus& status) {
+  DropGroups(status, [](const GroupActivity&) { return true; });
+}
+
+// The steps by which a status that is too long loses groups, the least harmful first.
+constexpr std::array kGroupSteps = {KeepFewGroups, KeepOneWitness, KeepGroupsUnderWay,
+                                    KeepNoGroups};
+
 }  // namespace
 
 std::string EncodeStatus(const NodeStatus& status, size_t max_bytes) {
@@ -230,8 +280,9 @@ std::string EncodeStatus(const NodeStatus& status, size_t max_bytes) {
   std::string json = Dump(copy);
   if (json.size() <= max_bytes) return json;
   for (WorkerStatus& worker : copy.workers) worker.last_line.clear();
-  if (json = Dump(copy); json.size() <= max_bytes) return json;
-  for (WorkerStatus& worker : copy.workers) worker.sample.groups.clear();
+  for (size_t step = 0; (json = Dump(copy)).size() > max_bytes && step < kGroupSteps.size();) {
+    kGroupSteps[step++](copy);
+  }
   while ((json = Dump(copy)).size() > max_bytes && !copy.workers.empty()) {
     size_t kept = copy.workers.size() * max_bytes / (json.size() + 1);
     copy.omitted += static_cast<int>(copy.workers.size() - kept);

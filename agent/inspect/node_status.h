@@ -43,8 +43,8 @@ struct NodeStatus {
   int omitted = 0;  // workers that had no room
 };
 
-// Encodes a status as JSON of at most `max_bytes`. Leaves out the last lines first, then the
-// groups, then workers. Pure.
+// Encodes a status as JSON of at most `max_bytes`. Leaves out the last lines first, then groups,
+// whose workers have no has_all_groups then, then workers. Pure.
 std::string EncodeStatus(const NodeStatus& status, size_t max_bytes);
 // Ignores unknown fields. Every text of the result can be shown on a terminal. Pure.
 // Errors: kProtocol.

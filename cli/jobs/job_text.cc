@@ -193,6 +193,24 @@ std::string DetailsOf(const std::vector<WorkerStatus>& first, const WorkerStatus
   return worker.last_line.empty() ? text : text + "last line: " + worker.last_line + "\n";
 }
 
+// Returns whose waits the answers cannot show; empty if they show all.
+std::string UnknownOf(const std::vector<NodeStatus>& nodes,
+                      const std::vector<WorkerStatus>& workers) {
+  std::vector<int> ranks;
+  for (const WorkerStatus& worker : workers) {
+    if (!worker.sample.has_all_groups) ranks.push_back(worker.sample.global_rank);
+  }
+  int omitted = 0;
+  for (const NodeStatus& node : nodes) omitted += node.omitted;
+  std::string text;
+  if (!ranks.empty()) {
+    text += RanksInWords(ranks) + ": not all of their groups are known, for lack of room\n";
+  }
+  if (omitted > 0)
+    text += std::to_string(omitted) + " more ranks are not known, for lack of room\n";
+  return text;
+}
+
 }  // namespace
 
 std::string ShortTime(double seconds) {
@@ -285,6 +303,7 @@ std::string WhyText(const std::vector<NodeStatus>& first, const std::vector<Node
   for (const std::string& wait : WaitsOf(before, workers, apart, attempt_seconds)) {
     text += wait + "\n";
   }
+  text += UnknownOf(second, workers);
   if (text.empty()) text = "no rank waits for another one\n";
   if (rank < 0) return text + StatesText(before, workers, apart);
   for (const WorkerStatus& worker : workers) {

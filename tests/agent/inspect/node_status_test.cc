@@ -73,6 +73,52 @@ TEST(NodeStatusTest, WorkersWithoutRoomAreLeftOutAndCounted) {
   }
 }
 
+// Ranks wait in an operation, except for the last one.
+NodeStatus NodeThatWaits(int workers) {
+  NodeStatus node = Node(workers);
+  GroupActivity& late = node.workers.back().sample.groups[0];
+  late.is_under_way = false;
+  late.last.number = 11;
+  return node;
+}
+
+TEST(NodeStatusTest, AtTheLimitOneRankTellsOfAnOperationAndTheLateOneIsKept) {
+  NodeStatus node = NodeThatWaits(110);
+  auto read = DecodeStatus(EncodeStatus(node, 64 * 1024));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->workers.size(), 110u);
+  auto sample = [&](size_t i) { return read->workers[i].sample; };
+  EXPECT_EQ(sample(0).groups.size(), 1u);
+  EXPECT_TRUE(sample(0).has_all_groups);
+  EXPECT_EQ(sample(1).groups.size(), 0u);
+  EXPECT_FALSE(sample(1).has_all_groups);
+  EXPECT_EQ(sample(109).groups.at(0).last.number, 11u);
+  EXPECT_TRUE(sample(109).has_all_groups);
+}
+
+TEST(NodeStatusTest, AWorkerWithoutItsGroupsSaysSoAtEachSize) {
+  NodeStatus node = NodeThatWaits(40);
+  for (WorkerStatus& worker : node.workers) {
+    for (int i = 0; i < 6; ++i) {
+      GroupActivity idle = worker.sample.groups[0];
+      idle.name = "idle" + std::to_string(i);
+      idle.is_under_way = false;
+      idle.last.number = 5;
+      worker.sample.groups.push_back(idle);
+    }
+  }
+  for (size_t room = 70'000; room > 500; room -= 1'000) {
+    auto read = DecodeStatus(EncodeStatus(node, room));
+    ASSERT_TRUE(read);
+    for (const WorkerStatus& worker : read->workers) {
+      EXPECT_EQ(worker.sample.has_all_groups, worker.sample.groups.size() == 7) << room;
+    }
+    if (room < 30'000 || read->workers.empty()) continue;
+    ASSERT_FALSE(read->workers[0].sample.groups.empty()) << room;
+    EXPECT_EQ(read->workers[0].sample.groups[0].name, "world") << "the one in an operation stays";
+  }
+}
+
 TEST(NodeStatusTest, TextsOfOtherNodesDoNotControlTheTerminal) {
   NodeStatus node = Node(1);
   node.node = "n\x1b[2J";

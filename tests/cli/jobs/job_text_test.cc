@@ -167,6 +167,35 @@ TEST_F(WhyTest, NobodyIsBlamedIfNobodyWaits) {
   EXPECT_THAT(WhyText(idle, idle, 0.05, -1), StartsWith("no rank waits for another one\n"));
 }
 
+TEST_F(WhyTest, RanksWhoseGroupsHaveNoRoomAreNeitherBlamedNorIdle) {
+  for (WorkerStatus& worker : nodes[0].workers) {
+    worker.sample.groups.clear();
+    worker.sample.has_all_groups = false;
+  }
+  EXPECT_THAT(WhyText(nodes, nodes, 0.05, -1),
+              StartsWith("ranks 0-3: not all of their groups are known, for lack of room\n"));
+  nodes[0].workers.resize(1);
+  nodes[0].workers[0].sample.has_all_groups = true;
+  nodes[0].omitted = 3;
+  EXPECT_THAT(WhyText(nodes, nodes, 0.05, -1),
+              StartsWith("3 more ranks are not known, for lack of room\n"));
+}
+
+TEST_F(WhyTest, AHundredWaitersThatHaveNoRoomAreNotBlamed) {
+  std::vector<WorkerStatus> workers;
+  for (int rank = 0; rank < 110; ++rank) {
+    workers.push_back(InOperation(rank, rank == 70 ? 811 : 812, rank != 70));
+    workers.back().sample.groups[0].size = 110;
+  }
+  auto read = agent::DecodeStatus(EncodeStatus(Node("n", 0, workers), 64 * 1024));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->workers.size(), 110u);
+  std::string text = WhyText({*read}, {*read}, 0.05, -1);
+  EXPECT_THAT(text, StartsWith("rank 0 waits in "));
+  EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr(" for rank 70, which "));
+  EXPECT_THAT(text, HasSubstr("ranks 1-69, 71-109: not all of their groups are known"));
+}
+
 TEST_F(WhyTest, ARankThatComputesIsSeenByItsTime) {
   std::vector<NodeStatus> later = nodes;
   for (auto* look : {&nodes, &later}) {
