@@ -70,6 +70,7 @@ class EventLog {
   std::string WhyKilled(const GroupState& before, const GroupState& after) const;
   void Emit(std::optional<int> attempt, events::Payload payload);
   void Write(std::optional<int> attempt, events::Payload payload);
+  void Keep(const events::Event& event, const std::string& line);
 
   const JobSpec& spec_;
   Outputs outputs_;

@@ -14,9 +14,10 @@ class EventRing {
  public:
   static constexpr size_t kMaxLines = 1'000;
   static constexpr size_t kMaxBytes = size_t{1} << 20;
+  static constexpr size_t kMaxLineBytes = size_t{512} << 10;  // of a line that `rankctl` can take
 
-  // Adds a line without its newline. Drops the oldest lines beyond the limits, and a line that
-  // is too long for the ring itself.
+  // Adds a line of at most kMaxLineBytes without its newline. Drops the oldest lines beyond the
+  // limits.
   void Add(std::string line);
 
   // The lines after the one with a number, oldest first.

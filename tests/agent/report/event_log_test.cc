@@ -279,5 +279,18 @@ TEST_F(EventLogTest, ARefusalIsTheOnlyLine) {
   EXPECT_EQ(event["exit_code"], 127);
 }
 
+TEST_F(EventLogTest, RankctlGetsANoteInsteadOfAnEventThatIsTooLong) {
+  Open();
+  log->NodeLost("short");
+  log->NodeLost(std::string(600 << 10, 'x'));
+  auto lines = log->ring().After(0, 1 << 20).lines;
+  ASSERT_EQ(lines.size(), 2u);
+  json note = json::parse(lines[1]);
+  EXPECT_EQ(note["event"], "events_lost");
+  EXPECT_EQ(note["count"], 1);
+  EXPECT_EQ(note["run_id"], "job-7");
+  EXPECT_THAT(Kinds(), ElementsAre("node_lost", "node_lost")) << "the file has it";
+}
+
 }  // namespace
 }  // namespace rankrun::agent
