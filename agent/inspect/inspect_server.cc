@@ -35,10 +35,12 @@ struct InspectServer::Client {
   Fd write_end;  // a duplicate, because libuv watches a descriptor for one purpose only
   std::unique_ptr<Poll> readable;
   std::unique_ptr<Poll> writable;
-  std::string input;   // an incomplete request
-  std::string output;  // not sent yet
-  size_t sent = 0;     // bytes of `output` that are sent
+  std::string input;         // an incomplete request
+  std::string output;        // not sent yet
+  size_t sent = 0;           // bytes of `output` that are sent
+  size_t open_requests = 0;  // not answered yet
   TimePoint last_progress = Now();
+  bool is_half_closed = false;  // it sends no more, and still reads
   bool has_ended = false;
 };
 
@@ -96,7 +98,12 @@ void InspectServer::OnReadable(Client& client) {
   std::array<char, kReadBytes> buffer;
   ssize_t count = read(client.connection.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count <= 0) return End(client);
+  if (count < 0) return End(client);
+  if (count == 0) {
+    client.readable->Stop();
+    client.is_half_closed = true;
+    return EndIfDone(client);
+  }
   client.input.append(buffer.data(), static_cast<size_t>(count));
   TakeLines(client);
   if (client.input.size() < limits_.request_bytes || client.has_ended) return;
@@ -111,6 +118,7 @@ void InspectServer::TakeLines(Client& client) {
     std::string line = client.input.substr(0, end);
     client.input.erase(0, end + 1);
     client.last_progress = Now();
+    client.open_requests += 1;
     on_request_(client.id, std::move(line));
   }
 }
@@ -127,6 +135,26 @@ void InspectServer::Send(ClientId id, std::string_view line) {
   Flush(client);
 }
 
+void InspectServer::SendLast(ClientId id, std::string_view line) {
+  Send(id, line);
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  if (found->second->open_requests > 0) found->second->open_requests -= 1;
+  EndIfDone(*found->second);
+}
+
+size_t InspectServer::buffered_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [id, client] : clients_) bytes += client->output.size();
+  return bytes;
+}
+
+// Ends a client that sends no more and has all its answers.
+void InspectServer::EndIfDone(Client& client) {
+  bool is_done = client.open_requests == 0 && client.output.empty();
+  if (client.is_half_closed && is_done) End(client);
+}
+
 void InspectServer::Flush(Client& client) {
   while (client.sent < client.output.size() && !client.has_ended) {
     ssize_t count = send(client.connection.get(), client.output.data() + client.sent,
@@ -141,7 +169,12 @@ void InspectServer::Flush(Client& client) {
     client.output.clear();
     client.sent = 0;
     if (client.writable) client.writable->Stop();
-    return;
+    return EndIfDone(client);
+  }
+  // A client that is always a little behind must not make it grow. Moves each byte at most once.
+  if (client.sent > client.output.size() / 2) {
+    client.output.erase(0, client.sent);
+    client.sent = 0;
   }
   if (!client.writable) {
     client.write_end.Reset(fcntl(client.connection.get(), F_DUPFD_CLOEXEC, 0));

@@ -47,7 +47,11 @@ class InspectServer {
   // Sends `line` and a newline. Does nothing for a client that is gone.
   void Send(ClientId id, std::string_view line);
 
+  // Sends the last line that answers a request.
+  void SendLast(ClientId id, std::string_view line);
+
   size_t client_count() const { return clients_.size(); }
+  size_t buffered_bytes() const;  // memory of all answers that wait
 
  private:
   struct Client;
@@ -57,6 +61,7 @@ class InspectServer {
   void OnReadable(Client& client);
   void TakeLines(Client& client);
   void Flush(Client& client);
+  void EndIfDone(Client& client);
   void End(Client& client);
   void DropSlowClients();
   void Sweep();

@@ -99,9 +99,9 @@ void Inspector::OnOpened(Opening& opening) {
 
 void Inspector::OnRequest(InspectServer::ClientId client, const std::string& line) {
   auto request = DecodeRequest(line);
-  if (!request) return server_->Send(client, ErrorLine(request.error().message));
+  if (!request) return server_->SendLast(client, ErrorLine(request.error().message));
   if (queries_.size() >= kMaxQueries) {
-    return server_->Send(client, ErrorLine("too many requests are under way"));
+    return server_->SendLast(client, ErrorLine("too many requests are under way"));
   }
   uint64_t number = ++last_query_;
   Query query{.client = client, .deadline = std::chrono::steady_clock::now() + kAnswerTimeout};
@@ -154,7 +154,7 @@ void Inspector::EndIfComplete(uint64_t number) {
   if (!query.is_answered || !query.is_over) return;
   Json line{{"over", true}, {"missing", query.missing}};
   if (!query.note.empty()) line["note"] = query.note;
-  server_->Send(query.client, line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  server_->SendLast(query.client, line.dump(-1, ' ', false, Json::error_handler_t::replace));
   queries_.erase(number);
 }
 

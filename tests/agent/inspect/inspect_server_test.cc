@@ -35,7 +35,8 @@ struct InspectServerTest : testing::Test {
         loop, *std::move(socket),
         [this](InspectServer::ClientId id, const std::string& line) {
           lines.push_back(line);
-          server->Send(id, answer.empty() ? "answer to " + line : answer);
+          if (answers_late) return late.push_back(id);
+          server->SendLast(id, answer.empty() ? "answer to " + line : answer);
         },
         limits);
     ASSERT_TRUE(server->Start());
@@ -83,6 +84,8 @@ struct InspectServerTest : testing::Test {
   std::string folder;
   std::string path;
   std::string answer;
+  bool answers_late = false;  // `late` has the clients that wait
+  std::vector<InspectServer::ClientId> late;
   std::vector<std::string> lines;
   std::unique_ptr<InspectServer> server;
 };
@@ -166,6 +169,53 @@ TEST_F(InspectServerTest, ASilentClientIsDroppedAfterAWhile) {
   Open({.silence = milliseconds(100)});
   Fd client = Connect();
   EXPECT_EQ(ReadAll(client), "<closed>");
+}
+
+TEST_F(InspectServerTest, AClientThatSendsNoMoreGetsItsAnswers) {
+  Open();
+  Fd client = Connect();
+  Write(client, "one\ntwo\n");
+  shutdown(client.get(), SHUT_WR);
+  EXPECT_EQ(ReadAll(client), "answer to one\nanswer to two\n<closed>");
+}
+
+TEST_F(InspectServerTest, ALateAnswerReachesAClientThatSendsNoMore) {
+  answers_late = true;
+  Open();
+  Fd client = Connect();
+  Write(client, "one\n");
+  shutdown(client.get(), SHUT_WR);
+  ASSERT_TRUE(loop.RunUntil([&] { return !late.empty(); }, milliseconds(20'000)));
+  wake.Start(milliseconds(20));  // the server learns that the client sends no more
+  loop.RunUntil([] { return false; }, milliseconds(40));
+  server->Send(late[0], "first");
+  server->SendLast(late[0], "last");
+  EXPECT_EQ(ReadAll(client), "first\nlast\n<closed>");
+}
+
+TEST_F(InspectServerTest, AClientThatIsAlwaysALittleBehindCostsLittleMemory) {
+  answers_late = true;
+  Open();
+  Fd client = Connect();
+  Write(client, "one\n");
+  ASSERT_TRUE(loop.RunUntil([&] { return !late.empty(); }, milliseconds(20'000)));
+  const std::string line(64 * 1024 - 1, 'x');
+  size_t sent = 0;
+  size_t most = 0;
+  std::vector<char> buffer(64 * 1024);
+  for (size_t received = 0; received < size_t{16} << 20;) {
+    while (sent < received + (size_t{1} << 20)) {  // 1 MiB ahead
+      server->Send(late[0], line);
+      sent += line.size() + 1;
+    }
+    loop.RunUntil([] { return true; }, milliseconds(1));
+    ssize_t count = recv(client.get(), buffer.data(), buffer.size(), 0);
+    ASSERT_GT(count, 0);
+    received += static_cast<size_t>(count);
+    most = std::max(most, server->buffered_bytes());
+  }
+  EXPECT_GT(most, size_t{256} << 10) << "the client was behind";
+  EXPECT_LT(most, size_t{4} << 20);
 }
 
 }  // namespace
