@@ -85,6 +85,10 @@ void Inspector::OnOpened(Opening& opening) {
   is_opening_ = false;
   Result<void> started;
   if (opening.socket) {
+    const InspectSocket& socket = *opening.socket;
+    if (!socket.warning.empty()) {
+      LogWarn(socket.warning + "; the socket for rankctl is " + socket.path);
+    }
     server_ = std::make_unique<InspectServer>(
         loop_, *std::move(opening.socket),
         [this](auto client, const std::string& line) { OnRequest(client, line); });
@@ -133,7 +137,8 @@ void Inspector::OnAnswer(uint64_t number, const std::string& node, std::string_v
   auto found = queries_.find(number);
   if (found == queries_.end()) return;
   // Another node may run another version, so its answer is checked before it is passed on.
-  if (!Json::accept(json)) {
+  // A newline would end its line early.
+  if (json.find('\n') != std::string_view::npos || !Json::accept(json)) {
     found->second.missing.push_back(node);
     return;
   }

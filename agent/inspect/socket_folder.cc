@@ -46,7 +46,9 @@ Result<InspectSocket> ListenAt(const std::string& path) {
   unlink(early.c_str());  // an agent that has died had the same pid
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), kBacklog) != 0 || rename(early.c_str(), path.c_str()) != 0) {
-    return SystemError("listen at " + path, errno);
+    Error error = SystemError("listen at " + path, errno);
+    unlink(early.c_str());
+    return error;
   }
   return InspectSocket{std::move(fd), path};
 }
@@ -94,10 +96,16 @@ Result<void> CheckSocketFolder(const std::string& path, uid_t user) {
 Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folders, uid_t user,
                                           const std::string& name) {
   Error error{ErrorCode::kNotFound, "no folder"};
+  std::string warning;
   for (const std::string& folder : folders) {
     auto created = CreateFolder(folder, user);
+    bool is_unsafe = !created && created.error().code == ErrorCode::kInvalid;
+    if (is_unsafe && warning.empty()) warning = created.error().message;
     auto listening = created ? ListenAt(folder + "/" + name) : std::move(created).error();
-    if (listening) return listening;
+    if (listening) {
+      listening->warning = std::move(warning);
+      return listening;
+    }
     // A folder without its parent is no news: not every host has /run/user.
     bool is_worse =
         listening.error().code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;

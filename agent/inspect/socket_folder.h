@@ -33,6 +33,7 @@ Result<void> CheckSocketFolder(const std::string& path, uid_t user);
 struct InspectSocket {
   Fd fd;
   std::string path;
+  std::string warning{};  // on a folder that is not safe and was passed over; empty: none
 };
 
 // Listens in the first of `folders` that can be used, and creates that folder with mode 0700.

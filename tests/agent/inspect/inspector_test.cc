@@ -1,12 +1,21 @@
 #include "agent/inspect/inspector.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/log.h"
 #include "base/uv/uv_loop.h"
 
 namespace rankrun::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The rest of Inspector is shown with real jobs, in tests/process.
@@ -36,6 +45,67 @@ TEST(InspectorTest, AnswersThatNobodyAwaitsAreIgnored) {
   Inspector inspector(loop, {}, {.answer = [](const auto&, const auto&) {}});
   inspector.OnAnswer(7, "n", "{}");
   inspector.OnOver(7, {"n"});
+}
+
+// Returns what an inspector logs that may use these folders.
+std::string WarningsOf(const std::vector<std::string>& folders) {
+  std::string text;
+  SetLogSink([&](std::string_view line) { text += line; });
+  {
+    Loop loop;
+    Inspector inspector(loop, {.folders = folders, .name = "job.7", .node = "a"},
+                        {.answer = [](const auto&, const auto&) {}});
+    inspector.OpenSoon();
+    loop.RunUntil([&] { return text.ends_with('\n'); }, std::chrono::seconds(20));
+  }
+  SetLogSink({});
+  return text;
+}
+
+TEST(InspectorTest, AFolderThatOthersMayEnterCostsAWarning) {
+  char folder[] = "/tmp/rankrun_test_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string unsafe = folder + std::string("/unsafe");
+  const std::string safe = folder + std::string("/safe");
+  ASSERT_EQ(mkdir(unsafe.c_str(), 0700), 0);
+  chmod(unsafe.c_str(), 0755);
+  EXPECT_THAT(WarningsOf({unsafe}), AllOf(HasSubstr("rankctl cannot inspect this job: "),
+                                          HasSubstr(unsafe + " is open to other users")));
+  EXPECT_THAT(WarningsOf({unsafe, safe}),
+              AllOf(HasSubstr(unsafe + " is open to other users"),
+                    HasSubstr("the socket for rankctl is " + safe + "/job.7")));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
+  char folder[] = "/tmp/rankrun_test_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  Loop loop;
+  uint64_t asked = 0;
+  Inspector inspector(
+      loop, {.folders = {folder}, .name = "job.7", .node = "a"},
+      {.answer = [](const auto&, const auto& reply) { reply("{}"); },
+       .ask_others = [&](uint64_t number, const auto&) { return (asked = number) > 0; }});
+  inspector.OpenSoon();
+  const std::string path = std::string(folder) + "/job.7";
+  loop.RunUntil([&] { return std::filesystem::exists(path); }, std::chrono::seconds(20));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const std::string line = "{\"request\":\"status\",\"all_nodes\":true}\n";
+  ASSERT_EQ(write(client.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  ASSERT_TRUE(loop.RunUntil([&] { return asked > 0; }, std::chrono::seconds(20)));
+  inspector.OnAnswer(asked, "b", "{}\n");
+  inspector.OnAnswer(asked, "c", "{\n}");
+  inspector.OnOver(asked, {});
+  std::string text(1000, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(client.get(), text.data(), 1000))));
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(text,
+            "{\"node\":\"a\",\"answer\":{}}\n"
+            "{\"over\":true,\"missing\":[\"b\",\"c\"]}\n");
 }
 
 }  // namespace

@@ -86,5 +86,24 @@ TEST_F(SocketFolderTest, ASocketThatADeadAgentLeftIsReplaced) {
   EXPECT_TRUE(ListenForInspection({folder}, geteuid(), "job.7"));
 }
 
+TEST_F(SocketFolderTest, AFolderThatIsPassedOverIsNamed) {
+  std::string open = folder + "/open";
+  ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
+  chmod(open.c_str(), 0755);
+  auto socket = ListenForInspection({open, folder + "/c"}, geteuid(), "job.7");
+  ASSERT_TRUE(socket) << socket.error().message;
+  EXPECT_EQ(socket->path, folder + "/c/job.7");
+  EXPECT_THAT(socket->warning, HasSubstr(open + " is open to other users"));
+  auto plain = ListenForInspection({folder + "/c"}, geteuid(), "job.8");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->warning, "");
+}
+
+TEST_F(SocketFolderTest, ASocketThatCannotGetItsNameLeavesNothing) {
+  std::filesystem::create_directories(folder + "/job.7/in the way");
+  EXPECT_FALSE(ListenForInspection({folder}, geteuid(), "job.7"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/job.7~"));
+}
+
 }  // namespace
 }  // namespace rankrun::agent

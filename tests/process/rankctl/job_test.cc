@@ -94,19 +94,6 @@ TEST_F(RankctlJobTest, TheFolderIsForItsUserAndTheSocketGoesWithTheJob) {
   EXPECT_THAT(Sockets(), IsEmpty());
 }
 
-TEST_F(RankctlJobTest, AFolderThatOthersMayEnterCostsAWarningAndNotTheJob) {
-  ASSERT_EQ(mkdir(folder.Path("rankrun").c_str(), 0755), 0);
-  chmod(folder.Path("rankrun").c_str(), 0755);
-  // No other folder may serve instead.
-  std::string shared = "/tmp/rankrun-" + std::to_string(geteuid());
-  Job job({.arguments = Shell({}, "sleep 0.3"), .variables = variables});
-  EXPECT_EQ(job.Wait(), Code(0));
-  if (!std::filesystem::exists(shared)) {
-    EXPECT_THAT(job.Err(), HasSubstr("is open to other users"));
-  }
-  EXPECT_THAT(Sockets(), IsEmpty());
-}
-
 TEST_F(RankctlJobTest, WithoutAJobThatIsSaid) {
   EXPECT_EQ(Out({"ps"}), "no job of this user runs on this host\n");
   Output output = Run({"status"});
