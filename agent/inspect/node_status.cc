@@ -43,6 +43,12 @@ void Fields(F& f, StoreWait& m) {
   f("seconds", m.lasted);
 }
 template <typename F>
+void Fields(F& f, WaitingClient& m) {
+  f("key", m.key);
+  f("port", m.port);
+  f("seconds", m.lasted);
+}
+template <typename F>
 void Fields(F& f, ProcessFacts& m) {
   f("state", m.state);
   f("wait_channel", m.wait_channel);
@@ -66,6 +72,7 @@ void Fields(F& f, WorkerSample& m) {
   f("awaited_rank", m.awaited_rank);
   f("awaits_seconds", m.awaited_for);
   f("store_wait", m.store_wait);
+  f("store_ports", m.store_ports);
   f("process", m.process);
   f("groups", m.groups);
   f("has_all_groups", m.has_all_groups);
@@ -98,6 +105,7 @@ void Fields(F& f, NodeStatus& m) {
   f("attempt_seconds", m.attempt_seconds);
   f("workers", m.workers);
   f("omitted", m.omitted);
+  f("store_clients", m.store_clients);
 }
 
 class Writer {
@@ -298,6 +306,21 @@ Result<NodeStatus> DecodeStatus(std::string_view text) {
   Fields(reader, status);
   if (reader.is_valid()) return status;
   return Error{ErrorCode::kProtocol, "a status that this version cannot read"};
+void ShareStoreWaits(std::vector<NodeStatus>& nodes) {
+  std::vector<WaitingClient> clients;
+  std::vector<WorkerSample> samples;
+  for (const NodeStatus& node : nodes) {
+    clients.insert(clients.end(), node.store_clients.begin(), node.store_clients.end());
+    for (const WorkerStatus& worker : node.workers) samples.push_back(worker.sample);
+  }
+  for (WorkerSample& sample : samples) sample.store_wait.reset();
+  AssignStoreWaits(clients, samples);
+  auto sample = samples.begin();
+  for (NodeStatus& node : nodes) {
+    for (WorkerStatus& worker : node.workers) worker.sample.store_wait = sample++->store_wait;
+  }
+}
+
 }
 
 }  // namespace rankrun::agent

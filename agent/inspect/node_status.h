@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/store_waits.h"
 #include "agent/health/worker_sample.h"
 #include "base/result.h"
 
@@ -40,8 +41,13 @@ struct NodeStatus {
   double seconds = 0;          // since the job began
   double attempt_seconds = 0;  // since the attempt began
   std::vector<WorkerStatus> workers{};
-  int omitted = 0;  // workers that had no room
+  int omitted = 0;                             // workers that had no room
+  std::vector<WaitingClient> store_clients{};  // that wait at the store, if this node hosts it
 };
+
+// Sets the waits at the store of the workers of several nodes, because the node that hosts the
+// store does not know the workers of the others. Pure.
+void ShareStoreWaits(std::vector<NodeStatus>& nodes);
 
 // Encodes a status as JSON of at most `max_bytes`. Leaves out the last lines first, then groups,
 // whose workers have no has_all_groups then, then workers. Pure.

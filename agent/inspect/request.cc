@@ -68,6 +68,7 @@ std::string EncodeRequest(const InspectRequest& request) {
   Json json{{"request", NameOf(request.kind)}};
   if (request.all_nodes) json["all_nodes"] = true;
   if (request.rank >= 0) json["rank"] = request.rank;
+  if (request.attempt >= 0) json["attempt"] = request.attempt;
   if (request.after > 0) json["after"] = request.after;
   if (request.after_stderr > 0) json["after_stderr"] = request.after_stderr;
   if (!request.node.empty()) json["node"] = request.node;
@@ -86,6 +87,7 @@ Result<InspectRequest> DecodeRequest(std::string_view line) {
   request.kind = known->first;
   if (!Read(json, "all_nodes", request.all_nodes)) return Wrong("want a boolean as \"all_nodes\"");
   if (!Read(json, "rank", request.rank)) return Wrong("want a rank as \"rank\"");
+  if (!Read(json, "attempt", request.attempt)) return Wrong("want a number as \"attempt\"");
   if (!Read(json, "after", request.after) || !Read(json, "after_stderr", request.after_stderr)) {
     return Wrong("want a number as \"after\" and \"after_stderr\"");
   }

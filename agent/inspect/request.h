@@ -26,6 +26,7 @@ struct InspectRequest {
   Kind kind = Kind::kJob;
   bool all_nodes = false;  // asked of all nodes of the job, not of this agent alone
   int rank = -1;
+  int attempt = -1;  // to which the positions of kLogs belong; -1: the present one
   uint64_t after = 0;
   uint64_t after_stderr = 0;
   std::string node = {};

@@ -35,6 +35,11 @@ std::string TailBuffer::Tail() const {
   return kept_.substr(begin);
 }
 
+void TailBuffer::Cut(size_t max_bytes) {
+  kept_ = Last(max_bytes);
+  kept_.shrink_to_fit();
+}
+
 TailBuffer::Part TailBuffer::After(uint64_t position, size_t max_bytes) const {
   const uint64_t first = total_bytes_ - kept_.size();
   Part part{.text = {}, .begin = std::clamp<uint64_t>(position, first, total_bytes_)};

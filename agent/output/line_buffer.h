@@ -42,6 +42,9 @@ class TailBuffer {
     return kept_.substr(kept_.size() - std::min(max_bytes, kept_.size()));
   }
 
+  // Forgets all but the last `max_bytes`.
+  void Cut(size_t max_bytes);
+
   // Bytes of the stream from position `begin` on.
   struct Part {
     std::string text;

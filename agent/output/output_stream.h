@@ -70,6 +70,7 @@ class OutputStream {
   TailBuffer::Part After(uint64_t position, size_t max_bytes) const {
     return tail_.After(position, max_bytes);
   }
+  const TailBuffer& tail() const { return tail_; }
   TimePoint last_read() const { return last_read_; }
   const std::string& file() const { return options_.file; }
 

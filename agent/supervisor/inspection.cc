@@ -80,15 +80,50 @@ std::string LastLineOf(const Worker& worker) {
   return lines.empty() ? "" : lines[0].substr(0, kMaxLineBytes);
 }
 
-Json PartJson(const OutputStream& stream, uint64_t after, size_t room) {
-  TailBuffer::Part part = stream.After(after, room);
+Json PartJson(const LastOutput::Stream& stream, uint64_t after, size_t room) {
+  TailBuffer::Part part = stream.tail.After(after, room);
   Json json{{"text", part.text}, {"end", part.end()}, {"skipped", part.begin - after}};
   if (part.begin < after) json["skipped"] = 0;  // of an earlier attempt
-  if (!stream.file().empty()) json["file"] = stream.file();
+  if (!stream.file.empty()) json["file"] = stream.file;
   return json;
 }
 
 }  // namespace
+LastOutput OutputOf(const Worker& worker) {
+  const OutputStream& out = worker.standard_output();
+  const OutputStream& error = worker.standard_error();
+  return {.pid = worker.record().pid,
+          .out = {out.tail(), out.file()},
+          .error = {error.tail(), error.file()}};
+}
+
+// Returns the answer to a question for output, within `request.room`.
+std::string OutputJson(const LastOutput& output, Json json, const InspectRequest& request) {
+  // JSON makes control characters longer, so the first try may be too long.
+  for (size_t room = request.room / 3; room > 0; room /= 2) {
+    json["stdout"] = PartJson(output.out, request.after, room);
+    json["stderr"] = PartJson(output.error, request.after_stderr, room);
+    std::string text = Dump(json);
+    if (text.size() <= request.room) return text;
+  }
+  return ErrorJson("no room for output");
+}
+
+// Reads /proc. `store_port`: of the store, at which workers may wait; 0: none waits.
+void ReadFacts(NodeStatus& status, uint16_t store_port) {
+  std::map<std::string, uint16_t> connections;
+  if (store_port != 0) connections = ReadConnectionsTo(store_port);
+  for (WorkerStatus& worker : status.workers) {
+    if (!worker.is_alive) continue;
+    worker.sample.process = ReadProcessFacts(worker.sample.pid);
+    worker.state = StateInWords(worker.sample);
+    worker.sample.store_ports = PortsOf(worker.sample.pid, connections);
+  }
+  std::vector<NodeStatus> nodes{std::move(status)};
+  ShareStoreWaits(nodes);
+  status = std::move(nodes[0]);
+}
+
 
 Inspection::Inspection(Supervisor& supervisor)
     : supervisor_(supervisor),
@@ -118,6 +153,20 @@ Inspector::Callbacks Inspection::Callbacks() {
 }
 
 void Inspection::OnRelay(const Relay& relay) {
+std::vector<WaitingClient> Inspection::NoteStoreWaits(
+    const std::vector<StoreWaitTimes::Entry>& waits) {
+  return store_times_.Note(waits, std::chrono::steady_clock::now());
+}
+
+void Inspection::KeepOutput() {
+  const Attempt& attempt = *supervisor_.attempt_;
+  std::vector<LastOutput> workers;
+  for (size_t i = 0; i < attempt.size(); ++i) {
+    workers.push_back(OutputOf(attempt.worker(static_cast<int>(i))));
+  }
+  ended_.Keep(supervisor_.state_.attempt, supervisor_.place_.first_rank, std::move(workers));
+}
+
   switch (relay.kind) {
     case RelayKind::kRequest:
       return inspector_.AnswerFor(
@@ -206,6 +255,10 @@ void Inspection::AnswerStatus(size_t room, Reply reply) {
       supervisor_.loop_,
       [status, json, room] {
         for (WorkerStatus& worker : status->workers) {
+  status->store_clients = NoteStoreWaits(supervisor_.store_.Waits());
+  // In a job of several nodes another one may have the store.
+  bool may_wait = !status->store_clients.empty() || supervisor_.spec_.nodes;
+  uint16_t port = may_wait ? supervisor_.place_.master_port : 0;
           if (!worker.is_alive) continue;
           worker.sample.process = ReadProcessFacts(worker.sample.pid);
           worker.state = StateInWords(worker.sample);
@@ -229,23 +282,30 @@ std::string Inspection::Events(const InspectRequest& request) const {
 
 std::string Inspection::Logs(const InspectRequest& request) const {
   const Attempt* attempt = supervisor_.attempt_.get();
+  if (ended_.HasMore(request.rank, request.attempt, request.after, request.after_stderr)) {
+    return EndedLogs(request);
+  }
   int local_rank = request.rank - supervisor_.place_.first_rank;
   bool is_here =
       attempt != nullptr && local_rank >= 0 && static_cast<size_t>(local_rank) < attempt->size();
-  if (!is_here) return "{}";
+  if (!is_here) return attempt == nullptr ? EndedLogs(request) : "{}";
   const Worker& worker = attempt->worker(local_rank);
   Json json{{"rank", request.rank},
             {"pid", worker.record().pid},
             {"attempt", supervisor_.state_.attempt},
             {"is_alive", worker.IsProcess(worker.record().pid)}};
-  // JSON makes control characters longer, so the first try may be too long.
-  for (size_t room = request.room / 3; room > 0; room /= 2) {
-    json["stdout"] = PartJson(worker.standard_output(), request.after, room);
-    json["stderr"] = PartJson(worker.standard_error(), request.after_stderr, room);
-    std::string text = Dump(json);
-    if (text.size() <= request.room) return text;
-  }
-  return ErrorJson("no room for output");
+  return OutputJson(OutputOf(worker), std::move(json), request);
+}
+
+// Of the attempt before the present one, or between attempts.
+std::string Inspection::EndedLogs(const InspectRequest& request) const {
+  const LastOutput* output = ended_.Find(request.rank);
+  if (output == nullptr) return "{}";
+  Json json{{"rank", request.rank},
+            {"pid", output->pid},
+            {"attempt", ended_.attempt()},
+            {"is_alive", false}};
+  return OutputJson(*output, std::move(json), request);
 }
 
 std::string Inspection::Stop() {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "agent/coordination/relay.h"
+#include "agent/health/store_waits.h"
 #include "agent/inspect/inspector.h"
 #include "agent/inspect/node_status.h"
+#include "agent/output/ended_output.h"
 
 namespace rankrun::agent {
 
@@ -30,6 +32,10 @@ class Inspection {
   ~Inspection();
 
   void Begin() { inspector_.OpenSoon(); }
+  // Takes the waits at the store, of which the time is recorded.
+  std::vector<WaitingClient> NoteStoreWaits(const std::vector<StoreWaitTimes::Entry>& waits);
+  // Keeps the last output of the attempt, which is about to end.
+  void KeepOutput();
   // Takes a message of the coordinator about an inspection.
   void OnRelay(const Relay& relay);
 
@@ -44,11 +50,15 @@ class Inspection {
   void AnswerStatus(size_t room, Reply reply);
   std::string Events(const InspectRequest& request) const;
   std::string Logs(const InspectRequest& request) const;
+  std::string EndedLogs(const InspectRequest& request) const;
   std::string Stop();
   std::string Restart();
   std::string Drain(const InspectRequest& request);
 
   Supervisor& supervisor_;
+  StoreWaitTimes store_times_;
+  EndedOutput ended_;
+  bool has_closed_ = false;            // the job, by `rankctl stop`
   std::shared_ptr<Inspection*> self_;  // null in the copies of the pool once this object is gone
   Inspector inspector_;
 };

@@ -33,6 +33,7 @@ Goodbye Supervisor::Ending() const {
 void Supervisor::EndAttempt(const GroupState& next) {
   AttemptRecord record = attempt_->TakeRecord();
   stacks_.AddTo(record);
+  if (inspection_) inspection_->KeepOutput();
   attempt_.reset();
   record.own_cause = health_.own_cause();
   if (!record.own_cause.empty()) record.exit_code = kExitHang;

@@ -20,7 +20,7 @@ TEST(RequestTest, EveryRequestSurvivesEncodingAndDecoding) {
        {InspectRequest{.kind = Kind::kJob},
         InspectRequest{.kind = Kind::kStatus, .all_nodes = true},
         InspectRequest{.kind = Kind::kEvents, .after = 12},
-        InspectRequest{.kind = Kind::kLogs, .rank = 3, .after = 4, .after_stderr = 5},
+        InspectRequest{.kind = Kind::kLogs, .rank = 3, .attempt = 2, .after = 4, .after_stderr = 5},
         InspectRequest{.kind = Kind::kStop}, InspectRequest{.kind = Kind::kRestart},
         InspectRequest{.kind = Kind::kDrain, .rank = 1, .node = "n\n1"}}) {
     std::string line = EncodeRequest(request);
