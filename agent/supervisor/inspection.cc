@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -123,6 +124,7 @@ void ReadFacts(NodeStatus& status, uint16_t store_port) {
   ShareStoreWaits(nodes);
   status = std::move(nodes[0]);
 }
+}  // namespace
 
 
 Inspection::Inspection(Supervisor& supervisor)
@@ -250,19 +252,15 @@ void Inspection::AnswerStatus(size_t room, Reply reply) {
       status->workers.push_back(StatusOf(attempt->worker(static_cast<int>(i))));
     }
   }
-  auto json = std::make_shared<std::string>();
-  RunInPool(
-      supervisor_.loop_,
-      [status, json, room] {
-        for (WorkerStatus& worker : status->workers) {
   status->store_clients = NoteStoreWaits(supervisor_.store_.Waits());
   // In a job of several nodes another one may have the store.
   bool may_wait = !status->store_clients.empty() || supervisor_.spec_.nodes;
   uint16_t port = may_wait ? supervisor_.place_.master_port : 0;
-          if (!worker.is_alive) continue;
-          worker.sample.process = ReadProcessFacts(worker.sample.pid);
-          worker.state = StateInWords(worker.sample);
-        }
+  auto json = std::make_shared<std::string>();
+  RunInPool(
+      supervisor_.loop_,
+      [status, json, room, port] {
+        ReadFacts(*status, port);
         *json = EncodeStatus(*status, room);
       },
       [owner = self_, json, reply = std::move(reply)] {

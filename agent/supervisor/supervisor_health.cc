@@ -4,6 +4,7 @@
 #include "agent/job/environment.h"
 #include "agent/job/exit_codes.h"
 #include "agent/process/descendants.h"
+#include "agent/supervisor/inspection.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
 #include "base/roll_call.h"
@@ -37,7 +38,12 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
           .stuck_limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or("")),
           .on_unfinished = [this] { OnUnfinished(); },
           .finish_limit = spec_.finish_timeout,
-          .store_waits = [this] { return store_.Waits(); },
+          .store_waits =
+              [this] {
+                auto waits = store_.Waits();
+                if (inspection_) inspection_->NoteStoreWaits(waits);
+                return waits;
+              },
           .store_port = [this] { return place_.master_port; },
           .send = send_if_needed,
           .take_stacks =

@@ -44,3 +44,4 @@ std::optional<int> RankOf(const std::string& text) {
 }
 
 }  // namespace rankrun::cli
+  if (nodes.size() > 1) ShareStoreWaits(nodes);
