@@ -311,11 +311,19 @@ std::string Inspection::Stop() {
   if (state.over() || state.stop_signal != 0) return DoneJson("the job is ending already");
   supervisor_.output_.Say("rankrun: rankctl stop: the job is to end\n");
   if (!supervisor_.membership_) {
+  // A node that is drained has got SIGTERM, but its job goes on.
+  bool is_drained = supervisor_.membership_ && state.stop_signal == SIGTERM && !has_closed_;
+  if (is_drained && !state.over()) {
+    has_closed_ = true;
+    supervisor_.CloseJob("stopped by rankctl", 128 + SIGTERM);
+    return DoneJson("this node leaves the job already; the other nodes are to end, too");
+  }
     supervisor_.StopGently({SIGTERM, getpid(), kUnknownSender});
   } else {
     supervisor_.Post(StopRequested{SIGTERM});
     supervisor_.CloseJob("stopped by rankctl", 128 + SIGTERM);
   }
+    has_closed_ = true;
   return DoneJson("the workers have up to " + FormatSeconds(supervisor_.spec_.shutdown_timeout) +
                   " to end");
 }

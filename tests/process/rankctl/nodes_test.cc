@@ -94,6 +94,17 @@ TEST_F(RankctlNodesTest, ANodeIsDrainedFromAnother) {
   EXPECT_TRUE(nodes[0]->WaitForOut("attempt 1")) << Errors();
 }
 
+TEST_F(RankctlNodesTest, AStopFromANodeThatIsDrainedEndsTheWholeJob) {
+  job[0] = "--nnodes=1:2";
+  job.push_back("--shutdown-timeout=5");
+  StartNodes("trap '' TERM; exec sleep 1000");
+  EXPECT_THAT(Out("a", {"drain", NodeRank("b")}), HasSubstr("leaves the job"));
+  EXPECT_THAT(Out("b", {"stop"}), HasSubstr("the other nodes are to end, too"));
+  EXPECT_EQ(nodes[0]->Wait(), Code(128 + SIGTERM)) << Errors();
+  EXPECT_TRUE(nodes[1]->Wait());
+  EXPECT_THAT(nodes[0]->Err(), HasSubstr("stopped by rankctl"));
+}
+
 TEST_F(RankctlNodesTest, ANodeThatDoesNotAnswerIsNamed) {
   StartNodes(kWaits);
   pid_t agent = AgentOf(*nodes[1]);
