@@ -62,6 +62,7 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
                                        "no process below this rankrun has that pid here"));
   }
   if (!pidfd) return ShowFailure(notice, SystemError("watch it", error_number).message);
+  holds_[notice.process] = {worker, notice.hold};
   stops_.push_back({notice, worker, std::move(pidfd)});
   if (stops_.size() == 1) return StartNext();
   callbacks_.show(Stopped(notice.global_rank, notice.process) +
@@ -69,8 +70,15 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
                   std::to_string(stops_.front().notice.global_rank) + " has ended\n");
 }
 
+std::vector<pid_t> Breakpoints::Held() const {
+  std::vector<pid_t> workers;
+  for (const auto& [process, hold] : holds_) workers.push_back(hold.worker);
+  return workers;
+}
+
 // A debugger attached by hand may let a process go on that still waits for its turn.
 void Breakpoints::OnPassed(const BreakpointNotice& notice) {
+  Forget(notice);
   auto is_over = [&](const Stop& stop) {
     return stop.notice.process == notice.process && stop.notice.hold == notice.hold;
   };
@@ -121,6 +129,7 @@ void Breakpoints::OnReport(const DebuggerReport& report) {
   stops_.pop_front();
   callbacks_.hold_output({});
   if (report.outcome == Outcome::kEnded) {
+    Forget(stop.notice);
     callbacks_.let_go(stop.worker, stop.notice.hold);
   } else {
     ShowFailure(stop.notice, WhyNone(report));
@@ -129,15 +138,22 @@ void Breakpoints::OnReport(const DebuggerReport& report) {
 }
 
 // A process that debugs itself goes on with an error.
-void Breakpoints::ShowFailure(const BreakpointNotice& notice, const std::string& why) const {
+void Breakpoints::ShowFailure(const BreakpointNotice& notice, const std::string& why) {
   if (notice.pipe < 0) {
     return callbacks_.show(HowToAttach(notice.global_rank, notice.process, why));
   }
+  Forget(notice);
   callbacks_.show(Stopped(notice.global_rank, notice.process) + ", but " + why + "\n");
   RefuseTerminal(notice.process, notice.pipe);
 }
 
+void Breakpoints::Forget(const BreakpointNotice& notice) {
+  auto hold = holds_.find(notice.process);
+  if (hold != holds_.end() && hold->second.number == notice.hold) holds_.erase(hold);
+}
+
 void Breakpoints::Clear() {
+  holds_.clear();
   if (stops_.empty()) return;
   stops_.erase(stops_.begin() + 1, stops_.end());
   callbacks_.end();

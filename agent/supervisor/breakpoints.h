@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/guardian/guardian_link.h"
 #include "agent/worker/breakpoint_pipe.h"
@@ -40,6 +42,8 @@ class Breakpoints {
 
   void OnNotice(const BreakpointNotice& notice);
   void OnReport(const DebuggerReport& report);
+  // Workers that are held: with a debugger, or until there is one or somebody attaches one.
+  std::vector<pid_t> Held() const;
   // The workers are being stopped: ends the debugger, which would keep them alive.
   void Clear();
 
@@ -55,13 +59,19 @@ class Breakpoints {
   Result<void> WatchFirst();
   void OnPassed(const BreakpointNotice& notice);
   void OnReturned(const BreakpointNotice& notice);
-  void ShowFailure(const BreakpointNotice& notice, const std::string& why) const;
+  void ShowFailure(const BreakpointNotice& notice, const std::string& why);
+  void Forget(const BreakpointNotice& notice);
   std::string WhyNone(const DebuggerReport& report) const;
 
   Loop& loop_;
   const std::string debugger_;  // name
   Callbacks callbacks_;
-  std::deque<Stop> stops_;  // the first one has the debugger that runs
+  struct Hold {
+    pid_t worker;
+    uint32_t number;
+  };
+  std::map<pid_t, Hold> holds_;  // by the process that is held
+  std::deque<Stop> stops_;       // the first one has the debugger that runs
   std::unique_ptr<Poll> exit_poll_;
 };
 

@@ -89,7 +89,6 @@ Json PartJson(const LastOutput::Stream& stream, uint64_t after, size_t room) {
   return json;
 }
 
-}  // namespace
 LastOutput OutputOf(const Worker& worker) {
   const OutputStream& out = worker.standard_output();
   const OutputStream& error = worker.standard_error();
@@ -124,8 +123,8 @@ void ReadFacts(NodeStatus& status, uint16_t store_port) {
   ShareStoreWaits(nodes);
   status = std::move(nodes[0]);
 }
-}  // namespace
 
+}  // namespace
 
 Inspection::Inspection(Supervisor& supervisor)
     : supervisor_(supervisor),
@@ -154,7 +153,6 @@ Inspector::Callbacks Inspection::Callbacks() {
   return callbacks;
 }
 
-void Inspection::OnRelay(const Relay& relay) {
 std::vector<WaitingClient> Inspection::NoteStoreWaits(
     const std::vector<StoreWaitTimes::Entry>& waits) {
   return store_times_.Note(waits, std::chrono::steady_clock::now());
@@ -169,6 +167,7 @@ void Inspection::KeepOutput() {
   ended_.Keep(supervisor_.state_.attempt, supervisor_.place_.first_rank, std::move(workers));
 }
 
+void Inspection::OnRelay(const Relay& relay) {
   switch (relay.kind) {
     case RelayKind::kRequest:
       return inspector_.AnswerFor(
@@ -237,6 +236,10 @@ WorkerStatus Inspection::StatusOf(const Worker& worker) const {
     return status;
   }
   status.seconds = SecondsSince(supervisor_.attempt_->started());
+  if (std::ranges::count(supervisor_.breakpoints_.Held(), record.pid) > 0) {
+    status.doing = "held at a breakpoint";
+    return status;
+  }
   if (!status.is_alive || worker.status_page() == nullptr) return status;
   WorkerActivity activity = ReadActivity(*worker.status_page());
   status.doing = activity.what;
@@ -279,10 +282,10 @@ std::string Inspection::Events(const InspectRequest& request) const {
 }
 
 std::string Inspection::Logs(const InspectRequest& request) const {
-  const Attempt* attempt = supervisor_.attempt_.get();
   if (ended_.HasMore(request.rank, request.attempt, request.after, request.after_stderr)) {
     return EndedLogs(request);
   }
+  const Attempt* attempt = supervisor_.attempt_.get();
   int local_rank = request.rank - supervisor_.place_.first_rank;
   bool is_here =
       attempt != nullptr && local_rank >= 0 && static_cast<size_t>(local_rank) < attempt->size();
@@ -308,9 +311,6 @@ std::string Inspection::EndedLogs(const InspectRequest& request) const {
 
 std::string Inspection::Stop() {
   const GroupState& state = supervisor_.state_;
-  if (state.over() || state.stop_signal != 0) return DoneJson("the job is ending already");
-  supervisor_.output_.Say("rankrun: rankctl stop: the job is to end\n");
-  if (!supervisor_.membership_) {
   // A node that is drained has got SIGTERM, but its job goes on.
   bool is_drained = supervisor_.membership_ && state.stop_signal == SIGTERM && !has_closed_;
   if (is_drained && !state.over()) {
@@ -318,12 +318,15 @@ std::string Inspection::Stop() {
     supervisor_.CloseJob("stopped by rankctl", 128 + SIGTERM);
     return DoneJson("this node leaves the job already; the other nodes are to end, too");
   }
+  if (state.over() || state.stop_signal != 0) return DoneJson("the job is ending already");
+  supervisor_.output_.Say("rankrun: rankctl stop: the job is to end\n");
+  if (!supervisor_.membership_) {
     supervisor_.StopGently({SIGTERM, getpid(), kUnknownSender});
   } else {
+    has_closed_ = true;
     supervisor_.Post(StopRequested{SIGTERM});
     supervisor_.CloseJob("stopped by rankctl", 128 + SIGTERM);
   }
-    has_closed_ = true;
   return DoneJson("the workers have up to " + FormatSeconds(supervisor_.spec_.shutdown_timeout) +
                   " to end");
 }
