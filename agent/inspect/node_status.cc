@@ -277,9 +277,16 @@ void KeepNoGroups(NodeStatus& status) {
   DropGroups(status, [](const GroupActivity&) { return true; });
 }
 
-// The steps by which a status that is too long loses groups, the least harmful first.
-constexpr std::array kGroupSteps = {KeepFewGroups, KeepOneWitness, KeepGroupsUnderWay,
-                                    KeepNoGroups};
+// A node of which little is known is better than one that seems silent.
+void KeepFewTexts(NodeStatus& status) {
+  constexpr size_t kFew = 64;
+  status.program.resize(std::min(status.program.size(), kFew));
+  status.store_clients.clear();
+}
+
+// The steps by which a status that is too long gets shorter, the least harmful first.
+constexpr std::array kSteps = {KeepFewGroups, KeepOneWitness, KeepGroupsUnderWay, KeepNoGroups,
+                               KeepFewTexts};
 
 }  // namespace
 
@@ -288,8 +295,8 @@ std::string EncodeStatus(const NodeStatus& status, size_t max_bytes) {
   std::string json = Dump(copy);
   if (json.size() <= max_bytes) return json;
   for (WorkerStatus& worker : copy.workers) worker.last_line.clear();
-  for (size_t step = 0; (json = Dump(copy)).size() > max_bytes && step < kGroupSteps.size();) {
-    kGroupSteps[step++](copy);
+  for (size_t step = 0; (json = Dump(copy)).size() > max_bytes && step < kSteps.size();) {
+    kSteps[step++](copy);
   }
   while ((json = Dump(copy)).size() > max_bytes && !copy.workers.empty()) {
     size_t kept = copy.workers.size() * max_bytes / (json.size() + 1);
@@ -299,13 +306,6 @@ std::string EncodeStatus(const NodeStatus& status, size_t max_bytes) {
   return json;
 }
 
-Result<NodeStatus> DecodeStatus(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
-  NodeStatus status;
-  Reader reader(json);
-  Fields(reader, status);
-  if (reader.is_valid()) return status;
-  return Error{ErrorCode::kProtocol, "a status that this version cannot read"};
 void ShareStoreWaits(std::vector<NodeStatus>& nodes) {
   std::vector<WaitingClient> clients;
   std::vector<WorkerSample> samples;
@@ -321,6 +321,13 @@ void ShareStoreWaits(std::vector<NodeStatus>& nodes) {
   }
 }
 
+Result<NodeStatus> DecodeStatus(std::string_view text) {
+  Json json = Json::parse(text, nullptr, false);
+  NodeStatus status;
+  Reader reader(json);
+  Fields(reader, status);
+  if (reader.is_valid()) return status;
+  return Error{ErrorCode::kProtocol, "a status that this version cannot read"};
 }
 
 }  // namespace rankrun::agent

@@ -119,6 +119,36 @@ TEST(NodeStatusTest, AWorkerWithoutItsGroupsSaysSoAtEachSize) {
   }
 }
 
+TEST(NodeStatusTest, InLittleRoomALongProgramIsCutAndTheNodeStillAnswers) {
+  NodeStatus node = Node(64);
+  node.program = std::string(1024, 'p');
+  node.store_clients.resize(100);
+  std::string json = EncodeStatus(node, 800);
+  EXPECT_LE(json.size(), 800u);
+  auto read = DecodeStatus(json);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->program, std::string(64, 'p'));
+  EXPECT_EQ(static_cast<int>(read->workers.size()) + read->omitted, 64);
+}
+
+TEST(NodeStatusTest, AWaitAtTheStoreOfAnotherNodeIsThatOfItsWorker) {
+  NodeStatus host = Node(1);
+  NodeStatus guest = Node(2);
+  host.store_clients.push_back({.key = "k", .port = 40'001, .lasted = std::chrono::seconds(3)});
+  guest.workers[1].sample.store_ports = {40'000, 40'001};
+  std::vector<NodeStatus> nodes;
+  for (const NodeStatus& node : {host, guest}) {
+    auto read = DecodeStatus(EncodeStatus(node, 64 * 1024));
+    ASSERT_TRUE(read);
+    nodes.push_back(*read);
+  }
+  ShareStoreWaits(nodes);
+  EXPECT_FALSE(nodes[0].workers[0].sample.store_wait);
+  EXPECT_FALSE(nodes[1].workers[0].sample.store_wait);
+  ASSERT_TRUE(nodes[1].workers[1].sample.store_wait);
+  EXPECT_EQ(nodes[1].workers[1].sample.store_wait->key, "k");
+}
+
 TEST(NodeStatusTest, TextsOfOtherNodesDoNotControlTheTerminal) {
   NodeStatus node = Node(1);
   node.node = "n\x1b[2J";
