@@ -88,10 +88,14 @@ int WatchStatus(JobClient& client) {
 
 int RunPs(const CommandLine& line) {
   FoundJobs found = FindJobs();
-  for (const std::string& problem : found.problems) Fail(problem, kExitNo);
+  int code = kExitDone;
+  for (const FindProblem& problem : found.problems) {
+    Fail(problem.message, kExitNo);
+    // The user of this job can do nothing about the folder of another one.
+    if (problem.kind != FindProblem::Kind::kOthersFolder) code = kExitNo;
+  }
   std::vector<NodeStatus> jobs;
   for (const FoundJob& job : found.jobs) jobs.push_back(job.status);
-  int code = found.problems.empty() ? kExitDone : kExitNo;
   if (line.flags.Has("json")) {
     std::string text;
     for (const NodeStatus& job : jobs) {

@@ -115,6 +115,58 @@ TEST_F(RankctlJobTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
 }
 
 TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
+TEST_F(RankctlJobTest, AnIdIsNotTakenForTheBeginningOfAnother) {
+  Start({"--rdzv-id=exp1"}, kWaits);
+  Job& other = Start({"--rdzv-id=exp10"}, kWaits);
+  EXPECT_THAT(Out({"status", "--job=exp1"}), StartsWith("job exp1: "));
+  EXPECT_THAT(Out({"status", "--job=exp10"}), StartsWith("job exp10: "));
+  other.Signal(SIGTERM);
+  EXPECT_EQ(other.Wait(), KilledBy(SIGTERM));
+  Start({"--rdzv-id=exp12"}, kWaits);
+  EXPECT_THAT(Out({"status", "--job=exp12"}), StartsWith("job exp12: "));
+}
+
+TEST_F(RankctlJobTest, AnOrderIsNotForTheOnlyJobThatAnswers) {
+  Job& silent = Start({"--rdzv-id=silent"}, kWaits);
+  Job& other = Start({"--rdzv-id=other"}, kWaits);
+  pid_t agent = silent.Agent();
+  kill(agent, SIGSTOP);
+  Output output = Run({"stop"});
+  Output chosen = Run({"stop", "--job=other"});
+  kill(agent, SIGCONT);
+  EXPECT_EQ(output.exit, Code(1)) << output.out;
+  EXPECT_THAT(output.err, HasSubstr("has not answered for 2.0 s"));
+  EXPECT_THAT(output.err, HasSubstr("if you mean the job other, choose it with --job"));
+  EXPECT_EQ(chosen.exit, Code(0)) << chosen.err;
+  EXPECT_EQ(other.Wait(), KilledBy(SIGTERM));
+}
+
+TEST_F(RankctlJobTest, TheFolderOfAnotherUserDoesNotFailPs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a folder away";
+  ASSERT_EQ(mkdir(folder.Path("rankrun").c_str(), 0700), 0);
+  ASSERT_EQ(chown(folder.Path("rankrun").c_str(), 65534, 65534), 0);
+  Output output = Run({"ps"});
+  EXPECT_EQ(output.exit, Code(0));
+  EXPECT_THAT(output.err, HasSubstr("belongs to user 65534"));
+}
+
+TEST_F(RankctlJobTest, PsRemovesASocketWhoseAgentHasDiedBeforeItNamedIt) {
+  Job& job = Start({}, kWaits);
+  std::string path = folder.Path("rankrun") + "/job.7~";
+  Fd left(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(left.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  Out({"ps"});
+  EXPECT_TRUE(std::filesystem::exists(path)) << "it may get its name yet";
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+  Out({"ps"});
+  EXPECT_FALSE(std::filesystem::exists(path));
+  job.Signal(SIGTERM);
+}
+
   Job& job = Start({"-n2"}, kWaits);
   std::vector<pid_t> workers = job.Workers(2);
   ASSERT_EQ(workers.size(), 2u);
