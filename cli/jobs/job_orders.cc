@@ -69,7 +69,7 @@ int RunRestart(const CommandLine& line) { return Order(line, InspectRequest::Kin
 int RunDrain(const CommandLine& line) {
   auto job = JobOf(line);
   if (!job) return FailJob(job.error());
-  auto nodes = AskStatus(job->client);
+  auto nodes = AskStatus(*job);
   if (!nodes) return FailJob(nodes.error());
   auto node = ChooseNode(*nodes, line.operands[0]);
   if (!node) return FailJob(node.error());

@@ -15,15 +15,27 @@ Result<FoundJob> JobOf(const CommandLine& line) {
 
 int FailJob(const Error& error) { return Fail(error.message, kExitNo); }
 
-void NameMissing(const JobAnswers& answers) {
+std::vector<std::string> MissingOf(const JobAnswers& answers) {
+  std::vector<std::string> lines;
   std::string nodes;
   for (const std::string& node : answers.missing) nodes += (nodes.empty() ? "" : ", ") + node;
-  if (!nodes.empty()) Fail("no answer from " + nodes, kExitNo);
-  if (!answers.note.empty()) Fail("only this node has answered: " + answers.note, kExitNo);
+  if (!nodes.empty()) lines.push_back("no answer from " + nodes);
+  if (!answers.note.empty()) lines.push_back("only this node has answered: " + answers.note);
+  return lines;
 }
 
-Result<std::vector<agent::NodeStatus>> AskStatus(JobClient& client) {
-  auto answers = client.Ask({.kind = InspectRequest::Kind::kStatus, .all_nodes = true});
+void NameMissing(const JobAnswers& answers) {
+  for (const std::string& line : MissingOf(answers)) Fail(line, kExitNo);
+}
+
+Result<JobAnswers> AskAgain(FoundJob& job, const InspectRequest& request) {
+  auto answers = job.client.Ask(request);
+  bool has_lost = !answers && answers.error().code == ErrorCode::kPeerLost;
+  return has_lost && FindAgain(job) ? job.client.Ask(request) : std::move(answers);
+}
+
+Result<std::vector<agent::NodeStatus>> AskStatus(FoundJob& job) {
+  auto answers = AskAgain(job, {.kind = InspectRequest::Kind::kStatus, .all_nodes = true});
   if (!answers) return std::move(answers).error();
   std::vector<agent::NodeStatus> nodes;
   for (const NodeAnswer& answer : answers->nodes) {
@@ -34,6 +46,7 @@ Result<std::vector<agent::NodeStatus>> AskStatus(JobClient& client) {
       answers->missing.push_back(answer.node);
     }
   }
+  if (nodes.size() > 1) ShareStoreWaits(nodes);
   NameMissing(*answers);
   return nodes;
 }
@@ -44,4 +57,3 @@ std::optional<int> RankOf(const std::string& text) {
 }
 
 }  // namespace rankrun::cli
-  if (nodes.size() > 1) ShareStoreWaits(nodes);

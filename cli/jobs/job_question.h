@@ -18,11 +18,17 @@ Result<FoundJob> JobOf(const CommandLine& line);
 // Prints the error and returns the exit code of a command that got it.
 int FailJob(const Error& error);
 
+// Asks the job, and its next agent if the agent has ended. Only for questions, because an agent may
+// have carried out an order before its end. Errors: those of JobClient.
+Result<JobAnswers> AskAgain(FoundJob& job, const agent::InspectRequest& request);
+
 // Returns the workers of all nodes that answer. Names the others on standard error.
 // Errors: those of JobClient.
-Result<std::vector<agent::NodeStatus>> AskStatus(JobClient& client);
+Result<std::vector<agent::NodeStatus>> AskStatus(FoundJob& job);
 
-// Names on standard error the nodes that have not answered.
+// Returns lines on the nodes that have not answered. Pure.
+std::vector<std::string> MissingOf(const JobAnswers& answers);
+// Names them on standard error.
 void NameMissing(const JobAnswers& answers);
 
 // Returns a rank; nothing for another text.

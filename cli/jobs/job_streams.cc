@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -31,6 +32,11 @@ std::string TextOf(const Json& json, const char* name) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+int AttemptOf(const Json& json) {
+  auto found = json.find("attempt");
+  return found != json.end() && found->is_number_integer() ? found->get<int>() : 0;
+}
+
 // Copies the bytes from position `begin` to `end` of a log file to `fd`. Returns false if the file
 // does not have them, because it is on another host or was rotated.
 bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, int fd) {
@@ -50,7 +56,7 @@ bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, int fd)
 // Output of a rank, as much as the agent has in memory.
 class LogReader {
  public:
-  LogReader(JobClient& client, int rank) : client_(client), rank_(rank) {}
+  LogReader(FoundJob& job, int rank) : job_(job), rank_(rank) {}
 
   enum class Progress { kNone, kSome };
   // Prints the output since the last call. Errors: those of JobClient; kNotFound if there is no
@@ -59,43 +65,58 @@ class LogReader {
 
  private:
   Result<Json> Ask();
+  std::pair<bool, int> Worth(const Json& answer) const;
   bool Show(const Json& answer, const char* stream, int fd, uint64_t& position);
 
-  JobClient& client_;
+  FoundJob& job_;
   const int rank_;
-  int64_t attempt_ = -1;
+  int attempt_ = -1;
   uint64_t out_ = 0;  // positions in the streams
   uint64_t error_ = 0;
+  std::vector<std::string> missing_;  // nodes that were named last
 };
 
+// Output of the attempt that is shown comes first, then the latest attempt.
+std::pair<bool, int> LogReader::Worth(const Json& answer) const {
+  int attempt = AttemptOf(answer);
+  bool has_more = !TextOf(answer.value("stdout", Json::object()), "text").empty() ||
+                  !TextOf(answer.value("stderr", Json::object()), "text").empty();
+  return {attempt == attempt_ && has_more, attempt};
+}
+
 Result<Json> LogReader::Ask() {
-  auto answers = client_.Ask({.kind = InspectRequest::Kind::kLogs,
-                              .all_nodes = true,
-                              .rank = rank_,
-                              .after = out_,
-                              .after_stderr = error_});
+  auto answers = AskAgain(job_, {.kind = InspectRequest::Kind::kLogs,
+                                 .all_nodes = true,
+                                 .rank = rank_,
+                                 .attempt = attempt_,
+                                 .after = out_,
+                                 .after_stderr = error_});
   if (!answers) return std::move(answers).error();
+  // A node that the rank has left may have the end of an earlier attempt.
+  std::optional<Json> best;
   for (const NodeAnswer& answer : answers->nodes) {
     Json json = Json::parse(answer.json, nullptr, false);
-    if (json.contains("rank")) return json;
+    if (json.contains("rank") && (!best || Worth(json) > Worth(*best))) best = std::move(json);
   }
-  NameMissing(*answers);
+  if (best) missing_.clear();
+  if (best) return *std::move(best);
+  auto missing = MissingOf(*answers);
+  if (std::exchange(missing_, missing) != missing) NameMissing(*answers);  // not at each question
   return Error{ErrorCode::kNotFound, "no rank " + std::to_string(rank_) + " runs in this job"};
 }
 
 Result<LogReader::Progress> LogReader::Read() {
   auto answer = Ask();
   if (!answer) return std::move(answer).error();
-  auto attempt = answer->find("attempt");
-  int64_t number =
-      attempt != answer->end() && attempt->is_number_integer() ? attempt->get<int64_t>() : 0;
+  int number = AttemptOf(*answer);
   if (attempt_ >= 0 && number != attempt_) {  // its streams begin anew
     Fail("attempt " + std::to_string(number) + " begins", kExitNo);
+    attempt_ = number;
     out_ = error_ = 0;
     answer = Ask();
     if (!answer) return std::move(answer).error();
   }
-  attempt_ = number;
+  attempt_ = AttemptOf(*answer);
   bool has_more = Show(*answer, "stdout", STDOUT_FILENO, out_);
   has_more |= Show(*answer, "stderr", STDERR_FILENO, error_);
   return has_more ? Progress::kSome : Progress::kNone;
@@ -128,7 +149,7 @@ int RunLogs(const CommandLine& line) {
   auto job = JobOf(line);
   if (!job) return FailJob(job.error());
   bool follows = line.flags.Has("follow");
-  LogReader reader(job->client, *rank);
+  LogReader reader(*job, *rank);
   bool has_shown = false;
   while (true) {
     auto progress = reader.Read();
@@ -151,8 +172,12 @@ int RunEvents(const CommandLine& line) {
   while (true) {
     auto answers = job->client.Ask({.kind = InspectRequest::Kind::kEvents, .after = last});
     if (!answers) {
-      bool is_end = follows && answers.error().code == ErrorCode::kPeerLost;
-      return is_end ? kExitDone : FailJob(answers.error());
+      bool is_lost = answers.error().code == ErrorCode::kPeerLost;
+      if (is_lost && FindAgain(*job)) {
+        last = 0;  // the next agent counts anew
+        continue;
+      }
+      return is_lost && follows ? kExitDone : FailJob(answers.error());
     }
     if (answers->nodes.empty()) return Fail("the agent has not answered", kExitNo);
     Json json = Json::parse(answers->nodes[0].json, nullptr, false);

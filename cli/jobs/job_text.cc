@@ -157,9 +157,13 @@ SameState StateOf(const std::vector<WorkerStatus>& first, const WorkerStatus& wo
     state.of_one = ConditionInWords(worker.sample, condition);
     state.of_several = ConditionInWords(worker.sample, condition, 2);
   }
-  if (worker.doing.empty()) return state;
-  state.of_one += ", " + worker.doing;
-  state.of_several += ", " + worker.doing;
+  std::string doing = worker.doing;
+  if (doing.empty() && worker.sample.store_wait) {
+    doing = "for key " + worker.sample.store_wait->key + " of the store";
+  }
+  if (doing.empty()) return state;
+  state.of_one += ", " + doing;
+  state.of_several += ", " + doing;
   return state;
 }
 

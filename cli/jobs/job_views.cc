@@ -46,8 +46,8 @@ std::string RawJson(const std::vector<NodeAnswer>& answers) {
   return "[" + text + "]\n";
 }
 
-int PrintRaw(JobClient& client) {
-  auto answers = client.Ask({.kind = InspectRequest::Kind::kStatus, .all_nodes = true});
+int PrintRaw(FoundJob& job) {
+  auto answers = AskAgain(job, {.kind = InspectRequest::Kind::kStatus, .all_nodes = true});
   if (!answers) return FailJob(answers.error());
   NameMissing(*answers);
   return Print(RawJson(answers->nodes));
@@ -67,11 +67,11 @@ std::string Fitting(const std::string& text, size_t lines) {
 }
 
 // Repaints the table each second until the job or rankctl ends.
-int WatchStatus(JobClient& client) {
+int WatchStatus(FoundJob& job) {
   constexpr const char* kHome = "\x1b[H\x1b[2J";
   CpuTimes before;
   while (true) {
-    auto nodes = AskStatus(client);
+    auto nodes = AskStatus(job);
     if (!nodes)
       return nodes.error().code == ErrorCode::kPeerLost ? Print("the job is over\n")
                                                         : FailJob(nodes.error());
@@ -112,10 +112,10 @@ int RunPs(const CommandLine& line) {
 int RunStatus(const CommandLine& line) {
   auto job = JobOf(line);
   if (!job) return FailJob(job.error());
-  if (line.flags.Has("json")) return PrintRaw(job->client);
+  if (line.flags.Has("json")) return PrintRaw(*job);
   bool is_live = isatty(STDOUT_FILENO) != 0 && !line.flags.Has("once");
-  if (is_live) return WatchStatus(job->client);
-  auto nodes = AskStatus(job->client);
+  if (is_live) return WatchStatus(*job);
+  auto nodes = AskStatus(*job);
   if (!nodes) return FailJob(nodes.error());
   return Print(StatusText(*std::move(nodes), {}, Now(), SizeOfTerminal().columns));
 }
@@ -130,10 +130,10 @@ int RunWhy(const CommandLine& line) {
   auto job = JobOf(line);
   if (!job) return FailJob(job.error());
   double began = Now();
-  auto first = AskStatus(job->client);
+  auto first = AskStatus(*job);
   if (!first) return FailJob(first.error());
   std::this_thread::sleep_for(kLookInterval);
-  auto second = AskStatus(job->client);
+  auto second = AskStatus(*job);
   if (!second) return FailJob(second.error());
   double apart = Now() - began;
   bool is_known = rank < 0 || std::ranges::any_of(*second, [rank](const NodeStatus& node) {

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/process/rankctl.h"
 
@@ -114,7 +115,6 @@ TEST_F(RankctlJobTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
   EXPECT_THAT(Out({"status", "--job", std::to_string(first.Agent())}), HasSubstr("job first"));
 }
 
-TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
 TEST_F(RankctlJobTest, AnIdIsNotTakenForTheBeginningOfAnother) {
   Start({"--rdzv-id=exp1"}, kWaits);
   Job& other = Start({"--rdzv-id=exp10"}, kWaits);
@@ -167,6 +167,7 @@ TEST_F(RankctlJobTest, PsRemovesASocketWhoseAgentHasDiedBeforeItNamedIt) {
   job.Signal(SIGTERM);
 }
 
+TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
   Job& job = Start({"-n2"}, kWaits);
   std::vector<pid_t> workers = job.Workers(2);
   ASSERT_EQ(workers.size(), 2u);
@@ -189,6 +190,27 @@ TEST_F(RankctlJobTest, WhyNamesTheRankForWhichOthersWait) {
   EXPECT_THAT(Out({"status"}), HasSubstr("in AllReduce #8 (16 x float32, sum) of world, "));
 }
 
+TEST_F(RankctlJobTest, WhyNamesTheKeyOfTheStoreForWhichARankWaits) {
+  Start({"-n3"},
+        "[ $RANK = 0 ] && exec sleep 1000; exec " + kRankctl + " store wait --timeout=1000 never");
+  EXPECT_TRUE(StatusShows("waiting for key never of the store")) << Out({"status"});
+  EXPECT_TRUE(WaitFor([&] {
+    std::string why = Run({"why"}).out;
+    return why.starts_with("ranks 1, 2 wait ") &&
+           why.substr(0, why.find('\n')).find("key never of the store") != std::string::npos;
+  })) << Out({"why"});
+}
+
+TEST_F(RankctlJobTest, WhyNamesARankThatIsHeldAtABreakpoint) {
+  jobs.push_back(std::make_unique<Job>(
+      Job::Options{.arguments = {"-n2", "--no-python", test::Program("held"), "1", "0", "1"},
+                   .variables = variables}));
+  EXPECT_TRUE(WaitFor([&] {
+    return Run({"why"}).out.find(", held at a breakpoint\n") != std::string::npos;
+  })) << Out({"why"})
+      << jobs.back()->Err();
+}
+
 TEST_F(RankctlJobTest, LogsAreThoseOfTheRank) {
   Start({"-n2"}, "echo out $RANK; echo err $RANK >&2; exec sleep 1000");
   EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).out == "out 1\n"; }));
@@ -207,6 +229,48 @@ TEST_F(RankctlJobTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
   }));
   EXPECT_THAT(out, StartsWith("line 0\nline 1\n"));
   EXPECT_EQ(std::ranges::count(out, '\n'), 20'001);
+}
+
+TEST_F(RankctlJobTest, LogsOfAnAttemptThatHasFailedStayUntilTheNextOneEnds) {
+  Start({"--max-restarts=2", "--restart-pause=600"},
+        "echo words of $TORCHELASTIC_RESTART_COUNT; sleep 0.1; exit 3");
+  EXPECT_TRUE(StatusShows(": pausing, "));
+  EXPECT_EQ(Run({"logs", "0"}).out, "words of 1\n");
+}
+
+TEST_F(RankctlJobTest, LogsFollowTheLastLinesOfAnAttempt) {
+  const std::string gate = folder.Path("gate");
+  Start({"--max-restarts=1"},
+        "echo attempt $TORCHELASTIC_RESTART_COUNT; "
+        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exec sleep 1000; "
+        "until [ -e " +
+            gate + " ]; do sleep 0.01; done; echo last; exit 3");
+  Job follower({.arguments = {"logs", "-f", "0"}, .variables = variables, .program = kRankctl});
+  ASSERT_TRUE(follower.WaitForOut("attempt 0\n"));
+  // The follower does not look while the attempt ends.
+  follower.Signal(SIGSTOP);
+  std::ofstream(gate) << "open";
+  ASSERT_TRUE(WaitFor([&] { return Run({"logs", "0"}).out == "attempt 1\n"; }));
+  follower.Signal(SIGCONT);
+  ASSERT_TRUE(follower.WaitForOut("attempt 1\n"));
+  EXPECT_EQ(follower.Out(), "attempt 0\nlast\nattempt 1\n");
+  Out({"stop"});
+  EXPECT_EQ(follower.Wait(), Code(0));
+}
+
+TEST_F(RankctlJobTest, AFollowerGoesOnWithTheNextAgent) {
+  Job& job =
+      Start({"--max-restarts=1"}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
+  Job logs({.arguments = {"logs", "-f", "0"}, .variables = variables, .program = kRankctl});
+  Job events({.arguments = {"events", "-f"}, .variables = variables, .program = kRankctl});
+  ASSERT_TRUE(logs.WaitForOut("attempt 0\n"));
+  ASSERT_TRUE(events.WaitForOut("worker_started"));
+  kill(job.Agent(), SIGKILL);
+  EXPECT_TRUE(logs.WaitForOut("attempt 1\n")) << logs.Err();
+  EXPECT_TRUE(events.WaitForOut("agent_restarted")) << events.Err();
+  Out({"stop"});
+  EXPECT_EQ(logs.Wait(), Code(0));
+  EXPECT_EQ(events.Wait(), Code(0));
 }
 
 TEST_F(RankctlJobTest, LogsFollowARankOverARestartToItsEnd) {
