@@ -12,6 +12,7 @@ enum class EndKind : uint8_t {
   kExitedAfterSignal,   // with its own code after our signal, without an exception
   kFailedAfterWarning,  // as kFailed, but its last lines mention a lost connection
   kKilledInException,   // by our signal, while it ended with an exception
+  kInputEnded,          // its input ended too early: another worker's end, or a file cut off
   kTimedOut,            // it waited too long, perhaps for another worker
   kRaisedAfterSignal,   // ended with an exception after our signal, perhaps in its handler
   kLostPeer,            // it lost the connection to another worker

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
-#include "agent/report/named_rank.h"
 
 namespace rankrun::agent {
 namespace {
@@ -19,57 +18,6 @@ constexpr std::string_view kChained[] = {
     "The above exception was the direct cause of the following exception:",
 };
 constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
-
-constexpr std::string_view kLostPeer[] = {
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Connection was likely closed",
-    "Connection refused",
-    "Broken pipe",
-    "BrokenPipeError",
-    "ConnectionError",
-    "ConnectionAbortedError",
-    "failed to recv, got 0 bytes",
-    "socket hang up",
-    "ncclRemoteError",
-    "remote process exited",
-    "DistNetworkError",
-    "lost rank ",
-    "successfully reached monitoredBarrier, but received errors",
-};
-
-// A wait for other workers that took too long: what it says, and whose text it is. Requests to
-// other services have texts of their own.
-constexpr std::string_view kTimedOut[] = {
-    "TimeoutError", "timed out", "Timed out", "wait timeout after", "collective operation timeout",
-};
-constexpr std::string_view kOfAGroup[] = {
-    "gloo",
-    "unbound_buffer",
-    "NCCL",
-    "ProcessGroup",
-    "monitoredBarrier",
-    "TCPStore",
-    "DistStoreError",
-    "DistTimeout",
-    "DistBackendError",
-    "wait timeout after",
-    "collective operation timeout",
-};
-// Python's, for its own sockets and barriers.
-constexpr std::string_view kPythonsTimeOuts[] = {
-    "TimeoutError",
-    "TimeoutError: timed out",
-    "socket.timeout: timed out",
-};
-
-// Ends of the lines that perror writes.
-constexpr std::string_view kSystemsLostPeer[] = {
-    ": Connection reset by peer",
-    ": Connection refused",
-    ": Connection timed out",
-    ": Broken pipe",
-};
 
 using Lines = std::vector<std::string>;
 
@@ -165,31 +113,6 @@ LastError LastLinesError(std::string_view standard_error) {
   if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
   size_t begin = lines.size() - std::min(lines.size(), kLastLines);
   return {Joined(lines, begin, lines.size())};
-}
-
-bool BlamesLostPeer(const LastError& error) {
-  if (error.is_exception && error.text.starts_with("EOFError\n")) return true;  // multiprocessing
-  if (NamedRankIn(error.text)) return true;
-  return std::ranges::any_of(
-      kLostPeer, [&](std::string_view part) { return error.text.find(part) != std::string::npos; });
-}
-
-bool TimedOut(const LastError& error) {
-  const auto has = [&](std::string_view part) {
-    return error.text.find(part) != std::string::npos;
-  };
-  const Lines lines = LinesOf(error.text);
-  const auto is_line = [&](std::string_view line) {
-    return std::ranges::find(lines, line) != lines.end();
-  };
-  if (std::ranges::any_of(kPythonsTimeOuts, is_line)) return true;
-  return std::ranges::any_of(kTimedOut, has) && std::ranges::any_of(kOfAGroup, has);
-}
-
-bool EndsWithLostPeer(const LastError& error) {
-  std::string_view text = error.text;
-  if (text.ends_with('\n')) text.remove_suffix(1);
-  return std::ranges::any_of(kSystemsLostPeer, [&](auto part) { return text.ends_with(part); });
 }
 
 std::string SanitizerError(std::string_view standard_error) {

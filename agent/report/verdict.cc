@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/report/last_error.h"
+#include "agent/report/lost_peer.h"
 #include "agent/report/named_rank.h"
 
 namespace rankrun::agent {
@@ -50,8 +51,9 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   // Not a line of some log.
   bool is_sure = error.is_exception || named || EndsWithLostPeer(error);
   if (is_sigpipe || (is_sure && blames_peer)) return EndKind::kLostPeer;
-  if (error.is_exception && TimedOut(error) && !IsKilledFromOutside(worker)) {
-    return EndKind::kTimedOut;
+  if (!IsKilledFromOutside(worker)) {
+    if (TimedOut(error)) return EndKind::kTimedOut;
+    if (InputEnded(error)) return EndKind::kInputEnded;
   }
   if (!WasSignalled(worker)) {
     // A line of the log is weak evidence. A signal is the end of its own failure.
@@ -89,10 +91,13 @@ class Ends {
     if (hung != kinds_.end()) return static_cast<size_t>(hung - kinds_.begin());
     if (auto found = FirstOf({EndKind::kNotStarted, EndKind::kFailed})) return *found;
     if (auto found = First([&](size_t i) { return IsNamed(i); })) return *found;
-    if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;
+    if (!SeveralExitedInTheirHandlers()) {
+      if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;
+    }
     if (auto found = FirstOf({EndKind::kFailedAfterWarning})) return *found;
     if (auto found = TheOnlyOneThatLostNobody()) return *found;
     if (auto found = FirstOf({EndKind::kKilledInException})) return *found;
+    if (auto found = FirstOf({EndKind::kInputEnded})) return *found;
     if (auto found = FirstOf({EndKind::kTimedOut})) return *found;
     if (auto found = TheOnlyOneThatLeftEarly()) return *found;
     if (!AllRaisedInTheirHandlers()) {
@@ -124,17 +129,19 @@ class Ends {
 
   size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
 
-  // They lost a peer, or waited in vain.
-  size_t CountVictims() const { return Count(EndKind::kLostPeer) + Count(EndKind::kTimedOut); }
+  // It lost a peer, or waited in vain.
+  bool IsVictim(size_t i) const {
+    return kinds_[i] == EndKind::kLostPeer || kinds_[i] == EndKind::kTimedOut ||
+           kinds_[i] == EndKind::kInputEnded;
+  }
 
-  // Two others must have lost it: a single one may have lost something else.
+  // Two others must have lost it: a single one may have lost something else. One that has said
+  // nothing is not blamed by those whose input ended: that may have been a file of their own.
   std::optional<size_t> TheOnlyOneThatLostNobody() const {
-    size_t victims = CountVictims();
+    size_t victims = Count(EndKind::kLostPeer) + Count(EndKind::kTimedOut);
+    if (Count(EndKind::kStopped) == 0) victims += Count(EndKind::kInputEnded);
     if (victims < 2 || victims + 1 != kinds_.size()) return std::nullopt;
-    return First([&](size_t i) {
-      return kinds_[i] != EndKind::kLostPeer && kinds_[i] != EndKind::kTimedOut &&
-             kinds_[i] != EndKind::kSucceeded;
-    });
+    return First([&](size_t i) { return !IsVictim(i) && kinds_[i] != EndKind::kSucceeded; });
   }
 
   // It succeeded before any signal of ours, but others still needed it. If several did, the
@@ -142,6 +149,11 @@ class Ends {
   std::optional<size_t> TheOnlyOneThatLeftEarly() const {
     if (left_early_.size() != 1 || Count(EndKind::kLostPeer) == 0) return std::nullopt;
     return left_early_.front();
+  }
+
+  // While the input of another one ended early.
+  bool SeveralExitedInTheirHandlers() const {
+    return Count(EndKind::kExitedAfterSignal) >= 2 && Count(EndKind::kInputEnded) > 0;
   }
 
   bool AllRaisedInTheirHandlers() const {

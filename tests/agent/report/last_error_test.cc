@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "agent/report/lost_peer.h"
+
 namespace rankrun::agent {
 namespace {
 
@@ -78,61 +80,6 @@ TEST(FindLastErrorTest, WithoutAnExceptionItIsTheLastThreeLines) {
   EXPECT_FALSE(error.is_exception);
   EXPECT_FALSE(BlamesLostPeer(error));
   EXPECT_EQ(FindLastError("").text, "");
-}
-
-TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
-  auto blames = [](const std::string& text) {
-    return BlamesLostPeer({.text = text + "\n", .is_exception = true});
-  };
-  for (const char* text : {
-           "RuntimeError: [../gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:30605",
-           "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
-           "BrokenPipeError: [Errno 32] Broken pipe",
-           "ConnectionAbortedError",
-           "torch.distributed.DistBackendError: NCCL error: ncclRemoteError: A call failed",
-           "EOFError",
-           "rankrun.DistError: rank 0: Barrier #3 of world: rank 2 was killed by SIGKILL",
-       }) {
-    EXPECT_TRUE(blames(text)) << text;
-  }
-  for (const char* text : {"EOFError: EOF when reading a line", "ValueError: no such shard: 17",
-                           "KeyError: 'rank 2'", "FileNotFoundError: /data/rank 2"}) {
-    EXPECT_FALSE(blames(text)) << text;
-  }
-}
-
-TEST(BlamesLostPeerTest, KnowsWaitsForOthers) {
-  auto blames = [](const std::string& text) { return BlamesLostPeer({.text = text + "\n"}); };
-  EXPECT_TRUE(
-      blames("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received "
-             "errors while waiting for send/recv from rank 0."));
-  EXPECT_TRUE(blames("RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 3 ms"));
-}
-
-TEST(TimedOutTest, KnowsTheTextsOfOthers) {
-  auto timed_out = [](const std::string& text) { return TimedOut({.text = text + "\n"}); };
-  EXPECT_TRUE(timed_out("DistStoreError: wait timeout after 3000ms, keys: /a/0"));
-  EXPECT_TRUE(
-      timed_out("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"));
-  EXPECT_TRUE(
-      timed_out("what():  [Rank 0] Watchdog caught collective operation timeout: WorkNCCL("));
-  EXPECT_TRUE(timed_out("DistTimeoutError: AllReduce #3 of world: not in time"));
-  EXPECT_TRUE(timed_out("TimeoutError"));
-  EXPECT_TRUE(timed_out("TimeoutError: timed out"));
-  EXPECT_FALSE(timed_out("ValueError: timeout must be positive"));
-  EXPECT_FALSE(
-      timed_out("requests.exceptions.ReadTimeout: HTTPConnectionPool(host='data', "
-                "port=80): Read timed out. (read timeout=5)"));
-  EXPECT_FALSE(timed_out("TimeoutError: [Errno 110] Connection timed out"));
-  EXPECT_FALSE(timed_out("subprocess.TimeoutExpired: Command 'make' timed out after 5 seconds"));
-}
-
-TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {
-  EXPECT_TRUE(EndsWithLostPeer({.text = "step 3\nrecv: Connection reset by peer\n"}));
-  EXPECT_TRUE(EndsWithLostPeer({.text = "write: Broken pipe"}));
-  EXPECT_FALSE(EndsWithLostPeer({.text = "Connection refused, trying again\n"}));
-  EXPECT_FALSE(EndsWithLostPeer({.text = "connect: Connection refused\ngoing on\n"}));
-  EXPECT_FALSE(EndsWithLostPeer({.text = ""}));
 }
 
 TEST(SanitizerErrorTest, IsTheFirstLineOfItsReport) {

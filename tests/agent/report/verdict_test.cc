@@ -126,6 +126,11 @@ WorkerRecord TimedOut(int sent = 0) {
   return Ended({.signaled = false, .value = 1}, sent,
                text.substr(0, text.find("Runtime")) + "TimeoutError: timed out\n");
 }
+WorkerRecord InputEnded(int sent = 0) {
+  std::string text = kTraceback;
+  return Ended({.signaled = false, .value = 1}, sent,
+               text.substr(0, text.find("Runtime")) + "EOFError: Ran out of input\n");
+}
 WorkerRecord RequestTimedOut() {
   std::string text = kTraceback;
   return Ended({.signaled = false, .value = 1}, 0,
@@ -240,6 +245,24 @@ const Case kCases[] = {
      {Lost(), Lost(), kTerminated, RequestTimedOut()},
      {3, 0, 1, 2},
      3},
+    {"the only one that lost nobody, while the input of others ended",
+     {InputEnded(), InputEnded(15), Lost(), RaisesAfterSignal()},
+     {0, 2, 1, 3},
+     3},
+    {"one whose input ended, before those that lost it",
+     {Lost(), InputEnded(), Lost()},
+     {0, 1, 2},
+     1},
+    {"one whose input ended, perhaps a file, before one that said nothing",
+     {Lost(), InputEnded(), kTerminated},
+     {0, 1, 2},
+     1},
+    {"one whose input ended, before handlers that exit",
+     {Exited1AfterSignal(), InputEnded(), Exited1AfterSignal()},
+     {1, 0, 2},
+     1},
+    {"one whose input ended, before a wait in vain", {TimedOut(), InputEnded()}, {0, 1}, 1},
+    {"an own failure before an input that ended", {InputEnded(), Exits(3), Lost()}, {0, 2, 1}, 1},
     {"an own failure before a wait in vain", {TimedOut(), Exits(3), Lost()}, {0, 1, 2}, 1},
     {"a wait in vain for something else, although another left early",
      {TimedOut(), kSucceeded, Lost()},
