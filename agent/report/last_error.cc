@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,8 @@ constexpr std::string_view kChained[] = {
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 };
+constexpr std::string_view kGosEnds[] = {"panic: ", "fatal error: "};
+constexpr std::string_view kGoroutine = "goroutine ";
 constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
 
 using Lines = std::vector<std::string>;
@@ -96,14 +99,55 @@ LastError TerminateAt(const Lines& lines, size_t at) {
   return {Joined(lines, at, last + 1), true, CountAfter(lines, last)};
 }
 
+// Returns whether a line is "thread 'main' panicked at src/main.rs:3:5:".
+bool IsRustsPanic(const std::string& line) {
+  return line.starts_with("thread '") && line.find(" panicked at ") != line.npos;
+}
+
+LastError RustsPanicAt(const Lines& lines, size_t at) {
+  const auto ends = [&](size_t i) {
+    return lines[i].empty() || lines[i].starts_with("note: ") || lines[i] == "stack backtrace:";
+  };
+  size_t end = at + 1;
+  while (end < lines.size() && !ends(end)) ++end;
+  size_t last = end - 1;
+  // Frames of its backtrace are indented.
+  for (size_t i = end; i < lines.size() && (ends(i) || lines[i].starts_with(' ')); ++i) last = i;
+  return {Joined(lines, at, end), true, CountAfter(lines, last)};
+}
+
+bool IsGosPanic(const std::string& line) {
+  return std::ranges::any_of(kGosEnds, [&](auto begin) { return line.starts_with(begin); });
+}
+
+// Returns whether a line is "goroutine 7 [running]:".
+bool IsRunningGoroutine(const std::string& line) {
+  return line.starts_with(kGoroutine) && line.find(" [running") != line.npos;
+}
+
+// The stacks of goroutines that follow it have no limit, and the program ends with them.
+LastError GosPanicAt(const Lines& lines, size_t at) {
+  size_t end = at + 1;
+  while (end < lines.size() && !lines[end].empty() && !lines[end].starts_with(kGoroutine)) ++end;
+  size_t next = end;
+  while (next < lines.size() && lines[next].empty()) ++next;
+  const bool has_stacks = next < lines.size() && lines[next].starts_with(kGoroutine);
+  return {Joined(lines, at, end), true, has_stacks ? 0 : CountAfter(lines, end - 1)};
+}
+
 }  // namespace
 
 LastError FindLastError(std::string_view standard_error) {
   Lines lines = LinesOf(standard_error);
+  std::optional<size_t> goroutine;  // of a panic that may be cut off
   for (size_t i = lines.size(); i-- > 0;) {
+    if (IsRunningGoroutine(lines[i])) goroutine = i;
+    if (IsGosPanic(lines[i])) return GosPanicAt(lines, i);
+    if (IsRustsPanic(lines[i])) return RustsPanicAt(lines, i);
     if (lines[i].find(kTerminate) != std::string::npos) return TerminateAt(lines, i);
     if (lines[i].find(kTraceback) != std::string::npos) return ExceptionAt(lines, i);
   }
+  if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};
   return LastLinesError(standard_error);
 }
 

@@ -8,7 +8,7 @@ namespace rankrun::agent {
 
 // Error with which a program ended, as its standard error shows it.
 struct LastError {
-  // An exception that nothing caught, of Python or C++: its type and text. If several
+  // An exception that nothing caught, of Python or C++, or a panic: its type and text. If several
   // form a chain, the first, from which the others followed. Otherwise the last lines.
   std::string text = {};
   bool is_exception = false;

@@ -74,6 +74,41 @@ TEST(FindLastErrorTest, AnExceptionThatAProgramPrintsBeforeItExitsCounts) {
   EXPECT_FALSE(FindLastError("RuntimeError: no\nanother attempt\n").is_exception);
 }
 
+TEST(FindLastErrorTest, APanicOfRustIsAnException) {
+  const std::string panic =
+      "\nthread 'main' panicked at src/loader.rs:88:14:\nindex out of bounds: the len is 3\n";
+  const std::string text = panic.substr(1);
+  LastError error = FindLastError("step 3\n" + panic + "note: run with `RUST_BACKTRACE=1`\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, text);
+  EXPECT_EQ(error.lines_after, 0);
+  std::string backtrace = "stack backtrace:\n";
+  for (int frame = 0; frame < 40; ++frame) backtrace += "   1: core::f\n             at a.rs\n";
+  error = FindLastError(panic + backtrace + "note: Some details are omitted\n");
+  EXPECT_EQ(error.text, text);
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_EQ(FindLastError(panic + "joined\n\ngoing on\n").lines_after, 1);
+  error = FindLastError("thread 'loader' (7) panicked at 'no data', src/a.rs:3:5\n");
+  EXPECT_EQ(error.text, "thread 'loader' (7) panicked at 'no data', src/a.rs:3:5\n");
+}
+
+TEST(FindLastErrorTest, APanicOfGoIsAnException) {
+  const std::string panic = "panic: runtime error: index out of range [7] with length 3\n";
+  std::string stacks = "\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:88 +0x1d\n";
+  for (int other = 0; other < 40; ++other) stacks += "\ngoroutine 7 [select]:\nmain.f()\n";
+  LastError error = FindLastError("step 3\n" + panic + stacks);
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, panic);
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_EQ(FindLastError("fatal error: all goroutines are asleep - deadlock!\n" + stacks).text,
+            "fatal error: all goroutines are asleep - deadlock!\n");
+  error = FindLastError(stacks);
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "goroutine 1 [running]:\nmain.main()\n\t/src/main.go:88 +0x1d\n");
+  EXPECT_EQ(FindLastError(panic + "\ngoing on\n").lines_after, 1);
+  EXPECT_FALSE(FindLastError("don't panic: all is well\n").is_exception);
+}
+
 TEST(FindLastErrorTest, WithoutAnExceptionItIsTheLastThreeLines) {
   LastError error = FindLastError("recv: Connection reset by peer\na\n\nb\nc\n");
   EXPECT_EQ(error.text, "a\nb\nc\n");
