@@ -99,7 +99,9 @@ std::optional<int> LostRankIn(std::string_view error) {
     std::string_view rest = WithoutPlace(ranks.rest);
     bool is_lost = std::ranges::any_of(kLosses, [&](auto part) { return before.ends_with(part); });
     bool has_ended = std::ranges::any_of(kEnds, [&](auto part) { return rest.starts_with(part); });
-    if (is_lost || has_ended) lost = ranks.first;
+    // PyTorch compares the calls of two ranks: "Rank 0 is running ..., but Rank 1 is running ...".
+    bool differs = before.ends_with(", but ") && rest.starts_with(" is running collective");
+    if (is_lost || has_ended || differs) lost = ranks.first;
     return lost.has_value();
   });
   return lost;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -71,17 +72,18 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
 class Ends {
  public:
   Ends(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) : ended_(ended) {
-    std::set<int> lost_ranks;
+    std::map<int, int> lost_ranks;  // how often errors name each
     for (const WorkerRecord& worker : workers) {
       Ending ending = EndingOf(worker);
       if (ending.kind == EndKind::kSucceeded && !WasSignalled(worker)) {
         left_early_.push_back(kinds_.size());
       }
       kinds_.push_back(ending.kind);
-      if (ending.lost_rank >= 0) lost_ranks.insert(ending.lost_rank);
+      if (ending.lost_rank >= 0) ++lost_ranks[ending.lost_rank];
     }
     for (size_t i = 0; i < workers.size(); ++i) {
-      if (lost_ranks.contains(workers[i].global_rank)) named_.insert(i);
+      auto found = lost_ranks.find(workers[i].global_rank);
+      if (found != lost_ranks.end()) named_[i] = found->second;
     }
   }
 
@@ -115,10 +117,19 @@ class Ends {
     return found == ended_.end() ? std::nullopt : std::optional(*found);
   }
 
-  // Among several workers of these kinds, one that others name comes first.
+  // Among several workers of these kinds, the one that most others name comes first.
   std::optional<size_t> FirstOf(const std::set<EndKind>& kinds) const {
-    auto named = First([&](size_t i) { return kinds.contains(kinds_[i]) && named_.contains(i); });
-    return named ? named : First([&](size_t i) { return kinds.contains(kinds_[i]); });
+    std::optional<size_t> first;
+    for (size_t i : ended_) {
+      if (!kinds.contains(kinds_[i])) continue;
+      if (!first || Votes(i) > Votes(*first)) first = i;
+    }
+    return first;
+  }
+
+  int Votes(size_t i) const {
+    auto found = named_.find(i);
+    return found == named_.end() ? 0 : found->second;
   }
 
   // Its peers lost it, and it lost nobody itself.
@@ -164,7 +175,7 @@ class Ends {
   const std::vector<size_t>& ended_;
   std::vector<EndKind> kinds_;
   std::vector<size_t> left_early_;  // workers that succeeded
-  std::set<size_t> named_;          // workers that a victim's error names
+  std::map<size_t, int> named_;     // workers that errors of victims name, and how many do
 };
 
 }  // namespace

@@ -41,6 +41,15 @@ TEST(NamedRankInTest, IsARankForWhichOthersWaitedInVain) {
   EXPECT_EQ(NamedRankIn("Init: rank 0 of 3: ranks 1, 2 did not join within 2.0 s"), 1);
 }
 
+TEST(NamedRankInTest, IsTheRankWhoseCallDiffersFromTheOwnOne) {
+  EXPECT_EQ(
+      NamedRankIn("Detected mismatch between collectives on ranks. Rank 0 is running "
+                  "collective: CollectiveFingerPrint(OpType=ALLREDUCE), but Rank 1 is running "
+                  "collective: CollectiveFingerPrint(OpType=BARRIER)."),
+      1);
+  EXPECT_EQ(NamedRankIn("Rank 0 is running collective: ALLREDUCE"), std::nullopt);
+}
+
 TEST(NamedRankInTest, IsTheOnlyRankWhoseCallDiffers) {
   EXPECT_EQ(
       NamedRankIn("rank 3 of 4: ranks 0, 1, 3 called AllReduce #4 (10 x float32, sum); rank 2 "

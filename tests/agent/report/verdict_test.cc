@@ -118,8 +118,30 @@ WorkerRecord Mismatched() {
   return Ended({.signaled = false, .value = 1}, 0,
                "DistError: ranks 0, 1, 3 called Barrier #1; rank 2 called AllReduce #1\n");
 }
+// PyTorch's comparison of two calls.
+WorkerRecord Compared(int own, int other) {
+  return Ended({.signaled = false, .value = 1}, 0,
+               "RuntimeError: Rank " + std::to_string(own) +
+                   " is running collective: A, but Rank " + std::to_string(other) +
+                   " is running collective: B\n");
+}
 WorkerRecord SaysReset() {
   return Ended({.signaled = false, .value = 1}, 0, "recv: Connection reset by peer\n");
+}
+WorkerRecord SaysGosReset() {
+  return Ended({.signaled = false, .value = 1}, 0,
+               "2026/11/26 12:00:00 sum: read tcp [::1]:1->[::1]:2: read: connection reset by "
+               "peer\n");
+}
+WorkerRecord SaysRustsReset() {
+  return Ended(
+      {.signaled = false, .value = 1}, 0,
+      "Error: Os { code: 104, kind: ConnectionReset, message: \"Connection reset by peer\" "
+      "}\n");
+}
+WorkerRecord Panics(int sent) {
+  return Ended({.signaled = true, .value = sent}, sent,
+               "thread 'main' panicked at src/a.rs:8:4:\nindex out of bounds\n");
 }
 WorkerRecord TimedOut(int sent = 0) {
   std::string text = kTraceback;
@@ -209,6 +231,15 @@ const Case kCases[] = {
     {"the only one whose call differs, although our signal ended it",
      {Mismatched(), kTerminated, kTerminated, kTerminated},
      {0, 1, 2, 3},
+     2},
+    {"the one that most others name, although it names one itself",
+     {Compared(0, 1), Compared(1, 0), Compared(2, 1)},
+     {0, 1, 2},
+     1},
+    {"a panic of Rust that our signal cut short", {Panics(15), Lost(), kTerminated}, {1, 0, 2}, 0},
+    {"programs in Rust and Go that lost their peer",
+     {SaysGosReset(), SaysRustsReset(), kTerminated},
+     {0, 1, 2},
      2},
     {"a program in C that lost its peer",
      {SaysReset(), KilledInException(), kTerminated},
