@@ -20,6 +20,31 @@ Duration PeriodOf(const HangPolicy& policy) {
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
+std::vector<pid_t> PidsOf(const std::vector<int>& ranks, const std::vector<WorkerSample>& samples) {
+  std::vector<pid_t> pids;
+  for (int rank : ranks) {
+    auto found = std::ranges::find(samples, rank, &WorkerSample::global_rank);
+    if (found != samples.end() && found->pid != 0) pids.push_back(found->pid);
+  }
+  return pids;
+}
+
+// Those that wait for a lock, as most do that wait for others, come last: there is a limit.
+std::vector<pid_t> AllPids(const std::vector<WorkerSample>& samples) {
+  std::vector<pid_t> pids;
+  const auto add = [&](bool waits_for_lock) {
+    for (const WorkerSample& sample : samples) {
+      const bool waits = sample.process && sample.process->call == CallKind::kLock;
+      if (sample.pid != 0 && !sample.has_ended && waits == waits_for_lock) {
+        pids.push_back(sample.pid);
+      }
+    }
+  };
+  add(false);
+  add(true);
+  return pids;
+}
+
 }  // namespace
 
 HealthMonitor::HealthMonitor(Loop& loop, const HangPolicy& policy, Callbacks callbacks)
@@ -132,11 +157,9 @@ void HealthMonitor::OnOrder(HangVerdict verdict) {
 
 void HealthMonitor::OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples) {
   verdict_ = std::move(verdict);
-  std::vector<pid_t> pids;
-  for (int rank : verdict_->witnesses) {
-    auto found = std::ranges::find(samples, rank, &WorkerSample::global_rank);
-    if (found != samples.end() && found->pid != 0) pids.push_back(found->pid);
-  }
+  std::vector<pid_t> pids = PidsOf(verdict_->witnesses, samples);
+  // The stacks of all may tell whom the others wait for.
+  if (verdict_->causes.empty() && !callbacks_.send) pids = AllPids(samples);
   if (!callbacks_.take_stacks || pids.empty()) return Finish();
   stacks_deadline_.Start(kMaxStacksTime);
   callbacks_.take_stacks(std::move(pids), [this, attempt = attempts_] {

@@ -31,6 +31,9 @@ class LateStacks {
   // later, within `budget` and 0.3 s.
   void Take(std::vector<pid_t> workers, Duration budget, std::function<void()> done);
 
+  // Stacks that Take has kept, by worker.
+  const std::map<pid_t, ProcessStacks>& taken() const { return stacks_; }
+
   // Call this when no worker is left: ends the programs that take stacks.
   void Cancel();
 

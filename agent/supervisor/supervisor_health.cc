@@ -1,6 +1,8 @@
+#include <map>
 #include <string>
 #include <utility>
 
+#include "agent/health/stack_suspect.h"
 #include "agent/job/environment.h"
 #include "agent/job/exit_codes.h"
 #include "agent/process/descendants.h"
@@ -18,6 +20,22 @@ constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEO
 // The program that takes them may need a little longer.
 constexpr std::chrono::milliseconds kStacksBudget{1'500};
 
+// Adds the cause that the stacks show to a verdict without one.
+HangVerdict WithSuspect(HangVerdict verdict, const std::vector<WorkerSample>& samples,
+                        const std::map<pid_t, ProcessStacks>& stacks) {
+  if (!verdict.causes.empty()) return verdict;
+  std::vector<RankStacks> workers;
+  for (const WorkerSample& sample : samples) {
+    auto found = stacks.find(sample.pid);
+    if (found != stacks.end()) workers.push_back({sample.global_rank, found->second});
+  }
+  const auto suspect = SuspectByStacks(workers);
+  if (!suspect) return verdict;
+  verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;
+  verdict.text += "; " + RanksInWords({suspect->global_rank}) + " is " + suspect->what;
+  return verdict;
+}
+
 }  // namespace
 
 HealthMonitor::Callbacks Supervisor::OnHealth() {
@@ -26,13 +44,17 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
   };
   decltype(HealthMonitor::Callbacks::send) send_if_needed;
   if (spec_.nodes) send_if_needed = send;
+  auto on_hang = [this](const HangVerdict& verdict) {
+    const bool sees_all = attempt_ && !spec_.nodes;
+    OnHang(sees_all ? WithSuspect(verdict, attempt_->Samples(), stacks_.taken()) : verdict);
+  };
   return {.samples =
               [this] {
                 bool runs = attempt_ && state_.phase == Phase::kRunning;
                 return runs ? attempt_->Samples() : std::vector<WorkerSample>();
               },
           .show = [this](const std::string& line) { output_.Say(line); },
-          .on_hang = [this](const HangVerdict& verdict) { OnHang(verdict); },
+          .on_hang = on_hang,
           .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
           .on_stuck = [this](pid_t worker) { OnStuck(worker); },
           .stuck_limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or("")),

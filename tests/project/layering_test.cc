@@ -51,7 +51,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"job", {}},
          {"lifecycle", {"job"}},
          {"process", {"job"}},
-         {"health", {"job", "process"}},
+         {"health", {"job", "process", "stacks"}},
          {"inspect", {"health"}},
          {"machine", {"job"}},
          {"machine/topology", {"machine"}},

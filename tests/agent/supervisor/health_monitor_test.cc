@@ -57,6 +57,34 @@ TEST_F(HealthMonitorTest, WorkersThatHaveAllSucceededAnswerUntilTheRoundEnds) {
   EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100)));
 }
 
+TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNamesNobody) {
+  const auto waits_in = [](int rank, pid_t pid, CallKind call) {
+    WorkerSample sample{.global_rank = rank, .pid = pid};
+    sample.process.emplace().call = call;
+    return sample;
+  };
+  samples = {waits_in(0, 10, CallKind::kLock),
+             waits_in(1, 11, CallKind::kPoll),
+             waits_in(2, 12, CallKind::kLock),
+             {.global_rank = 3, .has_ended = true}};
+  std::vector<std::vector<pid_t>> taken;
+  std::vector<HangVerdict> verdicts;
+  HealthMonitor::Callbacks callbacks = Callbacks();
+  callbacks.send = {};
+  callbacks.on_hang = [&](const HangVerdict& verdict) { verdicts.push_back(verdict); };
+  callbacks.take_stacks = [&](std::vector<pid_t> pids, const std::function<void()>& done) {
+    taken.push_back(std::move(pids));
+    done();
+  };
+  HealthMonitor of_one_node(loop, kPolicy, callbacks);
+  of_one_node.BeginAttempt();
+  of_one_node.OnOrder({.text = "nobody", .witnesses = {0}});
+  EXPECT_TRUE(loop.RunUntil([&] { return !verdicts.empty(); }, kLong));
+  of_one_node.OnOrder({.causes = {{2, "sleeps"}}, .witnesses = {2, 0}});
+  EXPECT_TRUE(loop.RunUntil([&] { return verdicts.size() == 2; }, kLong));
+  EXPECT_EQ(taken, (std::vector<std::vector<pid_t>>{{11, 10, 12}, {12, 10}}));
+}
+
 TEST_F(HealthMonitorTest, SendsSamplesWithoutFactsIfReadingThemBlocks) {
   std::promise<void> gate;
   std::shared_future<void> opened = gate.get_future().share();

@@ -1,0 +1,90 @@
+#include "agent/health/stack_suspect.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "agent/stacks/stack_text.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::string_view kFolder = "/torch/distributed/";
+constexpr std::string_view kDataParallel = "/torch/nn/parallel/distributed.py";
+constexpr std::string_view kDecorators = "/c10d_logger.py";  // around each function of the folder
+constexpr std::string_view kNative[] = {"c10d::", "gloo::", "nccl"};
+
+bool IsInTorchDistributed(const StackFrame& frame) {
+  if (frame.file.ends_with(kDecorators)) return false;
+  return frame.file.find(kFolder) != std::string::npos || frame.file.ends_with(kDataParallel);
+}
+
+bool IsNative(const StackFrame& frame) {
+  return std::ranges::any_of(kNative,
+                             [&](auto begin) { return frame.function.starts_with(begin); });
+}
+
+bool AreKnown(const ProcessStacks& stacks) {
+  if (stacks.threads.empty() || !stacks.python_note.empty()) return false;
+  const ThreadStack& main = stacks.threads.front();
+  return stacks.interpreter.empty() ? !main.native.empty() : !main.python.empty();
+}
+
+std::string PlaceOf(const ProcessStacks& stacks) {
+  constexpr size_t kShown = 2;
+  std::vector<std::string> frames = FramesThatMatter(stacks);
+  std::string text = "in ";
+  for (size_t i = 0; i < std::min(frames.size(), kShown); ++i) {
+    text += (i > 0 ? " <- " : "") + frames[i];
+  }
+  return frames.empty() ? "elsewhere" : text;
+}
+
+// Returns the only index with its collective; nothing if there are none or several.
+std::optional<size_t> TheOnlyOne(const std::vector<std::string>& collectives,
+                                 const std::string& collective) {
+  if (std::ranges::count(collectives, collective) != 1) return std::nullopt;
+  return static_cast<size_t>(std::ranges::find(collectives, collective) - collectives.begin());
+}
+
+}  // namespace
+
+std::string CollectiveOf(const ProcessStacks& stacks) {
+  if (stacks.threads.empty()) return "";
+  std::string native;
+  for (const StackFrame& frame : MergedFrames(stacks, stacks.threads.front())) {
+    if (IsInTorchDistributed(frame)) return frame.function;
+    if (native.empty() && IsNative(frame)) native = ShortFunction(frame.function);
+  }
+  return native;
+}
+
+std::optional<StackSuspect> SuspectByStacks(const std::vector<RankStacks>& workers) {
+  if (workers.size() < 2) return std::nullopt;
+  std::vector<std::string> collectives;
+  std::map<std::string, size_t> counts;
+  for (const RankStacks& worker : workers) {
+    if (!AreKnown(worker.stacks)) return std::nullopt;
+    collectives.push_back(CollectiveOf(worker.stacks));
+    ++counts[collectives.back()];
+  }
+  const bool is_outside = counts.contains("");
+  if (is_outside) {
+    const auto found = TheOnlyOne(collectives, "");
+    if (!found) return std::nullopt;
+    const std::string others = counts.size() == 2 ? counts.rbegin()->first : "torch.distributed";
+    return StackSuspect{
+        .global_rank = workers[*found].global_rank,
+        .what = PlaceOf(workers[*found].stacks) + ", while all others are in " + others};
+  }
+  if (counts.size() != 2 || workers.size() < 3) return std::nullopt;
+  auto one = counts.begin(), other = std::next(one);
+  if (one->second > other->second) std::swap(one, other);
+  const auto found = TheOnlyOne(collectives, one->first);
+  if (!found) return std::nullopt;
+  return StackSuspect{.global_rank = workers[*found].global_rank,
+                      .what = "in " + one->first + ", while all others are in " + other->first};
+}
+
+}  // namespace rankrun::agent

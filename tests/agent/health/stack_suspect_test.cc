@@ -1,0 +1,87 @@
+#include "agent/health/stack_suspect.h"
+
+#include <gtest/gtest.h>
+
+namespace rankrun::agent {
+namespace {
+
+StackFrame Frame(const std::string& function, const std::string& file, int line) {
+  StackFrame frame;
+  frame.function = function;
+  frame.file = file;
+  frame.line = line;
+  return frame;
+}
+
+const StackFrame kMain = Frame("main", "/job/train.py", 7);
+const StackFrame kLogger = Frame("wrapper", "/venv/torch/distributed/c10d_logger.py", 8);
+
+StackFrame Distributed(const std::string& function) {
+  return Frame(function, "/venv/torch/distributed/distributed_c10d.py", 9);
+}
+
+RankStacks Python(int rank, std::vector<StackFrame> frames) {
+  ThreadStack main{.tid = 7, .python = std::move(frames)};
+  return {rank, {.pid = 7, .interpreter = "python3", .threads = {main}}};
+}
+
+RankStacks In(int rank, const std::string& function) {
+  return Python(rank, {Distributed(function), kLogger, kMain});
+}
+
+RankStacks Loads(int rank) {
+  return Python(rank, {Frame("wait", "/lib/multiprocessing/connection.py", 0), kMain});
+}
+
+RankStacks Native(int rank, const std::string& function) {
+  ThreadStack main{.tid = 7, .native = {Frame(function, "", 0), Frame("main", "", 0)}};
+  return {rank, {.pid = 7, .threads = {main}}};
+}
+
+int SuspectOf(const std::vector<RankStacks>& workers) {
+  auto found = SuspectByStacks(workers);
+  return found ? found->global_rank : -1;
+}
+
+TEST(CollectiveOfTest, IsTheInnermostFunctionOfTorchDistributed) {
+  EXPECT_EQ(CollectiveOf(In(0, "all_reduce").stacks), "all_reduce");
+  EXPECT_EQ(CollectiveOf(Python(0, {kLogger, kMain}).stacks), "");
+  EXPECT_EQ(CollectiveOf(Loads(0).stacks), "");
+  EXPECT_EQ(CollectiveOf(Native(0, "c10d::Reducer::finalize_backward()").stacks),
+            "c10d::Reducer::finalize_backward");
+  EXPECT_EQ(CollectiveOf({}), "");
+}
+
+TEST(SuspectByStacksTest, IsTheOnlyRankInNoCollective) {
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), In(2, "all_reduce")}), 1);
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1)}), 1);
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), In(2, "barrier")}), 1);
+  EXPECT_EQ(SuspectOf({Native(0, "gloo::f()"), Native(1, "load")}), 1);
+  EXPECT_EQ(SuspectByStacks({In(0, "all_reduce"), Loads(1)})->what,
+            "in wait (connection.py) <- main (train.py:7), while all others are in all_reduce");
+  EXPECT_EQ(SuspectOf({Loads(0), Loads(1), In(2, "all_reduce")}), -1);
+  EXPECT_EQ(SuspectOf({Loads(0), Loads(1)}), -1);
+}
+
+TEST(SuspectByStacksTest, IsTheOnlyRankInAnotherCollective) {
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "barrier"), In(2, "all_reduce")}), 1);
+  EXPECT_EQ(SuspectByStacks({In(4, "a"), In(5, "b"), In(6, "b")})->what,
+            "in a, while all others are in b");
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "barrier")}), -1);
+  EXPECT_EQ(SuspectOf({In(0, "a"), In(1, "b"), In(2, "c")}), -1);
+  EXPECT_EQ(SuspectOf({In(0, "a"), In(1, "a"), In(2, "b"), In(3, "b")}), -1);
+  EXPECT_EQ(SuspectOf({In(0, "a"), In(1, "a"), In(2, "a")}), -1);
+}
+
+TEST(SuspectByStacksTest, IsNobodyIfAStackIsUnknown) {
+  RankStacks unknown = Python(2, {});
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), unknown}), -1);
+  unknown = In(2, "all_reduce");
+  unknown.stacks.python_note = "not in time";
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), unknown}), -1);
+  EXPECT_EQ(SuspectOf({}), -1);
+  EXPECT_EQ(SuspectOf({Loads(0)}), -1);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
