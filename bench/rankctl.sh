@@ -11,7 +11,7 @@ if [ "${1:-}" = --quick ]; then
 fi
 
 folder=$(mktemp -d)
-export XDG_RUNTIME_DIR=$folder
+export RANKRUN_SOCKET_DIR=$folder/sockets
 $bin/rankrun -n 64 --no-python sleep 600 &
 guardian=$!
 trap 'kill -TERM $guardian 2>/dev/null; wait $guardian 2>/dev/null || true; rm -rf "$folder"' EXIT

@@ -55,12 +55,13 @@ Result<InspectSocket> ListenAt(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> SocketFolders(const std::string& runtime_dir, uid_t user) {
+std::vector<std::string> SocketFolders(const SocketVariables& variables, uid_t user) {
+  if (!variables.socket_dir.empty()) return {variables.socket_dir};
   std::vector<std::string> folders;
   auto add = [&folders](std::string folder) {
     if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(std::move(folder));
   };
-  if (runtime_dir.starts_with('/')) add(runtime_dir + "/rankrun");
+  if (variables.runtime_dir.starts_with('/')) add(variables.runtime_dir + "/rankrun");
   add("/run/user/" + std::to_string(user) + "/rankrun");
   add("/tmp/rankrun-" + std::to_string(user));
   return folders;

@@ -14,10 +14,14 @@ namespace rankrun::agent {
 
 // Folders for the sockets through which `rankctl` asks the agents of one user.
 
-// Returns the folders that may have sockets of `user`, the preferred one first. `runtime_dir` is
-// $XDG_RUNTIME_DIR; it may be empty. A program without that variable, such as a cron job,
-// still finds the jobs of a login. Pure.
-std::vector<std::string> SocketFolders(const std::string& runtime_dir, uid_t user);
+// Variables with folders; empty if they are not set.
+struct SocketVariables {
+  std::string socket_dir = {};   // RANKRUN_SOCKET_DIR: the only folder
+  std::string runtime_dir = {};  // XDG_RUNTIME_DIR
+};
+// Returns the folders that may have sockets of `user`, the preferred one first. A program
+// without XDG_RUNTIME_DIR, such as a cron job, still finds the jobs of a login. Pure.
+std::vector<std::string> SocketFolders(const SocketVariables& variables, uid_t user);
 
 // Returns the file name of an agent's socket, "<job>.<pid>". Replaces other characters than
 // letters, digits, "-" and "_", and cuts a long id, because a path has little room. Pure.

@@ -135,8 +135,12 @@ Inspection::~Inspection() { *self_ = nullptr; }
 
 Inspector::Options Inspection::OptionsOf() const {
   const JobSpec& spec = supervisor_.spec_;
-  std::string runtime_dir = VariableOf(spec.environment, "XDG_RUNTIME_DIR").value_or("");
-  return {.folders = SocketFolders(runtime_dir, geteuid()),
+  auto value_of = [&spec](const char* name) {
+    return VariableOf(spec.environment, name).value_or("");
+  };
+  SocketVariables variables{.socket_dir = value_of("RANKRUN_SOCKET_DIR"),
+                            .runtime_dir = value_of("XDG_RUNTIME_DIR")};
+  return {.folders = SocketFolders(variables, geteuid()),
           .name = SocketName(spec.run_id, getpid()),
           .node = spec.nodes ? spec.nodes->node_name : HostName()};
 }

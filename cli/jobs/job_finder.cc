@@ -76,10 +76,14 @@ void Search(const std::string& folder, uid_t user, FoundJobs& found) {
 }
 
 FoundJobs FindJobsOf(uid_t user) {
-  const char* runtime_dir = getenv("XDG_RUNTIME_DIR");
+  auto value_of = [](const char* name) {
+    const char* value = getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  agent::SocketVariables variables{.socket_dir = value_of("RANKRUN_SOCKET_DIR"),
+                                   .runtime_dir = value_of("XDG_RUNTIME_DIR")};
   FoundJobs found;
-  for (const std::string& folder :
-       agent::SocketFolders(runtime_dir != nullptr ? runtime_dir : "", user)) {
+  for (const std::string& folder : agent::SocketFolders(variables, user)) {
     Search(folder, user, found);
   }
   std::ranges::sort(found.jobs, [](const FoundJob& a, const FoundJob& b) {

@@ -28,11 +28,13 @@ struct SocketFolderTest : testing::Test {
 };
 
 TEST(SocketFolderNamesTest, TheRuntimeFolderComesFirst) {
-  EXPECT_THAT(SocketFolders("/x/y", 1000),
+  EXPECT_THAT(SocketFolders({.runtime_dir = "/x/y"}, 1000),
               ElementsAre("/x/y/rankrun", "/run/user/1000/rankrun", "/tmp/rankrun-1000"));
-  EXPECT_THAT(SocketFolders("/run/user/1000", 1000),
+  EXPECT_THAT(SocketFolders({.runtime_dir = "/run/user/1000"}, 1000),
               ElementsAre("/run/user/1000/rankrun", "/tmp/rankrun-1000"));
-  EXPECT_THAT(SocketFolders("relative", 0), ElementsAre("/run/user/0/rankrun", "/tmp/rankrun-0"));
+  EXPECT_THAT(SocketFolders({.runtime_dir = "relative"}, 0),
+              ElementsAre("/run/user/0/rankrun", "/tmp/rankrun-0"));
+  EXPECT_THAT(SocketFolders({.socket_dir = "/a", .runtime_dir = "/x"}, 0), ElementsAre("/a"));
 }
 
 TEST(SocketFolderNamesTest, ANameHasTheJobAndThePid) {

@@ -67,7 +67,7 @@ struct RankctlJobTest : ::testing::Test {
   }
 
   ScratchFolder folder;
-  std::map<std::string, std::string> variables{{"XDG_RUNTIME_DIR", folder.path()}};
+  std::map<std::string, std::string> variables{{"RANKRUN_SOCKET_DIR", folder.Path("rankrun")}};
   std::vector<std::unique_ptr<Job>> jobs;
 };
 

@@ -30,7 +30,7 @@ struct RankctlNodesTest : NodesTest {
   }
   void UseFolder(const std::string& name) {
     std::filesystem::create_directory(folder.Path(name));
-    variables = {{"XDG_RUNTIME_DIR", folder.Path(name)}};
+    variables = {{"RANKRUN_SOCKET_DIR", folder.Path(name) + "/rankrun"}};
   }
   bool HasSocket(const std::string& name) const {
     return Out(name, {"ps"}).find("running") != std::string::npos;
@@ -45,7 +45,7 @@ struct RankctlNodesTest : NodesTest {
   // Runs rankctl on a node to its end; returns both of its outputs.
   std::string Out(const std::string& name, std::vector<std::string> arguments = {"status"}) const {
     Job command({.arguments = std::move(arguments),
-                 .variables = {{"XDG_RUNTIME_DIR", folder.Path(name)}},
+                 .variables = {{"RANKRUN_SOCKET_DIR", folder.Path(name) + "/rankrun"}},
                  .program = kRankctl});
     command.Wait();
     return command.Out() + command.Err();
