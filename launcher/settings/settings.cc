@@ -10,9 +10,10 @@ namespace {
 
 // Returns whether RANKRUN_<name> is a variable that other parts read or set.
 bool IsReadByOthers(std::string_view name) {
-  constexpr std::string_view kNames[] = {"STATUS_FD",  "STATUS_PATH", "KEEP",           "SAVE_FIFO",
-                                         "PLUGIN_DIR", "EXECUTABLE",  "RANDOM_RUNS",    "STORE",
-                                         "SECRET",     "DEBUGGER",    "BREAKPOINT_PIPE"};
+  constexpr std::string_view kNames[] = {
+      "STATUS_FD",  "STATUS_PATH", "KEEP",           "SAVE_FIFO",  "PLUGIN_DIR",
+      "EXECUTABLE", "RANDOM_RUNS", "STORE",          "SOCKET_DIR", "LIBRARY",
+      "SECRET",     "DEBUGGER",    "BREAKPOINT_PIPE"};
   return name == "LOG" || std::ranges::find(kNames, name) != std::end(kNames);
 }
 

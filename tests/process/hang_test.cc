@@ -16,7 +16,7 @@ using ::testing::Not;
 
 const std::string kHanger = test::Program("hanger");
 
-struct HangTest : ::testing::Test {
+struct HangTimingTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
 
   static std::vector<std::string> Hang(std::vector<std::string> flags,
@@ -36,55 +36,55 @@ struct HangTest : ::testing::Test {
   }
 };
 
-TEST_F(HangTest, NamesARankThatIsStopped) {
+TEST_F(HangTimingTest, NamesARankThatIsStopped) {
   std::string text = Report({"stop"}, "rank 2 ");
   EXPECT_THAT(text, HasSubstr("rankrun: ranks 0, 1, 3 wait in Barrier #6 of world for rank 2, "
                               "which is stopped (SIGSTOP) after Barrier #5 of world; for "));
   EXPECT_THAT(text, HasSubstr("hung: stopped (SIGSTOP) after Barrier #5 of world; "));
 }
 
-TEST_F(HangTest, NamesARankThatSleeps) {
+TEST_F(HangTimingTest, NamesARankThatSleeps) {
   EXPECT_THAT(Report({"sleep"}, "rank 2 "), HasSubstr("hung: sleeping (clock_nanosleep)"));
 }
 
-TEST_F(HangTest, NamesARankThatSpins) {
+TEST_F(HangTimingTest, NamesARankThatSpins) {
   EXPECT_THAT(Report({"spin"}, "rank 2 "), HasSubstr("hung: spinning or computing"));
 }
 
-TEST_F(HangTest, NamesTheFileThatARankReads) {
+TEST_F(HangTimingTest, NamesTheFileThatARankReads) {
   ScratchFolder folder;
   ASSERT_EQ(mkfifo(folder.Path("fifo").c_str(), 0600), 0);
   EXPECT_THAT(Report({"read", folder.Path("fifo")}, "rank 2 "),
               HasSubstr("hung: reading " + folder.Path("fifo") + " (read)"));
 }
 
-TEST_F(HangTest, NamesARankThatWaitsForItsOwnLock) {
+TEST_F(HangTimingTest, NamesARankThatWaitsForItsOwnLock) {
   EXPECT_THAT(Report({"lock"}, "rank 2 "), HasSubstr("hung: waiting for a lock (futex)"));
 }
 
-TEST_F(HangTest, NamesBothRanksThatEnterGroupsInOppositeOrder) {
+TEST_F(HangTimingTest, NamesBothRanksThatEnterGroupsInOppositeOrder) {
   std::string text = Report({"groups"}, "rank 1 ");
   EXPECT_THAT(text, HasSubstr("dead-lock: rank 1 waits in Barrier #1 of "));
   EXPECT_THAT(text, HasSubstr("; rank 2 waits in Barrier #1 of "));
 }
 
-TEST_F(HangTest, NamesARingOfReceives) {
+TEST_F(HangTimingTest, NamesARingOfReceives) {
   EXPECT_THAT(Report({"ring"}, "rank "),
               HasSubstr("dead-lock: rank 0 waits for a message from global rank 3"));
 }
 
-TEST_F(HangTest, NamesTheRankThatNeverCallsInit) {
+TEST_F(HangTimingTest, NamesTheRankThatNeverCallsInit) {
   EXPECT_THAT(Report({"no_init"}, "rank 1 "), HasSubstr("hung: sleeping (clock_nanosleep)"));
 }
 
-TEST_F(HangTest, ARestartUsesTheBudget) {
+TEST_F(HangTimingTest, ARestartUsesTheBudget) {
   Job job({.arguments = Hang({"--hang-timeout=0.5", "--max-restarts=1"}, {"sleep"})});
   EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
   EXPECT_THAT(job.Err(), HasSubstr("next: restart 1 of 1"));
   EXPECT_THAT(job.Err(), HasSubstr("1 of 1 restarts used; exit code 203"));
 }
 
-TEST_F(HangTest, WithoutATimeoutThereAreOnlyNotices) {
+TEST_F(HangTimingTest, WithoutATimeoutThereAreOnlyNotices) {
   Job job({.arguments = Hang({"--hang-notice=0.2"}, {"sleep"})});
   EXPECT_TRUE(job.WaitForErr("for rank 2, which is sleeping (clock_nanosleep)")) << job.Err();
   EXPECT_FALSE(job.Wait(milliseconds(500)));
@@ -92,24 +92,24 @@ TEST_F(HangTest, WithoutATimeoutThereAreOnlyNotices) {
   EXPECT_EQ(job.Wait(), KilledBy(SIGINT));
 }
 
-TEST_F(HangTest, NoNoticeWhileNobodyWaits) {
+TEST_F(HangTimingTest, NoNoticeWhileNobodyWaits) {
   Job job({.arguments = Hang({"--hang-notice=1.5", "--hang-timeout=2"}, {"compute"})});
   EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
   EXPECT_THAT(job.Err(), Not(HasSubstr("wait")));
 }
 
-TEST_F(HangTest, ASlowRankIsNotEnded) {
+TEST_F(HangTimingTest, ASlowRankIsNotEnded) {
   Job job({.arguments = Hang({"--hang-timeout=5"}, {"slow"})});
   EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
 }
 
-TEST_F(HangTest, ASavingRankIsNotEnded) {
+TEST_F(HangTimingTest, ASavingRankIsNotEnded) {
   Job job({.arguments = Hang({"--hang-notice=0.3", "--hang-timeout=1"}, {"save"})});
   EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
   EXPECT_THAT(job.Err(), HasSubstr("for rank 2, which is saving a checkpoint"));
 }
 
-TEST_F(HangTest, WorkersThatWereStoppedByTheUserDoNotHang) {
+TEST_F(HangTimingTest, WorkersThatWereStoppedByTheUserDoNotHang) {
   Job job({.arguments = Hang({"--hang-timeout=1"}, {"compute"})});
   job.Workers(4);
   job.Signal(SIGTSTP);
@@ -118,7 +118,7 @@ TEST_F(HangTest, WorkersThatWereStoppedByTheUserDoNotHang) {
   EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
 }
 
-TEST_F(HangTest, AProgramWithoutTheLibraryHangsIfNobodyDoesAnything) {
+TEST_F(HangTimingTest, AProgramWithoutTheLibraryHangsIfNobodyDoesAnything) {
   Job job({.arguments = Shell({"-n", "3", "--hang-timeout=1"},
                               "[ $RANK = 1 ] && exec sleep 100; read line </dev/zero")});
   // Ranks 0 and 2 use the processor as long as they read.
@@ -129,7 +129,7 @@ TEST_F(HangTest, AProgramWithoutTheLibraryHangsIfNobodyDoesAnything) {
   EXPECT_THAT(idle.Err(), HasSubstr("no worker has made progress for "));
 }
 
-TEST_F(HangTest, AWorkerThatDoesNotFinishAfterTheFirstEndsTheJob) {
+TEST_F(HangTimingTest, AWorkerThatDoesNotFinishAfterTheFirstEndsTheJob) {
   Job job({.arguments = Shell({"-n", "3", "--finish-timeout=0.5", "--max-restarts=2"},
                               "[ $RANK = 1 ] || exec sleep 100")});
   EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
@@ -141,9 +141,9 @@ TEST_F(HangTest, AWorkerThatDoesNotFinishAfterTheFirstEndsTheJob) {
                                    "workers have finished; exit code 203"));
 }
 
-struct NodesHangTest : NodesTest {};
+struct NodesHangTimingTest : NodesTest {};
 
-TEST_F(NodesHangTest, TheCoordinatorNamesARankOfAnotherNode) {
+TEST_F(NodesHangTimingTest, TheCoordinatorNamesARankOfAnotherNode) {
   std::vector<std::string> flags = {"-n", "2", "--hang-notice=0.3", "--hang-timeout=1.5"};
   std::string script = "exec " + kHanger + " stop";
   Job& host = StartHost(flags, script);
@@ -155,7 +155,7 @@ TEST_F(NodesHangTest, TheCoordinatorNamesARankOfAnotherNode) {
   EXPECT_THAT(host.Err(), HasSubstr("hung: stopped (SIGSTOP) after Barrier #5 of world"));
 }
 
-TEST_F(NodesHangTest, ANodeWhoseWorkersHaveAllSucceededIsPartOfTheRollCall) {
+TEST_F(NodesHangTimingTest, ANodeWhoseWorkersHaveAllSucceededIsPartOfTheRollCall) {
   std::vector<std::string> flags = {"-n", "2", "--hang-timeout=1"};
   const std::string script = "[ $RANK -lt 2 ] && exec sleep 100; exit 0";
   Job& host = StartHost(flags, script);
@@ -165,7 +165,7 @@ TEST_F(NodesHangTest, ANodeWhoseWorkersHaveAllSucceededIsPartOfTheRollCall) {
   EXPECT_THAT(Errors(), HasSubstr("no worker has made progress for "));
 }
 
-TEST_F(NodesHangTest, ACoordinatorWhoseWorkersHaveAllSucceededJudgesTheOthers) {
+TEST_F(NodesHangTimingTest, ACoordinatorWhoseWorkersHaveAllSucceededJudgesTheOthers) {
   std::vector<std::string> flags = {"-n", "2", "--hang-timeout=1"};
   const std::string script = "[ $RANK -ge 2 ] && exec sleep 100; exit 0";
   Job& host = StartHost(flags, script);

@@ -71,7 +71,7 @@ char StateOf(pid_t pid) {
   return end == std::string::npos ? '?' : stat.at(end + 2);
 }
 
-struct StacksTest : ::testing::Test {
+struct StacksTimingTest : ::testing::Test {
   // Returns the output of `rankctl stacks`.
   std::string Stacks(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "stacks");
@@ -91,7 +91,7 @@ struct StacksTest : ::testing::Test {
   std::optional<ProcessExit> code;  // of the last rankctl
 };
 
-TEST_F(StacksTest, AProcessThatWaitsForItsOwnMutexHasBothFrames) {
+TEST_F(StacksTimingTest, AProcessThatWaitsForItsOwnMutexHasBothFrames) {
   Job job({.arguments = {"lock"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
   ASSERT_TRUE(WaitFor([&] { return StateOf(job.pid()) == 'S'; }));
@@ -101,7 +101,7 @@ TEST_F(StacksTest, AProcessThatWaitsForItsOwnMutexHasBothFrames) {
   EXPECT_TRUE(WaitFor([&] { return StateOf(job.pid()) == 'S'; }));
 }
 
-TEST_F(StacksTest, TheFileThatIsReadIsNamed) {
+TEST_F(StacksTimingTest, TheFileThatIsReadIsNamed) {
   const std::string fifo = folder.Path("data");
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   Job job({.arguments = {"read", fifo}, .program = kStacked});
@@ -110,7 +110,7 @@ TEST_F(StacksTest, TheFileThatIsReadIsNamed) {
   EXPECT_THAT(StacksOf(job), AllOf(HasSubstr("in read(" + fifo + ")"), HasSubstr("ReadForever")));
 }
 
-TEST_F(StacksTest, PythonFramesHaveNamesAndLinesInEachVersion) {
+TEST_F(StacksTimingTest, PythonFramesHaveNamesAndLinesInEachVersion) {
   const std::set<std::string> pythons = Pythons();
   if (pythons.empty()) GTEST_SKIP() << "there is no CPython 3.8 to 3.13";
   const std::string script = WriteFile("train.py", kSleeper);
@@ -131,7 +131,7 @@ TEST_F(StacksTest, PythonFramesHaveNamesAndLinesInEachVersion) {
   }
 }
 
-TEST_F(StacksTest, AStoppedProcessStaysStopped) {
+TEST_F(StacksTimingTest, AStoppedProcessStaysStopped) {
   Job job({.arguments = {"threads", "3"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
   kill(job.pid(), SIGSTOP);
@@ -142,7 +142,7 @@ TEST_F(StacksTest, AStoppedProcessStaysStopped) {
   EXPECT_TRUE(WaitFor([&] { return StateOf(job.pid()) == 'S'; }));
 }
 
-TEST_F(StacksTest, AllOfFiftyThreadsAreShown) {
+TEST_F(StacksTimingTest, AllOfFiftyThreadsAreShown) {
   Job job({.arguments = {"threads", "50"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
   nlohmann::json json;
@@ -160,7 +160,7 @@ TEST_F(StacksTest, AllOfFiftyThreadsAreShown) {
   EXPECT_TRUE(WaitFor([&] { return StateOf(job.pid()) == 'S'; }));
 }
 
-TEST_F(StacksTest, ThreadsOutliveTheMainThread) {
+TEST_F(StacksTimingTest, ThreadsOutliveTheMainThread) {
   Job job({.arguments = {"orphaned"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
   ASSERT_TRUE(WaitFor([&] { return StateOf(job.pid()) == 'Z'; }));
@@ -168,7 +168,7 @@ TEST_F(StacksTest, ThreadsOutliveTheMainThread) {
   EXPECT_EQ(code, Code(0));
 }
 
-TEST_F(StacksTest, ProcessesWithoutAStackAreExplained) {
+TEST_F(StacksTimingTest, ProcessesWithoutAStackAreExplained) {
   Job ended({.arguments = {}, .program = "/bin/true"});
   ASSERT_TRUE(WaitFor([&] { return StateOf(ended.pid()) == 'Z'; }));
   EXPECT_THAT(Stacks({std::to_string(ended.pid()), "1073741823"}),
@@ -176,7 +176,7 @@ TEST_F(StacksTest, ProcessesWithoutAStackAreExplained) {
   EXPECT_EQ(code, Code(1));
 }
 
-TEST_F(StacksTest, ATracedProcessIsReportedAsSuch) {
+TEST_F(StacksTimingTest, ATracedProcessIsReportedAsSuch) {
   Job job({.arguments = {"threads", "1"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
   ASSERT_EQ(ptrace(PTRACE_SEIZE, job.pid(), nullptr, nullptr), 0);
@@ -187,7 +187,7 @@ TEST_F(StacksTest, ATracedProcessIsReportedAsSuch) {
   EXPECT_EQ(ptrace(PTRACE_DETACH, job.pid(), nullptr, nullptr), 0);
 }
 
-TEST_F(StacksTest, WithoutPermissionProcTellsAndAHintIsGiven) {
+TEST_F(StacksTimingTest, WithoutPermissionProcTellsAndAHintIsGiven) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to run the reader as another user";
   Job job({.arguments = {"threads", "1"}, .program = kStacked});
   ASSERT_TRUE(job.WaitForOut("up"));
@@ -203,13 +203,13 @@ TEST_F(StacksTest, WithoutPermissionProcTellsAndAHintIsGiven) {
                                    HasSubstr(R"("state":"S")")));
 }
 
-TEST_F(StacksTest, AWrongPidIsRefused) {
+TEST_F(StacksTimingTest, AWrongPidIsRefused) {
   Job rankctl({.arguments = {"stacks", "12x"}, .program = kRankctl});
   EXPECT_EQ(rankctl.Wait(), Code(2));
   EXPECT_THAT(rankctl.Err(), HasSubstr("\"12x\" is no pid"));
 }
 
-TEST_F(StacksTest, ProcessesThatEndMeanwhileAreHarmless) {
+TEST_F(StacksTimingTest, ProcessesThatEndMeanwhileAreHarmless) {
   for (int round = 0; round < 20; ++round) {
     Job job({.arguments = {"threads", "20"}, .program = kStacked});
     ASSERT_TRUE(job.WaitForOut("up"));
@@ -223,7 +223,7 @@ TEST_F(StacksTest, ProcessesThatEndMeanwhileAreHarmless) {
 
 // --- workers that rankrun kills
 
-TEST_F(StacksTest, AWorkerThatIgnoresSigtermLeavesItsStack) {
+TEST_F(StacksTimingTest, AWorkerThatIgnoresSigtermLeavesItsStack) {
   AdoptOrphans();
   const std::string script = WriteFile("worker.py", R"(
 import os, signal, sys, time
@@ -256,7 +256,7 @@ sys.exit(3)
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
-TEST_F(StacksTest, AWorkerThatEndsLateEndsTheStacksWithIt) {
+TEST_F(StacksTimingTest, AWorkerThatEndsLateEndsTheStacksWithIt) {
   AdoptOrphans();
   // It outlives the moment at which its stack is taken, 2 s before the end.
   Job run({.arguments = Shell({"-n", "2", "--shutdown-timeout", "4"},

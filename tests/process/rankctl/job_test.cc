@@ -23,8 +23,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // Jobs and rankctl have a folder for sockets of their own.
-struct RankctlJobTest : ::testing::Test {
-  RankctlJobTest() { AdoptOrphans(); }
+struct RankctlJobTimingTest : ::testing::Test {
+  RankctlJobTimingTest() { AdoptOrphans(); }
 
   // Starts `rankrun <flags> /bin/sh -c script` and waits for its socket.
   Job& Start(const std::vector<std::string>& flags, const std::string& script) {
@@ -73,7 +73,7 @@ struct RankctlJobTest : ::testing::Test {
 
 const std::string kWaits = "echo rank $RANK is here; exec sleep 1000";
 
-TEST_F(RankctlJobTest, PsAndStatusShowTheJob) {
+TEST_F(RankctlJobTimingTest, PsAndStatusShowTheJob) {
   Job& job = Start({"-n2", "--rdzv-id=wonderful"}, kWaits);
   EXPECT_THAT(Out({"ps"}), HasSubstr("wonderful  " + std::to_string(job.pid()) + "  1      2 "));
   EXPECT_TRUE(StatusShows("rank 1 is here"));
@@ -85,7 +85,7 @@ TEST_F(RankctlJobTest, PsAndStatusShowTheJob) {
   EXPECT_THAT(Out({"status", "--json"}), StartsWith(R"([{"job":"wonderful",)"));
 }
 
-TEST_F(RankctlJobTest, TheFolderIsForItsUserAndTheSocketGoesWithTheJob) {
+TEST_F(RankctlJobTimingTest, TheFolderIsForItsUserAndTheSocketGoesWithTheJob) {
   Job& job = Start({}, kWaits);
   struct stat status {};
   ASSERT_EQ(stat(folder.Path("rankrun").c_str(), &status), 0);
@@ -95,7 +95,7 @@ TEST_F(RankctlJobTest, TheFolderIsForItsUserAndTheSocketGoesWithTheJob) {
   EXPECT_THAT(Sockets(), IsEmpty());
 }
 
-TEST_F(RankctlJobTest, WithoutAJobThatIsSaid) {
+TEST_F(RankctlJobTimingTest, WithoutAJobThatIsSaid) {
   EXPECT_EQ(Out({"ps"}), "no job of this user runs on this host\n");
   Output output = Run({"status"});
   EXPECT_EQ(output.exit, Code(1));
@@ -103,7 +103,7 @@ TEST_F(RankctlJobTest, WithoutAJobThatIsSaid) {
   EXPECT_THAT(Run({"stop", "--job=4"}).err, HasSubstr("no job \"4\" runs on this host"));
 }
 
-TEST_F(RankctlJobTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
+TEST_F(RankctlJobTimingTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
   Job& first = Start({"--rdzv-id=first"}, kWaits);
   Start({"-n3", "--rdzv-id=second"}, kWaits);
   Output output = Run({"status"});
@@ -115,7 +115,7 @@ TEST_F(RankctlJobTest, OfSeveralJobsOneIsChosenByItsIdOrAPid) {
   EXPECT_THAT(Out({"status", "--job", std::to_string(first.Agent())}), HasSubstr("job first"));
 }
 
-TEST_F(RankctlJobTest, AnIdIsNotTakenForTheBeginningOfAnother) {
+TEST_F(RankctlJobTimingTest, AnIdIsNotTakenForTheBeginningOfAnother) {
   Start({"--rdzv-id=exp1"}, kWaits);
   Job& other = Start({"--rdzv-id=exp10"}, kWaits);
   EXPECT_THAT(Out({"status", "--job=exp1"}), StartsWith("job exp1: "));
@@ -126,7 +126,7 @@ TEST_F(RankctlJobTest, AnIdIsNotTakenForTheBeginningOfAnother) {
   EXPECT_THAT(Out({"status", "--job=exp12"}), StartsWith("job exp12: "));
 }
 
-TEST_F(RankctlJobTest, AnOrderIsNotForTheOnlyJobThatAnswers) {
+TEST_F(RankctlJobTimingTest, AnOrderIsNotForTheOnlyJobThatAnswers) {
   Job& silent = Start({"--rdzv-id=silent"}, kWaits);
   Job& other = Start({"--rdzv-id=other"}, kWaits);
   pid_t agent = silent.Agent();
@@ -141,7 +141,7 @@ TEST_F(RankctlJobTest, AnOrderIsNotForTheOnlyJobThatAnswers) {
   EXPECT_EQ(other.Wait(), KilledBy(SIGTERM));
 }
 
-TEST_F(RankctlJobTest, TheFolderOfAnotherUserDoesNotFailPs) {
+TEST_F(RankctlJobTimingTest, TheFolderOfAnotherUserDoesNotFailPs) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a folder away";
   ASSERT_EQ(mkdir(folder.Path("rankrun").c_str(), 0700), 0);
   ASSERT_EQ(chown(folder.Path("rankrun").c_str(), 65534, 65534), 0);
@@ -150,7 +150,7 @@ TEST_F(RankctlJobTest, TheFolderOfAnotherUserDoesNotFailPs) {
   EXPECT_THAT(output.err, HasSubstr("belongs to user 65534"));
 }
 
-TEST_F(RankctlJobTest, PsRemovesASocketWhoseAgentHasDiedBeforeItNamedIt) {
+TEST_F(RankctlJobTimingTest, PsRemovesASocketWhoseAgentHasDiedBeforeItNamedIt) {
   Job& job = Start({}, kWaits);
   std::string path = folder.Path("rankrun") + "/job.7~";
   Fd left(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -167,7 +167,7 @@ TEST_F(RankctlJobTest, PsRemovesASocketWhoseAgentHasDiedBeforeItNamedIt) {
   job.Signal(SIGTERM);
 }
 
-TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
+TEST_F(RankctlJobTimingTest, WhySaysWhatARankDoes) {
   Job& job = Start({"-n2"}, kWaits);
   std::vector<pid_t> workers = job.Workers(2);
   ASSERT_EQ(workers.size(), 2u);
@@ -180,7 +180,7 @@ TEST_F(RankctlJobTest, WhySaysWhatARankDoes) {
   EXPECT_EQ(Run({"why", "x"}).exit, Code(2));
 }
 
-TEST_F(RankctlJobTest, WhyNamesTheRankForWhichOthersWait) {
+TEST_F(RankctlJobTimingTest, WhyNamesTheRankForWhichOthersWait) {
   Start({"-n3"}, "exec " + test::Program("absent") + " 7");
   EXPECT_TRUE(WaitFor([&] {
     return Run({"why"}).out.starts_with(
@@ -190,7 +190,7 @@ TEST_F(RankctlJobTest, WhyNamesTheRankForWhichOthersWait) {
   EXPECT_THAT(Out({"status"}), HasSubstr("in AllReduce #8 (16 x float32, sum) of world, "));
 }
 
-TEST_F(RankctlJobTest, WhyNamesTheKeyOfTheStoreForWhichARankWaits) {
+TEST_F(RankctlJobTimingTest, WhyNamesTheKeyOfTheStoreForWhichARankWaits) {
   Start({"-n3"},
         "[ $RANK = 0 ] && exec sleep 1000; exec " + kRankctl + " store wait --timeout=1000 never");
   EXPECT_TRUE(StatusShows("waiting for key never of the store")) << Out({"status"});
@@ -201,7 +201,7 @@ TEST_F(RankctlJobTest, WhyNamesTheKeyOfTheStoreForWhichARankWaits) {
   })) << Out({"why"});
 }
 
-TEST_F(RankctlJobTest, WhyNamesARankThatIsHeldAtABreakpoint) {
+TEST_F(RankctlJobTimingTest, WhyNamesARankThatIsHeldAtABreakpoint) {
   jobs.push_back(std::make_unique<Job>(
       Job::Options{.arguments = {"-n2", "--no-python", test::Program("held"), "1", "0", "1"},
                    .variables = variables}));
@@ -211,14 +211,14 @@ TEST_F(RankctlJobTest, WhyNamesARankThatIsHeldAtABreakpoint) {
       << jobs.back()->Err();
 }
 
-TEST_F(RankctlJobTest, LogsAreThoseOfTheRank) {
+TEST_F(RankctlJobTimingTest, LogsAreThoseOfTheRank) {
   Start({"-n2"}, "echo out $RANK; echo err $RANK >&2; exec sleep 1000");
   EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).out == "out 1\n"; }));
   EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).err == "err 1\n"; }));
   EXPECT_THAT(Run({"logs", "2"}).err, HasSubstr("no rank 2 runs in this job"));
 }
 
-TEST_F(RankctlJobTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
+TEST_F(RankctlJobTimingTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
   const std::string script =
       "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo end; exec sleep 1000";
   Start({"--redirects=1", "--log-dir=" + folder.Path("logs")}, script);
@@ -231,14 +231,14 @@ TEST_F(RankctlJobTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
   EXPECT_EQ(std::ranges::count(out, '\n'), 20'001);
 }
 
-TEST_F(RankctlJobTest, LogsOfAnAttemptThatHasFailedStayUntilTheNextOneEnds) {
+TEST_F(RankctlJobTimingTest, LogsOfAnAttemptThatHasFailedStayUntilTheNextOneEnds) {
   Start({"--max-restarts=2", "--restart-pause=600"},
         "echo words of $TORCHELASTIC_RESTART_COUNT; sleep 0.1; exit 3");
   EXPECT_TRUE(StatusShows(": pausing, "));
   EXPECT_EQ(Run({"logs", "0"}).out, "words of 1\n");
 }
 
-TEST_F(RankctlJobTest, LogsFollowTheLastLinesOfAnAttempt) {
+TEST_F(RankctlJobTimingTest, LogsFollowTheLastLinesOfAnAttempt) {
   const std::string gate = folder.Path("gate");
   Start({"--max-restarts=1"},
         "echo attempt $TORCHELASTIC_RESTART_COUNT; "
@@ -258,7 +258,7 @@ TEST_F(RankctlJobTest, LogsFollowTheLastLinesOfAnAttempt) {
   EXPECT_EQ(follower.Wait(), Code(0));
 }
 
-TEST_F(RankctlJobTest, AFollowerGoesOnWithTheNextAgent) {
+TEST_F(RankctlJobTimingTest, AFollowerGoesOnWithTheNextAgent) {
   Job& job =
       Start({"--max-restarts=1"}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
   Job logs({.arguments = {"logs", "-f", "0"}, .variables = variables, .program = kRankctl});
@@ -273,7 +273,7 @@ TEST_F(RankctlJobTest, AFollowerGoesOnWithTheNextAgent) {
   EXPECT_EQ(events.Wait(), Code(0));
 }
 
-TEST_F(RankctlJobTest, LogsFollowARankOverARestartToItsEnd) {
+TEST_F(RankctlJobTimingTest, LogsFollowARankOverARestartToItsEnd) {
   Start({}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
   Job follower({.arguments = {"logs", "-f", "0"}, .variables = variables, .program = kRankctl});
   ASSERT_TRUE(follower.WaitForOut("attempt 0\n"));
@@ -284,7 +284,7 @@ TEST_F(RankctlJobTest, LogsFollowARankOverARestartToItsEnd) {
   EXPECT_EQ(follower.Wait(), Code(0));
 }
 
-TEST_F(RankctlJobTest, EventsAreKeptWithoutAFile) {
+TEST_F(RankctlJobTimingTest, EventsAreKeptWithoutAFile) {
   Start({"-n2"}, kWaits);
   std::string events;
   EXPECT_TRUE(WaitFor([&] {
@@ -301,7 +301,7 @@ TEST_F(RankctlJobTest, EventsAreKeptWithoutAFile) {
   EXPECT_EQ(follower.Wait(), Code(0));
 }
 
-TEST_F(RankctlJobTest, ARestartUsesNoBudget) {
+TEST_F(RankctlJobTimingTest, ARestartUsesNoBudget) {
   Job& job = Start({"-n2"}, "echo attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000");
   EXPECT_THAT(Out({"restart"}), StartsWith("all workers start again"));
   EXPECT_TRUE(job.WaitForOut("attempt 1"));
@@ -312,7 +312,7 @@ TEST_F(RankctlJobTest, ARestartUsesNoBudget) {
   EXPECT_TRUE(StatusShows("attempt 2"));
 }
 
-TEST_F(RankctlJobTest, StopEndsTheJobGently) {
+TEST_F(RankctlJobTimingTest, StopEndsTheJobGently) {
   Job& job =
       Start({"-n2"}, "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done");
   ASSERT_TRUE(WaitFor([&] { return job.Out().find("up") != job.Out().rfind("up"); }));
@@ -322,12 +322,12 @@ TEST_F(RankctlJobTest, StopEndsTheJobGently) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
 }
 
-TEST_F(RankctlJobTest, AJobOfOneNodeCannotBeDrained) {
+TEST_F(RankctlJobTimingTest, AJobOfOneNodeCannotBeDrained) {
   Start({}, kWaits);
   EXPECT_THAT(Run({"drain", "0"}).err, HasSubstr("this job has one node; rankctl stop ends it"));
 }
 
-TEST_F(RankctlJobTest, TheSocketOfADeadAgentIsRemovedAndItsSuccessorHasAnother) {
+TEST_F(RankctlJobTimingTest, TheSocketOfADeadAgentIsRemovedAndItsSuccessorHasAnother) {
   Job& job = Start({"--max-restarts=1"}, kWaits);
   std::vector<std::string> before = Sockets();
   kill(job.Agent(), SIGKILL);
@@ -338,7 +338,7 @@ TEST_F(RankctlJobTest, TheSocketOfADeadAgentIsRemovedAndItsSuccessorHasAnother) 
   EXPECT_NE(after, before);
 }
 
-TEST_F(RankctlJobTest, TheSocketsOfAKilledJobAreRemoved) {
+TEST_F(RankctlJobTimingTest, TheSocketsOfAKilledJobAreRemoved) {
   Job& job = Start({}, kWaits);
   pid_t agent = job.Agent();
   kill(job.pid(), SIGKILL);
@@ -349,7 +349,7 @@ TEST_F(RankctlJobTest, TheSocketsOfAKilledJobAreRemoved) {
   EXPECT_THAT(Sockets(), IsEmpty());
 }
 
-TEST_F(RankctlJobTest, AnAgentThatDoesNotAnswerIsNamedWithWhatItDoes) {
+TEST_F(RankctlJobTimingTest, AnAgentThatDoesNotAnswerIsNamedWithWhatItDoes) {
   Job& job = Start({}, kWaits);
   pid_t agent = job.Agent();
   kill(agent, SIGSTOP);
@@ -361,7 +361,7 @@ TEST_F(RankctlJobTest, AnAgentThatDoesNotAnswerIsNamedWithWhatItDoes) {
                                     " (rankrun-agent), state T"));
 }
 
-TEST_F(RankctlJobTest, AClientThatNeverReadsDisturbsNobody) {
+TEST_F(RankctlJobTimingTest, AClientThatNeverReadsDisturbsNobody) {
   Job& job = Start({"-n4"}, kWaits);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -375,7 +375,7 @@ TEST_F(RankctlJobTest, AClientThatNeverReadsDisturbsNobody) {
   EXPECT_EQ(job.Wait(), KilledBy(SIGTERM));
 }
 
-TEST_F(RankctlJobTest, AStatusOf64RanksHasThemAll) {
+TEST_F(RankctlJobTimingTest, AStatusOf64RanksHasThemAll) {
   Start({"-n64"}, kWaits);
   EXPECT_TRUE(WaitFor([&] {
     std::string text = Run({"status"}).out;
@@ -384,7 +384,7 @@ TEST_F(RankctlJobTest, AStatusOf64RanksHasThemAll) {
   }));
 }
 
-TEST_F(RankctlJobTest, OnlyTheUserOfAJobAndRootMayAsk) {
+TEST_F(RankctlJobTimingTest, OnlyTheUserOfAJobAndRootMayAsk) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   constexpr uid_t kNobody = 65534;
   Job& job = Start({}, kWaits);

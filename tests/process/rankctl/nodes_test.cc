@@ -17,8 +17,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // Each node has a folder for sockets of its own, as on hosts of their own.
-struct RankctlNodesTest : NodesTest {
-  RankctlNodesTest() { job = {"--nnodes=2", "--node-timeout=10", "-n2", "--insecure"}; }
+struct RankctlNodesTimingTest : NodesTest {
+  RankctlNodesTimingTest() { job = {"--nnodes=2", "--node-timeout=10", "-n2", "--insecure"}; }
 
   void StartNodes(const std::string& script) {
     UseFolder("a");
@@ -54,7 +54,7 @@ struct RankctlNodesTest : NodesTest {
 
 const std::string kWaits = "echo here $RANK attempt $TORCHELASTIC_RESTART_COUNT; exec sleep 1000";
 
-TEST_F(RankctlNodesTest, EachNodeShowsAllRanks) {
+TEST_F(RankctlNodesTimingTest, EachNodeShowsAllRanks) {
   StartNodes(kWaits);
   for (const char* node : {"a", "b"}) {
     EXPECT_TRUE(WaitFor([&] {
@@ -68,7 +68,7 @@ TEST_F(RankctlNodesTest, EachNodeShowsAllRanks) {
   }
 }
 
-TEST_F(RankctlNodesTest, ARestartFromAMemberIsOneOfTheWholeJob) {
+TEST_F(RankctlNodesTimingTest, ARestartFromAMemberIsOneOfTheWholeJob) {
   StartNodes(kWaits);
   EXPECT_THAT(Out("b", {"restart"}), StartsWith("all workers start again"));
   for (auto& node : nodes) EXPECT_TRUE(node->WaitForOut("attempt 1")) << Errors();
@@ -78,14 +78,14 @@ TEST_F(RankctlNodesTest, ARestartFromAMemberIsOneOfTheWholeJob) {
   EXPECT_THAT(Errors(), Not(HasSubstr("cause:"))) << "nothing has failed";
 }
 
-TEST_F(RankctlNodesTest, AStopFromAMemberEndsTheWholeJob) {
+TEST_F(RankctlNodesTimingTest, AStopFromAMemberEndsTheWholeJob) {
   StartNodes(kWaits);
   EXPECT_THAT(Out("b", {"stop"}), StartsWith("the workers have up to"));
   for (auto& node : nodes) EXPECT_EQ(node->Wait(), Code(128 + SIGTERM)) << Errors();
   EXPECT_THAT(nodes[0]->Err(), HasSubstr("stopped by rankctl"));
 }
 
-TEST_F(RankctlNodesTest, ANodeIsDrainedFromAnother) {
+TEST_F(RankctlNodesTimingTest, ANodeIsDrainedFromAnother) {
   job[0] = "--nnodes=1:2";
   StartNodes(kWaits);
   EXPECT_THAT(Out("a", {"drain", "nowhere"}), HasSubstr("no node \"nowhere\" in this job"));
@@ -94,7 +94,7 @@ TEST_F(RankctlNodesTest, ANodeIsDrainedFromAnother) {
   EXPECT_TRUE(nodes[0]->WaitForOut("attempt 1")) << Errors();
 }
 
-TEST_F(RankctlNodesTest, AStopFromANodeThatIsDrainedEndsTheWholeJob) {
+TEST_F(RankctlNodesTimingTest, AStopFromANodeThatIsDrainedEndsTheWholeJob) {
   job[0] = "--nnodes=1:2";
   job.push_back("--shutdown-timeout=5");
   StartNodes("trap '' TERM; exec sleep 1000");
@@ -105,7 +105,7 @@ TEST_F(RankctlNodesTest, AStopFromANodeThatIsDrainedEndsTheWholeJob) {
   EXPECT_THAT(nodes[0]->Err(), HasSubstr("stopped by rankctl"));
 }
 
-TEST_F(RankctlNodesTest, ANodeThatDoesNotAnswerIsNamed) {
+TEST_F(RankctlNodesTimingTest, ANodeThatDoesNotAnswerIsNamed) {
   StartNodes(kWaits);
   pid_t agent = AgentOf(*nodes[1]);
   kill(agent, SIGSTOP);
@@ -115,7 +115,7 @@ TEST_F(RankctlNodesTest, ANodeThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(Count(text, "sleeping"), 2) << text;
 }
 
-TEST_F(RankctlNodesTest, WithoutTheCoordinatorANodeAnswersForItself) {
+TEST_F(RankctlNodesTimingTest, WithoutTheCoordinatorANodeAnswersForItself) {
   StartNodes(kWaits);
   pid_t agent = AgentOf(*nodes[0]);
   kill(agent, SIGSTOP);
