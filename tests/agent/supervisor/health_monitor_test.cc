@@ -80,7 +80,7 @@ TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNamesNobody) {
   of_one_node.BeginAttempt();
   of_one_node.OnOrder({.text = "nobody", .witnesses = {0}});
   EXPECT_TRUE(loop.RunUntil([&] { return !verdicts.empty(); }, kLong));
-  of_one_node.OnOrder({.causes = {{2, "sleeps"}}, .witnesses = {2, 0}});
+  of_one_node.OnOrder({.causes = {{2, "sleeps"}}, .text = "rank 2", .witnesses = {2, 0}});
   EXPECT_TRUE(loop.RunUntil([&] { return verdicts.size() == 2; }, kLong));
   EXPECT_EQ(taken, (std::vector<std::vector<pid_t>>{{11, 10, 12}, {12, 10}}));
 }
