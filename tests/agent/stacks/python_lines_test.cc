@@ -60,7 +60,7 @@ TEST(PythonLinesTest, BeforeItsFirstInstructionACodeIsAtItsFirstLine) {
 TEST(PythonLinesTest, ADamagedTableEnds) {
   uint32_t seed = 1;
   for (int round = 0; round < 20'000; ++round) {
-    std::string table(round % 40, '\0');
+    std::string table(static_cast<size_t>(round % 40), '\0');
     for (char& byte : table) byte = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
     for (auto kind : {kLnotab, kLinetable, kLocations}) {
       EXPECT_GE(PythonLineAt(kind, table, 1, round % 300), 0);
