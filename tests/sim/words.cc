@@ -28,6 +28,7 @@ std::string Say(const agent::NodeHealth& m) { return "samples in round " + Numbe
 std::string Say(const agent::HealthWanted& m) { return "want samples of " + Number(m.round); }
 std::string Say(const agent::HangNotice& m) { return "hang notice: " + m.text; }
 std::string Say(const agent::HangFound& m) { return "hang: " + m.text; }
+std::string Say(const agent::Relay&) { return "relay"; }
 std::string Say(const agent::NodeLost& m) { return "lost: " + m.text; }
 std::string Say(const agent::Waiting& m) { return "waiting: " + m.text; }
 std::string Say(const agent::Refusal& m) { return "refusal: " + m.text; }
