@@ -119,7 +119,7 @@ TEST_F(PythonBreakpointTest, EachBreakpointStopsAgain) {
 TEST_F(PythonBreakpointTest, ABreakpointOfPdbStopsInTheSameTerminal) {
   TerminalJob job(Held({"0", "2"}), ForPython());
   ASSERT_TRUE(job.Shows(kPrompt));
-  job.Type("tbreak 20\n");
+  job.Type("tbreak 17\n");
   ASSERT_TRUE(job.Shows("Breakpoint 1 at") && job.Shows(kPrompt));
   job.Type("continue\n");
   ASSERT_TRUE(job.Shows("return secret") && job.Shows(kPrompt));
