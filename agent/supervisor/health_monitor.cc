@@ -112,7 +112,7 @@ void HealthMonitor::Take() {
     return;
   }
   if (!waits_at_store && !is_wanted && !watch_.NeedsFacts(samples, Now())) {
-    return Judge(std::move(samples));
+    return Judge(samples);
   }
   std::optional<uint16_t> port;
   if (waits_at_store || is_wanted) port = callbacks_.store_port();
@@ -136,15 +136,15 @@ void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {
   if (is_paused_) return;
   if (!callbacks_.send) {
     AssignStoreWaits(clients_, samples);
-    return Judge(std::move(samples));
+    return Judge(samples);
   }
   std::vector<WorkerSample> limited = samples;
   watch_.LimitTimes(limited, Now());
   callbacks_.send(std::move(limited), clients_);
-  Judge(std::move(samples));
+  Judge(samples);
 }
 
-void HealthMonitor::Judge(std::vector<WorkerSample> samples) {
+void HealthMonitor::Judge(const std::vector<WorkerSample>& samples) {
   HangFindings findings = watch_.Look(samples, Now());
   if (callbacks_.send) return;  // these are not all workers of the job
   for (const std::string& notice : findings.notices) callbacks_.show("rankrun: " + notice + "\n");

@@ -67,7 +67,7 @@ class HealthMonitor {
 
  private:
   void Take();
-  void Judge(std::vector<WorkerSample> samples);
+  void Judge(const std::vector<WorkerSample>& samples);
   void SendFinished();
   void JudgeRead(std::vector<WorkerSample> samples);
   void OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples);
