@@ -259,7 +259,7 @@ void KeepFewGroups(NodeStatus& status) {
   }
 }
 
-// Of the ranks that wait in one operation, the first one tells of it.
+// Leaves the groups of one rank for each operation in which several wait.
 void KeepOneWitness(NodeStatus& status) {
   std::set<std::tuple<std::string, uint64_t, uint8_t, uint64_t>> seen;
   DropGroups(status, [&](const GroupActivity& group) {

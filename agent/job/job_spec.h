@@ -67,7 +67,7 @@ struct JobSpec {
   bool events_console = false;            // events also go to standard error
   std::optional<MetricsAddress> metrics;  // empty: none are served
   std::string report_folder;              // for kept reports; empty: none is kept
-  bool report_folder_typed = false;       // set by the user, who is warned if it cannot be used
+  bool report_folder_typed = false;       // set by the user: a warning if it cannot be used
   Program program;
   std::vector<std::string> environment;  // of the user, "NAME=value"
   std::optional<rlim_t> open_files;      // soft limit of the user

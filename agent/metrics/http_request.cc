@@ -28,8 +28,8 @@ std::string_view ReasonOf(int status) {
 
 // Returns whether the bytes are those of a method, "GET", as far as they are there.
 bool IsMethod(std::string_view text) {
-  constexpr size_t kLongest = 16;
-  return text.size() <= kLongest &&
+  constexpr size_t kMaxMethod = 16;
+  return text.size() <= kMaxMethod &&
          std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 

@@ -17,8 +17,8 @@ class Loop;
 namespace rankrun::agent {
 
 // Keeps the report on a job with a failed attempt in a file, for `rankctl report`. Writes the
-// file in libuv's pool soon after a report, which delays no restart, and at the end. Of several
-// nodes, which may share the folder, the first one keeps it.
+// file in libuv's pool soon after a report, which delays no restart, and at the end. Several
+// nodes may share the folder: only the first one keeps it.
 // Thread: loop.  Lifetime: may end at any time.
 class KeptReport {
  public:

@@ -159,7 +159,7 @@ bool EndsWithLostPeer(const LastError& error) {
 }
 
 bool TimedOut(const LastError& error) {
-  // Of Go.
+  // A text of Go.
   if (IsText(LastLine(error.text), "i/o timeout")) return true;
   if (!error.is_exception) return false;
   const std::string text = Lower(error.text);

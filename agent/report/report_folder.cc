@@ -51,8 +51,8 @@ void RemoveOldDrafts(const std::string& folder) {
   }
 }
 
-// Removes what is too old or too many. What cannot be listed or removed now, the next write
-// removes.
+// Removes reports that are too old or too many. The next write removes those that cannot be
+// listed or removed now.
 void CleanUp(const std::string& folder) {
   RemoveOldDrafts(folder);
   auto reports = ListReports(folder);

@@ -302,7 +302,7 @@ std::string Inspection::Logs(const InspectRequest& request) const {
   return OutputJson(OutputOf(worker), std::move(json), request);
 }
 
-// Of the attempt before the present one, or between attempts.
+// Returns output of the attempt before the present one, also between attempts.
 std::string Inspection::EndedLogs(const InspectRequest& request) const {
   const LastOutput* output = ended_.Find(request.rank);
   if (output == nullptr) return "{}";

@@ -15,10 +15,10 @@ constexpr size_t kMaxWorkers = 16;
 }  // namespace
 
 std::optional<Duration> LeadOfStacks(Duration timeout) {
-  constexpr std::chrono::milliseconds kLongest{2'500};
-  constexpr std::chrono::milliseconds kShortest{250};  // more than the program needs to start
-  const Duration lead = std::min<Duration>(kLongest, timeout / 2);
-  if (lead < kShortest) return std::nullopt;
+  constexpr std::chrono::milliseconds kMaxLead{2'500};
+  constexpr std::chrono::milliseconds kMinLead{250};  // more than the program needs to start
+  const Duration lead = std::min<Duration>(kMaxLead, timeout / 2);
+  if (lead < kMinLead) return std::nullopt;
   return lead;
 }
 

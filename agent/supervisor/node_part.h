@@ -11,7 +11,7 @@ namespace rankrun::agent {
 struct NodePart {
   std::optional<Cause> failure = {};  // the first on this node
   bool stopped_for_failure = false;   // on another node
-  // Of workers that have all succeeded, in case the others needed them still.
+  // The ends of workers that have all succeeded: the others may have needed them still.
   std::optional<AttemptRecord> success = {};
   bool report_shown = false;  // on the last attempt
 };

@@ -20,7 +20,7 @@ struct BreakpointCall {
 struct BreakpointState {
   std::map<std::string, int> skipped = {};  // calls, by their place and arguments
   int holds = 0;                            // calls that were not skipped
-  // Of a rank that debugs itself:
+  // If this rank debugs itself:
   std::unique_ptr<TerminalLoan> loan = {};
   store::Store* store = nullptr;  // of the key
   std::string awaited_key = {};   // for which the others wait; empty: none
