@@ -41,7 +41,7 @@ run_test() {
 export -f run_test
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-# What one GPU cannot show: maps between several GPUs; a machine without a GPU or with eight;
+# One GPU cannot show: maps between several GPUs; a machine without a GPU or with eight;
 # a first call behind a stream that waits for the test; time-outs shorter than the start of
 # CUDA; NaN, which NCCL's minimum and maximum ignore.
 not_here='RpcDevicesTest.*:GpuStartTest.*Device*:GpuStartTest.WithoutAGpuInitSaysSo'

@@ -119,8 +119,8 @@ bool HasLine(std::string_view text, std::string_view line) {
   return false;
 }
 
-// Returns the last line in lower case, without what follows the text of the system: the number
-// that Rust adds, a full stop, and the ends of quotes and braces.
+// Returns the last line in lower case. Removes the number that Rust adds to the text of the
+// system, a full stop, and the ends of quotes and braces.
 std::string LastLine(std::string_view text) {
   constexpr std::string_view kEnd = " \n\r\t.\"')}>";
   constexpr std::string_view kNumber = " (os error ";

@@ -146,8 +146,8 @@ class Ends {
            kinds_[i] == EndKind::kInputEnded;
   }
 
-  // Two others must have lost it: a single one may have lost something else. One that has said
-  // nothing is not blamed by those whose input ended: that may have been a file of their own.
+  // Two others must have lost it: a single one may have lost something else. A silent
+  // worker is not blamed by those whose input ended: that may have been a file of their own.
   std::optional<size_t> TheOnlyOneThatLostNobody() const {
     size_t victims = Count(EndKind::kLostPeer) + Count(EndKind::kTimedOut);
     if (Count(EndKind::kStopped) == 0) victims += Count(EndKind::kInputEnded);

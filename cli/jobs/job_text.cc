@@ -106,7 +106,7 @@ std::vector<WorkerSample> SamplesOf(const std::vector<WorkerStatus>& workers) {
   return samples;
 }
 
-// Returns which ranks wait for which others, in the words of the agent's own notices.
+// Returns which ranks wait for which others, with the texts of the agent's own notices.
 std::vector<std::string> WaitsOf(const std::vector<WorkerStatus>& first,
                                  const std::vector<WorkerStatus>& second, double apart,
                                  double attempt_seconds) {
@@ -197,7 +197,7 @@ std::string DetailsOf(const std::vector<WorkerStatus>& first, const WorkerStatus
   return worker.last_line.empty() ? text : text + "last line: " + worker.last_line + "\n";
 }
 
-// Returns whose waits the answers cannot show; empty if they show all.
+// Returns a text with the ranks whose waits the answers lack; empty if they have all.
 std::string UnknownOf(const std::vector<NodeStatus>& nodes,
                       const std::vector<WorkerStatus>& workers) {
   std::vector<int> ranks;

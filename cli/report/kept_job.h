@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-// A job as its kept report tells it. Times are in seconds since the first event.
+// A job, read from its kept report. Times are in seconds since the first event.
 namespace rankrun::cli {
 
 struct KeptOperation {
