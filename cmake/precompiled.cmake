@@ -1,6 +1,6 @@
 # Precompiled headers: parsing them was half of the time of a build. Each set is
-# compiled once and shared by all targets that name it. clang's tools compile
-# without them, so that a missing #include is still found.
+# compiled once and shared by all targets that name it. The preset `clang` compiles
+# without them, and so finds a missing #include.
 option(RANKRUN_PRECOMPILED_HEADERS "Precompile the headers of libraries" ON)
 
 # The targets share a precompiled header only if all are compiled with the same

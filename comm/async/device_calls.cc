@@ -131,8 +131,8 @@ std::optional<Result<void>> DeviceCalls::EndOf(InFlight& one) {
   if (not_enqueued && !one.failure) one.failure = {*std::move(not_enqueued), now};
   if (work != nullptr && !one.failure) {
     auto done = work->Test();
-    if (!done) one.failure = {std::move(done).error(), now};
     if (done && *done) return Result<void>();
+    if (!done) one.failure = {std::move(done).error(), now};
   }
   if (one.failure) return CauseOf(one, now);
   if (hooks_.deaths.has_death()) return hooks_.deaths.ErrorSince(one.since);
