@@ -95,7 +95,7 @@ done
 
 echo "== without a flag, munge hands the job's secret over"
 runs 0 srun -N2 "$rankrun" -n 1 --no-python --explain true
-prints "  secret       from munge"
+prints "  secret        from munge"
 runs 0 srun -N2 "$rankrun" -n 1 --no-python sh -c 'echo "rank $RANK of $WORLD_SIZE"'
 prints "rank 1 of 2"
 grep -q "without a job secret" "$folder/job.out" && fail "the job has no secret"
