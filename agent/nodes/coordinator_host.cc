@@ -15,7 +15,7 @@
 namespace rankrun::agent {
 namespace {
 
-// Time from the first part of a report on; later parts are left out.
+// Time after all nodes have stopped; later parts of a report are left out.
 constexpr std::chrono::milliseconds kPartsTimeout{1'000};
 // Nodes may have other flags than this one.
 constexpr std::chrono::milliseconds kMinStopBound = std::chrono::hours(1);
@@ -214,7 +214,6 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
   if (!parts_) {
     parts_ = Parts{report.attempt, {}, {}, {}, {}};
     parts_are_late_ = false;
-    merge_.Start(kPartsTimeout);
   }
   parts_->senders.insert(peer);
   parts_->digests.insert(digest);
@@ -222,16 +221,19 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
   TryMerge();
 }
 
-// Merges and sends the report once all parts have arrived, or are late, and the
-// coordinator has decided on a restart.
+// Merges and sends the report once the coordinator has decided on a restart, and all
+// parts have arrived or are late.
 void CoordinatorHost::TryMerge() {
   if (!parts_) return;
-  // Kept, because the next attempt may fail before the last part arrives.
+  // A node sends its part when its last worker has ended, which may take as long as
+  // --shutdown-timeout. Kept, because the next attempt may fail before the last part arrives.
   const bool is_decided = core_.phase() != JobPhase::kStopping;
-  if (is_decided && !parts_->outcome) parts_->outcome = core_.outcome();
-  if (!reporters_.empty() && !parts_are_late_) return;
-  parts_are_late_ = true;
+  if (is_decided && !parts_->outcome) {
+    parts_->outcome = core_.outcome();
+    merge_.Start(kPartsTimeout);
+  }
   if (!parts_->outcome) return;  // Step calls again
+  if (!reporters_.empty() && !parts_are_late_) return;
   const Coordinator::Outcome& outcome = *parts_->outcome;
   AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
   bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {

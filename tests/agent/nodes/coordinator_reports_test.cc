@@ -33,7 +33,7 @@ std::string ReportOf(const AttemptRecord& record, int attempt = 1) {
   return Encode(MemberMessage(Report{attempt, EncodeReport(record, kMaxReportBytes)}));
 }
 
-// A member that prepares and stops as it is asked to.
+// A member that prepares and stops as it is asked to, unless it is stubborn.
 class ObedientMember {
  public:
   ObedientMember(Loop& loop, uint16_t port, uint64_t node)
@@ -57,6 +57,7 @@ class ObedientMember {
   void Send(const MemberMessage& message) { link_.Send(Encode(message)); }
   void SendBytes(const std::string& bytes) { link_.Send(bytes); }
 
+  bool is_stubborn = false;
   bool is_up = false;
   bool runs = false;
   bool was_stopped = false;
@@ -71,7 +72,7 @@ class ObedientMember {
     }
     if (std::holds_alternative<StartRound>(*message)) runs = true;
     if (const auto* stop = std::get_if<Stop>(&*message)) {
-      Send(Stopped{stop->round});
+      if (!is_stubborn) Send(Stopped{stop->round});
       was_stopped = true;
     }
     if (const auto* report = std::get_if<JobReport>(&*message)) {
@@ -161,6 +162,23 @@ TEST_F(CoordinatorReportsTest, APartOfAnEarlierAttemptTakesNobodysPlace) {
   members[0]->SendBytes(part);
   ASSERT_TRUE(Eventually([&] { return !members[1]->reports.empty(); }));
   EXPECT_EQ(RanksOf(members[1]->reports[0]), (std::vector<int>{0, 1}));
+}
+
+// Workers may take until --shutdown-timeout to end.
+TEST_F(CoordinatorReportsTest, ANodeThatStopsLateIsWaitedFor) {
+  members[1]->is_stubborn = true;
+  members[0]->Send(Failed{1, Cause{.text = "rank 0 failed", .rank = 0}});
+  members[0]->Send(Stopped{1});
+  members[0]->SendBytes(ReportOf(RecordOf(1)));
+  bool is_late = false;
+  Timer patience(loop, [&] { is_late = true; });
+  patience.Start(std::chrono::milliseconds(1'200));
+  ASSERT_TRUE(Eventually([&] { return is_late && members[1]->was_stopped; }));
+  EXPECT_TRUE(members[0]->reports.empty());
+  members[1]->SendBytes(ReportOf(RecordOf(1, 1)));
+  members[1]->Send(Stopped{1});
+  ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
+  EXPECT_EQ(RanksOf(members[0]->reports[0]), (std::vector<int>{0, 1}));
 }
 
 TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {
