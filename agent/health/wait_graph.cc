@@ -250,4 +250,23 @@ Blame FindBlame(const std::vector<Wait>& waits, const std::set<int>& halted) {
   return blame;
 }
 
+std::set<int> MostAwaited(const std::vector<Wait>& waits, const std::set<int>& deadlocked) {
+  auto is_locked = [&](int rank) { return deadlocked.contains(rank); };
+  std::map<int, size_t> waiters;  // by awaited rank, in one operation
+  size_t most = 0;
+  for (const Wait& wait : waits) {
+    if (std::ranges::none_of(wait.waiters, is_locked)) continue;
+    for (int rank : wait.ranks) {
+      if (!is_locked(rank)) continue;
+      waiters[rank] = std::max(waiters[rank], wait.waiters.size());
+      most = std::max(most, waiters[rank]);
+    }
+  }
+  std::set<int> found;
+  for (const auto& [rank, count] : waiters) {
+    if (count == most) found.insert(rank);
+  }
+  return found;
+}
+
 }  // namespace rankrun::agent

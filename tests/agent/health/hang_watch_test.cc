@@ -239,6 +239,22 @@ TEST_F(HangWatchTest, NamesARingOfReceives) {
   EXPECT_EQ(verdict.causes.size(), 4U);
 }
 
+TEST_F(HangWatchTest, OfADeadlockTheRankThatIsElsewhereIsTheCause) {
+  std::vector<WorkerSample> samples;
+  for (int rank : {0, 2, 3}) {
+    samples.push_back({.global_rank = rank, .pid = 1, .groups = {In(4, seconds(31))}});
+  }
+  samples.insert(samples.begin() + 1, {.global_rank = 1,
+                                       .pid = 1,
+                                       .groups = {After(3)},
+                                       .awaited = "a message from global rank 0 (tag 7)",
+                                       .awaited_rank = 0,
+                                       .awaited_for = seconds(31)});
+  HangVerdict verdict = Verdict(samples);
+  ASSERT_EQ(verdict.causes.size(), 1U);
+  EXPECT_TRUE(verdict.causes.contains(1));
+}
+
 TEST_F(HangWatchTest, ARankBehindADeadlockIsNoPartOfIt) {
   std::vector<WorkerSample> samples(3);
   samples[0] = {
