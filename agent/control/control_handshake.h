@@ -23,7 +23,7 @@
 // that nobody between the two sides knows them. Pure.
 namespace rankrun::agent {
 
-constexpr uint8_t kControlVersion = 2;
+constexpr uint8_t kControlVersion = 3;
 constexpr size_t kFirstBytes = kControlPreamble.size() + 1;
 
 // Largest frame of a handshake. It is smaller than other frames because any

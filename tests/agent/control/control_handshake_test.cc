@@ -143,7 +143,7 @@ TEST(ControlHandshakeTest, ADiallerKnowsAnotherVersionByTheChallenge) {
   auto failure = client.TakeChallenge(challenge);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, DialFailureKind::kOtherVersion);
-  EXPECT_THAT(failure->why, HasSubstr("version 9 of the control protocol, this one version 2"));
+  EXPECT_THAT(failure->why, HasSubstr("version 9 of the control protocol, this one version 3"));
 }
 
 TEST(ControlHandshakeTest, AServerWithoutTheSecretIsNotBelieved) {

@@ -102,7 +102,7 @@ TEST_F(ControlStrangersTest, AnotherVersionGetsOursAndIsClosed) {
   WriteAll(client.get(), std::string(kControlPreamble) + '\7');
   std::string answer = ReadToEnd(client);
   EXPECT_THAT(answer, HasSubstr("version\2"));
-  EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 2"));
+  EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 3"));
 }
 
 TEST_F(ControlStrangersTest, ATooLargeFrameEndsAnOpenConnection) {
