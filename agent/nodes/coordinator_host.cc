@@ -10,6 +10,7 @@
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/job_report.h"
 #include "agent/nodes/longest_stop.h"
+#include "agent/nodes/merged_report.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
@@ -234,21 +235,7 @@ void CoordinatorHost::TryMerge() {
   }
   if (!parts_->outcome) return;  // Step calls again
   if (!reporters_.empty() && !parts_are_late_) return;
-  const Coordinator::Outcome& outcome = *parts_->outcome;
-  AttemptRecord record = MergeReports(std::move(parts_->records), outcome.rank);
-  bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {
-                   return worker.global_rank == *outcome.rank;
-                 });
-  if (!is_here) record.own_cause = outcome.cause;
-  record.restarts = outcome.restarts;
-  record.is_free = outcome.is_free;
-  record.restart_number = outcome.restart_number;
-  bool is_repeated = record.own_cause == outcome.reason;
-  record.next_reason = is_repeated ? "another attempt would not help" : outcome.reason;
-  if (!outcome.restarts) {
-    bool is_of_worker = is_here && !outcome.is_fatal;
-    record.exit_code = is_of_worker ? ExitCodeOf(record.workers[record.cause]) : outcome.exit_code;
-  }
+  AttemptRecord record = ReportOnRound(std::move(parts_->records), *parts_->outcome);
   merged_ = Merged{std::move(parts_->digests),
                    Encode(CoordinatorMessage(
                        JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}))};

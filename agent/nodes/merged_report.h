@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "agent/coordination/coordinator_events.h"
+#include "agent/report/attempt_record.h"
+
+namespace rankrun::agent {
+
+// Merges the records of all nodes on one attempt, and adds what the coordinator decided after
+// it. `parts` is not empty. Pure.
+AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome);
+
+}  // namespace rankrun::agent
