@@ -36,12 +36,6 @@ void AttemptReports::Show(EventLog& events, const AttemptRecord& record) {
   callbacks_.on_shown();
 }
 
-void Judge(AttemptRecord& record) {
-  for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
-  bool has_hung = record.exit_code == kExitHang;
-  if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);
-}
-
 void RecordNextStep(AttemptRecord& record, const GroupState& next) {
   record.restarts = next.restarts();
   record.next_reason = next.restart_reason;

@@ -45,10 +45,6 @@ class AttemptReports {
   int open_ = 0;
 };
 
-// Judges each end and chooses the cause, once the evidence is complete. A worker that
-// hangs in the kernel stays the cause. Pure.
-void Judge(AttemptRecord& record);
-
 // Copies the decision on a restart from the group's next state. Pure.
 void RecordNextStep(AttemptRecord& record, const GroupState& next);
 

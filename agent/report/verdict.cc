@@ -7,9 +7,11 @@
 #include <optional>
 #include <set>
 
+#include "agent/job/exit_codes.h"
 #include "agent/report/last_error.h"
 #include "agent/report/lost_peer.h"
 #include "agent/report/named_rank.h"
+#include "agent/report/verdict_rule.h"
 
 namespace rankrun::agent {
 namespace {
@@ -88,29 +90,49 @@ class Ends {
   }
 
   size_t ChooseCause() const {
-    // Our signal ended it, so the order of the ends means nothing.
-    auto hung = std::ranges::find(kinds_, EndKind::kHung);
-    if (hung != kinds_.end()) return static_cast<size_t>(hung - kinds_.begin());
-    if (auto found = FirstOf({EndKind::kNotStarted, EndKind::kFailed})) return *found;
-    if (auto found = First([&](size_t i) { return IsNamed(i); })) return *found;
+    using enum VerdictRule;
+    if (auto found = By(kHung, TheLowestThatHung())) return *found;
+    if (auto found = By(kFailed, FirstOf({EndKind::kNotStarted, EndKind::kFailed}))) return *found;
+    if (auto found = By(kNamed, First([&](size_t i) { return IsNamed(i); }))) return *found;
     if (!SeveralExitedInTheirHandlers()) {
-      if (auto found = FirstOf({EndKind::kExitedAfterSignal})) return *found;
+      if (auto found = By(kExitedAfterSignal, FirstOf({EndKind::kExitedAfterSignal}))) {
+        return *found;
+      }
     }
-    if (auto found = FirstOf({EndKind::kFailedAfterWarning})) return *found;
-    if (auto found = TheOnlyOneThatLostNobody()) return *found;
-    if (auto found = FirstOf({EndKind::kKilledInException})) return *found;
-    if (auto found = FirstOf({EndKind::kInputEnded})) return *found;
-    if (auto found = FirstOf({EndKind::kTimedOut})) return *found;
-    if (auto found = TheOnlyOneThatLeftEarly()) return *found;
+    if (auto found = By(kFailedAfterWarning, FirstOf({EndKind::kFailedAfterWarning}))) {
+      return *found;
+    }
+    if (auto found = By(kTheOnlyOneThatLostNobody, TheOnlyOneThatLostNobody())) return *found;
+    if (auto found = By(kKilledInException, FirstOf({EndKind::kKilledInException}))) return *found;
+    if (auto found = By(kInputEnded, FirstOf({EndKind::kInputEnded}))) return *found;
+    if (auto found = By(kTimedOut, FirstOf({EndKind::kTimedOut}))) return *found;
+    if (auto found = By(kTheOnlyOneThatLeftEarly, TheOnlyOneThatLeftEarly())) return *found;
     if (!AllRaisedInTheirHandlers()) {
-      if (auto found = FirstOf({EndKind::kRaisedAfterSignal})) return *found;
+      if (auto found = By(kRaisedAfterSignal, FirstOf({EndKind::kRaisedAfterSignal}))) {
+        return *found;
+      }
     }
-    if (auto found = FirstOf({EndKind::kLostPeer})) return *found;
+    if (auto found = By(kLostPeer, FirstOf({EndKind::kLostPeer}))) return *found;
     auto failed = First([&](size_t i) { return kinds_[i] != EndKind::kSucceeded; });
     return failed.value_or(ended_.front());
   }
 
  private:
+  // Returns the worker that a rule has found.
+  static std::optional<size_t> By(VerdictRule rule, std::optional<size_t> found) {
+    return IsMissing(rule) ? std::nullopt : found;
+  }
+
+  // Our signal ended it, so the order of the ends means nothing.
+  std::optional<size_t> TheLowestThatHung() const {
+    if (IsMissing(VerdictRule::kLowestRank)) {
+      return First([&](size_t i) { return kinds_[i] == EndKind::kHung; });
+    }
+    auto hung = std::ranges::find(kinds_, EndKind::kHung);
+    if (hung == kinds_.end()) return std::nullopt;
+    return static_cast<size_t>(hung - kinds_.begin());
+  }
+
   template <typename Condition>
   std::optional<size_t> First(Condition condition) const {
     auto found = std::ranges::find_if(ended_, condition);
@@ -122,20 +144,23 @@ class Ends {
     std::optional<size_t> first;
     for (size_t i : ended_) {
       if (!kinds.contains(kinds_[i])) continue;
-      if (!first || Votes(i) > Votes(*first)) first = i;
+      const int more = first ? Votes(i) - Votes(*first) : 1;
+      if (more > 0 || (more == 0 && IsMissing(VerdictRule::kFirstEnded))) first = i;
     }
     return first;
   }
 
   int Votes(size_t i) const {
+    if (IsMissing(VerdictRule::kMostNamed)) return 0;
     auto found = named_.find(i);
     return found == named_.end() ? 0 : found->second;
   }
 
   // Its peers lost it, and it lost nobody itself.
   bool IsNamed(size_t i) const {
-    return named_.contains(i) && kinds_[i] != EndKind::kLostPeer &&
-           kinds_[i] != EndKind::kSucceeded;
+    const bool lost_somebody =
+        kinds_[i] == EndKind::kLostPeer && !IsMissing(VerdictRule::kNamedOnesLostNobody);
+    return named_.contains(i) && !lost_somebody && kinds_[i] != EndKind::kSucceeded;
   }
 
   size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
@@ -150,24 +175,30 @@ class Ends {
   // worker is not blamed by those whose input ended: that may have been a file of their own.
   std::optional<size_t> TheOnlyOneThatLostNobody() const {
     size_t victims = Count(EndKind::kLostPeer) + Count(EndKind::kTimedOut);
-    if (Count(EndKind::kStopped) == 0) victims += Count(EndKind::kInputEnded);
-    if (victims < 2 || victims + 1 != kinds_.size()) return std::nullopt;
+    const bool spares_silent =
+        Count(EndKind::kStopped) > 0 && !IsMissing(VerdictRule::kSilentOneMayBeInnocent);
+    if (!spares_silent) victims += Count(EndKind::kInputEnded);
+    const size_t enough = IsMissing(VerdictRule::kTwoLostTheOnlyOne) ? 1 : 2;
+    if (victims < enough || victims + 1 != kinds_.size()) return std::nullopt;
     return First([&](size_t i) { return !IsVictim(i) && kinds_[i] != EndKind::kSucceeded; });
   }
 
   // It succeeded before any signal of ours, but others still needed it. If several did, the
   // others may only have lost them at their own end.
   std::optional<size_t> TheOnlyOneThatLeftEarly() const {
-    if (left_early_.size() != 1 || Count(EndKind::kLostPeer) == 0) return std::nullopt;
+    const bool several = left_early_.size() > 1 && !IsMissing(VerdictRule::kSeveralLeftEarly);
+    if (left_early_.empty() || several || Count(EndKind::kLostPeer) == 0) return std::nullopt;
     return left_early_.front();
   }
 
   // While the input of another one ended early.
   bool SeveralExitedInTheirHandlers() const {
+    if (IsMissing(VerdictRule::kSeveralExitInTheirHandlers)) return false;
     return Count(EndKind::kExitedAfterSignal) >= 2 && Count(EndKind::kInputEnded) > 0;
   }
 
   bool AllRaisedInTheirHandlers() const {
+    if (IsMissing(VerdictRule::kAllRaiseInTheirHandlers)) return false;
     return Count(EndKind::kRaisedAfterSignal) >= 2 && Count(EndKind::kStopped) == 0 &&
            Count(EndKind::kLostPeer) > 0;
   }
@@ -199,6 +230,12 @@ bool FailedByItself(const WorkerRecord& worker) {
 
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {
   return Ends(workers, ended).ChooseCause();
+}
+
+void Judge(AttemptRecord& record) {
+  for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
+  bool has_hung = record.exit_code == kExitHang;
+  if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);
 }
 
 }  // namespace rankrun::agent

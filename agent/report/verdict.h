@@ -26,4 +26,8 @@ std::string CauseInWords(const WorkerRecord& cause);
 // before it ends, so that its peers may end earlier. docs/supervision.md has the rules.
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended);
 
+// Judges each end and chooses the cause, once the evidence is complete. A worker that
+// hangs in the kernel stays the cause.
+void Judge(AttemptRecord& record);
+
 }  // namespace rankrun::agent
