@@ -3,7 +3,26 @@
 #include <string>
 
 #include "agent/coordination/mutation.h"
+#include "agent/report/verdict_rule.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/verdict/trial.h"
+
+namespace {
+
+// Judges failed attempts until the cause of one is not its culprit.
+int TrySeeds(uint64_t first, uint64_t runs, bool is_traced) {
+  for (uint64_t seed = first; seed < first + runs; ++seed) {
+    const rankrun::sim::TrialResult result = rankrun::sim::Try(seed, is_traced);
+    const bool holds = result.violation.empty();
+    if (runs > 1 && holds) continue;
+    std::printf("%s: %s; %s\n", rankrun::sim::TrialCommand(seed).c_str(), result.fault.c_str(),
+                holds ? "it is named" : result.violation.c_str());
+    if (!holds) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
 
 // Simulates a range of seeds until one breaks an invariant.
 int main(int argc, char** argv) {
@@ -23,6 +42,11 @@ int main(int argc, char** argv) {
                  "a deliberate bug, by its number in agent/coordination/mutation.h");
   app.add_flag("--lose-one", options.loses_one, "lose one machine while all workers run");
   app.add_flag("--trace", options.is_traced, "print every event");
+  bool judges = false;
+  app.add_flag("--verdict", judges, "judge the ends of a failed attempt instead of a whole job");
+  int missing_rule = 0;
+  app.add_option("--missing-rule", missing_rule,
+                 "a rule of the verdict, by its number in agent/report/verdict_rule.h");
   CLI11_PARSE(app, argc, argv);
   auto known = rankrun::sim::FaultsNamed(faults);
   if (!known) {
@@ -30,6 +54,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   options.faults = *known;
+  rankrun::agent::g_missing_rule = static_cast<rankrun::agent::VerdictRule>(missing_rule);
+  if (judges) return TrySeeds(options.seed, runs, options.is_traced);
   rankrun::agent::g_mutation = static_cast<rankrun::agent::Mutation>(mutation);
 
   for (uint64_t i = 0; i < runs; ++i, ++options.seed) {

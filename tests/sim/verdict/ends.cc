@@ -1,0 +1,217 @@
+#include "tests/sim/verdict/ends.h"
+
+#include <signal.h>
+
+#include <span>
+#include <string>
+
+namespace rankrun::sim {
+namespace {
+
+using agent::WorkerRecord;
+
+const std::string kTraceback = "Traceback (most recent call last):\n  File \"train.py\", line 8\n";
+
+// How a program ends that has this error. "@": a traceback of Python; "#": the number of the
+// rank that it names.
+struct Program {
+  const char* text;
+  int signal_number = 0;  // 0: exit code 1
+};
+
+constexpr Program kOwnErrors[] = {
+    {"@RuntimeError: no data\n"},
+    {"@torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"},
+    {"@requests.exceptions.ReadTimeout: HTTPConnectionPool(): Read timed out.\n"},
+    {"terminate called after throwing an instance of 'std::out_of_range'\n  what():  at\n",
+     SIGABRT},
+    {"thread 'main' panicked at src/a.rs:8:4:\nindex out of bounds\n"},
+    {"panic: no such shard\n\ngoroutine 1 [running]:\nmain.main()\n\t/a.go:7\n"},
+};
+
+constexpr Program kLostPeer[] = {
+    {"@RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:30605.\n"},
+    {"@ConnectionResetError: [Errno 104] Connection reset by peer\n"},
+    {"@torch.distributed.DistBackendError: NCCL error, ncclRemoteError: A call failed\n"},
+    {"@grpc._channel._InactiveRpcError: <status = StatusCode.UNAVAILABLE>\n"},
+    {"terminate called after throwing an instance of 'std::system_error'\n  what():  read: "
+     "Connection reset by peer\n",
+     SIGABRT},
+    {"recv: Connection reset by peer\n"},
+    {"2026/11/26 12:00:00 sum: read tcp [::1]:1->[::1]:2: read: connection reset by peer\n"},
+    {"Error: Os { code: 104, kind: ConnectionReset, message: \"Connection reset by peer\" }\n"},
+    {"", SIGPIPE},
+};
+
+constexpr Program kNamesRank[] = {
+    {"@DistError: AllReduce #12 of world: lost rank #: reset\n"},
+    {"@RuntimeError: [Rank 0]: Rank # failed to pass monitoredBarrier in 3000 ms\n"},
+    {"terminate called after throwing an instance of 'rankrun::PeerLostError'\n  what():  rank # "
+     "(pid 77) died\n",
+     SIGABRT},
+    {"DistError: AllReduce #12 of world: rank # was killed by SIGKILL, not sent by rankrun\n"},
+};
+
+constexpr Program kCompares[] = {
+    {"@RuntimeError: Detected mismatch between collectives on ranks. Rank 99 is running "
+     "collective: A, but Rank # is running collective: B\n"},
+};
+
+constexpr Program kTimedOut[] = {
+    {"@TimeoutError: timed out\n"},
+    {"@RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv operation\n"},
+    {"@torch.distributed.DistStoreError: wait timeout after 30000ms, keys: /a/0\n"},
+    {"terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  [Rank 0] "
+     "Watchdog caught collective operation timeout: WorkNCCL(\n",
+     SIGABRT},
+    {"2026/11/26 12:00:00 gather: read tcp [::1]:1->[::1]:2: i/o timeout\n"},
+};
+
+constexpr Program kInputEnded[] = {
+    {"@EOFError: Ran out of input\n"},
+    {"@_pickle.UnpicklingError: pickle data was truncated\n"},
+    {"2026/11/26 12:00:00 gather: unexpected EOF\n"},
+    {"Error: failed to fill whole buffer\n"},
+};
+
+template <typename T>
+const T& OneOf(std::span<const T> all, Dice& dice) {
+  return all[static_cast<size_t>(dice.Below(static_cast<int>(all.size())))];
+}
+
+std::string TextOf(const Program& program, int named) {
+  std::string text = program.text;
+  if (text.starts_with('@')) text.replace(0, 1, kTraceback);
+  for (const char* before : {"rank #", "Rank #"}) {
+    if (size_t at = text.find(before); at != std::string::npos) {
+      text.replace(at + 5, 1, std::to_string(named));
+    }
+  }
+  return text;
+}
+
+// Returns lines that a program has written before its end. An exception among them was caught.
+std::string MakeLog(Dice& dice) {
+  std::string log;
+  if (dice.Chance(15)) log += kTraceback + "ValueError: caught\n";
+  int lines = dice.Chance(5) ? 500 : 25 + dice.Below(10);
+  if (log.empty() && dice.Chance(70)) lines = dice.Below(3);
+  for (int i = 0; i < lines; ++i) log += "step " + std::to_string(i) + ": loss 0.25, lr 3e-4\n";
+  return log;
+}
+
+std::string WithWarning(std::string log) {
+  return log + "WARNING attempt 0: Connection refused, trying again\n";
+}
+
+int SignalOfAgent(Dice& dice) { return dice.Chance(80) ? SIGTERM : SIGKILL; }
+
+// It ends with an exit code, or the signal of its runtime.
+void EndBy(WorkerRecord& worker, const Program& program, const Actor& actor) {
+  worker.stderr_tail += TextOf(program, actor.named);
+  worker.exit = {.signaled = program.signal_number != 0,
+                 .value = program.signal_number != 0 ? program.signal_number : 1};
+}
+
+// Our signal ends it. Shells and some handlers report that by an exit code.
+void EndByOurSignal(WorkerRecord& worker, bool may_exit, Dice& dice) {
+  const bool exits = may_exit && worker.sent_signal == SIGTERM && dice.Chance(20);
+  worker.exit = {.signaled = !exits, .value = (exits ? 128 : 0) + worker.sent_signal};
+}
+
+void EndByOutsideSignal(WorkerRecord& worker, Dice& dice) {
+  constexpr int kSignals[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGTERM};
+  worker.exit = {.signaled = true, .value = OneOf(std::span<const int>(kSignals), dice)};
+  const bool by_kernel = worker.exit->value == SIGKILL && dice.Chance(50);
+  if (by_kernel) worker.kill_note = "the kernel's OOM killer killed a process of this job";
+}
+
+void EndWithCode(WorkerRecord& worker, Dice& dice) {
+  constexpr int kCodes[] = {1, 2, 3, 42, 255};
+  worker.exit = {.signaled = false, .value = OneOf(std::span<const int>(kCodes), dice)};
+}
+
+void EndWithoutStart(WorkerRecord& worker, Dice& dice) {
+  const bool is_missing = dice.Chance(50);
+  worker.pid = 0;
+  worker.stderr_tail.clear();
+  worker.start_error = is_missing ? Error{ErrorCode::kNotFound, "start train: no such file"}
+                                  : Error{ErrorCode::kSystem, "start train: Permission denied"};
+}
+
+void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
+  const auto end_by = [&](std::span<const Program> programs) {
+    EndBy(worker, OneOf(programs, dice), actor);
+  };
+  if (actor.end == End::kInputEnds) return end_by(kInputEnded);
+  if (actor.end == End::kTimesOut) return end_by(kTimedOut);
+  if (actor.end == End::kLosesPeer) return end_by(kLostPeer);
+  if (actor.end == End::kComparesCalls) return end_by(kCompares);
+  const bool names = actor.end == End::kNamesCulprit || actor.end == End::kNamesVictim;
+  end_by(names ? std::span<const Program>(kNamesRank) : kOwnErrors);
+}
+
+}  // namespace
+
+bool MayBeLate(End end) { return MustBeLate(end) || end >= End::kInputEnds; }
+
+bool MustBeLate(End end) {
+  switch (end) {
+    case End::kHangs:
+    case End::kExitsLate:
+    case End::kCutInException:
+    case End::kRaisesLate:
+    case End::kSucceedsLate:
+    case End::kStopped:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsFailure(End end) { return end != End::kLeavesEarly && end != End::kSucceedsLate; }
+
+WorkerRecord MakeEvidence(const Actor& actor, Dice& dice) {
+  WorkerRecord worker;
+  worker.global_rank = actor.rank;
+  worker.pid = 1000 + actor.rank;
+  worker.stderr_tail = MakeLog(dice);
+  if (actor.is_late) worker.sent_signal = SignalOfAgent(dice);
+  switch (actor.end) {
+    case End::kHangs:
+      worker.hang = "sleeping (clock_nanosleep)";
+      EndByOurSignal(worker, true, dice);
+      break;
+    case End::kCannotStart:
+      EndWithoutStart(worker, dice);
+      break;
+    case End::kExitsWarned:
+      worker.stderr_tail = WithWarning(worker.stderr_tail);
+      [[fallthrough]];
+    case End::kExits:
+    case End::kExitsLate:
+      worker.sent_signal = actor.is_late ? SIGTERM : 0;  // it has seen the signal
+      EndWithCode(worker, dice);
+      break;
+    case End::kDiesOfSignal:
+      if (dice.Chance(20)) worker.stderr_tail = WithWarning(worker.stderr_tail);
+      EndByOutsideSignal(worker, dice);
+      break;
+    case End::kCutInException:
+      worker.stderr_tail += kTraceback + "RuntimeError: no data\n";
+      EndByOurSignal(worker, false, dice);
+      break;
+    case End::kLeavesEarly:
+    case End::kSucceedsLate:
+      worker.exit = ProcessExit{};
+      break;
+    case End::kStopped:
+      EndByOurSignal(worker, true, dice);
+      break;
+    default:
+      EndWithError(worker, actor, dice);
+  }
+  return worker;
+}
+
+}  // namespace rankrun::sim
