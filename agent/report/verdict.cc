@@ -93,7 +93,7 @@ class Ends {
     using enum VerdictRule;
     if (auto found = By(kHung, TheLowestThatHung())) return *found;
     if (auto found = By(kFailed, FirstOf({EndKind::kNotStarted, EndKind::kFailed}))) return *found;
-    if (auto found = By(kNamed, First([&](size_t i) { return IsNamed(i); }))) return *found;
+    if (auto found = By(kNamed, TheMostNamed([&](size_t i) { return IsNamed(i); }))) return *found;
     if (!SeveralExitedInTheirHandlers()) {
       if (auto found = By(kExitedAfterSignal, FirstOf({EndKind::kExitedAfterSignal}))) {
         return *found;
@@ -139,15 +139,20 @@ class Ends {
     return found == ended_.end() ? std::nullopt : std::optional(*found);
   }
 
-  // Among several workers of these kinds, the one that most others name comes first.
-  std::optional<size_t> FirstOf(const std::set<EndKind>& kinds) const {
-    std::optional<size_t> first;
+  // Returns the worker among several that most others name, or else the one that ended first.
+  template <typename Condition>
+  std::optional<size_t> TheMostNamed(Condition condition) const {
+    std::optional<size_t> best;
     for (size_t i : ended_) {
-      if (!kinds.contains(kinds_[i])) continue;
-      const int more = first ? Votes(i) - Votes(*first) : 1;
-      if (more > 0 || (more == 0 && IsMissing(VerdictRule::kFirstEnded))) first = i;
+      if (!condition(i)) continue;
+      const int more = best ? Votes(i) - Votes(*best) : 1;
+      if (more > 0 || (more == 0 && IsMissing(VerdictRule::kFirstEnded))) best = i;
     }
-    return first;
+    return best;
+  }
+
+  std::optional<size_t> FirstOf(const std::set<EndKind>& kinds) const {
+    return TheMostNamed([&](size_t i) { return kinds.contains(kinds_[i]); });
   }
 
   int Votes(size_t i) const {
