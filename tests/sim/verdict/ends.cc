@@ -147,8 +147,8 @@ void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   if (actor.end == End::kTimesOut) return end_by(kTimedOut);
   if (actor.end == End::kLosesPeer) return end_by(kLostPeer);
   if (actor.end == End::kComparesCalls) return end_by(kCompares);
-  const bool names = actor.end == End::kNamesCulprit || actor.end == End::kNamesVictim;
-  end_by(names ? std::span<const Program>(kNamesRank) : kOwnErrors);
+  const bool raises = actor.end == End::kRaises || actor.end == End::kRaisesLate;
+  end_by(!raises ? std::span<const Program>(kNamesRank) : kOwnErrors);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ enum class End {
   kLosesPeer,
   kNamesCulprit,   // has lost it
   kNamesVictim,    // has lost one that has lost another
+  kNamesWaiter,    // has lost one that waited in vain
   kComparesCalls,  // its call differs from that of the rank that it names
 };
 

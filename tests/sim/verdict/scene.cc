@@ -54,6 +54,10 @@ const Fault kFaults[] = {
      kStopped,
      {kNamesCulprit},
      Join({kAllVictims, {kCutInException, kExitsWarned, kNamesVictim}})},
+    {"is silent, but named by most",
+     kStopped,
+     {kNamesCulprit, kNamesCulprit, kTimesOut, kNamesWaiter},
+     kAllVictims},
     {"raises late, but is named", kRaisesLate, {kNamesCulprit}, kAllVictims},
     {"exits late, but is named", kExitsLate, {kNamesCulprit}, kAllVictims},
     {"times out, but is named", kTimesOut, {kNamesCulprit}, kAllVictims},
@@ -135,6 +139,7 @@ void NameRanks(std::vector<Actor>& actors, int culprit, Dice& dice) {
     if (actor.end == kComparesCalls) {
       actor.named = is_culprit ? RankOf(actors, culprit, {kComparesCalls}, dice) : culprit;
     }
+    if (actor.end == kNamesWaiter) actor.named = RankOf(actors, actor.rank, {kTimesOut}, dice);
     if (actor.end != kNamesVictim) continue;
     actor.named = RankOf(actors, actor.rank, {kLosesPeer, kNamesCulprit}, dice);
     if (actor.named < 0) actor.end = kLosesPeer;

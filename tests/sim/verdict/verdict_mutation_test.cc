@@ -13,21 +13,21 @@ struct Missing {
   const char* name;
 };
 
-// Proves that the simulator needs each rule: without it, a victim is named within 1,000 seeds.
+// Proves that the simulator needs each rule: without it, a victim is named within 2,000 seeds.
 class VerdictMutationTest : public testing::TestWithParam<Missing> {
  protected:
   VerdictMutationTest() { agent::g_missing_rule = GetParam().rule; }
   ~VerdictMutationTest() override { agent::g_missing_rule = VerdictRule::kNone; }
 };
 
-TEST_P(VerdictMutationTest, ARuleIsMissedWithinAThousandSeeds) {
-  for (uint64_t seed = 1; seed <= 1'000; ++seed) {
+TEST_P(VerdictMutationTest, ARuleIsMissedWithinTwoThousandSeeds) {
+  for (uint64_t seed = 1; seed <= 2'000; ++seed) {
     TrialResult result = Try(seed);
     if (result.violation.empty()) continue;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), result.violation.c_str());
     return;
   }
-  FAIL() << "1,000 seeds found nothing";
+  FAIL() << "2,000 seeds found nothing";
 }
 
 #define RULE(name) \
