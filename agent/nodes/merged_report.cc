@@ -1,17 +1,34 @@
 #include "agent/nodes/merged_report.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "agent/nodes/job_report.h"
 
 namespace rankrun::agent {
+namespace {
+
+// Returns whether the part of a node is about this worker. It describes or counts all workers of
+// the node, and their ranks are consecutive.
+bool IsAbout(const AttemptRecord& part, int rank) {
+  auto count = static_cast<int64_t>(part.workers.size());
+  int lowest = part.workers.front().global_rank;
+  for (const WorkerRecord& worker : part.workers) lowest = std::min(lowest, worker.global_rank);
+  for (const LeftOut& left_out : part.left_out) {
+    count += left_out.count;
+    if (!left_out.bounds.empty()) lowest = std::min(lowest, left_out.bounds.front());
+  }
+  return rank >= lowest && rank < lowest + count;
+}
+
+}  // namespace
 
 AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome) {
+  const bool is_here = outcome.rank && std::ranges::any_of(parts, [&](const auto& part) {
+                         return IsAbout(part, *outcome.rank);
+                       });
   AttemptRecord record = MergeReports(std::move(parts), outcome.rank);
-  bool is_here = outcome.rank && std::ranges::any_of(record.workers, [&](const auto& worker) {
-                   return worker.global_rank == *outcome.rank;
-                 });
   if (!is_here) record.own_cause = outcome.cause;
   record.restarts = outcome.restarts;
   record.is_free = outcome.is_free;

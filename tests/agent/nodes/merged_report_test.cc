@@ -1,0 +1,52 @@
+#include "agent/nodes/merged_report.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/nodes/job_report.h"
+
+namespace rankrun::agent {
+namespace {
+
+WorkerRecord Ended(int rank, ProcessExit exit, int sent_signal = 0) {
+  WorkerRecord worker;
+  worker.global_rank = rank;
+  worker.exit = exit;
+  worker.sent_signal = sent_signal;
+  return worker;
+}
+
+// Returns a part in which rank 0 failed; of 600 others, the even ones lost a peer. A report has
+// room for some of them only, and for some of the ranges of the rest.
+AttemptRecord LargePart() {
+  AttemptRecord part;
+  part.workers.push_back(Ended(0, {.signaled = false, .value = 7}));
+  for (int rank = 1; rank <= 600; ++rank) {
+    const bool has_lost = rank % 2 == 0;
+    part.workers.push_back(has_lost ? Ended(rank, {.signaled = false, .value = 1})
+                                    : Ended(rank, {.signaled = true, .value = 15}, 15));
+    if (has_lost) part.workers.back().stderr_tail = "recv: Connection reset by peer\n";
+  }
+  auto sent = DecodeReport(EncodeReport(part, kMaxPartBytes));
+  EXPECT_TRUE(sent);
+  return sent ? *sent : part;
+}
+
+TEST(ReportOnRoundTest, TheCauseIsAWorkerAlthoughTheFirstFailureIsOnlyCounted) {
+  const AttemptRecord part = LargePart();
+  ASSERT_NE(part.workers.back().global_rank, 600) << "it is left out";
+  const AttemptRecord report =
+      ReportOnRound({part}, {.rank = 600, .cause = "rank 600: exit code 1", .exit_code = 1});
+  EXPECT_EQ(report.own_cause, "");
+  EXPECT_EQ(report.workers[report.cause].global_rank, 0);
+  EXPECT_EQ(report.exit_code, 7);
+}
+
+TEST(ReportOnRoundTest, AWorkerWithoutAPartStaysTheCause) {
+  const RoundOutcome outcome{.rank = 700, .cause = "rank 700: exit code 9", .exit_code = 9};
+  const AttemptRecord report = ReportOnRound({LargePart()}, outcome);
+  EXPECT_EQ(report.own_cause, "rank 700: exit code 9");
+  EXPECT_EQ(report.exit_code, 9);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
