@@ -189,11 +189,17 @@ void TrimTexts(AttemptRecord& record, size_t max_bytes) {
   }
 }
 
-// Moves the cause and other primary failures before their consequences.
+// Moves the cause, one that names it, and other primary failures before their consequences. The
+// name may be the reason why it is the cause.
 void SortByImportance(AttemptRecord& record) {
   std::swap(record.workers[0], record.workers[record.cause]);
   record.cause = 0;
-  std::stable_partition(record.workers.begin() + 1, record.workers.end(), FailedByItself);
+  const auto others = record.workers.begin() + 1;
+  std::stable_partition(others, record.workers.end(), FailedByItself);
+  const int cause = record.workers[0].global_rank;
+  const auto names_cause = [&](const auto& worker) { return EndingOf(worker).lost_rank == cause; };
+  const auto namer = std::find_if(others, record.workers.end(), names_cause);
+  if (namer != record.workers.end()) std::rotate(others, namer, namer + 1);
 }
 
 // Keeps the cause, and of the others, without their texts, as many as fit.

@@ -127,6 +127,22 @@ TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
   }
 }
 
+TEST(JobReportTest, ALargePartKeepsOneThatNamesItsCause) {
+  std::vector<WorkerRecord> workers;
+  for (int rank = 0; rank < 1000; ++rank) {
+    workers.push_back(Failed(rank));
+    workers.back().ending = Ending{EndKind::kRaisedAfterSignal};
+  }
+  constexpr int kCause = 700;
+  workers[kCause].ending = Ending{EndKind::kStopped};
+  workers.back().ending = Ending{EndKind::kLostPeer, kCause};
+  auto read = DecodeReport(EncodeReport(Record(std::move(workers), kCause), kMaxPartBytes));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_LT(read->workers.size(), 1000u);
+  const AttemptRecord merged = MergeReports({*read}, std::nullopt);
+  EXPECT_EQ(merged.workers[merged.cause].global_rank, kCause);
+}
+
 // Each node sends its part, and gets the whole.
 TEST(JobReportTest, ReportsOfTenThousandNodesAreSmall) {
   constexpr int kNodes = 10'000, kWorkersOfANode = 8, kCause = 4711;
