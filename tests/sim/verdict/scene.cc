@@ -12,8 +12,8 @@ namespace {
 using enum End;
 
 constexpr int kMaxNodes = 5;
-constexpr int kMaxWorkers = 4;  // of a usual node
-constexpr int kMaxManyWorkers = 60;
+constexpr int kMaxWorkers = 4;        // of a usual node
+constexpr int kMaxManyWorkers = 300;  // a report has no room for so many
 
 using Ends = std::vector<End>;
 
@@ -202,7 +202,7 @@ void ChooseOrder(SceneNode& node, const Scene& scene, Dice& dice) {
 }
 
 std::vector<int> ChooseSizes(size_t at_least, Dice& dice) {
-  const int most = dice.Chance(3) ? kMaxManyWorkers : kMaxWorkers;
+  const int most = dice.Chance(2) ? kMaxManyWorkers : kMaxWorkers;
   std::vector<int> sizes;
   size_t total = 0;
   const int nodes = 1 + dice.Below(kMaxNodes);
