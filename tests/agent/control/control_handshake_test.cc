@@ -32,7 +32,7 @@ Outcome Open(const JobSecret& of_server, const JobSecret& of_client,
 }
 
 TEST(ControlHandshakeTest, TheFirstBytesAreThePreambleAndTheVersion) {
-  EXPECT_EQ(ClientHandshake::FirstBytes(), std::string("RKRN\r\n\0\2", 8));
+  EXPECT_EQ(ClientHandshake::FirstBytes(), std::string("RKRN\r\n\0\3", 8));
   EXPECT_EQ(ClientHandshake::FirstBytes().size(), kFirstBytes);
 }
 

@@ -101,7 +101,7 @@ TEST_F(ControlStrangersTest, AnotherVersionGetsOursAndIsClosed) {
   Fd client = test::ConnectTo(server.address());
   WriteAll(client.get(), std::string(kControlPreamble) + '\7');
   std::string answer = ReadToEnd(client);
-  EXPECT_THAT(answer, HasSubstr("version\2"));
+  EXPECT_THAT(answer, HasSubstr("version\3"));
   EXPECT_TRUE(HasLogged("it speaks version 7 of the control protocol, this one version 3"));
 }
 
