@@ -14,12 +14,16 @@ namespace {
 
 constexpr size_t kLastLines = 3;
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+// In a text of torch.distributed.checkpoint: the traceback of another rank.
+constexpr std::string_view kRanksTraceback = "Traceback (most recent call last): (RANK ";
 constexpr std::string_view kChained[] = {
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 };
 constexpr std::string_view kGosEnds[] = {"panic: ", "fatal error: "};
 constexpr std::string_view kGoroutine = "goroutine ";
+constexpr std::string_view kJavasThread = "Exception in thread \"";
+constexpr std::string_view kJavasCause = "Caused by: ";
 constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
 
 using Lines = std::vector<std::string>;
@@ -37,6 +41,10 @@ Lines LinesOf(std::string_view text) {
   Lines lines = LastLines(text, std::numeric_limits<size_t>::max());
   for (std::string& line : lines) StripRank(line);
   return lines;
+}
+
+bool IsTraceback(const std::string& line) {
+  return line.find(kTraceback) != line.npos && line.find(kRanksTraceback) == line.npos;
 }
 
 bool IsChained(const std::string& line) {
@@ -68,7 +76,7 @@ size_t FirstOfChain(const Lines& lines, size_t last) {
   size_t first = last;
   for (size_t i = last, is_linked = 0; i-- > 0;) {
     if (IsChained(lines[i])) is_linked = 1;
-    if (lines[i].find(kTraceback) == std::string::npos) continue;
+    if (!IsTraceback(lines[i])) continue;
     if (is_linked == 0) break;
     first = i;
     is_linked = 0;
@@ -91,6 +99,9 @@ LastError ExceptionAt(const Lines& lines, size_t last) {
   size_t end = begin;
   while (end < lines.size() && !(first != last && IsChained(lines[end]))) ++end;
   size_t shown = ExceptionAfter(lines, last);
+  while (shown + 1 < lines.size() && lines[shown + 1].find(kRanksTraceback) != std::string::npos) {
+    shown = ExceptionAfter(lines, shown + 1);
+  }
   return {Joined(lines, begin, end), true, shown < lines.size() ? CountAfter(lines, shown) : 0};
 }
 
@@ -135,6 +146,41 @@ LastError GosPanicAt(const Lines& lines, size_t at) {
   return {Joined(lines, at, end), true, has_stacks ? 0 : CountAfter(lines, end - 1)};
 }
 
+// "Exception in thread "main" java.io.EOFException", its frames, and its causes with theirs.
+LastError JavasExceptionAt(const Lines& lines, size_t at) {
+  std::string text = lines[at].substr(lines[at].find(kJavasThread) + kJavasThread.size());
+  text.erase(0, std::min(text.size(), text.find("\" ") + 2));
+  text += '\n';
+  size_t last = at;
+  for (size_t i = at + 1; i < lines.size(); ++i) {
+    const bool is_cause = lines[i].starts_with(kJavasCause);
+    if (!is_cause && !lines[i].starts_with('\t')) break;
+    if (is_cause) text += lines[i].substr(kJavasCause.size()) + '\n';
+    last = i;
+  }
+  return {text, true, CountAfter(lines, last)};
+}
+
+// Returns whether a line is "F1126 12:00:00.000000 77 client.h:80] text", with which Google's
+// logging library ends a program.
+bool IsFatalLine(const std::string& line) {
+  constexpr size_t kDate = 5;
+  return line.size() > kDate && line[0] == 'F' && line[kDate] == ' ' &&
+         std::all_of(line.begin() + 1, line.begin() + kDate,
+                     [](unsigned char c) { return std::isdigit(c); }) &&
+         line.find("] ") != line.npos;
+}
+
+// Its text may have several lines. The stack that may follow has no limit.
+LastError FatalLineAt(const Lines& lines, size_t at) {
+  const auto is_stack = [&](size_t i) {
+    return lines[i].starts_with("*** ") || lines[i].starts_with("    @ ");
+  };
+  size_t end = at + 1;
+  while (end < lines.size() && !is_stack(end)) ++end;
+  return {Joined(lines, at, end), true, 0};
+}
+
 }  // namespace
 
 LastError FindLastError(std::string_view standard_error) {
@@ -145,7 +191,9 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsGosPanic(lines[i])) return GosPanicAt(lines, i);
     if (IsRustsPanic(lines[i])) return RustsPanicAt(lines, i);
     if (lines[i].find(kTerminate) != std::string::npos) return TerminateAt(lines, i);
-    if (lines[i].find(kTraceback) != std::string::npos) return ExceptionAt(lines, i);
+    if (IsTraceback(lines[i])) return ExceptionAt(lines, i);
+    if (lines[i].find(kJavasThread) != std::string::npos) return JavasExceptionAt(lines, i);
+    if (IsFatalLine(lines[i])) return FatalLineAt(lines, i);
   }
   if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};
   return LastLinesError(standard_error);

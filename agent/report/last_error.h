@@ -8,8 +8,9 @@ namespace rankrun::agent {
 
 // Error with which a program ended, as its standard error shows it.
 struct LastError {
-  // An exception that nothing caught, of Python or C++, or a panic: its type and text. If several
-  // form a chain, the first, from which the others followed. Otherwise the last lines.
+  // An exception that nothing caught, of Python, C++ or Java, a panic or a fatal line of a log: its
+  // type and text. If several form a chain, the first, from which the others followed. Otherwise
+  // the last lines.
   std::string text = {};
   bool is_exception = false;
   int lines_after = 0;  // that are not empty; large: the program has caught the exception

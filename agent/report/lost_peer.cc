@@ -44,6 +44,10 @@ constexpr std::string_view kLostPeer[] = {
     "kind: connectionaborted",
     "kind: brokenpipe",
     "rpc error: code = unavailable",
+    // Java, and JAX.
+    "java.net.socketexception: connection reset",
+    "another task died",
+    "tasks are unhealthy",
 };
 
 // A wait for other workers that took too long: what it says, and whose text it is. Requests to
@@ -67,17 +71,18 @@ constexpr std::string_view kOfAGroup[] = {
     "wait timeout after",
     "collective operation timeout",
 };
-// Python's, for its own sockets and barriers, and ZeroMQ's.
+// Python's and Java's, for their own sockets and barriers, and ZeroMQ's.
 constexpr std::string_view kTimeOutLines[] = {
     "timeouterror",
     "timeouterror: timed out",
     "socket.timeout: timed out",
+    "java.net.sockettimeoutexception: read timed out",
     "zmq.error.again: resource temporarily unavailable",
 };
 
 constexpr std::string_view kInputEnded[] = {
     "eoferror: ran out of input",  "pickle data was truncated", "unexpected eof",
-    "failed to fill whole buffer", "kind: unexpectedeof",
+    "failed to fill whole buffer", "kind: unexpectedeof",       "java.io.eofexception",
 };
 
 // Ends of the last line of a program that has no exceptions.

@@ -21,6 +21,7 @@ constexpr std::string_view kEnds[] = {": killed by",
                                       " died",
                                       " has not called",
                                       " has not joined",
+                                      " refused ",
                                       " did not join",
                                       " failed to pass monitoredBarrier"};
 
@@ -123,10 +124,31 @@ std::optional<int> OddRankIn(std::string_view error) {
   return camps == 2 && most > 1 ? odd : std::nullopt;
 }
 
+// Reads the only number between `before` and `after`.
+std::optional<int> NumberBetween(std::string_view error, std::string_view before,
+                                 std::string_view after) {
+  size_t at = error.find(before);
+  if (at == error.npos) return std::nullopt;
+  error.remove_prefix(at + before.size());
+  std::optional<int> number = TakeNumber(error);
+  return number && error.starts_with(after) ? number : std::nullopt;
+}
+
+// Of errors that all ranks raise, because one of them has failed.
+std::optional<int> SharedReasonIn(std::string_view error) {
+  // torch.distributed.checkpoint. With several ranks, none is the reason.
+  if (auto rank = NumberBetween(error, "CheckpointException ranks:dict_keys([", "])")) return rank;
+  // JAX.
+  size_t tasks = error.find("tasks are unhealthy");
+  if (tasks == error.npos) return std::nullopt;
+  return NumberBetween(error.substr(tasks), "/task:", "");
+}
+
 }  // namespace
 
 std::optional<int> NamedRankIn(std::string_view error) {
   if (auto lost = LostRankIn(error)) return lost;
+  if (auto shared = SharedReasonIn(error)) return shared;
   return OddRankIn(error);
 }
 

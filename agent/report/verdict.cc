@@ -20,11 +20,16 @@ namespace {
 constexpr int kMaxLinesAfterException = 20;
 constexpr int kShellsBase = 128;  // a program that exits with 128+n reports signal n
 
+// A shell may have sent standard error to standard output: `python train.py 2>&1 | tee log`.
+const std::string& OutputOfErrors(const WorkerRecord& worker) {
+  return worker.stderr_tail.empty() ? worker.stdout_tail : worker.stderr_tail;
+}
+
 LastError ErrorOf(const WorkerRecord& worker) {
-  LastError error = FindLastError(worker.stderr_tail);
+  LastError error = FindLastError(OutputOfErrors(worker));
   if (error.is_exception && error.lines_after <= kMaxLinesAfterException) return error;
   if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
-  return error.is_exception ? LastLinesError(worker.stderr_tail) : error;
+  return error.is_exception ? LastLinesError(OutputOfErrors(worker)) : error;
 }
 
 bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }

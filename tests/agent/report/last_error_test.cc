@@ -109,6 +109,37 @@ TEST(FindLastErrorTest, APanicOfGoIsAnException) {
   EXPECT_FALSE(FindLastError("don't panic: all is well\n").is_exception);
 }
 
+TEST(FindLastErrorTest, AnExceptionOfJavaHasItsCauses) {
+  LastError error = FindLastError(
+      "[1] step 3\nException in thread \"main\" java.lang.RuntimeException: sync failed\n"
+      "\tat Train.step(Train.java:33)\nCaused by: java.io.EOFException\n\t... 2 more\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "java.lang.RuntimeException: sync failed\njava.io.EOFException\n");
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_EQ(FindLastError("Exception in thread \"").text, "\n");
+}
+
+TEST(FindLastErrorTest, AFatalLineOfALogIsAnException) {
+  const std::string line = "F1126 12:00:00.123456    77 client.h:80] Check failed: n == 7\n";
+  LastError error = FindLastError("I1126 12:00:00.1 77 a.cc:3] begin\n" + line + "of 3 tasks\n" +
+                                  "*** Check failure stack trace: ***\n    @     0x7f  main\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, line + "of 3 tasks\n");
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_FALSE(FindLastError("F11a6 12:00:00 77 a.cc:3] text\n").is_exception);
+}
+
+// torch.distributed.checkpoint raises on all ranks.
+TEST(FindLastErrorTest, ATracebackOfAnotherRankBelongsToItsText) {
+  std::string text = "E: E ranks:dict_keys([1])\nTraceback (most recent call last): (RANK 1)\n";
+  for (int i = 0; i < 30; ++i) text += "  File \"a.py\", line 3, in f\n";
+  text += "OSError: [Errno 28] No space left on device\n";
+  LastError error =
+      FindLastError("Traceback (most recent call last):\n  File \"b.py\", line 7\n" + text);
+  EXPECT_EQ(error.text, text);
+  EXPECT_EQ(error.lines_after, 0);
+}
+
 TEST(FindLastErrorTest, WithoutAnExceptionItIsTheLastThreeLines) {
   LastError error = FindLastError("recv: Connection reset by peer\na\n\nb\nc\n");
   EXPECT_EQ(error.text, "a\nb\nc\n");

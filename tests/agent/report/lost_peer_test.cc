@@ -30,6 +30,8 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
            "{ code: 104, kind: ConnectionReset, message: \"Connection reset by peer\" }",
            "panic: read tcp 127.0.0.1:46710->127.0.0.1:4711: read: connection reset by peer",
            "rankrun.DistError: rank 0: Barrier #3 of world: rank 2 was killed by SIGKILL",
+           "java.net.SocketException: Connection reset",
+           "F1126 12:00:00 77 client.h:80] This most likely indicates that another task died",
        }) {
     EXPECT_TRUE(blames(text)) << text;
   }
@@ -53,6 +55,7 @@ TEST(TimedOutTest, KnowsTheTextsOfOthers) {
     return TimedOut({.text = text + "\n", .is_exception = true});
   };
   EXPECT_TRUE(timed_out("DistStoreError: wait timeout after 3000ms, keys: /a/0"));
+  EXPECT_TRUE(timed_out("java.net.SocketTimeoutException: Read timed out"));
   EXPECT_TRUE(
       timed_out("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"));
   EXPECT_TRUE(

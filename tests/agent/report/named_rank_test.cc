@@ -50,6 +50,22 @@ TEST(NamedRankInTest, IsTheRankWhoseCallDiffersFromTheOwnOne) {
   EXPECT_EQ(NamedRankIn("Rank 0 is running collective: ALLREDUCE"), std::nullopt);
 }
 
+TEST(NamedRankInTest, IsTheRankThatRefusedACall) {
+  EXPECT_EQ(NamedRankIn("AllReduce #4 (1 x int32, sum), rank 0 of 3: rank 1 refused Broadcast #4 "
+                        "(1 x int32, root 7): global rank 7 is no member of the group"),
+            1);
+}
+
+TEST(NamedRankInTest, IsTheRankForWhichAllRanksRaise) {
+  const std::string checkpoint = "CheckpointException: CheckpointException ranks:dict_keys(";
+  EXPECT_EQ(NamedRankIn(checkpoint + "[1])\nTraceback (most recent call last): (RANK 1)"), 1);
+  EXPECT_EQ(NamedRankIn(checkpoint + "[0, 1])"), std::nullopt);
+  EXPECT_EQ(NamedRankIn("UNAVAILABLE: The following tasks are unhealthy (stopped sending "
+                        "heartbeats):\n/job:jax_worker/replica:0/task:2"),
+            2);
+  EXPECT_EQ(NamedRankIn("/job:jax_worker/replica:0/task:2 has connected"), std::nullopt);
+}
+
 TEST(NamedRankInTest, IsTheOnlyRankWhoseCallDiffers) {
   EXPECT_EQ(
       NamedRankIn("rank 3 of 4: ranks 0, 1, 3 called AllReduce #4 (10 x float32, sum); rank 2 "

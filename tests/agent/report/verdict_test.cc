@@ -338,6 +338,16 @@ TEST(CauseInWordsTest, SaysWhyASuccessIsACause) {
   EXPECT_EQ(ExitCodeOf(kSucceeded), 1);
 }
 
+TEST(EndingOfTest, WithoutStandardErrorStandardOutputCounts) {
+  WorkerRecord worker = kTerminated;
+  worker.stdout_tail = kTraceback;
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kKilledInException);
+  worker.stdout_tail = kLostPeer;
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kLostPeer);
+  worker.stderr_tail = "a warning\n";
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kStopped);
+}
+
 TEST(EndingOfTest, ACaughtExceptionDoesNotHideTheLastError) {
   std::string tail = kTraceback;
   for (int line = 0; line < 25; ++line) tail += "step\n";
