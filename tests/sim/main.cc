@@ -22,9 +22,24 @@ int TrySeeds(uint64_t first, uint64_t runs, bool is_traced) {
   return 0;
 }
 
+// Simulates jobs until one breaks an invariant.
+int SimulateSeeds(rankrun::sim::Options options, uint64_t runs) {
+  for (uint64_t i = 0; i < runs; ++i, ++options.seed) {
+    rankrun::sim::Result result = rankrun::sim::Simulate(options);
+    bool is_shown = runs == 1 || !result.violation.empty();
+    if (!is_shown) continue;
+    std::printf("%s: %s; %d rounds, verdict %d, %llu events\n",
+                rankrun::sim::CommandLine(options).c_str(),
+                result.violation.empty() ? "all invariants held" : result.violation.c_str(),
+                result.rounds, result.verdict, static_cast<unsigned long long>(result.events));
+    if (!result.violation.empty()) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
-// Simulates a range of seeds until one breaks an invariant.
+// Simulates a range of seeds.
 int main(int argc, char** argv) {
   rankrun::sim::Options options;
   uint64_t runs = 1;
@@ -58,15 +73,5 @@ int main(int argc, char** argv) {
   if (judges) return TrySeeds(options.seed, runs, options.is_traced);
   rankrun::agent::g_mutation = static_cast<rankrun::agent::Mutation>(mutation);
 
-  for (uint64_t i = 0; i < runs; ++i, ++options.seed) {
-    rankrun::sim::Result result = rankrun::sim::Simulate(options);
-    bool is_shown = runs == 1 || !result.violation.empty();
-    if (!is_shown) continue;
-    std::printf("%s: %s; %d rounds, verdict %d, %llu events\n",
-                rankrun::sim::CommandLine(options).c_str(),
-                result.violation.empty() ? "all invariants held" : result.violation.c_str(),
-                result.rounds, result.verdict, static_cast<unsigned long long>(result.events));
-    if (!result.violation.empty()) return 1;
-  }
-  return 0;
+  return SimulateSeeds(options, runs);
 }

@@ -100,7 +100,7 @@ std::string MakeLog(Dice& dice) {
   return log;
 }
 
-std::string WithWarning(std::string log) {
+std::string WithWarning(const std::string& log) {
   return log + "WARNING attempt 0: Connection refused, trying again\n";
 }
 
@@ -151,6 +151,38 @@ void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   end_by(!raises ? std::span<const Program>(kNamesRank) : kOwnErrors);
 }
 
+void MakeEnd(WorkerRecord& worker, const Actor& actor, Dice& dice) {
+  switch (actor.end) {
+    case End::kHangs:
+      worker.hang = "sleeping (clock_nanosleep)";
+      return EndByOurSignal(worker, true, dice);
+    case End::kCannotStart:
+      return EndWithoutStart(worker, dice);
+    case End::kExitsWarned:
+      worker.stderr_tail = WithWarning(worker.stderr_tail);
+      return EndWithCode(worker, dice);
+    case End::kExits:
+      return EndWithCode(worker, dice);
+    case End::kExitsLate:
+      worker.sent_signal = SIGTERM;  // a handler has seen it
+      return EndWithCode(worker, dice);
+    case End::kDiesOfSignal:
+      if (dice.Chance(20)) worker.stderr_tail = WithWarning(worker.stderr_tail);
+      return EndByOutsideSignal(worker, dice);
+    case End::kCutInException:
+      worker.stderr_tail += kTraceback + "RuntimeError: no data\n";
+      return EndByOurSignal(worker, false, dice);
+    case End::kLeavesEarly:
+    case End::kSucceedsLate:
+      worker.exit = ProcessExit{};
+      return;
+    case End::kStopped:
+      return EndByOurSignal(worker, true, dice);
+    default:
+      return EndWithError(worker, actor, dice);
+  }
+}
+
 }  // namespace
 
 bool MayBeLate(End end) { return MustBeLate(end) || end >= End::kInputEnds; }
@@ -177,40 +209,7 @@ WorkerRecord MakeEvidence(const Actor& actor, Dice& dice) {
   worker.pid = 1000 + actor.rank;
   worker.stderr_tail = MakeLog(dice);
   if (actor.is_late) worker.sent_signal = SignalOfAgent(dice);
-  switch (actor.end) {
-    case End::kHangs:
-      worker.hang = "sleeping (clock_nanosleep)";
-      EndByOurSignal(worker, true, dice);
-      break;
-    case End::kCannotStart:
-      EndWithoutStart(worker, dice);
-      break;
-    case End::kExitsWarned:
-      worker.stderr_tail = WithWarning(worker.stderr_tail);
-      [[fallthrough]];
-    case End::kExits:
-    case End::kExitsLate:
-      worker.sent_signal = actor.is_late ? SIGTERM : 0;  // it has seen the signal
-      EndWithCode(worker, dice);
-      break;
-    case End::kDiesOfSignal:
-      if (dice.Chance(20)) worker.stderr_tail = WithWarning(worker.stderr_tail);
-      EndByOutsideSignal(worker, dice);
-      break;
-    case End::kCutInException:
-      worker.stderr_tail += kTraceback + "RuntimeError: no data\n";
-      EndByOurSignal(worker, false, dice);
-      break;
-    case End::kLeavesEarly:
-    case End::kSucceedsLate:
-      worker.exit = ProcessExit{};
-      break;
-    case End::kStopped:
-      EndByOurSignal(worker, true, dice);
-      break;
-    default:
-      EndWithError(worker, actor, dice);
-  }
+  MakeEnd(worker, actor, dice);
   return worker;
 }
 

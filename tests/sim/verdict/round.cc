@@ -111,7 +111,7 @@ agent::RoundOutcome DecideOnRound(const Scene& scene, Dice& dice) {
   for (size_t i = order.size(); i > 1; --i) {
     std::swap(order[i - 1], order[static_cast<size_t>(dice.Below(static_cast<int>(i)))]);
   }
-  std::ranges::stable_partition(order, [&](size_t node) {
+  std::stable_partition(order.begin(), order.end(), [&](size_t node) {
     const auto is_culprit = [&](const Actor& actor) { return actor.rank == scene.culprit; };
     return scene.culprit_is_first && std::ranges::any_of(scene.nodes[node].actors, is_culprit);
   });

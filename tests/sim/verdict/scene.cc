@@ -22,7 +22,7 @@ struct Fault {
   const char* name;
   End culprit;
   Ends some;                    // each is the end of one other worker
-  Ends others;                  // possible ends of the rest; empty: there is no rest
+  Ends others;                  // possible ends of the rest
   bool is_known_first = false;  // nothing but the time of its end speaks against the culprit
 };
 
@@ -194,11 +194,12 @@ int CastRoles(std::vector<Actor>& actors, const Fault& fault, Dice& dice) {
 void ChooseOrder(SceneNode& node, const Scene& scene, Dice& dice) {
   for (size_t i = 0; i < node.actors.size(); ++i) node.ended.push_back(i);
   Shuffle(std::span(node.ended), dice);
-  std::ranges::stable_partition(node.ended, [&](size_t i) { return !node.actors[i].is_late; });
+  std::stable_partition(node.ended.begin(), node.ended.end(),
+                        [&](size_t i) { return !node.actors[i].is_late; });
   const auto is_first = [&](size_t i) {
     return scene.culprit_is_first && node.actors[i].rank == scene.culprit;
   };
-  std::ranges::stable_partition(node.ended, is_first);
+  std::stable_partition(node.ended.begin(), node.ended.end(), is_first);
 }
 
 std::vector<int> ChooseSizes(size_t at_least, Dice& dice) {

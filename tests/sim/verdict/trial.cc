@@ -49,7 +49,7 @@ class Trial {
     }
     for (int i = 0; i < kOrdersOfArrival; ++i) {
       Check(Receive(Merge(parts)));
-      std::ranges::rotate(parts, parts.begin() + 1);
+      std::rotate(parts.begin(), parts.begin() + 1, parts.end());
       if (i == 1) std::ranges::reverse(parts);
     }
     return {violation_, scene_.name};

@@ -16,7 +16,7 @@ namespace {
 #ifdef RANKRUN_SANITIZED
 constexpr int kRuns = 500;
 #else
-constexpr int kRuns = 5'000;
+constexpr int kRuns = 3'000;
 #endif
 
 uint64_t FirstSeed() {
