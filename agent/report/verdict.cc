@@ -161,7 +161,7 @@ class Ends {
   }
 
   int Votes(size_t i) const {
-    if (IsMissing(VerdictRule::kMostNamed)) return 0;
+    if (IsMissing(VerdictRule::kNamedByMost)) return 0;
     auto found = named_.find(i);
     return found == named_.end() ? 0 : found->second;
   }

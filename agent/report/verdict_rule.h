@@ -23,7 +23,7 @@ enum class VerdictRule : uint8_t {
   kLostPeer,
   // The order within a row.
   kLowestRank,  // row 0
-  kMostNamed,
+  kNamedByMost,
   kFirstEnded,
   // The conditions of a row.
   kNamedOnesLostNobody,         // row 2

@@ -13,7 +13,7 @@ using enum End;
 
 constexpr int kMaxNodes = 5;
 constexpr int kMaxWorkers = 4;        // of a usual node
-constexpr int kMaxManyWorkers = 300;  // a report has no room for so many
+constexpr int kMaxManyWorkers = 300;  // more than a report can describe
 
 using Ends = std::vector<End>;
 
