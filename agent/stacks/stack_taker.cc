@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -25,6 +25,7 @@ constexpr const char* kProgram = "rankrun-stacks";
 constexpr const char* kLate = "there was no time to read its stack";
 constexpr std::chrono::milliseconds kGrace{300};  // for its start and its last line
 constexpr size_t kMaxBytes = 32 << 20;            // of its output
+constexpr int kReadsInOneTurn = 4;                // of the loop
 
 std::vector<std::string> EnvironmentOfProgram() {
   const char* path = std::getenv("LD_LIBRARY_PATH");
@@ -66,8 +67,12 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
   void Deliver() {
     if (!done_) return;
     std::vector<ProcessStacks> all;
-    for (pid_t pid : pids_) all.push_back(StacksOf(pid));
-    bytes_ = {};
+    for (pid_t pid : pids_) {
+      auto found = stacks_.find(pid);
+      all.push_back(found != stacks_.end() ? found->second
+                                           : ProcessStacks{.pid = pid, .note = why_none_});
+    }
+    stacks_.clear();
     std::exchange(done_, nullptr)(std::move(all));
   }
 
@@ -113,32 +118,38 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
     if (is_finished()) Kill();
   }
 
+  // Parses lines as they arrive, so that the loop is never busy with all of them at once.
   void Read() {
     char buffer[64 * 1024];
-    for (;;) {
+    for (int i = 0; i < kReadsInOneTurn; ++i) {
       const ssize_t count = read(read_end_.get(), buffer, sizeof buffer);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
-      const bool is_end = count <= 0 || bytes_.size() > kMaxBytes;
-      if (is_end)
+      if (count <= 0) {
         return Finish("rankrun-stacks has ended without an answer (is libdw1 installed?)");
-      bytes_.append(buffer, static_cast<size_t>(count));
+      }
+      read_bytes_ += static_cast<size_t>(count);
+      if (read_bytes_ > kMaxBytes) return Finish("rankrun-stacks has printed too much");
+      TakeLines({buffer, static_cast<size_t>(count)});
     }
+  }
+
+  void TakeLines(std::string_view bytes) {
+    for (size_t end; (end = bytes.find('\n')) != std::string_view::npos;
+         bytes.remove_prefix(end + 1)) {
+      line_.append(bytes.substr(0, end));
+      if (auto stacks = ParseStacks(line_)) {
+        const pid_t pid = stacks->pid;
+        stacks_.emplace(pid, *std::move(stacks));
+      }
+      line_.clear();
+    }
+    line_.append(bytes);
   }
 
   // Its children die with it.
   void Kill() const {
     if (pidfd_) syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  }
-
-  ProcessStacks StacksOf(pid_t pid) const {
-    std::string_view rest = bytes_;
-    for (size_t end; (end = rest.find('\n')) != std::string_view::npos;
-         rest.remove_prefix(end + 1)) {
-      auto stacks = ParseStacks(rest.substr(0, end));
-      if (stacks && stacks->pid == pid) return *std::move(stacks);
-    }
-    return {.pid = pid, .note = why_none_};
   }
 
   Loop& loop_;
@@ -150,7 +161,9 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
   Fd write_end_;  // until the program has started
   Fd pidfd_;
   std::unique_ptr<Poll> poll_;
-  std::string bytes_;
+  size_t read_bytes_ = 0;
+  std::string line_;  // incomplete
+  std::map<pid_t, ProcessStacks> stacks_;
   bool is_finished_ = false;
   std::string why_none_;  // if the program has printed nothing about a process
 };
