@@ -5,6 +5,15 @@
 
 namespace rankrun::agent {
 
+namespace {
+
+Duration LimitOf(const Relay& relay) {
+  if (!relay.limit_ms) return QueryRelay::kTimeout;
+  return std::min<Duration>(std::chrono::milliseconds(*relay.limit_ms), QueryRelay::kMaxTimeout);
+}
+
+}  // namespace
+
 QueryRelay::Messages QueryRelay::OnRelay(PeerId from, const Relay& relay, TimePoint now) {
   Messages out;
   if (!names_.contains(from) || relay.content.size() > Relay::kMaxBytes) return out;
@@ -28,7 +37,7 @@ void QueryRelay::OnRequest(PeerId from, const Relay& relay, TimePoint now, Messa
               .room = std::min(room, Relay::kMaxBytes),
               .open = {},
               .missing = {},
-              .deadline = now + kTimeout};
+              .deadline = now + LimitOf(relay)};
   for (const auto& [peer, name] : names_) {
     if (peer == from) continue;
     if (is_full) {
@@ -83,17 +92,22 @@ QueryRelay::Messages QueryRelay::Remove(PeerId peer) {
 
 QueryRelay::Messages QueryRelay::OnTick(TimePoint now) {
   Messages out;
-  while (!queries_.empty() && queries_.begin()->second.deadline <= now) {
-    auto& [number, query] = *queries_.begin();
+  std::vector<uint64_t> late;
+  for (auto& [number, query] : queries_) {
+    if (query.deadline > now) continue;
     for (PeerId peer : std::exchange(query.open, {})) query.missing.push_back(names_.at(peer));
-    EndIfComplete(number, out);
+    late.push_back(number);
   }
+  for (uint64_t number : late) EndIfComplete(number, out);
   return out;
 }
 
 std::optional<TimePoint> QueryRelay::deadline() const {
-  if (queries_.empty()) return std::nullopt;
-  return queries_.begin()->second.deadline;
+  std::optional<TimePoint> first;
+  for (const auto& [number, query] : queries_) {
+    first = std::min(first.value_or(query.deadline), query.deadline);
+  }
+  return first;
 }
 
 void QueryRelay::EndIfComplete(uint64_t number, Messages& out) {

@@ -14,11 +14,12 @@
 namespace rankrun::agent {
 
 // The coordinator's part in the inspection of a job: passes the request of one node on to all
-// others, and their answers back. Answers that come later than kTimeout are dropped, and the
-// nodes that owe them are named. Pure: no clock, no I/O.
+// others, and their answers back. Answers that come later than kTimeout, or the request's own
+// limit, are dropped, and the nodes that owe them are named. Pure: no clock, no I/O.
 class QueryRelay {
  public:
   static constexpr std::chrono::milliseconds kTimeout{1'000};
+  static constexpr std::chrono::milliseconds kMaxTimeout{10'000};  // whatever a request says
   static constexpr size_t kMaxQueriesOfNode = 4;  // under way; further ones are over at once
   // All answers to a query together. With kMaxQueriesOfNode of them, a node that reads slowly
   // has less to read than the limit at which its connection counts as stuck.
@@ -56,7 +57,7 @@ class QueryRelay {
   void EndIfComplete(uint64_t number, Messages& out);
 
   std::map<PeerId, std::string> names_;
-  std::map<uint64_t, Query> queries_;  // in the order of their deadlines
+  std::map<uint64_t, Query> queries_;
   uint64_t last_number_ = 0;
 };
 

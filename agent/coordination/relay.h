@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Relay {
   uint64_t number = 0;                    // of the request; each sender counts its own
   std::string content = {};               // JSON that agent/inspect reads
   uint32_t room = 0;                      // kRequest from the coordinator: bytes of the answer
+  std::optional<uint32_t> limit_ms = {};  // kRequest: for all answers; empty: a second
   std::string node = {};                  // kAnswer from the coordinator: name of the node
   std::vector<std::string> missing = {};  // kOver: nodes that have not answered
   bool operator==(const Relay&) const = default;

@@ -17,14 +17,14 @@ using Json = nlohmann::ordered_json;
 
 // After the first output of fast programs, and before a user asks.
 constexpr std::chrono::milliseconds kOpenDelay{20};
-// Longer than the coordinator waits for the other nodes.
-constexpr std::chrono::milliseconds kAnswerTimeout{1'500};
+// Beyond the time that the coordinator waits for the other nodes.
+constexpr std::chrono::milliseconds kMoreTime{500};
 constexpr size_t kMaxQueries = 256;
 
 // Requests that other nodes may pass on. They may end the job anyway, by a message of their own.
 bool MayBeRelayed(InspectRequest::Kind kind) {
   return kind == InspectRequest::Kind::kStatus || kind == InspectRequest::Kind::kLogs ||
-         kind == InspectRequest::Kind::kDrain;
+         kind == InspectRequest::Kind::kDrain || kind == InspectRequest::Kind::kStacks;
 }
 
 std::string ErrorLine(const std::string& message) {
@@ -108,13 +108,14 @@ void Inspector::OnRequest(InspectServer::ClientId client, const std::string& lin
     return server_->SendLast(client, ErrorLine("too many requests are under way"));
   }
   uint64_t number = ++last_query_;
-  Query query{.client = client, .deadline = std::chrono::steady_clock::now() + kAnswerTimeout};
+  const Duration limit = AnswerTimeOf(request->kind) + kMoreTime;
+  Query query{.client = client, .deadline = std::chrono::steady_clock::now() + limit};
   if (request->all_nodes && callbacks_.ask_others) {
-    query.is_over = !callbacks_.ask_others(number, EncodeRequest(*request));
+    query.is_over = !callbacks_.ask_others(number, *request);
     if (query.is_over) query.note = "the coordinator cannot be reached";
   }
-  if (queries_.empty()) deadline_.Start(kAnswerTimeout);
   queries_.emplace(number, std::move(query));
+  ArmDeadline();
   callbacks_.answer(*request, [owner = self_, number](const std::string& json) {
     Inspector* self = *owner;
     auto found = self != nullptr ? self->queries_.find(number) : decltype(queries_)::iterator();
@@ -163,17 +164,26 @@ void Inspector::EndIfComplete(uint64_t number) {
   queries_.erase(number);
 }
 
-// The numbers grow in the order of the deadlines.
+void Inspector::ArmDeadline() {
+  if (queries_.empty()) return deadline_.Stop();
+  auto first = std::ranges::min_element(queries_, {},
+                                        [](const auto& entry) { return entry.second.deadline; });
+  const auto left = first->second.deadline - std::chrono::steady_clock::now();
+  deadline_.Start(std::max(Duration::zero(), left));
+}
+
 void Inspector::OnDeadline() {
-  TimePoint now = std::chrono::steady_clock::now();
-  while (!queries_.empty() && queries_.begin()->second.deadline <= now) {
-    auto& [number, query] = *queries_.begin();
+  const TimePoint now = std::chrono::steady_clock::now();
+  std::vector<uint64_t> late;
+  for (auto& [number, query] : queries_) {
+    if (query.deadline > now) continue;
     if (!query.is_answered) query.missing.push_back(options_.node);
     if (!query.is_over) query.note = "the coordinator has not answered in time";
     query.is_answered = query.is_over = true;
-    EndIfComplete(number);
+    late.push_back(number);
   }
-  if (!queries_.empty()) deadline_.Start(queries_.begin()->second.deadline - now);
+  for (uint64_t number : late) EndIfComplete(number);
+  ArmDeadline();
 }
 
 }  // namespace rankrun::agent

@@ -30,7 +30,7 @@ class Inspector {
     std::function<void(const InspectRequest&, Reply)> answer;
     // Asks the other nodes; OnAnswer and OnOver follow. Returns false if none can be asked now.
     // Empty in a job of one node.
-    std::function<bool(uint64_t number, const std::string& request)> ask_others = {};
+    std::function<bool(uint64_t number, const InspectRequest& request)> ask_others = {};
   };
   struct Options {
     std::vector<std::string> folders;  // for the socket, see SocketFolders
@@ -70,6 +70,7 @@ class Inspector {
   void OnOpened(Opening& opening);
   void OnRequest(InspectServer::ClientId client, const std::string& line);
   void EndIfComplete(uint64_t number);
+  void ArmDeadline();
   void OnDeadline();
 
   Loop& loop_;

@@ -1,5 +1,6 @@
 #include "agent/inspect/request.h"
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = InspectRequest::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 7> kNames = {{
+constexpr std::array<std::pair<Kind, std::string_view>, 8> kNames = {{
     {Kind::kJob, "job"},
     {Kind::kStatus, "status"},
     {Kind::kEvents, "events"},
@@ -19,6 +20,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 7> kNames = {{
     {Kind::kStop, "stop"},
     {Kind::kRestart, "restart"},
     {Kind::kDrain, "drain"},
+    {Kind::kStacks, "stacks"},
 }};
 
 Error Wrong(std::string_view what) {
@@ -55,7 +57,23 @@ bool Read(const Json& json, const char* name, T& value) {
   return true;
 }
 
+bool Read(const Json& json, const char* name, std::vector<int>& values) {
+  auto found = json.find(name);
+  if (found == json.end()) return true;
+  if (!found->is_array() || found->size() > kMaxStacksRanks) return false;
+  return std::ranges::all_of(*found, [&](const Json& entry) {
+    if (!entry.is_number_unsigned() || !std::in_range<int>(entry.get<uint64_t>())) return false;
+    values.push_back(entry.get<int>());
+    return true;
+  });
+}
+
 }  // namespace
+
+// To read the stacks of many processes takes seconds on a busy machine.
+std::chrono::milliseconds AnswerTimeOf(Kind kind) {
+  return std::chrono::seconds(kind == Kind::kStacks ? 5 : 1);
+}
 
 std::string_view NameOf(Kind kind) {
   for (const auto& [known, name] : kNames) {
@@ -72,6 +90,7 @@ std::string EncodeRequest(const InspectRequest& request) {
   if (request.after > 0) json["after"] = request.after;
   if (request.after_stderr > 0) json["after_stderr"] = request.after_stderr;
   if (!request.node.empty()) json["node"] = request.node;
+  if (!request.ranks.empty()) json["ranks"] = request.ranks;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -92,6 +111,12 @@ Result<InspectRequest> DecodeRequest(std::string_view line) {
     return Wrong("want a number as \"after\" and \"after_stderr\"");
   }
   if (!Read(json, "node", request.node)) return Wrong("want a text as \"node\"");
+  if (!Read(json, "ranks", request.ranks)) {
+    return Wrong("want up to " + std::to_string(kMaxStacksRanks) + " ranks as \"ranks\"");
+  }
+  if (request.kind == Kind::kStacks && request.ranks.empty()) {
+    return Wrong("\"stacks\" needs \"ranks\"");
+  }
   if (request.kind == Kind::kLogs && request.rank < 0) return Wrong("\"logs\" needs a \"rank\"");
   if (request.kind == Kind::kDrain && request.node.empty()) {
     return Wrong("\"drain\" needs a \"node\"");

@@ -4,12 +4,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace rankrun::agent {
 
 constexpr size_t kMaxAnswerBytes = 64 * 1024;  // of one node
+constexpr size_t kMaxStacksRanks = 64;         // of one request
 
 // A question or an order of `rankctl` to an agent: one line of JSON, such as
 // {"request":"status"}. docs/rankctl.md describes all.
@@ -22,6 +25,7 @@ struct InspectRequest {
     kStop,     // end the job
     kRestart,  // restart all workers
     kDrain,    // let `node` leave the job
+    kStacks,   // the stacks of `ranks`
   };
   Kind kind = Kind::kJob;
   bool all_nodes = false;  // asked of all nodes of the job, not of this agent alone
@@ -30,9 +34,13 @@ struct InspectRequest {
   uint64_t after = 0;
   uint64_t after_stderr = 0;
   std::string node = {};
+  std::vector<int> ranks = {};    // kStacks: kMaxStacksRanks at most
   size_t room = kMaxAnswerBytes;  // bytes of the answer; no field of the line
   bool operator==(const InspectRequest&) const = default;
 };
+
+// Returns the time in which the nodes answer; a node that is later counts as silent. Pure.
+std::chrono::milliseconds AnswerTimeOf(InspectRequest::Kind kind);
 
 // Returns "status".
 std::string_view NameOf(InspectRequest::Kind kind);

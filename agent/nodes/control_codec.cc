@@ -165,6 +165,7 @@ void Fields(F& f, Relay& m) {
   f("number", m.number);
   f.Bytes("content", m.content);
   f("room", m.room);
+  f("limit_ms", m.limit_ms);
   f("node", m.node);
   f("missing", m.missing);
 }

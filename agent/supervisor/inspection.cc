@@ -128,6 +128,7 @@ void ReadFacts(NodeStatus& status, uint16_t store_port) {
 
 Inspection::Inspection(Supervisor& supervisor)
     : supervisor_(supervisor),
+      stacks_(supervisor.loop_, supervisor.spawner_),
       self_(std::make_shared<Inspection*>(this)),
       inspector_(supervisor.loop_, OptionsOf(), Callbacks()) {}
 
@@ -150,9 +151,12 @@ Inspector::Callbacks Inspection::Callbacks() {
     Answer(request, std::move(reply));
   }};
   if (!supervisor_.spec_.nodes) return callbacks;
-  callbacks.ask_others = [this](uint64_t number, const std::string& request) {
-    return supervisor_.membership_->SendRelay(
-        {.kind = RelayKind::kRequest, .number = number, .content = request});
+  callbacks.ask_others = [this](uint64_t number, const InspectRequest& request) {
+    const auto limit = AnswerTimeOf(request.kind).count();
+    return supervisor_.membership_->SendRelay({.kind = RelayKind::kRequest,
+                                               .number = number,
+                                               .content = EncodeRequest(request),
+                                               .limit_ms = static_cast<uint32_t>(limit)});
   };
   return callbacks;
 }
@@ -203,6 +207,8 @@ void Inspection::Answer(const InspectRequest& request, Reply reply) {
       return reply(Restart());
     case InspectRequest::Kind::kDrain:
       return reply(Drain(request));
+    case InspectRequest::Kind::kStacks:
+      return AnswerStacks(request, reply);
   }
 }
 
@@ -311,6 +317,16 @@ std::string Inspection::EndedLogs(const InspectRequest& request) const {
             {"attempt", ended_.attempt()},
             {"is_alive", false}};
   return OutputJson(*output, std::move(json), request);
+}
+
+void Inspection::AnswerStacks(const InspectRequest& request, const Reply& reply) {
+  const Attempt* attempt = supervisor_.attempt_.get();
+  const int first_rank = supervisor_.place_.first_rank;
+  stacks_.Answer(
+      attempt == nullptr ? std::vector<StackGroup>() : RanksOf(*attempt, first_rank, request.ranks),
+      request.room, [owner = self_, reply](std::string json) {
+        if (*owner != nullptr) reply(std::move(json));
+      });
 }
 
 std::string Inspection::Stop() {

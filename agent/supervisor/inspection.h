@@ -12,6 +12,7 @@
 #include "agent/inspect/inspector.h"
 #include "agent/inspect/node_status.h"
 #include "agent/output/ended_output.h"
+#include "agent/supervisor/rank_stacks.h"
 
 namespace rankrun::agent {
 
@@ -36,6 +37,8 @@ class Inspection {
   std::vector<WaitingClient> NoteStoreWaits(const std::vector<StoreWaitTimes::Entry>& waits);
   // Keeps the last output of the attempt, which is about to end.
   void KeepOutput();
+  // Ends the programs that take stacks, because no worker is left.
+  void CancelStacks() { stacks_.Cancel(); }
   // Takes a message of the coordinator about an inspection.
   void OnRelay(const Relay& relay);
 
@@ -51,6 +54,7 @@ class Inspection {
   std::string Events(const InspectRequest& request) const;
   std::string Logs(const InspectRequest& request) const;
   std::string EndedLogs(const InspectRequest& request) const;
+  void AnswerStacks(const InspectRequest& request, const Reply& reply);
   std::string Stop();
   std::string Restart();
   std::string Drain(const InspectRequest& request);
@@ -58,6 +62,7 @@ class Inspection {
   Supervisor& supervisor_;
   StoreWaitTimes store_times_;
   EndedOutput ended_;
+  RankStacksTaker stacks_;
   bool has_closed_ = false;            // the job, by `rankctl stop`
   std::shared_ptr<Inspection*> self_;  // null in the copies of the pool once this object is gone
   Inspector inspector_;

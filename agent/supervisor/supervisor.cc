@@ -259,6 +259,7 @@ void Supervisor::Act(const AwaitSaving& action) {
 
 void Supervisor::Act(const Sweep& action) {
   stacks_.Cancel();
+  if (inspection_) inspection_->CancelStacks();
   ReapOrphans();
   sweeper_.Sweep(action.signal_number);
 }

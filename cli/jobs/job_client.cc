@@ -23,6 +23,10 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxLineBytes = size_t{1} << 20;  // an answer has 64 KiB
 constexpr size_t kReadBytes = 64 * 1024;
 
+Duration TimeoutOf(const agent::InspectRequest& request) {
+  return AnswerTimeOf(request.kind) + std::chrono::seconds(1);
+}
+
 bool IsOfOwnJob(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -50,7 +54,7 @@ Result<JobClient> JobClient::Connect(const std::string& path, pid_t agent) {
     bool is_gone = errno == ECONNREFUSED || errno == ENOENT;
     if (is_gone) return Error{ErrorCode::kNotFound, path + ": no agent listens"};
     // The agent has accepted none of many connections.
-    if (errno == EAGAIN) return JobClient(Fd(), agent).Silent();
+    if (errno == EAGAIN) return JobClient(Fd(), agent).Silent(TimeoutOf({}));
     return SystemError("connect to " + path, errno);
   }
   if (!IsOfOwnJob(fd.get())) {
@@ -59,22 +63,23 @@ Result<JobClient> JobClient::Connect(const std::string& path, pid_t agent) {
   return JobClient(std::move(fd), agent);
 }
 
-Error JobClient::Silent() const {
+Error JobClient::Silent(Duration timeout) const {
   return {ErrorCode::kTimeout, "the agent (pid " + std::to_string(agent_) +
-                                   ") has not answered for " + FormatSeconds(kTimeout) + ": " +
+                                   ") has not answered for " + FormatSeconds(timeout) + ": " +
                                    agent::DescribeProcess(agent_)};
 }
 
 Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request) {
+  const Duration timeout = TimeoutOf(request);
   std::string line = EncodeRequest(request) + "\n";
   ssize_t sent = send(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) {
-    return errno == EAGAIN ? Silent() : Error{ErrorCode::kPeerLost, "the job is over"};
+    return errno == EAGAIN ? Silent(timeout) : Error{ErrorCode::kPeerLost, "the job is over"};
   }
-  TimePoint deadline = std::chrono::steady_clock::now() + kTimeout;
+  TimePoint deadline = std::chrono::steady_clock::now() + timeout;
   JobAnswers answers;
   while (true) {
-    auto answer = ReadLine(deadline);
+    auto answer = ReadLine(deadline, timeout);
     if (!answer) return std::move(answer).error();
     Json json = Json::parse(*answer, nullptr, false);
     if (!json.is_object()) return Garbled();
@@ -92,7 +97,7 @@ Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request) {
   }
 }
 
-Result<std::string> JobClient::ReadLine(TimePoint deadline) {
+Result<std::string> JobClient::ReadLine(TimePoint deadline, Duration timeout) {
   std::array<char, kReadBytes> buffer;
   for (size_t searched = 0; true;) {
     if (size_t end = input_.find('\n', searched); end != std::string::npos) {
@@ -103,7 +108,7 @@ Result<std::string> JobClient::ReadLine(TimePoint deadline) {
     searched = input_.size();
     if (searched > kMaxLineBytes) return Garbled();
     auto left = deadline - std::chrono::steady_clock::now();
-    if (left <= Duration::zero()) return Silent();
+    if (left <= Duration::zero()) return Silent(timeout);
     pollfd waiting{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     if (poll(&waiting, 1, static_cast<int>(ms)) <= 0) continue;

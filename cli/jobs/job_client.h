@@ -20,22 +20,21 @@ struct NodeAnswer {
 };
 
 struct JobAnswers {
-  std::vector<NodeAnswer> nodes;
-  std::vector<std::string> missing;  // nodes that have not answered
-  std::string note;                  // why other nodes are missing; empty: they are not
+  std::vector<NodeAnswer> nodes{};
+  std::vector<std::string> missing{};  // nodes that have not answered
+  std::string note{};                  // why other nodes are missing; empty: they are not
 };
 
 // A connection to the socket of a job's agent. Blocks.
 // Thread: one at a time.
 class JobClient {
  public:
-  static constexpr std::chrono::milliseconds kTimeout{2'000};
-
   // Connects to the agent with this pid at `path`.
   // Errors: kNotFound if no process listens there any more; kInvalid if the process belongs to
   // another user; kSystem.
   static Result<JobClient> Connect(const std::string& path, pid_t agent);
 
+  // Waits for 1 s longer than the nodes may take.
   // Errors: kTimeout, "the agent (pid 4711) has not answered for 2.0 s: <what it does>"; kPeerLost
   // if the agent has ended; kInvalid, the error that the agent reports.
   Result<JobAnswers> Ask(const agent::InspectRequest& request);
@@ -45,8 +44,8 @@ class JobClient {
  private:
   JobClient(Fd fd, pid_t agent) : fd_(std::move(fd)), agent_(agent) {}
 
-  Result<std::string> ReadLine(TimePoint deadline);
-  Error Silent() const;
+  Result<std::string> ReadLine(TimePoint deadline, Duration timeout);
+  Error Silent(Duration timeout) const;
 
   Fd fd_;
   pid_t agent_;

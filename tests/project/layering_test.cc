@@ -52,7 +52,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"lifecycle", {"job"}},
          {"process", {"job"}},
          {"health", {"job", "process", "stacks"}},
-         {"inspect", {"health"}},
+         {"inspect", {"health", "stacks"}},
          {"machine", {"job"}},
          {"machine/topology", {"machine"}},
          {"output", {"job"}},

@@ -64,6 +64,30 @@ TEST_F(QueryRelayTest, NodesThatDoNotAnswerInTimeAreNamed) {
   EXPECT_THAT(Reply(1, number, "late"), IsEmpty());
 }
 
+TEST_F(QueryRelayTest, ARequestMayAllowMoreTimeWithinALimit) {
+  auto ask = [&](uint64_t number, uint32_t limit_ms) {
+    relay.OnRelay(2, {.kind = RelayKind::kRequest, .number = number, .limit_ms = limit_ms},
+                  clock.Now());
+  };
+  ask(7, 5'000);
+  ask(8, 4'000'000'000);
+  Ask(2, 9);
+  EXPECT_EQ(relay.deadline(), clock.Now() + QueryRelay::kTimeout);
+  clock.Advance(QueryRelay::kTimeout);
+  auto out = relay.OnTick(clock.Now());
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_EQ(out[0].relay.number, 9u);
+  clock.Advance(std::chrono::seconds(4));
+  out = relay.OnTick(clock.Now());
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_EQ(out[0].relay.number, 7u);
+  clock.Advance(std::chrono::seconds(5));
+  out = relay.OnTick(clock.Now());
+  ASSERT_THAT(out, SizeIs(1));
+  EXPECT_EQ(out[0].relay.number, 8u);
+  EXPECT_EQ(relay.deadline(), std::nullopt);
+}
+
 TEST_F(QueryRelayTest, ALostNodeIsNamedAtOnce) {
   uint64_t number = Ask(2, 7)[0].relay.number;
   Reply(3, number, "from c");

@@ -85,7 +85,7 @@ TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
   Inspector inspector(
       loop, {.folders = {folder}, .name = "job.7", .node = "a"},
       {.answer = [](const auto&, const auto& reply) { reply("{}"); },
-       .ask_others = [&](uint64_t number, const auto&) { return (asked = number) > 0; }});
+       .ask_others = [&](uint64_t number, const InspectRequest&) { return (asked = number) > 0; }});
   inspector.OpenSoon();
   const std::string path = std::string(folder) + "/job.7";
   loop.RunUntil([&] { return std::filesystem::exists(path); }, std::chrono::seconds(20));

@@ -22,7 +22,8 @@ TEST(RequestTest, EveryRequestSurvivesEncodingAndDecoding) {
         InspectRequest{.kind = Kind::kEvents, .after = 12},
         InspectRequest{.kind = Kind::kLogs, .rank = 3, .attempt = 2, .after = 4, .after_stderr = 5},
         InspectRequest{.kind = Kind::kStop}, InspectRequest{.kind = Kind::kRestart},
-        InspectRequest{.kind = Kind::kDrain, .rank = 1, .node = "n\n1"}}) {
+        InspectRequest{.kind = Kind::kDrain, .rank = 1, .node = "n\n1"},
+        InspectRequest{.kind = Kind::kStacks, .all_nodes = true, .ranks = {0, 7}}}) {
     std::string line = EncodeRequest(request);
     EXPECT_EQ(line.find('\n'), std::string::npos);
     auto read = DecodeRequest(line);
@@ -48,6 +49,10 @@ TEST(RequestTest, AWrongRequestIsAnsweredWithWhatWouldBeRight) {
   EXPECT_THAT(WhyWrong(R"({"request":"logs","rank":5000000000})"), HasSubstr("want a rank"));
   EXPECT_THAT(WhyWrong(R"({"request":"drain"})"), HasSubstr("needs a \"node\""));
   EXPECT_THAT(WhyWrong(R"({"request":"events","after":"x"})"), HasSubstr("want a number"));
+  EXPECT_THAT(WhyWrong(R"({"request":"stacks"})"), HasSubstr("needs \"ranks\""));
+  EXPECT_THAT(WhyWrong(R"({"request":"stacks","ranks":[-1]})"), HasSubstr("want up to 64 ranks"));
+  EXPECT_THAT(WhyWrong(EncodeRequest({.kind = Kind::kStacks, .ranks = std::vector<int>(65)})),
+              HasSubstr("want up to 64 ranks"));
   EXPECT_THAT(WhyWrong(R"({"request":"status","all_nodes":1})"), HasSubstr("want a boolean"));
 }
 

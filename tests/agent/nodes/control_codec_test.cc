@@ -58,6 +58,7 @@ class Contents {
             .number = Big(),
             .content = Bytes(),
             .room = Port(),
+            .limit_ms = Bool() ? std::optional<uint32_t>(Port()) : std::nullopt,
             .node = Text(),
             .missing = {Text(), Text()}};
   }

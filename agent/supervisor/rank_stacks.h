@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/inspect/inspector.h"
+#include "agent/inspect/stack_groups.h"
+#include "agent/stacks/stack_taker.h"
+
+namespace rankrun::agent {
+
+class Attempt;
+
+// Answers `rankctl stacks` for the ranks of this node, one request at a time, because a process
+// has one tracer.
+// Thread: loop.  Lifetime: may not end inside its own callbacks.
+class RankStacksTaker {
+ public:
+  using Reply = Inspector::Reply;
+
+  // `spawner` outlives this object.
+  RankStacksTaker(Loop& loop, Spawner& spawner) : loop_(loop), taker_(loop, spawner) {}
+
+  // Takes the stacks of the ranks whose note does not say yet why there are none. Replies in
+  // `room` bytes at most, within the time of AnswerTimeOf.
+  void Answer(std::vector<StackGroup> ranks, size_t room, Reply reply);
+
+  // Ends the program that takes stacks; its request is answered with what it has found.
+  void Cancel() { taker_.Cancel(); }
+
+ private:
+  void Encode(std::vector<StackGroup> ranks, size_t room, Reply reply);
+
+  Loop& loop_;
+  bool is_busy_ = false;
+  StackTaker taker_;
+};
+
+// Returns an entry for each of `ranks` that `attempt` has on this node, of which `first_rank` is
+// the first one. The note says why a rank has no stack.
+std::vector<StackGroup> RanksOf(const Attempt& attempt, int first_rank,
+                                const std::vector<int>& ranks);
+
+}  // namespace rankrun::agent
