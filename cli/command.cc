@@ -7,7 +7,6 @@
 #include "cli/output.h"
 #include "cli/report/report_command.h"
 #include "cli/secret_command.h"
-#include "cli/stacks_command.h"
 #include "cli/store_commands.h"
 #include "cli/trace_command.h"
 #include "launcher/flags/help.h"
@@ -68,8 +67,7 @@ int RunCommand(const Command& command, std::span<const std::string> arguments) {
 
 std::vector<Command> TopCommands() {
   std::vector<Command> commands(JobCommands().begin(), JobCommands().end());
-  for (const Command& command :
-       {ReportCommand(), StacksCommand(), TraceCommand(), SecretCommand()}) {
+  for (const Command& command : {ReportCommand(), TraceCommand(), SecretCommand()}) {
     commands.push_back(command);
   }
   return commands;

@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "agent/inspect/request.h"
 #include "cli/jobs/job_orders.h"
+#include "cli/jobs/job_stacks.h"
 #include "cli/jobs/job_streams.h"
 #include "cli/jobs/job_views.h"
 
@@ -31,6 +33,11 @@ constexpr std::array kOrderFlags{kJob, kJobJson, kHelpFlag};
 constexpr std::array kStatusFlags{
     kJob, kJobJson,
     Flag{.name = "once", .help = "Print the table once, although standard output is a terminal."},
+    kHelpFlag};
+constexpr std::array kStacksFlags{
+    kJob, Flag{.name = "pid", .help = "The numbers are pids on this host, not ranks."},
+    Flag{.name = "json",
+         .help = "Print JSON: one object for each group of ranks, or for each pid."},
     kHelpFlag};
 constexpr std::array kStreamFlags{kJob, kFollow, kHelpFlag};
 
@@ -65,6 +72,26 @@ constexpr Command kCommands[] = {
                 "The command looks twice, 20 milliseconds apart.",
      .flags = kOrderFlags,
      .run = RunWhy},
+    {.title = "rankctl stacks",
+     .name = "stacks",
+     .operands = "[RANK...]",
+     .most_operands = agent::kMaxStacksRanks,
+     .help = "Print the stacks of ranks of a job, on all nodes, or of processes on this host.",
+     .details =
+         "_RANK_ is a rank, or a range such as 0-7; without one all ranks are shown, of 64 at "
+         "most. "
+         "Ranks with equal stacks are shown once. A rank that has ended, a node that does not "
+         "answer and a stack that could not be read are named, and the others shown. Without "
+         "`--job` and `--pid`, numbers that are no ranks of a running job of this user are pids. "
+         "For each thread the command prints its state, its system call with the file, and its "
+         "functions, innermost first. For programs of CPython 3.8 to 3.13, the functions of Python "
+         "with their lines stand in the place of those of the interpreter. A process is stopped "
+         "for some milliseconds only. It must be one of the same user; where the kernel restricts "
+         "tracing, the command says how to allow it, and prints what /proc shows. The answer of a "
+         "node has 64 KiB at most; the command says how many threads and frames had no room. The "
+         "exit code is 1 if a rank or a process has no complete stack.",
+     .flags = kStacksFlags,
+     .run = RunStacks},
     {.title = "rankctl events",
      .name = "events",
      .help = "Print the last events of a job, as the agent on this host has seen them.",

@@ -206,7 +206,7 @@ TEST_F(StacksTimingTest, WithoutPermissionProcTellsAndAHintIsGiven) {
 TEST_F(StacksTimingTest, AWrongPidIsRefused) {
   Job rankctl({.arguments = {"stacks", "12x"}, .program = kRankctl});
   EXPECT_EQ(rankctl.Wait(), Code(2));
-  EXPECT_THAT(rankctl.Err(), HasSubstr("\"12x\" is no pid"));
+  EXPECT_THAT(rankctl.Err(), HasSubstr("\"12x\" is no rank and no pid"));
 }
 
 TEST_F(StacksTimingTest, ProcessesThatEndMeanwhileAreHarmless) {

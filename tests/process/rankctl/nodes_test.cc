@@ -12,6 +12,7 @@
 namespace rankrun::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -20,13 +21,13 @@ using ::testing::StartsWith;
 struct RankctlNodesTimingTest : NodesTest {
   RankctlNodesTimingTest() { job = {"--nnodes=2", "--node-timeout=10", "-n2", "--insecure"}; }
 
-  void StartNodes(const std::string& script) {
+  void StartNodes(const std::string& script, int sleeping = 4) {
     UseFolder("a");
     StartHost({}, script);
     UseFolder("b");
     StartGuest({}, script);
     ASSERT_TRUE(WaitFor([&] { return HasSocket("a") && HasSocket("b"); })) << Errors();
-    ASSERT_TRUE(WaitFor([&] { return Count(Out("b"), "sleeping") == 4; })) << Errors();
+    ASSERT_TRUE(WaitFor([&] { return Count(Out("b"), "sleeping") == sleeping; })) << Errors();
   }
   void UseFolder(const std::string& name) {
     std::filesystem::create_directory(folder.Path(name));
@@ -66,6 +67,34 @@ TEST_F(RankctlNodesTimingTest, EachNodeShowsAllRanks) {
     EXPECT_THAT(Out(node, {"logs", "3"}), HasSubstr("here 3"));
     EXPECT_THAT(Out(node, {"logs", "4"}), HasSubstr("no rank 4 runs in this job"));
   }
+}
+
+TEST_F(RankctlNodesTimingTest, EqualStacksOfAllNodesAreShownTogether) {
+  const std::string stacked = test::Program("stacked");
+  StartNodes("[ $RANK = 2 ] && exec " + stacked + " lock; exec sleep 1000", 3);
+  for (const char* node : {"a", "b"}) {
+    std::string text;
+    auto are_shown = [&] {  // on a busy machine rank 2 may not be that far, or a stack be late
+      text = Out(node, {"stacks"});
+      return text.find("LockTwice") != std::string::npos && Count(text, "state") == 4;
+    };
+    EXPECT_TRUE(WaitFor(are_shown)) << text;
+    EXPECT_THAT(text, StartsWith("ranks 0, 1, 3 (here rank 0 on "));
+    EXPECT_THAT(text, ContainsRegex("\n\nrank 2 on .*: pid [0-9]+ \\(stacked\\), state S\n"));
+  }
+  EXPECT_THAT(Out("a", {"stacks", "3", "--json"}),
+              ContainsRegex(R"(^\{"ranks":\[3\],"processes":\[\{"rank":3,"pid":[0-9]+,"node":)"));
+  EXPECT_THAT(Out("b", {"stacks", "2-4"}), HasSubstr("no rank 4 in job "));
+}
+
+TEST_F(RankctlNodesTimingTest, StacksOfANodeThatDoesNotAnswerAreMissed) {
+  StartNodes(kWaits);
+  const pid_t agent = AgentOf(*nodes[1]);
+  kill(agent, SIGSTOP);
+  const std::string text = Out("a", {"stacks"});
+  kill(agent, SIGCONT);
+  EXPECT_THAT(text, ContainsRegex("ranks (0, 1|2, 3): no answer from "));
+  EXPECT_THAT(text, ContainsRegex("ranks (0, 1|2, 3) \\(here rank [02] on .*: pid "));
 }
 
 TEST_F(RankctlNodesTimingTest, ARestartFromAMemberIsOneOfTheWholeJob) {
