@@ -139,9 +139,9 @@ struct Verdict {
 };
 
 using MemberMessage = std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close,
-                                   Beat, Report, Stuck, NodeHealth, Relay>;
+                                   Beat, Report, Stuck, NodeHealth, NodeStacks, Relay>;
 using CoordinatorMessage =
     std::variant<Waiting, Refusal, Prepare, StartRound, Stop, Finish, Verdict, Beat, JobReport,
-                 NodeLost, HealthWanted, HangNotice, HangFound, Relay>;
+                 NodeLost, HealthWanted, HangNotice, StacksWanted, HangFound, Relay>;
 
 }  // namespace rankrun::agent

@@ -16,6 +16,13 @@ struct NodeHealth {
   bool operator==(const NodeHealth&) const = default;
 };
 
+// From a member: digests of the stacks of its workers, encoded by health_codec.h.
+struct NodeStacks {
+  int round;
+  std::string digests;
+  bool operator==(const NodeStacks&) const = default;
+};
+
 // From the coordinator: a worker waits somewhere, so send samples for some seconds.
 struct HealthWanted {
   int round;
@@ -31,6 +38,11 @@ struct HungRank {
   std::string why;  // it is a cause
   bool operator==(const HungRank&) const = default;
 };
+// The workers hang, and none is known to be the cause: send the stacks of all.
+struct StacksWanted {
+  int round;
+  bool operator==(const StacksWanted&) const = default;
+};
 // The workers hang: the nodes of `ranks` are to report a failure. Without ranks, that of `reporter`
 // is, which still has workers.
 struct HangFound {
@@ -42,6 +54,6 @@ struct HangFound {
 };
 
 // Messages of the coordinator about hangs.
-using HealthOrder = std::variant<HealthWanted, HangNotice, HangFound>;
+using HealthOrder = std::variant<HealthWanted, HangNotice, StacksWanted, HangFound>;
 
 }  // namespace rankrun::agent

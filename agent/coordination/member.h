@@ -62,6 +62,7 @@ class Member {
   void OnMessage(const NodeLost&) {}
   void OnMessage(const HealthWanted&) {}  // Membership carries these out
   void OnMessage(const HangNotice&) {}
+  void OnMessage(const StacksWanted&) {}
   void OnMessage(const HangFound&) {}
   void OnMessage(const Relay&) {}
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/stacks/stack_text.h"
+#include "base/roll_call.h"
 
 namespace rankrun::agent {
 namespace {
@@ -34,11 +35,11 @@ bool AreKnown(const ProcessStacks& stacks) {
 std::string PlaceOf(const ProcessStacks& stacks) {
   constexpr size_t kShown = 2;
   std::vector<std::string> frames = FramesThatMatter(stacks);
-  std::string text = "in ";
+  std::string text;
   for (size_t i = 0; i < std::min(frames.size(), kShown); ++i) {
     text += (i > 0 ? " <- " : "") + frames[i];
   }
-  return frames.empty() ? "elsewhere" : text;
+  return text;
 }
 
 // Returns the only index with its collective; nothing if there are none or several.
@@ -60,13 +61,18 @@ std::string CollectiveOf(const ProcessStacks& stacks) {
   return native;
 }
 
-std::optional<StackSuspect> SuspectByStacks(const std::vector<RankStacks>& workers) {
+StackDigest DigestOf(const ProcessStacks& stacks) {
+  return {
+      .is_known = AreKnown(stacks), .collective = CollectiveOf(stacks), .place = PlaceOf(stacks)};
+}
+
+std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& workers) {
   if (workers.size() < 2) return std::nullopt;
   std::vector<std::string> collectives;
   std::map<std::string, size_t> counts;
-  for (const RankStacks& worker : workers) {
-    if (!AreKnown(worker.stacks)) return std::nullopt;
-    collectives.push_back(CollectiveOf(worker.stacks));
+  for (const RankDigest& worker : workers) {
+    if (!worker.digest.is_known) return std::nullopt;
+    collectives.push_back(worker.digest.collective);
     ++counts[collectives.back()];
   }
   const bool is_outside = counts.contains("");
@@ -74,9 +80,10 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankStacks>& worke
     const auto found = TheOnlyOne(collectives, "");
     if (!found) return std::nullopt;
     const std::string others = counts.size() == 2 ? counts.rbegin()->first : "torch.distributed";
-    return StackSuspect{
-        .global_rank = workers[*found].global_rank,
-        .what = PlaceOf(workers[*found].stacks) + ", while all others are in " + others};
+    const std::string& place = workers[*found].digest.place;
+    return StackSuspect{.global_rank = workers[*found].global_rank,
+                        .what = (place.empty() ? "elsewhere" : "in " + place) +
+                                ", while all others are in " + others};
   }
   if (counts.size() != 2 || workers.size() < 3) return std::nullopt;
   auto one = counts.begin(), other = std::next(one);
@@ -85,6 +92,15 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankStacks>& worke
   if (!found) return std::nullopt;
   return StackSuspect{.global_rank = workers[*found].global_rank,
                       .what = "in " + one->first + ", while all others are in " + other->first};
+}
+
+HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers) {
+  if (!verdict.causes.empty()) return verdict;
+  const auto suspect = SuspectByStacks(workers);
+  if (!suspect) return verdict;
+  verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;
+  verdict.text += "; " + RanksInWords({suspect->global_rank}) + " is " + suspect->what;
+  return verdict;
 }
 
 }  // namespace rankrun::agent

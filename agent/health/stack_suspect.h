@@ -4,20 +4,31 @@
 #include <string>
 #include <vector>
 
+#include "agent/health/hang_watch.h"
 #include "agent/stacks/process_stacks.h"
 
 // Suspects of a hang whose workers show nothing but their stacks, as those of PyTorch without
 // librankrun. Pure.
 namespace rankrun::agent {
 
-struct RankStacks {
-  int global_rank = 0;
-  ProcessStacks stacks = {};
-};
-
 // Returns the function of torch.distributed, or of a library below it, in which the main thread
 // is: "all_reduce". Empty: it is in none.
 std::string CollectiveOf(const ProcessStacks& stacks);
+
+// The part of a rank's stacks that is compared, short enough for a message.
+struct StackDigest {
+  bool is_known = false;        // the stack of its main thread could be read
+  std::string collective = {};  // see CollectiveOf
+  std::string place = {};       // innermost frames: "wait (connection.py) <- main (train.py:7)"
+  bool operator==(const StackDigest&) const = default;
+};
+StackDigest DigestOf(const ProcessStacks& stacks);
+
+struct RankDigest {
+  int global_rank = 0;
+  StackDigest digest = {};
+  bool operator==(const RankDigest&) const = default;
+};
 
 struct StackSuspect {
   int global_rank = 0;
@@ -27,6 +38,9 @@ struct StackSuspect {
 // Returns the only rank whose main thread is in no collective while those of all others are. If
 // all are in one, returns the only rank that is in another than all others. Returns nothing if
 // there is no such rank, or if the stacks of one could not be read.
-std::optional<StackSuspect> SuspectByStacks(const std::vector<RankStacks>& workers);
+std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& workers);
+
+// Adds the suspect, if there is one, to a verdict without a cause.
+HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers);
 
 }  // namespace rankrun::agent

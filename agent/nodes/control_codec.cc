@@ -136,6 +136,15 @@ void Fields(F& f, NodeHealth& m) {
   f.Bytes("samples", m.samples);
 }
 template <typename F>
+void Fields(F& f, NodeStacks& m) {
+  f("round", m.round);
+  f.Bytes("digests", m.digests);
+}
+template <typename F>
+void Fields(F& f, StacksWanted& m) {
+  f("round", m.round);
+}
+template <typename F>
 void Fields(F& f, HealthWanted& m) {
   f("round", m.round);
 }
@@ -209,13 +218,13 @@ namespace {
 using cbor::Json;
 
 // Names of the variants' alternatives, in their order.
-constexpr std::array kMemberNames = {"hello",       "prepared",    "failed", "done", "stopped",
-                                     "finish_seen", "leave",       "close",  "beat", "report",
-                                     "stuck",       "node_health", "relay"};
-constexpr std::array kCoordinatorNames = {"waiting",    "refusal",   "prepare",       "go",
-                                          "stop",       "finish",    "verdict",       "beat",
-                                          "job_report", "node_lost", "health_wanted", "hang_notice",
-                                          "hang_found", "relay"};
+constexpr std::array kMemberNames = {"hello",       "prepared",    "failed",      "done", "stopped",
+                                     "finish_seen", "leave",       "close",       "beat", "report",
+                                     "stuck",       "node_health", "node_stacks", "relay"};
+constexpr std::array kCoordinatorNames = {
+    "waiting",       "refusal",     "prepare",       "go",         "stop",
+    "finish",        "verdict",     "beat",          "job_report", "node_lost",
+    "health_wanted", "hang_notice", "stacks_wanted", "hang_found", "relay"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 

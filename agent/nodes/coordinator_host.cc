@@ -84,7 +84,8 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                parts_are_late_ = true;
                TryMerge();
              }),
-      relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }) {
+      relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
+      stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }) {
   tick_.Start(Duration::zero());
 }
 
@@ -100,6 +101,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
       if (!checked) return Reject(peer, checked.error().message);
     }
     if (const auto* health = std::get_if<NodeHealth>(&*message)) OnHealth(peer, *health);
+    if (const auto* stacks = std::get_if<NodeStacks>(&*message)) OnStacks(peer, *stacks);
     if (const auto* report = std::get_if<Report>(&*message)) OnReport(peer, *report);
     if (const auto* relay = std::get_if<Relay>(&*message)) {
       Pass(relay_.OnRelay(peer, *relay, std::chrono::steady_clock::now()));
@@ -182,11 +184,24 @@ void CoordinatorHost::OnHealth(PeerId peer, const NodeHealth& health) {
   auto samples = DecodeHealth(health.samples);
   if (!samples) return LogWarn("a node sent samples: " + samples.error().message);
   auto now = std::chrono::steady_clock::now();
-  for (const HealthOrder& order : health_.OnSamples(peer, health.round, *std::move(samples), now)) {
+  Order(health_.OnSamples(peer, health.round, *std::move(samples), now));
+}
+
+void CoordinatorHost::OnStacks(PeerId peer, const NodeStacks& stacks) {
+  auto digests = DecodeDigests(stacks.digests);
+  if (!digests) return LogWarn("a node sent stacks: " + digests.error().message);
+  Order(health_.OnStacks(peer, stacks.round, *digests));
+}
+
+void CoordinatorHost::Order(const std::vector<HealthOrder>& orders) {
+  for (const HealthOrder& order : orders) {
     std::string message =
         std::visit([](const auto& m) { return Encode(CoordinatorMessage(m)); }, order);
     for (const auto& [to, address] : peers_) server_.Send(to, message);
   }
+  auto deadline = health_.deadline();
+  if (!deadline) return stacks_timer_.Stop();
+  stacks_timer_.Start(std::max(Duration::zero(), *deadline - std::chrono::steady_clock::now()));
 }
 
 void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {

@@ -66,6 +66,8 @@ class CoordinatorHost {
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(PeerId peer, const Report& report);
   void OnHealth(PeerId peer, const NodeHealth& health);
+  void OnStacks(PeerId peer, const NodeStacks& stacks);
+  void Order(const std::vector<HealthOrder>& orders);
   void TryMerge();
   void Pass(const QueryRelay::Messages& messages);
 
@@ -102,6 +104,7 @@ class CoordinatorHost {
   Timer merge_;
   QueryRelay relay_;
   Timer relay_timer_;
+  Timer stacks_timer_;
 };
 
 }  // namespace rankrun::agent

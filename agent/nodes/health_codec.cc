@@ -6,6 +6,7 @@
 
 #include "agent/control/cbor.h"
 #include "agent/nodes/cbor_fields.h"
+#include "base/printable.h"
 
 namespace rankrun {
 
@@ -102,9 +103,37 @@ void Fields(F& f, NodeSamples& m) {
   f("clients", m.clients);
 }
 
+// Ranks with equal digests.
+struct DigestGroup {
+  std::vector<int> ranks{};
+  StackDigest digest{};
+};
+struct DigestGroups {
+  std::vector<DigestGroup> groups{};
+};
+
+template <typename F>
+void Fields(F& f, StackDigest& m) {
+  f("is_known", m.is_known);
+  f("collective", m.collective);
+  f("place", m.place);
+}
+
+template <typename F>
+void Fields(F& f, DigestGroup& m) {
+  f("ranks", m.ranks);
+  f("digest", m.digest);
+}
+
+template <typename F>
+void Fields(F& f, DigestGroups& m) {
+  f("groups", m.groups);
+}
+
 namespace {
 
-constexpr size_t kMaxGroups = 32;  // of a worker
+constexpr size_t kMaxDigestText = 200;  // characters
+constexpr size_t kMaxGroups = 32;       // of a worker
 constexpr size_t kMaxClients = 1'000;
 
 // Keeps the groups in operations, then those with most operations.
@@ -147,6 +176,39 @@ Result<NodeSamples> DecodeHealth(std::string_view bytes) {
   auto json = ParseCborMap(bytes);
   if (!json) return std::move(json).error();
   return cbor::Read<NodeSamples>(*json);
+}
+
+std::string EncodeDigests(const std::vector<RankDigest>& digests) {
+  DigestGroups all;
+  for (size_t i = 0; i < std::min(digests.size(), kMaxDigestRanks); ++i) {
+    StackDigest digest = digests[i].digest;
+    digest.collective = OneLine(digest.collective, kMaxDigestText);
+    digest.place = OneLine(digest.place, kMaxDigestText);
+    auto found = std::ranges::find(all.groups, digest, &DigestGroup::digest);
+    if (found == all.groups.end()) found = all.groups.insert(found, {.digest = digest});
+    found->ranks.push_back(digests[i].global_rank);
+  }
+  return CborOf(cbor::Writer::ToJson(all));
+}
+
+Result<std::vector<RankDigest>> DecodeDigests(std::string_view bytes) {
+  if (bytes.size() > kMaxDigestBytes) {
+    return Error{ErrorCode::kProtocol, "stacks of " + std::to_string(bytes.size()) + " bytes"};
+  }
+  auto json = ParseCborMap(bytes);
+  if (!json) return std::move(json).error();
+  auto all = cbor::Read<DigestGroups>(*json);
+  if (!all) return std::move(all).error();
+  std::vector<RankDigest> digests;
+  for (const DigestGroup& group : all->groups) {
+    for (int rank : group.ranks) {
+      if (digests.size() == kMaxDigestRanks) {
+        return Error{ErrorCode::kProtocol, "stacks of too many ranks"};
+      }
+      digests.push_back({rank, group.digest});
+    }
+  }
+  return digests;
 }
 
 }  // namespace agent

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/stack_suspect.h"
 #include "agent/health/store_waits.h"
 #include "agent/health/worker_sample.h"
 #include "base/result.h"
@@ -23,5 +24,14 @@ struct NodeSamples {
 std::string EncodeHealth(const NodeSamples& samples);
 // Errors: kProtocol.
 Result<NodeSamples> DecodeHealth(std::string_view bytes);
+
+// Limits of a message with digests of stacks: the largest one of so many ranks fits.
+constexpr size_t kMaxDigestRanks = 64;
+constexpr size_t kMaxDigestBytes = 128 * 1024;
+
+// Encodes digests, equal ones together, of the first kMaxDigestRanks at most. Pure.
+std::string EncodeDigests(const std::vector<RankDigest>& digests);
+// Errors: kProtocol.
+Result<std::vector<RankDigest>> DecodeDigests(std::string_view bytes);
 
 }  // namespace rankrun::agent

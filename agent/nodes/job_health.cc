@@ -29,6 +29,7 @@ void JobHealth::BeginRound(int round, TimePoint now) {
   looked_at_.reset();
   wanted_at_.reset();
   incomplete_since_.reset();
+  comparison_.reset();
   watch_.BeginAttempt(now);
 }
 
@@ -97,7 +98,56 @@ void JobHealth::Judge(TimePoint now, std::vector<HealthOrder>& orders) {
   if (incomplete_since && now - *incomplete_since > kFreshFor) watch_.StartOver(now);
   HangFindings findings = watch_.Look(*std::move(workers), now);
   for (std::string& notice : findings.notices) orders.emplace_back(HangNotice{std::move(notice)});
-  if (findings.verdict) orders.emplace_back(FoundBy(*findings.verdict));
+  if (findings.verdict) Conclude(*std::move(findings.verdict), now, orders);
+}
+
+std::map<uint64_t, std::set<int>> JobHealth::RunningRanks() const {
+  std::map<uint64_t, std::set<int>> ranks;
+  for (const auto& [id, node] : nodes_) {
+    for (const WorkerSample& worker : node.samples.workers) {
+      if (!worker.has_ended) ranks[id].insert(worker.global_rank);
+    }
+  }
+  return ranks;
+}
+
+void JobHealth::Conclude(HangVerdict verdict, TimePoint now, std::vector<HealthOrder>& orders) {
+  auto running = RunningRanks();
+  size_t count = 0;
+  for (const auto& [node, ranks] : running) count += ranks.size();
+  if (!verdict.causes.empty() || count < 2) {
+    orders.emplace_back(FoundBy(verdict));
+    return;
+  }
+  comparison_.emplace(Comparison{.verdict = std::move(verdict),
+                                 .awaited = std::move(running),
+                                 .deadline = now + kStacksTimeout});
+  orders.emplace_back(StacksWanted{round_});
+}
+
+// A node may send stacks of its own ranks only.
+std::vector<HealthOrder> JobHealth::OnStacks(uint64_t node, int round,
+                                             const std::vector<RankDigest>& digests) {
+  if (!comparison_ || round != round_) return {};
+  auto ranks = comparison_->awaited.extract(node);
+  if (ranks.empty()) return {};
+  for (const RankDigest& rank : digests) {
+    if (ranks.mapped().erase(rank.global_rank) > 0) comparison_->digests.push_back(rank);
+  }
+  if (!comparison_->awaited.empty()) return {};
+  const Comparison all = *std::exchange(comparison_, std::nullopt);
+  return {FoundBy(WithSuspect(all.verdict, all.digests))};
+}
+
+std::optional<TimePoint> JobHealth::deadline() const {
+  if (!comparison_) return std::nullopt;
+  return comparison_->deadline;
+}
+
+// The cause may be among the ranks whose stacks are missing.
+std::vector<HealthOrder> JobHealth::OnTick(TimePoint now) {
+  if (!comparison_ || now < comparison_->deadline) return {};
+  return {FoundBy(std::exchange(comparison_, std::nullopt)->verdict)};
 }
 
 // A node whose workers have all ended cannot report a failure of one of them.

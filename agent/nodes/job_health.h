@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace rankrun::agent {
 
 // The coordinator's part of the monitored barrier: collects the samples of all nodes and judges
 // them when each node has sent new ones, so that a message costs the same however many there are.
-// Nothing is sent while nobody waits. Pure.
+// Has the stacks of all workers compared before a verdict that names none of them. Nothing is sent
+// while nobody waits. Pure.
 class JobHealth {
  public:
   explicit JobHealth(HangPolicy policy);
@@ -26,7 +28,16 @@ class JobHealth {
 
   // Returns the messages that all nodes are to get. Ignores samples of an earlier round.
   std::vector<HealthOrder> OnSamples(uint64_t node, int round, NodeSamples samples, TimePoint now);
+  // Takes the digests of the stacks of a node's workers.
+  std::vector<HealthOrder> OnStacks(uint64_t node, int round,
+                                    const std::vector<RankDigest>& digests);
   void Forget(uint64_t node);
+
+  // Stacks that come later than kStacksTimeout are not waited for.
+  static constexpr std::chrono::seconds kStacksTimeout{3};
+  // Time of the next OnTick; none while no stacks are awaited.
+  std::optional<TimePoint> deadline() const;
+  std::vector<HealthOrder> OnTick(TimePoint now);
 
  private:
   struct Node {
@@ -35,13 +46,24 @@ class JobHealth {
     bool is_new = true;  // since the last look
   };
 
+  // A verdict without a cause, until the stacks of all running workers are there.
+  struct Comparison {
+    HangVerdict verdict;
+    std::map<uint64_t, std::set<int>> awaited;  // ranks, by their node
+    std::vector<RankDigest> digests{};
+    TimePoint deadline;
+  };
+
   void Keep(uint64_t node, NodeSamples samples, TimePoint now);
   bool IsTimeToLook(TimePoint now) const;
   std::optional<std::vector<WorkerSample>> AllWorkers(TimePoint now) const;
   void Judge(TimePoint now, std::vector<HealthOrder>& orders);
+  std::map<uint64_t, std::set<int>> RunningRanks() const;
+  void Conclude(HangVerdict verdict, TimePoint now, std::vector<HealthOrder>& orders);
   HangFound FoundBy(const HangVerdict& verdict) const;
 
   HangWatch watch_;
+  std::optional<Comparison> comparison_;
   int round_ = 0;
   std::map<uint64_t, Node> nodes_;
   size_t new_nodes_ = 0;                       // of nodes_

@@ -178,6 +178,7 @@ void Membership::OnMessage(std::string_view bytes) {
     if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
     if (const auto* wanted = std::get_if<HealthWanted>(&*message)) OnHealthOrder(*wanted);
     if (const auto* notice = std::get_if<HangNotice>(&*message)) OnHealthOrder(*notice);
+    if (const auto* wanted = std::get_if<StacksWanted>(&*message)) OnHealthOrder(*wanted);
     if (const auto* found = std::get_if<HangFound>(&*message)) OnHealthOrder(*found);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     if (const auto* relay = std::get_if<Relay>(&*message)) callbacks_.on_relay(*relay);

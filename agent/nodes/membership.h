@@ -49,6 +49,8 @@ class Membership {
   void AnnounceReport(int attempt) { awaited_report_ = attempt; }
   void SendReport(AttemptRecord record);
   void SendHealth(std::vector<WorkerSample> workers, std::vector<WaitingClient> clients);
+  // Sends the digests of stacks that StacksWanted has asked for.
+  void SendStacks(const std::vector<RankDigest>& digests);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
   void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
   bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator

@@ -69,6 +69,7 @@ void HealthMonitor::BeginAttempt() {
   is_running_ = true;
   own_cause_.clear();
   finished_.clear();
+  last_read_.clear();
   watch_.BeginAttempt(Now());
   next_.Start(period_);
 }
@@ -140,6 +141,7 @@ void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {
   }
   std::vector<WorkerSample> limited = samples;
   watch_.LimitTimes(limited, Now());
+  last_read_ = samples;
   callbacks_.send(std::move(limited), clients_);
   Judge(samples);
 }
@@ -149,6 +151,14 @@ void HealthMonitor::Judge(const std::vector<WorkerSample>& samples) {
   if (callbacks_.send) return;  // these are not all workers of the job
   for (const std::string& notice : findings.notices) callbacks_.show("rankrun: " + notice + "\n");
   if (findings.verdict) OnVerdict(std::move(*findings.verdict), samples);
+}
+
+void HealthMonitor::TakeStacks(std::function<void()> done) {
+  std::vector<pid_t> pids = AllPids(last_read_);
+  if (!is_running_ || is_paused_ || !callbacks_.take_stacks || pids.empty()) return;
+  callbacks_.take_stacks(std::move(pids), [this, attempt = attempts_, done = std::move(done)] {
+    if (is_running_ && attempt == attempts_) done();
+  });
 }
 
 void HealthMonitor::OnOrder(HangVerdict verdict) {

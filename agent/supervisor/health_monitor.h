@@ -58,6 +58,8 @@ class HealthMonitor {
   void Pause(bool is_paused);
   // The coordinator wants samples for the next kWantedFor.
   void WantSamples();
+  // The coordinator wants the stacks of all workers: has them read, then calls `done`.
+  void TakeStacks(std::function<void()> done);
   // The coordinator has found that the workers hang.
   void OnOrder(HangVerdict verdict);
 
@@ -81,6 +83,7 @@ class HealthMonitor {
   std::vector<WaitingClient> clients_;  // of the store, at this look
   // Several nodes: the last samples of workers that have all succeeded, while others may run.
   std::vector<WorkerSample> finished_;
+  std::vector<WorkerSample> last_read_;  // several nodes: the last samples with facts
   int attempts_ = 0;  // begun, so that late samples of an earlier one are dropped
   bool is_running_ = false;
   bool is_paused_ = false;

@@ -20,20 +20,15 @@ constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEO
 // The program that takes them may need a little longer.
 constexpr std::chrono::milliseconds kStacksBudget{1'500};
 
-// Adds the cause that the stacks show to a verdict without one.
-HangVerdict WithSuspect(HangVerdict verdict, const std::vector<WorkerSample>& samples,
-                        const std::map<pid_t, ProcessStacks>& stacks) {
-  if (!verdict.causes.empty()) return verdict;
-  std::vector<RankStacks> workers;
+// Returns the digests of the workers whose stacks have been taken.
+std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& samples,
+                                  const std::map<pid_t, ProcessStacks>& stacks) {
+  std::vector<RankDigest> workers;
   for (const WorkerSample& sample : samples) {
     auto found = stacks.find(sample.pid);
-    if (found != stacks.end()) workers.push_back({sample.global_rank, found->second});
+    if (found != stacks.end()) workers.push_back({sample.global_rank, DigestOf(found->second)});
   }
-  const auto suspect = SuspectByStacks(workers);
-  if (!suspect) return verdict;
-  verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;
-  verdict.text += "; " + RanksInWords({suspect->global_rank}) + " is " + suspect->what;
-  return verdict;
+  return workers;
 }
 
 }  // namespace
@@ -46,7 +41,8 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
   if (spec_.nodes) send_if_needed = send;
   auto on_hang = [this](const HangVerdict& verdict) {
     const bool sees_all = attempt_ && !spec_.nodes;
-    OnHang(sees_all ? WithSuspect(verdict, attempt_->Samples(), stacks_.taken()) : verdict);
+    OnHang(sees_all ? WithSuspect(verdict, DigestsOf(attempt_->Samples(), stacks_.taken()))
+                    : verdict);
   };
   return {.samples =
               [this] {
@@ -122,6 +118,11 @@ void Supervisor::OnHealthOrder(const HealthOrder& order) {
   if (std::holds_alternative<HealthWanted>(order)) health_.WantSamples();
   if (const auto* notice = std::get_if<HangNotice>(&order)) {
     output_.Say("rankrun: " + notice->text + "\n");
+  }
+  if (std::holds_alternative<StacksWanted>(order)) {
+    health_.TakeStacks([this] {
+      if (attempt_) membership_->SendStacks(DigestsOf(attempt_->Samples(), stacks_.taken()));
+    });
   }
   const auto* found = std::get_if<HangFound>(&order);
   if (found == nullptr) return;

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "tests/paths.h"
 #include "tests/process/harness.h"
@@ -11,6 +15,7 @@
 namespace rankrun::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -173,6 +178,37 @@ TEST_F(NodesHangTimingTest, ACoordinatorWhoseWorkersHaveAllSucceededJudgesTheOth
   EXPECT_EQ(host.Wait(), Code(203)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
   EXPECT_THAT(Errors(), HasSubstr("no worker has made progress for "));
+}
+
+// The function is one of torch.distributed by the folder of its file.
+TEST_F(NodesHangTimingTest, StacksOfAllNodesNameTheOnlyRankInNoCollective) {
+  constexpr const char* kPython = "/usr/bin/python3";
+  if (access(kPython, X_OK) != 0) GTEST_SKIP() << "there is no " << kPython;
+  const std::string module = folder.Path("torch/distributed");
+  std::filesystem::create_directories(module);
+  std::ofstream(module + "/fake.py") << "import threading\n"
+                                        "def barrier():\n"
+                                        "    lock = threading.Lock()\n"
+                                        "    lock.acquire()\n"
+                                        "    lock.acquire()\n";
+  std::ofstream(folder.Path("train.py")) << "import os, subprocess, sys\n"
+                                            "sys.path.insert(0, os.path.abspath(sys.argv[1]))\n"
+                                            "import fake\n"
+                                            "def upload():\n"
+                                            "    subprocess.run(['sleep', '1000'])\n"
+                                            "if os.environ['RANK'] == '1':\n"
+                                            "    upload()\n"
+                                            "fake.barrier()\n";
+  const std::vector<std::string> flags = {"--hang-timeout=2"};
+  const std::string script = std::string("exec ") + kPython + " train.py torch/distributed";
+  Job& host = StartHost(flags, script);
+  Job& guest = StartGuest(flags, script);
+  EXPECT_EQ(host.Wait(), Code(203)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(203)) << Errors();
+  for (const Job* node : {&host, &guest}) {
+    EXPECT_THAT(node->Err(), ContainsRegex("cause: rank 1 .*hung: in wait4\\(\\) <- .*, while all "
+                                           "others are in barrier; no worker has made progress"));
+  }
 }
 
 }  // namespace

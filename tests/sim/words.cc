@@ -25,8 +25,10 @@ std::string Say(const agent::Report& m) { return "report on attempt " + Number(m
 std::string Say(const agent::JobReport& m) { return "report on attempt " + Number(m.attempt); }
 std::string Say(const agent::Stuck& m) { return "stuck: " + m.process.what; }
 std::string Say(const agent::NodeHealth& m) { return "samples in round " + Number(m.round); }
+std::string Say(const agent::NodeStacks& m) { return "stacks in round " + Number(m.round); }
 std::string Say(const agent::HealthWanted& m) { return "want samples of " + Number(m.round); }
 std::string Say(const agent::HangNotice& m) { return "hang notice: " + m.text; }
+std::string Say(const agent::StacksWanted& m) { return "want stacks of " + Number(m.round); }
 std::string Say(const agent::HangFound& m) { return "hang: " + m.text; }
 std::string Say(const agent::Relay&) { return "relay"; }
 std::string Say(const agent::NodeLost& m) { return "lost: " + m.text; }

@@ -20,6 +20,11 @@ StackFrame Distributed(const std::string& function) {
   return Frame(function, "/venv/torch/distributed/distributed_c10d.py", 9);
 }
 
+struct RankStacks {
+  int global_rank = 0;
+  ProcessStacks stacks = {};
+};
+
 RankStacks Python(int rank, std::vector<StackFrame> frames) {
   ThreadStack main{.tid = 7, .python = std::move(frames)};
   return {rank, {.pid = 7, .interpreter = "python3", .threads = {main}}};
@@ -38,8 +43,16 @@ RankStacks Native(int rank, const std::string& function) {
   return {rank, {.pid = 7, .threads = {main}}};
 }
 
+std::vector<RankDigest> Digests(const std::vector<RankStacks>& workers) {
+  std::vector<RankDigest> digests;
+  for (const RankStacks& worker : workers) {
+    digests.push_back({worker.global_rank, DigestOf(worker.stacks)});
+  }
+  return digests;
+}
+
 int SuspectOf(const std::vector<RankStacks>& workers) {
-  auto found = SuspectByStacks(workers);
+  auto found = SuspectByStacks(Digests(workers));
   return found ? found->global_rank : -1;
 }
 
@@ -57,7 +70,7 @@ TEST(SuspectByStacksTest, IsTheOnlyRankInNoCollective) {
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1)}), 1);
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), In(2, "barrier")}), 1);
   EXPECT_EQ(SuspectOf({Native(0, "gloo::f()"), Native(1, "load")}), 1);
-  EXPECT_EQ(SuspectByStacks({In(0, "all_reduce"), Loads(1)})->what,
+  EXPECT_EQ(SuspectByStacks(Digests({In(0, "all_reduce"), Loads(1)}))->what,
             "in wait (connection.py) <- main (train.py:7), while all others are in all_reduce");
   EXPECT_EQ(SuspectOf({Loads(0), Loads(1), In(2, "all_reduce")}), -1);
   EXPECT_EQ(SuspectOf({Loads(0), Loads(1)}), -1);
@@ -65,7 +78,7 @@ TEST(SuspectByStacksTest, IsTheOnlyRankInNoCollective) {
 
 TEST(SuspectByStacksTest, IsTheOnlyRankInAnotherCollective) {
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "barrier"), In(2, "all_reduce")}), 1);
-  EXPECT_EQ(SuspectByStacks({In(4, "a"), In(5, "b"), In(6, "b")})->what,
+  EXPECT_EQ(SuspectByStacks(Digests({In(4, "a"), In(5, "b"), In(6, "b")}))->what,
             "in a, while all others are in b");
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "barrier")}), -1);
   EXPECT_EQ(SuspectOf({In(0, "a"), In(1, "b"), In(2, "c")}), -1);
@@ -81,6 +94,19 @@ TEST(SuspectByStacksTest, IsNobodyIfAStackIsUnknown) {
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), unknown}), -1);
   EXPECT_EQ(SuspectOf({}), -1);
   EXPECT_EQ(SuspectOf({Loads(0)}), -1);
+}
+
+TEST(WithSuspectTest, AVerdictWithoutACauseGetsTheSuspect) {
+  const auto workers = Digests({In(0, "barrier"), Loads(1)});
+  const HangVerdict verdict = WithSuspect({.text = "no progress"}, workers);
+  EXPECT_EQ(verdict.causes.at(1),
+            "in wait (connection.py) <- main (train.py:7), while all others are in barrier; no "
+            "progress");
+  EXPECT_EQ(verdict.text,
+            "no progress; rank 1 is in wait (connection.py) <- main (train.py:7), while all others "
+            "are in barrier");
+  EXPECT_EQ(WithSuspect({.causes = {{0, "sleeps"}}, .text = "t"}, workers).causes.count(1), 0U);
+  EXPECT_TRUE(WithSuspect({.text = "t"}, Digests({Loads(0), Loads(1)})).causes.empty());
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ class Contents {
             Report{Int(), Bytes()},
             Stuck{Int(), {Int(), Text()}},
             NodeHealth{Int(), Bytes()},
+            NodeStacks{Int(), Bytes()},
             TheRelay()};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
@@ -94,6 +95,7 @@ class Contents {
             NodeLost{Text()},
             HealthWanted{Int()},
             HangNotice{Text()},
+            StacksWanted{Int()},
             HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}, Int()},
             TheRelay()};
   }

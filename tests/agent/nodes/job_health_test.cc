@@ -148,6 +148,71 @@ TEST_F(JobHealthTest, ANodeWithWorkersReportsThatOthersWaitForOneThatHasEnded) {
   EXPECT_EQ(found->reporter, 1);
 }
 
+// Two ranks of PyTorch without librankrun wait for each other's connection.
+struct JobStacksTest : JobHealthTest {
+  // Sends samples until there is an order other than for samples; returns when.
+  TimePoint Still() {
+    for (int second = 1; second <= 60; ++second) {
+      const TimePoint now = kStart + seconds(second);
+      for (int rank : {0, 1}) {
+        WorkerSample worker{.node = "n",
+                            .global_rank = rank,
+                            .pid = 100 + rank,
+                            .process = ProcessFacts{.state = 'S', .call = CallKind::kPeer}};
+        for (const HealthOrder& order :
+             health_.OnSamples(static_cast<uint64_t>(rank + 1), kRound, Samples(worker), now)) {
+          if (!std::holds_alternative<HealthWanted>(order)) orders.push_back(order);
+        }
+        if (!orders.empty()) return now;
+      }
+    }
+    return kStart;
+  }
+  static RankDigest In(int rank, const std::string& collective) {
+    return {rank, {.is_known = true, .collective = collective, .place = "wait4()"}};
+  }
+
+  std::vector<HealthOrder> orders;
+};
+
+TEST_F(JobStacksTest, AVerdictWithoutACauseWaitsForTheStacksOfAllNodes) {
+  const TimePoint now = Still();
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(std::get<StacksWanted>(orders[0]), StacksWanted{kRound});
+  EXPECT_EQ(health_.deadline(), now + JobHealth::kStacksTimeout);
+  EXPECT_TRUE(health_.OnStacks(1, kRound, {In(0, "barrier")}).empty());
+  EXPECT_TRUE(health_.OnStacks(1, kRound, {In(1, "barrier")}).empty()) << "it has answered";
+  auto found = Find<HangFound>(health_.OnStacks(2, kRound, {In(1, ""), In(0, "")}));
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranks.size(), 1U);
+  EXPECT_EQ(found->ranks[0].rank, 1);
+  EXPECT_THAT(found->ranks[0].why,
+              testing::StartsWith("in wait4(), while all others are in barrier; no worker has"));
+  EXPECT_THAT(found->text, testing::HasSubstr("; rank 1 is in wait4(), while all others"));
+  EXPECT_EQ(health_.deadline(), std::nullopt);
+}
+
+TEST_F(JobStacksTest, NobodyIsNamedWithoutTheStacksOfANode) {
+  const TimePoint now = Still();
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_TRUE(health_.OnStacks(2, kRound, {In(1, "")}).empty());
+  EXPECT_TRUE(health_.OnStacks(3, kRound, {In(0, "barrier")}).empty()) << "a stranger";
+  EXPECT_TRUE(health_.OnStacks(1, kRound - 1, {In(0, "barrier")}).empty()) << "an earlier round";
+  EXPECT_TRUE(health_.OnTick(now + milliseconds(2'999)).empty());
+  auto found = Find<HangFound>(health_.OnTick(now + JobHealth::kStacksTimeout));
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->ranks.empty());
+  EXPECT_EQ(found->reporter, 0);
+  EXPECT_TRUE(health_.OnStacks(1, kRound, {In(0, "barrier")}).empty()) << "late";
+}
+
+TEST_F(JobStacksTest, TheNextRoundForgetsTheComparison) {
+  const TimePoint now = Still();
+  health_.BeginRound(kRound + 1, now);
+  EXPECT_EQ(health_.deadline(), std::nullopt);
+  EXPECT_TRUE(health_.OnTick(now + seconds(60)).empty());
+}
+
 TEST_F(JobHealthTest, IgnoresSamplesOfAnEarlierRound) {
   EXPECT_TRUE(Send(0, true, seconds(5), kRound - 1).empty());
 }
@@ -234,6 +299,39 @@ TEST(HealthCodecTest, ManyGroupsAreCutAndThatIsMarked) {
   ASSERT_EQ(read->workers.size(), 64U);
   EXPECT_EQ(read->workers[0].groups[0].name, "world") << "operations under way come first";
   EXPECT_FALSE(read->workers[0].has_all_groups);
+}
+
+TEST(HealthCodecTest, DigestsOfStacksSurviveEncodingAndDecoding) {
+  const StackDigest barrier{.is_known = true, .collective = "barrier", .place = "poll()"};
+  const StackDigest unknown;
+  const std::vector<RankDigest> digests = {{3, barrier}, {5, barrier}, {4, unknown}};
+  auto read = DecodeDigests(EncodeDigests(digests));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, digests);
+  auto none = DecodeDigests(EncodeDigests({}));
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
+  read = DecodeDigests(EncodeDigests({{1, {.collective = "\x1b[2J", .place = "a\nb"}}}));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->at(0).digest.collective, "\\x1b[2J");
+  EXPECT_EQ(read->at(0).digest.place, "a\\nb");
+}
+
+TEST(HealthCodecTest, DigestsAreBounded) {
+  std::string wide;
+  for (int i = 0; i < 5'000; ++i) wide += "\xf0\x9f\x98\x80";
+  std::vector<RankDigest> digests;
+  for (int rank = 0; rank < 500; ++rank) {
+    digests.push_back({rank, {.collective = std::to_string(rank) + wide, .place = wide}});
+  }
+  const std::string bytes = EncodeDigests(digests);
+  EXPECT_LE(bytes.size(), kMaxDigestBytes);
+  auto read = DecodeDigests(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), kMaxDigestRanks);
+  EXPECT_FALSE(DecodeDigests(""));
+  EXPECT_FALSE(DecodeDigests("\xa0"));
+  EXPECT_FALSE(DecodeDigests(std::string(kMaxDigestBytes + 1, 'x')));
 }
 
 TEST(HealthCodecTest, GarbageIsAnError) {

@@ -85,6 +85,26 @@ TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNamesNobody) {
   EXPECT_EQ(taken, (std::vector<std::vector<pid_t>>{{11, 10, 12}, {12, 10}}));
 }
 
+TEST_F(HealthMonitorTest, TakesTheStacksOfAllThatItHasSentIfTheyAreWanted) {
+  samples = {{.global_rank = 4, .pid = 10}, {.global_rank = 5, .has_ended = true}};
+  std::vector<pid_t> taken;
+  bool done = false;
+  HealthMonitor::Callbacks callbacks = Callbacks();
+  callbacks.take_stacks = [&](std::vector<pid_t> pids, const std::function<void()>& then) {
+    taken = std::move(pids);
+    then();
+  };
+  HealthMonitor of_several(loop, kPolicy, callbacks);
+  of_several.TakeStacks([&] { done = true; });
+  EXPECT_FALSE(done) << "no attempt runs";
+  of_several.BeginAttempt();
+  of_several.WantSamples();
+  ASSERT_TRUE(loop.RunUntil([&] { return !sent.empty(); }, kLong));
+  of_several.TakeStacks([&] { done = true; });
+  EXPECT_EQ(taken, std::vector<pid_t>{10});
+  EXPECT_TRUE(done);
+}
+
 TEST_F(HealthMonitorTest, SendsSamplesWithoutFactsIfReadingThemBlocks) {
   std::promise<void> gate;
   std::shared_future<void> opened = gate.get_future().share();
