@@ -36,17 +36,23 @@ corpus = load_corpus()
 class TimedRun(corpus.Run):
     last = None
 
-    def act(self):
-        super().act()
-        self.killed_at = time.time()
+    def start(self):
+        self.killed_at = None
         TimedRun.last = self
+        super().start()
+
+    def pids(self, target):
+        self.killed_at = time.time()  # the signal follows
+        return super().pids(target)
 
     def close(self):
         self.gap = self.time_to_next_attempt()
         super().close()
 
     def time_to_next_attempt(self):
-        """Seconds, None if no attempt has begun since."""
+        """Seconds; None if nobody was killed, or no attempt has begun since."""
+        if self.killed_at is None:
+            return None
         starts = []
         for node in range(len(self.nodes)):
             if node in self.killed:
@@ -58,8 +64,14 @@ class TimedRun(corpus.Run):
 
 
 def measure(case, bench, runs):
-    """Returns how many runs were right; prints one line, and each wrong run."""
+    """Returns how many runs were not wrong; prints one line, and each wrong run."""
     gaps, wrong = [], []
+    for requirement in case.get("requires", []):
+        try:
+            bench.require(requirement)
+        except corpus.Skip as reason:
+            print(f"{case['id']}  skipped: {reason}", flush=True)
+            return runs
     for _ in range(runs):
         block = corpus.run_case(case, bench)
         if block:

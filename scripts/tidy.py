@@ -69,8 +69,10 @@ class Unit:
                                       self.path(folder, number))
             if status == 0:
                 break
-            # An error in a header does not say which source is its cause.
-            blamed = set(FINDING.findall(output)) & set(self.sources) or set(self.sources[1:])
+            # The first source stays, so that each round checks more of them. An error in a
+            # header does not say which source is its cause.
+            others = set(self.sources[1:])
+            blamed = set(FINDING.findall(output)) & others or others
             left += blamed
             self.sources = [source for source in self.sources if source not in blamed]
         return left

@@ -66,8 +66,8 @@ class Coordinator {
   void On(Node& node, const Beat& message);
   void On(Node& node, const Stuck& message);
   void On(Node&, const Report&) {}      // CoordinatorHost merges them
-  void On(Node&, const NodeHealth&) {}  // CoordinatorHost judges it, and the next one
-  void On(Node&, const NodeStacks&) {}
+  void On(Node&, const NodeHealth&) {}  // CoordinatorHost judges it
+  void On(Node&, const NodeStacks&) {}  // CoordinatorHost compares them
   void On(Node&, const Hello&) {}  // see OnHello
   void On(Node&, const Relay&) {}  // see QueryRelay
   void EndWithCause(Node& node, Cause cause);

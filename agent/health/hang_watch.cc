@@ -205,13 +205,13 @@ std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
   if (hang.suspects.empty() && !hang.wait.all_have_entered) return std::nullopt;
   const bool is_guess = hang.wait.kind == WaitKind::kStoreKey;  // any rank may set the key
   HangVerdict verdict{.text = Words(hang)};
-  const auto suspects = hang.is_deadlock ? MostAwaited(waits_, hang.suspects) : hang.suspects;
-  for (int rank : suspects) {
+  const auto causes = hang.is_deadlock ? MostAwaited(waits_, hang.suspects) : hang.suspects;
+  for (int rank : hang.suspects) {
     Condition condition = conditions_.at(rank);
     if (!MayHang(condition) || HasMovedWithin(rank, *policy_.timeout / 2)) return std::nullopt;
     if (is_guess && condition == Condition::kBusy) return std::nullopt;
     bool is_weak = condition == Condition::kWaits || condition == Condition::kUnknown;
-    if (is_guess && is_weak) continue;
+    if ((is_guess && is_weak) || !causes.contains(rank)) continue;
     verdict.causes[rank] = CauseInWords(hang, rank);
     verdict.witnesses.push_back(rank);
   }

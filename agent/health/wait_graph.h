@@ -45,8 +45,8 @@ struct Blame {
 // Ignores the waits of `halted` ranks.
 Blame FindBlame(const std::vector<Wait>& waits, const std::set<int>& halted);
 
-// Of ranks in a dead-lock, those for which most ranks wait in one operation: the ones that do
-// something else than the others.
+// Returns the ranks of a dead-lock for which most ranks wait in one operation: they do something
+// else than the others.
 std::set<int> MostAwaited(const std::vector<Wait>& waits, const std::set<int>& deadlocked);
 
 }  // namespace rankrun::agent

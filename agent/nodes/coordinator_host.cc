@@ -223,6 +223,7 @@ void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
     parts_are_late_ = true;
     TryMerge();
     parts_.reset();
+    merge_.Stop();
   }
   bool is_surplus = parts_ && (parts_->senders.contains(peer) || parts_->digests.contains(digest) ||
                                parts_->records.size() >= max_parts_);
@@ -256,6 +257,7 @@ void CoordinatorHost::TryMerge() {
                        JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}))};
   for (const auto& [peer, from] : peers_) server_.Send(peer, merged_->message);
   parts_.reset();
+  merge_.Stop();
 }
 
 }  // namespace rankrun::agent

@@ -157,8 +157,9 @@ size_t SizeOfTexts(const WorkerRecord& worker) {
 }
 
 void Trim(WorkerRecord& worker, size_t max) {
+  const bool needs_output = FailedByItself(worker) || worker.stderr_tail.empty();
   KeepEnd(worker.stderr_tail, max);
-  KeepEnd(worker.stdout_tail, FailedByItself(worker) ? max : 0);
+  KeepEnd(worker.stdout_tail, needs_output ? max : 0);
   if (worker.exception) KeepEnd(*worker.exception, max);
 }
 

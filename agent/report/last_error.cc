@@ -149,36 +149,44 @@ LastError GosPanicAt(const Lines& lines, size_t at) {
 // "Exception in thread "main" java.io.EOFException", its frames, and its causes with theirs.
 LastError JavasExceptionAt(const Lines& lines, size_t at) {
   std::string text = lines[at].substr(lines[at].find(kJavasThread) + kJavasThread.size());
-  text.erase(0, std::min(text.size(), text.find("\" ") + 2));
+  if (size_t name_end = text.find("\" "); name_end != text.npos) text.erase(0, name_end + 2);
   text += '\n';
   size_t last = at;
-  for (size_t i = at + 1; i < lines.size(); ++i) {
+  const auto is_frame = [&](size_t i) { return i < lines.size() && lines[i].starts_with('\t'); };
+  if (!is_frame(at + 1) && is_frame(at + 2)) text += lines[++last] + '\n';  // of its message
+  for (size_t i = last + 1; i < lines.size(); ++i) {
     const bool is_cause = lines[i].starts_with(kJavasCause);
-    if (!is_cause && !lines[i].starts_with('\t')) break;
+    if (!is_cause && !is_frame(i)) break;
     if (is_cause) text += lines[i].substr(kJavasCause.size()) + '\n';
     last = i;
   }
   return {text, true, CountAfter(lines, last)};
 }
 
-// Returns whether a line is "F1126 12:00:00.000000 77 client.h:80] text", with which Google's
-// logging library ends a program.
-bool IsFatalLine(const std::string& line) {
+// Returns whether a line is "I1126 12:00:00.000000 77 client.h:80] text", as Google's logging
+// library writes it. With 'F' as the first letter, it ends the program.
+bool IsLineOfLog(const std::string& line, std::string_view letters) {
   constexpr size_t kDate = 5;
-  return line.size() > kDate && line[0] == 'F' && line[kDate] == ' ' &&
+  return line.size() > kDate && letters.find(line[0]) != letters.npos && line[kDate] == ' ' &&
          std::all_of(line.begin() + 1, line.begin() + kDate,
                      [](unsigned char c) { return std::isdigit(c); }) &&
          line.find("] ") != line.npos;
 }
 
+bool IsFatalLine(const std::string& line) { return IsLineOfLog(line, "F"); }
+
 // Its text may have several lines. The stack that may follow has no limit.
 LastError FatalLineAt(const Lines& lines, size_t at) {
+  constexpr size_t kMaxTextLines = 5;
   const auto is_stack = [&](size_t i) {
     return lines[i].starts_with("*** ") || lines[i].starts_with("    @ ");
   };
   size_t end = at + 1;
-  while (end < lines.size() && !is_stack(end)) ++end;
-  return {Joined(lines, at, end), true, 0};
+  const size_t limit = std::min(lines.size(), at + kMaxTextLines);
+  while (end < limit && !is_stack(end) && !IsLineOfLog(lines[end], "IWEF")) ++end;
+  size_t last = end - 1;
+  while (last + 1 < lines.size() && is_stack(last + 1)) ++last;
+  return {Joined(lines, at, end), true, CountAfter(lines, last)};
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ std::optional<int> OddRankIn(std::string_view error) {
   return camps == 2 && most > 1 ? odd : std::nullopt;
 }
 
-// Reads the only number between `before` and `after`.
+// Reads the number between `before` and `after`.
 std::optional<int> NumberBetween(std::string_view error, std::string_view before,
                                  std::string_view after) {
   size_t at = error.find(before);
@@ -134,14 +134,16 @@ std::optional<int> NumberBetween(std::string_view error, std::string_view before
   return number && error.starts_with(after) ? number : std::nullopt;
 }
 
-// Of errors that all ranks raise, because one of them has failed.
+// Reads the rank in an error that all ranks raise because one of them has failed.
 std::optional<int> SharedReasonIn(std::string_view error) {
   // torch.distributed.checkpoint. With several ranks, none is the reason.
   if (auto rank = NumberBetween(error, "CheckpointException ranks:dict_keys([", "])")) return rank;
-  // JAX.
+  // JAX. It lists several tasks if some have died of the first one's death.
   size_t tasks = error.find("tasks are unhealthy");
   if (tasks == error.npos) return std::nullopt;
-  return NumberBetween(error.substr(tasks), "/task:", "");
+  error.remove_prefix(tasks);
+  const bool is_one = error.find("/task:") == error.rfind("/task:");
+  return is_one ? NumberBetween(error, "/task:", "") : std::nullopt;
 }
 
 }  // namespace

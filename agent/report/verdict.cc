@@ -20,16 +20,17 @@ namespace {
 constexpr int kMaxLinesAfterException = 20;
 constexpr int kShellsBase = 128;  // a program that exits with 128+n reports signal n
 
-// A shell may have sent standard error to standard output: `python train.py 2>&1 | tee log`.
-const std::string& OutputOfErrors(const WorkerRecord& worker) {
-  return worker.stderr_tail.empty() ? worker.stdout_tail : worker.stderr_tail;
-}
-
 LastError ErrorOf(const WorkerRecord& worker) {
-  LastError error = FindLastError(OutputOfErrors(worker));
+  const std::string& output = OutputOfErrors(worker);
+  LastError error = FindLastError(output);
   if (error.is_exception && error.lines_after <= kMaxLinesAfterException) return error;
   if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
-  return error.is_exception ? LastLinesError(OutputOfErrors(worker)) : error;
+  if (error.is_exception) error = LastLinesError(output);
+  // The last lines of standard output may be results: "rank 1 ended with loss 0.31".
+  const bool may_be_result = worker.stderr_tail.empty() && !error.is_exception;
+  if (may_be_result && !EndsWithLostPeer(error) && !TimedOut(error) && !InputEnded(error))
+    return {};
+  return error;
 }
 
 bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }
@@ -232,6 +233,10 @@ Ending EndingOf(const WorkerRecord& worker) {
 std::string CauseInWords(const WorkerRecord& cause) {
   const bool left_early = !cause.failed() && !WasSignalled(cause);
   return HowItEnded(cause) + (left_early ? ", while others still needed it" : "");
+}
+
+const std::string& OutputOfErrors(const WorkerRecord& worker) {
+  return worker.stderr_tail.empty() ? worker.stdout_tail : worker.stderr_tail;
 }
 
 bool FailedByItself(const WorkerRecord& worker) {

@@ -16,6 +16,10 @@ Ending EndingOf(const WorkerRecord& worker);
 // exception in a handler of our signal counts, too.
 bool FailedByItself(const WorkerRecord& worker);
 
+// Returns the output that has a worker's errors: standard output if standard error is empty,
+// because a shell may have joined them: `python train.py 2>&1 | tee log`.
+const std::string& OutputOfErrors(const WorkerRecord& worker);
+
 // Returns how the cause ended: "exit code 3". It may have succeeded: "exit code 0, while others
 // still needed it".
 std::string CauseInWords(const WorkerRecord& cause);

@@ -184,7 +184,7 @@ std::string GroupsText(std::vector<const WorkerRecord*> left) {
 // Returns the line in which a worker names `rank`; nothing if it does not.
 std::string LineThatNames(const WorkerRecord& worker, int rank) {
   if (agent::EndingOf(worker).lost_rank != rank) return "";
-  for (std::string& line : agent::LastLines(worker.stderr_tail, kShownLines)) {
+  for (std::string& line : agent::LastLines(agent::OutputOfErrors(worker), kShownLines)) {
     if (agent::NamedRankIn(line) == rank) return std::move(line);
   }
   return "";
@@ -201,7 +201,7 @@ std::string AccusationText(const AttemptRecord& record) {
     const agent::EndKind kind = agent::EndingOf(worker).kind;
     const bool is_victim = kind == agent::EndKind::kLostPeer || kind == agent::EndKind::kTimedOut;
     if (line.empty() && is_victim) {
-      line = agent::FindLastError(worker.stderr_tail).text;
+      line = agent::FindLastError(agent::OutputOfErrors(worker)).text;
       line.resize(std::min(line.find('\n'), line.size()));
     }
     if (line.empty()) continue;

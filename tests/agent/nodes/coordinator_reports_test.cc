@@ -59,7 +59,7 @@ class ObedientMember {
 
   bool is_stubborn = false;
   bool is_up = false;
-  bool runs = false;
+  int rounds = 0;
   bool was_stopped = false;
   std::vector<AttemptRecord> reports;
 
@@ -70,7 +70,7 @@ class ObedientMember {
     if (const auto* prepare = std::get_if<Prepare>(&*message)) {
       Send(Prepared{prepare->round, 5, {"127.0.0.1"}});
     }
-    if (std::holds_alternative<StartRound>(*message)) runs = true;
+    if (std::holds_alternative<StartRound>(*message)) rounds += 1;
     if (const auto* stop = std::get_if<Stop>(&*message)) {
       if (!is_stubborn) Send(Stopped{stop->round});
       was_stopped = true;
@@ -87,7 +87,8 @@ class ObedientMember {
 
 // A running round of two nodes.
 struct CoordinatorReportsTest : ControlTest {
-  CoordinatorReportsTest() {
+  explicit CoordinatorReportsTest(int max_restarts = 0) {
+    spec.max_restarts = max_restarts;
     spec.nodes.emplace();
     spec.nodes->min = spec.nodes->max = 2;
     spec.run_id = "job";
@@ -98,7 +99,19 @@ struct CoordinatorReportsTest : ControlTest {
     for (uint64_t node : {1u, 2u}) {
       members.push_back(std::make_unique<ObedientMember>(loop, host->port(), node));
     }
-    EXPECT_TRUE(Eventually([&] { return members[0]->runs && members[1]->runs; }));
+    EXPECT_TRUE(Runs(1));
+  }
+
+  bool Runs(int round) {
+    return Eventually([&] { return members[0]->rounds == round && members[1]->rounds == round; });
+  }
+
+  // Returns after the time in which the parts of a report must arrive.
+  bool WaitForLateParts() {
+    bool is_over = false;
+    Timer patience(loop, [&] { is_over = true; });
+    patience.Start(std::chrono::milliseconds(1'200));
+    return Eventually([&] { return is_over; });
   }
 
   // The first member fails and sends `reports`, the second one that of `rank`.
@@ -170,15 +183,33 @@ TEST_F(CoordinatorReportsTest, ANodeThatStopsLateIsWaitedFor) {
   members[0]->Send(Failed{1, Cause{.text = "rank 0 failed", .rank = 0}});
   members[0]->Send(Stopped{1});
   members[0]->SendBytes(ReportOf(RecordOf(1)));
-  bool is_late = false;
-  Timer patience(loop, [&] { is_late = true; });
-  patience.Start(std::chrono::milliseconds(1'200));
-  ASSERT_TRUE(Eventually([&] { return is_late && members[1]->was_stopped; }));
+  ASSERT_TRUE(Eventually([&] { return members[1]->was_stopped; }));
+  ASSERT_TRUE(WaitForLateParts());
   EXPECT_TRUE(members[0]->reports.empty());
   members[1]->SendBytes(ReportOf(RecordOf(1, 1)));
   members[1]->Send(Stopped{1});
   ASSERT_TRUE(Eventually([&] { return !members[0]->reports.empty(); }));
   EXPECT_EQ(RanksOf(members[0]->reports[0]), (std::vector<int>{0, 1}));
+}
+
+struct ReportsOfTwoAttemptsTest : CoordinatorReportsTest {
+  ReportsOfTwoAttemptsTest() : CoordinatorReportsTest(1) {}
+};
+
+TEST_F(ReportsOfTwoAttemptsTest, TheTimeForTheFirstDoesNotEndTheSecond) {
+  EXPECT_EQ(Merge({ReportOf(RecordOf(1))}, 1).workers.size(), 2u);
+  ASSERT_TRUE(Runs(2));
+  members[1]->is_stubborn = true;
+  members[1]->was_stopped = false;
+  members[0]->Send(Failed{2, Cause{.text = "rank 0 failed", .rank = 0}});
+  members[0]->Send(Stopped{2});
+  members[0]->SendBytes(ReportOf(RecordOf(1), 2));
+  ASSERT_TRUE(Eventually([&] { return members[1]->was_stopped; }));
+  ASSERT_TRUE(WaitForLateParts());
+  members[1]->Send(Stopped{2});
+  members[1]->SendBytes(ReportOf(RecordOf(1, 1), 2));
+  ASSERT_TRUE(Eventually([&] { return members[0]->reports.size() == 2; }));
+  EXPECT_EQ(RanksOf(members[0]->reports[1]), (std::vector<int>{0, 1}));
 }
 
 TEST_F(CoordinatorReportsTest, APartThatIsTooLargeIsLeftOut) {

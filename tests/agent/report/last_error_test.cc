@@ -116,7 +116,10 @@ TEST(FindLastErrorTest, AnExceptionOfJavaHasItsCauses) {
   EXPECT_TRUE(error.is_exception);
   EXPECT_EQ(error.text, "java.lang.RuntimeException: sync failed\njava.io.EOFException\n");
   EXPECT_EQ(error.lines_after, 0);
-  EXPECT_EQ(FindLastError("Exception in thread \"").text, "\n");
+  EXPECT_EQ(FindLastError("Exception in thread \"main\"").text, "main\"\n");
+  error = FindLastError("Exception in thread \"a\" E: one\ntwo\n\tat a.b\n\tat c.d\nlog\n");
+  EXPECT_EQ(error.text, "E: one\ntwo\n");
+  EXPECT_EQ(error.lines_after, 1);
 }
 
 TEST(FindLastErrorTest, AFatalLineOfALogIsAnException) {
@@ -127,6 +130,10 @@ TEST(FindLastErrorTest, AFatalLineOfALogIsAnException) {
   EXPECT_EQ(error.text, line + "of 3 tasks\n");
   EXPECT_EQ(error.lines_after, 0);
   EXPECT_FALSE(FindLastError("F11a6 12:00:00 77 a.cc:3] text\n").is_exception);
+  // That of another process: this one goes on.
+  error = FindLastError(line + "I1126 12:00:01.1 77 a.cc:3] Connection refused\nstep 3\n");
+  EXPECT_EQ(error.text, line);
+  EXPECT_EQ(error.lines_after, 2);
 }
 
 // torch.distributed.checkpoint raises on all ranks.

@@ -63,6 +63,9 @@ TEST(NamedRankInTest, IsTheRankForWhichAllRanksRaise) {
   EXPECT_EQ(NamedRankIn("UNAVAILABLE: The following tasks are unhealthy (stopped sending "
                         "heartbeats):\n/job:jax_worker/replica:0/task:2"),
             2);
+  EXPECT_EQ(NamedRankIn("The following tasks are unhealthy:\n/job:a/replica:0/task:1\n"
+                        "/job:a/replica:0/task:2"),
+            std::nullopt);
   EXPECT_EQ(NamedRankIn("/job:jax_worker/replica:0/task:2 has connected"), std::nullopt);
 }
 

@@ -346,6 +346,11 @@ TEST(EndingOfTest, WithoutStandardErrorStandardOutputCounts) {
   EXPECT_EQ(EndingOf(worker).kind, EndKind::kLostPeer);
   worker.stderr_tail = "a warning\n";
   EXPECT_EQ(EndingOf(worker).kind, EndKind::kStopped);
+  worker = kFailed;
+  worker.stdout_tail = "recv: Connection reset by peer\n";
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kLostPeer);
+  worker.stdout_tail = "rank 1 ended with loss 0.31\n";
+  EXPECT_EQ(EndingOf(worker).kind, EndKind::kFailed) << "a result";
 }
 
 TEST(EndingOfTest, ACaughtExceptionDoesNotHideTheLastError) {

@@ -141,7 +141,11 @@ void EndWithoutStart(WorkerRecord& worker, Dice& dice) {
 
 void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   const auto end_by = [&](std::span<const Program> programs) {
-    EndBy(worker, OneOf(programs, dice), actor);
+    const Program& program = OneOf(programs, dice);
+    EndBy(worker, program, actor);
+    // Its shell joins the outputs: python train.py 2>&1 | tee log.
+    const bool may_join = std::string_view(program.text).starts_with('@');
+    if (may_join && dice.Chance(10)) worker.stdout_tail = std::exchange(worker.stderr_tail, "");
   };
   if (actor.end == End::kInputEnds) return end_by(kInputEnded);
   if (actor.end == End::kTimesOut) return end_by(kTimedOut);

@@ -95,10 +95,11 @@ class Trial {
     if (!report->own_cause.empty())
       Fail("a worker failed, but the report names " + report->own_cause);
     const WorkerRecord& culprit = Culprit();
-    const std::string& tail = culprit.stderr_tail;
+    const std::string& tail = agent::OutputOfErrors(culprit);
+    const std::string& shown = agent::OutputOfErrors(cause);
     // A report keeps the end of a long log.
-    if (!tail.ends_with(cause.stderr_tail)) Fail("the cause's last lines are of another worker");
-    if (cause.stderr_tail.empty() != tail.empty()) Fail("the cause's last lines are missing");
+    if (!tail.ends_with(shown)) Fail("the cause's last lines are of another worker");
+    if (shown.empty() != tail.empty()) Fail("the cause's last lines are missing");
     const bool ends = !report->restarts;
     if (ends && report->exit_code != agent::ExitCodeOf(culprit)) {
       Fail("the exit code is " + std::to_string(report->exit_code.value_or(-1)));
@@ -134,7 +135,7 @@ class Trial {
       for (size_t i : node.ended) {
         const WorkerRecord& worker = node.workers[i];
         const agent::Ending ending = agent::EndingOf(worker);
-        const std::string& tail = worker.stderr_tail;
+        const std::string& tail = agent::OutputOfErrors(worker);
         const size_t line = tail.rfind('\n', tail.size() < 2 ? 0 : tail.size() - 2) + 1;
         std::printf("  rank %d: %s (kind %d, lost %d) %s\n", worker.global_rank,
                     agent::HowItEnded(worker).c_str(), static_cast<int>(ending.kind),

@@ -40,7 +40,7 @@ def vocabulary():
 
 
 def rescue():
-    """Who loses a peer saves its state and ends with 0. The culprit fails late."""
+    """A rank that loses a peer saves its state and ends with 0. The culprit fails late."""
     try:
         sums(3 if is_culprit else 100000)
     except RuntimeError as error:
