@@ -29,6 +29,10 @@ ninja -C "build/$preset" ${RANKRUN_BUILD_TARGETS:-all}
 
 export RANKRUN_SIM_SEED=${RANKRUN_SIM_SEED:-$(($(date +%s%N) / 1000))}
 echo "== testing build/$preset, RANKRUN_SIM_SEED=$RANKRUN_SIM_SEED"
+if ctest --test-dir "build/$preset" -N "$@" 2>&1 | grep '^RegularExpression'; then
+  echo "test.sh: ctest cannot use a pattern, and would ignore it" >&2
+  exit 1
+fi
 jobs=$((2 * $(nproc)))  # a test that needs a core counts twice (tests/CMakeLists.txt)
 rm -f "build/$preset/tests.xml"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
