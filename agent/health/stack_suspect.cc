@@ -66,6 +66,18 @@ StackDigest DigestOf(const ProcessStacks& stacks) {
       .is_known = AreKnown(stacks), .collective = CollectiveOf(stacks), .place = PlaceOf(stacks)};
 }
 
+std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& workers,
+                                  const std::map<pid_t, ProcessStacks>& stacks) {
+  std::vector<RankDigest> digests;
+  for (const WorkerSample& worker : workers) {
+    if (worker.has_ended) continue;
+    const auto found = stacks.find(worker.pid);
+    digests.push_back(
+        {worker.global_rank, found != stacks.end() ? DigestOf(found->second) : StackDigest()});
+  }
+  return digests;
+}
+
 std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& workers) {
   if (workers.size() < 2) return std::nullopt;
   std::vector<std::string> collectives;

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/health/hang_watch.h"
+#include "agent/health/worker_sample.h"
 #include "agent/stacks/process_stacks.h"
 
 // Suspects of a hang whose workers show nothing but their stacks, as those of PyTorch without
@@ -29,6 +33,10 @@ struct RankDigest {
   StackDigest digest = {};
   bool operator==(const RankDigest&) const = default;
 };
+
+// Returns the digests of the workers that run. One whose stacks are not among `stacks` is unknown.
+std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& workers,
+                                  const std::map<pid_t, ProcessStacks>& stacks);
 
 struct StackSuspect {
   int global_rank = 0;

@@ -125,7 +125,8 @@ void JobHealth::Conclude(HangVerdict verdict, TimePoint now, std::vector<HealthO
   orders.emplace_back(StacksWanted{round_});
 }
 
-// A node may send stacks of its own ranks only.
+// A node may send stacks of its own ranks only. It may leave out some, of which one may be the
+// cause.
 std::vector<HealthOrder> JobHealth::OnStacks(uint64_t node, int round,
                                              const std::vector<RankDigest>& digests) {
   if (!comparison_ || round != round_) return {};
@@ -134,6 +135,8 @@ std::vector<HealthOrder> JobHealth::OnStacks(uint64_t node, int round,
   for (const RankDigest& rank : digests) {
     if (ranks.mapped().erase(rank.global_rank) > 0) comparison_->digests.push_back(rank);
   }
+  const bool is_complete = ranks.mapped().empty();
+  if (!is_complete) return {FoundBy(std::exchange(comparison_, std::nullopt)->verdict)};
   if (!comparison_->awaited.empty()) return {};
   const Comparison all = *std::exchange(comparison_, std::nullopt);
   return {FoundBy(WithSuspect(all.verdict, all.digests))};

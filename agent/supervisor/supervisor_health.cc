@@ -1,4 +1,3 @@
-#include <map>
 #include <string>
 #include <utility>
 
@@ -19,17 +18,6 @@ namespace {
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 // The program that takes them may need a little longer.
 constexpr std::chrono::milliseconds kStacksBudget{1'500};
-
-// Returns the digests of the workers whose stacks have been taken.
-std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& samples,
-                                  const std::map<pid_t, ProcessStacks>& stacks) {
-  std::vector<RankDigest> workers;
-  for (const WorkerSample& sample : samples) {
-    auto found = stacks.find(sample.pid);
-    if (found != stacks.end()) workers.push_back({sample.global_rank, DigestOf(found->second)});
-  }
-  return workers;
-}
 
 }  // namespace
 

@@ -109,5 +109,14 @@ TEST(WithSuspectTest, AVerdictWithoutACauseGetsTheSuspect) {
   EXPECT_TRUE(WithSuspect({.text = "t"}, Digests({Loads(0), Loads(1)})).causes.empty());
 }
 
+TEST(DigestsOfTest, AWorkerWithoutStacksIsUnknownAndOneThatHasEndedIsLeftOut) {
+  const std::vector<WorkerSample> workers = {{.global_rank = 4, .pid = 10},
+                                             {.global_rank = 5, .pid = 11},
+                                             {.global_rank = 6, .has_ended = true}};
+  const ProcessStacks stacks = In(4, "barrier").stacks;
+  EXPECT_EQ(DigestsOf(workers, {{10, stacks}}),
+            (std::vector<RankDigest>{{4, DigestOf(stacks)}, {5, {}}}));
+}
+
 }  // namespace
 }  // namespace rankrun::agent

@@ -206,6 +206,16 @@ TEST_F(JobStacksTest, NobodyIsNamedWithoutTheStacksOfANode) {
   EXPECT_TRUE(health_.OnStacks(1, kRound, {In(0, "barrier")}).empty()) << "late";
 }
 
+TEST_F(JobStacksTest, NobodyIsNamedIfANodeLeavesOutOneOfItsRanks) {
+  const TimePoint now = Still();
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_TRUE(health_.OnStacks(1, kRound, {In(0, "barrier")}).empty());
+  auto found = Find<HangFound>(health_.OnStacks(2, kRound, {}));
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->ranks.empty());
+  EXPECT_TRUE(health_.OnTick(now + JobHealth::kStacksTimeout).empty()) << "one verdict is enough";
+}
+
 TEST_F(JobStacksTest, TheNextRoundForgetsTheComparison) {
   const TimePoint now = Still();
   health_.BeginRound(kRound + 1, now);
