@@ -261,6 +261,7 @@ std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
     verdict.witnesses.push_back(rank);
   }
   verdict.text = still;
+  verdict.needs_stacks = suspects.empty();
   if (!suspects.empty()) verdict.text += "; " + SuspectsInWords(suspects, "");
   return verdict;
 }

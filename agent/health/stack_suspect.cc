@@ -107,7 +107,7 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& worke
 }
 
 HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers) {
-  if (!verdict.causes.empty()) return verdict;
+  if (!verdict.needs_stacks) return verdict;
   const auto suspect = SuspectByStacks(workers);
   if (!suspect) return verdict;
   verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;

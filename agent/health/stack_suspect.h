@@ -48,7 +48,7 @@ struct StackSuspect {
 // there is no such rank, or if the stacks of one could not be read.
 std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& workers);
 
-// Adds the suspect, if there is one, to a verdict without a cause.
+// Adds the suspect, if there is one, to a verdict that needs stacks.
 HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers);
 
 }  // namespace rankrun::agent

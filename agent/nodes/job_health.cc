@@ -115,7 +115,7 @@ void JobHealth::Conclude(HangVerdict verdict, TimePoint now, std::vector<HealthO
   auto running = RunningRanks();
   size_t count = 0;
   for (const auto& [node, ranks] : running) count += ranks.size();
-  if (!verdict.causes.empty() || count < 2) {
+  if (!verdict.needs_stacks || count < 2) {
     orders.emplace_back(FoundBy(verdict));
     return;
   }

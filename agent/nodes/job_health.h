@@ -17,8 +17,8 @@ namespace rankrun::agent {
 
 // The coordinator's part of the monitored barrier: collects the samples of all nodes and judges
 // them when each node has sent new ones, so that a message costs the same however many there are.
-// Has the stacks of all workers compared before a verdict that names none of them. Nothing is sent
-// while nobody waits. Pure.
+// Has the stacks of all workers compared before a verdict that needs them. Nothing is sent while
+// nobody waits. Pure.
 class JobHealth {
  public:
   explicit JobHealth(HangPolicy policy);
@@ -46,7 +46,7 @@ class JobHealth {
     bool is_new = true;  // since the last look
   };
 
-  // A verdict without a cause, until the stacks of all running workers are there.
+  // A verdict that needs stacks, until the stacks of all running workers are there.
   struct Comparison {
     HangVerdict verdict;
     std::map<uint64_t, std::set<int>> awaited;  // ranks, by their node

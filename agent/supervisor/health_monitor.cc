@@ -168,8 +168,7 @@ void HealthMonitor::OnOrder(HangVerdict verdict) {
 void HealthMonitor::OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples) {
   verdict_ = std::move(verdict);
   std::vector<pid_t> pids = PidsOf(verdict_->witnesses, samples);
-  // The stacks of all may tell whom the others wait for.
-  if (verdict_->causes.empty() && !callbacks_.send) pids = AllPids(samples);
+  if (verdict_->needs_stacks && !callbacks_.send) pids = AllPids(samples);
   if (!callbacks_.take_stacks || pids.empty()) return Finish();
   stacks_deadline_.Start(kMaxStacksTime);
   callbacks_.take_stacks(std::move(pids), [this, attempt = attempts_] {

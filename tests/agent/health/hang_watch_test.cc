@@ -329,6 +329,7 @@ TEST_F(HangWatchTest, BlamesNobodyIfAllHaveEntered) {
   EXPECT_EQ(verdict.text,
             "ranks 0-3 wait in Barrier #7 of world: all of its ranks have entered it, and nothing "
             "moves; for 31.0 s");
+  EXPECT_FALSE(verdict.needs_stacks);
 }
 
 TEST_F(HangWatchTest, ASavingRankIsNoCause) {
@@ -425,6 +426,21 @@ TEST_F(HangWatchTest, AProgramWithoutTheLibraryHangsIfNobodyMakesProgress) {
   EXPECT_EQ(verdict->causes.at(1),
             "sleeping (clock_nanosleep); no worker has made progress for 30.0 s");
   EXPECT_EQ(verdict->witnesses, (std::vector<int>{0, 1}));
+  EXPECT_FALSE(verdict->needs_stacks);
+}
+
+TEST_F(HangWatchTest, AVerdictNeedsStacksIfAllWorkersWithoutTheLibraryWait) {
+  std::vector<WorkerSample> samples(2);
+  for (int rank : {0, 1}) {
+    samples[static_cast<size_t>(rank)] = {.global_rank = rank, .pid = 1, .process = Waits()};
+  }
+  std::optional<HangVerdict> verdict;
+  for (int second = 0; !verdict && second < 100; ++second) {
+    verdict = watch_.Look(samples, At(seconds(second))).verdict;
+  }
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(verdict->causes.empty());
+  EXPECT_TRUE(verdict->needs_stacks);
 }
 
 TEST_F(HangWatchTest, AWorkerThatUsesTheProcessorOrFilesIsProgress) {

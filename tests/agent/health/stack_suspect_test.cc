@@ -98,7 +98,7 @@ TEST(SuspectByStacksTest, IsNobodyIfAStackIsUnknown) {
 
 TEST(WithSuspectTest, AVerdictWithoutACauseGetsTheSuspect) {
   const auto workers = Digests({In(0, "barrier"), Loads(1)});
-  const HangVerdict verdict = WithSuspect({.text = "no progress"}, workers);
+  const HangVerdict verdict = WithSuspect({.text = "no progress", .needs_stacks = true}, workers);
   EXPECT_EQ(verdict.causes.at(1),
             "in wait (connection.py) <- main (train.py:7), while all others are in barrier; no "
             "progress");
@@ -106,7 +106,13 @@ TEST(WithSuspectTest, AVerdictWithoutACauseGetsTheSuspect) {
             "no progress; rank 1 is in wait (connection.py) <- main (train.py:7), while all others "
             "are in barrier");
   EXPECT_EQ(WithSuspect({.causes = {{0, "sleeps"}}, .text = "t"}, workers).causes.count(1), 0U);
-  EXPECT_TRUE(WithSuspect({.text = "t"}, Digests({Loads(0), Loads(1)})).causes.empty());
+  const HangVerdict unclear{.text = "t", .needs_stacks = true};
+  EXPECT_TRUE(WithSuspect(unclear, Digests({Loads(0), Loads(1)})).causes.empty());
+}
+
+TEST(WithSuspectTest, NobodyIsBlamedInAnOperationOfLibrankrunThatAllHaveEntered) {
+  const auto workers = Digests({In(0, "barrier"), Loads(1)});
+  EXPECT_TRUE(WithSuspect({.text = "all have entered"}, workers).causes.empty());
 }
 
 TEST(DigestsOfTest, AWorkerWithoutStacksIsUnknownAndOneThatHasEndedIsLeftOut) {

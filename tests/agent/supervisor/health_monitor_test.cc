@@ -57,7 +57,7 @@ TEST_F(HealthMonitorTest, WorkersThatHaveAllSucceededAnswerUntilTheRoundEnds) {
   EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100)));
 }
 
-TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNamesNobody) {
+TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNeedsThem) {
   const auto waits_in = [](int rank, pid_t pid, CallKind call) {
     WorkerSample sample{.global_rank = rank, .pid = pid};
     sample.process.emplace().call = call;
@@ -78,11 +78,13 @@ TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNamesNobody) {
   };
   HealthMonitor of_one_node(loop, kPolicy, callbacks);
   of_one_node.BeginAttempt();
-  of_one_node.OnOrder({.text = "nobody", .witnesses = {0}});
+  of_one_node.OnOrder({.text = "nobody", .witnesses = {0}, .needs_stacks = true});
   EXPECT_TRUE(loop.RunUntil([&] { return !verdicts.empty(); }, kLong));
   of_one_node.OnOrder({.causes = {{2, "sleeps"}}, .text = "rank 2", .witnesses = {2, 0}});
   EXPECT_TRUE(loop.RunUntil([&] { return verdicts.size() == 2; }, kLong));
-  EXPECT_EQ(taken, (std::vector<std::vector<pid_t>>{{11, 10, 12}, {12, 10}}));
+  of_one_node.OnOrder({.text = "all have entered", .witnesses = {0}});
+  EXPECT_TRUE(loop.RunUntil([&] { return verdicts.size() == 3; }, kLong));
+  EXPECT_EQ(taken, (std::vector<std::vector<pid_t>>{{11, 10, 12}, {12, 10}, {10}}));
 }
 
 TEST_F(HealthMonitorTest, TakesTheStacksOfAllThatItHasSentIfTheyAreWanted) {
