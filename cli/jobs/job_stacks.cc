@@ -25,7 +25,10 @@ int StacksOfProcesses(const CommandLine& line, const StackOperands& operands) {
 
 int StacksOfRanks(const CommandLine& line, const StackOperands& operands) {
   auto job = JobOf(line);
-  if (!job) return FailJob(job.error());
+  if (!job) {
+    const bool may_be_pids = !line.flags.Has("job") && !operands.numbers.empty();
+    return Fail(job.error().message + (may_be_pids ? "; --pid takes pids" : ""), kExitNo);
+  }
   auto ranks = RanksToAsk(operands, job->status.job, job->status.world_size);
   if (!ranks) {
     const bool are_many = ranks.error().code == ErrorCode::kInvalid;
@@ -42,10 +45,17 @@ int StacksOfRanks(const CommandLine& line, const StackOperands& operands) {
   return failed == kExitDone && !are_complete ? kExitNo : failed;
 }
 
-int RanksOfLargestJob() {
-  int ranks = 0;
-  for (const FoundJob& job : FindJobs().jobs) ranks = std::max(ranks, job.status.world_size);
-  return ranks;
+// Returns whether the numbers are ranks. An agent that does not answer may have these ranks, so
+// that its silence is reported, and no process is taken for one of them.
+Result<bool> MayBeRanks(const StackOperands& operands) {
+  const FoundJobs found = FindJobs();
+  int ranks = 0;  // of the largest job
+  for (const FoundJob& job : found.jobs) ranks = std::max(ranks, job.status.world_size);
+  auto are_ranks = AreRanks(operands, ranks);
+  if (!are_ranks) return std::move(are_ranks).error();
+  return *are_ranks || std::ranges::any_of(found.problems, [](const FindProblem& problem) {
+    return problem.kind == FindProblem::Kind::kSilent;
+  });
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ int RunStacks(const CommandLine& line) {
     return StacksOfProcesses(line, *operands);
   }
   if (has_job || operands->numbers.empty()) return StacksOfRanks(line, *operands);
-  auto are_ranks = AreRanks(*operands, RanksOfLargestJob());
+  auto are_ranks = MayBeRanks(*operands);
   if (!are_ranks) return Fail(are_ranks.error().message, kExitUsage);
   return *are_ranks ? StacksOfRanks(line, *operands) : StacksOfProcesses(line, *operands);
 }

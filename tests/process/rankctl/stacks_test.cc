@@ -91,6 +91,18 @@ TEST_F(RankctlStacksTimingTest, ANumberIsARankOfTheJobOrAPid) {
   EXPECT_EQ(code, Code(2));
 }
 
+TEST_F(RankctlStacksTimingTest, OfASilentAgentNumbersAreRanks) {
+  Job& job = Start({}, "exec sleep 1000");
+  const pid_t agent = job.Agent();
+  kill(agent, SIGSTOP);
+  const std::string text = Run({"stacks", "1"});
+  kill(agent, SIGCONT);
+  EXPECT_THAT(text, AllOf(HasSubstr("the agent (pid " + std::to_string(agent) +
+                                    ") has not answered for 2.0 s"),
+                          HasSubstr("; --pid takes pids\n"), Not(HasSubstr("thread"))));
+  EXPECT_EQ(code, Code(1));
+}
+
 TEST_F(RankctlStacksTimingTest, WithoutAJobThereAreNoRanks) {
   EXPECT_THAT(Stacks({}), HasSubstr("no job of this user runs on this host"));
   EXPECT_EQ(code, Code(1));
