@@ -12,6 +12,20 @@ Duration LimitOf(const Relay& relay) {
   return std::min<Duration>(std::chrono::milliseconds(*relay.limit_ms), QueryRelay::kMaxTimeout);
 }
 
+// An answer of a node without anything to say, such as {"groups":[]}, is shorter.
+constexpr size_t kShortAnswerBytes = 32;
+
+// Returns the bytes of one node's answer, if those of all `nodes` have `share` together.
+size_t RoomOf(const Relay& request, size_t share, size_t nodes) {
+  size_t room = share / nodes;
+  const size_t short_answers = nodes * kShortAnswerBytes;
+  if (request.long_answers && short_answers < share) {
+    const size_t long_answers = std::clamp<size_t>(*request.long_answers, 1, nodes);
+    room = std::max(room, (share - short_answers) / long_answers);
+  }
+  return std::min(room, Relay::kMaxBytes);
+}
+
 }  // namespace
 
 QueryRelay::Messages QueryRelay::OnRelay(PeerId from, const Relay& relay, TimePoint now) {
@@ -30,11 +44,12 @@ size_t QueryRelay::QueriesOf(PeerId asker) const {
 void QueryRelay::OnRequest(PeerId from, const Relay& relay, TimePoint now, Messages& out) {
   size_t under_way = QueriesOf(from);
   bool is_full = under_way >= kMaxQueriesOfNode;
-  size_t room = kMaxQueryBytes / (under_way + 1) / std::max<size_t>(1, names_.size());
+  const size_t share = kMaxQueryBytes / (under_way + 1);
   uint64_t number = ++last_number_;
   Query query{.asker = from,
               .asker_number = relay.number,
-              .room = std::min(room, Relay::kMaxBytes),
+              .room = RoomOf(relay, share, names_.size()),
+              .left = share,
               .open = {},
               .missing = {},
               .deadline = now + LimitOf(relay)};
@@ -59,9 +74,10 @@ void QueryRelay::OnAnswer(PeerId from, const Relay& relay, Messages& out) {
   auto found = queries_.find(relay.number);
   if (found == queries_.end() || found->second.open.erase(from) == 0) return;
   Query& query = found->second;
-  if (relay.content.size() > query.room) {
+  if (relay.content.size() > std::min(query.room, query.left)) {
     query.missing.push_back(names_.at(from));
   } else {
+    query.left -= relay.content.size();
     out.push_back({query.asker,
                    {.kind = RelayKind::kAnswer,
                     .number = query.asker_number,

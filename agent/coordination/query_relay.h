@@ -46,6 +46,7 @@ class QueryRelay {
     PeerId asker;
     uint64_t asker_number;
     size_t room;                       // bytes of one node's answer
+    size_t left;                       // bytes of all answers that are still to come
     std::set<PeerId> open;             // nodes that have not answered
     std::vector<std::string> missing;  // nodes that never will
     TimePoint deadline;

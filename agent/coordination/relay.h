@@ -24,6 +24,8 @@ struct Relay {
   std::string content = {};               // JSON that agent/inspect reads
   uint32_t room = 0;                      // kRequest from the coordinator: bytes of the answer
   std::optional<uint32_t> limit_ms = {};  // kRequest: for all answers; empty: a second
+  // kRequest: nodes that may have a long answer; empty: all.
+  std::optional<uint32_t> long_answers = {};
   std::string node = {};                  // kAnswer from the coordinator: name of the node
   std::vector<std::string> missing = {};  // kOver: nodes that have not answered
   bool operator==(const Relay&) const = default;

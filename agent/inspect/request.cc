@@ -75,6 +75,12 @@ std::chrono::milliseconds AnswerTimeOf(Kind kind) {
   return std::chrono::seconds(kind == Kind::kStacks ? 5 : 1);
 }
 
+std::optional<uint32_t> LongAnswersTo(const InspectRequest& request) {
+  if (request.kind == Kind::kStacks) return static_cast<uint32_t>(request.ranks.size());
+  if (request.kind == Kind::kLogs || request.kind == Kind::kDrain) return 1;
+  return std::nullopt;
+}
+
 std::string_view NameOf(Kind kind) {
   for (const auto& [known, name] : kNames) {
     if (known == kind) return name;

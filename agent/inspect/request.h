@@ -42,6 +42,9 @@ struct InspectRequest {
 // Returns the time in which the nodes answer; a node that is later counts as silent. Pure.
 std::chrono::milliseconds AnswerTimeOf(InspectRequest::Kind kind);
 
+// Returns how many nodes may have a long answer; nothing: all may. Pure.
+std::optional<uint32_t> LongAnswersTo(const InspectRequest& request);
+
 // Returns "status".
 std::string_view NameOf(InspectRequest::Kind kind);
 

@@ -175,6 +175,7 @@ void Fields(F& f, Relay& m) {
   f.Bytes("content", m.content);
   f("room", m.room);
   f("limit_ms", m.limit_ms);
+  f("long_answers", m.long_answers);
   f("node", m.node);
   f("missing", m.missing);
 }

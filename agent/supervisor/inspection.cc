@@ -156,7 +156,8 @@ Inspector::Callbacks Inspection::Callbacks() {
     return supervisor_.membership_->SendRelay({.kind = RelayKind::kRequest,
                                                .number = number,
                                                .content = EncodeRequest(request),
-                                               .limit_ms = static_cast<uint32_t>(limit)});
+                                               .limit_ms = static_cast<uint32_t>(limit),
+                                               .long_answers = LongAnswersTo(request)});
   };
   return callbacks;
 }

@@ -19,6 +19,15 @@ struct QueryRelayTest : testing::Test {
     return relay.OnRelay(
         from, {.kind = RelayKind::kRequest, .number = number, .content = "question"}, clock.Now());
   }
+  QueryRelay::Messages AskSlowly(PeerId from, uint64_t number,
+                                 std::optional<uint32_t> long_answers = {}) {
+    return relay.OnRelay(from,
+                         {.kind = RelayKind::kRequest,
+                          .number = number,
+                          .limit_ms = 5'000,
+                          .long_answers = long_answers},
+                         clock.Now());
+  }
   QueryRelay::Messages Reply(PeerId from, uint64_t number, const std::string& content) {
     return relay.OnRelay(from, {.kind = RelayKind::kAnswer, .number = number, .content = content},
                          clock.Now());
@@ -133,6 +142,23 @@ TEST_F(QueryRelayTest, AllAnswersTogetherFitTheLimit) {
   ASSERT_THAT(surplus, SizeIs(1));
   EXPECT_EQ(surplus[0].relay.kind, RelayKind::kOver);
   EXPECT_THAT(surplus[0].relay.missing, SizeIs(999));
+}
+
+TEST_F(QueryRelayTest, FewLongAnswersShareTheRoomOfAll) {
+  for (PeerId peer = 4; peer <= 4000; ++peer) relay.Add(peer, "node");
+  auto out = AskSlowly(2, 7, 64);
+  ASSERT_THAT(out, SizeIs(3999));
+  const size_t room = out[0].relay.room;
+  EXPECT_GT(room, size_t{40} << 10);
+  EXPECT_LT(64 * room, QueryRelay::kMaxQueryBytes);
+  const std::string answer(room, 'x');
+  size_t passed = 0;
+  for (PeerId peer = 3; peer <= 100; ++peer)
+    passed += Reply(peer, out[0].relay.number, answer).size();
+  EXPECT_GE(passed, 64u);
+  EXPECT_LE(passed * room, QueryRelay::kMaxQueryBytes) << "more long answers than announced";
+  EXPECT_EQ(AskSlowly(1, 8, 0)[0].relay.room, Relay::kMaxBytes);
+  EXPECT_EQ(AskSlowly(3, 8, 5'000)[0].relay.room, QueryRelay::kMaxQueryBytes / 4000);
 }
 
 TEST_F(QueryRelayTest, AnAnswerThatIsTooLongIsMissing) {

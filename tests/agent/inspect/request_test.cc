@@ -32,6 +32,12 @@ TEST(RequestTest, EveryRequestSurvivesEncodingAndDecoding) {
   }
 }
 
+TEST(RequestTest, FewNodesHaveALongAnswerAboutSomeRanks) {
+  EXPECT_EQ(LongAnswersTo({.kind = Kind::kStacks, .ranks = {0, 7}}), 2U);
+  EXPECT_EQ(LongAnswersTo({.kind = Kind::kLogs, .rank = 3}), 1U);
+  EXPECT_EQ(LongAnswersTo({.kind = Kind::kStatus}), std::nullopt);
+}
+
 TEST(RequestTest, UnknownFieldsAreIgnored) {
   auto request = DecodeRequest(R"({"request":"status","colour":["blue"]})");
   ASSERT_TRUE(request);

@@ -59,6 +59,7 @@ class Contents {
             .content = Bytes(),
             .room = Port(),
             .limit_ms = Bool() ? std::optional<uint32_t>(Port()) : std::nullopt,
+            .long_answers = Bool() ? std::optional<uint32_t>(Port()) : std::nullopt,
             .node = Text(),
             .missing = {Text(), Text()}};
   }
