@@ -36,29 +36,33 @@ QueryRelay::Messages QueryRelay::OnRelay(PeerId from, const Relay& relay, TimePo
   return out;
 }
 
-size_t QueryRelay::QueriesOf(PeerId asker) const {
-  return static_cast<size_t>(std::ranges::count_if(
-      queries_, [asker](const auto& entry) { return entry.second.asker == asker; }));
+size_t QueryRelay::QueriesOf(PeerId asker, bool is_slow) const {
+  return static_cast<size_t>(std::ranges::count_if(queries_, [&](const auto& entry) {
+    return entry.second.asker == asker && entry.second.is_slow == is_slow;
+  }));
 }
 
 void QueryRelay::OnRequest(PeerId from, const Relay& relay, TimePoint now, Messages& out) {
-  size_t under_way = QueriesOf(from);
-  bool is_full = under_way >= kMaxQueriesOfNode;
-  const size_t share = kMaxQueryBytes / (under_way + 1);
+  const Duration limit = LimitOf(relay);
+  const bool is_slow = limit > kTimeout;
+  const size_t slow = QueriesOf(from, true);
+  const size_t quick = QueriesOf(from, false);
+  if (is_slow ? slow >= kMaxSlowQueriesOfNode : quick >= kMaxQueriesOfNode) {
+    out.push_back({from, {.kind = RelayKind::kOver, .number = relay.number, .is_refused = true}});
+    return;
+  }
+  const size_t share = kMaxQueryBytes / (slow + quick + 1);
   uint64_t number = ++last_number_;
   Query query{.asker = from,
               .asker_number = relay.number,
+              .is_slow = is_slow,
               .room = RoomOf(relay, share, names_.size()),
               .left = share,
               .open = {},
               .missing = {},
-              .deadline = now + LimitOf(relay)};
+              .deadline = now + limit};
   for (const auto& [peer, name] : names_) {
     if (peer == from) continue;
-    if (is_full) {
-      query.missing.push_back(name);
-      continue;
-    }
     query.open.insert(peer);
     out.push_back({peer,
                    {.kind = RelayKind::kRequest,

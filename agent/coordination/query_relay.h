@@ -20,8 +20,11 @@ class QueryRelay {
  public:
   static constexpr std::chrono::milliseconds kTimeout{1'000};
   static constexpr std::chrono::milliseconds kMaxTimeout{10'000};  // whatever a request says
-  static constexpr size_t kMaxQueriesOfNode = 4;  // under way; further ones are over at once
-  // All answers to a query together. With kMaxQueriesOfNode of them, a node that reads slowly
+  // Queries of a node under way; further ones are over at once. Slow ones, which may last longer
+  // than kTimeout, have a limit of their own, so that they do not keep others out.
+  static constexpr size_t kMaxQueriesOfNode = 4;
+  static constexpr size_t kMaxSlowQueriesOfNode = 2;
+  // All answers to a query together. With the most queries under way, a node that reads slowly
   // has less to read than the limit at which its connection counts as stuck.
   static constexpr size_t kMaxQueryBytes = size_t{3} << 20;
 
@@ -45,6 +48,7 @@ class QueryRelay {
   struct Query {
     PeerId asker;
     uint64_t asker_number;
+    bool is_slow;
     size_t room;                       // bytes of one node's answer
     size_t left;                       // bytes of all answers that are still to come
     std::set<PeerId> open;             // nodes that have not answered
@@ -52,7 +56,7 @@ class QueryRelay {
     TimePoint deadline;
   };
 
-  size_t QueriesOf(PeerId asker) const;
+  size_t QueriesOf(PeerId asker, bool is_slow) const;
   void OnRequest(PeerId from, const Relay& relay, TimePoint now, Messages& out);
   void OnAnswer(PeerId from, const Relay& relay, Messages& out);
   void EndIfComplete(uint64_t number, Messages& out);

@@ -28,6 +28,7 @@ struct Relay {
   std::optional<uint32_t> long_answers = {};
   std::string node = {};                  // kAnswer from the coordinator: name of the node
   std::vector<std::string> missing = {};  // kOver: nodes that have not answered
+  std::optional<bool> is_refused = {};    // kOver: no node was asked; empty: false
   bool operator==(const Relay&) const = default;
 };
 

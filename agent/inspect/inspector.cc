@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds kOpenDelay{20};
 // Beyond the time that the coordinator waits for the other nodes.
 constexpr std::chrono::milliseconds kMoreTime{500};
 constexpr size_t kMaxQueries = 256;
+constexpr const char* kTooMany = "too many requests are under way";
 
 // Requests that other nodes may pass on. They may end the job anyway, by a message of their own.
 bool MayBeRelayed(InspectRequest::Kind kind) {
@@ -105,7 +106,7 @@ void Inspector::OnRequest(InspectServer::ClientId client, const std::string& lin
   auto request = DecodeRequest(line);
   if (!request) return server_->SendLast(client, ErrorLine(request.error().message));
   if (queries_.size() >= kMaxQueries) {
-    return server_->SendLast(client, ErrorLine("too many requests are under way"));
+    return server_->SendLast(client, ErrorLine(kTooMany));
   }
   uint64_t number = ++last_query_;
   const Duration limit = AnswerTimeOf(request->kind) + kMoreTime;
@@ -152,6 +153,14 @@ void Inspector::OnOver(uint64_t number, const std::vector<std::string>& missing)
   Query& query = found->second;
   query.is_over = true;
   query.missing.insert(query.missing.end(), missing.begin(), missing.end());
+  EndIfComplete(number);
+}
+
+void Inspector::OnRefused(uint64_t number) {
+  auto found = queries_.find(number);
+  if (found == queries_.end()) return;
+  found->second.note = kTooMany;
+  found->second.is_over = true;
   EndIfComplete(number);
 }
 

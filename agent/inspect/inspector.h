@@ -54,6 +54,8 @@ class Inspector {
   // nodes that have not answered.
   void OnAnswer(uint64_t number, const std::string& node, std::string_view json);
   void OnOver(uint64_t number, const std::vector<std::string>& missing);
+  // The other nodes were not asked, because too many questions of this node are under way.
+  void OnRefused(uint64_t number);
 
  private:
   struct Opening;

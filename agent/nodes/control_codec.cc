@@ -178,6 +178,7 @@ void Fields(F& f, Relay& m) {
   f("long_answers", m.long_answers);
   f("node", m.node);
   f("missing", m.missing);
+  f("is_refused", m.is_refused);
 }
 template <typename F>
 void Fields(F& f, Verdict& m) {

@@ -188,7 +188,8 @@ void Inspection::OnRelay(const Relay& relay) {
     case RelayKind::kAnswer:
       return inspector_.OnAnswer(relay.number, relay.node, relay.content);
     case RelayKind::kOver:
-      return inspector_.OnOver(relay.number, relay.missing);
+      return relay.is_refused.value_or(false) ? inspector_.OnRefused(relay.number)
+                                              : inspector_.OnOver(relay.number, relay.missing);
   }
 }
 

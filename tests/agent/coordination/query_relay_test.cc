@@ -132,16 +132,32 @@ TEST_F(QueryRelayTest, AnAloneNodeGetsTheEndAtOnce) {
 TEST_F(QueryRelayTest, AllAnswersTogetherFitTheLimit) {
   for (PeerId peer = 4; peer <= 1000; ++peer) relay.Add(peer, "node");
   size_t most = 0;  // bytes on their way to one asker
-  for (uint64_t i = 0; i < QueryRelay::kMaxQueriesOfNode; ++i) {
-    auto out = Ask(2, i);
+  const auto add = [&](const QueryRelay::Messages& out) {
     ASSERT_THAT(out, SizeIs(999));
     most += 999 * out[0].relay.room;
-  }
+  };
+  for (uint64_t i = 0; i < QueryRelay::kMaxSlowQueriesOfNode; ++i) add(AskSlowly(2, i));
+  for (uint64_t i = 0; i < QueryRelay::kMaxQueriesOfNode; ++i) add(Ask(2, 10 + i));
   EXPECT_LT(most, size_t{8} << 20);
-  auto surplus = Ask(2, 99);
+}
+
+TEST_F(QueryRelayTest, SlowRequestsKeepNoOtherOut) {
+  const auto refusal = [](uint64_t number) {
+    return Relay{.kind = RelayKind::kOver, .number = number, .is_refused = true};
+  };
+  for (uint64_t i = 0; i < QueryRelay::kMaxSlowQueriesOfNode; ++i) {
+    EXPECT_THAT(AskSlowly(2, i), SizeIs(2));
+  }
+  auto surplus = AskSlowly(2, 9);
   ASSERT_THAT(surplus, SizeIs(1));
-  EXPECT_EQ(surplus[0].relay.kind, RelayKind::kOver);
-  EXPECT_THAT(surplus[0].relay.missing, SizeIs(999));
+  EXPECT_EQ(surplus[0].relay, refusal(9));
+  for (uint64_t i = 0; i < QueryRelay::kMaxQueriesOfNode; ++i) {
+    EXPECT_THAT(Ask(2, 10 + i), SizeIs(2));
+  }
+  surplus = Ask(2, 19);
+  ASSERT_THAT(surplus, SizeIs(1));
+  EXPECT_EQ(surplus[0].relay, refusal(19));
+  EXPECT_THAT(AskSlowly(1, 1), SizeIs(2)) << "another node has requests of its own";
 }
 
 TEST_F(QueryRelayTest, FewLongAnswersShareTheRoomOfAll) {

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "base/log.h"
 #include "base/uv/uv_loop.h"
@@ -77,9 +78,10 @@ TEST(InspectorTest, AFolderThatOthersMayEnterCostsAWarning) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
+// Returns the lines for a client that asks all nodes, if `others` is what they do.
+std::string LinesFor(const std::function<void(Inspector&, uint64_t number)>& others) {
   char folder[] = "/tmp/rankrun_test_XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  if (mkdtemp(folder) == nullptr) return "no folder";
   Loop loop;
   uint64_t asked = 0;
   Inspector inspector(
@@ -93,19 +95,31 @@ TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   const std::string line = "{\"request\":\"status\",\"all_nodes\":true}\n";
-  ASSERT_EQ(write(client.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  ASSERT_TRUE(loop.RunUntil([&] { return asked > 0; }, std::chrono::seconds(20)));
-  inspector.OnAnswer(asked, "b", "{}\n");
-  inspector.OnAnswer(asked, "c", "{\n}");
-  inspector.OnOver(asked, {});
+  EXPECT_EQ(write(client.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  EXPECT_TRUE(loop.RunUntil([&] { return asked > 0; }, std::chrono::seconds(20)));
+  others(inspector, asked);
   std::string text(1000, '\0');
   text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(client.get(), text.data(), 1000))));
   std::filesystem::remove_all(folder);
-  EXPECT_EQ(text,
+  return text;
+}
+
+TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
+  EXPECT_EQ(LinesFor([](Inspector& inspector, uint64_t number) {
+              inspector.OnAnswer(number, "b", "{}\n");
+              inspector.OnAnswer(number, "c", "{\n}");
+              inspector.OnOver(number, {});
+            }),
             "{\"node\":\"a\",\"answer\":{}}\n"
             "{\"over\":true,\"missing\":[\"b\",\"c\"]}\n");
+}
+
+TEST(InspectorTest, NodesThatWereNotAskedAreNotMissing) {
+  EXPECT_EQ(LinesFor([](Inspector& inspector, uint64_t number) { inspector.OnRefused(number); }),
+            "{\"node\":\"a\",\"answer\":{}}\n"
+            "{\"over\":true,\"missing\":[],\"note\":\"too many requests are under way\"}\n");
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ class Contents {
             .limit_ms = Bool() ? std::optional<uint32_t>(Port()) : std::nullopt,
             .long_answers = Bool() ? std::optional<uint32_t>(Port()) : std::nullopt,
             .node = Text(),
-            .missing = {Text(), Text()}};
+            .missing = {Text(), Text()},
+            .is_refused = Bool() ? std::optional(Bool()) : std::nullopt};
   }
 
   std::vector<MemberMessage> MemberMessages() {
