@@ -187,6 +187,22 @@ TEST_F(StacksTimingTest, ATracedProcessIsReportedAsSuch) {
   EXPECT_EQ(ptrace(PTRACE_DETACH, job.pid(), nullptr, nullptr), 0);
 }
 
+TEST_F(StacksTimingTest, ReadersOfOneProcessWaitForEachOther) {
+  Job job({.arguments = {"threads", "3"}, .program = kStacked});
+  ASSERT_TRUE(job.WaitForOut("up"));
+  constexpr size_t kReaders = 16;
+  std::vector<std::string> arguments(kReaders + 1, std::to_string(job.pid()));
+  arguments[0] = "60000";  // milliseconds
+  Job reader({.arguments = arguments, .program = test::Program("rankrun-stacks")});
+  EXPECT_EQ(reader.Wait(), Code(0));
+  std::istringstream lines(reader.Out());
+  size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_THAT(line, AllOf(HasSubstr("PauseForever"), Not(HasSubstr("\"note\""))));
+  }
+  EXPECT_EQ(count, kReaders);
+}
+
 TEST_F(StacksTimingTest, WithoutPermissionProcTellsAndAHintIsGiven) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to run the reader as another user";
   Job job({.arguments = {"threads", "1"}, .program = kStacked});

@@ -191,11 +191,6 @@ ProcessStacks ReadProcFacts(pid_t pid) {
   const ProcStat stat = ParseStat(line);
   stacks.name = stat.name;
   stacks.state = stat.state;
-  const std::string status = ReadProc(folder + "status");
-  if (const int tracer = StatusNumber(status, "TracerPid:"); tracer != 0) {
-    const std::string name = ReadProc("/proc/" + std::to_string(tracer) + "/comm");
-    stacks.note = "pid " + std::to_string(tracer) + " (" + name + ") traces it already";
-  }
   for (pid_t tid : ThreadsOf(pid)) {
     if (stacks.threads.size() == kMaxStackThreads) break;
     stacks.threads.push_back(ReadThread(pid, tid));
@@ -206,6 +201,17 @@ ProcessStacks ReadProcFacts(pid_t pid) {
   });
   if (has_ended) stacks.note = "it has ended";
   return stacks;
+}
+
+std::optional<OtherTracer> TracerOf(pid_t tid) {
+  const int tracer =
+      StatusNumber(ReadProc("/proc/" + std::to_string(tid) + "/status"), "TracerPid:");
+  if (tracer == 0) return std::nullopt;
+  return OtherTracer{tracer, ReadProc("/proc/" + std::to_string(tracer) + "/comm")};
+}
+
+std::string TracerNote(const OtherTracer& tracer) {
+  return "pid " + std::to_string(tracer.pid) + " (" + tracer.name + ") traces it already";
 }
 
 std::string PermissionNote(std::string_view yama_scope) {

@@ -1,8 +1,11 @@
 #include "agent/stacks/helper/sampler.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -42,6 +45,9 @@ class Sampler {
       : stacks_(std::move(stacks)), living_(LivingThread(stacks_)), memory_(living_) {}
 
   const ProcessStacks& stacks() const { return stacks_; }
+  // Why Stop has failed: another process traces this one, or there is no permission.
+  bool is_traced() const { return is_traced_; }
+  bool is_refused() const { return is_refused_; }
 
   // Returns whether there are stacks.
   bool Stop() {
@@ -51,7 +57,7 @@ class Sampler {
     python_ = code_->FindPython();
     snapshot_ = TakeSnapshot(living_, [this](auto is_late) { ReadPython(is_late); });
     stacks_.stopped_us = snapshot_.stopped.count();
-    if (snapshot_.error == EPERM || snapshot_.error == EACCES) return Refuse("");
+    if (snapshot_.error == EPERM || snapshot_.error == EACCES) return RefuseOther();
     if (snapshot_.error != 0) {
       return Refuse("attaching to it failed: " + std::string(std::strerror(snapshot_.error)));
     }
@@ -99,6 +105,14 @@ class Sampler {
     return false;
   }
 
+  // The kernel gives the same error for a process that has a tracer.
+  bool RefuseOther() {
+    is_refused_ = true;
+    const auto tracer = TracerOf(living_);
+    is_traced_ = tracer.has_value();
+    return Refuse(tracer ? TracerNote(*tracer) : "");
+  }
+
   void ReadPython(const std::function<bool()>& is_late) {
     if (!python_) return;
     stacks_.interpreter = python_->module.substr(0, kMaxStackText);
@@ -137,6 +151,8 @@ class Sampler {
   ProcessStacks stacks_;
   const pid_t living_;
   const ProcessMemory memory_;
+  bool is_traced_ = false;
+  bool is_refused_ = false;
   std::unique_ptr<CodeMap> code_;
   std::optional<CodeMap::Python> python_;
   std::vector<PythonThread> python_threads_;
@@ -144,24 +160,62 @@ class Sampler {
   std::vector<std::vector<uint64_t>> addresses_;  // of the threads of the snapshot
 };
 
+// Another run of this program holds a process for some milliseconds, a debugger for long.
+bool IsBrief(const OtherTracer& tracer) { return tracer.name == "rankrun-stacks"; }
+
+// Emits stacks whose note differs from the last one.
+class Emitter {
+ public:
+  explicit Emitter(const std::function<void(const ProcessStacks&)>& emit) : emit_(emit) {}
+  void Emit(ProcessStacks stacks, const std::string& note) {
+    if (std::exchange(last_, note) == note) return;
+    stacks.note = note;
+    emit_(stacks);
+  }
+
+ private:
+  const std::function<void(const ProcessStacks&)>& emit_;
+  std::string last_;
+};
+
+// Returns a process that has been stopped; null if that is impossible, and a note says why. Waits
+// for other runs of this program to let the process go, until the caller ends this process.
+std::unique_ptr<Sampler> Stopped(pid_t pid, Emitter emitter) {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 5'000'000};
+  constexpr int kMaxRefusals = 3;  // the tracer may end before it is looked for
+  for (int refusals = 0; refusals < kMaxRefusals; nanosleep(&kPause, nullptr)) {
+    const ProcessStacks facts = ReadProcFacts(pid);
+    const auto tracer = TracerOf(LivingThread(facts));
+    if (!facts.note.empty() || tracer) {
+      emitter.Emit(facts, facts.note.empty() ? TracerNote(*tracer) : facts.note);
+      if (!facts.note.empty() || !IsBrief(*tracer)) return nullptr;
+      continue;
+    }
+    const bool was_traced = std::ranges::count(facts.threads, 't', &ThreadStack::state) > 0;
+    if (was_traced) continue;  // so these are not its own states
+    if (refusals == 0) emitter.Emit(facts, "there was no time to read its stack");
+    auto sampler = std::make_unique<Sampler>(facts);
+    if (sampler->Stop()) return sampler;
+    emitter.Emit(sampler->stacks(), sampler->stacks().note);
+    if (!sampler->is_refused()) return nullptr;
+    if (!sampler->is_traced()) ++refusals;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void SampleProcess(pid_t pid, const std::function<void(const ProcessStacks&)>& emit) {
-  ProcessStacks facts = ReadProcFacts(pid);
-  if (!facts.note.empty()) return emit(facts);
-  ProcessStacks early = facts;
-  early.note = "there was no time to read its stack";
-  emit(early);
-  Sampler sampler(std::move(facts));
-  if (!sampler.Stop()) return emit(sampler.stacks());
-  sampler.AddPythonFrames();
-  early = sampler.stacks();
+  const auto sampler = Stopped(pid, Emitter(emit));
+  if (!sampler) return;
+  sampler->AddPythonFrames();
+  ProcessStacks early = sampler->stacks();
   early.note = "there was no time to read its native functions";
   emit(early);
-  sampler.AddFunctions();
-  emit(sampler.stacks());
-  sampler.AddLines();
-  emit(sampler.stacks());
+  sampler->AddFunctions();
+  emit(sampler->stacks());
+  sampler->AddLines();
+  emit(sampler->stacks());
 }
 
 }  // namespace rankrun::agent

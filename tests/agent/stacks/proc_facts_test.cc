@@ -43,6 +43,12 @@ TEST(ProcFactsTest, AProcessThatIsGoneIsReported) {
   EXPECT_THAT(ReadProcFacts(0x3fffffff).note, HasSubstr("no such process"));
 }
 
+TEST(ProcFactsTest, ATracerIsNamed) {
+  EXPECT_FALSE(TracerOf(getpid()));
+  EXPECT_FALSE(TracerOf(0x3fffffff));
+  EXPECT_EQ(TracerNote({7, "gdb"}), "pid 7 (gdb) traces it already");
+}
+
 TEST(ProcFactsTest, TheWayToPermissionIsNamed) {
   EXPECT_THAT(PermissionNote("1"), HasSubstr("kernel.yama.ptrace_scope (1)"));
   EXPECT_THAT(PermissionNote("0"), Not(HasSubstr("yama")));
