@@ -73,10 +73,19 @@ void DropInterpreter(StackGroup& group) {
   }
 }
 
-size_t CutFrames(std::vector<StackFrame>& frames, size_t max) {
-  const size_t cut = frames.size() - std::min(frames.size(), max);
-  frames.resize(frames.size() - cut);
-  return cut;
+// Counts of a group before it is cut.
+struct Counts {
+  size_t omitted_threads;
+  size_t omitted_frames;
+  std::vector<size_t> frames;  // by thread
+};
+
+size_t FramesOf(const ThreadStack& thread) { return thread.native.size() + thread.python.size(); }
+
+Counts CountsOf(const StackGroup& group) {
+  Counts counts{group.omitted_threads, group.omitted_frames, {}};
+  for (const ThreadStack& thread : group.stacks.threads) counts.frames.push_back(FramesOf(thread));
+  return counts;
 }
 
 struct Limit {
@@ -86,15 +95,16 @@ struct Limit {
 constexpr std::array<Limit, 9> kLimits = {
     {{128, 128}, {64, 64}, {32, 64}, {16, 48}, {8, 48}, {4, 48}, {1, 48}, {1, 16}, {1, 5}}};
 
-void Cut(StackGroup& group, Limit limit) {
+// Omitted frames are those of the threads that stay, whatever an earlier limit has left of others.
+void Cut(StackGroup& group, const Counts& before, Limit limit) {
   auto& threads = group.stacks.threads;
-  if (threads.size() > limit.threads) {
-    group.omitted_threads += threads.size() - limit.threads;
-    threads.resize(limit.threads);
-  }
-  for (ThreadStack& thread : threads) {
-    group.omitted_frames += CutFrames(thread.native, limit.frames);
-    group.omitted_frames += CutFrames(thread.python, limit.frames);
+  threads.resize(std::min(threads.size(), limit.threads));
+  group.omitted_threads = before.omitted_threads + before.frames.size() - threads.size();
+  group.omitted_frames = before.omitted_frames;
+  for (size_t i = 0; i < threads.size(); ++i) {
+    threads[i].native.resize(std::min(threads[i].native.size(), limit.frames));
+    threads[i].python.resize(std::min(threads[i].python.size(), limit.frames));
+    group.omitted_frames += before.frames[i] - FramesOf(threads[i]);
   }
 }
 
@@ -104,9 +114,7 @@ constexpr size_t kMinFrameBytes = 12;
 size_t FramesIn(const std::vector<StackGroup>& groups) {
   size_t frames = 0;
   for (const StackGroup& group : groups) {
-    for (const ThreadStack& thread : group.stacks.threads) {
-      frames += thread.native.size() + thread.python.size();
-    }
+    for (const ThreadStack& thread : group.stacks.threads) frames += FramesOf(thread);
   }
   return frames;
 }
@@ -216,9 +224,11 @@ std::string EncodeStackGroups(std::vector<StackGroup> groups, size_t max_bytes) 
   std::string text;
   if (fits(text)) return text;
   std::ranges::for_each(groups, DropInterpreter);
+  std::vector<Counts> before;
+  for (const StackGroup& group : groups) before.push_back(CountsOf(group));
   for (const Limit& limit : kLimits) {
     if (fits(text)) return text;
-    for (StackGroup& group : groups) Cut(group, limit);
+    for (size_t i = 0; i < groups.size(); ++i) Cut(groups[i], before[i], limit);
   }
   return fits(text) ? text : DumpSome(std::move(groups), max_bytes);
 }

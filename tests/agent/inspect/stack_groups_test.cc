@@ -106,6 +106,19 @@ TEST(StackGroupsTest, AnAnswerFitsItsRoomAndSaysWhatIsLeftOut) {
   }
 }
 
+TEST(StackGroupsTest, OmittedFramesAreThoseOfTheThreadsThatAreThere) {
+  std::vector<StackGroup> ranks;
+  for (int rank = 0; rank < 64; ++rank) ranks.push_back(Large(rank));
+  for (const StackGroup& group : Decoded(EncodeStackGroups(ranks, size_t{64} << 10))) {
+    const auto& threads = group.stacks.threads;
+    ASSERT_FALSE(threads.empty());
+    EXPECT_EQ(threads.size() + group.omitted_threads, 100U);
+    size_t frames = group.omitted_frames;
+    for (const ThreadStack& thread : threads) frames += thread.native.size() + thread.python.size();
+    EXPECT_EQ(frames, 51 * threads.size()) << "one native frame and fifty of Python in each";
+  }
+}
+
 TEST(StackGroupsTest, OfSixtyFourRanksEachIsNamedInAnyRoom) {
   std::vector<StackGroup> ranks;
   for (int rank = 0; rank < 64; ++rank) ranks.push_back(Large(rank));
