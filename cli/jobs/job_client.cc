@@ -69,7 +69,8 @@ Error JobClient::Silent(Duration timeout) const {
                                    agent::DescribeProcess(agent_)};
 }
 
-Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request) {
+// `is_last` may change with each answer, so that it is a copy.
+Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request, IsLast is_last) {
   const Duration timeout = TimeoutOf(request);
   std::string line = EncodeRequest(request) + "\n";
   ssize_t sent = send(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL);
@@ -87,6 +88,7 @@ Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request) {
     if (auto found = json.find("answer"); found != json.end()) {
       if (!found->is_object()) return Garbled();
       answers.nodes.push_back({TextOf(json, "node"), found->dump()});
+      if (is_last && is_last(answers.nodes.back())) return answers;
       continue;
     }
     answers.note = TextOf(json, "note");

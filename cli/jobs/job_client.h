@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,13 @@ class JobClient {
   // another user; kSystem.
   static Result<JobClient> Connect(const std::string& path, pid_t agent);
 
-  // Waits for 1 s longer than the nodes may take.
+  // Whether no other answer is needed once this one is there.
+  using IsLast = std::function<bool(const NodeAnswer&)>;
+
+  // Waits for 1 s longer than the nodes may take, or until `is_last`.
   // Errors: kTimeout, "the agent (pid 4711) has not answered for 2.0 s: <what it does>"; kPeerLost
   // if the agent has ended; kInvalid, the error that the agent reports.
-  Result<JobAnswers> Ask(const agent::InspectRequest& request);
+  Result<JobAnswers> Ask(const agent::InspectRequest& request, IsLast is_last = {});
 
   pid_t agent() const { return agent_; }
 

@@ -28,10 +28,11 @@ void NameMissing(const JobAnswers& answers) {
   for (const std::string& line : MissingOf(answers)) Fail(line, kExitNo);
 }
 
-Result<JobAnswers> AskAgain(FoundJob& job, const InspectRequest& request) {
-  auto answers = job.client.Ask(request);
+Result<JobAnswers> AskAgain(FoundJob& job, const InspectRequest& request,
+                            const JobClient::IsLast& is_last) {
+  auto answers = job.client.Ask(request, is_last);
   bool has_lost = !answers && answers.error().code == ErrorCode::kPeerLost;
-  return has_lost && FindAgain(job) ? job.client.Ask(request) : std::move(answers);
+  return has_lost && FindAgain(job) ? job.client.Ask(request, is_last) : std::move(answers);
 }
 
 Result<std::vector<agent::NodeStatus>> AskStatus(FoundJob& job) {

@@ -20,7 +20,8 @@ int FailJob(const Error& error);
 
 // Asks the job, and its next agent if the agent has ended. Only for questions, because an agent may
 // have carried out an order before its end. Errors: those of JobClient.
-Result<JobAnswers> AskAgain(FoundJob& job, const agent::InspectRequest& request);
+Result<JobAnswers> AskAgain(FoundJob& job, const agent::InspectRequest& request,
+                            const JobClient::IsLast& is_last = {});
 
 // Returns the workers of all nodes that answer. Names the others on standard error.
 // Errors: those of JobClient.

@@ -1,7 +1,9 @@
 #include "cli/jobs/job_stacks.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/jobs/job_question.h"
@@ -34,10 +36,17 @@ int StacksOfRanks(const CommandLine& line, const StackOperands& operands) {
     const bool are_many = ranks.error().code == ErrorCode::kInvalid;
     return Fail(ranks.error().message, are_many ? kExitUsage : kExitNo);
   }
-  auto answers =
-      AskAgain(*job, {.kind = InspectRequest::Kind::kStacks, .all_nodes = true, .ranks = *ranks});
+  // Nodes without any of the ranks are not waited for.
+  std::set<int> asked(ranks->begin(), ranks->end());
+  auto have_all = [open = std::move(asked)](const NodeAnswer& answer) mutable {
+    for (int rank : RanksIn(answer)) open.erase(rank);
+    return open.empty();
+  };
+  auto answers = AskAgain(
+      *job, {.kind = InspectRequest::Kind::kStacks, .all_nodes = true, .ranks = *ranks}, have_all);
   if (!answers) return FailJob(answers.error());
-  const std::vector<StackGroup> groups = StackGroupsOf(*answers, *ranks);
+  const std::vector<StackGroup> groups =
+      StackGroupsOf(*answers, *ranks, /*names_nodes=*/job->status.nodes > 1);
   const int failed =
       Print(line.flags.Has("json") ? StackGroupsJson(groups) : StackGroupsText(groups));
   const bool are_complete = std::ranges::all_of(

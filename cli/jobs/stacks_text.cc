@@ -130,8 +130,18 @@ Result<std::vector<int>> RanksToAsk(const StackOperands& operands, const std::st
                                          "; --pid takes pids"};
 }
 
-std::vector<StackGroup> StackGroupsOf(const JobAnswers& answers, const std::vector<int>& ranks) {
-  const bool has_nodes = answers.nodes.size() + answers.missing.size() > 1;
+std::vector<int> RanksIn(const NodeAnswer& answer) {
+  std::vector<int> ranks;
+  const auto groups = agent::DecodeStackGroups(answer.json);
+  if (!groups) return ranks;
+  for (const StackGroup& group : *groups) {
+    for (const RankProcess& process : group.ranks) ranks.push_back(process.rank);
+  }
+  return ranks;
+}
+
+std::vector<StackGroup> StackGroupsOf(const JobAnswers& answers, const std::vector<int>& ranks,
+                                      bool names_nodes) {
   std::set<int> open(ranks.begin(), ranks.end());
   std::vector<StackGroup> groups;
   std::vector<std::string> errors;
@@ -143,7 +153,7 @@ std::vector<StackGroup> StackGroupsOf(const JobAnswers& answers, const std::vect
     }
     for (StackGroup& group : *decoded) {
       std::erase_if(group.ranks, [&](const RankProcess& rank) { return !open.erase(rank.rank); });
-      for (RankProcess& rank : group.ranks) rank.node = has_nodes ? answer.node : "";
+      for (RankProcess& rank : group.ranks) rank.node = names_nodes ? answer.node : "";
       if (!group.ranks.empty()) groups.push_back(std::move(group));
     }
   }

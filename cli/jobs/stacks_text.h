@@ -29,9 +29,12 @@ Result<std::vector<int>> RanksToAsk(const StackOperands& operands, const std::st
                                     int world_size);
 
 // Returns the stacks that the nodes have sent, and groups without stacks of the other `ranks`,
-// whose note says why.
+// Returns the ranks that an answer has stacks of, or a reason why there are none.
+std::vector<int> RanksIn(const NodeAnswer& answer);
+
+// whose note says why. `names_nodes`: with the node of each rank.
 std::vector<agent::StackGroup> StackGroupsOf(const JobAnswers& answers,
-                                             const std::vector<int>& ranks);
+                                             const std::vector<int>& ranks, bool names_nodes);
 
 std::string StackGroupsText(const std::vector<agent::StackGroup>& groups);
 // Returns one object for each group, each on one line.

@@ -81,7 +81,7 @@ TEST(StackOperandsTest, WithoutRanksAllAreMeantAndRanksMustExist) {
 TEST(StackGroupsTextTest, EqualStacksOfSeveralNodesAreShownOnce) {
   const JobAnswers answers{.nodes = {Answer("a", {Rank(0, "lock"), Rank(1, "read_batch")}),
                                      Answer("b", {Rank(2, "lock"), Rank(3, "lock")})}};
-  EXPECT_EQ(StackGroupsText(StackGroupsOf(answers, {0, 1, 2, 3})),
+  EXPECT_EQ(StackGroupsText(StackGroupsOf(answers, {0, 1, 2, 3}, true)),
             "ranks 0, 2, 3 (here rank 0 on a): pid 1000 (train), state S\n"
             "  thread 1000 (train), state S\n"
             "    lock\n"
@@ -95,18 +95,19 @@ TEST(StackGroupsTextTest, RanksWithoutStacksAreNamedWithTheReason) {
   StackGroup ended{.ranks = {{.rank = 1, .pid = 1001}},
                    .stacks = {.pid = 1001, .note = "it has ended: exit code 3"}};
   JobAnswers answers{.nodes = {Answer("a", {Rank(0, "lock"), ended})}, .missing = {"b"}};
-  EXPECT_THAT(StackGroupsText(StackGroupsOf(answers, {0, 1, 2, 3})),
+  EXPECT_THAT(StackGroupsText(StackGroupsOf(answers, {0, 1, 2, 3}, true)),
               HasSubstr("\nrank 1 on a: it has ended: exit code 3\n"
                         "\nranks 2, 3: no answer from b\n"));
   answers = {.nodes = {{"a", R"({"error":"wrong request"})"}}};
-  EXPECT_EQ(StackGroupsText(StackGroupsOf(answers, {0})), "rank 0: a: wrong request\n");
-  EXPECT_EQ(StackGroupsText(StackGroupsOf({}, {0})), "rank 0: no node runs it at this moment\n");
+  EXPECT_EQ(StackGroupsText(StackGroupsOf(answers, {0}, false)), "rank 0: a: wrong request\n");
+  EXPECT_EQ(StackGroupsText(StackGroupsOf({}, {0}, false)),
+            "rank 0: no node runs it at this moment\n");
 }
 
 TEST(StackGroupsTextTest, ForeignRanksAndRepeatedOnesAreLeftOut) {
   const JobAnswers answers{
       .nodes = {Answer("a", {Rank(0, "x"), Rank(7, "x")}), Answer("b", {Rank(0, "y")})}};
-  const auto groups = StackGroupsOf(answers, {0});
+  const auto groups = StackGroupsOf(answers, {0}, false);
   ASSERT_THAT(groups, SizeIs(1));
   EXPECT_THAT(groups[0].ranks, SizeIs(1));
   EXPECT_EQ(groups[0].stacks.threads.at(0).native.at(0).function, "x");
@@ -120,9 +121,17 @@ TEST(StackGroupsTextTest, OmittedThreadsAreCounted) {
 }
 
 TEST(StackGroupsTextTest, JsonHasALineForEachGroup) {
+TEST(StackGroupsTextTest, AnAnswerHasTheRanksWithStacksAndThoseWithAReason) {
+  StackGroup ended{.ranks = {{.rank = 1, .pid = 1001}},
+                   .stacks = {.pid = 1001, .note = "it has ended: exit code 3"}};
+  EXPECT_THAT(RanksIn(Answer("a", {Rank(0, "x"), ended, Rank(2, "x")})), ElementsAre(0, 2, 1));
+  EXPECT_THAT(RanksIn(Answer("a", {})), SizeIs(0));
+  EXPECT_THAT(RanksIn({"a", R"({"error":"wrong request"})"}), SizeIs(0));
+}
+
   const JobAnswers answers{
       .nodes = {Answer("a", {Rank(0, "lock")}), Answer("b", {Rank(1, "lock")})}};
-  const std::string json = StackGroupsJson(StackGroupsOf(answers, {0, 1, 2}));
+  const std::string json = StackGroupsJson(StackGroupsOf(answers, {0, 1, 2}, true));
   EXPECT_THAT(json, HasSubstr(R"({"ranks":[0,1],"processes":[{"rank":0,"pid":1000,"node":"a"},)"
                               R"({"rank":1,"pid":1001,"node":"b"}],"stacks":{"pid":1000,)"));
   EXPECT_THAT(json, HasSubstr("\n{\"ranks\":[2],\"processes\":[],\"stacks\":{"));
