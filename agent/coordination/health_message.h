@@ -33,15 +33,15 @@ struct HangNotice {
   std::string text;
   bool operator==(const HangNotice&) const = default;
 };
-struct HungRank {
-  int rank;         // global
-  std::string why;  // it is a cause
-  bool operator==(const HungRank&) const = default;
-};
 // The workers hang, and none is known to be the cause: send the stacks of all.
 struct StacksWanted {
   int round;
   bool operator==(const StacksWanted&) const = default;
+};
+struct HungRank {
+  int rank;         // global
+  std::string why;  // it is a cause
+  bool operator==(const HungRank&) const = default;
 };
 // The workers hang: the nodes of `ranks` are to report a failure. Without ranks, that of `reporter`
 // is, which still has workers.

@@ -38,7 +38,7 @@ std::string EncodeStackGroups(std::vector<StackGroup> groups, size_t max_bytes);
 // Ignores unknown fields. Errors: kProtocol; kInvalid, the error that the node reports.
 Result<std::vector<StackGroup>> DecodeStackGroups(std::string_view json);
 
-// Returns "12 threads and 3 outer frames had no room"; empty: nothing is left out.
+// Returns "12 threads and 3 outer frames had no room in the answer"; empty: nothing is left out.
 std::string OmittedInWords(const StackGroup& group);
 
 }  // namespace rankrun::agent

@@ -78,8 +78,7 @@ constexpr Command kCommands[] = {
      .most_operands = agent::kMaxStacksRanks,
      .help = "Print the stacks of ranks of a job, on all nodes, or of processes on this host.",
      .details =
-         "_RANK_ is a rank, or a range such as 0-7; without one all ranks are shown, of 64 at "
-         "most. "
+         "_RANK_ is a rank, or a range such as 0-7; without one, all ranks of a job of up to 64. "
          "Ranks with equal stacks are shown once. A rank that has ended, a node that does not "
          "answer and a stack that could not be read are named, and the others shown. Without "
          "`--job` and `--pid`, numbers that are no ranks of a running job of this user are pids. "

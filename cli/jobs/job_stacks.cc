@@ -19,7 +19,6 @@ using agent::StackGroup;
 
 int StacksOfProcesses(const CommandLine& line, const StackOperands& operands) {
   const std::vector<pid_t> pids(operands.numbers.begin(), operands.numbers.end());
-  if (operands.has_range) return Fail("a range names ranks, not pids", kExitUsage);
   if (pids.empty()) return Fail("--pid needs a pid", kExitUsage);
   if (pids.front() == 0) return Fail("0 is no pid; want a positive number", kExitUsage);
   return PrintProcessStacks(pids, line.flags.Has("json"));
@@ -70,10 +69,11 @@ Result<bool> MayBeRanks(const StackOperands& operands) {
 }  // namespace
 
 int RunStacks(const CommandLine& line) {
-  auto operands = ParseStackOperands(line.operands);
+  const bool are_pids = line.flags.Has("pid");
+  auto operands = ParseStackOperands(line.operands, are_pids);
   if (!operands) return Fail(operands.error().message, kExitUsage);
   const bool has_job = line.flags.Has("job");
-  if (line.flags.Has("pid")) {
+  if (are_pids) {
     if (has_job) return Fail("--job and --pid exclude each other", kExitUsage);
     return StacksOfProcesses(line, *operands);
   }

@@ -22,10 +22,12 @@ using agent::RankProcess;
 using agent::StackGroup;
 using Json = nlohmann::ordered_json;
 
-std::string LimitInWords() {
-  const std::string last = std::to_string(kMaxStacksRanks - 1);
-  return "one command takes the stacks of " + std::to_string(kMaxStacksRanks) +
-         " at most; name some, such as rankctl stacks 0-" + last + " or rankctl stacks 3 17";
+std::string LimitInWords(bool are_pids) {
+  const std::string limit =
+      "one command takes the stacks of at most " + std::to_string(kMaxStacksRanks);
+  if (are_pids) return limit + " processes";
+  return limit + " ranks; name some, such as rankctl stacks 0-" +
+         std::to_string(kMaxStacksRanks - 1) + " or rankctl stacks 3 17";
 }
 
 struct Range {
@@ -77,7 +79,7 @@ std::string TextOf(const StackGroup& group) {
 
 }  // namespace
 
-Result<StackOperands> ParseStackOperands(const std::vector<std::string>& texts) {
+Result<StackOperands> ParseStackOperands(const std::vector<std::string>& texts, bool are_pids) {
   StackOperands operands;
   for (const std::string& text : texts) {
     const auto range = RangeOf(text);
@@ -86,19 +88,22 @@ Result<StackOperands> ParseStackOperands(const std::vector<std::string>& texts) 
                                             "\" is no rank and no pid; want numbers, or a range of "
                                             "ranks such as 0-7"};
     }
+    if (are_pids && range->first < range->last) {
+      return Error{ErrorCode::kInvalid, text + ": a range names ranks, not pids"};
+    }
     operands.has_range |= range->first < range->last;
     const int64_t count = int64_t{range->last} - range->first + 1;
     if (count > static_cast<int64_t>(kMaxStacksRanks)) {
       return Error{ErrorCode::kInvalid,
-                   text + " has " + std::to_string(count) + " ranks; " + LimitInWords()};
+                   text + " has " + std::to_string(count) + " ranks; " + LimitInWords(are_pids)};
     }
     for (int64_t number = range->first; number <= range->last; ++number) {
       operands.numbers.insert(static_cast<int>(number));
     }
   }
   if (operands.numbers.size() <= kMaxStacksRanks) return operands;
-  return Error{ErrorCode::kInvalid,
-               std::to_string(operands.numbers.size()) + " numbers are given; " + LimitInWords()};
+  return Error{ErrorCode::kInvalid, std::to_string(operands.numbers.size()) +
+                                        " numbers are given; " + LimitInWords(are_pids)};
 }
 
 Result<bool> AreRanks(const StackOperands& operands, int ranks) {
@@ -118,7 +123,7 @@ Result<std::vector<int>> RanksToAsk(const StackOperands& operands, const std::st
   if (ranks.empty()) {
     if (static_cast<size_t>(world_size) > kMaxStacksRanks) {
       return Error{ErrorCode::kInvalid, "job " + job + " has " + std::to_string(world_size) +
-                                            " ranks; " + LimitInWords()};
+                                            " ranks; " + LimitInWords(/*are_pids=*/false)};
     }
     for (int rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
   }

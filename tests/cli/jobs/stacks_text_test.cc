@@ -13,13 +13,13 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 StackOperands Parsed(const std::vector<std::string>& texts) {
-  auto operands = ParseStackOperands(texts);
+  auto operands = ParseStackOperands(texts, /*are_pids=*/false);
   EXPECT_TRUE(operands) << operands.error().message;
   return operands ? *operands : StackOperands();
 }
 
-std::string WhyNot(const std::vector<std::string>& texts) {
-  auto operands = ParseStackOperands(texts);
+std::string WhyNot(const std::vector<std::string>& texts, bool are_pids = false) {
+  auto operands = ParseStackOperands(texts, are_pids);
   return operands ? "" : operands.error().message;
 }
 
@@ -50,12 +50,20 @@ TEST(StackOperandsTest, NumbersAndRangesAreRead) {
 TEST(StackOperandsTest, TooManyAreRefusedWithAWayToNameFewer) {
   EXPECT_THAT(Parsed({"0-63"}).numbers, SizeIs(64));
   EXPECT_EQ(WhyNot({"0-2147483647"}),
-            "0-2147483647 has 2147483648 ranks; one command takes the stacks of 64 at most; name "
-            "some, such as rankctl stacks 0-63 or rankctl stacks 3 17");
+            "0-2147483647 has 2147483648 ranks; one command takes the stacks of at most 64 ranks; "
+            "name some, such as rankctl stacks 0-63 or rankctl stacks 3 17");
   EXPECT_THAT(WhyNot({"0-31", "32-63", "64"}), HasSubstr("65 numbers are given; one command"));
   auto all = RanksToAsk({}, "j", 65);
   ASSERT_FALSE(all);
   EXPECT_THAT(all.error().message, HasSubstr("job j has 65 ranks; one command takes"));
+}
+
+TEST(StackOperandsTest, PidsHaveNoRanges) {
+  EXPECT_EQ(WhyNot({"1", "3-99"}, true), "3-99: a range names ranks, not pids");
+  std::vector<std::string> many;
+  for (int pid = 1; pid <= 65; ++pid) many.push_back(std::to_string(pid));
+  EXPECT_EQ(WhyNot(many, true),
+            "65 numbers are given; one command takes the stacks of at most 64 processes");
 }
 
 TEST(StackOperandsTest, NumbersAreRanksIfAJobHasThem) {
@@ -113,14 +121,6 @@ TEST(StackGroupsTextTest, ForeignRanksAndRepeatedOnesAreLeftOut) {
   EXPECT_EQ(groups[0].stacks.threads.at(0).native.at(0).function, "x");
 }
 
-TEST(StackGroupsTextTest, OmittedThreadsAreCounted) {
-  StackGroup group = Rank(0, "lock");
-  group.omitted_threads = 3;
-  EXPECT_THAT(StackGroupsText({group}), HasSubstr("lock\n  3 threads had no room in the answer\n"));
-  EXPECT_THAT(StackGroupsJson({group}), HasSubstr(R"("omitted_threads":3)"));
-}
-
-TEST(StackGroupsTextTest, JsonHasALineForEachGroup) {
 TEST(StackGroupsTextTest, AnAnswerHasTheRanksWithStacksAndThoseWithAReason) {
   StackGroup ended{.ranks = {{.rank = 1, .pid = 1001}},
                    .stacks = {.pid = 1001, .note = "it has ended: exit code 3"}};
@@ -129,6 +129,14 @@ TEST(StackGroupsTextTest, AnAnswerHasTheRanksWithStacksAndThoseWithAReason) {
   EXPECT_THAT(RanksIn({"a", R"({"error":"wrong request"})"}), SizeIs(0));
 }
 
+TEST(StackGroupsTextTest, OmittedThreadsAreCounted) {
+  StackGroup group = Rank(0, "lock");
+  group.omitted_threads = 3;
+  EXPECT_THAT(StackGroupsText({group}), HasSubstr("lock\n  3 threads had no room in the answer\n"));
+  EXPECT_THAT(StackGroupsJson({group}), HasSubstr(R"("omitted_threads":3)"));
+}
+
+TEST(StackGroupsTextTest, JsonHasALineForEachGroup) {
   const JobAnswers answers{
       .nodes = {Answer("a", {Rank(0, "lock")}), Answer("b", {Rank(1, "lock")})}};
   const std::string json = StackGroupsJson(StackGroupsOf(answers, {0, 1, 2}, true));
