@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -176,10 +177,10 @@ void Membership::OnMessage(std::string_view bytes) {
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
     if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
-    if (const auto* wanted = std::get_if<HealthWanted>(&*message)) OnHealthOrder(*wanted);
-    if (const auto* notice = std::get_if<HangNotice>(&*message)) OnHealthOrder(*notice);
-    if (const auto* wanted = std::get_if<StacksWanted>(&*message)) OnHealthOrder(*wanted);
-    if (const auto* found = std::get_if<HangFound>(&*message)) OnHealthOrder(*found);
+    auto pass_order = [this](const auto& m) {
+      if constexpr (std::is_constructible_v<HealthOrder, decltype(m)>) OnHealthOrder(m);
+    };
+    std::visit(pass_order, *message);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     if (const auto* relay = std::get_if<Relay>(&*message)) callbacks_.on_relay(*relay);
     Step(MessageFromCoordinator{std::move(*message)});

@@ -21,16 +21,15 @@ void Membership::SendStacks(const std::vector<RankDigest>& digests) {
   link_->Send(Encode(NodeStacks{round_.round, EncodeDigests(digests)}));
 }
 
-// Orders of an earlier round mean other workers.
+// Orders of an earlier round mean other workers. The first node shows notices for all.
 void Membership::OnHealthOrder(const HealthOrder& order) {
-  const auto* wanted = std::get_if<HealthWanted>(&order);
-  const auto* found = std::get_if<HangFound>(&order);
-  if (wanted != nullptr && wanted->round != round_.round) return;
-  const auto* stacks = std::get_if<StacksWanted>(&order);
-  if (stacks != nullptr && stacks->round != round_.round) return;
-  if (found != nullptr && found->round != round_.round) return;
-  if (std::holds_alternative<HangNotice>(order) && round_.node_rank != 0) return;
-  callbacks_.on_health_order(order);
+  const bool is_for_this_node = std::visit(
+      [this](const auto& kind) {
+        if constexpr (requires { kind.round; }) return kind.round == round_.round;
+        return round_.node_rank == 0;
+      },
+      order);
+  if (is_for_this_node) callbacks_.on_health_order(order);
 }
 
 }  // namespace rankrun::agent
