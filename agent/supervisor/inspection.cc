@@ -322,13 +322,16 @@ std::string Inspection::EndedLogs(const InspectRequest& request) const {
 }
 
 void Inspection::AnswerStacks(const InspectRequest& request, const Reply& reply) {
-  const Attempt* attempt = supervisor_.attempt_.get();
-  const int first_rank = supervisor_.place_.first_rank;
-  stacks_.Answer(
-      attempt == nullptr ? std::vector<StackGroup>() : RanksOf(*attempt, first_rank, request.ranks),
-      request.room, [owner = self_, reply](std::string json) {
-        if (*owner != nullptr) reply(std::move(json));
-      });
+  std::vector<const WorkerRecord*> workers;
+  if (const Attempt* attempt = supervisor_.attempt_.get()) {
+    for (size_t i = 0; i < attempt->size(); ++i) {
+      workers.push_back(&attempt->record(static_cast<int>(i)));
+    }
+  }
+  stacks_.Answer(RanksOf(workers, supervisor_.place_.first_rank, request.ranks), request.room,
+                 [owner = self_, reply](std::string json) {
+                   if (*owner != nullptr) reply(std::move(json));
+                 });
 }
 
 std::string Inspection::Stop() {

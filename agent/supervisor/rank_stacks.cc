@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "agent/worker/attempt.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
 
@@ -57,13 +56,13 @@ void RankStacksTaker::Encode(std::vector<StackGroup> ranks, size_t room, Reply r
       [json, reply = std::move(reply)] { reply(std::move(*json)); });
 }
 
-std::vector<StackGroup> RanksOf(const Attempt& attempt, int first_rank,
+std::vector<StackGroup> RanksOf(const std::vector<const WorkerRecord*>& workers, int first_rank,
                                 const std::vector<int>& ranks) {
   std::vector<StackGroup> found;
   for (int rank : std::set<int>(ranks.begin(), ranks.end())) {
     const int64_t local_rank = int64_t{rank} - first_rank;
-    if (local_rank < 0 || local_rank >= static_cast<int64_t>(attempt.size())) continue;
-    const WorkerRecord& worker = attempt.worker(static_cast<int>(local_rank)).record();
+    if (local_rank < 0 || local_rank >= static_cast<int64_t>(workers.size())) continue;
+    const WorkerRecord& worker = *workers[static_cast<size_t>(local_rank)];
     found.push_back({.ranks = {{.rank = rank, .pid = worker.pid}},
                      .stacks = {.pid = worker.pid, .note = WhyNoStack(worker)}});
   }

@@ -8,11 +8,10 @@
 
 #include "agent/inspect/inspector.h"
 #include "agent/inspect/stack_groups.h"
+#include "agent/report/attempt_record.h"
 #include "agent/stacks/stack_taker.h"
 
 namespace rankrun::agent {
-
-class Attempt;
 
 // Answers `rankctl stacks` for the ranks of this node, one request at a time, because a process
 // has one tracer.
@@ -39,9 +38,9 @@ class RankStacksTaker {
   StackTaker taker_;
 };
 
-// Returns an entry for each of `ranks` that `attempt` has on this node, of which `first_rank` is
-// the first one. The note says why a rank has no stack.
-std::vector<StackGroup> RanksOf(const Attempt& attempt, int first_rank,
+// Returns an entry for each of `ranks` that this node has: those of `workers`, which begin with
+// `first_rank`. The note says why a rank has no stack. Pure.
+std::vector<StackGroup> RanksOf(const std::vector<const WorkerRecord*>& workers, int first_rank,
                                 const std::vector<int>& ranks);
 
 }  // namespace rankrun::agent
