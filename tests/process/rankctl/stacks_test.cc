@@ -140,8 +140,9 @@ TEST_F(RankctlStacksTimingTest, AJobThatEndsMeanwhileEndsTheHelper) {
 
 TEST_F(RankctlStacksTimingTest, OfALargeJobRanksAreNamed) {
   Start({"-n65", "--rdzv-id=large"}, "exec sleep 1000");
-  EXPECT_THAT(Stacks({}), HasSubstr("job large has 65 ranks; one command takes the stacks of at most "
-                                    "64 ranks; name some, such as rankctl stacks 0-63"));
+  EXPECT_THAT(Stacks({}),
+              HasSubstr("job large has 65 ranks; one command takes the stacks of at most "
+                        "64 ranks; name some, such as rankctl stacks 0-63"));
   EXPECT_EQ(code, Code(2));
   std::string text;
   EXPECT_TRUE(WaitFor([&] {
