@@ -22,12 +22,9 @@ logging.basicConfig(format=f"%(asctime)s [rank{RANK}] %(levelname)s %(name)s: %(
                     level=logging.INFO)
 
 
-class ConnectionClosedError(Exception):
-    """As the error of the same name in botocore and in websockets."""
-
-
-class Again(Exception):
-    """As zmq.error.Again."""
+def error_of(module, name):
+    """Returns a class that prints as that of a library."""
+    return type(name, (Exception,), {"__module__": module})
 
 
 def say(text):
@@ -98,7 +95,7 @@ def fail(peers):
             pool.submit(crash).result()
     if way == "storage":
         end_late(peers)
-        raise ConnectionClosedError(
+        raise error_of("botocore.exceptions", "ConnectionClosedError")(
             "Connection was closed before we received a valid response from endpoint URL: "
             '"https://corpus.s3.eu-central-1.amazonaws.com/shard-00017.tar".')
     if way == "illegal":  # a build for another processor
@@ -131,7 +128,7 @@ def react(peers):
     if way == "javascript" and ATTEMPT > 0:
         sys.exit(0)
     if victims == "zmq":
-        raise Again("Resource temporarily unavailable")
+        raise error_of("zmq.error", "Again")("Resource temporarily unavailable")
     if not readable:
         raise SystemExit("no peer was lost for 20 s")
     if victims == "ucx":
@@ -144,10 +141,12 @@ def react(peers):
             "=================================")
         os.kill(os.getpid(), signal.SIGSEGV)
     if victims == "websockets":
-        raise ConnectionClosedError("no close frame received or sent")
+        raise error_of("websockets.exceptions", "ConnectionClosedError")(
+            "no close frame received or sent")
     if victims == "http":
-        raise ConnectionError("Connection aborted.", http.client.RemoteDisconnected(
-            f"Remote end closed connection without response (rank {culprit})"))
+        raise error_of("requests.exceptions", "ConnectionError")(
+            "Connection aborted.",
+            http.client.RemoteDisconnected("Remote end closed connection without response"))
     if victims == "julia":
         say("ERROR: LoadError: EOFError: read end of file\nStacktrace:\n"
             " [1] read(this::Sockets.TCPSocket, ::Type{UInt8})\n   @ Base ./stream.jl:985\n"
