@@ -57,6 +57,7 @@ template <typename F>
 void Fields(F& f, Ending& m) {
   f("kind", m.kind);
   f("lost_rank", m.lost_rank);
+  f("error", m.error);
 }
 
 template <typename F>

@@ -24,6 +24,9 @@ enum class EndKind : uint8_t {
 struct Ending {
   EndKind kind = EndKind::kSucceeded;
   int lost_rank = -1;  // that its error names as lost; -1: none
+  // Fingerprint of the text of its exception without numbers, by which ranks with the same error
+  // are recognized; 0: it has none.
+  uint64_t error = 0;
 };
 
 }  // namespace rankrun::agent

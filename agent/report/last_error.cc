@@ -163,6 +163,27 @@ LastError JavasExceptionAt(const Lines& lines, size_t at) {
   return {text, true, CountAfter(lines, last)};
 }
 
+// Returns whether a line is a frame of JavaScript: "    at f (a.js:7:3)".
+bool IsJavaScriptsFrame(const std::string& line) { return line.starts_with("    at "); }
+
+// `at`: its last frame. The fields of the error, in braces, and the version of Node.js follow.
+// "Emitted 'error' event on Socket instance at:" and its frames may precede them.
+LastError JavaScriptsErrorAt(const Lines& lines, size_t at) {
+  constexpr size_t kMaxFields = 12;
+  const auto header_above = [&](size_t frame) {
+    while (frame > 0 && IsJavaScriptsFrame(lines[frame])) --frame;
+    return frame;
+  };
+  size_t begin = header_above(at);
+  if (begin > 0 && IsJavaScriptsFrame(lines[begin - 1])) begin = header_above(begin - 1);
+  size_t last = at;
+  const size_t limit = std::min(lines.size(), at + kMaxFields);
+  for (size_t i = at; i < limit; ++i) {
+    if (lines[i] == "}" || lines[i].starts_with("Node.js v")) last = i;
+  }
+  return {lines[begin] + '\n', true, CountAfter(lines, last)};
+}
+
 // Returns whether a line is "I1126 12:00:00.000000 77 client.h:80] text", as Google's logging
 // library writes it. With 'F' as the first letter, it ends the program.
 bool IsLineOfLog(const std::string& line, std::string_view letters) {
@@ -202,6 +223,7 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsTraceback(lines[i])) return ExceptionAt(lines, i);
     if (lines[i].find(kJavasThread) != std::string::npos) return JavasExceptionAt(lines, i);
     if (IsFatalLine(lines[i])) return FatalLineAt(lines, i);
+    if (IsJavaScriptsFrame(lines[i])) return JavaScriptsErrorAt(lines, i);
   }
   if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};
   return LastLinesError(standard_error);

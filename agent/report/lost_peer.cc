@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kLostPeer[] = {
     "connection closed by peer",
     "connection reset by peer",
+    "connection reset by remote peer",
     "connection was likely closed",
     "connection refused",
     "broken pipe",
@@ -47,6 +48,12 @@ constexpr std::string_view kLostPeer[] = {
     // Java, and JAX.
     "java.net.socketexception: connection reset",
     "another task died",
+    // Node.js, MPI and Julia.
+    "econnreset",
+    "econnrefused",
+    "epipe",
+    "mpi_err_proc_failed",
+    "eoferror: read end of file",
     "tasks are unhealthy",
 };
 

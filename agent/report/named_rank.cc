@@ -15,6 +15,7 @@ constexpr std::string_view kEnds[] = {": killed by",
                                       " was killed",
                                       " has ended",
                                       " has died",
+                                      " has failed",
                                       " has left the group",
                                       " ended with",
                                       " could not be started",
@@ -138,6 +139,8 @@ std::optional<int> NumberBetween(std::string_view error, std::string_view before
 std::optional<int> SharedReasonIn(std::string_view error) {
   // torch.distributed.checkpoint. With several ranks, none is the reason.
   if (auto rank = NumberBetween(error, "CheckpointException ranks:dict_keys([", "])")) return rank;
+  // MPI.
+  if (auto rank = NumberBetween(error, "MPI_ABORT was invoked on rank ", " ")) return rank;
   // JAX. It lists several tasks if some have died of the first one's death.
   size_t tasks = error.find("tasks are unhealthy");
   if (tasks == error.npos) return std::nullopt;

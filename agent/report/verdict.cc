@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,24 @@ LastError ErrorOf(const WorkerRecord& worker) {
   if (may_be_result && !EndsWithLostPeer(error) && !TimedOut(error) && !InputEnded(error))
     return {};
   return error;
+}
+
+// Returns the fingerprint of an exception's text: FNV-1a of its letters, because numbers such as
+// ranks, ports and steps differ. Texts about a signal are no errors of the program.
+uint64_t FingerprintOf(const LastError& error) {
+  constexpr size_t kMaxLetters = 200;
+  constexpr std::string_view kOfSignals[] = {"signal", "SIGTERM", "Interrupt", "SystemExit",
+                                             "Terminated"};
+  const auto is_in_text = [&](auto part) { return error.text.find(part) != error.text.npos; };
+  if (!error.is_exception || std::ranges::any_of(kOfSignals, is_in_text)) return 0;
+  uint64_t hash = 0xcbf29ce484222325;
+  size_t letters = 0;
+  for (unsigned char c : error.text) {
+    if (!std::isalpha(c)) continue;
+    hash = (hash ^ c) * 0x100000001b3;
+    if (++letters == kMaxLetters) break;
+  }
+  return letters > 0 ? hash : 0;
 }
 
 bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }
@@ -87,6 +106,8 @@ class Ends {
         left_early_.push_back(kinds_.size());
       }
       kinds_.push_back(ending.kind);
+      errors_.push_back(ending.kind == EndKind::kSucceeded ? 0 : ending.error);
+      names_somebody_.push_back(ending.lost_rank >= 0);
       if (ending.lost_rank >= 0) ++lost_ranks[ending.lost_rank];
     }
     for (size_t i = 0; i < workers.size(); ++i) {
@@ -98,6 +119,9 @@ class Ends {
   size_t ChooseCause() const {
     using enum VerdictRule;
     if (auto found = By(kHung, TheLowestThatHung())) return *found;
+    if (auto found = By(kTheOnlyOneWithAnotherError, TheOnlyOneWithAnotherError(false))) {
+      return *found;
+    }
     if (auto found = By(kFailed, FirstOf({EndKind::kNotStarted, EndKind::kFailed}))) return *found;
     if (auto found = By(kNamed, TheMostNamed([&](size_t i) { return IsNamed(i); }))) return *found;
     if (!SeveralExitedInTheirHandlers()) {
@@ -117,6 +141,9 @@ class Ends {
       if (auto found = By(kRaisedAfterSignal, FirstOf({EndKind::kRaisedAfterSignal}))) {
         return *found;
       }
+    }
+    if (auto found = By(kTheOnlyOneWithAnotherError, TheOnlyOneWithAnotherError(true))) {
+      return *found;
     }
     if (auto found = By(kLostPeer, FirstOf({EndKind::kLostPeer}))) return *found;
     auto failed = First([&](size_t i) { return kinds_[i] != EndKind::kSucceeded; });
@@ -174,6 +201,30 @@ class Ends {
     return named_.contains(i) && !lost_somebody && kinds_[i] != EndKind::kSucceeded;
   }
 
+  // All others with an exception have the same one, and at least two do: they lost it in words
+  // that nobody knows. It has an exception of another text, which names nobody. Any other failure
+  // without an exception may be the cause, too.
+  std::optional<size_t> TheOnlyOneWithAnotherError(bool among_victims) const {
+    std::map<uint64_t, std::vector<size_t>> by_error;
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      if (errors_[i] != 0) by_error[errors_[i]].push_back(i);
+      const bool may_be_cause = kinds_[i] < EndKind::kLostPeer && errors_[i] == 0;
+      if (may_be_cause && !IsMissing(VerdictRule::kSilentFailureIsStronger)) return std::nullopt;
+    }
+    if (by_error.size() != 2) return std::nullopt;
+    const auto& first = by_error.begin()->second;
+    const auto& second = by_error.rbegin()->second;
+    const auto& few = first.size() < second.size() ? first : second;
+    const auto& many = first.size() < second.size() ? second : first;
+    if (few.size() != 1 || many.size() < 2 || names_somebody_[few.front()]) return std::nullopt;
+    const size_t odd = few.front();
+    // A text of victims that is known has rows of its own. Handlers of our signal may raise, too.
+    const bool has_begun = std::ranges::any_of(many, [&](size_t i) {
+      return kinds_[i] == (among_victims ? EndKind::kLostPeer : EndKind::kFailed);
+    });
+    return has_begun && IsVictim(odd) == among_victims ? std::optional(odd) : std::nullopt;
+  }
+
   size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
 
   // It lost a peer, or waited in vain.
@@ -216,8 +267,10 @@ class Ends {
 
   const std::vector<size_t>& ended_;
   std::vector<EndKind> kinds_;
-  std::vector<size_t> left_early_;  // workers that succeeded
-  std::map<size_t, int> named_;     // workers that errors of victims name, and how many do
+  std::vector<uint64_t> errors_;      // fingerprints; 0: none
+  std::vector<bool> names_somebody_;  // that it lost
+  std::vector<size_t> left_early_;    // workers that succeeded
+  std::map<size_t, int> named_;       // workers that errors of victims name, and how many do
 };
 
 }  // namespace
@@ -225,7 +278,7 @@ class Ends {
 Ending EndingOf(const WorkerRecord& worker) {
   if (worker.ending) return *worker.ending;
   LastError error = ErrorOf(worker);
-  Ending ending{.kind = KindOf(worker, error)};
+  Ending ending{.kind = KindOf(worker, error), .error = FingerprintOf(error)};
   if (ending.kind == EndKind::kLostPeer) ending.lost_rank = NamedRankIn(error.text).value_or(-1);
   return ending;
 }

@@ -11,6 +11,7 @@ enum class VerdictRule : uint8_t {
   // The rows of the table.
   kHung,
   kFailed,
+  kTheOnlyOneWithAnotherError,  // rows 0a and 11
   kNamed,
   kExitedAfterSignal,
   kFailedAfterWarning,
@@ -26,6 +27,7 @@ enum class VerdictRule : uint8_t {
   kNamedByMost,
   kFirstEnded,
   // The conditions of a row.
+  kSilentFailureIsStronger,     // rows 0a and 11
   kNamedOnesLostNobody,         // row 2
   kSeveralExitInTheirHandlers,  // row 3
   kTwoLostTheOnlyOne,           // row 5

@@ -122,6 +122,16 @@ TEST(FindLastErrorTest, AnExceptionOfJavaHasItsCauses) {
   EXPECT_EQ(error.lines_after, 1);
 }
 
+TEST(FindLastErrorTest, AnErrorOfNodeJsIsAnException) {
+  LastError error = FindLastError(
+      "step 3\nError: read ECONNRESET\n    at TCP.onStreamRead (node:a:2:3)\nEmitted 'error' event "
+      "on Socket instance at:\n    at f (node:b:1:2) {\n  code: 'ECONNRESET'\n}\n\nNode.js v22\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "Error: read ECONNRESET\n");
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_FALSE(FindLastError("    at the end\n").text.empty());
+}
+
 TEST(FindLastErrorTest, AFatalLineOfALogIsAnException) {
   const std::string line = "F1126 12:00:00.123456    77 client.h:80] Check failed: n == 7\n";
   LastError error = FindLastError("I1126 12:00:00.1 77 a.cc:3] begin\n" + line + "of 3 tasks\n" +

@@ -31,6 +31,9 @@ TEST(BlamesLostPeerTest, KnowsTheTextsOfOthers) {
            "panic: read tcp 127.0.0.1:46710->127.0.0.1:4711: read: connection reset by peer",
            "rankrun.DistError: rank 0: Barrier #3 of world: rank 2 was killed by SIGKILL",
            "java.net.SocketException: Connection reset",
+           "Error: read ECONNRESET",
+           "*** MPI_ERR_PROC_FAILED: Process Failure",
+           "ERROR: LoadError: EOFError: read end of file",
            "F1126 12:00:00 77 client.h:80] This most likely indicates that another task died",
        }) {
     EXPECT_TRUE(blames(text)) << text;

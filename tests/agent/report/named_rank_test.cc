@@ -56,6 +56,11 @@ TEST(NamedRankInTest, IsTheRankThatRefusedACall) {
             1);
 }
 
+TEST(NamedRankInTest, IsTheRankThatAnotherReportsAsFailed) {
+  EXPECT_EQ(NamedRankIn("RuntimeError: rank 2 has failed in prepare(): FileNotFoundError"), 2);
+  EXPECT_EQ(NamedRankIn("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD"), 2);
+}
+
 TEST(NamedRankInTest, IsTheRankForWhichAllRanksRaise) {
   const std::string checkpoint = "CheckpointException: CheckpointException ranks:dict_keys(";
   EXPECT_EQ(NamedRankIn(checkpoint + "[1])\nTraceback (most recent call last): (RANK 1)"), 1);

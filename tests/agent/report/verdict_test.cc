@@ -310,6 +310,33 @@ const Case kCases[] = {
      2},
 };
 
+TEST(ChooseCauseTest, TheOnlyOneWithAnotherErrorIsTheCause) {
+  const auto raises = [](const std::string& text, int sent_signal) {
+    const bool is_cut = sent_signal != 0;
+    return Ended({.signaled = is_cut, .value = is_cut ? sent_signal : 1}, sent_signal,
+                 "Traceback (most recent call last):\n  File \"a.py\"\n" + text);
+  };
+  const WorkerRecord shard = raises("ValueError: no shard 7\n", 15);
+  const WorkerRecord victim = raises("MeshError: peer 3 is gone\n", 0);
+  const WorkerRecord late_victim = raises("MeshError: peer 4 is gone\n", 15);
+  const auto cause = [](std::vector<WorkerRecord> workers) {
+    std::vector<size_t> ended;
+    for (size_t i = 0; i < workers.size(); ++i) {
+      workers[i].global_rank = static_cast<int>(i);
+      workers[i].ending = EndingOf(workers[i]);
+      workers[i].stderr_tail.clear();
+      ended.push_back(i);
+    }
+    return ChooseCause(workers, ended);
+  };
+  EXPECT_EQ(cause({victim, late_victim, shard}), 2U);
+  EXPECT_EQ(cause({victim, kTerminated, shard}), 0U) << "one is not several";
+  EXPECT_EQ(cause({victim, late_victim, shard, shard}), 0U) << "two pairs";
+  EXPECT_EQ(cause({kFailed, late_victim, late_victim, shard}), 0U) << "a silent failure";
+  EXPECT_EQ(cause({victim, late_victim, raises("Stopped: got SIGTERM\n", 15)}), 0U)
+      << "the exception of a handler";
+}
+
 TEST(ChooseCauseTest, Table) {
   for (Case c : kCases) {
     for (size_t i = 0; i < c.workers.size(); ++i) c.workers[i].global_rank = static_cast<int>(i);

@@ -57,6 +57,8 @@ constexpr Program kCompares[] = {
      "collective: A, but Rank # is running collective: B\n"},
 };
 
+constexpr Program kLostPeerInItsWords[] = {{"@MeshError: the ring is broken at step 7\n"}};
+
 constexpr Program kTimedOut[] = {
     {"@TimeoutError: timed out\n"},
     {"@RuntimeError: [unbound_buffer.cc:78] Timed out waiting 1800000ms for recv operation\n"},
@@ -150,6 +152,7 @@ void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   if (actor.end == End::kInputEnds) return end_by(kInputEnded);
   if (actor.end == End::kTimesOut) return end_by(kTimedOut);
   if (actor.end == End::kLosesPeer) return end_by(kLostPeer);
+  if (actor.end == End::kLosesPeerInItsWords) return end_by(kLostPeerInItsWords);
   if (actor.end == End::kComparesCalls) return end_by(kCompares);
   const bool raises = actor.end == End::kRaises || actor.end == End::kRaisesLate;
   end_by(!raises ? std::span<const Program>(kNamesRank) : kOwnErrors);

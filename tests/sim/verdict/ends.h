@@ -23,10 +23,11 @@ enum class End {
   kInputEnds,
   kTimesOut,
   kLosesPeer,
-  kNamesCulprit,   // has lost it
-  kNamesVictim,    // has lost one that has lost another
-  kNamesWaiter,    // has lost one that waited in vain
-  kComparesCalls,  // its call differs from that of the rank that it names
+  kLosesPeerInItsWords,  // that of a program of the user, the same on all ranks
+  kNamesCulprit,         // has lost it
+  kNamesVictim,          // has lost one that has lost another
+  kNamesWaiter,          // has lost one that waited in vain
+  kComparesCalls,        // its call differs from that of the rank that it names
 };
 
 // One worker of a scene.

@@ -33,7 +33,8 @@ TEST_P(VerdictMutationTest, ARuleIsMissedWithinTwoThousandSeeds) {
 #define RULE(name) \
   Missing { VerdictRule::k##name, #name }
 INSTANTIATE_TEST_SUITE_P(Rules, VerdictMutationTest,
-                         testing::Values(RULE(Hung), RULE(Failed), RULE(Named),
+                         testing::Values(RULE(Hung), RULE(TheOnlyOneWithAnotherError), RULE(Failed),
+                                         RULE(SilentFailureIsStronger), RULE(Named),
                                          RULE(ExitedAfterSignal), RULE(FailedAfterWarning),
                                          RULE(TheOnlyOneThatLostNobody), RULE(KilledInException),
                                          RULE(InputEnded), RULE(TimedOut),
