@@ -68,8 +68,8 @@ class Coordinator {
   void On(Node&, const Report&) {}      // CoordinatorHost merges them
   void On(Node&, const NodeHealth&) {}  // CoordinatorHost judges it
   void On(Node&, const NodeStacks&) {}  // CoordinatorHost compares them
-  void On(Node&, const Hello&) {}  // see OnHello
-  void On(Node&, const Relay&) {}  // see QueryRelay
+  void On(Node&, const Hello&) {}       // see OnHello
+  void On(Node&, const Relay&) {}       // see QueryRelay
   void EndWithCause(Node& node, Cause cause);
   void ReplaceCauseIfBetter(const Cause& cause);
   void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);

@@ -25,7 +25,7 @@ std::string EncodeHealth(const NodeSamples& samples);
 // Errors: kProtocol.
 Result<NodeSamples> DecodeHealth(std::string_view bytes);
 
-// Limits of a message with digests of stacks: the largest one of so many ranks fits.
+// Limits of a message with digests of stacks. The largest digests of all these ranks fit.
 constexpr size_t kMaxDigestRanks = 64;
 constexpr size_t kMaxDigestBytes = 128 * 1024;
 

@@ -140,7 +140,7 @@ TEST(FindLastErrorTest, AFatalLineOfALogIsAnException) {
   EXPECT_EQ(error.text, line + "of 3 tasks\n");
   EXPECT_EQ(error.lines_after, 0);
   EXPECT_FALSE(FindLastError("F11a6 12:00:00 77 a.cc:3] text\n").is_exception);
-  // That of another process: this one goes on.
+  // Another process has written it, and this one goes on.
   error = FindLastError(line + "I1126 12:00:01.1 77 a.cc:3] Connection refused\nstep 3\n");
   EXPECT_EQ(error.text, line);
   EXPECT_EQ(error.lines_after, 2);
