@@ -87,8 +87,11 @@ TEST_F(GpuDeathTest, BeforeItsCallIsNamedWithoutAnAgent) {
                                        testing::Not(HasSubstr("not broken"))));
 }
 
+// The backend waits half a second for the rank's name.
+struct GpuDeathTimingTest : GpuDeathTest {};
+
 // As between hosts: NCCL loses the connection, and does not say to which rank.
-TEST_F(GpuDeathTest, ThatNcclNoticesFirstIsNamedWithoutAnAgent) {
+TEST_F(GpuDeathTimingTest, ThatNcclNoticesFirstIsNamedWithoutAnAgent) {
   auto lose = [&](ProcessGroup& world) {
     OnGpu<int32_t> values({1});
     world.AllReduce(values);
