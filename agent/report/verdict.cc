@@ -44,9 +44,10 @@ uint64_t FingerprintOf(const LastError& error) {
   if (!error.is_exception || std::ranges::any_of(kOfSignals, is_in_text)) return 0;
   uint64_t hash = 0xcbf29ce484222325;
   size_t letters = 0;
-  for (unsigned char c : error.text) {
-    if (!std::isalpha(c)) continue;
-    hash = (hash ^ c) * 0x100000001b3;
+  for (char c : error.text) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (!std::isalpha(letter)) continue;
+    hash = (hash ^ letter) * 0x100000001b3;
     if (++letters == kMaxLetters) break;
   }
   return letters > 0 ? hash : 0;
