@@ -70,7 +70,7 @@ Error JobClient::Silent(Duration timeout) const {
 }
 
 // `is_last` may change with each answer, so that it is a copy.
-Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request, IsLast is_last) {
+Result<JobAnswers> JobClient::Ask(const agent::InspectRequest& request, const IsLast& is_last) {
   const Duration timeout = TimeoutOf(request);
   std::string line = EncodeRequest(request) + "\n";
   ssize_t sent = send(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL);

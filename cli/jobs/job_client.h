@@ -41,7 +41,7 @@ class JobClient {
   // Waits for 1 s longer than the nodes may take, or until `is_last`.
   // Errors: kTimeout, "the agent (pid 4711) has not answered for 2.0 s: <what it does>"; kPeerLost
   // if the agent has ended; kInvalid, the error that the agent reports.
-  Result<JobAnswers> Ask(const agent::InspectRequest& request, IsLast is_last = {});
+  Result<JobAnswers> Ask(const agent::InspectRequest& request, const IsLast& is_last = {});
 
   pid_t agent() const { return agent_; }
 
