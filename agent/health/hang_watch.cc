@@ -254,6 +254,7 @@ std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
       verdict.witnesses.push_back(rank);
     }
   }
+  verdict.needs_stacks = suspects.empty();
   if (suspects.empty()) suspects = std::move(ended);
   for (int rank : suspects) {
     verdict.causes[rank] =
@@ -261,7 +262,6 @@ std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
     verdict.witnesses.push_back(rank);
   }
   verdict.text = still;
-  verdict.needs_stacks = suspects.empty();
   if (!suspects.empty()) verdict.text += "; " + SuspectsInWords(suspects, "");
   return verdict;
 }

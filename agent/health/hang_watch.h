@@ -27,7 +27,7 @@ struct HangVerdict {
   std::string text;              // the whole
   int reporter = 0;              // without causes: a rank whose node ends the attempt
   std::vector<int> witnesses{};  // ranks whose stacks explain the hang: the causes and one victim
-  bool needs_stacks = false;     // without causes: the stacks of all may show one
+  bool needs_stacks = false;     // the stacks of all may show a cause, or a better one
 };
 
 struct HangFindings {

@@ -26,6 +26,18 @@ bool IsNative(const StackFrame& frame) {
                              [&](auto begin) { return frame.function.starts_with(begin); });
 }
 
+// The frame of a main thread that has returned, and waits for other threads or runs handlers.
+bool IsOfAnExit(const StackFrame& frame) {
+  if (frame.file.ends_with("/threading.py")) return frame.function == "_shutdown";
+  if (frame.file.ends_with("/multiprocessing/util.py")) return frame.function == "_exit_function";
+  return frame.function == "Py_FinalizeEx" || frame.function == "__run_exit_handlers";
+}
+
+bool IsExiting(const ProcessStacks& stacks) {
+  return !stacks.threads.empty() &&
+         std::ranges::any_of(MergedFrames(stacks, stacks.threads.front()), IsOfAnExit);
+}
+
 bool AreKnown(const ProcessStacks& stacks) {
   if (stacks.threads.empty() || !stacks.python_note.empty()) return false;
   const ThreadStack& main = stacks.threads.front();
@@ -49,6 +61,24 @@ std::optional<size_t> TheOnlyOne(const std::vector<std::string>& collectives,
   return static_cast<size_t>(std::ranges::find(collectives, collective) - collectives.begin());
 }
 
+// A rank that is exiting waits for none of those that have ended.
+HangVerdict BlamingTheExiting(HangVerdict verdict, const std::vector<RankDigest>& workers) {
+  const bool all_exit = std::ranges::all_of(workers, [](const RankDigest& worker) {
+    return worker.digest.is_exiting && worker.digest.collective.empty();
+  });
+  if (workers.empty() || !all_exit) return verdict;
+  verdict.causes.clear();
+  std::vector<int> ranks;
+  for (const auto& [rank, digest] : workers) {
+    ranks.push_back(rank);
+    verdict.causes[rank] = "exiting, in " + digest.place + "; all others have ended";
+  }
+  verdict.text = RanksInWords(ranks) +
+                 (ranks.size() == 1 ? " is exiting, and does" : " are exiting, and do") +
+                 " not end; all others have ended";
+  return verdict;
+}
+
 }  // namespace
 
 std::string CollectiveOf(const ProcessStacks& stacks) {
@@ -62,8 +92,10 @@ std::string CollectiveOf(const ProcessStacks& stacks) {
 }
 
 StackDigest DigestOf(const ProcessStacks& stacks) {
-  return {
-      .is_known = AreKnown(stacks), .collective = CollectiveOf(stacks), .place = PlaceOf(stacks)};
+  return {.is_known = AreKnown(stacks),
+          .is_exiting = IsExiting(stacks),
+          .collective = CollectiveOf(stacks),
+          .place = PlaceOf(stacks)};
 }
 
 std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& workers,
@@ -108,6 +140,7 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& worke
 
 HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers) {
   if (!verdict.needs_stacks) return verdict;
+  if (!verdict.causes.empty()) return BlamingTheExiting(std::move(verdict), workers);
   const auto suspect = SuspectByStacks(workers);
   if (!suspect) return verdict;
   verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;

@@ -22,6 +22,7 @@ std::string CollectiveOf(const ProcessStacks& stacks);
 // The part of a rank's stacks that is compared, short enough for a message.
 struct StackDigest {
   bool is_known = false;        // the stack of its main thread could be read
+  bool is_exiting = false;      // its main thread has done its work and ends the process
   std::string collective = {};  // see CollectiveOf
   std::string place = {};       // innermost frames: "wait (connection.py) <- main (train.py:7)"
   bool operator==(const StackDigest&) const = default;
@@ -48,7 +49,8 @@ struct StackSuspect {
 // there is no such rank, or if the stacks of one could not be read.
 std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& workers);
 
-// Adds the suspect, if there is one, to a verdict that needs stacks.
+// Adds the suspect, if there is one, to a verdict that needs stacks. If the verdict blames ranks
+// that have ended, and all others are exiting outside a collective, blames those instead.
 HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers);
 
 }  // namespace rankrun::agent

@@ -115,6 +115,7 @@ struct DigestGroups {
 template <typename F>
 void Fields(F& f, StackDigest& m) {
   f("is_known", m.is_known);
+  f("is_exiting", m.is_exiting);
   f("collective", m.collective);
   f("place", m.place);
 }

@@ -67,6 +67,14 @@ class HangWatchTest : public ::testing::Test {
   HangVerdict Verdict(const std::vector<WorkerSample>& samples, Duration time = seconds(31)) {
     return Look(samples, time).verdict.value_or(HangVerdict{.text = "no verdict"});
   }
+  // Looks at the same samples each second.
+  std::optional<HangVerdict> VerdictOnStillness(const std::vector<WorkerSample>& samples) {
+    std::optional<HangVerdict> verdict;
+    for (int second = 0; !verdict && second < 100; ++second) {
+      verdict = watch_.Look(samples, At(seconds(second))).verdict;
+    }
+    return verdict;
+  }
   std::string Notice(const std::vector<WorkerSample>& samples) {
     auto notices = Notices(samples);
     return notices.empty() ? "" : notices.front();
@@ -434,12 +442,18 @@ TEST_F(HangWatchTest, AVerdictNeedsStacksIfAllWorkersWithoutTheLibraryWait) {
   for (int rank : {0, 1}) {
     samples[static_cast<size_t>(rank)] = {.global_rank = rank, .pid = 1, .process = Waits()};
   }
-  std::optional<HangVerdict> verdict;
-  for (int second = 0; !verdict && second < 100; ++second) {
-    verdict = watch_.Look(samples, At(seconds(second))).verdict;
-  }
+  const auto verdict = VerdictOnStillness(samples);
   ASSERT_TRUE(verdict);
   EXPECT_TRUE(verdict->causes.empty());
+  EXPECT_TRUE(verdict->needs_stacks);
+}
+
+TEST_F(HangWatchTest, AVerdictOnWorkersThatHaveEndedNeedsTheStacksOfTheOthers) {
+  std::vector<WorkerSample> samples = {{.global_rank = 0, .has_ended = true},
+                                       {.global_rank = 1, .pid = 1, .process = Waits()}};
+  const auto verdict = VerdictOnStillness(samples);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->causes.count(0), 1U);
   EXPECT_TRUE(verdict->needs_stacks);
 }
 

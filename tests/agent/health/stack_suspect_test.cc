@@ -110,6 +110,33 @@ TEST(WithSuspectTest, AVerdictWithoutACauseGetsTheSuspect) {
   EXPECT_TRUE(WithSuspect(unclear, Digests({Loads(0), Loads(1)})).causes.empty());
 }
 
+RankStacks Exits(int rank) {
+  return Python(rank, {Frame("_shutdown", "/usr/lib/python3.11/threading.py", 1583)});
+}
+
+TEST(WithSuspectTest, RanksThatAreExitingAreBlamedInsteadOfThoseThatHaveEnded) {
+  const HangVerdict ended{
+      .causes = {{0, "ended"}, {2, "ended"}}, .text = "no progress", .needs_stacks = true};
+  HangVerdict verdict = WithSuspect(ended, Digests({Exits(1)}));
+  EXPECT_EQ(verdict.causes,
+            (std::map<int, std::string>{
+                {1, "exiting, in _shutdown (threading.py:1583); all others have ended"}}));
+  EXPECT_EQ(verdict.text, "rank 1 is exiting, and does not end; all others have ended");
+  verdict = WithSuspect(ended, Digests({Exits(1), Native(3, "__run_exit_handlers")}));
+  EXPECT_EQ(verdict.text, "ranks 1, 3 are exiting, and do not end; all others have ended");
+  for (const auto& living : {Digests({Exits(1), Loads(3)}), Digests({Exits(1), In(3, "barrier")}),
+                             Digests({Native(1, "gloo::f()")}), Digests({})}) {
+    EXPECT_EQ(WithSuspect(ended, living).causes, ended.causes);
+  }
+}
+
+TEST(WithSuspectTest, ARankThatWaitsForOthersAtItsExitIsNoCause) {
+  RankStacks at_exit = Native(1, "c10d::ProcessGroupGloo::~ProcessGroupGloo()");
+  at_exit.stacks.threads[0].native.push_back(Frame("__run_exit_handlers", "", 0));
+  const HangVerdict ended{.causes = {{0, "ended"}}, .text = "t", .needs_stacks = true};
+  EXPECT_EQ(WithSuspect(ended, Digests({at_exit})).causes, ended.causes);
+}
+
 TEST(WithSuspectTest, NobodyIsBlamedInAnOperationOfLibrankrunThatAllHaveEntered) {
   const auto workers = Digests({In(0, "barrier"), Loads(1)});
   EXPECT_TRUE(WithSuspect({.text = "all have entered"}, workers).causes.empty());

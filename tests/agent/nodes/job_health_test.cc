@@ -151,13 +151,14 @@ TEST_F(JobHealthTest, ANodeWithWorkersReportsThatOthersWaitForOneThatHasEnded) {
 // Two ranks of PyTorch without librankrun wait for each other's connection.
 struct JobStacksTest : JobHealthTest {
   // Sends samples until there is an order other than for samples; returns when.
-  TimePoint Still() {
+  TimePoint Still(bool has_first_ended = false) {
     for (int second = 1; second <= 60; ++second) {
       const TimePoint now = kStart + seconds(second);
       for (int rank : {0, 1}) {
         WorkerSample worker{.node = "n",
                             .global_rank = rank,
                             .pid = 100 + rank,
+                            .has_ended = has_first_ended && rank == 0,
                             .process = ProcessFacts{.state = 'S', .call = CallKind::kPeer}};
         for (const HealthOrder& order :
              health_.OnSamples(static_cast<uint64_t>(rank + 1), kRound, Samples(worker), now)) {
@@ -190,6 +191,19 @@ TEST_F(JobStacksTest, AVerdictWithoutACauseWaitsForTheStacksOfAllNodes) {
               testing::StartsWith("in wait4(), while all others are in barrier; no worker has"));
   EXPECT_THAT(found->text, testing::HasSubstr("; rank 1 is in wait4(), while all others"));
   EXPECT_EQ(health_.deadline(), std::nullopt);
+}
+
+TEST_F(JobStacksTest, TheLastRankThatRunsIsBlamedIfItIsExiting) {
+  Still(true);
+  ASSERT_EQ(orders.size(), 1U);
+  ASSERT_TRUE(std::holds_alternative<StacksWanted>(orders[0]));
+  RankDigest exiting = In(1, "");
+  exiting.digest.is_exiting = true;
+  auto found = Find<HangFound>(health_.OnStacks(2, kRound, {exiting}));
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranks.size(), 1U);
+  EXPECT_EQ(found->ranks[0].rank, 1);
+  EXPECT_EQ(found->ranks[0].why, "exiting, in wait4(); all others have ended");
 }
 
 TEST_F(JobStacksTest, NobodyIsNamedWithoutTheStacksOfANode) {
@@ -312,7 +326,8 @@ TEST(HealthCodecTest, ManyGroupsAreCutAndThatIsMarked) {
 }
 
 TEST(HealthCodecTest, DigestsOfStacksSurviveEncodingAndDecoding) {
-  const StackDigest barrier{.is_known = true, .collective = "barrier", .place = "poll()"};
+  const StackDigest barrier{
+      .is_known = true, .is_exiting = true, .collective = "barrier", .place = "poll()"};
   const StackDigest unknown;
   const std::vector<RankDigest> digests = {{3, barrier}, {5, barrier}, {4, unknown}};
   auto read = DecodeDigests(EncodeDigests(digests));
