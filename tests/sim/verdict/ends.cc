@@ -20,12 +20,16 @@ struct Program {
 };
 
 constexpr Program kOwnErrors[] = {
-    {"@RuntimeError: no data\n"},
     {"@torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"},
     {"@requests.exceptions.ReadTimeout: HTTPConnectionPool(): Read timed out.\n"},
+    {"thread 'main' panicked at src/a.rs:8:4:\nindex out of bounds\n"},
+};
+
+// Of a program that has seen our signal: those that fail before it do not raise the same.
+constexpr Program kLateErrors[] = {
+    {"@ValueError: no data\n"},
     {"terminate called after throwing an instance of 'std::out_of_range'\n  what():  at\n",
      SIGABRT},
-    {"thread 'main' panicked at src/a.rs:8:4:\nindex out of bounds\n"},
     {"panic: no such shard\n\ngoroutine 1 [running]:\nmain.main()\n\t/a.go:7\n"},
 };
 
@@ -154,8 +158,9 @@ void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   if (actor.end == End::kLosesPeer) return end_by(kLostPeer);
   if (actor.end == End::kLosesPeerInItsWords) return end_by(kLostPeerInItsWords);
   if (actor.end == End::kComparesCalls) return end_by(kCompares);
-  const bool raises = actor.end == End::kRaises || actor.end == End::kRaisesLate;
-  end_by(!raises ? std::span<const Program>(kNamesRank) : kOwnErrors);
+  if (actor.end == End::kRaises) return end_by(kOwnErrors);
+  if (actor.end == End::kRaisesLate) return end_by(kLateErrors);
+  end_by(kNamesRank);
 }
 
 void MakeEnd(WorkerRecord& worker, const Actor& actor, Dice& dice) {
