@@ -12,8 +12,8 @@ preset=${1:-release}
 [ $# -gt 0 ] && shift
 case $preset in
   asan | tsan)
-    command -v clang++ >/dev/null || {
-      echo "test.sh: the preset $preset needs the packages clang and libclang-rt-14-dev" >&2
+    { command -v clang++ && command -v ld.lld; } >/dev/null || {
+      echo "test.sh: the preset $preset needs the packages clang, libclang-rt-14-dev and lld" >&2
       exit 1
     }
     ;;
