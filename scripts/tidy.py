@@ -10,10 +10,13 @@ Most of clang-tidy's time for one source goes into the standard headers, so 30
 sources with the same flags are checked as one unit. Sources that cannot share a
 unit (two define the same name in an anonymous namespace) are found by a
 compilation first, and share others. The sources of a unit with a finding are
-checked again alone.
+checked again alone. A unit without one is not checked again until a file of it
+changes: ~/.cache/rankrun-tidy has the hashes.
 Prints the findings; exits 1 if there is one.
 """
 import concurrent.futures
+import functools
+import hashlib
 import json
 import os
 import re
@@ -22,6 +25,8 @@ import subprocess
 import sys
 
 UNIT_SIZE = 30
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+                     "rankrun-tidy")
 FOLDERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/")
 FINDING = re.compile(r"^(/[^:\n]+):\d+:\d+: (?:warning|error|fatal error): .*$", re.M)
 
@@ -44,6 +49,13 @@ def commands(build, prefixes):
     return sources
 
 
+@functools.cache
+def versions():
+    program = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True)
+    with open(".clang-tidy", "rb") as checks, open(__file__, "rb") as script:
+        return program.stdout + checks.read() + script.read()
+
+
 class Unit:
     def __init__(self, flags, directory, sources):
         self.flags, self.directory, self.sources = flags, directory, sources
@@ -63,6 +75,18 @@ class Unit:
 
     def leave_clashing(self, folder, number):
         """Leaves out the sources that do not compile in this unit; returns them."""
+        known = os.path.join(CACHE, self.hash(self.path(folder, number)) + ".clashing")
+        if os.path.exists(known):
+            with open(known) as file:
+                left = [f"{os.getcwd()}/{source}" for source in json.load(file)]
+            self.sources = [source for source in self.sources if source not in left]
+            return left
+        left = self.found_clashing(folder, number)
+        with open(known, "w") as file:
+            json.dump([os.path.relpath(source) for source in left], file)
+        return left
+
+    def found_clashing(self, folder, number):
         left = []
         while len(self.sources) > 1:
             status, output = self.run(["clang++", "-fsyntax-only", *self.flags],
@@ -73,12 +97,35 @@ class Unit:
             # header does not say which source is its cause.
             others = set(self.sources[1:])
             blamed = set(FINDING.findall(output)) & others or others
-            left += blamed
+            left += sorted(blamed)
             self.sources = [source for source in self.sources if source not in blamed]
         return left
 
+    def hash(self, path):
+        """Of all that decides what clang-tidy finds, but the headers of the system."""
+        root = os.getcwd() + "/"
+        status, rule = self.run(["clang++", "-MM", *self.flags], path)
+        if status != 0:
+            sys.exit(rule)
+        files = [file for file in rule.replace("\\\n", " ").split()[1:] if file != path]
+        digest = hashlib.sha256(versions())
+        digest.update(" ".join(self.flags).replace(root, "").encode())
+        for file in sorted(set(files) | set(self.sources)):
+            with open(os.path.join(self.directory, file), "rb") as opened:
+                digest.update(file.removeprefix(root).encode() + b"\0" + opened.read())
+        return digest.hexdigest()
+
     def findings(self, folder, number):
         path = self.path(folder, number)
+        known_as_clean = os.path.join(CACHE, self.hash(path))
+        if os.path.exists(known_as_clean):
+            return ""
+        output = self.found_by_tidy(folder, number, path)
+        if not output:
+            open(known_as_clean, "w").close()
+        return output
+
+    def found_by_tidy(self, folder, number, path):
         status, output = self.run(["clang-tidy", "--quiet"], path, "--", *self.flags)
         if status == 0 or len(self.sources) == 1:
             return output if status else ""
@@ -90,6 +137,7 @@ def main():
     build = os.path.abspath(sys.argv[1])
     folder = f"{build}/tidy"
     os.makedirs(folder, exist_ok=True)
+    os.makedirs(CACHE, exist_ok=True)
     # Units are not below the sources' folders, so clang-tidy looks here for its checks.
     link = f"{folder}/.clang-tidy"
     if not os.path.lexists(link):
