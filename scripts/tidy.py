@@ -103,7 +103,7 @@ class Unit:
 
     def hash(self, path):
         """Of all that decides what clang-tidy finds, but the headers of the system."""
-        root = os.getcwd() + "/"
+        root = os.getcwd()
         status, rule = self.run(["clang++", "-MM", *self.flags], path)
         if status != 0:
             sys.exit(rule)
