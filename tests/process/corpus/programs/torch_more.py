@@ -13,7 +13,8 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-from common import FOLDER, RANK, ready, wait_for_all
+from common import FOLDER, RANK
+from torch_common import run, sums
 
 culprit, way = int(sys.argv[1]), sys.argv[2]
 is_culprit = RANK == culprit
@@ -45,11 +46,6 @@ class Branches(torch.nn.Module):
     def forward(self, batch, skips):
         batch = self.first(batch)
         return batch.sum() if skips else self.second(batch).sum()
-
-
-def sums(steps):
-    for _ in range(steps):
-        dist.all_reduce(torch.ones(100))
 
 
 def load():
@@ -147,9 +143,4 @@ WAYS = {
 }
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    ready()
-    wait_for_all()
-    WAYS[way]()
-    dist.destroy_process_group()
+    run(WAYS[way])

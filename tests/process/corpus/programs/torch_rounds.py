@@ -16,16 +16,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from common import FOLDER, RANK, publish, read_of, ready, wait_for_all
+from common import FOLDER, RANK, publish, read_of, wait_for_all
+from torch_common import run, sums
 
 culprit, way = int(sys.argv[1]), sys.argv[2]
 is_culprit = RANK == culprit
 logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-
-
-def sums(steps):
-    for _ in range(steps):
-        dist.all_reduce(torch.ones(100))
 
 
 def gather():
@@ -157,11 +153,4 @@ WAYS = {
 }
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    if way not in ("accept", "store"):
-        dist.init_process_group("gloo")
-        ready()
-        wait_for_all()
-    WAYS[way]()
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    run(WAYS[way], is_in_group=way not in ("accept", "store"))

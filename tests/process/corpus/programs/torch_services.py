@@ -18,15 +18,11 @@ from torch.distributed import rpc
 from torch.utils.file_baton import FileBaton
 
 from common import FOLDER, RANK, SIZE, publish, ready, wait_for_all, wait_long
+from torch_common import run, sums
 
 culprit, way = int(sys.argv[1]), sys.argv[2]
 is_culprit = RANK == culprit
 warnings.simplefilter("ignore")
-
-
-def sums(steps):
-    for _ in range(steps):
-        dist.all_reduce(torch.ones(100))
 
 
 def vocabulary():
@@ -155,11 +151,4 @@ WAYS = {
 }
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    if way not in ("baton", "rpc"):
-        dist.init_process_group("gloo")
-        ready()
-        wait_for_all()
-    WAYS[way]()
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    run(WAYS[way], is_in_group=way not in ("baton", "rpc"))
