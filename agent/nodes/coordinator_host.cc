@@ -49,6 +49,11 @@ Result<AttemptRecord> DecodePart(const std::string& bytes) {
                                          std::to_string(kMaxPartBytes)};
 }
 
+void StartOrStop(Timer& timer, std::optional<TimePoint> deadline) {
+  if (!deadline) return timer.Stop();
+  timer.Start(*deadline - std::chrono::steady_clock::now());
+}
+
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_node,
@@ -142,7 +147,7 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
   for (const CoordinatorAction& action : core_.Step(event, now)) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
-  tick_.Start(std::max(Duration::zero(), core_.deadline() - now));
+  tick_.Start(core_.deadline() - now);
   TryMerge();
 }
 
@@ -199,16 +204,12 @@ void CoordinatorHost::Order(const std::vector<HealthOrder>& orders) {
         std::visit([](const auto& m) { return Encode(CoordinatorMessage(m)); }, order);
     for (const auto& [to, address] : peers_) server_.Send(to, message);
   }
-  auto deadline = health_.deadline();
-  if (!deadline) return stacks_timer_.Stop();
-  stacks_timer_.Start(std::max(Duration::zero(), *deadline - std::chrono::steady_clock::now()));
+  StartOrStop(stacks_timer_, health_.deadline());
 }
 
 void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
   for (const auto& [to, relay] : messages) server_.Send(to, Encode(CoordinatorMessage(relay)));
-  auto deadline = relay_.deadline();
-  if (!deadline) return relay_timer_.Stop();
-  relay_timer_.Start(std::max(Duration::zero(), *deadline - std::chrono::steady_clock::now()));
+  StartOrStop(relay_timer_, relay_.deadline());
 }
 
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {

@@ -209,7 +209,7 @@ void Membership::Step(const MemberEvent& event) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
   if (end_) return;
-  tick_.Start(std::max(Duration::zero(), core_.deadline() - Now()));
+  tick_.Start(core_.deadline() - Now());
   Beat();
 }
 
