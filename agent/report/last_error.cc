@@ -210,6 +210,20 @@ LastError FatalLineAt(const Lines& lines, size_t at) {
   return {Joined(lines, at, end), true, CountAfter(lines, last)};
 }
 
+// Returns whether a line is UCX's about an error, mostly of a connection, at which it ends the
+// program by a signal.
+bool IsUcxsLastError(const std::string& line) {
+  return line.find(" UCX ") != std::string::npos &&
+         line.find("will not be handled since no error callback") != std::string::npos;
+}
+
+// The stack that may follow has no limit, and a line of "=" at its end.
+LastError UcxsErrorAt(const Lines& lines, size_t at) {
+  size_t last = lines.size() - 1;
+  while (last > at && !lines[last].starts_with("======")) --last;
+  return {lines[at] + '\n', true, CountAfter(lines, last)};
+}
+
 }  // namespace
 
 LastError FindLastError(std::string_view standard_error) {
@@ -223,6 +237,7 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsTraceback(lines[i])) return ExceptionAt(lines, i);
     if (lines[i].find(kJavasThread) != std::string::npos) return JavasExceptionAt(lines, i);
     if (IsFatalLine(lines[i])) return FatalLineAt(lines, i);
+    if (IsUcxsLastError(lines[i])) return UcxsErrorAt(lines, i);
     if (IsJavaScriptsFrame(lines[i])) return JavaScriptsErrorAt(lines, i);
   }
   if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};

@@ -122,6 +122,23 @@ TEST(FindLastErrorTest, AnExceptionOfJavaHasItsCauses) {
   EXPECT_EQ(error.lines_after, 1);
 }
 
+TEST(FindLastErrorTest, AnErrorAtWhichUcxEndsTheProgramIsAnException) {
+  const std::string line =
+      "[1.2] [n:8  :0]     ucp_ep.c:1504 UCX  DIAG  ep 0x7: error 'Connection reset by remote "
+      "peer' "
+      "on tcp/eth0 will not be handled since no error callback is installed";
+  std::string stack =
+      "[n:8  :0:8] Caught signal 11 (Segmentation fault)\n==== backtrace (tid: 8)\n";
+  for (int i = 0; i < 40; ++i) stack += " " + std::to_string(i) + "  libucs.so.0(f)\n";
+  LastError error = FindLastError(line + '\n' + stack + "=================================\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, line + '\n');
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_EQ(FindLastError(line + "\nstep 8\nstep 9\n").lines_after, 2);
+  EXPECT_FALSE(
+      FindLastError("[1.2] [n:8] a.c:1 UCX  DIAG  ep 0x7: error 'x', ignored\n").is_exception);
+}
+
 TEST(FindLastErrorTest, AnErrorOfNodeJsIsAnException) {
   LastError error = FindLastError(
       "step 3\nError: read ECONNRESET\n    at TCP.onStreamRead (node:a:2:3)\nEmitted 'error' event "
