@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "agent/guardian/guardian.h"
+#include "agent/report/event_log.h"
 #include "launcher/launch.h"
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
-  rankrun::agent::RunGuarded([&arguments](rankrun::agent::Incarnation& incarnation) {
-    rankrun::launcher::RunAgent(arguments, incarnation);
-  });
+  rankrun::agent::RunGuarded({.agent_main =
+                                  [&arguments](rankrun::agent::Incarnation& incarnation) {
+                                    rankrun::launcher::RunAgent(arguments, incarnation);
+                                  },
+                              .on_end = rankrun::agent::WriteEndWithoutAgent});
 }

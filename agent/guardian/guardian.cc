@@ -77,9 +77,9 @@ struct AgentRun {
 
 class Guardian {
  public:
-  Guardian(const std::function<void(Incarnation&)>& agent_main, Fd signals, JobMemory memory,
+  Guardian(const GuardedJob& job, Fd signals, JobMemory memory,
            std::set<pid_t> preexisting_children)
-      : agent_main_(agent_main),
+      : job_(job),
         signals_(std::move(signals)),
         memory_(std::move(memory)),
         preexisting_children_(std::move(preexisting_children)) {}
@@ -103,7 +103,7 @@ class Guardian {
       signals_.Reset();
       run_.reset();  // of the previous agent
       Incarnation incarnation(std::move(link), std::move(memory_));
-      agent_main_(incarnation);
+      job_.agent_main(incarnation);
     });
     if (!forked) return std::move(forked).error();
     int link_fd = forked->link.fd();
@@ -292,12 +292,13 @@ class Guardian {
                                                  std::chrono::steady_clock::now() - run_->started);
     if (stop_signal_ != 0) {
       Say(how + rest);
-      EndForGood(last, stop_signal_);
+      EndForGood(last, how);
     }
     if (!next.starts) {
       if (!next.words.empty()) rest += "; " + next.words;
-      Say(how + " in the middle of the job" + rest);
-      EndForGood(last, 0);
+      how += " in the middle of the job";
+      Say(how + rest);
+      EndForGood(last, how);
     }
     Say(how + rest + "; " + next.words);
     next.record.last_end = how + "; " + std::to_string(killed) + " processes below it were killed";
@@ -335,7 +336,7 @@ class Guardian {
       ReadSignals();
       if (stop_signal_ != 0) {
         Say(SignalName(stop_signal_) + ": not starting again");
-        EndForGood(record, stop_signal_);
+        EndForGood(record, record.last_end);
       }
       auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
       if (left <= 0) return;
@@ -346,15 +347,17 @@ class Guardian {
 
   // Removes the folder of logs, because no agent will. Does it last because a
   // file system may hang.
-  [[noreturn]] void EndForGood(const JobRecord& record, int end_signal) {
-    if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
+  [[noreturn]] void EndForGood(const JobRecord& record, const std::string& why) {
+    Goodbye end{.exit_code = kExitInternalError, .end_signal = stop_signal_};
     bool of_several_nodes = record.may_restart && !record.restarts;
-    if (of_several_nodes && end_signal == SIGTERM) _exit(kExitDrained);
-    if (end_signal != 0) EndBySignal(end_signal);
-    _exit(kExitInternalError);
+    if (of_several_nodes && stop_signal_ == SIGTERM) end = {kExitDrained, 0};
+    job_.on_end(record, end, why);
+    if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
+    if (end.end_signal != 0) EndBySignal(end.end_signal);
+    _exit(end.exit_code);
   }
 
-  const std::function<void(Incarnation&)>& agent_main_;
+  const GuardedJob& job_;
   Fd signals_;
   JobMemory memory_;
   std::set<pid_t> preexisting_children_;
@@ -368,7 +371,7 @@ class Guardian {
 
 }  // namespace
 
-void RunGuarded(const std::function<void(Incarnation&)>& agent_main) {
+void RunGuarded(const GuardedJob& job) {
   OpenStandardDescriptors();
   // A closed terminal or a file size limit must not end the supervisor. Workers
   // get the defaults back.
@@ -384,8 +387,7 @@ void RunGuarded(const std::function<void(Incarnation&)>& agent_main) {
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   Fd signals(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) Fail(SystemError("watch for signals", errno).message);
-  Guardian(agent_main, std::move(signals), std::move(*memory), {before.begin(), before.end()})
-      .Run();
+  Guardian(job, std::move(signals), std::move(*memory), {before.begin(), before.end()}).Run();
 }
 
 }  // namespace rankrun::agent

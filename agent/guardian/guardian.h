@@ -7,6 +7,12 @@
 
 namespace rankrun::agent {
 
+struct GuardedJob {
+  std::function<void(Incarnation&)> agent_main;  // runs in each incarnation
+  // Called once if the job ends without an agent. `why`: a sentence for users.
+  std::function<void(const JobRecord& job, const Goodbye& end, const std::string& why)> on_end;
+};
+
 // Forks this process into a guardian and an agent. The guardian remains the
 // process that the user started. The agent runs `agent_main` in a session of
 // its own and returns when the job is over. Call this first of all in main(),
@@ -22,7 +28,7 @@ namespace rankrun::agent {
 // An agent may die without a goodbye, or be killed because it was silent for
 // longer than the lease of its last heartbeat. The guardian then starts the
 // next incarnation, if the JobRecord allows that and nobody has asked for the
-// end. `agent_main` runs in each incarnation. Does not return.
-[[noreturn]] void RunGuarded(const std::function<void(Incarnation&)>& agent_main);
+// end. Otherwise it calls `on_end` and exits. Does not return.
+[[noreturn]] void RunGuarded(const GuardedJob& job);
 
 }  // namespace rankrun::agent

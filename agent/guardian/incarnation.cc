@@ -43,6 +43,8 @@ GroupState Incarnation::FirstState() const {
 void Incarnation::Note(const JobSpec& spec, const GroupState& state, const LogDirectory* logs) {
   JobRecord record = record_;
   if (logs != nullptr) record.folder = logs->ForRecord();
+  record.events_file = spec.events_file;
+  record.attempt = std::max(record.attempt, state.attempt);
   if (!spec.nodes) {
     record.may_restart = CanResumeAfterAgentDeath(state);
     // Restarts that the guardian counted stay used, even before the first

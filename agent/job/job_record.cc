@@ -82,6 +82,8 @@ JobRecord Decode(const Json& json) {
                    .job_began = TimePoint(Duration(json.at("began").get<int64_t>())),
                    .last_end = json.at("last_end"),
                    .run_id = json.at("run_id"),
+                   .events_file = json.at("events_file"),
+                   .attempt = json.at("attempt"),
                    .may_restart = json.at("may_restart")};
   if (json.contains("restarts")) record.restarts = DecodeRestarts(json.at("restarts"));
   if (json.contains("folder")) record.folder = DecodeFolder(json.at("folder"));
@@ -100,6 +102,8 @@ std::string EncodeJobRecord(const JobRecord& record) {
             {"began", int64_t{record.job_began.time_since_epoch().count()}},
             {"last_end", record.last_end},
             {"run_id", record.run_id},
+            {"events_file", record.events_file},
+            {"attempt", record.attempt},
             {"secret", Json::binary({record.secret.begin(), record.secret.end()})},
             {"may_restart", record.may_restart}};
   if (record.restarts) json["restarts"] = Encode(*record.restarts);

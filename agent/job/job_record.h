@@ -34,7 +34,9 @@ struct JobRecord {
   TimePoint job_began{};      // start of the first incarnation
   std::string last_end = {};  // how the previous incarnation ended, for messages; empty: none
   std::string run_id = {};
-  std::string secret = {};  // of the job; kept because a pipe can be read only once
+  std::string events_file = {};  // empty: none
+  int attempt = 0;               // that has begun last
+  std::string secret = {};       // of the job; kept because a pipe can be read only once
   // Set by the agent: after its death the guardian starts another agent.
   bool may_restart = false;
   // Set for a job on this node alone: the guardian counts an agent's death as a

@@ -30,6 +30,17 @@ std::string CauseInWords(const AttemptRecord& record) {
 
 std::string StoppedBy(int signal_number) { return "stopped by " + SignalName(signal_number); }
 
+// Without a loop.
+void WriteLastEvent(const std::string& path, const std::string& run_id, events::Payload payload) {
+  if (path.empty()) return;
+  auto fd = EventFile::OpenDescriptor(path);
+  if (!fd) return;
+  WriteLastWords(fd->get(), events::FormatEvent({.time = std::chrono::system_clock::now(),
+                                                 .run_id = run_id,
+                                                 .attempt = std::nullopt,
+                                                 .payload = std::move(payload)}));
+}
+
 }  // namespace
 
 EventLog::EventLog(Loop& loop, const JobSpec& spec, Outputs outputs)
@@ -203,14 +214,16 @@ void EventLog::Keep(const events::Event& event, const std::string& line) {
 }
 
 void WriteRefusal(const JobSpec& spec, const Error& error, int exit_code) {
-  if (spec.events_file.empty()) return;
-  auto fd = EventFile::OpenDescriptor(spec.events_file);
-  if (!fd) return;
-  WriteLastWords(fd->get(),
-                 events::FormatEvent({.time = std::chrono::system_clock::now(),
-                                      .run_id = spec.run_id,
-                                      .attempt = std::nullopt,
-                                      .payload = events::Refused{error.message, exit_code}}));
+  WriteLastEvent(spec.events_file, spec.run_id, events::Refused{error.message, exit_code});
+}
+
+void WriteEndWithoutAgent(const JobRecord& job, const Goodbye& end, const std::string& why) {
+  WriteLastEvent(job.events_file, job.run_id,
+                 events::JobEnded{.exit_code = end.exit_code,
+                                  .end_signal = end.end_signal,
+                                  .why = end.end_signal != 0 ? StoppedBy(end.end_signal) : why,
+                                  .restarts = job.attempt,
+                                  .lasted = std::chrono::steady_clock::now() - job.job_began});
 }
 
 }  // namespace rankrun::agent

@@ -92,4 +92,7 @@ class EventLog {
 // before the process ends.
 void WriteRefusal(const JobSpec& spec, const Error& error, int exit_code);
 
+// Writes the last event of a job whose agent is dead, likewise.
+void WriteEndWithoutAgent(const JobRecord& job, const Goodbye& end, const std::string& why);
+
 }  // namespace rankrun::agent

@@ -178,6 +178,23 @@ TEST_F(AgentDeathTest, IsAnEvent) {
   EXPECT_EQ(ended["restarts"], 1);
 }
 
+TEST_F(AgentDeathTest, WithoutARestartIsTheLastEvent) {
+  const std::string file = folder.Path("events");
+  Job run({.arguments = Shell({"--rdzv-id", "last", "--events", file}, "echo up; exec sleep 1000")});
+  ASSERT_TRUE(run.WaitForOut("up")) << run.Err();
+  KillAgent(run);
+  EXPECT_EQ(run.Wait(), Code(205));
+  const std::string events = ReadText(file);
+  const size_t last = events.rfind('\n', events.size() - 2) + 1;
+  const auto ended = nlohmann::json::parse(events.substr(last));
+  EXPECT_EQ(ended["event"], "job_ended");
+  EXPECT_EQ(ended["run_id"], "last");
+  EXPECT_EQ(ended["exit_code"], 205);
+  EXPECT_EQ(ended["restarts"], 0);
+  EXPECT_THAT(ended["why"], ContainsRegex("^the agent \\(pid [0-9]+\\) was killed by SIGKILL in "
+                                          "the middle of the job$"));
+}
+
 // RANKRUN_RANDOM_RUNS: number of runs.
 TEST_F(AgentDeathTest, AtAnyMomentLosesNoRestartAndLeavesNothing) {
   const char* wanted = std::getenv("RANKRUN_RANDOM_RUNS");

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <iostream>
+
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -26,7 +28,11 @@ struct GuardianTest : testing::Test {
     guardian = test::Fork([&] {
       Fd err(open(err_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
       dup2(err.get(), 2);
-      RunGuarded(agent_main);
+      RunGuarded({.agent_main = agent_main,
+                  .on_end = [](const JobRecord& job, const Goodbye& end, const std::string& why) {
+                    std::cerr << "end of " << job.state << " with " << end.exit_code
+                              << " by signal " << end.end_signal << ": " << why << '\n';
+                  }});
       return 0;
     });
   }
@@ -69,6 +75,7 @@ TEST_F(GuardianTest, AnAgentsDeathWithoutARecordIsTheEnd) {
   Guard([](Incarnation&) { raise(SIGKILL); });
   EXPECT_EQ(Wait(), (ProcessExit{.signaled = false, .value = kExitInternalError}));
   EXPECT_THAT(Err(), AllOf(HasSubstr("was killed by SIGKILL in the middle of the job"),
+                           HasSubstr("end of  with 205 by signal 0: the agent (pid "),
                            Not(HasSubstr("starting"))));
 }
 
@@ -134,7 +141,8 @@ TEST_F(GuardianTest, ARequestToStopEndsThePauseBetweenTwoAgents) {
   })) << Err();
   kill(guardian, SIGINT);
   EXPECT_EQ(Wait(), (ProcessExit{.signaled = true, .value = SIGINT}));
-  EXPECT_THAT(Err(), HasSubstr("rankrun: SIGINT: not starting again\n"));
+  EXPECT_THAT(Err(), AllOf(HasSubstr("rankrun: SIGINT: not starting again\n"),
+                           HasSubstr("end of round 7 with 205 by signal 2: ")));
 }
 
 TEST_F(GuardianTest, TheGuardianRemovesTheTemporaryFolder) {

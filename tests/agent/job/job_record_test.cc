@@ -17,6 +17,8 @@ JobRecord FullRecord() {
           .job_began = TimePoint(std::chrono::nanoseconds(123'456'789'012'345)),
           .last_end = "the agent (pid 7) was killed by SIGKILL",
           .run_id = "job \"7\"",
+          .events_file = "events.jsonl",
+          .attempt = 2,
           .may_restart = true,
           .restarts = RestartsUsed{.used = 2, .most = 5, .consecutive_failures = 1},
           .folder = JobFolder{.temporary_base = "/tmp/a", .path = "/tmp/a/\xff", .keep = true},
