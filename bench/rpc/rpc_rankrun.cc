@@ -1,5 +1,6 @@
 // Round trips of rpc::RpcSync, for rpc.sh: a call of 64 bytes that come back, in
-// alternation with a bare round trip of as many bytes over TCP.
+// alternation with bare round trips of as many bytes over TCP, in which both ends
+// sleep in recv, as most programs do, or poll it, as rankrun does.
 // Usage: rpc_rankrun ROUNDS CALLS
 
 #include <arpa/inet.h>
@@ -51,9 +52,11 @@ int Connect(int rank) {
   return fd;
 }
 
-void Receive(int fd, char* data) {
+enum class Wait { kSleep = 0, kPoll = MSG_DONTWAIT };
+
+void Receive(int fd, char* data, Wait wait) {
   for (size_t got = 0; got < kBytes;) {
-    ssize_t more = recv(fd, data + got, kBytes - got, MSG_DONTWAIT);
+    ssize_t more = recv(fd, data + got, kBytes - got, static_cast<int>(wait));
     if (more == 0) exit(1);
     if (more > 0) got += static_cast<size_t>(more);
   }
@@ -63,13 +66,13 @@ void Send(int fd, const char* data) {
   if (send(fd, data, kBytes, 0) != static_cast<ssize_t>(kBytes)) exit(1);
 }
 
-double BareRoundTrip(int fd, int rank, int count) {
+double BareRoundTrip(int fd, int rank, int count, Wait wait) {
   char data[kBytes] = {};
   rankrun::World().Barrier();
   auto began = Clock::now();
   for (int i = 0; i < count; ++i) {
     if (rank == 0) Send(fd, data);
-    Receive(fd, data);
+    Receive(fd, data, wait);
     if (rank == 1) Send(fd, data);
   }
   return MicrosecondsSince(began, count);
@@ -96,11 +99,14 @@ int main(int argc, char** argv) {
   int fd = Connect(rank);
   rankrun::rpc::Init("worker" + std::to_string(rank));
   for (int i = 0; i < std::atoi(argv[1]); ++i) {
-    double bare = BareRoundTrip(fd, rank, count);
+    double sleeping = BareRoundTrip(fd, rank, count, Wait::kSleep);
+    double polling = BareRoundTrip(fd, rank, count, Wait::kPoll);
     rankrun::World().Barrier();
     double calls = rank == 0 ? Calls(count) : 0;
     rankrun::World().Barrier();
-    if (rank == 0) std::cout << bare << " " << calls << " " << calls / bare << std::endl;
+    if (rank != 0) continue;
+    std::cout << sleeping << " " << polling << " " << calls << "  " << calls / sleeping << " "
+              << calls / polling << std::endl;
   }
   rankrun::rpc::Shutdown();
   rankrun::Destroy();
