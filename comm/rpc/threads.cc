@@ -167,7 +167,8 @@ void Threads::PollForTasks() {
     pool_polls_.store(true);
     while (tasks.empty() && !is_stopping_.load(std::memory_order_relaxed) && wanted_.load() == 0) {
       bool spins = Now() < busy_until;
-      if (PollOnce(nullptr, spins ? 0 : -1, tasks)) busy_until = Now() + kSpin;
+      bool any = PollOnce(nullptr, spins ? 0 : -1, tasks);
+      if (any && tasks.empty()) busy_until = Now() + kSpin;
     }
     pool_polls_.store(false);
     if (tasks.empty()) break;
@@ -181,9 +182,9 @@ void Threads::PollForTasks() {
       EndTask();
       ticket = right_.TakeBack(lent);
       if (!ticket) ticket = right_.Take();  // the task has had it, and has released it
-      busy_until = Now() + kSpin;
     }
     tasks.clear();
+    busy_until = Now() + kSpin;
   }
   if (!ticket) return;
   right_.Release(*ticket);
@@ -306,9 +307,11 @@ bool Threads::PollUntil(const std::function<bool()>& is_over, Source* expected,
     TimePoint now = Now();
     if (now >= deadline) return false;
     int timeout_ms = now < busy_until ? 0 : static_cast<int>(kSlice.count());
-    if (PollOnce(expected, timeout_ms, tasks)) busy_until = Now() + kSpin;
+    bool any = PollOnce(expected, timeout_ms, tasks);
     for (Task& task : tasks) Run(std::move(task));
     tasks.clear();
+    if (is_over()) break;
+    if (any) busy_until = Now() + kSpin;
   }
   return true;
 }
