@@ -210,6 +210,28 @@ LastError FatalLineAt(const Lines& lines, size_t at) {
   return {Joined(lines, at, end), true, CountAfter(lines, last)};
 }
 
+// Returns whether a line is Python's faulthandler's, which prints the stacks of all threads if a
+// program has not ended after a time, and may end it.
+bool IsOverdue(const std::string& line) {
+  return line.starts_with("Timeout (") && line.ends_with(")!");
+}
+
+// The text ends with the innermost frame of the main thread, which is the last one.
+LastError OverdueAt(const Lines& lines, size_t at) {
+  const auto is_thread = [&](size_t i) { return lines[i].ends_with(" (most recent call first):"); };
+  const auto is_frame = [&](size_t i) { return lines[i].starts_with("  "); };
+  size_t innermost = at;
+  size_t last = at;
+  for (size_t i = at + 1; i < lines.size(); ++i) {
+    if (is_frame(i) && is_thread(i - 1)) innermost = i;
+    if (is_frame(i) || is_thread(i)) last = i;
+    if (last != i && !lines[i].empty()) break;
+  }
+  std::string text = lines[at] + '\n';
+  if (innermost > at) text += lines[innermost] + '\n';
+  return {text, true, CountAfter(lines, last)};
+}
+
 // Returns whether a line is UCX's about an error, mostly of a connection, at which it ends the
 // program by a signal.
 bool IsUcxsLastError(const std::string& line) {
@@ -237,6 +259,7 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsTraceback(lines[i])) return ExceptionAt(lines, i);
     if (lines[i].find(kJavasThread) != std::string::npos) return JavasExceptionAt(lines, i);
     if (IsFatalLine(lines[i])) return FatalLineAt(lines, i);
+    if (IsOverdue(lines[i])) return OverdueAt(lines, i);
     if (IsUcxsLastError(lines[i])) return UcxsErrorAt(lines, i);
     if (IsJavaScriptsFrame(lines[i])) return JavaScriptsErrorAt(lines, i);
   }

@@ -51,7 +51,7 @@ constexpr std::string_view kLostPeer[] = {
     // Node.js, MPI and Julia.
     "econnreset",
     "econnrefused",
-    "epipe",
+    "write epipe",
     "mpi_err_proc_failed",
     "eoferror: read end of file",
     "tasks are unhealthy",

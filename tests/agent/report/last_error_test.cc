@@ -122,6 +122,20 @@ TEST(FindLastErrorTest, AnExceptionOfJavaHasItsCauses) {
   EXPECT_EQ(error.lines_after, 1);
 }
 
+TEST(FindLastErrorTest, AnOverdueProgramOfPythonShowsItsPlace) {
+  LastError error = FindLastError(
+      "step 3\nTimeout (0:00:01)!\nThread 0x7f6d (most recent call first):\n"
+      "  File \"/lib/threading.py\", line 982 in run\n  File \"/lib/threading.py\", line 2 in f\n\n"
+      "Thread 0x7f6e (most recent call first):\n  File \"a.py\", line 4 in load\n"
+      "  File \"a.py\", line 6 in <module>\nleaving\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text, "Timeout (0:00:01)!\n  File \"a.py\", line 4 in load\n");
+  EXPECT_EQ(error.lines_after, 1);
+  error = FindLastError("Timeout (0:00:01)!\n");
+  EXPECT_EQ(error.text, "Timeout (0:00:01)!\n");
+  EXPECT_FALSE(FindLastError("Timeout (0:00:01)! Trying again.\n").is_exception);
+}
+
 TEST(FindLastErrorTest, AnErrorAtWhichUcxEndsTheProgramIsAnException) {
   const std::string line =
       "[1.2] [n:8  :0]     ucp_ep.c:1504 UCX  DIAG  ep 0x7: error 'Connection reset by remote "
