@@ -115,7 +115,7 @@ void JobHealth::Conclude(HangVerdict verdict, TimePoint now, std::vector<HealthO
   auto running = RunningRanks();
   size_t count = 0;
   for (const auto& [node, ranks] : running) count += ranks.size();
-  const size_t fewest = verdict.causes.empty() ? 2 : 1;  // of which the cause can be told
+  const size_t fewest = verdict.causes.empty() ? 2 : 1;  // from whose stacks a cause can follow
   if (!verdict.needs_stacks || count < fewest) {
     orders.emplace_back(FoundBy(verdict));
     return;

@@ -25,7 +25,7 @@ constexpr Program kOwnErrors[] = {
     {"thread 'main' panicked at src/a.rs:8:4:\nindex out of bounds\n"},
 };
 
-// Of a program that has seen our signal: those that fail before it do not raise the same.
+// Programs that have seen our signal raise these. Those that fail before it do not raise the same.
 constexpr Program kLateErrors[] = {
     {"@ValueError: no data\n"},
     {"terminate called after throwing an instance of 'std::out_of_range'\n  what():  at\n",
