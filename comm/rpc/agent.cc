@@ -365,6 +365,7 @@ void Agent::FinishCallsTo(Peer& lost) {
   if (lost.has_ended()) why = "it has shut down RPC";
   const Worker& worker = lost.worker();
   Outcome outcome{.kind = Kind::kLost, .text = "lost worker " + worker.name + ": " + why};
+  if (is_closed_.load()) outcome = Ended();  // Close has closed the connection
   lost.set_loss(outcome.text);
   calls_.FinishAllTo(worker.id, outcome);
   LossHandler handler;

@@ -12,6 +12,7 @@
 
 #include <rankrun/distributed.h>
 
+#include "tests/base/support.h"
 #include "tests/comm/worlds.h"
 
 namespace rankrun::comm {
@@ -31,6 +32,8 @@ int64_t FilesIn(const char* folder) {
   std::filesystem::directory_iterator files(folder);
   return std::distance(begin(files), end(files));
 }
+
+int64_t Threads() { return FilesIn("/proc/self/task"); }
 
 int64_t ResidentKiB() {
   std::ifstream status("/proc/self/status");
@@ -59,8 +62,8 @@ int64_t KeysOfTheStore() {
 // Returns "<KiB> <descriptors> <threads> <segments> <keys>".
 std::string Measure() {
   std::ostringstream text;
-  text << ResidentKiB() << ' ' << FilesIn("/proc/self/fd") << ' ' << FilesIn("/proc/self/task")
-       << ' ' << Segments() << ' ' << KeysOfTheStore() << ' ';
+  text << ResidentKiB() << ' ' << FilesIn("/proc/self/fd") << ' ' << Threads() << ' ' << Segments()
+       << ' ' << KeysOfTheStore() << ' ';
   return text.str();
 }
 
@@ -80,8 +83,12 @@ TEST_P(AgainTest, ManyWorldsLeaveNothingBehind) {
   const int worlds = std::string(GetParam()) == "gloo" ? kSlowWorlds : kManyWorlds;
   auto measured = OnRanks(2, [worlds](int) {
     std::string text;
+    int64_t threads = 0;
     for (int i = 1; i <= worlds; ++i) {
       WorkOnce(GetParam());
+      if (i == kFirst) threads = Threads();
+      // The system lists a thread for a moment after it has been joined.
+      if (i == worlds) test::WaitFor([&] { return Threads() <= threads; });
       if (i == kFirst || i == worlds) text += Measure();
     }
     return text;
@@ -94,7 +101,7 @@ TEST_P(AgainTest, ManyWorldsLeaveNothingBehind) {
     ASSERT_TRUE(numbers) << text;
     EXPECT_LT(last[0], first[0] + kRoomKiB) << "KiB of memory";
     EXPECT_EQ(last[1], first[1]) << "descriptors";
-    EXPECT_EQ(last[2], first[2]) << "threads";
+    EXPECT_LE(last[2], first[2]) << "threads";
     EXPECT_EQ(last[3], 0) << "segments";
     // Allows for a few keys, because the other rank may be one step ahead.
     EXPECT_LE(last[4], first[4] + 5) << "keys";
