@@ -180,7 +180,8 @@ TEST_F(AgentDeathTest, IsAnEvent) {
 
 TEST_F(AgentDeathTest, WithoutARestartIsTheLastEvent) {
   const std::string file = folder.Path("events");
-  Job run({.arguments = Shell({"--rdzv-id", "last", "--events", file}, "echo up; exec sleep 1000")});
+  Job run(
+      {.arguments = Shell({"--rdzv-id", "last", "--events", file}, "echo up; exec sleep 1000")});
   ASSERT_TRUE(run.WaitForOut("up")) << run.Err();
   KillAgent(run);
   EXPECT_EQ(run.Wait(), Code(205));
