@@ -36,6 +36,12 @@ Attempt::Attempt(const Context& context, NodePlace place, Callbacks callbacks)
     : context_(context),
       place_(std::move(place)),
       callbacks_(std::move(callbacks)),
+      environment_(context_.spec, {.node = place_,
+                                   .save_fifo = context_.save_fifo,
+                                   .timer_file = context_.timer_file,
+                                   .breakpoint_pipe = context_.breakpoint_pipe,
+                                   .trace_dir = context_.output.trace_dir()}),
+      oom_score_(WorkersOomScore()),
       started_(std::chrono::steady_clock::now()),
       retries_left_(kStartRetries),
       retry_(context_.loop, [this] { Retry(); }),
@@ -98,21 +104,16 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
   const LogDirectory* logs = context_.output.logs();
   WorkerPlace place{
       .local_rank = local_rank,
-      .node = place_,
       .threads = context_.share.threads[static_cast<size_t>(local_rank)],
       .error_file = logs != nullptr ? logs->ErrorFile(place_.attempt, local_rank) : "",
-      .status_path = worker.StatusPath(),
-      .save_fifo = context_.save_fifo,
-      .timer_file = context_.timer_file,
-      .breakpoint_pipe = context_.breakpoint_pipe,
-      .trace_dir = context_.output.trace_dir()};
+      .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = context_.spec.program.file,
                  .arguments = ArgumentsFor(context_.spec.program, local_rank),
-                 .environment = WorkerEnvironment(context_.spec, place),
+                 .environment = environment_.Of(place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = context_.spec.open_files,
                  .core_bytes = context_.spec.core_bytes,
-                 .oom_score_adj = WorkersOomScore(),
+                 .oom_score_adj = oom_score_,
                  .cpus = CpusOf(context_.share, local_rank)};
   worker.Equip(spec);
   if (logs != nullptr) {

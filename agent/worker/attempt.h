@@ -20,6 +20,7 @@
 #include "agent/report/attempt_record.h"
 #include "agent/worker/timer_server.h"
 #include "agent/worker/worker.h"
+#include "agent/worker/worker_environment.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process/spawner.h"
@@ -129,6 +130,8 @@ class Attempt {
   const Context context_;
   const NodePlace place_;
   Callbacks callbacks_;
+  const WorkerEnvironment environment_;
+  const int oom_score_;  // of the workers
   TimePoint started_;
   std::optional<MemoryEvents> memory_before_;
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank

@@ -181,15 +181,18 @@ std::string PlanText(const JobPlan& plan) {
 
 std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
   const JobSpec& spec = plan.spec;
-  agent::WorkerPlace place{
-      .local_rank = 0,
-      .node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
-      .threads = plan.share.threads[0],
-      .error_file = spec.output.no_files ? "" : WorkerFilesPrefix(spec, "0") + "error.json",
-      .status_path = "/proc/<agent>/fd/<number>",
-      .trace_dir = spec.output.trace_dir.empty() ? "" : agent::Absolute(spec.output.trace_dir)};
+  const std::string& trace_dir = spec.output.trace_dir;
+  const agent::WorkerEnvironment of_workers(
+      spec, {.node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
+             .trace_dir = trace_dir.empty() ? "" : agent::Absolute(trace_dir)});
+  std::vector<std::string> environment = of_workers.Of(
+      {.local_rank = 0,
+       .threads = plan.share.threads[0],
+       .error_file = spec.output.no_files ? "" : WorkerFilesPrefix(spec, "0") + "error.json",
+       .status_path = "/proc/<agent>/fd/<number>"});
+  std::ranges::sort(environment);
   std::vector<Row> rows;
-  for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
+  for (const std::string& entry : environment) {
     if (std::ranges::find(machine.variables, entry) != machine.variables.end()) continue;
     std::string name = entry.substr(0, entry.find('='));
     if (spec.nodes && IsOfRound(*spec.nodes, name)) {

@@ -42,13 +42,15 @@ agent::NodePlace PlannedPlace(const agent::JobSpec& spec) {
 
 std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
   const agent::JobSpec& spec = plan.spec;
-  agent::WorkerPlace place{.local_rank = local_rank,
-                           .node = PlannedPlace(spec),
-                           .threads = plan.share.threads[static_cast<size_t>(local_rank)],
-                           .error_file = "",
-                           .status_path = ""};
+  const agent::WorkerEnvironment of_workers(spec, {.node = PlannedPlace(spec)});
+  std::vector<std::string> environment =
+      of_workers.Of({.local_rank = local_rank,
+                     .threads = plan.share.threads[static_cast<size_t>(local_rank)],
+                     .error_file = "",
+                     .status_path = ""});
+  std::ranges::sort(environment);
   std::string line;
-  for (const std::string& entry : agent::WorkerEnvironment(spec, place)) {
+  for (const std::string& entry : environment) {
     if (entry.starts_with(kAgentStore)) {
       line += " " + std::string(kAgentStore) + "False";
     } else if (!entry.starts_with(kErrorFile) &&

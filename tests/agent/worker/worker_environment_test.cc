@@ -23,7 +23,7 @@ struct WorkerEnvironmentTest : testing::Test {
   // Returns the environment as a map; each name must occur once.
   std::map<std::string, std::string> Make() {
     std::map<std::string, std::string> variables;
-    for (const std::string& entry : WorkerEnvironment(spec, place)) {
+    for (const std::string& entry : WorkerEnvironment(spec, attempt).Of(worker)) {
       size_t equals = entry.find('=');
       bool is_new = variables.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second;
       EXPECT_TRUE(is_new) << entry;
@@ -37,12 +37,12 @@ struct WorkerEnvironmentTest : testing::Test {
   }
 
   JobSpec spec;
-  WorkerPlace place{
-      .local_rank = 2,
-      .node = {.attempt = 1, .world_size = 4, .master_addr = "10.0.0.1", .master_port = 29501},
-      .threads = 4,
-      .error_file = "/tmp/e/error.json",
-      .status_path = "/proc/9/fd/12"};
+  AttemptPlace attempt{
+      .node = {.attempt = 1, .world_size = 4, .master_addr = "10.0.0.1", .master_port = 29501}};
+  WorkerPlace worker{.local_rank = 2,
+                     .threads = 4,
+                     .error_file = "/tmp/e/error.json",
+                     .status_path = "/proc/9/fd/12"};
 };
 
 // Source: the table of torchrun's contract, one row each.
@@ -164,7 +164,7 @@ TEST_F(WorkerEnvironmentTest, TooFewGpusForVirtualLocalRanksAreCounted) {
 TEST_F(WorkerEnvironmentTest, AnEmptyListOfGpusHidesThemFromOneVirtualWorker) {
   spec.virtual_local_rank = true;
   spec.workers = 1;
-  place.local_rank = 0;
+  worker.local_rank = 0;
   spec.environment = {"CUDA_VISIBLE_DEVICES="};
   EXPECT_TRUE(CheckGpus(spec));
   EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "");
@@ -177,11 +177,11 @@ TEST_F(WorkerEnvironmentTest, TheLastOfSeveralEntriesCounts) {
 }
 
 TEST_F(WorkerEnvironmentTest, ThePipesAreNamedIfThereAreAny) {
-  place.save_fifo = "/tmp/e/saving";
-  place.timer_file = "/tmp/e/timer";
+  attempt.save_fifo = "/tmp/e/saving";
+  attempt.timer_file = "/tmp/e/timer";
   EXPECT_EQ(Get("RANKRUN_SAVE_FIFO"), "/tmp/e/saving");
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/tmp/e/timer");
-  place.breakpoint_pipe = "/proc/9/fd/13";
+  attempt.breakpoint_pipe = "/proc/9/fd/13";
   EXPECT_EQ(Get("RANKRUN_BREAKPOINT_PIPE"), "/proc/9/fd/13");
 }
 
@@ -195,12 +195,12 @@ TEST_F(WorkerEnvironmentTest, AnOuterLaunchersPipeAndOptOutAreNotOurs) {
 }
 
 TEST_F(WorkerEnvironmentTest, WithoutAnErrorFileTheVariableIsEmpty) {
-  place.error_file = "";
+  worker.error_file = "";
   EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "");
 }
 
 TEST_F(WorkerEnvironmentTest, WithoutAStatusPageThereIsNoneOfAnOuterLauncherEither) {
-  place.status_path = "";
+  worker.status_path = "";
   spec.environment = {"RANKRUN_STATUS_FD=3", "RANKRUN_STATUS_PATH=/proc/1/fd/5"};
   EXPECT_EQ(Get("RANKRUN_STATUS_FD"), "(unset)");
   EXPECT_EQ(Get("RANKRUN_STATUS_PATH"), "(unset)");
@@ -217,7 +217,7 @@ TEST_F(WorkerEnvironmentTest, ValuesMayHoldAnything) {
 TEST_F(WorkerEnvironmentTest, TheFolderOfTracesIsThatOfTheAgent) {
   EXPECT_EQ(Get("RANKRUN_TRACE"), "(unset)");
   spec.environment = {"RANKRUN_TRACE=relative"};
-  place.trace_dir = "/home/user/relative";
+  attempt.trace_dir = "/home/user/relative";
   EXPECT_EQ(Get("RANKRUN_TRACE"), "/home/user/relative");
 }
 
