@@ -188,29 +188,21 @@ void EventLog::Emit(std::optional<int> attempt, events::Payload payload) {
 }
 
 void EventLog::Write(std::optional<int> attempt, events::Payload payload) {
-  const events::Event event{.time = std::chrono::system_clock::now(),
-                            .run_id = spec_.run_id,
-                            .attempt = attempt,
-                            .payload = std::move(payload)};
+  auto event =
+      std::make_shared<const events::Event>(events::Event{.time = std::chrono::system_clock::now(),
+                                                          .run_id = spec_.run_id,
+                                                          .attempt = attempt,
+                                                          .payload = std::move(payload)});
   if (outputs_.on_event) outputs_.on_event(event);
-  std::string line = events::FormatEvent(event);
-  Keep(event, line);
+  ring_.Add(event);
+  if (!spec_.events_console && file_ == nullptr) return;
+  std::string line = events::FormatEvent(*event);
   if (spec_.events_console) outputs_.show(line);
   if (file_ == nullptr) return;
   if (size_t lost = file_->TakeLoss(); lost > 0) {
     Write(std::nullopt, events::EventsLost{lost});
   }
   file_->Write(std::move(line));
-}
-
-// Keeps the event for `rankctl`, or the note that it is missing if it is too long.
-void EventLog::Keep(const events::Event& event, const std::string& line) {
-  if (line.size() <= EventRing::kMaxLineBytes) return ring_.Add(line.substr(0, line.size() - 1));
-  std::string note = events::FormatEvent({.time = event.time,
-                                          .run_id = event.run_id,
-                                          .attempt = event.attempt,
-                                          .payload = events::EventsLost{1}});
-  ring_.Add(note.substr(0, note.size() - 1));
 }
 
 void WriteRefusal(const JobSpec& spec, const Error& error, int exit_code) {

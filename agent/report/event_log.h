@@ -30,7 +30,7 @@ class EventLog {
     std::function<void(std::string_view text)> show;  // to standard error
     std::function<void()> on_progress;                // when written() may have changed
     // Gets each event, also if it is written nowhere; may be empty.
-    std::function<void(const events::Event& event)> on_event = {};
+    std::function<void(const std::shared_ptr<const events::Event>& event)> on_event = {};
   };
 
   // `spec` outlives this object. Blocks while the file is opened.
@@ -58,7 +58,7 @@ class EventLog {
   void JobEnded(const Goodbye& goodbye);
 
   // The last events, for `rankctl`.
-  const EventRing& ring() const { return ring_; }
+  EventRing& ring() { return ring_; }
 
   // Returns whether all events are written, or a second has passed since
   // JobEnded.
@@ -70,7 +70,6 @@ class EventLog {
   std::string WhyKilled(const GroupState& before, const GroupState& after) const;
   void Emit(std::optional<int> attempt, events::Payload payload);
   void Write(std::optional<int> attempt, events::Payload payload);
-  void Keep(const events::Event& event, const std::string& line);
 
   const JobSpec& spec_;
   Outputs outputs_;

@@ -59,14 +59,14 @@ KeptReport::KeptReport(Loop& loop, const JobSpec& spec, const JobRecord& job, Ca
 
 KeptReport::~KeptReport() { *self_ = nullptr; }
 
-void KeptReport::Note(const events::Event& event) {
+void KeptReport::Note(const std::shared_ptr<const events::Event>& event) {
   document_.Add(event);
-  has_attempt_ |= std::holds_alternative<events::AttemptStarted>(event.payload);
-  const bool is_report = std::holds_alternative<events::Report>(event.payload);
-  const bool is_end = std::holds_alternative<events::JobEnded>(event.payload);
+  const bool is_start = std::holds_alternative<events::AttemptStarted>(event->payload);
+  const bool is_report = std::holds_alternative<events::Report>(event->payload);
+  const bool is_end = std::holds_alternative<events::JobEnded>(event->payload);
+  has_attempt_ |= is_start;
   // The file of an earlier agent goes on with this one.
-  const bool is_begin =
-      has_earlier_ && std::holds_alternative<events::AttemptStarted>(event.payload);
+  const bool is_begin = has_earlier_ && is_start;
   const bool has_file = document_.has_report() || has_earlier_;
   const bool is_due = has_file && (is_report || is_end || is_begin);
   if (!is_due || !has_attempt_ || !callbacks_.is_keeper()) return;

@@ -34,7 +34,7 @@ class KeptReport {
   KeptReport& operator=(const KeptReport&) = delete;
   ~KeptReport();
 
-  void Note(const events::Event& event);
+  void Note(const std::shared_ptr<const events::Event>& event);
 
   // Returns whether all is written, or a second has passed since the end of the job.
   bool idle() const { return !is_writing_ || is_late_; }

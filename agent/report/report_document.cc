@@ -33,12 +33,14 @@ ReportDocument ReportDocument::Parse(const std::string& text) {
   return parsed;
 }
 
-void ReportDocument::Add(const events::Event& event) {
-  unformatted_.push_back(event);
-  if (auto* report = std::get_if<events::Report>(&unformatted_.back().payload)) {
+void ReportDocument::Add(std::shared_ptr<const events::Event> event) {
+  if (std::holds_alternative<events::Report>(event->payload)) {
     has_report_ = true;
-    TrimReport(*report);
+    events::Event trimmed = *event;
+    TrimReport(std::get<events::Report>(trimmed.payload));
+    event = std::make_shared<const events::Event>(std::move(trimmed));
   }
+  unformatted_.push_back(std::move(event));
   if (unformatted_.size() >= kMaxUnformatted) Format();
 }
 
@@ -64,8 +66,8 @@ std::string ReportDocument::Text() {
 }
 
 void ReportDocument::Format() {
-  for (const events::Event& event : std::exchange(unformatted_, {})) {
-    Append({events::FormatEvent(event), std::holds_alternative<events::Report>(event.payload)});
+  for (const auto& event : std::exchange(unformatted_, {})) {
+    Append({events::FormatEvent(*event), std::holds_alternative<events::Report>(event->payload)});
   }
 }
 

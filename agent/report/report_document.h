@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ class ReportDocument {
   // Returns the document with this text; an empty one if the text is invalid.
   static ReportDocument Parse(const std::string& text);
 
-  void Add(const events::Event& event);
+  void Add(std::shared_ptr<const events::Event> event);
   // Puts the events of an earlier agent of the job before those of this one.
   void AddEarlier(ReportDocument earlier);
 
@@ -42,7 +43,7 @@ class ReportDocument {
   void DropOldest();
 
   // A job that never fails formats nothing, because that would delay its start.
-  std::vector<events::Event> unformatted_;
+  std::vector<std::shared_ptr<const events::Event>> unformatted_;
   std::deque<Line> lines_;
   std::optional<size_t> newest_report_;  // its index in `lines_`
   size_t bytes_ = 0;

@@ -30,8 +30,8 @@ Result<std::unique_ptr<JobObservers>> JobObservers::Open(Loop& loop, const JobSp
   return observers;
 }
 
-void JobObservers::Note(const events::Event& event) {
-  if (metrics_) metrics_->Note(event);
+void JobObservers::Note(const std::shared_ptr<const events::Event>& event) {
+  if (metrics_) metrics_->Note(*event);
   if (report_) report_->Note(event);
 }
 

@@ -23,7 +23,7 @@ class JobObservers {
                                                     const JobRecord& job, Metrics::Sources sources,
                                                     KeptReport::Callbacks callbacks);
 
-  void Note(const events::Event& event);
+  void Note(const std::shared_ptr<const events::Event>& event);
   void Note(const WorkerStep& step);
   // Returns whether nothing waits to be written.
   bool idle() const { return !report_ || report_->idle(); }
