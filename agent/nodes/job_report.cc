@@ -11,6 +11,7 @@
 
 #include "agent/control/cbor.h"
 #include "agent/nodes/cbor_fields.h"
+#include "agent/report/behind_rank.h"
 #include "agent/report/left_out.h"
 #include "agent/report/verdict.h"
 
@@ -70,6 +71,15 @@ void Fields(F& f, LastOperation& m) {
 }
 
 template <typename F>
+void Fields(F& f, GroupCall& m) {
+  f("group", m.group);
+  f("what", m.what);
+  f("sequence", m.sequence);
+  f("is_message", m.is_message);
+  f("is_done", m.is_done);
+}
+
+template <typename F>
 void Fields(F& f, WorkerStacks& m) {
   f("frames", m.frames);
   f("note", m.note);
@@ -102,6 +112,10 @@ void Fields(F& f, WorkerRecord& m) {
   f("ending", m.ending);
   f("last_operations", m.last_operations);
   f("operations_file", m.operations_file);
+  std::optional<std::vector<GroupCall>> calls;
+  if (!m.calls.empty()) calls = m.calls;
+  f("calls", calls);
+  m.calls = calls.value_or(std::vector<GroupCall>{});
   std::optional<WorkerStacks> stacks;
   if (m.stacks != WorkerStacks{}) stacks = m.stacks;
   f("stacks", stacks);
@@ -168,6 +182,7 @@ void DropTexts(WorkerRecord& worker) {
   worker.exception.reset();
   worker.last_operations.clear();
   worker.operations_file.clear();
+  worker.calls.clear();
   worker.stacks = {};
   for (std::string* text : {&worker.stderr_tail, &worker.stdout_tail, &worker.stderr_file,
                             &worker.stdout_file, &worker.kill_note, &worker.activity.what}) {
@@ -285,6 +300,7 @@ AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> 
     if (found != all.workers.end() && found->global_rank == rank)
       all.ended.push_back(static_cast<size_t>(found - all.workers.begin()));
   }
+  NoteRankBehind(all);
   all.cause = ChooseCause(all.workers, all.ended);
   return all;
 }

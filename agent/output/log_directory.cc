@@ -134,6 +134,10 @@ std::string LogDirectory::OperationsFile(int attempt, int local_rank) const {
   return WorkerFile(attempt, local_rank, "operations.json");
 }
 
+std::string LogDirectory::TorchDumps(int attempt) const {
+  return AttemptFolder(attempt) + kTorchDumps;
+}
+
 std::string LogDirectory::StacksFile(int attempt, int local_rank) const {
   return WorkerFile(attempt, local_rank, "stacks.txt");
 }

@@ -50,6 +50,10 @@ class LogDirectory {
   std::string StderrFile(int attempt, int local_rank) const;
   // File for the last operations of a worker in a failed attempt.
   std::string OperationsFile(int attempt, int local_rank) const;
+  // Beginning of the files for the last calls of PyTorch, in the folder of the attempt; a global
+  // rank follows.
+  static constexpr const char* kTorchDumps = "/torch_calls_of_rank_";
+  std::string TorchDumps(int attempt) const;
   // File for the stacks of a worker that rankrun has killed.
   std::string StacksFile(int attempt, int local_rank) const;
 

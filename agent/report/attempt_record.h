@@ -38,6 +38,15 @@ struct LastOperation {
   Duration ago;  // since its begin if it is under way, or else since its end
 };
 
+// A call of a worker in a group of PyTorch, by its flight recorder.
+struct GroupCall {
+  std::string group;     // "default_pg"
+  std::string what;      // "all_reduce #4"
+  int64_t sequence = 0;  // of the collectives of the group
+  bool is_message = false;
+  bool is_done = false;
+};
+
 // How one worker ended in an attempt: the evidence for a report.
 struct WorkerRecord {
   std::string node = {};  // name; empty in a job of one node
@@ -66,8 +75,10 @@ struct WorkerRecord {
   std::shared_ptr<const StatusPage> status_page = {};
   // The last three, oldest first: of the cause and of one other worker in an operation.
   std::vector<LastOperation> last_operations = {};
-  std::string operations_file = {};  // with all of them; empty: none
-  WorkerStacks stacks = {};          // before our SIGKILL; empty: not taken
+  std::string operations_file = {};          // with all of them; empty: none
+  std::vector<std::string> dump_files = {};  // where PyTorch may have dumped its calls
+  std::vector<GroupCall> calls = {};         // the last of each group; empty: unknown
+  WorkerStacks stacks = {};                  // before our SIGKILL; empty: not taken
 
   bool failed() const { return !hang.empty() || !exit || !exit->succeeded(); }
 };

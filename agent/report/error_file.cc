@@ -1,13 +1,13 @@
 #include "agent/report/error_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/report/regular_file.h"
 #include "base/fd.h"
 #include "base/write_all.h"
 
@@ -19,25 +19,6 @@ using nlohmann::json;
 // Limits, because a program may write anything there. Copies of JSON recurse.
 constexpr size_t kMaxBytes = 1024 * 1024;
 constexpr int kMaxLevels = 32;
-
-// Reads only a regular file, because a read of anything else may block.
-std::optional<std::string> ReadAtMost(const std::string& path, size_t max_bytes) {
-  Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  struct stat status {};
-  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  std::string content(max_bytes + 1, '\0');
-  size_t size = 0;
-  while (size < content.size()) {
-    ssize_t count = read(file.get(), content.data() + size, content.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::nullopt;
-    if (count == 0) break;
-    size += static_cast<size_t>(count);
-  }
-  if (size > max_bytes) return std::nullopt;
-  content.resize(size);
-  return content;
-}
 
 // Returns an object with a message, or null.
 json Parse(const std::string& content) {
@@ -54,7 +35,7 @@ json Parse(const std::string& content) {
 }  // namespace
 
 std::optional<std::string> ReadErrorFile(const std::string& path) {
-  auto content = ReadAtMost(path, kMaxBytes);
+  auto content = ReadRegularFile(path, kMaxBytes);
   json object = content ? Parse(*content) : json();
   if (object.is_null()) return std::nullopt;
   const json& message = object["message"];
@@ -74,7 +55,7 @@ std::optional<std::string> WithErrorCode(const std::string& content, int error_c
 }
 
 Result<void> CopyErrorFile(const std::string& from, const std::string& to, int error_code) {
-  auto content = ReadAtMost(from, kMaxBytes);
+  auto content = ReadRegularFile(from, kMaxBytes);
   auto copy = content ? WithErrorCode(*content, error_code) : std::nullopt;
   if (!copy) return {};
   std::string what = "copy an error file to TORCHELASTIC_ERROR_FILE, " + to;

@@ -11,6 +11,8 @@
 #include "agent/report/error_file.h"
 #include "agent/report/kill_evidence.h"
 #include "agent/report/last_operations.h"
+#include "agent/report/regular_file.h"
+#include "agent/report/torch_calls.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -54,11 +56,21 @@ struct Found {
   std::vector<bool> saved_stacks;
   std::vector<std::vector<LastOperation>> last_operations;
   std::vector<std::string> operations_files;
+  std::vector<TorchDump> dumps;
   KillEvidence kills;
 };
 
+// What librankrun has noted itself is more exact.
+void AddDump(WorkerRecord& worker, TorchDump dump) {
+  worker.calls = std::move(dump.calls);
+  if (worker.last_operations.empty()) worker.last_operations = std::move(dump.last_operations);
+  if (worker.activity.what.empty()) worker.activity = std::move(dump.activity);
+}
+
 struct Collection {
   AttemptRecord record;
+  std::chrono::system_clock::time_point began;  // the attempt
+  std::vector<std::vector<std::string>> dump_files;
   std::vector<Files> files;
   std::vector<Recorder> recorders;
   Mutex mutex;
@@ -84,6 +96,7 @@ struct Collection {
       workers[i].last_operations = std::move(found.last_operations[i]);
       workers[i].operations_file = std::move(found.operations_files[i]);
     }
+    for (size_t i = 0; i < dump_files.size(); ++i) AddDump(workers[i], std::move(found.dumps[i]));
     for (WorkerRecord& worker : workers) worker.kill_note = ExplainKill(worker, found.kills);
   }
 };
@@ -191,6 +204,18 @@ void SaveOperations(Collection& collection, size_t worker, int attempt) {
   collection.found.operations_files[worker] = recorder.file;
 }
 
+void ReadDump(Collection& collection, size_t worker) {
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  for (const std::string& file : collection.dump_files[worker]) {
+    auto content = ReadRegularFile(file, kMaxBytes, collection.began);
+    if (!content) continue;
+    TorchDump dump = ReadTorchDump(*content, std::chrono::system_clock::now());
+    MutexLock lock(collection.mutex);
+    collection.found.dumps[worker] = std::move(dump);
+    return;
+  }
+}
+
 // Runs in the pool. Reads memory first, then the cause's files, because any file may
 // hang. `copy` may be empty.
 void Collect(Collection& collection, const Order& order, const std::function<void()>& copy,
@@ -209,6 +234,7 @@ void Collect(Collection& collection, const Order& order, const std::function<voi
   for (size_t i = 0; i < collection.files.size(); ++i) {
     if (i != cause) ReadAndSave(collection, i);
   }
+  for (size_t i = 0; i < collection.dump_files.size(); ++i) ReadDump(collection, i);
   for (size_t worker : order.shown) SaveOperations(collection, worker, order.attempt);
   for (size_t i = 0; i < collection.recorders.size(); ++i) {
     const bool is_saved = std::ranges::find(order.shown, i) != order.shown.end();
@@ -229,6 +255,11 @@ void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
   under_way_ = collection;
   if (directory != nullptr) collection->files = NameFiles(*directory, record);
   collection->recorders = RecordersOf(directory, record);
+  for (WorkerRecord& worker : record.workers) {
+    collection->dump_files.push_back(std::exchange(worker.dump_files, {}));
+  }
+  const auto lasted = std::chrono::ceil<std::chrono::seconds>(record.lasted);
+  collection->began = std::chrono::system_clock::now() - lasted;
   {
     MutexLock lock(collection->mutex);
     collection->found.exceptions.resize(collection->files.size());
@@ -236,6 +267,7 @@ void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
     collection->found.saved_stacks.resize(collection->files.size());
     collection->found.last_operations.resize(collection->recorders.size());
     collection->found.operations_files.resize(collection->recorders.size());
+    collection->found.dumps.resize(collection->dump_files.size());
     collection->found.kills.before = record.memory_before;
   }
   std::function<void()> copy = CopyForParent(directory, record);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "agent/job/exit_codes.h"
+#include "agent/report/behind_rank.h"
 #include "agent/report/last_error.h"
 #include "agent/report/lost_peer.h"
 #include "agent/report/named_rank.h"
@@ -303,6 +304,7 @@ size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<s
 
 void Judge(AttemptRecord& record) {
   for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
+  NoteRankBehind(record);
   bool has_hung = record.exit_code == kExitHang;
   if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/process/descendants.h"
+#include "agent/report/torch_calls.h"
 #include "agent/report/verdict.h"
 #include "agent/worker/program_arguments.h"
 #include "agent/worker/worker_environment.h"
@@ -36,11 +37,15 @@ Attempt::Attempt(const Context& context, NodePlace place, Callbacks callbacks)
     : context_(context),
       place_(std::move(place)),
       callbacks_(std::move(callbacks)),
+      torch_dumps_(context_.output.logs() != nullptr
+                       ? context_.output.logs()->TorchDumps(place_.attempt)
+                       : ""),
       environment_(context_.spec, {.node = place_,
                                    .save_fifo = context_.save_fifo,
                                    .timer_file = context_.timer_file,
                                    .breakpoint_pipe = context_.breakpoint_pipe,
-                                   .trace_dir = context_.output.trace_dir()}),
+                                   .trace_dir = context_.output.trace_dir(),
+                                   .torch_dumps = torch_dumps_}),
       oom_score_(WorkersOomScore()),
       started_(std::chrono::steady_clock::now()),
       retries_left_(kStartRetries),
@@ -293,7 +298,10 @@ AttemptRecord Attempt::TakeRecord() {
                        .cause = 0,
                        .workers = {},
                        .memory_before = memory_before_};
-  for (auto& worker : workers_) record.workers.push_back(worker->TakeRecord());
+  for (auto& worker : workers_) {
+    WorkerRecord& taken = record.workers.emplace_back(worker->TakeRecord());
+    taken.dump_files = TorchDumpFiles(context_.spec.environment, torch_dumps_, taken.global_rank);
+  }
   record.ended = ended_;
   record.cause = ChooseCause(record.workers, ended_);
   return record;

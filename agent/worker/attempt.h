@@ -130,6 +130,7 @@ class Attempt {
   const Context context_;
   const NodePlace place_;
   Callbacks callbacks_;
+  const std::string torch_dumps_;  // beginning of the paths for PyTorch's; empty: none
   const WorkerEnvironment environment_;
   const int oom_score_;  // of the workers
   TimePoint started_;

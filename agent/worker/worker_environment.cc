@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/machine/worker_gpus.h"
+#include "agent/report/torch_calls.h"
 #include "base/format.h"
 #include "base/process/spawn.h"
 
@@ -61,6 +62,12 @@ void SetOurOwn(Variables& v, const AttemptPlace& place) {
   v.erase("RANKRUN_KEEP");  // a worker cannot opt out of the end of its job
 }
 
+// PyTorch before 2.9 knows the older variable only, and later versions warn of it.
+void SetTorchDumps(Variables& v, const AttemptPlace& place) {
+  if (place.torch_dumps.empty() || v.contains("TORCH_NCCL_DEBUG_INFO_TEMP_FILE")) return;
+  v.try_emplace(kTorchDumpVariable, place.torch_dumps);
+}
+
 // Removes the variables that Of sets.
 void RemoveOfWorkers(Variables& v, const JobSpec& spec) {
   for (const char* name : {"RANK", "ROLE_RANK", "LOCAL_RANK", "TORCHELASTIC_ERROR_FILE",
@@ -79,6 +86,7 @@ WorkerEnvironment::WorkerEnvironment(const JobSpec& spec, const AttemptPlace& pl
   SetElastic(v, spec, place);
   SetOurOwn(v, place);
   v.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  SetTorchDumps(v, place);
   RemoveOfWorkers(v, spec);
   has_threads_ = v.contains("OMP_NUM_THREADS");
   for (const auto& [name, value] : v) common_.push_back(name + "=" + value);

@@ -16,6 +16,7 @@ struct AttemptPlace {
   std::string timer_file = {};       // named pipe of torchrun's file timer; empty: none
   std::string breakpoint_pipe = {};  // path of the pipe for breakpoints; empty: none
   std::string trace_dir = {};        // for the traces of the job; empty: none
+  std::string torch_dumps = {};      // for the flight recorder of PyTorch; empty: none
 };
 
 // Place of one worker, and its files.

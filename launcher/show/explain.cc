@@ -184,7 +184,9 @@ std::string EnvironmentText(const JobPlan& plan, const Machine& machine) {
   const std::string& trace_dir = spec.output.trace_dir;
   const agent::WorkerEnvironment of_workers(
       spec, {.node = agent::PlaceAlone(spec, 0, spec.master_port.value_or(0)),
-             .trace_dir = trace_dir.empty() ? "" : agent::Absolute(trace_dir)});
+             .trace_dir = trace_dir.empty() ? "" : agent::Absolute(trace_dir),
+             .torch_dumps =
+                 spec.output.no_files ? "" : LogFolder(spec) + agent::LogDirectory::kTorchDumps});
   std::vector<std::string> environment = of_workers.Of(
       {.local_rank = 0,
        .threads = plan.share.threads[0],

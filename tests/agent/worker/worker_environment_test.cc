@@ -194,6 +194,16 @@ TEST_F(WorkerEnvironmentTest, AnOuterLaunchersPipeAndOptOutAreNotOurs) {
   EXPECT_EQ(Get("TORCHELASTIC_TIMER_FILE"), "/typed") << "as torchrun passes it on";
 }
 
+TEST_F(WorkerEnvironmentTest, PyTorchDumpsIntoTheFolderOfTheAttempt) {
+  EXPECT_EQ(Get("TORCH_FR_DUMP_TEMP_FILE"), "(unset)");
+  attempt.torch_dumps = "/tmp/e/calls_";
+  EXPECT_EQ(Get("TORCH_FR_DUMP_TEMP_FILE"), "/tmp/e/calls_");
+  spec.environment = {"TORCH_FR_DUMP_TEMP_FILE=/typed"};
+  EXPECT_EQ(Get("TORCH_FR_DUMP_TEMP_FILE"), "/typed");
+  spec.environment = {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/typed"};
+  EXPECT_EQ(Get("TORCH_FR_DUMP_TEMP_FILE"), "(unset)") << "it would replace the typed one";
+}
+
 TEST_F(WorkerEnvironmentTest, WithoutAnErrorFileTheVariableIsEmpty) {
   worker.error_file = "";
   EXPECT_EQ(Get("TORCHELASTIC_ERROR_FILE"), "");
