@@ -13,6 +13,8 @@ constexpr uint64_t kStillBytes = 4'096;             // of files in one look, lik
 constexpr Duration kGap = std::chrono::seconds(5);  // between looks: the agent was stopped itself
 constexpr const char* kDeadlock = "dead-lock";      // key of the notice about one
 constexpr size_t kMaxNotices = 4;                   // in one look
+constexpr int kWorkReadings = 10;                   // in the time of a verdict
+constexpr Duration kMaxReading = std::chrono::seconds(2);  // then /proc does not answer
 
 uint64_t OperationsOf(const WorkerSample& sample) {
   uint64_t operations = 0;
@@ -35,6 +37,7 @@ bool IsStoppedForDebugging(Condition condition) { return condition == Condition:
 void HangWatch::BeginAttempt(TimePoint now) {
   began_ = last_progress_ = now;
   last_look_.reset();
+  last_work_.reset();
   has_judged_ = false;
   seen_.clear();
   counters_.clear();
@@ -73,6 +76,39 @@ bool HangWatch::NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint n
   return policy_.timeout && now - last_progress_ >= *policy_.timeout / 2;
 }
 
+bool HangWatch::NeedsWork(TimePoint now) const {
+  if (!policy_.timeout || !last_look_) return false;
+  if (Quiet(now) >= *policy_.timeout) return true;
+  const bool is_quiet = std::max(last_progress_, began_) < *last_look_;
+  return is_quiet && (!last_work_ || now - *last_work_ >= *policy_.timeout / kWorkReadings);
+}
+
+// Returns whether the worker has worked since its work was read before. What it did before the
+// first reading is unknown.
+bool HangWatch::UpdateWork(const WorkerSample& sample, TimePoint now, Counters& counters) {
+  const TimePoint taken = sample.taken.value_or(now);
+  const bool calls_peer = sample.process && sample.process->call == CallKind::kPeer;
+  const bool works =
+      !counters.facts || ShowsWork(*counters.facts, *sample.work, taken - counters.facts_taken,
+                                   calls_peer && counters.calls_peer);
+  counters.facts = sample.work;
+  counters.facts_taken = taken;
+  counters.calls_peer = calls_peer;
+  counters.connections.clear();
+  for (const PeerConnection& connection : sample.work->connections) {
+    counters.connections[connection.id] = now - connection.since_received;
+  }
+  last_work_ = now;
+  return works;
+}
+
+// A program without librankrun that mostly sleeps shows no more than the data of its workers.
+void HangWatch::NoteExchanges() {
+  std::map<int, ConnectionTimes> by_rank;
+  for (const auto& [rank, counters] : counters_) by_rank[rank] = counters.connections;
+  if (auto last = LastExchange(by_rank)) last_progress_ = std::max(last_progress_, *last);
+}
+
 void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   const TimePoint taken = sample.taken.value_or(now);
   auto [place, is_new] = counters_.try_emplace(sample.global_rank);
@@ -85,6 +121,7 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   counters.is_in_kernel = sample.process && sample.process->state == 'D';
   counters.work.was_in_kernel = before.is_in_kernel;
   if (sample.process) counters.io_bytes = sample.process->io_bytes;
+  const bool has_worked = sample.work && UpdateWork(sample, now, counters);
   if (is_new) {
     last_progress_ = now;
     return;
@@ -95,7 +132,8 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, taken - before.taken);
   counters.work.moves = counters.moved_at && now - *counters.moved_at < Patience();
   bool is_ready = sample.process && sample.process->state == 'R';
-  bool works = moves || is_ready || counters.work.cpu_share >= kStillShare || sample.is_saving;
+  bool works =
+      has_worked || moves || is_ready || counters.work.cpu_share >= kStillShare || sample.is_saving;
   if (works) last_progress_ = now;
 }
 
@@ -109,6 +147,7 @@ void HangWatch::Update(const std::vector<WorkerSample>& samples, TimePoint now) 
     now_[sample.global_rank] = sample;
     conditions_[sample.global_rank] = ConditionOf(sample, counters_[sample.global_rank].work);
   }
+  NoteExchanges();
 }
 
 std::set<int> HangWatch::Halted() const {
@@ -234,13 +273,22 @@ bool HangWatch::UsesLibrary() const {
          std::ranges::any_of(now_, [](const auto& entry) { return !entry.second.awaited.empty(); });
 }
 
+// The work of all must have been read at this look, unless /proc does not answer.
+bool HangWatch::HasStoodStill(TimePoint now) const {
+  const Duration quiet = Quiet(now);
+  const bool is_read = std::ranges::all_of(now_, [](const auto& entry) {
+    return entry.second.work || entry.second.has_ended || entry.second.pid == 0;
+  });
+  if (is_read || !last_work_) return quiet >= *policy_.timeout;
+  return quiet >= *policy_.timeout + *policy_.timeout / kWorkReadings + kMaxReading;
+}
+
 // A program without librankrun does not show what it waits for. It hangs if none of its workers
 // has done anything for the whole time. Workers that wait for others of their kind are no causes.
 std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
   if (!policy_.timeout || UsesLibrary() || now_.empty()) return std::nullopt;
-  if (now - std::max(last_progress_, began_) < *policy_.timeout) return std::nullopt;
-  std::string still =
-      "no worker has made progress for " + FormatSeconds(now - std::max(last_progress_, began_));
+  if (!HasStoodStill(now)) return std::nullopt;
+  std::string still = "no worker has made progress for " + FormatSeconds(Quiet(now));
   HangVerdict verdict;
   std::set<int> suspects;
   std::set<int> ended;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "agent/health/condition.h"
+#include "agent/health/progress.h"
 #include "agent/health/wait_graph.h"
 #include "agent/health/worker_sample.h"
 #include "base/clock.h"
@@ -53,6 +55,10 @@ class HangWatch {
   // Whether Look needs the facts of /proc to judge these samples.
   bool NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint now);
 
+  // Whether Look also needs their work, which costs more: a few times in the time of a verdict,
+  // while the workers seem to stand still.
+  bool NeedsWork(TimePoint now) const;
+
   // Half of the shorter limit: waits from here on are looked into, and a worker that has moved
   // since then is not still.
   Duration Patience() const;
@@ -70,6 +76,10 @@ class HangWatch {
     bool is_in_kernel = false;
     RecentWork work{};
     std::optional<TimePoint> moved_at{};
+    std::optional<WorkFacts> facts{};  // the last that were read
+    TimePoint facts_taken{};
+    bool calls_peer = false;  // its main thread, when they were read
+    ConnectionTimes connections{};
   };
   struct Hang {
     Wait wait;               // the longest one
@@ -79,6 +89,10 @@ class HangWatch {
 
   void Update(const std::vector<WorkerSample>& samples, TimePoint now);
   void UpdateOne(const WorkerSample& sample, TimePoint now);
+  bool UpdateWork(const WorkerSample& sample, TimePoint now, Counters& counters);
+  void NoteExchanges();
+  Duration Quiet(TimePoint now) const { return now - std::max(last_progress_, began_); }
+  bool HasStoodStill(TimePoint now) const;
   std::set<int> Halted() const;
   std::vector<Hang> FindHangs() const;
   Duration ShortestLimit() const;
@@ -100,7 +114,8 @@ class HangWatch {
   const HangPolicy policy_;
   TimePoint began_{};  // waits count from here on
   std::optional<TimePoint> last_look_{};
-  TimePoint last_progress_{};  // of any worker
+  TimePoint last_progress_{};             // of any worker
+  std::optional<TimePoint> last_work_{};  // that was read
   bool has_judged_ = false;
   SeenMembers seen_;
   std::map<int, Counters> counters_;     // by global rank

@@ -14,6 +14,13 @@ class Loop;
 
 namespace rankrun::agent {
 
+// Facts that a batch reads beside `process`.
+struct WantedFacts {
+  std::optional<uint16_t> store_port{};  // reads `store_ports` of connections to this port
+  bool has_work = false;                 // reads `work`
+  uint16_t excluded_port = 0;            // whose connections show no work
+};
+
 // Adds the facts of /proc to samples. Reads them in libuv's pool, at most one batch at a time, so
 // that a read that does not return keeps one thread of the pool and nothing else.
 // Thread: loop.
@@ -25,10 +32,10 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Reads `process` of each sample that has a pid, with `store_port` also `store_ports`, and calls
-  // `done` with all samples, unless this object has been destroyed. Returns false, and never calls
-  // `done`, if a batch is under way.
-  bool Read(std::vector<WorkerSample> samples, std::optional<uint16_t> store_port, Done done);
+  // Reads `process` and the wanted facts of each sample that has a pid, and calls `done` with all
+  // samples, unless this object has been destroyed. Returns false, and never calls `done`, if a
+  // batch is under way.
+  bool Read(std::vector<WorkerSample> samples, WantedFacts wanted, Done done);
 
  private:
   Loop& loop_;

@@ -37,6 +37,29 @@ struct ProcessFacts {
   uint64_t io_bytes = 0;        // read and written since the start, sockets excluded
 };
 
+// A TCP connection of a worker, but not one to the store.
+struct PeerConnection {
+  uint64_t id = 0;            // the same at both ends
+  Duration since_received{};  // the time since its latest data
+  bool operator==(const PeerConnection&) const = default;
+};
+constexpr size_t kMaxConnections = 32;  // of a worker: those with the latest data
+
+// Work of a worker's process and of those below it, as counters since their start. It is read only
+// when a verdict may be near.
+struct WorkFacts {
+  Duration cpu_time{};          // of all threads
+  Duration main_cpu_time{};     // of the main threads
+  uint64_t io_bytes = 0;        // of files and pipes, read and written
+  uint64_t written_bytes = 0;   // to files and pipes, by the main threads
+  uint64_t received_bytes = 0;  // by all TCP connections but those to the store
+  uint64_t wakes = 0;           // of the worker's main thread, after it has waited
+  bool knows_connections = false;
+  std::vector<PeerConnection> connections{};
+  uint64_t awaited_connection = 0;  // whose data the worker's main thread waits for; 0: none
+  bool operator==(const WorkFacts&) const = default;
+};
+
 // A worker that waits for a key of the store.
 struct StoreWait {
   std::string key;
@@ -61,6 +84,7 @@ struct WorkerSample {
   std::vector<uint16_t> store_ports{};  // of its connections to the store; read on demand
   std::optional<StoreWait> store_wait{};
   std::optional<ProcessFacts> process{};  // empty: not read
+  std::optional<WorkFacts> work{};        // likewise
 };
 
 }  // namespace rankrun::agent

@@ -54,6 +54,9 @@ void Fields(F& f, GroupActivity& m) {
 
 namespace agent {
 
+using std::chrono::milliseconds;
+constexpr uint64_t kMaxMilliseconds = 365ULL * 24 * 3'600 * 1'000;
+
 constexpr CallKind LastOf(CallKind) { return CallKind::kOther; }
 template <typename F>
 void Fields(F& f, ProcessFacts& m) {
@@ -68,6 +71,37 @@ void Fields(F& f, ProcessFacts& m) {
   f("tracer_name", m.tracer_name);
   f("resident_bytes", m.resident_bytes);
   f("io_bytes", m.io_bytes);
+}
+
+// Connections as two lists, because a record with names takes four times as many bytes.
+template <typename F>
+void ConnectionFields(F& f, std::vector<PeerConnection>& connections) {
+  std::vector<uint64_t> ids;
+  std::vector<uint64_t> times;
+  for (const PeerConnection& connection : connections) {
+    ids.push_back(connection.id);
+    times.push_back(static_cast<uint64_t>(connection.since_received / milliseconds(1)));
+  }
+  f("connections", ids);
+  f("since_received_ms", times);
+  connections.clear();
+  for (size_t i = 0; i < std::min({ids.size(), times.size(), kMaxConnections}); ++i) {
+    const auto count = static_cast<int64_t>(std::min(times[i], kMaxMilliseconds));
+    connections.push_back({ids[i], milliseconds(count)});
+  }
+}
+
+template <typename F>
+void Fields(F& f, WorkFacts& m) {
+  AsMilliseconds(f, "cpu_time_ms", m.cpu_time);
+  AsMilliseconds(f, "main_cpu_time_ms", m.main_cpu_time);
+  f("io_bytes", m.io_bytes);
+  f("written_bytes", m.written_bytes);
+  f("received_bytes", m.received_bytes);
+  f("wakes", m.wakes);
+  f("knows_connections", m.knows_connections);
+  ConnectionFields(f, m.connections);
+  f("awaited_connection", m.awaited_connection);
 }
 
 template <typename F>
@@ -87,6 +121,7 @@ void Fields(F& f, WorkerSample& m) {
   AsMilliseconds(f, "awaited_for_ms", m.awaited_for);
   f("store_ports", m.store_ports);
   f("process", m.process);
+  f("work", m.work);
 }
 
 template <typename F>
@@ -137,9 +172,11 @@ constexpr size_t kMaxDigestText = 200;  // characters
 constexpr size_t kMaxGroups = 32;       // of a worker
 constexpr size_t kMaxClients = 1'000;
 
-// Keeps the groups in operations, then those with most operations.
-void LimitGroups(NodeSamples& samples, size_t max) {
+// Keeps the groups in operations, then those with most operations, and the connections with the
+// latest data.
+void LimitLists(NodeSamples& samples, size_t max) {
   for (WorkerSample& worker : samples.workers) {
+    if (worker.work && worker.work->connections.size() > max) worker.work->connections.resize(max);
     if (worker.groups.size() <= max) continue;
     worker.has_all_groups = false;
     std::ranges::stable_sort(worker.groups, [](const GroupActivity& a, const GroupActivity& b) {
@@ -158,7 +195,7 @@ std::string EncodeHealth(const NodeSamples& samples) {
   if (copy.clients.size() > kMaxClients) copy.clients.resize(kMaxClients);
   std::string bytes;
   for (size_t groups = kMaxGroups; groups > 0; groups /= 4) {
-    LimitGroups(copy, groups);
+    LimitLists(copy, groups);
     bytes = Bytes(copy);
     if (bytes.size() <= kMaxHealthBytes) return bytes;
   }

@@ -112,12 +112,13 @@ void HealthMonitor::Take() {
     if (is_wanted || waits_at_store) SendFinished();
     return;
   }
-  if (!waits_at_store && !is_wanted && !watch_.NeedsFacts(samples, Now())) {
+  WantedFacts wanted{.has_work = watch_.NeedsWork(Now())};
+  if (!waits_at_store && !is_wanted && !wanted.has_work && !watch_.NeedsFacts(samples, Now())) {
     return Judge(samples);
   }
-  std::optional<uint16_t> port;
-  if (waits_at_store || is_wanted) port = callbacks_.store_port();
-  bool has_begun = sampler_.Read(samples, port, [this, attempt = attempts_](auto read) {
+  wanted.excluded_port = callbacks_.store_port();
+  if (waits_at_store || is_wanted) wanted.store_port = wanted.excluded_port;
+  bool has_begun = sampler_.Read(samples, wanted, [this, attempt = attempts_](auto read) {
     if (is_running_ && attempt == attempts_) JudgeRead(std::move(read));
   });
   if (has_begun) {

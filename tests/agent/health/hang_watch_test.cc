@@ -473,6 +473,91 @@ TEST_F(HangWatchTest, AWorkerThatUsesTheProcessorOrFilesIsProgress) {
   }
 }
 
+// Two workers without the library, whose work is read at each look.
+std::vector<WorkerSample> TwoSleepers() {
+  std::vector<WorkerSample> samples(2);
+  for (int rank : {0, 1}) {
+    samples[static_cast<size_t>(rank)] = {
+        .global_rank = rank,
+        .pid = 1,
+        .process = ProcessFacts{.state = 'S', .call = CallKind::kSleep},
+        .work = WorkFacts{.knows_connections = true, .connections = {{.id = 7}}}};
+  }
+  return samples;
+}
+
+TEST_F(HangWatchTest, SlowWorkersThatExchangeDataDoNotHang) {
+  auto samples = TwoSleepers();
+  for (int second = 0; second < 200; ++second) {
+    const Duration since = seconds(second % 25);
+    for (auto& sample : samples) sample.work->connections[0].since_received = since;
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict) << second;
+  }
+}
+
+TEST_F(HangWatchTest, SlowWorkersThatLogDoNotHang) {
+  auto samples = TwoSleepers();
+  for (int second = 0; second < 200; ++second) {
+    if (second % 25 == 0) samples[1].work->written_bytes += 20;
+    for (auto& sample : samples) sample.work->connections[0].since_received = seconds(second);
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict) << second;
+  }
+}
+
+TEST_F(HangWatchTest, WorkersThatNoLongerExchangeDataHang) {
+  auto samples = TwoSleepers();
+  std::optional<HangVerdict> verdict;
+  int second = 0;
+  for (; !verdict && second < 100; ++second) {
+    for (auto& sample : samples) {
+      sample.work->wakes += 10;
+      sample.work->connections[0].since_received = seconds(std::max(0, second - 40));
+    }
+    verdict = watch_.Look(samples, At(seconds(second))).verdict;
+  }
+  EXPECT_EQ(second, 71) << "30 s after the latest data";
+}
+
+TEST_F(HangWatchTest, NoVerdictBeforeTheWorkIsReadOnceMore) {
+  auto samples = TwoSleepers();
+  for (auto& sample : samples) sample.work->connections.clear();
+  watch_.Look(samples, At(seconds(0)));
+  auto unread = samples;
+  for (auto& sample : unread) sample.work.reset();
+  for (int second = 1; second <= 31; ++second) {
+    EXPECT_FALSE(watch_.Look(unread, At(seconds(second))).verdict) << second;
+  }
+  EXPECT_TRUE(watch_.NeedsWork(At(seconds(31))));
+  for (auto& sample : samples) sample.work->written_bytes += 1;
+  EXPECT_FALSE(watch_.Look(samples, At(seconds(32))).verdict);
+}
+
+TEST_F(HangWatchTest, AVerdictIsPossibleIfProcDoesNotAnswer) {
+  auto samples = TwoSleepers();
+  watch_.Look(samples, At(seconds(0)));
+  for (auto& sample : samples) sample.work.reset();
+  int second = 1;
+  while (second < 100 && !watch_.Look(samples, At(seconds(second))).verdict) ++second;
+  EXPECT_EQ(second, 35);
+}
+
+TEST_F(HangWatchTest, NeedsWorkATenthOfTheTimeoutAfterTheLastWhileQuiet) {
+  auto samples = TwoSleepers();
+  EXPECT_FALSE(watch_.NeedsWork(At(seconds(1))));
+  for (auto& sample : samples) sample.work.reset();
+  watch_.Look(samples, At(seconds(1)));
+  EXPECT_FALSE(watch_.NeedsWork(At(seconds(2)))) << "the first look is progress";
+  watch_.Look(samples, At(seconds(2)));
+  EXPECT_TRUE(watch_.NeedsWork(At(seconds(3))));
+  watch_.Look(TwoSleepers(), At(seconds(3)));
+  watch_.Look(samples, At(seconds(4)));
+  EXPECT_FALSE(watch_.NeedsWork(At(seconds(5))));
+  EXPECT_TRUE(watch_.NeedsWork(At(seconds(6))));
+  samples[0].cpu_time += seconds(1);
+  watch_.Look(samples, At(seconds(7)));
+  EXPECT_FALSE(watch_.NeedsWork(At(seconds(8)))) << "a busy worker";
+}
+
 TEST_F(HangWatchTest, TheSameSampleShowsNoWorkTwice) {
   auto samples = FourInBarrier(seconds(11));
   samples[3].groups = {After(6)};
