@@ -118,6 +118,7 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   counters.taken = taken;
   counters.cpu_time = sample.cpu_time;
   counters.operations = OperationsOf(sample);
+  counters.store_changes = sample.store_changes;
   counters.is_in_kernel = sample.process && sample.process->state == 'D';
   counters.work.was_in_kernel = before.is_in_kernel;
   if (sample.process) counters.io_bytes = sample.process->io_bytes;
@@ -132,8 +133,9 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   counters.work.cpu_share = Share(counters.cpu_time - before.cpu_time, taken - before.taken);
   counters.work.moves = counters.moved_at && now - *counters.moved_at < Patience();
   bool is_ready = sample.process && sample.process->state == 'R';
-  bool works =
-      has_worked || moves || is_ready || counters.work.cpu_share >= kStillShare || sample.is_saving;
+  const bool changes_store = counters.store_changes != before.store_changes;
+  bool works = has_worked || changes_store || moves || is_ready ||
+               counters.work.cpu_share >= kStillShare || sample.is_saving;
   if (works) last_progress_ = now;
 }
 

@@ -73,6 +73,7 @@ class HangWatch {
     Duration cpu_time{};
     uint64_t operations = 0;
     std::optional<uint64_t> io_bytes{};
+    uint64_t store_changes = 0;
     bool is_in_kernel = false;
     RecentWork work{};
     std::optional<TimePoint> moved_at{};

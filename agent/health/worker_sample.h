@@ -81,6 +81,7 @@ struct WorkerSample {
   std::string awaited{};                // "a message from global rank 3 (tag 0)"; empty: nothing
   int awaited_rank = -1;                // global rank that it names; -1: none
   Duration awaited_for{};
+  uint64_t store_changes = 0;           // at the store that its node hosts; 0: it hosts none
   std::vector<uint16_t> store_ports{};  // of its connections to the store; read on demand
   std::optional<StoreWait> store_wait{};
   std::optional<ProcessFacts> process{};  // empty: not read

@@ -119,6 +119,7 @@ void Fields(F& f, WorkerSample& m) {
   f("awaited", m.awaited);
   f("awaited_rank", m.awaited_rank);
   AsMilliseconds(f, "awaited_for_ms", m.awaited_for);
+  f("store_changes", m.store_changes);
   f("store_ports", m.store_ports);
   f("process", m.process);
   f("work", m.work);

@@ -64,6 +64,9 @@ class AttemptStore {
   // Returns the names for which clients wait, with the ports of these clients.
   std::vector<std::pair<std::string, uint16_t>> Waits() const;
 
+  // Requests that have changed something; 0 if this node hosts no store.
+  uint64_t Changes() const { return server_ ? server_->changes() : 0; }
+
   void Close() { server_.reset(); }
   // Nothing if this node hosts no store.
   std::optional<store::ServerStats> Stats() const {

@@ -104,6 +104,9 @@ void HealthMonitor::Take() {
   if (is_paused_ || verdict_) return;
   std::vector<WorkerSample> samples = callbacks_.samples();
   if (samples.empty() && finished_.empty()) return;
+  for (auto* workers : {&samples, &finished_}) {
+    for (WorkerSample& sample : *workers) sample.store_changes = callbacks_.store_changes();
+  }
   clients_ = store_times_.Note(callbacks_.store_waits(), Now());
   bool waits_at_store = std::ranges::any_of(
       clients_, [&](const WaitingClient& client) { return client.lasted >= watch_.Patience(); });

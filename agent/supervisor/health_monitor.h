@@ -33,6 +33,7 @@ class HealthMonitor {
     // Waits at the store, if this node hosts it, and the store's port.
     std::function<std::vector<StoreWaitTimes::Entry>()> store_waits;
     std::function<uint16_t()> store_port;
+    std::function<uint64_t()> store_changes;  // requests that have changed it; 0: hosts none
     // Several nodes: gets the samples of this node when they are wanted; else empty.
     std::function<void(std::vector<WorkerSample>, std::vector<WaitingClient>)> send = {};
     // Reads the stacks of these workers before on_hang, which follows `done`, or kMaxStacksTime.

@@ -51,6 +51,7 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
                 return waits;
               },
           .store_port = [this] { return place_.master_port; },
+          .store_changes = [this] { return store_.Changes(); },
           .send = send_if_needed,
           .take_stacks =
               [this](std::vector<pid_t> workers, std::function<void()> done) {

@@ -1,5 +1,7 @@
 #include "store/server/server.h"
 
+#include <variant>
+
 #include "base/check.h"
 #include "base/format.h"
 #include "base/uv/uv_loop.h"
@@ -41,6 +43,17 @@ Result<void> CheckLimits(const ServerOptions& options) {
                  "the time-out of a half-received request must be more than 0"};
   }
   return {};
+}
+
+template <typename... Kinds>
+bool IsOneOf(const Request& request) {
+  return (std::holds_alternative<Kinds>(request) || ...);
+}
+
+bool ChangesSomething(const Request& request) {
+  if (const auto* add = std::get_if<AddRequest>(&request)) return add->delta != 0;
+  return IsOneOf<SetRequest, CompareSetRequest, DeleteKeyRequest, AppendRequest, MultiSetRequest,
+                 QueuePushRequest, QueuePopRequest>(request);
 }
 
 }  // namespace
@@ -205,6 +218,7 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (!*request) return false;
   EndStall(connection);
   requests_[(*request)->index()] += 1;
+  if (ChangesSomething(**request)) changes_ += 1;
   // A client that cannot cancel a WAIT abandons it by sending another request. The
   // client would take a late reply to the WAIT for the reply to that request.
   if (!connection.decoder.cancels_waits()) engine_.CancelWaits(connection.id);

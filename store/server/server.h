@@ -41,6 +41,8 @@ class Server {
     std::string name;
     std::vector<uint16_t> ports;
   };
+  // Requests that change a key or a queue. An ADD of 0 is how clients read a number.
+  uint64_t changes() const { return changes_; }
   // Returns at most `max` waits of clients.
   std::vector<Waited> ListWaits(size_t max) const;
 
@@ -129,6 +131,7 @@ class Server {
   Stalls stalls_;
   Timer stall_deadline_;
   RequestCounts requests_{};
+  uint64_t changes_ = 0;
   EndingCounts endings_{};
   std::string stats_text_;
   TimePoint stats_fresh_until_{};

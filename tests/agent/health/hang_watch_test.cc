@@ -504,6 +504,15 @@ TEST_F(HangWatchTest, SlowWorkersThatLogDoNotHang) {
   }
 }
 
+TEST_F(HangWatchTest, SlowWorkersThatChangeKeysOfTheStoreDoNotHang) {
+  auto samples = TwoSleepers();
+  for (int second = 0; second < 200; ++second) {
+    if (second % 25 == 0) samples[0].store_changes += 1;
+    for (auto& sample : samples) sample.work->connections[0].since_received = seconds(second);
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict) << second;
+  }
+}
+
 TEST_F(HangWatchTest, WorkersThatNoLongerExchangeDataHang) {
   auto samples = TwoSleepers();
   std::optional<HangVerdict> verdict;

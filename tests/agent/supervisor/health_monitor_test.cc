@@ -30,6 +30,7 @@ struct HealthMonitorTest : ::testing::Test {
             .finish_limit = {},
             .store_waits = [] { return std::vector<StoreWaitTimes::Entry>(); },
             .store_port = [] { return uint16_t{0}; },
+            .store_changes = [] { return uint64_t{5}; },
             .send = [this](std::vector<WorkerSample> of_node,
                            const auto&) { sent.push_back(of_node.at(0)); }};
   }
@@ -51,6 +52,7 @@ TEST_F(HealthMonitorTest, WorkersThatHaveAllSucceededAnswerUntilTheRoundEnds) {
   EXPECT_TRUE(loop.RunUntil([&] { return sent.size() >= 2; }, kLong));
   EXPECT_TRUE(sent[0].has_ended);
   EXPECT_EQ(sent[0].global_rank, 4);
+  EXPECT_EQ(sent[0].store_changes, 5U);
   EXPECT_LT(sent[0].taken, sent[1].taken);
   monitor.ForgetFinished();
   sent.clear();

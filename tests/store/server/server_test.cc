@@ -31,6 +31,20 @@ TEST(ServerTest, AnswersAClient) {
   EXPECT_EQ(client.Receive(8), Encoded(NumberReply{1}));
 }
 
+TEST(ServerTest, CountsRequestsThatChangeSomething) {
+  ServerThread server;
+  RawClient client(Loopback(server.port()));
+  client.Ask(AddRequest{"/n", 0});
+  client.Ask(GetRequest{"/n"});
+  client.Ask(SetRequest{"/k", "value"});
+  client.Ask(AddRequest{"/n", 5});
+  client.Ask(DeleteKeyRequest{"/k"});
+  client.Receive(8 + Encoded(ValueReply{"0"}).size() + 8 + 8);
+  uint64_t changes = 0;
+  server.OnLoop([&](Server& served) { changes = served.changes(); });
+  EXPECT_EQ(changes, 3U);
+}
+
 TEST(ServerTest, AnswersManyRequestsOfOneSegmentInTheirOrder) {
   ServerThread server;
   RawClient client(Loopback(server.port()));
