@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/health/peer_waits.h"
 #include "base/format.h"
 
 namespace rankrun::agent {
@@ -285,34 +286,48 @@ bool HangWatch::HasStoodStill(TimePoint now) const {
   return quiet >= *policy_.timeout + *policy_.timeout / kWorkReadings + kMaxReading;
 }
 
-// A program without librankrun does not show what it waits for. It hangs if none of its workers
-// has done anything for the whole time. Workers that wait for others of their kind are no causes.
-std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
-  if (!policy_.timeout || UsesLibrary() || now_.empty()) return std::nullopt;
-  if (!HasStoodStill(now)) return std::nullopt;
-  std::string still = "no worker has made progress for " + FormatSeconds(Quiet(now));
-  HangVerdict verdict;
-  std::set<int> suspects;
-  std::set<int> ended;
+HangVerdict HangWatch::Blaming(const std::set<int>& ranks, const std::string& still) const {
+  HangVerdict verdict{.text = still};
   for (const auto& [rank, condition] : conditions_) {
-    if (condition == Condition::kNotStarted || condition == Condition::kSaving) return std::nullopt;
-    if (condition == Condition::kEnded) {
-      ended.insert(rank);
-    } else if (condition != Condition::kWaits && condition != Condition::kUnknown) {
-      suspects.insert(rank);
-    } else if (verdict.witnesses.empty()) {
-      verdict.witnesses.push_back(rank);
-    }
+    const bool waits = condition == Condition::kWaits || condition == Condition::kUnknown;
+    if (!waits || ranks.contains(rank)) continue;
+    verdict.witnesses.push_back(rank);
+    break;
   }
-  verdict.needs_stacks = suspects.empty();
-  if (suspects.empty()) suspects = std::move(ended);
-  for (int rank : suspects) {
+  for (int rank : ranks) {
     verdict.causes[rank] =
         ConditionInWords(now_.at(rank), conditions_.at(rank)).substr(3) + "; " + still;
     verdict.witnesses.push_back(rank);
   }
-  verdict.text = still;
-  if (!suspects.empty()) verdict.text += "; " + SuspectsInWords(suspects, "");
+  if (!ranks.empty()) verdict.text += "; " + SuspectsInWords(ranks, "");
+  return verdict;
+}
+
+// A program without librankrun does not show what it waits for. It hangs if none of its workers
+// has done anything for the whole time. Workers that wait for others of their kind are no causes,
+// unless all others wait for one of them.
+std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
+  if (!policy_.timeout || UsesLibrary() || now_.empty()) return std::nullopt;
+  if (!HasStoodStill(now)) return std::nullopt;
+  const std::string still = "no worker has made progress for " + FormatSeconds(Quiet(now));
+  std::set<int> suspects;
+  std::set<int> ended;
+  std::vector<WorkerSample> workers;
+  for (const auto& [rank, condition] : conditions_) {
+    if (condition == Condition::kNotStarted || condition == Condition::kSaving) return std::nullopt;
+    workers.push_back(now_.at(rank));
+    if (condition == Condition::kEnded) {
+      ended.insert(rank);
+    } else if (condition != Condition::kWaits && condition != Condition::kUnknown) {
+      suspects.insert(rank);
+    }
+  }
+  if (!suspects.empty()) return Blaming(suspects, still);
+  if (auto rank = AwaitedByAll(workers)) {
+    return Blaming({*rank}, "all others wait for its data; " + still);
+  }
+  HangVerdict verdict = Blaming(ended, still);
+  verdict.needs_stacks = true;
   return verdict;
 }
 

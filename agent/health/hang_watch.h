@@ -102,6 +102,7 @@ class HangWatch {
   std::optional<std::string> NoticeOf(const Hang& hang);
   std::optional<HangVerdict> VerdictOf(const Hang& hang) const;
   std::optional<HangVerdict> VerdictOnStillness(TimePoint now) const;
+  HangVerdict Blaming(const std::set<int>& ranks, const std::string& still) const;
   bool HasMovedWithin(int rank, Duration time) const;
   bool UsesLibrary() const;
 

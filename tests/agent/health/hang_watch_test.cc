@@ -527,6 +527,24 @@ TEST_F(HangWatchTest, WorkersThatNoLongerExchangeDataHang) {
   EXPECT_EQ(second, 71) << "30 s after the latest data";
 }
 
+TEST_F(HangWatchTest, TheWorkerWhoseDataAllOthersWaitForIsTheCause) {
+  auto samples = TwoSleepers();
+  samples[0].process = ProcessFacts{.state = 'S', .call = CallKind::kPeer};
+  samples[0].work->awaited_connection = 7;
+  samples[1].process =
+      ProcessFacts{.state = 'S', .call = CallKind::kFile, .call_name = "read", .file = "pipe:[9]"};
+  for (auto& sample : samples) sample.work->connections[0].since_received = seconds(500);
+  const auto verdict = VerdictOnStillness(samples);
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->causes.size(), 1U);
+  EXPECT_EQ(
+      verdict->causes.at(1),
+      "waiting for pipe:[9] (read); all others wait for its data; no worker has made progress "
+      "for 30.0 s");
+  EXPECT_FALSE(verdict->needs_stacks);
+  EXPECT_EQ(verdict->witnesses, (std::vector<int>{0, 1}));
+}
+
 TEST_F(HangWatchTest, NoVerdictBeforeTheWorkIsReadOnceMore) {
   auto samples = TwoSleepers();
   for (auto& sample : samples) sample.work->connections.clear();
