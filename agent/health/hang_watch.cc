@@ -242,10 +242,14 @@ std::optional<std::string> HangWatch::NoticeOf(const Hang& hang) {
   return Words(hang);
 }
 
+// A key may be set by any rank, and one that waits may be about to do so. If no worker of the job
+// works, it never will; of several such ranks, the stacks decide.
 std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
   if (!policy_.timeout || hang.wait.lasted < *policy_.timeout) return std::nullopt;
   if (hang.suspects.empty() && !hang.wait.all_have_entered) return std::nullopt;
-  const bool is_guess = hang.wait.kind == WaitKind::kStoreKey;  // any rank may set the key
+  const bool is_guess = hang.wait.kind == WaitKind::kStoreKey;
+  const bool is_still = is_guess && last_work_ && HasStoodStill(*last_look_);
+  const bool spares_weak = is_guess && !(is_still && hang.suspects.size() == 1);
   HangVerdict verdict{.text = Words(hang)};
   const auto causes = hang.is_deadlock ? MostAwaited(waits_, hang.suspects) : hang.suspects;
   for (int rank : hang.suspects) {
@@ -253,11 +257,12 @@ std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
     if (!MayHang(condition) || HasMovedWithin(rank, *policy_.timeout / 2)) return std::nullopt;
     if (is_guess && condition == Condition::kBusy) return std::nullopt;
     bool is_weak = condition == Condition::kWaits || condition == Condition::kUnknown;
-    if ((is_guess && is_weak) || !causes.contains(rank)) continue;
+    if ((spares_weak && is_weak) || !causes.contains(rank)) continue;
     verdict.causes[rank] = CauseInWords(hang, rank);
     verdict.witnesses.push_back(rank);
   }
-  if (is_guess && verdict.causes.empty()) return std::nullopt;
+  if (is_guess && verdict.causes.empty() && !is_still) return std::nullopt;
+  verdict.needs_stacks = is_guess && verdict.causes.empty();
   for (int rank : hang.wait.waiters) {
     if (std::ranges::find(verdict.witnesses, rank) != verdict.witnesses.end()) continue;
     verdict.witnesses.push_back(rank);

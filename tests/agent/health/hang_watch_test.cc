@@ -416,6 +416,43 @@ TEST_F(HangWatchTest, ARankThatMayBeComputingAKeyIsNoCause) {
   }
 }
 
+// Ranks before `waiters` wait for a lock; the others wait for a key of the store. All have work.
+std::vector<WorkerSample> WaitersForAKey(int size, int waiters) {
+  std::vector<WorkerSample> samples;
+  for (int rank = 0; rank < size; ++rank) {
+    samples.push_back({.global_rank = rank,
+                       .pid = 1,
+                       .groups = {After(1, "world", size)},
+                       .process = Waits(),
+                       .work = WorkFacts{.knows_connections = true}});
+    if (rank >= waiters) samples.back().store_wait = StoreWait{"plan", seconds(40)};
+  }
+  return samples;
+}
+
+TEST_F(HangWatchTest, TheOnlyRankThatHasNotSetAKeyIsTheCauseIfNobodyWorks) {
+  const auto verdict = VerdictOnStillness(WaitersForAKey(3, 1));
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->causes.size(), 1U);
+  EXPECT_TRUE(verdict->causes.at(0).starts_with("waiting for a lock (futex)"))
+      << verdict->causes.at(0);
+}
+
+TEST_F(HangWatchTest, OfSeveralThatHaveNotSetAKeyTheStacksDecideIfNobodyWorks) {
+  const auto verdict = VerdictOnStillness(WaitersForAKey(4, 2));
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(verdict->causes.empty());
+  EXPECT_TRUE(verdict->needs_stacks);
+}
+
+TEST_F(HangWatchTest, ARankThatHasNotSetAKeyIsNoCauseWhileAnyWorks) {
+  auto samples = WaitersForAKey(3, 1);
+  for (int second = 0; second < 100; ++second) {
+    if (second % 20 == 0) samples[0].work->received_bytes += 5'000;
+    EXPECT_FALSE(watch_.Look(samples, At(seconds(second))).verdict) << second;
+  }
+}
+
 TEST_F(HangWatchTest, AProgramWithoutTheLibraryHangsIfNobodyMakesProgress) {
   std::vector<WorkerSample> samples(3);
   for (int rank = 0; rank < 3; ++rank) {
