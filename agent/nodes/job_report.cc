@@ -59,6 +59,7 @@ void Fields(F& f, Ending& m) {
   f("kind", m.kind);
   f("lost_rank", m.lost_rank);
   f("error", m.error);
+  f("logged", m.logged);
 }
 
 template <typename F>

@@ -27,6 +27,7 @@ struct Ending {
   // Fingerprint of the text of its exception without numbers, by which ranks with the same error
   // are recognized; 0: it has none.
   uint64_t error = 0;
+  uint64_t logged = 0;  // likewise, of an error that it has logged before
 };
 
 }  // namespace rankrun::agent

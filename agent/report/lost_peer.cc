@@ -27,6 +27,8 @@ constexpr std::string_view kLostPeer[] = {
     "distnetworkerror",
     "lost rank ",
     "successfully reached monitoredbarrier, but received errors",
+    // Gloo: the peer has made another call.
+    "op.preamble.length <= op.nbytes",
     // Python and its libraries: asyncio, http.client, grpc, ssl, aiohttp, httpx, websockets, dask.
     "incompletereaderror",
     "remotedisconnected",

@@ -11,6 +11,7 @@
 #include "agent/job/exit_codes.h"
 #include "agent/report/behind_rank.h"
 #include "agent/report/last_error.h"
+#include "agent/report/logged_error.h"
 #include "agent/report/lost_peer.h"
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict_rule.h"
@@ -35,23 +36,28 @@ LastError ErrorOf(const WorkerRecord& worker) {
   return error;
 }
 
-// Returns the fingerprint of an exception's text: FNV-1a of its letters, because numbers such as
-// ranks, ports and steps differ. Texts about a signal are no errors of the program.
-uint64_t FingerprintOf(const LastError& error) {
+// Returns FNV-1a of the letters, because numbers such as ranks, ports and steps differ; 0 if there
+// are none.
+uint64_t FingerprintOf(std::string_view text) {
   constexpr size_t kMaxLetters = 200;
-  constexpr std::string_view kOfSignals[] = {"signal", "SIGTERM", "Interrupt", "SystemExit",
-                                             "Terminated"};
-  const auto is_in_text = [&](auto part) { return error.text.find(part) != error.text.npos; };
-  if (!error.is_exception || std::ranges::any_of(kOfSignals, is_in_text)) return 0;
   uint64_t hash = 0xcbf29ce484222325;
   size_t letters = 0;
-  for (char c : error.text) {
+  for (char c : text) {
     const auto letter = static_cast<unsigned char>(c);
     if (!std::isalpha(letter)) continue;
     hash = (hash ^ letter) * 0x100000001b3;
     if (++letters == kMaxLetters) break;
   }
   return letters > 0 ? hash : 0;
+}
+
+// Texts about a signal are no errors of the program.
+uint64_t FingerprintOf(const LastError& error) {
+  constexpr std::string_view kOfSignals[] = {"signal", "SIGTERM", "Interrupt", "SystemExit",
+                                             "Terminated"};
+  const auto is_in_text = [&](auto part) { return error.text.find(part) != error.text.npos; };
+  if (!error.is_exception || std::ranges::any_of(kOfSignals, is_in_text)) return 0;
+  return FingerprintOf(error.text);
 }
 
 bool WasSignalled(const WorkerRecord& worker) { return worker.sent_signal != 0; }
@@ -109,6 +115,7 @@ class Ends {
       }
       kinds_.push_back(ending.kind);
       errors_.push_back(ending.kind == EndKind::kSucceeded ? 0 : ending.error);
+      logged_.push_back(ending.kind == EndKind::kSucceeded ? 0 : ending.logged);
       names_somebody_.push_back(ending.lost_rank >= 0);
       if (ending.lost_rank >= 0) ++lost_ranks[ending.lost_rank];
     }
@@ -120,8 +127,12 @@ class Ends {
 
   size_t ChooseCause() const {
     using enum VerdictRule;
+    const std::optional<size_t> none;
     if (auto found = By(kHung, TheLowestThatHung())) return *found;
     if (auto found = By(kTheOnlyOneWithAnotherError, TheOnlyOneWithAnotherError(false))) {
+      return *found;
+    }
+    if (auto found = By(kTheOnlyOneThatLogged, AllHaveOneError() ? TheOnlyOneThatLogged() : none)) {
       return *found;
     }
     if (auto found = By(kFailed, FirstOf({EndKind::kNotStarted, EndKind::kFailed}))) return *found;
@@ -144,6 +155,7 @@ class Ends {
         return *found;
       }
     }
+    if (auto found = By(kTheOnlyOneThatLogged, TheOnlyOneThatLogged())) return *found;
     if (auto found = By(kTheOnlyOneWithAnotherError, TheOnlyOneWithAnotherError(true))) {
       return *found;
     }
@@ -227,6 +239,31 @@ class Ends {
     return has_begun && IsVictim(odd) == among_victims ? std::optional(odd) : std::nullopt;
   }
 
+  // Each failure but that of a victim is the same exception, and there are two at least.
+  bool AllHaveOneError() const {
+    std::set<uint64_t> errors;
+    size_t count = 0;
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      if (kinds_[i] >= EndKind::kLostPeer) continue;
+      errors.insert(errors_[i]);
+      ++count;
+    }
+    return count >= 2 && errors.size() == 1 && !errors.contains(0);
+  }
+
+  // It has logged an error that no other has, before it ended as the others did: they failed
+  // because of the work that it left out.
+  std::optional<size_t> TheOnlyOneThatLogged() const {
+    std::optional<size_t> only;
+    for (size_t i = 0; i < logged_.size(); ++i) {
+      if (logged_[i] == 0 || std::ranges::count(logged_, logged_[i]) > 1) continue;
+      if (only) return std::nullopt;
+      only = i;
+    }
+    const bool has_error = only && (errors_[*only] != 0 || IsVictim(*only));
+    return has_error ? only : std::nullopt;
+  }
+
   size_t Count(EndKind kind) const { return static_cast<size_t>(std::ranges::count(kinds_, kind)); }
 
   // It lost a peer, or waited in vain.
@@ -270,6 +307,7 @@ class Ends {
   const std::vector<size_t>& ended_;
   std::vector<EndKind> kinds_;
   std::vector<uint64_t> errors_;      // fingerprints; 0: none
+  std::vector<uint64_t> logged_;      // likewise
   std::vector<bool> names_somebody_;  // that it lost
   std::vector<size_t> left_early_;    // workers that succeeded
   std::map<size_t, int> named_;       // workers that errors of victims name, and how many do
@@ -280,7 +318,9 @@ class Ends {
 Ending EndingOf(const WorkerRecord& worker) {
   if (worker.ending) return *worker.ending;
   LastError error = ErrorOf(worker);
-  Ending ending{.kind = KindOf(worker, error), .error = FingerprintOf(error)};
+  Ending ending{.kind = KindOf(worker, error),
+                .error = FingerprintOf(error),
+                .logged = FingerprintOf(LoggedError(OutputOfErrors(worker)))};
   if (ending.kind == EndKind::kLostPeer) ending.lost_rank = NamedRankIn(error.text).value_or(-1);
   return ending;
 }

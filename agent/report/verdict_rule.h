@@ -12,6 +12,7 @@ enum class VerdictRule : uint8_t {
   kHung,
   kFailed,
   kTheOnlyOneWithAnotherError,  // rows 0a and 11
+  kTheOnlyOneThatLogged,        // rows 0b and 10b
   kNamed,
   kExitedAfterSignal,
   kFailedAfterWarning,

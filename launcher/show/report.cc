@@ -8,6 +8,7 @@
 #include "agent/output/line_buffer.h"
 #include "agent/report/last_error.h"
 #include "agent/report/left_out.h"
+#include "agent/report/logged_error.h"
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict.h"
 #include "agent/stacks/worker_stacks.h"
@@ -98,6 +99,20 @@ std::string EvidenceText(const WorkerRecord& worker) {
   std::string lines = LastLinesOf("error", worker.stderr_tail, worker.stderr_file);
   if (lines.empty()) lines = LastLinesOf("output", worker.stdout_tail, worker.stdout_file);
   return text + lines;
+}
+
+// Returns the error that a worker has logged before the one with which it ended, if it ended as
+// others did, or nothing.
+std::string LoggedText(const AttemptRecord& record) {
+  const WorkerRecord& cause = record.workers[record.cause];
+  const agent::Ending ending = agent::EndingOf(cause);
+  const auto ended_alike = [&](const WorkerRecord& worker) {
+    return &worker != &cause && ending.error != 0 && agent::EndingOf(worker).error == ending.error;
+  };
+  const bool is_victim = ending.kind == agent::EndKind::kLostPeer;
+  if (!is_victim && std::ranges::none_of(record.workers, ended_alike)) return "";
+  const std::string line = agent::LoggedError(agent::OutputOfErrors(cause));
+  return line.empty() ? "" : "    it has logged before: " + OneLine(line, kMaxLine) + "\n";
 }
 
 // Returns "ranks 0, 1, 3 on node-2" or "rank 2 (pid 102)".
@@ -274,8 +289,9 @@ std::string FormatReport(const AttemptRecord& record) {
                      FormatSeconds(record.lasted) + "\n";
   if (record.own_cause.empty()) {
     text += "  cause: " + RanksText({&cause}) + ": " + agent::CauseInWords(cause) +
-            ActivityText(cause) + "\n" + AccusationText(record) + LastOperationsText(cause, "") +
-            OperationsFileText(cause) + StackText(cause, "") + EvidenceText(cause);
+            ActivityText(cause) + "\n" + AccusationText(record) + LoggedText(record) +
+            LastOperationsText(cause, "") + OperationsFileText(cause) + StackText(cause, "") +
+            EvidenceText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }

@@ -107,6 +107,15 @@ WorkerRecord KilledInException() { return Ended({.signaled = true, .value = 15},
 WorkerRecord Aborts(int sent = 0) { return Ended({.signaled = true, .value = 6}, sent); }
 WorkerRecord Warned(int code) { return Ended({.signaled = false, .value = code}, 0, kRefused); }
 WorkerRecord Lost(int sent = 0) { return Ended({.signaled = false, .value = 1}, sent, kLostPeer); }
+WorkerRecord SizesDiffer() {
+  return Ended({.signaled = true, .value = 6}, 0,
+               "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  "
+               "[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 13336 vs 68.\n");
+}
+WorkerRecord Logged(WorkerRecord worker) {
+  worker.stderr_tail.insert(0, "ERROR shard 7 is empty; skipping it\n");
+  return worker;
+}
 WorkerRecord Lost(int sent, int rank) {
   std::string text = kTraceback;
   return Ended({.signaled = false, .value = 1}, sent,
@@ -249,6 +258,23 @@ const Case kCases[] = {
      {SaysReset(), KilledInException(), kTerminated},
      {0, 1, 2},
      1},
+    {"the only one that logged an error before it lost its peer, as all did",
+     {Lost(), Logged(Lost()), Lost()},
+     {0, 2, 1},
+     1},
+    {"the same, although another one was aborted because calls differ",
+     {SizesDiffer(), Logged(Lost()), Lost()},
+     {0, 2, 1},
+     1},
+    {"but not if two logged one: the first",
+     {Lost(), Logged(Lost()), Logged(Lost())},
+     {0, 2, 1},
+     0},
+    {"the only one that logged an error before all raised the same one",
+     {Raises(), Raises(), Logged(Raises())},
+     {0, 1, 2},
+     2},
+    {"but not before one that failed by itself", {Lost(), Exits(3), Logged(Lost())}, {1, 0, 2}, 1},
     {"the only one that left early", {Lost(), kSucceeded, Lost()}, {0, 1, 2}, 1},
     {"the only one that left early, if one other noticed",
      {Lost(), kSucceeded, kTerminated},

@@ -106,6 +106,13 @@ std::string MakeLog(Dice& dice) {
   return log;
 }
 
+// The last one only by a program in Python.
+constexpr const char* kLoggedErrors[] = {
+    "| WARNING: ran out of memory with exception: 12; skipping batch\n",
+    "2026-11-26 12:00:00 ERROR shard 7 is empty\n",
+    "Traceback (most recent call last):\n  File \"train.py\", line 5\nValueError: no records\n",
+};
+
 std::string WithWarning(const std::string& log) {
   return log + "WARNING attempt 0: Connection refused, trying again\n";
 }
@@ -155,8 +162,15 @@ void EndWithError(WorkerRecord& worker, const Actor& actor, Dice& dice) {
   };
   if (actor.end == End::kInputEnds) return end_by(kInputEnded);
   if (actor.end == End::kTimesOut) return end_by(kTimedOut);
-  if (actor.end == End::kLosesPeer) return end_by(kLostPeer);
-  if (actor.end == End::kLosesPeerInItsWords) return end_by(kLostPeerInItsWords);
+  const std::span<const char* const> logged(kLoggedErrors);
+  if (actor.end == End::kLogsAndLosesPeer) {
+    worker.stderr_tail += OneOf(logged.first(logged.size() - 1), dice);
+  }
+  if (actor.end == End::kLogsAndRaises) worker.stderr_tail += OneOf(logged, dice);
+  if (actor.end == End::kLosesPeer || actor.end == End::kLogsAndLosesPeer) return end_by(kLostPeer);
+  if (actor.end == End::kLosesPeerInItsWords || actor.end == End::kLogsAndRaises) {
+    return end_by(kLostPeerInItsWords);
+  }
   if (actor.end == End::kComparesCalls) return end_by(kCompares);
   if (actor.end == End::kRaises) return end_by(kOwnErrors);
   if (actor.end == End::kRaisesLate) return end_by(kLateErrors);

@@ -24,6 +24,8 @@ enum class End {
   kTimesOut,
   kLosesPeer,
   kLosesPeerInItsWords,  // that of a program of the user, the same on all ranks
+  kLogsAndLosesPeer,     // with an error in its log shortly before
+  kLogsAndRaises,        // likewise, and then the error of kLosesPeerInItsWords
   kNamesCulprit,         // has lost it
   kNamesVictim,          // has lost one that has lost another
   kNamesWaiter,          // has lost one that waited in vain

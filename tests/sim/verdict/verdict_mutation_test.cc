@@ -32,19 +32,18 @@ TEST_P(VerdictMutationTest, ARuleIsMissedWithinTwoThousandSeeds) {
 
 #define RULE(name) \
   Missing { VerdictRule::k##name, #name }
-INSTANTIATE_TEST_SUITE_P(Rules, VerdictMutationTest,
-                         testing::Values(RULE(Hung), RULE(TheOnlyOneWithAnotherError), RULE(Failed),
-                                         RULE(SilentFailureIsStronger), RULE(Named),
-                                         RULE(ExitedAfterSignal), RULE(FailedAfterWarning),
-                                         RULE(TheOnlyOneThatLostNobody), RULE(KilledInException),
-                                         RULE(InputEnded), RULE(TimedOut),
-                                         RULE(TheOnlyOneThatLeftEarly), RULE(RaisedAfterSignal),
-                                         RULE(LostPeer), RULE(LowestRank), RULE(NamedByMost),
-                                         RULE(FirstEnded), RULE(NamedOnesLostNobody),
-                                         RULE(SeveralExitInTheirHandlers), RULE(TwoLostTheOnlyOne),
-                                         RULE(SilentOneMayBeInnocent), RULE(SeveralLeftEarly),
-                                         RULE(AllRaiseInTheirHandlers)),
-                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Rules, VerdictMutationTest,
+    testing::Values(RULE(Hung), RULE(TheOnlyOneWithAnotherError), RULE(TheOnlyOneThatLogged),
+                    RULE(Failed), RULE(SilentFailureIsStronger), RULE(Named),
+                    RULE(ExitedAfterSignal), RULE(FailedAfterWarning),
+                    RULE(TheOnlyOneThatLostNobody), RULE(KilledInException), RULE(InputEnded),
+                    RULE(TimedOut), RULE(TheOnlyOneThatLeftEarly), RULE(RaisedAfterSignal),
+                    RULE(LostPeer), RULE(LowestRank), RULE(NamedByMost), RULE(FirstEnded),
+                    RULE(NamedOnesLostNobody), RULE(SeveralExitInTheirHandlers),
+                    RULE(TwoLostTheOnlyOne), RULE(SilentOneMayBeInnocent), RULE(SeveralLeftEarly),
+                    RULE(AllRaiseInTheirHandlers)),
+    [](const auto& param) { return param.param.name; });
 #undef RULE
 
 }  // namespace
