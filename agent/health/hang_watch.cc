@@ -97,17 +97,21 @@ bool HangWatch::UpdateWork(const WorkerSample& sample, TimePoint now, Counters& 
   counters.calls_peer = calls_peer;
   counters.connections.clear();
   for (const PeerConnection& connection : sample.work->connections) {
-    counters.connections[connection.id] = now - connection.since_received;
+    counters.connections.push_back(
+        {connection.id, sample.global_rank, now - connection.since_received});
   }
   last_work_ = now;
   return works;
 }
 
 // A program without librankrun that mostly sleeps shows no more than the data of its workers.
-void HangWatch::NoteExchanges() {
-  std::map<int, ConnectionTimes> by_rank;
-  for (const auto& [rank, counters] : counters_) by_rank[rank] = counters.connections;
-  if (auto last = LastExchange(by_rank)) last_progress_ = std::max(last_progress_, *last);
+void HangWatch::NoteExchanges(TimePoint now) {
+  if (last_work_ != now) return;
+  std::vector<ConnectionTime> ends;
+  for (const auto& [rank, counters] : counters_) {
+    ends.insert(ends.end(), counters.connections.begin(), counters.connections.end());
+  }
+  if (auto last = LastExchange(std::move(ends))) last_progress_ = std::max(last_progress_, *last);
 }
 
 void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
@@ -150,7 +154,7 @@ void HangWatch::Update(const std::vector<WorkerSample>& samples, TimePoint now) 
     now_[sample.global_rank] = sample;
     conditions_[sample.global_rank] = ConditionOf(sample, counters_[sample.global_rank].work);
   }
-  NoteExchanges();
+  NoteExchanges(now);
 }
 
 std::set<int> HangWatch::Halted() const {

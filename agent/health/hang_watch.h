@@ -80,7 +80,7 @@ class HangWatch {
     std::optional<WorkFacts> facts{};  // the last that were read
     TimePoint facts_taken{};
     bool calls_peer = false;  // its main thread, when they were read
-    ConnectionTimes connections{};
+    std::vector<ConnectionTime> connections{};
   };
   struct Hang {
     Wait wait;               // the longest one
@@ -91,7 +91,7 @@ class HangWatch {
   void Update(const std::vector<WorkerSample>& samples, TimePoint now);
   void UpdateOne(const WorkerSample& sample, TimePoint now);
   bool UpdateWork(const WorkerSample& sample, TimePoint now, Counters& counters);
-  void NoteExchanges();
+  void NoteExchanges(TimePoint now);
   Duration Quiet(TimePoint now) const { return now - std::max(last_progress_, began_); }
   bool HasStoodStill(TimePoint now) const;
   std::set<int> Halted() const;

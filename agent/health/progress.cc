@@ -31,16 +31,13 @@ bool ShowsWork(const WorkFacts& before, const WorkFacts& now, Duration between, 
          (wakes_for_data && HasGrown(before.wakes, now.wakes, 1));
 }
 
-std::optional<TimePoint> LastExchange(const std::map<int, ConnectionTimes>& by_rank) {
-  std::map<uint64_t, int> owners;
+std::optional<TimePoint> LastExchange(std::vector<ConnectionTime> ends) {
+  std::ranges::sort(ends, {}, &ConnectionTime::id);
   std::optional<TimePoint> last;
-  for (const auto& [rank, connections] : by_rank) {
-    for (const auto& [id, time] : connections) {
-      auto [owner, is_new] = owners.try_emplace(id, rank);
-      if (is_new) continue;
-      const TimePoint other = by_rank.at(owner->second).at(id);
-      last = std::max({last.value_or(time), time, other});
-    }
+  for (size_t i = 1; i < ends.size(); ++i) {
+    const ConnectionTime &one = ends[i - 1], &other = ends[i];
+    if (one.id != other.id || one.rank == other.rank) continue;
+    last = std::max({last.value_or(one.received), one.received, other.received});
   }
   return last;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,11 +16,15 @@ namespace rankrun::agent {
 // a socket at both looks, which returns only with data.
 bool ShowsWork(const WorkFacts& before, const WorkFacts& now, Duration between, bool calls_peer);
 
-// Connections of a worker by their id, with the time of the latest data.
-using ConnectionTimes = std::map<uint64_t, TimePoint>;
+// One end of a connection, at the worker with this rank.
+struct ConnectionTime {
+  uint64_t id = 0;
+  int rank = 0;
+  TimePoint received{};  // the latest data
+};
 
 // Returns when workers last received data from each other; nothing if they have no connection.
 // Data of programs that are no worker of the job, as of one that reads metrics, does not count.
-std::optional<TimePoint> LastExchange(const std::map<int, ConnectionTimes>& by_rank);
+std::optional<TimePoint> LastExchange(std::vector<ConnectionTime> ends);
 
 }  // namespace rankrun::agent

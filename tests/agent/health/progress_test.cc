@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
-
 namespace rankrun::agent {
 namespace {
 
@@ -81,15 +79,18 @@ TEST(ProgressTest, CountersThatFallBecauseAProcessHasEndedShowNoWork) {
 TimePoint At(int second) { return TimePoint(seconds(1'000 + second)); }
 
 TEST(ProgressTest, DataBetweenWorkersCountsAtEitherEnd) {
-  EXPECT_EQ(LastExchange({{0, {{7, At(1)}}}, {1, {{7, At(4)}}}}), At(4));
-  EXPECT_EQ(LastExchange({{0, {{7, At(6)}, {8, At(2)}}}, {1, {{7, At(4)}}}, {2, {{8, At(3)}}}}),
-            At(6));
+  EXPECT_EQ(LastExchange({{7, 0, At(1)}, {7, 1, At(4)}}), At(4));
+  EXPECT_EQ(LastExchange({{7, 0, At(6)}, {8, 0, At(2)}, {7, 1, At(4)}, {8, 2, At(3)}}), At(6));
 }
 
 TEST(ProgressTest, DataFromOutsideTheJobDoesNotCount) {
-  EXPECT_EQ(LastExchange({{0, {{7, At(1)}, {9, At(8)}}}, {1, {{7, At(4)}}}}), At(4));
-  EXPECT_EQ(LastExchange({{0, {{7, At(1)}}}, {1, {{8, At(4)}}}}), std::nullopt);
+  EXPECT_EQ(LastExchange({{7, 0, At(1)}, {9, 0, At(8)}, {7, 1, At(4)}}), At(4));
+  EXPECT_EQ(LastExchange({{7, 0, At(1)}, {8, 1, At(4)}}), std::nullopt);
   EXPECT_EQ(LastExchange({}), std::nullopt);
+}
+
+TEST(ProgressTest, DataOfAWorkerToItselfDoesNotCount) {
+  EXPECT_EQ(LastExchange({{7, 0, At(1)}, {7, 0, At(4)}}), std::nullopt);
 }
 
 }  // namespace
