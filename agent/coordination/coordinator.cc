@@ -11,6 +11,7 @@ namespace rankrun::agent {
 Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
                          TimePoint now)
     : policy_(policy),
+      roster_(policy.min_nodes, policy.max_nodes),
       now_(now),
       phase_start_(now),
       next_silence_check_(now),
@@ -28,18 +29,20 @@ void Coordinator::ResumeFromRecord() {
   if (record_.has_lost) earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
   for (size_t i = 0; i < record_.assignments.size(); ++i) {
     const NodeAssignment& assignment = record_.assignments[i];
-    Node& node = nodes_[assignment.node];
-    node.hello.node = assignment.node;
-    node.hello.incarnation = assignment.incarnation;
-    node.hello.name = assignment.name;
-    node.hello.slots = assignment.slots;
-    node.last_heard = now_;
+    Node& node = roster_.Expect({.node = assignment.node,
+                                 .incarnation = assignment.incarnation,
+                                 .name = assignment.name,
+                                 .slots = assignment.slots},
+                                now_);
     node.assignment = static_cast<int>(i);
     if (record_.is_granted)
       node.work = record_.has_finished ? NodeState::kDone : NodeState::kRunning;
   }
   if (record_.verdict) {
-    nodes_[policy_.own_node].hello.node = policy_.own_node;  // its member needs the verdict, too
+    // Its member needs the verdict, too.
+    if (!roster_.Contains(policy_.own_node)) {
+      roster_.Expect({.node = policy_.own_node, .name = {}}, TimePoint{});
+    }
     return End(*record_.verdict);
   }
   if (record_.has_finished) return BeginFinish();
@@ -77,33 +80,29 @@ TimePoint Coordinator::deadline() const {
 
 void Coordinator::OnMessageFromPeer(const MessageFromPeer& event) {
   if (const auto* hello = std::get_if<Hello>(&event.message)) return OnHello(event.peer, *hello);
-  Node* node = NodeOf(event.peer);
+  Node* node = roster_.NodeOf(event.peer);
   if (node == nullptr) return;  // its connection is being closed
   node->last_heard = now_;
   std::visit([&](const auto& message) { On(*node, message); }, event.message);
 }
 
 void Coordinator::OnHello(PeerId peer, const Hello& hello) {
-  if (phase_ == JobPhase::kOver && !nodes_.contains(hello.node)) {
+  if (phase_ == JobPhase::kOver && !roster_.Contains(hello.node)) {
     actions_.emplace_back(SendMessage{peer, *record_.verdict});
     actions_.emplace_back(HangUp{peer});
     return;
   }
-  if (!MayTakePart(peer, hello)) return;
-  auto [entry, is_new] = nodes_.try_emplace(hello.node);
-  Node& node = entry->second;
-  if (is_new) node.arrival = ++arrivals_;
-  if (node.peer && *node.peer != peer) {
-    actions_.emplace_back(HangUp{*node.peer});
-    node_of_peer_.erase(*node.peer);
+  std::string problem = roster_.ReasonToRefuse(peer, hello, HighestKnownRound());
+  if (!problem.empty()) {
+    actions_.emplace_back(SendMessage{peer, Refusal{std::move(problem)}});
+    actions_.emplace_back(HangUp{peer});
+    return;
   }
-  bool is_next_incarnation = !is_new && hello.incarnation > node.hello.incarnation;
-  node.hello = hello;
-  node.peer = peer;
-  node.last_heard = now_;
-  node_of_peer_[peer] = hello.node;
+  Roster::Arrival arrival = roster_.Register(peer, hello, now_);
+  Node& node = arrival.node;
+  if (arrival.replaced) actions_.emplace_back(HangUp{*arrival.replaced});
   SendTo(node, Waiting{""});
-  if (is_next_incarnation && !IsMutated(Mutation::kIncarnationIgnored)) {
+  if (arrival.is_next_incarnation && !IsMutated(Mutation::kIncarnationIgnored)) {
     OnNextIncarnation(node);
   } else {
     OnConnected(node);
@@ -182,8 +181,7 @@ void Coordinator::OnConnectedWhileRunning(Node& node, bool of_this_round) {
 // The member reports a round of a coordinator that this one never knew. Other
 // members of that round may still run.
 void Coordinator::AdoptNewerRound(const Hello& hello) {
-  bool is_newer = hello.round > std::max(record_.round, highest_known_round_) &&
-                  !IsMutated(Mutation::kWorldBeginsAnew);
+  bool is_newer = hello.round > HighestKnownRound() && !IsMutated(Mutation::kWorldBeginsAnew);
   if (!is_newer) return;
   highest_known_round_ = hello.round;
   record_.attempts = std::max(record_.attempts, hello.attempts);
@@ -192,13 +190,11 @@ void Coordinator::AdoptNewerRound(const Hello& hello) {
 }
 
 void Coordinator::OnPeerLost(PeerId peer) {
-  Node* node = NodeOf(peer);
-  node_of_peer_.erase(peer);
+  Node* node = roster_.Disconnect(peer);
   if (node == nullptr) return;
-  node->peer.reset();
   if (IsMutated(Mutation::kLinkLossIsProof)) return Lose(node->hello.node);
   if (node->is_leaving && node->work == NodeState::kNone) {
-    Node gone = std::move(nodes_.extract(node->hello.node).mapped());
+    Node gone = roster_.Remove(node->hello.node);
     RecordAnswer(gone, NodeState::kNone);
   } else if (IsIn(*node) && phase_ == JobPhase::kPreparing) {
     StartGathering(waits_for_newcomers_);
@@ -318,9 +314,7 @@ void Coordinator::ReplaceCauseIfBetter(const Cause& cause) {
 
 // Ends the job if leaves have reduced it to fewer than MIN nodes.
 bool Coordinator::EndsDrained() {
-  auto stays = [](const auto& entry) { return !entry.second.is_leaving; };
-  bool too_few = std::ranges::count_if(nodes_, stays) < policy_.min_nodes;
-  bool is_drained = too_few && !leave_reason_.empty() && record_.attempts > 0;
+  bool is_drained = roster_.HasFewerThanMin() && !leave_reason_.empty() && record_.attempts > 0;
   if (!is_drained) return false;
   Verdict drained{kExitDrained, leave_reason_ + "; fewer nodes are left than --nnodes requires"};
   outcome_.reason = drained.text;
@@ -347,11 +341,6 @@ std::string Coordinator::UnfinishedText(const Node& node) const {
   }
   if (ranks.empty()) return assignment.name;
   return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + assignment.name;
-}
-
-Coordinator::Node* Coordinator::NodeOf(PeerId peer) {
-  auto found = node_of_peer_.find(peer);
-  return found == node_of_peer_.end() ? nullptr : &nodes_.at(found->second);
 }
 
 void Coordinator::SendTo(const Node& node, CoordinatorMessage message) {

@@ -1,14 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_events.h"
-#include "agent/coordination/coordinator_node.h"
+#include "agent/coordination/roster.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
@@ -36,7 +36,7 @@ class Coordinator {
   const Outcome& outcome() const { return outcome_; }
 
  private:
-  using Node = CoordinatorNode;
+  using Node = Roster::Node;
 
   // Nodes that could form a round now.
   struct Quorum {
@@ -50,8 +50,6 @@ class Coordinator {
   void OnPeerLost(PeerId peer);
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
-  bool MayTakePart(PeerId peer, const Hello& hello);
-  std::string ReasonToRefuse(PeerId peer, const Hello& hello) const;
   void OnNextIncarnation(Node& node);
   void OnConnected(Node& node);
   void OnConnectedWhileRunning(Node& node, bool of_this_round);
@@ -99,17 +97,15 @@ class Coordinator {
   void Lose(uint64_t id);
   TimePoint StopDeadline(const Node& node) const;
   void GiveUpLateNodes();
-  bool IsGivenUp(const Hello& hello) const;
   void Remove(uint64_t id, Duration may_live, const std::string& text);
   Cause LossCause(const std::string& text) const;
   void RecordLossWhileStopping(Cause loss);
   void HandleStuck(Node& node);
   std::string StuckText(const Node& node) const;
   void SendRollCall();
-  std::string RollCallText() const;
   std::string UnfinishedText(const Node& node) const;
 
-  Node* NodeOf(PeerId peer);
+  int HighestKnownRound() const { return std::max(record_.round, highest_known_round_); }
   static bool IsIn(const Node& node) { return node.assignment.has_value(); }
   void SendTo(const Node& node, CoordinatorMessage message);
   void Persist() { actions_.emplace_back(PersistRecord{record_}); }
@@ -117,9 +113,7 @@ class Coordinator {
   const CoordinatorPolicy policy_;
   CoordinatorRecord record_;
   JobPhase phase_ = JobPhase::kGathering;
-  std::map<uint64_t, Node> nodes_;
-  std::map<PeerId, uint64_t> node_of_peer_;
-  uint64_t arrivals_ = 0;
+  Roster roster_;
   int awaited_ = 0;                  // nodes with is_awaited
   bool waits_for_newcomers_ = true;  // gathering: wait for the last call
   TimePoint now_;
@@ -137,7 +131,6 @@ class Coordinator {
   std::string leave_reason_;                  // reason of the last Leave
   std::optional<uint64_t> failed_node_;       // stopping: the node of the worker that failed
   std::string losses_while_stopping_;         // stopping: text on nodes lost meanwhile
-  std::map<uint64_t, int> given_up_;          // node id to the last incarnation that is refused
   Outcome outcome_;
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;

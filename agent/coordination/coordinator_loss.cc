@@ -18,22 +18,16 @@ constexpr std::chrono::seconds kSameTime{1};
 }  // namespace
 
 void Coordinator::LoseSilentNodes() {
-  std::vector<uint64_t> silent;
-  for (const auto& [id, node] : nodes_) {
-    bool is_silent = now_ - node.last_heard >= policy_.node_timeout;
-    bool is_here = id == policy_.own_node && node.peer;  // its member is in this process
-    if (is_silent && !is_here) silent.push_back(id);
-  }
-  for (uint64_t id : silent) Lose(id);
+  // The own node's member is in this process.
+  for (uint64_t id : roster_.Silent(now_, policy_.node_timeout, policy_.own_node)) Lose(id);
 }
 
 // Silence alone proves nothing. But after the node timeout, the agent or the
 // guardian of the silent node is killing its workers.
 void Coordinator::Lose(uint64_t id) {
-  auto found = nodes_.find(id);
-  if (found == nodes_.end()) return;
+  if (!roster_.Contains(id)) return;
   Remove(id, policy_.kill_bound,
-         "node " + found->second.hello.name + " has been silent for " +
+         "node " + roster_.at(id).hello.name + " has been silent for " +
              FormatSeconds(policy_.node_timeout) + " (--node-timeout)");
 }
 
@@ -45,35 +39,22 @@ TimePoint Coordinator::StopDeadline(const Node& node) const {
 // Gives up nodes that send beats but have not answered in time. The coordinator
 // no longer answers their beats, so that their lease ends.
 void Coordinator::GiveUpLateNodes() {
-  std::vector<uint64_t> late;
-  for (const auto& [id, node] : nodes_) {
-    if (node.answer_deadline && now_ >= *node.answer_deadline) late.push_back(id);
-  }
-  for (uint64_t id : late) {
-    auto found = nodes_.find(id);
-    if (found == nodes_.end()) continue;
-    const Node& node = found->second;
+  for (uint64_t id : roster_.Late(now_)) {
+    if (!roster_.Contains(id)) continue;
+    const Node& node = roster_.at(id);
     bool was_to_stop = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
     std::string text = "node " + node.hello.name + " is given up: it is alive, but has not " +
                        (was_to_stop ? "stopped its workers" : "prepared") + " in time";
-    given_up_[id] = node.hello.incarnation;
+    roster_.GiveUp(node);
     SendTo(node, Refusal{text});
     Remove(id, policy_.node_timeout + policy_.kill_bound, text);
   }
 }
 
-bool Coordinator::IsGivenUp(const Hello& hello) const {
-  auto found = given_up_.find(hello.node);
-  return found != given_up_.end() && hello.incarnation <= found->second;
-}
-
 // `may_live`: longest time that workers of the node may live from now on.
 void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text) {
-  Node node = std::move(nodes_.extract(id).mapped());
-  if (node.peer) {
-    actions_.emplace_back(HangUp{*node.peer});
-    node_of_peer_.erase(*node.peer);
-  }
+  Node node = roster_.Remove(id);
+  if (node.peer) actions_.emplace_back(HangUp{*node.peer});
   bool may_run = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
   if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
     earliest_round_start_ = std::max(earliest_round_start_, now_ + may_live);
@@ -123,7 +104,7 @@ void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) 
 void Coordinator::RecordLossWhileStopping(Cause loss) {
   Cause& cause = *record_.cause;
   if (cause.text == loss.text || cause.is_fatal) return;
-  for (const auto& [id, node] : nodes_) SendTo(node, NodeLost{loss.text});
+  for (const auto& [id, node] : roster_.nodes()) SendTo(node, NodeLost{loss.text});
   if (!losses_while_stopping_.empty()) losses_while_stopping_ += "; ";
   losses_while_stopping_ += loss.text;
   if (!loss.is_fatal) return;

@@ -44,7 +44,7 @@ void Coordinator::StartGathering(bool waits_for_newcomers) {
   next_roll_call_ = now_ + kRollCallPeriod;
   form_at_.reset();
   awaited_ = 0;
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : roster_.nodes()) {
     if (node.assignment) node.previous_rank = node.assignment;
     node.assignment.reset();
     node.is_awaited = false;
@@ -57,7 +57,7 @@ void Coordinator::StartGathering(bool waits_for_newcomers) {
 
 void Coordinator::TryForm() {
   if (phase_ != JobPhase::kGathering) return;
-  bool too_few = nodes_.size() < static_cast<size_t>(policy_.min_nodes);
+  bool too_few = roster_.nodes().size() < static_cast<size_t>(policy_.min_nodes);
   if (too_few) return form_at_.reset();
   Quorum quorum = CollectCandidates();
   int count = static_cast<int>(quorum.candidates.size());
@@ -78,7 +78,7 @@ void Coordinator::TryForm() {
 
 Coordinator::Quorum Coordinator::CollectCandidates() const {
   Quorum quorum;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : roster_.nodes()) {
     if (node.hello.stuck && !IsMutated(Mutation::kStuckIsWaitedFor))
       continue;  // a stuck process never runs user code again
     if (node.work != NodeState::kNone) quorum.something_runs = true;
@@ -98,14 +98,14 @@ Coordinator::Quorum Coordinator::CollectCandidates() const {
 
 void Coordinator::Form(std::vector<Candidate> candidates) {
   record_.assignments = AssignNodeRanks(std::move(candidates), policy_.max_nodes);
-  record_.round = std::max(record_.round, highest_known_round_) + 1;
+  record_.round = HighestKnownRound() + 1;
   record_.is_granted = false;
   record_.cause.reset();
   Enter(JobPhase::kPreparing, std::nullopt);
   Persist();
   start_round_ =
       StartRound{.round = record_.round,
-                 .store_addresses = nodes_.at(record_.assignments.front().node).hello.addresses};
+                 .store_addresses = roster_.at(record_.assignments.front().node).hello.addresses};
   Prepare message{.round = record_.round,
                   .attempt = record_.attempts,
                   .node_count = static_cast<int>(record_.assignments.size()),
@@ -114,7 +114,7 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
                   .record = DigestOf(record_.round, record_.assignments)};
   for (size_t i = 0; i < record_.assignments.size(); ++i) {
     const NodeAssignment& assignment = record_.assignments[i];
-    Node& node = nodes_.at(assignment.node);
+    Node& node = roster_.at(assignment.node);
     node.assignment = static_cast<int>(i);
     node.is_awaited = true;
     node.answer_deadline = now_ + policy_.answer_timeout;
@@ -135,13 +135,13 @@ void Coordinator::Grant() {
   finish_deadline_.reset();
   Persist();
   for (const NodeAssignment& assignment : record_.assignments) {
-    Node& node = nodes_.at(assignment.node);
+    Node& node = roster_.at(assignment.node);
     node.work = NodeState::kRunning;
     node.unfinished.reset();
     SendTo(node, StartRoundFor(node));
   }
   AwaitAll();
-  for (const auto& [id, node] : nodes_) NotifyIfSpare(node);
+  for (const auto& [id, node] : roster_.nodes()) NotifyIfSpare(node);
   RegroupForNewcomers();
 }
 
@@ -149,7 +149,7 @@ StartRound Coordinator::StartRoundFor(const Node& node) const {
   StartRound message = start_round_;
   if (*node.assignment != 0) return message;
   std::vector<const std::vector<std::string>*> addresses;
-  for (const auto& [id, other] : nodes_) {
+  for (const auto& [id, other] : roster_.nodes()) {
     if (IsIn(other)) addresses.push_back(&other.own_addresses);
   }
   message.store_allowlist = AddressesOfAll(addresses);
@@ -159,7 +159,7 @@ StartRound Coordinator::StartRoundFor(const Node& node) const {
 // Marks that every node of the round must answer before the phase can end.
 void Coordinator::AwaitAll() {
   awaited_ = 0;
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : roster_.nodes()) {
     node.is_awaited = IsIn(node);
     if (node.is_awaited) awaited_ += 1;
   }
@@ -170,7 +170,7 @@ void Coordinator::RegroupForNewcomers() {
   int room = policy_.max_nodes - static_cast<int>(record_.assignments.size());
   std::string newcomer;
   int free = 0;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : roster_.nodes()) {
     bool is_free = !IsIn(node) && node.peer && !node.is_leaving && node.work == NodeState::kNone;
     if (!is_free || IsClaimTaken(node.hello)) continue;
     newcomer = node.hello.name;
@@ -186,7 +186,7 @@ void Coordinator::RegroupForNewcomers() {
 
 bool Coordinator::IsClaimTaken(const Hello& hello) const {
   if (!hello.node_rank) return false;
-  return std::ranges::any_of(nodes_, [&](const auto& entry) {
+  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     return IsIn(entry.second) && entry.second.hello.node_rank == hello.node_rank;
   });
 }
@@ -203,7 +203,7 @@ void Coordinator::BeginStop(const Cause& cause) {
   failed_node_.reset();
   Enter(JobPhase::kStopping, std::nullopt);
   AwaitAll();
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : roster_.nodes()) {
     if (!IsIn(node)) continue;
     node.answer_deadline = StopDeadline(node);
     if (node.work == NodeState::kNone) {
@@ -242,8 +242,7 @@ void Coordinator::RecordAnswer(Node& node, NodeState work) {
 void Coordinator::DecideNext() {
   Cause cause = *std::exchange(record_.cause, std::nullopt);
   bool was_granted = std::exchange(record_.is_granted, false);
-  std::erase_if(nodes_,
-                [](const auto& entry) { return entry.second.is_leaving && !entry.second.peer; });
+  roster_.RemoveDeparted();
   outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
   if (cause.rank >= 0) outcome_.rank = cause.rank;
   outcome_.is_fatal = cause.is_fatal;
@@ -281,7 +280,7 @@ void Coordinator::BeginFinish() {
   Persist();
   if (IsMutated(Mutation::kSuccessInOnePhase)) return End({0, ""});
   AwaitAll();
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : roster_.nodes()) {
     if (IsIn(node)) SendTo(node, Finish{record_.round});
   }
 }
@@ -290,7 +289,7 @@ void Coordinator::End(Verdict verdict) {
   Enter(JobPhase::kOver, policy_.node_timeout);
   record_.verdict = std::move(verdict);
   Persist();
-  for (auto& [id, node] : nodes_) SendTo(node, *record_.verdict);
+  for (auto& [id, node] : roster_.nodes()) SendTo(node, *record_.verdict);
 }
 
 // --- Time-outs ---
@@ -320,7 +319,7 @@ void Coordinator::OnTick() {
       if (is_late) End({0, ""});
       return;
     case JobPhase::kOver:
-      if ((is_late || nodes_.empty()) && !std::exchange(has_retired_, true)) {
+      if ((is_late || roster_.nodes().empty()) && !std::exchange(has_retired_, true)) {
         actions_.emplace_back(Retire{});
         deadline_.reset();
       }
@@ -334,12 +333,12 @@ void Coordinator::OnTick() {
 void Coordinator::GiveUpGathering() {
   bool had_begun = record_.attempts > 0;
   End({had_begun ? kExitTooFewNodes : kExitNoRendezvous,
-       "gave up waiting for nodes: " + RollCallText()});
+       "gave up waiting for nodes: " + roster_.RollCall(now_ - phase_start_)});
 }
 
 void Coordinator::GiveUpFinishing() {
   std::string missing;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : roster_.nodes()) {
     if (!node.is_awaited) continue;
     if (!missing.empty()) missing += ", ";
     missing += UnfinishedText(node);
@@ -352,27 +351,8 @@ void Coordinator::GiveUpFinishing() {
 
 void Coordinator::SendRollCall() {
   next_roll_call_ = now_ + kRollCallPeriod;
-  std::string text = RollCallText();
-  for (const auto& [id, node] : nodes_) SendTo(node, Waiting{text});
-}
-
-// "1 of 2 nodes are here after 10.0 s (n1)".
-std::string Coordinator::RollCallText() const {
-  constexpr size_t kMaxNames = 8;
-  int here = 0;
-  std::string names;
-  size_t named = 0;
-  for (const auto& [id, node] : nodes_) {
-    if (!node.peer || node.is_leaving || node.hello.stuck) continue;
-    here += 1;
-    if (++named > kMaxNames) continue;
-    if (!names.empty()) names += ", ";
-    names += node.hello.name;
-  }
-  if (named > kMaxNames) names += ", ...";
-  return std::to_string(here) + " of " + std::to_string(policy_.min_nodes) +
-         (policy_.min_nodes == 1 ? " node is" : " nodes are") + " here after " +
-         FormatSeconds(now_ - phase_start_) + (names.empty() ? "" : " (" + names + ")");
+  std::string text = roster_.RollCall(now_ - phase_start_);
+  for (const auto& [id, node] : roster_.nodes()) SendTo(node, Waiting{text});
 }
 
 }  // namespace rankrun::agent
