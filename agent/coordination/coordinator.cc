@@ -41,7 +41,7 @@ void Coordinator::ResumeFromRecord() {
   if (record_.verdict) {
     // Its member needs the verdict, too.
     if (!roster_.Contains(policy_.own_node)) {
-      roster_.Expect({.node = policy_.own_node, .name = {}}, TimePoint{});
+      roster_.Expect({.node = policy_.own_node, .name = {}}, now_);
     }
     return End(*record_.verdict);
   }

@@ -464,5 +464,15 @@ TEST_F(CoordinatorTest, WithoutEnoughNodesItGivesUpAndNamesThosePresent) {
                      "gave up waiting for nodes: 1 of 2 nodes are here after 600.0 s (n1)"}));
 }
 
+TEST_F(CoordinatorTest, AVerdictBeforeTheFirstRoundWaitsForTheOwnNodesNextAgent) {
+  Open(1, 1, CoordinatorRecord{.verdict = Verdict{kExitNoRendezvous, "gave up"}});
+  EXPECT_FALSE(has_retired_);
+  Join(1);
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitNoRendezvous);
+  Advance(policy_.node_timeout);
+  EXPECT_TRUE(has_retired_);
+}
+
 }  // namespace
 }  // namespace rankrun::agent
