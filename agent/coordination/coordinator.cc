@@ -5,7 +5,6 @@
 
 #include "agent/coordination/mutation.h"
 #include "agent/job/exit_codes.h"
-#include "base/roll_call.h"
 
 namespace rankrun::agent {
 Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<CoordinatorRecord> earlier,
@@ -17,37 +16,40 @@ Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<Coordina
       next_silence_check_(now),
       next_roll_call_(now) {
   if (earlier) {
-    record_ = std::move(*earlier);
-    ResumeFromRecord();
+    Resume(std::move(*earlier));
   } else {
     StartGathering(true);
   }
 }
 
 // Continues where the predecessor stopped.
-void Coordinator::ResumeFromRecord() {
-  if (record_.has_lost) earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
-  for (size_t i = 0; i < record_.assignments.size(); ++i) {
-    const NodeAssignment& assignment = record_.assignments[i];
+void Coordinator::Resume(CoordinatorRecord record) {
+  attempts_ = record.attempts;
+  is_granted_ = record.is_granted;
+  has_finished_ = record.has_finished;
+  has_lost_ = record.has_lost;
+  history_ = record.history;
+  verdict_ = std::move(record.verdict);
+  if (has_lost_) earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  for (const NodeAssignment& assignment : record.assignments) {
     Node& node = roster_.Expect({.node = assignment.node,
                                  .incarnation = assignment.incarnation,
                                  .name = assignment.name,
                                  .slots = assignment.slots},
                                 now_);
-    node.assignment = static_cast<int>(i);
-    if (record_.is_granted)
-      node.work = record_.has_finished ? NodeState::kDone : NodeState::kRunning;
+    if (is_granted_) node.work = has_finished_ ? NodeState::kDone : NodeState::kRunning;
   }
-  if (record_.verdict) {
+  round_ = RoundInProgress(record.round, std::move(record.assignments), {});
+  if (verdict_) {
     // Its member needs the verdict, too.
     if (!roster_.Contains(policy_.own_node)) {
       roster_.Expect({.node = policy_.own_node, .name = {}}, now_);
     }
-    return End(*record_.verdict);
+    return End(*verdict_);
   }
-  if (record_.has_finished) return BeginFinish();
-  if (record_.cause) return BeginStop(Cause(*record_.cause));
-  if (!record_.is_granted) return StartGathering(record_.attempts == 0);
+  if (has_finished_) return BeginFinish();
+  if (record.cause) return BeginStop(*record.cause);
+  if (!is_granted_) return StartGathering(attempts_ == 0);
   BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError});
 }
 
@@ -88,7 +90,7 @@ void Coordinator::OnMessageFromPeer(const MessageFromPeer& event) {
 
 void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   if (phase_ == JobPhase::kOver && !roster_.Contains(hello.node)) {
-    actions_.emplace_back(SendMessage{peer, *record_.verdict});
+    actions_.emplace_back(SendMessage{peer, *verdict_});
     actions_.emplace_back(HangUp{peer});
     return;
   }
@@ -114,7 +116,7 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
 // its descendants.
 void Coordinator::OnNextIncarnation(Node& node) {
   node.work = NodeState::kNone;
-  if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
+  if (phase_ == JobPhase::kOver) return SendTo(node, *verdict_);
   if (!IsIn(node)) return TryForm();
   if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
   Cause cause{.text = "the agent of node " + node.hello.name + " died",
@@ -128,12 +130,12 @@ void Coordinator::OnNextIncarnation(Node& node) {
 void Coordinator::OnConnected(Node& node) {
   const Hello& hello = node.hello;
   bool runs = hello.work == NodeState::kRunning || hello.work == NodeState::kStopping;
-  if (phase_ == JobPhase::kOver) return SendTo(node, *record_.verdict);
+  if (phase_ == JobPhase::kOver) return SendTo(node, *verdict_);
   // A success that this coordinator does not know ends no other node: nodes that
   // wait for a round would end with 0.
   node.is_leaving |= hello.work == NodeState::kFinished && !IsIn(node);
   AdoptNewerRound(hello);
-  bool of_this_round = IsIn(node) && hello.round == record_.round;
+  bool of_this_round = IsIn(node) && hello.round == round_.number();
   if (!of_this_round && runs) {  // a round that is over
     node.work = NodeState::kStopping;
     if (!node.answer_deadline) node.answer_deadline = StopDeadline(node);
@@ -157,7 +159,7 @@ void Coordinator::OnConnected(Node& node) {
     case JobPhase::kFinishing:
       if (!IsIn(node)) return;
       if (of_this_round && hello.work == NodeState::kDone)
-        return SendTo(node, Finish{record_.round});
+        return SendTo(node, Finish{round_.number()});
       return RecordAnswer(node, NodeState::kNone);
     case JobPhase::kOver:
       return;
@@ -170,7 +172,8 @@ void Coordinator::OnConnectedWhileRunning(Node& node, bool of_this_round) {
   if (!IsIn(node)) return RegroupForNewcomers();
   if (of_this_round && hello.work == NodeState::kRunning) return;
   if (of_this_round && hello.work == NodeState::kDone) return RecordDone(node);
-  if (of_this_round && hello.work == NodeState::kPrepared) return SendTo(node, StartRoundFor(node));
+  if (of_this_round && hello.work == NodeState::kPrepared)
+    return SendTo(node, round_.StartRoundFor(hello.node));
   bool is_stopping = of_this_round && hello.work == NodeState::kStopping;
   node.work = is_stopping ? NodeState::kStopping : NodeState::kNone;
   BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " lost the coordinator",
@@ -184,7 +187,7 @@ void Coordinator::AdoptNewerRound(const Hello& hello) {
   bool is_newer = hello.round > HighestKnownRound() && !IsMutated(Mutation::kWorldBeginsAnew);
   if (!is_newer) return;
   highest_known_round_ = hello.round;
-  record_.attempts = std::max(record_.attempts, hello.attempts);
+  attempts_ = std::max(attempts_, hello.attempts);
   earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
   if (phase_ == JobPhase::kPreparing) StartGathering(waits_for_newcomers_);
 }
@@ -194,8 +197,7 @@ void Coordinator::OnPeerLost(PeerId peer) {
   if (node == nullptr) return;
   if (IsMutated(Mutation::kLinkLossIsProof)) return Lose(node->hello.node);
   if (node->is_leaving && node->work == NodeState::kNone) {
-    Node gone = roster_.Remove(node->hello.node);
-    RecordAnswer(gone, NodeState::kNone);
+    if (round_.Remove(roster_.Remove(node->hello.node).hello.node)) OnAnswer();
   } else if (IsIn(*node) && phase_ == JobPhase::kPreparing) {
     StartGathering(waits_for_newcomers_);
   }
@@ -204,20 +206,21 @@ void Coordinator::OnPeerLost(PeerId peer) {
 void Coordinator::On(Node& node, const Beat& message) {
   bool is_sound =
       message.unfinished && message.unfinished->size() <= static_cast<size_t>(node.hello.slots);
-  if (is_sound && phase_ == JobPhase::kRunning) node.unfinished = message.unfinished;
+  if (is_sound && phase_ == JobPhase::kRunning) {
+    round_.RecordUnfinished(node.hello.node, *message.unfinished);
+  }
   SendTo(node, Beat{message.number});
 }
 
 void Coordinator::On(Node& node, const Prepared& message) {
-  bool is_ours = message.round == record_.round || IsMutated(Mutation::kStaleWordCounts);
+  bool is_ours = message.round == round_.number() || IsMutated(Mutation::kStaleWordCounts);
   if (phase_ != JobPhase::kPreparing || !IsIn(node) || !is_ours) return;
-  if (*node.assignment == 0) start_round_.store_port = message.store_port;
-  node.own_addresses = message.own_addresses;
+  round_.RecordPrepared(node.hello.node, message);
   RecordAnswer(node, NodeState::kPrepared);
 }
 
 void Coordinator::On(Node& node, const Failed& message) {
-  if (!IsIn(node) || message.round != record_.round) return;
+  if (!IsIn(node) || message.round != round_.number()) return;
   if (phase_ == JobPhase::kStopping) return ReplaceCauseIfBetter(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
@@ -226,14 +229,14 @@ void Coordinator::On(Node& node, const Failed& message) {
 }
 
 void Coordinator::On(Node& node, const Done& message) {
-  bool counts = phase_ == JobPhase::kRunning && IsIn(node) && message.round == record_.round;
+  bool counts = phase_ == JobPhase::kRunning && IsIn(node) && message.round == round_.number();
   if (counts) RecordDone(node);
 }
 
 void Coordinator::On(Node& node, const Stopped& message) {
   node.hello.stuck.reset();
   node.answer_deadline.reset();
-  bool of_this_round = IsIn(node) && message.round == record_.round;
+  bool of_this_round = IsIn(node) && message.round == round_.number();
   bool is_expected = phase_ == JobPhase::kStopping || phase_ == JobPhase::kFinishing;
   if (is_expected && of_this_round) return RecordAnswer(node, NodeState::kNone);
   if (phase_ == JobPhase::kOver) {  // the node has received the verdict
@@ -254,7 +257,7 @@ void Coordinator::On(Node& node, const Stopped& message) {
 }
 
 void Coordinator::On(Node& node, const FinishSeen& message) {
-  bool counts = phase_ == JobPhase::kFinishing && IsIn(node) && message.round == record_.round;
+  bool counts = phase_ == JobPhase::kFinishing && IsIn(node) && message.round == round_.number();
   if (counts) RecordAnswer(node, NodeState::kFinished);
 }
 
@@ -295,8 +298,8 @@ void Coordinator::EndWithCause(Node& node, Cause cause) {
       if (node.work == NodeState::kRunning) node.work = NodeState::kStopping;
       return BeginStop(cause);
     case JobPhase::kStopping:
-      if (record_.cause->is_fatal) return;
-      record_.cause = cause;
+      if (cause_->is_fatal) return;
+      cause_ = cause;
       return Persist();
     case JobPhase::kFinishing:
     case JobPhase::kOver:
@@ -306,15 +309,15 @@ void Coordinator::EndWithCause(Node& node, Cause cause) {
 
 // Prefers a primary failure over a lost-peer error.
 void Coordinator::ReplaceCauseIfBetter(const Cause& cause) {
-  if (phase_ != JobPhase::kStopping || record_.cause->is_fatal) return;
-  if (cause.is_primary && !record_.cause->is_primary) {
-    record_.cause = AsFailure(cause);
+  if (phase_ != JobPhase::kStopping || cause_->is_fatal) return;
+  if (cause.is_primary && !cause_->is_primary) {
+    cause_ = AsFailure(cause);
   }
 }
 
 // Ends the job if leaves have reduced it to fewer than MIN nodes.
 bool Coordinator::EndsDrained() {
-  bool is_drained = roster_.HasFewerThanMin() && !leave_reason_.empty() && record_.attempts > 0;
+  bool is_drained = roster_.HasFewerThanMin() && !leave_reason_.empty() && attempts_ > 0;
   if (!is_drained) return false;
   Verdict drained{kExitDrained, leave_reason_ + "; fewer nodes are left than --nnodes requires"};
   outcome_.reason = drained.text;
@@ -325,22 +328,22 @@ bool Coordinator::EndsDrained() {
 }
 
 void Coordinator::NotifyIfSpare(const Node& node) {
-  bool has_room = record_.assignments.size() < static_cast<size_t>(policy_.max_nodes);
+  bool has_room = round_.assignments().size() < static_cast<size_t>(policy_.max_nodes);
   if (IsIn(node) || node.is_leaving || has_room) return;
   SendTo(node, Waiting{"the job has its " + std::to_string(policy_.max_nodes) +
                        " nodes; this one is a spare"});
 }
 
-// "ranks 4-7 on n2": the ranks that the node has not reported as finished.
-std::string Coordinator::UnfinishedText(const Node& node) const {
-  const NodeAssignment& assignment = record_.assignments[static_cast<size_t>(*node.assignment)];
-  std::vector<int> ranks;
-  for (int i = 0; i < assignment.slots; ++i) {
-    bool is_unfinished = !node.unfinished || std::ranges::count(*node.unfinished, i) > 0;
-    if (is_unfinished) ranks.push_back(assignment.first_rank + i);
-  }
-  if (ranks.empty()) return assignment.name;
-  return (ranks.size() == 1 ? "rank " : "ranks ") + FormatRanks(ranks) + " on " + assignment.name;
+void Coordinator::Persist() {
+  actions_.emplace_back(PersistRecord{{.round = round_.number(),
+                                       .attempts = attempts_,
+                                       .is_granted = is_granted_,
+                                       .has_finished = has_finished_,
+                                       .has_lost = has_lost_,
+                                       .cause = cause_,
+                                       .history = history_,
+                                       .assignments = round_.assignments(),
+                                       .verdict = verdict_}});
 }
 
 void Coordinator::SendTo(const Node& node, CoordinatorMessage message) {

@@ -9,6 +9,7 @@
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_events.h"
 #include "agent/coordination/roster.h"
+#include "agent/coordination/round_in_progress.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
@@ -29,7 +30,6 @@ class Coordinator {
   // Time at which the next Tick is due.
   TimePoint deadline() const;
   JobPhase phase() const { return phase_; }
-  const CoordinatorRecord& record() const { return record_; }
 
   // Outcome of the last round that was stopped.
   using Outcome = RoundOutcome;
@@ -45,7 +45,7 @@ class Coordinator {
     bool something_runs = false;
   };
 
-  void ResumeFromRecord();
+  void Resume(CoordinatorRecord record);
   void OnMessageFromPeer(const MessageFromPeer& event);
   void OnPeerLost(PeerId peer);
   void OnTick();
@@ -78,14 +78,13 @@ class Coordinator {
   void TryForm();
   void Form(std::vector<Candidate> candidates);
   void Grant();
-  StartRound StartRoundFor(const Node& node) const;
   Quorum CollectCandidates() const;
   void RegroupForNewcomers();
   void NotifyIfSpare(const Node& node);
   bool IsClaimTaken(const Hello& hello) const;
   void RecordDone(Node& node);
-  void AwaitAll();
   void RecordAnswer(Node& node, NodeState work);
+  void OnAnswer();
   void BeginStop(const Cause& cause);
   void OrderStop(Node& node);
   void DecideNext();
@@ -103,18 +102,23 @@ class Coordinator {
   void HandleStuck(Node& node);
   std::string StuckText(const Node& node) const;
   void SendRollCall();
-  std::string UnfinishedText(const Node& node) const;
 
-  int HighestKnownRound() const { return std::max(record_.round, highest_known_round_); }
-  static bool IsIn(const Node& node) { return node.assignment.has_value(); }
+  int HighestKnownRound() const { return std::max(round_.number(), highest_known_round_); }
+  bool IsIn(const Node& node) const { return round_.Contains(node.hello.node); }
   void SendTo(const Node& node, CoordinatorMessage message);
-  void Persist() { actions_.emplace_back(PersistRecord{record_}); }
+  void Persist();
 
   const CoordinatorPolicy policy_;
-  CoordinatorRecord record_;
   JobPhase phase_ = JobPhase::kGathering;
   Roster roster_;
-  int awaited_ = 0;                  // nodes with is_awaited
+  RoundInProgress round_;
+  int attempts_ = 0;            // number of rounds that were started
+  bool is_granted_ = false;     // `round_` was started
+  bool has_finished_ = false;   // all workers of `round_` have succeeded
+  bool has_lost_ = false;       // a node was lost; its workers may live for the kill bound
+  std::optional<Cause> cause_;  // why `round_` is being stopped
+  RestartHistory history_;
+  std::optional<Verdict> verdict_;
   bool waits_for_newcomers_ = true;  // gathering: wait for the last call
   TimePoint now_;
   TimePoint phase_start_;
@@ -126,7 +130,6 @@ class Coordinator {
   std::optional<TimePoint> regroup_at_;       // running: restart with newcomers
   std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
   Duration round_duration_{};                 // of the round that was stopped
-  StartRound start_round_;                    // of the round, without its store_allowlist
   int highest_known_round_ = 0;               // highest in any hello, of any coordinator
   std::string leave_reason_;                  // reason of the last Leave
   std::optional<uint64_t> failed_node_;       // stopping: the node of the worker that failed

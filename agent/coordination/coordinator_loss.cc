@@ -58,23 +58,25 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
   bool may_run = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
   if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
     earliest_round_start_ = std::max(earliest_round_start_, now_ + may_live);
-    record_.has_lost = true;
+    has_lost_ = true;
     Persist();
   }
   Cause cause = LossCause(text);
+  bool was_in = round_.Contains(id);
+  bool was_awaited = round_.Remove(id);
   switch (phase_) {
     case JobPhase::kGathering:
       return TryForm();
     case JobPhase::kPreparing:
-      return IsIn(node) ? StartGathering(waits_for_newcomers_) : void();
+      return was_in ? StartGathering(waits_for_newcomers_) : void();
     case JobPhase::kRunning:
-      return IsIn(node) && may_run ? BeginStop(cause) : void();
+      return was_in && may_run ? BeginStop(cause) : void();
     case JobPhase::kStopping:
       PreferLoss(id, node.last_heard, cause);
-      if (IsIn(node)) RecordLossWhileStopping(cause);
-      return RecordAnswer(node, NodeState::kNone);
+      if (was_in) RecordLossWhileStopping(cause);
+      return was_awaited ? OnAnswer() : void();
     case JobPhase::kFinishing:
-      return RecordAnswer(node, NodeState::kNone);
+      return was_awaited ? OnAnswer() : void();
     case JobPhase::kPausing:
     case JobPhase::kOver:
       return;
@@ -94,15 +96,15 @@ Cause Coordinator::LossCause(const std::string& text) const {
 void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) {
   bool is_elsewhere = failed_node_ && *failed_node_ != node;
   bool is_same_time = since <= phase_start_ + kSameTime;
-  if (!is_elsewhere || !is_same_time || record_.cause->is_fatal) return ReplaceCauseIfBetter(loss);
-  record_.cause = AsFailure(loss);
+  if (!is_elsewhere || !is_same_time || cause_->is_fatal) return ReplaceCauseIfBetter(loss);
+  cause_ = AsFailure(loss);
   failed_node_.reset();
   Persist();
 }
 
 // Records a loss while the round is being stopped for another cause.
 void Coordinator::RecordLossWhileStopping(Cause loss) {
-  Cause& cause = *record_.cause;
+  Cause& cause = *cause_;
   if (cause.text == loss.text || cause.is_fatal) return;
   for (const auto& [id, node] : roster_.nodes()) SendTo(node, NodeLost{loss.text});
   if (!losses_while_stopping_.empty()) losses_while_stopping_ += "; ";
@@ -115,7 +117,7 @@ void Coordinator::RecordLossWhileStopping(Cause loss) {
 }
 
 void Coordinator::On(Node& node, const Stuck& message) {
-  if (IsIn(node) && message.round != record_.round) return;
+  if (IsIn(node) && message.round != round_.number()) return;
   node.hello.stuck = message.process;
   HandleStuck(node);
 }
@@ -131,7 +133,8 @@ void Coordinator::HandleStuck(Node& node) {
   Cause loss = LossCause(StuckText(node));
   if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
   if (phase_ == JobPhase::kRunning) BeginStop(loss);
-  if (phase_ == JobPhase::kStopping && node.is_awaited) RecordLossWhileStopping(loss);
+  if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node))
+    RecordLossWhileStopping(loss);
   RecordAnswer(node, node.work);
 }
 
@@ -139,7 +142,7 @@ void Coordinator::HandleStuck(Node& node) {
 // not die of SIGKILL".
 std::string Coordinator::StuckText(const Node& node) const {
   const StuckProcess& process = *node.hello.stuck;
-  const NodeAssignment& assignment = record_.assignments[static_cast<size_t>(*node.assignment)];
+  const NodeAssignment& assignment = round_.AssignmentOf(node.hello.node);
   std::string rank;
   if (process.local_rank >= 0) {
     rank = "rank " + std::to_string(assignment.first_rank + process.local_rank) + ", ";

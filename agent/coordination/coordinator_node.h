@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "agent/coordination/coordinator_events.h"
 #include "agent/coordination/hello.h"
@@ -17,14 +15,10 @@ struct CoordinatorNode {
   std::optional<PeerId> peer;         // empty: the connection is broken
   TimePoint last_heard;               // time of its last message
   uint64_t arrival = 0;               // position in the order of first hellos
-  std::optional<int> assignment;      // node rank in this round
   std::optional<int> previous_rank;   // node rank in the previous round
   NodeState work = NodeState::kNone;  // what may run there
-  bool is_awaited = false;            // must answer before this phase can end
   bool is_leaving = false;
-  std::optional<TimePoint> answer_deadline;    // then the node is given up
-  std::optional<std::vector<int>> unfinished;  // local ranks; empty: all
-  std::vector<std::string> own_addresses;      // from its Prepared
+  std::optional<TimePoint> answer_deadline;  // then the node is given up
 };
 
 }  // namespace rankrun::agent

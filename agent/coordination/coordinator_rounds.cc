@@ -4,10 +4,8 @@
 
 #include "agent/coordination/coordinator.h"
 #include "agent/coordination/mutation.h"
-#include "agent/coordination/store_allowlist.h"
 #include "agent/job/exit_codes.h"
 #include "base/format.h"
-#include "base/roll_call.h"
 
 // The second part of Coordinator: rounds and time-outs.
 
@@ -43,11 +41,11 @@ void Coordinator::StartGathering(bool waits_for_newcomers) {
   waits_for_newcomers_ = waits_for_newcomers;
   next_roll_call_ = now_ + kRollCallPeriod;
   form_at_.reset();
-  awaited_ = 0;
+  for (const auto& [id, participant] : round_.participants()) {
+    roster_.at(id).previous_rank = participant.node_rank;
+  }
+  round_.RemoveAll();
   for (auto& [id, node] : roster_.nodes()) {
-    if (node.assignment) node.previous_rank = node.assignment;
-    node.assignment.reset();
-    node.is_awaited = false;
     if (node.work == NodeState::kPrepared || node.work == NodeState::kDone)
       node.work = NodeState::kNone;
     if (node.work == NodeState::kNone) node.answer_deadline.reset();
@@ -97,77 +95,47 @@ Coordinator::Quorum Coordinator::CollectCandidates() const {
 }
 
 void Coordinator::Form(std::vector<Candidate> candidates) {
-  record_.assignments = AssignNodeRanks(std::move(candidates), policy_.max_nodes);
-  record_.round = HighestKnownRound() + 1;
-  record_.is_granted = false;
-  record_.cause.reset();
+  auto assignments = AssignNodeRanks(std::move(candidates), policy_.max_nodes);
+  auto store_addresses = roster_.at(assignments.front().node).hello.addresses;
+  round_ =
+      RoundInProgress(HighestKnownRound() + 1, std::move(assignments), std::move(store_addresses));
+  is_granted_ = false;
+  cause_.reset();
   Enter(JobPhase::kPreparing, std::nullopt);
   Persist();
-  start_round_ =
-      StartRound{.round = record_.round,
-                 .store_addresses = roster_.at(record_.assignments.front().node).hello.addresses};
-  Prepare message{.round = record_.round,
-                  .attempt = record_.attempts,
-                  .node_count = static_cast<int>(record_.assignments.size()),
-                  .world_size = WorldSizeOf(record_.assignments),
-                  .max_restarts = policy_.restart.max_restarts,
-                  .record = DigestOf(record_.round, record_.assignments)};
-  for (size_t i = 0; i < record_.assignments.size(); ++i) {
-    const NodeAssignment& assignment = record_.assignments[i];
+  round_.AwaitAll();
+  for (const NodeAssignment& assignment : round_.assignments()) {
     Node& node = roster_.at(assignment.node);
-    node.assignment = static_cast<int>(i);
-    node.is_awaited = true;
     node.answer_deadline = now_ + policy_.answer_timeout;
-    awaited_ += 1;
-    message.node_rank = static_cast<int>(i);
-    message.first_rank = assignment.first_rank;
+    Prepare message = round_.PrepareFor(assignment.node);
+    message.attempt = attempts_;
+    message.max_restarts = policy_.restart.max_restarts;
     SendTo(node, message);
   }
 }
 
 void Coordinator::Grant() {
-  record_.is_granted = true;
-  record_.attempts += 1;
-  record_.has_lost = false;
+  is_granted_ = true;
+  attempts_ += 1;
+  has_lost_ = false;
   leave_reason_.clear();
   Enter(JobPhase::kRunning, std::nullopt);
   regroup_at_.reset();
   finish_deadline_.reset();
   Persist();
-  for (const NodeAssignment& assignment : record_.assignments) {
+  for (const NodeAssignment& assignment : round_.assignments()) {
     Node& node = roster_.at(assignment.node);
     node.work = NodeState::kRunning;
-    node.unfinished.reset();
-    SendTo(node, StartRoundFor(node));
+    SendTo(node, round_.StartRoundFor(assignment.node));
   }
-  AwaitAll();
+  round_.AwaitAll();
   for (const auto& [id, node] : roster_.nodes()) NotifyIfSpare(node);
   RegroupForNewcomers();
 }
 
-StartRound Coordinator::StartRoundFor(const Node& node) const {
-  StartRound message = start_round_;
-  if (*node.assignment != 0) return message;
-  std::vector<const std::vector<std::string>*> addresses;
-  for (const auto& [id, other] : roster_.nodes()) {
-    if (IsIn(other)) addresses.push_back(&other.own_addresses);
-  }
-  message.store_allowlist = AddressesOfAll(addresses);
-  return message;
-}
-
-// Marks that every node of the round must answer before the phase can end.
-void Coordinator::AwaitAll() {
-  awaited_ = 0;
-  for (auto& [id, node] : roster_.nodes()) {
-    node.is_awaited = IsIn(node);
-    if (node.is_awaited) awaited_ += 1;
-  }
-}
-
 // Stops a running round for a larger one if there is room for a free node.
 void Coordinator::RegroupForNewcomers() {
-  int room = policy_.max_nodes - static_cast<int>(record_.assignments.size());
+  int room = policy_.max_nodes - static_cast<int>(round_.assignments().size());
   std::string newcomer;
   int free = 0;
   for (const auto& [id, node] : roster_.nodes()) {
@@ -198,40 +166,42 @@ void Coordinator::RecordDone(Node& node) {
 
 void Coordinator::BeginStop(const Cause& cause) {
   round_duration_ = now_ - phase_start_;
-  record_.cause = AsFailure(cause);
+  cause_ = AsFailure(cause);
   losses_while_stopping_.clear();
   failed_node_.reset();
   Enter(JobPhase::kStopping, std::nullopt);
-  AwaitAll();
-  for (auto& [id, node] : roster_.nodes()) {
-    if (!IsIn(node)) continue;
+  round_.AwaitAll();
+  for (const auto& [id, participant] : round_.participants()) {
+    Node& node = roster_.at(id);
     node.answer_deadline = StopDeadline(node);
     if (node.work == NodeState::kNone) {
-      node.is_awaited = false;
       node.answer_deadline.reset();
-      awaited_ -= 1;
+      round_.RecordAnswer(id);
     } else if (node.work != NodeState::kStopping) {
       OrderStop(node);
     }
   }
   Persist();  // no message has to wait for it
-  if (awaited_ == 0) DecideNext();
+  if (round_.awaited() == 0) DecideNext();
 }
 
 void Coordinator::OrderStop(Node& node) {
   node.work = NodeState::kStopping;
-  const Cause& cause = *record_.cause;
+  const Cause& cause = *cause_;
   bool is_failure = cause.is_primary || cause.consumes_restart;
-  SendTo(node, Stop{record_.round, cause.text, is_failure});
+  SendTo(node, Stop{round_.number(), cause.text, is_failure});
 }
 
 void Coordinator::RecordAnswer(Node& node, NodeState work) {
   node.work = work;
   node.answer_deadline.reset();
-  if (!std::exchange(node.is_awaited, false)) return;
-  awaited_ -= 1;
+  if (round_.RecordAnswer(node.hello.node)) OnAnswer();
+}
+
+// Ends the phase if the last answer has arrived.
+void Coordinator::OnAnswer() {
   bool is_early = IsMutated(Mutation::kGoBeforeAllPrepared) && phase_ == JobPhase::kPreparing;
-  if (awaited_ > (is_early ? 1 : 0)) return;
+  if (round_.awaited() > (is_early ? 1 : 0)) return;
   if (phase_ == JobPhase::kPreparing) return Grant();
   if (phase_ == JobPhase::kRunning) return BeginFinish();
   if (phase_ == JobPhase::kStopping) return DecideNext();
@@ -240,9 +210,9 @@ void Coordinator::RecordAnswer(Node& node, NodeState work) {
 
 // Decides how to continue once nothing of the round is left.
 void Coordinator::DecideNext() {
-  Cause cause = *std::exchange(record_.cause, std::nullopt);
-  bool was_granted = std::exchange(record_.is_granted, false);
-  roster_.RemoveDeparted();
+  Cause cause = *std::exchange(cause_, std::nullopt);
+  bool was_granted = std::exchange(is_granted_, false);
+  for (uint64_t id : roster_.RemoveDeparted()) round_.Remove(id);
   outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
   if (cause.rank >= 0) outcome_.rank = cause.rank;
   outcome_.is_fatal = cause.is_fatal;
@@ -258,9 +228,9 @@ void Coordinator::DecideNext() {
   RestartPolicy policy = policy_.restart;
   if (IsMutated(Mutation::kBudgetOffByOne)) policy.max_restarts += 1;
   if (!cause.consumes_restart) policy.max_restarts = std::numeric_limits<int>::max();
-  RestartDecision decision = DecideRestart(policy, record_.history, round_duration_);
-  if (!cause.consumes_restart) decision.next.restarts = record_.history.restarts;
-  record_.history = decision.next;
+  RestartDecision decision = DecideRestart(policy, history_, round_duration_);
+  if (!cause.consumes_restart) decision.next.restarts = history_.restarts;
+  history_ = decision.next;
   outcome_.restarts = decision.restarts;
   outcome_.is_free = !cause.consumes_restart;
   outcome_.reason = decision.reason;
@@ -276,20 +246,20 @@ void Coordinator::DecideNext() {
 
 void Coordinator::BeginFinish() {
   Enter(JobPhase::kFinishing, policy_.node_timeout);
-  record_.has_finished = true;
+  has_finished_ = true;
   Persist();
   if (IsMutated(Mutation::kSuccessInOnePhase)) return End({0, ""});
-  AwaitAll();
-  for (auto& [id, node] : roster_.nodes()) {
-    if (IsIn(node)) SendTo(node, Finish{record_.round});
+  round_.AwaitAll();
+  for (const auto& [id, participant] : round_.participants()) {
+    SendTo(roster_.at(id), Finish{round_.number()});
   }
 }
 
 void Coordinator::End(Verdict verdict) {
   Enter(JobPhase::kOver, policy_.node_timeout);
-  record_.verdict = std::move(verdict);
+  verdict_ = std::move(verdict);
   Persist();
-  for (auto& [id, node] : roster_.nodes()) SendTo(node, *record_.verdict);
+  for (auto& [id, node] : roster_.nodes()) SendTo(node, *verdict_);
 }
 
 // --- Time-outs ---
@@ -331,20 +301,14 @@ void Coordinator::OnTick() {
 }
 
 void Coordinator::GiveUpGathering() {
-  bool had_begun = record_.attempts > 0;
+  bool had_begun = attempts_ > 0;
   End({had_begun ? kExitTooFewNodes : kExitNoRendezvous,
        "gave up waiting for nodes: " + roster_.RollCall(now_ - phase_start_)});
 }
 
 void Coordinator::GiveUpFinishing() {
-  std::string missing;
-  for (const auto& [id, node] : roster_.nodes()) {
-    if (!node.is_awaited) continue;
-    if (!missing.empty()) missing += ", ";
-    missing += UnfinishedText(node);
-  }
   BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
-                     " after the first node (--finish-timeout): " + missing,
+                     " after the first node (--finish-timeout): " + round_.UnfinishedText(),
              .exit_code = kExitHang,
              .is_fatal = true});
 }

@@ -1,0 +1,107 @@
+#include "agent/coordination/round_in_progress.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/coordination/store_allowlist.h"
+#include "base/roll_call.h"
+
+namespace rankrun::agent {
+
+RoundInProgress::RoundInProgress(int number, std::vector<NodeAssignment> assignments,
+                                 std::vector<std::string> store_addresses)
+    : number_(number),
+      assignments_(std::move(assignments)),
+      prepare_{.round = number,
+               .node_count = static_cast<int>(assignments_.size()),
+               .world_size = WorldSizeOf(assignments_),
+               .record = DigestOf(number, assignments_)},
+      start_{.round = number, .store_addresses = std::move(store_addresses)} {
+  for (size_t i = 0; i < assignments_.size(); ++i) {
+    participants_[assignments_[i].node].node_rank = static_cast<int>(i);
+  }
+}
+
+const NodeAssignment& RoundInProgress::AssignmentOf(uint64_t node) const {
+  return assignments_[static_cast<size_t>(participants_.at(node).node_rank)];
+}
+
+bool RoundInProgress::Remove(uint64_t node) {
+  bool was_awaited = RecordAnswer(node);
+  participants_.erase(node);
+  return was_awaited;
+}
+
+void RoundInProgress::RemoveAll() {
+  participants_.clear();
+  awaited_ = 0;
+}
+
+void RoundInProgress::AwaitAll() {
+  for (auto& [id, participant] : participants_) participant.is_awaited = true;
+  awaited_ = static_cast<int>(participants_.size());
+}
+
+bool RoundInProgress::RecordAnswer(uint64_t node) {
+  auto found = participants_.find(node);
+  if (found == participants_.end() || !std::exchange(found->second.is_awaited, false)) return false;
+  awaited_ -= 1;
+  return true;
+}
+
+bool RoundInProgress::IsAwaited(uint64_t node) const {
+  auto found = participants_.find(node);
+  return found != participants_.end() && found->second.is_awaited;
+}
+
+void RoundInProgress::RecordPrepared(uint64_t node, const Prepared& message) {
+  Participant& participant = participants_.at(node);
+  if (participant.node_rank == 0) start_.store_port = message.store_port;
+  participant.own_addresses = message.own_addresses;
+}
+
+void RoundInProgress::RecordUnfinished(uint64_t node, const std::vector<int>& local_ranks) {
+  auto found = participants_.find(node);
+  if (found != participants_.end()) found->second.unfinished = local_ranks;
+}
+
+Prepare RoundInProgress::PrepareFor(uint64_t node) const {
+  Prepare message = prepare_;
+  message.node_rank = participants_.at(node).node_rank;
+  message.first_rank = AssignmentOf(node).first_rank;
+  return message;
+}
+
+StartRound RoundInProgress::StartRoundFor(uint64_t node) const {
+  StartRound message = start_;
+  if (participants_.at(node).node_rank != 0) return message;
+  std::vector<const std::vector<std::string>*> addresses;
+  for (const auto& [id, participant] : participants_)
+    addresses.push_back(&participant.own_addresses);
+  message.store_allowlist = AddressesOfAll(addresses);
+  return message;
+}
+
+std::string RoundInProgress::UnfinishedRanksOn(uint64_t node) const {
+  const NodeAssignment& assignment = AssignmentOf(node);
+  const auto& unfinished = participants_.at(node).unfinished;
+  std::vector<int> ranks;
+  for (int i = 0; i < assignment.slots; ++i) {
+    bool is_unfinished = !unfinished || std::ranges::count(*unfinished, i) > 0;
+    if (is_unfinished) ranks.push_back(assignment.first_rank + i);
+  }
+  if (ranks.empty()) return assignment.name;
+  return RanksInWords(ranks) + " on " + assignment.name;
+}
+
+std::string RoundInProgress::UnfinishedText() const {
+  std::string text;
+  for (const auto& [id, participant] : participants_) {
+    if (!participant.is_awaited) continue;
+    if (!text.empty()) text += ", ";
+    text += UnfinishedRanksOn(id);
+  }
+  return text;
+}
+
+}  // namespace rankrun::agent
