@@ -11,10 +11,11 @@ Coordinator::Coordinator(const CoordinatorPolicy& policy, std::optional<Coordina
                          TimePoint now)
     : policy_(policy),
       roster_(policy.min_nodes, policy.max_nodes),
+      gathering_(policy),
+      newcomers_(policy.max_nodes, policy.last_call),
       now_(now),
       phase_start_(now),
-      next_silence_check_(now),
-      next_roll_call_(now) {
+      next_silence_check_(now) {
   if (earlier) {
     Resume(std::move(*earlier));
   } else {
@@ -30,7 +31,7 @@ void Coordinator::Resume(CoordinatorRecord record) {
   has_lost_ = record.has_lost;
   history_ = record.history;
   verdict_ = std::move(record.verdict);
-  if (has_lost_) earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
+  if (has_lost_) gathering_.WaitUntil(now_ + policy_.node_timeout + policy_.kill_bound);
   for (const NodeAssignment& assignment : record.assignments) {
     Node& node = roster_.Expect({.node = assignment.node,
                                  .incarnation = assignment.incarnation,
@@ -69,11 +70,10 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
 TimePoint Coordinator::deadline() const {
   TimePoint first = next_silence_check_;
   if (deadline_) first = std::min(first, *deadline_);
-  if (regroup_at_ && phase_ == JobPhase::kRunning) first = std::min(first, *regroup_at_);
-  if (finish_deadline_ && phase_ == JobPhase::kRunning) first = std::min(first, *finish_deadline_);
-  if (phase_ == JobPhase::kGathering) {
-    first = std::min(first, next_roll_call_);
-    if (form_at_) first = std::min(first, *form_at_);
+  if (phase_ == JobPhase::kGathering) first = std::min(first, gathering_.deadline());
+  if (phase_ == JobPhase::kRunning) {
+    first = std::min(first, newcomers_.deadline().value_or(first));
+    first = std::min(first, finish_deadline_.value_or(first));
   }
   return std::max(first, now_);
 }
@@ -118,7 +118,7 @@ void Coordinator::OnNextIncarnation(Node& node) {
   node.work = NodeState::kNone;
   if (phase_ == JobPhase::kOver) return SendTo(node, *verdict_);
   if (!IsIn(node)) return TryForm();
-  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   Cause cause{.text = "the agent of node " + node.hello.name + " died",
               .exit_code = kExitInternalError};
   if (phase_ == JobPhase::kRunning) return BeginStop(cause);
@@ -139,7 +139,8 @@ void Coordinator::OnConnected(Node& node) {
   if (!of_this_round && runs) {  // a round that is over
     node.work = NodeState::kStopping;
     if (!node.answer_deadline) node.answer_deadline = StopDeadline(node);
-    if (phase_ == JobPhase::kPreparing && !hello.stuck) StartGathering(waits_for_newcomers_);
+    if (phase_ == JobPhase::kPreparing && !hello.stuck)
+      StartGathering(gathering_.waits_for_newcomers());
     return SendTo(node, Stop{hello.round, "the job continued without this node", false});
   }
   switch (phase_) {
@@ -148,7 +149,7 @@ void Coordinator::OnConnected(Node& node) {
       node.work = NodeState::kNone;
       return TryForm();
     case JobPhase::kPreparing:
-      return IsIn(node) ? StartGathering(waits_for_newcomers_) : void();
+      return IsIn(node) ? StartGathering(gathering_.waits_for_newcomers()) : void();
     case JobPhase::kRunning:
       return OnConnectedWhileRunning(node, of_this_round);
     case JobPhase::kStopping:
@@ -188,8 +189,8 @@ void Coordinator::AdoptNewerRound(const Hello& hello) {
   if (!is_newer) return;
   highest_known_round_ = hello.round;
   attempts_ = std::max(attempts_, hello.attempts);
-  earliest_round_start_ = now_ + policy_.node_timeout + policy_.kill_bound;
-  if (phase_ == JobPhase::kPreparing) StartGathering(waits_for_newcomers_);
+  gathering_.WaitUntil(now_ + policy_.node_timeout + policy_.kill_bound);
+  if (phase_ == JobPhase::kPreparing) StartGathering(gathering_.waits_for_newcomers());
 }
 
 void Coordinator::OnPeerLost(PeerId peer) {
@@ -199,7 +200,7 @@ void Coordinator::OnPeerLost(PeerId peer) {
   if (node->is_leaving && node->work == NodeState::kNone) {
     if (round_.Remove(roster_.Remove(node->hello.node).hello.node)) OnAnswer();
   } else if (IsIn(*node) && phase_ == JobPhase::kPreparing) {
-    StartGathering(waits_for_newcomers_);
+    StartGathering(gathering_.waits_for_newcomers());
   }
 }
 
@@ -275,7 +276,7 @@ void Coordinator::On(Node& node, const Leave& message) {
   if (nothing_runs && EndsDrained()) return;
   if (phase_ == JobPhase::kGathering) return TryForm();
   if (!IsIn(node)) return;
-  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   if (phase_ != JobPhase::kRunning) return;
   node.work = NodeState::kStopping;
   BeginStop(cause);

@@ -8,6 +8,8 @@
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_events.h"
+#include "agent/coordination/gathering.h"
+#include "agent/coordination/newcomer_watch.h"
 #include "agent/coordination/roster.h"
 #include "agent/coordination/round_in_progress.h"
 #include "base/clock.h"
@@ -37,13 +39,6 @@ class Coordinator {
 
  private:
   using Node = Roster::Node;
-
-  // Nodes that could form a round now.
-  struct Quorum {
-    std::vector<Candidate> candidates;
-    bool others_are_expected = false;
-    bool something_runs = false;
-  };
 
   void Resume(CoordinatorRecord record);
   void OnMessageFromPeer(const MessageFromPeer& event);
@@ -78,10 +73,8 @@ class Coordinator {
   void TryForm();
   void Form(std::vector<Candidate> candidates);
   void Grant();
-  Quorum CollectCandidates() const;
   void RegroupForNewcomers();
   void NotifyIfSpare(const Node& node);
-  bool IsClaimTaken(const Hello& hello) const;
   void RecordDone(Node& node);
   void RecordAnswer(Node& node, NodeState work);
   void OnAnswer();
@@ -111,6 +104,8 @@ class Coordinator {
   const CoordinatorPolicy policy_;
   JobPhase phase_ = JobPhase::kGathering;
   Roster roster_;
+  Gathering gathering_;
+  NewcomerWatch newcomers_;
   RoundInProgress round_;
   int attempts_ = 0;            // number of rounds that were started
   bool is_granted_ = false;     // `round_` was started
@@ -119,15 +114,10 @@ class Coordinator {
   std::optional<Cause> cause_;  // why `round_` is being stopped
   RestartHistory history_;
   std::optional<Verdict> verdict_;
-  bool waits_for_newcomers_ = true;  // gathering: wait for the last call
   TimePoint now_;
   TimePoint phase_start_;
-  TimePoint next_silence_check_;       // for LoseSilentNodes
-  TimePoint next_roll_call_;           // for SendRollCall
-  TimePoint earliest_round_start_{};   // workers of a lost node may live until then
-  std::optional<TimePoint> deadline_;  // end of the phase
-  std::optional<TimePoint> form_at_;   // gathering: end of the last call, or earliest_round_start_
-  std::optional<TimePoint> regroup_at_;       // running: restart with newcomers
+  TimePoint next_silence_check_;              // for LoseSilentNodes
+  std::optional<TimePoint> deadline_;         // end of the phase
   std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
   Duration round_duration_{};                 // of the round that was stopped
   int highest_known_round_ = 0;               // highest in any hello, of any coordinator

@@ -57,7 +57,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
   if (node.peer) actions_.emplace_back(HangUp{*node.peer});
   bool may_run = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
   if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
-    earliest_round_start_ = std::max(earliest_round_start_, now_ + may_live);
+    gathering_.WaitUntil(now_ + may_live);
     has_lost_ = true;
     Persist();
   }
@@ -68,7 +68,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kGathering:
       return TryForm();
     case JobPhase::kPreparing:
-      return was_in ? StartGathering(waits_for_newcomers_) : void();
+      return was_in ? StartGathering(gathering_.waits_for_newcomers()) : void();
     case JobPhase::kRunning:
       return was_in && may_run ? BeginStop(cause) : void();
     case JobPhase::kStopping:
@@ -131,7 +131,7 @@ void Coordinator::HandleStuck(Node& node) {
   if (phase_ == JobPhase::kGathering) return TryForm();
   if (!IsIn(node)) return;
   Cause loss = LossCause(StuckText(node));
-  if (phase_ == JobPhase::kPreparing) return StartGathering(waits_for_newcomers_);
+  if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   if (phase_ == JobPhase::kRunning) BeginStop(loss);
   if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node))
     RecordLossWhileStopping(loss);

@@ -12,18 +12,7 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr std::chrono::seconds kRollCallPeriod{10};
 constexpr int kSilenceChecksPerTimeout = 10;
-
-Candidate CandidateOf(const Hello& hello) {
-  return {.node = hello.node,
-          .incarnation = hello.incarnation,
-          .name = hello.name,
-          .slots = hello.slots,
-          .claimed_rank = hello.node_rank,
-          .scheduler_index = hello.node_index,
-          .earlier_rank = {}};
-}
 
 }  // namespace
 
@@ -38,9 +27,7 @@ void Coordinator::Enter(JobPhase phase, std::optional<Duration> at_most) {
 
 void Coordinator::StartGathering(bool waits_for_newcomers) {
   Enter(JobPhase::kGathering, policy_.join_timeout);
-  waits_for_newcomers_ = waits_for_newcomers;
-  next_roll_call_ = now_ + kRollCallPeriod;
-  form_at_.reset();
+  gathering_.Begin(waits_for_newcomers, now_);
   for (const auto& [id, participant] : round_.participants()) {
     roster_.at(id).previous_rank = participant.node_rank;
   }
@@ -55,43 +42,7 @@ void Coordinator::StartGathering(bool waits_for_newcomers) {
 
 void Coordinator::TryForm() {
   if (phase_ != JobPhase::kGathering) return;
-  bool too_few = roster_.nodes().size() < static_cast<size_t>(policy_.min_nodes);
-  if (too_few) return form_at_.reset();
-  Quorum quorum = CollectCandidates();
-  int count = static_cast<int>(quorum.candidates.size());
-  if (count < policy_.min_nodes || quorum.something_runs) return form_at_.reset();
-  if (now_ < earliest_round_start_) {
-    form_at_ = earliest_round_start_;
-    return;
-  }
-  if (count < policy_.max_nodes && waits_for_newcomers_) {
-    if (!form_at_) form_at_ = now_ + policy_.last_call;
-    if (now_ < *form_at_) return;
-  }
-  if (count < policy_.max_nodes && !waits_for_newcomers_ && quorum.others_are_expected) {
-    return form_at_.reset();
-  }
-  Form(std::move(quorum.candidates));
-}
-
-Coordinator::Quorum Coordinator::CollectCandidates() const {
-  Quorum quorum;
-  for (const auto& [id, node] : roster_.nodes()) {
-    if (node.hello.stuck && !IsMutated(Mutation::kStuckIsWaitedFor))
-      continue;  // a stuck process never runs user code again
-    if (node.work != NodeState::kNone) quorum.something_runs = true;
-    if (node.is_leaving) continue;
-    if (!node.peer) {
-      quorum.others_are_expected = true;
-      continue;
-    }
-    Candidate candidate = CandidateOf(node.hello);
-    candidate.earlier_rank = node.previous_rank;
-    candidate.arrival = node.arrival;
-    quorum.candidates.push_back(std::move(candidate));
-  }
-  DropDoubleClaims(quorum.candidates);
-  return quorum;
+  if (auto candidates = gathering_.TryForm(roster_, now_)) Form(std::move(*candidates));
 }
 
 void Coordinator::Form(std::vector<Candidate> candidates) {
@@ -120,7 +71,7 @@ void Coordinator::Grant() {
   has_lost_ = false;
   leave_reason_.clear();
   Enter(JobPhase::kRunning, std::nullopt);
-  regroup_at_.reset();
+  newcomers_.Reset();
   finish_deadline_.reset();
   Persist();
   for (const NodeAssignment& assignment : round_.assignments()) {
@@ -133,30 +84,13 @@ void Coordinator::Grant() {
   RegroupForNewcomers();
 }
 
-// Stops a running round for a larger one if there is room for a free node.
+// Stops a running round for a larger one, except once a node is done.
 void Coordinator::RegroupForNewcomers() {
-  int room = policy_.max_nodes - static_cast<int>(round_.assignments().size());
-  std::string newcomer;
-  int free = 0;
-  for (const auto& [id, node] : roster_.nodes()) {
-    bool is_free = !IsIn(node) && node.peer && !node.is_leaving && node.work == NodeState::kNone;
-    if (!is_free || IsClaimTaken(node.hello)) continue;
-    newcomer = node.hello.name;
-    free += 1;
-  }
-  if (room == 0 || free == 0 || finish_deadline_) return regroup_at_.reset();
-  if (free >= room) regroup_at_ = now_;
-  if (!regroup_at_) regroup_at_ = now_ + policy_.last_call;
-  if (now_ < *regroup_at_) return;
+  if (finish_deadline_) return newcomers_.Reset();
+  auto newcomer = newcomers_.Look(roster_, round_, now_);
+  if (!newcomer) return;
   BeginStop(
-      {.text = "node " + newcomer + " joins", .is_primary = false, .consumes_restart = false});
-}
-
-bool Coordinator::IsClaimTaken(const Hello& hello) const {
-  if (!hello.node_rank) return false;
-  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
-    return IsIn(entry.second) && entry.second.hello.node_rank == hello.node_rank;
-  });
+      {.text = "node " + *newcomer + " joins", .is_primary = false, .consumes_restart = false});
 }
 
 void Coordinator::RecordDone(Node& node) {
@@ -274,11 +208,11 @@ void Coordinator::OnTick() {
   switch (phase_) {
     case JobPhase::kGathering:
       if (is_late) return GiveUpGathering();
-      if (form_at_ && now_ >= *form_at_) TryForm();
-      if (phase_ == JobPhase::kGathering && now_ >= next_roll_call_) SendRollCall();
+      if (gathering_.IsDue(now_)) TryForm();
+      if (phase_ == JobPhase::kGathering && gathering_.TakeRollCall(now_)) SendRollCall();
       return;
     case JobPhase::kRunning:
-      if (regroup_at_ && now_ >= *regroup_at_) RegroupForNewcomers();
+      if (now_ >= newcomers_.deadline().value_or(TimePoint::max())) RegroupForNewcomers();
       if (phase_ == JobPhase::kRunning && finish_deadline_ && now_ >= *finish_deadline_)
         GiveUpFinishing();
       return;
@@ -314,7 +248,6 @@ void Coordinator::GiveUpFinishing() {
 }
 
 void Coordinator::SendRollCall() {
-  next_roll_call_ = now_ + kRollCallPeriod;
   std::string text = roster_.RollCall(now_ - phase_start_);
   for (const auto& [id, node] : roster_.nodes()) SendTo(node, Waiting{text});
 }
