@@ -154,7 +154,7 @@ void Coordinator::OnConnected(Node& node) {
       return OnConnectedWhileRunning(node, of_this_round);
     case JobPhase::kStopping:
       if (!IsIn(node)) return;
-      if (of_this_round && hello.failure) ReplaceCauseIfBetter(*hello.failure);
+      if (of_this_round && hello.failure) stop_->ReplaceIfBetter(*hello.failure);
       if (of_this_round && runs) return OrderStop(node);
       return RecordAnswer(node, NodeState::kNone);
     case JobPhase::kFinishing:
@@ -222,11 +222,10 @@ void Coordinator::On(Node& node, const Prepared& message) {
 
 void Coordinator::On(Node& node, const Failed& message) {
   if (!IsIn(node) || message.round != round_.number()) return;
-  if (phase_ == JobPhase::kStopping) return ReplaceCauseIfBetter(message.cause);
+  if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
-  BeginStop(message.cause);
-  failed_node_ = node.hello.node;
+  BeginStop(message.cause, node.hello.node);
 }
 
 void Coordinator::On(Node& node, const Done& message) {
@@ -299,20 +298,10 @@ void Coordinator::EndWithCause(Node& node, Cause cause) {
       if (node.work == NodeState::kRunning) node.work = NodeState::kStopping;
       return BeginStop(cause);
     case JobPhase::kStopping:
-      if (cause_->is_fatal) return;
-      cause_ = cause;
-      return Persist();
+      return stop_->EndWith(cause) ? Persist() : void();
     case JobPhase::kFinishing:
     case JobPhase::kOver:
       return;
-  }
-}
-
-// Prefers a primary failure over a lost-peer error.
-void Coordinator::ReplaceCauseIfBetter(const Cause& cause) {
-  if (phase_ != JobPhase::kStopping || cause_->is_fatal) return;
-  if (cause.is_primary && !cause_->is_primary) {
-    cause_ = AsFailure(cause);
   }
 }
 
@@ -336,15 +325,16 @@ void Coordinator::NotifyIfSpare(const Node& node) {
 }
 
 void Coordinator::Persist() {
-  actions_.emplace_back(PersistRecord{{.round = round_.number(),
-                                       .attempts = attempts_,
-                                       .is_granted = is_granted_,
-                                       .has_finished = has_finished_,
-                                       .has_lost = has_lost_,
-                                       .cause = cause_,
-                                       .history = history_,
-                                       .assignments = round_.assignments(),
-                                       .verdict = verdict_}});
+  actions_.emplace_back(
+      PersistRecord{{.round = round_.number(),
+                     .attempts = attempts_,
+                     .is_granted = is_granted_,
+                     .has_finished = has_finished_,
+                     .has_lost = has_lost_,
+                     .cause = stop_ ? std::optional(stop_->cause()) : std::nullopt,
+                     .history = history_,
+                     .assignments = round_.assignments(),
+                     .verdict = verdict_}});
 }
 
 void Coordinator::SendTo(const Node& node, CoordinatorMessage message) {

@@ -12,6 +12,7 @@
 #include "agent/coordination/newcomer_watch.h"
 #include "agent/coordination/roster.h"
 #include "agent/coordination/round_in_progress.h"
+#include "agent/coordination/round_verdict.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
@@ -64,8 +65,6 @@ class Coordinator {
   void On(Node&, const Hello&) {}       // see OnHello
   void On(Node&, const Relay&) {}       // see QueryRelay
   void EndWithCause(Node& node, Cause cause);
-  void ReplaceCauseIfBetter(const Cause& cause);
-  void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);
   bool EndsDrained();
 
   void Enter(JobPhase phase, std::optional<Duration> at_most);
@@ -78,7 +77,9 @@ class Coordinator {
   void RecordDone(Node& node);
   void RecordAnswer(Node& node, NodeState work);
   void OnAnswer();
-  void BeginStop(const Cause& cause);
+  void BeginStop(const Cause& cause, std::optional<uint64_t> failed_node = {});
+  void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);
+  void RecordLoss(const Cause& loss);
   void OrderStop(Node& node);
   void DecideNext();
   void BeginFinish();
@@ -91,7 +92,6 @@ class Coordinator {
   void GiveUpLateNodes();
   void Remove(uint64_t id, Duration may_live, const std::string& text);
   Cause LossCause(const std::string& text) const;
-  void RecordLossWhileStopping(Cause loss);
   void HandleStuck(Node& node);
   std::string StuckText(const Node& node) const;
   void SendRollCall();
@@ -106,12 +106,12 @@ class Coordinator {
   Roster roster_;
   Gathering gathering_;
   NewcomerWatch newcomers_;
+  std::optional<RoundVerdict> stop_;  // set while stopping
   RoundInProgress round_;
-  int attempts_ = 0;            // number of rounds that were started
-  bool is_granted_ = false;     // `round_` was started
-  bool has_finished_ = false;   // all workers of `round_` have succeeded
-  bool has_lost_ = false;       // a node was lost; its workers may live for the kill bound
-  std::optional<Cause> cause_;  // why `round_` is being stopped
+  int attempts_ = 0;           // number of rounds that were started
+  bool is_granted_ = false;    // `round_` was started
+  bool has_finished_ = false;  // all workers of `round_` have succeeded
+  bool has_lost_ = false;      // a node was lost; its workers may live for the kill bound
   RestartHistory history_;
   std::optional<Verdict> verdict_;
   TimePoint now_;
@@ -119,11 +119,8 @@ class Coordinator {
   TimePoint next_silence_check_;              // for LoseSilentNodes
   std::optional<TimePoint> deadline_;         // end of the phase
   std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
-  Duration round_duration_{};                 // of the round that was stopped
   int highest_known_round_ = 0;               // highest in any hello, of any coordinator
   std::string leave_reason_;                  // reason of the last Leave
-  std::optional<uint64_t> failed_node_;       // stopping: the node of the worker that failed
-  std::string losses_while_stopping_;         // stopping: text on nodes lost meanwhile
   Outcome outcome_;
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;

@@ -9,14 +9,6 @@
 // The third part of Coordinator: nodes that are lost or count as lost.
 
 namespace rankrun::agent {
-namespace {
-
-// Longest time between the end of a node and the failure of a worker elsewhere that
-// noticed it.
-constexpr std::chrono::seconds kSameTime{1};
-
-}  // namespace
-
 void Coordinator::LoseSilentNodes() {
   // The own node's member is in this process.
   for (uint64_t id : roster_.Silent(now_, policy_.node_timeout, policy_.own_node)) Lose(id);
@@ -73,7 +65,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
       return was_in && may_run ? BeginStop(cause) : void();
     case JobPhase::kStopping:
       PreferLoss(id, node.last_heard, cause);
-      if (was_in) RecordLossWhileStopping(cause);
+      if (was_in) RecordLoss(cause);
       return was_awaited ? OnAnswer() : void();
     case JobPhase::kFinishing:
       return was_awaited ? OnAnswer() : void();
@@ -90,30 +82,16 @@ Cause Coordinator::LossCause(const std::string& text) const {
           .consumes_restart = false};
 }
 
-// Replaces a worker's failure by the loss of another node or agent, of which nothing is
-// heard since `since`, if both are of the same time: workers notice a lost peer earlier
-// than agents do, and not all say so.
 void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) {
-  bool is_elsewhere = failed_node_ && *failed_node_ != node;
-  bool is_same_time = since <= phase_start_ + kSameTime;
-  if (!is_elsewhere || !is_same_time || cause_->is_fatal) return ReplaceCauseIfBetter(loss);
-  cause_ = AsFailure(loss);
-  failed_node_.reset();
-  Persist();
+  if (stop_->PreferLoss(node, since, loss)) Persist();
 }
 
 // Records a loss while the round is being stopped for another cause.
-void Coordinator::RecordLossWhileStopping(Cause loss) {
-  Cause& cause = *cause_;
-  if (cause.text == loss.text || cause.is_fatal) return;
+void Coordinator::RecordLoss(const Cause& loss) {
+  RoundVerdict::LossEffect effect = stop_->RecordLoss(loss);
+  if (effect == RoundVerdict::LossEffect::kNone) return;
   for (const auto& [id, node] : roster_.nodes()) SendTo(node, NodeLost{loss.text});
-  if (!losses_while_stopping_.empty()) losses_while_stopping_ += "; ";
-  losses_while_stopping_ += loss.text;
-  if (!loss.is_fatal) return;
-  loss.rank = cause.rank;
-  loss.text += "; before that: " + cause.text;
-  cause = loss;
-  Persist();
+  if (effect == RoundVerdict::LossEffect::kEndsJob) Persist();
 }
 
 void Coordinator::On(Node& node, const Stuck& message) {
@@ -133,8 +111,7 @@ void Coordinator::HandleStuck(Node& node) {
   Cause loss = LossCause(StuckText(node));
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   if (phase_ == JobPhase::kRunning) BeginStop(loss);
-  if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node))
-    RecordLossWhileStopping(loss);
+  if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node)) RecordLoss(loss);
   RecordAnswer(node, node.work);
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "agent/coordination/coordinator.h"
@@ -51,7 +50,6 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
   round_ =
       RoundInProgress(HighestKnownRound() + 1, std::move(assignments), std::move(store_addresses));
   is_granted_ = false;
-  cause_.reset();
   Enter(JobPhase::kPreparing, std::nullopt);
   Persist();
   round_.AwaitAll();
@@ -98,11 +96,11 @@ void Coordinator::RecordDone(Node& node) {
   RecordAnswer(node, NodeState::kDone);
 }
 
-void Coordinator::BeginStop(const Cause& cause) {
-  round_duration_ = now_ - phase_start_;
-  cause_ = AsFailure(cause);
-  losses_while_stopping_.clear();
-  failed_node_.reset();
+void Coordinator::BeginStop(const Cause& cause, std::optional<uint64_t> failed_node) {
+  stop_.emplace(cause, RoundVerdict::Round{.was_started = is_granted_,
+                                           .lasted = now_ - phase_start_,
+                                           .stopped = now_,
+                                           .failed_node = failed_node});
   Enter(JobPhase::kStopping, std::nullopt);
   round_.AwaitAll();
   for (const auto& [id, participant] : round_.participants()) {
@@ -121,7 +119,7 @@ void Coordinator::BeginStop(const Cause& cause) {
 
 void Coordinator::OrderStop(Node& node) {
   node.work = NodeState::kStopping;
-  const Cause& cause = *cause_;
+  const Cause& cause = stop_->cause();
   bool is_failure = cause.is_primary || cause.consumes_restart;
   SendTo(node, Stop{round_.number(), cause.text, is_failure});
 }
@@ -144,36 +142,20 @@ void Coordinator::OnAnswer() {
 
 // Decides how to continue once nothing of the round is left.
 void Coordinator::DecideNext() {
-  Cause cause = *std::exchange(cause_, std::nullopt);
-  bool was_granted = std::exchange(is_granted_, false);
+  RoundVerdict stop = *std::exchange(stop_, std::nullopt);
+  const Cause& cause = stop.cause();
+  is_granted_ = false;
   for (uint64_t id : roster_.RemoveDeparted()) round_.Remove(id);
-  outcome_ = {.cause = cause.text, .reason = cause.text, .exit_code = cause.exit_code};
-  if (cause.rank >= 0) outcome_.rank = cause.rank;
-  outcome_.is_fatal = cause.is_fatal;
+  outcome_ = stop.EndOfJob();
   if (cause.is_fatal) return End({cause.exit_code, cause.text});
   if (EndsDrained()) return;
-  bool is_failure = was_granted && cause.is_primary;
-  if (!is_failure && !cause.consumes_restart) {
-    outcome_.restarts = outcome_.is_free = true;
-    outcome_.reason =
-        "at once" + (losses_while_stopping_.empty() ? "" : "; " + losses_while_stopping_);
-    return StartGathering(false);
-  }
-  RestartPolicy policy = policy_.restart;
-  if (IsMutated(Mutation::kBudgetOffByOne)) policy.max_restarts += 1;
-  if (!cause.consumes_restart) policy.max_restarts = std::numeric_limits<int>::max();
-  RestartDecision decision = DecideRestart(policy, history_, round_duration_);
-  if (!cause.consumes_restart) decision.next.restarts = history_.restarts;
-  history_ = decision.next;
-  outcome_.restarts = decision.restarts;
-  outcome_.is_free = !cause.consumes_restart;
-  outcome_.reason = decision.reason;
-  outcome_.restart_number = decision.next.restarts;
-  if (!decision.restarts) return End({cause.exit_code, cause.text});
-  if (!losses_while_stopping_.empty()) outcome_.reason += "; " + losses_while_stopping_;
-  Persist();
-  if (decision.pause == Duration::zero()) return StartGathering(false);
-  Enter(JobPhase::kPausing, decision.pause);
+  RoundVerdict::Next next = stop.Decide(policy_.restart, history_);
+  outcome_ = next.outcome;
+  if (next.history) history_ = *next.history;
+  if (!outcome_.restarts) return End({cause.exit_code, cause.text});
+  if (next.history) Persist();
+  if (next.pause == Duration::zero()) return StartGathering(false);
+  Enter(JobPhase::kPausing, next.pause);
 }
 
 // --- The end ---
