@@ -91,9 +91,7 @@ class Coordinator {
   TimePoint StopDeadline(const Node& node) const;
   void GiveUpLateNodes();
   void Remove(uint64_t id, Duration may_live, const std::string& text);
-  Cause LossCause(const std::string& text) const;
   void HandleStuck(Node& node);
-  std::string StuckText(const Node& node) const;
   void SendRollCall();
 
   int HighestKnownRound() const { return std::max(round_.number(), highest_known_round_); }

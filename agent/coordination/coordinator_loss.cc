@@ -2,13 +2,13 @@
 #include <utility>
 
 #include "agent/coordination/coordinator.h"
+#include "agent/coordination/loss.h"
 #include "agent/coordination/mutation.h"
-#include "agent/job/exit_codes.h"
-#include "base/format.h"
 
 // The third part of Coordinator: nodes that are lost or count as lost.
 
 namespace rankrun::agent {
+
 void Coordinator::LoseSilentNodes() {
   // The own node's member is in this process.
   for (uint64_t id : roster_.Silent(now_, policy_.node_timeout, policy_.own_node)) Lose(id);
@@ -18,9 +18,7 @@ void Coordinator::LoseSilentNodes() {
 // guardian of the silent node is killing its workers.
 void Coordinator::Lose(uint64_t id) {
   if (!roster_.Contains(id)) return;
-  Remove(id, policy_.kill_bound,
-         "node " + roster_.at(id).hello.name + " has been silent for " +
-             FormatSeconds(policy_.node_timeout) + " (--node-timeout)");
+  Remove(id, policy_.kill_bound, SilenceText(roster_.at(id).hello, policy_.node_timeout));
 }
 
 TimePoint Coordinator::StopDeadline(const Node& node) const {
@@ -34,9 +32,7 @@ void Coordinator::GiveUpLateNodes() {
   for (uint64_t id : roster_.Late(now_)) {
     if (!roster_.Contains(id)) continue;
     const Node& node = roster_.at(id);
-    bool was_to_stop = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
-    std::string text = "node " + node.hello.name + " is given up: it is alive, but has not " +
-                       (was_to_stop ? "stopped its workers" : "prepared") + " in time";
+    std::string text = GivenUpText(node);
     roster_.GiveUp(node);
     SendTo(node, Refusal{text});
     Remove(id, policy_.node_timeout + policy_.kill_bound, text);
@@ -53,7 +49,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     has_lost_ = true;
     Persist();
   }
-  Cause cause = LossCause(text);
+  Cause cause = LossCause(text, policy_.on_lost_node);
   bool was_in = round_.Contains(id);
   bool was_awaited = round_.Remove(id);
   switch (phase_) {
@@ -73,13 +69,6 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kOver:
       return;
   }
-}
-
-Cause Coordinator::LossCause(const std::string& text) const {
-  return {.text = text,
-          .exit_code = kExitTooFewNodes,
-          .is_fatal = policy_.on_lost_node == LostNode::kStop,
-          .consumes_restart = false};
 }
 
 void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) {
@@ -108,24 +97,12 @@ void Coordinator::HandleStuck(Node& node) {
   node.answer_deadline.reset();
   if (phase_ == JobPhase::kGathering) return TryForm();
   if (!IsIn(node)) return;
-  Cause loss = LossCause(StuckText(node));
+  Cause loss =
+      LossCause(StuckText(node.hello, round_.AssignmentOf(node.hello.node)), policy_.on_lost_node);
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   if (phase_ == JobPhase::kRunning) BeginStop(loss);
   if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node)) RecordLoss(loss);
   RecordAnswer(node, node.work);
-}
-
-// "node n2 counts as lost: rank 3, pid 71 (python3), state D in nfs_wait, does
-// not die of SIGKILL".
-std::string Coordinator::StuckText(const Node& node) const {
-  const StuckProcess& process = *node.hello.stuck;
-  const NodeAssignment& assignment = round_.AssignmentOf(node.hello.node);
-  std::string rank;
-  if (process.local_rank >= 0) {
-    rank = "rank " + std::to_string(assignment.first_rank + process.local_rank) + ", ";
-  }
-  return "node " + node.hello.name + " counts as lost: " + rank + process.what +
-         ", does not die of SIGKILL";
 }
 
 }  // namespace rankrun::agent
