@@ -120,6 +120,49 @@ void Add(Json& json, const LeftBehind& e) {
 
 void Add(Json& json, const NodeLost& e) { json["why"] = e.why; }
 
+void Add(Json& json, const NodeJoined& e) {
+  json["node"] = e.node;
+  json["incarnation"] = e.incarnation;
+  json["workers"] = e.workers;
+}
+
+void Add(Json& json, const NodeRefused& e) {
+  json["node"] = e.node;
+  json["why"] = e.why;
+}
+
+void Add(Json& json, const NodeDropped& e) {
+  json["node"] = e.node;
+  json["why"] = e.why;
+}
+
+void Add(Json& json, const RoundFormed& e) {
+  json["round"] = e.round;
+  json["world_size"] = e.world_size;
+  json["node_count"] = e.node_count;
+  json["nodes"] = e.nodes;
+}
+
+void Add(Json& json, const RoundStopping& e) {
+  json["round"] = e.round;
+  if (!e.node.empty()) json["node"] = e.node;
+  if (e.rank) json["rank"] = *e.rank;
+  json["why"] = e.why;
+}
+
+void Add(Json& json, const RestartDecided& e) {
+  json["round"] = e.round;
+  json["number"] = e.number;
+  if (e.is_free) json["is_free"] = true;
+  json["delay"] = Seconds(e.pause);
+  json["why"] = e.why;
+}
+
+void Add(Json& json, const VerdictGiven& e) {
+  json["exit_code"] = e.exit_code;
+  json["why"] = e.why.empty() ? "all workers succeeded" : e.why;
+}
+
 void Add(Json& json, const Restart& e) {
   json["number"] = e.number;
   json["of"] = e.of;
@@ -171,6 +214,13 @@ struct KindName {
   std::string_view operator()(const Kill&) const { return "kill"; }
   std::string_view operator()(const LeftBehind&) const { return "left_behind"; }
   std::string_view operator()(const NodeLost&) const { return "node_lost"; }
+  std::string_view operator()(const NodeJoined&) const { return "node_joined"; }
+  std::string_view operator()(const NodeRefused&) const { return "node_refused"; }
+  std::string_view operator()(const NodeDropped&) const { return "node_dropped"; }
+  std::string_view operator()(const RoundFormed&) const { return "round_formed"; }
+  std::string_view operator()(const RoundStopping&) const { return "round_stopping"; }
+  std::string_view operator()(const RestartDecided&) const { return "restart_decided"; }
+  std::string_view operator()(const VerdictGiven&) const { return "verdict"; }
   std::string_view operator()(const Restart&) const { return "restart"; }
   std::string_view operator()(const Report&) const { return "report"; }
   std::string_view operator()(const JobEnded&) const { return "job_ended"; }
@@ -178,6 +228,10 @@ struct KindName {
 };
 
 }  // namespace
+
+Payload PayloadOf(const Decision& decision) {
+  return std::visit([](const auto& event) { return Payload(event); }, decision);
+}
 
 std::string_view KindOf(const Payload& payload) { return std::visit(KindName{}, payload); }
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/job/decision.h"
 #include "agent/job/job_record.h"
 #include "agent/report/attempt_record.h"
 
@@ -108,9 +109,10 @@ struct EventsLost {
   size_t count;
 };
 
-using Payload =
-    std::variant<JobStarted, AgentRestarted, Refused, AttemptStarted, WorkerStarted, WorkerEnded,
-                 StopBegun, Kill, LeftBehind, NodeLost, Restart, Report, JobEnded, EventsLost>;
+using Payload = std::variant<JobStarted, AgentRestarted, Refused, AttemptStarted, WorkerStarted,
+                             WorkerEnded, StopBegun, Kill, LeftBehind, NodeLost, NodeJoined,
+                             NodeRefused, NodeDropped, RoundFormed, RoundStopping, RestartDecided,
+                             VerdictGiven, Restart, Report, JobEnded, EventsLost>;
 
 struct Event {
   std::chrono::system_clock::time_point time;
@@ -118,6 +120,8 @@ struct Event {
   std::optional<int> attempt;  // empty: the event concerns the whole job
   Payload payload;
 };
+
+Payload PayloadOf(const Decision& decision);
 
 // Returns the name of the kind, such as "worker_started".
 std::string_view KindOf(const Payload& payload);

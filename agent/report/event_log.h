@@ -50,6 +50,10 @@ class EventLog {
   void Stepped(const GroupState& before, const GroupState& after);
   void LeftBehind(const std::vector<pid_t>& pids, int signal_number);
   void NodeLost(const std::string& why) { Emit(attempt_, events::NodeLost{why}); }
+  // The coordinator, which runs in this agent, has decided.
+  void Decided(std::optional<int> attempt, const events::Decision& decision) {
+    Emit(attempt, events::PayloadOf(decision));
+  }
   void Restart(const AttemptRecord& failed, Duration delay);
   // The user asks for another attempt, which is not counted.
   void RestartAsked(int restarts, const std::string& why);

@@ -215,6 +215,8 @@ class Reader {
 
   void AddNote(const Json& event, const std::string& kind, double at) {
     std::string text = TextOf(event, "why");
+    if (kind == "node_joined") text = TextOf(event, "node");
+    if (kind == "round_formed") text = std::to_string(IntOf(event, "node_count")) + " nodes";
     if (kind == "restart") {
       const bool is_free = event.value("is_free", Json()) == true;
       std::string restart = is_free ? "a restart that is not counted"
