@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/coordination/hello_check.h"
 #include "agent/coordination/mutation.h"
 #include "agent/job/exit_codes.h"
 
@@ -49,9 +50,10 @@ void Coordinator::Resume(CoordinatorRecord record) {
     return End(*verdict_);
   }
   if (has_finished_) return BeginFinish();
-  if (record.cause) return BeginStop(*record.cause);
+  if (record.cause) return BeginStop(*record.cause, "");
   if (!is_granted_) return StartGathering(attempts_ == 0);
-  BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError});
+  BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError},
+            "");
 }
 
 std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, TimePoint now) {
@@ -96,13 +98,17 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   }
   std::string problem = roster_.ReasonToRefuse(peer, hello, HighestKnownRound());
   if (!problem.empty()) {
-    actions_.emplace_back(SendMessage{peer, Refusal{std::move(problem)}});
+    actions_.emplace_back(SendMessage{peer, Refusal{problem}});
     actions_.emplace_back(HangUp{peer});
-    return;
+    return Announce(std::nullopt,
+                    events::NodeRefused{hello.name.substr(0, kMaxNameBytes), problem});
   }
   Roster::Arrival arrival = roster_.Register(peer, hello, now_);
   Node& node = arrival.node;
   if (arrival.replaced) actions_.emplace_back(HangUp{*arrival.replaced});
+  if (arrival.is_new || arrival.is_next_incarnation) {
+    Announce(std::nullopt, events::NodeJoined{hello.name, hello.incarnation, hello.slots});
+  }
   SendTo(node, Waiting{""});
   if (arrival.is_next_incarnation && !IsMutated(Mutation::kIncarnationIgnored)) {
     OnNextIncarnation(node);
@@ -121,7 +127,7 @@ void Coordinator::OnNextIncarnation(Node& node) {
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   Cause cause{.text = "the agent of node " + node.hello.name + " died",
               .exit_code = kExitInternalError};
-  if (phase_ == JobPhase::kRunning) return BeginStop(cause);
+  if (phase_ == JobPhase::kRunning) return BeginStop(cause, node.hello.name);
   if (phase_ == JobPhase::kStopping) PreferLoss(node.hello.node, now_, cause);
   RecordAnswer(node, NodeState::kNone);  // nothing of the round is left there
 }
@@ -179,7 +185,8 @@ void Coordinator::OnConnectedWhileRunning(Node& node, bool of_this_round) {
   node.work = is_stopping ? NodeState::kStopping : NodeState::kNone;
   BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " lost the coordinator",
                                          .is_primary = false,
-                                         .consumes_restart = false}));
+                                         .consumes_restart = false}),
+            hello.name);
 }
 
 // The member reports a round of a coordinator that this one never knew. Other
@@ -225,7 +232,7 @@ void Coordinator::On(Node& node, const Failed& message) {
   if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
-  BeginStop(message.cause, node.hello.node);
+  BeginStop(message.cause, node.hello.name, node.hello.node);
 }
 
 void Coordinator::On(Node& node, const Done& message) {
@@ -248,7 +255,8 @@ void Coordinator::On(Node& node, const Stopped& message) {
     node.work = NodeState::kNone;
     return BeginStop({.text = "node " + node.hello.name + " lost the coordinator",
                       .is_primary = false,
-                      .consumes_restart = false});
+                      .consumes_restart = false},
+                     node.hello.name);
   }
   if (IsIn(node) && phase_ != JobPhase::kPausing) return;
   node.work = NodeState::kNone;  // the message is of an old round
@@ -262,13 +270,14 @@ void Coordinator::On(Node& node, const FinishSeen& message) {
 }
 
 void Coordinator::On(Node& node, const Leave& message) {
-  node.is_leaving = true;
+  bool is_repeated = std::exchange(node.is_leaving, true);
   Cause cause{.text = "node " + node.hello.name + " leaves: " + message.why,
               .exit_code = kExitDrained,
               .is_primary = false,
               .is_fatal = node.hello.node == policy_.own_node,
               .consumes_restart = IsMutated(Mutation::kLeaveIsFailure)};
   leave_reason_ = cause.text;
+  if (!is_repeated) Announce(std::nullopt, events::NodeDropped{node.hello.name, cause.text});
   if (cause.is_fatal) return EndWithCause(node, cause);
   bool nothing_runs = phase_ == JobPhase::kGathering || phase_ == JobPhase::kPreparing ||
                       phase_ == JobPhase::kPausing;
@@ -278,7 +287,7 @@ void Coordinator::On(Node& node, const Leave& message) {
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   if (phase_ != JobPhase::kRunning) return;
   node.work = NodeState::kStopping;
-  BeginStop(cause);
+  BeginStop(cause, node.hello.name);
 }
 
 void Coordinator::On(Node& node, const Close& message) {
@@ -296,7 +305,7 @@ void Coordinator::EndWithCause(Node& node, Cause cause) {
     case JobPhase::kPreparing:
     case JobPhase::kRunning:
       if (node.work == NodeState::kRunning) node.work = NodeState::kStopping;
-      return BeginStop(cause);
+      return BeginStop(cause, node.hello.name);
     case JobPhase::kStopping:
       return stop_->EndWith(cause) ? Persist() : void();
     case JobPhase::kFinishing:
@@ -335,6 +344,10 @@ void Coordinator::Persist() {
                      .history = history_,
                      .assignments = round_.assignments(),
                      .verdict = verdict_}});
+}
+
+void Coordinator::Announce(std::optional<int> attempt, events::Decision decision) {
+  actions_.emplace_back(Announcement{attempt, std::move(decision)});
 }
 
 void Coordinator::SendTo(const Node& node, CoordinatorMessage message) {

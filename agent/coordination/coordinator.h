@@ -77,7 +77,8 @@ class Coordinator {
   void RecordDone(Node& node);
   void RecordAnswer(Node& node, NodeState work);
   void OnAnswer();
-  void BeginStop(const Cause& cause, std::optional<uint64_t> failed_node = {});
+  void BeginStop(const Cause& cause, const std::string& node,
+                 std::optional<uint64_t> failed_node = {});
   void PreferLoss(uint64_t node, TimePoint since, const Cause& loss);
   void RecordLoss(const Cause& loss);
   void OrderStop(Node& node);
@@ -98,6 +99,8 @@ class Coordinator {
   bool IsIn(const Node& node) const { return round_.Contains(node.hello.node); }
   void SendTo(const Node& node, CoordinatorMessage message);
   void Persist();
+  int CurrentAttempt() const { return is_granted_ ? attempts_ - 1 : attempts_; }
+  void Announce(std::optional<int> attempt, events::Decision decision);
 
   const CoordinatorPolicy policy_;
   JobPhase phase_ = JobPhase::kGathering;

@@ -8,6 +8,7 @@
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_record.h"
+#include "agent/job/decision.h"
 #include "agent/job/nodes_spec.h"
 #include "agent/lifecycle/restart_policy.h"
 
@@ -77,6 +78,11 @@ struct PersistRecord {
   CoordinatorRecord record;
 };
 struct Retire {};  // no node needs the coordinator any more
-using CoordinatorAction = std::variant<SendMessage, HangUp, PersistRecord, Retire>;
+// An event for people and programs. No later action depends on it.
+struct Announcement {
+  std::optional<int> attempt;  // empty: the event concerns the whole job
+  events::Decision decision;
+};
+using CoordinatorAction = std::variant<SendMessage, HangUp, PersistRecord, Retire, Announcement>;
 
 }  // namespace rankrun::agent

@@ -42,6 +42,9 @@ void Coordinator::GiveUpLateNodes() {
 // `may_live`: longest time that workers of the node may live from now on.
 void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text) {
   Node node = roster_.Remove(id);
+  if (phase_ != JobPhase::kOver && !node.is_leaving) {
+    Announce(std::nullopt, events::NodeDropped{node.hello.name, text});
+  }
   if (node.peer) actions_.emplace_back(HangUp{*node.peer});
   bool may_run = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
   if (may_run && !IsMutated(Mutation::kKillBoundIgnored)) {
@@ -58,7 +61,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kPreparing:
       return was_in ? StartGathering(gathering_.waits_for_newcomers()) : void();
     case JobPhase::kRunning:
-      return was_in && may_run ? BeginStop(cause) : void();
+      return was_in && may_run ? BeginStop(cause, node.hello.name) : void();
     case JobPhase::kStopping:
       PreferLoss(id, node.last_heard, cause);
       if (was_in) RecordLoss(cause);
@@ -99,8 +102,11 @@ void Coordinator::HandleStuck(Node& node) {
   if (!IsIn(node)) return;
   Cause loss =
       LossCause(StuckText(node.hello, round_.AssignmentOf(node.hello.node)), policy_.on_lost_node);
+  if (round_.IsAwaited(node.hello.node)) {
+    Announce(std::nullopt, events::NodeDropped{node.hello.name, loss.text});
+  }
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
-  if (phase_ == JobPhase::kRunning) BeginStop(loss);
+  if (phase_ == JobPhase::kRunning) BeginStop(loss, node.hello.name);
   if (phase_ == JobPhase::kStopping && round_.IsAwaited(node.hello.node)) RecordLoss(loss);
   RecordAnswer(node, node.work);
 }

@@ -52,6 +52,7 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
   is_granted_ = false;
   Enter(JobPhase::kPreparing, std::nullopt);
   Persist();
+  Announce(CurrentAttempt(), round_.AsEvent());
   round_.AwaitAll();
   for (const NodeAssignment& assignment : round_.assignments()) {
     Node& node = roster_.at(assignment.node);
@@ -88,7 +89,8 @@ void Coordinator::RegroupForNewcomers() {
   auto newcomer = newcomers_.Look(roster_, round_, now_);
   if (!newcomer) return;
   BeginStop(
-      {.text = "node " + *newcomer + " joins", .is_primary = false, .consumes_restart = false});
+      {.text = "node " + *newcomer + " joins", .is_primary = false, .consumes_restart = false},
+      *newcomer);
 }
 
 void Coordinator::RecordDone(Node& node) {
@@ -96,11 +98,17 @@ void Coordinator::RecordDone(Node& node) {
   RecordAnswer(node, NodeState::kDone);
 }
 
-void Coordinator::BeginStop(const Cause& cause, std::optional<uint64_t> failed_node) {
+void Coordinator::BeginStop(const Cause& cause, const std::string& node_name,
+                            std::optional<uint64_t> failed_node) {
   stop_.emplace(cause, RoundVerdict::Round{.was_started = is_granted_,
                                            .lasted = now_ - phase_start_,
                                            .stopped = now_,
                                            .failed_node = failed_node});
+  Announce(CurrentAttempt(),
+           events::RoundStopping{.round = round_.number(),
+                                 .node = node_name,
+                                 .rank = cause.rank >= 0 ? std::optional(cause.rank) : std::nullopt,
+                                 .why = cause.text});
   Enter(JobPhase::kStopping, std::nullopt);
   round_.AwaitAll();
   for (const auto& [id, participant] : round_.participants()) {
@@ -144,6 +152,7 @@ void Coordinator::OnAnswer() {
 void Coordinator::DecideNext() {
   RoundVerdict stop = *std::exchange(stop_, std::nullopt);
   const Cause& cause = stop.cause();
+  int attempt = CurrentAttempt();
   is_granted_ = false;
   for (uint64_t id : roster_.RemoveDeparted()) round_.Remove(id);
   outcome_ = stop.EndOfJob();
@@ -154,6 +163,12 @@ void Coordinator::DecideNext() {
   if (next.history) history_ = *next.history;
   if (!outcome_.restarts) return End({cause.exit_code, cause.text});
   if (next.history) Persist();
+  Announce(attempt,
+           events::RestartDecided{.round = round_.number(),
+                                  .number = history_.restarts,
+                                  .is_free = outcome_.is_free,
+                                  .pause = std::chrono::ceil<std::chrono::milliseconds>(next.pause),
+                                  .why = outcome_.cause});
   if (next.pause == Duration::zero()) return StartGathering(false);
   Enter(JobPhase::kPausing, next.pause);
 }
@@ -173,6 +188,7 @@ void Coordinator::BeginFinish() {
 
 void Coordinator::End(Verdict verdict) {
   Enter(JobPhase::kOver, policy_.node_timeout);
+  if (!verdict_) Announce(std::nullopt, events::VerdictGiven{verdict.exit_code, verdict.text});
   verdict_ = std::move(verdict);
   Persist();
   for (auto& [id, node] : roster_.nodes()) SendTo(node, *verdict_);
@@ -226,7 +242,8 @@ void Coordinator::GiveUpFinishing() {
   BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
                      " after the first node (--finish-timeout): " + round_.UnfinishedText(),
              .exit_code = kExitHang,
-             .is_fatal = true});
+             .is_fatal = true},
+            "");
 }
 
 void Coordinator::SendRollCall() {

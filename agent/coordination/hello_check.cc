@@ -5,7 +5,6 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr size_t kMaxNameBytes = 256;     // of a node
 constexpr int kMaxSlots = 1 << 14;        // of a node, so that sums cannot overflow
 constexpr int kMaxCount = 1'000'000'000;  // limit of the counters in a hello
 constexpr int kMaxRoundsAhead = 10'000;   // of a node that comes from another coordinator

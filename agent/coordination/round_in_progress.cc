@@ -7,6 +7,11 @@
 #include "base/roll_call.h"
 
 namespace rankrun::agent {
+namespace {
+
+constexpr size_t kMaxNamesInEvent = 64;  // of nodes
+
+}  // namespace
 
 RoundInProgress::RoundInProgress(int number, std::vector<NodeAssignment> assignments,
                                  std::vector<std::string> store_addresses)
@@ -80,6 +85,17 @@ StartRound RoundInProgress::StartRoundFor(uint64_t node) const {
     addresses.push_back(&participant.own_addresses);
   message.store_allowlist = AddressesOfAll(addresses);
   return message;
+}
+
+events::RoundFormed RoundInProgress::AsEvent() const {
+  events::RoundFormed event{.round = number_,
+                            .world_size = prepare_.world_size,
+                            .node_count = prepare_.node_count,
+                            .nodes = {}};
+  for (size_t i = 0; i < std::min(assignments_.size(), kMaxNamesInEvent); ++i) {
+    event.nodes.push_back(assignments_[i].name);
+  }
+  return event;
 }
 
 std::string RoundInProgress::UnfinishedRanksOn(uint64_t node) const {

@@ -8,6 +8,7 @@
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/round.h"
+#include "agent/job/decision.h"
 
 namespace rankrun::agent {
 
@@ -53,6 +54,7 @@ class RoundInProgress {
   // Only the store's host gets the allowlist.
   StartRound StartRoundFor(uint64_t node) const;
 
+  events::RoundFormed AsEvent() const;
   // Returns "ranks 4-7 on n2, n3": the nodes whose answers are awaited, with the ranks that they
   // have not reported as finished.
   std::string UnfinishedText() const;

@@ -173,6 +173,10 @@ void CoordinatorHost::Act(const PersistRecord& action) { callbacks_.keep(action.
 
 void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
 
+void CoordinatorHost::Act(const Announcement& action) {
+  if (callbacks_.on_decision) callbacks_.on_decision(action);
+}
+
 void CoordinatorHost::Forget(PeerId peer) {
   peers_.erase(peer);
   reporters_.erase(peer);

@@ -31,6 +31,8 @@ class CoordinatorHost {
     std::function<void(const CoordinatorRecord&)> keep;
     // No node needs the coordinator any more.
     std::function<void()> on_retired;
+    // The coordinator has decided; may be empty.
+    std::function<void(const Announcement&)> on_decision = {};
   };
 
   // `earlier`: record that the previous incarnation persisted. `spec` has nodes
@@ -60,6 +62,7 @@ class CoordinatorHost {
   void Act(const HangUp& action);
   void Act(const PersistRecord& action);
   void Act(const Retire&);
+  void Act(const Announcement& action);
   void Forget(PeerId peer);
   void RecordSender(PeerId peer, const MemberMessage& message);
   void Reject(PeerId peer, const std::string& why);

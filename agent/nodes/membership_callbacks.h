@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/coordination/coordinator_events.h"
 #include "agent/coordination/member.h"
 #include "agent/job/node_place.h"
 #include "agent/report/attempt_record.h"
@@ -24,6 +25,8 @@ struct MembershipCallbacks {
   std::function<void()> report_success;
   std::function<void(const std::string& text)> say;
   std::function<void(const std::string& text)> on_node_lost;
+  // The coordinator, which runs in this agent, has decided.
+  std::function<void(const Announcement&)> on_decision = {};
   // Gets the merged report on a failed attempt.
   std::function<void(const AttemptRecord&)> show_report;
   std::function<void(const HealthOrder&)> on_health_order;

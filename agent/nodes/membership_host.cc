@@ -46,7 +46,8 @@ Result<void> Membership::Host() {
                                            [this] {
                                              host_has_retired_ = true;
                                              end_timer_.Start(Duration::zero());
-                                           }};
+                                           },
+                                       .on_decision = callbacks_.on_decision};
   auto host =
       std::make_unique<CoordinatorHost>(loop_, spec_, incarnation_.record().node_id,
                                         EarlierOf(incarnation_.record()), std::move(callbacks));

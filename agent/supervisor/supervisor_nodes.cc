@@ -39,6 +39,8 @@ Result<void> Supervisor::OpenMembership() {
             event_log_->NodeLost(text);
             output_.Say("rankrun: " + text + "; the job goes on without it\n");
           },
+      .on_decision =
+          [this](const Announcement& made) { event_log_->Decided(made.attempt, made.decision); },
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
       .on_health_order = [this](const HealthOrder& order) { OnHealthOrder(order); },
       .on_relay = [this](const Relay& relay) { inspection_->OnRelay(relay); },

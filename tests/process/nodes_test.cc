@@ -14,8 +14,12 @@ namespace rankrun::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOfArray;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 constexpr const char* kPlace =
@@ -110,6 +114,38 @@ TEST_F(NodesTest, AFailureRestartsTheWorkersOfAllNodes) {
                       HasSubstr("next: restart 1 of 2, at once\n")));
   }
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+// Returns "node_joined", "round_formed", ..., in the order of the lines.
+std::vector<std::string> KindsOf(const std::string& events) {
+  std::vector<std::string> kinds;
+  const std::string begin = "\"event\":\"";
+  for (size_t at = events.find(begin); at != std::string::npos; at = events.find(begin, at)) {
+    at += begin.size();
+    kinds.push_back(events.substr(at, events.find('"', at) - at));
+  }
+  return kinds;
+}
+
+TEST_F(NodesTest, TheCoordinatorsDecisionsAreEventsOfItsNodeAlone) {
+  std::string script = Stamped("[ $A = 1 ] || exit 7\n");
+  StartHost({"-n1", "--node-rank=0", "--max-restarts=1", "--events=" + folder.Path("host")},
+            script);
+  StartGuest({"-n1", "--node-rank=1", "--max-restarts=1", "--events=" + folder.Path("guest")},
+             script);
+  for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+  std::vector<std::string> decisions;
+  for (const std::string& kind : KindsOf(Read("host"))) {
+    bool is_decision = kind.starts_with("node_") || kind.starts_with("round_") ||
+                       kind == "restart_decided" || kind == "verdict";
+    if (is_decision) decisions.push_back(kind);
+  }
+  EXPECT_THAT(decisions, ElementsAre("node_joined", "node_joined", "round_formed", "round_stopping",
+                                     "restart_decided", "round_formed", "verdict"));
+  EXPECT_EQ(KindsOf(Read("host")).back(), "job_ended");
+  EXPECT_THAT(KindsOf(Read("guest")),
+              IsSupersetOf({"attempt_started", "restart", "report", "job_ended"}));
+  EXPECT_THAT(KindsOf(Read("guest")), Not(Contains(AnyOfArray(decisions))));
 }
 
 TEST_F(NodesTest, TheBudgetIsThatOfTheJob) {

@@ -202,7 +202,8 @@ void Node::StepCoordinator(const agent::CoordinatorEvent& event) {
     stage_.Trace(name_, [&] { return "the job is now " + Words(coordinator_->phase()); });
   }
   for (const agent::CoordinatorAction& action : actions) {
-    if (CrashesNow()) return;
+    // A crash before an event differs in nothing from one after it.
+    if (!std::holds_alternative<agent::Announcement>(action) && CrashesNow()) return;
     std::visit([this](const auto& a) { Do(a); }, action);
     if (life_ != Life::kUp) return;
   }
@@ -373,6 +374,10 @@ void Node::Do(const agent::HangUp& action) { network_.Close(action.peer, &coordi
 void Node::Do(const agent::PersistRecord& action) {
   checker_.OnKept(setup_.world, action.record);
   kept_ = action.record;
+}
+
+void Node::Do(const agent::Announcement& action) {
+  stage_.Trace(name_, [&] { return "announces " + Words(action, stage_.since_start()); });
 }
 
 void Node::Do(const agent::Retire&) {

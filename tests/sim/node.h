@@ -113,6 +113,7 @@ class Node {
   void Do(const agent::HangUp& action);
   void Do(const agent::PersistRecord& action);
   void Do(const agent::Retire&);
+  void Do(const agent::Announcement& action);
 
   // Workers.
   void PlanWorkers(Duration delay, std::function<void()> what);

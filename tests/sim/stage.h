@@ -49,11 +49,12 @@ struct Stage {
 
   TimePoint LocalNow(int host) { return time.now() - hosts[host].stood_still; }
 
+  Duration since_start() const { return time.now() - TimePoint(std::chrono::hours(1)); }
+
   template <typename Text>
   void Trace(const std::string& who, Text text) {
     if (!is_traced) return;
-    auto since = time.now() - TimePoint(std::chrono::hours(1));
-    double seconds = std::chrono::duration<double>(since).count();
+    double seconds = std::chrono::duration<double>(since_start()).count();
     std::printf("%9.3f %-6s %s\n", seconds, who.c_str(), std::string(text()).c_str());
   }
   void Violate(std::string text) {

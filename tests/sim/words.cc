@@ -1,5 +1,7 @@
 #include "tests/sim/words.h"
 
+#include "agent/report/event.h"
+
 namespace rankrun::sim {
 namespace {
 
@@ -59,6 +61,17 @@ std::string Words(agent::JobPhase phase) {
   static constexpr const char* kPhases[] = {"gathering", "preparing", "running", "stopping",
                                             "pausing",   "finishing", "over"};
   return kPhases[static_cast<int>(phase)];
+}
+
+std::string Words(const agent::Announcement& announcement, Duration since_start) {
+  using Time = std::chrono::system_clock::time_point;
+  std::string line = agent::events::FormatEvent(
+      {.time = Time(std::chrono::duration_cast<Time::duration>(since_start)),
+       .run_id = "sim",
+       .attempt = announcement.attempt,
+       .payload = agent::events::PayloadOf(announcement.decision)});
+  line.pop_back();  // the newline
+  return line;
 }
 
 }  // namespace rankrun::sim

@@ -29,6 +29,7 @@ class CoordinatorTest : public testing::Test {
       if (const auto* persist = std::get_if<PersistRecord>(&action)) persisted_ = persist->record;
       if (const auto* hang_up = std::get_if<HangUp>(&action)) hung_up_.push_back(hang_up->peer);
       has_retired_ |= std::holds_alternative<Retire>(action);
+      if (const auto* said = std::get_if<Announcement>(&action)) announced_.push_back(*said);
     }
   }
   void Advance(Duration time) {
@@ -82,6 +83,7 @@ class CoordinatorTest : public testing::Test {
   std::map<PeerId, std::vector<CoordinatorMessage>> sent_;
   std::vector<PeerId> hung_up_;
   std::optional<CoordinatorRecord> persisted_;
+  std::vector<Announcement> announced_;
   bool has_retired_ = false;
 };
 
