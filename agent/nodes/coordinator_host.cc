@@ -8,16 +8,12 @@
 #include "agent/coordination/store_allowlist.h"
 #include "agent/nodes/admitted_users.h"
 #include "agent/nodes/control_codec.h"
-#include "agent/nodes/job_report.h"
 #include "agent/nodes/longest_stop.h"
-#include "agent/nodes/merged_report.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
 namespace {
 
-// Time after all nodes have stopped; later parts of a report are left out.
-constexpr std::chrono::milliseconds kPartsTimeout{1'000};
 // Nodes may have other flags than this one.
 constexpr std::chrono::milliseconds kMinStopBound = std::chrono::hours(1);
 
@@ -41,14 +37,6 @@ bool LacksAddress(const MemberMessage& message) {
   return hello != nullptr && hello->addresses.empty();
 }
 
-// Decodes a node's own report.
-Result<AttemptRecord> DecodePart(const std::string& bytes) {
-  if (bytes.size() <= kMaxPartBytes) return DecodeReport(bytes);
-  return Error{ErrorCode::kProtocol, "a report of " + std::to_string(bytes.size()) +
-                                         " bytes, over the limit of " +
-                                         std::to_string(kMaxPartBytes)};
-}
-
 void StartOrStop(Timer& timer, std::optional<TimePoint> deadline) {
   if (!deadline) return timer.Stop();
   timer.Start(*deadline - std::chrono::steady_clock::now());
@@ -60,7 +48,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
       is_store_strict_(spec.nodes->store_strict),
-      max_parts_(static_cast<size_t>(spec.nodes->max)),
+      reports_(static_cast<size_t>(spec.nodes->max)),
       health_({.notice = spec.hang_notice, .timeout = spec.hang_timeout}),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
       server_(
@@ -84,11 +72,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                  Step(PeerLost{peer});
                }}),
       tick_(loop, [this] { Step(Tick{}); }),
-      merge_(loop,
-             [this] {
-               parts_are_late_ = true;
-               TryMerge();
-             }),
+      merge_(loop, [this] { LookAtReports(); }),
       relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
       stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }) {
   tick_.Start(Duration::zero());
@@ -148,7 +132,7 @@ void CoordinatorHost::Step(const CoordinatorEvent& event) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
   tick_.Start(core_.deadline() - now);
-  TryMerge();
+  LookAtReports();
 }
 
 void CoordinatorHost::Act(const SendMessage& action) {
@@ -156,10 +140,10 @@ void CoordinatorHost::Act(const SendMessage& action) {
     health_.BeginRound(start->round, std::chrono::steady_clock::now());
   }
   const auto* stop = std::get_if<Stop>(&action.message);
-  if (stop != nullptr && stop->is_failure) reporters_.insert(action.peer);
+  if (stop != nullptr && stop->is_failure) reports_.Expect(action.peer);
   CoordinatorMessage message = action.message;
   if (auto* verdict = std::get_if<Verdict>(&message)) {
-    verdict->report_follows = parts_ || !reporters_.empty();
+    verdict->report_follows = reports_.is_report_to_come();
   }
   server_.Send(action.peer, Encode(message));
 }
@@ -179,14 +163,14 @@ void CoordinatorHost::Act(const Announcement& action) {
 
 void CoordinatorHost::Forget(PeerId peer) {
   peers_.erase(peer);
-  reporters_.erase(peer);
+  reports_.Forget(peer);
   health_.Forget(peer);
   Pass(relay_.Remove(peer));
 }
 
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
   if (const auto* hello = std::get_if<Hello>(&message)) relay_.Add(peer, hello->name);
-  if (std::holds_alternative<Failed>(message)) reporters_.insert(peer);
+  if (std::holds_alternative<Failed>(message)) reports_.Expect(peer);
 }
 
 void CoordinatorHost::OnHealth(PeerId peer, const NodeHealth& health) {
@@ -217,52 +201,30 @@ void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
 }
 
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
-  // A node that connects again has another number, and repeats its part.
-  const size_t digest = std::hash<std::string>()(report.record);
-  if (merged_ && merged_->digests.contains(digest)) return server_.Send(peer, merged_->message);
-  if (parts_ && report.attempt < parts_->attempt) return;
-  reporters_.erase(peer);
-  auto record = DecodePart(report.record);
-  if (!record) return LogWarn("a node sent " + record.error().message);
-  if (parts_ && report.attempt > parts_->attempt) {
-    parts_are_late_ = true;
-    TryMerge();
-    parts_.reset();
-    merge_.Stop();
-  }
-  bool is_surplus = parts_ && (parts_->senders.contains(peer) || parts_->digests.contains(digest) ||
-                               parts_->records.size() >= max_parts_);
-  if (is_surplus) return;
-  if (!parts_) {
-    parts_ = Parts{report.attempt, {}, {}, {}, {}};
-    parts_are_late_ = false;
-  }
-  parts_->senders.insert(peer);
-  parts_->digests.insert(digest);
-  parts_->records.push_back(std::move(*record));
-  TryMerge();
+  auto sendings = reports_.OnPart(peer, report, DecidedOutcome(), std::chrono::steady_clock::now());
+  if (!sendings) return LogWarn("a node sent " + sendings.error().message);
+  SendReports(*sendings);
 }
 
-// Merges and sends the report once the coordinator has decided on a restart, and all
-// parts have arrived or are late.
-void CoordinatorHost::TryMerge() {
-  if (!parts_) return;
-  // A node sends its part when its last worker has ended, which may take as long as
-  // --shutdown-timeout. Kept, because the next attempt may fail before the last part arrives.
-  const bool is_decided = core_.phase() != JobPhase::kStopping;
-  if (is_decided && !parts_->outcome) {
-    parts_->outcome = core_.outcome();
-    merge_.Start(kPartsTimeout);
+void CoordinatorHost::LookAtReports() {
+  SendReports(reports_.Look(DecidedOutcome(), std::chrono::steady_clock::now()));
+}
+
+void CoordinatorHost::SendReports(const std::vector<ReportMerger::Sending>& sendings) {
+  for (const auto& [to, report] : sendings) {
+    std::string message = Encode(CoordinatorMessage(report));
+    if (to) {
+      server_.Send(*to, message);
+      continue;
+    }
+    for (const auto& [peer, from] : peers_) server_.Send(peer, message);
   }
-  if (!parts_->outcome) return;  // Step calls again
-  if (!reporters_.empty() && !parts_are_late_) return;
-  AttemptRecord record = ReportOnRound(std::move(parts_->records), *parts_->outcome);
-  merged_ = Merged{std::move(parts_->digests),
-                   Encode(CoordinatorMessage(
-                       JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}))};
-  for (const auto& [peer, from] : peers_) server_.Send(peer, merged_->message);
-  parts_.reset();
-  merge_.Stop();
+  StartOrStop(merge_, reports_.deadline());
+}
+
+std::optional<RoundOutcome> CoordinatorHost::DecidedOutcome() const {
+  if (core_.phase() == JobPhase::kStopping) return std::nullopt;
+  return core_.outcome();
 }
 
 }  // namespace rankrun::agent

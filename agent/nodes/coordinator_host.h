@@ -14,7 +14,7 @@
 #include "agent/coordination/query_relay.h"
 #include "agent/job/job_spec.h"
 #include "agent/nodes/job_health.h"
-#include "agent/report/attempt_record.h"
+#include "agent/nodes/report_merger.h"
 #include "base/net/socket_address.h"
 #include "base/uv/uv_stream.h"
 #include "base/uv/uv_timer.h"
@@ -71,34 +71,17 @@ class CoordinatorHost {
   void OnHealth(PeerId peer, const NodeHealth& health);
   void OnStacks(PeerId peer, const NodeStacks& stacks);
   void Order(const std::vector<HealthOrder>& orders);
-  void TryMerge();
+  void LookAtReports();
+  void SendReports(const std::vector<ReportMerger::Sending>& sendings);
+  std::optional<RoundOutcome> DecidedOutcome() const;
   void Pass(const QueryRelay::Messages& messages);
-
-  // Parts of the report on one attempt.
-  struct Parts {
-    int attempt;
-    std::vector<AttemptRecord> records;
-    std::set<PeerId> senders;
-    std::set<size_t> digests;  // of the parts as they were sent
-    // After the attempt, once it is decided.
-    std::optional<Coordinator::Outcome> outcome = {};
-  };
-  // The last merged report, for nodes that lost their link before it arrived.
-  struct Merged {
-    std::set<size_t> digests;  // of its parts
-    std::string message;
-  };
 
   Callbacks callbacks_;
   bool was_used_ = false;
   const bool is_store_strict_;
-  const size_t max_parts_;                 // of a report
   std::map<PeerId, SocketAddress> peers_;  // remote addresses
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
-  std::set<PeerId> reporters_;             // nodes whose part of the report is to come
-  std::optional<Parts> parts_;
-  std::optional<Merged> merged_;
-  bool parts_are_late_ = false;  // later parts are left out
+  ReportMerger reports_;
   JobHealth health_;
   Coordinator core_;
   ControlServer server_;
