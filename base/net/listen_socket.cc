@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace rankrun {
 namespace {
@@ -27,6 +28,18 @@ std::string Problem(int socket_fd) {
   return address && address->port() != 0 ? "" : "is not bound";
 }
 
+// Returns an empty descriptor, with errno set, on failure.
+Fd ListenOnAny(const SocketAddress& any) {
+  Fd socket(::socket(any.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return socket;
+  const int off = 0;
+  bool is_open = any.family() != AF_INET6 ||
+                 setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+  is_open = is_open && bind(socket.get(), any.raw(), any.raw_size()) == 0;
+  is_open = is_open && listen(socket.get(), SOMAXCONN) == 0;
+  return is_open ? std::move(socket) : Fd();
+}
+
 }  // namespace
 
 Result<SocketAddress> ListenSocketAddress(int socket_fd) {
@@ -34,6 +47,14 @@ Result<SocketAddress> ListenSocketAddress(int socket_fd) {
   if (problem.empty()) return SocketAddress::LocalOf(socket_fd);
   return Error{ErrorCode::kInvalid, "descriptor " + std::to_string(socket_fd) + " " + problem +
                                         ": want a TCP socket that is bound to a port"};
+}
+
+Result<Fd> ListenOnFreePort() {
+  for (const char* any : {"::", "0.0.0.0"}) {
+    Fd socket = ListenOnAny(*SocketAddress::FromNumeric(any, 0));
+    if (socket) return socket;
+  }
+  return SystemError("listen on a free port", errno);
 }
 
 }  // namespace rankrun

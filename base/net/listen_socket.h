@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/fd.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
 
@@ -11,5 +12,10 @@ namespace rankrun {
 // Errors: kInvalid, "descriptor 7 <problem>: want a TCP socket that is bound to a
 // port", for any other descriptor, an unbound and a connected socket among them.
 Result<SocketAddress> ListenSocketAddress(int socket_fd);
+
+// Returns a socket that listens at a free port of all interfaces, close-on-exec and
+// non-blocking: IPv6 and IPv4, or IPv4 on a host without IPv6.
+// Errors: kSystem, kExhausted.
+Result<Fd> ListenOnFreePort();
 
 }  // namespace rankrun

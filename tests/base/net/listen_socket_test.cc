@@ -59,5 +59,15 @@ TEST(ListenSocketTest, AnyOtherDescriptorIsAnErrorThatSaysWhatItIs) {
   }
 }
 
+TEST(ListenSocketTest, AFreePortListensAtOnceAndIsNotInherited) {
+  auto opened = ListenOnFreePort();
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_TRUE(IsOurs(opened->get()));
+  SocketAddress address =
+      *SocketAddress::FromNumeric("127.0.0.1", ListenSocketAddress(opened->get())->port());
+  Fd client = Socket();
+  EXPECT_EQ(connect(client.get(), address.raw(), address.raw_size()), 0);
+}
+
 }  // namespace
 }  // namespace rankrun
