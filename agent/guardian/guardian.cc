@@ -102,7 +102,7 @@ class Guardian {
     auto forked = ForkAgent([this](GuardianLink link) {
       signals_.Reset();
       run_.reset();  // of the previous agent
-      Incarnation incarnation(std::move(link), std::move(memory_));
+      Incarnation incarnation(std::move(link), std::move(memory_), std::move(liveness_socket_));
       job_.agent_main(incarnation);
     });
     if (!forked) return std::move(forked).error();
@@ -247,6 +247,9 @@ class Guardian {
       if (auto* heartbeat = std::get_if<Heartbeat>(&*message)) {
         run_->lease.Grant(heartbeat->lease, now);
       }
+      if (auto* liveness = std::get_if<LivenessSocket>(&*message)) {
+        liveness_socket_ = std::move(liveness->socket);
+      }
       if (auto* request = std::get_if<StartDebugger>(&*message)) Start(*request);
       bool ends_debugger = std::holds_alternative<EndDebugger>(*message);
       if (ends_debugger && debugger_ != nullptr) ReportDebuggerEnd();
@@ -360,6 +363,7 @@ class Guardian {
   const GuardedJob& job_;
   Fd signals_;
   JobMemory memory_;
+  Fd liveness_socket_;  // empty: the agent has sent none
   std::set<pid_t> preexisting_children_;
   std::optional<AgentRun> run_;         // the current agent; between two agents, the previous one
   std::unique_ptr<Debugger> debugger_;  // null: none runs

@@ -7,8 +7,11 @@
 
 namespace rankrun::agent {
 
-Incarnation::Incarnation(GuardianLink link, JobMemory memory)
-    : link_(std::move(link)), memory_(std::move(memory)), record_(memory_.Read()) {}
+Incarnation::Incarnation(GuardianLink link, JobMemory memory, Fd liveness_socket)
+    : link_(std::move(link)),
+      memory_(std::move(memory)),
+      record_(memory_.Read()),
+      liveness_socket_(std::move(liveness_socket)) {}
 
 void Incarnation::Write(JobRecord record) {
   if (record == record_) return;

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <utility>
+
 #include "agent/guardian/guardian_link.h"
 #include "agent/job/job_record.h"
 #include "agent/job/job_spec.h"
 #include "agent/lifecycle/worker_group.h"
 #include "agent/output/log_directory.h"
+#include "base/fd.h"
 
 namespace rankrun::agent {
 
@@ -13,11 +16,14 @@ namespace rankrun::agent {
 // Thread: one at a time.
 class Incarnation {
  public:
-  Incarnation(GuardianLink link, JobMemory memory);
+  // `liveness_socket`: from the previous incarnation; may be empty.
+  Incarnation(GuardianLink link, JobMemory memory, Fd liveness_socket = {});
   Incarnation(const Incarnation&) = delete;
   Incarnation& operator=(const Incarnation&) = delete;
 
   GuardianLink& link() { return link_; }
+  // Returns the socket that the previous incarnation sent as LivenessSocket; empty: none.
+  Fd TakeLivenessSocket() { return std::move(liveness_socket_); }
   bool is_first() const { return record_.incarnation == 0; }
 
   // The record as the previous incarnation left it, or as last written. Warns
@@ -41,6 +47,7 @@ class Incarnation {
   GuardianLink link_;
   JobMemory memory_;
   JobRecord record_;
+  Fd liveness_socket_;
   bool warned_ = false;
 };
 
