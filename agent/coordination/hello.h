@@ -34,6 +34,8 @@ struct Hello {
   std::optional<Cause> failure = {};  // of `round`
   int stop_ms = 0;                    // longest time that a stop may take, in milliseconds
   std::optional<StuckProcess> stuck = {};
+  // Refuses connections once agent and guardian are gone; empty: the node has none.
+  std::optional<uint16_t> liveness_port = {};
   bool operator==(const Hello&) const = default;
 };
 

@@ -42,6 +42,7 @@ void Fields(F& f, Hello& m) {
   f("failure", m.failure);
   f("stop_ms", m.stop_ms);
   f("stuck", m.stuck);
+  f("liveness_port", m.liveness_port);
 }
 template <typename F>
 void Fields(F& f, Prepared& m) {

@@ -29,6 +29,14 @@ constexpr int kTriesPerTimeout = 100;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
+std::unique_ptr<LivenessPort> OpenLivenessPort(Loop& loop, Incarnation& incarnation) {
+  auto opened = LivenessPort::Open(loop, incarnation);
+  if (opened) return std::move(*opened);
+  LogWarn("if this node is killed, the others notice after --node-timeout only: " +
+          opened.error().message);
+  return nullptr;
+}
+
 // Returns whether the coordinator refused the last dial of any endpoint. One refusal
 // is enough, because all endpoints lead to the same coordinator.
 bool IsRefused(const std::vector<DialFailure>& failures) {
@@ -55,6 +63,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       nodes_(*spec.nodes),
       incarnation_(incarnation),
       callbacks_(std::move(callbacks)),
+      liveness_(OpenLivenessPort(loop, incarnation)),
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
             Now()),
       tick_(loop, [this] { Step(MemberTick{}); }),
@@ -80,7 +89,8 @@ Hello Membership::SelfHello() const {
           .max_nodes = nodes_.max,
           .node_rank = nodes_.node_rank,
           .node_index = nodes_.node_index,
-          .stop_ms = static_cast<int>(LongestStop(spec_).count())};
+          .stop_ms = static_cast<int>(LongestStop(spec_).count()),
+          .liveness_port = liveness_ ? std::optional(liveness_->number()) : std::nullopt};
 }
 
 void Membership::Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes) {

@@ -18,6 +18,7 @@
 #include "agent/job/job_spec.h"
 #include "agent/nodes/coordinator_host.h"
 #include "agent/nodes/host_finder.h"
+#include "agent/nodes/liveness_port.h"
 #include "agent/nodes/membership_callbacks.h"
 #include "base/uv/uv_timer.h"
 
@@ -101,6 +102,7 @@ class Membership {
   const NodesSpec& nodes_;
   Incarnation& incarnation_;
   Callbacks callbacks_;
+  std::unique_ptr<LivenessPort> liveness_;  // null: it could not be opened
   std::unique_ptr<CoordinatorHost> host_;
   std::string lookup_error_;   // why Open could not resolve the first endpoint; or empty
   bool is_elsewhere_ = false;  // the first endpoint is another host

@@ -50,6 +50,7 @@ class Contents {
     if (Bool()) hello.failure = TheCause();
     hello.stop_ms = Int();
     if (Bool()) hello.stuck = StuckProcess{Int(), Text()};
+    if (Bool()) hello.liveness_port = static_cast<uint16_t>(Int());
     return hello;
   }
 
