@@ -18,7 +18,8 @@ enum class Mutation {
   kStaleWordCounts,  // accepts a Prepared of an earlier round
   kRecordKeptLate,   // persists the record after acting on it
   kKillBoundIgnored,
-  kStuckIsWaitedFor,  // forms no round while a node is stuck
+  kStuckIsWaitedFor,     // forms no round while a node is stuck
+  kRefusalNeedsNoTrial,  // takes a firewall for the end of a node
 };
 
 #ifdef RANKRUN_MUTATIONS
