@@ -1,0 +1,75 @@
+#include "agent/nodes/node_prober.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/net/listen_socket.h"
+#include "tests/agent/control/control_fixture.h"
+
+namespace rankrun::agent {
+namespace {
+
+struct NodeProberTest : ControlTest {
+  NodeProberTest() {
+    auto opened = ListenOnFreePort();
+    EXPECT_TRUE(opened);
+    socket = std::move(*opened);
+    port = ListenSocketAddress(socket.get())->port();
+    prober.emplace(
+        loop, std::chrono::milliseconds(60'000),
+        NodeProber::Callbacks{.is_wanted = [this](uint64_t node) { return wanted.contains(node); },
+                              .on_gone = [this](const NodeGone& node) { gone.push_back(node); }});
+  }
+  // Waits for one more connection to the port.
+  bool IsTried() {
+    bool is_tried = false;
+    return Eventually([&] {
+      is_tried = is_tried || Fd(accept(socket.get(), nullptr, nullptr));
+      return is_tried;
+    });
+  }
+
+  Fd socket;  // of the node
+  uint16_t port = 0;
+  std::set<uint64_t> wanted = {2};
+  std::vector<NodeGone> gone;
+  std::optional<NodeProber> prober;
+};
+
+TEST_F(NodeProberTest, ANodeWhosePortRefusesAfterABreakIsGone) {
+  prober->OnHello(2, {"127.0.0.1", port});
+  ASSERT_TRUE(IsTried());
+  socket.Reset();
+  prober->OnBroken(2);
+  ASSERT_TRUE(Eventually([&] { return !gone.empty(); }));
+  EXPECT_EQ(gone[0].node, 2U);
+  EXPECT_EQ(gone[0].port, port);
+}
+
+TEST_F(NodeProberTest, ANodeIsDialledAgainUntilItsPortRefuses) {
+  prober->OnHello(2, {"127.0.0.1", port});
+  ASSERT_TRUE(IsTried());
+  prober->OnBroken(2);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(IsTried());
+  EXPECT_TRUE(gone.empty());
+  socket.Reset();
+  EXPECT_TRUE(Eventually([&] { return gone.size() == 1; }));
+}
+
+TEST_F(NodeProberTest, ANodeThatNobodyWantsIsForgotten) {
+  prober->OnHello(2, {"127.0.0.1", port});
+  ASSERT_TRUE(IsTried());
+  wanted.clear();
+  prober->OnBroken(2);
+  wanted = {3};
+  prober->OnHello(3, {"127.0.0.1", port});
+  ASSERT_TRUE(IsTried());
+  socket.Reset();
+  prober->OnBroken(3);
+  ASSERT_TRUE(Eventually([&] { return !gone.empty(); }));
+  EXPECT_EQ(gone[0].node, 3U);
+}
+
+}  // namespace
+}  // namespace rankrun::agent
