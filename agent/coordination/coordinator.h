@@ -92,6 +92,7 @@ class Coordinator {
   TimePoint StopDeadline(const Node& node) const;
   void GiveUpLateNodes();
   void Remove(uint64_t id, Duration may_live, const std::string& text);
+  void AnnounceLoss(const Cause& loss);
   void HandleStuck(Node& node);
   void SendRollCall();
 

@@ -61,7 +61,9 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kPreparing:
       return was_in ? StartGathering(gathering_.waits_for_newcomers()) : void();
     case JobPhase::kRunning:
-      return was_in && may_run ? BeginStop(cause, node.hello.name) : void();
+      if (!was_in || !may_run) return;
+      AnnounceLoss(cause);
+      return BeginStop(cause, node.hello.name);
     case JobPhase::kStopping:
       PreferLoss(id, node.last_heard, cause);
       if (was_in) RecordLoss(cause);
@@ -78,12 +80,16 @@ void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) 
   if (stop_->PreferLoss(node, since, loss)) Persist();
 }
 
-// Records a loss while the round is being stopped for another cause.
-void Coordinator::RecordLoss(const Cause& loss) {
-  RoundVerdict::LossEffect effect = stop_->RecordLoss(loss);
-  if (effect == RoundVerdict::LossEffect::kNone) return;
+// Announces that the job goes on without a node.
+void Coordinator::AnnounceLoss(const Cause& loss) {
+  if (loss.is_fatal) return;
   for (const auto& [id, node] : roster_.nodes()) SendTo(node, NodeLost{loss.text});
-  if (effect == RoundVerdict::LossEffect::kEndsJob) Persist();
+}
+
+// Records a loss while the round is being stopped, perhaps for another cause.
+void Coordinator::RecordLoss(const Cause& loss) {
+  if (!stop_->cause().is_fatal) AnnounceLoss(loss);
+  if (stop_->RecordLoss(loss)) Persist();
 }
 
 void Coordinator::On(Node& node, const Stuck& message) {

@@ -36,17 +36,17 @@ bool RoundVerdict::EndWith(const Cause& cause) {
   return true;
 }
 
-RoundVerdict::LossEffect RoundVerdict::RecordLoss(const Cause& loss) {
-  if (cause_.text == loss.text || cause_.is_fatal) return LossEffect::kNone;
+bool RoundVerdict::RecordLoss(const Cause& loss) {
+  if (cause_.text == loss.text || cause_.is_fatal) return false;
   if (!losses_.empty()) losses_ += "; ";
   losses_ += loss.text;
-  if (!loss.is_fatal) return LossEffect::kNoted;
+  if (!loss.is_fatal) return false;
   int rank = cause_.rank;
   std::string earlier = cause_.text;
   cause_ = loss;
   cause_.rank = rank;
   cause_.text += "; before that: " + earlier;
-  return LossEffect::kEndsJob;
+  return true;
 }
 
 RoundOutcome RoundVerdict::EndOfJob() const {

@@ -34,9 +34,8 @@ class RoundVerdict {
   // Ends the job with the cause, unless another one does so already. Returns whether it does.
   bool EndWith(const Cause& cause);
 
-  enum class LossEffect { kNone, kNoted, kEndsJob };
-  // Records a node that is lost during the stop.
-  LossEffect RecordLoss(const Cause& loss);
+  // Records a node that is lost during the stop. Returns whether that ends the job.
+  bool RecordLoss(const Cause& loss);
 
   // Returns the outcome of a job that ends here.
   RoundOutcome EndOfJob() const;

@@ -100,6 +100,16 @@ TEST_F(CoordinatorLossTest, ANodeThatIsLostLaterIsNotTheCause) {
   EXPECT_EQ(SentTo<Verdict>(1)->text, "rank 0: exit code 1");
 }
 
+TEST_F(CoordinatorLossTest, ASilentNodeIsAnnouncedAsLost) {
+  Run(3, 1);
+  for (int i = 0; i < 5; ++i) {
+    Advance(policy_.node_timeout / 4);
+    AllBeat({1, 2});
+  }
+  ASSERT_TRUE(SentTo<NodeLost>(2));
+  EXPECT_THAT(SentTo<NodeLost>(2)->text, HasSubstr("node n3 has been silent"));
+}
+
 TEST_F(CoordinatorLossTest, AnAgentThatDiedIsTheCauseOfAFailureElsewhereButNotOfOneOfItsOwn) {
   for (PeerId failed : {PeerId{1}, PeerId{2}}) {
     policy_.restart.max_restarts = 1;

@@ -9,7 +9,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using LossEffect = RoundVerdict::LossEffect;
 
 constexpr TimePoint kStopped{std::chrono::hours(1)};
 constexpr uint64_t kFailedNode = 1;
@@ -43,7 +42,7 @@ TEST(RoundVerdictTest, NothingReplacesACauseThatEndsTheJob) {
   EXPECT_FALSE(verdict.EndWith({.text = "Ctrl-C elsewhere"}));
   verdict.ReplaceIfBetter(kFailure);
   EXPECT_FALSE(verdict.PreferLoss(2, kStopped, kLoss));
-  EXPECT_EQ(verdict.RecordLoss(kLoss), LossEffect::kNone);
+  EXPECT_FALSE(verdict.RecordLoss(kLoss));
   EXPECT_EQ(verdict.EndOfJob().exit_code, 130);
   EXPECT_TRUE(verdict.EndOfJob().is_fatal);
 }
@@ -60,9 +59,9 @@ TEST(RoundVerdictTest, ALossOfTheSameTimeElsewhereIsTheCauseOfAFailure) {
 
 TEST(RoundVerdictTest, LossesDuringTheStopAreInTheReason) {
   RoundVerdict verdict = Stopped(kFailure);
-  EXPECT_EQ(verdict.RecordLoss(kFailure), LossEffect::kNone) << "the cause itself";
-  EXPECT_EQ(verdict.RecordLoss(kLoss), LossEffect::kNoted);
-  EXPECT_EQ(verdict.RecordLoss({.text = "node n3 is silent"}), LossEffect::kNoted);
+  EXPECT_FALSE(verdict.RecordLoss(kFailure)) << "the cause itself";
+  EXPECT_FALSE(verdict.RecordLoss(kLoss));
+  EXPECT_FALSE(verdict.RecordLoss({.text = "node n3 is silent"}));
   RoundVerdict::Next next = verdict.Decide({.max_restarts = 1}, {});
   EXPECT_EQ(next.outcome.reason, "at once; node n2 is silent; node n3 is silent");
   EXPECT_EQ(next.outcome.cause, "rank 3 failed");
@@ -70,7 +69,7 @@ TEST(RoundVerdictTest, LossesDuringTheStopAreInTheReason) {
 
 TEST(RoundVerdictTest, ALossThatEndsTheJobKeepsTheRankAndNamesTheEarlierCause) {
   RoundVerdict verdict = Stopped(kFailure);
-  EXPECT_EQ(verdict.RecordLoss(Fatal(kLoss)), LossEffect::kEndsJob);
+  EXPECT_TRUE(verdict.RecordLoss(Fatal(kLoss)));
   EXPECT_EQ(verdict.EndOfJob().cause, "node n2 is silent; before that: rank 3 failed");
   EXPECT_EQ(verdict.EndOfJob().exit_code, 205);
   EXPECT_EQ(verdict.EndOfJob().rank, 3);
