@@ -60,6 +60,7 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   now_ = now;
   if (const auto* said = std::get_if<MessageFromPeer>(&event)) OnMessageFromPeer(*said);
   if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
+  if (const auto* gone = std::get_if<NodeGone>(&event)) On(*gone);
   OnTick();
   if (IsMutated(Mutation::kRecordKeptLate)) {
     std::stable_partition(actions_.begin(), actions_.end(), [](const CoordinatorAction& action) {

@@ -32,6 +32,7 @@ class Coordinator {
 
   // Time at which the next Tick is due.
   TimePoint deadline() const;
+  const CoordinatorNode* Find(uint64_t node) const;  // null: not in the job
   JobPhase phase() const { return phase_; }
 
   // Outcome of the last round that was stopped.
@@ -44,6 +45,7 @@ class Coordinator {
   void Resume(CoordinatorRecord record);
   void OnMessageFromPeer(const MessageFromPeer& event);
   void OnPeerLost(PeerId peer);
+  void On(const NodeGone& event);
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
   void OnNextIncarnation(Node& node);

@@ -8,6 +8,7 @@
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_record.h"
+#include "agent/coordination/liveness_watch.h"
 #include "agent/job/decision.h"
 #include "agent/job/nodes_spec.h"
 #include "agent/lifecycle/restart_policy.h"
@@ -25,6 +26,8 @@ struct CoordinatorPolicy {
   std::chrono::milliseconds node_timeout{10'000};
   std::chrono::milliseconds finish_timeout{3'600'000};
   std::chrono::milliseconds kill_bound{1'000};  // time to kill the workers of a lost node
+  // Time in which the kernel kills the workers of a node whose agent and guardian are gone.
+  std::chrono::milliseconds gone_bound{200};
   // Longest time that the stop of a node may take, whatever its hello claims.
   std::chrono::milliseconds max_stop{std::chrono::hours(1)};
   // Time for the answer to Prepare. For Stop, it is added to the stop_ms of the
@@ -64,7 +67,7 @@ struct PeerLost {
   PeerId peer;
 };
 struct Tick {};  // at the deadline or at any other time
-using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, Tick>;
+using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, NodeGone, Tick>;
 
 struct SendMessage {
   PeerId peer;

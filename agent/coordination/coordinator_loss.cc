@@ -21,6 +21,18 @@ void Coordinator::Lose(uint64_t id) {
   Remove(id, policy_.kill_bound, SilenceText(roster_.at(id).hello, policy_.node_timeout));
 }
 
+const CoordinatorNode* Coordinator::Find(uint64_t node) const {
+  auto found = roster_.nodes().find(node);
+  return found == roster_.nodes().end() ? nullptr : &found->second;
+}
+
+// No process is left that could kill the workers, but the kernel has killed them: the death
+// of their agent was their PDEATHSIG.
+void Coordinator::On(const NodeGone& event) {
+  if (!roster_.Contains(event.node)) return;
+  Remove(event.node, policy_.gone_bound, GoneText(roster_.at(event.node).hello, event.port));
+}
+
 TimePoint Coordinator::StopDeadline(const Node& node) const {
   auto claimed = std::chrono::milliseconds(node.hello.stop_ms);
   return now_ + std::min(claimed, policy_.max_stop) + policy_.answer_timeout;

@@ -17,6 +17,11 @@ std::string SilenceText(const Hello& hello, Duration node_timeout) {
          " (--node-timeout)";
 }
 
+std::string GoneText(const Hello& hello, uint16_t port) {
+  return "node " + hello.name + " is lost: its rankrun was killed (port " + std::to_string(port) +
+         " refuses connections)";
+}
+
 std::string GivenUpText(const CoordinatorNode& node) {
   bool was_to_stop = node.work == NodeState::kRunning || node.work == NodeState::kStopping;
   return "node " + node.hello.name + " is given up: it is alive, but has not " +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "agent/coordination/coordinator_node.h"
@@ -15,6 +16,9 @@ Cause LossCause(const std::string& text, LostNode on_lost_node);
 
 // Returns "node n2 has been silent for 10.0 s (--node-timeout)".
 std::string SilenceText(const Hello& hello, Duration node_timeout);
+
+// Returns "node n2 is lost: its rankrun was killed (port 4711 refuses connections)".
+std::string GoneText(const Hello& hello, uint16_t port);
 
 // Returns the text on a node that sends beats, but has not answered.
 std::string GivenUpText(const CoordinatorNode& node);

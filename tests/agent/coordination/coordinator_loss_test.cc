@@ -100,6 +100,60 @@ TEST_F(CoordinatorLossTest, ANodeThatIsLostLaterIsNotTheCause) {
   EXPECT_EQ(SentTo<Verdict>(1)->text, "rank 0: exit code 1");
 }
 
+constexpr const char* kGoneText =
+    "node n3 is lost: its rankrun was killed (port 4711 refuses connections)";
+
+TEST_F(CoordinatorLossTest, AGoneNodeIsLostAtOnceAndItsWorkersGetTimeToDie) {
+  policy_.restart.max_restarts = 0;
+  Run(3, 1);
+  Act(PeerLost{3});
+  EXPECT_EQ(phase(), JobPhase::kRunning) << "a broken link proves nothing";
+  Act(NodeGone{3, 4711});
+  ASSERT_TRUE(SentTo<Stop>(1) && SentTo<NodeLost>(1));
+  EXPECT_EQ(SentTo<Stop>(1)->why, kGoneText);
+  EXPECT_EQ(SentTo<NodeLost>(1)->text, kGoneText);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1"}});
+  Deliver(1, Stopped{1});
+  Deliver(2, Stopped{1});
+  EXPECT_TRUE(coordinator_->outcome().restarts && coordinator_->outcome().is_free);
+  EXPECT_EQ(phase(), JobPhase::kGathering);
+  EXPECT_EQ(coordinator_->deadline(), now_ + policy_.gone_bound);
+  Advance(policy_.gone_bound);
+  ASSERT_EQ(phase(), JobPhase::kPreparing);
+  EXPECT_EQ(SentTo<Prepare>(1)->node_count, 2);
+}
+
+TEST_F(CoordinatorLossTest, AGoneNodeIsTheCauseOfAFailureElsewhereThatCameFirst) {
+  policy_.restart.max_restarts = 0;
+  Run(3, 1);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1"}});
+  Act(PeerLost{3});
+  Deliver(1, Stopped{1});
+  Deliver(2, Stopped{1});
+  Act(NodeGone{3, 4711});
+  EXPECT_EQ(coordinator_->outcome().cause, kGoneText);
+  EXPECT_TRUE(coordinator_->outcome().restarts && coordinator_->outcome().is_free);
+  EXPECT_EQ(SentTo<NodeLost>(1)->text, kGoneText);
+}
+
+TEST_F(CoordinatorLossTest, AGoneNodeMayBeTheEnd) {
+  policy_.on_lost_node = LostNode::kStop;
+  Run(2, 1);
+  Act(NodeGone{2, 4711});
+  EXPECT_FALSE(SentTo<NodeLost>(1)) << "the job does not go on";
+  Deliver(1, Stopped{1});
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitTooFewNodes);
+}
+
+TEST_F(CoordinatorLossTest, AGoneNodeThatIsNotInTheJobIsNothing) {
+  Run(2);
+  Act(NodeGone{9, 4711});
+  EXPECT_EQ(phase(), JobPhase::kRunning);
+  EXPECT_EQ(coordinator_->Find(9), nullptr);
+  EXPECT_NE(coordinator_->Find(2), nullptr);
+}
+
 TEST_F(CoordinatorLossTest, ASilentNodeIsAnnouncedAsLost) {
   Run(3, 1);
   for (int i = 0; i < 5; ++i) {
