@@ -48,9 +48,13 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                                  std::optional<CoordinatorRecord> earlier, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
       is_store_strict_(spec.nodes->store_strict),
+      own_node_(own_node),
       reports_(static_cast<size_t>(spec.nodes->max)),
       health_({.notice = spec.hang_notice, .timeout = spec.hang_timeout}),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
+      prober_(loop, spec.nodes->node_timeout,
+              {.is_wanted = [this](uint64_t node) { return core_.Find(node) != nullptr; },
+               .on_gone = [this](const NodeGone& gone) { Step(gone); }}),
       server_(
           loop,
           {.job_id = spec.run_id,
@@ -66,11 +70,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                  OnMessage(peer, hello);
                },
            .on_message = [this](PeerId peer, const std::string& bytes) { OnMessage(peer, bytes); },
-           .on_lost =
-               [this](PeerId peer, const Error&) {
-                 Forget(peer);
-                 Step(PeerLost{peer});
-               }}),
+           .on_lost = [this](PeerId peer, const Error&) { OnBroken(peer); }}),
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] { LookAtReports(); }),
       relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
@@ -95,7 +95,13 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
     if (const auto* relay = std::get_if<Relay>(&*message)) {
       Pass(relay_.OnRelay(peer, *relay, std::chrono::steady_clock::now()));
     }
-    return Step(MessageFromPeer{peer, std::move(*message)});
+    const auto* hello = std::get_if<Hello>(&*message);
+    const auto node = hello == nullptr ? std::nullopt : std::optional(hello->node);
+    if (auto watched = watched_.find(peer); watched != watched_.end()) {
+      prober_.OnMessage(watched->second);
+    }
+    Step(MessageFromPeer{peer, std::move(*message)});
+    return node ? Watch(peer, *node) : void();
   }
   LogWarn("a node sent a message that this version cannot read: " + message.error().message);
   Reject(peer, "this node's rankrun has another version");
@@ -103,8 +109,26 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
 
 void CoordinatorHost::Reject(PeerId peer, const std::string& why) {
   server_.Refuse(peer, Encode(Refusal{why}));
+  OnBroken(peer);
+}
+
+void CoordinatorHost::OnBroken(PeerId peer) {
+  auto watched = watched_.find(peer);
+  const auto node = watched == watched_.end() ? std::nullopt : std::optional(watched->second);
   Forget(peer);
   Step(PeerLost{peer});
+  if (node) prober_.OnBroken(*node);
+}
+
+// Watches a node that the core has let in as `peer`. It is dialled at the address from which
+// it has connected.
+void CoordinatorHost::Watch(PeerId peer, uint64_t id) {
+  const CoordinatorNode* node = core_.Find(id);
+  auto from = peers_.find(peer);
+  bool is_in = node != nullptr && node->peer == peer && from != peers_.end() && id != own_node_;
+  if (!is_in || !node->hello.liveness_port) return;
+  watched_[peer] = id;
+  prober_.OnHello(id, {from->second.Host(), *node->hello.liveness_port});
 }
 
 // Replaces the addresses from which a node may reach the store by those that can
@@ -163,6 +187,7 @@ void CoordinatorHost::Act(const Announcement& action) {
 
 void CoordinatorHost::Forget(PeerId peer) {
   peers_.erase(peer);
+  watched_.erase(peer);
   reports_.Forget(peer);
   health_.Forget(peer);
   Pass(relay_.Remove(peer));

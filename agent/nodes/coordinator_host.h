@@ -14,6 +14,7 @@
 #include "agent/coordination/query_relay.h"
 #include "agent/job/job_spec.h"
 #include "agent/nodes/job_health.h"
+#include "agent/nodes/node_prober.h"
 #include "agent/nodes/report_merger.h"
 #include "base/net/socket_address.h"
 #include "base/uv/uv_stream.h"
@@ -64,6 +65,8 @@ class CoordinatorHost {
   void Act(const Retire&);
   void Act(const Announcement& action);
   void Forget(PeerId peer);
+  void Watch(PeerId peer, uint64_t node);
+  void OnBroken(PeerId peer);
   void RecordSender(PeerId peer, const MemberMessage& message);
   void Reject(PeerId peer, const std::string& why);
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
@@ -79,11 +82,14 @@ class CoordinatorHost {
   Callbacks callbacks_;
   bool was_used_ = false;
   const bool is_store_strict_;
+  const uint64_t own_node_;
   std::map<PeerId, SocketAddress> peers_;  // remote addresses
+  std::map<PeerId, uint64_t> watched_;     // nodes of prober_
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
   ReportMerger reports_;
   JobHealth health_;
   Coordinator core_;
+  NodeProber prober_;
   ControlServer server_;
   std::optional<SocketAddress> route_;
   Timer tick_;
