@@ -49,7 +49,9 @@ INSTANTIATE_TEST_SUITE_P(Bugs, MutationTest,
                                          Bug{Mutation::kStaleWordCounts, "StaleWordCounts"},
                                          Bug{Mutation::kRecordKeptLate, "RecordKeptLate"},
                                          Bug{Mutation::kKillBoundIgnored, "KillBoundIgnored"},
-                                         Bug{Mutation::kStuckIsWaitedFor, "StuckIsWaitedFor"}),
+                                         Bug{Mutation::kStuckIsWaitedFor, "StuckIsWaitedFor"},
+                                         Bug{Mutation::kRefusalNeedsNoTrial,
+                                             "RefusalNeedsNoTrial"}),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace

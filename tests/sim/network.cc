@@ -1,6 +1,7 @@
 #include "tests/sim/network.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rankrun::sim {
 
@@ -25,10 +26,33 @@ void Network::Block(int from_host, int to_host, Duration how_long) {
   until = std::max(until, stage_.time.now() + how_long);
 }
 
+bool Network::IsUnreachable(int from_host, int to_host) {
+  return BlockedUntil(from_host, to_host) || BlockedUntil(to_host, from_host) ||
+         stage_.hosts[to_host].is_dead;
+}
+
+void Network::OpenPort(uint16_t port, int host, std::function<bool()> lives) {
+  ports_[port] = {host, std::move(lives)};
+}
+
+void Network::DialPort(int from_host, uint16_t number,
+                       std::function<void(agent::LivenessAnswer)> on_answer) {
+  using agent::LivenessAnswer;
+  const Port& port = ports_.at(number);
+  const Host& host = stage_.hosts[port.host];
+  if (IsUnreachable(from_host, port.host) || host.frozen_until > stage_.time.now()) {
+    stage_.time.After(milliseconds(1'000), [=] { on_answer(LivenessAnswer::kNone); });
+    return;
+  }
+  bool is_refused = (host.rejects && from_host != port.host) || !port.lives();
+  stage_.time.After(std::chrono::microseconds(200 + stage_.liveness_dice.Below(2'000)), [=] {
+    on_answer(is_refused ? LivenessAnswer::kRefused : LivenessAnswer::kConnected);
+  });
+}
+
 void Network::Dial(NetworkUser* user, int to_host) {
   int from_host = user->host();
-  if (BlockedUntil(from_host, to_host) || BlockedUntil(to_host, from_host) ||
-      stage_.hosts[to_host].is_dead) {
+  if (IsUnreachable(from_host, to_host)) {
     stage_.time.After(milliseconds(1'000), [=] { user->OnDialFailed("no answer"); });
     return;
   }

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "agent/coordination/control_message.h"
+#include "agent/coordination/liveness_watch.h"
 #include "tests/sim/stage.h"
 
 namespace rankrun::sim {
@@ -38,6 +39,10 @@ class Network {
 
   void Listen(int host, NetworkUser* user) { listeners_[host] = user; }
   void Dial(NetworkUser* user, int to_host);
+  // Opens a liveness port. `lives` returns whether a process that holds it open exists.
+  void OpenPort(uint16_t port, int host, std::function<bool()> lives);
+  // Calls `on_answer` once, later.
+  void DialPort(int from_host, uint16_t port, std::function<void(agent::LivenessAnswer)> on_answer);
   void Send(ConnectionId id, const NetworkUser* from, Bytes bytes);
   void Close(ConnectionId id, const NetworkUser* from);
 
@@ -48,6 +53,10 @@ class Network {
   void BreakAll(Duration most);
 
  private:
+  struct Port {
+    int host = 0;
+    std::function<bool()> lives;
+  };
   struct Packet {
     TimePoint due;
     std::optional<Bytes> bytes;  // nullopt: end of stream
@@ -69,6 +78,7 @@ class Network {
   void Break(ConnectionId id, Duration most);
   void CloseEnd(ConnectionId id, int side);
   void EraseIfOver(ConnectionId id);
+  bool IsUnreachable(int from_host, int to_host);
   std::optional<TimePoint> BlockedUntil(int from_host, int to_host);
   Duration Delay();
 
@@ -76,6 +86,7 @@ class Network {
   std::map<ConnectionId, Connection> connections_;
   std::map<const NetworkUser*, std::set<ConnectionId>> ids_of_;
   std::map<int, NetworkUser*> listeners_;
+  std::map<uint16_t, Port> ports_;
   std::map<std::pair<int, int>, TimePoint> blocked_;
   ConnectionId last_id_ = 0;
 };

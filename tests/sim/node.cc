@@ -17,7 +17,9 @@ Node::Node(Stage& stage, Network& network, Checker& checker, const NodeSetup& se
       checker_(checker),
       setup_(setup),
       name_("n" + std::to_string(setup.number)),
-      id_(stage.dice.Next() | 1) {}
+      id_(stage.dice.Next() | 1) {
+  OpenLivenessPort();
+}
 
 // --- Lives ---
 
@@ -40,7 +42,8 @@ void Node::StartAgent() {
                      .min_nodes = policy.min_nodes,
                      .max_nodes = policy.max_nodes,
                      .node_rank = setup_.claimed_rank,
-                     .addresses = {name_}};
+                     .addresses = {name_},
+                     .liveness_port = PortOf(setup_.number)};
   TimePoint now = stage_.LocalNow(setup_.host);
   member_.emplace(agent::MemberPolicy{policy.join_timeout, policy.node_timeout}, about, now);
   lease_end_ = now + member_->lease();
@@ -48,6 +51,9 @@ void Node::StartAgent() {
     agent::CoordinatorPolicy own = policy;
     own.own_node = id_;
     coordinator_.emplace(own, kept_, now);
+    watch_.emplace(policy.node_timeout);
+    watched_.clear();
+    watch_armed_ = {};
     network_.Listen(setup_.host, &coordinator_face_);
     StepCoordinator(agent::Tick{});
   }
@@ -105,6 +111,7 @@ void Node::KillGuardian() {
   guardian_lives_ = false;
   CrashAgent("its guardian was killed");
   life_ = Life::kOver;
+  LetKernelKillWorkers();
   checker_.OnGone(setup_.number);
   if (has_coordinator()) checker_.OnWorldOver(setup_.world);
 }
@@ -291,6 +298,7 @@ void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
       if (!node.coordinator_) return;
       if (node.has_retired_) return;
       node.StepCoordinator(agent::MessageFromPeer{id, message});
+      node.NoteMessage(id, message);
     });
     return;
   }
@@ -310,7 +318,7 @@ void Node::Face::OnClosed(ConnectionId id) {
   node.Post([&node, id, is_coordinator = is_coordinator_] {
     if (is_coordinator) {
       if (!node.has_retired_) node.StepCoordinator(agent::PeerLost{id});
-      return;
+      return node.NoteBreak(id);
     }
     if (id != node.link_) return;
     node.link_ = 0;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/coordination/coordinator.h"
+#include "agent/coordination/liveness_watch.h"
 #include "agent/coordination/member.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/network.h"
@@ -97,6 +98,14 @@ class Node {
   void Dial();
   void DialLater();
   void LookAtLease();
+  // Dials of liveness ports, in liveness.cc.
+  static uint16_t PortOf(int number);
+  void OpenLivenessPort();
+  void NoteMessage(ConnectionId peer, const agent::MemberMessage& message);
+  void NoteBreak(ConnectionId peer);
+  void ArmWatch();
+  void DialPorts();
+  void OnPortDialled(uint64_t dial, agent::LivenessAnswer answer);
   void NoteAnswer(const agent::CoordinatorMessage& message);
   Checker::Place Here() const;
   void EndIfDone();
@@ -119,6 +128,7 @@ class Node {
   void PlanWorkers(Duration delay, std::function<void()> what);
   void TerminateWorkers();
   void KillWorkers();
+  void LetKernelKillWorkers();
   bool GetStuck(Duration after);
   void BeStuck();
   void WorkersGone(bool have_succeeded);
@@ -141,6 +151,9 @@ class Node {
   std::optional<agent::CoordinatorRecord> kept_;
   std::optional<agent::Member> member_;
   std::optional<agent::Coordinator> coordinator_;
+  std::optional<agent::LivenessWatch> watch_;  // of the coordinator
+  std::map<ConnectionId, uint64_t> watched_;   // nodes of watch_
+  TimePoint watch_armed_{};
   bool has_retired_ = false;
   bool is_leaving_ = false;
   int crash_in_ = -1;

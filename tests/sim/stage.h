@@ -29,6 +29,7 @@ struct Plan {
 // A machine that can stand still, together with its clock.
 struct Host {
   bool is_dead = false;
+  bool rejects = false;  // its firewall refuses connections from other hosts
   TimePoint frozen_until{};
   Duration stood_still{};         // in total
   TimePoint long_frozen_until{};  // longer than a lease covers
@@ -36,11 +37,14 @@ struct Host {
 
 // State that all parts of a run share.
 struct Stage {
-  explicit Stage(uint64_t seed) : dice(seed), stuck_dice(~seed) {}
+  explicit Stage(uint64_t seed)
+      : dice(seed), stuck_dice(~seed), liveness_dice(seed ^ 0x6c6976656e657373) {}
 
   Timeline time;
   Dice dice;
-  Dice stuck_dice;  // separate, so that stuck workers do not change the other faults
+  // Separate, so that they do not change the other faults.
+  Dice stuck_dice;
+  Dice liveness_dice;  // of liveness ports and dials
   Plan plan;
   bool is_traced = false;
   bool is_calm = false;  // no further faults

@@ -8,6 +8,7 @@ namespace rankrun::sim {
 namespace {
 
 constexpr int kWorkersCode = 7;
+constexpr int kLongestKernelKill = 150;  // ms; within the gone bound
 
 }  // namespace
 
@@ -98,6 +99,13 @@ void Node::KillWorkers() {
   if (workers_.are_killed || GetStuck(milliseconds(1))) return;
   workers_.are_killed = true;
   PlanWorkers(KillTime(), [this] { WorkersGone(false); });
+}
+
+// Agent and guardian are gone, so that workers die of their PDEATHSIG.
+void Node::LetKernelKillWorkers() {
+  if (!workers_.are_alive || workers_.is_stuck) return;
+  workers_.are_killed = true;
+  PlanWorkers(stage_.liveness_dice.Between(0, kLongestKernelKill), [this] { WorkersGone(false); });
 }
 
 // Draws whether the workers survive the SIGKILL that comes after that time.
