@@ -202,6 +202,49 @@ lost_host_is_left_behind() {
   for host in h1 h2; do exits $host 0; done
 }
 
+# kill_host HOST: kills guardian and agent there.
+kill_host() {
+  local agent
+  agent=$(pgrep -P "${pids[$1]}" -x rankrun-agent) || fail "$1 has no agent"
+  kill -KILL "${pids[$1]}" "$agent"
+}
+
+killed_host_is_lost_long_before_the_timeout() {
+  start_all --nnodes 2:3 --last-call 60 --rdzv-backend c10d --rdzv-endpoint '[fd77::1]:29400' \
+    --node-timeout 120 --max-restarts 0
+  await 30 "all workers begin" has_begun 3
+  local worker
+  worker=$(worker_of h3)
+  kill_host h3
+  await 30 "the others continue" has_begun 5
+  is_gone "$worker" || fail "the worker of h3 overlaps with the next attempt"
+  for host in h1 h2; do
+    says $host "node h3 is lost: its rankrun was killed (port [0-9]* refuses connections)" ||
+      fail "$host does not print the cause"
+  done
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+
+# h1 cannot connect to the liveness port of h3, so that a refusal would prove nothing.
+killed_host_behind_a_firewall_is_silent() {
+  ip -n h3 rule add pref 2 lookup local
+  ip -n h3 rule del pref 0
+  ip -n h3 rule add pref 1 from 10.77.0.1 ipproto tcp sport 32768-65534 dport 32768-65534 \
+    prohibit || fail "h3 has no firewall"
+  local i flags=(--nnodes 2:3 --last-call 60 --rdzv-backend c10d --rdzv-endpoint 10.77.0.1
+    --node-timeout 2 --max-restarts 0)
+  start h1 "${flags[@]}" --node-rank 1
+  start h2 "${flags[@]}" --node-rank 0  # has the store, because h3 reaches h2 alone
+  start h3 "${flags[@]}" --node-rank 2
+  await 30 "all workers begin" has_begun 3
+  kill_host h3
+  await 30 "the others continue" has_begun 5
+  says h1 "node h3 has been silent for 2.0 s" || fail "h1 does not print the cause"
+  end_workers
+  for host in h1 h2; do exits $host 0; done
+}
+
 blip_is_nothing() {
   form_with_timeout 4
   ip link set link3 down

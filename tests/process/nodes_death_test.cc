@@ -237,32 +237,6 @@ TEST_F(NodesDeathTest, AgentsDieUntilTheBudgetIsUsedUp) {
   ExpectAllEndWith(205);
 }
 
-TEST_F(NodesDeathTest, ALostNodeIsDoneWithout) {
-  job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--max-restarts=0"};
-  Job& host = StartHost({"-n1"}, Stamped(kSecondTimeLucky));
-  Job& guest = StartGuest({"-n1"}, Stamped(kSecondTimeLucky));
-  ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
-  KillHost(guest);
-  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
-  EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
-  EXPECT_EQ(Overlaps(), "");
-  EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
-}
-
-// Workers fail as PyTorch's do: at once, because the lost node's connections close.
-TEST_F(NodesDeathTest, WorkersThatLoseALostNodeAreNotToBlame) {
-  job = {"--nnodes=1:2", "--node-timeout=1", "--last-call=10", "--max-restarts=0"};
-  const std::string script = LosesItsPeer(0);
-  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
-  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
-  ASSERT_TRUE(WaitForConnection()) << Errors();
-  KillHost(guest);
-  Touch("end");
-  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
-  EXPECT_TRUE(WaitForUp(1, 1)) << Errors();
-  EXPECT_THAT(host.Err(), HasSubstr("has been silent for 1.0 s (--node-timeout)"));
-}
-
 TEST_F(NodesDeathTest, TooFewNodesAreLeftAndNoneComes) {
   job = {"--nnodes=2", "--node-timeout=1"};
   conf = ",join_timeout=2";
