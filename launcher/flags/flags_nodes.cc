@@ -53,9 +53,10 @@ constexpr Flag kFlags[] = {
      .value_name = "SECONDS",
      .default_value = "10",
      .help = "Treat a node as lost after it has been silent for this long.",
-     .details = "A node is lost, too, if one of its processes still exists this long after its "
-                "SIGKILL. The other nodes then continue without it, and it may join again when "
-                "that process is gone.",
+     .details = "A node is lost at once if its rankrun was killed while its host lives, unless a "
+                "firewall hides that. It is lost, too, if one of its processes still exists this "
+                "long after its SIGKILL. The other nodes then continue without it, and it may join "
+                "again when that process is gone.",
      .group = kNodes,
      .sources = kOurs},
     {.name = "last-call",
