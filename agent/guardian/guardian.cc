@@ -249,6 +249,7 @@ class Guardian {
       }
       if (auto* liveness = std::get_if<LivenessSocket>(&*message)) {
         liveness_socket_ = std::move(liveness->socket);
+        if (!liveness_socket_) Say("cannot keep the liveness port open: too many open files");
       }
       if (auto* request = std::get_if<StartDebugger>(&*message)) Start(*request);
       bool ends_debugger = std::holds_alternative<EndDebugger>(*message);
