@@ -13,12 +13,10 @@ void WorkerEnvironmentOf60Variables(benchmark::State& state) {
   JobSpec spec;
   for (int i = 0; i < 60; ++i)
     spec.environment.push_back("VARIABLE_" + std::to_string(i) + "=value");
-  WorkerPlace place{.local_rank = 3,
-                    .node = PlaceAlone(spec, 0, 29500),
-                    .threads = 8,
-                    .error_file = "/tmp/error",
-                    .status_path = "/proc/1/fd/9"};
-  for (auto _ : state) benchmark::DoNotOptimize(WorkerEnvironment(spec, place));
+  const WorkerEnvironment environment(spec, {.node = PlaceAlone(spec, 0, 29500)});
+  const WorkerPlace place{
+      .local_rank = 3, .threads = 8, .error_file = "/tmp/error", .status_path = "/proc/1/fd/9"};
+  for (auto _ : state) benchmark::DoNotOptimize(environment.Of(place));
 }
 BENCHMARK(WorkerEnvironmentOf60Variables);
 
