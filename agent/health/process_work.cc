@@ -70,8 +70,8 @@ void KeepLatest(std::vector<PeerConnection>& connections) {
     return std::pair(connection.since_received, connection.id);
   });
   const auto same = [](const auto& a, const auto& b) { return a.id == b.id; };
-  const auto [begin, end] = std::ranges::unique(connections, same);
-  connections.erase(begin, end);
+  const auto end = std::unique(connections.begin(), connections.end(), same);
+  connections.erase(end, connections.end());
   if (connections.size() > kMaxConnections) connections.resize(kMaxConnections);
 }
 
