@@ -11,9 +11,9 @@ using std::chrono::milliseconds;
 
 constexpr int kRefusalsForProof = 2;
 constexpr milliseconds kFirstPause{5};
-constexpr milliseconds kLongestPause{250};
+constexpr milliseconds kMaxPause{250};
 constexpr milliseconds kPausePerNode{1};  // bounds the dials of very many suspects
-constexpr size_t kMostDials = 64;         // at a time
+constexpr size_t kMaxDials = 64;          // at a time
 constexpr int kSilenceChecksPerTimeout = 10;
 constexpr int kSilentChecks = 3;  // then a node is suspect; it sends a beat per check
 
@@ -70,7 +70,7 @@ void LivenessWatch::Plan(uint64_t id, Node& node, std::optional<TimePoint> at) {
 
 void LivenessWatch::PlanAfterPause(uint64_t id, Node& node, TimePoint now) {
   Plan(id, node, now + node.pause);
-  Duration longest = std::max<Duration>(kLongestPause, plan_.size() * kPausePerNode);
+  Duration longest = std::max<Duration>(kMaxPause, plan_.size() * kPausePerNode);
   node.pause = std::min(2 * node.pause, longest);
 }
 
@@ -85,7 +85,7 @@ void LivenessWatch::CheckSilence(TimePoint now) {
 std::vector<LivenessDial> LivenessWatch::Due(TimePoint now) {
   if (!nodes_.empty() && now >= next_silence_check_) CheckSilence(now);
   std::vector<LivenessDial> dials;
-  while (!plan_.empty() && plan_.begin()->first <= now && dialled_.size() < kMostDials) {
+  while (!plan_.empty() && plan_.begin()->first <= now && dialled_.size() < kMaxDials) {
     uint64_t id = plan_.begin()->second;
     Node& node = nodes_.at(id);
     Plan(id, node, std::nullopt);
@@ -127,7 +127,7 @@ std::optional<NodeGone> LivenessWatch::OnAnswer(uint64_t dial, LivenessAnswer an
 
 std::optional<TimePoint> LivenessWatch::deadline() const {
   if (nodes_.empty()) return std::nullopt;
-  if (plan_.empty() || dialled_.size() >= kMostDials) return next_silence_check_;
+  if (plan_.empty() || dialled_.size() >= kMaxDials) return next_silence_check_;
   return std::min(next_silence_check_, plan_.begin()->first);
 }
 

@@ -84,8 +84,8 @@ bool HangWatch::NeedsWork(TimePoint now) const {
   return is_quiet && (!last_work_ || now - *last_work_ >= *policy_.timeout / kWorkReadings);
 }
 
-// Returns whether the worker has worked since its work was read before. What it did before the
-// first reading is unknown.
+// Returns whether the worker has worked since its work was read before. Its work
+// before the first reading is unknown.
 bool HangWatch::UpdateWork(const WorkerSample& sample, TimePoint now, Counters& counters) {
   const TimePoint taken = sample.taken.value_or(now);
   const bool calls_peer = sample.process && sample.process->call == CallKind::kPeer;

@@ -6,7 +6,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr double kShare = 0.05;  // of a core: the threads of an idle program use less
-// Of a core: a main thread that looks ten times a second whether it may continue uses less.
+// A main thread that looks ten times a second whether it may continue uses less of a core.
 constexpr double kMainShare = 0.01;
 constexpr uint64_t kBytes = 4'096;  // of files or from outside the job
 

@@ -60,7 +60,7 @@ struct Found {
   KillEvidence kills;
 };
 
-// What librankrun has noted itself is more exact.
+// The operations that librankrun has noted are more exact.
 void AddDump(WorkerRecord& worker, TorchDump dump) {
   worker.calls = std::move(dump.calls);
   if (worker.last_operations.empty()) worker.last_operations = std::move(dump.last_operations);

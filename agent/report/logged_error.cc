@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <ranges>
 #include <vector>
 
 #include "agent/output/line_buffer.h"
@@ -60,10 +59,9 @@ std::string LoggedError(std::string_view standard_error) {
   if (IsNear(caught)) {
     return IsAboutPeer(caught.text) ? "" : FirstLine(caught.text);
   }
-  for (std::string& line : std::views::reverse(LastLines(standard_error, kNearLines))) {
-    if (ReportsError(line)) return std::move(line);
-  }
-  return "";
+  std::vector<std::string> lines = LastLines(standard_error, kNearLines);
+  const auto found = std::find_if(lines.rbegin(), lines.rend(), ReportsError);
+  return found == lines.rend() ? "" : std::move(*found);
 }
 
 }  // namespace rankrun::agent

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A member that starts when it is told to, and has a liveness port.
+// A member that starts on an order of the test, and has a liveness port.
 struct MortalMember {
   MortalMember(Loop& loop, uint16_t port, uint64_t node) {
     auto opened = ListenOnFreePort();
