@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/output/line_buffer.h"
