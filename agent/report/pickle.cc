@@ -1,7 +1,6 @@
 #include "agent/report/pickle.h"
 
 #include <bit>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -48,6 +47,14 @@ enum Opcode : uint8_t {
   kMemoize = 0x94,
   kFrame = 0x95,
 };
+
+// Reads a number of at most 8 bytes above the bits of its sign.
+uint64_t LowestFirst(std::string_view bytes, uint64_t number) {
+  for (size_t i = bytes.size(); i > 0; --i) {
+    number = number << 8 | static_cast<unsigned char>(bytes[i - 1]);
+  }
+  return number;
+}
 
 }  // namespace
 
@@ -206,12 +213,7 @@ class PickleReader {
   }
 
   // Reads a number without a sign, the lowest byte first.
-  uint64_t Number(size_t size) {
-    uint64_t number = 0;
-    std::string_view taken = Take(size);
-    std::memcpy(&number, taken.data(), taken.size());
-    return number;
-  }
+  uint64_t Number(size_t size) { return LowestFirst(Take(size), 0); }
 
   // Reads the size and the bytes of a number with a sign.
   int64_t Long() {
@@ -221,9 +223,7 @@ class PickleReader {
       return 0;
     }
     const bool is_negative = !taken.empty() && (taken.back() & 0x80) != 0;
-    uint64_t number = is_negative ? ~uint64_t{0} : 0;
-    std::memcpy(&number, taken.data(), taken.size());
-    return static_cast<int64_t>(number);
+    return static_cast<int64_t>(LowestFirst(taken, is_negative ? ~uint64_t{0} : 0));
   }
 
   PickleValue& New(Kind kind) {
