@@ -11,7 +11,7 @@ std::string CheckInput(std::string_view input) {
   if (!dump.calls.empty() && !agent::Pickle::Read(input)) return "calls of a pickle with an error";
   if (dump.last_operations.size() > 3) return "more than three operations";
   for (const agent::GroupCall& call : dump.calls) {
-    for (unsigned char c : call.what + call.group) {
+    for (char c : call.what + call.group) {
       if (c < 0x20 || c > 0x7e) return "a character that a terminal must not get";
     }
   }
