@@ -18,7 +18,7 @@ void AttemptReports::Add(EventLog& events, AttemptRecord record) {
   open_ += 1;
   evidence_.Complete(output_.logs(), std::move(record), [this, &events](AttemptRecord complete) {
     open_ -= 1;
-    Judge(complete);
+    Judge(complete, !callbacks_.on_complete);
     if (callbacks_.on_judged) callbacks_.on_judged(complete);
     if (callbacks_.on_complete) {
       callbacks_.on_complete(std::move(complete));

@@ -39,26 +39,22 @@ std::set<size_t> WhoIsBehind(const Calls& calls) {
   return behind;
 }
 
-// Returns the only worker whose newest call differs from the same call of all others.
-std::optional<size_t> WhoDiffers(const Calls& calls) {
+// Returns the only worker whose newest call differs from that of all others with the same number.
+std::optional<size_t> WhoDiffers(const std::vector<WorkerRecord>& workers, const Calls& calls) {
   std::map<std::string, std::vector<size_t>> by_call;
-  for (const auto& [worker, call] : calls) by_call[call->what].push_back(worker);
+  std::set<int64_t> numbers;
+  for (const auto& [worker, call] : calls) {
+    by_call[call->what].push_back(worker);
+    numbers.insert(call->sequence);
+  }
   const bool somebody_waits =
       std::ranges::any_of(calls, [](const auto& of_worker) { return !of_worker.second->is_done; });
-  if (by_call.size() != 2 || calls.size() < 3 || !somebody_waits) return std::nullopt;
+  const bool all_are_known = calls.size() == workers.size() && calls.size() >= 3;
+  if (by_call.size() != 2 || numbers.size() != 1 || !all_are_known || !somebody_waits) {
+    return std::nullopt;
+  }
   for (const auto& [what, callers] : by_call) {
     if (callers.size() == 1) return callers.front();
-  }
-  return std::nullopt;
-}
-
-// Returns the only worker without calls, if all others wait in the same one.
-std::optional<size_t> WhoIsSilent(const std::vector<WorkerRecord>& workers, const Calls& calls) {
-  const bool all_wait =
-      std::ranges::all_of(calls, [](const auto& of_worker) { return !of_worker.second->is_done; });
-  if (calls.size() < 2 || calls.size() + 1 != workers.size() || !all_wait) return std::nullopt;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    if (workers[i].calls.empty()) return i;
   }
   return std::nullopt;
 }
@@ -71,8 +67,7 @@ std::optional<size_t> WhoIsMissing(const std::vector<WorkerRecord>& workers) {
     const std::set<size_t> behind_here = WhoIsBehind(calls);
     behind.insert(behind_here.begin(), behind_here.end());
     if (!behind_here.empty()) continue;
-    if (auto differs = WhoDiffers(calls)) odd.insert(*differs);
-    if (auto silent = WhoIsSilent(workers, calls)) odd.insert(*silent);
+    if (auto differs = WhoDiffers(workers, calls)) odd.insert(*differs);
   }
   std::erase_if(behind, [&](size_t i) { return Waits(workers[i]); });
   const std::set<size_t>& found = behind.empty() ? odd : behind;
@@ -83,12 +78,12 @@ std::optional<size_t> WhoIsMissing(const std::vector<WorkerRecord>& workers) {
 
 void NoteRankBehind(AttemptRecord& record) {
   std::vector<WorkerRecord>& workers = record.workers;
-  const auto silent = std::ranges::count_if(
-      workers, [](const WorkerRecord& worker) { return worker.calls.empty(); });
-  if (silent > 1 || !record.left_out.empty()) return;
-  auto missing = WhoIsMissing(workers);
   // A worker whose calls are unknown may be the one that is missing.
-  if (!missing || (silent == 1 && !workers[*missing].calls.empty())) return;
+  const bool all_are_known = std::ranges::none_of(
+      workers, [](const WorkerRecord& worker) { return worker.calls.empty(); });
+  if (!all_are_known || !record.left_out.empty()) return;
+  auto missing = WhoIsMissing(workers);
+  if (!missing) return;
   for (WorkerRecord& worker : workers) {
     const bool names_somebody = !worker.ending || worker.ending->lost_rank >= 0;
     if (&worker == &workers[*missing] || names_somebody || !Waits(worker)) continue;

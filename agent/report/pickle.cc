@@ -48,6 +48,8 @@ enum Opcode : uint8_t {
   kFrame = 0x95,
 };
 
+constexpr size_t kMaxValues = 2'000'000;  // a byte of a pickle can be a value
+
 // Reads a number of at most 8 bytes above the bits of its sign.
 uint64_t LowestFirst(std::string_view bytes, uint64_t number) {
   for (size_t i = bytes.size(); i > 0; --i) {
@@ -227,6 +229,7 @@ class PickleReader {
   }
 
   PickleValue& New(Kind kind) {
+    if (pickle_.values_.size() >= kMaxValues) Fail("it has too many values");
     PickleValue& value = pickle_.values_.emplace_back();
     value.kind = kind;
     stack_.push_back(&value);
@@ -281,6 +284,7 @@ class PickleReader {
   void Recall(uint64_t number) {
     auto found = memo_.find(number);
     if (found == memo_.end()) return Fail("it refers to a value that it does not have");
+    if (stack_.size() >= kMaxValues) return Fail("it has too many values");
     stack_.push_back(found->second);
   }
 

@@ -18,7 +18,9 @@ std::optional<std::string> ReadRegularFile(const std::string& path, size_t max_b
   const auto written = std::chrono::seconds(status.st_mtim.tv_sec) +
                        std::chrono::nanoseconds(status.st_mtim.tv_nsec);
   if (written < not_before.time_since_epoch()) return std::nullopt;
-  std::string content(max_bytes + 1, '\0');
+  const auto expected = static_cast<size_t>(status.st_size);
+  if (expected > max_bytes) return std::nullopt;
+  std::string content(expected + 1, '\0');
   size_t size = 0;
   while (size < content.size()) {
     ssize_t count = read(file.get(), content.data() + size, content.size() - size);
@@ -27,7 +29,7 @@ std::optional<std::string> ReadRegularFile(const std::string& path, size_t max_b
     if (count == 0) break;
     size += static_cast<size_t>(count);
   }
-  if (size > max_bytes) return std::nullopt;
+  if (size > expected) return std::nullopt;  // it is still being written
   content.resize(size);
   return content;
 }

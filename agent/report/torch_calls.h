@@ -18,7 +18,7 @@ namespace rankrun::agent {
 constexpr const char* kTorchDumpVariable = "TORCH_FR_DUMP_TEMP_FILE";
 
 // Returns the paths where the dump of a rank may be: that of the variables in the workers'
-// environment ("NAME=value"), or those of this job and of PyTorch before 2.9. Pure.
+// environment ("NAME=value"), or that of this job. Pure.
 std::vector<std::string> TorchDumpFiles(const std::vector<std::string>& environment,
                                         const std::string& prefix, int global_rank);
 

@@ -342,9 +342,9 @@ size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<s
   return Ends(workers, ended).ChooseCause();
 }
 
-void Judge(AttemptRecord& record) {
+void Judge(AttemptRecord& record, bool has_all_workers) {
   for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
-  NoteRankBehind(record);
+  if (has_all_workers) NoteRankBehind(record);
   bool has_hung = record.exit_code == kExitHang;
   if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);
 }

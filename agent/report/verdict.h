@@ -31,7 +31,8 @@ std::string CauseInWords(const WorkerRecord& cause);
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended);
 
 // Judges each end and chooses the cause, once the evidence is complete. A worker that
-// hangs in the kernel stays the cause.
-void Judge(AttemptRecord& record);
+// hangs in the kernel stays the cause. `has_all_workers`: the record is not that of one node among
+// several.
+void Judge(AttemptRecord& record, bool has_all_workers = true);
 
 }  // namespace rankrun::agent

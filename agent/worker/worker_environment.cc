@@ -62,7 +62,7 @@ void SetOurOwn(Variables& v, const AttemptPlace& place) {
   v.erase("RANKRUN_KEEP");  // a worker cannot opt out of the end of its job
 }
 
-// PyTorch before 2.9 knows the older variable only, and later versions warn of it.
+// PyTorch before 2.9 knows the older variable only, but later versions warn of it.
 void SetTorchDumps(Variables& v, const AttemptPlace& place) {
   if (place.torch_dumps.empty() || v.contains("TORCH_NCCL_DEBUG_INFO_TEMP_FILE")) return;
   v.try_emplace(kTorchDumpVariable, place.torch_dumps);

@@ -59,8 +59,8 @@ TEST(TorchCallsTest, TheLastCallOfEachGroupCounts) {
                          {"nccl:broadcast", 1, true, "3", "pair"},
                          {"nccl:all_reduce", 2},
                          {"nccl:all_gather", 3, false, "0", "default_pg", false, 7}});
-  EXPECT_THAT(Words(dump),
-              ElementsAre("all_gather #3 of default_pg, under way", "broadcast #1 of pair (3)"));
+  EXPECT_THAT(Words(dump), ElementsAre("all_gather #3 of default_pg, under way"))
+      << "the ranks of pair are unknown";
   EXPECT_EQ(dump.activity.what, "all_gather #3 of default_pg");
   EXPECT_EQ(dump.activity.lasted, seconds(7));
   ASSERT_EQ(dump.last_operations.size(), 3u);
@@ -102,9 +102,8 @@ TEST(TorchCallsTest, AnythingElseIsEmpty) {
 }
 
 TEST(TorchCallsTest, TheVariablesNameTheFiles) {
-  EXPECT_THAT(TorchDumpFiles({}, "/logs/a_", 7),
-              ElementsAre("/logs/a_7", "/tmp/nccl_trace_rank_7"));
-  EXPECT_THAT(TorchDumpFiles({}, "", 7), ElementsAre("/tmp/nccl_trace_rank_7"));
+  EXPECT_THAT(TorchDumpFiles({}, "/logs/a_", 7), ElementsAre("/logs/a_7"));
+  EXPECT_THAT(TorchDumpFiles({}, "", 7), IsEmpty());
   EXPECT_THAT(TorchDumpFiles({"TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/d/old"}, "/logs/a_", 7),
               ElementsAre("/d/old7"));
   EXPECT_THAT(
