@@ -77,8 +77,10 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
       AnnounceLoss(cause);
       return BeginStop(cause, node.hello.name);
     case JobPhase::kStopping:
-      PreferLoss(id, node.last_heard, cause);
-      if (was_in) RecordLoss(cause);
+      if (was_in) {
+        PreferLoss(id, node.last_heard, cause);
+        RecordLoss(cause);
+      }
       return was_awaited ? OnAnswer() : void();
     case JobPhase::kFinishing:
       return was_awaited ? OnAnswer() : void();

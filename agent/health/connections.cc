@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/fd.h"
@@ -122,7 +123,8 @@ bool ReadFamily(int netlink, uint8_t family, ConnectionsByInode& connections) {
 uint64_t ConnectionId(const ConnectionEnd& a, const ConnectionEnd& b) {
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
   const auto add = [&](unsigned byte) { hash = (hash ^ byte) * 0x100000001B3; };
-  for (const ConnectionEnd& end : {std::min(a, b), std::max(a, b)}) {
+  const bool is_ordered = std::tie(a.address, a.port) <= std::tie(b.address, b.port);
+  for (const ConnectionEnd& end : {is_ordered ? a : b, is_ordered ? b : a}) {
     for (uint8_t byte : end.address) add(byte);
     add(end.port >> 8U);
     add(end.port & 0xFFU);

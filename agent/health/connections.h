@@ -18,7 +18,6 @@ namespace rankrun::agent {
 struct ConnectionEnd {
   std::array<uint8_t, 16> address{};
   uint16_t port = 0;
-  auto operator<=>(const ConnectionEnd&) const = default;
 };
 
 // Returns a number that is the same at both ends, and never 0. Pure.
