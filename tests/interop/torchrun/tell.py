@@ -40,7 +40,7 @@ def main():
         write(2, warned)
     if said is None and warned is None:
         variables = {name: os.environ.get(name) for name in NAMES}
-        others = {"OMP_NUM_THREADS", "LC_CTYPE"}
+        others = {"OMP_NUM_THREADS", "LC_CTYPE", "TORCH_FR_DUMP_TEMP_FILE"}
         names = sorted(n for n in os.environ if not n.startswith("RANKRUN_") and n not in others)
         told = {"names": names, "argv": sys.argv[1:], "variables": variables, "session": os.getsid(0) == os.getpid(),
                 "unbuffered": sys.flags.isolated == 0 and sys.stdout.write_through,
