@@ -66,8 +66,9 @@ struct MessageFromPeer {
 struct PeerLost {
   PeerId peer;
 };
-struct Tick {};  // at the deadline or at any other time
-using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, NodeGone, Tick>;
+struct EndPause {};  // the user does not wait for the pause before a restart
+struct Tick {};      // at the deadline or at any other time
+using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, NodeGone, EndPause, Tick>;
 
 struct SendMessage {
   PeerId peer;

@@ -32,37 +32,12 @@ Duration Incarnation::LeftOf(Duration limit) const {
   return is_first() ? limit : std::max(Duration::zero(), limit - passed);
 }
 
-GroupState Incarnation::FirstState() const {
-  if (is_first() || !record_.restarts) return {};
-  const RestartsUsed& restarts = *record_.restarts;
-  // The previous attempt failed together with its agent. The next attempt's
-  // number is the number of restarts used.
-  return {.attempt = restarts.used - 1,
-          .failed = true,
-          .history = {.restarts = restarts.used,
-                      .consecutive_failures = restarts.consecutive_failures}};
-}
-
-void Incarnation::Note(const JobSpec& spec, const GroupState& state, const LogDirectory* logs) {
+void Incarnation::Note(const JobSpec& spec, int attempt, const LogDirectory* logs) {
   JobRecord record = record_;
   if (logs != nullptr) record.folder = logs->ForRecord();
   record.events_file = spec.events_file;
-  record.attempt = std::max(record.attempt, state.attempt);
-  if (!spec.nodes) {
-    record.may_restart = CanResumeAfterAgentDeath(state);
-    // Restarts that the guardian counted stay used, even before the first
-    // attempt of this incarnation. A pending restart is not counted: it is the
-    // one that the agent's death would cause.
-    int used = std::max(record.restarts ? record.restarts->used : 0, state.attempt);
-    record.restarts = RestartsUsed{used, spec.max_restarts, state.history.consecutive_failures};
-  }
+  record.attempt = std::max(record.attempt, attempt);
   Write(std::move(record));
-}
-
-bool CanResumeAfterAgentDeath(const GroupState& state) {
-  bool begun = state.attempt >= 0;
-  bool done = begun && state.phase == Phase::kSweeping && !state.failed;
-  return !state.over() && !done && state.stop_signal == 0 && !state.timed_out && !state.stuck;
 }
 
 }  // namespace rankrun::agent

@@ -5,7 +5,6 @@
 #include "agent/guardian/guardian_link.h"
 #include "agent/job/job_record.h"
 #include "agent/job/job_spec.h"
-#include "agent/lifecycle/worker_group.h"
 #include "agent/output/log_directory.h"
 #include "base/fd.h"
 
@@ -37,11 +36,8 @@ class Incarnation {
   // least 0.
   Duration LeftOf(Duration limit) const;
 
-  // For a job on this node alone: FirstState returns the state before the first
-  // attempt of this incarnation, and Note records each later state. For several
-  // nodes, Note records only the folder. `logs` may be null.
-  GroupState FirstState() const;
-  void Note(const JobSpec& spec, const GroupState& state, const LogDirectory* logs);
+  // Records what the guardian needs to end the job without an agent. `logs` may be null.
+  void Note(const JobSpec& spec, int attempt, const LogDirectory* logs);
 
  private:
   GuardianLink link_;
@@ -50,9 +46,5 @@ class Incarnation {
   Fd liveness_socket_;
   bool warned_ = false;
 };
-
-// Returns whether a restart helps if the agent dies in this state: nobody has
-// asked for the end, and the work is not done. Pure.
-bool CanResumeAfterAgentDeath(const GroupState& state);
 
 }  // namespace rankrun::agent

@@ -2,21 +2,17 @@
 
 #include <chrono>
 
-#include "agent/lifecycle/restart_policy.h"
-
 namespace rankrun::agent {
 
 // Settings of worker_group.
 struct GroupPolicy {
   int workers = 1;
-  RestartPolicy restart{};
   std::chrono::milliseconds shutdown_timeout{25'000};  // from the signal to SIGKILL
   std::chrono::milliseconds save_timeout{0};           // the same while a worker saves, if longer
   std::chrono::milliseconds sweep_timeout{1'000};      // the same for leftover processes
   // From SIGKILL to ReportStuck; 0: never.
   std::chrono::milliseconds stuck_timeout{0};
   bool continue_on_failure = false;  // a failed worker does not stop the others
-  bool is_commanded = false;         // the coordinator orders attempts, restarts and the end
 };
 
 }  // namespace rankrun::agent

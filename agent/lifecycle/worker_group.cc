@@ -8,23 +8,17 @@
 namespace rankrun::agent {
 namespace {
 
-Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt, TimePoint now) {
+Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt) {
   s.phase = Phase::kRunning;
   s.attempt = attempt;
-  s.was_ordered = s.hurried = s.restart_asked = false;
+  s.was_ordered = s.hurried = false;
   s.alive = policy.workers;
   s.failed = false;
   s.kill_now = s.stuck_reported = false;
   s.killed_at.reset();
   s.saving.clear();
   s.awaited.clear();
-  s.attempt_began = now;
   return {s, {StartAttempt{}}};
-}
-
-Transition NextAttempt(const GroupPolicy& policy, GroupState s, TimePoint now) {
-  int attempt = s.attempt + 1;
-  return BeginAttempt(policy, std::move(s), attempt, now);
 }
 
 Transition BeginSweep(const GroupPolicy& policy, GroupState s, TimePoint now) {
@@ -50,17 +44,6 @@ Transition BeginStop(const GroupPolicy& policy, GroupState s, int signal_number,
   return {s, actions};
 }
 
-void NoteFailure(GroupState& s, TimePoint now) {
-  if (!s.failed) s.failed_at = now;
-  s.failed = true;
-}
-
-Transition On(const GroupPolicy& policy, GroupState s, const Begin&, TimePoint now) {
-  if (!policy.is_commanded) return NextAttempt(policy, std::move(s), now);
-  s.phase = Phase::kIdle;
-  return {s, {}};
-}
-
 // Signals a worker whose start was in progress when the others were signalled.
 Transition On(const GroupPolicy&, const GroupState& s, const WorkerStarted& e, TimePoint) {
   if (s.phase != Phase::kStopping) return {s, {}};
@@ -71,7 +54,7 @@ Transition On(const GroupPolicy&, const GroupState& s, const WorkerStarted& e, T
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerEnded& e, TimePoint now) {
   s.alive -= 1;
   s.saving.erase(e.local_rank);
-  if (e.failed) NoteFailure(s, now);
+  s.failed |= e.failed;
   if (s.alive == 0) return BeginSweep(policy, s, now);
   bool ends_all = e.failed && !policy.continue_on_failure;
   if (ends_all && s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
@@ -97,7 +80,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const WorkerSaves& e, Tim
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck& e, TimePoint now) {
   bool lives = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
   if (!lives) return {s, {}};
-  NoteFailure(s, now);
+  s.failed = true;
   if (!s.stuck) s.stuck = e.local_rank;
   if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
   return {s, {}};
@@ -106,7 +89,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const WorkerStuck& e, Tim
 // Also with continue_on_failure, because the workers would never end.
 Transition On(const GroupPolicy& policy, GroupState s, const WorkersHang&, TimePoint now) {
   if (s.phase != Phase::kRunning) return {s, {}};
-  NoteFailure(s, now);
+  s.failed = true;
   return BeginStop(policy, s, SIGTERM, now);
 }
 
@@ -126,9 +109,6 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
     case Phase::kSweeping:
       if (!hurry) return {s, {}};
       return {s, {Sweep{SIGKILL}}};
-    case Phase::kPausing:
-      s.phase = Phase::kStopped;
-      return {s, {}};
     case Phase::kIdle:
     case Phase::kSucceeded:
     case Phase::kFailed:
@@ -139,12 +119,9 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
   __builtin_unreachable();
 }
 
-// With several nodes the coordinator orders the next attempt.
 Transition On(const GroupPolicy& policy, GroupState s, const RestartRequested&, TimePoint now) {
-  if (s.phase == Phase::kPausing) return NextAttempt(policy, std::move(s), now);
   if (s.phase != Phase::kRunning) return {s, {}};
-  s.restart_asked = !policy.is_commanded;
-  s.was_ordered |= policy.is_commanded;
+  s.was_ordered = true;
   return BeginStop(policy, std::move(s), SIGTERM, now);
 }
 
@@ -153,13 +130,12 @@ Transition On(const GroupPolicy& policy, GroupState s, const TimeLimitReached&, 
   if (s.phase == Phase::kSweeping && !s.failed) return {s, {}};  // all workers succeeded in time
   s.timed_out = true;
   if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
-  if (s.phase == Phase::kPausing) s.phase = Phase::kTimedOut;
   return {s, {}};
 }
 
-Transition On(const GroupPolicy& policy, GroupState s, const StartOrdered& e, TimePoint now) {
+Transition On(const GroupPolicy& policy, GroupState s, const StartOrdered& e, TimePoint) {
   if (s.phase != Phase::kIdle || s.stop_signal != 0 || s.timed_out) return {s, {}};
-  return BeginAttempt(policy, std::move(s), e.attempt, now);
+  return BeginAttempt(policy, std::move(s), e.attempt);
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const StopOrdered& e, TimePoint now) {
@@ -183,31 +159,9 @@ Transition On(const GroupPolicy&, GroupState s, const EndOrdered& e, TimePoint) 
   return {s, {}};
 }
 
-Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimePoint now) {
-  if (s.phase != Phase::kSweeping) return {s, {}};
-  if (policy.is_commanded) {
-    s.phase = Phase::kIdle;
-    return {s, {}};
-  }
-  if (s.stop_signal != 0 || s.timed_out) {
-    s.phase = s.stop_signal != 0 ? Phase::kStopped : Phase::kTimedOut;
-    return {s, {}};
-  }
-  if (s.restart_asked && !s.stuck) return NextAttempt(policy, s, now);
-  if (!s.failed || s.stuck) {
-    s.phase = s.failed ? Phase::kFailed : Phase::kSucceeded;
-    return {s, {}};
-  }
-  RestartDecision decision =
-      DecideRestart(policy.restart, s.history, s.failed_at - s.attempt_began);
-  s.history = decision.next;
-  s.pause = decision.pause;
-  s.restart_reason = decision.reason;
-  if (decision.restarts && s.pause == Duration::zero()) return NextAttempt(policy, s, now);
-  s.phase = decision.restarts ? Phase::kPausing : Phase::kFailed;
-  if (!decision.restarts) return {s, {}};
-  s.deadline = now + s.pause;
-  return {s, {ArmDeadline{}}};
+Transition On(const GroupPolicy&, GroupState s, const NothingLeft&, TimePoint) {
+  if (s.phase == Phase::kSweeping) s.phase = Phase::kIdle;
+  return {s, {}};
 }
 
 // Called whenever all living workers get SIGKILL. Returns true once per
@@ -236,11 +190,9 @@ Transition KillLate(const GroupPolicy& policy, GroupState s, TimePoint now) {
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, TimePoint now) {
-  bool waiting =
-      s.phase == Phase::kStopping || s.phase == Phase::kSweeping || s.phase == Phase::kPausing;
+  bool waiting = s.phase == Phase::kStopping || s.phase == Phase::kSweeping;
   if (!waiting) return {s, {}};                       // a deadline of an earlier phase
   if (now < s.deadline) return {s, {ArmDeadline{}}};  // woken early
-  if (s.phase == Phase::kPausing) return NextAttempt(policy, s, now);
   if (s.phase == Phase::kStopping) return KillLate(policy, s, now);
   // Repeat the sweep because the children of a killed process appear only after
   // its death.

@@ -5,22 +5,20 @@
 #include <vector>
 
 #include "agent/lifecycle/group_policy.h"
-#include "agent/lifecycle/restart_policy.h"
 #include "agent/lifecycle/worker_group_events.h"
 #include "base/clock.h"
 
 namespace rankrun::agent {
 
-// State machine of the workers of one node: decides when to start, stop, kill
-// and restart them. Pure: no clock, no I/O, no pids. docs/supervision.md has
+// State machine of the workers of one node: starts them as the coordinator orders, and
+// decides when to stop and kill them. Pure: no clock, no I/O, no pids. docs/supervision.md has
 // the transition table; each of its rows is a test.
 
 enum class Phase {
   kRunning,   // workers are starting or running
   kStopping,  // workers were signalled and have until the deadline
   kSweeping,  // all workers have ended; leftover processes are being ended
-  kPausing,   // the next attempt begins at the deadline
-  kIdle,      // several nodes: nothing runs until the coordinator orders it
+  kIdle,      // nothing runs until the coordinator orders it
   kSucceeded,
   kFailed,
   kStopped,   // ended on request
@@ -28,7 +26,7 @@ enum class Phase {
 };
 
 struct GroupState {
-  Phase phase = Phase::kSweeping;
+  Phase phase = Phase::kIdle;
   int attempt = -1;               // 0 for the first start
   int alive = 0;                  // workers that are starting or running
   bool failed = false;            // a worker of this attempt failed
@@ -37,22 +35,15 @@ struct GroupState {
   std::optional<int> stuck = {};  // worker that hangs in the kernel: a restart would not help
   bool kill_now = false;          // second stop request, or the deadline has passed
   bool hurried = false;           // second stop request, or an unhandled signal
-  bool was_ordered = false;       // the coordinator stopped this attempt
-  bool restart_asked = false;     // by the user: the next attempt is not counted
+  bool was_ordered = false;       // the coordinator or the user stopped this attempt
   std::set<int> saving = {};      // local ranks that are saving
   std::set<int> awaited = {};     // local ranks that got the longer save time in this attempt
   std::optional<TimePoint> killed_at = {};  // first SIGKILL to all workers in this phase
   bool stuck_reported = false;              // in this attempt
-  TimePoint attempt_began{};
-  TimePoint failed_at{};   // the first failure of this attempt
-  TimePoint stop_began{};  // meaningful in kStopping
-  TimePoint deadline{};    // meaningful in kStopping, kSweeping and kPausing
-  RestartHistory history = {};
-  Duration pause{};                 // before the next attempt
-  std::string restart_reason = {};  // reason of the last restart decision
+  TimePoint stop_began{};                   // meaningful in kStopping
+  TimePoint deadline{};                     // meaningful in kStopping and kSweeping
 
   bool over() const { return phase >= Phase::kSucceeded; }
-  bool restarts() const { return phase == Phase::kPausing || phase == Phase::kRunning; }
   // All workers of this attempt ended successfully and on their own.
   bool has_succeeded() const {
     return !failed && !was_ordered && !timed_out && stop_signal == 0 && attempt >= 0;

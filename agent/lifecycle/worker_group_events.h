@@ -6,8 +6,6 @@
 // Events of worker_group's Step, and its actions.
 namespace rankrun::agent {
 
-// Begins the first attempt. Sent once.
-struct Begin {};
 // The process of a worker exists.
 struct WorkerStarted {
   int local_rank;
@@ -33,7 +31,7 @@ struct StopRequested {
   int signal_number;
   bool at_once = false;  // the signal is not one that ends the job gently
 };
-// The user asks for another attempt.
+// The user asks for another attempt, which the coordinator will order.
 struct RestartRequested {};
 // The job has reached its time limit.
 struct TimeLimitReached {};
@@ -51,7 +49,7 @@ struct EndOrdered {
 struct NothingLeft {};
 struct DeadlinePassed {};
 
-using Event = std::variant<Begin, WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck, WorkersHang,
+using Event = std::variant<WorkerStarted, WorkerEnded, WorkerSaves, WorkerStuck, WorkersHang,
                            StopRequested, RestartRequested, TimeLimitReached, StartOrdered,
                            StopOrdered, EndOrdered, NothingLeft, DeadlinePassed>;
 

@@ -16,6 +16,7 @@
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
 #include "agent/job/job_spec.h"
+#include "agent/nodes/coordinator_client.h"
 #include "agent/nodes/coordinator_host.h"
 #include "agent/nodes/host_finder.h"
 #include "agent/nodes/liveness_port.h"
@@ -27,24 +28,19 @@ namespace rankrun::agent {
 // This node's part in a job of several nodes: finds the coordinator or hosts
 // it, and carries out the actions of Member.
 // Thread: loop.  Lifetime: may not end inside one of its own callbacks.
-class Membership {
+class Membership final : public CoordinatorClient {
  public:
   using Callbacks = MembershipCallbacks;
 
   // `spec`, which has nodes, and `incarnation` outlive this object.
   Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation, Callbacks callbacks);
-  Membership(const Membership&) = delete;
-  Membership& operator=(const Membership&) = delete;
 
   // Hosts the coordinator if it belongs here. Errors: kInvalid, kSystem: its port cannot be opened.
   Result<void> Open();
   // Takes a connection to the coordinator that arrived at the store's port.
   void Adopt(std::unique_ptr<Stream> stream, std::string_view first_bytes);
-  void Begin();  // starts to connect to the coordinator
+  void Begin() override;  // starts to connect to the coordinator
 
-  void NoteFailure(const Cause& cause) { Step(PartFailed{cause}); }
-  void NoteWorkersOver(bool have_succeeded) { Step(WorkersOver{have_succeeded}); }
-  void NoteWorkersLeft(std::vector<int> local_ranks) { Step(WorkersLeft{std::move(local_ranks)}); }
   void NoteStuck(StuckProcess process) { Step(WorkersStuck{std::move(process)}); }
   // Announces that SendReport follows with this node's part of a report.
   void AnnounceReport(int attempt) { awaited_report_ = attempt; }
@@ -53,7 +49,6 @@ class Membership {
   // Sends the digests of stacks that StacksWanted has asked for.
   void SendStacks(const std::vector<RankDigest>& digests);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
-  void RequestClose(const Cause& cause) { Request(CloseWanted{cause}); }
   bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator
 
  private:
@@ -71,9 +66,9 @@ class Membership {
   std::string MakeHello();
   std::vector<std::string> OwnAddresses() const;
   void OnMessage(std::string_view bytes);
-  void Request(const MemberEvent& event);
+  void Request(const MemberEvent& event) override;
   void SendPostponedRequest();
-  void Step(const MemberEvent& event);
+  void Step(const MemberEvent& event) override;
   void Act(const Send& action);
   void Act(const MakeReady& action);
   void Act(const StartWorkers& action);

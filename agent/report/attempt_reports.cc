@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "agent/job/exit_codes.h"
 #include "agent/report/verdict.h"
 
 namespace rankrun::agent {
@@ -34,23 +33,6 @@ void AttemptReports::Show(EventLog& events, const AttemptRecord& record) {
   events.Report(record, text);
   output_.Say(text);
   callbacks_.on_shown();
-}
-
-void RecordNextStep(AttemptRecord& record, const GroupState& next) {
-  record.restarts = next.restarts();
-  record.next_reason = next.restart_reason;
-  record.stop_signal = next.stop_signal;
-  if (next.stuck) {
-    record.cause = static_cast<size_t>(*next.stuck);
-    record.exit_code = kExitHang;
-    record.next_reason = record.workers[record.cause].hang.empty()
-                             ? "a restart would not help, because a worker hangs in the kernel"
-                             : "a restart would not help, because other workers have finished";
-  }
-  if (next.phase == Phase::kTimedOut) {
-    record.exit_code = kExitTimedOut;
-    record.next_reason = "the job's time (--timeout) is over";
-  }
 }
 
 }  // namespace rankrun::agent

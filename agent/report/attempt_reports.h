@@ -3,7 +3,6 @@
 #include <functional>
 #include <string>
 
-#include "agent/lifecycle/worker_group.h"
 #include "agent/output/job_output.h"
 #include "agent/report/attempt_record.h"
 #include "agent/report/event_log.h"
@@ -44,8 +43,5 @@ class AttemptReports {
   Evidence evidence_;
   int open_ = 0;
 };
-
-// Copies the decision on a restart from the group's next state. Pure.
-void RecordNextStep(AttemptRecord& record, const GroupState& next);
 
 }  // namespace rankrun::agent

@@ -88,6 +88,10 @@ Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
 }
 
 Result<uint16_t> AttemptStore::OpenForRound() {
+  if (!spec_.nodes) {
+    if (std::exchange(was_used_, true)) Renew();
+    return port();
+  }
   if (SharesPort()) {
     server_->Reset();
   } else {

@@ -48,18 +48,15 @@ class AttemptStore {
   // Errors: kInvalid for an address or port that the user typed, kSystem.
   Result<void> Open(store::ServerOptions::Control control = {});
 
-  // Opens an empty store on this node of a job of several; returns its port. The
-  // requests of its clients wait until AdmitOnly.
+  // Opens an empty store for the next attempt; returns its port. With several nodes the
+  // requests of its clients wait until AdmitOnly. On one node, a port that the user typed
+  // stays. Any other port changes, so that processes of the previous attempt cannot reach
+  // the store.
   Result<uint16_t> OpenForRound();
 
   // Admits only connections from the numeric addresses `clients` and from this
   // host, until the next round. Admits all if `clients` is empty.
   void AdmitOnly(const std::vector<std::string>& clients);
-
-  // Replaces the store by an empty one for the next attempt. A port that the
-  // user typed stays. Any other port changes, so that processes of the previous
-  // attempt cannot reach the store.
-  void Renew();
 
   // Returns the names for which clients wait, with the ports of these clients.
   std::vector<std::pair<std::string, uint16_t>> Waits() const;
@@ -78,6 +75,7 @@ class AttemptStore {
   bool SharesPort() const;
   Result<void> FindAddresses();
   Result<void> Listen();
+  void Renew();
   bool Admits(uid_t user);
   void LimitMemory();
 
@@ -86,6 +84,7 @@ class AttemptStore {
   store::ServerOptions::Control control_;
   std::vector<store::BindAddress> addresses_;
   std::unique_ptr<store::Server> server_;
+  bool was_used_ = false;         // by an attempt on one node
   std::set<uid_t> worker_users_;  // as of the latest search
   TimePoint next_search_{};
   size_t usable_memory_ = 0;  // in bytes; 0: not known yet

@@ -38,7 +38,7 @@ std::string Dump(const Json& json) {
 std::string DoneJson(const std::string& text) { return Dump({{"done", text}}); }
 std::string ErrorJson(const std::string& text) { return Dump({{"error", text}}); }
 
-std::string_view NameOf(const GroupState& state) {
+std::string_view NameOf(const GroupState& state, bool is_pausing) {
   switch (state.phase) {
     case Phase::kRunning:
       return "running";
@@ -46,10 +46,8 @@ std::string_view NameOf(const GroupState& state) {
       return "stopping";
     case Phase::kSweeping:
       return state.attempt < 0 ? "starting" : "ending";
-    case Phase::kPausing:
-      return "pausing";
     case Phase::kIdle:
-      return "waiting";
+      return is_pausing ? "pausing" : "waiting";
     case Phase::kSucceeded:
     case Phase::kFailed:
     case Phase::kStopped:
@@ -225,7 +223,7 @@ NodeStatus Inspection::Status() const {
       .program = CommandOf(spec.program),
       .agent = getpid(),
       .guardian = supervisor_.guardian_,
-      .phase = std::string(NameOf(supervisor_.state_)),
+      .phase = std::string(NameOf(supervisor_.state_, supervisor_.coordinator_->is_pausing())),
       .attempt = supervisor_.state_.attempt,
       .node_rank = is_placed ? place.node_rank : -1,
       .nodes = is_placed ? place.node_count : 1,
@@ -337,7 +335,8 @@ void Inspection::AnswerStacks(const InspectRequest& request, const Reply& reply)
 std::string Inspection::Stop() {
   const GroupState& state = supervisor_.state_;
   // A node that is drained has got SIGTERM, but its job goes on.
-  bool is_drained = supervisor_.membership_ && state.stop_signal == SIGTERM && !has_closed_;
+  bool is_drained =
+      supervisor_.membership_ != nullptr && state.stop_signal == SIGTERM && !has_closed_;
   if (is_drained && !state.over()) {
     has_closed_ = true;
     supervisor_.CloseJob("stopped by rankctl", 128 + SIGTERM);
@@ -345,7 +344,7 @@ std::string Inspection::Stop() {
   }
   if (state.over() || state.stop_signal != 0) return DoneJson("the job is ending already");
   supervisor_.output_.Say("rankrun: rankctl stop: the job is to end\n");
-  if (!supervisor_.membership_) {
+  if (supervisor_.membership_ == nullptr) {
     supervisor_.StopGently({SIGTERM, getpid(), kUnknownSender});
   } else {
     has_closed_ = true;
@@ -358,19 +357,22 @@ std::string Inspection::Stop() {
 
 std::string Inspection::Restart() {
   const GroupState& state = supervisor_.state_;
-  bool may_restart = state.phase == Phase::kRunning ||
-                     (state.phase == Phase::kPausing && !supervisor_.membership_);
-  if (!may_restart) {
+  CoordinatorClient& coordinator = *supervisor_.coordinator_;
+  if (state.phase != Phase::kRunning && !coordinator.is_pausing()) {
     return ErrorJson("the workers cannot be restarted now: the job is " +
-                     std::string(NameOf(state)));
+                     std::string(NameOf(state, false)));
   }
   supervisor_.output_.Say("rankrun: rankctl restart: all workers start again\n");
-  if (supervisor_.membership_) {
-    supervisor_.membership_->NoteFailure(
+  if (coordinator.is_pausing()) {
+    coordinator.EndPause();
+  } else {
+    coordinator.NoteFailure(
         {.text = kAskedByRankctl, .exit_code = 1, .is_primary = false, .consumes_restart = false});
-    supervisor_.event_log_->RestartAsked(state.attempt, kAskedByRankctl);
+    if (supervisor_.membership_ != nullptr) {
+      supervisor_.event_log_->RestartAsked(state.attempt, kAskedByRankctl);
+    }
+    supervisor_.Post(RestartRequested{});
   }
-  supervisor_.Post(RestartRequested{});
   return DoneJson("all workers start again; no restart of --max-restarts is used up");
 }
 

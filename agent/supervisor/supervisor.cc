@@ -33,12 +33,10 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
     : loop_(loop),
       spec_(spec),
       policy_{.workers = spec.workers,
-              .restart = {.max_restarts = spec.max_restarts, .first_pause = spec.restart_pause},
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
               .stuck_timeout = spec.nodes ? spec.nodes->node_timeout : std::chrono::milliseconds(0),
-              .continue_on_failure = spec.continue_on_failure,
-              .is_commanded = spec.nodes.has_value()},
+              .continue_on_failure = spec.continue_on_failure},
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(
@@ -72,11 +70,12 @@ Result<void> Supervisor::Open() {
   auto share = ShareMachine(spec_);
   if (!share) return std::move(share).error();
   share_ = std::move(*share);
-  if (auto opened = spec_.nodes ? OpenMembership() : store_.Open(); !opened) return opened;
+  if (auto opened = spec_.nodes ? OpenMembership() : OpenLocalCoordinator(); !opened) return opened;
   null_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd_) return SystemError("open /dev/null", errno);
   if (auto opened = output_.OpenLogs(incarnation_.record().folder); !opened) return opened;
-  incarnation_.Note(spec_, state_, output_.logs());
+  incarnation_.Note(spec_, state_.attempt, output_.logs());
+  coordinator_->NoteState(state_);
   if (auto opened = OpenChannels(); !opened) return opened;
   auto poll = Poll::Open(loop_, link_.fd(), [this] { OnLinkReadable(); });
   if (!poll) return std::move(poll).error();
@@ -134,13 +133,12 @@ Result<void> Supervisor::CatchSignals() {
 Goodbye Supervisor::Run() {
   if (incarnation_.is_first()) output_.Say(ThreadsNotice(spec_, share_));
   event_log_->JobStarted(guardian_, incarnation_.record());
-  Post(Begin{});
-  if (membership_) membership_->Begin();
+  coordinator_->Begin();
   if (spec_.time_limit) time_limit_.Start(incarnation_.LeftOf(*spec_.time_limit));
   health_.WatchForStuck();
   inspection_->Begin();
   loop_.Run();
-  if (membership_) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
+  if (membership_ != nullptr) link_.Send(Heartbeat{kLastLease});  // closing the logs may block
   channels_ = {};
   observers_.reset();
   inspection_.reset();
@@ -160,15 +158,12 @@ void Supervisor::Decide() {
   }
 }
 
-void Supervisor::Apply(const Event& event) {
-  RefreshSavingWorkers(event);
-  Advance(event);
-}
-
 // Reads the status pages only now, because they send no notification.
-void Supervisor::RefreshSavingWorkers(const Event& event) {
-  if (!SavingMatters(policy_, state_, event)) return;
-  for (const WorkerSaves& change : attempt_->TakeSavingChanges()) Advance(change);
+void Supervisor::Apply(const Event& event) {
+  if (SavingMatters(policy_, state_, event)) {
+    for (const WorkerSaves& change : attempt_->TakeSavingChanges()) Advance(change);
+  }
+  Advance(event);
 }
 
 void Supervisor::Advance(const Event& event) {
@@ -176,12 +171,13 @@ void Supervisor::Advance(const Event& event) {
   Transition transition = Step(policy_, state_, event, std::chrono::steady_clock::now());
   bool attempt_over = state_.phase == Phase::kSweeping && transition.next.phase != state_.phase &&
                       attempt_ != nullptr;
-  if (attempt_over) EndAttempt(transition.next);
+  if (attempt_over) EndAttempt();
   event_log_->Stepped(state_, transition.next);
   bool is_idle = transition.next.phase == Phase::kIdle && state_.phase == Phase::kSweeping;
   state_ = transition.next;
-  if (is_idle && membership_) NoteIdle();
-  incarnation_.Note(spec_, state_, output_.logs());
+  incarnation_.Note(spec_, state_.attempt, output_.logs());
+  coordinator_->NoteState(state_);
+  if (is_idle) NoteIdle();
   for (const Action& action : transition.actions) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
@@ -189,8 +185,6 @@ void Supervisor::Advance(const Event& event) {
 }
 
 void Supervisor::Act(const StartAttempt&) {
-  if (!membership_ && state_.attempt > 0) store_.Renew();
-  if (!membership_) place_ = PlaceAlone(spec_, state_.attempt, store_.port());
   Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
                                .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
   Attempt::Context context{.loop = loop_,
@@ -224,7 +218,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
                 ") has failed; --continue-on-failure: the others go on\n");
   }
   if (!record.failed()) health_.NoteFinished();
-  if (membership_) NoteEnd(record);
+  NoteEnd(record);
   Post(WorkerEnded{record.local_rank, record.failed()});
   if (record.start_error) ReapOrphans();  // as after a start
 }
@@ -236,6 +230,7 @@ void Supervisor::OnTimerExpired(const TimerServer::Expired& expired) {
 
 void Supervisor::OnTimeLimit() {
   if (state_.over() || state_.stop_signal != 0) return;
+  if (state_.phase == Phase::kSweeping && state_.has_succeeded()) return;  // in time
   output_.Say("rankrun: --timeout: the job has run for " + FormatSeconds(*spec_.time_limit) +
               ": stopping the workers within " + FormatSeconds(spec_.shutdown_timeout) + "\n");
   Post(TimeLimitReached{});

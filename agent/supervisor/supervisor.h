@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,14 +63,12 @@ class Supervisor {
   void Decide();
   void Apply(const Event& event);
   void Advance(const Event& event);
-  void RefreshSavingWorkers(const Event& event);
   void Act(const StartAttempt&);
   void Act(const SignalWorkers& action);
   void Act(const AwaitSaving& action);
   void Act(const Sweep& action);
   void Act(const ArmDeadline&);
   void Act(const ReportStuck&);
-
   void OnStarted(int local_rank);
   void OnEnded(const WorkerRecord& record);
   void OnTimerExpired(const TimerServer::Expired& expired);
@@ -91,13 +87,16 @@ class Supervisor {
   Breakpoints::Callbacks OnBreakpoints();
   void ReapOrphans();
   void OnOutputProgress();
-  void EndAttempt(const GroupState& next);
+  void EndAttempt();
   void NoteCause(const AttemptRecord& record);
   Goodbye Ending() const;
   void FinishWhenShown();
 
-  // For jobs of several nodes; in supervisor_nodes.cc.
+  // For the coordinator; in supervisor_nodes.cc.
+  Result<void> OpenLocalCoordinator();
   Result<void> OpenMembership();
+  void StartAt(const NodePlace& place);
+  void OnDecided(const RoundOutcome& outcome, Duration pause, int restarts);
   void StopByOrder(const StopWorkers& order);
   void NoteEnd(const WorkerRecord& record);
   void NoteFailure(const WorkerRecord& record);
@@ -113,7 +112,7 @@ class Supervisor {
   Incarnation& incarnation_;
   GuardianLink& link_ = incarnation_.link();
   MachineShare share_;
-  GroupState state_ = incarnation_.FirstState();
+  GroupState state_;
   StopFilter stop_filter_;
   pid_t guardian_ = getppid();
   std::vector<Event> events_;  // to be applied in the next turn of the loop
@@ -141,9 +140,10 @@ class Supervisor {
   Spawner spawner_;
   LateStacks stacks_{loop_, spawner_};
   std::unique_ptr<Attempt> attempt_;
-  NodePlace place_;                         // of the attempt
-  NodePart part_;                           // in a job of several nodes
-  std::unique_ptr<Membership> membership_;  // null: a job of this node alone
+  NodePlace place_;  // of the attempt
+  NodePart part_;
+  std::unique_ptr<CoordinatorClient> coordinator_;
+  Membership* membership_ = nullptr;  // coordinator_ of a job of several nodes
   std::unique_ptr<class Inspection> inspection_;
 };
 

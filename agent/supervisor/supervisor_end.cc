@@ -19,18 +19,38 @@ constexpr std::chrono::seconds kFlushTimeout{300};
 constexpr std::chrono::seconds kFlushTimeoutStopped{10};
 constexpr std::chrono::seconds kFlushTimeoutKilled{1};
 
+// Copies the decision after an attempt of a job of one node, of which `last` is the state.
+void RecordNextStep(AttemptRecord& record, const GroupState& last, const RoundOutcome& outcome) {
+  record.restarts = outcome.restarts;
+  if (outcome.restarts) record.restart_number = outcome.restart_number;
+  record.next_reason = outcome.is_fatal ? "" : outcome.reason;
+  record.stop_signal = last.stop_signal;
+  if (last.stuck) {
+    record.cause = static_cast<size_t>(*last.stuck);
+    record.exit_code = kExitHang;
+    record.next_reason = record.workers[record.cause].hang.empty()
+                             ? "a restart would not help, because a worker hangs in the kernel"
+                             : "a restart would not help, because other workers have finished";
+  }
+  if (last.timed_out && last.stop_signal == 0) {
+    record.exit_code = kExitTimedOut;
+    record.next_reason = "the job's time (--timeout) is over";
+  }
+}
+
 }  // namespace
 
 Goodbye Supervisor::Ending() const {
   Goodbye goodbye{.exit_code = exit_code_, .end_signal = 0};
-  bool is_drained = membership_ && state_.stop_signal == SIGTERM;
+  if (state_.phase == Phase::kFailed) goodbye.exit_code = part_.exit_code.value_or(exit_code_);
+  bool is_drained = membership_ != nullptr && state_.stop_signal == SIGTERM;
   if (state_.phase == Phase::kStopped && !is_drained) goodbye.end_signal = state_.stop_signal;
   if (state_.phase == Phase::kTimedOut) goodbye.exit_code = kExitTimedOut;
   if (state_.phase == Phase::kFailed && state_.stuck) goodbye.exit_code = kExitHang;
   return goodbye;
 }
 
-void Supervisor::EndAttempt(const GroupState& next) {
+void Supervisor::EndAttempt() {
   AttemptRecord record = attempt_->TakeRecord();
   stacks_.AddTo(record);
   if (inspection_) inspection_->KeepOutput();
@@ -40,27 +60,33 @@ void Supervisor::EndAttempt(const GroupState& next) {
   health_.EndAttempt();
   sweeper_.Reset();
   if (channels_.timers) channels_.timers->Forget();
-  if (membership_) return ReportPart(std::move(record));
-  if (next.phase == Phase::kRunning && state_.restart_asked) {
-    return event_log_->RestartAsked(state_.history.restarts, kAskedByRankctl);
-  }
+  if (membership_ != nullptr) return ReportPart(std::move(record));
+  part_.undecided = std::move(record);
+}
+
+// Reports the attempt that has ended on this node alone.
+void Supervisor::OnDecided(const RoundOutcome& outcome, Duration pause, int restarts) {
+  if (!part_.undecided) return;  // none has begun since the last decision
+  AttemptRecord record = *std::exchange(part_.undecided, std::nullopt);
+  if (outcome.is_free) return event_log_->RestartAsked(restarts, kAskedByRankctl);
   const WorkerRecord& cause = record.workers[record.cause];
   // Workers that end after a request to stop have not failed, unless they had
   // failed before it.
-  bool asked = next.phase == Phase::kStopped || next.phase == Phase::kTimedOut;
+  bool asked = state_.stop_signal != 0 || state_.timed_out;
   bool none_failed = std::ranges::none_of(record.workers, &WorkerRecord::failed);
   if (none_failed || (asked && (!cause.failed() || cause.sent_signal != 0))) return;
-  if (next.phase == Phase::kFailed) record.parent_error_file = ParentErrorFile(spec_.environment);
-  RecordNextStep(record, next);
-  if (record.restarts) event_log_->Restart(record, next.pause);
+  bool is_last = !outcome.restarts && !asked;
+  if (is_last) record.parent_error_file = ParentErrorFile(spec_.environment);
+  RecordNextStep(record, state_, outcome);
+  if (record.restarts) event_log_->Restart(record, pause);
   if (LogDirectory* logs = output_.logs()) logs->Keep();
   reports_.Add(*event_log_, std::move(record));
 }
 
 // The complete evidence may show another cause than that which was known at the end.
 void Supervisor::NoteCause(const AttemptRecord& record) {
-  bool is_last = !membership_ && state_.phase == Phase::kFailed && !record.restarts;
-  if (is_last) exit_code_ = record.exit_code.value_or(ExitCodeOf(record.workers[record.cause]));
+  if (membership_ != nullptr || record.restarts) return;
+  part_.exit_code = record.exit_code.value_or(ExitCodeOf(record.workers[record.cause]));
 }
 
 void Supervisor::FinishWhenShown() {

@@ -26,9 +26,9 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
     membership_->SendHealth(std::move(samples), std::move(clients));
   };
   decltype(HealthMonitor::Callbacks::send) send_if_needed;
-  if (spec_.nodes) send_if_needed = send;
+  if (spec_.nodes) send_if_needed = send;  // membership_ is opened later
   auto on_hang = [this](const HangVerdict& verdict) {
-    const bool sees_all = attempt_ && !spec_.nodes;
+    const bool sees_all = attempt_ && membership_ == nullptr;
     OnHang(sees_all ? WithSuspect(verdict, DigestsOf(attempt_->Samples(), stacks_.taken()))
                     : verdict);
   };
@@ -77,11 +77,10 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
   std::string text = ranks.empty() ? "the workers hang: " + verdict.text
                                    : RanksInWords(ranks) + " hung: " + verdict.causes.at(ranks[0]);
   if (ranks.empty()) health_.NoteOwnCause(text);
-  if (membership_) {  // as a failure of this node, so that all nodes stop
-    part_.failure =
-        Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
-    membership_->NoteFailure(*part_.failure);
-  }
+  // As a failure of this node, so that all nodes stop.
+  part_.failure =
+      Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
+  coordinator_->NoteFailure(*part_.failure);
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);
   Post(WorkersHang{});
@@ -100,6 +99,7 @@ void Supervisor::OnUnfinished() {
   output_.Say("rankrun: " + text + "; stopping the workers\n");
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);
+  CloseJob(text, kExitHang);
   Post(WorkerStuck{left.front()});
 }
 

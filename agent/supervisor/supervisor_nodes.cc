@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/job/exit_codes.h"
+#include "agent/nodes/local_coordinator.h"
 #include "agent/process/descendants.h"
 #include "agent/report/verdict.h"
 #include "agent/supervisor/inspection.h"
@@ -12,21 +13,32 @@
 #include "base/format.h"
 #include "base/uv/uv_stream.h"
 
-// The part of Supervisor for jobs of several nodes: the membership commands the
-// worker group, and the supervisor reports events to the membership.
+// The part of Supervisor for the coordinator, which orders attempts, restarts and the end,
+// and gets to know what happens on this node.
 
 namespace rankrun::agent {
+
+Result<void> Supervisor::OpenLocalCoordinator() {
+  LocalCoordinator::Callbacks callbacks{
+      .open_store = [this] { return store_.OpenForRound(); },
+      .start = [this](const NodePlace& place) { StartAt(place); },
+      .on_decided = [this](const RoundOutcome& outcome, Duration pause,
+                           int restarts) { OnDecided(outcome, pause, restarts); },
+      .on_end =
+          [this](int exit_code) {
+            exit_code_ = exit_code;
+            Post(EndOrdered{exit_code == 0});
+          }};
+  coordinator_ =
+      std::make_unique<LocalCoordinator>(loop_, spec_, incarnation_, std::move(callbacks));
+  return store_.Open();
+}
 
 Result<void> Supervisor::OpenMembership() {
   Membership::Callbacks callbacks{
       .open_store = [this] { return store_.OpenForRound(); },
       .admit_only = [this](const auto& clients) { store_.AdmitOnly(clients); },
-      .start =
-          [this](const NodePlace& place) {
-            place_ = place;
-            part_ = {};
-            Post(StartOrdered{place.attempt});
-          },
+      .start = [this](const NodePlace& place) { StartAt(place); },
       .stop = [this](const StopWorkers& order) { StopByOrder(order); },
       .report_success =
           [this] {
@@ -51,11 +63,19 @@ Result<void> Supervisor::OpenMembership() {
               output_.Say("rankrun: the job is over: " + text + "\n");
             Post(EndOrdered{exit_code == 0});
           }};
-  membership_ = std::make_unique<Membership>(loop_, spec_, incarnation_, std::move(callbacks));
+  auto membership = std::make_unique<Membership>(loop_, spec_, incarnation_, std::move(callbacks));
+  membership_ = membership.get();
+  coordinator_ = std::move(membership);
   if (auto opened = membership_->Open(); !opened) return opened;
   return store_.Open([this](std::unique_ptr<Stream> stream, std::string_view first_bytes) {
     membership_->Adopt(std::move(stream), first_bytes);
   });
+}
+
+void Supervisor::StartAt(const NodePlace& place) {
+  place_ = place;
+  part_ = {};
+  Post(StartOrdered{place.attempt});
 }
 
 void Supervisor::StopByOrder(const StopWorkers& order) {
@@ -69,25 +89,25 @@ void Supervisor::StopByOrder(const StopWorkers& order) {
 void Supervisor::NoteEnd(const WorkerRecord& record) {
   if (record.failed()) NoteFailure(record);
   std::vector<int> left = attempt_->Unfinished();
-  if (!left.empty()) membership_->NoteWorkersLeft(std::move(left));
+  if (!left.empty()) coordinator_->NoteWorkersLeft(std::move(left));
 }
 
 // Reports the failure before the other workers are stopped, so that all nodes
 // stop at once.
 void Supervisor::NoteFailure(const WorkerRecord& record) {
   if (part_.failure || state_.phase != Phase::kRunning) return;
-  part_.failure =
-      Cause{.text = "rank " + std::to_string(record.global_rank) + " on " + spec_.nodes->node_name +
-                    " (pid " + std::to_string(record.pid) + "): " + HowItEnded(record),
-            .exit_code = ExitCodeOf(record),
-            .rank = record.global_rank,
-            .is_primary = FailedByItself(record)};
-  if (!spec_.continue_on_failure) membership_->NoteFailure(*part_.failure);
+  std::string where = spec_.nodes ? " on " + spec_.nodes->node_name : "";
+  part_.failure = Cause{.text = "rank " + std::to_string(record.global_rank) + where + " (pid " +
+                                std::to_string(record.pid) + "): " + HowItEnded(record),
+                        .exit_code = ExitCodeOf(record),
+                        .rank = record.global_rank,
+                        .is_primary = FailedByItself(record)};
+  if (!spec_.continue_on_failure) coordinator_->NoteFailure(*part_.failure);
 }
 
 void Supervisor::NoteIdle() {
-  if (spec_.continue_on_failure && part_.failure) membership_->NoteFailure(*part_.failure);
-  membership_->NoteWorkersOver(state_.has_succeeded());
+  if (spec_.continue_on_failure && part_.failure) coordinator_->NoteFailure(*part_.failure);
+  coordinator_->NoteWorkersOver(state_.has_succeeded());
 }
 
 // Sends this node's part of the report once its evidence is complete.
@@ -110,28 +130,28 @@ void Supervisor::ShowReport(const AttemptRecord& record) {
 void Supervisor::Act(const ReportStuck&) {
   std::vector<pid_t> pids = attempt_ ? attempt_->Running() : Descendants();
   if (pids.empty()) pids = Descendants();  // its start is still under way
-  if (pids.empty() || !membership_) return;
+  if (pids.empty() || membership_ == nullptr) return;
   auto in_kernel = std::ranges::find(pids, 'D', StateOf);
   pid_t pid = in_kernel != pids.end() ? *in_kernel : pids.front();
   auto local_rank = attempt_ ? attempt_->LocalRankOf(pid) : std::nullopt;
   membership_->NoteStuck({.local_rank = local_rank.value_or(-1), .what = DescribeProcess(pid)});
 }
 
-// SIGTERM comes from a scheduler that takes this node away. Other signals come
-// from the user and end the whole job.
+// SIGTERM comes from a scheduler that takes this node away; other nodes go on. Other signals
+// come from the user and end the whole job.
 void Supervisor::LeaveOrClose(int signal_number) {
-  if (!membership_) return;
-  if (signal_number == SIGTERM) return membership_->RequestLeave("it got SIGTERM");
+  if (membership_ != nullptr && signal_number == SIGTERM)
+    return membership_->RequestLeave("it got SIGTERM");
   CloseJob("stopped by " + SignalName(signal_number), 128 + signal_number);
 }
 
 void Supervisor::CloseJob(const std::string& text, int exit_code) {
-  if (!membership_) return;
-  membership_->RequestClose({.text = "node " + spec_.nodes->node_name + ": " + text,
-                             .exit_code = exit_code,
-                             .is_primary = false,
-                             .is_fatal = true,
-                             .consumes_restart = false});
+  std::string where = spec_.nodes ? "node " + spec_.nodes->node_name + ": " : "";
+  coordinator_->RequestClose({.text = where + text,
+                              .exit_code = exit_code,
+                              .is_primary = false,
+                              .is_fatal = true,
+                              .consumes_restart = false});
 }
 
 }  // namespace rankrun::agent

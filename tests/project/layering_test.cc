@@ -64,7 +64,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"worker", {"job", "lifecycle", "process", "health", "machine", "output", "report"}},
          {"coordination", {"job", "lifecycle"}},
          {"control", {"job"}},
-         {"nodes", {"control", "coordination", "report", "guardian", "health", "job"}},
+         {"nodes", {"control", "coordination", "report", "guardian", "health", "job", "lifecycle"}},
          {"supervisor",
           {"job", "lifecycle", "process", "health", "inspect", "machine", "output", "guardian",
            "stacks", "report", "metrics", "worker", "coordination", "nodes"}},

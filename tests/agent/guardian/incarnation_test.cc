@@ -1,7 +1,6 @@
 #include "agent/guardian/incarnation.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include "tests/base/support.h"
 
@@ -30,10 +29,9 @@ struct IncarnationTest : testing::Test {
     EXPECT_EQ(test::WaitForExit(agent), (ProcessExit{}));
   }
   // Does what the guardian does between two agents.
-  void Restart(int used) {
+  void Restart() {
     JobRecord record = memory->Read();
     record.incarnation += 1;
-    record.restarts->used = used;
     EXPECT_TRUE(memory->Write(record));
   }
 
@@ -41,60 +39,24 @@ struct IncarnationTest : testing::Test {
   std::optional<JobMemory> memory;
 };
 
-GroupState Running(int attempt) {
-  return {.phase = Phase::kRunning, .attempt = attempt, .history = {.restarts = attempt}};
-}
-
 TEST_F(IncarnationTest, TheFirstBeginsWithNothing) {
   Live([&](Incarnation& life) {
     EXPECT_TRUE(life.is_first());
-    EXPECT_EQ(life.FirstState().attempt, -1);
     EXPECT_EQ(life.LeftOf(seconds(5)), seconds(5));
   });
   EXPECT_FALSE(memory->Read().may_restart);
-}
-
-TEST_F(IncarnationTest, TheNextGoesOnWithTheNextAttempt) {
-  Live([&](Incarnation& life) {
-    GroupState state = Running(1);
-    state.history.consecutive_failures = 2;
-    life.Note(spec, state, nullptr);
-  });
-  EXPECT_EQ(memory->Read().restarts,
-            (RestartsUsed{.used = 1, .most = 3, .consecutive_failures = 2}));
-  Restart(2);
-  Live([&](Incarnation& life) {
-    GroupState state = life.FirstState();
-    EXPECT_EQ(state.attempt, 1);
-    EXPECT_EQ(state.history, (RestartHistory{.restarts = 2, .consecutive_failures = 2}));
-    life.Note(spec, state, nullptr);  // no attempt has begun: used restarts stay used
-    EXPECT_EQ(life.record().restarts->used, 2);
-    EXPECT_TRUE(life.record().may_restart);
-    Transition begun = Step({}, state, Begin{}, TimePoint{});
-    EXPECT_EQ(begun.next.attempt, 2);
-  });
-}
-
-TEST_F(IncarnationTest, ARestartThatWaitsIsNotCountedTwice) {
-  Live([&](Incarnation& life) {
-    GroupState state = Running(0);
-    state.phase = Phase::kPausing;
-    state.history.restarts = 1;
-    life.Note(spec, state, nullptr);
-    EXPECT_EQ(life.record().restarts->used, 0);
-  });
 }
 
 TEST_F(IncarnationTest, TheNameAndTheTimeOfTheJobStay) {
   Live([&](Incarnation& life) {
     std::string run_id = "first";
     life.KeepRunId(run_id);
-    life.Note(spec, Running(0), nullptr);
+    life.Note(spec, 0, nullptr);
   });
   JobRecord record = memory->Read();
   record.job_began -= seconds(60);
   ASSERT_TRUE(memory->Write(record));
-  Restart(1);
+  Restart();
   Live([&](Incarnation& life) {
     std::string run_id = "second";
     life.KeepRunId(run_id);
@@ -105,8 +67,8 @@ TEST_F(IncarnationTest, TheNameAndTheTimeOfTheJobStay) {
   });
 }
 
-TEST_F(IncarnationTest, ForSeveralNodesOnlyTheFolderIsRecorded) {
-  spec.nodes.emplace();
+TEST_F(IncarnationTest, TheFolderIsRecordedBesideTheCoordinatorsState) {
+  spec.events_file = "events.json";
   Live([&](Incarnation& life) {
     JobRecord record = life.record();
     record.state = "round 7";
@@ -114,38 +76,15 @@ TEST_F(IncarnationTest, ForSeveralNodesOnlyTheFolderIsRecorded) {
     life.Write(record);
     LogDirectory logs(JobFolder{.temporary_base = "", .path = "/nowhere"},
                       LogDirectory::Layout::kFolderPerWorker);
-    GroupState over = Running(0);
-    over.phase = Phase::kFailed;
-    life.Note(spec, over, &logs);
-    EXPECT_EQ(life.FirstState().attempt, -1);
+    life.Note(spec, 2, &logs);
+    life.Note(spec, -1, &logs);
   });
   EXPECT_TRUE(memory->Read().may_restart);
   EXPECT_FALSE(memory->Read().restarts);
   EXPECT_EQ(memory->Read().state, "round 7");
   EXPECT_EQ(memory->Read().folder->path, "/nowhere");
-}
-
-TEST_F(IncarnationTest, ADoneOrEndedJobDoesNotGoOn) {
-  EXPECT_TRUE(CanResumeAfterAgentDeath(GroupState{})) << "not begun yet";
-  EXPECT_TRUE(CanResumeAfterAgentDeath(Running(0)));
-  GroupState state = Running(0);
-  state.phase = Phase::kSweeping;
-  EXPECT_FALSE(CanResumeAfterAgentDeath(state)) << "all workers have succeeded";
-  state.failed = true;
-  EXPECT_TRUE(CanResumeAfterAgentDeath(state));
-  for (Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kStopped, Phase::kTimedOut}) {
-    state.phase = phase;
-    EXPECT_FALSE(CanResumeAfterAgentDeath(state));
-  }
-  state = Running(0);
-  state.stop_signal = SIGTERM;
-  EXPECT_FALSE(CanResumeAfterAgentDeath(state));
-  state = Running(0);
-  state.timed_out = true;
-  EXPECT_FALSE(CanResumeAfterAgentDeath(state));
-  state = Running(0);
-  state.stuck = 1;
-  EXPECT_FALSE(CanResumeAfterAgentDeath(state));
+  EXPECT_EQ(memory->Read().events_file, "events.json");
+  EXPECT_EQ(memory->Read().attempt, 2);
 }
 
 }  // namespace

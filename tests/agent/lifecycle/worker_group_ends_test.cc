@@ -1,5 +1,4 @@
-// Workers that save, the time limit, failures that do not stop the others,
-// pauses.
+// Workers that save, the time limit, failures that do not stop the others.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +14,7 @@ using Actions = std::vector<Action>;
 const Actions kNothing{};
 
 struct WorkerGroupEndsTest : testing::Test {
-  WorkerGroupEndsTest() { Apply(Begin{}); }
+  WorkerGroupEndsTest() { Apply(StartOrdered{0}); }
 
   void Apply(const Event& event) {
     Transition transition = Step(policy, state, event, clock.Now());
@@ -30,6 +29,10 @@ struct WorkerGroupEndsTest : testing::Test {
     while (state.alive > 0) Apply(WorkerEnded{state.alive - 1, true});
     Apply(NothingLeft{});
   }
+  void FailAllAndEnd() {
+    FailAll();
+    Apply(EndOrdered{false});
+  }
   static Actions Kill(bool but_saving = false) {
     return {SignalWorkers{SIGKILL, std::nullopt, but_saving}, ArmDeadline{}};
   }
@@ -41,7 +44,6 @@ struct WorkerGroupEndsTest : testing::Test {
   FakeClock clock;
   TimePoint begin = clock.Now();
   GroupPolicy policy{.workers = 3,
-                     .restart = {.max_restarts = 2, .first_pause = milliseconds(7)},
                      .shutdown_timeout = milliseconds(30),
                      .save_timeout = milliseconds(100),
                      .sweep_timeout = milliseconds(10)};
@@ -176,7 +178,7 @@ TEST_F(WorkerGroupEndsTest, AnEndedWorkerIsNotAwaited) {
 TEST_F(WorkerGroupEndsTest, TheNextAttemptHasSavedNothingYet) {
   Apply(WorkerSaves{1, true});
   FailAll();
-  ASSERT_EQ(state.attempt, 1);
+  Apply(StartOrdered{1});
   Apply(StopRequested{SIGTERM});
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
 }
@@ -190,7 +192,7 @@ TEST_F(WorkerGroupEndsTest, AnUnhandledSignalKillsAtOnce) {
   EXPECT_EQ(state.deadline, begin + policy.sweep_timeout);
   Apply(WorkerStarted{0});
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGKILL, 0}}));
-  FailAll();
+  FailAllAndEnd();
   EXPECT_EQ(state.phase, Phase::kStopped);
   EXPECT_EQ(state.stop_signal, SIGQUIT);
 }
@@ -207,7 +209,7 @@ TEST_F(WorkerGroupEndsTest, TheTimeLimitStopsGently) {
   Apply(TimeLimitReached{});
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
   EXPECT_EQ(state.deadline, begin + policy.shutdown_timeout);
-  FailAll();
+  FailAllAndEnd();
   EXPECT_EQ(state.phase, Phase::kTimedOut);
 }
 
@@ -216,6 +218,9 @@ TEST_F(WorkerGroupEndsTest, TheTimeLimitForbidsARestart) {
   Apply(TimeLimitReached{});
   EXPECT_EQ(actions, kNothing);
   FailAll();
+  Apply(StartOrdered{1});
+  EXPECT_EQ(actions, kNothing);
+  Apply(EndOrdered{false});
   EXPECT_EQ(state.phase, Phase::kTimedOut);
 }
 
@@ -223,14 +228,14 @@ TEST_F(WorkerGroupEndsTest, WorkDoneInTimeIsASuccess) {
   for (int rank = 0; rank < 3; ++rank) Apply(WorkerEnded{rank, false});
   Apply(TimeLimitReached{});
   Apply(NothingLeft{});
-  EXPECT_EQ(state.phase, Phase::kSucceeded);
+  EXPECT_TRUE(state.has_succeeded());
 }
 
 TEST_F(WorkerGroupEndsTest, TheFirstRequestAfterTheTimeLimitIsNoted) {
   Apply(TimeLimitReached{});
   Apply(StopRequested{SIGINT});
   EXPECT_EQ(actions, kNothing);
-  FailAll();
+  FailAllAndEnd();
   EXPECT_EQ(state.phase, Phase::kStopped);
 }
 
@@ -245,25 +250,24 @@ TEST_F(WorkerGroupEndsTest, AFailureMayLeaveTheOthersAlone) {
   Apply(WorkerEnded{2, false});
   EXPECT_EQ(state.phase, Phase::kSweeping);
   Apply(NothingLeft{});
-  EXPECT_EQ(state.attempt, 1) << "all workers restart only now";
+  EXPECT_EQ(state.phase, Phase::kIdle) << "all workers restart only now";
 }
 
 TEST_F(WorkerGroupEndsTest, AToleratedFailureStillFailsTheJob) {
   policy.continue_on_failure = true;
-  policy.restart.max_restarts = 0;
   Apply(WorkerEnded{0, true});
   Apply(WorkerEnded{1, false});
   Apply(WorkerEnded{2, false});
   Apply(NothingLeft{});
-  EXPECT_EQ(state.phase, Phase::kFailed);
+  EXPECT_FALSE(state.has_succeeded());
 }
 
 // --- stuck workers
 
-TEST_F(WorkerGroupEndsTest, AStuckWorkerEndsTheJobForGood) {
+TEST_F(WorkerGroupEndsTest, AStuckWorkerStopsTheOthers) {
   Apply(WorkerStuck{1});
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
-  FailAll();
+  FailAllAndEnd();
   EXPECT_EQ(state.phase, Phase::kFailed);
   EXPECT_EQ(state.stuck, 1);
   EXPECT_EQ(state.attempt, 0);
@@ -271,54 +275,46 @@ TEST_F(WorkerGroupEndsTest, AStuckWorkerEndsTheJobForGood) {
 
 // --- workers that hang
 
-TEST_F(WorkerGroupEndsTest, WorkersThatHangAreStoppedAndStartedAgain) {
+TEST_F(WorkerGroupEndsTest, WorkersThatHangAreStopped) {
   Apply(WorkersHang{});
   EXPECT_EQ(actions, (Actions{SignalWorkers{SIGTERM, std::nullopt}, ArmDeadline{}}));
   Apply(WorkersHang{});
   EXPECT_EQ(actions, kNothing);
   FailAll();
-  EXPECT_EQ(state.phase, Phase::kRunning);
-  EXPECT_EQ(state.attempt, 1);
+  EXPECT_EQ(state.phase, Phase::kIdle);
+  EXPECT_FALSE(state.has_succeeded());
 }
 
-// --- pauses
+// --- idle
 
-struct PausingTest : WorkerGroupEndsTest {
-  PausingTest() {
-    FailAll();
-    FailAll();
-  }
+struct IdleTest : WorkerGroupEndsTest {
+  IdleTest() { FailAll(); }
 };
 
-TEST_F(PausingTest, TheSecondRestartWaits) {
-  EXPECT_EQ(actions, Actions{ArmDeadline{}});
-  EXPECT_EQ(state.phase, Phase::kPausing);
-  EXPECT_EQ(state.deadline, begin + milliseconds(7));
-  EXPECT_TRUE(state.restarts());
-  At(6, DeadlinePassed{});
-  EXPECT_EQ(actions, Actions{ArmDeadline{}});
-  At(7, DeadlinePassed{});
-  EXPECT_EQ(actions, Actions{StartAttempt{}});
-  EXPECT_EQ(state.attempt, 2);
-}
-
-TEST_F(PausingTest, ARequestToStopEndsThePause) {
+TEST_F(IdleTest, ARequestToStopForbidsTheNextAttempt) {
   Apply(StopRequested{SIGINT});
   EXPECT_EQ(actions, kNothing);
+  Apply(StartOrdered{1});
+  EXPECT_EQ(actions, kNothing);
+  Apply(EndOrdered{false});
   EXPECT_EQ(state.phase, Phase::kStopped);
 }
 
-TEST_F(PausingTest, TheTimeLimitEndsThePause) {
+TEST_F(IdleTest, TheTimeLimitForbidsTheNextAttempt) {
   Apply(TimeLimitReached{});
+  Apply(StartOrdered{1});
+  EXPECT_EQ(actions, kNothing);
+  Apply(EndOrdered{false});
   EXPECT_EQ(state.phase, Phase::kTimedOut);
 }
 
-TEST_F(PausingTest, LateNewsOfWorkersChangesNothing) {
-  for (const Event& event : {Event(WorkerSaves{0, true}), Event(WorkerStuck{0}),
-                             Event(NothingLeft{}), Event(WorkerStarted{0})}) {
+TEST_F(IdleTest, LateNewsOfWorkersChangesNothing) {
+  for (const Event& event :
+       {Event(WorkerSaves{0, true}), Event(WorkerStuck{0}), Event(NothingLeft{}),
+        Event(WorkerStarted{0}), Event(RestartRequested{}), Event(DeadlinePassed{})}) {
     Apply(event);
     EXPECT_EQ(actions, kNothing);
-    EXPECT_EQ(state.phase, Phase::kPausing);
+    EXPECT_EQ(state.phase, Phase::kIdle);
   }
 }
 

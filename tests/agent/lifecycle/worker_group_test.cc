@@ -21,7 +21,7 @@ struct WorkerGroupTest : testing::Test {
   void StopBy(int signal_number) { Apply(StopRequested{signal_number}); }
 
   // Bring the group into a phase.
-  void Run() { Apply(Begin{}); }
+  void Run() { Apply(StartOrdered{0}); }
   void StopAfterAFailure() {
     Run();
     End(true);
@@ -43,15 +43,19 @@ struct WorkerGroupTest : testing::Test {
   static Actions SignalAll(int number) { return {SignalWorkers{number, std::nullopt}}; }
 
   FakeClock clock;
-  GroupPolicy policy{.workers = 2,
-                     .restart = {.max_restarts = 1},
-                     .shutdown_timeout = milliseconds(30),
-                     .sweep_timeout = milliseconds(10)};
+  GroupPolicy policy{
+      .workers = 2, .shutdown_timeout = milliseconds(30), .sweep_timeout = milliseconds(10)};
   GroupState state;
   Actions actions;
 };
 
-TEST_F(WorkerGroupTest, BeginStartsTheFirstAttempt) {
+TEST_F(WorkerGroupTest, NothingRunsWithoutAnOrder) {
+  EXPECT_EQ(state.phase, Phase::kIdle);
+  EXPECT_FALSE(state.over());
+  EXPECT_FALSE(state.has_succeeded());
+}
+
+TEST_F(WorkerGroupTest, AnOrderStartsAnAttempt) {
   Run();
   EXPECT_EQ(actions, Actions{StartAttempt{}});
   EXPECT_EQ(state.phase, Phase::kRunning);
@@ -193,6 +197,9 @@ TEST_F(WorkerGroupTest, StoppingAfterAFailureTheFirstRequestOnlyForbidsARestart)
   EXPECT_EQ(state.deadline, deadline);
   End(true);
   Apply(NothingLeft{});
+  Apply(StartOrdered{1});
+  EXPECT_EQ(actions, kNothing);
+  Apply(EndOrdered{false});
   EXPECT_EQ(state.phase, Phase::kStopped);
   EXPECT_EQ(state.attempt, 0);
 }
@@ -227,13 +234,20 @@ TEST_F(WorkerGroupTest, SweepingEndsInSuccess) {
   Sweep(false);
   Apply(NothingLeft{});
   EXPECT_EQ(actions, kNothing);
+  EXPECT_EQ(state.phase, Phase::kIdle);
+  EXPECT_TRUE(state.has_succeeded());
+  Apply(EndOrdered{true});
   EXPECT_EQ(state.phase, Phase::kSucceeded);
   EXPECT_TRUE(state.over());
 }
 
-TEST_F(WorkerGroupTest, SweepingAfterAFailureStartsAgain) {
+TEST_F(WorkerGroupTest, AfterAFailureTheCoordinatorOrdersTheNextAttempt) {
   Sweep(true);
   Apply(NothingLeft{});
+  EXPECT_EQ(actions, kNothing);
+  EXPECT_EQ(state.phase, Phase::kIdle);
+  EXPECT_FALSE(state.has_succeeded());
+  Apply(StartOrdered{1});
   EXPECT_EQ(actions, Actions{StartAttempt{}});
   EXPECT_EQ(state.phase, Phase::kRunning);
   EXPECT_EQ(state.attempt, 1);
@@ -241,20 +255,11 @@ TEST_F(WorkerGroupTest, SweepingAfterAFailureStartsAgain) {
   EXPECT_FALSE(state.failed);
 }
 
-TEST_F(WorkerGroupTest, TheLastRestartIsTheLast) {
+TEST_F(WorkerGroupTest, AfterAFailureTheCoordinatorMayOrderTheEnd) {
   Sweep(true);
   Apply(NothingLeft{});
-  End(false);
-  End(true);
-  Apply(NothingLeft{});
+  Apply(EndOrdered{false});
   EXPECT_EQ(actions, kNothing);
-  EXPECT_EQ(state.phase, Phase::kFailed);
-}
-
-TEST_F(WorkerGroupTest, WithoutRestartsTheFirstFailureIsTheEnd) {
-  policy.restart.max_restarts = 0;
-  Sweep(true);
-  Apply(NothingLeft{});
   EXPECT_EQ(state.phase, Phase::kFailed);
 }
 
@@ -263,7 +268,7 @@ TEST_F(WorkerGroupTest, AKillDoesNotReachIntoTheNextAttempt) {
   PassDeadline();
   End(true);
   Apply(NothingLeft{});
-  ASSERT_EQ(state.attempt, 1);
+  Apply(StartOrdered{1});
   End(false);
   End(false);
   EXPECT_EQ(actions, (Actions{agent::Sweep{SIGTERM}, ArmDeadline{}}));
@@ -275,6 +280,7 @@ TEST_F(WorkerGroupTest, SweepingARequestStopsTheRestart) {
   EXPECT_EQ(actions, kNothing);
   Apply(NothingLeft{});
   EXPECT_EQ(actions, kNothing);
+  Apply(EndOrdered{false});
   EXPECT_EQ(state.phase, Phase::kStopped);
 }
 
