@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <memory>
 
 #include "base/log.h"
 #include "base/uv/uv_loop.h"
@@ -86,13 +86,14 @@ bool OutputStream::SinksFull() const {
 // Returns false at the end, when all writers have closed the descriptor. A
 // terminal reports EIO then.
 bool OutputStream::ReadOnce() {
-  thread_local std::array<char, kReadBytes> buffer;
+  // On the heap, because the start of each thread clears its thread-local arrays.
+  thread_local const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);
   if (ended_) return false;
-  ssize_t count = read(channel_.read_end.get(), buffer.data(), buffer.size());
+  ssize_t count = read(channel_.read_end.get(), buffer.get(), kReadBytes);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   ended_ = count <= 0;
   if (ended_) return false;
-  std::string_view bytes(buffer.data(), static_cast<size_t>(count));
+  std::string_view bytes(buffer.get(), static_cast<size_t>(count));
   tail_.Add(bytes);
   last_read_ = std::chrono::steady_clock::now();
   for (auto& sink : options_.sinks) sink->Write(bytes);

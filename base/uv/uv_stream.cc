@@ -37,8 +37,10 @@ struct Stream::Trampolines {
   static void Allocate(uv_handle_t* handle, size_t, uv_buf_t* buffer) {
     if (auto* self = static_cast<Stream*>(handle->data))
       Prefetch(self->callbacks_.needed_by_on_data);
-    thread_local std::array<char, 65536> bytes;
-    *buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
+    // On the heap, because the start of each thread clears its thread-local arrays.
+    constexpr unsigned kBytes = 65536;
+    thread_local const auto bytes = std::make_unique_for_overwrite<char[]>(kBytes);
+    *buffer = uv_buf_init(bytes.get(), kBytes);
   }
 
   static void Read(uv_stream_t* handle, ssize_t count, const uv_buf_t* buffer) {
