@@ -98,9 +98,7 @@ void LocalCoordinator::Act(const SendMessage& action) {
 
 void LocalCoordinator::Act(const MakeReady& action) {
   round_ = action.round;
-  auto port = callbacks_.open_store();
-  if (port) return Carry(Ready{round_.round, *port});
-  Carry(PartFailed{{.text = port.error().message, .is_fatal = true, .consumes_restart = false}});
+  Carry(Ready{round_.round, callbacks_.open_store()});
 }
 
 void LocalCoordinator::Act(const StartWorkers& action) {

@@ -11,7 +11,6 @@
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
 #include "agent/nodes/coordinator_client.h"
-#include "base/result.h"
 #include "base/uv/uv_timer.h"
 
 namespace rankrun::agent {
@@ -23,7 +22,7 @@ class LocalCoordinator final : public CoordinatorClient {
  public:
   // Requests to the owner. None of them may call this object.
   struct Callbacks {
-    std::function<Result<uint16_t>()> open_store;  // for the next attempt; returns its port
+    std::function<uint16_t()> open_store;  // for the next attempt; returns its port
     std::function<void(const NodePlace&)> start;
     // Decided after an attempt, or at the end of the job unless it succeeded.
     // `restarts`: of --max-restarts that are used up.

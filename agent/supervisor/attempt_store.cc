@@ -87,11 +87,12 @@ Result<void> AttemptStore::Open(store::ServerOptions::Control control) {
   return {};
 }
 
+uint16_t AttemptStore::OpenForAttempt() {
+  if (std::exchange(was_used_, true)) Renew();
+  return port();
+}
+
 Result<uint16_t> AttemptStore::OpenForRound() {
-  if (!spec_.nodes) {
-    if (std::exchange(was_used_, true)) Renew();
-    return port();
-  }
   if (SharesPort()) {
     server_->Reset();
   } else {

@@ -48,10 +48,13 @@ class AttemptStore {
   // Errors: kInvalid for an address or port that the user typed, kSystem.
   Result<void> Open(store::ServerOptions::Control control = {});
 
-  // Opens an empty store for the next attempt; returns its port. With several nodes the
-  // requests of its clients wait until AdmitOnly. On one node, a port that the user typed
-  // stays. Any other port changes, so that processes of the previous attempt cannot reach
-  // the store.
+  // Provides an empty store for the next attempt of a job of one node; returns its port. A
+  // port that the user typed stays. Any other port changes, so that processes of the
+  // previous attempt cannot reach the store.
+  uint16_t OpenForAttempt();
+
+  // Opens an empty store on this node of a job of several; returns its port. The
+  // requests of its clients wait until AdmitOnly.
   Result<uint16_t> OpenForRound();
 
   // Admits only connections from the numeric addresses `clients` and from this

@@ -20,7 +20,7 @@ namespace rankrun::agent {
 
 Result<void> Supervisor::OpenLocalCoordinator() {
   LocalCoordinator::Callbacks callbacks{
-      .open_store = [this] { return store_.OpenForRound(); },
+      .open_store = [this] { return store_.OpenForAttempt(); },
       .start = [this](const NodePlace& place) { StartAt(place); },
       .on_decided = [this](const RoundOutcome& outcome, Duration pause,
                            int restarts) { OnDecided(outcome, pause, restarts); },

@@ -43,7 +43,7 @@ struct LocalCoordinatorTest : testing::Test {
     coordinator.emplace(
         loop, spec, *incarnation,
         LocalCoordinator::Callbacks{
-            .open_store = [this]() -> Result<uint16_t> { return port++; },
+            .open_store = [this] { return port++; },
             .start = [this](const NodePlace& place) { started.push_back(place); },
             .on_decided =
                 [this](const RoundOutcome& outcome, Duration pause, int restarts) {
