@@ -97,6 +97,15 @@ TEST_F(EndsTest, TheTimeLimitEndsTheJob) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
+// The process that the worker left behind is killed after a second.
+TEST_F(EndsTest, TheTimeLimitDoesNotEndAJobThatIsDone) {
+  Job run({.arguments =
+               Shell({"--timeout", "0.9"}, "(trap '' TERM; exec sleep 1000) >/dev/null & exit 0")});
+  EXPECT_EQ(run.Wait(), ExitCode(0));
+  EXPECT_THAT(run.Err(), Not(HasSubstr("--timeout")));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
 TEST_F(EndsTest, AFailureMayLeaveTheOthersAlone) {
   Job run(
       {.arguments = Shell({"-n", "2", "--continue-on-failure"},
