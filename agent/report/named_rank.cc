@@ -24,11 +24,24 @@ constexpr std::string_view kEnds[] = {": killed by",
                                       " has not joined",
                                       " refused ",
                                       " did not join",
-                                      " failed to pass monitoredBarrier"};
+                                      " failed to pass monitoredBarrier",
+                                      " did not answer",
+                                      " did not respond",
+                                      " does not respond",
+                                      " is not responding",
+                                      " is unresponsive",
+                                      " missed its heartbeat"};
 
 // Precede it.
-constexpr std::string_view kLosses[] = {"lost ", "lost connection to ", "lost the connection to ",
-                                        "missing: "};
+constexpr std::string_view kLosses[] = {"lost ",
+                                        "lost connection to ",
+                                        "lost the connection to ",
+                                        "missing: ",
+                                        "no heartbeat from ",
+                                        "no answer from ",
+                                        "no response from ",
+                                        "heard nothing from ",
+                                        "timed out waiting for "};
 
 // Ranks as "rank 2", "ranks 0, 1, 4-7", with the text behind them.
 struct Ranks {

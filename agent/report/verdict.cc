@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "agent/job/exit_codes.h"
 #include "agent/report/behind_rank.h"
@@ -15,6 +16,7 @@
 #include "agent/report/lost_peer.h"
 #include "agent/report/named_rank.h"
 #include "agent/report/verdict_rule.h"
+#include "agent/report/watchdog_call.h"
 
 namespace rankrun::agent {
 namespace {
@@ -343,7 +345,12 @@ size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<s
 }
 
 void Judge(AttemptRecord& record, bool has_all_workers) {
-  for (WorkerRecord& worker : record.workers) worker.ending = EndingOf(worker);
+  for (WorkerRecord& worker : record.workers) {
+    worker.ending = EndingOf(worker);
+    // A dump of PyTorch has more.
+    auto call = CallInWatchdogText(worker.stderr_tail);
+    if (worker.calls.empty() && call) worker.calls = {std::move(*call)};
+  }
   if (has_all_workers) NoteRankBehind(record);
   bool has_hung = record.exit_code == kExitHang;
   if (!has_hung) record.cause = ChooseCause(record.workers, record.ended);

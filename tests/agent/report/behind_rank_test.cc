@@ -104,6 +104,26 @@ TEST(BehindRankTest, TheVerdictFollowsItUnlessAnotherWorkerFailed) {
   EXPECT_EQ(record.cause, 2u);
 }
 
+// Of programs that leave no dumps.
+TEST(BehindRankTest, TheTextsOfWatchdogsAreCompared) {
+  AttemptRecord record;
+  for (int rank = 0; rank < 3; ++rank) {
+    WorkerRecord worker;
+    worker.global_rank = rank;
+    worker.exit = ProcessExit{.signaled = true, .value = SIGABRT};
+    worker.stderr_tail =
+        "terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  "
+        "Watchdog "
+        "caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=" +
+        std::string(rank == 2 ? "_ALLGATHER_BASE" : "ALLREDUCE") +
+        ", NumelIn=1) ran for 600023 milliseconds before timing out.\n";
+    record.workers.push_back(worker);
+    record.ended.push_back(static_cast<size_t>(rank));
+  }
+  Judge(record, true);
+  EXPECT_EQ(record.cause, 2U);
+}
+
 TEST(BehindRankTest, OneNodeOfSeveralNamesNobody) {
   AttemptRecord record;
   for (int rank = 0; rank < 2; ++rank) {

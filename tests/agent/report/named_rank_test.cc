@@ -32,6 +32,16 @@ TEST(NamedRankInTest, IsARankThatLeftOrDidNotCome) {
   EXPECT_EQ(NamedRankIn("bank 3 died"), std::nullopt);
 }
 
+TEST(NamedRankInTest, IsARankThatGivesNoSignOfLife) {
+  for (const char* text :
+       {"RuntimeError: no heartbeat from rank 2 for 30 s, ending the job", "rank 2 did not respond",
+        "no response from rank 2 on node-1 (pid 77)", "Rank 2 is unresponsive, aborting",
+        "timed out waiting for rank 2 to save"}) {
+    EXPECT_EQ(NamedRankIn(text), 2) << text;
+  }
+  EXPECT_EQ(NamedRankIn("heartbeat from rank 2 is on time"), std::nullopt);
+}
+
 TEST(NamedRankInTest, IsARankForWhichOthersWaitedInVain) {
   EXPECT_EQ(NamedRankIn("AllReduce #4 of world, rank 0 of 3: rank 2 has not called AllReduce #4"),
             2);
