@@ -13,6 +13,10 @@ struct GroupPolicy {
   // From SIGKILL to ReportStuck; 0: never.
   std::chrono::milliseconds stuck_timeout{0};
   bool continue_on_failure = false;  // a failed worker does not stop the others
+  // From the end of a worker that may be the victim of another one to the stop of the others,
+  // which may say the cause until then.
+  std::chrono::milliseconds victim_grace{0};
+  bool is_one_of_several = false;  // nodes; workers on another one may say the cause, too
 };
 
 }  // namespace rankrun::agent

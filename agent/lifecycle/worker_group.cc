@@ -13,7 +13,8 @@ Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt) {
   s.attempt = attempt;
   s.was_ordered = s.hurried = false;
   s.alive = policy.workers;
-  s.failed = false;
+  s.failed = s.nothing_left = false;
+  s.cause_by.reset();
   s.kill_now = s.stuck_reported = false;
   s.killed_at.reset();
   s.saving.clear();
@@ -51,14 +52,32 @@ Transition On(const GroupPolicy&, const GroupState& s, const WorkerStarted& e, T
   return {s, {SignalWorkers{s.kill_now ? SIGKILL : gentle, e.local_rank}}};
 }
 
+// Notes until when the cause of this failure may show itself.
+void NoteFailure(const GroupPolicy& policy, GroupState& s, bool may_be_victim, TimePoint now) {
+  bool is_first = !std::exchange(s.failed, true);
+  bool waits =
+      may_be_victim && policy.victim_grace > Duration::zero() && !policy.continue_on_failure;
+  if (is_first && waits && s.phase == Phase::kRunning) s.cause_by = now + policy.victim_grace;
+  if (!may_be_victim) s.cause_by.reset();
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerEnded& e, TimePoint now) {
   s.alive -= 1;
   s.saving.erase(e.local_rank);
-  s.failed |= e.failed;
+  if (e.failed) NoteFailure(policy, s, e.may_be_victim, now);
   if (s.alive == 0) return BeginSweep(policy, s, now);
   bool ends_all = e.failed && !policy.continue_on_failure;
-  if (ends_all && s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
-  return {s, {}};
+  if (!ends_all || s.phase != Phase::kRunning) return {s, {}};
+  if (!s.cause_by) return BeginStop(policy, s, SIGTERM, now);
+  s.deadline = *s.cause_by;
+  return {s, {ArmDeadline{}}};
+}
+
+// Nobody waits any more for the cause of a failure.
+Transition BecomeIdle(GroupState s) {
+  s.phase = Phase::kIdle;
+  s.nothing_left = false;
+  return {std::move(s), {}};
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerSaves& e, TimePoint now) {
@@ -107,6 +126,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
       if (!hurry) return {s, {}};
       return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
     case Phase::kSweeping:
+      if (s.nothing_left) return BecomeIdle(std::move(s));
       if (!hurry) return {s, {}};
       return {s, {Sweep{SIGKILL}}};
     case Phase::kIdle:
@@ -129,6 +149,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const TimeLimitReached&, 
   if (s.over()) return {s, {}};
   if (s.phase == Phase::kSweeping && !s.failed) return {s, {}};  // all workers succeeded in time
   s.timed_out = true;
+  if (s.nothing_left) return BecomeIdle(std::move(s));
   if (s.phase == Phase::kRunning) return BeginStop(policy, s, SIGTERM, now);
   return {s, {}};
 }
@@ -139,6 +160,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const StartOrdered& e, Ti
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const StopOrdered& e, TimePoint now) {
+  if (s.nothing_left) return BecomeIdle(std::move(s));
   bool runs = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
   s.was_ordered |= runs;
   s.kill_now |= runs && e.at_once;
@@ -159,9 +181,14 @@ Transition On(const GroupPolicy&, GroupState s, const EndOrdered& e, TimePoint) 
   return {s, {}};
 }
 
-Transition On(const GroupPolicy&, GroupState s, const NothingLeft&, TimePoint) {
-  if (s.phase == Phase::kSweeping) s.phase = Phase::kIdle;
-  return {s, {}};
+Transition On(const GroupPolicy& policy, GroupState s, const NothingLeft&, TimePoint now) {
+  if (s.phase != Phase::kSweeping || s.nothing_left) return {s, {}};
+  bool is_ending = s.stop_signal != 0 || s.timed_out || s.was_ordered;
+  bool waits = policy.is_one_of_several && s.cause_by && now < *s.cause_by && !is_ending;
+  if (!waits) return BecomeIdle(std::move(s));
+  s.nothing_left = true;
+  s.deadline = *s.cause_by;
+  return {s, {ArmDeadline{}}};
 }
 
 // Called whenever all living workers get SIGKILL. Returns true once per
@@ -190,9 +217,12 @@ Transition KillLate(const GroupPolicy& policy, GroupState s, TimePoint now) {
 }
 
 Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, TimePoint now) {
-  bool waiting = s.phase == Phase::kStopping || s.phase == Phase::kSweeping;
+  bool waits_for_cause = s.phase == Phase::kRunning && s.cause_by;
+  bool waiting = waits_for_cause || s.phase == Phase::kStopping || s.phase == Phase::kSweeping;
   if (!waiting) return {s, {}};                       // a deadline of an earlier phase
   if (now < s.deadline) return {s, {ArmDeadline{}}};  // woken early
+  if (waits_for_cause) return BeginStop(policy, s, SIGTERM, now);
+  if (s.nothing_left) return BecomeIdle(std::move(s));
   if (s.phase == Phase::kStopping) return KillLate(policy, s, now);
   // Repeat the sweep because the children of a killed process appear only after
   // its death.

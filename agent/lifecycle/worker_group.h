@@ -27,9 +27,12 @@ enum class Phase {
 
 struct GroupState {
   Phase phase = Phase::kIdle;
-  int attempt = -1;               // 0 for the first start
-  int alive = 0;                  // workers that are starting or running
-  bool failed = false;            // a worker of this attempt failed
+  int attempt = -1;     // 0 for the first start
+  int alive = 0;        // workers that are starting or running
+  bool failed = false;  // a worker of this attempt failed
+  // Until then the failure of another worker may be the cause of all others.
+  std::optional<TimePoint> cause_by = {};
+  bool nothing_left = false;      // in kSweeping, until cause_by
   int stop_signal = 0;            // of the stop request; 0: none
   bool timed_out = false;         // the time limit has passed
   std::optional<int> stuck = {};  // worker that hangs in the kernel: a restart would not help
@@ -41,7 +44,7 @@ struct GroupState {
   std::optional<TimePoint> killed_at = {};  // first SIGKILL to all workers in this phase
   bool stuck_reported = false;              // in this attempt
   TimePoint stop_began{};                   // meaningful in kStopping
-  TimePoint deadline{};                     // meaningful in kStopping and kSweeping
+  TimePoint deadline{};                     // meaningful in kStopping, kSweeping and until cause_by
 
   bool over() const { return phase >= Phase::kSucceeded; }
   // All workers of this attempt ended successfully and on their own.

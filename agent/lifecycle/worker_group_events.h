@@ -14,6 +14,7 @@ struct WorkerStarted {
 struct WorkerEnded {
   int local_rank;
   bool failed;
+  bool may_be_victim = false;  // it lost another worker, or waited for it in vain
 };
 // A worker has started or finished saving.
 struct WorkerSaves {

@@ -340,6 +340,11 @@ bool FailedByItself(const WorkerRecord& worker) {
   return EndingOf(worker).kind < EndKind::kLostPeer;
 }
 
+bool MayBeVictim(const WorkerRecord& worker) {
+  const EndKind kind = EndingOf(worker).kind;
+  return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded;
+}
+
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {
   return Ends(workers, ended).ChooseCause();
 }

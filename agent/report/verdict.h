@@ -16,6 +16,10 @@ Ending EndingOf(const WorkerRecord& worker);
 // exception in a handler of our signal counts, too.
 bool FailedByItself(const WorkerRecord& worker);
 
+// Returns whether the error of a worker is one that the end of another causes: it lost a peer,
+// waited too long, or its input ended too early.
+bool MayBeVictim(const WorkerRecord& worker);
+
 // Returns the output that has a worker's errors: standard output if standard error is empty,
 // because a shell may have joined them: `python train.py 2>&1 | tee log`.
 const std::string& OutputOfErrors(const WorkerRecord& worker);

@@ -9,7 +9,9 @@ namespace rankrun::agent {
 
 // This node's part in an attempt.
 struct NodePart {
-  std::optional<Cause> failure = {};  // the first on this node
+  std::optional<Cause> failure = {};  // the first on this node, or its cause
+  bool is_of_victim = false;          // `failure`, perhaps
+  bool failure_is_told = false;       // to the coordinator
   // The attempt has ended, but the coordinator of this node alone has not decided yet.
   std::optional<AttemptRecord> undecided = {};
   std::optional<int> exit_code = {};  // of the job, if this is its last attempt

@@ -16,6 +16,7 @@
 #include "agent/process/descendants.h"
 #include "agent/process/opted_out_processes.h"
 #include "agent/report/event_log.h"
+#include "agent/report/verdict.h"
 #include "agent/supervisor/inspection.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -26,6 +27,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::hours kLastLease{1};
+// Programs that fail for one reason end within this time, also with a core file of some size.
+constexpr std::chrono::milliseconds kVictimGrace{300};
 
 }  // namespace
 
@@ -36,7 +39,9 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               .shutdown_timeout = spec.shutdown_timeout,
               .save_timeout = spec.save_timeout,
               .stuck_timeout = spec.nodes ? spec.nodes->node_timeout : std::chrono::milliseconds(0),
-              .continue_on_failure = spec.continue_on_failure},
+              .continue_on_failure = spec.continue_on_failure,
+              .victim_grace = kVictimGrace,
+              .is_one_of_several = spec.nodes.has_value()},
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
       reports_(
@@ -174,9 +179,11 @@ void Supervisor::Advance(const Event& event) {
   if (attempt_over) EndAttempt();
   event_log_->Stepped(state_, transition.next);
   bool is_idle = transition.next.phase == Phase::kIdle && state_.phase == Phase::kSweeping;
+  bool stops = transition.next.phase == Phase::kStopping && state_.phase == Phase::kRunning;
   state_ = transition.next;
   incarnation_.Note(spec_, state_.attempt, output_.logs());
   coordinator_->NoteState(state_);
+  if (stops && !spec_.continue_on_failure) TellFailure();
   if (is_idle) NoteIdle();
   for (const Action& action : transition.actions) {
     std::visit([this](const auto& a) { Act(a); }, action);
@@ -219,7 +226,7 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
   }
   if (!record.failed()) health_.NoteFinished();
   NoteEnd(record);
-  Post(WorkerEnded{record.local_rank, record.failed()});
+  Post(WorkerEnded{record.local_rank, record.failed(), MayBeVictim(record)});
   if (record.start_error) ReapOrphans();  // as after a start
 }
 

@@ -9,7 +9,6 @@
 #include "agent/guardian/incarnation.h"
 #include "agent/guardian/stop_filter.h"
 #include "agent/job/job_spec.h"
-#include "agent/lifecycle/worker_group.h"
 #include "agent/machine/machine_share.h"
 #include "agent/nodes/membership.h"
 #include "agent/output/job_output.h"
@@ -100,6 +99,7 @@ class Supervisor {
   void StopByOrder(const StopWorkers& order);
   void NoteEnd(const WorkerRecord& record);
   void NoteFailure(const WorkerRecord& record);
+  void TellFailure();
   void NoteIdle();
   void ReportPart(AttemptRecord record);
   void ShowReport(const AttemptRecord& record);

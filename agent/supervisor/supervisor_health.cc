@@ -80,7 +80,8 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
   // As a failure of this node, so that all nodes stop.
   part_.failure =
       Cause{.text = text, .exit_code = kExitHang, .rank = ranks.empty() ? -1 : ranks[0]};
-  coordinator_->NoteFailure(*part_.failure);
+  part_.failure_is_told = false;
+  TellFailure();
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);
   Post(WorkersHang{});

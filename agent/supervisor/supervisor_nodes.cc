@@ -92,21 +92,30 @@ void Supervisor::NoteEnd(const WorkerRecord& record) {
   if (!left.empty()) coordinator_->NoteWorkersLeft(std::move(left));
 }
 
-// Reports the failure before the other workers are stopped, so that all nodes
-// stop at once.
+// Reports the failure before the other workers are stopped, so that all nodes stop at once;
+// that of a possible victim only when they are stopped.
 void Supervisor::NoteFailure(const WorkerRecord& record) {
-  if (part_.failure || state_.phase != Phase::kRunning) return;
+  const bool is_victim = MayBeVictim(record);
+  const bool is_better = !part_.failure || (part_.is_of_victim && !is_victim);
+  if (state_.phase != Phase::kRunning || !is_better) return;
+  part_.is_of_victim = is_victim;
   std::string where = spec_.nodes ? " on " + spec_.nodes->node_name : "";
   part_.failure = Cause{.text = "rank " + std::to_string(record.global_rank) + where + " (pid " +
                                 std::to_string(record.pid) + "): " + HowItEnded(record),
                         .exit_code = ExitCodeOf(record),
                         .rank = record.global_rank,
                         .is_primary = FailedByItself(record)};
-  if (!spec_.continue_on_failure) coordinator_->NoteFailure(*part_.failure);
+  if (!spec_.continue_on_failure && !is_victim) TellFailure();
+}
+
+void Supervisor::TellFailure() {
+  if (part_.failure && !std::exchange(part_.failure_is_told, true)) {
+    coordinator_->NoteFailure(*part_.failure);
+  }
 }
 
 void Supervisor::NoteIdle() {
-  if (spec_.continue_on_failure && part_.failure) coordinator_->NoteFailure(*part_.failure);
+  TellFailure();
   coordinator_->NoteWorkersOver(state_.has_succeeded());
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <optional>
 #include <random>
 #include <set>
 
@@ -20,6 +21,8 @@ class World {
     max_restarts_ = Below(4);
     policy_.save_timeout = milliseconds(Below(100));
     policy_.continue_on_failure = Below(4) == 0;
+    policy_.victim_grace = milliseconds(Below(3) == 0 ? Below(60) : 0);
+    policy_.is_one_of_several = Below(2) == 0;
     policy_.shutdown_timeout = milliseconds(Below(50) + 1);
     policy_.sweep_timeout = milliseconds(Below(20) + 1);
   }
@@ -52,7 +55,7 @@ class World {
         if (Below(4) == 0) Stop();
         break;
       case 5:
-        Apply(DeadlinePassed{});  // early, late or for another phase
+        PassDeadline();  // early, late or for another phase
         break;
       case 6:
       case 7:
@@ -76,6 +79,7 @@ class World {
     } else if (sweep_owed_) {
       AnswerSweep();
     } else {
+      PassDeadline();
       Command();
     }
   }
@@ -102,11 +106,25 @@ class World {
     ranks_.erase(local_rank);
     saving_.erase(local_rank);
     if (!starting_.empty() && Below(2) == 0) starting_.erase(starting_.begin());
-    attempt_failed_ |= failed;
-    bool stops = failed && alive_ > 0 && !stopping_ && !policy_.continue_on_failure;
+    bool is_victim = Below(2) == 0;
+    if (failed) NoteFailure(is_victim);
+    bool stops = failed && alive_ > 0 && !stopping_ && !policy_.continue_on_failure && !cause_by_;
     if (stops) BeginStop();
     if (alive_ == 0) BeginSweep();
-    Apply(WorkerEnded{local_rank, failed});
+    Apply(WorkerEnded{local_rank, failed, is_victim});
+  }
+
+  void NoteFailure(bool is_victim) {
+    bool waits = !attempt_failed_ && is_victim && !stopping_ && !policy_.continue_on_failure;
+    if (waits && policy_.victim_grace > milliseconds(0)) cause_by_ = now_ + policy_.victim_grace;
+    if (!is_victim) cause_by_.reset();
+    attempt_failed_ = true;
+  }
+
+  void PassDeadline() {
+    bool stops = alive_ > 0 && !stopping_ && cause_by_ && now_ >= *cause_by_;
+    if (stops) BeginStop();
+    Apply(DeadlinePassed{});
   }
 
   void Save(int local_rank, bool saving) {
@@ -169,6 +187,7 @@ class World {
     starting_ = ranks_;
     saving_.clear();
     attempt_failed_ = stopping_ = killed_ = false;
+    cause_by_.reset();
   }
 
   void Check(const SignalWorkers& action) {
@@ -195,7 +214,8 @@ class World {
 
   void Check(const ArmDeadline&) {
     EXPECT_FALSE(state_.over());
-    EXPECT_GE(state_.deadline, may_kill_from_);
+    bool waits_for_cause = cause_by_ && !stopping_ && (alive_ > 0 || !sweep_owed_);
+    EXPECT_GE(state_.deadline, waits_for_cause ? *cause_by_ : may_kill_from_);
   }
 
   void CheckKill() {
@@ -222,9 +242,10 @@ class World {
   int starts_ = 0;
   int requests_ = 0;
   bool attempt_failed_ = false;
-  bool stopping_ = false;    // in this attempt
-  bool killed_ = false;      // in this attempt
-  bool sweep_owed_ = false;  // NothingLeft is due
+  std::optional<TimePoint> cause_by_ = {};  // in this attempt
+  bool stopping_ = false;                   // in this attempt
+  bool killed_ = false;                     // in this attempt
+  bool sweep_owed_ = false;                 // NothingLeft is due
   bool timed_out_ = false;
   TimePoint stop_began_{};
   TimePoint may_kill_from_{};

@@ -85,6 +85,19 @@ TEST(ChooseCauseTest, AFailedStartIsTheCause) {
   EXPECT_EQ(ChooseCause({kTerminated, not_started}, {1, 0}), 1U);
 }
 
+TEST(MayBeVictimTest, AnErrorThatTheEndOfAnotherCauses) {
+  WorkerRecord worker = Ended({.signaled = false, .value = 1});
+  EXPECT_FALSE(MayBeVictim(worker));
+  for (const char* text : {"ConnectionResetError: [Errno 104] Connection reset by peer",
+                           "socket.timeout: timed out", "EOFError: Ran out of input"}) {
+    worker.stderr_tail = "Traceback (most recent call last):\n  File \"x\", line 1\n" +
+                         std::string(text) + "\n";
+    EXPECT_TRUE(MayBeVictim(worker)) << text;
+  }
+  worker.stderr_tail = "Traceback (most recent call last):\n  File \"x\", line 1\nKeyError: 1\n";
+  EXPECT_FALSE(MayBeVictim(worker));
+}
+
 TEST(FailedByItselfTest, AConsequenceIsNoPrimaryFailure) {
   EXPECT_TRUE(FailedByItself(kFailed));
   EXPECT_TRUE(FailedByItself(Ended({.signaled = true, .value = 15}, 15, kTraceback)));
