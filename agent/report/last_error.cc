@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/json_log.h"
 
 namespace rankrun::agent {
 namespace {
@@ -38,7 +39,7 @@ void StripRank(std::string& line) {
 }
 
 Lines LinesOf(std::string_view text) {
-  Lines lines = LastLines(text, std::numeric_limits<size_t>::max());
+  Lines lines = LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
   for (std::string& line : lines) StripRank(line);
   return lines;
 }
@@ -84,10 +85,20 @@ size_t FirstOfChain(const Lines& lines, size_t last) {
   return first;
 }
 
+// Returns whether a text begins with the value of a metric. "KeyError: 3" has none.
+bool IsMetric(std::string_view text) {
+  text = text.substr(0, text.find_first_of(" ,;"));
+  const bool has_point = text.find('.') != text.npos;
+  return text == "nan" || text == "inf" || text == "-inf" ||
+         (has_point && text.find_first_not_of("0123456789.+-e%") == text.npos);
+}
+
 // Returns whether a line is "ValueError: no data", as programs print that catch their errors
 // to end with an exit code.
 bool IsException(std::string_view line) {
-  std::string_view type = line.substr(0, line.find(": "));
+  const size_t colon = line.find(": ");
+  if (colon != line.npos && IsMetric(line.substr(colon + 2))) return false;
+  std::string_view type = line.substr(0, colon);
   bool is_name = std::ranges::all_of(
       type, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == ':'; });
   return is_name && (type.ends_with("Error") || type.ends_with("Exception"));

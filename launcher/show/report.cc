@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/json_log.h"
 #include "agent/report/last_error.h"
 #include "agent/report/left_out.h"
 #include "agent/report/logged_error.h"
@@ -28,7 +29,7 @@ constexpr int kShownFailures = 3;  // with their last lines, beside the cause
 
 std::string LastLinesOf(const std::string& stream, const std::string& tail,
                         const std::string& file) {
-  std::vector<std::string> lines = agent::LastLines(tail, kShownLines);
+  std::vector<std::string> lines = agent::LastLines(agent::WithPlainErrors(tail), kShownLines);
   if (lines.empty()) return "";
   std::string text = "    last lines of its standard " + stream + ":\n";
   for (const std::string& line : lines) text += "    | " + OneLine(line, kMaxLine) + "\n";

@@ -203,5 +203,19 @@ TEST(SanitizerErrorTest, IsTheFirstLineOfItsReport) {
   EXPECT_EQ(SanitizerError(""), "");
 }
 
+TEST(FindLastErrorTest, AMetricIsNoException) {
+  EXPECT_FALSE(FindLastError("MeanSquaredError: 0.31\n").is_exception);
+  EXPECT_FALSE(FindLastError("MeanSquaredError: -inf\n").is_exception);
+  EXPECT_TRUE(FindLastError("KeyError: 3\n").is_exception);
+}
+
+TEST(FindLastErrorTest, FindsTheExceptionOfALineOfJson) {
+  const std::string line =
+      R"({"level": "error", "event": "step 7 failed", "exception": "Traceback (most recent call )"
+      R"(last):\n  File \"a.py\", line 3\nKeyError: 'mask'"})";
+  EXPECT_EQ(FindLastError(line + "\n").text, "KeyError: 'mask'\n");
+  EXPECT_TRUE(FindLastError(line + "\n").is_exception);
+}
+
 }  // namespace
 }  // namespace rankrun::agent

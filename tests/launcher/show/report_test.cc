@@ -331,6 +331,16 @@ TEST_F(ReportTest, OfAStoppedRankOnlyTheFileIsNamed) {
             "  next: the end, --max-restarts is 0; exit code 1\n");
 }
 
+TEST_F(ReportTest, AnErrorInALineOfJsonIsShownAsText) {
+  CauseExits(1);
+  Cause().stdout_tail =
+      R"({"level": "error", "event": "step 7 failed", "exception": "a.py:3\nKeyError: 'mask'"})";
+  OnlyTheCause();
+  EXPECT_THAT(FormatReport(record), testing::HasSubstr("    | ERROR step 7 failed\n"
+                                                       "    | a.py:3\n"
+                                                       "    | KeyError: 'mask'\n"));
+}
+
 TEST_F(ReportTest, WithoutStandardErrorTheLastOutputIsShown) {
   CauseExits(1);
   Cause().stdout_tail = "step 1\nno such batch\n";
