@@ -1,15 +1,19 @@
 // Cost of a roll call over 64 workers: what the agent does once a second while nobody waits, and
 // while 63 workers wait for one; and what it does ten times in the time of a verdict while all
 // stand still. Cost of the coordinator's roll call over 1000 nodes with 8 workers each, of which
-// one is late.
+// one is late. Cost of finding the rank for which 10,000 wait in a chain of connections, at a
+// verdict.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/health/hang_watch.h"
+#include "agent/health/peer_waits.h"
 #include "agent/health/process_facts.h"
 #include "agent/health/process_work.h"
 #include "agent/nodes/health_codec.h"
@@ -153,6 +157,21 @@ void SecondOfThousandNodes(benchmark::State& state) { SecondOfCoordinator(state,
 void SecondOfThousandNodesWithDecoding(benchmark::State& state) {
   SecondOfCoordinator(state, true);
 }
+
+void ChainOfTenThousand(benchmark::State& state) {
+  constexpr int kRanks = 10'000;
+  std::map<int, WorkerSample> workers;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    WorkFacts work{.knows_connections = true};
+    const auto first = static_cast<uint64_t>(rank) + 1;
+    for (uint64_t i = 0; i < kMaxConnections; ++i) work.connections.push_back({.id = first + i});
+    if (rank + 1 < kRanks) work.awaited_connection = first + kMaxConnections - 1;
+    workers[rank] = {.global_rank = rank, .pid = 1, .work = std::move(work)};
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(AwaitedByAll(workers));
+}
+
+BENCHMARK(ChainOfTenThousand)->Unit(benchmark::kMillisecond);
 BENCHMARK(SecondOfThousandNodes)->Unit(benchmark::kMillisecond);
 BENCHMARK(SecondOfThousandNodesWithDecoding)->Unit(benchmark::kMillisecond);
 BENCHMARK(NobodyWaits);

@@ -321,10 +321,8 @@ std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
   const std::string still = "no worker has made progress for " + FormatSeconds(Quiet(now));
   std::set<int> suspects;
   std::set<int> ended;
-  std::vector<WorkerSample> workers;
   for (const auto& [rank, condition] : conditions_) {
     if (condition == Condition::kNotStarted || condition == Condition::kSaving) return std::nullopt;
-    workers.push_back(now_.at(rank));
     if (condition == Condition::kEnded) {
       ended.insert(rank);
     } else if (condition != Condition::kWaits && condition != Condition::kUnknown) {
@@ -332,7 +330,7 @@ std::optional<HangVerdict> HangWatch::VerdictOnStillness(TimePoint now) const {
     }
   }
   if (!suspects.empty()) return Blaming(suspects, still);
-  if (auto rank = AwaitedByAll(workers)) {
+  if (auto rank = AwaitedByAll(now_)) {
     return Blaming({*rank}, "all others wait for its data; " + still);
   }
   HangVerdict verdict = Blaming(ended, still);

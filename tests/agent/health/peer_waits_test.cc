@@ -3,17 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace rankrun::agent {
 namespace {
 
 // Rank r waits for the rank that `peers` has at r; -1: for none. Each two ranks are connected.
-std::vector<WorkerSample> Waiting(const std::vector<int>& peers) {
+std::map<int, WorkerSample> Waiting(const std::vector<int>& peers) {
   auto id_of = [](int a, int b) {
     return static_cast<uint64_t>(std::min(a, b) * 100 + std::max(a, b));
   };
-  std::vector<WorkerSample> workers;
+  std::map<int, WorkerSample> workers;
   const int size = static_cast<int>(peers.size());
   for (int rank = 0; rank < size; ++rank) {
     WorkFacts work{.knows_connections = true};
@@ -22,7 +24,7 @@ std::vector<WorkerSample> Waiting(const std::vector<int>& peers) {
     }
     const int peer = peers[static_cast<size_t>(rank)];
     if (peer >= 0) work.awaited_connection = id_of(rank, peer);
-    workers.push_back({.global_rank = rank, .pid = 1, .work = std::move(work)});
+    workers[rank] = {.global_rank = rank, .pid = 1, .work = std::move(work)};
   }
   return workers;
 }
@@ -30,6 +32,20 @@ std::vector<WorkerSample> Waiting(const std::vector<int>& peers) {
 TEST(PeerWaitsTest, TheEndOfAllChainsIsAwaited) {
   EXPECT_EQ(AwaitedByAll(Waiting({1, -1, 1})), 1);
   EXPECT_EQ(AwaitedByAll(Waiting({1, 2, 3, -1})), 3);
+}
+
+TEST(PeerWaitsTest, AChainOfTenThousandIsFollowedToItsEnd) {
+  constexpr int kSize = 10'000;
+  std::map<int, WorkerSample> workers;
+  for (int rank = 0; rank < kSize; ++rank) {
+    const auto id = static_cast<uint64_t>(rank) + 1;
+    WorkFacts work{.knows_connections = true, .connections = {{.id = id}, {.id = id + 1}}};
+    if (rank + 1 < kSize) work.awaited_connection = id + 1;
+    workers[rank] = {.global_rank = rank, .pid = 1, .work = std::move(work)};
+  }
+  EXPECT_EQ(AwaitedByAll(workers), kSize - 1);
+  workers.at(kSize - 1).work->awaited_connection = 2;
+  EXPECT_EQ(AwaitedByAll(workers), std::nullopt) << "a dead-lock";
 }
 
 TEST(PeerWaitsTest, NobodyIsAwaitedByAllIfAnotherWaitsForSomethingElse) {
