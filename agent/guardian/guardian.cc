@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/net/listen_socket.h"
 #include "base/process/spawn.h"
 #include "base/write_all.h"
 
@@ -82,7 +83,9 @@ class Guardian {
       : job_(job),
         signals_(std::move(signals)),
         memory_(std::move(memory)),
-        preexisting_children_(std::move(preexisting_children)) {}
+        preexisting_children_(std::move(preexisting_children)) {
+    if (auto opened = OpenTcpSocket()) liveness_socket_ = std::move(*opened);
+  }
 
   [[noreturn]] void Run() {
     if (auto started = StartAgent(); !started) Fail(started.error().message);
@@ -247,10 +250,6 @@ class Guardian {
       if (auto* heartbeat = std::get_if<Heartbeat>(&*message)) {
         run_->lease.Grant(heartbeat->lease, now);
       }
-      if (auto* liveness = std::get_if<LivenessSocket>(&*message)) {
-        liveness_socket_ = std::move(liveness->socket);
-        if (!liveness_socket_) Say("cannot keep the liveness port open: too many open files");
-      }
       if (auto* request = std::get_if<StartDebugger>(&*message)) Start(*request);
       bool ends_debugger = std::holds_alternative<EndDebugger>(*message);
       if (ends_debugger && debugger_ != nullptr) ReportDebuggerEnd();
@@ -364,7 +363,9 @@ class Guardian {
   const GuardedJob& job_;
   Fd signals_;
   JobMemory memory_;
-  Fd liveness_socket_;  // empty: the agent has sent none
+  // Agents listen there if the job has several nodes. Opened before the first agent, so that an
+  // agent never has a port that this process does not keep. Empty: too many open files.
+  Fd liveness_socket_;
   std::set<pid_t> preexisting_children_;
   std::optional<AgentRun> run_;         // the current agent; between two agents, the previous one
   std::unique_ptr<Debugger> debugger_;  // null: none runs

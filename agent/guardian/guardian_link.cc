@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace rankrun::agent {
@@ -18,8 +17,7 @@ enum class PacketKind : int {
   kHeartbeat,
   kStartDebugger,
   kEndDebugger,
-  kDebuggerReport,
-  kLivenessSocket
+  kDebuggerReport
 };
 
 // Wire format. A plain struct suffices because both ends are one program,
@@ -30,51 +28,11 @@ struct Packet {
   int second;
 };
 
-// Control data that holds one descriptor.
-union DescriptorBuffer {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-bool SendMessage(int fd, const msghdr& message) {
+void SendPacket(int fd, const Packet& packet) {
   ssize_t sent;
   do {
-    sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = send(fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  return sent >= 0;
-}
-
-void SendPacket(int fd, Packet packet) {
-  iovec bytes{&packet, sizeof packet};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  SendMessage(fd, message);
-}
-
-// Receives a packet, and the descriptor that may come with it. Returns the result of
-// recvmsg.
-ssize_t ReceivePacket(int fd, Packet& packet, Fd& descriptor) {
-  iovec bytes{&packet, sizeof packet};
-  DescriptorBuffer buffer{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = &buffer;
-  message.msg_controllen = sizeof buffer;
-  ssize_t count;
-  do {
-    count = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // ECONNRESET: the other side died with unread messages. The kernel reports
-    // this once, before the last messages of that side.
-  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
-  const cmsghdr* control = count < 0 ? nullptr : CMSG_FIRSTHDR(&message);
-  if (control != nullptr && control->cmsg_type == SCM_RIGHTS) {
-    int received;
-    std::memcpy(&received, CMSG_DATA(control), sizeof received);
-    descriptor.Reset(received);
-  }
-  return count;
 }
 
 }  // namespace
@@ -112,22 +70,6 @@ void GuardianLink::Send(DebuggerReport report) {
              {PacketKind::kDebuggerReport, static_cast<int>(report.outcome), report.error_number});
 }
 
-bool GuardianLink::Send(const LivenessSocket& liveness) {
-  Packet packet{PacketKind::kLivenessSocket, 0, 0};
-  iovec bytes{&packet, sizeof packet};
-  DescriptorBuffer buffer{};
-  int fd = liveness.socket.get();
-  buffer.header = {
-      .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(&buffer.header), &fd, sizeof fd);
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = &buffer;
-  message.msg_controllen = sizeof buffer;
-  return SendMessage(fd_.get(), message);
-}
-
 bool GuardianLink::Send(Heartbeat heartbeat) {
   int unread = 0;
   bool is_first = !std::exchange(has_beaten_, true);
@@ -138,8 +80,12 @@ bool GuardianLink::Send(Heartbeat heartbeat) {
 
 std::optional<GuardianLink::Message> GuardianLink::Receive() {
   Packet packet;
-  Fd descriptor;
-  ssize_t count = ReceivePacket(fd_.get(), packet, descriptor);
+  ssize_t count;
+  do {
+    count = recv(fd_.get(), &packet, sizeof packet, MSG_DONTWAIT);
+    // ECONNRESET: the other side died with unread messages. The kernel reports
+    // this once, before the last messages of that side.
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count < 0 && errno == EAGAIN) return std::nullopt;
   if (count != sizeof packet) return LinkClosed{};
   if (packet.kind == PacketKind::kGoodbye) return Goodbye{packet.first, packet.second};
@@ -157,7 +103,6 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   if (packet.kind == PacketKind::kDebuggerReport) {
     return DebuggerReport{static_cast<DebuggerReport::Outcome>(packet.first), packet.second};
   }
-  if (packet.kind == PacketKind::kLivenessSocket) return LivenessSocket{std::move(descriptor)};
   return SignalNotice{packet.first, packet.second};
 }
 

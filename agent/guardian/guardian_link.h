@@ -54,12 +54,6 @@ struct DebuggerReport {
   int error_number;  // of kNoProgram and kFailed
 };
 
-// A listening socket that the guardian keeps open for all later agents, so that its port
-// answers as long as the guardian or an agent lives.
-struct LivenessSocket {
-  Fd socket;
-};
-
 struct LinkClosed {};  // the other side has died
 
 // Socket between guardian and agent. Each end sees the death of the other as
@@ -68,7 +62,7 @@ struct LinkClosed {};  // the other side has died
 class GuardianLink {
  public:
   using Message = std::variant<SignalNotice, Goodbye, EndSignals, Heartbeat, StartDebugger,
-                               EndDebugger, DebuggerReport, LivenessSocket, LinkClosed>;
+                               EndDebugger, DebuggerReport, LinkClosed>;
 
   // Returns the guardian's end and the agent's end.
   static Result<std::pair<GuardianLink, GuardianLink>> CreatePair();
@@ -82,8 +76,6 @@ class GuardianLink {
   void Send(StartDebugger request);
   void Send(EndDebugger request);
   void Send(DebuggerReport report);
-  // Sends a duplicate. Returns whether it was sent.
-  bool Send(const LivenessSocket& liveness);
   // Sends the first heartbeat always, later ones only if the guardian has read
   // all messages before. A stopped guardian (Ctrl-Z) must keep room for the
   // goodbye. Returns whether it was sent.

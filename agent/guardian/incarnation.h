@@ -15,13 +15,13 @@ namespace rankrun::agent {
 // Thread: one at a time.
 class Incarnation {
  public:
-  // `liveness_socket`: from the previous incarnation; may be empty.
+  // `liveness_socket`: the guardian holds it, too; empty: it could open none.
   Incarnation(GuardianLink link, JobMemory memory, Fd liveness_socket = {});
   Incarnation(const Incarnation&) = delete;
   Incarnation& operator=(const Incarnation&) = delete;
 
   GuardianLink& link() { return link_; }
-  // Returns the socket that the previous incarnation sent as LivenessSocket; empty: none.
+  // Returns the socket that all incarnations share; empty: there is none.
   Fd TakeLivenessSocket() { return std::move(liveness_socket_); }
   bool is_first() const { return record_.incarnation == 0; }
 

@@ -18,9 +18,10 @@ namespace rankrun::agent {
 // Thread: loop.
 class LivenessPort {
  public:
-  // Takes over the socket of the previous incarnation. Without one, opens a socket and sends
-  // it to the guardian.
-  // Errors: those of ListenOnFreePort and Listener::Adopt; kSystem if the guardian did not get it.
+  // Listens on the socket that the guardian opened before it forked this agent; an earlier
+  // incarnation may have begun that. A socket of the agent alone would be refused after the agent's
+  // death, while its workers may still live.
+  // Errors: those of ListenOnFreePort and Listener::Adopt; kSystem: the guardian has no socket.
   static Result<std::unique_ptr<LivenessPort>> Open(Loop& loop, Incarnation& incarnation);
   LivenessPort(const LivenessPort&) = delete;
   LivenessPort& operator=(const LivenessPort&) = delete;

@@ -28,18 +28,6 @@ std::string Problem(int socket_fd) {
   return address && address->port() != 0 ? "" : "is not bound";
 }
 
-// Returns an empty descriptor, with errno set, on failure.
-Fd ListenOnAny(const SocketAddress& any) {
-  Fd socket(::socket(any.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return socket;
-  const int off = 0;
-  bool is_open = any.family() != AF_INET6 ||
-                 setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
-  is_open = is_open && bind(socket.get(), any.raw(), any.raw_size()) == 0;
-  is_open = is_open && listen(socket.get(), SOMAXCONN) == 0;
-  return is_open ? std::move(socket) : Fd();
-}
-
 }  // namespace
 
 Result<SocketAddress> ListenSocketAddress(int socket_fd) {
@@ -49,12 +37,30 @@ Result<SocketAddress> ListenSocketAddress(int socket_fd) {
                                         ": want a TCP socket that is bound to a port"};
 }
 
-Result<Fd> ListenOnFreePort() {
-  for (const char* any : {"::", "0.0.0.0"}) {
-    Fd socket = ListenOnAny(*SocketAddress::FromNumeric(any, 0));
-    if (socket) return socket;
+Result<Fd> OpenTcpSocket() {
+  for (int family : {AF_INET6, AF_INET}) {
+    Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int off = 0;
+    const bool takes_all = family == AF_INET || setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY,
+                                                           &off, sizeof off) == 0;
+    if (socket && takes_all) return socket;
   }
-  return SystemError("listen on a free port", errno);
+  return SystemError("open a socket", errno);
+}
+
+Result<uint16_t> ListenOnFreePort(int socket_fd) {
+  auto address = SocketAddress::LocalOf(socket_fd);
+  if (address && address->port() == 0) {
+    const char* any = address->family() == AF_INET6 ? "::" : "0.0.0.0";
+    address = SocketAddress::FromNumeric(any, 0);
+    if (bind(socket_fd, address->raw(), address->raw_size()) != 0 ||
+        listen(socket_fd, SOMAXCONN) != 0) {
+      return SystemError("listen on a free port", errno);
+    }
+    address = SocketAddress::LocalOf(socket_fd);
+  }
+  if (!address) return std::move(address).error();
+  return address->port();
 }
 
 }  // namespace rankrun

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "base/fd.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
@@ -13,9 +15,14 @@ namespace rankrun {
 // port", for any other descriptor, an unbound and a connected socket among them.
 Result<SocketAddress> ListenSocketAddress(int socket_fd);
 
-// Returns a socket that listens at a free port of all interfaces, close-on-exec and
-// non-blocking: IPv6 and IPv4, or IPv4 on a host without IPv6.
+// Returns a TCP socket without an address, close-on-exec and non-blocking: for IPv6 and IPv4, or
+// for IPv4 on a host without IPv6.
 // Errors: kSystem, kExhausted.
-Result<Fd> ListenOnFreePort();
+Result<Fd> OpenTcpSocket();
+
+// Lets a socket of OpenTcpSocket listen at a free port of all interfaces, unless it has a port.
+// Returns the port.
+// Errors: kSystem, kExhausted.
+Result<uint16_t> ListenOnFreePort(int socket_fd);
 
 }  // namespace rankrun

@@ -51,30 +51,6 @@ TEST_F(GuardianLinkTest, AGoodbyeArrives) {
   EXPECT_EQ(goodbye->end_signal, SIGINT);
 }
 
-TEST_F(GuardianLinkTest, ALivenessSocketArrivesAndIsNotInheritedByPrograms) {
-  test::Pipe pipe = test::MakePipe();
-  ASSERT_TRUE(agent->Send(LivenessSocket{std::move(pipe.write_end)}));
-  agent->Send(Goodbye{.exit_code = 3, .end_signal = 0});
-  agent.reset();
-  auto message = guardian->Receive();
-  ASSERT_TRUE(message);
-  auto* liveness = std::get_if<LivenessSocket>(&*message);
-  ASSERT_NE(liveness, nullptr);
-  EXPECT_TRUE(IsOurs(liveness->socket.get())) << "close-on-exec";
-  EXPECT_EQ(write(liveness->socket.get(), "x", 1), 1);
-  char letter = 0;
-  EXPECT_EQ(read(pipe.read_end.get(), &letter, 1), 1);
-  message = guardian->Receive();
-  ASSERT_TRUE(message);
-  EXPECT_TRUE(std::holds_alternative<Goodbye>(*message));
-}
-
-TEST_F(GuardianLinkTest, ALivenessSocketThatNobodyTakesIsNotSent) {
-  test::Pipe pipe = test::MakePipe();
-  guardian.reset();
-  EXPECT_FALSE(agent->Send(LivenessSocket{std::move(pipe.write_end)}));
-}
-
 TEST_F(GuardianLinkTest, TheListOfEndSignalsArrives) {
   uint64_t bits = (uint64_t{1} << 63) | (uint64_t{1} << 31) | (uint64_t{1} << SIGTERM);
   agent->Send(EndSignals{bits});

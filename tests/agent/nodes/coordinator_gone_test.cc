@@ -15,10 +15,8 @@ using testing::HasSubstr;
 // A member that starts on an order of the test, and has a liveness port.
 struct MortalMember {
   MortalMember(Loop& loop, uint16_t port, uint64_t node) {
-    auto opened = ListenOnFreePort();
-    EXPECT_TRUE(opened);
-    socket = std::move(*opened);
-    liveness_port = ListenSocketAddress(socket.get())->port();
+    socket = *OpenTcpSocket();
+    liveness_port = *ListenOnFreePort(socket.get());
     Hello hello{.node = node,
                 .name = "n" + std::to_string(node),
                 .min_nodes = 1,

@@ -1,28 +1,23 @@
 #include "agent/nodes/liveness_port.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "base/net/listen_socket.h"
 #include "tests/agent/control/control_fixture.h"
 
 namespace rankrun::agent {
 namespace {
 
 struct LivenessPortTest : ControlTest {
-  // Returns an incarnation whose guardian is this test.
-  std::unique_ptr<Incarnation> Live(Fd socket = {}) {
+  // Returns an incarnation with a duplicate of the guardian's socket, as fork makes it.
+  std::unique_ptr<Incarnation> Live() {
     auto pair = GuardianLink::CreatePair();
     auto memory = JobMemory::Create();
     EXPECT_TRUE(pair && memory);
-    guardian.emplace(std::move(pair->first));
+    Fd socket(guardians ? fcntl(guardians.get(), F_DUPFD_CLOEXEC, 3) : Fd::kNone);
     return std::make_unique<Incarnation>(std::move(pair->second), std::move(*memory),
                                          std::move(socket));
-  }
-  // Returns the socket that the guardian got.
-  Fd GuardiansSocket() {
-    auto message = guardian->Receive();
-    auto* liveness = message ? std::get_if<LivenessSocket>(&*message) : nullptr;
-    EXPECT_NE(liveness, nullptr);
-    return liveness == nullptr ? Fd() : std::move(liveness->socket);
   }
   // Returns 0 or an errno.
   static int Connect(const std::string& host, uint16_t port) {
@@ -31,7 +26,7 @@ struct LivenessPortTest : ControlTest {
     return connect(client.get(), address.raw(), address.raw_size()) == 0 ? 0 : errno;
   }
 
-  std::optional<GuardianLink> guardian;
+  Fd guardians = *OpenTcpSocket();
 };
 
 TEST_F(LivenessPortTest, ItAnswersUntilGuardianAndAgentAreGone) {
@@ -40,16 +35,16 @@ TEST_F(LivenessPortTest, ItAnswersUntilGuardianAndAgentAreGone) {
   ASSERT_TRUE(port) << port.error().message;
   const uint16_t number = (*port)->number();
   EXPECT_EQ(Connect("127.0.0.1", number), 0);
-  Fd guardians = GuardiansSocket();
   port->reset();  // the agent dies
   Eventually([] { return true; });
   EXPECT_EQ(Connect("127.0.0.1", number), 0);
-  auto next_life = Live(std::move(guardians));
+  auto next_life = Live();
   auto next = LivenessPort::Open(loop, *next_life);
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_EQ((*next)->number(), number);
   EXPECT_EQ(Connect("127.0.0.1", number), 0);
   next->reset();
+  guardians.Reset();
   EXPECT_TRUE(Eventually([&] { return Connect("127.0.0.1", number) == ECONNREFUSED; }));
 }
 
@@ -72,9 +67,9 @@ TEST_F(LivenessPortTest, ItClosesConnectionsAtOnce) {
   EXPECT_TRUE(Eventually([&] { return recv(client.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
 }
 
-TEST_F(LivenessPortTest, WithoutAGuardianThereIsNone) {
+TEST_F(LivenessPortTest, AnAgentHasNoneThatItsGuardianDoesNotKeep) {
+  guardians.Reset();  // it had no descriptor left
   auto life = Live();
-  guardian.reset();
   EXPECT_FALSE(LivenessPort::Open(loop, *life));
 }
 

@@ -12,10 +12,8 @@ namespace {
 
 struct NodeProberTest : ControlTest {
   NodeProberTest() {
-    auto opened = ListenOnFreePort();
-    EXPECT_TRUE(opened);
-    socket = std::move(*opened);
-    port = ListenSocketAddress(socket.get())->port();
+    socket = *OpenTcpSocket();
+    port = *ListenOnFreePort(socket.get());
     prober.emplace(
         loop, std::chrono::milliseconds(60'000),
         NodeProber::Callbacks{.is_wanted = [this](uint64_t node) { return wanted.contains(node); },

@@ -60,11 +60,13 @@ TEST(ListenSocketTest, AnyOtherDescriptorIsAnErrorThatSaysWhatItIs) {
 }
 
 TEST(ListenSocketTest, AFreePortListensAtOnceAndIsNotInherited) {
-  auto opened = ListenOnFreePort();
+  auto opened = OpenTcpSocket();
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_TRUE(IsOurs(opened->get()));
-  SocketAddress address =
-      *SocketAddress::FromNumeric("127.0.0.1", ListenSocketAddress(opened->get())->port());
+  auto port = ListenOnFreePort(opened->get());
+  ASSERT_TRUE(port) << port.error().message;
+  EXPECT_EQ(*ListenOnFreePort(opened->get()), *port) << "it listens already";
+  SocketAddress address = *SocketAddress::FromNumeric("127.0.0.1", *port);
   Fd client = Socket();
   EXPECT_EQ(connect(client.get(), address.raw(), address.raw_size()), 0);
 }
