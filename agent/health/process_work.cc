@@ -2,8 +2,11 @@
 
 #include <dirent.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -32,6 +35,21 @@ ChildrenByParent ReadChildren() {
     if (pid > 0) children.emplace(ParentOf(pid), pid);
   }
   return children;
+}
+
+// Returns "net:[4026531840]"; empty, with errno set, if it cannot be read.
+std::string NetworkOf(const std::string& process) {
+  std::array<char, 64> link{};
+  const ssize_t size = readlink(("/proc/" + process + "/ns/net").c_str(), link.data(), link.size());
+  return std::string(link.data(), size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+// Returns false for a process in another network namespace, whose connections the kernel does not
+// show here, and for one that may not be looked at.
+bool IsInNetwork(pid_t pid, const std::string& ours) {
+  const std::string network = NetworkOf(std::to_string(pid));
+  const bool has_ended = network.empty() && (errno == ENOENT || errno == ESRCH);
+  return network == ours || has_ended;
 }
 
 // A process may get another parent during the pass, so that one may be listed twice.
@@ -88,6 +106,7 @@ uint64_t AwaitedConnection(const ProcessFacts& facts, const ConnectionsByInode& 
 void AddWork(std::vector<WorkerSample>& samples, uint16_t store_port) {
   const ChildrenByParent children = ReadChildren();
   const auto connections = ReadConnections();
+  const std::string network = NetworkOf("self");
   for (WorkerSample& sample : samples) {
     if (sample.pid == 0 || sample.has_ended) continue;
     WorkFacts work{.knows_connections = connections.has_value()};
@@ -96,6 +115,7 @@ void AddWork(std::vector<WorkerSample>& samples, uint16_t store_port) {
     for (pid_t pid : processes) {
       AddCounters(pid, work);
       if (connections) AddConnections(pid, *connections, store_port, work);
+      work.knows_connections &= IsInNetwork(pid, network);
     }
     work.wakes = NumberIn(ReadOfProcess(sample.pid, "status"), "voluntary_ctxt_switches");
     KeepLatest(work.connections);

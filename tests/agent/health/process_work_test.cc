@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -99,6 +100,24 @@ TEST(ProcessWorkTest, BothEndsOfAConnectionHaveOneIdAndTheWaiterShowsIt) {
   const WorkFacts here = *Read(getpid()).work;
   const uint64_t id = Read(waiter.pid()).work->awaited_connection;
   EXPECT_EQ(std::ranges::count(here.connections, id, &PeerConnection::id), 1);
+}
+
+TEST(ProcessWorkTest, ConnectionsInAnotherNetworkAreUnknown) {
+  if (!ReadConnections()) GTEST_SKIP() << "the kernel shows no connections";
+  EXPECT_TRUE(Read(getpid()).work->knows_connections);
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  Child worker([&] {
+    const Child isolated([&] {
+      const char has_own = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 ? 'y' : 'n';
+      if (write(ready[1], &has_own, 1) == 1) pause();
+    });
+    pause();
+  });
+  char has_own = 0;
+  ASSERT_EQ(read(ready[0], &has_own, 1), 1);
+  if (has_own != 'y') GTEST_SKIP() << "no network namespaces here";
+  EXPECT_FALSE(Read(worker.pid()).work->knows_connections);
 }
 
 TEST(ProcessWorkTest, DataIsSeen) {
