@@ -12,6 +12,8 @@ using std::chrono::milliseconds;
 constexpr int kRefusalsForProof = 2;
 constexpr milliseconds kFirstPause{5};
 constexpr milliseconds kMaxPause{250};
+constexpr Duration kMinTrialPause = std::chrono::seconds(1);
+constexpr Duration kMaxTrialPause = std::chrono::minutes(5);  // at a firewall that drops packets
 constexpr milliseconds kPausePerNode{1};  // bounds the dials of very many suspects
 constexpr size_t kMaxDials = 64;          // at a time
 constexpr int kSilenceChecksPerTimeout = 10;
@@ -59,7 +61,7 @@ void LivenessWatch::Trust(uint64_t id, Node& node, TimePoint now) {
   if (!std::exchange(node.is_suspect, false)) return;
   node.refusals = 0;
   node.dial_counts = false;
-  Plan(id, node, std::nullopt);
+  if (node.is_proven) Plan(id, node, std::nullopt);  // else the trial is still to come
 }
 
 void LivenessWatch::Plan(uint64_t id, Node& node, std::optional<TimePoint> at) {
@@ -80,6 +82,14 @@ void LivenessWatch::CheckSilence(TimePoint now) {
     if (now - node.last_heard >= kSilentChecks * period) Suspect(id, node, now);
   }
   next_silence_check_ = now + period;
+}
+
+// A firewall that refuses a trial would refuse the next one, too. A trial without an answer may have
+// been lost, or this host had no descriptor.
+void LivenessWatch::EndTrial(uint64_t id, Node& node, LivenessAnswer answer, TimePoint now) {
+  if (answer == LivenessAnswer::kRefused) return Forget(id);
+  node.trial_pause = std::clamp(2 * node.trial_pause, kMinTrialPause, kMaxTrialPause);
+  Plan(id, node, now + node.trial_pause);
 }
 
 std::vector<LivenessDial> LivenessWatch::Due(TimePoint now) {
@@ -108,7 +118,11 @@ std::optional<NodeGone> LivenessWatch::OnAnswer(uint64_t dial, LivenessAnswer an
   Node& node = found->second;
   node.dial.reset();
   node.is_proven |= answer == LivenessAnswer::kConnected;
-  if (!node.is_proven || !node.is_suspect) return std::nullopt;
+  if (!node.is_proven) {
+    EndTrial(id, node, answer, now);
+    return std::nullopt;
+  }
+  if (!node.is_suspect) return std::nullopt;
   bool is_refusal = answer == LivenessAnswer::kRefused && node.dial_counts;
   if (!is_refusal) {
     node.refusals = 0;

@@ -34,7 +34,8 @@ struct NodeGone {
 // Decides when to dial the liveness ports of nodes, and finds those that are gone. A firewall
 // may refuse connections, too. So a refusal counts only after an earlier dial of that port
 // was successful, and only if the dial began while the node was suspect: with a broken
-// connection, or silent. Two in a row are proof. Pure: no clock, no I/O.
+// connection, or silent. Two in a row are proof. A node whose first dial is refused is forgotten
+// until its next hello; one without an answer is repeated. Pure: no clock, no I/O.
 class LivenessWatch {
  public:
   explicit LivenessWatch(Duration node_timeout) : node_timeout_(node_timeout) {}
@@ -63,11 +64,13 @@ class LivenessWatch {
     bool dial_counts = false;                 // it began while the node was suspect
     int refusals = 0;                         // that count, in a row
     Duration pause{};                         // before the next dial
+    Duration trial_pause{};                   // after the latest trial
   };
 
   void Suspect(uint64_t id, Node& node, TimePoint now);
   void Trust(uint64_t id, Node& node, TimePoint now);
   void CheckSilence(TimePoint now);
+  void EndTrial(uint64_t id, Node& node, LivenessAnswer answer, TimePoint now);
   void Plan(uint64_t id, Node& node, std::optional<TimePoint> at);
   void PlanAfterPause(uint64_t id, Node& node, TimePoint now);
 

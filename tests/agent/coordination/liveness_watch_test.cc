@@ -39,7 +39,7 @@ struct LivenessWatchTest : testing::Test {
   }
   // Dials again after the pause and gets this answer.
   std::optional<NodeGone> TryAgain(LivenessAnswer answer) {
-    for (int i = 0; i < 3; ++i) {  // one deadline may be that of a check of all nodes
+    for (int i = 0; i < 1'000; ++i) {  // deadlines may be those of checks of all nodes
       AdvanceToDeadline();
       if (Dials() == 1) return Answer(answer);
     }
@@ -81,15 +81,40 @@ TEST_F(LivenessWatchTest, TwoRefusalsAfterABreakAreProof) {
   EXPECT_FALSE(watch.deadline()) << "it is forgotten";
 }
 
-TEST_F(LivenessWatchTest, WithoutASuccessfulTrialNoRefusalCounts) {
-  for (LivenessAnswer trial : {LivenessAnswer::kRefused, LivenessAnswer::kNone}) {
-    watch.Forget(kNode);
-    JoinWithTrial(trial);
-    watch.OnBroken(kNode, now);
-    EXPECT_EQ(Dials(), 0U);
-    now += seconds(5);
-    EXPECT_EQ(Dials(), 0U);
+TEST_F(LivenessWatchTest, ANodeWhoseTrialIsRefusedIsForgottenUntilItsNextHello) {
+  JoinWithTrial(LivenessAnswer::kRefused);
+  EXPECT_FALSE(watch.deadline());
+  watch.OnBroken(kNode, now);
+  EXPECT_FALSE(watch.deadline());
+  JoinWithTrial(LivenessAnswer::kConnected);
+}
+
+TEST_F(LivenessWatchTest, ATrialWithoutAnAnswerIsRepeatedAfterGrowingPauses) {
+  JoinWithTrial(LivenessAnswer::kNone);
+  const TimePoint begin = now;
+  int trials = 0;
+  for (; now < begin + seconds(1'000); ++trials) {
+    EXPECT_FALSE(TryAgain(LivenessAnswer::kNone));
+    watch.OnMessage(kNode, now);
   }
+  EXPECT_GT(trials, 6);
+  EXPECT_LT(trials, 14);
+  watch.OnBroken(kNode, now);
+  EXPECT_FALSE(TryAgain(LivenessAnswer::kConnected));
+  EXPECT_FALSE(TryAgain(LivenessAnswer::kRefused));
+  EXPECT_TRUE(TryAgain(LivenessAnswer::kRefused));
+}
+
+TEST_F(LivenessWatchTest, ATrialThatHasToWaitIsNotLost) {
+  for (uint64_t node = 1; node <= 65; ++node) Hello(node);
+  const auto dials = watch.Due(now);
+  ASSERT_EQ(dials.size(), 64U);
+  now += seconds(3);
+  EXPECT_EQ(Dials(), 0U) << "all are silent";
+  watch.OnMessage(65, now);
+  watch.OnAnswer(dials[0].number, LivenessAnswer::kConnected, now);
+  EXPECT_EQ(Dials(), 1U);
+  EXPECT_EQ(last.node, 65U);
 }
 
 TEST_F(LivenessWatchTest, ATrialThatEndsAfterTheBreakIsNoProof) {
