@@ -206,6 +206,7 @@ void Coordinator::AdoptNewerRound(const Hello& hello) {
 void Coordinator::OnPeerLost(PeerId peer) {
   Node* node = roster_.Disconnect(peer);
   if (node == nullptr) return;
+  node->broken = now_;
   if (IsMutated(Mutation::kLinkLossIsProof)) return Lose(node->hello.node);
   if (node->is_leaving && node->work == NodeState::kNone) {
     if (round_.Remove(roster_.Remove(node->hello.node).hello.node)) OnAnswer();

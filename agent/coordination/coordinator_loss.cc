@@ -78,7 +78,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
       return BeginStop(cause, node.hello.name);
     case JobPhase::kStopping:
       if (was_in) {
-        PreferLoss(id, node.last_heard, cause);
+        PreferLoss(id, std::max(node.last_heard, node.broken), cause);
         RecordLoss(cause);
       }
       return was_awaited ? OnAnswer() : void();

@@ -14,6 +14,7 @@ struct CoordinatorNode {
   Hello hello;
   std::optional<PeerId> peer;         // empty: the connection is broken
   TimePoint last_heard;               // time of its last message
+  TimePoint broken{};                 // when its latest connection broke
   uint64_t arrival = 0;               // position in the order of first hellos
   std::optional<int> previous_rank;   // node rank in the previous round
   NodeState work = NodeState::kNone;  // what may run there

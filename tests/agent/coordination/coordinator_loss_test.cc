@@ -100,6 +100,20 @@ TEST_F(CoordinatorLossTest, ANodeThatIsLostLaterIsNotTheCause) {
   EXPECT_EQ(SentTo<Verdict>(1)->text, "rank 0: exit code 1");
 }
 
+// Beats are rare at a long node timeout, so that it was last heard before the failure.
+TEST_F(CoordinatorLossTest, ANodeWhoseConnectionBreaksLaterIsNotTheCause) {
+  policy_.restart.max_restarts = 0;
+  Run(3, 1);
+  Deliver(1, Failed{1, {.text = "rank 0: exit code 1"}});
+  Deliver(1, Stopped{1});
+  Deliver(2, Stopped{1});
+  Advance(seconds(2));
+  Act(PeerLost{3});
+  Act(NodeGone{3, 4711});
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->text, "rank 0: exit code 1");
+}
+
 constexpr const char* kGoneText =
     "node n3 is lost: its rankrun was killed (port 4711 refuses connections)";
 
