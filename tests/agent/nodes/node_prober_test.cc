@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/net/listen_socket.h"
@@ -16,7 +17,11 @@ struct NodeProberTest : ControlTest {
     port = *ListenOnFreePort(socket.get());
     prober.emplace(
         loop, std::chrono::milliseconds(60'000),
-        NodeProber::Callbacks{.is_wanted = [this](uint64_t node) { return wanted.contains(node); },
+        NodeProber::Callbacks{.is_wanted =
+                                  [this](uint64_t node) {
+                                    questions[node] += 1;
+                                    return wanted.contains(node);
+                                  },
                               .on_gone = [this](const NodeGone& node) { gone.push_back(node); }});
   }
   // Waits for one more connection to the port.
@@ -31,6 +36,7 @@ struct NodeProberTest : ControlTest {
   Fd socket;  // of the node
   uint16_t port = 0;
   std::set<uint64_t> wanted = {2};
+  std::map<uint64_t, int> questions;  // whether a node is wanted
   std::vector<NodeGone> gone;
   std::optional<NodeProber> prober;
 };
@@ -58,15 +64,19 @@ TEST_F(NodeProberTest, ANodeIsDialledAgainUntilItsPortRefuses) {
 TEST_F(NodeProberTest, ANodeThatNobodyWantsIsForgotten) {
   prober->OnHello(2, {"127.0.0.1", port});
   ASSERT_TRUE(IsTried());
-  wanted.clear();
-  prober->OnBroken(2);
   wanted = {3};
+  prober->OnBroken(2);
+  const int before = questions[2];
+  ASSERT_TRUE(Eventually([&] { return questions[2] > before; }));
+  wanted = {2, 3};
   prober->OnHello(3, {"127.0.0.1", port});
   ASSERT_TRUE(IsTried());
-  socket.Reset();
   prober->OnBroken(3);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(IsTried());  // node 2 would be dialled in these pauses
+  socket.Reset();
   ASSERT_TRUE(Eventually([&] { return !gone.empty(); }));
   EXPECT_EQ(gone[0].node, 3U);
+  EXPECT_EQ(questions[2], before + 1);
 }
 
 }  // namespace
