@@ -9,11 +9,6 @@
 // The second part of Coordinator: rounds and time-outs.
 
 namespace rankrun::agent {
-namespace {
-
-constexpr int kSilenceChecksPerTimeout = 10;
-
-}  // namespace
 
 // --- Rounds ---
 

@@ -16,8 +16,7 @@ constexpr Duration kMinTrialPause = std::chrono::seconds(1);
 constexpr Duration kMaxTrialPause = std::chrono::minutes(5);  // at a firewall that drops packets
 constexpr milliseconds kPausePerNode{1};  // bounds the dials of very many suspects
 constexpr size_t kMaxDials = 64;          // at a time
-constexpr int kSilenceChecksPerTimeout = 10;
-constexpr int kSilentChecks = 3;  // then a node is suspect; it sends a beat per check
+constexpr int kSilentChecks = 3;          // then a node is suspect; it sends a beat per check
 
 }  // namespace
 
@@ -84,8 +83,8 @@ void LivenessWatch::CheckSilence(TimePoint now) {
   next_silence_check_ = now + period;
 }
 
-// A firewall that refuses a trial would refuse the next one, too. A trial without an answer may have
-// been lost, or this host had no descriptor.
+// A firewall that refuses a trial would refuse the next one, too. A trial without an answer may
+// have been lost, or this host had no descriptor.
 void LivenessWatch::EndTrial(uint64_t id, Node& node, LivenessAnswer answer, TimePoint now) {
   if (answer == LivenessAnswer::kRefused) return Forget(id);
   node.trial_pause = std::clamp(2 * node.trial_pause, kMinTrialPause, kMaxTrialPause);

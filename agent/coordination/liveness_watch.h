@@ -31,6 +31,8 @@ struct NodeGone {
   uint16_t port;  // refuses connections
 };
 
+constexpr int kSilenceChecksPerTimeout = 10;  // in a node timeout
+
 // Decides when to dial the liveness ports of nodes, and finds those that are gone. A firewall
 // may refuse connections, too. So a refusal counts only after an earlier dial of that port
 // was successful, and only if the dial began while the node was suspect: with a broken
