@@ -258,7 +258,8 @@ void Evidence::Complete(const LogDirectory* directory, AttemptRecord record,
   for (WorkerRecord& worker : record.workers) {
     collection->dump_files.push_back(std::exchange(worker.dump_files, {}));
   }
-  const auto lasted = std::chrono::ceil<std::chrono::seconds>(record.lasted);
+  const auto lasted =
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(record.lasted);
   collection->began = std::chrono::system_clock::now() - lasted;
   {
     MutexLock lock(collection->mutex);

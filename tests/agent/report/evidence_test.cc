@@ -7,6 +7,7 @@
 #include "base/status/status_page.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
+#include "tests/agent/report/pickled.h"
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -14,6 +15,16 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+// Writes a dump of PyTorch's flight recorder with one call.
+void WriteDump(const std::string& path) {
+  const std::string call =
+      pickled::Dict({{"process_group", pickled::Tuple(pickled::Text("0"), pickled::Text("world"))},
+                     {"collective_seq_id", pickled::Int(1)},
+                     {"profiling_name", pickled::Text("nccl:all_reduce")}});
+  std::ofstream(path) << pickled::Whole(
+      pickled::Dict({{"version", pickled::Text("2.10")}, {"entries", pickled::List({call})}}));
+}
 
 struct EvidenceTest : testing::Test {
   EvidenceTest() {
@@ -88,6 +99,21 @@ TEST_F(EvidenceTest, AnOuterLauncherGetsTheErrorFileOfTheCause) {
   Complete();
   EXPECT_EQ(test::ReadWholeFile(record.parent_error_file),
             R"({"message":{"errorCode":-6,"message":"E: cause"}})");
+}
+
+// At a path that the user has chosen, all attempts write their dumps.
+TEST_F(EvidenceTest, ReadsADumpOfThisAttemptOnly) {
+  record.lasted = milliseconds(10'100);
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string path = folder.Path("dump_" + std::to_string(i));
+    WriteDump(path);
+    const auto age = i == 0 ? milliseconds(10'900) : milliseconds(5'000);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+    record.workers[i].dump_files = {path};
+  }
+  Complete();
+  EXPECT_TRUE(complete.workers[0].calls.empty()) << "of the attempt before";
+  EXPECT_EQ(complete.workers[1].calls.size(), 1U);
 }
 
 TEST_F(EvidenceTest, WithoutAFolderTheRecordStaysAsItIs) {
