@@ -22,7 +22,6 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kDialTimeout{3};
-constexpr std::chrono::milliseconds kDialPause{50};
 // Heartbeats to the guardian per node timeout.
 constexpr int kBeatsPerTimeout = 6;
 constexpr int kTriesPerTimeout = 100;
@@ -66,13 +65,18 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       liveness_(OpenLivenessPort(loop, incarnation)),
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
             Now()),
+      store_search_(nodes_.node_timeout),
       tick_(loop, [this] { Step(MemberTick{}); }),
       beat_(loop,
             [this] {
               Step(MemberTick{});
               Beat();
             }),
-      next_dial_(loop, [this] { TryNextStore(); }),
+      next_dial_(loop,
+                 [this] {
+                   dial_.reset();
+                   Search(store_search_.Next(ViewOfStore()));
+                 }),
       request_timer_(loop, [this] { SendPostponedRequest(); }),
       report_timer_(loop, [this] { HangUp(); }),
       end_timer_(loop, [this] {
@@ -236,7 +240,7 @@ void Membership::Act(const Send& action) {
 void Membership::Act(const StopWorkers& action) {
   Beat();  // renew the lease, which ends now if the coordinator is lost
   callbacks_.stop(action);
-  if (is_dialling_) next_dial_.Start(Duration::zero());  // TryNextStore then gives up
+  Search(store_search_.OnStop());
 }
 
 void Membership::Act(const MakeReady& action) {
@@ -267,80 +271,39 @@ void Membership::FailToStart(const std::string& why, bool is_worth_a_restart) {
 }
 
 void Membership::Act(const StartWorkers& action) {
-  start_round_ = action.start_round;
-  untried_ = {start_round_.store_addresses.rbegin(), start_round_.store_addresses.rend()};
-  dial_until_ = Now() + nodes_.node_timeout;
-  has_dialled_ = false;
-  store_failures_.clear();
-  if (round_.node_rank == 0) {
-    if (start_round_.store_addresses.empty()) {
-      return FailToStart("the coordinator sent no address of the store", false);
-    }
-    callbacks_.admit_only(start_round_.store_allowlist);
-    return StartAt(start_round_.store_addresses.front());
+  Search(store_search_.Begin(round_, action.start_round, ViewOfStore()));
+}
+
+SearchView Membership::ViewOfStore() const {
+  return {core_.phase() == MemberPhase::kRunning, link_->local_address(), Now()};
+}
+
+void Membership::Search(const std::vector<StoreAction>& actions) {
+  for (const StoreAction& action : actions) {
+    std::visit([this](const auto& a) { Act(a); }, action);
   }
-  is_dialling_ = true;
-  TryNextStore();
 }
 
-// Dials the store's addresses one after the other until one answers.
-void Membership::TryNextStore() {
-  dial_.reset();
-  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
-  if (untried_.empty()) return TryStoresAgain();
-  std::string address = untried_.back();
-  bool is_elsewhere = link_->local_address() && !link_->local_address()->is_loopback();
-  if (is_elsewhere && IsLoopback(address)) {
-    untried_.pop_back();
-    store_failures_ += address +
-                       " is a loopback address, which other hosts cannot reach (set --local-addr "
-                       "or another --rdzv-endpoint); ";
-    return TryNextStore();
-  }
-  dial_ = std::make_unique<ControlDial>(
-      loop_, Endpoint{address, start_round_.store_port}, 0, kDialTimeout,
-      [this](DialResult result) { OnStoreDialled(std::move(result)); });
+void Membership::Act(const DialStore& action) {
+  dial_ =
+      std::make_unique<ControlDial>(loop_, action.store, 0, kDialTimeout,
+                                    [this](const DialResult& result) { OnStoreDialled(result); });
 }
 
-// Repeats all addresses until the node timeout, because a look-up may fail
-// once.
-void Membership::TryStoresAgain() {
-  if (!has_dialled_ || Now() >= dial_until_) {
-    is_dialling_ = false;
-    return FailToStart("cannot reach the store of rank 0: " + store_failures_, round_.attempt > 0);
-  }
-  untried_ = {start_round_.store_addresses.rbegin(), start_round_.store_addresses.rend()};
-  store_failures_.clear();
-  next_dial_.Start(kDialPause);
+void Membership::OnStoreDialled(const DialResult& result) {
+  const auto* failure = std::get_if<DialFailure>(&result);
+  Search(failure != nullptr ? store_search_.OnFailed(failure->ToString())
+                            : store_search_.OnConnected(ViewOfStore()));
 }
 
-void Membership::GiveUpDialling() {
-  is_dialling_ = false;
-  Step(WorkersOver{false});
-}
-
-void Membership::OnStoreDialled(DialResult result) {
-  has_dialled_ = true;
-  std::string address = untried_.back();
-  untried_.pop_back();
-  if (const auto* failure = std::get_if<DialFailure>(&result)) {
-    store_failures_ += failure->ToString() + "; ";
-    next_dial_.Start(Duration::zero());  // a dial must not be destroyed in its callback
-    return;
-  }
-  if (core_.phase() != MemberPhase::kRunning) return GiveUpDialling();
-  is_dialling_ = false;
-  StartAt(address);
-}
-
-void Membership::StartAt(const std::string& address) {
+void Membership::Act(const UseStore& action) {
   NodePlace place{.attempt = round_.attempt,
                   .node_rank = round_.node_rank,
                   .node_count = round_.node_count,
                   .first_rank = round_.first_rank,
                   .world_size = round_.world_size,
-                  .master_addr = address,
-                  .master_port = start_round_.store_port};
+                  .master_addr = action.store.host,
+                  .master_port = action.store.port};
   // The coordinator's host may reach itself by another interface than the one by
   // which other nodes reach it.
   const auto& route = host_ != nullptr ? host_->route() : link_->local_address();

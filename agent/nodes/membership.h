@@ -13,6 +13,7 @@
 #include "agent/control/control_dial.h"
 #include "agent/control/control_link.h"
 #include "agent/coordination/member.h"
+#include "agent/coordination/store_search.h"
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
 #include "agent/job/job_spec.h"
@@ -77,11 +78,15 @@ class Membership final : public CoordinatorClient {
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
   std::string LoopbackHint() const;
-  void TryNextStore();
-  void OnStoreDialled(DialResult result);
-  void StartAt(const std::string& address);
-  void TryStoresAgain();
-  void GiveUpDialling();
+  SearchView ViewOfStore() const;
+  void Search(const std::vector<StoreAction>& actions);
+  void Act(const DialStore& action);
+  void Act(const DialLater& action) { next_dial_.Start(action.pause); }
+  void Act(const AdmitClients& action) { callbacks_.admit_only(action.clients); }
+  void Act(const UseStore& action);
+  void Act(const StoreUnreachable& action) { FailToStart(action.why, action.is_worth_a_restart); }
+  void Act(const SearchCancelled&) { Step(WorkersOver{false}); }
+  void OnStoreDialled(const DialResult& result);
   void FailToStart(const std::string& why, bool is_worth_a_restart);
   void Beat();
   void OnHealthOrder(const HealthOrder& order);
@@ -116,13 +121,8 @@ class Membership final : public CoordinatorClient {
   bool report_is_owed_ = false;              // sent on each link until the merged one arrives
   bool host_has_retired_ = false;
   Prepare round_;  // the one that is prepared or runs
-  StartRound start_round_;
-  std::vector<std::string> untried_;  // addresses of the store
-  std::string store_failures_;
-  bool is_dialling_ = false;  // to the store, before the workers start
-  bool has_dialled_ = false;  // at least one dial has ended
-  TimePoint dial_until_{};
-  std::unique_ptr<ControlDial> dial_;
+  StoreSearch store_search_;
+  std::unique_ptr<ControlDial> dial_;  // to the store, before the workers start
   Timer tick_;
   Timer beat_;  // for heartbeats to the guardian
   Timer next_dial_;

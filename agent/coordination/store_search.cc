@@ -1,0 +1,87 @@
+#include "agent/coordination/store_search.h"
+
+#include <chrono>
+
+#include "base/net/host_port.h"
+
+namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{50};  // before all candidates are dialled again
+
+}  // namespace
+
+std::vector<StoreAction> StoreSearch::Begin(const Prepare& round, const StartRound& start,
+                                            const SearchView& view) {
+  start_ = start;
+  is_first_attempt_ = round.attempt == 0;
+  is_searching_ = false;
+  if (round.node_rank == 0) return UseOwn();
+  is_searching_ = true;
+  has_dialled_ = false;
+  next_ = 0;
+  failures_.clear();
+  until_ = view.now + node_timeout_;
+  return Next(view);
+}
+
+std::vector<StoreAction> StoreSearch::UseOwn() const {
+  if (start_.store_addresses.empty()) {
+    return {StoreUnreachable{"the coordinator sent no address of the store", false}};
+  }
+  return {AdmitClients{start_.store_allowlist},
+          UseStore{{start_.store_addresses.front(), start_.store_port}}};
+}
+
+std::vector<StoreAction> StoreSearch::Next(const SearchView& view) {
+  if (!is_searching_) return {};
+  if (!view.is_running) return Cancel();
+  bool is_elsewhere = view.local_address && !view.local_address->is_loopback();
+  for (; next_ < start_.store_addresses.size(); ++next_) {
+    const std::string& address = start_.store_addresses[next_];
+    if (!is_elsewhere || !IsLoopback(address)) {
+      return {DialStore{{address, start_.store_port}}};
+    }
+    failures_ += address +
+                 " is a loopback address, which other hosts cannot reach (set --local-addr "
+                 "or another --rdzv-endpoint); ";
+  }
+  return Repeat(view.now);
+}
+
+std::vector<StoreAction> StoreSearch::Repeat(TimePoint now) {
+  if (!has_dialled_ || now >= until_) {
+    is_searching_ = false;
+    return {StoreUnreachable{"cannot reach the store of rank 0: " + failures_, !is_first_attempt_}};
+  }
+  next_ = 0;
+  failures_.clear();
+  return {DialLater{kPause}};
+}
+
+std::vector<StoreAction> StoreSearch::OnConnected(const SearchView& view) {
+  if (!is_searching_) return {};
+  if (!view.is_running) return Cancel();
+  is_searching_ = false;
+  return {UseStore{{start_.store_addresses[next_], start_.store_port}}};
+}
+
+std::vector<StoreAction> StoreSearch::OnFailed(const std::string& why) {
+  if (!is_searching_) return {};
+  has_dialled_ = true;
+  next_ += 1;
+  failures_ += why + "; ";
+  return {DialLater{Duration::zero()}};
+}
+
+std::vector<StoreAction> StoreSearch::OnStop() const {
+  if (!is_searching_) return {};
+  return {DialLater{Duration::zero()}};
+}
+
+std::vector<StoreAction> StoreSearch::Cancel() {
+  is_searching_ = false;
+  return {SearchCancelled{}};
+}
+
+}  // namespace rankrun::agent
