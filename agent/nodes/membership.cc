@@ -13,7 +13,6 @@
 #include "agent/nodes/longest_stop.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/net/host_port.h"
 #include "base/net/network_interface.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_stream.h"
@@ -63,6 +62,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       incarnation_(incarnation),
       callbacks_(std::move(callbacks)),
       liveness_(OpenLivenessPort(loop, incarnation)),
+      hosting_(nodes_, incarnation.is_first(), !incarnation.record().state.empty()),
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
             Now()),
       store_search_(nodes_.node_timeout),
@@ -120,10 +120,10 @@ void Membership::Begin() {
           .on_failed =
               [this](const DialFailure& failure) {
                 WarnOnce(failure);
-                TakeFreedPort(failure);
+                NoteDialFailure(failure);
                 Step(LinkDown{link_->FailureText(Now()), IsRefused(link_->failures())});
               }});
-  FindHost();
+  Carry(hosting_.OnJoining());
   Step(MemberTick{});
 }
 
@@ -174,16 +174,8 @@ void Membership::OnUp() {
 
 std::string Membership::MakeHello() {
   last_hello_ = core_.hello();
-  last_hello_.addresses = OwnAddresses();
+  last_hello_.addresses = hosting_.OwnAddresses(link_->local_address());
   return Encode(last_hello_);
-}
-
-// Returns the addresses that other nodes use for this one: that of --local-addr, if
-// given.
-std::vector<std::string> Membership::OwnAddresses() const {
-  if (!nodes_.local_addr.empty()) return {nodes_.local_addr};
-  if (host_ != nullptr) return EndpointHosts();
-  return {link_->local_address()->Host()};
 }
 
 void Membership::OnMessage(std::string_view bytes) {
@@ -314,16 +306,7 @@ void Membership::Act(const UseStore& action) {
 }
 
 void Membership::Act(const ShowRoll& action) {
-  callbacks_.say("rankrun: " + action.text + LoopbackHint() + "\n");
-}
-
-// Returns a hint if the endpoint is a loopback address, because each host then
-// waits for itself.
-std::string Membership::LoopbackHint() const {
-  const std::string& host = nodes_.endpoints[0].host;
-  if (host_ == nullptr || !IsLoopback(host)) return "";
-  return "; " + host + " (" + nodes_.endpoint_origin +
-         ") is a loopback address: nodes on other hosts cannot connect";
+  callbacks_.say("rankrun: " + action.text + hosting_.LoopbackHint() + "\n");
 }
 
 }  // namespace rankrun::agent

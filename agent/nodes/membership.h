@@ -12,6 +12,7 @@
 
 #include "agent/control/control_dial.h"
 #include "agent/control/control_link.h"
+#include "agent/coordination/hosting.h"
 #include "agent/coordination/member.h"
 #include "agent/coordination/store_search.h"
 #include "agent/guardian/incarnation.h"
@@ -54,18 +55,17 @@ class Membership final : public CoordinatorClient {
 
  private:
   Result<void> Host();
-  void FindHost();
-  void Find(const std::string& host, std::function<void(bool is_here)> on_found);
-  void OnFirstFound(bool is_here);
-  void TakeFreedPort(const DialFailure& failure);
-  void CheckOtherEndpoints();
-  std::vector<std::string> EndpointHosts() const;
+  void Carry(const std::vector<HostingAction>& actions);
+  void Act(const StartCoordinator&);
+  void Act(const FindHost& action);
+  void Act(const ShowNote& action) { callbacks_.say(action.text); }
+  void NoteDialFailure(const DialFailure& failure);
+  bool IsJoining() const;
   Hello SelfHello() const;
   void WarnOnce(const DialFailure& failure);
   std::function<Result<std::string>(const std::string&)> CredentialOpener() const;
   void OnUp();
   std::string MakeHello();
-  std::vector<std::string> OwnAddresses() const;
   void OnMessage(std::string_view bytes);
   void Request(const MemberEvent& event) override;
   void SendPostponedRequest();
@@ -77,7 +77,6 @@ class Membership final : public CoordinatorClient {
   void Act(const ReportSuccess&) { callbacks_.report_success(); }
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
-  std::string LoopbackHint() const;
   SearchView ViewOfStore() const;
   void Search(const std::vector<StoreAction>& actions);
   void Act(const DialStore& action);
@@ -104,11 +103,8 @@ class Membership final : public CoordinatorClient {
   Callbacks callbacks_;
   std::unique_ptr<LivenessPort> liveness_;  // null: it could not be opened
   std::unique_ptr<CoordinatorHost> host_;
-  std::string lookup_error_;   // why Open could not resolve the first endpoint; or empty
-  bool is_elsewhere_ = false;  // the first endpoint is another host
+  Hosting hosting_;
   std::vector<std::unique_ptr<HostFinder>> finders_;
-  bool port_was_taken_ = false;  // when this node would have hosted the coordinator
-  bool was_other_job_ = false;   // at that port
   Member core_;
   std::unique_ptr<ControlLink> link_;
   Hello last_hello_;                              // the last that was sent

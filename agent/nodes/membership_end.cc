@@ -24,7 +24,7 @@ constexpr int kEndTimeouts = 3;
 
 void Membership::Act(const EndNode& action) {
   end_ = action;
-  if (action.exit_code == kExitNoRendezvous) end_->text += LoopbackHint();
+  if (action.exit_code == kExitNoRendezvous) end_->text += hosting_.LoopbackHint();
   JobRecord record = incarnation_.record();
   record.may_restart = host_ != nullptr;  // other nodes may still need the verdict
   incarnation_.Write(std::move(record));

@@ -134,6 +134,7 @@ class Node {
   void WorkersGone(bool have_succeeded);
   Duration KillTime();
   void StartNextLife();
+  void StartCoordinator(TimePoint now);
 
   Stage& stage_;
   Network& network_;
