@@ -54,15 +54,14 @@ Hello LocalCoordinator::SelfHello() const {
 }
 
 void LocalCoordinator::Begin() {
-  JobRecord record = incarnation_.record();
-  if (!record.restarts) record.restarts = RestartsUsed{.used = 0, .most = spec_.max_restarts};
-  incarnation_.Write(std::move(record));
   Carry(LinkUp{});
   Carry(MessageFromPeer{kPeer, member_.hello()});
 }
 
+// The guardian must know the budget as soon as it may start another agent.
 void LocalCoordinator::NoteState(const GroupState& state) {
   JobRecord record = incarnation_.record();
+  if (!record.restarts) record.restarts = RestartsUsed{.most = spec_.max_restarts};
   record.may_restart = CanResumeAfterAgentDeath(state);
   incarnation_.Write(std::move(record));
 }
@@ -111,7 +110,7 @@ void LocalCoordinator::Act(const EndNode& action) { callbacks_.on_end(action.exi
 // an agent's death causes.
 void LocalCoordinator::Act(const PersistRecord& action) {
   JobRecord record = incarnation_.record();
-  RestartsUsed used = record.restarts.value_or(RestartsUsed{.used = 0, .most = spec_.max_restarts});
+  RestartsUsed used = record.restarts.value_or(RestartsUsed{.most = spec_.max_restarts});
   const RestartHistory& history = action.record.history;
   if (action.record.is_granted) used.used = std::max(used.used, history.restarts);
   used.consecutive_failures = history.consecutive_failures;

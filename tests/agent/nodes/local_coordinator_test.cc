@@ -197,6 +197,16 @@ TEST_F(LocalCoordinatorTest, TheNextAgentGoesOnWithTheNextAttempt) {
   EXPECT_EQ(ends, std::vector{3}) << "both restarts are used up";
 }
 
+TEST_F(LocalCoordinatorTest, TheBudgetIsKnownBeforeTheFirstAttempt) {
+  coordinator.reset();
+  record.restarts.reset();
+  incarnation->Write(record);
+  coordinator.emplace(loop, spec, *incarnation, LocalCoordinator::Callbacks{});
+  NoteState({});
+  EXPECT_TRUE(incarnation->record().may_restart);
+  EXPECT_EQ(incarnation->record().restarts, (RestartsUsed{.used = 0, .most = 2}));
+}
+
 TEST_F(LocalCoordinatorTest, AnAgentThatDiesBeforeItsFirstAttemptUsesUpARestart) {
   NoteState({});
   AgentDies();
