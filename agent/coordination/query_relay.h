@@ -37,6 +37,11 @@ class QueryRelay {
   // A node has joined, or its connection is lost.
   void Add(PeerId peer, std::string name) { names_[peer] = std::move(name); }
   Messages Remove(PeerId peer);
+  // Returns nothing for a node that has not joined.
+  std::string NameOf(PeerId peer) const {
+    const auto found = names_.find(peer);
+    return found == names_.end() ? "" : found->second;
+  }
 
   Messages OnRelay(PeerId from, const Relay& relay, TimePoint now);
   Messages OnTick(TimePoint now);

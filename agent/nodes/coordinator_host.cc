@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/coordination/hello_check.h"
 #include "agent/coordination/store_allowlist.h"
 #include "agent/nodes/admitted_users.h"
 #include "agent/nodes/control_codec.h"
@@ -80,11 +81,11 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
 
 void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
   auto message = DecodeMemberMessage(bytes);
+  if (message) RecordSender(peer, *message);
   if (message && LacksAddress(*message)) {
     message = Error{ErrorCode::kProtocol, "a hello without an address"};
   }
   if (message) {
-    RecordSender(peer, *message);
     if (auto* prepared = std::get_if<Prepared>(&*message)) {
       auto checked = CheckAddresses(peer, *prepared);
       if (!checked) return Reject(peer, checked.error().message);
@@ -109,7 +110,16 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
 
 void CoordinatorHost::Reject(PeerId peer, const std::string& why) {
   server_.Refuse(peer, Encode(Refusal{why}));
+  Act(Announcement{std::nullopt, events::NodeRefused{NameOf(peer), why}});
   OnBroken(peer);
+}
+
+// Returns the address of a node whose hello could not be read.
+std::string CoordinatorHost::NameOf(PeerId peer) const {
+  const std::string name = relay_.NameOf(peer);
+  const auto from = peers_.find(peer);
+  if (name.empty() && from != peers_.end()) return from->second.Host();
+  return name.substr(0, kMaxNameBytes);
 }
 
 void CoordinatorHost::OnBroken(PeerId peer) {
@@ -182,7 +192,10 @@ void CoordinatorHost::Act(const PersistRecord& action) { callbacks_.keep(action.
 void CoordinatorHost::Act(const Retire&) { callbacks_.on_retired(); }
 
 void CoordinatorHost::Act(const Announcement& action) {
-  if (callbacks_.on_decision) callbacks_.on_decision(action);
+  const auto* refused = std::get_if<events::NodeRefused>(&action.decision);
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_wanted = refused == nullptr || refusals_.Admits(*refused, now);
+  if (is_wanted && callbacks_.on_decision) callbacks_.on_decision(action);
 }
 
 void CoordinatorHost::Forget(PeerId peer) {

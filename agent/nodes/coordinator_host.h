@@ -12,6 +12,7 @@
 #include "agent/control/control_server.h"
 #include "agent/coordination/coordinator.h"
 #include "agent/coordination/query_relay.h"
+#include "agent/coordination/refusal_limit.h"
 #include "agent/job/job_spec.h"
 #include "agent/nodes/job_health.h"
 #include "agent/nodes/node_prober.h"
@@ -69,6 +70,7 @@ class CoordinatorHost {
   void OnBroken(PeerId peer);
   void RecordSender(PeerId peer, const MemberMessage& message);
   void Reject(PeerId peer, const std::string& why);
+  std::string NameOf(PeerId peer) const;
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(PeerId peer, const Report& report);
   void OnHealth(PeerId peer, const NodeHealth& health);
@@ -86,6 +88,7 @@ class CoordinatorHost {
   std::map<PeerId, SocketAddress> peers_;  // remote addresses
   std::map<PeerId, uint64_t> watched_;     // nodes of prober_
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
+  RefusalLimit refusals_;
   ReportMerger reports_;
   JobHealth health_;
   Coordinator core_;

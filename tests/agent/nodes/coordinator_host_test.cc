@@ -19,13 +19,20 @@ struct CoordinatorHostTest : ControlTest {
     spec.run_id = "job";
     host = std::make_unique<CoordinatorHost>(
         loop, spec, 1, std::nullopt,
-        CoordinatorHost::Callbacks{.keep = [](const CoordinatorRecord&) {}, .on_retired = {}});
+        CoordinatorHost::Callbacks{
+            .keep = [](const CoordinatorRecord&) {},
+            .on_retired = {},
+            .on_decision = [this](const Announcement& decision) { Note(decision); }});
     EXPECT_TRUE(host->Listen(0));
+    link = Connect();
+  }
+
+  std::unique_ptr<ControlLink> Connect() {
     LinkOptions options{.endpoints = {{"127.0.0.1", host->port()}},
                         .job_id = "job",
                         .secret = "",
                         .make_hello = [this] { return Encode(MemberMessage(MakeHello())); }};
-    link = std::make_unique<ControlLink>(
+    return std::make_unique<ControlLink>(
         loop, std::move(options),
         ControlLink::Callbacks{.on_up = {[] {}},
                                .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
@@ -33,7 +40,9 @@ struct CoordinatorHostTest : ControlTest {
                                .on_failed = {}});
   }
 
-  Hello MakeHello() const { return {.node = 1, .name = "n1", .addresses = addresses}; }
+  Hello MakeHello() const {
+    return {.node = 1, .name = "n1", .min_nodes = min_nodes, .addresses = addresses};
+  }
 
   void OnMessage(const std::string& bytes) {
     auto message = DecodeCoordinatorMessage(bytes);
@@ -45,7 +54,14 @@ struct CoordinatorHostTest : ControlTest {
     if (const auto* refused = std::get_if<Refusal>(&*message)) refusal = *refused;
   }
 
+  void Note(const Announcement& announcement) {
+    const auto* refused = std::get_if<events::NodeRefused>(&announcement.decision);
+    if (refused != nullptr) refusals.push_back(refused->node + ": " + refused->why);
+  }
+
   JobSpec spec;
+  std::vector<std::string> refusals;            // as events
+  int min_nodes = 1;                            // of the hello
   std::vector<std::string> addresses = {"n1"};  // of the hello
   std::vector<std::string> own;
   std::optional<StartRound> start_round;
@@ -72,7 +88,18 @@ TEST_F(CoordinatorHostTest, AHelloWithoutAnAddressIsRefused) {
   addresses.clear();
   ASSERT_TRUE(Eventually([&] { return refusal.has_value(); }));
   EXPECT_TRUE(HasLogged("a hello without an address"));
+  EXPECT_THAT(refusals, ElementsAre("n1: this node's rankrun has another version"));
   EXPECT_FALSE(start_round);
+}
+
+TEST_F(CoordinatorHostTest, ANodeThatIsRefusedAgainAndAgainIsOneEvent) {
+  min_nodes = 3;
+  for (int i = 0; i < 3; ++i) {
+    refusal.reset();
+    ASSERT_TRUE(Eventually([&] { return refusal.has_value(); }));
+    link = Connect();
+  }
+  EXPECT_THAT(refusals, ElementsAre("n1: " + refusal->text));
 }
 
 TEST_F(CoordinatorHostTest, WithoutASecretAnotherUserOfTheHostIsRefused) {
@@ -101,6 +128,7 @@ TEST_F(StrictCoordinatorHostTest, AMemberBehindNatIsRefused) {
   own = {"10.0.0.1", "172.17.0.2"};
   ASSERT_TRUE(Eventually([&] { return refusal.has_value(); }));
   EXPECT_THAT(refusal->text, HasSubstr("and --store-strict refuses such nodes"));
+  EXPECT_THAT(refusals, ElementsAre("n1: " + refusal->text));
   EXPECT_FALSE(start_round);
 }
 
