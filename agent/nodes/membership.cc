@@ -25,8 +25,6 @@ constexpr std::chrono::seconds kDialTimeout{3};
 constexpr int kBeatsPerTimeout = 6;
 constexpr int kTriesPerTimeout = 100;
 
-TimePoint Now() { return std::chrono::steady_clock::now(); }
-
 std::unique_ptr<LivenessPort> OpenLivenessPort(Loop& loop, Incarnation& incarnation) {
   auto opened = LivenessPort::Open(loop, incarnation);
   if (opened) return std::move(*opened);
@@ -65,6 +63,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       hosting_(nodes_, incarnation.is_first(), !incarnation.record().state.empty()),
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
             Now()),
+      end_(nodes_.node_timeout),
       store_search_(nodes_.node_timeout),
       tick_(loop, [this] { Step(MemberTick{}); }),
       beat_(loop,
@@ -78,11 +77,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                    Search(store_search_.Next(ViewOfStore()));
                  }),
       request_timer_(loop, [this] { SendPostponedRequest(); }),
-      report_timer_(loop, [this] { HangUp(); }),
-      end_timer_(loop, [this] {
-        host_has_retired_ = true;
-        MaybeEnd();
-      }) {}
+      end_timer_(loop, [this] { Carry(end_.OnTick(ViewOfEnd())); }) {}
 
 Hello Membership::SelfHello() const {
   return {.node = incarnation_.record().node_id,
@@ -168,7 +163,7 @@ void Membership::OnUp() {
   Hello now = core_.hello();
   now.addresses = last_hello_.addresses;
   if (!(now == last_hello_)) link_->Send(Encode(now));
-  if (report_is_owed_) SendOwnReport();
+  Carry(end_.OnLinkUp());
   Step(LinkUp{});
 }
 
@@ -182,7 +177,7 @@ void Membership::OnMessage(std::string_view bytes) {
   auto message = DecodeCoordinatorMessage(bytes);
   if (message) {
     if (const auto* report = std::get_if<JobReport>(&*message)) OnJobReport(*report);
-    if (const auto* verdict = std::get_if<Verdict>(&*message)) AwaitReport(*verdict);
+    if (const auto* verdict = std::get_if<Verdict>(&*message)) end_.OnVerdict(*verdict);
     auto pass_order = [this](const auto& m) {
       if constexpr (std::is_constructible_v<HealthOrder, decltype(m)>) OnHealthOrder(m);
     };
@@ -210,17 +205,17 @@ void Membership::SendPostponedRequest() {
 }
 
 void Membership::Step(const MemberEvent& event) {
-  if (end_) return;
+  if (end_.has_ended()) return;
   for (const MemberAction& action : core_.Step(event, Now())) {
     std::visit([this](const auto& a) { Act(a); }, action);
   }
-  if (end_) return;
+  if (end_.has_ended()) return;
   tick_.Start(core_.deadline() - Now());
   Beat();
 }
 
 bool Membership::SendRelay(const Relay& relay) {
-  if (link_ == nullptr || !link_->is_up()) return false;
+  if (!IsLinkUp()) return false;
   link_->Send(Encode(MemberMessage(relay)));
   return true;
 }
@@ -237,7 +232,7 @@ void Membership::Act(const StopWorkers& action) {
 
 void Membership::Act(const MakeReady& action) {
   round_ = action.round;
-  awaited_report_.reset();  // on an earlier attempt, so the end need not wait for it
+  end_.OnRound();
   uint16_t port = 0;
   if (round_.node_rank == 0) {
     auto opened = callbacks_.open_store();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "agent/control/control_link.h"
 #include "agent/coordination/hosting.h"
 #include "agent/coordination/member.h"
+#include "agent/coordination/member_end.h"
 #include "agent/coordination/store_search.h"
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
@@ -45,7 +47,7 @@ class Membership final : public CoordinatorClient {
 
   void NoteStuck(StuckProcess process) { Step(WorkersStuck{std::move(process)}); }
   // Announces that SendReport follows with this node's part of a report.
-  void AnnounceReport(int attempt) { awaited_report_ = attempt; }
+  void AnnounceReport(int attempt) { end_.OnAnnounced(attempt); }
   void SendReport(AttemptRecord record);
   void SendHealth(std::vector<WorkerSample> workers, std::vector<WaitingClient> clients);
   // Sends the digests of stacks that StacksWanted has asked for.
@@ -54,6 +56,7 @@ class Membership final : public CoordinatorClient {
   bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator
 
  private:
+  static TimePoint Now() { return std::chrono::steady_clock::now(); }
   Result<void> Host();
   void Carry(const std::vector<HostingAction>& actions);
   void Act(const StartCoordinator&);
@@ -89,12 +92,16 @@ class Membership final : public CoordinatorClient {
   void FailToStart(const std::string& why, bool is_worth_a_restart);
   void Beat();
   void OnHealthOrder(const HealthOrder& order);
-  void SendOwnReport();
-  void AwaitReport(const Verdict& verdict);
+  bool IsLinkUp() const;
+  EndView ViewOfEnd() const;
+  void Carry(const std::vector<EndAction>& actions);
+  void ArmEnd();
+  void Act(const SendOwnPart&);
+  void Act(const ShowOwnPart& action);
+  void Act(const PermitRestart& action);
+  void Act(const CloseLink&);
+  void Act(const EndAgent& action) { callbacks_.on_end(action.exit_code, action.text); }
   void OnJobReport(const JobReport& report);
-  void ShowOwnReport();
-  void HangUp();
-  void MaybeEnd();
 
   Loop& loop_;
   const JobSpec& spec_;
@@ -110,20 +117,15 @@ class Membership final : public CoordinatorClient {
   Hello last_hello_;                              // the last that was sent
   std::set<DialFailureKind> warned_;              // kinds of failure shown since the link was up
   std::optional<MemberEvent> postponed_request_;  // until the host has joined
-  std::optional<EndNode> end_;
-  std::optional<int> awaited_report_;        // attempt whose merged report is to come
+  MemberEnd end_;
   std::optional<AttemptRecord> own_report_;  // shown if the merged one does not arrive
-  std::optional<int> judged_exit_code_;      // of the job, from the evidence of all nodes
-  bool report_is_owed_ = false;              // sent on each link until the merged one arrives
-  bool host_has_retired_ = false;
-  Prepare round_;  // the one that is prepared or runs
+  Prepare round_;                            // the one that is prepared or runs
   StoreSearch store_search_;
   std::unique_ptr<ControlDial> dial_;  // to the store, before the workers start
   Timer tick_;
   Timer beat_;  // for heartbeats to the guardian
   Timer next_dial_;
   Timer request_timer_;
-  Timer report_timer_;
   Timer end_timer_;
 };
 

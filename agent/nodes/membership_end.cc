@@ -1,87 +1,71 @@
-#include <chrono>
 #include <utility>
 
-#include "agent/job/exit_codes.h"
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/job_report.h"
 #include "agent/nodes/membership.h"
-#include "agent/report/verdict.h"
+#include "agent/nodes/merged_report.h"
 #include "base/log.h"
 
-// The second part of Membership: reports and the end.
+// The second part of Membership: reports and the end, which MemberEnd decides.
 
 namespace rankrun::agent {
-namespace {
 
-// Time for the merged report at the end of the job; then this node shows its
-// own part.
-constexpr std::chrono::seconds kReportTimeout{3};
-// Time, in node timeouts, in which the coordinator must reach all nodes at the
-// end.
-constexpr int kEndTimeouts = 3;
+bool Membership::IsLinkUp() const { return link_ != nullptr && link_->is_up(); }
 
-}  // namespace
+EndView Membership::ViewOfEnd() const {
+  return {.is_link_up = IsLinkUp(),
+          .is_hosting = host_ != nullptr,
+          .host_was_used = host_ != nullptr && host_->was_used(),
+          .now = Now()};
+}
+
+void Membership::Carry(const std::vector<EndAction>& actions) {
+  for (const EndAction& action : actions) {
+    std::visit([this](const auto& a) { Act(a); }, action);
+  }
+  ArmEnd();
+}
+
+void Membership::ArmEnd() {
+  auto deadline = end_.deadline();
+  if (deadline) end_timer_.Start(*deadline - Now());
+}
 
 void Membership::Act(const EndNode& action) {
-  end_ = action;
-  if (action.exit_code == kExitNoRendezvous) end_->text += hosting_.LoopbackHint();
+  Carry(end_.OnEnd(action, hosting_.LoopbackHint(), ViewOfEnd()));
+}
+
+void Membership::Act(const PermitRestart& action) {
   JobRecord record = incarnation_.record();
-  record.may_restart = host_ != nullptr;  // other nodes may still need the verdict
+  record.may_restart = action.is_permitted;
   incarnation_.Write(std::move(record));
-  bool waits = awaited_report_ && link_ != nullptr && link_->is_up();
-  report_timer_.Start(waits ? kReportTimeout : Duration::zero());
 }
 
-void Membership::HangUp() {
-  if (awaited_report_ && own_report_ && own_report_->attempt == *awaited_report_) ShowOwnReport();
-  awaited_report_.reset();
+void Membership::Act(const SendOwnPart&) {
+  const AttemptRecord& record = *own_report_;
+  link_->Send(Encode(MemberMessage(Report{record.attempt, EncodeReport(record, kMaxPartBytes)})));
+}
+
+void Membership::Act(const ShowOwnPart& action) {
+  callbacks_.show_report(ReportOnOwnPart(*own_report_, action.end));
+}
+
+void Membership::Act(const CloseLink&) {
   if (link_ != nullptr) link_->Close();
-  bool others_need_us = host_ != nullptr && host_->was_used() && !host_has_retired_;
-  end_timer_.Start(others_need_us ? nodes_.node_timeout * kEndTimeouts : Duration::zero());
-}
-
-// Shows this node's part because the merged report has not arrived.
-void Membership::ShowOwnReport() {
-  AttemptRecord& record = *own_report_;
-  bool is_lost = end_->exit_code == kExitLostCoordinator;
-  if (!FailedByItself(record.workers[record.cause])) record.own_cause = end_->text;
-  record.next_reason = is_lost ? "the coordinator is lost" : end_->text;
-  record.exit_code = end_->exit_code;
-  callbacks_.show_report(record);
 }
 
 void Membership::SendReport(AttemptRecord record) {
   for (WorkerRecord& worker : record.workers) worker.node = nodes_.node_name;
   own_report_ = std::move(record);
-  report_is_owed_ = true;
-  if (link_ != nullptr && link_->is_up()) SendOwnReport();
-}
-
-void Membership::SendOwnReport() {
-  const AttemptRecord& record = *own_report_;
-  link_->Send(Encode(MemberMessage(Report{record.attempt, EncodeReport(record, kMaxPartBytes)})));
-}
-
-// Waits for the merged report, even on a node without a failure.
-void Membership::AwaitReport(const Verdict& verdict) {
-  constexpr int kAnyAttempt = -1;
-  if (verdict.report_follows && !awaited_report_) awaited_report_ = kAnyAttempt;
+  Carry(end_.OnOwnPart(own_report_->attempt, IsLinkUp()));
 }
 
 void Membership::OnJobReport(const JobReport& report) {
   auto record = DecodeReport(report.record);
   if (!record) return LogWarn("the coordinator sent " + record.error().message);
-  if (own_report_ && report.attempt >= own_report_->attempt) report_is_owed_ = false;
   callbacks_.show_report(*record);
-  if (!record->restarts) judged_exit_code_ = record->exit_code;
-  if (awaited_report_ && report.attempt >= *awaited_report_) awaited_report_.reset();
-  if (end_ && !awaited_report_) report_timer_.Start(Duration::zero());
-}
-
-void Membership::MaybeEnd() {
-  if (!end_ || (host_ != nullptr && !host_has_retired_)) return;
-  bool is_success = end_->exit_code == 0;
-  callbacks_.on_end(is_success ? 0 : judged_exit_code_.value_or(end_->exit_code), end_->text);
+  end_.OnMergedReport({report.attempt, record->restarts, record->exit_code}, Now());
+  ArmEnd();
 }
 
 }  // namespace rankrun::agent

@@ -34,8 +34,8 @@ Result<void> Membership::Host() {
                                            },
                                        .on_retired =
                                            [this] {
-                                             host_has_retired_ = true;
-                                             end_timer_.Start(Duration::zero());
+                                             end_.OnRetired(Now());
+                                             ArmEnd();
                                            },
                                        .on_decision = callbacks_.on_decision};
   auto host =
@@ -77,6 +77,8 @@ void Membership::NoteDialFailure(const DialFailure& failure) {
   }
 }
 
-bool Membership::IsJoining() const { return core_.phase() == MemberPhase::kJoining && !end_; }
+bool Membership::IsJoining() const {
+  return core_.phase() == MemberPhase::kJoining && !end_.has_ended();
+}
 
 }  // namespace rankrun::agent

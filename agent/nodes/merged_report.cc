@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "agent/job/exit_codes.h"
 #include "agent/nodes/job_report.h"
+#include "agent/report/verdict.h"
 
 namespace rankrun::agent {
 namespace {
@@ -40,6 +42,14 @@ AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome
     record.exit_code = is_of_worker ? ExitCodeOf(record.workers[record.cause]) : outcome.exit_code;
   }
   return record;
+}
+
+AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end) {
+  const bool is_lost = end.exit_code == kExitLostCoordinator;
+  if (!FailedByItself(part.workers[part.cause])) part.own_cause = end.text;
+  part.next_reason = is_lost ? "the coordinator is lost" : end.text;
+  part.exit_code = end.exit_code;
+  return part;
 }
 
 }  // namespace rankrun::agent

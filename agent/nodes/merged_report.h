@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "agent/coordination/coordinator_events.h"
+#include "agent/coordination/member_events.h"
 #include "agent/report/attempt_record.h"
 
 namespace rankrun::agent {
@@ -10,5 +11,9 @@ namespace rankrun::agent {
 // Merges the records of all nodes on one attempt, and adds what the coordinator decided after
 // it. `parts` is not empty. Pure.
 AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome);
+
+// Returns the report on the last attempt of a node that has not got the merged one, from the
+// node's own part. `end`: of the node. Pure.
+AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end);
 
 }  // namespace rankrun::agent

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "agent/coordination/hosting.h"
 #include "tests/sim/node.h"
 
@@ -5,15 +7,14 @@
 
 namespace rankrun::sim {
 
-using agent::MemberPhase;
-
 void Node::StartAgent() {
   if (life_ != Life::kDown || !guardian_lives_) return;
   const agent::CoordinatorPolicy& policy = stage_.plan.policy;
   life_ = Life::kUp;
   incarnation_ += 1;
   agent_life_ += 1;
-  has_retired_ = false;
+  has_retired_ = coordinator_was_used_ = false;
+  end_.emplace(policy.node_timeout);
   link_ = 0;
   failed_dials_ = 0;
   stopped_until_ = member_armed_ = coordinator_armed_ = {};
@@ -118,10 +119,40 @@ void Node::End(const std::string& why) {
   if (has_coordinator()) checker_.OnWorldOver(setup_.world);
 }
 
-void Node::EndIfDone() {
-  bool is_done =
-      member_ && member_->phase() == MemberPhase::kOver && (!coordinator_ || has_retired_);
-  if (is_done) End("all messages are sent");
+// --- The end ---
+
+void Node::Do(const agent::EndNode& action) {
+  stage_.Trace(name_,
+               [&] { return "is over: " + std::to_string(action.exit_code) + " " + action.text; });
+  checker_.OnEnd(Here(), action.exit_code, workers_.are_alive);
+  Carry(end_->OnEnd(action, "", ViewOfEnd()));
+}
+
+agent::EndView Node::ViewOfEnd() {
+  return {.is_link_up = link_ != 0,
+          .is_hosting = coordinator_.has_value(),
+          .host_was_used = coordinator_was_used_,
+          .now = stage_.LocalNow(setup_.host)};
+}
+
+void Node::Carry(const std::vector<agent::EndAction>& actions) {
+  for (const agent::EndAction& action : actions) {
+    const bool closes = std::holds_alternative<agent::CloseLink>(action) && link_ != 0;
+    if (closes) network_.Close(std::exchange(link_, 0), &member_face_);
+    if (std::holds_alternative<agent::EndAgent>(action)) return End("all messages are sent");
+  }
+  CheckEnd();
+}
+
+// Takes the steps of the end that are due, and plans the next one.
+void Node::CheckEnd() {
+  auto deadline = end_->deadline();
+  if (!deadline) return;
+  const agent::EndView view = ViewOfEnd();
+  if (*deadline <= view.now) return Carry(end_->OnTick(view));
+  stage_.time.After(*deadline - view.now, [this, life = agent_life_] {
+    if (life == agent_life_) Post([this] { CheckEnd(); });
+  });
 }
 
 }  // namespace rankrun::sim

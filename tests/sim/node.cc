@@ -186,6 +186,7 @@ void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
     node.Post([&node, id, message = std::get<agent::MemberMessage>(bytes)] {
       if (!node.coordinator_) return;
       if (node.has_retired_) return;
+      node.coordinator_was_used_ = true;
       node.StepCoordinator(agent::MessageFromPeer{id, message});
       node.NoteMessage(id, message);
     });
@@ -243,14 +244,6 @@ void Node::Do(const agent::Send& action) {
   network_.Send(link_, &member_face_, action.message);
 }
 
-void Node::Do(const agent::EndNode& action) {
-  stage_.Trace(name_,
-               [&] { return "is over: " + std::to_string(action.exit_code) + " " + action.text; });
-  checker_.OnEnd(Here(), action.exit_code, workers_.are_alive);
-  if (link_ != 0) network_.Close(std::exchange(link_, 0), &member_face_);
-  EndIfDone();
-}
-
 void Node::Do(const agent::SendMessage& action) {
   if (const auto* m = std::get_if<agent::Prepare>(&action.message)) {
     checker_.OnPrepareTold(setup_.world, *m);
@@ -281,7 +274,8 @@ void Node::Do(const agent::Retire&) {
   stage_.Trace(name_, [] { return "the coordinator retires"; });
   has_retired_ = true;
   network_.CloseAllOf(&coordinator_face_);
-  EndIfDone();
+  end_->OnRetired(stage_.LocalNow(setup_.host));
+  CheckEnd();
 }
 
 }  // namespace rankrun::sim

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/coordination/coordinator.h"
 #include "agent/coordination/liveness_watch.h"
 #include "agent/coordination/member.h"
+#include "agent/coordination/member_end.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/network.h"
 #include "tests/sim/stage.h"
@@ -108,7 +110,9 @@ class Node {
   void OnPortDialled(uint64_t dial, agent::LivenessAnswer answer);
   void NoteAnswer(const agent::CoordinatorMessage& message);
   Checker::Place Here() const;
-  void EndIfDone();
+  agent::EndView ViewOfEnd();
+  void Carry(const std::vector<agent::EndAction>& actions);
+  void CheckEnd();
   void End(const std::string& why);
 
   void Do(const agent::Send& action);
@@ -155,7 +159,9 @@ class Node {
   std::optional<agent::LivenessWatch> watch_;  // of the coordinator
   std::map<ConnectionId, uint64_t> watched_;   // nodes of watch_
   TimePoint watch_armed_{};
+  std::optional<agent::MemberEnd> end_;
   bool has_retired_ = false;
+  bool coordinator_was_used_ = false;  // it has received a message
   bool is_leaving_ = false;
   int crash_in_ = -1;
   ConnectionId link_ = 0;

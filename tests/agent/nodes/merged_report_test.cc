@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/job/exit_codes.h"
 #include "agent/nodes/job_report.h"
 
 namespace rankrun::agent {
@@ -46,6 +47,31 @@ TEST(ReportOnRoundTest, AWorkerWithoutAPartStaysTheCause) {
   const AttemptRecord report = ReportOnRound({LargePart()}, outcome);
   EXPECT_EQ(report.own_cause, "rank 700: exit code 9");
   EXPECT_EQ(report.exit_code, 9);
+}
+
+TEST(ReportOnOwnPartTest, AWorkerThatFailedByItselfStaysTheCause) {
+  AttemptRecord part;
+  part.workers.push_back(Ended(0, {.signaled = false, .value = 7}));
+  const AttemptRecord report = ReportOnOwnPart(part, {9, "the job was closed"});
+  EXPECT_EQ(report.own_cause, "");
+  EXPECT_EQ(report.next_reason, "the job was closed");
+  EXPECT_EQ(report.exit_code, 9);
+}
+
+TEST(ReportOnOwnPartTest, OtherwiseTheEndOfTheNodeIsTheCause) {
+  AttemptRecord part;
+  part.workers.push_back(Ended(0, {.signaled = true, .value = 15}, 15));
+  EXPECT_EQ(ReportOnOwnPart(part, {9, "the job was closed"}).own_cause, "the job was closed");
+}
+
+TEST(ReportOnOwnPartTest, ALostCoordinatorIsNamedBriefly) {
+  AttemptRecord part;
+  part.workers.push_back(Ended(0, {.signaled = true, .value = 9}, 9));
+  const AttemptRecord report =
+      ReportOnOwnPart(part, {kExitLostCoordinator, "lost the coordinator: reset; no answer"});
+  EXPECT_EQ(report.own_cause, "lost the coordinator: reset; no answer");
+  EXPECT_EQ(report.next_reason, "the coordinator is lost");
+  EXPECT_EQ(report.exit_code, kExitLostCoordinator);
 }
 
 }  // namespace
