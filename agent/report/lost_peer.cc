@@ -168,6 +168,8 @@ bool BlamesLostPeer(const LastError& error) {
 }
 
 bool EndsWithLostPeer(const LastError& error) {
+  // MPI aborts with this.
+  if (Has(error.text, "*** MPI_ERR_PROC_FAILED")) return true;
   const std::string line = LastLine(error.text);
   return IsAnyText(line, kSystemsLostPeer) || HasAny(line, kRustsLostPeer);
 }

@@ -12,7 +12,7 @@ bool BlamesLostPeer(const LastError& error);
 
 // Returns whether the last line is the text of the system for a lost connection, with a prefix,
 // as perror and log.Fatal of Go write it, or Rust's description of that error: "recv: Connection
-// reset by peer".
+// reset by peer"; or whether MPI aborts because another process has failed.
 bool EndsWithLostPeer(const LastError& error);
 
 // Returns whether a wait for other workers took too long, in a text of PyTorch, Gloo, NCCL,

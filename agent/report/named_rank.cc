@@ -165,9 +165,10 @@ std::optional<int> SharedReasonIn(std::string_view error) {
 }  // namespace
 
 std::optional<int> NamedRankIn(std::string_view error) {
+  // Ranks that have ended because of the odd call may follow it.
+  if (auto odd = OddRankIn(error)) return odd;
   if (auto lost = LostRankIn(error)) return lost;
-  if (auto shared = SharedReasonIn(error)) return shared;
-  return OddRankIn(error);
+  return SharedReasonIn(error);
 }
 
 }  // namespace rankrun::agent

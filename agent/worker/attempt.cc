@@ -164,10 +164,17 @@ void Attempt::OnEnded(int local_rank) {
   const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
   ended_.push_back(static_cast<size_t>(local_rank));
   release_.Start(std::chrono::milliseconds(0));
-  // Published here, so that it precedes the signal to the other workers.
   bool stops_others = record.failed() && !stopping_ && !context_.spec.continue_on_failure;
-  if (stops_others) PublishPeerDeath(PeerDeathMessage(record, NodeNameOf(context_.spec)));
+  if (stops_others) PublishEnd(record);
   callbacks_.on_ended(record);
+}
+
+// Published here, so that it precedes the signal to the other workers; that of a possible victim
+// only if they get the signal, because they may end with the cause before.
+void Attempt::PublishEnd(const WorkerRecord& record) {
+  std::string message = PeerDeathMessage(record, NodeNameOf(context_.spec));
+  if (!MayBeVictim(record)) return PublishPeerDeath(message);
+  if (victims_death_.empty()) victims_death_ = std::move(message);
 }
 
 void Attempt::PublishPeerDeath(std::string_view message) {
@@ -176,6 +183,7 @@ void Attempt::PublishPeerDeath(std::string_view message) {
 
 void Attempt::SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number) {
   stopping_ = true;
+  if (!victims_death_.empty()) PublishPeerDeath(std::exchange(victims_death_, {}));
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (!spared_local_ranks.contains(static_cast<int>(i))) workers_[i]->Signal(signal_number);
   }

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/health/worker_sample.h"
 #include "agent/job/job_spec.h"
 #include "agent/job/node_place.h"
 #include "agent/job/worker_step.h"
@@ -21,7 +20,6 @@
 #include "agent/worker/timer_server.h"
 #include "agent/worker/worker.h"
 #include "agent/worker/worker_environment.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/process/spawner.h"
 #include "base/uv/uv_timer.h"
@@ -123,6 +121,7 @@ class Attempt {
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
   void Retry();
   void OnEnded(int local_rank);
+  void PublishEnd(const WorkerRecord& record);
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
   int StdinFor(int local_rank) const;
@@ -138,6 +137,7 @@ class Attempt {
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank
   std::vector<size_t> ended_;                     // local ranks, in the order of their ends
   bool stopping_ = false;                         // workers were signalled to end
+  std::string victims_death_;                     // of a worker, not published yet; or empty
   std::vector<int> postponed_;                    // local ranks whose start is to be retried
   std::string retry_reason_;                      // error of the last postponed start
   int retries_left_;

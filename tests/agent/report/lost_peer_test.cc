@@ -82,6 +82,12 @@ TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {
   EXPECT_FALSE(EndsWithLostPeer({.text = ""}));
 }
 
+TEST(EndsWithLostPeerTest, IsWhatMpiAbortsWith) {
+  EXPECT_TRUE(EndsWithLostPeer({.text = "[n1:811] *** MPI_ERR_PROC_FAILED: Process Failure\n"
+                                        "[n1:811] *** MPI_ERRORS_ARE_FATAL (processes in this\n"}));
+  EXPECT_FALSE(EndsWithLostPeer({.text = "ignored MPI_ERR_PROC_FAILED\n"}));
+}
+
 TEST(EndsWithLostPeerTest, IsTheTextOfGoAndRust) {
   for (const char* line : {
            "2026/11/26 12:00:00 step 12: allreduce: read tcp [::1]:1->[::1]:2: read: connection "

@@ -32,6 +32,12 @@ TEST(NamedRankInTest, IsARankThatLeftOrDidNotCome) {
   EXPECT_EQ(NamedRankIn("bank 3 died"), std::nullopt);
 }
 
+TEST(NamedRankInTest, IsTheRankOfTheOddCallBeforeOneThatEndedOfIt) {
+  EXPECT_EQ(NamedRankIn("ranks 0, 1, 3 called AllReduce #4 (10 x float32, sum); rank 2 called "
+                        "AllReduce #4 (20 x float32, sum); rank 3 ended with exit code 1"),
+            2);
+}
+
 TEST(NamedRankInTest, IsARankThatGivesNoSignOfLife) {
   for (const char* text :
        {"RuntimeError: no heartbeat from rank 2 for 30 s, ending the job", "rank 2 did not respond",
