@@ -90,8 +90,8 @@ TEST(MayBeVictimTest, AnErrorThatTheEndOfAnotherCauses) {
   EXPECT_FALSE(MayBeVictim(worker));
   for (const char* text : {"ConnectionResetError: [Errno 104] Connection reset by peer",
                            "socket.timeout: timed out", "EOFError: Ran out of input"}) {
-    worker.stderr_tail = "Traceback (most recent call last):\n  File \"x\", line 1\n" +
-                         std::string(text) + "\n";
+    worker.stderr_tail =
+        "Traceback (most recent call last):\n  File \"x\", line 1\n" + std::string(text) + "\n";
     EXPECT_TRUE(MayBeVictim(worker)) << text;
   }
   worker.stderr_tail = "Traceback (most recent call last):\n  File \"x\", line 1\nKeyError: 1\n";
