@@ -63,6 +63,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
       hosting_(nodes_, incarnation.is_first(), !incarnation.record().state.empty()),
       core_({.join_timeout = nodes_.join_timeout, .node_timeout = nodes_.node_timeout}, SelfHello(),
             Now()),
+      postponed_request_(nodes_.node_timeout),
       end_(nodes_.node_timeout),
       store_search_(nodes_.node_timeout),
       tick_(loop, [this] { Step(MemberTick{}); }),
@@ -76,7 +77,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                    dial_.reset();
                    Search(store_search_.Next(ViewOfStore()));
                  }),
-      request_timer_(loop, [this] { SendPostponedRequest(); }),
+      request_timer_(loop, [this] { Carry(postponed_request_.OnTick(Now())); }),
       end_timer_(loop, [this] { Carry(end_.OnTick(ViewOfEnd())); }) {}
 
 Hello Membership::SelfHello() const {
@@ -185,23 +186,20 @@ void Membership::OnMessage(std::string_view bytes) {
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     if (const auto* relay = std::get_if<Relay>(&*message)) callbacks_.on_relay(*relay);
     Step(MessageFromCoordinator{std::move(*message)});
-    return SendPostponedRequest();
+    return Carry(postponed_request_.OnMessage());
   }
   Step(UnreadableMessage{message.error().message});
 }
 
-// If this node hosts the coordinator, delays the request until the node has joined:
-// the coordinator must get the request before this process ends, because other nodes
-// may depend on the coordinator.
 void Membership::Request(const MemberEvent& event) {
-  if (host_ == nullptr || core_.phase() != MemberPhase::kJoining) return Step(event);
-  if (postponed_request_) return;
-  postponed_request_ = event;
-  request_timer_.Start(nodes_.node_timeout);
+  const bool is_joining = core_.phase() == MemberPhase::kJoining;
+  Carry(postponed_request_.OnRequest(event, host_ != nullptr, is_joining, Now()));
 }
 
-void Membership::SendPostponedRequest() {
-  if (auto request = std::exchange(postponed_request_, std::nullopt)) Step(*request);
+void Membership::Carry(const std::optional<MemberEvent>& request) {
+  if (request) Step(*request);
+  auto deadline = postponed_request_.deadline();
+  if (deadline) request_timer_.Start(*deadline - Now());
 }
 
 void Membership::Step(const MemberEvent& event) {

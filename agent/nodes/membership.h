@@ -16,6 +16,7 @@
 #include "agent/coordination/hosting.h"
 #include "agent/coordination/member.h"
 #include "agent/coordination/member_end.h"
+#include "agent/coordination/postponed_request.h"
 #include "agent/coordination/store_search.h"
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
@@ -71,7 +72,7 @@ class Membership final : public CoordinatorClient {
   std::string MakeHello();
   void OnMessage(std::string_view bytes);
   void Request(const MemberEvent& event) override;
-  void SendPostponedRequest();
+  void Carry(const std::optional<MemberEvent>& request);
   void Step(const MemberEvent& event) override;
   void Act(const Send& action);
   void Act(const MakeReady& action);
@@ -114,9 +115,9 @@ class Membership final : public CoordinatorClient {
   std::vector<std::unique_ptr<HostFinder>> finders_;
   Member core_;
   std::unique_ptr<ControlLink> link_;
-  Hello last_hello_;                              // the last that was sent
-  std::set<DialFailureKind> warned_;              // kinds of failure shown since the link was up
-  std::optional<MemberEvent> postponed_request_;  // until the host has joined
+  Hello last_hello_;                  // the last that was sent
+  std::set<DialFailureKind> warned_;  // kinds of failure shown since the link was up
+  PostponedRequest postponed_request_;
   MemberEnd end_;
   std::optional<AttemptRecord> own_report_;  // shown if the merged one does not arrive
   Prepare round_;                            // the one that is prepared or runs

@@ -15,6 +15,7 @@ void Node::StartAgent() {
   agent_life_ += 1;
   has_retired_ = coordinator_was_used_ = false;
   end_.emplace(policy.node_timeout);
+  request_.emplace(policy.node_timeout);
   link_ = 0;
   failed_dials_ = 0;
   stopped_until_ = member_armed_ = coordinator_armed_ = {};

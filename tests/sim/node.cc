@@ -200,6 +200,7 @@ void Node::Face::OnBytes(ConnectionId id, const Bytes& bytes) {
     }
     node.NoteAnswer(message);
     node.StepMember(agent::MessageFromCoordinator{message});
+    if (node.life_ == Life::kUp) node.Carry(node.request_->OnMessage());
   });
 }
 

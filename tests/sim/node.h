@@ -12,6 +12,7 @@
 #include "agent/coordination/liveness_watch.h"
 #include "agent/coordination/member.h"
 #include "agent/coordination/member_end.h"
+#include "agent/coordination/postponed_request.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/network.h"
 #include "tests/sim/stage.h"
@@ -110,6 +111,8 @@ class Node {
   void OnPortDialled(uint64_t dial, agent::LivenessAnswer answer);
   void NoteAnswer(const agent::CoordinatorMessage& message);
   Checker::Place Here() const;
+  void Request(const agent::MemberEvent& event);
+  void Carry(const std::optional<agent::MemberEvent>& request);
   agent::EndView ViewOfEnd();
   void Carry(const std::vector<agent::EndAction>& actions);
   void CheckEnd();
@@ -159,6 +162,7 @@ class Node {
   std::optional<agent::LivenessWatch> watch_;  // of the coordinator
   std::map<ConnectionId, uint64_t> watched_;   // nodes of watch_
   TimePoint watch_armed_{};
+  std::optional<agent::PostponedRequest> request_;
   std::optional<agent::MemberEnd> end_;
   bool has_retired_ = false;
   bool coordinator_was_used_ = false;  // it has received a message

@@ -145,6 +145,22 @@ void Node::WorkersGone(bool have_succeeded) {
   });
 }
 
+void Node::Request(const agent::MemberEvent& event) {
+  const bool is_joining = member_->phase() == agent::MemberPhase::kJoining;
+  const TimePoint now = stage_.LocalNow(setup_.host);
+  Carry(request_->OnRequest(event, coordinator_.has_value(), is_joining, now));
+}
+
+void Node::Carry(const std::optional<agent::MemberEvent>& request) {
+  if (request && member_->phase() != agent::MemberPhase::kOver) StepMember(*request);
+  auto deadline = request_->deadline();
+  if (!deadline || life_ != Life::kUp) return;
+  stage_.time.After(*deadline - stage_.LocalNow(setup_.host), [this, life = agent_life_] {
+    if (life != agent_life_) return;
+    Post([this] { Carry(request_->OnTick(stage_.LocalNow(setup_.host))); });
+  });
+}
+
 void Node::Drain() {
   if (life_ != Life::kUp) return;
   stage_.Trace(name_, [] { return "is drained"; });
@@ -153,7 +169,7 @@ void Node::Drain() {
   Post([this] {
     if (member_->phase() == agent::MemberPhase::kOver) return;
     TerminateWorkers();
-    StepMember(agent::LeaveWanted{"SIGTERM"});
+    Request(agent::LeaveWanted{"SIGTERM"});
   });
 }
 
@@ -165,7 +181,7 @@ void Node::Close() {
   Post([this] {
     if (member_->phase() == agent::MemberPhase::kOver) return;
     TerminateWorkers();
-    StepMember(agent::CloseWanted{{.text = "Ctrl-C at " + name_, .exit_code = kCode}});
+    Request(agent::CloseWanted{{.text = "Ctrl-C at " + name_, .exit_code = kCode}});
   });
 }
 
