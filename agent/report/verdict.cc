@@ -105,6 +105,12 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   return EndKind::kExitedAfterSignal;
 }
 
+EndKind KindOf(const WorkerRecord& worker) {
+  if (worker.ending) return worker.ending->kind;
+  if (!worker.failed() && worker.hang.empty()) return EndKind::kSucceeded;
+  return KindOf(worker, ErrorOf(worker));
+}
+
 // The workers of an attempt, and the losses that their errors name.
 class Ends {
  public:
@@ -337,11 +343,11 @@ const std::string& OutputOfErrors(const WorkerRecord& worker) {
 }
 
 bool FailedByItself(const WorkerRecord& worker) {
-  return EndingOf(worker).kind < EndKind::kLostPeer;
+  return KindOf(worker) < EndKind::kLostPeer;
 }
 
 bool MayBeVictim(const WorkerRecord& worker) {
-  const EndKind kind = EndingOf(worker).kind;
+  const EndKind kind = KindOf(worker);
   return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded;
 }
 
