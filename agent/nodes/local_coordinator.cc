@@ -80,13 +80,16 @@ void LocalCoordinator::Carry(Happened event) {
 }
 
 void LocalCoordinator::StepOne(const Happened& event) {
-  auto act = [this](const auto& actions) {
-    for (const auto& action : actions) {
+  if (const auto* own = std::get_if<MemberEvent>(&event)) {
+    for (const MemberAction& action : member_.Step(*own, Now())) {
       std::visit([this](const auto& a) { Act(a); }, action);
     }
-  };
-  if (const auto* own = std::get_if<MemberEvent>(&event)) act(member_.Step(*own, Now()));
-  if (const auto* its = std::get_if<CoordinatorEvent>(&event)) act(coordinator_.Step(*its, Now()));
+  }
+  if (const auto* its = std::get_if<CoordinatorEvent>(&event)) {
+    for (const CoordinatorAction& action : coordinator_.Step(*its, Now())) {
+      std::visit([this](const auto& a) { Act(a); }, action);
+    }
+  }
 }
 
 void LocalCoordinator::Act(const Send& action) { Carry(MessageFromPeer{kPeer, action.message}); }
