@@ -54,6 +54,11 @@ std::string PlaceOf(const ProcessStacks& stacks) {
   return text;
 }
 
+bool IsMessage(std::string_view function) {
+  constexpr std::string_view kMessages[] = {"send", "recv", "isend", "irecv", "batch_isend_irecv"};
+  return std::ranges::find(kMessages, function) != std::end(kMessages);
+}
+
 // Returns the only index with its collective; nothing if there are none or several.
 std::optional<size_t> TheOnlyOne(const std::vector<std::string>& collectives,
                                  const std::string& collective) {
@@ -133,7 +138,8 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& worke
   auto one = counts.begin(), other = std::next(one);
   if (one->second > other->second) std::swap(one, other);
   const auto found = TheOnlyOne(collectives, one->first);
-  if (!found) return std::nullopt;
+  // A rank in a collective may wait for those that exchange messages first.
+  if (!found || (!IsMessage(one->first) && IsMessage(other->first))) return std::nullopt;
   return StackSuspect{.global_rank = workers[*found].global_rank,
                       .what = "in " + one->first + ", while all others are in " + other->first};
 }

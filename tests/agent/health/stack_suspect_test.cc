@@ -86,6 +86,11 @@ TEST(SuspectByStacksTest, IsTheOnlyRankInAnotherCollective) {
   EXPECT_EQ(SuspectOf({In(0, "a"), In(1, "a"), In(2, "a")}), -1);
 }
 
+TEST(SuspectByStacksTest, ARankInACollectiveMayWaitForThoseThatExchangeMessages) {
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "recv"), In(2, "recv")}), -1);
+  EXPECT_EQ(SuspectOf({In(0, "all_reduce"), In(1, "recv"), In(2, "all_reduce")}), 1);
+}
+
 TEST(SuspectByStacksTest, IsNobodyIfAStackIsUnknown) {
   RankStacks unknown = Python(2, {});
   EXPECT_EQ(SuspectOf({In(0, "all_reduce"), Loads(1), unknown}), -1);
