@@ -102,7 +102,7 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
     return error.is_exception ? EndKind::kKilledInException : EndKind::kStopped;
   }
   if (error.is_exception || worker.exit->signaled) return EndKind::kRaisedAfterSignal;
-  return EndKind::kExitedAfterSignal;
+  return blames_peer ? EndKind::kLostPeer : EndKind::kExitedAfterSignal;
 }
 
 EndKind KindOf(const WorkerRecord& worker) {
@@ -342,13 +342,12 @@ const std::string& OutputOfErrors(const WorkerRecord& worker) {
   return worker.stderr_tail.empty() ? worker.stdout_tail : worker.stderr_tail;
 }
 
-bool FailedByItself(const WorkerRecord& worker) {
-  return KindOf(worker) < EndKind::kLostPeer;
-}
+bool FailedByItself(const WorkerRecord& worker) { return KindOf(worker) < EndKind::kLostPeer; }
 
 bool MayBeVictim(const WorkerRecord& worker) {
   const EndKind kind = KindOf(worker);
-  return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded;
+  return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded ||
+         kind == EndKind::kFailedAfterWarning;
 }
 
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::chrono::hours kLastLease{1};
 // Programs that fail for one reason end within this time, also with a core file of some size.
-constexpr std::chrono::milliseconds kVictimGrace{300};
+constexpr std::chrono::milliseconds kVictimGrace{500};
 
 }  // namespace
 
