@@ -25,6 +25,8 @@ constexpr std::string_view kGosEnds[] = {"panic: ", "fatal error: "};
 constexpr std::string_view kGoroutine = "goroutine ";
 constexpr std::string_view kJavasThread = "Exception in thread \"";
 constexpr std::string_view kJavasCause = "Caused by: ";
+constexpr std::string_view kDotNets = "Unhandled exception. ";
+constexpr std::string_view kRsEnd = "Execution halted";
 constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
 
 using Lines = std::vector<std::string>;
@@ -174,6 +176,26 @@ LastError JavasExceptionAt(const Lines& lines, size_t at) {
   return {text, true, CountAfter(lines, last)};
 }
 
+// .NET's "Unhandled exception. System.IO.IOException: text", its inner ones and its frames.
+LastError DotNetsExceptionAt(const Lines& lines, size_t at) {
+  std::string text = lines[at].substr(lines[at].find(kDotNets) + kDotNets.size()) + '\n';
+  size_t last = at;
+  for (size_t i = at + 1; i < lines.size() && lines[i].starts_with(' '); ++i) {
+    if (lines[i].starts_with(" ---> ")) text += lines[i] + '\n';
+    last = i;
+  }
+  return {text, true, CountAfter(lines, last)};
+}
+
+// `at`: "Execution halted" of R, under the error. The call may be on a line of its own.
+LastError RsErrorAt(const Lines& lines, size_t at) {
+  constexpr size_t kMaxLines = 3;
+  for (size_t i = at; i-- > at - std::min(at, kMaxLines);) {
+    if (lines[i].starts_with("Error")) return {Joined(lines, i, at), true, CountAfter(lines, at)};
+  }
+  return {Joined(lines, at, at + 1), true, CountAfter(lines, at)};
+}
+
 // Returns whether a line is a frame of JavaScript: "    at f (a.js:7:3)".
 bool IsJavaScriptsFrame(const std::string& line) { return line.starts_with("    at "); }
 
@@ -269,6 +291,8 @@ LastError FindLastError(std::string_view standard_error) {
     if (lines[i].find(kTerminate) != std::string::npos) return TerminateAt(lines, i);
     if (IsTraceback(lines[i])) return ExceptionAt(lines, i);
     if (lines[i].find(kJavasThread) != std::string::npos) return JavasExceptionAt(lines, i);
+    if (lines[i].starts_with(kDotNets)) return DotNetsExceptionAt(lines, i);
+    if (lines[i] == kRsEnd) return RsErrorAt(lines, i);
     if (IsFatalLine(lines[i])) return FatalLineAt(lines, i);
     if (IsOverdue(lines[i])) return OverdueAt(lines, i);
     if (IsUcxsLastError(lines[i])) return UcxsErrorAt(lines, i);

@@ -57,6 +57,16 @@ constexpr std::string_view kLostPeer[] = {
     "mpi_err_proc_failed",
     "eoferror: read end of file",
     "tasks are unhealthy",
+    // R.
+    "error reading from connection",
+    "error writing to connection",
+};
+
+// A service outside the job.
+constexpr std::string_view kOfServices[] = {
+    "couldn't reach",
+    "max retries exceeded with url",
+    "on the hub",
 };
 
 // A wait for other workers that took too long: what it says, and whose text it is. Requests to
@@ -133,8 +143,16 @@ bool HasLine(std::string_view text, std::string_view line) {
   return false;
 }
 
-// Returns the last line in lower case. Removes the number that Rust adds to the text of the
-// system, a full stop, and the ends of quotes and braces.
+// Removes " [104]" at the end.
+void DropNumber(std::string_view& text) {
+  const size_t at = text.rfind(" [");
+  if (at == text.npos || !text.ends_with(']')) return;
+  const std::string_view number = text.substr(at + 2, text.size() - at - 3);
+  if (number.find_first_not_of("0123456789") == number.npos) text = text.substr(0, at);
+}
+
+// Returns the last line in lower case. Removes the number that Rust and glog add to the text of
+// the system, a full stop, and the ends of quotes and braces.
 std::string LastLine(std::string_view text) {
   constexpr std::string_view kEnd = " \n\r\t.\"')}>";
   constexpr std::string_view kNumber = " (os error ";
@@ -142,6 +160,7 @@ std::string LastLine(std::string_view text) {
   trim();
   text = text.substr(text.rfind('\n') + 1);
   if (size_t number = text.rfind(kNumber); number != text.npos) text = text.substr(0, number);
+  DropNumber(text);
   trim();
   return Lower(text);
 }
@@ -164,7 +183,8 @@ bool IsAnyText(std::string_view line, const Texts& texts) {
 bool BlamesLostPeer(const LastError& error) {
   if (error.is_exception && error.text.starts_with("EOFError\n")) return true;  // multiprocessing
   if (NamedRankIn(error.text)) return true;
-  return HasAny(Lower(error.text), kLostPeer);
+  const std::string text = Lower(error.text);
+  return HasAny(text, kLostPeer) && !HasAny(text, kOfServices);
 }
 
 bool EndsWithLostPeer(const LastError& error) {

@@ -25,6 +25,7 @@ constexpr std::string_view kEnds[] = {": killed by",
                                       " refused ",
                                       " did not join",
                                       " failed to pass monitoredBarrier",
+                                      " sends ",
                                       " did not answer",
                                       " did not respond",
                                       " does not respond",
@@ -115,21 +116,25 @@ std::optional<int> LostRankIn(std::string_view error) {
     bool is_lost = std::ranges::any_of(kLosses, [&](auto part) { return before.ends_with(part); });
     bool has_ended = std::ranges::any_of(kEnds, [&](auto part) { return rest.starts_with(part); });
     // PyTorch compares the calls of two ranks: "Rank 0 is running ..., but Rank 1 is running ...".
-    bool differs = before.ends_with(", but ") && rest.starts_with(" is running collective");
+    // PyTorch compares the models of two ranks, too: "..., while rank 1 has inconsistent 6 params".
+    bool differs = (before.ends_with(", but ") && rest.starts_with(" is running collective")) ||
+                   (before.ends_with(", while ") && rest.starts_with(" has inconsistent "));
     if (is_lost || has_ended || differs) lost = ranks.first;
     return lost.has_value();
   });
   return lost;
 }
 
-// "ranks 0, 1, 3 called AllReduce #4; rank 2 called Barrier #4": rank 2. With equal camps, or
-// more than two, nobody is the reason.
+// "ranks 0, 1, 3 called AllReduce #4; rank 2 called Barrier #4": rank 2; likewise "want". With
+// equal camps, or more than two, nobody is the reason.
 std::optional<int> OddRankIn(std::string_view error) {
   std::optional<int> odd;
   size_t camps = 0;
   size_t most = 0;
   AnyRanks(error, [&](std::string_view, const Ranks& ranks) {
-    if (!ranks.rest.starts_with(" called ")) return false;
+    const bool is_camp = ranks.rest.starts_with(" called ") || ranks.rest.starts_with(" want ") ||
+                         ranks.rest.starts_with(" wants ");
+    if (!is_camp) return false;
     camps += 1;
     most = std::max(most, ranks.count);
     if (ranks.count == 1) odd = ranks.first;

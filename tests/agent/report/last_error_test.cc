@@ -203,6 +203,32 @@ TEST(SanitizerErrorTest, IsTheFirstLineOfItsReport) {
   EXPECT_EQ(SanitizerError(""), "");
 }
 
+TEST(FindLastErrorTest, FindsAnExceptionOfDotNet) {
+  const LastError error = FindLastError(
+      "step 3\nUnhandled exception. System.IO.IOException: Unable to read data: reset.\n"
+      " ---> System.Net.Sockets.SocketException (104): Connection reset by peer\n"
+      "   at System.Net.Sockets.Socket.Receive(Span`1 buffer)\n"
+      "   --- End of inner exception stack trace ---\n   at Program.Main()\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text,
+            "System.IO.IOException: Unable to read data: reset.\n ---> "
+            "System.Net.Sockets.SocketException (104): Connection reset by peer\n");
+  EXPECT_EQ(error.lines_after, 0);
+  EXPECT_TRUE(BlamesLostPeer(error));
+}
+
+TEST(FindLastErrorTest, FindsAnErrorOfR) {
+  const LastError error = FindLastError(
+      "step 3\nError in unserialize(node$con) : error reading from connection\nCalls: main\n"
+      "Execution halted\n");
+  EXPECT_TRUE(error.is_exception);
+  EXPECT_EQ(error.text,
+            "Error in unserialize(node$con) : error reading from connection\nCalls: main\n");
+  EXPECT_TRUE(BlamesLostPeer(error));
+  EXPECT_FALSE(BlamesLostPeer(FindLastError("Error: cannot allocate\nExecution halted\n")));
+  EXPECT_EQ(FindLastError("Execution halted\n").text, "Execution halted\n");
+}
+
 TEST(FindLastErrorTest, AMetricIsNoException) {
   EXPECT_FALSE(FindLastError("MeanSquaredError: 0.31\n").is_exception);
   EXPECT_FALSE(FindLastError("MeanSquaredError: -inf\n").is_exception);

@@ -77,9 +77,17 @@ TEST(TimedOutTest, KnowsTheTextsOfOthers) {
 TEST(EndsWithLostPeerTest, IsWhatPerrorWrites) {
   EXPECT_TRUE(EndsWithLostPeer({.text = "step 3\nrecv: Connection reset by peer\n"}));
   EXPECT_TRUE(EndsWithLostPeer({.text = "write: Broken pipe"}));
+  EXPECT_TRUE(EndsWithLostPeer({.text = "recv from rank 1: Connection reset by peer [104]"}));
+  EXPECT_FALSE(EndsWithLostPeer({.text = "Connection reset by peer [retry 3]"}));
   EXPECT_FALSE(EndsWithLostPeer({.text = "Connection refused, trying again\n"}));
   EXPECT_FALSE(EndsWithLostPeer({.text = "connect: Connection refused\ngoing on\n"}));
   EXPECT_FALSE(EndsWithLostPeer({.text = ""}));
+}
+
+TEST(BlamesLostPeerTest, NotAServiceOutsideTheJob) {
+  const LastError hub{.text = "ConnectionError: Couldn't reach 'rajpurkar/squad' on the Hub\n",
+                      .is_exception = true};
+  EXPECT_FALSE(BlamesLostPeer(hub));
 }
 
 TEST(EndsWithLostPeerTest, IsWhatMpiAbortsWith) {

@@ -38,6 +38,16 @@ TEST(NamedRankInTest, IsTheRankOfTheOddCallBeforeOneThatEndedOfIt) {
             2);
 }
 
+TEST(NamedRankInTest, IsARankThatDiffers) {
+  EXPECT_EQ(NamedRankIn("NewGroup: ranks 0-3, 5 want ranks 0,1,2; rank 4 wants ranks 3,4,5"), 4);
+  EXPECT_EQ(NamedRankIn("AllToAll #4 of world, rank 0 of 4: rank 1 sends 40 bytes to rank 2, which "
+                        "expects 32"),
+            1);
+  EXPECT_EQ(NamedRankIn("DDP expects same model across all ranks, but Rank 2 has 4 params, while "
+                        "rank 1 has inconsistent 6 params."),
+            1);
+}
+
 TEST(NamedRankInTest, IsARankThatGivesNoSignOfLife) {
   for (const char* text :
        {"RuntimeError: no heartbeat from rank 2 for 30 s, ending the job", "rank 2 did not respond",
