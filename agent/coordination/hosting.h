@@ -63,6 +63,13 @@ class Hosting {
   // Returns the addresses that other nodes use for this one. `of_link`: this node's address on
   // the connection to the coordinator.
   std::vector<std::string> OwnAddresses(const std::optional<SocketAddress>& of_link) const;
+  // Returns this node's address on the way to other nodes, from the latest connections of the
+  // coordinator that it hosts and of its own link: the host may reach itself by another interface
+  // than the one by which other nodes reach it.
+  std::optional<SocketAddress> Route(const std::optional<SocketAddress>& of_coordinator,
+                                     const std::optional<SocketAddress>& of_link) const {
+    return is_hosting_ ? of_coordinator : of_link;
+  }
   // Returns a hint if the coordinator is here, but at a loopback address, because each host
   // then waits for itself.
   std::string LoopbackHint() const;

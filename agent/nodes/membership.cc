@@ -289,10 +289,8 @@ void Membership::Act(const UseStore& action) {
                   .world_size = round_.world_size,
                   .master_addr = action.store.host,
                   .master_port = action.store.port};
-  // The coordinator's host may reach itself by another interface than the one by
-  // which other nodes reach it.
-  const auto& route = host_ != nullptr ? host_->route() : link_->local_address();
-  if (route) {
+  const auto of_coordinator = host_ != nullptr ? host_->route() : std::nullopt;
+  if (auto route = hosting_.Route(of_coordinator, link_->local_address())) {
     if (auto interface = InterfaceOf(*route)) place.interface = *interface;
   }
   callbacks_.start(place);

@@ -238,6 +238,17 @@ TEST_F(HostingTest, OtherNodesReachAMemberAtTheAddressOfItsLink) {
   EXPECT_EQ(First().OwnAddresses(std::nullopt), List());
 }
 
+TEST_F(HostingTest, TheHostOfTheCoordinatorDoesNotTakeTheRouteToItself) {
+  auto link = SocketAddress::FromNumeric("127.0.0.1", 4);
+  auto others = SocketAddress::FromNumeric("10.0.0.1", 4);
+  ASSERT_TRUE(link && others);
+  Hosting hosting = First();
+  EXPECT_EQ(hosting.Route(std::nullopt, *others)->Host(), "10.0.0.1");
+  hosting.OnHosting();
+  EXPECT_EQ(hosting.Route(*others, *link)->Host(), "10.0.0.1");
+  EXPECT_FALSE(hosting.Route(std::nullopt, *link)) << "no other node has connected yet";
+}
+
 TEST_F(HostingTest, ACoordinatorAtALoopbackAddressHasAHint) {
   nodes_.endpoints[0].host = "localhost";
   Hosting hosting = First();
