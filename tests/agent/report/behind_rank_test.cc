@@ -104,7 +104,7 @@ TEST(BehindRankTest, TheVerdictFollowsItUnlessAnotherWorkerFailed) {
   EXPECT_EQ(record.cause, 2u);
 }
 
-// Of programs that leave no dumps.
+// The programs leave no dumps.
 TEST(BehindRankTest, TheTextsOfWatchdogsAreCompared) {
   AttemptRecord record;
   for (int rank = 0; rank < 3; ++rank) {

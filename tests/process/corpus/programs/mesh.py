@@ -1,5 +1,9 @@
 """Connections between all ranks, for the Python programs of the corpus."""
+import select
+import signal
 import socket
+import sys
+import time
 
 from common import RANK, SIZE, publish, read_of
 
@@ -16,3 +20,26 @@ def mesh():
         peer, _ = listener.accept()
         peers[peer.recv(1)[0]] = peer
     return peers
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def error_of(module, name):
+    """Returns a class that prints as that of a library."""
+    return type(name, (Exception,), {"__module__": module})
+
+
+def end_late(peers, pause=0.5):
+    """Loses its connections now, and ends later."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for peer in peers.values():
+        peer.close()
+    time.sleep(pause)
+
+
+def wait_for_loss(peers):
+    readable, _, _ = select.select(list(peers.values()), [], [], 20)
+    if not readable:
+        raise SystemExit("no peer was lost for 20 s")

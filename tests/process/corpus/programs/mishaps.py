@@ -5,43 +5,19 @@ import ctypes
 import errno
 import logging
 import os
-import select
 import signal
 import socket
 import sys
 import time
 
 from common import ATTEMPT, FOLDER, RANK, ready, wait_for_all, wait_long
-from mesh import mesh
+from mesh import end_late, error_of, mesh, say, wait_for_loss
 
 culprit, way = int(sys.argv[1]), sys.argv[2]
 is_culprit = RANK == culprit
 logging.basicConfig(format=f"%(asctime)s [rank{RANK}] %(levelname)s %(name)s: %(message)s",
                     level=logging.INFO)
 log = logging.getLogger("worker")
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def error_of(module, name):
-    """Returns a class that prints as that of a library."""
-    return type(name, (Exception,), {"__module__": module})
-
-
-def end_late(peers, pause=0.5):
-    """Loses its connections now, and ends later."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for peer in peers.values():
-        peer.close()
-    time.sleep(pause)
-
-
-def wait_for_loss(peers):
-    readable, _, _ = select.select(list(peers.values()), [], [], 20)
-    if not readable:
-        raise SystemExit("no peer was lost for 20 s")
 
 
 # --- the culprit ---------------------------------------------------------------------
