@@ -17,7 +17,7 @@ uint16_t Node::PortOf(int number) { return static_cast<uint16_t>(1 + number); }
 
 void Node::OpenLivenessPort() {
   Host& host = stage_.hosts[setup_.host];
-  host.rejects = stage_.liveness_dice.Chance(kRejectPercent);
+  if (!host.rejects) host.rejects = stage_.liveness_dice.Chance(kRejectPercent);
   network_.OpenPort(PortOf(setup_.number), setup_.host, [this] { return life_ != Life::kOver; });
 }
 

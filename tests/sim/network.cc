@@ -44,7 +44,7 @@ void Network::DialPort(int from_host, uint16_t number,
     stage_.time.After(milliseconds(1'000), [=] { on_answer(LivenessAnswer::kNone); });
     return;
   }
-  bool is_refused = (host.rejects && from_host != port.host) || !port.lives();
+  bool is_refused = (host.rejects.value_or(false) && from_host != port.host) || !port.lives();
   stage_.time.After(std::chrono::microseconds(200 + stage_.liveness_dice.Below(2'000)), [=] {
     on_answer(is_refused ? LivenessAnswer::kRefused : LivenessAnswer::kConnected);
   });

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,7 +30,8 @@ struct Plan {
 // A machine that can stand still, together with its clock.
 struct Host {
   bool is_dead = false;
-  bool rejects = false;  // its firewall refuses connections from other hosts
+  // Its firewall refuses connections from other hosts; empty: not drawn yet.
+  std::optional<bool> rejects = {};
   TimePoint frozen_until{};
   Duration stood_still{};         // in total
   TimePoint long_frozen_until{};  // longer than a lease covers
