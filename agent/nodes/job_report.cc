@@ -173,7 +173,7 @@ size_t SizeOfTexts(const WorkerRecord& worker) {
 }
 
 void Trim(WorkerRecord& worker, size_t max) {
-  const bool needs_output = FailedByItself(worker) || worker.stderr_tail.empty();
+  const bool needs_output = FailedByItself(EndKindOf(worker)) || worker.stderr_tail.empty();
   KeepEnd(worker.stderr_tail, max);
   KeepEnd(worker.stdout_tail, needs_output ? max : 0);
   if (worker.exception) KeepEnd(*worker.exception, max);
@@ -197,10 +197,10 @@ void TrimTexts(AttemptRecord& record, size_t max_bytes) {
   size_t total = 0;
   for (size_t i = 0; i < record.workers.size(); ++i) {
     WorkerRecord& worker = record.workers[i];
-    const bool is_stopped = EndingOf(worker).kind >= EndKind::kStopped;
-    size_t max = FailedByItself(worker) ? kMaxPrimaryTail
-                 : is_stopped           ? kMaxShortText
-                                        : kMaxOtherTail;
+    const EndKind kind = EndKindOf(worker);
+    size_t max = FailedByItself(kind)        ? kMaxPrimaryTail
+                 : kind >= EndKind::kStopped ? kMaxShortText
+                                             : kMaxOtherTail;
     size_t rest = std::max(all_texts - total, kMaxShortText);
     Trim(worker, i == record.cause ? kMaxPrimaryTail : std::min(max, rest));
     total = std::min(all_texts, total + SizeOfTexts(worker));
@@ -213,7 +213,8 @@ void SortByImportance(AttemptRecord& record) {
   std::swap(record.workers[0], record.workers[record.cause]);
   record.cause = 0;
   const auto others = record.workers.begin() + 1;
-  std::stable_partition(others, record.workers.end(), FailedByItself);
+  std::stable_partition(others, record.workers.end(),
+                        [](const auto& worker) { return FailedByItself(EndKindOf(worker)); });
   const int cause = record.workers[0].global_rank;
   const auto names_cause = [&](const auto& worker) { return EndingOf(worker).lost_rank == cause; };
   const auto namer = std::find_if(others, record.workers.end(), names_cause);

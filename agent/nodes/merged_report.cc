@@ -46,7 +46,7 @@ AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome
 
 AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end) {
   const bool is_lost = end.exit_code == kExitLostCoordinator;
-  if (!FailedByItself(part.workers[part.cause])) part.own_cause = end.text;
+  if (!FailedByItself(EndKindOf(part.workers[part.cause]))) part.own_cause = end.text;
   part.next_reason = is_lost ? "the coordinator is lost" : end.text;
   part.exit_code = end.exit_code;
   return part;

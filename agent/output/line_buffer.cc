@@ -1,5 +1,7 @@
 #include "agent/output/line_buffer.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -63,16 +65,19 @@ TailBuffer::Part TailBuffer::After(uint64_t position, size_t max_bytes) const {
 }
 
 std::vector<std::string> LastLines(std::string_view text, size_t count) {
+  // rfind() of the standard library looks at one character at a time.
+  const auto after_last = [](std::string_view part, char c) {
+    const auto* found = static_cast<const char*>(memrchr(part.data(), c, part.size()));
+    return found == nullptr ? 0 : static_cast<size_t>(found - part.data()) + 1;
+  };
   std::vector<std::string> lines;
   if (text.ends_with('\n')) text.remove_suffix(1);
   while (!text.empty() && lines.size() < count) {
-    size_t newline = text.rfind('\n');
-    std::string_view line = newline == std::string_view::npos ? text : text.substr(newline + 1);
-    text = newline == std::string_view::npos ? std::string_view() : text.substr(0, newline);
+    const size_t begin = after_last(text, '\n');
+    std::string_view line = text.substr(begin);
+    text = text.substr(0, begin - std::min<size_t>(begin, 1));
     while (line.ends_with('\r')) line.remove_suffix(1);
-    if (size_t overwritten = line.rfind('\r'); overwritten != std::string_view::npos) {
-      line.remove_prefix(overwritten + 1);
-    }
+    line.remove_prefix(after_last(line, '\r'));
     lines.emplace_back(line);
   }
   std::reverse(lines.begin(), lines.end());

@@ -20,6 +20,17 @@ enum class EndKind : uint8_t {
   kSucceeded,
 };
 
+// Returns whether a worker failed and neither lost a peer nor was stopped by our signal. An
+// exception in a handler of our signal counts, too.
+constexpr bool FailedByItself(EndKind kind) { return kind < EndKind::kLostPeer; }
+
+// Returns whether the error of a worker is one that the end of another causes: it lost a peer,
+// waited too long, or its input ended too early.
+constexpr bool MayBeVictim(EndKind kind) {
+  return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded ||
+         kind == EndKind::kFailedAfterWarning;
+}
+
 // Sign of a cause that the end of a worker gives. A value.
 struct Ending {
   EndKind kind = EndKind::kSucceeded;

@@ -14,6 +14,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kLastLines = 3;
+constexpr size_t kMaxLine = 4096;  // of a longer one, the halves are its begin and its end
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 // In a text of torch.distributed.checkpoint: the traceback of another rank.
 constexpr std::string_view kRanksTraceback = "Traceback (most recent call last): (RANK ";
@@ -42,7 +43,10 @@ void StripRank(std::string& line) {
 
 Lines LinesOf(std::string_view text) {
   Lines lines = LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
-  for (std::string& line : lines) StripRank(line);
+  for (std::string& line : lines) {
+    if (line.size() > kMaxLine) line.erase(kMaxLine / 2, line.size() - kMaxLine);
+    StripRank(line);
+  }
   return lines;
 }
 
@@ -268,7 +272,7 @@ LastError OverdueAt(const Lines& lines, size_t at) {
 // Returns whether a line is UCX's about an error, mostly of a connection, at which it ends the
 // program by a signal.
 bool IsUcxsLastError(const std::string& line) {
-  return line.find(" UCX ") != std::string::npos &&
+  return line.find("UCX ") != std::string::npos &&
          line.find("will not be handled since no error callback") != std::string::npos;
 }
 
@@ -277,6 +281,13 @@ LastError UcxsErrorAt(const Lines& lines, size_t at) {
   size_t last = lines.size() - 1;
   while (last > at && !lines[last].starts_with("======")) --last;
   return {lines[at] + '\n', true, CountAfter(lines, last)};
+}
+
+LastError LastLinesError(Lines lines) {
+  std::erase(lines, "");
+  if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
+  size_t begin = lines.size() - std::min(lines.size(), kLastLines);
+  return {Joined(lines, begin, lines.size())};
 }
 
 }  // namespace
@@ -299,15 +310,11 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsJavaScriptsFrame(lines[i])) return JavaScriptsErrorAt(lines, i);
   }
   if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};
-  return LastLinesError(standard_error);
+  return LastLinesError(std::move(lines));
 }
 
 LastError LastLinesError(std::string_view standard_error) {
-  Lines lines = LinesOf(standard_error);
-  std::erase(lines, "");
-  if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
-  size_t begin = lines.size() - std::min(lines.size(), kLastLines);
-  return {Joined(lines, begin, lines.size())};
+  return LastLinesError(LinesOf(standard_error));
 }
 
 std::string SanitizerError(std::string_view standard_error) {

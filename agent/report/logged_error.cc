@@ -9,16 +9,18 @@
 #include "agent/output/line_buffer.h"
 #include "agent/report/json_log.h"
 #include "agent/report/last_error.h"
+#include "agent/report/long_text.h"
 #include "agent/report/lost_peer.h"
 
 namespace rankrun::agent {
 namespace {
 
 constexpr size_t kNearLines = 20;  // before the last error
-constexpr std::string_view kLevels[] = {"ERROR", "CRITICAL", "FATAL"};
+constexpr std::string_view kLevels[] = {"error", "critical", "fatal"};
 constexpr std::string_view kKeys[] = {"level=", "lvl=", "severity="};
 constexpr std::string_view kSkipped = " \t:=+-.";  // before a number
 constexpr size_t kMaxMetric = 32;
+constexpr size_t kMaxLine = 4096;
 constexpr std::string_view kOutOfMemory = "out of memory";
 constexpr std::string_view kHeaders[] = {"Traceback (most recent call last)",
                                          "terminate called after throwing"};
@@ -29,11 +31,11 @@ std::string FirstLine(std::string_view text) {
 
 // Returns where the output about the last error begins.
 size_t BeginOf(const LastError& last, std::string_view output) {
-  const size_t at = output.rfind(FirstLine(last.text));
+  const size_t at = FindLast(output, FirstLine(last.text));
   if (at == output.npos) return 0;
   size_t begin = output.npos;
   for (std::string_view header : kHeaders) {
-    const size_t found = output.rfind(header, at);
+    const size_t found = FindLast(output.substr(0, at), header);
     if (found != output.npos && (begin == output.npos || found > begin)) begin = found;
   }
   return begin == output.npos ? at : begin;
@@ -48,11 +50,7 @@ bool IsAboutPeer(std::string_view text) {
   return BlamesLostPeer(error) || EndsWithLostPeer(error) || TimedOut(error) || InputEnded(error);
 }
 
-std::string Converted(std::string_view text, int (*convert)(int)) {
-  std::string converted(text);
-  std::ranges::transform(converted, converted.begin(), [&](unsigned char c) { return convert(c); });
-  return converted;
-}
+bool IsLower(unsigned char c) { return std::islower(c) != 0; }
 
 bool IsInName(unsigned char c) { return std::isalnum(c) || c == '_'; }
 
@@ -62,15 +60,13 @@ bool HasAny(std::string_view text) {
 }
 
 bool HasLowerWord(std::string_view text) {
-  const auto are_lower = [](unsigned char a, unsigned char b) {
-    return std::islower(a) && std::islower(b);
-  };
+  const auto are_lower = [](auto a, auto b) { return IsLower(a) && IsLower(b); };
   return std::ranges::adjacent_find(text, are_lower) != text.end();
 }
 
 // Returns whether a word is followed by a number: ": 0.31", "=2", " rate: 3 %", " nan".
 bool IsMetric(std::string_view after) {
-  const std::string lower = Converted(after.substr(0, kMaxMetric), std::tolower);
+  const std::string lower = Lowercase(after.substr(0, kMaxMetric));
   std::string_view text = lower;
   const auto skip = [&] {
     text.remove_prefix(std::min(text.find_first_not_of(kSkipped), text.size()));
@@ -117,25 +113,26 @@ bool IsHead(std::string_view before) {
 }
 
 bool SaysError(const Word& word) {
-  const std::string upper = Converted(word.text, std::toupper);
-  const bool is_level = std::ranges::find(kLevels, upper) != std::end(kLevels);
-  const bool is_metric = IsMetric(word.after);
+  const std::string lower = Lowercase(word.text);
+  const bool is_level = std::ranges::find(kLevels, lower) != std::end(kLevels);
   if (is_level && (IsValueOfLevel(word.before) ||
                    (word.before.ends_with('[') && word.after.starts_with(']')))) {
     return true;
   }
-  if (is_level && word.text == upper && !word.before.ends_with('=')) {
-    return !is_metric || HasLowerWord(word.after);  // "ERROR 3 shards are missing"
+  const bool is_upper = std::ranges::none_of(word.text, IsLower);
+  if (is_level && is_upper && !word.before.ends_with('=')) {
+    return !IsMetric(word.after) || HasLowerWord(word.after);  // "ERROR 3 shards are missing"
   }
   if (IsGlogsLevel(word)) return true;
-  if (is_metric || !word.after.starts_with(": ")) return false;
-  if (is_level || upper == "EXCEPTION") return IsHead(word.before);
+  if (!word.after.starts_with(": ") || IsMetric(word.after)) return false;
+  if (is_level || lower == "exception") return IsHead(word.before);
   return word.text.ends_with("Error") || word.text.ends_with("Exception");
 }
 
 bool ReportsError(std::string_view line) {
+  line = line.substr(0, kMaxLine);
   if (IsAboutPeer(line)) return false;
-  const std::string lower = Converted(line, std::tolower);
+  const std::string lower = Lowercase(line);
   const size_t memory = lower.find(kOutOfMemory);
   if (memory != lower.npos && !IsMetric(line.substr(memory + kOutOfMemory.size()))) return true;
   for (size_t begin = 0, end = 0; begin < line.size(); begin = end + 1) {
@@ -152,11 +149,10 @@ bool ReportsError(std::string_view line) {
 std::string LoggedError(std::string_view output) {
   const std::string plain = WithPlainErrors(output);
   std::string_view standard_error = plain;
-  const LastError last = FindLastError(standard_error);
-  if (IsNear(last)) standard_error = standard_error.substr(0, BeginOf(last, standard_error));
-  const LastError caught = FindLastError(standard_error);
-  if (IsNear(caught)) {
-    return IsAboutPeer(caught.text) ? "" : FirstLine(caught.text);
+  if (LastError last = FindLastError(standard_error); IsNear(last)) {
+    standard_error = standard_error.substr(0, BeginOf(last, standard_error));
+    const LastError caught = FindLastError(standard_error);
+    if (IsNear(caught)) return IsAboutPeer(caught.text) ? "" : FirstLine(caught.text);
   }
   std::vector<std::string> lines = LastLines(standard_error, kNearLines);
   const auto found = std::find_if(lines.rbegin(), lines.rend(), ReportsError);

@@ -1,9 +1,9 @@
 #include "agent/report/lost_peer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 
+#include "agent/report/long_text.h"
 #include "agent/report/named_rank.h"
 
 namespace rankrun::agent {
@@ -121,12 +121,6 @@ constexpr std::string_view kSystemsInputEnded[] = {
     "failed to fill whole buffer",
 };
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
-
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 template <typename Texts>
@@ -145,7 +139,7 @@ bool HasLine(std::string_view text, std::string_view line) {
 
 // Removes " [104]" at the end.
 void DropNumber(std::string_view& text) {
-  const size_t at = text.rfind(" [");
+  const size_t at = FindLast(text, " [");
   if (at == text.npos || !text.ends_with(']')) return;
   const std::string_view number = text.substr(at + 2, text.size() - at - 3);
   if (number.find_first_not_of("0123456789") == number.npos) text = text.substr(0, at);
@@ -158,11 +152,11 @@ std::string LastLine(std::string_view text) {
   constexpr std::string_view kNumber = " (os error ";
   const auto trim = [&] { text = text.substr(0, text.find_last_not_of(kEnd) + 1); };
   trim();
-  text = text.substr(text.rfind('\n') + 1);
-  if (size_t number = text.rfind(kNumber); number != text.npos) text = text.substr(0, number);
+  text = text.substr(FindLast(text, "\n") + 1);  // npos + 1 is 0
+  if (size_t number = FindLast(text, kNumber); number != text.npos) text = text.substr(0, number);
   DropNumber(text);
   trim();
-  return Lower(text);
+  return Lowercase(text);
 }
 
 // Returns whether the line is this text, or ends with it behind a colon or an opening quote.
@@ -183,7 +177,7 @@ bool IsAnyText(std::string_view line, const Texts& texts) {
 bool BlamesLostPeer(const LastError& error) {
   if (error.is_exception && error.text.starts_with("EOFError\n")) return true;  // multiprocessing
   if (NamedRankIn(error.text)) return true;
-  const std::string text = Lower(error.text);
+  const std::string text = Lowercase(error.text);
   return HasAny(text, kLostPeer) && !HasAny(text, kOfServices);
 }
 
@@ -198,7 +192,7 @@ bool TimedOut(const LastError& error) {
   // A text of Go.
   if (IsText(LastLine(error.text), "i/o timeout")) return true;
   if (!error.is_exception) return false;
-  const std::string text = Lower(error.text);
+  const std::string text = Lowercase(error.text);
   const auto has_line = [&](std::string_view line) { return HasLine(text, line); };
   if (std::ranges::any_of(kTimeOutLines, has_line)) return true;
   return HasAny(text, kTimedOut) && HasAny(text, kOfAGroup);
@@ -206,7 +200,7 @@ bool TimedOut(const LastError& error) {
 
 bool InputEnded(const LastError& error) {
   if (error.is_exception) {
-    const std::string text = Lower(error.text);
+    const std::string text = Lowercase(error.text);
     return HasAny(text, kInputEnded) && !Has(text, "syntaxerror");  // of a source file
   }
   const std::string line = LastLine(error.text);

@@ -65,7 +65,8 @@ void SortByImportance(AttemptRecord& record) {
   std::swap(record.workers[0], record.workers[record.cause]);
   record.cause = 0;
   record.ended.clear();  // its indices mean nothing any more
-  std::stable_partition(record.workers.begin() + 1, record.workers.end(), FailedByItself);
+  std::stable_partition(record.workers.begin() + 1, record.workers.end(),
+                        [](const auto& worker) { return FailedByItself(EndKindOf(worker)); });
 }
 
 void TrimWorkers(AttemptRecord& record) {

@@ -105,12 +105,6 @@ EndKind KindOf(const WorkerRecord& worker, const LastError& error) {
   return blames_peer ? EndKind::kLostPeer : EndKind::kExitedAfterSignal;
 }
 
-EndKind KindOf(const WorkerRecord& worker) {
-  if (worker.ending) return worker.ending->kind;
-  if (!worker.failed() && worker.hang.empty()) return EndKind::kSucceeded;
-  return KindOf(worker, ErrorOf(worker));
-}
-
 // The workers of an attempt, and the losses that their errors name.
 class Ends {
  public:
@@ -333,6 +327,12 @@ Ending EndingOf(const WorkerRecord& worker) {
   return ending;
 }
 
+EndKind EndKindOf(const WorkerRecord& worker) {
+  if (worker.ending) return worker.ending->kind;
+  if (!worker.failed() && worker.hang.empty()) return EndKind::kSucceeded;
+  return KindOf(worker, ErrorOf(worker));
+}
+
 std::string CauseInWords(const WorkerRecord& cause) {
   const bool left_early = !cause.failed() && !WasSignalled(cause);
   return HowItEnded(cause) + (left_early ? ", while others still needed it" : "");
@@ -340,14 +340,6 @@ std::string CauseInWords(const WorkerRecord& cause) {
 
 const std::string& OutputOfErrors(const WorkerRecord& worker) {
   return worker.stderr_tail.empty() ? worker.stdout_tail : worker.stderr_tail;
-}
-
-bool FailedByItself(const WorkerRecord& worker) { return KindOf(worker) < EndKind::kLostPeer; }
-
-bool MayBeVictim(const WorkerRecord& worker) {
-  const EndKind kind = KindOf(worker);
-  return kind == EndKind::kLostPeer || kind == EndKind::kTimedOut || kind == EndKind::kInputEnded ||
-         kind == EndKind::kFailedAfterWarning;
 }
 
 size_t ChooseCause(const std::vector<WorkerRecord>& workers, const std::vector<size_t>& ended) {

@@ -12,13 +12,8 @@ namespace rankrun::agent {
 // Returns `worker.ending`, or judges the worker's exit and its last error.
 Ending EndingOf(const WorkerRecord& worker);
 
-// Returns whether a worker failed and neither lost a peer nor was stopped by our signal. An
-// exception in a handler of our signal counts, too.
-bool FailedByItself(const WorkerRecord& worker);
-
-// Returns whether the error of a worker is one that the end of another causes: it lost a peer,
-// waited too long, or its input ended too early.
-bool MayBeVictim(const WorkerRecord& worker);
+// Returns the kind of `EndingOf(worker)`, in a quarter of the time.
+EndKind EndKindOf(const WorkerRecord& worker);
 
 // Returns the output that has a worker's errors: standard output if standard error is empty,
 // because a shell may have joined them: `python train.py 2>&1 | tee log`.

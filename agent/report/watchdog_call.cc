@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string>
 
+#include "agent/report/long_text.h"
+
 namespace rankrun::agent {
 namespace {
 
@@ -24,7 +26,7 @@ std::string GroupIn(std::string_view line) {
 
 std::optional<GroupCall> CallInWatchdogText(std::string_view output) {
   constexpr std::string_view kTimeOut = "Watchdog caught collective operation timeout: WorkNCCL(";
-  size_t at = output.rfind(kTimeOut);
+  size_t at = FindLast(output, kTimeOut);
   if (at == output.npos) return std::nullopt;
   size_t line_begin = output.rfind('\n', at) + 1;  // npos + 1 is 0
   std::string group = GroupIn(output.substr(line_begin, at - line_begin));

@@ -192,8 +192,9 @@ void Supervisor::Advance(const Event& event) {
 }
 
 void Supervisor::Act(const StartAttempt&) {
-  Attempt::Callbacks callbacks{.on_started = [this](int local_rank) { OnStarted(local_rank); },
-                               .on_ended = [this](const WorkerRecord& record) { OnEnded(record); }};
+  Attempt::Callbacks callbacks{
+      .on_started = [this](int local_rank) { OnStarted(local_rank); },
+      .on_ended = [this](const WorkerRecord& record, EndKind kind) { OnEnded(record, kind); }};
   Attempt::Context context{.loop = loop_,
                            .spec = spec_,
                            .spawner = spawner_,
@@ -217,7 +218,7 @@ void Supervisor::OnStarted(int local_rank) {
   ReapOrphans();  // those that ended while this start was pending
 }
 
-void Supervisor::OnEnded(const WorkerRecord& record) {
+void Supervisor::OnEnded(const WorkerRecord& record, EndKind kind) {
   event_log_->WorkerEnded(record);
   if (record.failed() && spec_.continue_on_failure && state_.phase == Phase::kRunning) {
     output_.Say("rankrun: rank " + std::to_string(record.global_rank) + " (pid " +
@@ -225,8 +226,8 @@ void Supervisor::OnEnded(const WorkerRecord& record) {
                 ") has failed; --continue-on-failure: the others go on\n");
   }
   if (!record.failed()) health_.NoteFinished();
-  NoteEnd(record);
-  Post(WorkerEnded{record.local_rank, record.failed(), MayBeVictim(record)});
+  NoteEnd(record, kind);
+  Post(WorkerEnded{record.local_rank, record.failed(), MayBeVictim(kind)});
   if (record.start_error) ReapOrphans();  // as after a start
 }
 

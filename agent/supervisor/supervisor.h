@@ -69,7 +69,7 @@ class Supervisor {
   void Act(const ArmDeadline&);
   void Act(const ReportStuck&);
   void OnStarted(int local_rank);
-  void OnEnded(const WorkerRecord& record);
+  void OnEnded(const WorkerRecord& record, EndKind kind);
   void OnTimerExpired(const TimerServer::Expired& expired);
   void OnTimeLimit();
   HealthMonitor::Callbacks OnHealth();
@@ -97,8 +97,8 @@ class Supervisor {
   void StartAt(const NodePlace& place);
   void OnDecided(const RoundOutcome& outcome, Duration pause, int restarts);
   void StopByOrder(const StopWorkers& order);
-  void NoteEnd(const WorkerRecord& record);
-  void NoteFailure(const WorkerRecord& record);
+  void NoteEnd(const WorkerRecord& record, EndKind kind);
+  void NoteFailure(const WorkerRecord& record, EndKind kind);
   void TellFailure();
   void NoteIdle();
   void ReportPart(AttemptRecord record);

@@ -86,16 +86,16 @@ void Supervisor::StopByOrder(const StopWorkers& order) {
   Post(StopOrdered{order.at_once});
 }
 
-void Supervisor::NoteEnd(const WorkerRecord& record) {
-  if (record.failed()) NoteFailure(record);
+void Supervisor::NoteEnd(const WorkerRecord& record, EndKind kind) {
+  if (record.failed()) NoteFailure(record, kind);
   std::vector<int> left = attempt_->Unfinished();
   if (!left.empty()) coordinator_->NoteWorkersLeft(std::move(left));
 }
 
 // Reports the failure before the other workers are stopped, so that all nodes stop at once;
 // that of a possible victim only when they are stopped.
-void Supervisor::NoteFailure(const WorkerRecord& record) {
-  const bool is_victim = MayBeVictim(record);
+void Supervisor::NoteFailure(const WorkerRecord& record, EndKind kind) {
+  const bool is_victim = MayBeVictim(kind);
   const bool is_better = !part_.failure || (part_.is_of_victim && !is_victim);
   if (state_.phase != Phase::kRunning || !is_better) return;
   part_.is_of_victim = is_victim;
@@ -104,7 +104,7 @@ void Supervisor::NoteFailure(const WorkerRecord& record) {
                                 std::to_string(record.pid) + "): " + HowItEnded(record),
                         .exit_code = ExitCodeOf(record),
                         .rank = record.global_rank,
-                        .is_primary = FailedByItself(record)};
+                        .is_primary = FailedByItself(kind)};
   if (!spec_.continue_on_failure && !is_victim) TellFailure();
 }
 

@@ -165,15 +165,16 @@ void Attempt::OnEnded(int local_rank) {
   ended_.push_back(static_cast<size_t>(local_rank));
   release_.Start(std::chrono::milliseconds(0));
   bool stops_others = record.failed() && !stopping_ && !context_.spec.continue_on_failure;
-  if (stops_others) PublishEnd(record);
-  callbacks_.on_ended(record);
+  const EndKind kind = EndKindOf(record);
+  if (stops_others) PublishEnd(record, kind);
+  callbacks_.on_ended(record, kind);
 }
 
 // Published here, so that it precedes the signal to the other workers; that of a possible victim
 // only if they get the signal, because they may end with the cause before.
-void Attempt::PublishEnd(const WorkerRecord& record) {
+void Attempt::PublishEnd(const WorkerRecord& record, EndKind kind) {
   std::string message = PeerDeathMessage(record, NodeNameOf(context_.spec));
-  if (!MayBeVictim(record)) return PublishPeerDeath(message);
+  if (!MayBeVictim(kind)) return PublishPeerDeath(message);
   if (victims_death_.empty()) victims_death_ = std::move(message);
 }
 

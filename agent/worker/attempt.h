@@ -32,7 +32,7 @@ class Attempt {
  public:
   struct Callbacks {
     std::function<void(int local_rank)> on_started;
-    std::function<void(const WorkerRecord&)> on_ended;  // also if its start failed
+    std::function<void(const WorkerRecord&, EndKind)> on_ended;  // also if its start failed
   };
 
   // Resources of the job that outlive the attempt.
@@ -121,7 +121,7 @@ class Attempt {
   void OnStartResult(int local_rank, Result<SpawnedProcess> result);
   void Retry();
   void OnEnded(int local_rank);
-  void PublishEnd(const WorkerRecord& record);
+  void PublishEnd(const WorkerRecord& record, EndKind kind);
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
   int StdinFor(int local_rank) const;

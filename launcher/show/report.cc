@@ -210,7 +210,7 @@ std::string LineThatNames(const WorkerRecord& worker, int rank) {
 // name, or nothing.
 std::string AccusationText(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
-  if (agent::FailedByItself(cause)) return "";
+  if (agent::FailedByItself(EndKindOf(cause))) return "";
   for (const WorkerRecord& worker : record.workers) {
     if (&worker == &cause) continue;
     std::string line = LineThatNames(worker, cause.global_rank);
@@ -251,7 +251,8 @@ std::string ConsequencesText(const AttemptRecord& record) {
     bool is_cause = &worker == &record.workers[record.cause];
     if (is_cause && record.own_cause.empty()) continue;
     const bool timed_out = agent::EndingOf(worker).kind == agent::EndKind::kTimedOut;
-    const bool is_brief = timed_out || shown >= kShownFailures || !agent::FailedByItself(worker);
+    const bool is_brief =
+        timed_out || shown >= kShownFailures || !agent::FailedByItself(EndKindOf(worker));
     std::string evidence = is_brief ? "" : EvidenceText(worker);
     if (evidence.empty()) {
       brief.push_back(&worker);

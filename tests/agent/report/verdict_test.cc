@@ -87,26 +87,26 @@ TEST(ChooseCauseTest, AFailedStartIsTheCause) {
 
 TEST(MayBeVictimTest, AnErrorThatTheEndOfAnotherCauses) {
   WorkerRecord worker = Ended({.signaled = false, .value = 1});
-  EXPECT_FALSE(MayBeVictim(worker));
+  EXPECT_FALSE(MayBeVictim(EndKindOf(worker)));
   for (const char* text : {"ConnectionResetError: [Errno 104] Connection reset by peer",
                            "socket.timeout: timed out", "EOFError: Ran out of input"}) {
     worker.stderr_tail =
         "Traceback (most recent call last):\n  File \"x\", line 1\n" + std::string(text) + "\n";
-    EXPECT_TRUE(MayBeVictim(worker)) << text;
+    EXPECT_TRUE(MayBeVictim(EndKindOf(worker))) << text;
   }
   worker.stderr_tail = "Traceback (most recent call last):\n  File \"x\", line 1\nKeyError: 1\n";
-  EXPECT_FALSE(MayBeVictim(worker));
+  EXPECT_FALSE(MayBeVictim(EndKindOf(worker)));
 }
 
 TEST(FailedByItselfTest, AConsequenceIsNoPrimaryFailure) {
-  EXPECT_TRUE(FailedByItself(kFailed));
-  EXPECT_TRUE(FailedByItself(Ended({.signaled = true, .value = 15}, 15, kTraceback)));
+  EXPECT_TRUE(FailedByItself(EndKindOf(kFailed)));
+  EXPECT_TRUE(FailedByItself(EndKindOf(Ended({.signaled = true, .value = 15}, 15, kTraceback))));
   WorkerRecord raised = kTerminated;
   raised.exception = "ValueError: no";
-  EXPECT_TRUE(FailedByItself(raised));
-  EXPECT_FALSE(FailedByItself(kTerminated));
-  EXPECT_FALSE(FailedByItself(kSucceeded));
-  EXPECT_FALSE(FailedByItself(Ended({.signaled = false, .value = 1}, 0, kLostPeer)));
+  EXPECT_TRUE(FailedByItself(EndKindOf(raised)));
+  EXPECT_FALSE(FailedByItself(EndKindOf(kTerminated)));
+  EXPECT_FALSE(FailedByItself(EndKindOf(kSucceeded)));
+  EXPECT_FALSE(FailedByItself(EndKindOf(Ended({.signaled = false, .value = 1}, 0, kLostPeer))));
 }
 
 // Builders of the ends in the table below.

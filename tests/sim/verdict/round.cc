@@ -27,7 +27,7 @@ std::optional<agent::Cause> FailureOf(const SceneNode& node) {
     return agent::Cause{.text = "rank " + std::to_string(worker.global_rank),
                         .exit_code = agent::ExitCodeOf(worker),
                         .rank = worker.global_rank,
-                        .is_primary = agent::FailedByItself(worker)};
+                        .is_primary = agent::FailedByItself(agent::EndKindOf(worker))};
   }
   return std::nullopt;
 }
