@@ -36,6 +36,11 @@ Result<std::vector<ReportMerger::Sending>> ReportMerger::OnPart(PeerId peer, con
   awaited_.erase(peer);
   auto record = DecodePart(part.record);
   if (!record) return std::move(record).error();
+  if (merged_ && part.attempt <= merged_->report.attempt) {
+    const bool is_late = part.attempt == merged_->report.attempt;
+    if (is_late) sendings.push_back({peer, merged_->report});
+    return sendings;
+  }
   if (parts_ && part.attempt > parts_->attempt) {
     if (!parts_->outcome) parts_->outcome = outcome;
     if (parts_->outcome) sendings = Merge();

@@ -31,7 +31,8 @@ class ReportMerger {
   void Forget(PeerId peer) { awaited_.erase(peer); }
   bool is_report_to_come() const { return parts_ || !awaited_.empty(); }
 
-  // Takes a part. A node that connects again repeats its part, and gets the report again.
+  // Takes a part. A node that connects again repeats its part, and gets the report again. A part
+  // that comes after the report is left out: its node alone gets the report.
   // Errors: kProtocol if the part cannot be read.
   Result<std::vector<Sending>> OnPart(PeerId peer, const Report& part, const Outcome& outcome,
                                       TimePoint now);

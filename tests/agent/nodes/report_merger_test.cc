@@ -73,6 +73,17 @@ TEST_F(ReportMergerTest, ANodeThatRepeatsItsPartGetsTheReportAlone) {
   EXPECT_EQ((*sent)[0].to, PeerId{11});
 }
 
+// For example of a node that was silent for longer than --node-timeout.
+TEST_F(ReportMergerTest, APartAfterTheReportIsAnsweredToItsNodeAlone) {
+  ASSERT_EQ(Part(1, 1).size(), 1u);
+  auto sent = Part(2, 1);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].to, PeerId{2});
+  EXPECT_EQ(WorkersOf(sent[0]), 1u);
+  EXPECT_TRUE(Part(3, 0).empty()) << "of an earlier attempt";
+  EXPECT_FALSE(merger_.is_report_to_come());
+}
+
 TEST_F(ReportMergerTest, APartOfTheNextAttemptEndsTheWait) {
   merger_.Expect(2);
   EXPECT_TRUE(Part(1, 0).empty());
