@@ -236,7 +236,11 @@ void Coordinator::On(Node& node, const Failed& message) {
   if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
-  BeginStop(message.cause, node.hello.name, node.hello.node);
+  if (!store_loss_ || message.cause.is_primary) {
+    return BeginStop(message.cause, node.hello.name, node.hello.node);
+  }
+  AnnounceLoss(*store_loss_);
+  BeginStop(*store_loss_, node.hello.name);
 }
 
 void Coordinator::On(Node& node, const Done& message) {

@@ -111,6 +111,9 @@ class Coordinator {
   Gathering gathering_;
   NewcomerWatch newcomers_;
   std::optional<RoundVerdict> stop_;  // set while stopping
+  // Loss of the node with the store of `round_` after its own workers had ended: the cause of a
+  // worker's failure elsewhere that has no cause of its own.
+  std::optional<Cause> store_loss_;
   RoundInProgress round_;
   int attempts_ = 0;           // number of rounds that were started
   bool is_granted_ = false;    // `round_` was started

@@ -66,6 +66,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
   }
   Cause cause = LossCause(text, policy_.on_lost_node);
   bool was_in = round_.Contains(id);
+  bool had_store = was_in && round_.IsStoreHost(id);
   bool was_awaited = round_.Remove(id);
   switch (phase_) {
     case JobPhase::kGathering:
@@ -73,6 +74,7 @@ void Coordinator::Remove(uint64_t id, Duration may_live, const std::string& text
     case JobPhase::kPreparing:
       return was_in ? StartGathering(gathering_.waits_for_newcomers()) : void();
     case JobPhase::kRunning:
+      if (had_store && !may_run) store_loss_ = cause;
       if (!was_in || !may_run) return;
       AnnounceLoss(cause);
       return BeginStop(cause, node.hello.name);

@@ -63,6 +63,7 @@ void Coordinator::Grant() {
   is_granted_ = true;
   attempts_ += 1;
   has_lost_ = false;
+  store_loss_.reset();
   leave_reason_.clear();
   Enter(JobPhase::kRunning, std::nullopt);
   newcomers_.Reset();

@@ -79,7 +79,7 @@ Prepare RoundInProgress::PrepareFor(uint64_t node) const {
 
 StartRound RoundInProgress::StartRoundFor(uint64_t node) const {
   StartRound message = start_;
-  if (participants_.at(node).node_rank != 0) return message;
+  if (!IsStoreHost(node)) return message;
   std::vector<const std::vector<std::string>*> addresses;
   for (const auto& [id, participant] : participants_)
     addresses.push_back(&participant.own_addresses);

@@ -35,6 +35,7 @@ class RoundInProgress {
   const std::map<uint64_t, Participant>& participants() const { return participants_; }
   bool Contains(uint64_t node) const { return participants_.contains(node); }
   const NodeAssignment& AssignmentOf(uint64_t node) const;
+  bool IsStoreHost(uint64_t node) const { return participants_.at(node).node_rank == 0; }
 
   // Removes a node that is lost or has left. Returns whether its answer was awaited.
   bool Remove(uint64_t node);

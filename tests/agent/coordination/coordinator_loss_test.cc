@@ -150,6 +150,28 @@ TEST_F(CoordinatorLossTest, AGoneNodeIsTheCauseOfAFailureElsewhereThatCameFirst)
   EXPECT_EQ(SentTo<NodeLost>(1)->text, kGoneText);
 }
 
+// The store of the round is there.
+TEST_F(CoordinatorLossTest, ALostStoreIsTheCauseOfLaterFailuresWithoutAnother) {
+  policy_.restart.max_restarts = 0;
+  for (const bool is_primary : {false, true}) {
+    Open(1, 3);
+    for (uint64_t node : {3, 1, 2}) Join(node);
+    for (uint64_t node : {3, 1, 2}) Deliver(node, Prepared{1, 5});
+    ASSERT_EQ(phase(), JobPhase::kRunning);
+    Deliver(3, Done{1});
+    Act(NodeGone{3, 4711});
+    EXPECT_EQ(phase(), JobPhase::kRunning) << "the others may need no store any more";
+    Deliver(1, Failed{1, {.text = "rank 2: exit code 1", .is_primary = is_primary}});
+    Deliver(1, Stopped{1});
+    Deliver(2, Stopped{1});
+    EXPECT_EQ(coordinator_->outcome().cause, is_primary ? "rank 2: exit code 1" : kGoneText);
+    EXPECT_EQ(coordinator_->outcome().is_free, !is_primary);
+    if (!is_primary) {
+      EXPECT_EQ(SentTo<NodeLost>(1)->text, kGoneText);
+    }
+  }
+}
+
 TEST_F(CoordinatorLossTest, AGoneNodeMayBeTheEnd) {
   policy_.on_lost_node = LostNode::kStop;
   Run(2, 1);
