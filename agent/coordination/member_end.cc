@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "agent/job/exit_codes.h"
 
@@ -17,6 +18,15 @@ constexpr int kEndTimeouts = 3;
 constexpr int kAnyAttempt = -1;
 
 }  // namespace
+
+void MemberEnd::OnRound() {
+  awaited_.reset();
+  told_failure_.clear();
+}
+
+void MemberEnd::OnStop(const StopWorkers& order) {
+  if (order.is_failure) told_failure_ = order.why;
+}
 
 void MemberEnd::OnVerdict(const Verdict& verdict) {
   if (verdict.report_follows && !awaited_) awaited_ = kAnyAttempt;
@@ -34,11 +44,13 @@ std::vector<EndAction> MemberEnd::OnLinkUp() const {
   return {SendOwnPart{}};
 }
 
-void MemberEnd::OnMergedReport(const MergedReport& report, TimePoint now) {
+bool MemberEnd::OnMergedReport(const MergedReport& report, TimePoint now) {
+  const bool is_new = std::exchange(merged_attempt_, report.attempt) != report.attempt;
   if (own_attempt_ && report.attempt >= *own_attempt_) is_owed_ = false;
   if (!report.restarts) judged_exit_code_ = report.exit_code;
   if (awaited_ && report.attempt >= *awaited_) awaited_.reset();
   if (hang_up_at_ && !awaited_) hang_up_at_ = now;
+  return is_new;
 }
 
 std::vector<EndAction> MemberEnd::OnEnd(const EndNode& end, const std::string& hint,
@@ -70,7 +82,7 @@ std::vector<EndAction> MemberEnd::OnTick(const EndView& view) {
 
 void MemberEnd::HangUp(const EndView& view, std::vector<EndAction>& actions) {
   hang_up_at_.reset();
-  if (awaited_ && own_attempt_ == awaited_) actions.emplace_back(ShowOwnPart{*end_});
+  if (awaited_ && own_attempt_ == awaited_) actions.emplace_back(ShowOwnPart{*end_, told_failure_});
   awaited_.reset();
   actions.emplace_back(CloseLink{});
   const bool others_need_us = view.is_hosting && view.host_was_used && !has_retired_;

@@ -15,6 +15,7 @@ struct SendOwnPart {};
 // Show this node's part alone, because the merged report has not arrived.
 struct ShowOwnPart {
   EndNode end;
+  std::string told_failure;  // of a worker, as the coordinator has told it; empty: none
 };
 // Tell the guardian whether a dead agent is to be replaced.
 struct PermitRestart {
@@ -52,7 +53,8 @@ class MemberEnd {
   explicit MemberEnd(Duration node_timeout) : node_timeout_(node_timeout) {}
 
   // A round is prepared: reports on earlier attempts are no longer awaited.
-  void OnRound() { awaited_.reset(); }
+  void OnRound();
+  void OnStop(const StopWorkers& order);
   // This node's part of a report on the attempt follows.
   void OnAnnounced(int attempt) { awaited_ = attempt; }
   // A node without a failure waits for the report, too.
@@ -60,7 +62,8 @@ class MemberEnd {
   std::vector<EndAction> OnOwnPart(int attempt, bool is_link_up);
   // Repeats the part on each link, because a link takes bytes after its coordinator has died.
   std::vector<EndAction> OnLinkUp() const;
-  void OnMergedReport(const MergedReport& report, TimePoint now);
+  // Returns whether to show the report: a coordinator that has just begun may repeat it.
+  bool OnMergedReport(const MergedReport& report, TimePoint now);
 
   // The job is over for this node. Called once. `hint`: why too few nodes may have joined.
   std::vector<EndAction> OnEnd(const EndNode& end, const std::string& hint, const EndView& view);
@@ -79,7 +82,9 @@ class MemberEnd {
   std::optional<int> awaited_;           // attempt whose merged report is to come
   std::optional<int> own_attempt_;       // of this node's part
   bool is_owed_ = false;                 // the part, until the merged report arrives
+  std::optional<int> merged_attempt_;    // of the last merged report
   std::optional<int> judged_exit_code_;  // of the job, from the evidence of all nodes
+  std::string told_failure_;             // in the round
   bool has_retired_ = false;
   std::optional<EndNode> end_;
   std::optional<TimePoint> hang_up_at_;

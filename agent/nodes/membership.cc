@@ -224,6 +224,7 @@ void Membership::Act(const Send& action) {
 
 void Membership::Act(const StopWorkers& action) {
   Beat();  // renew the lease, which ends now if the coordinator is lost
+  end_.OnStop(action);
   callbacks_.stop(action);
   Search(store_search_.OnStop());
 }

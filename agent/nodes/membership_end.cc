@@ -47,7 +47,7 @@ void Membership::Act(const SendOwnPart&) {
 }
 
 void Membership::Act(const ShowOwnPart& action) {
-  callbacks_.show_report(ReportOnOwnPart(*own_report_, action.end));
+  callbacks_.show_report(ReportOnOwnPart(*own_report_, action.end, action.told_failure));
 }
 
 void Membership::Act(const CloseLink&) {
@@ -63,8 +63,9 @@ void Membership::SendReport(AttemptRecord record) {
 void Membership::OnJobReport(const JobReport& report) {
   auto record = DecodeReport(report.record);
   if (!record) return LogWarn("the coordinator sent " + record.error().message);
-  callbacks_.show_report(*record);
-  end_.OnMergedReport({report.attempt, record->restarts, record->exit_code}, Now());
+  const bool is_new =
+      end_.OnMergedReport({report.attempt, record->restarts, record->exit_code}, Now());
+  if (is_new) callbacks_.show_report(*record);
   ArmEnd();
 }
 

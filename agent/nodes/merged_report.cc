@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "agent/job/exit_codes.h"
@@ -10,6 +11,8 @@
 
 namespace rankrun::agent {
 namespace {
+
+constexpr std::string_view kLeaves = "this node leaves the job";
 
 // Returns whether the part of a node is about this worker. It describes or counts all workers of
 // the node, and their ranks are consecutive.
@@ -44,9 +47,13 @@ AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome
   return record;
 }
 
-AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end) {
+AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end,
+                              const std::string& told_failure) {
   const bool is_lost = end.exit_code == kExitLostCoordinator;
-  if (!FailedByItself(EndKindOf(part.workers[part.cause]))) part.own_cause = end.text;
+  if (!FailedByItself(EndKindOf(part.workers[part.cause]))) {
+    const std::string_view own = end.text.empty() ? kLeaves : end.text;
+    part.own_cause = told_failure.empty() ? own : told_failure;
+  }
   part.next_reason = is_lost ? "the coordinator is lost" : end.text;
   part.exit_code = end.exit_code;
   return part;

@@ -17,7 +17,8 @@ using List = std::vector<std::string>;
 struct Words {
   std::string operator()(const SendOwnPart&) const { return "send own part"; }
   std::string operator()(const ShowOwnPart& a) const {
-    return "show own part, " + End(a.end.exit_code, a.end.text);
+    const std::string told = a.told_failure.empty() ? "" : ", told of " + a.told_failure;
+    return "show own part, " + End(a.end.exit_code, a.end.text) + told;
   }
   std::string operator()(const PermitRestart& a) const {
     return a.is_permitted ? "permit restart" : "forbid restart";
@@ -115,7 +116,32 @@ TEST_F(MemberEndTest, TheOwnPartIsRepeatedOnEachLinkUntilTheMergedReportArrives)
   EXPECT_EQ(LinkUp(), List()) << "a later attempt";
 }
 
+TEST_F(MemberEndTest, AReportIsShownOnce) {
+  EXPECT_TRUE(end_.OnMergedReport({0, true, std::nullopt}, view_.now));
+  EXPECT_FALSE(end_.OnMergedReport({0, true, std::nullopt}, view_.now));
+  EXPECT_TRUE(end_.OnMergedReport({1, true, std::nullopt}, view_.now));
+}
+
 // --- Waiting for the merged report ---
+
+TEST_F(MemberEndTest, AFailureThatTheCoordinatorHasToldOfIsKeptForTheRound) {
+  end_.OnStop({"rank 4 failed", true, false});
+  end_.OnStop({"the coordinator is lost", false, true});
+  end_.OnAnnounced(2);
+  Own(2);
+  End();
+  EXPECT_EQ(TickAfter(kReportTimeout),
+            List({"show own part, 7 why, told of rank 4 failed", "close", "end 7 why"}));
+}
+
+TEST_F(MemberEndTest, AFailureOfAnEarlierRoundIsForgotten) {
+  end_.OnStop({"rank 4 failed", true, false});
+  end_.OnRound();
+  end_.OnAnnounced(2);
+  Own(2);
+  End();
+  EXPECT_EQ(TickAfter(kReportTimeout), List({"show own part, 7 why", "close", "end 7 why"}));
+}
 
 TEST_F(MemberEndTest, AnAnnouncedReportIsAwaited) {
   end_.OnAnnounced(2);
@@ -351,7 +377,8 @@ class RandomEnd {
       case 2:
         return Check(end_.OnOwnPart(Roll(3), view_.is_link_up));
       case 3:
-        return end_.OnMergedReport({Roll(3), Roll(2) == 0, 1}, view_.now);
+        end_.OnMergedReport({Roll(3), Roll(2) == 0, 1}, view_.now);
+        return;
       case 4:
         return end_.has_ended() ? void() : end_.OnRound();
       default:

@@ -52,7 +52,7 @@ TEST(ReportOnRoundTest, AWorkerWithoutAPartStaysTheCause) {
 TEST(ReportOnOwnPartTest, AWorkerThatFailedByItselfStaysTheCause) {
   AttemptRecord part;
   part.workers.push_back(Ended(0, {.signaled = false, .value = 7}));
-  const AttemptRecord report = ReportOnOwnPart(part, {9, "the job was closed"});
+  const AttemptRecord report = ReportOnOwnPart(part, {9, "the job was closed"}, "");
   EXPECT_EQ(report.own_cause, "");
   EXPECT_EQ(report.next_reason, "the job was closed");
   EXPECT_EQ(report.exit_code, 9);
@@ -61,14 +61,25 @@ TEST(ReportOnOwnPartTest, AWorkerThatFailedByItselfStaysTheCause) {
 TEST(ReportOnOwnPartTest, OtherwiseTheEndOfTheNodeIsTheCause) {
   AttemptRecord part;
   part.workers.push_back(Ended(0, {.signaled = true, .value = 15}, 15));
-  EXPECT_EQ(ReportOnOwnPart(part, {9, "the job was closed"}).own_cause, "the job was closed");
+  EXPECT_EQ(ReportOnOwnPart(part, {9, "the job was closed"}, "").own_cause, "the job was closed");
+}
+
+TEST(ReportOnOwnPartTest, AFailureElsewhereIsTheCause) {
+  AttemptRecord part;
+  part.workers.push_back(Ended(0, {.signaled = true, .value = 15}, 15));
+  const EndNode drained{kExitDrained, ""};
+  EXPECT_EQ(ReportOnOwnPart(part, drained, "rank 4 failed").own_cause, "rank 4 failed");
+  EXPECT_EQ(ReportOnOwnPart(part, drained, "").own_cause, "this node leaves the job");
+  part.workers.push_back(Ended(1, {.signaled = false, .value = 7}));
+  part.cause = 1;
+  EXPECT_EQ(ReportOnOwnPart(part, drained, "rank 4 failed").own_cause, "");
 }
 
 TEST(ReportOnOwnPartTest, ALostCoordinatorIsNamedBriefly) {
   AttemptRecord part;
   part.workers.push_back(Ended(0, {.signaled = true, .value = 9}, 9));
   const AttemptRecord report =
-      ReportOnOwnPart(part, {kExitLostCoordinator, "lost the coordinator: reset; no answer"});
+      ReportOnOwnPart(part, {kExitLostCoordinator, "lost the coordinator: reset; no answer"}, "");
   EXPECT_EQ(report.own_cause, "lost the coordinator: reset; no answer");
   EXPECT_EQ(report.next_reason, "the coordinator is lost");
   EXPECT_EQ(report.exit_code, kExitLostCoordinator);
