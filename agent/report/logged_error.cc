@@ -35,7 +35,7 @@ size_t BeginOf(const LastError& last, std::string_view output) {
   if (at == output.npos) return 0;
   size_t begin = output.npos;
   for (std::string_view header : kHeaders) {
-    const size_t found = FindLast(output.substr(0, at), header);
+    const size_t found = FindLast(output.substr(0, at + header.size()), header);
     if (found != output.npos && (begin == output.npos || found > begin)) begin = found;
   }
   return begin == output.npos ? at : begin;

@@ -22,6 +22,9 @@ TEST(LoggedErrorTest, FindsAnExceptionThatWasCaught) {
   EXPECT_EQ(LoggedError("ERROR validation failed\n" + kHeader + "ValueError: no data\n" + kHeader +
                         "RuntimeError: validation failed on 1 rank\n"),
             "ValueError: no data");
+  EXPECT_EQ(LoggedError(kHeader + "ValueError: no data\nterminate called after throwing an "
+                                  "instance of 'A'\n  what():  Connection closed by peer\n"),
+            "ValueError: no data");
 }
 
 TEST(LoggedErrorTest, FindsOneBeforeASignal) {
