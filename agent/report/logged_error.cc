@@ -60,7 +60,7 @@ bool HasAny(std::string_view text) {
 }
 
 bool HasLowerWord(std::string_view text) {
-  const auto are_lower = [](auto a, auto b) { return IsLower(a) && IsLower(b); };
+  const auto are_lower = [](unsigned char a, unsigned char b) { return IsLower(a) && IsLower(b); };
   return std::ranges::adjacent_find(text, are_lower) != text.end();
 }
 
