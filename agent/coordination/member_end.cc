@@ -32,11 +32,16 @@ void MemberEnd::OnVerdict(const Verdict& verdict) {
   if (verdict.report_follows && !awaited_) awaited_ = kAnyAttempt;
 }
 
-std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, bool is_link_up) {
+std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, const EndView& view) {
   own_attempt_ = attempt;
   is_owed_ = true;
-  if (!is_link_up) return {};
-  return {SendOwnPart{}};
+  if (view.is_link_up) return {SendOwnPart{}};
+  if (hang_up_at_) hang_up_at_ = view.now;  // nobody will answer it
+  return {};
+}
+
+bool MemberEnd::IsOwnPartToCome() const {
+  return awaited_ && *awaited_ != kAnyAttempt && own_attempt_ != awaited_;
 }
 
 std::vector<EndAction> MemberEnd::OnLinkUp() const {
@@ -57,7 +62,7 @@ std::vector<EndAction> MemberEnd::OnEnd(const EndNode& end, const std::string& h
                                         const EndView& view) {
   end_ = end;
   if (end.exit_code == kExitNoRendezvous) end_->text += hint;
-  const bool waits = awaited_ && view.is_link_up;
+  const bool waits = awaited_ && (view.is_link_up || IsOwnPartToCome());
   hang_up_at_ = waits ? view.now + kReportTimeout : view.now;
   return {PermitRestart{view.is_hosting}};  // other nodes may still need the verdict
 }

@@ -59,13 +59,13 @@ class MemberEnd {
   void OnAnnounced(int attempt) { awaited_ = attempt; }
   // A node without a failure waits for the report, too.
   void OnVerdict(const Verdict& verdict);
-  std::vector<EndAction> OnOwnPart(int attempt, bool is_link_up);
+  std::vector<EndAction> OnOwnPart(int attempt, const EndView& view);
   // Repeats the part on each link, because a link takes bytes after its coordinator has died.
   std::vector<EndAction> OnLinkUp() const;
   // Returns whether to show the report: a coordinator that has just begun may repeat it.
   bool OnMergedReport(const MergedReport& report, TimePoint now);
 
-  // The job is over for this node. Called once. `hint`: why too few nodes may have joined.
+  // The job is over for this node, whose part may not be complete yet. Called once. `hint`: why too few nodes may have joined.
   std::vector<EndAction> OnEnd(const EndNode& end, const std::string& hint, const EndView& view);
   // No node needs the coordinator of this agent any more.
   void OnRetired(TimePoint now);
@@ -76,6 +76,7 @@ class MemberEnd {
   bool has_ended() const { return end_.has_value(); }
 
  private:
+  bool IsOwnPartToCome() const;
   void HangUp(const EndView& view, std::vector<EndAction>& actions);
 
   const Duration node_timeout_;

@@ -57,7 +57,7 @@ void Membership::Act(const CloseLink&) {
 void Membership::SendReport(AttemptRecord record) {
   for (WorkerRecord& worker : record.workers) worker.node = nodes_.node_name;
   own_report_ = std::move(record);
-  Carry(end_.OnOwnPart(own_report_->attempt, IsLinkUp()));
+  Carry(end_.OnOwnPart(own_report_->attempt, ViewOfEnd()));
 }
 
 void Membership::OnJobReport(const JobReport& report) {

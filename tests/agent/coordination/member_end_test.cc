@@ -40,7 +40,7 @@ constexpr seconds kNodeTimeout{10};
 constexpr seconds kReportTimeout{3};
 
 struct MemberEndTest : testing::Test {
-  List Own(int attempt) { return WordsOf(end_.OnOwnPart(attempt, view_.is_link_up)); }
+  List Own(int attempt) { return WordsOf(end_.OnOwnPart(attempt, view_)); }
   List LinkUp() { return WordsOf(end_.OnLinkUp()); }
   void Merged(int attempt, std::optional<int> exit_code = {}) {
     end_.OnMergedReport({attempt, !exit_code, exit_code}, view_.now);
@@ -123,6 +123,23 @@ TEST_F(MemberEndTest, AReportIsShownOnce) {
 }
 
 // --- Waiting for the merged report ---
+
+// Its evidence takes up to a second.
+TEST_F(MemberEndTest, AnEndWithoutALinkWaitsForTheOwnPart) {
+  view_.is_link_up = false;
+  end_.OnAnnounced(2);
+  EXPECT_EQ(End(), List({"forbid restart"}));
+  EXPECT_EQ(Tick(), List());
+  EXPECT_EQ(Own(2), List());
+  EXPECT_EQ(TickAfter(seconds(0)), List({"show own part, 7 why", "close", "end 7 why"}));
+}
+
+TEST_F(MemberEndTest, AnEndWithoutALinkDoesNotWaitForEver) {
+  view_.is_link_up = false;
+  end_.OnAnnounced(2);
+  End();
+  EXPECT_EQ(TickAfter(kReportTimeout), List({"close", "end 7 why"}));
+}
 
 TEST_F(MemberEndTest, AFailureThatTheCoordinatorHasToldOfIsKeptForTheRound) {
   end_.OnStop({"rank 4 failed", true, false});
@@ -375,7 +392,7 @@ class RandomEnd {
       case 1:
         return end_.OnVerdict({.exit_code = 1, .text = "", .report_follows = Roll(2) == 0});
       case 2:
-        return Check(end_.OnOwnPart(Roll(3), view_.is_link_up));
+        return Check(end_.OnOwnPart(Roll(3), view_));
       case 3:
         end_.OnMergedReport({Roll(3), Roll(2) == 0, 1}, view_.now);
         return;
