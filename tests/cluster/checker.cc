@@ -1,0 +1,60 @@
+#include "tests/cluster/checker.h"
+
+#include <algorithm>
+
+#include "agent/job/exit_codes.h"
+
+namespace rankrun::cluster {
+namespace {
+
+std::string Text(int number) { return std::to_string(number); }
+
+}  // namespace
+
+void Checker::OnStart(int node, const agent::NodePlace& place, TimePoint now) {
+  if (lost_) longest_recovery_ = std::max(longest_recovery_, now - *lost_);
+  lost_.reset();
+  const std::string where = " of attempt " + Text(place.attempt) + " at n" + Text(node);
+  for (const auto& [other, attempt] : running_) {
+    if (attempt == place.attempt || frozen_.contains(other) || frozen_.contains(node)) continue;
+    Violate("workers" + where + " start beside those of attempt " + Text(attempt) + " at n" +
+            Text(other));
+  }
+  if (running_.contains(node)) Violate("workers" + where + " start a second time");
+  running_[node] = place.attempt;
+  auto [found, is_first] = attempts_.try_emplace(place.attempt, Attempt{.first = place});
+  Attempt& attempt = found->second;
+  const bool agrees = attempt.first.world_size == place.world_size &&
+                      attempt.first.node_count == place.node_count &&
+                      attempt.first.master_port == place.master_port;
+  if (!agrees) Violate("workers" + where + " have another world or store than others");
+  const bool is_new = attempt.node_ranks.try_emplace(place.node_rank, place.first_rank).second;
+  if (!is_new) Violate("node rank " + Text(place.node_rank) + where + " is given twice");
+  if (place.node_rank >= place.node_count) Violate("node rank" + where + " is too high");
+}
+
+void Checker::OnReport(int node, const agent::AttemptRecord& record) {
+  if (!reports_[node].insert(record.attempt).second) {
+    Violate("n" + Text(node) + " shows two reports on attempt " + Text(record.attempt));
+  }
+  const auto culprit = culprits_.find(record.attempt);
+  // A node that left, or lost the coordinator, knows its own part.
+  const bool is_alone =
+      record.exit_code == agent::kExitLostCoordinator || record.exit_code == agent::kExitDrained;
+  if (culprit == culprits_.end() || !record.own_cause.empty() || is_alone) return;
+  if (record.cause >= record.workers.size()) return Violate("a report without its cause");
+  const int named = record.workers[record.cause].global_rank;
+  if (named == culprit->second) return;
+  Violate("n" + Text(node) + " names rank " + Text(named) + " as the cause of attempt " +
+          Text(record.attempt) + ", but it is rank " + Text(culprit->second));
+}
+
+void Checker::OnEnd(int node, int exit_code, const std::string& text) {
+  if (running_.contains(node)) {
+    Violate("n" + Text(node) + " ends with " + Text(exit_code) + " (" + text +
+            "), but its workers are alive");
+  }
+  exit_codes_[node] = exit_code;
+}
+
+}  // namespace rankrun::cluster
