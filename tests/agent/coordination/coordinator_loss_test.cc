@@ -155,8 +155,8 @@ TEST_F(CoordinatorLossTest, ALostStoreIsTheCauseOfLaterFailuresWithoutAnother) {
   policy_.restart.max_restarts = 0;
   for (const bool is_primary : {false, true}) {
     Open(1, 3);
-    for (uint64_t node : {3, 1, 2}) Join(node);
-    for (uint64_t node : {3, 1, 2}) Deliver(node, Prepared{1, 5});
+    for (uint64_t node : {3U, 1U, 2U}) Join(node);
+    for (uint64_t node : {3U, 1U, 2U}) Deliver(node, Prepared{1, 5});
     ASSERT_EQ(phase(), JobPhase::kRunning);
     Deliver(3, Done{1});
     Act(NodeGone{3, 4711});
