@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 constexpr seconds kFaultTime{30};  // in which faults happen
 constexpr seconds kLimit{600};     // for the end of the job after that
-constexpr milliseconds kLongestStep{500};
+constexpr milliseconds kMaxStep{500};
 
 // Returns a port that all jobs of this process use in turn.
 uint16_t Port() {
@@ -71,8 +71,8 @@ void Cluster::AddNode() {
       std::make_unique<Node>(stage_, number, SpecOf(options_, number, port_, has_secret_)));
 }
 
-// Carries out what is due at this instant. The kernel carries what is sent over loopback to its
-// receiver before it returns to the sender, if it is not very busy.
+// Runs the nodes until none has an event at this instant. Over loopback, the kernel delivers bytes
+// before the sender's call returns, unless it is very busy.
 void Cluster::Settle() {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;
@@ -95,7 +95,7 @@ TimePoint Cluster::Next() const {
   return next;
 }
 
-// A long step takes a moment of real time, for what the kernel has not delivered yet.
+// A long step takes a moment of real time, for bytes that the kernel has yet to deliver.
 void Cluster::MoveTo(TimePoint next) {
   constexpr milliseconds kLong{100};
   if (next - test::VirtualNow() >= kLong) {
@@ -112,7 +112,7 @@ std::string Cluster::Run() {
   stage_.After(kFaultTime, [this] { stage_.is_calm = true; });
   Settle();
   while (!IsOver()) {
-    const TimePoint next = std::min(Next(), test::VirtualNow() + kLongestStep);
+    const TimePoint next = std::min(Next(), test::VirtualNow() + kMaxStep);
     if (next >= limit) {
       stage_.checker.Violate("the job does not end");
       break;

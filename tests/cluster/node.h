@@ -21,7 +21,7 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Runs what is due. Returns whether anything may be due still at this instant.
+  // Runs the due events of its agent. Returns whether others may be due at this instant.
   bool Run();
   // When its agent wants to run next; empty: never, unless something arrives.
   std::optional<TimePoint> next() const;

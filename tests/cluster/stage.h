@@ -15,7 +15,7 @@ namespace rankrun::cluster {
 
 using std::chrono::milliseconds;
 
-// Chances of what happens to workers.
+// Chances of events of the workers.
 struct Plan {
   int worker_fails_percent = 0;   // of each attempt and node
   int peers_notice_percent = 70;  // that workers of other nodes end when they lose a peer
@@ -23,7 +23,7 @@ struct Plan {
   milliseconds longest_run{8'000};
 };
 
-// What all nodes of a run share. A value for one thread.
+// State that all nodes of a run share.
 struct Stage {
   sim::Dice dice;
   Plan plan = {};

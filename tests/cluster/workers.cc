@@ -43,7 +43,7 @@ void Workers::Start(const agent::NodePlace& place) {
   failed_.reset();
   success_.reset();
   has_lost_peer_ = failure_is_told_ = have_succeeded_ = stopped_for_failure_ = false;
-  const sim::milliseconds length =
+  const milliseconds length =
       stage_.dice.Between(static_cast<int>(stage_.plan.shortest_run.count()),
                           static_cast<int>(stage_.plan.longest_run.count()));
   const bool fails = !stage_.is_calm && stage_.dice.Chance(stage_.plan.worker_fails_percent);
