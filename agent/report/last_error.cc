@@ -9,12 +9,12 @@
 
 #include "agent/output/line_buffer.h"
 #include "agent/report/json_log.h"
+#include "agent/report/long_text.h"
 
 namespace rankrun::agent {
 namespace {
 
 constexpr size_t kLastLines = 3;
-constexpr size_t kMaxLine = 4096;  // of a longer one, the halves are its begin and its end
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 // In a text of torch.distributed.checkpoint: the traceback of another rank.
 constexpr std::string_view kRanksTraceback = "Traceback (most recent call last): (RANK ";
@@ -44,7 +44,7 @@ void StripRank(std::string& line) {
 Lines LinesOf(std::string_view text) {
   Lines lines = LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
   for (std::string& line : lines) {
-    if (line.size() > kMaxLine) line.erase(kMaxLine / 2, line.size() - kMaxLine);
+    line = WithoutMiddle(std::move(line));
     StripRank(line);
   }
   return lines;

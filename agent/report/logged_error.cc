@@ -20,7 +20,6 @@ constexpr std::string_view kLevels[] = {"error", "critical", "fatal"};
 constexpr std::string_view kKeys[] = {"level=", "lvl=", "severity="};
 constexpr std::string_view kSkipped = " \t:=+-.";  // before a number
 constexpr size_t kMaxMetric = 32;
-constexpr size_t kMaxLine = 4096;
 constexpr std::string_view kOutOfMemory = "out of memory";
 constexpr std::string_view kHeaders[] = {"Traceback (most recent call last)",
                                          "terminate called after throwing"};
@@ -31,7 +30,8 @@ std::string FirstLine(std::string_view text) {
 
 // Returns where the output about the last error begins.
 size_t BeginOf(const LastError& last, std::string_view output) {
-  const size_t at = FindLast(output, FirstLine(last.text));
+  // A long line has lost its middle.
+  const size_t at = FindLast(output, FirstLine(last.text).substr(0, kMaxLine / 2));
   if (at == output.npos) return 0;
   size_t begin = output.npos;
   for (std::string_view header : kHeaders) {
@@ -129,8 +129,9 @@ bool SaysError(const Word& word) {
   return word.text.ends_with("Error") || word.text.ends_with("Exception");
 }
 
-bool ReportsError(std::string_view line) {
-  line = line.substr(0, kMaxLine);
+bool ReportsError(const std::string& whole_line) {
+  const std::string shown = WithoutMiddle(whole_line);
+  const std::string_view line = shown;
   if (IsAboutPeer(line)) return false;
   const std::string lower = Lowercase(line);
   const size_t memory = lower.find(kOutOfMemory);

@@ -5,8 +5,17 @@
 #include <string>
 #include <string_view>
 
-// Functions of the standard library that are slow for the last 64 KiB of an output. Pure.
+// Replacements for functions of the standard library that are slow on the last 64 KiB of an output.
+// Pure.
 namespace rankrun::agent {
+
+// Longest line that is searched; a longer one keeps its first and its last half of this.
+constexpr size_t kMaxLine = 4096;
+
+inline std::string WithoutMiddle(std::string line) {
+  if (line.size() > kMaxLine) line.erase(kMaxLine / 2, line.size() - kMaxLine);
+  return line;
+}
 
 // Converts the letters of ASCII.
 inline std::string Lowercase(std::string_view text) {
@@ -15,8 +24,9 @@ inline std::string Lowercase(std::string_view text) {
   return lower;
 }
 
-// Returns where `part`, which is not empty, begins for the last time; npos if it does not.
+// As text.rfind(part).
 inline size_t FindLast(std::string_view text, std::string_view part) {
+  if (part.empty()) return text.size();
   for (size_t end = text.size(); end > 0;) {
     const void* first = memrchr(text.data(), part.front(), end);
     if (first == nullptr) break;

@@ -31,6 +31,18 @@ TEST(LoggedErrorTest, FindsOneBeforeASignal) {
   EXPECT_EQ(LoggedError("ERROR cannot read shard 7\nstep 4\n"), "ERROR cannot read shard 7");
 }
 
+TEST(LoggedErrorTest, ATracebackWithoutItsExceptionHidesNothing) {
+  EXPECT_EQ(LoggedError("ERROR cannot read shard 7\n" + kHeader), "ERROR cannot read shard 7");
+}
+
+TEST(LoggedErrorTest, LongLinesAreSearchedAtTheirEnds) {
+  const std::string values(5'000, '7');
+  EXPECT_EQ(
+      LoggedError("ERROR cannot read shard 7\n" + kHeader + "ConnectionError: " + values + "\n"),
+      "ERROR cannot read shard 7");
+  EXPECT_EQ(LoggedError("ERROR " + values + ": Connection reset by peer\n" + kLostPeer), "");
+}
+
 TEST(LoggedErrorTest, AnErrorLongBeforeTheLastOneIsForgotten) {
   std::string steps;
   for (int i = 0; i < 25; ++i) steps += "step\n";
