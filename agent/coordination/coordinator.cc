@@ -30,6 +30,7 @@ void Coordinator::Resume(CoordinatorRecord record) {
   is_granted_ = record.is_granted;
   has_finished_ = record.has_finished;
   has_lost_ = record.has_lost;
+  outcome_ = std::move(record.outcome);
   history_ = record.history;
   verdict_ = std::move(record.verdict);
   if (has_lost_) gathering_.WaitUntil(now_ + policy_.node_timeout + policy_.kill_bound);
@@ -236,11 +237,7 @@ void Coordinator::On(Node& node, const Failed& message) {
   if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(message.cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
-  if (!store_loss_ || message.cause.is_primary) {
-    return BeginStop(message.cause, node.hello.name, node.hello.node);
-  }
-  AnnounceLoss(*store_loss_);
-  BeginStop(*store_loss_, node.hello.name);
+  BeginStop(message.cause, node.hello.name, node.hello.node);
 }
 
 void Coordinator::On(Node& node, const Done& message) {
@@ -349,6 +346,7 @@ void Coordinator::Persist() {
                      .has_finished = has_finished_,
                      .has_lost = has_lost_,
                      .cause = stop_ ? std::optional(stop_->cause()) : std::nullopt,
+                     .outcome = outcome_,
                      .history = history_,
                      .assignments = round_.assignments(),
                      .verdict = verdict_}});

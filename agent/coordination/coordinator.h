@@ -95,6 +95,7 @@ class Coordinator {
   void GiveUpLateNodes();
   void Remove(uint64_t id, Duration may_live, const std::string& text);
   void AnnounceLoss(const Cause& loss);
+  void PreferStoreLoss(RoundVerdict& stop);
   void HandleStuck(Node& node);
   void SendRollCall();
 
@@ -111,8 +112,8 @@ class Coordinator {
   Gathering gathering_;
   NewcomerWatch newcomers_;
   std::optional<RoundVerdict> stop_;  // set while stopping
-  // Loss of the node with the store of `round_` after its own workers had ended: the cause of a
-  // worker's failure elsewhere that has no cause of its own.
+  // Loss of the node with the store of `round_` after its own workers had ended: the cause of
+  // later failures that are not primary.
   std::optional<Cause> store_loss_;
   RoundInProgress round_;
   int attempts_ = 0;           // number of rounds that were started

@@ -9,6 +9,7 @@
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_record.h"
 #include "agent/coordination/liveness_watch.h"
+#include "agent/coordination/round_outcome.h"
 #include "agent/job/decision.h"
 #include "agent/job/nodes_spec.h"
 #include "agent/lifecycle/restart_policy.h"
@@ -35,18 +36,6 @@ struct CoordinatorPolicy {
   std::chrono::milliseconds answer_timeout{60'000};
   LostNode on_lost_node = LostNode::kRestart;
   uint64_t own_node = 0;  // node id of the coordinator's host
-};
-
-// Decision after a round was stopped.
-struct RoundOutcome {
-  std::optional<int> rank = {};  // global rank of the worker that was the cause
-  std::string cause = {};
-  bool restarts = false;
-  bool is_free = false;     // the restart is not counted
-  std::string reason = {};  // "at once", or why there is no restart
-  int restart_number = 0;
-  int exit_code = 0;      // if the job ends
-  bool is_fatal = false;  // another attempt would not help
 };
 
 enum class JobPhase {

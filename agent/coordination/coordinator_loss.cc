@@ -96,6 +96,14 @@ void Coordinator::PreferLoss(uint64_t node, TimePoint since, const Cause& loss) 
   if (stop_->PreferLoss(node, since, loss)) Persist();
 }
 
+void Coordinator::PreferStoreLoss(RoundVerdict& stop) {
+  const std::optional<Cause> loss = std::exchange(store_loss_, std::nullopt);
+  const bool is_victims = !stop.cause().is_primary && stop.cause().consumes_restart;
+  if (!loss || !is_victims || stop.cause().is_fatal) return;
+  stop.ReplaceIfBetter(*loss);
+  AnnounceLoss(*loss);
+}
+
 // Announces that the job goes on without a node.
 void Coordinator::AnnounceLoss(const Cause& loss) {
   if (loss.is_fatal) return;

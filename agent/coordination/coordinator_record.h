@@ -5,6 +5,7 @@
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/round.h"
+#include "agent/coordination/round_outcome.h"
 #include "agent/lifecycle/restart_policy.h"
 
 namespace rankrun::agent {
@@ -17,6 +18,7 @@ struct CoordinatorRecord {
   bool has_finished = false;        // all workers of `round` have succeeded
   bool has_lost = false;            // a node was lost; its workers may live for the kill bound
   std::optional<Cause> cause = {};  // why `round` is being stopped
+  RoundOutcome outcome = {};        // of the last round that was stopped
   RestartHistory history = {};
   std::vector<NodeAssignment> assignments = {};  // of `round`
   std::optional<Verdict> verdict = {};

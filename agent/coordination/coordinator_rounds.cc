@@ -147,6 +147,7 @@ void Coordinator::OnAnswer() {
 // Decides how to continue once nothing of the round is left.
 void Coordinator::DecideNext() {
   RoundVerdict stop = *std::exchange(stop_, std::nullopt);
+  PreferStoreLoss(stop);
   const Cause& cause = stop.cause();
   int attempt = CurrentAttempt();
   is_granted_ = false;
@@ -158,7 +159,7 @@ void Coordinator::DecideNext() {
   outcome_ = next.outcome;
   if (next.history) history_ = *next.history;
   if (!outcome_.restarts) return End({cause.exit_code, cause.text});
-  if (next.history) Persist();
+  Persist();
   Announce(attempt,
            events::RestartDecided{.round = round_.number(),
                                   .number = history_.restarts,

@@ -201,6 +201,18 @@ void Fields(F& f, NodeAssignment& m) {
   f("first_rank", m.first_rank);
 }
 template <typename F>
+void Fields(F& f, RoundOutcome& m) {
+  f("rank", m.rank);
+  f("cause", m.cause);
+  f("restarts", m.restarts);
+  f("is_free", m.is_free);
+  f("reason", m.reason);
+  f("restart_number", m.restart_number);
+  f("exit_code", m.exit_code);
+  f("is_fatal", m.is_fatal);
+}
+
+template <typename F>
 void Fields(F& f, CoordinatorRecord& m) {
   f("round", m.round);
   f("attempts", m.attempts);
@@ -208,6 +220,7 @@ void Fields(F& f, CoordinatorRecord& m) {
   f("has_finished", m.has_finished);
   f("has_lost", m.has_lost);
   f("cause", m.cause);
+  f("outcome", m.outcome);
   f("history", m.history);
   f("assignments", m.assignments);
   f("verdict", m.verdict);

@@ -238,7 +238,10 @@ void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
   StartOrStop(relay_timer_, relay_.deadline());
 }
 
+// A part that comes before any round was stopped is of another coordinator's job.
 void CoordinatorHost::OnReport(PeerId peer, const Report& report) {
+  const bool has_stopped = core_.phase() == JobPhase::kStopping || !core_.outcome().cause.empty();
+  if (!has_stopped) return;
   auto sendings = reports_.OnPart(peer, report, DecidedOutcome(), std::chrono::steady_clock::now());
   if (!sendings) return LogWarn("a node sent " + sendings.error().message);
   SendReports(*sendings);

@@ -107,6 +107,7 @@ class Contents {
     record.has_finished = Bool();
     record.has_lost = Bool();
     if (Bool()) record.cause = TheCause();
+    if (Bool()) record.outcome = {.rank = Int(), .cause = Text(), .restarts = Bool()};
     record.history = {Int(), Int()};
     for (auto n = random_() % 4; n > 0; --n) {
       record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});

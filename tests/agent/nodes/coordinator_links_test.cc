@@ -123,6 +123,20 @@ TEST_F(CoordinatorTest, TheNextCoordinatorChargesARestartOnce) {
   EXPECT_EQ(persisted_->history.restarts, 1);
 }
 
+TEST_F(CoordinatorTest, TheNextCoordinatorKnowsTheOutcomeForLateReports) {
+  policy_.restart.max_restarts = 3;
+  for (const bool is_counted : {true, false}) {
+    Run(2);
+    Deliver(2, Failed{1, {.text = "rank 3 failed", .rank = 3, .consumes_restart = is_counted}});
+    Deliver(2, Stopped{1});
+    Deliver(1, Stopped{1});
+    const RoundOutcome outcome = coordinator_->outcome();
+    Open(2, 2, persisted_);
+    EXPECT_EQ(coordinator_->outcome(), outcome);
+    EXPECT_EQ(coordinator_->outcome().rank, 3);
+  }
+}
+
 TEST_F(CoordinatorTest, TheNextCoordinatorFinishesWhatWasFinishing) {
   Run(2);
   Deliver(1, Done{1});
