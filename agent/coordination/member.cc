@@ -219,7 +219,7 @@ void Member::OnMessage(const Stop& message) {
   bool nothing_runs = phase_ == MemberPhase::kPreparing || phase_ == MemberPhase::kPrepared ||
                       phase_ == MemberPhase::kDone || phase_ == MemberPhase::kWaiting;
   if (!nothing_runs) return;
-  if (phase_ == MemberPhase::kDone && message.is_failure) Emit(ReportSuccess{});
+  if (phase_ == MemberPhase::kDone && message.is_failure) Emit(ReportSuccess{message.why});
   phase_ = MemberPhase::kWaiting;
   Emit(Send{Stopped{message.round}});
 }

@@ -24,8 +24,9 @@ void MemberEnd::OnRound() {
   told_failure_.clear();
 }
 
+// A stop at once is the member's own, for want of the coordinator.
 void MemberEnd::OnStop(const StopWorkers& order) {
-  if (order.is_failure) told_failure_ = order.why;
+  if (order.is_failure && !order.at_once) told_failure_ = order.why;
 }
 
 void MemberEnd::OnVerdict(const Verdict& verdict) {
@@ -36,7 +37,7 @@ std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, const EndView& view) {
   own_attempt_ = attempt;
   is_owed_ = true;
   if (view.is_link_up) return {SendOwnPart{}};
-  if (hang_up_at_) hang_up_at_ = view.now;  // nobody will answer it
+  if (hang_up_at_ && awaits_own_part_) hang_up_at_ = view.now;
   return {};
 }
 
@@ -52,7 +53,8 @@ std::vector<EndAction> MemberEnd::OnLinkUp() const {
 bool MemberEnd::OnMergedReport(const MergedReport& report, TimePoint now) {
   const bool is_new = std::exchange(merged_attempt_, report.attempt) != report.attempt;
   if (own_attempt_ && report.attempt >= *own_attempt_) is_owed_ = false;
-  if (!report.restarts) judged_exit_code_ = report.exit_code;
+  // Without an outcome of its own, a coordinator that has just begun reports 0.
+  if (!report.restarts && report.exit_code != 0) judged_exit_code_ = report.exit_code;
   if (awaited_ && report.attempt >= *awaited_) awaited_.reset();
   if (hang_up_at_ && !awaited_) hang_up_at_ = now;
   return is_new;
@@ -62,7 +64,8 @@ std::vector<EndAction> MemberEnd::OnEnd(const EndNode& end, const std::string& h
                                         const EndView& view) {
   end_ = end;
   if (end.exit_code == kExitNoRendezvous) end_->text += hint;
-  const bool waits = awaited_ && (view.is_link_up || IsOwnPartToCome());
+  awaits_own_part_ = IsOwnPartToCome() && !view.is_link_up;
+  const bool waits = awaits_own_part_ || (awaited_ && view.is_link_up);
   hang_up_at_ = waits ? view.now + kReportTimeout : view.now;
   return {PermitRestart{view.is_hosting}};  // other nodes may still need the verdict
 }

@@ -15,7 +15,7 @@ struct SendOwnPart {};
 // Show this node's part alone, because the merged report has not arrived.
 struct ShowOwnPart {
   EndNode end;
-  std::string told_failure;  // of a worker, as the coordinator has told it; empty: none
+  std::string told_failure;  // elsewhere, as the coordinator has told it; empty: none
 };
 // Tell the guardian whether a dead agent is to be replaced.
 struct PermitRestart {
@@ -55,6 +55,7 @@ class MemberEnd {
   // A round is prepared: reports on earlier attempts are no longer awaited.
   void OnRound();
   void OnStop(const StopWorkers& order);
+  void OnReportSuccess(const ReportSuccess& order) { told_failure_ = order.why; }
   // This node's part of a report on the attempt follows.
   void OnAnnounced(int attempt) { awaited_ = attempt; }
   // A node without a failure waits for the report, too.
@@ -65,7 +66,8 @@ class MemberEnd {
   // Returns whether to show the report: a coordinator that has just begun may repeat it.
   bool OnMergedReport(const MergedReport& report, TimePoint now);
 
-  // The job is over for this node, whose part may not be complete yet. Called once. `hint`: why too few nodes may have joined.
+  // The job is over for this node, whose part may not be complete yet. Called once. `hint`: why too
+  // few nodes may have joined.
   std::vector<EndAction> OnEnd(const EndNode& end, const std::string& hint, const EndView& view);
   // No node needs the coordinator of this agent any more.
   void OnRetired(TimePoint now);
@@ -86,6 +88,7 @@ class MemberEnd {
   std::optional<int> merged_attempt_;    // of the last merged report
   std::optional<int> judged_exit_code_;  // of the job, from the evidence of all nodes
   std::string told_failure_;             // in the round
+  bool awaits_own_part_ = false;         // for the end, because there is no link
   bool has_retired_ = false;
   std::optional<EndNode> end_;
   std::optional<TimePoint> hang_up_at_;

@@ -95,7 +95,9 @@ struct StopWorkers {
 };
 // A worker has failed elsewhere after all workers of this node had succeeded, which may be
 // why: report their ends.
-struct ReportSuccess {};
+struct ReportSuccess {
+  std::string why;  // the failure
+};
 struct ShowRoll {
   std::string text;
 };

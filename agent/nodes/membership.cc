@@ -229,6 +229,11 @@ void Membership::Act(const StopWorkers& action) {
   Search(store_search_.OnStop());
 }
 
+void Membership::Act(const ReportSuccess& action) {
+  end_.OnReportSuccess(action);
+  callbacks_.report_success();
+}
+
 void Membership::Act(const MakeReady& action) {
   round_ = action.round;
   end_.OnRound();

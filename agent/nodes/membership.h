@@ -78,7 +78,7 @@ class Membership final : public CoordinatorClient {
   void Act(const MakeReady& action);
   void Act(const StartWorkers& action);
   void Act(const StopWorkers& action);
-  void Act(const ReportSuccess&) { callbacks_.report_success(); }
+  void Act(const ReportSuccess& action);
   void Act(const ShowRoll& action);
   void Act(const EndNode& action);
   SearchView ViewOfStore() const;

@@ -13,6 +13,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::string_view kLeaves = "this node leaves the job";
+constexpr std::string_view kCloses = "the job was ended at this node";
 
 // Returns whether the part of a node is about this worker. It describes or counts all workers of
 // the node, and their ranks are consecutive.
@@ -51,7 +52,8 @@ AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end,
                               const std::string& told_failure) {
   const bool is_lost = end.exit_code == kExitLostCoordinator;
   if (!FailedByItself(EndKindOf(part.workers[part.cause]))) {
-    const std::string_view own = end.text.empty() ? kLeaves : end.text;
+    const std::string_view request = end.exit_code == kExitDrained ? kLeaves : kCloses;
+    const std::string_view own = end.text.empty() ? request : end.text;
     part.own_cause = told_failure.empty() ? own : told_failure;
   }
   part.next_reason = is_lost ? "the coordinator is lost" : end.text;

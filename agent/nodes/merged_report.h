@@ -14,8 +14,8 @@ namespace rankrun::agent {
 AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome);
 
 // Returns the report on the last attempt of a node that has not got the merged one, from the
-// node's own part. `end`: of the node. `told_failure`: of a worker of another node, as the
-// coordinator has told it; empty: none. Pure.
+// node's own part. `end`: of the node. `told_failure`: elsewhere, as the coordinator has
+// told it; empty: none. Pure.
 AttemptRecord ReportOnOwnPart(AttemptRecord part, const EndNode& end,
                               const std::string& told_failure);
 

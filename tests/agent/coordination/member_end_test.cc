@@ -134,6 +134,16 @@ TEST_F(MemberEndTest, AnEndWithoutALinkWaitsForTheOwnPart) {
   EXPECT_EQ(TickAfter(seconds(0)), List({"show own part, 7 why", "close", "end 7 why"}));
 }
 
+TEST_F(MemberEndTest, ALinkThatBreaksAfterTheEndMayComeBack) {
+  end_.OnAnnounced(2);
+  End();
+  view_.is_link_up = false;
+  EXPECT_EQ(Own(2), List());
+  EXPECT_EQ(Tick(), List());
+  view_.is_link_up = true;
+  EXPECT_EQ(LinkUp(), List({"send own part"}));
+}
+
 TEST_F(MemberEndTest, AnEndWithoutALinkDoesNotWaitForEver) {
   view_.is_link_up = false;
   end_.OnAnnounced(2);
@@ -143,12 +153,21 @@ TEST_F(MemberEndTest, AnEndWithoutALinkDoesNotWaitForEver) {
 
 TEST_F(MemberEndTest, AFailureThatTheCoordinatorHasToldOfIsKeptForTheRound) {
   end_.OnStop({"rank 4 failed", true, false});
-  end_.OnStop({"the coordinator is lost", false, true});
+  end_.OnStop({"lost the coordinator", true, true});
   end_.OnAnnounced(2);
   Own(2);
   End();
   EXPECT_EQ(TickAfter(kReportTimeout),
             List({"show own part, 7 why, told of rank 4 failed", "close", "end 7 why"}));
+}
+
+TEST_F(MemberEndTest, ANodeThatHasSucceededKnowsTheFailureElsewhere) {
+  view_.is_link_up = false;
+  end_.OnReportSuccess({"rank 4 failed"});
+  end_.OnAnnounced(2);
+  Own(2);
+  End();
+  EXPECT_EQ(Tick(), List({"show own part, 7 why, told of rank 4 failed", "close", "end 7 why"}));
 }
 
 TEST_F(MemberEndTest, AFailureOfAnEarlierRoundIsForgotten) {
@@ -253,6 +272,12 @@ TEST_F(MemberEndTest, TheExitCodeIsThatOfTheMergedReport) {
   Merged(0, 42);
   End(7);
   EXPECT_EQ(Tick(), List({"close", "end 42 why"}));
+}
+
+TEST_F(MemberEndTest, AFailedJobDoesNotEndWithTheCodeOfASuccess) {
+  Merged(0, 0);
+  End(7);
+  EXPECT_EQ(Tick(), List({"close", "end 7 why"}));
 }
 
 TEST_F(MemberEndTest, AReportOnAnAttemptThatIsRepeatedHasNoExitCode) {

@@ -70,6 +70,7 @@ TEST(ReportOnOwnPartTest, AFailureElsewhereIsTheCause) {
   const EndNode drained{kExitDrained, ""};
   EXPECT_EQ(ReportOnOwnPart(part, drained, "rank 4 failed").own_cause, "rank 4 failed");
   EXPECT_EQ(ReportOnOwnPart(part, drained, "").own_cause, "this node leaves the job");
+  EXPECT_EQ(ReportOnOwnPart(part, {130, ""}, "").own_cause, "the job was ended at this node");
   part.workers.push_back(Ended(1, {.signaled = false, .value = 7}));
   part.cause = 1;
   EXPECT_EQ(ReportOnOwnPart(part, drained, "rank 4 failed").own_cause, "");
