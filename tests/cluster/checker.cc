@@ -11,6 +11,8 @@ std::string Text(int number) { return std::to_string(number); }
 
 }  // namespace
 
+std::string RankFailed(int rank) { return "rank " + Text(rank) + " failed"; }
+
 void Checker::OnStart(int node, const agent::NodePlace& place, TimePoint now) {
   if (lost_) longest_recovery_ = std::max(longest_recovery_, now - *lost_);
   lost_.reset();
@@ -28,25 +30,34 @@ void Checker::OnStart(int node, const agent::NodePlace& place, TimePoint now) {
                       attempt.first.node_count == place.node_count &&
                       attempt.first.master_port == place.master_port;
   if (!agrees) Violate("workers" + where + " have another world or store than others");
-  const bool is_new = attempt.node_ranks.try_emplace(place.node_rank, place.first_rank).second;
+  const bool is_new = attempt.node_ranks.insert(place.node_rank).second;
   if (!is_new) Violate("node rank " + Text(place.node_rank) + where + " is given twice");
+  if (place.first_rank != place.node_rank * kWorkersPerNode) Violate("wrong ranks" + where);
   if (place.node_rank >= place.node_count) Violate("node rank" + where + " is too high");
 }
 
+void Checker::OnWorkersGone(int node) {
+  running_.erase(node);
+  frozen_.erase(node);
+}
+
 void Checker::OnReport(int node, const agent::AttemptRecord& record) {
-  if (!reports_[node].insert(record.attempt).second) {
-    Violate("n" + Text(node) + " shows two reports on attempt " + Text(record.attempt));
-  }
+  const std::string what = "the report of n" + Text(node) + " on attempt " + Text(record.attempt);
+  if (!reports_[node].insert(record.attempt).second) Violate(what + " is the second one");
   const auto culprit = culprits_.find(record.attempt);
+  if (culprit == culprits_.end()) return;
   // A node that left, or lost the coordinator, knows its own part.
   const bool is_alone =
       record.exit_code == agent::kExitLostCoordinator || record.exit_code == agent::kExitDrained;
-  if (culprit == culprits_.end() || !record.own_cause.empty() || is_alone) return;
-  if (record.cause >= record.workers.size()) return Violate("a report without its cause");
-  const int named = record.workers[record.cause].global_rank;
-  if (named == culprit->second) return;
-  Violate("n" + Text(node) + " names rank " + Text(named) + " as the cause of attempt " +
-          Text(record.attempt) + ", but it is rank " + Text(culprit->second));
+  if (is_alone) return;
+  if (record.cause >= record.workers.size()) return Violate(what + " has no cause");
+  const std::string named = record.own_cause.empty()
+                                ? RankFailed(record.workers[record.cause].global_rank)
+                                : record.own_cause;
+  const bool may_differ = !record.own_cause.empty() && !has_only_workers_;
+  if (!may_differ && named != RankFailed(culprit->second)) {
+    Violate(what + " says that " + named + ", but " + RankFailed(culprit->second));
+  }
 }
 
 void Checker::OnEnd(int node, int exit_code, const std::string& text) {

@@ -12,15 +12,22 @@
 
 namespace rankrun::cluster {
 
+constexpr int kWorkersPerNode = 2;
+
+// Returns the text of the cause that a node tells: "rank 4 failed".
+std::string RankFailed(int rank);
+
 // Checks from outside that the nodes of a job agree.
 class Checker {
  public:
+  // Only workers fail, so that each report names a worker.
+  void ExpectWorkersOnly() { has_only_workers_ = true; }
   // A node starts its workers.
   void OnStart(int node, const agent::NodePlace& place, TimePoint now);
   // A machine is lost that the attempt needs.
   void OnLost(TimePoint now) { lost_ = now; }
-  void OnWorkersGone(int node) { running_.erase(node); }
-  // A machine stands still, so that it cannot know that its time is over.
+  void OnWorkersGone(int node);
+  // A machine stands still, so that it cannot know that the time of its workers is over.
   void OnFrozen(int node) { frozen_.insert(node); }
   // The worker of an attempt that fails by itself.
   void OnCulprit(int attempt, int rank) { culprits_[attempt] = rank; }
@@ -40,10 +47,11 @@ class Checker {
 
  private:
   struct Attempt {
-    agent::NodePlace first;              // of the node that started first
-    std::map<int, int> node_ranks = {};  // to first ranks
+    agent::NodePlace first;  // of the node that started first
+    std::set<int> node_ranks = {};
   };
 
+  bool has_only_workers_ = false;
   std::map<int, Attempt> attempts_;
   std::map<int, int> running_;  // attempt by node
   std::set<int> frozen_;

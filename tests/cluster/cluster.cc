@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "base/net/socket_address.h"
 #include "tests/free_port.h"
@@ -27,7 +26,7 @@ uint16_t Port() {
 
 agent::JobSpec SpecOf(const Options& options, int number, uint16_t port, bool has_secret) {
   agent::JobSpec spec;
-  spec.workers = Workers::kCount;
+  spec.workers = kWorkersPerNode;
   spec.run_id = "job";
   spec.max_restarts = options.max_restarts;
   spec.restart_pause = milliseconds(100);
@@ -62,6 +61,7 @@ Cluster::Cluster(const Options& options)
       }
     }
   };
+  if (options.faults == Faults::kWorkers) stage_.checker.ExpectWorkersOnly();
   for (int number = 0; number < options.nodes; ++number) AddNode();
 }
 
@@ -95,10 +95,12 @@ TimePoint Cluster::Next() const {
   return next;
 }
 
-// A long step takes a moment of real time, for bytes that the kernel has yet to deliver.
+// Each 100 ms take a moment of real time, for bytes that the kernel has yet to deliver.
 void Cluster::MoveTo(TimePoint next) {
   constexpr milliseconds kLong{100};
-  if (next - test::VirtualNow() >= kLong) {
+  unpolled_ += std::max(next - test::VirtualNow(), Duration::zero());
+  if (unpolled_ >= kLong) {
+    unpolled_ = Duration::zero();
     std::vector<pollfd> wanted;
     for (const auto& node : nodes_) wanted.push_back({node->poll_fd(), POLLIN, 0});
     if (poll(wanted.data(), wanted.size(), 1) > 0) return;
@@ -179,6 +181,7 @@ void Cluster::FaultOfAnyKind() {
 void Cluster::Disturb() {
   BreakConnection();
   if (stage_.dice.Chance(50)) return;
+  if (!nodes_[0]->is_awake()) return;
   nodes_[0]->Freeze(stage_.dice.Between(100, 1'500));
   for (int breaks = stage_.dice.Below(4); breaks > 0; --breaks) {
     stage_.After(stage_.dice.Between(0, 1'500), [this] { BreakConnection(); });

@@ -36,6 +36,8 @@ struct Options {
 class Cluster {
  public:
   explicit Cluster(const Options& options);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
 
   // Runs until all nodes have ended. Returns the violations, one per line.
   std::string Run();
@@ -69,6 +71,7 @@ class Cluster {
   bool has_secret_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int fault_count_ = 0;
+  Duration unpolled_{};  // since the last moment of real time
 };
 
 }  // namespace rankrun::cluster

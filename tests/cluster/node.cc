@@ -171,6 +171,7 @@ void Node::LoseMachine() {
 void Node::Freeze(Duration length) {
   if (!life_) return;
   stage_.Trace(name_, "stands still");
+  has_stood_still_ = true;
   stage_.checker.OnFrozen(number_);
   TimePoint& until = stage_.frozen_until[number_];
   until = std::max(until, test::VirtualNow() + length);

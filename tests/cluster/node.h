@@ -35,6 +35,7 @@ class Node {
 
   bool is_over() const { return is_over_; }
   bool is_lost() const { return is_lost_; }
+  bool has_stood_still() const { return has_stood_still_; }
   bool is_awake() const { return stage_.IsAwake(number_); }
   Workers* workers() { return life_ ? life_->workers.get() : nullptr; }
   const std::string& name() const { return name_; }
@@ -68,6 +69,7 @@ class Node {
   std::unique_ptr<Life> ended_;  // until no callback of it runs
   bool is_over_ = false;
   bool is_lost_ = false;
+  bool has_stood_still_ = false;
 };
 
 }  // namespace rankrun::cluster

@@ -56,7 +56,7 @@ void Workers::Start(const agent::NodePlace& place) {
 void Workers::Fail() {
   // With two culprits, either may be the cause.
   if (phase_ != Phase::kRunning || failed_ || stage_.checker.HasCulprit(place_.attempt)) return;
-  failed_ = stage_.dice.Below(kCount);
+  failed_ = stage_.dice.Below(kWorkersPerNode);
   stage_.Trace(name_, "rank " + std::to_string(FirstRank() + *failed_) + " fails");
   stage_.checker.OnCulprit(place_.attempt, FirstRank() + *failed_);
   stage_.on_peers_lost(node_);
@@ -68,7 +68,7 @@ void Workers::LosePeer() {
   if (!stage_.dice.Chance(stage_.plan.peers_notice_percent)) return;
   Plan(stage_.dice.Between(1, 30), [this] {
     if (phase_ != Phase::kRunning || failed_) return;
-    failed_ = stage_.dice.Below(kCount);
+    failed_ = stage_.dice.Below(kWorkersPerNode);
     has_lost_peer_ = true;
     stage_.Trace(name_, "rank " + std::to_string(FirstRank() + *failed_) + " has lost a peer");
     Plan(kVictimGrace, [this] { BeginStop(false); });
@@ -84,7 +84,7 @@ void Workers::BeginStop(bool at_once) {
 
 void Workers::TellFailure() {
   if (!failed_ || std::exchange(failure_is_told_, true)) return;
-  membership_().NoteFailure({.text = "rank " + std::to_string(FirstRank() + *failed_) + " failed",
+  membership_().NoteFailure({.text = RankFailed(FirstRank() + *failed_),
                              .exit_code = has_lost_peer_ ? 1 : kFailureCode,
                              .rank = FirstRank() + *failed_,
                              .is_primary = !has_lost_peer_});
@@ -126,7 +126,7 @@ void Workers::SendPart(agent::AttemptRecord record) {
 agent::AttemptRecord Workers::Record() const {
   agent::AttemptRecord record;
   record.attempt = place_.attempt;
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kWorkersPerNode; ++i) {
     agent::WorkerRecord worker;
     worker.global_rank = FirstRank() + i;
     worker.local_rank = i;

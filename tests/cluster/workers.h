@@ -17,7 +17,6 @@ namespace rankrun::cluster {
 // Lifetime: a plan of an object that has ended does nothing.
 class Workers {
  public:
-  static constexpr int kCount = 2;  // per node
   static constexpr int kFailureCode = 7;
 
   // `membership` returns that of this life.
@@ -35,14 +34,13 @@ class Workers {
   void LosePeer();  // of another node: one of them ends because of that
   void BeginStop(bool at_once);
   bool are_running() const { return phase_ != Phase::kNone; }
-  bool are_unstopped() const { return phase_ == Phase::kRunning; }
 
  private:
   enum class Phase { kNone, kRunning, kStopping };
 
   // Plans something that happens unless this attempt is over then.
   void Plan(Duration delay, std::function<void()> what);
-  // The same, unless this object has ended.
+  // Plans something that happens unless this object has ended by then.
   void PlanForAgent(Duration delay, std::function<void()> what);
   void TellFailure();
   void Over(bool have_succeeded);
@@ -54,6 +52,7 @@ class Workers {
   const int node_;
   const std::string name_;
   const std::function<agent::Membership&()> membership_;
+  // Shared with the plans, which may outlive this object.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Phase phase_ = Phase::kNone;
   uint64_t attempt_number_ = 0;  // of this object
