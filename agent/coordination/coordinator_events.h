@@ -9,7 +9,6 @@
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/coordinator_record.h"
 #include "agent/coordination/liveness_watch.h"
-#include "agent/coordination/round_outcome.h"
 #include "agent/job/decision.h"
 #include "agent/job/nodes_spec.h"
 #include "agent/lifecycle/restart_policy.h"

@@ -1,14 +1,27 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/round.h"
-#include "agent/coordination/round_outcome.h"
 #include "agent/lifecycle/restart_policy.h"
 
 namespace rankrun::agent {
+
+// Decision after a round was stopped.
+struct RoundOutcome {
+  std::optional<int> rank = {};  // global rank of the worker that was the cause
+  std::string cause = {};        // empty: no round was stopped yet
+  bool restarts = false;
+  bool is_free = false;     // the restart is not counted
+  std::string reason = {};  // "at once", or why there is no restart
+  int restart_number = 0;
+  int exit_code = 0;      // if the job ends
+  bool is_fatal = false;  // another attempt would not help
+  bool operator==(const RoundOutcome&) const = default;
+};
 
 // State of the coordinator that its next incarnation resumes from.
 struct CoordinatorRecord {
