@@ -36,7 +36,7 @@ void MemberEnd::OnVerdict(const Verdict& verdict) {
 std::vector<EndAction> MemberEnd::OnOwnPart(int attempt, const EndView& view) {
   own_attempt_ = attempt;
   is_owed_ = true;
-  if (view.is_link_up) return {SendOwnPart{}};
+  if (view.is_link_up && !has_retired_) return {SendOwnPart{}};
   if (hang_up_at_ && awaits_own_part_) hang_up_at_ = view.now;
   return {};
 }
@@ -72,7 +72,14 @@ std::vector<EndAction> MemberEnd::OnEnd(const EndNode& end, const std::string& h
 
 void MemberEnd::OnRetired(TimePoint now) {
   has_retired_ = true;
-  if (end_ && !is_over_) exit_at_ = now;
+  if (!end_ || is_over_) return;
+  if (!hang_up_at_) {
+    exit_at_ = now;
+  } else if (IsOwnPartToCome()) {
+    awaits_own_part_ = true;
+  } else {
+    hang_up_at_ = now;  // nobody merges any more
+  }
 }
 
 std::vector<EndAction> MemberEnd::OnTick(const EndView& view) {

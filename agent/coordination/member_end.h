@@ -88,7 +88,7 @@ class MemberEnd {
   std::optional<int> merged_attempt_;    // of the last merged report
   std::optional<int> judged_exit_code_;  // of the job, from the evidence of all nodes
   std::string told_failure_;             // in the round
-  bool awaits_own_part_ = false;         // for the end, because there is no link
+  bool awaits_own_part_ = false;         // for the end, because nobody merges it
   bool has_retired_ = false;
   std::optional<EndNode> end_;
   std::optional<TimePoint> hang_up_at_;

@@ -359,14 +359,26 @@ TEST_F(MemberEndTest, AHostThatStaysHasItsReportAlready) {
   EXPECT_EQ(Tick(), List({"end 42 why"}));
 }
 
-TEST_F(MemberEndTest, ARetiredCoordinatorEndsTheWaitForTheReport) {
+TEST_F(MemberEndTest, ARetiredCoordinatorEndsTheWaitForTheMergedReport) {
   Host(true);
   end_.OnAnnounced(2);
+  Own(2);
   End();
   view_.now += seconds(1);
   end_.OnRetired(view_.now);
-  EXPECT_EQ(TickAfter(seconds(0)), List({"end 7 why"}));
+  EXPECT_EQ(TickAfter(seconds(0)), List({"show own part, 7 why", "close", "end 7 why"}));
   EXPECT_EQ(end_.deadline(), std::nullopt);
+}
+
+TEST_F(MemberEndTest, ARetiredCoordinatorDoesNotEndTheWaitForTheOwnPart) {
+  Host(true);
+  end_.OnAnnounced(2);
+  End();
+  end_.OnRetired(view_.now);
+  EXPECT_EQ(Tick(), List());
+  view_.now += milliseconds(100);
+  EXPECT_EQ(Own(2), List());
+  EXPECT_EQ(TickAfter(seconds(0)), List({"show own part, 7 why", "close", "end 7 why"}));
 }
 
 // --- Orders ---
