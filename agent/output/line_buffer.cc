@@ -1,9 +1,9 @@
 #include "agent/output/line_buffer.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/find_last.h"
 
 namespace rankrun::agent {
 
@@ -65,19 +65,14 @@ TailBuffer::Part TailBuffer::After(uint64_t position, size_t max_bytes) const {
 }
 
 std::vector<std::string> LastLines(std::string_view text, size_t count) {
-  // rfind() of the standard library looks at one character at a time.
-  const auto after_last = [](std::string_view part, char c) {
-    const auto* found = static_cast<const char*>(memrchr(part.data(), c, part.size()));
-    return found == nullptr ? 0 : static_cast<size_t>(found - part.data()) + 1;
-  };
   std::vector<std::string> lines;
   if (text.ends_with('\n')) text.remove_suffix(1);
   while (!text.empty() && lines.size() < count) {
-    const size_t begin = after_last(text, '\n');
+    const size_t begin = FindLast(text, "\n") + 1;  // npos + 1 is 0
     std::string_view line = text.substr(begin);
     text = text.substr(0, begin - std::min<size_t>(begin, 1));
     while (line.ends_with('\r')) line.remove_suffix(1);
-    line.remove_prefix(after_last(line, '\r'));
+    line.remove_prefix(FindLast(line, "\r") + 1);
     lines.emplace_back(line);
   }
   std::reverse(lines.begin(), lines.end());

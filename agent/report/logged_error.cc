@@ -11,6 +11,8 @@
 #include "agent/report/last_error.h"
 #include "agent/report/long_text.h"
 #include "agent/report/lost_peer.h"
+#include "base/find_last.h"
+#include "base/lowercase.h"
 
 namespace rankrun::agent {
 namespace {
@@ -66,7 +68,7 @@ bool HasLowerWord(std::string_view text) {
 
 // Returns whether a word is followed by a number: ": 0.31", "=2", " rate: 3 %", " nan".
 bool IsMetric(std::string_view after) {
-  const std::string lower = Lowercase(after.substr(0, kMaxMetric));
+  const std::string lower = Lowercase(std::string(after.substr(0, kMaxMetric)));
   std::string_view text = lower;
   const auto skip = [&] {
     text.remove_prefix(std::min(text.find_first_not_of(kSkipped), text.size()));
@@ -113,7 +115,7 @@ bool IsHead(std::string_view before) {
 }
 
 bool SaysError(const Word& word) {
-  const std::string lower = Lowercase(word.text);
+  const std::string lower = Lowercase(std::string(word.text));
   const bool is_level = std::ranges::find(kLevels, lower) != std::end(kLevels);
   if (is_level && (IsValueOfLevel(word.before) ||
                    (word.before.ends_with('[') && word.after.starts_with(']')))) {
@@ -133,7 +135,7 @@ bool ReportsError(const std::string& whole_line) {
   const std::string shown = WithoutMiddle(whole_line);
   const std::string_view line = shown;
   if (IsAboutPeer(line)) return false;
-  const std::string lower = Lowercase(line);
+  const std::string lower = Lowercase(shown);
   const size_t memory = lower.find(kOutOfMemory);
   if (memory != lower.npos && !IsMetric(line.substr(memory + kOutOfMemory.size()))) return true;
   for (size_t begin = 0, end = 0; begin < line.size(); begin = end + 1) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "agent/report/long_text.h"
 #include "agent/report/named_rank.h"
+#include "base/find_last.h"
+#include "base/lowercase.h"
 
 namespace rankrun::agent {
 namespace {
@@ -156,7 +157,7 @@ std::string LastLine(std::string_view text) {
   if (size_t number = FindLast(text, kNumber); number != text.npos) text = text.substr(0, number);
   DropNumber(text);
   trim();
-  return Lowercase(text);
+  return Lowercase(std::string(text));
 }
 
 // Returns whether the line is this text, or ends with it behind a colon or an opening quote.

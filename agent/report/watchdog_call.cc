@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string>
 
-#include "agent/report/long_text.h"
+#include "base/find_last.h"
 
 namespace rankrun::agent {
 namespace {

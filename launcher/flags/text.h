@@ -12,7 +12,6 @@ namespace rankrun::launcher {
 std::vector<std::string_view> SplitAtCommas(std::string_view text);
 
 // Letters of ASCII only.
-std::string Lowercase(std::string text);
 std::string Uppercase(std::string text);
 
 // Returns the text without blanks at both ends.

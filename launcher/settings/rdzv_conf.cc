@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/lowercase.h"
 #include "base/parse_number.h"
 #include "launcher/flags/text.h"
 

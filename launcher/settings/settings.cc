@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/lowercase.h"
 #include "launcher/flags/nearest_name.h"
 #include "launcher/flags/text.h"
 
