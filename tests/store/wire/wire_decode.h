@@ -5,6 +5,7 @@
 #include <cctype>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/wire/wire.h"
@@ -29,6 +30,15 @@ inline std::string FromHex(std::string_view hex) {
   }
   return bytes;
 }
+
+// A request and its bytes as hex.
+struct EncodedRequest {
+  // Not an aggregate: g++ 12 takes half a minute to find out that a list of them is not constant.
+  EncodedRequest(const char* bytes, Request decoded) : hex(bytes), request(std::move(decoded)) {}
+
+  const char* hex;
+  Request request;
+};
 
 struct Decoded {
   std::vector<Request> requests;

@@ -11,14 +11,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-struct Captured {
-  const char* hex;
-  Request request;
-};
-
 // Requests of PyTorch 1.13.1, as captured.
-const std::vector<Captured>& OldRequests() {
-  static const std::vector<Captured> captured = {
+const std::vector<EncodedRequest>& OldRequests() {
+  static const std::vector<EncodedRequest> captured = {
       {"03 05 00 00 00 00 00 00 00 69 6e 69 74 2f 01 00 00 00 00 00 00 00", AddRequest{"init/", 1}},
       {"00 02 00 00 00 00 00 00 00 2f 6b 03 00 00 00 00 00 00 00 76 61 6c",
        SetRequest{"/k", "val"}},
@@ -37,7 +32,7 @@ const std::vector<Captured>& OldRequests() {
 
 // Each request may be the first of its connection.
 TEST(WireDialectsTest, OldRequestsAreDetectedByTheirFirstBytesWhereverTheyAreCut) {
-  for (const Captured& captured : OldRequests()) {
+  for (const EncodedRequest& captured : OldRequests()) {
     std::string all = FromHex(captured.hex);
     for (size_t cut = 1; cut <= all.size(); ++cut) {
       RequestDecoder decoder(WireLimits{});
@@ -60,7 +55,7 @@ TEST(WireDialectsTest, AnOldConnectionDecodesInPiecesOfAnySize) {
   for (size_t first = 0; first < OldRequests().size(); ++first) {
     std::string all = FromHex(OldRequests()[first].hex);
     std::vector<Request> expected = {OldRequests()[first].request};
-    for (const Captured& captured : OldRequests()) {
+    for (const EncodedRequest& captured : OldRequests()) {
       all += FromHex(captured.hex);
       expected.push_back(captured.request);
     }

@@ -17,13 +17,8 @@ using testing::IsEmpty;
 
 std::string AfterValidate(std::string_view hex) { return EncodeValidate() + FromHex(hex); }
 
-struct Vector {
-  const char* hex;
-  Request request;
-};
-
-const std::vector<Vector>& RequestVectors() {
-  static const std::vector<Vector> vectors = {
+const std::vector<EncodedRequest>& RequestVectors() {
+  static const std::vector<EncodedRequest> vectors = {
       {"0d 39 30 00 00", PingRequest{12345}},
       {"01 02 00 00 00 00 00 00 00 2f 6b 03 00 00 00 00 00 00 00 76 61 6c",
        SetRequest{"/k", "val"}},
@@ -56,7 +51,7 @@ const std::vector<Vector>& RequestVectors() {
 TEST(WireTest, ValidateIsTheMagic) { EXPECT_EQ(EncodeValidate(), FromHex("00 ce f7 85 3c")); }
 
 TEST(WireTest, RequestsAreEncodedAsInTheProtocolsVectors) {
-  for (const Vector& vector : RequestVectors()) {
+  for (const EncodedRequest& vector : RequestVectors()) {
     EXPECT_EQ(EncodeRequest(vector.request), FromHex(vector.hex)) << vector.hex;
   }
 }
@@ -64,7 +59,7 @@ TEST(WireTest, RequestsAreEncodedAsInTheProtocolsVectors) {
 TEST(WireTest, TheProtocolsVectorsDecodeWhereverTheyAreCut) {
   std::string all = EncodeValidate();
   std::vector<Request> expected;
-  for (const Vector& vector : RequestVectors()) {
+  for (const EncodedRequest& vector : RequestVectors()) {
     all += FromHex(vector.hex);
     expected.push_back(vector.request);
   }
@@ -76,7 +71,7 @@ TEST(WireTest, TheProtocolsVectorsDecodeWhereverTheyAreCut) {
 }
 
 TEST(WireTest, EveryRequestDecodesWhenCutInTwoAnywhere) {
-  for (const Vector& vector : RequestVectors()) {
+  for (const EncodedRequest& vector : RequestVectors()) {
     std::string all = AfterValidate(vector.hex);
     for (size_t cut = 0; cut <= all.size(); ++cut) {
       RequestDecoder decoder(WireLimits{});
