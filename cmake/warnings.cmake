@@ -1,8 +1,15 @@
 # Warnings are errors in our own code. Headers of dependencies are included as
 # SYSTEM and exempt.
 add_library(rankrun_warnings INTERFACE)
-target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror
+target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wconversion -Werror
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)  # the annotations of base/mutex.h
+
+# Sources that share a unit (unity.cmake) may shadow a name of each other.
+if(NOT RANKRUN_UNITY)
+  target_compile_options(rankrun_warnings INTERFACE -Wshadow)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(rankrun_warnings INTERFACE -Wno-subobject-linkage)
+endif()
 
 # Adds a layer: a static library `rankrun_<folder>`, whose headers are included
 # by their path from the root ("base/fd.h"). COLD: system calls

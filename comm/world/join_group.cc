@@ -45,7 +45,7 @@ Error WithSource(const Error& error, const JoinGroupOptions& options) {
   return options.backend_source.empty() ? error : Error(error).In(options.backend_source);
 }
 
-Result<BackendCreator> CreatorOf(const std::string& backend, const JoinGroupOptions& options) {
+Result<BackendCreator> CreatorFor(const std::string& backend, const JoinGroupOptions& options) {
   auto creator = FindBackend(backend, options.plugin_folders);
   if (!creator) return WithSource(creator.error(), options);
   return creator;
@@ -62,7 +62,7 @@ Result<DeviceMap> BackendsAskedFor(const JoinGroupOptions& options) {
                                           "\": want one such as \"cpu:auto,cuda:nccl\""};
   }
   if (map->cpu == kAutoBackend) return map;
-  if (auto creator = CreatorOf(map->cpu, options); !creator) return creator.error();
+  if (auto creator = CreatorFor(map->cpu, options); !creator) return creator.error();
   return map;
 }
 
@@ -132,7 +132,7 @@ Result<BackendCreator> Prepare(const std::string& backend, const std::vector<std
   if (backend != kShmBackend && options.network_interface.empty()) {
     if (auto ok = CheckReachable(hosts, options.host); !ok) return ok.error();
   }
-  return CreatorOf(backend, options);
+  return CreatorFor(backend, options);
 }
 
 Result<std::unique_ptr<Backend>> Connect(const BackendCreator& create, const std::string& backend,

@@ -55,7 +55,7 @@ class TempFolder {
   }
 
  private:
-  std::string path_ = testing::TempDir() + "rankrun-test-XXXXXX";
+  std::string path_ = ::testing::TempDir() + "rankrun-test-XXXXXX";
 };
 
 // Sets a variable of the environment (null: unsets it); the destructor restores

@@ -75,6 +75,12 @@ std::string ScratchFolder::Script(const std::string& name, const std::string& bo
   return Path(name);
 }
 
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 std::string ReadText(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();

@@ -41,6 +41,8 @@ class ScratchFolder {
 };
 
 std::string ReadText(const std::string& path);
+// Returns how often `part` is in `text`.
+int Count(const std::string& text, const std::string& part);
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
 // One run of a program, with its output in files. The destructor kills it and its

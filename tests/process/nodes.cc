@@ -12,12 +12,6 @@
 
 namespace rankrun::testing {
 
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 pid_t AgentOf(const Job& node) {
   for (pid_t child : ChildrenOf(node.pid())) {
     if (ReadText("/proc/" + std::to_string(child) + "/comm") == "rankrun-agent\n") return child;

@@ -18,8 +18,6 @@ namespace rankrun::testing {
 
 using test::FreePort;
 
-int Count(const std::string& text, const std::string& part);
-
 // Returns the pid of the agent, 0 without one. The guardian may have a helper
 // process as well.
 pid_t AgentOf(const Job& node);

@@ -24,12 +24,6 @@ using ::testing::Not;
 // A worker with a child in its process group and a child in another session.
 constexpr const char* kFamily = "sleep 1000 & setsid sleep 1000 & echo up; wait";
 
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 char StateOf(pid_t pid) {
   std::string stat = ReadText("/proc/" + std::to_string(pid) + "/stat");
   return stat.empty() ? '?' : stat[stat.rfind(')') + 2];

@@ -11,7 +11,6 @@ namespace rankrun::agent {
 namespace {
 
 using std::chrono::seconds;
-using test::CoordinatorTest;
 using testing::ElementsAre;
 
 struct CoordinatorDecisionsTest : CoordinatorTest {

@@ -8,7 +8,7 @@
 
 #include "agent/coordination/coordinator.h"
 
-namespace rankrun::agent::test {
+namespace rankrun::agent {
 
 // A coordinator and the messages that it sends to nodes 1, 2, ... Node n
 // connects as peer n, and reconnects as another peer.
@@ -87,4 +87,4 @@ class CoordinatorTest : public testing::Test {
   bool has_retired_ = false;
 };
 
-}  // namespace rankrun::agent::test
+}  // namespace rankrun::agent

@@ -9,7 +9,6 @@ namespace rankrun::agent {
 namespace {
 
 using std::chrono::seconds;
-using test::CoordinatorTest;
 
 const Cause kForged{.text = "all is well", .exit_code = 0};
 

@@ -10,7 +10,6 @@ namespace rankrun::agent {
 namespace {
 
 using std::chrono::seconds;
-using test::CoordinatorTest;
 using testing::HasSubstr;
 
 const StuckProcess kStuck{.local_rank = 1, .what = "pid 71 (python3), state D in nfs_wait"};

@@ -13,7 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::CoordinatorTest;
 using testing::HasSubstr;
 
 const Cause kRank3{.text = "rank 3 failed", .exit_code = 9};

@@ -26,31 +26,31 @@ WorkerRecord Killed(int rank, int number) {
   return Ended(rank, {.signaled = true, .value = number});
 }
 
-AttemptRecord Failed(WorkerRecord cause) {
+AttemptRecord FailedWith(WorkerRecord cause) {
   AttemptRecord record;
   record.workers = {std::move(cause)};
   return record;
 }
 
 TEST(FailureKindTest, EachCauseHasAKind) {
-  EXPECT_EQ(FailureKindOf(Failed(Exited(0, 3))), FailureKind::kExit);
-  EXPECT_EQ(FailureKindOf(Failed(Killed(0, SIGKILL))), FailureKind::kSignal);
-  EXPECT_EQ(FailureKindOf(Failed(WorkerRecord{})), FailureKind::kNotStarted);
+  EXPECT_EQ(FailureKindOf(FailedWith(Exited(0, 3))), FailureKind::kExit);
+  EXPECT_EQ(FailureKindOf(FailedWith(Killed(0, SIGKILL))), FailureKind::kSignal);
+  EXPECT_EQ(FailureKindOf(FailedWith(WorkerRecord{})), FailureKind::kNotStarted);
   WorkerRecord raised = Exited(0, 1);
   raised.exception = "ValueError: no";
-  EXPECT_EQ(FailureKindOf(Failed(raised)), FailureKind::kException);
+  EXPECT_EQ(FailureKindOf(FailedWith(raised)), FailureKind::kException);
   raised.exception.reset();
   raised.stderr_tail =
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: no\n";
-  EXPECT_EQ(FailureKindOf(Failed(raised)), FailureKind::kException);
-  AttemptRecord hung = Failed(Killed(0, SIGKILL));
+  EXPECT_EQ(FailureKindOf(FailedWith(raised)), FailureKind::kException);
+  AttemptRecord hung = FailedWith(Killed(0, SIGKILL));
   hung.exit_code = kExitHang;
   EXPECT_EQ(FailureKindOf(hung), FailureKind::kHang);
 }
 
 TEST(FailureKindTest, TheCoordinatorsTextHasAKind) {
   auto kind = [](const char* text) {
-    AttemptRecord record = Failed(Killed(0, SIGTERM));
+    AttemptRecord record = FailedWith(Killed(0, SIGTERM));
     record.own_cause = text;
     return FailureKindOf(record);
   };
@@ -126,7 +126,7 @@ TEST_F(JobMetricsTest, FailuresRestartsAndTheirTimeAreCounted) {
   Note(events::WorkerEnded{Exited(1, 3), {}}, 0, 5);
   Note(events::WorkerEnded{Killed(0, SIGTERM), {}}, 0, 6);
   Note(events::Restart{.number = 1, .of = 3, .delay = {}, .why = ""}, 0, 6);
-  Note(events::Report{Failed(Exited(1, 3)), ""}, 0, 6);
+  Note(events::Report{FailedWith(Exited(1, 3)), ""}, 0, 6);
   StartAttempt(1, 8);
   Note(events::NodeLost{"n2"}, 1, 9);
   Note(events::Restart{.number = 1, .of = 3, .delay = {}, .is_free = true, .why = ""}, 1, 9);

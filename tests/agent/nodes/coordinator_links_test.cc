@@ -10,7 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::CoordinatorTest;
 
 TEST_F(CoordinatorTest, AnAnswerLostWithItsLinkIsInTheNextHello) {
   Open(2, 2);

@@ -15,8 +15,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // Replies "<caller>:<arguments><context>".
-int Join(const char* caller, const rankrun_bytes* arguments, rankrun_rpc_reply* reply,
-         void* context) {
+int JoinTexts(const char* caller, const rankrun_bytes* arguments, rankrun_rpc_reply* reply,
+              void* context) {
   std::string text = std::string(caller) + ":" +
                      std::string(static_cast<const char*>(arguments->data), arguments->size) +
                      static_cast<const char*>(context);
@@ -48,7 +48,7 @@ std::string NameOf(int rank) { return "w" + std::to_string(rank); }
 TEST(CRpcTest, WorkersCallEachOther) {
   auto texts = OnRanks(2, [](int rank) -> std::string {
     static char mark[] = "!";
-    if (rankrun_rpc_register("join", Join, mark) != RANKRUN_OK) return rankrun_last_error();
+    if (rankrun_rpc_register("join", JoinTexts, mark) != RANKRUN_OK) return rankrun_last_error();
     if (rankrun_rpc_init(NameOf(rank).c_str(), nullptr) != RANKRUN_OK) return rankrun_last_error();
     std::string text = CallOf("w0", "join", "a") + " " + CallOf("w1", "join", "");
     rankrun_rpc_call* call = rankrun_rpc_async("w1", "join", nullptr, 0);

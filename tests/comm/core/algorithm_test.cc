@@ -114,7 +114,7 @@ TEST(AlgorithmTest, FormattedTextParsesToTheSameTable) {
   EXPECT_EQ(*ParseAlgorithms(FormatAlgorithms({})), AlgorithmTable());
 }
 
-std::string ErrorOf(std::string_view text) {
+std::string ParseError(std::string_view text) {
   auto table = ParseAlgorithms(text);
   if (table) return "";
   EXPECT_EQ(table.error().code, ErrorCode::kInvalid);
@@ -122,21 +122,21 @@ std::string ErrorOf(std::string_view text) {
 }
 
 TEST(AlgorithmTest, ErrorsNameTheWrongEntryAndTheRightOnes) {
-  EXPECT_THAT(ErrorOf("reduce.tree=1 all_reduce=5"),
+  EXPECT_THAT(ParseError("reduce.tree=1 all_reduce=5"),
               HasSubstr("there is no algorithm \"all_reduce\"; want one of all_reduce.doubling "));
-  EXPECT_EQ(ErrorOf("ring"),
+  EXPECT_EQ(ParseError("ring"),
             "there is no \"=\" in \"ring\"; want KEY=VALUE, as all_reduce.doubling=16384");
-  EXPECT_EQ(ErrorOf("reduce.tree=16K"), "reduce.tree is \"16K\"; want a number of bytes");
-  EXPECT_EQ(ErrorOf("reduce.tree="), "reduce.tree is \"\"; want a number of bytes");
-  EXPECT_EQ(ErrorOf("reduce.tree=-1"), "reduce.tree is \"-1\"; want a number of bytes");
-  EXPECT_EQ(ErrorOf("reduce.tree=18446744073709551616"),
+  EXPECT_EQ(ParseError("reduce.tree=16K"), "reduce.tree is \"16K\"; want a number of bytes");
+  EXPECT_EQ(ParseError("reduce.tree="), "reduce.tree is \"\"; want a number of bytes");
+  EXPECT_EQ(ParseError("reduce.tree=-1"), "reduce.tree is \"-1\"; want a number of bytes");
+  EXPECT_EQ(ParseError("reduce.tree=18446744073709551616"),
             "reduce.tree is \"18446744073709551616\"; want a number of bytes");
-  EXPECT_EQ(ErrorOf("all_gather.direct_ranks=few"),
+  EXPECT_EQ(ParseError("all_gather.direct_ranks=few"),
             "all_gather.direct_ranks is \"few\"; want a number of ranks");
-  EXPECT_EQ(ErrorOf("broadcast.piece=0"),
+  EXPECT_EQ(ParseError("broadcast.piece=0"),
             "broadcast.piece is \"0\"; want a number of bytes, at least 1");
-  EXPECT_EQ(ErrorOf("reduce.tree=1 reduce.tree=1"), "reduce.tree is there twice; want it once");
-  EXPECT_THAT(ErrorOf("\x1b[2J=1"), HasSubstr("no algorithm \"\\x1b[2J\""));
+  EXPECT_EQ(ParseError("reduce.tree=1 reduce.tree=1"), "reduce.tree is there twice; want it once");
+  EXPECT_THAT(ParseError("\x1b[2J=1"), HasSubstr("no algorithm \"\\x1b[2J\""));
 }
 
 }  // namespace
