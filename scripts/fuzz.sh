@@ -14,7 +14,7 @@ build=build/fuzz
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 
 [ -f $build/build.ninja ] || cmake --preset fuzz >/dev/null
-targets=(wire control messages status_page peer_info peer_address dlpack)
+targets=(wire control messages status_page peer_info peer_address dlpack torch_dump)
 [ $((10#$(date +%j) % 2)) -eq 0 ] || targets=(engine error_file config slurm objects c_api)
 [ $# -le 1 ] || targets=("${@:2}")
 ninja -C $build "${targets[@]/%/_fuzz}"

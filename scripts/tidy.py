@@ -3,14 +3,13 @@
 Usage: scripts/tidy.py BUILD-FOLDER [PATH-PREFIX...]
 
 BUILD-FOLDER: of the preset `clang`. PATH-PREFIX: only sources below it, for
-example comm/rpc; default: all sources of compile_commands.json but bench and
-examples.
+example comm/rpc or a single one; default: all sources of compile_commands.json but
+bench and examples.
 
 Most of clang-tidy's time for one source goes into the standard headers, so 30
-sources with the same flags are checked as one unit. Sources that cannot share a
-unit (two define the same name in an anonymous namespace) are found by a
-compilation first, and share others. The sources of a unit with a finding are
-checked again alone. A unit without one is not checked again until a file of it
+sources with the same flags are checked as one unit. The sources of a unit with a
+finding, or that do not compile in it, are checked again alone. A source without a
+finding is not checked again until it or one of our headers that it includes
 changes: ~/.cache/rankrun-tidy has the hashes.
 Prints the findings; exits 1 if there is one.
 """
@@ -28,6 +27,7 @@ UNIT_SIZE = 30
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
                      "rankrun-tidy")
 FOLDERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/")
+INCLUDE = re.compile(rb'^#include ["<]([\w./-]+)[">]', re.M)
 FINDING = re.compile(r"^(/[^:\n]+):\d+:\d+: (?:warning|error|fatal error): .*$", re.M)
 
 
@@ -56,6 +56,33 @@ def versions():
         return program.stdout + checks.read() + script.read()
 
 
+@functools.cache
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@functools.cache
+def includes_of(path):
+    names = [name.decode() for name in INCLUDE.findall(read(path))]
+    paths = ["comm/include/" + name if name.startswith("rankrun/") else name for name in names]
+    return [path for path in paths if os.path.exists(path)]
+
+
+def key_of(source, flags):
+    """The hash of all that decides what clang-tidy finds, but the system's headers."""
+    files, new = set(), [os.path.relpath(source)]
+    while new:
+        path = new.pop()
+        if path not in files:
+            files.add(path)
+            new += includes_of(path)
+    digest = hashlib.sha256(versions() + " ".join(flags).replace(os.getcwd(), "").encode())
+    for path in sorted(files):
+        digest.update(path.encode() + b"\0" + read(path))
+    return digest.hexdigest()
+
+
 class Unit:
     def __init__(self, flags, directory, sources):
         self.flags, self.directory, self.sources = flags, directory, sources
@@ -68,69 +95,36 @@ class Unit:
             file.writelines(f'#include "{source}"\n' for source in self.sources)
         return path
 
-    def run(self, program, path, *last):
-        result = subprocess.run([*program, path, *last], cwd=self.directory,
-                                capture_output=True, text=True)
-        return result.returncode, result.stdout + result.stderr
-
-    def leave_clashing(self, folder, number):
-        """Leaves out the sources that do not compile in this unit; returns them."""
-        known = os.path.join(CACHE, self.hash(self.path(folder, number)) + ".clashing")
-        if os.path.exists(known):
-            with open(known) as file:
-                left = [f"{os.getcwd()}/{source}" for source in json.load(file)]
-            self.sources = [source for source in self.sources if source not in left]
-            return left
-        left = self.found_clashing(folder, number)
-        with open(known, "w") as file:
-            json.dump([os.path.relpath(source) for source in left], file)
-        return left
-
-    def found_clashing(self, folder, number):
-        left = []
-        while len(self.sources) > 1:
-            status, output = self.run(["clang++", "-fsyntax-only", *self.flags],
-                                      self.path(folder, number))
-            if status == 0:
-                break
-            # The first source stays, so that each round checks more of them. An error in a
-            # header does not say which source is its cause.
-            others = set(self.sources[1:])
-            blamed = set(FINDING.findall(output)) & others or others
-            left += sorted(blamed)
-            self.sources = [source for source in self.sources if source not in blamed]
-        return left
-
-    def hash(self, path):
-        """Of all that decides what clang-tidy finds, but the headers of the system."""
-        root = os.getcwd()
-        status, rule = self.run(["clang++", "-MM", *self.flags], path)
-        if status != 0:
-            sys.exit(rule)
-        files = [file for file in rule.replace("\\\n", " ").split()[1:] if file != path]
-        digest = hashlib.sha256(versions())
-        digest.update(" ".join(self.flags).replace(root, "").encode())
-        for file in sorted(set(files) | set(self.sources)):
-            with open(os.path.join(self.directory, file), "rb") as opened:
-                digest.update(file.removeprefix(root).encode() + b"\0" + opened.read())
-        return digest.hexdigest()
-
     def findings(self, folder, number):
-        path = self.path(folder, number)
-        known_as_clean = os.path.join(CACHE, self.hash(path))
-        if os.path.exists(known_as_clean):
+        result = subprocess.run(
+            ["clang-tidy", "--quiet", self.path(folder, number), "--", *self.flags],
+            cwd=self.directory, capture_output=True, text=True)
+        if result.returncode == 0:
+            for source in self.sources:
+                open(os.path.join(CACHE, key_of(source, self.flags)), "w").close()
             return ""
-        output = self.found_by_tidy(folder, number, path)
-        if not output:
-            open(known_as_clean, "w").close()
-        return output
+        output = result.stdout + result.stderr
+        if len(self.sources) == 1:
+            return output
+        blamed = {path for path in FINDING.findall(output) if path in self.sources}
+        rest = [source for source in self.sources if source not in blamed]
+        alone = blamed or self.sources
+        found = "".join(Unit(self.flags, self.directory, [source]).findings(folder, number)
+                        for source in alone)
+        if blamed and rest:
+            found += Unit(self.flags, self.directory, rest).findings(folder, number)
+        return found
 
-    def found_by_tidy(self, folder, number, path):
-        status, output = self.run(["clang-tidy", "--quiet"], path, "--", *self.flags)
-        if status == 0 or len(self.sources) == 1:
-            return output if status else ""
-        return "".join(Unit(self.flags, self.directory, [source]).findings(folder, number)
-                       for source in self.sources) or output
+
+def grouped(sources):
+    """Lists of sources whose anonymous namespaces define no name twice."""
+    units = {}
+    lines = subprocess.run(["awk", "-v", f"most={UNIT_SIZE}", "-f", "cmake/unity.awk", *sources],
+                           check=True, capture_output=True, text=True).stdout.splitlines()
+    for line in lines:
+        unit, source = line.split(" ", 1)
+        units.setdefault(unit, []).append(source)
+    return units.values()
 
 
 def main():
@@ -146,25 +140,21 @@ def main():
     if not sources_of:
         sys.exit(f"tidy.py: {build}/compile_commands.json has no source to check")
 
-    units = []
+    units, known = [], 0
+    for (flags, directory), sources in sources_of.items():
+        new = [source for source in sources
+               if not os.path.exists(os.path.join(CACHE, key_of(source, flags)))]
+        known += len(sources) - len(new)
+        if new:
+            units += [Unit(flags, directory, group) for group in grouped(new)]
+    units.sort(key=lambda unit: -len(unit.sources))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        while sources_of:
-            begin = len(units)
-            for (flags, directory), sources in sources_of.items():
-                units += [Unit(flags, directory, sources[i:i + UNIT_SIZE])
-                          for i in range(0, len(sources), UNIT_SIZE)]
-            new = units[begin:]
-            left = pool.map(Unit.leave_clashing, new, [folder] * len(new),
-                            range(begin, len(units)))
-            sources_of = {}
-            for unit, sources in zip(new, left):
-                if sources:
-                    sources_of.setdefault((unit.flags, unit.directory), []).extend(sources)
         outputs = list(pool.map(Unit.findings, units, [folder] * len(units), range(len(units))))
     found = "".join(outputs)
     print(found, end="")
     sources = sum(len(unit.sources) for unit in units)
-    print(f"{sources} sources in {len(units)} units: {len(FINDING.findall(found))} findings")
+    print(f"{sources} sources in {len(units)} units, {known} known to be clean: "
+          f"{len(FINDING.findall(found))} findings")
     sys.exit(bool(found))
 
 
