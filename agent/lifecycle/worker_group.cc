@@ -17,16 +17,29 @@ Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt) {
   s.cause_by.reset();
   s.kill_now = s.stuck_reported = false;
   s.killed_at.reset();
+  s.grace_until.reset();
   s.saving.clear();
   s.awaited.clear();
   return {s, {StartAttempt{}}};
 }
 
+// The time of a stop is also that of the processes below a worker: a shell that was signalled
+// ends at once, and its child still saves.
+void NoteGrace(const GroupPolicy& policy, GroupState& s) {
+  auto timeout = policy.shutdown_timeout;
+  if (!s.saving.empty()) timeout = std::max(timeout, policy.save_timeout);
+  s.grace_until = s.stop_began + timeout;
+}
+
+bool InGrace(const GroupState& s, TimePoint now) { return s.grace_until && now < *s.grace_until; }
+
 Transition BeginSweep(const GroupPolicy& policy, GroupState s, TimePoint now) {
+  if (s.phase == Phase::kStopping && !s.hurried) NoteGrace(policy, s);
   s.phase = Phase::kSweeping;
   s.killed_at.reset();
   s.deadline = now + policy.sweep_timeout;
-  return {s, {Sweep{s.kill_now ? SIGKILL : SIGTERM}, ArmDeadline{}}};
+  bool kills = s.kill_now && !InGrace(s, now);
+  return {s, {Sweep{kills ? SIGKILL : SIGTERM, InGrace(s, now)}, ArmDeadline{}}};
 }
 
 // Announces once per attempt that a worker gets the longer time to save.
@@ -80,7 +93,18 @@ Transition BecomeIdle(GroupState s) {
   return {std::move(s), {}};
 }
 
+// A process below a worker that has ended, by a stop, may save.
+Transition OnLeftoverSaves(const GroupPolicy& policy, GroupState s, const WorkerSaves& e) {
+  if (!s.grace_until || !e.saving) return {s, {}};
+  s.saving.insert(e.local_rank);
+  NoteGrace(policy, s);
+  std::vector<Action> actions;
+  Await(policy, s, e.local_rank, actions);
+  return {s, actions};
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerSaves& e, TimePoint now) {
+  if (s.phase == Phase::kSweeping) return OnLeftoverSaves(policy, std::move(s), e);
   bool lives = s.phase == Phase::kRunning || s.phase == Phase::kStopping;
   if (!lives) return {s, {}};
   std::vector<Action> actions;
@@ -112,6 +136,11 @@ Transition On(const GroupPolicy& policy, GroupState s, const WorkersHang&, TimeP
   return BeginStop(policy, s, SIGTERM, now);
 }
 
+Transition KillLeftovers(GroupState s) {
+  s.grace_until.reset();
+  return {std::move(s), {Sweep{SIGKILL}}};
+}
+
 Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, TimePoint now) {
   if (s.over()) return {s, {}};
   bool hurry = s.stop_signal != 0 || e.at_once;
@@ -128,7 +157,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopRequested& e, T
     case Phase::kSweeping:
       if (s.nothing_left) return BecomeIdle(std::move(s));
       if (!hurry) return {s, {}};
-      return {s, {Sweep{SIGKILL}}};
+      return KillLeftovers(std::move(s));
     case Phase::kIdle:
     case Phase::kSucceeded:
     case Phase::kFailed:
@@ -169,6 +198,7 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopOrdered& e, Tim
   if (s.phase == Phase::kStopping && e.at_once) {
     return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
   }
+  if (InGrace(s, now) && e.at_once) return KillLeftovers(std::move(s));
   return {s, {}};
 }
 
@@ -227,8 +257,10 @@ Transition On(const GroupPolicy& policy, GroupState s, const DeadlinePassed&, Ti
   // Repeat the sweep because the children of a killed process appear only after
   // its death.
   s.deadline = now + policy.sweep_timeout;
-  std::vector<Action> actions{Sweep{SIGKILL}, ArmDeadline{}};
-  if (MustReportStuck(policy, s, now)) actions.push_back(ReportStuck{});
+  bool in_grace = InGrace(s, now);
+  if (in_grace) s.deadline = std::min(s.deadline, *s.grace_until);
+  std::vector<Action> actions{Sweep{SIGKILL, in_grace}, ArmDeadline{}};
+  if (!in_grace && MustReportStuck(policy, s, now)) actions.push_back(ReportStuck{});
   return {s, actions};
 }
 

@@ -44,7 +44,9 @@ struct GroupState {
   std::optional<TimePoint> killed_at = {};  // first SIGKILL to all workers in this phase
   bool stuck_reported = false;              // in this attempt
   TimePoint stop_began{};                   // meaningful in kStopping
-  TimePoint deadline{};                     // meaningful in kStopping, kSweeping and until cause_by
+  // In kSweeping, what is left of workers that were signalled has until then.
+  std::optional<TimePoint> grace_until = {};
+  TimePoint deadline{};  // meaningful in kStopping, kSweeping and until cause_by
 
   bool over() const { return phase >= Phase::kSucceeded; }
   // All workers of this attempt ended successfully and on their own.

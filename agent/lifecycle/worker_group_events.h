@@ -70,9 +70,11 @@ struct AwaitSaving {
   int local_rank;
   bool operator==(const AwaitSaving&) const = default;
 };
-// Signals all remaining descendants. NothingLeft follows when none is left.
+// Signals all remaining descendants. NothingLeft follows when none is left. With `but_stopping`,
+// what is left of workers that were signalled gets no second signal and no SIGKILL.
 struct Sweep {
   int signal_number;
+  bool but_stopping = false;
   bool operator==(const Sweep&) const = default;
 };
 struct ArmDeadline {

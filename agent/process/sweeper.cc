@@ -30,13 +30,14 @@ Sweeper::Sweeper(Loop& loop, Callbacks callbacks, std::chrono::milliseconds pati
       scan_deadline_(loop, [this] { EndScan(); }),  // a stuck process blocked the scan
       next_scan_(loop, [this] { BeginScan(); }) {}
 
-void Sweeper::Sweep(int signal_number) {
+void Sweeper::Sweep(int signal_number, std::function<bool(pid_t)> spares) {
   owed_ = true;
   signal_number_ = signal_number;
+  spares_ = std::move(spares);
   signaled_.clear();
   Check();
   if (!owed_) return;
-  if (signal_number == SIGKILL) kills_ += 1;
+  if (signal_number == SIGKILL && !spares_) kills_ += 1;
   BeginScan();
 }
 
@@ -114,7 +115,7 @@ void Sweeper::SignalTheRest(const Scan& scan) {
     auto known = first_seen_.find(process);
     TimePoint since = known != first_seen_.end() ? known->second : scan.began;
     if (was_scanned) seen[process] = since;
-    if (signaled_.contains(process)) continue;
+    if (signaled_.contains(process) || (spares_ && spares_(pid))) continue;
     bool long_ago = scan.began - since >= kStartTakes || kills_ > kPatientKills;
     if (was_scanned && (long_ago || confirmed.contains(pid))) {
       sure.push_back(pid);

@@ -36,8 +36,9 @@ class Sweeper {
   // Signals all leftover processes except opted-out ones. A process may opt out
   // until its exec, so a young process is signalled only after two scans some
   // time apart. A scan may hang, so it runs in the pool with a time limit.
-  // Calls on_nothing_left in the end, perhaps before it returns.
-  void Sweep(int signal_number);
+  // Calls on_nothing_left in the end, perhaps before it returns. Waits for the
+  // processes that `spares` selects without a signal.
+  void Sweep(int signal_number, std::function<bool(pid_t)> spares = {});
 
   // Call this after a child has been reaped.
   void Check();
@@ -67,7 +68,8 @@ class Sweeper {
   const std::chrono::milliseconds patience_;
   bool owed_ = false;  // on_nothing_left is due
   int signal_number_ = 0;
-  int kills_ = 0;  // SIGKILL sweeps of this attempt
+  std::function<bool(pid_t)> spares_;  // of this sweep; may be empty
+  int kills_ = 0;                      // SIGKILL sweeps of this attempt
   // Scan in progress; null: none. The pool's job fills a copy of it.
   std::shared_ptr<Scan> scan_;
   std::map<Process, TimePoint> first_seen_;  // processes of the last scan that had not opted out

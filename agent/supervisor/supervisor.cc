@@ -264,7 +264,13 @@ void Supervisor::Act(const Sweep& action) {
   stacks_.Cancel();
   if (inspection_) inspection_->CancelStacks();
   ReapOrphans();
-  sweeper_.Sweep(action.signal_number);
+  std::function<bool(pid_t)> spares;
+  if (action.but_stopping) {
+    spares = [this, number = action.signal_number](pid_t pid) {
+      return attempt_ && attempt_->SparesLeftover(pid, number);
+    };
+  }
+  sweeper_.Sweep(action.signal_number, std::move(spares));
 }
 
 void Supervisor::Act(const ArmDeadline&) {

@@ -80,6 +80,7 @@ class Supervisor {
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void StopGently(const SignalOrigin& origin);
+  void NoteNotHandled(int signal_number, const std::vector<int>& ranks);
   void StopAtOnce(int signal_number);
   void OnLifelineEnded();
   void OnGuardianLost();

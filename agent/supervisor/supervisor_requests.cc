@@ -38,12 +38,18 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
   if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
     if (number == SIGSTOP || number == SIGCONT) health_.Pause(workers_stopped_);
-    if (attempt_) attempt_->Pass(number);
+    if (attempt_) NoteNotHandled(number, attempt_->Pass(number));
   } else if (meaning == SignalMeaning::kKill) {
     StopAtOnce(number);
   } else {
     StopGently(origin);
   }
+}
+
+void Supervisor::NoteNotHandled(int signal_number, const std::vector<int>& ranks) {
+  if (ranks.empty()) return;
+  output_.Say("rankrun: " + SignalName(signal_number) + " was not passed on to " +
+              RanksInWords(ranks) + ": no process there handles it\n");
 }
 
 void Supervisor::StopAtOnce(int signal_number) {

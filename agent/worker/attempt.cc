@@ -202,8 +202,25 @@ void Attempt::Signal(int signal_number, int local_rank) {
   workers_[static_cast<size_t>(local_rank)]->Signal(signal_number);
 }
 
-void Attempt::Pass(int signal_number) {
-  for (auto& worker : workers_) worker->Pass(signal_number);
+std::vector<int> Attempt::Pass(int signal_number) {
+  std::vector<int> without;
+  for (auto& worker : workers_) {
+    if (!worker->Pass(signal_number)) without.push_back(worker->record().global_rank);
+  }
+  return without;
+}
+
+bool Attempt::SparesLeftover(pid_t pid, int signal_number) const {
+  const pid_t session = getsid(pid);
+  auto has_session = [&](const auto& worker) { return worker->record().pid == session; };
+  auto owner = std::ranges::find_if(workers_, has_session);
+  if (owner == workers_.end()) {  // it has a session of its own, so any worker may have begun it
+    bool all_stopped =
+        std::ranges::all_of(workers_, [](const auto& worker) { return worker->WasStopped(); });
+    return all_stopped && signal_number == SIGKILL;
+  }
+  if (!(*owner)->WasStopped()) return false;
+  return signal_number == SIGKILL || (*owner)->HasSignalled(pid);
 }
 
 std::vector<WorkerSaves> Attempt::TakeSavingChanges() {

@@ -67,8 +67,13 @@ class Attempt {
   void Signal(int signal_number, int local_rank);
 
   // Passes on a signal that is not meant to end the workers (SIGUSR1, SIGSTOP,
-  // SIGCONT).
-  void Pass(int signal_number);
+  // SIGCONT). Returns the global ranks of the running workers without a process that handles it.
+  std::vector<int> Pass(int signal_number);
+
+  // Returns whether a sweep during the time of a stop leaves a process that workers have left
+  // behind alone: from SIGTERM, if it has got the signal of the stop; from SIGKILL, if its
+  // worker was stopped.
+  bool SparesLeftover(pid_t pid, int signal_number) const;
 
   // Returns the workers whose status pages have changed between saving and not
   // saving since the last call.

@@ -1,11 +1,15 @@
 #include "agent/worker/worker.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/health/process_facts.h"
+#include "agent/job/job_signals.h"
 #include "agent/process/descendants.h"
+#include "agent/worker/signal_target.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status/activity.h"
@@ -76,24 +80,48 @@ void Worker::Signal(int signal_number) {
             " has not died of SIGKILL: " + DescribeProcess(*pid_));
   }
   record_.sent_signal = signal_number;
-  kill(-*pid_, signal_number);
-  kill(-*pid_, SIGCONT);
+  SendEndSignal(signal_number);
 }
 
-void Worker::SignalAgain() const {
+void Worker::SignalAgain() {
   if (!pid_ || record_.sent_signal == 0) return;
-  kill(-*pid_, record_.sent_signal);
-  kill(-*pid_, SIGCONT);
+  SendEndSignal(record_.sent_signal);
 }
 
-void Worker::Pass(int signal_number) {
+// Children such as those of PyTorch's data loaders die of a signal that the worker handles, and
+// it needs them to save.
+void Worker::SendEndSignal(int signal_number) {
+  const bool alone = TakesSignalAlone(*pid_, signal_number);
+  kill(alone ? *pid_ : -*pid_, signal_number);
+  kill(-*pid_, SIGCONT);
+  group_signalled_ |= !alone;
+}
+
+bool Worker::HasSignalled(pid_t leftover) const {
+  return group_signalled_ && getpgid(leftover) == record_.pid;
+}
+
+bool Worker::Pass(int signal_number) {
   // It may run already, although its pid is not known yet.
   if (record_.pid == 0) early_signals_.push_back(signal_number);
-  if (!pid_) return;
+  if (!pid_) return true;
+  const bool is_notice = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
+  if (is_notice && !PassNotice(signal_number)) return false;
   bool resized = signal_number == SIGWINCH;
-  if (resized && !streams_.standard_output->FollowTerminalSize()) return;
+  if (resized && !streams_.standard_output->FollowTerminalSize()) return true;
   if (!resized) record_.passed_signal = signal_number;
-  kill(-*pid_, signal_number);
+  if (!is_notice) kill(-*pid_, signal_number);
+  return true;
+}
+
+bool Worker::PassNotice(int signal_number) const {
+  if (TakesSignalAlone(*pid_, signal_number)) return kill(*pid_, signal_number) == 0;
+  bool passed = false;
+  for (pid_t pid : Descendants()) {
+    if (getpgid(pid) != *pid_ || !HandlesSignal(pid, signal_number)) continue;
+    passed |= SignalDescendant(pid, signal_number);
+  }
+  return passed;
 }
 
 void Worker::CheckExit() {

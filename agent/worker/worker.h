@@ -56,12 +56,20 @@ class Worker {
   // again.
   void OnPostponed();
 
-  // Signal its process group, if it is running, and record the signal. Signal
-  // is meant to end the worker: it also continues a stopped process.
+  // Sends a signal that is meant to end the worker, if it runs, and records it: to its first
+  // process alone if that takes it, else to its process group. Continues stopped processes.
   void Signal(int signal_number);
-  void Pass(int signal_number);
+  // Passes a signal on that is not meant to end the worker: SIGUSR1 and SIGUSR2 only to processes
+  // that handle it. Returns whether there was one.
+  bool Pass(int signal_number);
   // Sends the last signal of Signal again, which a debugger may have kept to itself.
-  void SignalAgain() const;
+  void SignalAgain();
+
+  // Returns whether it was signalled to end before it ended.
+  bool WasStopped() const { return record_.sent_signal != 0; }
+  // Returns whether a process that it has left behind was in its process group when that was
+  // signalled to end.
+  bool HasSignalled(pid_t leftover) const;
 
   // Reaps the process and calls on_exit if it has ended.
   void CheckExit();
@@ -97,6 +105,8 @@ class Worker {
   void ReleaseDescriptors();
 
  private:
+  void SendEndSignal(int signal_number);
+  bool PassNotice(int signal_number) const;
   // Records the activity on its status page, the first time only. Later
   // activity may be a reaction to a peer's death or to our signal.
   void NoteActivity();
@@ -107,6 +117,7 @@ class Worker {
   WorkerRecord record_;
   std::shared_ptr<StatusPage> status_page_;  // null until Prepare; the record owns it, too
   std::vector<int> early_signals_;           // to be passed on once the pid is known
+  bool group_signalled_ = false;             // its process group was signalled to end
   std::optional<pid_t> pid_;                 // reset as soon as the process is reaped
   Fd pidfd_;
   std::unique_ptr<Poll> exit_poll_;

@@ -71,6 +71,7 @@ TEST_F(WorkerGroupEndsTest, SurvivorsOfSigkillAreReportedOnceAfterTheTimeout) {
 
 TEST_F(WorkerGroupEndsTest, LeftoversThatSurviveSigkillAreReportedToo) {
   policy.stuck_timeout = milliseconds(15);
+  policy.continue_on_failure = true;  // so that they end by themselves
   for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
   for (int at : {10, 20}) {
     At(at, DeadlinePassed{});
@@ -78,6 +79,64 @@ TEST_F(WorkerGroupEndsTest, LeftoversThatSurviveSigkillAreReportedToo) {
   }
   At(30, DeadlinePassed{});
   EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}, ReportStuck{}}));
+}
+
+// --- leftovers of workers that were stopped
+
+TEST_F(WorkerGroupEndsTest, LeftoversOfStoppedWorkersHaveTheTimeOfTheStop) {
+  Apply(StopRequested{SIGTERM});
+  At(5, WorkerEnded{0, true});
+  At(6, WorkerEnded{1, true});
+  At(7, WorkerEnded{2, true});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGTERM, true}, ArmDeadline{}}));
+  for (int at : {17, 27}) {
+    At(at, DeadlinePassed{});
+    EXPECT_EQ(actions, (Actions{Sweep{SIGKILL, true}, ArmDeadline{}})) << "others have no time";
+  }
+  EXPECT_EQ(state.deadline, begin + milliseconds(30));
+  At(30, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
+}
+
+TEST_F(WorkerGroupEndsTest, AStopOfAllWorkersAfterAFailureIsAStop) {
+  At(1, WorkerEnded{0, true});
+  At(2, WorkerEnded{1, true});
+  At(3, WorkerEnded{2, true});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGTERM, true}, ArmDeadline{}}));
+  At(31, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
+}
+
+TEST_F(WorkerGroupEndsTest, LeftoversThatSaveHaveTheTimeToSave) {
+  Apply(StopRequested{SIGTERM});
+  for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
+  At(20, WorkerSaves{1, true});
+  EXPECT_EQ(actions, Actions{AwaitSaving{1}});
+  At(99, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL, true}, ArmDeadline{}}));
+  At(100, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
+}
+
+TEST_F(WorkerGroupEndsTest, OrdersToEndAtOnceEndTheTimeOfLeftovers) {
+  for (const Event& order : {Event(StopOrdered{.at_once = true}), Event(StopRequested{SIGINT})}) {
+    state = {};
+    Apply(StartOrdered{0});
+    Apply(StopRequested{SIGTERM});
+    for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
+    Apply(order);
+    EXPECT_EQ(actions, Actions{Sweep{SIGKILL}});
+    Apply(DeadlinePassed{});
+    EXPECT_EQ(actions, Actions{ArmDeadline{}}) << "woken early";
+    EXPECT_FALSE(state.grace_until);
+  }
+}
+
+TEST_F(WorkerGroupEndsTest, LeftoversOfKilledWorkersHaveNoTime) {
+  Apply(StopRequested{SIGTERM});
+  Apply(StopRequested{SIGTERM});
+  for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
 }
 
 // --- saving

@@ -209,7 +209,11 @@ class World {
   void Check(const Sweep& action) {
     EXPECT_EQ(alive_, 0);
     sweep_owed_ = true;
-    if (action.signal_number == SIGKILL) CheckKill();
+    if (action.signal_number != SIGKILL) return;
+    CheckKill();
+    if (action.but_stopping || !stopping_) return;
+    EXPECT_TRUE(requests_ >= 2 || now_ >= stop_began_ + policy_.shutdown_timeout)
+        << "killed what is left of stopped workers in their time";
   }
 
   void Check(const ArmDeadline&) {

@@ -162,7 +162,7 @@ TEST_F(WorkerGroupTest, StoppingMoreFailuresChangeNothing) {
 TEST_F(WorkerGroupTest, StoppingTheLastEndSweeps) {
   StopAfterAFailure();
   End(true);
-  EXPECT_EQ(actions, (Actions{agent::Sweep{SIGTERM}, ArmDeadline{}}));
+  EXPECT_EQ(actions, (Actions{agent::Sweep{SIGTERM, /*but_stopping=*/true}, ArmDeadline{}}));
   EXPECT_EQ(state.phase, Phase::kSweeping);
 }
 
