@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/guardian/agent_process.h"
@@ -62,6 +63,19 @@ void OpenStandardDescriptors() {
   if (fd > 2) close(fd);
 }
 
+// Returns the kInterrupts that are ignored, and makes them pending signals instead, because
+// the agent learns only later whether they count.
+std::vector<int> TakeIgnoredInterrupts() {
+  std::vector<int> ignored;
+  for (int number : kInterrupts) {
+    if (!IsIgnored(number)) continue;
+    ChangeMask(SIG_BLOCK, number);
+    signal(number, SIG_DFL);
+    ignored.push_back(number);
+  }
+  return ignored;
+}
+
 enum class Killed { kNo, kAfterStop, kAfterSilence };
 
 // State of one agent, from its start to its end.
@@ -78,10 +92,16 @@ struct AgentRun {
 
 class Guardian {
  public:
-  Guardian(const GuardedJob& job, Fd signals, JobMemory memory,
+  struct Signals {
+    Fd fd;  // of signalfd
+    std::vector<int> ignored;
+  };
+
+  Guardian(const GuardedJob& job, Signals signals, JobMemory memory,
            std::set<pid_t> preexisting_children)
       : job_(job),
-        signals_(std::move(signals)),
+        signals_(std::move(signals.fd)),
+        ignored_(std::move(signals.ignored)),
         memory_(std::move(memory)),
         preexisting_children_(std::move(preexisting_children)) {
     if (auto opened = OpenTcpSocket()) liveness_socket_ = std::move(*opened);
@@ -105,6 +125,7 @@ class Guardian {
     auto forked = ForkAgent([this](GuardianLink link) {
       signals_.Reset();
       run_.reset();  // of the previous agent
+      for (int number : ignored_) signal(number, SIG_IGN);
       Incarnation incarnation(std::move(link), std::move(memory_), std::move(liveness_socket_));
       job_.agent_main(incarnation);
     });
@@ -182,6 +203,10 @@ class Guardian {
   }
 
   void OnSignal(int number, pid_t sender) {
+    if (std::ranges::find(ignored_, number) != ignored_.end()) {
+      if (!knows_end_signals_) early_.emplace_back(number, sender);
+      return;
+    }
     run_->process.link.Send(SignalNotice{number, sender});
     if (number == SIGTSTP) Stop();
     if (number == SIGCONT) run_->lease.Renew(std::chrono::steady_clock::now());
@@ -262,8 +287,21 @@ class Guardian {
         for (int number : kForwardedSignals) {
           if ((signals->bits >> number & 1) != 0) end_signals_.push_back(number);
         }
+        knows_end_signals_ = true;
+        if (signals->heeds_interrupts) HeedInterrupts();
       }
     }
+  }
+
+  // A script that sends SIGINT to its `rankrun ... &` means it, although the shell ignores it
+  // there. Carries out those that came before the agent knew.
+  void HeedInterrupts() {
+    std::erase_if(ignored_, [this](int number) { return IsEndSignal(number); });
+    for (const auto& [number, sender] : std::exchange(early_, {})) OnSignal(number, sender);
+  }
+
+  bool IsEndSignal(int number) const {
+    return std::ranges::find(end_signals_, number) != end_signals_.end();
   }
 
   // Spares the opted-out processes and names them, unless the agent has named
@@ -362,6 +400,9 @@ class Guardian {
 
   const GuardedJob& job_;
   Fd signals_;
+  std::vector<int> ignored_;  // of kInterrupts, since the start
+  bool knows_end_signals_ = false;
+  std::vector<std::pair<int, pid_t>> early_;  // ignored signals until then, and their senders
   JobMemory memory_;
   // Agents listen there if the job has several nodes. Opened before the first agent, so that an
   // agent never has a port that this process does not keep. Empty: too many open files.
@@ -389,11 +430,14 @@ void RunGuarded(const GuardedJob& job) {
   if (HasChildren()) before = Children();
   auto memory = JobMemory::Create();
   if (!memory) Fail(memory.error().message);
+  std::vector<int> ignored = TakeIgnoredInterrupts();
   sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   Fd signals(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) Fail(SystemError("watch for signals", errno).message);
-  Guardian(job, std::move(signals), std::move(*memory), {before.begin(), before.end()}).Run();
+  Guardian(job, {std::move(signals), std::move(ignored)}, std::move(*memory),
+           {before.begin(), before.end()})
+      .Run();
 }
 
 }  // namespace rankrun::agent

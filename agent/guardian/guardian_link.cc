@@ -21,7 +21,7 @@ enum class PacketKind : int {
 };
 
 // Wire format. A plain struct suffices because both ends are one program,
-// forked.
+// forked. There is no signal 0: bit 0 of EndSignals is heeds_interrupts.
 struct Packet {
   PacketKind kind;
   int first;
@@ -54,7 +54,7 @@ void GuardianLink::Send(Goodbye goodbye) {
 }
 
 void GuardianLink::Send(EndSignals signals) {
-  auto low = static_cast<uint32_t>(signals.bits);
+  auto low = static_cast<uint32_t>(signals.bits) | uint32_t{signals.heeds_interrupts};
   auto high = static_cast<uint32_t>(signals.bits >> 32);
   SendPacket(fd_.get(), {PacketKind::kEndSignals, static_cast<int>(low), static_cast<int>(high)});
 }
@@ -92,7 +92,7 @@ std::optional<GuardianLink::Message> GuardianLink::Receive() {
   if (packet.kind == PacketKind::kEndSignals) {
     auto low = static_cast<uint32_t>(packet.first);
     auto high = static_cast<uint32_t>(packet.second);
-    return EndSignals{(uint64_t{high} << 32) | low};
+    return EndSignals{(uint64_t{high} << 32) | (low & ~uint32_t{1}), (low & 1) != 0};
   }
   if (packet.kind == PacketKind::kHeartbeat)
     return Heartbeat{std::chrono::milliseconds(packet.first)};

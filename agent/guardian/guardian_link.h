@@ -29,6 +29,7 @@ struct Goodbye {
 // it knows them: bit n stands for signal n.
 struct EndSignals {
   uint64_t bits;
+  bool heeds_interrupts = false;  // kInterrupts among them count although they were ignored
 };
 
 // Sent by the agent to show that it lives. If it is silent for `lease`, the

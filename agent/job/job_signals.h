@@ -13,6 +13,9 @@ namespace rankrun::agent {
 inline constexpr std::array kEndSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 inline constexpr std::array kPassedSignals = {SIGUSR1, SIGUSR2};
 
+// Signals that a shell without job control ignores in `command &`.
+inline constexpr std::array kInterrupts = {SIGINT, SIGQUIT};
+
 // Signals that --signals-to-handle may name: those that end a process by
 // default, except those that report a fault of the process itself. The guardian
 // forwards all of them because it starts before the command line is read.

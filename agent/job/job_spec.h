@@ -48,6 +48,7 @@ struct JobSpec {
   std::optional<std::chrono::milliseconds> finish_timeout;
   bool continue_on_failure = false;  // a failed worker does not stop the others
   std::vector<int> end_signals{kEndSignals.begin(), kEndSignals.end()};  // end the job gently
+  bool heeds_interrupts = false;  // those of them that a shell ignores in `command &` count, too
   std::string master_addr = "127.0.0.1";  // passed to the workers unchanged
   bool store_open = false;                // the store of a job of one node admits other hosts
   bool master_addr_typed = false;         // set by the user: bound besides loopback

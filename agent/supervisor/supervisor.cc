@@ -125,9 +125,14 @@ Result<void> Supervisor::OpenChannels() {
 }
 
 Result<void> Supervisor::CatchSignals() {
-  EndSignals end_signals{0};
+  EndSignals end_signals{0, spec_.heeds_interrupts};
   for (int number : spec_.end_signals) end_signals.bits |= uint64_t{1} << number;
   link_.Send(end_signals);
+  if (spec_.heeds_interrupts) {
+    for (int number : kInterrupts) {
+      if ((end_signals.bits >> number & 1) != 0) signal(number, SIG_DFL);
+    }
+  }
   return signals_.Open(loop_, {.on_signal =
                                    [this](int number) {
                                      OnSignal({number, getpid(), kUnknownSender});

@@ -93,7 +93,10 @@ constexpr Flag kFlags[] = {
      .help = "End the job gracefully on these signals; commas separate them.",
      .details =
          "The prefix SIG is optional. Signals that rankrun needs itself are refused: SIGCHLD "
-         "and those of job control and of faults.",
+         "and those of job control and of faults. SIGINT and SIGQUIT of this list count although "
+         "the shell of a script ignores them in a background command (rankrun ... &). Without "
+         "this flag they stay ignored there, except by the name torchrun; SIGHUP stays ignored "
+         "under nohup.",
      .group = kFailures,
      .from_torchrun = true,
      .sources = kPet},

@@ -206,6 +206,7 @@ class Planner {
 
   Result<void> PlanSignals() {
     auto text = settings_.Text("signals-to-handle");
+    plan_.spec.heeds_interrupts = as_torchrun_ || text.has_value();
     if (!text) return {};
     auto signals = ParseSignals(*text);
     if (!signals) return settings_.Wrong("signals-to-handle", signals.error().message);
