@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct StdinPlan {
 
 // Destinations of the workers' output, and readers of our standard input.
 struct OutputSpec {
-  std::vector<WorkerOutput> workers;   // by local rank; missing entries have the default
+  std::vector<WorkerOutput> workers;  // by local rank; missing entries have the default
+  // Global ranks whose output reaches the console, if it does by `workers`; nothing: all.
+  std::optional<std::set<int>> shown_ranks;
   std::optional<std::string> log_dir;  // set by the user; empty: a folder in TMPDIR
   bool no_files = false;               // --log-dir /dev/null: no folder, no files, no error files
   std::string trace_dir;               // for traces of the workers' operations; empty: none

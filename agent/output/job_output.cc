@@ -118,7 +118,9 @@ StreamPlan JobOutput::PlanFor(int local_rank, Console::Channel channel) const {
   WorkerOutput worker;
   if (index < spec_.output.workers.size()) worker = spec_.output.workers[index];
   StreamPlan plan = channel == Console::kStdout ? worker.standard_output : worker.standard_error;
-  if (plan.to_file && !logs_) return {.to_console = true, .to_file = false};  // there is no file
+  if (plan.to_file && !logs_) plan = {.to_console = true, .to_file = false};  // there is no file
+  const auto& shown = spec_.output.shown_ranks;
+  plan.to_console &= !shown || shown->contains(first_rank_ + local_rank);
   return plan;
 }
 

@@ -222,6 +222,7 @@ class Planner {
     if (!output) return std::move(output).error();
     plan_.spec.output = std::move(output->spec);
     Add(output->ignored);
+    std::ranges::move(output->warnings, std::back_inserter(plan_.warnings));
     plan_.spec.version = kVersion;
     plan_.spec.lifeline = settings_.values().Count("lifeline");
     plan_.spec.events_file = settings_.Text("events").value_or("");

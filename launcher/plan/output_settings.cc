@@ -41,10 +41,11 @@ class OutputReader {
     plan_.spec.trace_dir = settings_.Text("trace").value_or("");
     plan_.spec.log_limit = settings_.values().Size("log-limit").value_or(0);
     plan_.spec.pty = settings_.IsOn("pty");
-    for (auto step :
-         {&OutputReader::ReadStreams, &OutputReader::ReadFilters, &OutputReader::ReadStdin}) {
+    for (auto step : {&OutputReader::ReadStreams, &OutputReader::ReadRanksFilter,
+                      &OutputReader::ReadFilters, &OutputReader::ReadStdin}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
+    WarnOfHiddenPrompts();
     ReadPrefix();
     return std::move(plan_);
   }
@@ -84,27 +85,71 @@ class OutputReader {
     return masks;
   }
 
+  // Reads a list of numbers; nothing if the flag is not set. `kind`: "ranks" or "local ranks".
+  Result<std::optional<std::set<int>>> ReadRanks(std::string_view name, const std::string& kind) {
+    auto text = settings_.Text(name);
+    if (!text || text->empty()) return std::optional<std::set<int>>();
+    std::set<int> ranks;
+    for (std::string_view part : SplitAtCommas(*text)) {
+      auto rank = ParseLocalRank(Stripped(part));
+      if (!rank) {
+        return settings_.Wrong(name, "want " + kind + " with commas between, as 0,2" + Got(*text));
+      }
+      ranks.insert(*rank);
+    }
+    return std::optional(std::move(ranks));
+  }
+
+  // A filter without any worker of this node is legal, because other nodes may have more.
+  void WarnOfNothingShown(std::string_view name, const std::string& kind) {
+    std::string last = std::to_string(context_.workers - 1);
+    plan_.warnings.push_back(settings_.OriginOf(name) + " \"" + *settings_.Text(name) +
+                             "\" shows no output: the " + kind + " are 0 to " + last);
+  }
+
   // Returns for each local rank whether its output reaches the console.
   Result<std::vector<bool>> ReadLocalRanks() {
     constexpr std::string_view kName = "local-ranks-filter";
-    auto text = settings_.Text(kName);
+    auto listed = ReadRanks(kName, "local ranks");
+    if (!listed) return std::move(listed).error();
     auto count = static_cast<size_t>(context_.workers);
-    if (!text || text->empty()) return std::vector<bool>(count, true);
+    if (!*listed) return std::vector<bool>(count, true);
     std::vector<bool> shown(count, false);
     std::set<int> missing;
-    for (std::string_view part : SplitAtCommas(*text)) {
-      auto local_rank = ParseLocalRank(Stripped(part));
-      if (!local_rank) {
-        return settings_.Wrong(kName, "want local ranks with commas between, as 0,2" + Got(*text));
-      }
-      if (*local_rank >= context_.workers) {
-        missing.insert(*local_rank);
+    for (int local_rank : **listed) {
+      if (local_rank >= context_.workers) {
+        missing.insert(local_rank);
       } else {
-        shown[static_cast<size_t>(*local_rank)] = true;
+        shown[static_cast<size_t>(local_rank)] = true;
       }
     }
     NoteMissing(kName, missing);
+    if (missing.size() == (*listed)->size()) WarnOfNothingShown(kName, "local ranks");
     return shown;
+  }
+
+  Result<void> ReadRanksFilter() {
+    constexpr std::string_view kName = "ranks-filter";
+    auto listed = ReadRanks(kName, "ranks");
+    if (!listed) return std::move(listed).error();
+    bool hides_all = *listed && !(*listed)->empty() && *(*listed)->begin() >= context_.workers;
+    if (hides_all && !context_.several_nodes) WarnOfNothingShown(kName, "ranks");
+    plan_.spec.shown_ranks = std::move(*listed);
+    return {};
+  }
+
+  // Without its prompt on the console, a worker that reads the input seems to hang.
+  void WarnOfHiddenPrompts() {
+    const agent::StdinPlan& input = plan_.spec.standard_input;
+    auto reader = static_cast<size_t>(input.local_rank);
+    bool one_reads = settings_.Text("stdin") && input.reader == agent::StdinPlan::Reader::kOne;
+    if (!one_reads || reader >= plan_.spec.workers.size()) return;
+    const auto& shown = plan_.spec.shown_ranks;
+    bool is_left_out = !context_.several_nodes && shown && !shown->contains(input.local_rank);
+    if (plan_.spec.workers.at(reader).standard_output.to_console && !is_left_out) return;
+    plan_.warnings.push_back(settings_.OriginOf("stdin") + ": local rank " +
+                             std::to_string(input.local_rank) +
+                             " reads the input, but its output is not shown");
   }
 
   Result<void> ReadStreams() {

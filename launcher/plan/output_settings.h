@@ -22,6 +22,7 @@ struct OutputContext {
 struct OutputPlan {
   agent::OutputSpec spec;
   std::vector<Note> ignored;
+  std::vector<std::string> warnings;  // lines for the user, without a prefix
 };
 
 // Reads --redirects, --tee, the filters, --log-*, --prefix, --stdin and --pty

@@ -113,6 +113,9 @@ std::string MetricsText(const agent::MetricsAddress& address) {
 void AddOutput(const JobSpec& spec, std::vector<Row>& rows) {
   AddStream(spec, "stdout", &agent::WorkerOutput::standard_output, rows);
   AddStream(spec, "stderr", &agent::WorkerOutput::standard_error, rows);
+  if (const auto& ranks = spec.output.shown_ranks) {
+    rows.push_back({"shown", "only ranks " + FormatCpus({ranks->begin(), ranks->end()})});
+  }
   std::string prefix = spec.output.prefix.empty() ? "none" : "\"" + spec.output.prefix + "\"";
   if (spec.output.prefix_teed_only) prefix += ", only for lines that also go to a file";
   rows.push_back({"prefix", prefix});

@@ -39,6 +39,45 @@ std::string Streams(const agent::OutputSpec& spec) {
   return text;
 }
 
+std::vector<std::string> WarningsOf(const Words& flags) {
+  auto plan = Plan(flags);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return plan ? plan->warnings : std::vector<std::string>{};
+}
+
+TEST(OutputSettingsTest, AFilterThatShowsNothingIsAWarning) {
+  using testing::ElementsAre;
+  EXPECT_THAT(
+      WarningsOf({"--local-ranks-filter", "15"}),
+      ElementsAre("--local-ranks-filter \"15\" shows no output: the local ranks are 0 to 1"));
+  EXPECT_THAT(WarningsOf({"--ranks-filter=2,3"}),
+              ElementsAre("--ranks-filter \"2,3\" shows no output: the ranks are 0 to 1"));
+  EXPECT_THAT(WarningsOf({"--local-ranks-filter=1,15", "--ranks-filter=1,8"}), testing::IsEmpty());
+}
+
+TEST(OutputSettingsTest, AHiddenPromptIsAWarning) {
+  for (const Words& flags : {Words{"--stdin=1", "--local-ranks-filter=0"},
+                             {"--stdin=1", "-r3"},
+                             {"--stdin=1", "-r1:1"},
+                             {"--stdin=1", "--ranks-filter=0"}}) {
+    EXPECT_THAT(
+        WarningsOf(flags),
+        testing::ElementsAre("--stdin: local rank 1 reads the input, but its output is not shown"))
+        << flags.at(1);
+  }
+  EXPECT_THAT(WarningsOf({"--local-ranks-filter=1"}), testing::IsEmpty()) << "by default";
+  EXPECT_THAT(WarningsOf({"--stdin=all", "-r3"}), testing::IsEmpty());
+  EXPECT_THAT(WarningsOf({"--stdin=1", "-t3"}), testing::IsEmpty());
+}
+
+TEST(OutputSettingsTest, ARanksFilterListsRanksOfTheWholeJob) {
+  EXPECT_EQ(Read({"--ranks-filter", "0, 12"}).shown_ranks, (std::set<int>{0, 12}));
+  EXPECT_FALSE(Read({}).shown_ranks);
+  EXPECT_FALSE(Read({"--ranks-filter="}).shown_ranks);
+  EXPECT_EQ(ErrorOf({"--ranks-filter=all"}),
+            "--ranks-filter: want ranks with commas between, as 0,2, got \"all\"");
+}
+
 TEST(OutputSettingsTest, MasksAndMapsChooseStreams) {
   struct Row {
     Words flags;
