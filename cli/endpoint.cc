@@ -2,6 +2,7 @@
 
 #include "base/net/host_port.h"
 #include "base/parse_number.h"
+#include "launcher/settings/service_link.h"
 
 namespace rankrun::cli {
 namespace {
@@ -48,6 +49,7 @@ Result<Endpoint> FindStore(const std::optional<std::string>& flag,
   if (auto ours = environment("RANKRUN_STORE")) return Parse(*ours, "RANKRUN_STORE");
   auto address = environment("MASTER_ADDR");
   auto port = environment("MASTER_PORT");
+  if (port && launcher::IsServiceLink("MASTER_PORT", *port)) port.reset();
   if (address || port) return OfMaster(address, port);
   return Endpoint{.host = kDefaultHost, .port = kDefaultPort, .origin = "the default"};
 }

@@ -13,6 +13,7 @@
 #include "launcher/plan/output_settings.h"
 #include "launcher/plan/rendezvous.h"
 #include "launcher/settings/node_range.h"
+#include "launcher/settings/service_link.h"
 #include "launcher/settings/signal_names.h"
 
 namespace rankrun::launcher {
@@ -230,9 +231,20 @@ class Planner {
     return ReadObservers(settings_, machine_.environment, plan_.spec);
   }
 
+  // Only NAME_PORT can have the name of a setting.
+  void NoteServiceLink(std::string_view entry) {
+    size_t equals = std::min(entry.find('='), entry.size());
+    std::string name(entry.substr(0, equals));
+    std::string value(entry.substr(std::min(equals + 1, entry.size())));
+    bool is_ours = name.starts_with(kOurPrefix) || name.starts_with(kPetPrefix);
+    if (!is_ours || !name.ends_with("_PORT") || !IsServiceLink(name, value)) return;
+    plan_.ignored.push_back({name + " " + value, "Kubernetes set it for a Service"});
+  }
+
   Result<void> PlanEnvironment() {
     for (const std::string& entry : machine_.variables) {
       if (!IsAboutSecret(entry)) plan_.spec.environment.push_back(entry);
+      NoteServiceLink(entry);
     }
     plan_.spec.open_files = machine_.open_files;
     for (const std::string& entry : settings_.values().Texts("env")) {

@@ -5,6 +5,7 @@
 #include "base/lowercase.h"
 #include "launcher/flags/nearest_name.h"
 #include "launcher/flags/text.h"
+#include "launcher/settings/service_link.h"
 
 namespace rankrun::launcher {
 namespace {
@@ -120,8 +121,10 @@ std::vector<std::string> UnreadVariables(const FlagTable& table,
                                          const std::vector<std::string>& variables) {
   std::vector<std::string> sentences;
   for (const std::string& entry : variables) {
-    std::string name = entry.substr(0, entry.find('='));
+    size_t equals = std::min(entry.find('='), entry.size());
+    std::string name = entry.substr(0, equals);
     if (!name.starts_with(kOurPrefix) || IsReadByOthers(name.substr(kOurPrefix.size()))) continue;
+    if (equals < entry.size() && IsServiceLink(name, entry.substr(equals + 1))) continue;
     std::string why = WhyUnread(table, name);
     if (!why.empty()) sentences.push_back(name + " is not read: " + why);
   }
@@ -140,7 +143,7 @@ Result<SettingsSource> SettingsOfVariables(const FlagTable& table, std::string_v
       name = flag.last_variable;
       text = environment(name);
     }
-    if (!text) continue;
+    if (!text || IsServiceLink(name, *text)) continue;
     auto setting = ReadVariable(flag, name, *text);
     if (!setting) return std::move(setting).error();
     source.emplace(flag.name, std::move(*setting));

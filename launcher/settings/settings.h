@@ -72,13 +72,13 @@ SettingsSource SettingsOfFlags(const FlagTable& table, const ParsedFlags& flags)
 
 // Returns a sentence for each entry of `variables` ("NAME=value") that rankrun
 // seems to read but does not: its name is RANKRUN_ and nearly the name of a
-// flag, or the name of a flag that has no variable.
+// flag, or the name of a flag that has no variable. Skips those of Services.
 std::vector<std::string> UnreadVariables(const FlagTable& table,
                                          const std::vector<std::string>& variables);
 
 // Returns the settings of variables whose names are `prefix` ("RANKRUN_",
 // "PET_") and the name of a flag. With PET_, a flag without one takes its last
-// variable.
+// variable. Skips the variables that Kubernetes sets for Services.
 // Errors: kInvalid, one line that names the variable and the accepted values.
 Result<SettingsSource> SettingsOfVariables(const FlagTable& table, std::string_view prefix,
                                            const Environment& environment);

@@ -43,6 +43,11 @@ TEST(EndpointTest, EitherVariableOfTheMasterMayBeMissing) {
             "[::1]:5 from MASTER_ADDR and MASTER_PORT");
 }
 
+TEST(EndpointTest, APortThatKubernetesSetForAServiceCountsAsUnset) {
+  EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "tcp://10.96.1.5:1"}}),
+            "a:29500 from MASTER_ADDR and MASTER_PORT");
+}
+
 TEST(EndpointTest, Ipv6AddressesStandInBrackets) {
   auto endpoint = Find("[fe80::1%eth0]:65535");
   ASSERT_TRUE(endpoint);

@@ -142,6 +142,18 @@ TEST_F(CommandLineTest, AStepOfSlurmIsExplainedWithoutAnyFlag) {
   EXPECT_THAT(run.Out(), HasSubstr("n1:21720 (SLURM_STEP_NODELIST), on this node\n"));
 }
 
+TEST_F(CommandLineTest, AServiceOfKubernetesIsNoSetting) {
+  std::map<std::string, std::string> pod = {{"RANKRUN_MASTER_PORT", "tcp://10.96.1.5:29400"},
+                                            {"RANKRUN_MASTER_SERVICE_HOST", "10.96.1.5"}};
+  Job run({.arguments = {"-n1", "/bin/echo", "ran"}, .variables = pod});
+  EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
+  EXPECT_EQ(run.Out() + run.Err(), "ran\n");
+  Job explain({.arguments = {"-n1", "--explain", "/bin/true"}, .variables = pod});
+  EXPECT_EQ(explain.Wait(), kSuccess) << explain.Err();
+  EXPECT_THAT(explain.Out(), HasSubstr("  RANKRUN_MASTER_PORT tcp://10.96.1.5:29400  "
+                                       "Kubernetes set it for a Service\n"));
+}
+
 TEST_F(CommandLineTest, ABatchScriptOfSeveralNodesGetsAdvice) {
   Job run({.arguments = {"-n1", "/bin/echo", "ran"},
            .variables = {

@@ -153,6 +153,31 @@ TEST(SettingsTest, VariablesThatAreNotReadAreReported) {
             Strings{});
 }
 
+// A pod gets these variables for a Service "rankrun-master" or "pet-master" with two ports.
+TEST(SettingsTest, VariablesOfServicesAreNoSettings) {
+  for (const std::string service : {"RANKRUN_MASTER", "PET_MASTER"}) {
+    Variables links = {{service + "_SERVICE_HOST", "10.96.1.5"},
+                       {service + "_SERVICE_PORT", "29400"},
+                       {service + "_SERVICE_PORT_METRICS", "9100"},
+                       {service + "_PORT", "tcp://10.96.1.5:29400"},
+                       {service + "_PORT_29400_TCP", "tcp://10.96.1.5:29400"},
+                       {service + "_PORT_29400_TCP_PROTO", "tcp"},
+                       {service + "_PORT_29400_TCP_PORT", "29400"},
+                       {service + "_PORT_29400_TCP_ADDR", "10.96.1.5"}};
+    for (const char* port : {"tcp://10.96.1.5:29400", "udp://10.96.1.5:53", "sctp://[fd00::5]:1"}) {
+      links[service + "_PORT"] = port;
+      EXPECT_FALSE(SettingsOf({}, links).Has("master-port")) << port;
+    }
+    Strings entries;
+    for (const auto& [name, value] : links) entries.push_back(name + "=" + value);
+    EXPECT_EQ(UnreadVariables(RankrunFlags(), entries), Strings{});
+  }
+  EXPECT_EQ(UnreadVariables(RankrunFlags(), {"RANKRUN_MASTER_PORTS=tcp://10.96.1.5:1"}),
+            Strings{"RANKRUN_MASTER_PORTS is not read: did you mean RANKRUN_MASTER_PORT?"});
+  EXPECT_EQ(ErrorOf("PET_", {{"PET_MASTER_PORT", "http://10.96.1.5:1"}}),
+            "PET_MASTER_PORT: want a port number from 0 to 65535, got \"http://10.96.1.5:1\"");
+}
+
 TEST(SettingsTest, AnErrorBlamesWhereTheValueCameFrom) {
   Settings settings = SettingsOf({"--gpus=0"}, {{"RANKRUN_EVENTS", "e"}});
   auto at_origin = [&](const std::string& text) {
