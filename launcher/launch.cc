@@ -145,7 +145,7 @@ class Launch {
       return RefuseJob(plan->spec, program.error(), exit_code);
     }
     plan->spec.program = std::move(*program);
-    plan->spec.program.halve_dollars = HasTorchrunDefaults(command_);
+    plan->spec.program.as_torchrun = HasTorchrunDefaults(command_);
     if (!settings.IsOn("explain")) {
       for (const std::string& warning : plan->warnings) PrintWarning(warning);
     }

@@ -19,7 +19,7 @@ namespace rankrun::agent {
 struct Program {
   std::string file;                    // for execve
   std::vector<std::string> arguments;  // argv, including argv[0]; see ArgumentsFor
-  bool halve_dollars = false;          // "$$" in an argument becomes "$", as under torchrun
+  bool as_torchrun = false;            // "$$" in an argument becomes "$"; fewer placeholders
 };
 
 // How the workers share the allowed cores. Neighbouring ranks get neighbouring
@@ -58,6 +58,7 @@ struct JobSpec {
   std::optional<size_t> store_max_value;  // bytes; empty: the store's default
   std::string run_id;
   std::string role = "default";
+  std::string host_name;                         // of this machine
   bool virtual_local_rank = false;               // each worker has LOCAL_RANK=0 and one GPU
   std::optional<std::vector<std::string>> gpus;  // set by the user, as in CUDA_VISIBLE_DEVICES
   Binding binding = Binding::kNone;

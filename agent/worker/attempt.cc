@@ -113,7 +113,7 @@ SpawnSpec Attempt::SpecFor(int local_rank) const {
       .error_file = logs != nullptr ? logs->ErrorFile(place_.attempt, local_rank) : "",
       .status_path = worker.StatusPath()};
   SpawnSpec spec{.file = context_.spec.program.file,
-                 .arguments = ArgumentsFor(context_.spec.program, local_rank),
+                 .arguments = ArgumentsFor(context_.spec, local_rank, place_),
                  .environment = environment_.Of(place),
                  .stdin_fd = StdinFor(local_rank),
                  .open_files = context_.spec.open_files,

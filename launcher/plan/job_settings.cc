@@ -126,6 +126,7 @@ class Planner {
     plan_.spec.workers = count->workers;
     plan_.why_workers = std::move(count->why);
     plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");
+    plan_.spec.host_name = machine_.host_name;
     plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
     return {};
   }

@@ -162,8 +162,9 @@ std::string PlanText(const JobPlan& plan) {
   } else {
     rows.push_back({"ranks", local_ranks + ", on this node; local ranks are the same"});
   }
-  auto first = agent::ArgumentsFor(spec.program, 0);
-  bool differ = spec.workers > 1 && first != agent::ArgumentsFor(spec.program, 1);
+  auto place = spec.nodes ? std::nullopt : std::optional(agent::PlaceAlone(spec, 0, 0));
+  auto first = agent::ArgumentsFor(spec, 0, place);
+  bool differ = spec.workers > 1 && first != agent::ArgumentsFor(spec, 1, place);
   rows.push_back({"program", ShellLine(first) + (differ ? " (of local rank 0)" : "")});
   rows.push_back({"executable", spec.program.file});
   bool moves = spec.nodes && IsOfRound(*spec.nodes, "MASTER_ADDR");

@@ -42,7 +42,8 @@ agent::NodePlace PlannedPlace(const agent::JobSpec& spec) {
 
 std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_rank) {
   const agent::JobSpec& spec = plan.spec;
-  const agent::WorkerEnvironment of_workers(spec, {.node = PlannedPlace(spec)});
+  const agent::NodePlace place = PlannedPlace(spec);
+  const agent::WorkerEnvironment of_workers(spec, {.node = place});
   std::vector<std::string> environment =
       of_workers.Of({.local_rank = local_rank,
                      .threads = plan.share.threads[static_cast<size_t>(local_rank)],
@@ -58,7 +59,7 @@ std::string WorkerLine(const JobPlan& plan, const Machine& machine, int local_ra
       line += " " + QuotedEntry(entry);
     }
   }
-  std::vector<std::string> arguments = agent::ArgumentsFor(spec.program, local_rank);
+  std::vector<std::string> arguments = agent::ArgumentsFor(spec, local_rank, place);
   arguments[0] = spec.program.file;
   Cpus cpus = agent::CpusOf(plan.share, local_rank);
   if (!cpus.empty()) line += " taskset -c " + FormatCpus(cpus);

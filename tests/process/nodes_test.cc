@@ -43,6 +43,25 @@ TEST_F(NodesTest, ANodeHasAsManyRanksAsItHasWorkers) {
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
+// After the restart, the guest's rank is that of the round.
+TEST_F(NodesTest, PlaceholdersHaveTheRanksOfEachAttempt) {
+  std::string script =
+      "echo \"$TORCHELASTIC_RESTART_COUNT: ${rank}=$RANK ${node_rank}=$GROUP_RANK "
+      "${world_size}=$WORLD_SIZE ${hostname}=$(uname -n)\"\n"
+      "exit $((1 - $TORCHELASTIC_RESTART_COUNT))";
+  Job& host = StartHost({"-n2", "--node-rank=0", "--max-restarts=1"}, script);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--max-restarts=1"}, script);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  char name[256] = {};
+  ASSERT_EQ(gethostname(name, sizeof name - 1), 0);
+  std::string ending = " 3=3 " + std::string(name) + "=" + name + "\n";
+  EXPECT_THAT(host.Out(),
+              AllOf(HasSubstr("0: 0=0 0=0" + ending), HasSubstr("1: 1=1 0=0" + ending)));
+  EXPECT_THAT(guest.Out(),
+              AllOf(HasSubstr("0: 2=2 1=1" + ending), HasSubstr("1: 2=2 1=1" + ending)));
+}
+
 TEST_F(NodesTest, TheStoreIsWhereRankZeroIs) {
   std::string script = "echo $MASTER_PORT >port.$RANK\n" + kMeet;
   Job& host = StartHost({"-n1", "--node-rank=1"}, script);

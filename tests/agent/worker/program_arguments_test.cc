@@ -7,9 +7,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string Replaced(const std::string& argument, bool halve_dollars = false) {
-  Program program{.file = "/bin/sh", .arguments = {"sh", argument}, .halve_dollars = halve_dollars};
-  return ArgumentsFor(program, 12).at(1);
+// Arguments of local rank 12 on node 3, whose first rank is 100.
+std::string Replaced(const std::string& argument, bool as_torchrun = false) {
+  JobSpec spec;
+  spec.host_name = "h$rank";
+  spec.program = {.file = "/bin/sh", .arguments = {"sh", argument}, .as_torchrun = as_torchrun};
+  NodePlace place{.node_rank = 3, .first_rank = 100, .world_size = 128, .master_addr = ""};
+  return ArgumentsFor(spec, 12, place).at(1);
 }
 
 TEST(ProgramArgumentsTest, BothSpellingsOfTheLocalRankAreReplaced) {
@@ -19,10 +23,50 @@ TEST(ProgramArgumentsTest, BothSpellingsOfTheLocalRankAreReplaced) {
   EXPECT_EQ(Replaced("$local_rank$local_rank"), "1212");
 }
 
+TEST(ProgramArgumentsTest, ThePlaceInTheRoundIsReplaced) {
+  EXPECT_EQ(Replaced("r${rank}n${node_rank}of${world_size}"), "r112n3of128");
+  EXPECT_EQ(Replaced("$rank/$node_rank/$world_size.pt"), "112/3/128.pt");
+  EXPECT_EQ(Replaced("${hostname}-${rank}"), "h$rank-112");
+}
+
+TEST(ProgramArgumentsTest, WithoutAPlaceThoseOfTheRoundStay) {
+  JobSpec spec;
+  spec.host_name = "h";
+  spec.program.arguments = {"sh", "${local_rank} ${rank} $node_rank ${world_size} ${hostname}"};
+  EXPECT_EQ(ArgumentsFor(spec, 1, std::nullopt).at(1), "1 ${rank} $node_rank ${world_size} h");
+}
+
+TEST(ProgramArgumentsTest, TorchrunKnowsTheLocalRankOnly) {
+  for (const char* text : {"${rank}", "$rank", "${node_rank}", "$world_size", "${hostname}"}) {
+    EXPECT_EQ(Replaced(text, true), text);
+  }
+}
+
 TEST(ProgramArgumentsTest, EverythingElseStays) {
-  for (const char* text : {"", "$", "a$", "$ ", "${", "${}", "${local_rank", "${local_rank }",
-                           "$local_rank2", "$local_ranks", "$LOCAL_RANK", "${LOCAL_RANK}", "$RANK",
-                           "$_", "${rank}", "$1", "local_rank", "{local_rank}", "\\$x"}) {
+  for (const char* text : {"",
+                           "$",
+                           "a$",
+                           "$ ",
+                           "${",
+                           "${}",
+                           "${local_rank",
+                           "${local_rank }",
+                           "$local_rank2",
+                           "$local_ranks",
+                           "$LOCAL_RANK",
+                           "${LOCAL_RANK}",
+                           "$RANK",
+                           "$_",
+                           "${ rank}",
+                           "$1",
+                           "local_rank",
+                           "{local_rank}",
+                           "\\$x",
+                           "${rank",
+                           "$ranks",
+                           "${hostname:-x}",
+                           "${9rank}",
+                           "$Rank"}) {
     EXPECT_EQ(Replaced(text), text);
     EXPECT_EQ(Replaced(text, true), text);
   }
@@ -44,8 +88,9 @@ TEST(ProgramArgumentsTest, TwoDollarsStandForThemselvesOrForOne) {
 }
 
 TEST(ProgramArgumentsTest, TheProgramItselfKeepsItsName) {
-  Program program{.file = "/x", .arguments = {"$local_rank", "$local_rank"}};
-  EXPECT_EQ(ArgumentsFor(program, 3), (Words{"$local_rank", "3"}));
+  JobSpec spec;
+  spec.program = {.file = "/x", .arguments = {"$local_rank", "$local_rank"}};
+  EXPECT_EQ(ArgumentsFor(spec, 3, std::nullopt), (Words{"$local_rank", "3"}));
 }
 
 }  // namespace

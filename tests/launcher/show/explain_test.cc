@@ -82,6 +82,14 @@ TEST(ExplainTest, ThePlanHasProgramWorkersAndPort) {
                     HasSubstr("  MASTER_PORT  29500\n"), HasSubstr("  MASTER_PORT=29500\n")));
 }
 
+TEST(ExplainTest, PlaceholdersAreReplacedAsFarAsTheyAreKnown) {
+  Words program = {"/bin/prog", "${rank}/${world_size}", "${hostname}${node_rank}"};
+  EXPECT_THAT(Explain({"-n2"}, {}, program),
+              HasSubstr("  program      /bin/prog 0/2 host0 (of local rank 0)\n"));
+  EXPECT_THAT(Explain({"-n1", "--nnodes=2", "--rdzv-endpoint=h:1", "--insecure"}, {}, program),
+              HasSubstr("  program      /bin/prog '${rank}/${world_size}' 'host${node_rank}'\n"));
+}
+
 TEST(ExplainTest, ThePlanHasTheDestinationsOfOutput) {
   EXPECT_THAT(
       Explain({"-n4", "--redirects=0:1,2:1,3:1", "--log-dir=logs", "--rdzv-id=job"}),
@@ -182,7 +190,9 @@ TEST(DryRunTest, ThereIsOneLineForEachWorkerThatAShellRuns) {
 TEST(DryRunTest, RanksOfSeveralNodesAreThoseOfEqualOnes) {
   Settings settings = SettingsOf(
       {"-n2", "--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--node-rank=1"});
-  std::string text = DryRunText(PlanOf(settings, {"/bin/true"}), TestMachine(), "");
+  std::string text =
+      DryRunText(PlanOf(settings, {"/bin/true", "${rank}of${world_size}"}), TestMachine(), "");
+  EXPECT_THAT(text, AllOf(HasSubstr(" 2of6\n"), HasSubstr(" 3of6\n")));
   EXPECT_THAT(text, HasSubstr("# assumes that all 3 nodes join, with 2 workers each\nenv "));
   for (const char* entry : {" RANK=2 ", " RANK=3 ", " WORLD_SIZE=6 ", " GROUP_RANK=1 ",
                             " GROUP_WORLD_SIZE=3 ", " MASTER_ADDR=h ", " MASTER_PORT=29500 "}) {
