@@ -61,6 +61,7 @@ struct JobSpec {
   std::string host_name;                         // of this machine
   bool virtual_local_rank = false;               // each worker has LOCAL_RANK=0 and one GPU
   std::optional<std::vector<std::string>> gpus;  // set by the user, as in CUDA_VISIBLE_DEVICES
+  std::optional<int> cpu_limit;                  // of the container; empty: none
   Binding binding = Binding::kNone;
   OutputSpec output;
   std::string version;                    // of rankrun, for events

@@ -32,6 +32,12 @@ Result<MachineShare> Bind(const JobSpec& spec, const Cpus& allowed) {
   if (!plan) return std::move(plan).error();
   share.cpus = std::move(*plan);
   share.threads = CoresEach(share.topology, share.cpus);
+  if (spec.cpu_limit && *spec.cpu_limit < share.cores) {
+    const int most = std::max(1, *spec.cpu_limit / spec.workers);
+    for (int& threads : share.threads) threads = std::min(threads, most);
+    share.cores = *spec.cpu_limit;
+    share.is_limited = true;
+  }
   if (gpu_nodes->size() >= share.cpus.size()) share.gpus = std::move(*gpus);
   return share;
 }
@@ -46,8 +52,10 @@ Result<MachineShare> ShareMachine(const JobSpec& spec) {
     if (!share) return std::move(share).error().In("bind the workers");
     return share;
   }
-  int cores = static_cast<int>(allowed->size());
+  const int cpus = static_cast<int>(allowed->size());
+  const int cores = std::min(cpus, spec.cpu_limit.value_or(cpus));
   return MachineShare{.cores = cores,
+                      .is_limited = cores < cpus,
                       .threads = std::vector<int>(static_cast<size_t>(spec.workers),
                                                   std::max(1, cores / spec.workers)),
                       .cpus = {},
@@ -64,9 +72,11 @@ std::string ThreadsNotice(const JobSpec& spec, const MachineShare& share) {
   auto [fewest, most] = std::ranges::minmax(share.threads);
   std::string value = std::to_string(fewest);
   if (most > fewest) value += " to " + std::to_string(most);
-  std::string why = share.cpus.empty() ? std::to_string(share.cores) + " cores / " +
-                                             std::to_string(spec.workers) + " workers"
-                                       : "the cores that each worker is bound to";
+  std::string cores = std::to_string(share.cores) + (share.cores == 1 ? " core" : " cores");
+  if (share.is_limited) cores += " by the container's limit";
+  std::string why = share.cpus.empty() || share.is_limited
+                        ? cores + " / " + std::to_string(spec.workers) + " workers"
+                        : "the cores that each worker is bound to";
   return "rankrun: OMP_NUM_THREADS is " + value + ": " + why + "; set it to choose another\n";
 }
 

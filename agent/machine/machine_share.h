@@ -13,6 +13,7 @@ namespace rankrun::agent {
 // Share of this machine that each worker of a job gets, by local rank.
 struct MachineShare {
   int cores = 0;                  // allowed cores; without a binding, their hardware threads
+  bool is_limited = false;        // `cores` are fewer by the container's limit
   std::vector<int> threads;       // OMP_NUM_THREADS of each worker, at least 1
   std::vector<Cpus> cpus;         // empty: the workers are not bound
   Topology topology;              // empty: the workers are not bound

@@ -18,9 +18,11 @@ constexpr Flag kFlags[] = {
      .default_value = "the number of visible GPUs, or 1 if there are none",
      .help = "Start this many workers on this node: a number, `gpu` (one per GPU), `cpu` (one per "
              "usable CPU), or `auto` (as `gpu` if there are GPUs, else as `cpu`).",
-     .details = "Usable CPUs are those in the affinity mask of rankrun. With `--gpus`, only the "
-                "GPUs of that list count. Other kinds of devices are refused. Started as "
-                "`torchrun`, the default is 1.",
+     .details =
+         "Usable CPUs are those in the affinity mask of rankrun, but no more than the CPU limit of "
+         "its container. With `--gpus`, only the "
+         "GPUs of that list count. Other kinds of devices are refused. Started as "
+         "`torchrun`, the default is 1.",
      .group = kWorkers,
      .from_torchrun = true,
      .sources = kPet},

@@ -120,6 +120,7 @@ class Planner {
                                              .visible_gpus = [this] { return VisibleGpus(); },
                                              .scheduler_gpus = SchedulerGpus(),
                                              .cpus = machine_.cpus,
+                                             .cpu_limit = machine_.cpu_limit,
                                              .one_by_default = as_torchrun_});
     if (!count) return std::move(count).error();
     plan_.spec.gpus = std::move(*gpus);
@@ -127,6 +128,7 @@ class Planner {
     plan_.why_workers = std::move(count->why);
     plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");
     plan_.spec.host_name = machine_.host_name;
+    plan_.spec.cpu_limit = machine_.cpu_limit;
     plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
     return {};
   }

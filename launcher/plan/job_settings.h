@@ -23,9 +23,10 @@ struct Machine {
   // Returns the GPUs that a value of CUDA_VISIBLE_DEVICES leaves visible;
   // nothing stands for an unset variable.
   std::function<Result<std::vector<std::string>>(const std::optional<std::string>&)> visible_gpus;
-  int cpus;                          // number of CPUs in our affinity mask
-  std::optional<rlim_t> open_files;  // soft limit before rankrun raised it
-  std::string random_id;             // run id of a job without --rdzv-id
+  int cpus;                           // number of CPUs in our affinity mask
+  std::optional<rlim_t> open_files;   // soft limit before rankrun raised it
+  std::string random_id;              // run id of a job without --rdzv-id
+  std::optional<int> cpu_limit = {};  // number that our container lets us use at once
   std::string host_name = {};
   FullHostName full_host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/net/socket_address.h"
+#include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
 #include "launcher/settings/own_secret.h"
 
@@ -146,6 +147,7 @@ Machine ThisMachine() {
                   .cpus = UsableCpus(),
                   .open_files = {},
                   .random_id = RandomUuid(),
+                  .cpu_limit = ReadCpuLimit(),
                   .host_name = HostName(),
                   .full_host_name = FullNameOfHost,
                   .read_secret = ReadSecretFile,

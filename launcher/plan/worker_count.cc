@@ -59,8 +59,10 @@ WorkerCount ForEach(const Gpus& gpus) {
 }
 
 WorkerCount ForEachCpu(const CountedDevices& devices) {
-  auto cpus = static_cast<size_t>(devices.cpus);
-  return {devices.cpus, "one for each of " + CountText(cpus, "CPU") + " that we may use"};
+  bool is_limited = devices.cpu_limit && *devices.cpu_limit < devices.cpus;
+  int cpus = is_limited ? *devices.cpu_limit : devices.cpus;
+  return {cpus, "one for each of " + CountText(static_cast<size_t>(cpus), "CPU") +
+                    (is_limited ? " by the container's limit" : " that we may use")};
 }
 
 Result<WorkerCount> Default(const CountedDevices& devices) {

@@ -26,7 +26,8 @@ TEST(DevicesTest, TheNumberOfThreadsIsSaidOncePerJob) {
   EXPECT_EQ(run.Wait(), kSuccess);
   std::string err = run.Err();
   std::string notice = err.substr(0, err.find('\n'));
-  EXPECT_THAT(notice, MatchesRegex("rankrun: OMP_NUM_THREADS is [0-9]+: [0-9]+ cores / 64 workers; "
+  EXPECT_THAT(notice, MatchesRegex("rankrun: OMP_NUM_THREADS is [0-9]+: [0-9]+ cores?( by the "
+                                   "container.s limit)? / 64 workers; "
                                    "set it to choose another"));
   EXPECT_THAT(err.substr(notice.size()), Not(HasSubstr("OMP_NUM_THREADS")));
   std::string number = notice.substr(notice.find(" is ") + 4);

@@ -97,6 +97,25 @@ TEST_F(MachineShareTest, BoundWorkersStayInsideTheAllowedCpus) {
   EXPECT_EQ(share->threads, std::vector<int>(2, std::max(1, cores / 2)));
 }
 
+TEST_F(MachineShareTest, TheLimitOfAContainerIsSharedIfItIsLower) {
+  test::ScopedVariable synthetic("HWLOC_SYNTHETIC", "numa:1 core:4096 pu:1");
+  spec.workers = 2;
+  spec.gpus.emplace();
+  for (Binding binding : {Binding::kNone, Binding::kNuma}) {
+    spec.binding = binding;
+    spec.cpu_limit = cores + 1;
+    auto share = ShareMachine(spec);
+    ASSERT_TRUE(share) << share.error().message;
+    EXPECT_FALSE(share->is_limited);
+    spec.cpu_limit = cores - 1;
+    share = ShareMachine(spec);
+    ASSERT_TRUE(share) << share.error().message;
+    EXPECT_TRUE(share->is_limited);
+    EXPECT_EQ(share->cores, cores - 1);
+    EXPECT_EQ(share->threads, std::vector<int>(2, std::max(1, (cores - 1) / 2)));
+  }
+}
+
 TEST_F(MachineShareTest, FewerCoresThanWorkersAreCounted) {
   spec.binding = Binding::kCore;
   spec.workers = 5000;
@@ -121,6 +140,18 @@ TEST(ThreadsNoticeTest, SaysTheNumberAndWhereItComesFrom) {
   share.threads = {3, 2, 2, 2};
   EXPECT_EQ(ThreadsNotice(spec, share),
             "rankrun: OMP_NUM_THREADS is 2 to 3: the cores that each worker is bound to; set it "
+            "to choose another\n");
+}
+
+TEST(ThreadsNoticeTest, NamesTheLimitOfTheContainer) {
+  JobSpec spec;
+  spec.workers = 4;
+  MachineShare share;
+  share.cores = 8;
+  share.is_limited = true;
+  share.threads = {2, 2, 2, 2};
+  EXPECT_EQ(ThreadsNotice(spec, share),
+            "rankrun: OMP_NUM_THREADS is 2: 8 cores by the container's limit / 4 workers; set it "
             "to choose another\n");
 }
 

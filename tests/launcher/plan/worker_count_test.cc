@@ -59,6 +59,21 @@ TEST(WorkerCountTest, WordsStandForDevicesOfTheMachine) {
             "--nproc-per-node: gpu needs a GPU, and there is none that we may use");
 }
 
+TEST(WorkerCountTest, TheLimitOfAContainerCountsIfItIsLower) {
+  auto none = [] { return Result<Words>(Words{}); };
+  CountedDevices devices{.gpus_typed = {}, .visible_gpus = none, .cpus = 128, .cpu_limit = 8};
+  for (const char* word : {"cpu", "auto"}) {
+    auto count = ReadWorkerCount(SettingsOf({"-n", word}), devices);
+    ASSERT_TRUE(count) << count.error().message;
+    EXPECT_EQ(count->workers, 8);
+    EXPECT_EQ(count->why, "one for each of 8 CPUs by the container's limit");
+  }
+  devices.cpu_limit = 200;
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->workers, 128);
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ncpu"}), devices)->why,
+            "one for each of 128 CPUs that we may use");
+}
+
 TEST(WorkerCountTest, OtherTextsThanCountsAreRefused) {
   std::string wanted =
       "--nproc-per-node: want a whole number from 1 to 10000, auto, cpu or gpu, got ";
