@@ -144,7 +144,8 @@ class Launch {
       if (only_shown) return Refuse(program.error(), exit_code);
       return RefuseJob(plan->spec, program.error(), exit_code);
     }
-    plan->spec.program = std::move(*program);
+    plan->spec.program = std::move(program->program);
+    if (!program->warning.empty()) plan->warnings.push_back(std::move(program->warning));
     plan->spec.program.as_torchrun = HasTorchrunDefaults(command_);
     if (!settings.IsOn("explain")) {
       for (const std::string& warning : plan->warnings) PrintWarning(warning);

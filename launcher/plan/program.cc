@@ -3,12 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <filesystem>
+#include <span>
+
 #include "base/process/exec_error.h"
 
 namespace rankrun::launcher {
 namespace {
 
 constexpr const char* kStandardPath = "/usr/local/bin:/usr/bin:/bin";
+const std::array<std::string, 2> kPythons = {"python3", "python"};
 
 bool IsFile(const std::string& path) {
   struct stat status;
@@ -29,16 +34,30 @@ bool IsExecutable(const std::string& path) {
   return IsFile(path) && access(path.c_str(), X_OK) == 0;
 }
 
-std::optional<std::string> FindInPath(const std::string& name, const Environment& environment) {
+// Returns the first of `names` that is in `folder`, with its path.
+std::optional<std::string> FindIn(const std::string& folder, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    std::string candidate = folder + "/" + name;
+    if (IsExecutable(candidate)) return candidate;
+  }
+  return std::nullopt;
+}
+
+// Searches the folders of PATH in their order, each for all `names`.
+std::optional<std::string> FindInPath(std::span<const std::string> names,
+                                      const Environment& environment) {
   std::string path = environment("PATH").value_or(kStandardPath);
   for (size_t begin = 0; begin <= path.size();) {
     size_t end = std::min(path.find(':', begin), path.size());
     std::string folder = path.substr(begin, end - begin);
-    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (IsExecutable(candidate)) return candidate;
+    if (auto found = FindIn(folder.empty() ? "." : folder, names)) return found;
     begin = end + 1;
   }
   return std::nullopt;
+}
+
+std::optional<std::string> FindInPath(const std::string& name, const Environment& environment) {
+  return FindInPath(std::span(&name, 1), environment);
 }
 
 Result<std::string> FindFile(const std::string& name, const Environment& environment) {
@@ -53,63 +72,96 @@ Result<std::string> FindFile(const std::string& name, const Environment& environ
 }
 
 // Returns the Python of the environment (venv or conda) in whose bin folder the
-// user started us.
-std::optional<std::string> PythonBeside(const std::string& started_as,
-                                        const Environment& environment) {
+// file is.
+std::optional<std::string> PythonBeside(const std::string& file) {
+  std::string folder = file.substr(0, file.rfind('/'));
+  bool is_environment = IsFile(folder + "/../pyvenv.cfg") || IsFolder(folder + "/../conda-meta");
+  return is_environment ? FindIn(folder, kPythons) : std::nullopt;
+}
+
+// Returns the Python of the environment by whose link or program the user
+// started us. Follows a chain of links file by file, because each of them may
+// be in an environment.
+std::optional<std::string> PythonOfCaller(const std::string& started_as,
+                                          const Environment& environment) {
+  constexpr int kMaxLinks = 40;  // as the kernel
   if (started_as.empty()) return std::nullopt;
   bool has_slash = started_as.find('/') != std::string::npos;
   auto file = has_slash ? std::optional(started_as) : FindInPath(started_as, environment);
-  if (!file) return std::nullopt;
-  std::string folder = file->substr(0, file->rfind('/'));
-  bool is_environment = IsFile(folder + "/../pyvenv.cfg") || IsFolder(folder + "/../conda-meta");
-  std::string python = folder + "/python";
-  return is_environment && IsExecutable(python) ? std::optional(python) : std::nullopt;
+  for (int links = 0; file && links <= kMaxLinks; ++links) {
+    if (auto python = PythonBeside(*file)) return python;
+    std::error_code error;
+    std::filesystem::path target = std::filesystem::read_symlink(*file, error);
+    if (error) return std::nullopt;  // the end of the chain
+    target = std::filesystem::path(*file).parent_path() / target;
+    file = std::filesystem::canonical(target.parent_path(), error) / target.filename();
+    if (error) return std::nullopt;
+  }
+  return std::nullopt;
 }
 
-Result<std::string> FindPython(const std::string& started_as, const Environment& environment) {
+Result<std::string> ChosenPython(const std::string& chosen, const Environment& environment) {
+  bool has_slash = chosen.find('/') != std::string::npos;
+  if (has_slash && IsExecutable(chosen)) return chosen;
+  if (has_slash) {
+    return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + chosen + "\": no such program"};
+  }
+  if (auto found = FindInPath(chosen, environment)) return *found;
+  return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + chosen + "\": not found in PATH"};
+}
+
+// The Python that runs a program.
+struct Python {
+  std::string file;
+  std::string warning = {};
+};
+
+Result<Python> FindPython(const std::string& started_as, const Environment& environment) {
   if (auto chosen = environment("PYTHON_EXEC")) {
-    bool has_slash = chosen->find('/') != std::string::npos;
-    if (has_slash && IsExecutable(*chosen)) return *chosen;
-    if (has_slash) {
-      return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + *chosen + "\": no such program"};
-    }
-    if (auto found = FindInPath(*chosen, environment)) return *found;
-    return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + *chosen + "\": not found in PATH"};
+    auto found = ChosenPython(*chosen, environment);
+    if (!found) return std::move(found).error();
+    return Python{std::move(*found)};
   }
-  if (auto virtual_env = environment("VIRTUAL_ENV")) {
-    std::string python = *virtual_env + "/bin/python";
-    if (IsExecutable(python)) return python;
-    return Error{ErrorCode::kNotFound,
-                 "VIRTUAL_ENV is \"" + *virtual_env + "\": it has no bin/python"};
+  if (auto python = PythonOfCaller(started_as, environment)) return Python{std::move(*python)};
+  auto virtual_env = environment("VIRTUAL_ENV");
+  auto of_virtual_env = virtual_env ? FindIn(*virtual_env + "/bin", kPythons) : std::nullopt;
+  std::string stale;
+  if (virtual_env && !of_virtual_env) {
+    stale = "VIRTUAL_ENV is \"" + *virtual_env + "\": it has no bin/python";
   }
-  if (auto beside = PythonBeside(started_as, environment)) return *beside;
-  if (auto found = FindInPath("python3", environment)) return *found;
-  return Error{ErrorCode::kNotFound, "no python3 in PATH (set PYTHON_EXEC, or use --no-python)"};
+  if (auto found = FindInPath(kPythons, environment)) {
+    if (!stale.empty()) stale += "; using " + *found;
+    return Python{std::move(*found), std::move(stale)};
+  }
+  if (of_virtual_env) return Python{std::move(*of_virtual_env)};
+  return Error{ErrorCode::kNotFound, "no python3 or python in PATH" +
+                                         (stale.empty() ? "" : ", and " + stale) +
+                                         " (set PYTHON_EXEC, or use --no-python)"};
 }
 
-Result<agent::Program> UnderPython(std::vector<std::string> words, const ProgramRequest& request,
-                                   const Environment& environment) {
+Result<ResolvedProgram> UnderPython(const std::vector<std::string>& words,
+                                    const ProgramRequest& request, const Environment& environment) {
   auto python = FindPython(request.started_as, environment);
   if (!python) return std::move(python).error();
-  agent::Program program{.file = *python, .arguments = {*python, "-u"}};
+  agent::Program program{.file = python->file, .arguments = {python->file, "-u"}};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
-  return program;
+  return ResolvedProgram{std::move(program), std::move(python->warning)};
 }
 
 }  // namespace
 
-Result<agent::Program> ResolveProgram(const ProgramRequest& request,
-                                      const Environment& environment) {
+Result<ResolvedProgram> ResolveProgram(const ProgramRequest& request,
+                                       const Environment& environment) {
   std::vector<std::string> words = request.program;
   if (request.module) {
     words.insert(words.begin(), "-m");
-    return UnderPython(std::move(words), request, environment);
+    return UnderPython(words, request, environment);
   }
   if (request.always_python && !request.no_python) {
     if (!IsFile(words[0]) && !IsFolder(words[0])) {
       return Error{ErrorCode::kNotFound, words[0] + ": " + WhyNotThere(words[0])};
     }
-    return UnderPython(std::move(words), request, environment);
+    return UnderPython(words, request, environment);
   }
   auto file = FindFile(words[0], environment);
   if (!file) return std::move(file).error();
@@ -119,9 +171,9 @@ Result<agent::Program> ResolveProgram(const ProgramRequest& request,
                  words[0] + ": has no exec permission, and --no-python forbids Python"};
   }
   bool python = !request.no_python && (words[0].ends_with(".py") || !executable);
-  if (!python) return agent::Program{.file = *file, .arguments = std::move(words)};
+  if (!python) return ResolvedProgram{{.file = *file, .arguments = std::move(words)}};
   words[0] = *file;
-  return UnderPython(std::move(words), request, environment);
+  return UnderPython(words, request, environment);
 }
 
 }  // namespace rankrun::launcher

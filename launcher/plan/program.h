@@ -18,16 +18,23 @@ struct ProgramRequest {
   std::string started_as = {};       // our own name as the user typed it; a path is absolute
 };
 
+// How to execute a program.
+struct ResolvedProgram {
+  agent::Program program;
+  std::string warning = {};  // line for standard error; empty: none
+};
+
 // Finds the file to execute. A name with a "/", or of a file in the current
 // folder, is that file; other names are searched in PATH. *.py and files
 // without an exec bit run under Python with -u: PYTHON_EXEC, else the Python of
-// VIRTUAL_ENV, else that of the virtual environment in whose bin folder
-// `started_as` is, else python3. With `always_python`, Python gets the name as it
-// is, so that folders and archives with a __main__.py run, too. Reads the file
-// system, but changes nothing.
+// the environment (venv or conda) in whose bin folder `started_as` or a file
+// that it links to is, else the first python3 or python in PATH, else that of
+// VIRTUAL_ENV. With `always_python`, Python gets the name as it is, so that
+// folders and archives with a __main__.py run, too. Reads the file system, but
+// changes nothing.
 // Errors: kNotFound; kInvalid for a folder, or with `no_python` for a file
 // without an exec bit. The message names the places that were searched.
-Result<agent::Program> ResolveProgram(const ProgramRequest& request,
-                                      const Environment& environment);
+Result<ResolvedProgram> ResolveProgram(const ProgramRequest& request,
+                                       const Environment& environment);
 
 }  // namespace rankrun::launcher

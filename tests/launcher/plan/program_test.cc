@@ -21,11 +21,23 @@ struct ProgramTest : testing::Test {
   ~ProgramTest() override { std::filesystem::current_path(before_); }
 
   Result<agent::Program> Resolve(ProgramRequest request) {
-    return ResolveProgram(request, [this](const std::string& name) -> std::optional<std::string> {
-      auto found = variables.find(name);
-      if (found == variables.end()) return std::nullopt;
-      return found->second;
+    auto found = ResolveProgram(request, [this](const std::string& name) {
+      auto variable = variables.find(name);
+      return variable == variables.end() ? std::nullopt : std::optional(variable->second);
     });
+    if (!found) return found.error();
+    warning = found->warning;
+    return found->program;
+  }
+  // Makes an environment with a Python and returns its folder.
+  std::string Environment(const std::string& name) const {
+    folder.Write(name + "/pyvenv.cfg", "");
+    folder.Write(name + "/bin/python", "#!/bin/sh\n", 0755);
+    return folder.Path(name);
+  }
+  std::string PythonFor(const std::string& started_as) {
+    auto program = Resolve({.program = {"train.py"}, .started_as = started_as});
+    return program ? program->file : program.error().message;
   }
   void ExpectRun(const ProgramRequest& request, const std::string& file, const Words& arguments) {
     auto program = Resolve(request);
@@ -46,6 +58,7 @@ struct ProgramTest : testing::Test {
   test::TempFolder folder;
   std::string python;
   std::map<std::string, std::string> variables;
+  std::string warning;  // of the last call
 
  private:
   std::filesystem::path before_;
@@ -163,41 +176,77 @@ TEST_F(ProgramTest, PythonExecChoosesThePython) {
   ExpectRun({.program = {"train.py"}}, mine, {mine, "-u", "./train.py"});
 }
 
-TEST_F(ProgramTest, AVirtualEnvironmentChoosesThePython) {
+TEST_F(ProgramTest, ThePathChoosesThePythonBeforeAVirtualEnvironment) {
   InWork("train.py", 0644);
-  variables["VIRTUAL_ENV"] = folder.Path("venv");
-  ExpectError({.program = {"train.py"}}, ErrorCode::kNotFound,
-              "VIRTUAL_ENV is \"" + folder.Path("venv") + "\": it has no bin/python");
-  std::string theirs = folder.Write("venv/bin/python", "#!/bin/sh\n", 0755);
-  ExpectRun({.program = {"train.py"}}, theirs, {theirs, "-u", "./train.py"});
+  variables["VIRTUAL_ENV"] = Environment("venv");  // its activation put it into PATH, too
+  variables["PATH"] = folder.Path("conda/bin") + ":" + folder.Path("venv/bin");
+  EXPECT_EQ(PythonFor(""), folder.Path("venv/bin/python"));
+  std::string conda = folder.Write("conda/bin/python3", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(PythonFor(""), conda) << "activated over the other one";
+  EXPECT_EQ(warning, "");
+  variables["PATH"] = folder.Path("other");
+  EXPECT_EQ(PythonFor(""), folder.Path("venv/bin/python")) << "no other one";
   variables["PYTHON_EXEC"] = "/bin/sh";
-  EXPECT_EQ(Resolve({.program = {"train.py"}})->file, "/bin/sh");
+  EXPECT_EQ(PythonFor(""), "/bin/sh");
 }
 
-TEST_F(ProgramTest, ALinkInAVirtualEnvironmentUsesThePythonBesideIt) {
+TEST_F(ProgramTest, TheFirstFolderOfPathWithAnyPythonCounts) {
+  InWork("train.py", 0644);
+  std::string other = folder.Write("other/python", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(PythonFor(""), other);
+  std::string newer = folder.Write("other/python3", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(PythonFor(""), newer);
+}
+
+TEST_F(ProgramTest, AStaleVirtualEnvironmentIsOneWarning) {
+  InWork("train.py", 0644);
+  variables["VIRTUAL_ENV"] = folder.Path("gone");
+  EXPECT_EQ(PythonFor(""), python);
+  std::string stale = "VIRTUAL_ENV is \"" + folder.Path("gone") + "\": it has no bin/python";
+  EXPECT_EQ(warning, stale + "; using " + python);
+  EXPECT_EQ(PythonFor(Environment("venv") + "/bin/torchrun"), folder.Path("venv/bin/python"));
+  EXPECT_EQ(warning, "") << "it was not asked";
+  variables["PATH"] = folder.Path("other");
+  EXPECT_EQ(PythonFor(""), "no python3 or python in PATH, and " + stale +
+                               " (set PYTHON_EXEC, or use --no-python)");
+}
+
+TEST_F(ProgramTest, ALinkInAnEnvironmentUsesThePythonBesideIt) {
   InWork("train.py", 0644);
   std::string link = folder.Write("venv/bin/torchrun", "", 0755);
-  std::string theirs = folder.Write("venv/bin/python", "#!/bin/sh\n", 0755);
-  auto interpreter = [&](const std::string& started_as) {
-    return Resolve({.program = {"train.py"}, .started_as = started_as})->file;
-  };
-  EXPECT_EQ(interpreter(link), python) << "no environment: pyvenv.cfg is missing";
-  folder.Write("venv/pyvenv.cfg", "");
-  EXPECT_EQ(interpreter(link), theirs);
-  EXPECT_EQ(interpreter("torchrun"), python) << "not in PATH";
+  folder.Write("venv/bin/python", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(PythonFor(link), python) << "no environment: pyvenv.cfg is missing";
+  std::string theirs = Environment("venv") + "/bin/python";
+  EXPECT_EQ(PythonFor(link), theirs);
+  EXPECT_EQ(PythonFor("torchrun"), python) << "not in PATH";
   variables["PATH"] += ":" + folder.Path("venv/bin");
-  EXPECT_EQ(interpreter("torchrun"), theirs);
-  EXPECT_EQ(interpreter(""), python);
-  folder.Write("other_venv/bin/python", "#!/bin/sh\n", 0755);
-  variables["VIRTUAL_ENV"] = folder.Path("other_venv");
-  EXPECT_EQ(interpreter(link), folder.Path("other_venv/bin/python"));
+  EXPECT_EQ(PythonFor("torchrun"), theirs);
+  EXPECT_EQ(PythonFor(""), python);
+  variables["VIRTUAL_ENV"] = Environment("active");
+  variables["PATH"] = folder.Path("active/bin");
+  EXPECT_EQ(PythonFor(link), theirs) << "the one that is called comes before the active one";
+}
+
+TEST_F(ProgramTest, LinksToAnEnvironmentAreFollowed) {
+  InWork("train.py", 0644);
+  std::string theirs = Environment("conda") + "/bin/python";
+  folder.Write("conda/bin/rankrun", "", 0755);
+  std::filesystem::create_directories(folder.Path("other"));
+  std::filesystem::create_symlink("../conda/bin/rankrun", folder.Path("other/second"));
+  std::filesystem::create_symlink("second", folder.Path("other/torchrun"));
+  EXPECT_EQ(PythonFor(folder.Path("other/torchrun")), theirs);
+  EXPECT_EQ(PythonFor("torchrun"), theirs);
+  std::filesystem::create_symlink(folder.Path("other/torchrun"), folder.Path("conda/bin/link"));
+  EXPECT_EQ(PythonFor(folder.Path("conda/bin/link")), theirs) << "the nearest one counts";
+  std::filesystem::create_symlink("loop", folder.Path("other/loop"));
+  EXPECT_EQ(PythonFor(folder.Path("other/loop")), python);
 }
 
 TEST_F(ProgramTest, AMissingPythonIsReported) {
   InWork("train.py", 0644);
   variables["PATH"] = folder.Path("other");
   ExpectError({.program = {"train.py"}}, ErrorCode::kNotFound,
-              "no python3 in PATH (set PYTHON_EXEC, or use --no-python)");
+              "no python3 or python in PATH (set PYTHON_EXEC, or use --no-python)");
 }
 
 TEST_F(ProgramTest, AlwaysUnderPythonAsItIsNamed) {
