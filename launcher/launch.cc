@@ -22,6 +22,7 @@
 #include "launcher/plan/command_line.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/program.h"
+#include "launcher/plan/torch_devices.h"
 #include "launcher/settings/own_secret.h"
 #include "launcher/show/explain.h"
 #include "launcher/show/report.h"
@@ -130,6 +131,9 @@ class Launch {
     auto request = MakeProgramRequest(settings, command_, line.program);
     if (!request) return Refuse(request.error(), kExitUsage);
     request->started_as = started_as_;
+    machine_.ask_torch = [this, request = *request](const auto& environment) {
+      return AskTorchOf(request, environment);
+    };
     if (settings.IsOn("explain")) machine_.random_id = "<random UUID>";
     bool only_shown = settings.IsOn("explain") || settings.IsOn("dry-run");
     machine_.read_own_secret = [this, only_shown](const std::string& path) {
@@ -152,6 +156,14 @@ class Launch {
     }
     if (only_shown) return Show(line, *plan);
     return Start(std::move(plan->spec), settings);
+  }
+
+  // Asks the Python of the workers; other programs are not expected to use PyTorch.
+  Result<TorchDevices> AskTorchOf(const ProgramRequest& request,
+                                  const std::vector<std::string>& environment) const {
+    auto program = ResolveProgram(request, machine_.environment);
+    if (!program || !program->is_python) return TorchDevices();
+    return AskTorch(program->program.file, environment);
   }
 
   // Prints the plan; starts nothing.

@@ -58,10 +58,11 @@ struct JobSpec {
   std::optional<size_t> store_max_value;  // bytes; empty: the store's default
   std::string run_id;
   std::string role = "default";
-  std::string host_name;                         // of this machine
-  bool virtual_local_rank = false;               // each worker has LOCAL_RANK=0 and one GPU
-  std::optional<std::vector<std::string>> gpus;  // set by the user, as in CUDA_VISIBLE_DEVICES
-  std::optional<int> cpu_limit;                  // of the container; empty: none
+  std::string host_name;                              // of this machine
+  bool virtual_local_rank = false;                    // each worker has LOCAL_RANK=0 and one GPU
+  std::optional<std::vector<std::string>> gpus;       // set by the user, as in CUDA_VISIBLE_DEVICES
+  std::string gpu_variable = "CUDA_VISIBLE_DEVICES";  // chooses the GPUs of a worker
+  std::optional<int> cpu_limit;                       // of the container; empty: none
   Binding binding = Binding::kNone;
   OutputSpec output;
   std::string version;                    // of rankrun, for events

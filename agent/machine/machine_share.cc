@@ -11,8 +11,10 @@
 namespace rankrun::agent {
 namespace {
 
-// Returns the GPUs of worker 0, 1, ...
+// Returns the GPUs of worker 0, 1, ... whose place in the machine can be found:
+// none that are not NVIDIA's.
 Result<std::vector<std::string>> GpusOf(const JobSpec& spec) {
+  if (spec.gpu_variable != JobSpec().gpu_variable) return std::vector<std::string>();
   if (spec.gpus) return *spec.gpus;
   return VisibleGpus(VariableOf(spec.environment, "CUDA_VISIBLE_DEVICES"));
 }

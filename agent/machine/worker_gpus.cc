@@ -4,28 +4,10 @@
 #include <string_view>
 
 #include "agent/job/environment.h"
+#include "agent/machine/accelerators.h"
 
 namespace rankrun::agent {
 namespace {
-
-constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
-
-std::string_view WithoutBlanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
-std::vector<std::string> Split(std::string_view list) {
-  std::vector<std::string> entries;
-  for (size_t begin = 0; begin <= list.size();) {
-    size_t end = std::min(list.find(',', begin), list.size());
-    entries.emplace_back(WithoutBlanks(list.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return entries;
-}
 
 std::string Join(const std::vector<std::string>& entries) {
   std::string text;
@@ -37,17 +19,17 @@ std::string Join(const std::vector<std::string>& entries) {
 
 std::optional<std::vector<std::string>> NamedGpus(const JobSpec& spec) {
   if (spec.gpus) return spec.gpus;
-  auto variable = VariableOf(spec.environment, kVariable);
-  if (!variable) return std::nullopt;
-  return Split(*variable);
+  auto value = VariableOf(spec.environment, spec.gpu_variable);
+  if (!value) return std::nullopt;
+  return EntriesOf(spec.gpu_variable, *value);
 }
 
 std::string OriginOfGpus(const JobSpec& spec) {
   if (spec.gpus) return "--gpus " + Join(*spec.gpus);
-  return kVariable + ("=" + VariableOf(spec.environment, kVariable).value_or(""));
+  return spec.gpu_variable + "=" + VariableOf(spec.environment, spec.gpu_variable).value_or("");
 }
 
-std::optional<std::string> CudaVisibleDevices(const JobSpec& spec, int local_rank) {
+std::optional<std::string> GpusOfWorker(const JobSpec& spec, int local_rank) {
   if (!spec.virtual_local_rank) {
     return spec.gpus ? std::optional(Join(*spec.gpus)) : std::nullopt;
   }

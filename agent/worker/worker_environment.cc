@@ -74,7 +74,10 @@ void RemoveOfWorkers(Variables& v, const JobSpec& spec) {
                            "RANKRUN_STATUS_FD", "RANKRUN_STATUS_PATH"}) {
     v.erase(name);
   }
-  if (CudaVisibleDevices(spec, 0)) v.erase("CUDA_VISIBLE_DEVICES");
+  if (!GpusOfWorker(spec, 0)) return;
+  v.erase(spec.gpu_variable);
+  // The name that AMD's GPUs have by CUDA. PyTorch refuses two different values.
+  if (spec.gpu_variable == "HIP_VISIBLE_DEVICES") v.erase("CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace
@@ -105,8 +108,8 @@ std::vector<std::string> WorkerEnvironment::Of(const WorkerPlace& worker) const 
   environment.push_back("LOCAL_RANK=" + std::to_string(local_rank));
   environment.push_back("TORCHELASTIC_ERROR_FILE=" + worker.error_file);
   if (!has_threads_) environment.push_back("OMP_NUM_THREADS=" + std::to_string(worker.threads));
-  if (auto gpus = CudaVisibleDevices(spec_, worker.local_rank)) {
-    environment.push_back("CUDA_VISIBLE_DEVICES=" + *gpus);
+  if (auto gpus = GpusOfWorker(spec_, worker.local_rank)) {
+    environment.push_back(spec_.gpu_variable + "=" + *gpus);
   }
   if (!worker.status_path.empty()) {
     environment.push_back("RANKRUN_STATUS_FD=" + std::to_string(kStatusPageFd));

@@ -20,9 +20,10 @@ constexpr Flag kFlags[] = {
              "usable CPU), or `auto` (as `gpu` if there are GPUs, else as `cpu`).",
      .details =
          "Usable CPUs are those in the affinity mask of rankrun, but no more than the CPU limit of "
-         "its container. With `--gpus`, only the "
-         "GPUs of that list count. Other kinds of devices are refused. Started as "
-         "`torchrun`, the default is 1.",
+         "its container. With `--gpus`, only the GPUs of that list count. GPUs are those of "
+         "NVIDIA, AMD and Intel, and Ascend NPUs. If rankrun finds none, `gpu` and `auto` ask the "
+         "PyTorch of the workers' Python for other accelerators. A type of PyTorch, such as `xpu` "
+         "or `npu`, counts devices of that type only. Started as `torchrun`, the default is 1.",
      .group = kWorkers,
      .from_torchrun = true,
      .sources = kPet},
@@ -31,10 +32,14 @@ constexpr Flag kFlags[] = {
      .value_name = "LIST",
      .help = "Give the workers these GPUs: names as in CUDA_VISIBLE_DEVICES, separated by commas, "
              "such as `2,4,7`.",
+     .details = "The variable of another maker takes its place, such as HIP_VISIBLE_DEVICES.",
      .group = kWorkers,
      .sources = kOurs},
     {.name = "virtual-local-rank",
      .help = "Let each worker see only its own GPU, and set LOCAL_RANK=0.",
+     .details = "It is chosen by CUDA_VISIBLE_DEVICES, or by the variable that another maker has: "
+                "HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, ZE_AFFINITY_MASK, "
+                "ONEAPI_DEVICE_SELECTOR or ASCEND_RT_VISIBLE_DEVICES.",
      .group = kWorkers,
      .from_torchrun = true,
      .sources = kPet},

@@ -102,28 +102,24 @@ class Planner {
   }
 
   // Uses the environment of the job, because --env may have changed it.
-  Result<std::vector<std::string>> VisibleGpus() const {
-    return machine_.visible_gpus(agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES"));
-  }
-
-  // Returns the number of GPUs that the scheduler gives, unless
-  // CUDA_VISIBLE_DEVICES lists them.
-  std::optional<SourcedValue<int>> SchedulerGpus() const {
-    bool listed = agent::VariableOf(plan_.spec.environment, "CUDA_VISIBLE_DEVICES").has_value();
-    return listed ? std::nullopt : machine_.scheduler.gpus;
-  }
-
   Result<void> PlanWorkers() {
-    auto gpus = ReadGpus(settings_, [this] { return machine_.visible_gpus(std::nullopt); });
+    const agent::Accelerators used = machine_.accelerators(plan_.spec.environment);
+    agent::Accelerators all = used;
+    all.listed.reset();
+    auto gpus = ReadGpus(settings_, [&] { return machine_.visible_gpus(all); });
     if (!gpus) return std::move(gpus).error();
-    auto count = ReadWorkerCount(settings_, {.gpus_typed = *gpus,
-                                             .visible_gpus = [this] { return VisibleGpus(); },
-                                             .scheduler_gpus = SchedulerGpus(),
-                                             .cpus = machine_.cpus,
-                                             .cpu_limit = machine_.cpu_limit,
-                                             .one_by_default = as_torchrun_});
+    auto count = ReadWorkerCount(
+        settings_, {.gpus_typed = *gpus,
+                    .accelerators = used,
+                    .visible_gpus = [&] { return machine_.visible_gpus(used); },
+                    .ask_torch = [&] { return machine_.ask_torch(plan_.spec.environment); },
+                    .scheduler_gpus = used.listed ? std::nullopt : machine_.scheduler.gpus,
+                    .cpus = machine_.cpus,
+                    .cpu_limit = machine_.cpu_limit,
+                    .one_by_default = as_torchrun_});
     if (!count) return std::move(count).error();
     plan_.spec.gpus = std::move(*gpus);
+    plan_.spec.gpu_variable = agent::VariableOfType(count->torch_type).value_or(used.variable);
     plan_.spec.workers = count->workers;
     plan_.why_workers = std::move(count->why);
     plan_.spec.virtual_local_rank = settings_.IsOn("virtual-local-rank");

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "agent/job/job_spec.h"
+#include "agent/machine/accelerators.h"
 #include "agent/machine/machine_share.h"
 #include "launcher/plan/nodes_settings.h"
 #include "launcher/plan/program.h"
+#include "launcher/plan/torch_devices.h"
 #include "launcher/plan/worker_count.h"
 #include "launcher/scheduler/scheduler.h"
 #include "launcher/settings/note.h"
@@ -20,12 +22,14 @@ namespace rankrun::launcher {
 struct Machine {
   Environment environment;
   std::vector<std::string> variables;  // the whole environment, "NAME=value"
-  // Returns the GPUs that a value of CUDA_VISIBLE_DEVICES leaves visible;
-  // nothing stands for an unset variable.
-  std::function<Result<std::vector<std::string>>(const std::optional<std::string>&)> visible_gpus;
-  int cpus;                           // number of CPUs in our affinity mask
-  std::optional<rlim_t> open_files;   // soft limit before rankrun raised it
-  std::string random_id;              // run id of a job without --rdzv-id
+  // Finds the accelerators for workers with this environment.
+  std::function<agent::Accelerators(const std::vector<std::string>&)> accelerators;
+  std::function<Result<std::vector<std::string>>(const agent::Accelerators&)> visible_gpus;
+  int cpus;                          // number of CPUs in our affinity mask
+  std::optional<rlim_t> open_files;  // soft limit before rankrun raised it
+  std::string random_id;             // run id of a job without --rdzv-id
+  // Asks the PyTorch of workers with this environment.
+  std::function<Result<TorchDevices>(const std::vector<std::string>&)> ask_torch = {};
   std::optional<int> cpu_limit = {};  // number that our container lets us use at once
   std::string host_name = {};
   FullHostName full_host_name = {};

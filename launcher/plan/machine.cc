@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "agent/control/munge.h"
-#include "agent/machine/gpus.h"
+#include "agent/machine/accelerators.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/net/socket_address.h"
@@ -141,18 +141,20 @@ Result<std::string> ReadAll(const OpenedFile& file, const std::string& path,
 }  // namespace
 
 Machine ThisMachine() {
-  Machine machine{.environment = VariableOfProcess,
-                  .variables = {},
-                  .visible_gpus = [](const auto& visible) { return agent::VisibleGpus(visible); },
-                  .cpus = UsableCpus(),
-                  .open_files = {},
-                  .random_id = RandomUuid(),
-                  .cpu_limit = ReadCpuLimit(),
-                  .host_name = HostName(),
-                  .full_host_name = FullNameOfHost,
-                  .read_secret = ReadSecretFile,
-                  .read_own_secret = ReadOrMakeOwnSecret,
-                  .make_munge_secret = MakeMungeSecret};
+  Machine machine{
+      .environment = VariableOfProcess,
+      .variables = {},
+      .accelerators = [](const auto& variables) { return agent::FindAccelerators(variables); },
+      .visible_gpus = [](const auto& used) { return agent::VisibleDevices(used); },
+      .cpus = UsableCpus(),
+      .open_files = {},
+      .random_id = RandomUuid(),
+      .cpu_limit = ReadCpuLimit(),
+      .host_name = HostName(),
+      .full_host_name = FullNameOfHost,
+      .read_secret = ReadSecretFile,
+      .read_own_secret = ReadOrMakeOwnSecret,
+      .make_munge_secret = MakeMungeSecret};
   machine.scheduler = ReadScheduler({.environment = machine.environment,
                                      .host_name = machine.host_name,
                                      .hosts_file = HostsFile});

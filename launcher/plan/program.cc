@@ -145,7 +145,7 @@ Result<ResolvedProgram> UnderPython(const std::vector<std::string>& words,
   if (!python) return std::move(python).error();
   agent::Program program{.file = python->file, .arguments = {python->file, "-u"}};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
-  return ResolvedProgram{std::move(program), std::move(python->warning)};
+  return ResolvedProgram{std::move(program), true, std::move(python->warning)};
 }
 
 }  // namespace
@@ -171,7 +171,10 @@ Result<ResolvedProgram> ResolveProgram(const ProgramRequest& request,
                  words[0] + ": has no exec permission, and --no-python forbids Python"};
   }
   bool python = !request.no_python && (words[0].ends_with(".py") || !executable);
-  if (!python) return ResolvedProgram{{.file = *file, .arguments = std::move(words)}};
+  if (!python) {
+    bool is_python = file->substr(file->rfind('/') + 1).starts_with("python");
+    return ResolvedProgram{{.file = *file, .arguments = std::move(words)}, is_python};
+  }
   words[0] = *file;
   return UnderPython(words, request, environment);
 }

@@ -21,6 +21,7 @@ struct ProgramRequest {
 // How to execute a program.
 struct ResolvedProgram {
   agent::Program program;
+  bool is_python = false;    // its file is a Python interpreter
   std::string warning = {};  // line for standard error; empty: none
 };
 

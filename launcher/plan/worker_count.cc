@@ -19,13 +19,14 @@ std::string CountText(size_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
+// PyTorch's names of types of devices; "gpu" and "auto" stand for any of them.
+constexpr std::array<std::string_view, 9> kTypes = {"cuda", "xpu",  "npu", "hpu", "mps",
+                                                    "mtia", "musa", "mlu", "xla"};
+
+bool IsType(std::string_view word) { return std::ranges::find(kTypes, word) != kTypes.end(); }
+
 Error Wrong(const Settings& settings, const std::string& text) {
   constexpr std::array<std::string_view, 3> kWords = {"auto", "cpu", "gpu"};
-  for (std::string_view device : {"xpu", "npu", "hpu", "mps", "mtia", "musa", "xla"}) {
-    if (text != device) continue;
-    return settings.Wrong(kName,
-                          "rankrun cannot count devices of kind " + text + "; want a number");
-  }
   std::string wrong =
       "want a whole number from 1 to " + std::to_string(kMaxWorkers) + ", auto, cpu or gpu";
   auto nearest = NearestName(text, kWords);
@@ -34,28 +35,46 @@ Error Wrong(const Settings& settings, const std::string& text) {
   return settings.Wrong(kName, wrong + Got(text) + hint);
 }
 
-// GPUs that get one worker each.
+// Devices that get one worker each.
 struct Gpus {
   size_t count;
-  std::string origin;  // " of --gpus"
+  std::string noun;             // "GPU"
+  std::string origin;           // " of --gpus"
+  std::string torch_type = {};  // if PyTorch found them
 };
 
 // The scheduler's number counts if fewer GPUs are ours than are visible, or if
 // rankrun cannot count GPUs of this kind.
 Result<Gpus> CountGpus(const CountedDevices& devices) {
-  if (devices.gpus_typed) return Gpus{devices.gpus_typed->size(), " of --gpus"};
+  std::string noun(agent::NounOf(devices.accelerators.maker));
+  if (devices.gpus_typed) return Gpus{devices.gpus_typed->size(), noun, " of --gpus"};
   auto found = devices.visible_gpus();
   if (!found) return std::move(found).error();
   auto given = static_cast<size_t>(devices.scheduler_gpus ? devices.scheduler_gpus->value : 0);
   if (given == 0 || (!found->empty() && found->size() <= given)) {
-    return Gpus{found->size(), " that we may use"};
+    return Gpus{found->size(), noun, " that we may use"};
   }
-  return Gpus{given, " of " + devices.scheduler_gpus->variable};
+  return Gpus{given, noun, " of " + devices.scheduler_gpus->variable};
+}
+
+// Counts the devices that a word stands for. PyTorch is slow, so it comes last.
+Result<Gpus> CountGpusFor(std::string_view word, const CountedDevices& devices) {
+  bool is_ours = !IsType(word) || word == agent::TorchTypeOf(devices.accelerators.maker);
+  if (is_ours) {
+    auto gpus = CountGpus(devices);
+    if (!gpus || gpus->count > 0) return gpus;
+  }
+  Gpus none{0, "GPU", ""};
+  auto asked = devices.ask_torch();
+  if (!asked) return std::move(asked).error();
+  if (IsType(word) && asked->type != word) return none;
+  return Gpus{static_cast<size_t>(asked->count), asked->type + " device", " that PyTorch finds",
+              asked->type};
 }
 
 WorkerCount ForEach(const Gpus& gpus) {
   return {static_cast<int>(gpus.count),
-          "one for each of " + CountText(gpus.count, "GPU") + gpus.origin};
+          "one for each of " + CountText(gpus.count, gpus.noun) + gpus.origin, gpus.torch_type};
 }
 
 WorkerCount ForEachCpu(const CountedDevices& devices) {
@@ -76,11 +95,16 @@ Result<WorkerCount> Default(const CountedDevices& devices) {
 Result<WorkerCount> ByWord(const Settings& settings, const std::string& word,
                            const CountedDevices& devices) {
   if (word == "cpu") return ForEachCpu(devices);
-  auto gpus = CountGpus(devices);
+  auto gpus = CountGpusFor(word, devices);
   if (!gpus) return std::move(gpus).error().In(settings.OriginOf(kName) + " " + word);
   if (gpus->count > 0) return ForEach(*gpus);
-  if (word == "auto") return ForEachCpu(devices);
-  return settings.Wrong(kName, "gpu needs a GPU, and there is none that we may use");
+  const std::string& named_by = devices.accelerators.named_by;
+  if (word == "auto" && named_by.empty()) return ForEachCpu(devices);
+  if (word == "auto") {
+    return settings.Wrong(kName, "auto finds no device of " + named_by + "; want a number, or cpu");
+  }
+  std::string device = word == "gpu" ? "a GPU" : "a device of this type";
+  return settings.Wrong(kName, word + " needs " + device + ", and there is none that we may use");
 }
 
 // Returns why `gpus` are not among `all`; an empty text if they are.
@@ -126,9 +150,8 @@ Result<std::optional<std::vector<std::string>>> ReadGpus(const Settings& setting
 Result<WorkerCount> ReadWorkerCount(const Settings& settings, const CountedDevices& devices) {
   auto text = settings.Text(kName);
   if (!text) return Default(devices);
-  if (*text == "auto" || *text == "cpu" || *text == "gpu") {
-    return ByWord(settings, *text, devices);
-  }
+  bool is_word = *text == "auto" || *text == "cpu" || *text == "gpu" || IsType(*text);
+  if (is_word) return ByWord(settings, *text, devices);
   auto number = ParseNumber<int>(*text);
   if (!number || *number < 1 || *number > kMaxWorkers) return Wrong(settings, *text);
   return WorkerCount{*number, ""};

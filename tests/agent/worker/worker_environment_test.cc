@@ -138,6 +138,25 @@ TEST_F(WorkerEnvironmentTest, AVirtualLocalRankIsZeroOnOneGpu) {
   EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "GPU-c");
 }
 
+TEST_F(WorkerEnvironmentTest, AVirtualLocalRankOfAnotherMakerHasItsVariable) {
+  spec.virtual_local_rank = true;
+  spec.gpu_variable = "HIP_VISIBLE_DEVICES";
+  spec.environment = {"HIP_VISIBLE_DEVICES=4,5,6,7", "CUDA_VISIBLE_DEVICES=4,5,6,7"};
+  EXPECT_EQ(Get("HIP_VISIBLE_DEVICES"), "6");
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "(unset)") << "PyTorch refuses another value";
+  spec.environment = {"CUDA_VISIBLE_DEVICES="};
+  spec.gpu_variable = "ASCEND_RT_VISIBLE_DEVICES";
+  EXPECT_EQ(Get("ASCEND_RT_VISIBLE_DEVICES"), "2");
+  EXPECT_EQ(Get("CUDA_VISIBLE_DEVICES"), "");
+  spec.gpu_variable = "ONEAPI_DEVICE_SELECTOR";
+  spec.environment = {"ONEAPI_DEVICE_SELECTOR=level_zero:0,2,4,6"};
+  EXPECT_EQ(Get("ONEAPI_DEVICE_SELECTOR"), "level_zero:4");
+  spec.environment = {"ONEAPI_DEVICE_SELECTOR=level_zero:0,2"};
+  EXPECT_EQ(CheckGpus(spec).error().message,
+            "--virtual-local-rank gives each worker a GPU: 4 workers, but "
+            "ONEAPI_DEVICE_SELECTOR=level_zero:0,2 names 2");
+}
+
 TEST_F(WorkerEnvironmentTest, TooFewGpusForVirtualLocalRanksAreCounted) {
   EXPECT_TRUE(CheckGpus(spec));
   spec.environment = {"CUDA_VISIBLE_DEVICES=4,5"};

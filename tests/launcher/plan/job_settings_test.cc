@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include "agent/machine/gpus.h"
 #include "tests/launcher/settings/settings_of.h"
 
 namespace rankrun::launcher {
@@ -14,17 +13,20 @@ using std::chrono::milliseconds;
 const std::string kOwnSecret = "the user's own secret";
 
 Machine TestMachine() {
-  return {.environment = EnvironmentOf({}),
-          .variables = {"HOME=/root", "EMPTY=", "PATH=/bin"},
-          .visible_gpus =
-              [](const std::optional<std::string>& visible) {
-                if (visible) return Result<Words>(agent::ParseVisibleDevices(*visible));
-                return Result<Words>(Words{"0", "1", "2"});
-              },
-          .cpus = 8,
-          .open_files = 1024,
-          .random_id = "random",
-          .read_own_secret = [](const std::string&) -> Result<std::string> { return kOwnSecret; }};
+  return {
+      .environment = EnvironmentOf({}),
+      .variables = {"HOME=/root", "EMPTY=", "PATH=/bin"},
+      .accelerators =
+          [](const Words& environment) { return agent::FindAccelerators(environment, "/no/root"); },
+      .visible_gpus =
+          [](const agent::Accelerators& used) {
+            return Result<Words>(used.listed.value_or(Words{"0", "1", "2"}));
+          },
+      .cpus = 8,
+      .open_files = 1024,
+      .random_id = "random",
+      .ask_torch = [](const Words&) { return Result<TorchDevices>(TorchDevices()); },
+      .read_own_secret = [](const std::string&) -> Result<std::string> { return kOwnSecret; }};
 }
 
 JobPlan Plan(const Words& flags, std::string_view command = kRankrun) {
@@ -141,6 +143,23 @@ TEST(JobSettingsTest, UnderTorchrunsNameItsDefaultsHold) {
   EXPECT_TRUE(Plan({}, kTorchrun).spec.output.prefix_teed_only);
   EXPECT_EQ(Plan({"-n2"}, kTorchrun).spec.output.prefix, "[${role_name}${local_rank}]:");
   EXPECT_EQ(Plan({}, kRankrunLaunch).spec.workers, 1);
+}
+
+TEST(JobSettingsTest, AVirtualLocalRankSetsTheVariableOfItsDevices) {
+  auto variable_of = [](const Words& variables, const TorchDevices& of_torch) {
+    Machine machine = TestMachine();
+    machine.variables = variables;
+    machine.visible_gpus = [](const agent::Accelerators& used) {
+      return Result<Words>(used.listed.value_or(Words{}));
+    };
+    machine.ask_torch = [&](const Words&) { return Result<TorchDevices>(of_torch); };
+    auto plan = MakeJobPlan(SettingsOf({"-nauto", "--virtual-local-rank"}), kRankrun, machine);
+    return plan ? plan->spec.gpu_variable : plan.error().message;
+  };
+  EXPECT_EQ(variable_of({}, {}), "CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(variable_of({"ROCR_VISIBLE_DEVICES=2"}, {}), "ROCR_VISIBLE_DEVICES");
+  EXPECT_EQ(variable_of({}, {"xpu", 2}), "ZE_AFFINITY_MASK") << "graphics inside of the CPU";
+  EXPECT_EQ(variable_of({}, {"npu", 2}), "ASCEND_RT_VISIBLE_DEVICES");
 }
 
 TEST(JobSettingsTest, BindingsHaveTwoSpellings) {

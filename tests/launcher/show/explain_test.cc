@@ -18,6 +18,7 @@ using testing::Not;
 Machine TestMachine() {
   return {.environment = EnvironmentOf({}),
           .variables = {"HOME=/root", "OMP_NUM_THREADS=3"},
+          .accelerators = [](const Words&) { return agent::Accelerators(); },
           .visible_gpus = [](const auto&) { return Result<Words>(Words{}); },
           .cpus = 8,
           .open_files = {},
