@@ -12,6 +12,7 @@
 #include "launcher/plan/observer_settings.h"
 #include "launcher/plan/output_settings.h"
 #include "launcher/plan/rendezvous.h"
+#include "launcher/scheduler/mpi.h"
 #include "launcher/settings/node_range.h"
 #include "launcher/settings/service_link.h"
 #include "launcher/settings/signal_names.h"
@@ -126,7 +127,19 @@ class Planner {
     plan_.spec.host_name = machine_.host_name;
     plan_.spec.cpu_limit = machine_.cpu_limit;
     plan_.spec.role = settings_.Text("role").value_or(plan_.spec.role);
+    WarnOfFewCpus();
     return {};
+  }
+
+  // By default, mpirun and srun bind a process to one core.
+  void WarnOfFewCpus() {
+    const std::string& more_cpus = machine_.scheduler.more_cpus;
+    int workers = plan_.spec.workers;
+    bool few = machine_.cpus < workers && machine_.cpus < machine_.online_cpus;
+    if (more_cpus.empty() || !few) return;
+    plan_.warnings.push_back(
+        std::to_string(workers) + " workers share " + std::to_string(machine_.cpus) + " of the " +
+        std::to_string(machine_.online_cpus) + " CPUs of this machine; to use more: " + more_cpus);
   }
 
   Result<void> PlanNodes() {
@@ -240,10 +253,22 @@ class Planner {
     plan_.ignored.push_back({name + " " + value, "Kubernetes set it for a Service"});
   }
 
+  // Returns whether the entry describes rankrun as a process of MPI, and the
+  // user does not pass it on by --env.
+  bool IsOfOurMpi(std::string_view entry) const {
+    std::string_view name = entry.substr(0, entry.find('='));
+    if (!IsOfMpi(name) || !IsPreparedForMpi(machine_.environment)) return false;
+    return std::ranges::count(settings_.values().Texts("env"), name) == 0;
+  }
+
   Result<void> PlanEnvironment() {
     for (const std::string& entry : machine_.variables) {
-      if (!IsAboutSecret(entry)) plan_.spec.environment.push_back(entry);
+      if (!IsAboutSecret(entry) && !IsOfOurMpi(entry)) plan_.spec.environment.push_back(entry);
       NoteServiceLink(entry);
+    }
+    if (IsPreparedForMpi(machine_.environment)) {
+      plan_.ignored.push_back({"OMPI_*, PMIX_*, PMI_*",
+                               "workers do not get what describes rankrun as a process of MPI"});
     }
     plan_.spec.open_files = machine_.open_files;
     for (const std::string& entry : settings_.values().Texts("env")) {

@@ -26,6 +26,7 @@ struct Machine {
   std::function<agent::Accelerators(const std::vector<std::string>&)> accelerators;
   std::function<Result<std::vector<std::string>>(const agent::Accelerators&)> visible_gpus;
   int cpus;                          // number of CPUs in our affinity mask
+  int online_cpus = 0;               // number of all CPUs of this machine
   std::optional<rlim_t> open_files;  // soft limit before rankrun raised it
   std::string random_id;             // run id of a job without --rdzv-id
   // Asks the PyTorch of workers with this environment.

@@ -147,6 +147,7 @@ Machine ThisMachine() {
       .accelerators = [](const auto& variables) { return agent::FindAccelerators(variables); },
       .visible_gpus = [](const auto& used) { return agent::VisibleDevices(used); },
       .cpus = UsableCpus(),
+      .online_cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
       .open_files = {},
       .random_id = RandomUuid(),
       .cpu_limit = ReadCpuLimit(),

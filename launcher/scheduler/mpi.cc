@@ -1,5 +1,7 @@
 #include "launcher/scheduler/mpi.h"
 
+#include <algorithm>
+
 #include "base/parse_number.h"
 
 namespace rankrun::launcher {
@@ -10,6 +12,7 @@ struct Names {
   const char* rank;
   const char* local_size;
   const char* one_per_node;  // command that starts one process per node
+  const char* more_cpus;     // command that does not bind the process
 };
 
 std::optional<SourcedValue<int>> Number(const Environment& environment, const char* name,
@@ -27,6 +30,7 @@ std::optional<Scheduler> Read(const Environment& environment, const Names& names
   Scheduler result;
   result.nodes = size;
   result.node_index = rank;
+  result.more_cpus = names.more_cpus;
   result.no_endpoint =
       std::string(names.size) +
       ": mpirun gives no address for the rendezvous; want --rdzv-endpoint HOST:PORT "
@@ -46,14 +50,27 @@ std::optional<Scheduler> ReadOpenMpi(const Environment& environment) {
   return Read(environment, {.size = "OMPI_COMM_WORLD_SIZE",
                             .rank = "OMPI_COMM_WORLD_RANK",
                             .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
-                            .one_per_node = "mpirun --map-by ppr:1:node"});
+                            .one_per_node = "mpirun --map-by ppr:1:node",
+                            .more_cpus = "mpirun --bind-to none"});
 }
 
 std::optional<Scheduler> ReadPmi(const Environment& environment) {
   return Read(environment, {.size = "PMI_SIZE",
                             .rank = "PMI_RANK",
                             .local_size = "MPI_LOCALNRANKS",
-                            .one_per_node = "mpirun -ppn 1"});
+                            .one_per_node = "mpirun -ppn 1",
+                            .more_cpus = "mpirun -bind-to none (Intel MPI: -genv I_MPI_PIN off)"});
+}
+
+bool IsPreparedForMpi(const Environment& environment) {
+  constexpr const char* kNames[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+  return std::ranges::any_of(kNames,
+                             [&](const char* name) { return environment(name).has_value(); });
+}
+
+bool IsOfMpi(std::string_view variable) {
+  return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") ||
+         variable.starts_with("PMI_");
 }
 
 }  // namespace rankrun::launcher

@@ -31,6 +31,7 @@ struct Scheduler {
   std::string no_nodes = {};                              // sentence: why --nnodes must be typed
   std::string no_endpoint = {};  // sentence: why the endpoint must be typed
   std::string advice = {};       // warning if rankrun runs outside of a step of the job
+  std::string more_cpus = {};    // flag by which it gives us more CPUs of this machine
 };
 
 // Sources of these facts.

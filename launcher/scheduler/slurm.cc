@@ -64,6 +64,7 @@ class SlurmReader {
 
   // rankrun runs in a batch script or in the shell of salloc.
   void ReadOutside() {
+    result_.more_cpus = "sbatch or salloc with --cpus-per-task N";
     auto nodes = Number({"SLURM_JOB_NUM_NODES", "SLURM_NNODES"});
     std::string job = "SLURM job " + job_->value;
     std::string how = "; to use its nodes: srun --ntasks-per-node=1 rankrun ...";
@@ -76,6 +77,7 @@ class SlurmReader {
   }
 
   void ReadStep(uint32_t step) {
+    result_.more_cpus = "srun --cpus-per-task N, or --cpu-bind=none";
     ReadNodes();
     result_.job =
         SourcedValue<std::string>{job_->value + "." + std::to_string(step), job_->variable};

@@ -145,6 +145,41 @@ TEST(JobSettingsTest, UnderTorchrunsNameItsDefaultsHold) {
   EXPECT_EQ(Plan({}, kRankrunLaunch).spec.workers, 1);
 }
 
+TEST(JobSettingsTest, WorkersDoNotInheritThePlaceOfRankrunInMpi) {
+  Machine machine = TestMachine();
+  machine.variables = {"OMPI_COMM_WORLD_RANK=0",
+                       "OMPI_MCA_ess=^singleton",
+                       "PMIX_RANK=0",
+                       "PMI_FD=5",
+                       "OMPI_MCA_btl=tcp",
+                       "PATH=/bin"};
+  machine.environment = EnvironmentOf({{"PMIX_RANK", "0"}});
+  Settings settings = SettingsOf({"-n1", "--env=OMPI_MCA_btl", "--env=PMI_X=1"});
+  auto plan = MakeJobPlan(settings, kRankrun, machine);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->spec.environment, (Words{"OMPI_MCA_btl=tcp", "PATH=/bin", "PMI_X=1"}));
+  EXPECT_EQ(plan->ignored.back().what, "OMPI_*, PMIX_*, PMI_*");
+  machine.environment = EnvironmentOf({});  // an MPI of the workers themselves
+  EXPECT_EQ(MakeJobPlan(SettingsOf({"-n1"}), kRankrun, machine)->spec.environment,
+            machine.variables);
+}
+
+TEST(JobSettingsTest, FewCpusOfAnMpirunOrSrunAreAWarning) {
+  auto warnings = [](int cpus, const std::string& more_cpus) {
+    Machine machine = TestMachine();
+    machine.cpus = cpus;
+    machine.online_cpus = 64;
+    machine.scheduler.more_cpus = more_cpus;
+    auto plan = MakeJobPlan(SettingsOf({"-n4"}), kRankrun, machine);
+    return plan ? plan->warnings : Words{plan.error().message};
+  };
+  EXPECT_EQ(warnings(1, "mpirun --bind-to none"),
+            Words{"4 workers share 1 of the 64 CPUs of this machine; to use more: mpirun "
+                  "--bind-to none"});
+  EXPECT_EQ(warnings(4, "mpirun --bind-to none"), Words{}) << "one for each";
+  EXPECT_EQ(warnings(1, ""), Words{}) << "the user's own taskset";
+}
+
 TEST(JobSettingsTest, AVirtualLocalRankSetsTheVariableOfItsDevices) {
   auto variable_of = [](const Words& variables, const TorchDevices& of_torch) {
     Machine machine = TestMachine();

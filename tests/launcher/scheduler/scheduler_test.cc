@@ -1,5 +1,6 @@
 #include "launcher/scheduler/scheduler.h"
 
+#include "launcher/scheduler/mpi.h"
 #include "tests/launcher/settings/settings_of.h"
 
 namespace rankrun::launcher {
@@ -210,6 +211,24 @@ TEST(SchedulerTest, OtherMpisSetTheVariablesOfPmi) {
             Words{"MPI_LOCALNRANKS: mpirun starts rankrun 2 times on this node, but "
                   "rankrun starts the workers itself: want mpirun -ppn 1, or --standalone for one "
                   "job per process"});
+}
+
+TEST(SchedulerTest, AProcessThatIsPreparedForMpiIsKnown) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_FD"}) {
+    EXPECT_TRUE(IsPreparedForMpi(EnvironmentOf({{name, "0"}})));
+    EXPECT_TRUE(IsOfMpi(name));
+  }
+  EXPECT_FALSE(IsPreparedForMpi(EnvironmentOf({{"OMPI_MCA_btl", "tcp"}, {"SLURM_PROCID", "0"}})));
+  for (const char* name : {"OMPI", "PMIZ_RANK", "SLURM_PROCID", "MY_PMI_RANK", "PATH"}) {
+    EXPECT_FALSE(IsOfMpi(name)) << name;
+  }
+}
+
+TEST(SchedulerTest, ThereIsAFlagForMoreCpus) {
+  EXPECT_EQ(Read(kMpi).more_cpus, "mpirun --bind-to none");
+  EXPECT_EQ(Read(kStep).more_cpus, "srun --cpus-per-task N, or --cpu-bind=none");
+  EXPECT_EQ(Read({{"SLURM_JOB_ID", "17"}}).more_cpus, "sbatch or salloc with --cpus-per-task N");
+  EXPECT_EQ(Read(kPod).more_cpus, "");
 }
 
 TEST(SchedulerTest, TheInnermostSchedulerCounts) {
