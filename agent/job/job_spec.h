@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -67,6 +68,7 @@ struct JobSpec {
   OutputSpec output;
   std::string version;                    // of rankrun, for events
   std::optional<int> lifeline;            // descriptor: its end of file ends the job gently
+  std::optional<pid_t> mpirun;            // process that started us: its end ends the job gently
   std::string events_file;                // receives events as JSON lines; empty: no file
   bool events_console = false;            // events also go to standard error
   std::optional<MetricsAddress> metrics;  // empty: none are served

@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/log.h"
 #include "base/uv/uv_loop.h"
 
 namespace rankrun::agent {
@@ -35,6 +36,48 @@ Result<std::unique_ptr<Lifeline>> Lifeline::Watch(Loop& loop, int fd,
   return lifeline;
 }
 
+Result<std::unique_ptr<Lifeline>> Lifeline::WatchProcess(Loop& loop, pid_t pid,
+                                                         std::function<void()> on_end) {
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  std::string what = "watch pid " + std::to_string(pid);
+  if (!pidfd && errno == ESRCH) return Error{ErrorCode::kNotFound, what + ": it has ended"};
+  if (!pidfd) return SystemError(what, errno);
+  std::unique_ptr<Lifeline> lifeline(new Lifeline(pidfd.get(), std::move(on_end)));
+  lifeline->pidfd_ = std::move(pidfd);
+  auto poll = Poll::Open(loop, lifeline->fd_, [raw = lifeline.get()] { raw->End(); });
+  if (!poll) return std::move(poll).error().In(what);
+  lifeline->poll_ = std::move(*poll);
+  lifeline->poll_->Start();
+  return lifeline;
+}
+
+Result<std::vector<std::unique_ptr<Lifeline>>> Lifeline::WatchAll(
+    Loop& loop, const JobSpec& spec, const std::function<void(const std::string&)>& on_end) {
+  std::vector<std::unique_ptr<Lifeline>> lifelines;
+  if (spec.lifeline) {
+    auto watched = Watch(loop, *spec.lifeline,
+                         [on_end] { on_end("--lifeline: the program that started this job"); });
+    if (!watched) return std::move(watched).error();
+    lifelines.push_back(std::move(*watched));
+  }
+  if (!spec.mpirun) return lifelines;
+  auto ended = [on_end, who = "mpirun (pid " + std::to_string(*spec.mpirun) + ")"] { on_end(who); };
+  auto watched = WatchProcess(loop, *spec.mpirun, ended);
+  if (watched) {
+    lifelines.push_back(std::move(*watched));
+  } else if (watched.error().code == ErrorCode::kNotFound) {
+    loop.Post(ended);
+  } else {
+    LogWarn("the job goes on if mpirun ends: " + watched.error().message);
+  }
+  return lifelines;
+}
+
+void Lifeline::End() {
+  poll_->Stop();
+  on_end_();
+}
+
 void Lifeline::OnReadable() {
   char discarded[4096];
   ssize_t count = recv(fd_, discarded, sizeof discarded, MSG_DONTWAIT);
@@ -46,8 +89,7 @@ void Lifeline::OnReadable() {
     count = read(fd_, discarded, sizeof discarded);
   }
   if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  poll_->Stop();
-  on_end_();
+  End();
 }
 
 }  // namespace rankrun::agent

@@ -104,10 +104,10 @@ Result<void> Supervisor::OpenEvents() {
                              .on_event = [this](const auto& event) { observers_->Note(event); }});
   if (!log) return std::move(log).error();
   event_log_ = std::move(*log);
-  if (!spec_.lifeline) return {};
-  auto watched = Lifeline::Watch(loop_, *spec_.lifeline, [this] { OnLifelineEnded(); });
+  auto watched = Lifeline::WatchAll(
+      loop_, spec_, [this](const std::string& program) { OnLifelineEnded(program); });
   if (!watched) return std::move(watched).error();
-  lifeline_ = std::move(*watched);
+  lifelines_ = std::move(*watched);
   return {};
 }
 

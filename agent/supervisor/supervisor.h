@@ -82,7 +82,7 @@ class Supervisor {
   void StopGently(const SignalOrigin& origin);
   void NoteNotHandled(int signal_number, const std::vector<int>& ranks);
   void StopAtOnce(int signal_number);
-  void OnLifelineEnded();
+  void OnLifelineEnded(const std::string& program);
   void OnGuardianLost();
   Breakpoints::Callbacks OnBreakpoints();
   void ReapOrphans();
@@ -137,7 +137,7 @@ class Supervisor {
   std::unique_ptr<Poll> link_poll_;
   std::unique_ptr<JobObservers> observers_;
   std::unique_ptr<EventLog> event_log_;
-  std::unique_ptr<Lifeline> lifeline_;
+  std::vector<std::unique_ptr<Lifeline>> lifelines_;
   Spawner spawner_;
   LateStacks stacks_{loop_, spawner_};
   std::unique_ptr<Attempt> attempt_;

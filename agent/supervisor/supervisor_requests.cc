@@ -79,9 +79,9 @@ void Supervisor::StopGently(const SignalOrigin& origin) {
   if (stop_filter_.requests() == 1) LeaveOrClose(number);
 }
 
-void Supervisor::OnLifelineEnded() {
+void Supervisor::OnLifelineEnded(const std::string& program) {
   if (stop_filter_.requests() > 0) return;  // a signal often arrives as well
-  output_.Say("rankrun: --lifeline: the program that started this job has ended\n");
+  output_.Say("rankrun: " + program + " has ended\n");
   StopGently({SIGTERM, getpid(), kUnknownSender});
 }
 

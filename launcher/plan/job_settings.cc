@@ -270,6 +270,7 @@ class Planner {
       plan_.ignored.push_back({"OMPI_*, PMIX_*, PMI_*",
                                "workers do not get what describes rankrun as a process of MPI"});
     }
+    plan_.spec.mpirun = machine_.mpirun;
     plan_.spec.open_files = machine_.open_files;
     for (const std::string& entry : settings_.values().Texts("env")) {
       size_t equals = entry.find('=');

@@ -32,6 +32,7 @@ struct Machine {
   // Asks the PyTorch of workers with this environment.
   std::function<Result<TorchDevices>(const std::vector<std::string>&)> ask_torch = {};
   std::optional<int> cpu_limit = {};  // number that our container lets us use at once
+  std::optional<pid_t> mpirun = {};   // the process of an MPI launcher that has started us
   std::string host_name = {};
   FullHostName full_host_name = {};
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};

@@ -14,11 +14,13 @@
 
 #include "agent/control/munge.h"
 #include "agent/machine/accelerators.h"
+#include "agent/process/descendants.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/net/socket_address.h"
 #include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
+#include "launcher/scheduler/mpi.h"
 #include "launcher/settings/own_secret.h"
 
 extern char** environ;
@@ -61,6 +63,20 @@ std::string FullNameOfHost() {
     if (full.find('.') != full.npos && SocketAddress::Resolve(full, 0)) return full;
   }
   return name;
+}
+
+// Returns the nearest process above our guardian that is an MPI launcher. A
+// shell script may be between the two.
+std::optional<pid_t> FindMpirun() {
+  constexpr std::string_view kNames[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun",
+                                         "orted",  "prterun", "prted",         "hydra_pmi_proxy"};
+  const pid_t guardian = getppid();
+  for (pid_t pid = agent::ParentOf(guardian); pid > 1; pid = agent::ParentOf(pid)) {
+    std::string name = agent::ReadOfProcess(pid, "comm");
+    if (name.ends_with('\n')) name.pop_back();
+    if (std::ranges::find(kNames, name) != std::end(kNames)) return pid;
+  }
+  return std::nullopt;
 }
 
 std::string HostsFile() {
@@ -159,6 +175,7 @@ Machine ThisMachine() {
   machine.scheduler = ReadScheduler({.environment = machine.environment,
                                      .host_name = machine.host_name,
                                      .hosts_file = HostsFile});
+  if (IsPreparedForMpi(machine.environment)) machine.mpirun = FindMpirun();
   for (char** entry = environ; *entry != nullptr; ++entry) machine.variables.emplace_back(*entry);
   return machine;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/process/harness.h"
 
 namespace rankrun::testing {
@@ -163,6 +164,23 @@ TEST_F(EventsTest, AJobEndsWithItsLifeline) {
   EXPECT_THAT(run.Err(), HasSubstr("--lifeline: the program that started this job has ended"));
   EXPECT_EQ(Last("stop_begun")["why"], "stopped by SIGTERM");
   EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+}
+
+// A shell script stands for mpirun: its process has the script's name. A shell is between the two.
+TEST_F(EventsTest, AJobEndsWithTheMpirunThatStartedIt) {
+  ScratchFolder bin;
+  std::string mpirun = bin.Script("mpirun", "OMPI_COMM_WORLD_RANK=0 sh -c '\"$@\"; true' - \"$@\"");
+  std::vector<std::string> command = Shell(
+      {"-n2", "--standalone", "--prefix", "none", "--events", file}, "echo up; exec sleep 1000");
+  command.insert(command.begin(), test::Program("rankrun"));
+  Job run({.arguments = command, .program = mpirun});
+  ASSERT_TRUE(run.WaitForOut("up\nup\n"));
+  run.Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGKILL));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(20'000)));
+  EXPECT_THAT(run.Err(),
+              HasSubstr("rankrun: mpirun (pid " + std::to_string(run.pid()) + ") has ended\n"));
+  EXPECT_EQ(Last("stop_begun")["why"], "stopped by SIGTERM");
 }
 
 TEST_F(EventsTest, ALifelineThatIsNoneIsRefused) {

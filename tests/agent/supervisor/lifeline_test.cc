@@ -1,6 +1,7 @@
 #include "agent/supervisor/lifeline.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include "base/uv/uv_loop.h"
 #include "tests/base/support.h"
@@ -62,6 +63,26 @@ TEST_F(LifelineTest, ADescriptorThatRankrunDoesNotInheritIsRefused) {
     EXPECT_EQ(RefusalOf(fd), "--lifeline " + std::to_string(fd) +
                                  ": want a descriptor that rankrun inherits, above 2");
   }
+}
+
+TEST_F(LifelineTest, TheEndOfAProcessIsReportedOnce) {
+  pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    char byte;
+    write_end.Reset();
+    _exit(read(read_end.get(), &byte, 1) == 0 ? 0 : 1);
+  }
+  auto lifeline = Lifeline::WatchProcess(loop, pid, [this] { ends_seen += 1; });
+  ASSERT_TRUE(lifeline) << lifeline.error().message;
+  EXPECT_FALSE(loop.RunUntil([this] { return ends_seen > 0; }, std::chrono::milliseconds(20)));
+  write_end.Reset();
+  EXPECT_TRUE(loop.RunUntil([this] { return ends_seen > 0; }, test::kLong));
+  EXPECT_FALSE(loop.RunUntil([this] { return ends_seen > 1; }, std::chrono::milliseconds(20)));
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  auto late = Lifeline::WatchProcess(loop, pid, [] {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace
