@@ -8,6 +8,7 @@
 #include "comm/world/backend_table.h"
 #include "comm/world/contexts.h"
 #include "comm/world/device_map.h"
+#include "comm/world/environment.h"
 #include "comm/world/plugin.h"
 
 namespace rankrun {
@@ -67,6 +68,12 @@ void RegisterBackend(const rankrun_device_backend& backend) {
   if (auto ok = comm::AddBackend(backend); !ok) {
     comm::Throw(Error(ok.error()).In("RegisterBackend"));
   }
+}
+
+int NodeLocalRank(int fallback) {
+  auto local_rank = comm::LocalRankIn(std::getenv, fallback);
+  if (!local_rank) comm::Throw(std::move(local_rank).error().In("NodeLocalRank"));
+  return *local_rank;
 }
 
 bool LaunchedByAgent() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }

@@ -2,8 +2,10 @@
 
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "base/parse_number.h"
+#include "comm/world/mpi_launcher.h"
 
 namespace rankrun::comm {
 namespace {
@@ -92,6 +94,30 @@ Result<bool> ReadStrict(const GetVariable& get) {
   return Error{ErrorCode::kInvalid, "RANKRUN_STRICT is \"" + value + "\": want 0 or 1"};
 }
 
+// Fails if several variables are not set, which are named together. The reader
+// of a single one says more of it.
+Result<void> CheckPresence(const GetVariable& get, const Given& given) {
+  std::vector<std::string> missing;
+  auto need = [&](bool is_given, const char* name) {
+    if (!is_given && !Value(get, name)) missing.emplace_back(name);
+  };
+  need(given.global_rank.has_value(), "RANK");
+  need(given.world_size.has_value(), "WORLD_SIZE");
+  const size_t of_place = missing.size();
+  need(given.address, "MASTER_ADDR");
+  need(given.address, "MASTER_PORT");
+  if (missing.size() < 2) return {};
+  std::string names = missing[0];
+  for (size_t i = 1; i < missing.size(); ++i) {
+    names += (i + 1 < missing.size() ? ", " : " and ") + missing[i];
+  }
+  const char* wanted = of_place > 0
+                           ? "want a start by rankrun or torchrun, or by mpirun or srun with "
+                             "MASTER_ADDR and MASTER_PORT"
+                           : "want the host of rank 0, and a port that is free there";
+  return Error{ErrorCode::kInvalid, names + " are not set: " + wanted};
+}
+
 Result<void> ReadStore(const GetVariable& get, Environment& environment) {
   std::optional<std::string> host = Value(get, "MASTER_ADDR");
   if (!host) {
@@ -112,8 +138,10 @@ std::string PlaceOf(const Environment& environment) {
          std::to_string(environment.world_size);
 }
 
-Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) {
+Result<Environment> ReadEnvironment(const GetVariable& get_variable, const Given& given) {
+  const GetVariable get = WithMpiLauncher(get_variable);
   Environment environment;
+  if (auto ok = CheckPresence(get, given); !ok) return std::move(ok).error();
   if (auto ok = ReadPlace(get, given, environment); !ok) return std::move(ok).error();
   if (!given.address) {
     if (auto ok = ReadStore(get, environment); !ok) return std::move(ok).error();
@@ -136,6 +164,13 @@ Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given) 
   environment.backend = Value(get, "RANKRUN_BACKEND").value_or("");
   environment.is_strict = *is_strict;
   return environment;
+}
+
+Result<int> LocalRankIn(const GetVariable& get, int fallback) {
+  const Whole whole{.name = "LOCAL_RANK", .min = 0};
+  const GetVariable with_mpi = WithMpiLauncher(get);
+  if (fallback >= 0 && !Value(with_mpi, whole.name)) return fallback;
+  return Number(with_mpi, whole);
 }
 
 std::string ListenHost(const Environment& environment, const std::string& store_connection_host) {

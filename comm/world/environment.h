@@ -39,9 +39,15 @@ struct Given {
   bool address = false;  // of the store
 };
 
-// Reads the variables of this worker.
-// Errors: kInvalid, with the variable, its value and the values it may have.
+// Reads the variables of this worker, also those of mpirun and srun.
+// Errors: kInvalid, with the variable, its value and the values it may have, or
+// with all variables that are not set.
 Result<Environment> ReadEnvironment(const GetVariable& get, const Given& given = {});
+
+// Returns LOCAL_RANK, or its equivalent of mpirun or srun; without any, a
+// `fallback` that is not below 0.
+// Errors: kInvalid.
+Result<int> LocalRankIn(const GetVariable& get, int fallback);
 
 // Returns the local address at which the other ranks reach this one: loopback
 // if all ranks are on this host. Otherwise it is `store_connection_host`, the

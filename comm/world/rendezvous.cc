@@ -11,6 +11,7 @@
 #include "comm/group/group.h"
 #include "comm/stores/shared_servers.h"
 #include "comm/stores/store_state.h"
+#include "comm/world/mpi_launcher.h"
 #include "store/clients/tcp_store.h"
 
 namespace rankrun::comm {
@@ -73,11 +74,11 @@ bool IsSet(const GetVariable& get, const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-Error Missing(const std::string& name, bool has_store) {
+Error Missing(const std::string& names, bool has_store) {
   const char* wanted = has_store ? "a store needs rank and world_size, as options"
                                  : "tcp:// and file:// need rank and world_size, as options, as "
                                    "?rank=0&world_size=2, or in RANK and WORLD_SIZE";
-  return Invalid(name + " is missing: " + wanted);
+  return Invalid(names + " missing: " + wanted);
 }
 
 Result<Given> GivenBy(const InitOptions& options, const InitMethod& method,
@@ -93,8 +94,11 @@ Result<Given> GivenBy(const InitOptions& options, const InitMethod& method,
   auto lacks = [&](const std::optional<int>& value, const char* variable) {
     return !value && (has_store || !IsSet(get, variable));
   };
-  if (lacks(given.global_rank, "RANK")) return Missing("rank", has_store);
-  if (lacks(given.world_size, "WORLD_SIZE")) return Missing("world_size", has_store);
+  bool lacks_rank = lacks(given.global_rank, "RANK");
+  bool lacks_size = lacks(given.world_size, "WORLD_SIZE");
+  if (lacks_rank && lacks_size) return Missing("rank and world_size are", has_store);
+  if (lacks_rank) return Missing("rank is", has_store);
+  if (lacks_size) return Missing("world_size is", has_store);
   return given;
 }
 
@@ -216,8 +220,9 @@ std::string WorldPrefix(const Environment& place, const WorldNumber& world) {
          std::to_string(world.generation);
 }
 
-Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world, const GetVariable& get,
-                     const DeathWatch& deaths) {
+Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
+                     const GetVariable& get_variable, const DeathWatch& deaths) {
+  const GetVariable get = WithMpiLauncher(get_variable);
   Result<InitMethod> method = ParseInitMethod(options.init_method);
   if (!method) return method.error();
   if (options.store && options.init_method != InitOptions().init_method) {

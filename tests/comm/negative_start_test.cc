@@ -93,6 +93,9 @@ TEST(NegativeStart, AnAddressWithoutARankNamesTheWaysToGiveIt) {
   EXPECT_EQ(told("RANK", {.init_method = "tcp://127.0.0.1:1"}), "DistError: Init: rank" + wanted);
   EXPECT_EQ(told("WORLD_SIZE", {.init_method = "file:///tmp/meet?rank=0"}),
             "DistError: Init: world_size" + wanted);
+  EXPECT_EQ(told("", {.store = std::make_shared<HashStore>()}),
+            "DistError: Init: rank and world_size are missing: a store needs rank and world_size, "
+            "as options");
   EXPECT_EQ(
       told("", {.rank = 0, .store = std::make_shared<HashStore>()}),
       "DistError: Init: world_size is missing: a store needs rank and world_size, as options");

@@ -9,6 +9,7 @@
 
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
+#include "tests/free_port.h"
 #include "tests/paths.h"
 #include "tests/project/command.h"
 
@@ -65,6 +66,16 @@ TEST(MpiJobTest, ARankThatDoesNotCallIsNamed) {
 
 TEST(MpiJobTest, GroupsHaveTheirOwnConnections) {
   EXPECT_THAT(UnderMpirun(3, "groups"), ElementsAre("3 0", "3 3", "3 3"));
+}
+
+TEST(MpiJobTest, RanksOfMpirunNeedNoVariablesOfTheirOwn) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"}) unsetenv(name);
+  unsetenv("MASTER_PORT");
+  EXPECT_THAT(UnderMpirun(2, "variables"),
+              Each(HasSubstr("MASTER_ADDR and MASTER_PORT are not set: want the host of rank 0")));
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", std::to_string(test::FreePort()).c_str(), 1);
+  EXPECT_THAT(UnderMpirun(2, "variables"), ElementsAre("0 of 2, here 0", "1 of 2, here 1"));
 }
 
 TEST(MpiJobTest, AProgramMayHaveStartedMpi) {

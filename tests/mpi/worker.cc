@@ -123,6 +123,16 @@ std::string SomeRanks(const Place& place) {
   return text;
 }
 
+// The program knows nothing of mpirun.
+std::string ByVariables() {
+  ProcessGroup& world = Init({.timeout = std::chrono::seconds(60), .backend = "shm"});
+  std::string text = std::to_string(world.global_rank()) + " of " +
+                     std::to_string(world.world_size()) + ", here " +
+                     std::to_string(NodeLocalRank());
+  Destroy();
+  return text;
+}
+
 // The program starts and ends MPI itself.
 std::string OwnMpi(const Place& place) {
   int provided = 0;
@@ -165,6 +175,7 @@ const std::map<std::string, Case>& Cases() {
 // Runs one case. Returns its text.
 std::string Run(const std::string& name, const Place& place) {
   if (name == "vectors") return RunVectors(place);
+  if (name == "variables") return ByVariables();
   if (name == "own_mpi") return OwnMpi(place);
   if (name == "some") return SomeRanks(place);
   if (name == "late") return LeftLate(place);

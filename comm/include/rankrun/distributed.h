@@ -52,7 +52,8 @@ struct InitOptions {
 
 // Joins the world process group. Returns when all ranks are connected.
 // Environment (an empty string counts as unset):
-//   RANK, WORLD_SIZE            rank of this process, number of ranks
+//   RANK, WORLD_SIZE            rank of this process, number of ranks; without RANK
+//                               those of mpirun or srun: OMPI_COMM_WORLD_*, PMI_*, SLURM_*
 //   MASTER_ADDR, MASTER_PORT    address of the store in which the ranks meet
 //   TORCHELASTIC_USE_AGENT_STORE  "True": the agent serves the store; else rank 0
 //   LOCAL_WORLD_SIZE            optional; equal to WORLD_SIZE: all on one host
@@ -131,6 +132,11 @@ RANKRUN_API bool BackendAvailable(const std::string& name);
 // Thread: any.
 RANKRUN_API void RegisterBackend(const rankrun_backend& backend);
 RANKRUN_API void RegisterBackend(const rankrun_device_backend& backend);
+
+// Returns the rank of this process among those on its host: LOCAL_RANK, or the
+// number that mpirun or srun has given it; without any, `fallback` if it is not
+// below 0. Throws DistError otherwise.
+RANKRUN_API int NodeLocalRank(int fallback = -1);
 
 // Returns whether rankrun or torchrun started this process.
 RANKRUN_API bool LaunchedByAgent();

@@ -8,12 +8,15 @@ namespace rankrun::comm {
 namespace {
 
 struct EnvironmentTest : testing::Test {
+  const char* Get(const char* name) const {
+    auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  }
   Result<Environment> Read(const Given& given = {}) {
-    auto get = [this](const char* name) -> const char* {
-      auto found = variables.find(name);
-      return found == variables.end() ? nullptr : found->second.c_str();
-    };
-    return ReadEnvironment(get, given);
+    return ReadEnvironment([this](const char* name) { return Get(name); }, given);
+  }
+  Result<int> LocalRank(int fallback = -1) {
+    return LocalRankIn([this](const char* name) { return Get(name); }, fallback);
   }
 
   std::string ErrorWith(const std::string& name, const std::string& value) {
@@ -75,6 +78,66 @@ TEST_F(EnvironmentTest, ErrorsNameTheVariableItsValueAndWhatIsWanted) {
 TEST_F(EnvironmentTest, AnEmptyStringCountsAsUnset) {
   EXPECT_EQ(ErrorWith("RANK", ""),
             "RANK is not set: want a whole number >= 0 (set by rankrun or torchrun)");
+}
+
+TEST_F(EnvironmentTest, SeveralMissingVariablesAreNamedTogether) {
+  variables.clear();
+  EXPECT_EQ(ErrorWith("OTHER", ""),
+            "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are not set: want a start by rankrun or "
+            "torchrun, or by mpirun or srun with MASTER_ADDR and MASTER_PORT");
+  EXPECT_EQ(ErrorWith("WORLD_SIZE", "4").substr(0, 47),
+            "RANK, MASTER_ADDR and MASTER_PORT are not set: ");
+  variables["PMI_RANK"] = "0";
+  EXPECT_EQ(ErrorWith("PMI_SIZE", "4"),
+            "MASTER_ADDR and MASTER_PORT are not set: want the host of rank 0, and a port that is "
+            "free there");
+  EXPECT_TRUE(Read({.address = true}));
+}
+
+// Variables of rank 3 of 4, of which two are on its host.
+TEST_F(EnvironmentTest, ThePlaceMayBeThatOfMpirunOrSrun) {
+  using Variables = std::map<std::string, std::string>;
+  const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Variables pmi = {
+      {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+  Variables slurm = {{"SLURM_STEP_ID", "0"},
+                     {"SLURM_PROCID", "3"},
+                     {"SLURM_LOCALID", "1"},
+                     {"SLURM_STEP_NUM_TASKS", "4"},
+                     {"SLURM_STEP_NUM_NODES", "2"}};
+  for (const Variables& theirs : {open_mpi, pmi, slurm}) {
+    variables = theirs;
+    variables["MASTER_ADDR"] = "node-0";
+    variables["MASTER_PORT"] = "29500";
+    auto environment = Read();
+    ASSERT_TRUE(environment) << environment.error().message;
+    EXPECT_EQ(environment->global_rank, 3);
+    EXPECT_EQ(environment->world_size, 4);
+    EXPECT_EQ(environment->local_world_size.value_or(2), 2);
+    EXPECT_EQ(*LocalRank(), 1);
+    variables["RANK"] = "0";  // of rankrun or torchrun
+    EXPECT_EQ(Read().error().message,
+              "WORLD_SIZE is not set: want a whole number >= 1 (set by rankrun or torchrun)");
+    EXPECT_FALSE(LocalRank());
+  }
+  variables = slurm;
+  variables["SLURM_STEP_NUM_NODES"] = "1";
+  EXPECT_EQ(Read({.address = true})->local_world_size, 4);
+  for (const char* no_step : {"", "4294967291"}) {  // a batch script
+    variables["SLURM_STEP_ID"] = no_step;
+    EXPECT_FALSE(Read({.address = true}));
+  }
+}
+
+TEST_F(EnvironmentTest, TheLocalRankMayHaveAFallback) {
+  EXPECT_EQ(*LocalRank(5), 5);
+  EXPECT_EQ(LocalRank().error().message,
+            "LOCAL_RANK is not set: want a whole number >= 0 (set by rankrun or torchrun)");
+  variables["LOCAL_RANK"] = "2";
+  EXPECT_EQ(*LocalRank(5), 2);
 }
 
 TEST_F(EnvironmentTest, AnEmptyHostCountsAsUnset) {

@@ -224,6 +224,20 @@ TEST_P(MeetingTest, AGroupKnowsItself) {
                                    backends + " 1 of 2, first 2", backends + " 0 of 2, first 2"));
 }
 
+TEST(LauncherTest, TheLocalRankIsThatOfTheLauncher) {
+  for (const char* name : {"RANK", "LOCAL_RANK"}) unsetenv(name);
+  EXPECT_EQ(NodeLocalRank(7), 7);
+  EXPECT_EQ(ErrorOf([] { NodeLocalRank(); }),
+            "DistError: NodeLocalRank: LOCAL_RANK is not set: want a whole number >= 0 (set by "
+            "rankrun or torchrun)");
+  setenv("OMPI_COMM_WORLD_RANK", "5", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  EXPECT_EQ(NodeLocalRank(), 1);
+  setenv("LOCAL_RANK", "2", 1);
+  EXPECT_EQ(NodeLocalRank(), 2);
+}
+
 TEST(LauncherTest, WhoHasStartedThisProcessIsKnown) {
   unsetenv("TORCHELASTIC_RUN_ID");
   EXPECT_FALSE(LaunchedByAgent());
