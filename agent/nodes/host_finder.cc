@@ -1,6 +1,5 @@
 #include "agent/nodes/host_finder.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -13,18 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds kPause{500};
 
 }  // namespace
-
-bool IsThisHost(const std::vector<SocketAddress>& addresses) {
-  return std::ranges::any_of(addresses, [](const SocketAddress& address) {
-    return address.is_loopback() || InterfaceOf(address);
-  });
-}
-
-Result<bool> IsThisHost(const std::string& host) {
-  auto addresses = SocketAddress::Resolve(host, 0);
-  if (!addresses) return std::move(addresses).error();
-  return IsThisHost(*addresses);
-}
 
 HostFinder::HostFinder(Loop& loop, std::string host, std::function<void(bool is_here)> on_found)
     : loop_(loop), host_(std::move(host)), on_found_(std::move(on_found)), next_(loop, [this] {

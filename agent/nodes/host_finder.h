@@ -13,12 +13,6 @@
 
 namespace rankrun::agent {
 
-// Returns whether this host has one of the addresses.
-bool IsThisHost(const std::vector<SocketAddress>& addresses);
-
-// Returns whether `host` is this host. Blocks for the look-up.
-Result<bool> IsThisHost(const std::string& host);
-
 // Determines without blocking whether a host is this one. Repeats the look-up
 // until the name has an address.
 // Thread: loop.  Lifetime: may not end inside `on_found`, which is called once.

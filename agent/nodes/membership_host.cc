@@ -3,6 +3,7 @@
 #include "agent/nodes/control_codec.h"
 #include "agent/nodes/membership.h"
 #include "base/log.h"
+#include "base/net/network_interface.h"
 
 // The third part of Membership: hosts the coordinator if Hosting decides so.
 

@@ -23,6 +23,11 @@ struct HostPort {
 // Errors: kInvalid; the message names the accepted form.
 Result<HostPort> ParseHostPort(std::string_view text);
 
+// Parses "host", "10.0.0.1", "::1" or "[::1]", whose port is given elsewhere. Returns the host
+// without brackets.
+// Errors: kInvalid; the message names the accepted form.
+Result<std::string> ParseHost(std::string_view text);
+
 // Returns "host:29400" or "[::1]:29400".
 std::string HostPortText(std::string_view host, uint16_t port);
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <utility>
 
 namespace rankrun {
 namespace {
@@ -72,6 +73,18 @@ Result<std::string> InterfaceOf(const SocketAddress& address) {
     if (Has(*entry, wanted)) return std::string(entry->ifa_name);
   }
   return Error{ErrorCode::kNotFound, "no network interface has the address " + address.Host()};
+}
+
+bool IsThisHost(const std::vector<SocketAddress>& addresses) {
+  return std::ranges::any_of(addresses, [](const SocketAddress& address) {
+    return address.is_loopback() || InterfaceOf(address);
+  });
+}
+
+Result<bool> IsThisHost(const std::string& host) {
+  auto addresses = SocketAddress::Resolve(host, 0);
+  if (!addresses) return std::move(addresses).error();
+  return IsThisHost(*addresses);
 }
 
 Result<std::vector<SocketAddress>> AddressesOfInterface(const std::string& name) {

@@ -14,6 +14,13 @@ namespace rankrun {
 // Errors: kNotFound if no interface has it, kSystem.
 Result<std::string> InterfaceOf(const SocketAddress& address);
 
+// Returns whether one of the addresses is on loopback or of an interface of this host.
+bool IsThisHost(const std::vector<SocketAddress>& addresses);
+
+// Returns whether `host` is this host. Blocks for the look-up. Errors: those of
+// SocketAddress::Resolve.
+Result<bool> IsThisHost(const std::string& host);
+
 // Returns the addresses of the interface `name`: IPv4 first, link-local IPv6
 // last and with a scope. Errors: kSystem if there is no such interface, kNotFound
 // if it has no address.

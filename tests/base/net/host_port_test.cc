@@ -47,6 +47,32 @@ TEST(HostPortTest, OtherTextsAreNoHosts) {
   }
 }
 
+TEST(HostPortTest, DigitsAndDotsAreAnAddressOrNothing) {
+  for (std::string good : {"127.0.0.1", "127.1", "10.0.0.255", "1a", "1.example"}) {
+    EXPECT_EQ(Parse(good + ":1"), (HostPort{good, 1}));
+  }
+  for (std::string bad : {"29500", "10.0.0.256", "1.2.3.4.5", "1..2"}) {
+    EXPECT_EQ(ErrorOf(bad), "want HOST, HOST:PORT or [IPV6]:PORT, got \"" + bad + '"');
+  }
+}
+
+TEST(HostPortTest, AHostAloneMayHaveBracketsButNoPort) {
+  for (const auto& [text, host] :
+       {std::pair("node-1", "node-1"), std::pair("10.0.0.1", "10.0.0.1"), std::pair("::1", "::1"),
+        std::pair("[::1]", "::1"), std::pair("[fe80::1%eth0]", "fe80::1%eth0")}) {
+    auto parsed = ParseHost(text);
+    EXPECT_EQ(parsed ? *parsed : parsed.error().message, host);
+  }
+  for (std::string bad : {"node-1:29500", "10.0.0.1:80", "[::1]:29500"}) {
+    EXPECT_EQ(ParseHost(bad).error().message,
+              "want HOST or an IPv6 address without a port, got \"" + bad + '"');
+  }
+  for (std::string bad : {"", "[]", "[node-1]", "http://node-1", "node-1:", "node 1", "node-1/",
+                          "29500", "a,b", "<MASTER>"}) {
+    EXPECT_EQ(ParseHost(bad).error().message, "want HOST or an IPv6 address, got \"" + bad + '"');
+  }
+}
+
 TEST(HostPortTest, TheTextCanBeParsedAgain) {
   EXPECT_EQ(HostPortText("a.b", 1), "a.b:1");
   EXPECT_EQ(HostPortText("::1", 29400), "[::1]:29400");

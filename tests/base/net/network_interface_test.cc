@@ -34,5 +34,11 @@ TEST(NetworkInterfaceTest, AMissingInterfaceHasNoAddresses) {
   EXPECT_EQ(addresses.error().message, "find interface nonexistent: No such device");
 }
 
+TEST(NetworkInterfaceTest, AHostIsThisOneIfAnInterfaceHasOneOfItsAddresses) {
+  EXPECT_EQ(*IsThisHost(std::string("127.0.0.1")), true);
+  EXPECT_EQ(*IsThisHost(std::string("192.0.2.1")), false);
+  EXPECT_FALSE(IsThisHost(std::string("no such host")));
+}
+
 }  // namespace
 }  // namespace rankrun
