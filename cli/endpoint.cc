@@ -26,9 +26,13 @@ Result<Endpoint> Parse(const std::string& text, const std::string& origin) {
 
 Result<Endpoint> OfMaster(const std::optional<std::string>& address,
                           const std::optional<std::string>& port) {
-  Endpoint endpoint{.host = address.value_or(kDefaultHost),
-                    .port = kDefaultPort,
-                    .origin = "MASTER_ADDR and MASTER_PORT"};
+  Endpoint endpoint{
+      .host = kDefaultHost, .port = kDefaultPort, .origin = "MASTER_ADDR and MASTER_PORT"};
+  if (address) {
+    auto host = ParseHost(*address);
+    if (!host) return std::move(host).error().In("MASTER_ADDR");
+    endpoint.host = *host;
+  }
   if (!port) return endpoint;
   auto number = ParseNumber<uint16_t>(*port);
   if (!number || *number == 0) {

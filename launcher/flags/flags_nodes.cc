@@ -118,7 +118,8 @@ constexpr Flag kFlags[] = {
      .default_value = "127.0.0.1",
      .help = "Set MASTER_ADDR for the workers; the store listens at this address and at loopback.",
      .details = "With `--rdzv-backend static`, this is the address of the node of rank 0, where "
-                "all nodes meet.",
+                "all nodes meet. It is a name or an address without a port; an IPv6 address may "
+                "have brackets.",
      .group = kRendezvous,
      .from_torchrun = true,
      .sources = kPet,

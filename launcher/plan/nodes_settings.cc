@@ -149,7 +149,9 @@ class NodesReader {
     if (port == 0)
       return settings_.Wrong("master-port",
                              "want a fixed port, because all nodes must know it" + Got("0"));
-    spec().endpoints = {{settings_.NonEmptyText("master-addr").value_or("127.0.0.1"), port}};
+    auto host = ReadHost(settings_, "master-addr");
+    if (!host) return std::move(host).error();
+    spec().endpoints = {{host->value_or("127.0.0.1"), port}};
     SetMaster("master-addr", "master-port");
     return {};
   }
@@ -172,7 +174,9 @@ class NodesReader {
   Result<void> ReadPlace() {
     const Scheduler& scheduler = context_.scheduler;
     spec().node_name = scheduler.node_name.empty() ? context_.host_name : scheduler.node_name;
-    spec().local_addr = settings_.NonEmptyText("local-addr").value_or("");
+    auto local_addr = ReadHost(settings_, "local-addr");
+    if (!local_addr) return std::move(local_addr).error();
+    spec().local_addr = local_addr->value_or("");
     spec().node_rank = settings_.values().Count("node-rank");
     if (scheduler.node_index) spec().node_index = scheduler.node_index->value;
     auto is_host = conf_.Switch("is_host");

@@ -6,6 +6,7 @@
 #include "base/net/host_port.h"
 #include "launcher/flags/nearest_name.h"
 #include "launcher/flags/text.h"
+#include "launcher/settings/endpoint.h"
 #include "launcher/settings/rdzv_conf.h"
 
 namespace rankrun::launcher {
@@ -18,10 +19,10 @@ class RendezvousReader {
 
   Result<Rendezvous> Read() {
     for (auto step : {&RendezvousReader::ReadBackend, &RendezvousReader::ReadEndpoint,
-                      &RendezvousReader::ReadName, &RendezvousReader::ReadConf}) {
+                      &RendezvousReader::ReadName, &RendezvousReader::ReadConf,
+                      &RendezvousReader::ReadAddress}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
-    ReadAddress();
     return std::move(result_);
   }
 
@@ -92,28 +93,16 @@ class RendezvousReader {
     return {};
   }
 
-  void ReadAddress() {
-    std::string_view from = "master-addr";
-    if (endpoint_) {
-      from = "rdzv-endpoint";
-      result_.address = endpoint_->host;
-      result_.port = endpoint_->port;
-      result_.port_origin = settings_.OriginOf(from);
-    } else if (is_static_) {
-      result_.address = settings_.NonEmptyText(from);
-      result_.port = settings_.values().Port("master-port");
-      result_.port_origin = settings_.OriginOf("master-port");
-    }
-    if (endpoint_ || !is_static_) {
-      std::string why = endpoint_ ? "overridden by " + settings_.OriginOf(from) : WhyNotStatic();
-      Ignore("master-addr", why);
-      Ignore("master-port", why);
-    }
+  Result<void> ReadAddress() {
+    if (auto read = ReadMaster(); !read) return read;
+    std::string_view from = endpoint_ ? "rdzv-endpoint" : "master-addr";
     if (result_.address) {
       Ignore("local-addr", "overridden by " + settings_.OriginOf(from));
     } else {
       from = "local-addr";
-      result_.address = settings_.NonEmptyText(from);
+      auto host = ReadHost(settings_, from);
+      if (!host) return std::move(host).error();
+      result_.address = std::move(*host);
     }
     bool is_dynamic = !is_static_ && !settings_.IsOn("standalone");
     if (!result_.address && is_dynamic && full_name_) {
@@ -122,6 +111,27 @@ class RendezvousReader {
     }
     result_.address_origin = settings_.OriginOf(from);
     if (result_.port == 0) result_.port.reset();  // 0 stands for a free port
+    return {};
+  }
+
+  Result<void> ReadMaster() {
+    if (endpoint_) {
+      result_.address = endpoint_->host;
+      result_.port = endpoint_->port;
+      result_.port_origin = settings_.OriginOf("rdzv-endpoint");
+    } else if (is_static_) {
+      auto host = ReadHost(settings_, "master-addr");
+      if (!host) return std::move(host).error();
+      result_.address = std::move(*host);
+      result_.port = settings_.values().Port("master-port");
+      result_.port_origin = settings_.OriginOf("master-port");
+      return {};
+    }
+    std::string why =
+        endpoint_ ? "overridden by " + settings_.OriginOf("rdzv-endpoint") : WhyNotStatic();
+    Ignore("master-addr", why);
+    Ignore("master-port", why);
+    return {};
   }
 
   const Settings& settings_;

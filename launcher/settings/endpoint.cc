@@ -1,5 +1,7 @@
 #include "launcher/settings/endpoint.h"
 
+#include <utility>
+
 #include "launcher/flags/text.h"
 
 namespace rankrun::launcher {
@@ -12,6 +14,20 @@ Result<std::vector<HostPort>> ParseEndpoints(std::string_view text) {
     endpoints.push_back(std::move(*endpoint));
   }
   return endpoints;
+}
+
+Result<std::optional<std::string>> ReadHost(const Settings& settings, std::string_view name) {
+  auto text = settings.NonEmptyText(name);
+  if (!text) return std::optional<std::string>();
+  auto host = ParseHost(Stripped(*text));
+  if (host) return std::optional(std::move(*host));
+  std::string why = host.error().message;
+  auto with_port = ParseHostPort(Stripped(*text));
+  bool has_port = with_port && with_port->port;
+  if (has_port && name == "master-addr") {
+    why += "; the port is --master-port " + std::to_string(*with_port->port);
+  }
+  return settings.Wrong(name, why);
 }
 
 }  // namespace rankrun::launcher

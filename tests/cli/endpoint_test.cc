@@ -39,8 +39,10 @@ TEST(EndpointTest, EitherVariableOfTheMasterMayBeMissing) {
             "node-1:29500 from MASTER_ADDR and MASTER_PORT");
   EXPECT_EQ(Found(std::nullopt, {{"MASTER_PORT", "1234"}}),
             "127.0.0.1:1234 from MASTER_ADDR and MASTER_PORT");
-  EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", "::1"}, {"MASTER_PORT", "5"}}),
-            "[::1]:5 from MASTER_ADDR and MASTER_PORT");
+  for (const char* address : {"::1", "[::1]"}) {
+    EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", address}, {"MASTER_PORT", "5"}}),
+              "[::1]:5 from MASTER_ADDR and MASTER_PORT");
+  }
 }
 
 TEST(EndpointTest, APortThatKubernetesSetForAServiceCountsAsUnset) {
@@ -66,6 +68,8 @@ TEST(EndpointTest, ErrorsNameTheOriginOfTheValue) {
     EXPECT_EQ(Find(bad).error().code, ErrorCode::kInvalid);
   }
   EXPECT_EQ(Found(std::nullopt, {{"RANKRUN_STORE", "x"}}), "RANKRUN_STORE" + wanted + "x\"");
+  EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", "node-1:29500"}}),
+            "MASTER_ADDR: want HOST or an IPv6 address without a port, got \"node-1:29500\"");
   EXPECT_EQ(Found(std::nullopt, {{"MASTER_ADDR", "c"}, {"MASTER_PORT", "0"}}),
             "MASTER_PORT: want a port number from 1 to 65535, got \"0\"");
 }

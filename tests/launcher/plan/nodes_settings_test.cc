@@ -130,6 +130,20 @@ TEST(NodesSettingsTest, TheStaticBackendMeetsAtTheMaster) {
             "--master-port: want a fixed port, because all nodes must know it, got \"0\"");
 }
 
+TEST(NodesSettingsTest, HostsHaveNoPortAndNoScheme) {
+  agent::NodesSpec spec =
+      Read({"--nnodes=2", "--master-addr=[fd00::1]", "--local-addr=[fd00::2]"}).spec;
+  EXPECT_THAT(spec.endpoints, ElementsAre(Endpoint{"fd00::1", 29500}));
+  EXPECT_EQ(spec.local_addr, "fd00::2");
+  EXPECT_EQ(ErrorOf({"--nnodes=2"}, {{"PET_MASTER_ADDR", "n1:80"}}),
+            "PET_MASTER_ADDR: want HOST or an IPv6 address without a port, got \"n1:80\"; the port "
+            "is --master-port 80");
+  EXPECT_EQ(ErrorOf({"--nnodes=2", "--master-addr=https://n1/"}),
+            "--master-addr: want HOST or an IPv6 address, got \"https://n1/\"");
+  EXPECT_EQ(ErrorOf(Dynamic({"--local-addr=10.0.0.2:80"})),
+            "--local-addr: want HOST or an IPv6 address without a port, got \"10.0.0.2:80\"");
+}
+
 TEST(NodesSettingsTest, TheStaticDefaultsAreTorchruns) {
   NodesPlan plan = Read({"--nnodes=2"});
   EXPECT_THAT(plan.spec.endpoints, ElementsAre(Endpoint{"127.0.0.1", 29500}));

@@ -135,6 +135,20 @@ TEST(RendezvousTest, TypedAddressAndPortCount) {
   EXPECT_EQ(Read({"--master-port=0"}).port, std::nullopt);
 }
 
+TEST(RendezvousTest, AHostHasNoPortAndNoScheme) {
+  EXPECT_EQ(Read({"--master-addr=[::1]"}).address, "::1");
+  EXPECT_EQ(Read({"--local-addr= [fe80::1%eth0] "}).address, "fe80::1%eth0");
+  EXPECT_EQ(Read({"--master-addr="}).address, std::nullopt);
+  EXPECT_EQ(ErrorOf({"--master-addr=node-1:29500"}),
+            "--master-addr: want HOST or an IPv6 address without a port, got \"node-1:29500\"; "
+            "the port is --master-port 29500");
+  EXPECT_EQ(ErrorOf({}, {{"PET_MASTER_ADDR", "tcp://10.0.0.1:80"}}),
+            "PET_MASTER_ADDR: want HOST or an IPv6 address, got \"tcp://10.0.0.1:80\"");
+  EXPECT_EQ(ErrorOf({"--local-addr=10.0.0.256"}),
+            "--local-addr: want HOST or an IPv6 address, got \"10.0.0.256\"");
+  EXPECT_EQ(ErrorOf({"--rdzv-backend=c10d", "--master-addr=a:1"}), "accepted") << "it is not used";
+}
+
 TEST(RendezvousTest, TheLocalAddressIsTheMasterUnlessThatIsTyped) {
   EXPECT_EQ(Read({"--local-addr=10.0.0.2"}).address, "10.0.0.2");
   EXPECT_EQ(Read({"--local-addr=10.0.0.2", "--standalone"}).address, "10.0.0.2");
