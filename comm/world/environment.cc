@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/net/host_port.h"
 #include "base/parse_number.h"
 #include "comm/world/mpi_launcher.h"
 
@@ -126,7 +127,9 @@ Result<void> ReadStore(const GetVariable& get, Environment& environment) {
   }
   Result<int> port = Number(get, {.name = "MASTER_PORT", .min = 1, .max = 65535});
   if (!port) return std::move(port).error();
-  environment.master_addr = *host;
+  auto parsed = ParseHost(*host);
+  if (!parsed) return std::move(parsed).error().In("MASTER_ADDR");
+  environment.master_addr = *parsed;
   environment.master_port = static_cast<uint16_t>(*port);
   return {};
 }

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/net/host_port.h"
+#include "base/net/network_interface.h"
 #include "base/parse_number.h"
 #include "comm/core/time_left.h"
 #include "comm/group/group.h"
@@ -46,7 +48,9 @@ Result<void> ReadQuery(const std::string& url, std::string_view query, InitMetho
   return {};
 }
 
+// A slash may end the address, as in torch.
 Result<void> ReadAddress(const std::string& url, std::string_view address, InitMethod& method) {
+  if (address.ends_with('/')) address.remove_suffix(1);
   auto target = ParseHostPort(address);
   // Port 0 would let rank 0 listen on a port that the other ranks cannot know.
   if (!target || target->port.value_or(0) == 0) {
@@ -115,12 +119,28 @@ Result<void> Connect(const HostPort& server, milliseconds timeout, const DeathWa
 // Set by rank 0 in the store that it serves, before any other key.
 std::string OpenKey(const Meeting& meeting) { return meeting.key_prefix + "/open"; }
 
+// Returns a sentence if the address of the store is another host's; else "". Such an address may
+// be right: it may be forwarded to this host.
+std::string ForeignAddress(const std::string& host, const Meeting& meeting) {
+  auto is_here = IsThisHost(host);
+  if (!is_here || *is_here) return "";
+  const char* source = meeting.place.master_addr.empty() ? "init_method" : "MASTER_ADDR";
+  return "rank 0 serves the store on this host, but " + host + " (" + source +
+         ") is no address of this host";
+}
+
 Result<void> Serve(const HostPort& address, milliseconds timeout, const DeathWatch& deaths,
                    Meeting& meeting) {
   auto server = SharedServers::OfThisProcess().At(address.host, *address.port);
   if (!server) return std::move(server).error();
   meeting.server = std::move(server->server);
-  if (auto ok = Connect(address, timeout, deaths, meeting); !ok) return ok;
+  std::string foreign = ForeignAddress(address.host, meeting);
+  if (!foreign.empty()) LogWarn(foreign);
+  if (auto ok = Connect(address, timeout, deaths, meeting); !ok) {
+    Error error = std::move(ok).error();
+    if (!foreign.empty()) error.message += "; " + foreign;
+    return error;
+  }
   return meeting.store->Set(OpenKey(meeting), "");
 }
 

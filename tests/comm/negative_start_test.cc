@@ -13,6 +13,7 @@
 #include "store/clients/tcp_store.h"
 #include "tests/base/support.h"
 #include "tests/comm/worlds.h"
+#include "tests/free_port.h"
 
 namespace rankrun::comm {
 namespace {
@@ -102,14 +103,49 @@ TEST(NegativeStart, AnAddressWithoutARankNamesTheWaysToGiveIt) {
 }
 
 TEST(NegativeStart, AnAddressHasAHostAndAPort) {
-  for (const char* bad : {"127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http",
-                          "127.0.0.1:", "127.0.0.1", "[::1]", ":29500", ""}) {
+  for (const char* bad :
+       {"127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http",
+        "127.0.0.1:", "127.0.0.1", "[::1]", ":29500", "", "/", "127.0.0.1/", "127.0.0.1:1//"}) {
     std::string url = "tcp://" + std::string(bad) + "?rank=0&world_size=1";
     const std::string told =
         ErrorOfInit([&] { return InitOptions{.timeout = kShort, .init_method = url}; });
     EXPECT_EQ(told, "DistError: Init: init_method \"" + url +
                         "\": want tcp://host:port, with a port 1..65535");
   }
+}
+
+TEST(NegativeStart, TheHostOfTheStoreHasNoPortAndNoScheme) {
+  auto told = [](const char* host) {
+    return ErrorOfInit([&] {
+      setenv("MASTER_ADDR", host, 1);
+      return InitOptions();
+    });
+  };
+  EXPECT_EQ(told("node-1:29500"),
+            "DistError: Init: MASTER_ADDR: want HOST or an IPv6 address without a port, got "
+            "\"node-1:29500\"");
+  EXPECT_EQ(told("tcp://node-1"),
+            "DistError: Init: MASTER_ADDR: want HOST or an IPv6 address, got \"tcp://node-1\"");
+}
+
+TEST(NegativeStart, RankZeroOnAnotherHostThanTheStoresAddressSaysSo) {
+  const std::string why = " is no address of this host";
+  std::string of_variable = ErrorOfInit([] {
+    setenv("MASTER_ADDR", "255.255.255.255", 1);
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+    setenv("MASTER_PORT", std::to_string(test::FreePort()).c_str(), 1);
+    return InitOptions{.timeout = kShort};
+  });
+  EXPECT_THAT(of_variable, EndsWith("; rank 0 serves the store on this host, but 255.255.255.255 "
+                                    "(MASTER_ADDR)" +
+                                    why));
+  std::string of_url = ErrorOfInit([] {
+    std::string url = "tcp://255.255.255.254:" + std::to_string(test::FreePort());
+    return InitOptions{.timeout = kShort, .init_method = url, .rank = 0, .world_size = 1};
+  });
+  EXPECT_THAT(of_url, EndsWith("; rank 0 serves the store on this host, but 255.255.255.254 "
+                               "(init_method)" +
+                               why));
 }
 
 TEST(NegativeStart, ARelativePathIsRefused) {

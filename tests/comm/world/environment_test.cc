@@ -145,6 +145,11 @@ TEST_F(EnvironmentTest, AnEmptyHostCountsAsUnset) {
             "MASTER_ADDR is not set: want the host of the store (set by rankrun or torchrun)");
 }
 
+TEST_F(EnvironmentTest, BracketsOfAnIpv6HostAreNoPartOfIt) {
+  variables["MASTER_ADDR"] = "[::1]";
+  EXPECT_EQ(Read()->master_addr, "::1");
+}
+
 TEST_F(EnvironmentTest, NumbersMustBeWholeAndInRange) {
   for (const char* bad : {"-1", "1.5", "2 ", " 2", "0x2", "99999999999", "1e3"}) {
     EXPECT_EQ(ErrorWith("RANK", bad), "RANK is \"" + std::string(bad) +

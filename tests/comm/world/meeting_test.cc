@@ -53,6 +53,14 @@ TEST_P(MeetingTest, ByTcpRankZeroServesTheStore) {
   EXPECT_THAT(sums, Each("3 of 3"));
 }
 
+TEST_P(MeetingTest, ASlashMayEndTheAddressOfTheStore) {
+  std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "/?world_size=2";
+  auto sums = OnRanks(2, [&](int r) {
+    return SumAt({.timeout = seconds(60), .backend = GetParam(), .init_method = url, .rank = r});
+  });
+  EXPECT_THAT(sums, Each("2 of 2"));
+}
+
 // A rank that is faster than rank 0 finds the store of the world before.
 TEST_P(MeetingTest, AgainAtTheSamePortOfRankZero) {
   std::string url = "tcp://127.0.0.1:" + std::to_string(FreePort()) + "?world_size=3";
