@@ -153,7 +153,7 @@ constexpr Flag kFlags[] = {
              "`c10d` at `--rdzv-endpoint`, in any order and number.",
      .details = "With c10d, `--master-addr` and `--master-port` have no effect, because the store "
                 "of each attempt is on the node of rank 0. The backends etcd and etcd-v2 are not "
-                "supported yet.",
+                "supported yet, and those of Python packages cannot be loaded.",
      .group = kRendezvous,
      .from_torchrun = true,
      .sources = kPet},
@@ -195,6 +195,7 @@ constexpr Flag kFlags[] = {
                 "product is as `--node-timeout`. Defaults: 5 and 3."
                 "\n\n`is_host` (c10d only): whether this node runs the coordinator."
                 "\n\n`rank` (static only): as `--node-rank`."
+                "\n\n`store_type` (c10d only): `tcp`. Several nodes cannot meet in a `file`."
                 "\n\nA flag overrides the key of the same meaning. Other keys may have any value "
                 "and have no effect; `--explain` lists them.",
      .group = kRendezvous,

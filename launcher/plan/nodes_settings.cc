@@ -26,10 +26,20 @@ constexpr int kKeepAliveInterval = 5;
 constexpr int kKeepAliveAttempts = 3;
 
 // Keys of torchrun's --rdzv-conf that have no effect, and the reasons.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kUnusedKeys = {
-    {{"close_timeout", "the coordinator announces the end at once"},
+constexpr std::string_view kOfEtcd = "only the backends etcd and etcd-v2 use it";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kUnusedKeys = {
+    {{"ca_cert", kOfEtcd},
+     {"cacert", kOfEtcd},
+     {"cas_backoff_max_seconds", "the nodes do not write into a common store"},
+     {"cert", kOfEtcd},
+     {"close_timeout", "the coordinator announces the end at once"},
+     {"etcd_prefix", kOfEtcd},
      {"heartbeat_timeout", "--node-timeout sets when a silent node is lost"},
+     {"key", kOfEtcd},
+     {"protocol", kOfEtcd},
      {"read_timeout", "the rendezvous reads from no store"},
+     {"ssl_cert", kOfEtcd},
+     {"ssl_cert_key", kOfEtcd},
      {"store_type", "the rendezvous uses TCP"}}};
 
 // Flags without effect in a job of one node.
@@ -104,7 +114,18 @@ class NodesReader {
     auto conf = RdzvConf::Parse(settings_.NonEmptyText("rdzv-conf").value_or(""));
     if (!conf) return settings_.Wrong("rdzv-conf", conf.error().message);
     conf_ = std::move(*conf);
-    return {};
+    return is_static_ ? Result<void>() : CheckStoreType();
+  }
+
+  Result<void> CheckStoreType() const {
+    auto is_file = conf_.HasFileStore();
+    if (!is_file) return settings_.Wrong("rdzv-conf", is_file.error().message);
+    if (!*is_file) return {};
+    return settings_.Wrong("rdzv-conf",
+                           "store_type=file is not supported: several nodes meet at a host, not in "
+                           "a file; want " +
+                               settings_.OriginOf("rdzv-endpoint") +
+                               " HOST[:PORT] without store_type");
   }
 
   // Returns a number of --rdzv-conf, or nothing if the key is absent.

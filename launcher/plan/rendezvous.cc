@@ -18,8 +18,8 @@ class RendezvousReader {
       : settings_(settings), full_name_(full_name) {}
 
   Result<Rendezvous> Read() {
-    for (auto step : {&RendezvousReader::ReadBackend, &RendezvousReader::ReadEndpoint,
-                      &RendezvousReader::ReadName, &RendezvousReader::ReadConf,
+    for (auto step : {&RendezvousReader::ReadBackend, &RendezvousReader::ReadConf,
+                      &RendezvousReader::ReadEndpoint, &RendezvousReader::ReadName,
                       &RendezvousReader::ReadAddress}) {
       if (auto read = (this->*step)(); !read) return std::move(read).error();
     }
@@ -59,6 +59,10 @@ class RendezvousReader {
   Result<void> ReadEndpoint() {
     auto text = settings_.NonEmptyText("rdzv-endpoint");
     if (!text) return {};
+    if (is_endpoint_a_path_) {
+      Ignore("rdzv-endpoint", "a job of one node needs no endpoint");
+      return {};
+    }
     auto endpoint = ParseHostPort(Stripped(*text));
     if (!endpoint) return settings_.Wrong("rdzv-endpoint", endpoint.error().message);
     if (settings_.IsOn("standalone")) {
@@ -90,6 +94,10 @@ class RendezvousReader {
     auto conf = RdzvConf::Parse(*text);
     if (!conf) return settings_.Wrong("rdzv-conf", conf.error().message);
     Ignore("rdzv-conf", "a job of one node waits for no other node");
+    if (is_static_) return {};
+    auto has_file = conf->HasFileStore();
+    if (!has_file) return settings_.Wrong("rdzv-conf", has_file.error().message);
+    is_endpoint_a_path_ = *has_file;
     return {};
   }
 
@@ -137,6 +145,7 @@ class RendezvousReader {
   const Settings& settings_;
   const FullHostName& full_name_;
   bool is_static_ = true;
+  bool is_endpoint_a_path_ = false;   // of a file, by store_type
   std::optional<HostPort> endpoint_;  // of --rdzv-endpoint, if it has an effect
   Rendezvous result_;
 };
@@ -156,7 +165,8 @@ Result<std::string> ReadRdzvBackend(const Settings& settings) {
   }
   constexpr std::array<std::string_view, 4> kNames = {"static", "c10d", "etcd", "etcd-v2"};
   auto nearest = NearestName(name, kNames);
-  std::string hint = nearest ? "; did you mean " + std::string(*nearest) + "?" : "";
+  std::string hint = nearest ? "; did you mean " + std::string(*nearest) + "?"
+                             : "; rankrun cannot load a backend of a Python package";
   return settings.Wrong("rdzv-backend", "want static or c10d" + Got(name) + hint);
 }
 

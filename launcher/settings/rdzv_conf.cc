@@ -51,4 +51,12 @@ Result<std::optional<bool>> RdzvConf::Switch(std::string_view key) const {
   return Invalid("want true or false for " + std::string(key) + Got(found->second));
 }
 
+Result<bool> RdzvConf::HasFileStore() const {
+  auto found = values_.find("store_type");
+  if (found == values_.end()) return false;
+  std::string type = Lowercase(found->second);
+  if (type == "tcp" || type == "file") return type == "file";
+  return Invalid("want tcp or file for store_type" + Got(found->second));
+}
+
 }  // namespace rankrun::launcher

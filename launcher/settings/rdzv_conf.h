@@ -22,6 +22,9 @@ class RdzvConf {
   // Return nothing if the key is absent. Errors: kInvalid.
   Result<std::optional<int>> Number(std::string_view key, int least) const;
   Result<std::optional<bool>> Switch(std::string_view key) const;
+  // Returns whether store_type is "file", so that the endpoint is a path; the default is "tcp".
+  // Errors: kInvalid.
+  Result<bool> HasFileStore() const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;

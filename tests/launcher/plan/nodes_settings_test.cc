@@ -228,16 +228,20 @@ TEST(NodesSettingsTest, FlagsWinOverKeys) {
 
 TEST(NodesSettingsTest, KeysWithoutAMeaningMayBeAnything) {
   EXPECT_THAT(Ignored(Dynamic({"--rdzv-conf=close_timeout=x,heartbeat_timeout=-1,read_timeout=0,"
-                               "store_type=file,'foo=1,timeout=soon',rank=x"})),
+                               "store_type=tcp,'foo=1,timeout=soon',rank=x,ssl_cert=/c,"
+                               "cas_backoff_max_seconds=x"})),
               ElementsAre("--rdzv-conf rank=x: only --rdzv-backend static uses it",
                           "--rdzv-conf timeout=soon': only --rdzv-backend static uses it; "
                           "want join_timeout",
                           "--rdzv-conf 'foo=1: rankrun has no such key",
+                          "--rdzv-conf cas_backoff_max_seconds=x: the nodes do not write into a "
+                          "common store",
                           "--rdzv-conf close_timeout=x: the coordinator announces the end at once",
                           "--rdzv-conf heartbeat_timeout=-1: --node-timeout sets when a silent "
                           "node is lost",
                           "--rdzv-conf read_timeout=0: the rendezvous reads from no store",
-                          "--rdzv-conf store_type=file: the rendezvous uses TCP"));
+                          "--rdzv-conf ssl_cert=/c: only the backends etcd and etcd-v2 use it",
+                          "--rdzv-conf store_type=tcp: the rendezvous uses TCP"));
   EXPECT_THAT(
       Ignored(
           Static({"--rdzv-conf=join_timeout=x,last_call_timeout=x,is_host=x", "--last-call=1"})),
@@ -247,6 +251,20 @@ TEST(NodesSettingsTest, KeysWithoutAMeaningMayBeAnything) {
                   "--last-call 1: with --rdzv-backend static the job waits for all nodes",
                   "--rdzv-conf last_call_timeout=x: with --rdzv-backend static the "
                   "job waits for all nodes"));
+}
+
+TEST(NodesSettingsTest, NodesDoNotMeetInAFile) {
+  const std::string wanted =
+      "store_type=file is not supported: several nodes meet at a host, not in a file; want "
+      "--rdzv-endpoint HOST[:PORT] without store_type";
+  EXPECT_EQ(ErrorOf(Dynamic({"--rdzv-endpoint=/shared/meet", "--rdzv-conf=store_type=file"})),
+            "--rdzv-conf: " + wanted);
+  EXPECT_EQ(ErrorOf({"--nnodes=1:2", "--rdzv-backend=c10d"},
+                    {{"PET_RDZV_CONF", "join_timeout=9,store_type=File"}}),
+            "PET_RDZV_CONF: " + wanted);
+  EXPECT_EQ(ErrorOf(Dynamic({"--rdzv-conf=store_type=etcd"})),
+            "--rdzv-conf: want tcp or file for store_type, got \"etcd\"");
+  EXPECT_EQ(ErrorOf(Static({"--rdzv-conf=store_type=file"})), "accepted") << "c10d's alone";
 }
 
 TEST(NodesSettingsTest, KeysWithAMeaningAreChecked) {

@@ -55,7 +55,11 @@ TEST(RendezvousTest, BackendsAreTorchruns) {
   EXPECT_EQ(ErrorOf({"--rdzv-backend=c10"}),
             "--rdzv-backend: want static or c10d, got \"c10\"; did you mean c10d?");
   EXPECT_EQ(ErrorOf({"--rdzv-backend=zookeeper", "--standalone"}),
-            "--rdzv-backend: want static or c10d, got \"zookeeper\"");
+            "--rdzv-backend: want static or c10d, got \"zookeeper\"; rankrun cannot load a backend "
+            "of a Python package");
+  EXPECT_EQ(ErrorOf({}, {{"PET_RDZV_BACKEND", "my_cloud.rdzv"}}),
+            "PET_RDZV_BACKEND: want static or c10d, got \"my_cloud.rdzv\"; rankrun cannot load a "
+            "backend of a Python package");
 }
 
 TEST(RendezvousTest, AStaticEndpointIsTheMaster) {
@@ -113,6 +117,19 @@ TEST(RendezvousTest, TheDynamicBackendNeedsNoEndpointOnOneNode) {
   }
   EXPECT_EQ(Ignored({"--rdzv-backend=c10d", "--master-port=29500"}),
             Notes{"--master-port 29500: only --rdzv-backend static uses it"});
+}
+
+TEST(RendezvousTest, OneNodeNeedsNoFileToMeetIn) {
+  Words flags = {"--rdzv-backend=c10d", "--rdzv-endpoint=/tmp/meet here",
+                 "--rdzv-conf=store_type=FILE"};
+  EXPECT_EQ(Ignored(flags),
+            (Notes{"--rdzv-conf store_type=FILE: a job of one node waits for no other node",
+                   "--rdzv-endpoint /tmp/meet here: a job of one node needs no endpoint"}));
+  flags.back() = "--rdzv-conf=store_type=hash";
+  EXPECT_EQ(ErrorOf(flags), "--rdzv-conf: want tcp or file for store_type, got \"hash\"");
+  flags.back() = "--rdzv-conf=store_type=tcp";
+  EXPECT_EQ(ErrorOf(flags),
+            "--rdzv-endpoint: want HOST, HOST:PORT or [IPV6]:PORT, got \"/tmp/meet here\"");
 }
 
 TEST(RendezvousTest, TorchrunsDynamicBackendGivesTheHostsFullName) {
