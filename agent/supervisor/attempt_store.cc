@@ -134,7 +134,13 @@ Result<void> AttemptStore::FindAddresses() {
     return Error{ErrorCode::kInvalid,
                  spec_.master_addr_origin + " " + spec_.master_addr + ": " + found.error().message};
   }
-  if (is_open) return {};
+  if (is_open) {
+    if (!IsThisHost(*found)) {
+      LogWarn(spec_.master_addr_origin + " " + spec_.master_addr +
+              " is no address of this host, where the workers' store is: workers may not reach it");
+    }
+    return {};
+  }
   for (const SocketAddress& address : *found) AddOnce(address, addresses_);
   return {};
 }

@@ -17,7 +17,7 @@
 #include "agent/process/descendants.h"
 #include "base/fd.h"
 #include "base/format.h"
-#include "base/net/socket_address.h"
+#include "base/net/network_interface.h"
 #include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
 #include "launcher/scheduler/mpi.h"
@@ -43,26 +43,9 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// Returns the name of this host's first address, else the canonical name, if it has a
-// domain and an address; else the name without a domain. Like socket.getfqdn of
-// Python.
-std::string FullNameOfHost() {
-  const std::string name = HostName();
-  addrinfo hints{};
-  hints.ai_flags = AI_CANONNAME;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* raw = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, &hints, &raw) != 0) return "";
-  std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, freeaddrinfo);
-  char reverse[NI_MAXHOST] = {};
-  bool has_reverse = getnameinfo(found->ai_addr, found->ai_addrlen, reverse, sizeof reverse,
-                                 nullptr, 0, NI_NAMEREQD) == 0;
-  const char* canonical = found->ai_canonname;
-  for (std::string full : {std::string(has_reverse ? reverse : ""),
-                           std::string(canonical != nullptr ? canonical : "")}) {
-    if (full.find('.') != full.npos && SocketAddress::Resolve(full, 0)) return full;
-  }
-  return name;
+bool IsOfThisHost(const std::string& name) {
+  auto is_here = IsThisHost(name);
+  return is_here && *is_here;
 }
 
 // Returns the nearest process above our guardian that is an MPI launcher. A
@@ -168,7 +151,7 @@ Machine ThisMachine() {
       .random_id = RandomUuid(),
       .cpu_limit = ReadCpuLimit(),
       .host_name = HostName(),
-      .full_host_name = FullNameOfHost,
+      .full_host_name = [] { return FullNameOf(HostName()); },
       .read_secret = ReadSecretFile,
       .read_own_secret = ReadOrMakeOwnSecret,
       .make_munge_secret = MakeMungeSecret};
@@ -178,6 +161,24 @@ Machine ThisMachine() {
   if (IsPreparedForMpi(machine.environment)) machine.mpirun = FindMpirun();
   for (char** entry = environ; *entry != nullptr; ++entry) machine.variables.emplace_back(*entry);
   return machine;
+}
+
+std::string FullNameOf(const std::string& host_name) {
+  addrinfo hints{};
+  hints.ai_flags = AI_CANONNAME;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* raw = nullptr;
+  if (getaddrinfo(host_name.c_str(), nullptr, &hints, &raw) != 0) return "";
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, freeaddrinfo);
+  char reverse[NI_MAXHOST] = {};
+  bool has_reverse = getnameinfo(found->ai_addr, found->ai_addrlen, reverse, sizeof reverse,
+                                 nullptr, 0, NI_NAMEREQD) == 0;
+  const char* canonical = found->ai_canonname;
+  for (std::string full : {std::string(has_reverse ? reverse : ""),
+                           std::string(canonical != nullptr ? canonical : "")}) {
+    if (full.find('.') != full.npos && IsOfThisHost(full)) return full;
+  }
+  return IsOfThisHost(host_name) ? host_name : "";
 }
 
 std::string RandomUuid() {

@@ -21,7 +21,7 @@ struct Rendezvous {
   std::vector<Note> ignored;
 };
 
-// Returns the full name of this host; empty if it has none with an address.
+// Returns the full name of this host; empty if it has none with an address of this host.
 using FullHostName = std::function<std::string()>;
 
 // Reads --node-rank, --standalone, --rdzv-*, --master-* and --local-addr of a

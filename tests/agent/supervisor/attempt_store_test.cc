@@ -111,6 +111,25 @@ TEST_F(AttemptStoreTest, TheLimitOfTheMachineIsInForceSoon) {
   EXPECT_TRUE(test::WaitFor(is_shown));
 }
 
+TEST_F(AttemptStoreTest, AnOpenStoreWarnsOfAnAddressOfAnotherHost) {
+  spec.store_open = spec.master_addr_typed = true;
+  spec.master_addr_origin = "PET_MASTER_ADDR";
+  for (const auto& [address, is_warned] :
+       {std::pair("255.255.255.255", true), std::pair("127.0.0.2", false)}) {
+    spec.master_addr = address;
+    store::LogLines log;
+    AttemptStore opened(loop, spec);
+    ASSERT_TRUE(opened.Open());
+    EXPECT_EQ(
+        log.Get(),
+        is_warned
+            ? std::vector<std::string>{"rankrun: warning: PET_MASTER_ADDR "
+                                       "255.255.255.255 is no address of this host, where the "
+                                       "workers' store is: workers may not reach it\n"}
+            : std::vector<std::string>{});
+  }
+}
+
 // Another user of the host, and a job that root runs.
 struct AttemptStoreUsersTest : AttemptStoreTest {
   void SetUp() override {

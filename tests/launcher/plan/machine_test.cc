@@ -15,6 +15,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
+TEST(FullNameTest, ANameOfAnotherHostIsNotOurs) {
+  EXPECT_EQ(FullNameOf("255.255.255.255"), "");
+  EXPECT_EQ(FullNameOf("no such host"), "");
+}
+
+TEST(FullNameTest, ANameWithAnAddressOfThisHostIsOurs) { EXPECT_NE(FullNameOf("localhost"), ""); }
+
 struct SettingsFileTest : testing::Test {
   std::string ErrorOf(const std::string& path) {
     auto text = ReadSettingsFile(path, milliseconds(50));
