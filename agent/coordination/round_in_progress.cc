@@ -4,12 +4,21 @@
 #include <utility>
 
 #include "agent/coordination/store_allowlist.h"
+#include "base/net/socket_address.h"
 #include "base/roll_call.h"
 
 namespace rankrun::agent {
 namespace {
 
 constexpr size_t kMaxNamesInEvent = 64;  // of nodes
+// Number of addresses that a node dials after those of the hello. Each may cost the time of a dial.
+constexpr size_t kMaxFurtherAddresses = 8;
+
+// Other hosts reach neither a loopback address nor a link-local one, which needs a scope.
+bool IsForOtherHosts(const std::string& text) {
+  auto address = SocketAddress::FromNumeric(text, 0);
+  return address && !address->is_loopback() && !text.starts_with("fe80:");
+}
 
 }  // namespace
 
@@ -61,8 +70,22 @@ bool RoundInProgress::IsAwaited(uint64_t node) const {
 
 void RoundInProgress::RecordPrepared(uint64_t node, const Prepared& message) {
   Participant& participant = participants_.at(node);
-  if (participant.node_rank == 0) start_.store_port = message.store_port;
   participant.own_addresses = message.own_addresses;
+  if (participant.node_rank != 0) return;
+  start_.store_port = message.store_port;
+  OfferFurtherAddresses(message.own_addresses);
+}
+
+// The addresses of the hello may lead to the port of the coordinator only, as those of a Kubernetes
+// Service or of a forwarded port do.
+void RoundInProgress::OfferFurtherAddresses(const std::vector<std::string>& own) {
+  std::vector<std::string>& offered = start_.store_addresses;
+  const size_t max = offered.size() + kMaxFurtherAddresses;
+  for (const std::string& address : own) {
+    if (offered.size() == max) return;
+    bool is_known = std::ranges::find(offered, address) != offered.end();
+    if (!is_known && IsForOtherHosts(address)) offered.push_back(address);
+  }
 }
 
 void RoundInProgress::RecordUnfinished(uint64_t node, const std::vector<int>& local_ranks) {

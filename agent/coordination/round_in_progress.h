@@ -24,7 +24,7 @@ class RoundInProgress {
   };
 
   RoundInProgress() = default;  // a round without nodes
-  // `store_addresses`: those of the first node.
+  // `store_addresses`: those of the first node's hello.
   RoundInProgress(int number, std::vector<NodeAssignment> assignments,
                   std::vector<std::string> store_addresses);
 
@@ -61,6 +61,7 @@ class RoundInProgress {
   std::string UnfinishedText() const;
 
  private:
+  void OfferFurtherAddresses(const std::vector<std::string>& own);
   std::string UnfinishedRanksOn(uint64_t node) const;
 
   int number_ = 0;

@@ -16,27 +16,24 @@ std::vector<StoreAction> StoreSearch::Begin(const Prepare& round, const StartRou
   start_ = start;
   is_first_attempt_ = round.attempt == 0;
   is_searching_ = false;
-  if (round.node_rank == 0) return UseOwn();
+  if (start_.store_addresses.empty()) {
+    return {StoreUnreachable{"the coordinator sent no address of the store", false}};
+  }
+  is_own_ = round.node_rank == 0;
   is_searching_ = true;
   has_dialled_ = false;
   next_ = 0;
   failures_.clear();
   until_ = view.now + node_timeout_;
-  return Next(view);
-}
-
-std::vector<StoreAction> StoreSearch::UseOwn() const {
-  if (start_.store_addresses.empty()) {
-    return {StoreUnreachable{"the coordinator sent no address of the store", false}};
-  }
-  return {AdmitClients{start_.store_allowlist},
-          UseStore{{start_.store_addresses.front(), start_.store_port}}};
+  std::vector<StoreAction> actions = Next(view);
+  if (is_own_) actions.insert(actions.begin(), AdmitClients{start_.store_allowlist});
+  return actions;
 }
 
 std::vector<StoreAction> StoreSearch::Next(const SearchView& view) {
   if (!is_searching_) return {};
   if (!view.is_running) return Cancel();
-  bool is_elsewhere = view.local_address && !view.local_address->is_loopback();
+  bool is_elsewhere = !is_own_ && view.local_address && !view.local_address->is_loopback();
   for (; next_ < start_.store_addresses.size(); ++next_) {
     const std::string& address = start_.store_addresses[next_];
     if (!is_elsewhere || !IsLoopback(address)) {

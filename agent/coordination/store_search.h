@@ -51,7 +51,8 @@ class StoreSearch {
  public:
   explicit StoreSearch(Duration node_timeout) : node_timeout_(node_timeout) {}
 
-  // The first node of the round has the store itself and dials nothing.
+  // The first node of the round has the store itself. It dials, too, because the first address may
+  // be one that others have for this host and that does not lead back here.
   std::vector<StoreAction> Begin(const Prepare& round, const StartRound& start,
                                  const SearchView& view);
   std::vector<StoreAction> Next(const SearchView& view);
@@ -62,12 +63,12 @@ class StoreSearch {
   std::vector<StoreAction> OnStop() const;
 
  private:
-  std::vector<StoreAction> UseOwn() const;
   std::vector<StoreAction> Repeat(TimePoint now);
   std::vector<StoreAction> Cancel();
 
   const Duration node_timeout_;
   StartRound start_;
+  bool is_own_ = false;  // the store is on this host
   bool is_searching_ = false;
   bool is_first_attempt_ = true;
   bool has_dialled_ = false;  // at least one dial has ended

@@ -60,6 +60,27 @@ TEST(RoundInProgressTest, OnlyTheNodeOfRank0HasTheStoreAndItsAllowlist) {
   EXPECT_THAT(round.StartRoundFor(20).store_allowlist, ElementsAre("10.0.0.10", "10.0.0.20"));
 }
 
+TEST(RoundInProgressTest, TheStoreHasAllAddressesOfItsHostThatOtherHostsReach) {
+  RoundInProgress round = TwoNodes();
+  round.RecordPrepared(10, {3, 77, {"10.0.0.10"}});
+  round.RecordPrepared(
+      20, {3, 5, {"127.0.0.1", "172.17.0.2", "10.0.0.20", "::1", "fe80::1", "fd00::20", "bad"}});
+  EXPECT_THAT(round.StartRoundFor(10).store_addresses,
+              ElementsAre("10.0.0.20", "172.17.0.2", "fd00::20"))
+      << "that of the hello first, each once";
+}
+
+TEST(RoundInProgressTest, AHostWithManyAddressesOffersSome) {
+  RoundInProgress round = TwoNodes();
+  std::vector<std::string> own;
+  for (int i = 100; i < 164; ++i) own.push_back("10.0.0." + std::to_string(i));
+  round.RecordPrepared(20, {3, 5, own});
+  auto offered = round.StartRoundFor(10).store_addresses;
+  ASSERT_EQ(offered.size(), 9u);
+  EXPECT_EQ(offered[0], "10.0.0.20");
+  EXPECT_EQ(offered[8], "10.0.0.107");
+}
+
 TEST(RoundInProgressTest, UnfinishedRanksAreThoseOfAwaitedNodes) {
   RoundInProgress round = TwoNodes();
   round.AwaitAll();

@@ -64,25 +64,31 @@ struct StoreSearchTest : testing::Test {
   StoreSearch search_{seconds(10)};
 };
 
-TEST_F(StoreSearchTest, TheFirstNodeUsesItsOwnStoreAndAdmitsTheOthers) {
-  EXPECT_EQ(Begin({"a", "b"}, 0, 0, {"x", "y"}), List({"admit x y", "use a:5"}));
-  EXPECT_EQ(Next(), List()) << "it dials nothing";
+TEST_F(StoreSearchTest, TheFirstNodeAdmitsTheOthersBeforeItDials) {
+  EXPECT_EQ(Begin({"a", "b"}, 0, 0, {"x", "y"}), List({"admit x y", "dial a:5"}));
+  EXPECT_EQ(Connected(), List({"use a:5"}));
+  EXPECT_EQ(Begin({"a"}, 0, 0), List({"admit", "dial a:5"})) << "without a list it admits all";
 }
 
-TEST_F(StoreSearchTest, TheFirstNodeAdmitsAllIfThereIsNoList) {
-  EXPECT_EQ(Begin({"a"}, 0, 0), List({"admit", "use a:5"}));
+TEST_F(StoreSearchTest, TheFirstNodePassesAnAddressThatDoesNotLeadBackToIt) {
+  Begin({"10.96.0.1", "10.0.0.2"}, 0, 0);
+  Failed("10.96.0.1: refused");
+  EXPECT_EQ(Next(), List({"dial 10.0.0.2:5"}));
+  EXPECT_EQ(Connected(), List({"use 10.0.0.2:5"}));
 }
 
-TEST_F(StoreSearchTest, TheFirstNodeNeedsNoRouteToItsOwnStore) {
+TEST_F(StoreSearchTest, TheFirstNodeReachesItsOwnStoreByLoopback) {
   ReachCoordinatorFrom("10.0.0.2");
-  view_.is_running = false;
-  EXPECT_EQ(Begin({"127.0.0.1"}, 0, 0), List({"admit", "use 127.0.0.1:5"}));
+  EXPECT_EQ(Begin({"127.0.0.1"}, 0, 0), List({"admit", "dial 127.0.0.1:5"}));
 }
 
-TEST_F(StoreSearchTest, NoAddressForTheFirstNodeIsFatalInEachAttempt) {
+TEST_F(StoreSearchTest, NoAddressIsFatalInEachAttempt) {
   for (int attempt : {0, 1}) {
-    EXPECT_EQ(Begin({}, attempt, 0), List({"fatal: the coordinator sent no address of the store"}));
-    EXPECT_EQ(Next(), List());
+    for (int node_rank : {0, 1}) {
+      EXPECT_EQ(Begin({}, attempt, node_rank),
+                List({"fatal: the coordinator sent no address of the store"}));
+      EXPECT_EQ(Next(), List());
+    }
   }
 }
 
@@ -122,11 +128,6 @@ TEST_F(StoreSearchTest, AStoreThatAnEarlierAttemptHasReachedIsWorthARestart) {
   EXPECT_EQ(Next(), List({"restart: cannot reach the store of rank 0: a: no answer; "}));
 }
 
-TEST_F(StoreSearchTest, WithoutAnyAddressToDialItFailsAtOnce) {
-  EXPECT_EQ(Begin({}), List({"fatal: cannot reach the store of rank 0: "}));
-  EXPECT_EQ(Begin({}, 1), List({"restart: cannot reach the store of rank 0: "}));
-}
-
 constexpr const char* kLoopback =
     " is a loopback address, which other hosts cannot reach (set --local-addr or another "
     "--rdzv-endpoint); ";
@@ -144,6 +145,8 @@ TEST_F(StoreSearchTest, LoopbackAddressesAloneAreNotTriedAgain) {
   ReachCoordinatorFrom("10.0.0.2");
   EXPECT_EQ(Begin({"::1"}),
             List({std::string("fatal: cannot reach the store of rank 0: ::1") + kLoopback}));
+  EXPECT_EQ(Begin({"::1"}, 1),
+            List({std::string("restart: cannot reach the store of rank 0: ::1") + kLoopback}));
 }
 
 TEST_F(StoreSearchTest, TheSameHostDialsLoopbackAddresses) {
@@ -227,7 +230,9 @@ TEST_F(StoreSearchTest, EachRoundHasToDialBeforeItTriesAgain) {
   Stop();
   Next();
   view_.is_running = true;
-  EXPECT_EQ(Begin({}), List({"fatal: cannot reach the store of rank 0: "}));
+  ReachCoordinatorFrom("10.0.0.2");
+  EXPECT_EQ(Begin({"::1"}),
+            List({std::string("fatal: cannot reach the store of rank 0: ::1") + kLoopback}));
 }
 
 // Plays one search with random answers, pauses and stops, and checks each action.
