@@ -22,8 +22,9 @@ HostingStart Hosting::OnLookedUp(const Result<bool>& is_here) {
     lookup_error_ = is_here.error().message;
     return HostingStart::kJoin;
   }
-  is_elsewhere_ = !*is_here;
-  return *is_here ? HostingStart::kHost : HostingStart::kJoin;
+  bool is_ours = IsFirstHere(*is_here);
+  is_elsewhere_ = !is_ours;
+  return is_ours ? HostingStart::kHost : HostingStart::kJoin;
 }
 
 // Another node on this host may have the port. It may have taken it while this node had no
@@ -45,14 +46,21 @@ std::vector<HostingAction> Hosting::OnJoining() const {
           FindHost{first()}};
 }
 
+// The name of a node is its own, also where it has the address of a gateway.
+bool Hosting::IsFirstHere(bool has_address) const {
+  return has_address || first() == nodes_.node_name;
+}
+
 // A node that has reached a coordinator must not start another. A further endpoint that is
 // this host misleads the user: such endpoints are other addresses of the first one's host, not
 // other hosts for the coordinator.
 std::vector<HostingAction> Hosting::OnFound(const std::string& host, bool is_here,
-                                            bool is_joining) const {
+                                            bool is_joining) {
   if (host == first()) {
+    bool is_ours = IsFirstHere(is_here);
+    is_elsewhere_ = !is_ours;
     if (!is_joining || is_hosting_) return {};
-    if (is_here) return {StartCoordinator{}};
+    if (is_ours) return {StartCoordinator{}};
     return CheckFurtherEndpoints();
   }
   if (!is_here) return {};
@@ -86,6 +94,29 @@ std::vector<HostingAction> Hosting::OnRefused(const Endpoint& endpoint, bool is_
 std::optional<uint16_t> Hosting::port() const {
   if (nodes_.shares_port) return std::nullopt;
   return nodes_.endpoints[0].port;
+}
+
+std::vector<Endpoint> Hosting::Endpoints() const {
+  std::vector<Endpoint> endpoints = nodes_.endpoints;
+  Endpoint own{"127.0.0.1", nodes_.endpoints[0].port};
+  bool is_known = std::ranges::find(endpoints, own) != endpoints.end();
+  if (is_hosting_ && !is_known) endpoints.push_back(std::move(own));
+  return endpoints;
+}
+
+std::vector<HostingAction> Hosting::OnUnreached(const std::string& failures, Duration waited) {
+  if (is_unreached_shown_ || waited < kPatience) return {};
+  is_unreached_shown_ = true;
+  return {ShowNote{"rankrun: no coordinator yet: " + failures + UnownedHint() +
+                   "; trying again for up to " + FormatSeconds(nodes_.join_timeout) + "\n"}};
+}
+
+std::string Hosting::UnownedHint() const {
+  if (!is_elsewhere_ || nodes_.is_host) return "";
+  return "; " + first() + " (" + nodes_.endpoint_origin +
+         ") is no address of this node; if no other node has it either, because it is that of a "
+         "gateway or a Kubernetes Service, set --rdzv-conf is_host=1 on the node that it leads to, "
+         "and is_host=0 on the others";
 }
 
 std::vector<std::string> Hosting::OwnAddresses(const std::optional<SocketAddress>& of_link) const {

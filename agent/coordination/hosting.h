@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/job/nodes_spec.h"
+#include "base/clock.h"
 #include "base/net/socket_address.h"
 #include "base/result.h"
 
@@ -39,6 +40,8 @@ class Hosting {
   // coordinator.
   Hosting(const NodesSpec& nodes, bool is_first_agent, bool has_record);
 
+  static constexpr Duration kPatience = std::chrono::seconds(10);  // before the failures are shown
+
   HostingStart Start() const;
   // `is_here`: whether the first endpoint is this host.
   HostingStart OnLookedUp(const Result<bool>& is_here);
@@ -52,14 +55,22 @@ class Hosting {
   // further endpoints.
   std::vector<HostingAction> OnJoining() const;
   // `is_joining`: this node has not reached a coordinator, and has not ended.
-  std::vector<HostingAction> OnFound(const std::string& host, bool is_here, bool is_joining) const;
+  std::vector<HostingAction> OnFound(const std::string& host, bool is_here, bool is_joining);
   // Another job answers at the endpoint.
   void OnOtherJob(const Endpoint& endpoint);
+  // All dials have failed for this long; shows `failures`, the latest ones, once.
+  std::vector<HostingAction> OnUnreached(const std::string& failures, Duration waited);
   // Nothing listens at the endpoint.
   std::vector<HostingAction> OnRefused(const Endpoint& endpoint, bool is_joining) const;
 
   // Port at which the coordinator listens; none if it shares that of the store.
   std::optional<uint16_t> port() const;
+  // Returns where this node dials the coordinator: if it is here, at last by loopback, because the
+  // endpoint may not lead back here.
+  std::vector<Endpoint> Endpoints() const;
+  // Returns a hint if this node does not host the coordinator because of the address of the first
+  // endpoint: that may be the address of no node.
+  std::string UnownedHint() const;
   // Returns the addresses that other nodes use for this one. `of_link`: this node's address on
   // the connection to the coordinator.
   std::vector<std::string> OwnAddresses(const std::optional<SocketAddress>& of_link) const;
@@ -76,6 +87,7 @@ class Hosting {
 
  private:
   const std::string& first() const { return nodes_.endpoints[0].host; }
+  bool IsFirstHere(bool has_address) const;
   bool MayTakePort(const Endpoint& endpoint) const;
   std::vector<HostingAction> CheckFurtherEndpoints() const;
   std::vector<std::string> EndpointHosts() const;
@@ -88,6 +100,7 @@ class Hosting {
   std::string lookup_error_;     // of the first endpoint; or empty
   bool port_was_taken_ = false;  // when this node would have hosted the coordinator
   bool was_other_job_ = false;   // at that port
+  bool is_unreached_shown_ = false;
 };
 
 }  // namespace rankrun::agent

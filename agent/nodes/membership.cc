@@ -101,9 +101,10 @@ void Membership::Begin() {
   JobRecord record = incarnation_.record();
   record.may_restart = true;
   incarnation_.Write(std::move(record));
+  begun_ = Now();
   link_ = std::make_unique<ControlLink>(
       loop_,
-      LinkOptions{.endpoints = nodes_.endpoints,
+      LinkOptions{.endpoints = hosting_.Endpoints(),
                   .job_id = spec_.run_id,
                   .secret = nodes_.secret,
                   .make_hello = [this] { return MakeHello(); },
@@ -117,7 +118,8 @@ void Membership::Begin() {
               [this](const DialFailure& failure) {
                 WarnOnce(failure);
                 NoteDialFailure(failure);
-                Step(LinkDown{link_->FailureText(Now()), IsRefused(link_->failures())});
+                const std::string hint = IsUnreached(failure) ? hosting_.UnownedHint() : "";
+                Step(LinkDown{link_->FailureText(Now()) + hint, IsRefused(link_->failures())});
               }});
   Carry(hosting_.OnJoining());
   Step(MemberTick{});

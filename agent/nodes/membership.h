@@ -64,6 +64,7 @@ class Membership final : public CoordinatorClient {
   void Act(const FindHost& action);
   void Act(const ShowNote& action) { callbacks_.say(action.text); }
   void NoteDialFailure(const DialFailure& failure);
+  bool IsUnreached(const DialFailure& failure) const;
   bool IsJoining() const;
   Hello SelfHello() const;
   void WarnOnce(const DialFailure& failure);
@@ -114,6 +115,7 @@ class Membership final : public CoordinatorClient {
   Hosting hosting_;
   std::vector<std::unique_ptr<HostFinder>> finders_;
   Member core_;
+  TimePoint begun_;  // to dial
   std::unique_ptr<ControlLink> link_;
   Hello last_hello_;                  // the last that was sent
   std::set<DialFailureKind> warned_;  // kinds of failure shown since the link was up

@@ -76,6 +76,14 @@ void Membership::NoteDialFailure(const DialFailure& failure) {
   if (failure.kind == DialFailureKind::kRefused) {
     Carry(hosting_.OnRefused(failure.endpoint, IsJoining()));
   }
+  if (IsUnreached(failure)) {
+    Carry(hosting_.OnUnreached(link_->FailureText(Now()), Now() - begun_));
+  }
+}
+
+// Returns whether this node has yet to reach a rankrun at that endpoint.
+bool Membership::IsUnreached(const DialFailure& failure) const {
+  return IsJoining() && failure.kind <= DialFailureKind::kNotRankrun;
 }
 
 bool Membership::IsJoining() const {

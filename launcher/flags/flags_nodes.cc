@@ -187,17 +187,19 @@ constexpr Flag kFlags[] = {
      .value_name = "KEY=VALUE,...",
      .help = "Set keys of torchrun's rendezvous: `join_timeout`, `last_call_timeout`, `is_host` "
              "and others. No effect on a job of one node.",
-     .details = "The keys are:"
-                "\n\n`join_timeout` (with static `timeout`): seconds that the nodes have to meet. "
-                "Default: 600 (with static 900)."
-                "\n\n`last_call_timeout`: as `--last-call`."
-                "\n\n`keep_alive_interval`, `keep_alive_max_attempt`: if either is set, their "
-                "product is as `--node-timeout`. Defaults: 5 and 3."
-                "\n\n`is_host` (c10d only): whether this node runs the coordinator."
-                "\n\n`rank` (static only): as `--node-rank`."
-                "\n\n`store_type` (c10d only): `tcp`. Several nodes cannot meet in a `file`."
-                "\n\nA flag overrides the key of the same meaning. Other keys may have any value "
-                "and have no effect; `--explain` lists them.",
+     .details =
+         "The keys are:"
+         "\n\n`join_timeout` (with static `timeout`): seconds that the nodes have to meet. "
+         "Default: 600 (with static 900)."
+         "\n\n`last_call_timeout`: as `--last-call`."
+         "\n\n`keep_alive_interval`, `keep_alive_max_attempt`: if either is set, their "
+         "product is as `--node-timeout`. Defaults: 5 and 3."
+         "\n\n`is_host` (c10d only): whether this node runs the coordinator. It is needed where "
+         "the endpoint is no node's own address."
+         "\n\n`rank` (static only): as `--node-rank`."
+         "\n\n`store_type` (c10d only): `tcp`. Several nodes cannot meet in a `file`."
+         "\n\nA flag overrides the key of the same meaning. Other keys may have any value "
+         "and have no effect; `--explain` lists them.",
      .group = kRendezvous,
      .from_torchrun = true,
      .sources = kPet,

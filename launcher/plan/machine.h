@@ -10,9 +10,9 @@ namespace rankrun::launcher {
 // Returns the facts about this machine and process.
 Machine ThisMachine();
 
-// Returns the name of the first address of this host's own name, else its canonical name, if it has
-// a domain; else the own name: like socket.getfqdn of Python, but only a name that has an address
-// of this host. Empty if none has one.
+// Returns the name of the first address of `host_name`, else its canonical name, if it has a
+// domain; else `host_name`: like socket.getfqdn of Python, but only a name that has an address of
+// this host. Empty if none has one.
 std::string FullNameOf(const std::string& host_name);
 
 // Returns a random UUID (version 4).

@@ -4,11 +4,13 @@
 
 #include <fstream>
 
+#include "base/net/network_interface.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -28,6 +30,36 @@ TEST_F(NodesStartTest, NobodyIsAtTheEndpoint) {
   Job& guest = StartGuest({"-n1"}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("localhost:" + port)) << Errors();
+}
+
+TEST_F(NodesStartTest, AnEndpointThatIsNoNodesAddressNamesTheKey) {
+  Job& node = Start({"-n1", "--insecure", "--rdzv-backend=c10d",
+                     "--rdzv-endpoint=255.255.255.255:" + port, "--rdzv-conf=join_timeout=1"},
+                    "exit 0");
+  EXPECT_EQ(node.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(node.Err(), ContainsRegex("255.255.255.255 \\(--rdzv-endpoint\\) is no address of "
+                                        "this node; .*--rdzv-conf is_host=1 on the node that"));
+}
+
+// As a port that is forwarded to the coordinator, but not back to its own host.
+TEST_F(NodesStartTest, AnEndpointThatLeadsOnlyOthersToTheHostServesAllNodes) {
+  auto own = InterfaceAddresses();
+  ASSERT_TRUE(own);
+  std::erase_if(*own, [](const std::string& address) {
+    return address == "127.0.0.1" || address == "::1" || address.starts_with("fe80:");
+  });
+  if (own->empty()) GTEST_SKIP() << "this host has only loopback addresses";
+  const std::string show = "echo $MASTER_ADDR >$RANK";
+  Job& host = StartHost({"-n1", "--node-rank=0", "--insecure", "--max-restarts=0",
+                         "--rdzv-endpoint=255.255.255.255:" + port},
+                        show);
+  Job& guest = StartGuest({"-n1", "--node-rank=1", "--insecure"}, show);
+  EXPECT_EQ(host.Wait(), Code(0)) << Errors();
+  EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
+  for (const char* rank : {"0", "1"}) {
+    std::string address = Read(rank);
+    EXPECT_THAT(*own, Contains(address.substr(0, address.size() - 1))) << Errors();
+  }
 }
 
 TEST_F(NodesStartTest, TheOthersDoNotCome) {

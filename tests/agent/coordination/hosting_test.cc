@@ -66,6 +66,16 @@ TEST_F(HostingTest, OtherwiseTheFirstEndpointDecides) {
   EXPECT_EQ(First().OnLookedUp(kNoAddress), HostingStart::kJoin) << "not known yet";
 }
 
+TEST_F(HostingTest, TheNameOfANodeIsItsOwnWhateverAddressItHas) {
+  nodes_.node_name = "n1";
+  EXPECT_EQ(First().OnLookedUp(false), HostingStart::kHost);
+  Hosting later = First();
+  EXPECT_EQ(later.OnLookedUp(kNoAddress), HostingStart::kJoin) << "other nodes cannot find it, yet";
+  EXPECT_EQ(WordsOf(later.OnFound("n1", false, kJoining)), List({"host"}));
+  nodes_.node_name = "n1-ib";
+  EXPECT_EQ(First().OnLookedUp(false), HostingStart::kJoin) << "only the first endpoint counts";
+}
+
 TEST_F(HostingTest, TheCoordinatorListensAtTheFirstEndpointUnlessItSharesThePortOfTheStore) {
   nodes_.endpoints[0].port = 7;
   EXPECT_EQ(First().port(), 7);
@@ -215,7 +225,50 @@ TEST_F(HostingTest, AFurtherEndpointThatIsThisHostIsShown) {
   }
 }
 
+// --- A coordinator that is not reached ---
+
+constexpr Duration kLong = Hosting::kPatience;
+
+TEST_F(HostingTest, FailuresAreShownOnceAfterSomeTime) {
+  nodes_.join_timeout = std::chrono::seconds(90);
+  nodes_.is_host = false;
+  Hosting hosting = First();
+  EXPECT_EQ(WordsOf(hosting.OnUnreached("n1: refused", kLong - Duration(1))), List());
+  EXPECT_EQ(WordsOf(hosting.OnUnreached("n1: refused", kLong)),
+            List({"rankrun: no coordinator yet: n1: refused; trying again for up to 90.0 s\n"}));
+  EXPECT_EQ(WordsOf(hosting.OnUnreached("n1: refused", 2 * kLong)), List());
+}
+
+TEST_F(HostingTest, AnAddressOfNoNodeHasAHint) {
+  const std::string hint =
+      "; n1 (--rdzv-endpoint) is no address of this node; if no other node has it either, because "
+      "it is that of a gateway or a Kubernetes Service, set --rdzv-conf is_host=1 on the node that "
+      "it leads to, and is_host=0 on the others";
+  Hosting elsewhere = First();
+  elsewhere.OnLookedUp(false);
+  EXPECT_EQ(elsewhere.UnownedHint(), hint);
+  EXPECT_NE(WordsOf(elsewhere.OnUnreached("n1: refused", kLong))[0].find(hint), std::string::npos);
+  Hosting found_later = First();
+  found_later.OnLookedUp(kNoAddress);
+  EXPECT_EQ(found_later.UnownedHint(), "") << "its address is not known";
+  found_later.OnFound("n1", false, kJoining);
+  EXPECT_EQ(found_later.UnownedHint(), hint);
+  nodes_.is_host = false;
+  EXPECT_EQ(elsewhere.UnownedHint(), "") << "the user has decided";
+}
+
 // --- Addresses ---
+
+TEST_F(HostingTest, TheHostOfTheCoordinatorReachesItByLoopbackAtLast) {
+  Hosting hosting = First();
+  EXPECT_EQ(hosting.Endpoints(), nodes_.endpoints);
+  hosting.OnHosting();
+  std::vector<Endpoint> with_loopback = nodes_.endpoints;
+  with_loopback.push_back({"127.0.0.1", 29400});
+  EXPECT_EQ(hosting.Endpoints(), with_loopback);
+  nodes_.endpoints = {{"127.0.0.1", 29400}};
+  EXPECT_EQ(hosting.Endpoints(), nodes_.endpoints);
+}
 
 TEST_F(HostingTest, OtherNodesUseTheAddressThatTheUserHasSet) {
   nodes_.local_addr = "10.0.0.9";
