@@ -138,6 +138,7 @@ void ControlLink::BeginHandshake(std::unique_ptr<Stream> stream) {
   phase_ = Phase::kHandshake;
   stream_ = std::move(stream);
   if (auto local = stream_->LocalAddress()) local_address_ = *local;
+  peer_address_ = stream_->peer();
   handshake_.emplace(secret_, options_.job_id);
   has_challenge_ = false;
   reader_ = FrameReader(kMaxHandshakeBytes);

@@ -76,6 +76,9 @@ class ControlLink {
   // Address of this node on the latest connection.
   const std::optional<SocketAddress>& local_address() const { return local_address_; }
 
+  // Address to which that connection leads.
+  const std::optional<SocketAddress>& peer_address() const { return peer_address_; }
+
   // The latest failure at each endpoint since the link was last up.
   const std::vector<DialFailure>& failures() const { return failures_; }
   // Returns these failures and the time since the first attempt as one line;
@@ -131,6 +134,7 @@ class ControlLink {
   std::unique_ptr<SessionCipher> cipher_;  // while the link is up
   FrameReader reader_;
   std::optional<SocketAddress> local_address_;
+  std::optional<SocketAddress> peer_address_;
   // Destroyed by Sweep, because they must not be destroyed in their own
   // callbacks.
   std::vector<std::unique_ptr<Stream>> dropped_;

@@ -20,8 +20,9 @@ namespace rankrun::agent {
 // there.
 struct Prepared {
   int round;
-  uint16_t store_port;                          // if this node hosts the store; else 0
-  std::vector<std::string> own_addresses = {};  // of this host; empty: unknown
+  uint16_t store_port;                                  // if this node hosts the store; else 0
+  std::vector<std::string> own_addresses = {};          // of this host; empty: unknown
+  std::optional<std::string> coordinator_address = {};  // to which this node connected, numeric
   bool operator==(const Prepared&) const = default;
 };
 // A worker has failed; the node is stopping the others.

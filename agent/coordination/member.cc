@@ -165,7 +165,8 @@ void Member::OnMessage(const Prepare& message) {
 void Member::On(const Ready& event) {
   if (phase_ != MemberPhase::kPreparing || event.round != self_.round) return;
   phase_ = MemberPhase::kPrepared;
-  Emit(Send{Prepared{event.round, event.store_port, event.own_addresses}});
+  Emit(Send{
+      Prepared{event.round, event.store_port, event.own_addresses, event.coordinator_address}});
 }
 
 void Member::OnMessage(const StartRound& message) {

@@ -47,6 +47,7 @@ struct Ready {
   int round;
   uint16_t store_port;
   std::vector<std::string> own_addresses = {};
+  std::optional<std::string> coordinator_address = {};
 };
 // A worker has failed, or this node cannot do its part of the round.
 struct PartFailed {

@@ -44,7 +44,12 @@ std::vector<std::string> FirstOfAll(const std::vector<const std::vector<std::str
 
 }  // namespace
 
-NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer) {
+NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer,
+                                const std::string& dialled) {
+  auto gateway = SocketAddress::FromNumeric(dialled, 0);
+  bool is_gateway = gateway && gateway->Bytes() == peer.Bytes();
+  bool is_known = std::ranges::find(own, peer.Host()) != own.end();
+  if (is_gateway && !is_known && !own.empty()) own.push_back(peer.Host());
   std::string problem = ProblemOf(own, peer.Bytes());
   if (!problem.empty()) return {{peer.Host()}, std::move(problem)};
   std::stable_partition(own.begin(), own.end(), [&](const std::string& text) {

@@ -17,7 +17,11 @@ struct NodeAddresses {
 // Returns `own`, the addresses that a node reports, with `peer`, from which the
 // node connected, first. If they cannot be right, returns `peer` alone: it is
 // not among them (address translation), one is invalid, or there are too many.
-NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer);
+// `dialled`: numeric address to which the node connected, or empty. If it equals
+// `peer`, a gateway passes the connection on under its own address; the node
+// reaches the store from `own`, which is right, then.
+NodeAddresses RelevantAddresses(std::vector<std::string> own, const SocketAddress& peer,
+                                const std::string& dialled = "");
 
 // Returns the addresses of all nodes, each once, or only the first of each node
 // if all do not fit into a message. Empty if not even these fit, or if those of

@@ -49,6 +49,7 @@ void Fields(F& f, Prepared& m) {
   f("round", m.round);
   f("store_port", m.store_port);
   f("own_addresses", m.own_addresses);
+  f("coordinator_address", m.coordinator_address);
 }
 template <typename F>
 void Fields(F& f, Failed& m) {

@@ -147,7 +147,8 @@ Result<void> CoordinatorHost::CheckAddresses(PeerId peer, Prepared& message) {
   auto found = peers_.find(peer);
   if (found == peers_.end()) return {};
   const SocketAddress& from = found->second;
-  NodeAddresses relevant = RelevantAddresses(std::move(message.own_addresses), from);
+  NodeAddresses relevant = RelevantAddresses(std::move(message.own_addresses), from,
+                                             message.coordinator_address.value_or(""));
   message.own_addresses = std::move(relevant.addresses);
   if (relevant.problem.empty()) return {};
   std::string text = "the node at " + from.Host() + " " + relevant.problem;

@@ -248,6 +248,7 @@ void Membership::Act(const MakeReady& action) {
   auto own = InterfaceAddresses();
   if (!own) LogWarn(own.error().message);
   Ready ready{round_.round, port, own ? std::move(*own) : std::vector<std::string>{}};
+  if (link_->peer_address()) ready.coordinator_address = link_->peer_address()->Host();
   loop_.Post([this, ready] { Step(ready); });
 }
 

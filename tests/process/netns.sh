@@ -456,6 +456,50 @@ only_the_first_endpoint_has_the_coordinator() {
   for i in 1 2; do exits h$i 0; done
 }
 
+coordinator_listens() {
+  ip netns exec h1 bash -c 'exec 3<>/dev/tcp/10.77.0.1/29400' 2>/dev/null
+}
+
+# h3 passes port 29400 on to h1, as a published port of a container does. It is no way
+# to the store, nor from h1 to itself.
+endpoint_may_be_a_gateway() {
+  cat >"$folder/gateway" <<'EOF'
+import select, socket
+listener = socket.create_server(("10.77.0.3", 29400))
+other_end = {}
+while True:
+    for ready in select.select([listener, *other_end], [], [])[0]:
+        if ready is listener:
+            near, peer = listener.accept()
+            if peer[0] == "10.77.0.1":
+                near.close()
+                continue
+            far = socket.create_connection(("10.77.0.1", 29400))
+            other_end |= {near: far, far: near}
+            continue
+        data = ready.recv(65536)
+        if data:
+            other_end[ready].sendall(data)
+        else:
+            other_end.pop(other_end.pop(ready)).close()
+            ready.close()
+EOF
+  ip netns exec h3 python3 "$folder/gateway" 2>"$folder/gateway.out" &
+  local flags=(--nnodes 2 --rdzv-backend c10d --rdzv-endpoint 10.77.0.3)
+  start h1 "${flags[@]}" --rdzv-conf is_host=1
+  await 20 "the coordinator listens" coordinator_listens
+  start h2 "${flags[@]}" --rdzv-conf is_host=0
+  await 30 "all workers begin" has_begun 2
+  check_master
+  says h1 "NAT" && fail "h1 takes the gateway for the address of h2"
+  for i in 1 2; do
+    asks_store h$i "$(awk 'NR == 1 {print $6}' "$folder/began")" "$(port_of_store)" ||
+      fail "h$i cannot use the store"
+  done
+  end_workers
+  for i in 1 2; do exits h$i 0; done
+}
+
 make_hosts
 $case
 echo "passed: $case"

@@ -41,6 +41,16 @@ TEST(StoreAllowlistTest, OfANodeBehindNatTheAddressOfTheConnectionCounts) {
   }
 }
 
+TEST(StoreAllowlistTest, ANodeThatDialsAGatewayMayConnectFromItsOwnAddresses) {
+  NodeAddresses relevant = RelevantAddresses({"10.0.0.7", "127.0.0.1"}, At("10.0.0.1"), "10.0.0.1");
+  EXPECT_THAT(relevant.addresses, ElementsAre("10.0.0.1", "10.0.0.7", "127.0.0.1"));
+  EXPECT_EQ(relevant.problem, "");
+  for (const char* dialled : {"", "10.0.0.2", "gateway"}) {
+    EXPECT_THAT(RelevantAddresses({"10.0.0.7"}, At("10.0.0.1"), dialled).problem, HasSubstr("NAT"));
+  }
+  EXPECT_THAT(RelevantAddresses({}, At("10.0.0.1"), "10.0.0.1").problem, HasSubstr("NAT"));
+}
+
 TEST(StoreAllowlistTest, AListWithAnInvalidAddressIsOfNoUse) {
   for (const char* invalid : {"n1", "0.0.0.0/0"}) {
     NodeAddresses relevant = RelevantAddresses({"10.0.0.1", invalid}, At("10.0.0.1"));

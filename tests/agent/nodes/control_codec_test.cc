@@ -68,7 +68,7 @@ class Contents {
 
   std::vector<MemberMessage> MemberMessages() {
     return {TheHello(),
-            Prepared{Int(), Port(), {Text(), Text()}},
+            Prepared{Int(), Port(), {Text(), Text()}, Text()},
             Failed{Int(), TheCause()},
             Done{Int()},
             Stopped{Int()},
