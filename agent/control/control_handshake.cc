@@ -119,10 +119,14 @@ Result<ServerHandshake::Judged> ServerHandshake::Judge(std::string_view frame) c
   Judged judged{.refusal = refusal.kind,
                 .why = std::move(refusal.why),
                 .hello = {},
+                .claimed_hello = {},
                 .answer = {},
                 .cipher = {}};
   Json answer{{"refusal", static_cast<unsigned>(judged.refusal)}};
   if (judged.refusal == HandshakeRefusal::kOtherJob) answer["job"] = Bytes(job_id_);
+  bool lacks_secret = judged.refusal == HandshakeRefusal::kNoSecret ||
+                      judged.refusal == HandshakeRefusal::kWrongSecret;
+  if (lacks_secret) judged.claimed_hello = std::move(greeting->payload);
   if (judged.refusal == HandshakeRefusal::kNone) {
     judged.cipher = CipherOf(keys_, greeting->key);
     if (!judged.cipher || !judged.cipher->SetPeerHeader(greeting->header)) {

@@ -56,6 +56,7 @@ class ServerHandshake {
     HandshakeRefusal refusal = HandshakeRefusal::kNone;
     std::string why;                        // reason of the refusal, for the log
     std::string hello;                      // payload of the client; empty if refused
+    std::string claimed_hello;              // of one without the secret, so not to be trusted
     std::string answer;                     // frame to send, also if refused
     std::unique_ptr<SessionCipher> cipher;  // for all later frames; null if refused
   };

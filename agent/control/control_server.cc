@@ -162,6 +162,8 @@ void ControlServer::OnHello(Peer& peer, const std::string& frame) {
   Write(peer, EncodeFrame(judged->answer));
   if (judged->refusal != HandshakeRefusal::kNone) {
     Warn("refused the node at " + peer.stream->peer().ToString() + ": " + judged->why);
+    bool is_told = callbacks_.on_wrong_secret && !judged->claimed_hello.empty();
+    if (is_told) callbacks_.on_wrong_secret(judged->claimed_hello);
     return Drain(peer);
   }
   auto local = peer.stream->LocalAddress();

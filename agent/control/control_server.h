@@ -54,6 +54,8 @@ class ControlServer {
     std::function<void(PeerId, std::string payload)> on_message;
     // Once for each on_hello, unless Refuse or Close was called before.
     std::function<void(PeerId, Error why)> on_lost;
+    // A peer was refused for its secret; it may have sent anything. May be empty.
+    std::function<void(const std::string& claimed_hello)> on_wrong_secret = {};
   };
 
   ControlServer(Loop& loop, ControlServerOptions options, Callbacks callbacks);

@@ -62,6 +62,7 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   if (const auto* said = std::get_if<MessageFromPeer>(&event)) OnMessageFromPeer(*said);
   if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
   if (const auto* gone = std::get_if<NodeGone>(&event)) On(*gone);
+  if (const auto* refused = std::get_if<OthersRefused>(&event)) On(*refused);
   bool ends_pause = std::holds_alternative<EndPause>(event) && phase_ == JobPhase::kPausing;
   if (ends_pause) StartGathering(false);
   OnTick();

@@ -46,6 +46,7 @@ class Coordinator {
   void OnMessageFromPeer(const MessageFromPeer& event);
   void OnPeerLost(PeerId peer);
   void On(const NodeGone& event);
+  void On(const OthersRefused& event);
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
   void OnNextIncarnation(Node& node);

@@ -54,9 +54,14 @@ struct MessageFromPeer {
 struct PeerLost {
   PeerId peer;
 };
+// All other nodes were refused for their secret, so none is to be expected.
+struct OthersRefused {
+  std::string why;
+};
 struct EndPause {};  // the user does not wait for the pause before a restart
 struct Tick {};      // at the deadline or at any other time
-using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, NodeGone, EndPause, Tick>;
+using CoordinatorEvent =
+    std::variant<MessageFromPeer, PeerLost, NodeGone, OthersRefused, EndPause, Tick>;
 
 struct SendMessage {
   PeerId peer;

@@ -235,6 +235,12 @@ void Coordinator::GiveUpGathering() {
        "gave up waiting for nodes: " + roster_.RollCall(now_ - phase_start_)});
 }
 
+void Coordinator::On(const OthersRefused& event) {
+  bool is_alone = roster_.nodes().size() == 1 && roster_.Contains(policy_.own_node);
+  bool is_new = phase_ == JobPhase::kGathering && attempts_ == 0;
+  if (is_new && is_alone) End({kExitNoRendezvous, event.why});
+}
+
 void Coordinator::GiveUpFinishing() {
   BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
                      " after the first node (--finish-timeout): " + round_.UnfinishedText(),

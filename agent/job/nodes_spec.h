@@ -39,6 +39,7 @@ struct NodesSpec {
   std::string munge_credential;  // hands `secret` over to the other nodes; empty: none
   std::string secret_origin;     // for messages: a path or variable; empty: none
   bool secret_is_own = false;    // `secret_origin` is the file of the user's own secret
+  std::string secret_advice;     // for messages: how containers share a secret; empty: not in one
   std::string endpoint_origin;   // for messages: the flag, or another source
 };
 

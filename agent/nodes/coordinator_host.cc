@@ -38,6 +38,25 @@ bool LacksAddress(const MemberMessage& message) {
   return hello != nullptr && hello->addresses.empty();
 }
 
+// Only a secret that each node makes for itself differs by accident, so that no other node with
+// the right one is to be expected.
+size_t OthersWithOwnSecret(const NodesSpec& nodes) {
+  return nodes.secret_is_own ? static_cast<size_t>(nodes.min - 1) : 0;
+}
+
+// On hosts, the user may copy the secret and start the other nodes again. Containers start with
+// what they have.
+Duration PatienceWithOthers(const NodesSpec& nodes) {
+  bool are_containers = !nodes.secret_advice.empty();
+  return std::chrono::seconds(are_containers ? 5 : 60);
+}
+
+std::string WrongSecretsText(const NodesSpec& nodes) {
+  return "all other nodes were refused, because they do not have the secret of node " +
+         nodes.node_name + ", which is from " + nodes.secret_origin +
+         (nodes.secret_advice.empty() ? "; all nodes need the same file" : nodes.secret_advice);
+}
+
 void StartOrStop(Timer& timer, std::optional<TimePoint> deadline) {
   if (!deadline) return timer.Stop();
   timer.Start(*deadline - std::chrono::steady_clock::now());
@@ -50,6 +69,8 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
     : callbacks_(std::move(callbacks)),
       is_store_strict_(spec.nodes->store_strict),
       own_node_(own_node),
+      secret_refusals_(OthersWithOwnSecret(*spec.nodes), PatienceWithOthers(*spec.nodes)),
+      wrong_secrets_(WrongSecretsText(*spec.nodes)),
       reports_(static_cast<size_t>(spec.nodes->max)),
       health_({.notice = spec.hang_notice, .timeout = spec.hang_timeout}),
       core_(PolicyOf(spec, own_node), std::move(earlier), std::chrono::steady_clock::now()),
@@ -71,11 +92,13 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
                  OnMessage(peer, hello);
                },
            .on_message = [this](PeerId peer, const std::string& bytes) { OnMessage(peer, bytes); },
-           .on_lost = [this](PeerId peer, const Error&) { OnBroken(peer); }}),
+           .on_lost = [this](PeerId peer, const Error&) { OnBroken(peer); },
+           .on_wrong_secret = [this](const std::string& hello) { OnWrongSecret(hello); }}),
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] { LookAtReports(); }),
       relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
-      stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }) {
+      stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }),
+      refusals_timer_(loop, [this] { Step(OthersRefused{wrong_secrets_}); }) {
   tick_.Start(Duration::zero());
 }
 
@@ -112,6 +135,14 @@ void CoordinatorHost::Reject(PeerId peer, const std::string& why) {
   server_.Refuse(peer, Encode(Refusal{why}));
   Act(Announcement{std::nullopt, events::NodeRefused{NameOf(peer), why}});
   OnBroken(peer);
+}
+
+void CoordinatorHost::OnWrongSecret(const std::string& claimed_hello) {
+  auto message = DecodeMemberMessage(claimed_hello);
+  const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr;
+  if (hello == nullptr) return;
+  secret_refusals_.OnRefused(hello->node, std::chrono::steady_clock::now());
+  StartOrStop(refusals_timer_, secret_refusals_.deadline());
 }
 
 // Returns the address of a node whose hello could not be read.

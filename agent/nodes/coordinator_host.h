@@ -17,6 +17,7 @@
 #include "agent/nodes/job_health.h"
 #include "agent/nodes/node_prober.h"
 #include "agent/nodes/report_merger.h"
+#include "agent/nodes/secret_refusals.h"
 #include "base/net/socket_address.h"
 #include "base/uv/uv_stream.h"
 #include "base/uv/uv_timer.h"
@@ -70,6 +71,7 @@ class CoordinatorHost {
   void OnBroken(PeerId peer);
   void RecordSender(PeerId peer, const MemberMessage& message);
   void Reject(PeerId peer, const std::string& why);
+  void OnWrongSecret(const std::string& claimed_hello);
   std::string NameOf(PeerId peer) const;
   Result<void> CheckAddresses(PeerId peer, Prepared& message);
   void OnReport(PeerId peer, const Report& report);
@@ -89,6 +91,8 @@ class CoordinatorHost {
   std::map<PeerId, uint64_t> watched_;     // nodes of prober_
   std::set<AddressBytes> warned_of_;       // nodes with unusable addresses
   RefusalLimit refusals_;
+  SecretRefusals secret_refusals_;
+  const std::string wrong_secrets_;  // for messages: all other nodes have another secret
   ReportMerger reports_;
   JobHealth health_;
   Coordinator core_;
@@ -100,6 +104,7 @@ class CoordinatorHost {
   QueryRelay relay_;
   Timer relay_timer_;
   Timer stacks_timer_;
+  Timer refusals_timer_;
 };
 
 }  // namespace rankrun::agent

@@ -46,6 +46,7 @@ std::string SecretAdvice(const NodesSpec& nodes, const Endpoint& endpoint) {
   if (origin.empty()) return "";
   std::string text = "rankrun: the secret of node " + nodes.node_name + " is from " + origin;
   if (!nodes.secret_is_own) return text + "\n";
+  if (!nodes.secret_advice.empty()) return text + nodes.secret_advice + "\n";
   return text + "; all nodes need the same file, so copy it here: scp " + endpoint.host + ":" +
          origin + " " + origin + "\n";
 }

@@ -189,6 +189,7 @@ class Planner {
             .read_file = machine_.read_secret,
             .read_own = machine_.read_own_secret,
             .make_munge = machine_.make_munge_secret,
+            .is_container = machine_.is_container,
             .is_optional = as_torchrun_};
   }
 

@@ -38,6 +38,7 @@ struct Machine {
   std::function<Result<SecretFile>(const std::string& path)> read_secret = {};
   std::function<Result<std::string>(const std::string& path)> read_own_secret = {};
   std::function<Result<MungeSecret>()> make_munge_secret = {};
+  bool is_container = false;
   Scheduler scheduler = {};
 };
 

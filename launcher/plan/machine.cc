@@ -62,6 +62,12 @@ std::optional<pid_t> FindMpirun() {
   return std::nullopt;
 }
 
+// Docker, Podman and systemd-nspawn leave these signs.
+bool IsContainer() {
+  return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+         VariableOfProcess("container").has_value();
+}
+
 std::string HostsFile() {
   auto text = ReadSettingsFile("/etc/hosts");
   return text ? *text : "";
@@ -154,7 +160,8 @@ Machine ThisMachine() {
       .full_host_name = [] { return FullNameOf(HostName()); },
       .read_secret = ReadSecretFile,
       .read_own_secret = ReadOrMakeOwnSecret,
-      .make_munge_secret = MakeMungeSecret};
+      .make_munge_secret = MakeMungeSecret,
+      .is_container = IsContainer()};
   machine.scheduler = ReadScheduler({.environment = machine.environment,
                                      .host_name = machine.host_name,
                                      .hosts_file = HostsFile});

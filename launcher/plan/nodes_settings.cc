@@ -308,6 +308,7 @@ class NodesReader {
     spec().secret_origin = std::move(secret->origin);
     spec().munge_credential = std::move(secret->munge_credential);
     spec().secret_is_own = secret->is_own;
+    spec().secret_advice = std::move(secret->advice);
     std::ranges::move(secret->ignored, std::back_inserter(plan_.rendezvous.ignored));
     std::ranges::move(secret->warnings, std::back_inserter(plan_.warnings));
     return {};

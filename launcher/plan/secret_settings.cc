@@ -33,7 +33,7 @@ class SecretReader {
     if (variable) return Take(kSecretVariable, *variable);
     bool has_none = !context_.is_exposed || context_.is_optional || settings_.IsOn("insecure");
     if (has_none) return std::move(plan_);
-    if (context_.environment("KUBERNETES_SERVICE_HOST")) {
+    if (IsPod()) {
       auto mounted = ReadFile("", kMountedSecret);
       if (mounted || mounted.error().code != ErrorCode::kNotFound) return mounted;
     }
@@ -63,10 +63,24 @@ class SecretReader {
     auto secret = path ? context_.read_own(*path) : Result<std::string>(path.error());
     if (!secret) {
       return Error{ErrorCode::kInvalid, "the job needs a secret: " + secret.error().message +
-                                            "; want --secret-file, or --insecure"};
+                                            "; want " + WaysToShare() +
+                                            ", the same on all nodes, or --insecure"};
     }
     plan_.is_own = true;
+    if (IsPod() || context_.is_container) {
+      plan_.advice = std::string("; each ") + (IsPod() ? "pod" : "container") +
+                     " has a home of its own, so give all nodes one secret: " + WaysToShare();
+    }
     return Take(*path, std::move(*secret));
+  }
+
+  bool IsPod() const { return context_.environment("KUBERNETES_SERVICE_HOST").has_value(); }
+
+  // Returns "A, B or C".
+  std::string WaysToShare() const {
+    std::string mounted =
+        IsPod() ? std::string("a file that Kubernetes mounts at ") + kMountedSecret + ", " : "";
+    return mounted + kSecretVariable + " or --secret-file";
   }
 
   Result<SecretPlan> Take(const std::string& origin, std::string text) {

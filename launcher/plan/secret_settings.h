@@ -39,6 +39,7 @@ struct SecretContext {
   std::function<Result<std::string>(const std::string& path)> read_own = {};
   // Makes a random secret, and munge's credential to hand it over.
   std::function<Result<MungeSecret>()> make_munge = {};
+  bool is_container = false;
   bool is_exposed = true;    // an endpoint is no loopback address
   bool is_optional = false;  // by the name torchrun: none unless a setting gives it
 };
@@ -49,6 +50,7 @@ struct SecretPlan {
   std::string origin;            // for messages: a path, or RANKRUN_SECRET; empty: none
   std::string munge_credential;  // empty: munge does not hand the secret over
   bool is_own = false;           // `origin` is the file of the user's own secret
+  std::string advice;            // as agent::NodesSpec::secret_advice
   std::vector<Note> ignored;
   std::vector<std::string> warnings;  // lines for standard error
 };

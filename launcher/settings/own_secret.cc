@@ -104,9 +104,9 @@ Result<std::string> OwnSecretPath(const Environment& environment) {
     if (user != nullptr && user->pw_dir != nullptr) home = user->pw_dir;
   }
   if (!home || !home->starts_with('/')) {
-    return Error{ErrorCode::kInvalid, "this user has no home folder; set HOME"};
+    return Error{ErrorCode::kInvalid, "this user has no home folder (HOME is not set)"};
   }
-  return *home + "/.config" + kName;
+  return (*home == "/" ? "" : *home) + "/.config" + kName;
 }
 
 Result<std::string> ReadOwnSecret(const std::string& path) {

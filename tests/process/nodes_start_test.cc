@@ -2,15 +2,16 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 
+#include "base/net/host_port.h"
 #include "base/net/network_interface.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -41,14 +42,20 @@ TEST_F(NodesStartTest, AnEndpointThatIsNoNodesAddressNamesTheKey) {
                                         "this node; .*--rdzv-conf is_host=1 on the node that"));
 }
 
+// Returns an address of this host for other hosts; empty if it has none.
+std::string AddressForOthers() {
+  auto own = InterfaceAddresses();
+  if (!own) return "";
+  auto is_for_others = [](const std::string& address) {
+    return !IsLoopback(address) && !address.starts_with("fe80:");
+  };
+  auto found = std::ranges::find_if(*own, is_for_others);
+  return found == own->end() ? "" : *found;
+}
+
 // As a port that is forwarded to the coordinator, but not back to its own host.
 TEST_F(NodesStartTest, AnEndpointThatLeadsOnlyOthersToTheHostServesAllNodes) {
-  auto own = InterfaceAddresses();
-  ASSERT_TRUE(own);
-  std::erase_if(*own, [](const std::string& address) {
-    return address == "127.0.0.1" || address == "::1" || address.starts_with("fe80:");
-  });
-  if (own->empty()) GTEST_SKIP() << "this host has only loopback addresses";
+  if (AddressForOthers().empty()) GTEST_SKIP() << "this host has only loopback addresses";
   const std::string show = "echo $MASTER_ADDR >$RANK";
   Job& host = StartHost({"-n1", "--node-rank=0", "--insecure", "--max-restarts=0",
                          "--rdzv-endpoint=255.255.255.255:" + port},
@@ -56,10 +63,7 @@ TEST_F(NodesStartTest, AnEndpointThatLeadsOnlyOthersToTheHostServesAllNodes) {
   Job& guest = StartGuest({"-n1", "--node-rank=1", "--insecure"}, show);
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
-  for (const char* rank : {"0", "1"}) {
-    std::string address = Read(rank);
-    EXPECT_THAT(*own, Contains(address.substr(0, address.size() - 1))) << Errors();
-  }
+  for (const char* rank : {"0", "1"}) EXPECT_EQ(Read(rank), AddressForOthers() + "\n") << Errors();
 }
 
 TEST_F(NodesStartTest, TheOthersDoNotCome) {
@@ -87,6 +91,27 @@ TEST_F(NodesStartTest, OneHasNoSecret) {
   Job& guest = StartGuest({"-n1"}, "exit 0");
   EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("secret")) << Errors();
+}
+
+// As in containers that have a home each.
+TEST_F(NodesStartTest, AJobWhoseNodesHaveMadeASecretEachEnds) {
+  const std::string address = AddressForOthers();
+  if (address.empty()) GTEST_SKIP() << "this host has only loopback addresses";
+  const auto number = static_cast<uint16_t>(std::stoi(port));
+  const std::string endpoint = "--rdzv-endpoint=" + HostPortText(address, number);
+  variables = {{"container", "test"}, {"XDG_CONFIG_HOME", folder.Path("one")}};
+  Job& host = StartHost({"-n1", endpoint}, "exit 0");
+  variables["XDG_CONFIG_HOME"] = folder.Path("other");
+  Job& guest = StartGuest({"-n1", endpoint}, "exit 0");
+  const std::string advice =
+      "/rankrun/secret; each container has a home of its own, so give all nodes one secret: "
+      "RANKRUN_SECRET or --secret-file\n";
+  EXPECT_EQ(guest.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr(folder.Path("other") + advice));
+  EXPECT_EQ(host.Wait(), Code(201)) << Errors();
+  EXPECT_THAT(host.Err(), ContainsRegex("all other nodes were refused, because they do not have "
+                                        "the secret of node [^ ]+, which is from "));
+  EXPECT_THAT(host.Err(), HasSubstr(folder.Path("one") + advice));
 }
 
 TEST_F(NodesStartTest, TheSameSecretLetsNodesIn) {

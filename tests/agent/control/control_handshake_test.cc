@@ -56,6 +56,7 @@ TEST(ControlHandshakeTest, AWrongSecretIsReportedToBoth) {
   EXPECT_EQ(outcome.judged.refusal, HandshakeRefusal::kWrongSecret);
   EXPECT_EQ(outcome.judged.why, "wrong job secret");
   EXPECT_EQ(outcome.judged.hello, "");
+  EXPECT_EQ(outcome.judged.claimed_hello, "hello");
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->kind, DialFailureKind::kWrongSecret);
   EXPECT_EQ(outcome.failure->why, "wrong job secret");

@@ -46,6 +46,32 @@ TEST_F(CoordinatorTest, MinNodesWaitForTheLastCall) {
   EXPECT_EQ(SentTo<Prepare>(1)->node_count, 2);
 }
 
+TEST_F(CoordinatorTest, AJobWhoseOtherNodesAreRefusedForTheirSecretEnds) {
+  Open(3, 3);
+  Join(1);
+  Act(OthersRefused{"all have another secret"});
+  ASSERT_TRUE(SentTo<Verdict>(1));
+  EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitNoRendezvous);
+  EXPECT_EQ(SentTo<Verdict>(1)->text, "all have another secret");
+}
+
+TEST_F(CoordinatorTest, RefusedNodesDoNotEndAJobThatAnotherNodeHasJoined) {
+  Open(3, 3);
+  Join(1);
+  Join(2);
+  Act(OthersRefused{"x"});
+  EXPECT_EQ(phase(), JobPhase::kGathering);
+  Join(3);
+  Act(OthersRefused{"x"});
+  EXPECT_EQ(phase(), JobPhase::kPreparing);
+}
+
+TEST_F(CoordinatorTest, RefusedNodesDoNotEndAJobThatHasBegun) {
+  Run(1);
+  Act(OthersRefused{"x"});
+  EXPECT_EQ(phase(), JobPhase::kRunning);
+}
+
 TEST_F(CoordinatorTest, NoNodeStartsBeforeAllHavePrepared) {
   Open(2, 2);
   Join(1);

@@ -99,6 +99,20 @@ TEST(SecretSettingsTest, AJobThatOtherHostsCanReachHasTheUsersOwnSecret) {
   EXPECT_EQ(ReadIn(on_loopback).secret, "");
 }
 
+TEST(SecretSettingsTest, ContainersHaveHomesOfTheirOwn) {
+  EXPECT_EQ(ReadIn(ContextOf({})).advice, "");
+  SecretContext container = ContextOf({});
+  container.is_container = true;
+  EXPECT_EQ(ReadIn(container).advice,
+            "; each container has a home of its own, so give all nodes one secret: RANKRUN_SECRET "
+            "or --secret-file");
+  EXPECT_EQ(ReadIn(container, {"--secret-file=secret"}).advice, "") << "all nodes may have it";
+  EXPECT_EQ(
+      ReadIn(ContextOf({{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}})).advice,
+      "; each pod has a home of its own, so give all nodes one secret: a file that Kubernetes "
+      "mounts at /var/run/secrets/rankrun/secret, RANKRUN_SECRET or --secret-file");
+}
+
 TEST(SecretSettingsTest, WithoutASecretTheJobMustBeInsecure) {
   SecretContext context = ContextOf({});
   context.read_own = [](const std::string& path) {
@@ -106,7 +120,16 @@ TEST(SecretSettingsTest, WithoutASecretTheJobMustBeInsecure) {
   };
   EXPECT_EQ(ErrorIn(context),
             "the job needs a secret: /home/ada/.config/rankrun/secret: Read-only file system; want "
-            "--secret-file, or --insecure");
+            "RANKRUN_SECRET or --secret-file, the same on all nodes, or --insecure");
+  context.environment = EnvironmentOf({{"HOME", "/"}, {"KUBERNETES_SERVICE_HOST", "10.0.0.1"}});
+  EXPECT_EQ(ErrorIn(context),
+            "the job needs a secret: /.config/rankrun/secret: Read-only file system; want a file "
+            "that Kubernetes mounts at /var/run/secrets/rankrun/secret, RANKRUN_SECRET or "
+            "--secret-file, the same on all nodes, or --insecure");
+  context.environment = EnvironmentOf({{"HOME", "none"}});
+  EXPECT_EQ(ErrorIn(context),
+            "the job needs a secret: this user has no home folder (HOME is not set); want "
+            "RANKRUN_SECRET or --secret-file, the same on all nodes, or --insecure");
   EXPECT_EQ(ReadIn(context, {"--insecure"}).secret, "");
 }
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+
+#include "base/clock.h"
+
+namespace rankrun::agent {
+
+// Recognises a job that cannot form, because each of its other nodes was refused for its secret:
+// the nodes have homes of their own, and each has made a secret. Anybody may claim to be such a
+// node, so some time remains for a node with the right secret. Pure.
+class SecretRefusals {
+ public:
+  // `others`: number of nodes besides this one that the job needs; 0: nothing is recognised.
+  // `patience`: time after the refusal of the last of them.
+  SecretRefusals(size_t others, Duration patience) : others_(others), patience_(patience) {}
+
+  // A node that claims the id `node` was refused.
+  void OnRefused(uint64_t node, TimePoint now);
+  // Returns the time at which the job is given up unless another node has joined.
+  std::optional<TimePoint> deadline() const { return deadline_; }
+
+ private:
+  const size_t others_;
+  const Duration patience_;
+  std::set<uint64_t> nodes_;  // at most `others_`
+  std::optional<TimePoint> deadline_;
+};
+
+}  // namespace rankrun::agent
