@@ -1,10 +1,9 @@
 #include "agent/metrics/metrics.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/uv/uv_loop.h"
 
 namespace rankrun::agent {
@@ -15,9 +14,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kLookPeriod{1};
 
 std::string NodeName(const JobSpec& spec) {
-  if (spec.nodes) return spec.nodes->node_name;
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+  return spec.nodes ? spec.nodes->node_name : HostName();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "agent/report/verdict.h"
 #include "base/format.h"
+#include "base/host_name.h"
 #include "base/uv/uv_loop.h"
 #include "base/write_all.h"
 
@@ -13,11 +14,6 @@ namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kEndTimeout{1};
-
-std::string NodeName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
 
 std::string FailureOf(const WorkerRecord& worker) {
   return "rank " + std::to_string(worker.global_rank) + " failed: " + CauseInWords(worker);
@@ -77,7 +73,7 @@ void EventLog::JobStarted(pid_t guardian, const JobRecord& record) {
     return;
   }
   Emit(std::nullopt, events::JobStarted{.version = spec_.version,
-                                        .node = NodeName(),
+                                        .node = HostName(),
                                         .guardian_pid = guardian,
                                         .agent_pid = getpid(),
                                         .workers = spec_.workers,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/process/descendants.h"
+#include "base/host_name.h"
 #include "base/log.h"
 
 namespace rankrun::agent {
@@ -24,10 +25,8 @@ std::string Stopped(int global_rank, pid_t process) {
 }
 
 std::string HowToAttach(int global_rank, pid_t process, const std::string& why) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   return Stopped(global_rank, process) + ", but " + why + "; to go on, attach a debugger on host " +
-         host + ": gdb -p " + std::to_string(process) + " -ex continue\n";
+         HostName() + ": gdb -p " + std::to_string(process) + " -ex continue\n";
 }
 
 // Sends an empty path to a process that waits for the terminal.

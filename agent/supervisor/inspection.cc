@@ -13,6 +13,7 @@
 #include "agent/job/environment.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
+#include "base/host_name.h"
 #include "base/status/activity.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
@@ -64,11 +65,6 @@ std::string CommandOf(const Program& program) {
     if (text.size() > kMaxProgramBytes) break;
   }
   return text.substr(0, kMaxProgramBytes);
-}
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 // The last line of the stream that has written last.

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/trace/trace_reader.h"
 
@@ -61,11 +62,6 @@ template <size_t kSize>
 void SetText(char (&to)[kSize], const std::string& text) {
   const size_t size = std::min(text.size(), kSize - 1);
   std::memcpy(to, text.data(), size);
-}
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 std::string Boot() {

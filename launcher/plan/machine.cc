@@ -17,6 +17,7 @@
 #include "agent/process/descendants.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/host_name.h"
 #include "base/net/network_interface.h"
 #include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
@@ -36,11 +37,6 @@ constexpr std::chrono::seconds kPatience{10};
 int UsableCpus() {
   auto allowed = AllowedCpus();
   return allowed ? static_cast<int>(allowed->size()) : 1;
-}
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 bool IsOfThisHost(const std::string& name) {
