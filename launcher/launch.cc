@@ -73,8 +73,9 @@ class Launch {
     const ParsedFlags& flags = parsed->flags;
     if (flags.Has("help")) return Print(HelpText(command_));
     if (flags.Has("version")) return Print("rankrun " + std::string(kVersion) + "\n");
-    if (auto shell = flags.Text("completion")) {
-      return Print(CompletionScript(RankrunFlags(command_), *shell));
+    for (std::string_view name : {"completion", "print-completion"}) {
+      auto shell = flags.Text(name);
+      if (shell) return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
     if (incarnation_.is_first()) WarnOfUnreadVariables();
     machine_.read_secret = [this](const std::string& path) { return ReadSecretOnce(path); };

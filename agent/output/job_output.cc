@@ -7,6 +7,7 @@
 
 #include "agent/output/file_sink.h"
 #include "agent/output/line_prefix.h"
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/trace/trace_writer.h"
 
@@ -146,8 +147,10 @@ std::string JobOutput::FilePath(int attempt, int local_rank, Console::Channel ch
 }
 
 ConsoleSink::Options JobOutput::ConsoleOptions(int local_rank, Console::Channel channel) const {
-  PrefixValues values{
-      .role_name = spec_.role, .local_rank = local_rank, .global_rank = first_rank_ + local_rank};
+  PrefixValues values{.role_name = spec_.role,
+                      .local_rank = local_rank,
+                      .global_rank = first_rank_ + local_rank,
+                      .host_name = HostName()};
   return {.channel = channel,
           // A single worker may mix its two streams, as it would without
           // rankrun.

@@ -26,6 +26,8 @@ bool AppendValue(std::string_view name, const PrefixValues& values, std::string&
     out += std::to_string(values.local_rank);
   } else if (name == "rank") {
     out += std::to_string(values.global_rank);
+  } else if (name == "hostname") {
+    out += values.host_name;
   } else {
     return false;
   }

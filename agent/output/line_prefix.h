@@ -11,10 +11,11 @@ struct PrefixValues {
   std::string role_name;
   int local_rank = 0;
   int global_rank = 0;
+  std::string host_name = {};
 };
 
-// Replaces ${role_name}, ${local_rank} and ${rank}, also without braces, and
-// "$$" by "$". Any other "$" stays. Pure.
+// Replaces ${role_name}, ${local_rank}, ${rank} and ${hostname}, also without
+// braces, and "$$" by "$". Any other "$" stays. Pure.
 // Source: string.Template.safe_substitute of
 // docs.python.org/3/library/string.html
 std::string ExpandPrefix(std::string_view pattern, const PrefixValues& values);

@@ -168,11 +168,34 @@ std::string FishScript(const FlagTable& table) {
   return text;
 }
 
+// Returns the rule of tcsh's `complete` for the word after a flag; "x" offers nothing.
+std::string TcshRule(const Flag& flag, const std::string& name) {
+  std::string action = flag.choices.empty() ? "x" : "(" + Words(flag) + ")";
+  if (flag.value == FlagValue::kFile) action = "f";
+  if (flag.value == FlagValue::kFolder) action = "d";
+  return " \\\n  'n/" + name + "/" + action + "/'";
+}
+
+// tcsh has no function that could find the program, so a flag of the program is completed, too.
+std::string TcshScript(const FlagTable& table) {
+  std::string name(table.command);
+  std::string text = "# Completion of " + name + " for tcsh.\ncomplete " + name;
+  std::string flags;
+  for (const Flag& flag : table.flags) {
+    flags += (flags.empty() ? "" : " ") + std::string(flag.name);
+    if (!TakesValue(flag)) continue;
+    text += TcshRule(flag, "--" + std::string(flag.name));
+    if (flag.letter != 0) text += TcshRule(flag, std::string("-") + flag.letter);
+  }
+  return text + " \\\n  'c/--/(" + flags + ")/' \\\n  'p/*/f/'\n";
+}
+
 }  // namespace
 
 std::string CompletionScript(const FlagTable& table, std::string_view shell) {
   if (shell == "bash") return BashScript(table);
   if (shell == "zsh") return ZshScript(table);
+  if (shell == "tcsh") return TcshScript(table);
   RANKRUN_CHECK(shell == "fish", "the table has another shell than this function");
   return FishScript(table);
 }

@@ -14,13 +14,25 @@ constexpr Flag kFlags[] = {
      .choices = "none|auto",
      .value_name = "TEMPLATE|none|auto",
      .default_value = "`auto`",
-     .help = "Put this before each line, with `${rank}`, `${local_rank}` and `${role_name}` "
-             "replaced. `auto` is \"[${rank}] \" if the job has several workers, else `none`.",
-     .details = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE replaces the text of `auto`. Started as "
-                "`torchrun`, `auto` applies only to lines that also go to a file, and its text is "
-                "\"[${role_name}${local_rank}]:\".",
+     .help = "Put this before each line, with `${rank}`, `${local_rank}`, `${role_name}` and "
+             "`${hostname}` replaced. `auto` is \"[${rank}] \" if the job has several workers, "
+             "else `none`.",
+     .details =
+         "`--log-line-prefix-template` or TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE replaces the "
+         "text of `auto`. Started as `torchrun`, `auto` applies only to lines that also go to a "
+         "file, and its text is "
+         "\"[${role_name}${local_rank}]:\".",
      .group = kOutput,
      .sources = kOurs},
+    {.name = "log-line-prefix-template",
+     .value = kText,
+     .value_name = "TEMPLATE",
+     .default_value = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else that of `--prefix`",
+     .help = "Text of `--prefix auto`. No effect with another `--prefix`.",
+     .group = kOutput,
+     .from_torchrun = true,
+     .sources = kPet,
+     .may_be_empty = true},
     {.name = "log-dir",
      .value = kFolder,
      .value_name = "FOLDER",

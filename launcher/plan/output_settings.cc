@@ -14,6 +14,7 @@ using Masks = std::vector<unsigned>;  // by local rank
 constexpr unsigned kStdout = 1;
 constexpr unsigned kStderr = 2;
 
+constexpr std::string_view kTemplate = "log-line-prefix-template";
 constexpr const char* kPrefixVariable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
 constexpr std::string_view kRankPrefix = "[${rank}] ";
@@ -211,12 +212,17 @@ class OutputReader {
 
   void ReadPrefix() {
     std::string prefix = settings_.Text("prefix").value_or("auto");
-    if (prefix == "none") return;
-    plan_.spec.prefix = prefix;
-    if (prefix != "auto") return;
+    if (prefix != "auto") {
+      NoteIgnored(settings_, kTemplate, "overridden by " + settings_.OriginOf("prefix"),
+                  plan_.ignored);
+      if (prefix != "none") plan_.spec.prefix = prefix;
+      return;
+    }
     plan_.spec.prefix_teed_only = context_.as_torchrun;
-    if (auto set = context_.environment(kPrefixVariable)) {
+    if (auto set = settings_.NonEmptyText(kTemplate)) {
       plan_.spec.prefix = *set;
+    } else if (auto of_variable = context_.environment(kPrefixVariable)) {
+      plan_.spec.prefix = *of_variable;
     } else if (context_.as_torchrun) {
       plan_.spec.prefix = kTorchrunPrefix;
     } else {

@@ -179,8 +179,9 @@ TEST_F(CommandLineTest, CompletionGoesToStandardOutput) {
   }
   Job bad({.arguments = {"--completion", "bahs"}});
   EXPECT_EQ(bad.Wait(), Code(2));
-  EXPECT_EQ(bad.Err(),
-            "rankrun: --completion: want bash, zsh or fish, got \"bahs\"; did you mean bash?\n");
+  EXPECT_EQ(
+      bad.Err(),
+      "rankrun: --completion: want bash, zsh, fish or tcsh, got \"bahs\"; did you mean bash?\n");
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace rankrun::agent {
 namespace {
 
-const PrefixValues kPlace{.role_name = "trainer", .local_rank = 3, .global_rank = 11};
+const PrefixValues kPlace{
+    .role_name = "trainer", .local_rank = 3, .global_rank = 11, .host_name = "n1"};
 
 std::string Prefixed(std::string_view text, bool at_line_start = true) {
   std::string out;
@@ -14,6 +15,7 @@ std::string Prefixed(std::string_view text, bool at_line_start = true) {
 }
 
 TEST(ExpandPrefixTest, KnownNamesBecomeTheirValues) {
+  EXPECT_EQ(ExpandPrefix("${hostname}:${rank} $hostname", kPlace), "n1:11 n1");
   EXPECT_EQ(ExpandPrefix("[${role_name}${local_rank}]:", kPlace), "[trainer3]:");
   EXPECT_EQ(ExpandPrefix("<$rank>$local_rank$role_name", kPlace), "<11>3trainer");
   EXPECT_EQ(ExpandPrefix("", kPlace), "");

@@ -51,7 +51,7 @@ struct CompletionTest : testing::Test {
 };
 
 TEST_F(CompletionTest, EachShellParsesItsScript) {
-  for (std::string shell : {"bash", "zsh", "fish"}) {
+  for (std::string shell : {"bash", "zsh", "fish", "tcsh"}) {
     if (!IsInstalled(shell)) continue;
     EXPECT_EQ(OutputOf(shell + " -n " + ScriptFile(shell) + " 2>&1"), Words{}) << shell;
   }
@@ -64,6 +64,16 @@ TEST_F(CompletionTest, EveryScriptHasEveryFlag) {
     EXPECT_NE(CompletionScript(RankrunFlags(), "zsh").find("--" + name), std::string::npos) << name;
     EXPECT_NE(CompletionScript(RankrunFlags(), "fish").find(" -l " + name + " "), std::string::npos)
         << name;
+    const std::string tcsh = CompletionScript(RankrunFlags(), "tcsh");
+    EXPECT_NE(tcsh.substr(tcsh.find("'c/--/(")).find(name), std::string::npos) << name;
+  }
+}
+
+TEST_F(CompletionTest, TcshCompletesTheValuesOfFlags) {
+  const std::string script = CompletionScript(RankrunFlags(), "tcsh");
+  for (const char* rule : {"'n/--on-lost-node/(restart stop)/'", "'n/--log-dir/d/'",
+                           "'n/--secret-file/f/'", "'n/-r/(0 1 2 3)/'", "'n/--nnodes/x/'"}) {
+    EXPECT_NE(script.find(rule), std::string::npos) << rule;
   }
 }
 
@@ -71,7 +81,7 @@ TEST_F(CompletionTest, BashCompletesAFlag) {
   EXPECT_EQ(Offered({"--nproc"}), Words{"--nproc-per-node"});
   EXPECT_EQ(Offered({"-n", "4", "--max"}), Words{"--max-restarts"});
   EXPECT_EQ(Offered({"--standalone", "--log"}),
-            (Words{"--log-dir", "--log-limit", "--logs-specs"}));
+            (Words{"--log-line-prefix-template", "--log-dir", "--log-limit", "--logs-specs"}));
 }
 
 TEST_F(CompletionTest, BashCompletesTheValueOfAFlag) {

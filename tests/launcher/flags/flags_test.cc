@@ -241,12 +241,15 @@ TEST(FlagsTest, AllFlagsOfTorchrunAreThere) {
                                        "master-port",
                                        "local-addr",
                                        "logs-specs",
+                                       "log-line-prefix-template",
+                                       "print-completion",
                                        "numa-binding",
                                        "signals-to-handle",
                                        "shutdown-timeout",
                                        "virtual-local-rank",
                                        "help"};
-  std::set<std::string_view> without_pet = {"logs-specs", "numa-binding", "help"};
+  std::set<std::string_view> without_pet = {"logs-specs", "numa-binding", "print-completion",
+                                            "help"};
   std::set<std::string_view> found;
   for (const Flag& flag : Flags()) {
     if (flag.from_torchrun) found.insert(flag.name);
@@ -288,7 +291,8 @@ TEST(FlagsTest, AFlagOfTorchrunMayBeAbbreviatedIfUnambiguous) {
 }
 
 TEST(FlagsTest, AnAmbiguousAbbreviationNamesAllFlags) {
-  EXPECT_EQ(ErrorOf({"--log", "x"}), "--log is ambiguous: --log-dir or --logs-specs");
+  EXPECT_EQ(ErrorOf({"--log", "x"}),
+            "--log is ambiguous: --log-line-prefix-template, --log-dir or --logs-specs");
   EXPECT_EQ(ErrorOf({"--rdzv_=c10d", "x"}),
             "--rdzv- is ambiguous: --rdzv-backend, --rdzv-endpoint, --rdzv-id or --rdzv-conf");
 }

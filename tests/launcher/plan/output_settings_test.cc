@@ -8,7 +8,7 @@ namespace {
 Result<OutputPlan> Plan(const Words& flags, int workers = 2, bool as_torchrun = false,
                         const Variables& variables = {}) {
   return ReadOutput(
-      SettingsOf(flags),
+      SettingsOf(flags, variables),
       {.workers = workers, .as_torchrun = as_torchrun, .environment = EnvironmentOf(variables)});
 }
 
@@ -222,6 +222,11 @@ TEST(OutputSettingsTest, ThePrefixDependsOnTheNameAndTheNumberOfWorkers) {
            Row{{}, 2, true, {{kVariable, "t"}}, "t", true},
            Row{{"--prefix=a"}, 2, true, {{kVariable, "t"}}, "a", false},
            Row{{"--prefix=none"}, 2, true, {}, "", false},
+           Row{{"--log-line-prefix-template=f"}, 1, true, {{kVariable, "t"}}, "f", true},
+           Row{{}, 1, true, {{"PET_LOG_LINE_PREFIX_TEMPLATE", "p"}, {kVariable, "t"}}, "p", true},
+           Row{{"--log_line_prefix_template="}, 1, true, {{kVariable, "t"}}, "t", true},
+           Row{{"--log-line-prefix-template=f"}, 1, false, {}, "f", false},
+           Row{{"--log-line-prefix-template=f", "--prefix=a"}, 2, true, {}, "a", false},
        }) {
     auto plan = Plan(row.flags, row.workers, row.as_torchrun, row.variables);
     ASSERT_TRUE(plan);
