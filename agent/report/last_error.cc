@@ -283,7 +283,7 @@ LastError UcxsErrorAt(const Lines& lines, size_t at) {
   return {lines[at] + '\n', true, CountAfter(lines, last)};
 }
 
-LastError LastLinesError(Lines lines) {
+LastError ErrorOfLastLines(Lines lines) {
   std::erase(lines, "");
   if (!lines.empty() && IsException(lines.back())) return {lines.back() + '\n', true};
   size_t begin = lines.size() - std::min(lines.size(), kLastLines);
@@ -310,11 +310,11 @@ LastError FindLastError(std::string_view standard_error) {
     if (IsJavaScriptsFrame(lines[i])) return JavaScriptsErrorAt(lines, i);
   }
   if (goroutine) return {Joined(lines, *goroutine, std::min(lines.size(), *goroutine + 3)), true};
-  return LastLinesError(std::move(lines));
+  return ErrorOfLastLines(std::move(lines));
 }
 
 LastError LastLinesError(std::string_view standard_error) {
-  return LastLinesError(LinesOf(standard_error));
+  return ErrorOfLastLines(LinesOf(standard_error));
 }
 
 std::string SanitizerError(std::string_view standard_error) {
