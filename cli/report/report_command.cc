@@ -7,8 +7,8 @@
 #include <string>
 
 #include "agent/report/report_folder.h"
+#include "base/own_file.h"
 #include "cli/output.h"
-#include "cli/output_file.h"
 #include "cli/report/kept_job.h"
 #include "cli/report/page.h"
 #include "launcher/plan/observer_settings.h"
@@ -78,7 +78,7 @@ int RunReport(const CommandLine& line) {
   if (line.flags.Has("json")) return Print(kept->text);
   auto path = line.flags.Text("html");
   if (!path) return Print(ReportTextOf(kept->job));
-  auto written = WriteOutputFile(*path, ReportPage(kept->job));
+  auto written = WriteOutput(*path, ReportPage(kept->job));
   if (!written) return Fail("--html: " + written.error().message, kExitNo);
   // Standard output may be the page itself.
   std::error_code error;
