@@ -1,6 +1,5 @@
 #include "cli/store_serve.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,8 +8,8 @@
 #include <cstdio>
 
 #include "agent/job/job_signals.h"
-#include "base/fd.h"
 #include "base/log.h"
+#include "base/own_file.h"
 #include "base/process/open_files.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_output.h"
@@ -97,13 +96,8 @@ void WarnOfOpenDoor(const store::ServerOptions& options) {
 
 // Creates the file atomically, because scripts wait for it to exist.
 Result<void> WritePortFile(const std::string& path, uint16_t port) {
-  std::string draft = path + ".new";
-  Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) return SystemError("create " + draft, errno);
-  auto written = TryWriteAll(fd.get(), std::to_string(port) + "\n");
-  if (!written) return std::move(written).error().In(draft);
-  if (rename(draft.c_str(), path.c_str()) != 0) return SystemError("create " + path, errno);
-  return {};
+  constexpr mode_t kMode = 0644;  // clients of other users may read it
+  return ReplaceFile(path, std::to_string(port) + "\n", kMode);
 }
 
 // Removes the file of an earlier store, so that no script reads the old port.

@@ -1,6 +1,5 @@
 #include "cli/trace_command.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/own_file.h"
 #include "base/trace/trace_reader.h"
 #include "base/write_all.h"
 #include "cli/output.h"
@@ -101,36 +100,14 @@ Result<Owners> OwnersIn(const std::string& folder) {
                  "processes of a rank; want only one of them there");
 }
 
-// Output file, or standard output. A file is written beside its place, and stays only if
-// it is complete. A pipe or device is written at once.
+// Output file, or standard output.
 class Sink {
  public:
   static Result<Sink> Open(const std::optional<std::string>& path) {
-    Sink sink;
-    if (!path) return sink;
-    std::error_code error;
-    sink.path_ = *path;
-    const bool is_there = fs::exists(*path, error);
-    if (is_there) sink.path_ = fs::canonical(*path, error);  // the target of a link
-    const bool is_file = !is_there || fs::is_regular_file(sink.path_, error);
-    if (is_file) sink.temporary_ = sink.path_ + ".tmp";
-    const std::string& opened = is_file ? sink.temporary_ : sink.path_;
-    const int flags = is_file ? O_CREAT | O_TRUNC : 0;
-    sink.fd_ = Fd(open(opened.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
-    if (!sink.fd_) {
-      sink.temporary_.clear();
-      return SystemError("create " + opened, errno);
-    }
-    return sink;
-  }
-  Sink(Sink&& other) noexcept
-      : path_(std::move(other.path_)),
-        temporary_(std::exchange(other.temporary_, "")),
-        fd_(std::move(other.fd_)),
-        buffer_(std::move(other.buffer_)),
-        state_(std::move(other.state_)) {}
-  ~Sink() {
-    if (!temporary_.empty()) unlink(temporary_.c_str());
+    if (!path) return Sink(std::nullopt);
+    auto draft = FileDraft::CreateOutput(*path);
+    if (!draft) return std::move(draft).error();
+    return Sink(std::move(*draft));
   }
 
   void Write(std::string_view bytes) {
@@ -142,26 +119,19 @@ class Sink {
   const Result<void>& state() const { return state_; }
   Result<void> End() {
     Flush();
-    if (state_ && !temporary_.empty()) {
-      if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-        return SystemError("rename " + temporary_, errno);
-      }
-      temporary_.clear();
-    }
+    if (state_ && draft_) return draft_->Finish();
     return std::move(state_);
   }
 
  private:
-  Sink() = default;
+  explicit Sink(std::optional<FileDraft> draft) : draft_(std::move(draft)) {}
 
   void Flush() {
-    if (state_) state_ = TryWriteAll(fd_ ? fd_.get() : STDOUT_FILENO, buffer_);
+    if (state_) state_ = TryWriteAll(draft_ ? draft_->fd() : STDOUT_FILENO, buffer_);
     buffer_.clear();
   }
 
-  std::string path_;
-  std::string temporary_;  // empty: none to remove
-  Fd fd_;
+  std::optional<FileDraft> draft_;  // none: standard output
   std::string buffer_;
   Result<void> state_;
 };

@@ -42,7 +42,7 @@ Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
   if (!output.trace_dir.empty()) {
     trace_dir_ = Absolute(output.trace_dir);
     // Also shows whether the folder is writable.
-    if (auto made = MakeFolders(TraceFolder(trace_dir_, spec_.run_id)); !made) {
+    if (auto made = MakeTraceFolder(trace_dir_, TraceFolder(trace_dir_, spec_.run_id)); !made) {
       return Error{ErrorCode::kInvalid,
                    "--trace " + output.trace_dir + ": " + made.error().message};
     }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/own_path.h"
 
 namespace rankrun::agent {
 namespace {
@@ -148,11 +149,6 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.string();
 }
 
-Result<void> MakeFolders(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return SystemError("create the folder " + path, error.value());
-  return {};
-}
+Result<void> MakeFolders(const std::string& path) { return MakeOwnFolders(path, 0777); }
 
 }  // namespace rankrun::agent

@@ -74,7 +74,7 @@ class LogDirectory {
 std::string Absolute(const std::string& path);
 
 // Creates a folder and its missing parents, with modes from the umask. Blocks
-// as the file system does. Errors: those of SystemError.
+// as the file system does. Errors: those of MakeOwnFolders.
 Result<void> MakeFolders(const std::string& path);
 
 }  // namespace rankrun::agent

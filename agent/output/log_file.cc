@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 
-#include "base/result.h"
+#include "agent/output/log_directory.h"
+#include "base/own_file.h"
 
 namespace rankrun::agent {
 namespace {
@@ -31,61 +31,64 @@ Rotation PlanRotation(std::string_view bytes, uint64_t size, uint64_t limit, siz
 }
 
 std::optional<std::string> LogFile::Write(std::string_view bytes, TimePoint now) {
-  if (failure_ != 0 && now < retry_at_) {
+  if (!state_ && now < retry_at_) {
     missing_bytes_ += bytes.size();
     return std::nullopt;
   }
-  failure_ = fd_ ? 0 : Open();
-  if (failure_ == 0 && missing_bytes_ > 0) failure_ = ReportDroppedBytes();
-  if (failure_ == 0) {
-    failure_ = Append(bytes);
+  state_ = fd_ ? Result<void>() : Open();
+  if (state_ && missing_bytes_ > 0) state_ = ReportDroppedBytes();
+  if (state_) {
+    state_ = Append(bytes);
   } else {
     missing_bytes_ += bytes.size();
   }
-  if (failure_ == 0) return std::nullopt;
+  if (state_) return std::nullopt;
   retry_at_ = now + kRetryPause;
   if (std::exchange(reported_, true)) return std::nullopt;
-  return SystemError("write to " + path_, failure_).message;
+  return "write to " + state_.error().message;
 }
 
 std::optional<std::string> LogFile::Finish(std::string_view bytes, TimePoint now) {
   retry_at_ = now;
   std::optional<std::string> trouble = Write(bytes, now);
   if (missing_bytes_ == 0) return trouble;
-  std::string lost = std::to_string(missing_bytes_) + " bytes of " + path_ + " are lost";
-  return SystemError(lost, failure_).message;
+  std::string_view cause = state_.error().message;
+  const std::string place = path_ + ": ";
+  if (cause.starts_with(place)) cause.remove_prefix(place.size());
+  return std::to_string(missing_bytes_) + " bytes of " + path_ + " are lost: " + std::string(cause);
 }
 
-int LogFile::Open() {
+Result<void> LogFile::Open() {
   // The folder may not exist yet, or may have been removed.
-  std::error_code ignored;  // open() reports the failure
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  if (auto made = MakeFolders(std::filesystem::path(path_).parent_path()); !made) return made;
   int how = size_ == 0 && missing_bytes_ == 0 ? O_TRUNC : 0;
   how |= limit_ == 0 ? O_WRONLY : O_RDWR;  // rotation reads the beginning of a line back
-  fd_.Reset(open(path_.c_str(), O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | how, 0600));
-  return fd_ ? 0 : errno;
+  auto opened = OpenOwnFile(path_, O_CREAT | O_APPEND | O_NOFOLLOW | how);
+  if (!opened) return std::move(opened).error();
+  fd_ = std::move(*opened);
+  return {};
 }
 
-int LogFile::Append(std::string_view bytes) {
+Result<void> LogFile::Append(std::string_view bytes) {
   while (!bytes.empty()) {
     auto [part, line_bytes] = PlanRotation(bytes, size_, limit_, open_line_bytes_);
-    int failure = part == 0 ? Rotate(line_bytes) : AppendPart(bytes.substr(0, part));
-    if (failure != 0) {
+    auto done = part == 0 ? Rotate(line_bytes) : AppendPart(bytes.substr(0, part));
+    if (!done) {
       missing_bytes_ += bytes.size() - part;
-      return failure;
+      return done;
     }
     bytes.remove_prefix(part);
   }
-  return 0;
+  return {};
 }
 
-int LogFile::AppendPart(std::string_view bytes) {
+Result<void> LogFile::AppendPart(std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t result = write(fd_.get(), bytes.data(), bytes.size());
     if (result < 0 && errno == EINTR) continue;
     if (result < 0) {
       missing_bytes_ += bytes.size();
-      return errno;
+      return SystemError(path_, errno);
     }
     auto count = static_cast<size_t>(result);
     size_t newline = bytes.substr(0, count).rfind('\n');
@@ -94,37 +97,39 @@ int LogFile::AppendPart(std::string_view bytes) {
     size_ += count;
     bytes.remove_prefix(count);
   }
-  return 0;
+  return {};
 }
 
-int LogFile::Rotate(size_t line_bytes) {
-  if (rename(path_.c_str(), (path_ + ".1").c_str()) != 0 && errno != ENOENT) return errno;
+Result<void> LogFile::Rotate(size_t line_bytes) {
+  if (rename(path_.c_str(), (path_ + ".1").c_str()) != 0 && errno != ENOENT) {
+    return SystemError(path_, errno);
+  }
   Fd old = std::move(fd_);
   size_ = 0;
   open_line_bytes_ = 0;
-  int failure = Open();
-  return failure == 0 && line_bytes > 0 ? MoveEnd(old, line_bytes) : failure;
+  auto opened = Open();
+  return opened && line_bytes > 0 ? MoveEnd(old, line_bytes) : opened;
 }
 
 // Moves the last `line_bytes` of the old file into the new one. If they cannot
 // be read or removed there, they stay and the line is cut.
-int LogFile::MoveEnd(const Fd& old, size_t line_bytes) {
+Result<void> LogFile::MoveEnd(const Fd& old, size_t line_bytes) {
   std::string line(line_bytes, '\0');
   off_t begin = lseek(old.get(), 0, SEEK_END) - static_cast<off_t>(line_bytes);
   bool moves =
       begin >= 0 &&
       pread(old.get(), line.data(), line_bytes, begin) == static_cast<ssize_t>(line_bytes) &&
       ftruncate(old.get(), begin) == 0;
-  return moves ? AppendPart(line) : 0;
+  return moves ? AppendPart(line) : Result<void>();
 }
 
-int LogFile::ReportDroppedBytes() {
+Result<void> LogFile::ReportDroppedBytes() {
   uint64_t missing = missing_bytes_;
   std::string text = open_line_bytes_ > 0 ? "\n" : "";
   text += "[rankrun: " + std::to_string(missing) + " bytes are missing here]\n";
-  int failure = AppendPart(text);
-  missing_bytes_ = failure == 0 ? 0 : missing;
-  return failure;
+  auto written = AppendPart(text);
+  missing_bytes_ = written ? 0 : missing;
+  return written;
 }
 
 }  // namespace rankrun::agent

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/result.h"
 
 namespace rankrun::agent {
 
@@ -46,12 +47,12 @@ class LogFile {
   std::optional<std::string> Finish(std::string_view bytes, TimePoint now);
 
  private:
-  int Open();
-  int Append(std::string_view bytes);
-  int AppendPart(std::string_view bytes);
-  int Rotate(size_t line_bytes);
-  int MoveEnd(const Fd& old, size_t line_bytes);
-  int ReportDroppedBytes();
+  Result<void> Open();
+  Result<void> Append(std::string_view bytes);
+  Result<void> AppendPart(std::string_view bytes);
+  Result<void> Rotate(size_t line_bytes);
+  Result<void> MoveEnd(const Fd& old, size_t line_bytes);
+  Result<void> ReportDroppedBytes();
 
   std::string path_;
   uint64_t limit_;
@@ -59,7 +60,7 @@ class LogFile {
   uint64_t size_ = 0;
   size_t open_line_bytes_ = 0;  // length of the incomplete line at its end
   uint64_t missing_bytes_ = 0;
-  int failure_ = 0;        // errno of the last call
+  Result<void> state_;     // of the last call
   bool reported_ = false;  // the failure has been returned
   TimePoint retry_at_{};   // after a failure
 };

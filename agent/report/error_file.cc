@@ -1,14 +1,12 @@
 #include "agent/report/error_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "agent/report/regular_file.h"
-#include "base/fd.h"
+#include "base/own_file.h"
 #include "base/write_all.h"
 
 namespace rankrun::agent {
@@ -58,11 +56,11 @@ Result<void> CopyErrorFile(const std::string& from, const std::string& to, int e
   auto content = ReadRegularFile(from, kMaxBytes);
   auto copy = content ? WithErrorCode(*content, error_code) : std::nullopt;
   if (!copy) return {};
-  std::string what = "copy an error file to TORCHELASTIC_ERROR_FILE, " + to;
-  Fd file(open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
-  if (!file) return SystemError(what, errno);
-  if (auto written = TryWriteAll(file.get(), *copy); !written) {
-    return std::move(written).error().In(what);
+  constexpr const char* kAction = "copy an error file to TORCHELASTIC_ERROR_FILE";
+  auto file = OpenOwnFile(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY);
+  if (!file) return std::move(file).error().In(kAction);
+  if (auto written = TryWriteAll(file->get(), *copy); !written) {
+    return std::move(written).error().In(to).In(kAction);
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/own_file.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
 
@@ -26,16 +27,12 @@ constexpr int kWriteTimeoutMillis = 1000;  // until a full pipe has room
 
 // Opens a named pipe without a reader for reading, too, because opening it for
 // writing alone fails. The lines then wait in the pipe.
-int OpenForAppending(const std::string& path) {
-  constexpr int kFlags = O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  int fd = open(path.c_str(), O_WRONLY | kFlags, 0600);
-  if (fd >= 0 || errno != ENXIO) return fd;
+Result<Fd> OpenForAppending(const std::string& path) {
+  constexpr int kFlags = O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY;
+  auto fd = OpenOwnFile(path, O_WRONLY | kFlags);
   struct stat status;
-  if (stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
-    return open(path.c_str(), O_RDWR | kFlags, 0600);
-  }
-  errno = ENXIO;
-  return -1;
+  const bool is_pipe = !fd && stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  return is_pipe ? OpenOwnFile(path, O_RDWR | kFlags) : std::move(fd);
 }
 
 // Returns the N of /dev/fd/N and of its other names.
@@ -111,8 +108,8 @@ Result<Fd> EventFile::OpenDescriptor(const std::string& path) {
     return Error{ErrorCode::kInvalid,
                  "--events " + path + ": want a descriptor that rankrun inherits"};
   }
-  Fd fd(OpenForAppending(path));
-  if (!fd) return Error{ErrorCode::kInvalid, SystemError("--events " + path, errno).message};
+  auto fd = OpenForAppending(path);
+  if (!fd) return Error{ErrorCode::kInvalid, "--events " + fd.error().message};
   return fd;
 }
 

@@ -13,9 +13,9 @@
 #include "agent/report/last_operations.h"
 #include "agent/report/regular_file.h"
 #include "agent/report/torch_calls.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/own_file.h"
 #include "base/status/status_page.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_timer.h"
@@ -104,10 +104,9 @@ struct Collection {
 // Returns whether the file is complete. An empty path is none.
 bool Save(const std::string& path, const std::string& content) {
   if (path.empty()) return false;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-  Fd file(open(path.c_str(), kFlags, 0600));
+  auto file = OpenOwnFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file) return false;
-  if (TryWriteAll(file.get(), content)) return true;
+  if (TryWriteAll(file->get(), content)) return true;
   unlink(path.c_str());  // an incomplete file would be misleading
   return false;
 }

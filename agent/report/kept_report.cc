@@ -106,7 +106,7 @@ void KeptReport::OnSaved(Task& task) {
 // A default folder that cannot be made is no reason to warn: many containers have no home.
 void KeptReport::OnFailure(const Error& error) {
   const std::string text = "the report is not kept: " + error.message;
-  const bool is_of_folder = error.message.starts_with("make the folder");
+  const bool is_of_folder = error.message.starts_with("create the folder");
   if (is_of_folder && !spec_.report_folder_typed) return LogInfo(text);
   if (!std::exchange(has_warned_, true)) callbacks_.show("rankrun: " + text + "\n");
 }

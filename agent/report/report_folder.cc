@@ -1,6 +1,5 @@
 #include "agent/report/report_folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,10 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/fd.h"
 #include "base/log.h"
+#include "base/own_file.h"
 #include "base/printable.h"
-#include "base/write_all.h"
 
 namespace rankrun::agent {
 namespace {
@@ -37,14 +35,20 @@ system_clock::time_point ChangeTimeOf(const std::string& path) {
                                       std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
 }
 
+bool IsDraft(std::string_view path) {
+  const size_t suffix = path.rfind(kReportSuffix);
+  if (suffix == std::string_view::npos || !path.ends_with(kDraftSuffix)) return false;
+  return path.find('/', suffix) == std::string_view::npos &&
+         path.size() > suffix + kReportSuffix.size();
+}
+
 // Removes drafts of agents that were killed while they wrote.
 void RemoveOldDrafts(const std::string& folder) {
-  const std::string suffix = std::string(kReportSuffix) + std::string(kDraftSuffix);
   std::error_code error;
   fs::directory_iterator entry(folder, error);
   for (fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
     const std::string path = entry->path();
-    if (!path.ends_with(suffix)) continue;
+    if (!IsDraft(path)) continue;
     const auto changed = ChangeTimeOf(path);
     const bool is_there = changed != system_clock::time_point();
     if (is_there && system_clock::now() - changed > kDraftAge) unlink(path.c_str());
@@ -60,14 +64,6 @@ void CleanUp(const std::string& folder) {
   for (const std::string& old : ReportsToRemove(*std::move(reports), system_clock::now())) {
     unlink((folder + "/" + old).c_str());
   }
-}
-
-Result<void> WriteDraft(const std::string& path, const std::string& text) {
-  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return SystemError("create " + path, errno);
-  auto written = TryWriteAll(file.get(), text);
-  if (!written) return std::move(written).error().In("write " + path);
-  return {};
 }
 
 }  // namespace
@@ -109,31 +105,11 @@ Result<std::vector<ReportFile>> ListReports(const std::string& folder) {
   return reports;
 }
 
-Result<void> MakeReportFolder(const std::string& folder) {
-  const fs::path path = folder;
-  std::error_code error;
-  if (fs::is_directory(path, error)) return {};
-  if (path.has_relative_path()) {
-    if (auto made = MakeReportFolder(path.parent_path()); !made) return made;
-  }
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return SystemError("make the folder " + folder, errno);
-  }
-  return {};
-}
+Result<void> MakeReportFolder(const std::string& folder) { return MakeOwnFolders(folder, 0700); }
 
 Result<void> WriteReport(const std::string& folder, const std::string& name,
                          const std::string& text) {
-  const std::string path = folder + "/" + name;
-  const std::string draft = path + std::string(kDraftSuffix);
-  auto written = WriteDraft(draft, text);
-  if (written && rename(draft.c_str(), path.c_str()) != 0) {
-    written = SystemError("rename " + draft, errno);
-  }
-  if (!written) {
-    unlink(draft.c_str());
-    return written;
-  }
+  if (auto written = ReplaceFile(folder + "/" + name, text); !written) return written;
   CleanUp(folder);
   return {};
 }

@@ -18,6 +18,7 @@
 
 #include "base/host_name.h"
 #include "base/log.h"
+#include "base/own_file.h"
 #include "base/trace/trace_reader.h"
 
 namespace rankrun {
@@ -133,6 +134,14 @@ std::string TraceFolder(const std::string& folder, const std::string& run_id) {
   return folder + "/" + run;
 }
 
+Result<void> MakeTraceFolder(const std::string& folder, const std::string& below) {
+  if (auto made = MakeOwnFolders(below, 0777); !made) return made;
+  for (size_t end = folder.size(); end < below.size(); end = below.find('/', end + 1)) {
+    if (auto own = CheckOwnFolder(below.substr(0, end)); !own) return own;
+  }
+  return CheckOwnFolder(below);
+}
+
 std::string TracePath(const std::string& folder, const TraceOwner& owner) {
   return TraceFolder(folder, owner.run_id) + "/attempt_" + std::to_string(owner.attempt) +
          "/rank_" + std::to_string(owner.rank) + ".trace";
@@ -142,15 +151,18 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
                                                          const TraceOwner& owner,
                                                          size_t max_blocks) {
   const std::string wanted = TracePath(folder, owner);
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(wanted).parent_path(), error);
-  if (error) return SystemError("create the folder of " + wanted, error.value());
+  const std::string of_attempt = std::filesystem::path(wanted).parent_path();
+  if (auto made = MakeTraceFolder(folder, of_attempt); !made) return std::move(made).error();
+  auto place = FindOwnPlace(wanted, LastLink::kKeep);
+  if (!place) return std::move(place).error();
   Fd fd;
   std::string path;
   int error_number = 0;
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   for (int number = 1; !fd && number <= kMaxNamesakes; ++number) {
     path = Numbered(wanted, number);
-    fd.Reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const std::string name = std::filesystem::path(path).filename();
+    fd.Reset(openat(place->folder.get(), name.c_str(), kFlags, kOwnerOnly));
     error_number = errno;
     if (!fd && error_number != EEXIST) break;
     if (!fd && IsOfAncestor(path)) {

@@ -26,6 +26,9 @@ struct TraceOwner {
 // Returns the folder of a job below the folder of all traces: "<folder>/<run id>".
 std::string TraceFolder(const std::string& folder, const std::string& run_id);
 
+// Makes a folder `below` that of all traces. Errors: those of CheckOwnFolder for each of them.
+Result<void> MakeTraceFolder(const std::string& folder, const std::string& below);
+
 // Returns the file of a rank below the folder of all traces:
 // "<folder>/<run id>/attempt_<n>/rank_<r>.trace".
 std::string TracePath(const std::string& folder, const TraceOwner& owner);

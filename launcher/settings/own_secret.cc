@@ -9,16 +9,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/own_file.h"
 #include "base/write_all.h"
 
 namespace rankrun::launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kRandomBytes = 32;
 constexpr size_t kMaxFileBytes = 64 * 1024;
@@ -27,45 +25,25 @@ Error Invalid(const std::string& path, const std::string& what) {
   return {ErrorCode::kInvalid, path + ": " + what};
 }
 
-// Makes the folder of `path`; new folders are the user's alone.
-Result<void> MakeFolderOf(const fs::path& path) {
-  std::error_code error;
-  fs::path folder = path.parent_path();
-  if (fs::exists(folder, error)) return {};
-  if (folder != folder.parent_path()) {
-    if (auto made = MakeFolderOf(folder); !made) return made;
-  }
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return SystemError(folder.string(), errno);
-  return {};
-}
-
-// Writes a random secret to a new file beside `path`. Returns the name.
-Result<std::string> MakeDraft(const std::string& path) {
-  if (auto made = MakeFolderOf(path); !made) return std::move(made).error();
+// Writes a random secret to a new file beside `path`. New folders are the user's alone.
+Result<FileDraft> MakeDraft(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (auto made = MakeOwnFolders(folder, 0700); !made) return std::move(made).error();
   auto secret = RandomSecret();
-  auto suffix = RandomSecret();
-  if (!secret) return secret;
-  if (!suffix) return suffix;
-  std::string draft = path + "." + suffix->substr(0, 16);
-  Fd file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return SystemError(draft, errno);
-  auto written = TryWriteAll(file.get(), *secret + "\n");
-  if (written && fsync(file.get()) != 0) written = SystemError("fsync", errno);
-  if (written) return draft;
-  unlink(draft.c_str());
-  return std::move(written).error().In(draft);
+  if (!secret) return std::move(secret).error();
+  auto draft = FileDraft::Create(path);
+  if (!draft) return draft;
+  auto written = TryWriteAll(draft->fd(), *secret + "\n");
+  if (written && fsync(draft->fd()) != 0) written = SystemError("fsync", errno);
+  if (!written) return std::move(written).error().In(path);
+  return draft;
 }
 
-// Makes the file, unless another process has just done so: a link never
-// replaces a file.
+// Makes the file, unless another process has just done so.
 Result<void> Make(const std::string& path) {
   auto draft = MakeDraft(path);
   if (!draft) return std::move(draft).error();
-  int error = link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
-  unlink(draft->c_str());
-  if (error != 0 && error != EEXIST) return SystemError(path, error);
-  return {};
+  return draft->FinishIfAbsent();
 }
 
 Result<void> CheckOwner(const std::string& path, const struct stat& status) {
@@ -134,10 +112,7 @@ Result<std::string> ReadOrMakeOwnSecret(const std::string& path) {
 Result<void> ReplaceOwnSecret(const std::string& path) {
   auto draft = MakeDraft(path);
   if (!draft) return std::move(draft).error();
-  if (rename(draft->c_str(), path.c_str()) == 0) return {};
-  int error = errno;
-  unlink(draft->c_str());
-  return SystemError(path, error);
+  return draft->Finish();
 }
 
 Result<std::string> SecretOf(std::string text) {

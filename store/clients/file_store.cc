@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "base/own_file.h"
 #include "store/clients/describe.h"
 #include "store/clients/file_log.h"
 
@@ -56,9 +57,9 @@ Result<void> WriteAtEnd(int fd, off_t end, std::string_view bytes) {
 
 // Opens regular files only, because opening a FIFO could block and opening a
 // device could have side effects.
-Result<Fd> OpenFile(const std::string& path, int more_flags) {
-  Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more_flags, 0600));
-  if (!file) return SystemError("open", errno);
+constexpr int kOpenFlags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
+Result<Fd> OnlyRegular(Fd file) {
   auto status = Status(file.get());
   if (!status) return std::move(status).error();
   if (!S_ISREG(status->st_mode))
@@ -101,7 +102,12 @@ class LogFile final : public TableSource {
 };
 
 Result<void> LogFile::Open(const std::string& run_id) {
-  auto pin = OpenFile(path_, O_CREAT);
+  auto opened = OpenOwnFile(path_, kOpenFlags | O_CREAT);
+  if (!opened) {
+    const Error& error = opened.error();  // names the file
+    return Error{error.code, "store file " + error.message};
+  }
+  auto pin = OnlyRegular(std::move(*opened));
   if (!pin) return Explain(std::move(pin).error());
   pin_ = std::move(*pin);
   auto status = Status(pin_.get());
@@ -144,10 +150,12 @@ Result<void> LogFile::CheckHeader(const FileLock& file, const std::string& run_i
 }
 
 Result<Fd> LogFile::OpenAgain() const {
-  auto file = OpenFile(path_, 0);
-  if (!file && file.error().code == ErrorCode::kNotFound) {
+  Fd opened(open(path_.c_str(), kOpenFlags));
+  if (!opened && errno == ENOENT) {
     return Error{ErrorCode::kPeerLost, "it was removed while in use"};
   }
+  if (!opened) return SystemError("open", errno);
+  auto file = OnlyRegular(std::move(opened));
   if (!file) return file;
   auto status = Status(file->get());
   if (!status) return std::move(status).error();

@@ -68,7 +68,7 @@ TEST_F(ErrorFileTest, ACopyIsWrittenOnlyIfThereIsAnErrorFile) {
   auto failed = CopyErrorFile(from, "/no/such/file", 1);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message,
-            "copy an error file to TORCHELASTIC_ERROR_FILE, /no/such/file: No such file or "
+            "copy an error file to TORCHELASTIC_ERROR_FILE: /no/such/file: No such file or "
             "directory");
 }
 

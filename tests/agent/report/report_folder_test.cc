@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +69,7 @@ TEST_F(ReportFolderTest, AReportReplacesTheOneBefore) {
   ASSERT_TRUE(WriteReport(folder.path(), "x.report.json", "two"));
   EXPECT_EQ(Content("x.report.json"), "two");
   EXPECT_FALSE(std::filesystem::exists(folder.Path("x.report.json.tmp")));
+  EXPECT_EQ(ListReports(folder.path())->size(), 1u);
 }
 
 TEST_F(ReportFolderTest, OldReportsGoAndOtherFilesStay) {
@@ -86,16 +89,18 @@ TEST_F(ReportFolderTest, OldReportsGoAndOtherFilesStay) {
 }
 
 TEST_F(ReportFolderTest, DraftsOfKilledAgentsGo) {
-  for (const char* name : {"old.report.json.tmp", "now.report.json.tmp", "mine.tmp"}) {
+  for (const char* name :
+       {"old.report.json.1f.tmp", "old.report.json.tmp", "now.report.json.2e.tmp", "mine.tmp"}) {
     folder.Write(name, "");
   }
-  for (const char* name : {"old.report.json.tmp", "mine.tmp"}) {
+  for (const char* name : {"old.report.json.1f.tmp", "old.report.json.tmp", "mine.tmp"}) {
     std::filesystem::last_write_time(folder.Path(name),
                                      std::filesystem::file_time_type::clock::now() - hours(2));
   }
   ASSERT_TRUE(WriteReport(folder.path(), "new.report.json", "new"));
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("old.report.json.1f.tmp")));
   EXPECT_FALSE(std::filesystem::exists(folder.Path("old.report.json.tmp")));
-  EXPECT_TRUE(std::filesystem::exists(folder.Path("now.report.json.tmp")));
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("now.report.json.2e.tmp")));
   EXPECT_TRUE(std::filesystem::exists(folder.Path("mine.tmp")));
 }
 
@@ -109,8 +114,14 @@ TEST_F(ReportFolderTest, AFolderThatCannotBeUsedIsAnError) {
 // A disk that is full: the report that is there stays.
 TEST_F(ReportFolderTest, AFailedWriteLeavesTheReportBefore) {
   ASSERT_TRUE(WriteReport(folder.path(), "x.report.json", "one"));
-  ASSERT_EQ(symlink("/dev/full", folder.Path("x.report.json.tmp").c_str()), 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{.rlim_cur = 2, .rlim_max = before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
   EXPECT_FALSE(WriteReport(folder.path(), "x.report.json", "two"));
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, SIG_DFL);
   EXPECT_EQ(Content("x.report.json"), "one");
 }
 

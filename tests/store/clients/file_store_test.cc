@@ -110,11 +110,11 @@ TEST_F(FileStoreTest, ExplainsWhyTheFileCannotBeOpened) {
 
 TEST_F(FileStoreTest, ReportsThatTheFolderIsNotWritable) {
   if (geteuid() == 0) {  // root may write anywhere, but not in /proc
-    EXPECT_THAT(ErrorOfOpen("/proc/store").message, HasSubstr("/proc/store: open: "));
+    EXPECT_THAT(ErrorOfOpen("/proc/store").message, HasSubstr("store file /proc/store: "));
     return;
   }
   ASSERT_EQ(chmod(folder.path().c_str(), 0500), 0);
-  EXPECT_THAT(ErrorOfOpen(path).message, HasSubstr("open: Permission denied"));
+  EXPECT_THAT(ErrorOfOpen(path).message, HasSubstr(": Permission denied"));
   ASSERT_EQ(chmod(folder.path().c_str(), 0700), 0);
 }
 
