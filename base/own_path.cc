@@ -40,10 +40,6 @@ uid_t UnknownUser() {
   return user;
 }
 
-bool IsOwnUserOrSystem(uid_t user) {
-  return user == geteuid() || user == 0 || (LacksRoot() && user == UnknownUser());
-}
-
 // Returns the owner that a new file in this folder gets.
 std::optional<uid_t> OwnerOfNewFile(const Fd& folder) {
   const std::string name = DraftNameOf(".rankrun");
@@ -173,6 +169,10 @@ class Walk {
 };
 
 }  // namespace
+
+bool IsOwnUserOrSystem(uid_t user) {
+  return user == geteuid() || user == 0 || (LacksRoot() && user == UnknownUser());
+}
 
 bool IsOwn(uid_t owner, const Fd& folder) {
   return IsOwnUserOrSystem(owner) || OwnerOfNewFile(folder) == owner;

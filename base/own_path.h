@@ -37,6 +37,10 @@ Result<void> MakeOwnFolders(const std::string& path, mode_t mode);
 // Errors: as above, and kInvalid for a folder of another user.
 Result<void> CheckOwnFolder(const std::string& path);
 
+// Whether `user` is that of this process or root. In a user namespace without root, files of root
+// have the owner of all users that the namespace does not know.
+bool IsOwnUserOrSystem(uid_t user);
+
 // Whether a file or folder of `owner` counts as one of this user: it is the user's or root's, or a
 // new file in `folder` gets the same owner, because a server of files shows all users as one.
 bool IsOwn(uid_t owner, const Fd& folder);

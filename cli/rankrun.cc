@@ -6,6 +6,7 @@
 #include "agent/guardian/guardian.h"
 #include "agent/report/event_log.h"
 #include "launcher/launch.h"
+#include "launcher/plan/secret_settings.h"
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
@@ -13,5 +14,6 @@ int main(int argc, char** argv) {
                                   [&arguments](rankrun::agent::Incarnation& incarnation) {
                                     rankrun::launcher::RunAgent(arguments, incarnation);
                                   },
-                              .on_end = rankrun::agent::WriteEndWithoutAgent});
+                              .on_end = rankrun::agent::WriteEndWithoutAgent,
+                              .secret_variable = rankrun::launcher::kSecretVariable});
 }

@@ -22,6 +22,7 @@
 #include "launcher/plan/command_line.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/program.h"
+#include "launcher/plan/secret_settings.h"
 #include "launcher/plan/torch_devices.h"
 #include "launcher/settings/own_secret.h"
 #include "launcher/show/explain.h"
@@ -78,6 +79,7 @@ class Launch {
       if (shell) return Print(CompletionScript(RankrunFlags(command_), *shell));
     }
     if (incarnation_.is_first()) WarnOfUnreadVariables();
+    ShowSecretVariable();
     machine_.read_secret = [this](const std::string& path) { return ReadSecretOnce(path); };
     auto line = CollectSettings(
         command_, std::move(*parsed),
@@ -101,7 +103,7 @@ class Launch {
   Result<SecretFile> ReadSecretOnce(const std::string& path) {
     if (auto kept = KeptSecret()) return SecretFile{std::move(*kept), false};
     auto file = ReadSecretFile(path);
-    if (file) KeepSecret(file->text);
+    if (file) incarnation_.KeepSecretOfFile(file->text);
     return file;
   }
 
@@ -111,20 +113,22 @@ class Launch {
     auto secret = may_make ? ReadOrMakeOwnSecret(path) : ReadOwnSecret(path);
     bool is_absent = !secret && secret.error().code == ErrorCode::kNotFound;
     if (is_absent && !may_make) return std::string(kMinSecretBytes, '-');
-    if (secret) KeepSecret(*secret);
+    if (secret) incarnation_.KeepSecretOfFile(*secret);
     return secret;
   }
 
   std::optional<std::string> KeptSecret() const {
-    std::string secret = incarnation_.record().secret;
-    if (incarnation_.is_first() || secret.empty()) return std::nullopt;
-    return secret;
+    if (incarnation_.is_first()) return std::nullopt;
+    return incarnation_.secrets().of_file.Read();
   }
 
-  void KeepSecret(const std::string& secret) {
-    agent::JobRecord record = incarnation_.record();
-    record.secret = secret;
-    incarnation_.Write(std::move(record));
+  // Lets the program read the variable that the guardian has taken out of the environment.
+  void ShowSecretVariable() {
+    auto secret = incarnation_.secrets().of_variable.Read();
+    if (!secret) return;
+    machine_.environment = [secret, variables = machine_.environment](const std::string& name) {
+      return name == kSecretVariable ? secret : variables(name);
+    };
   }
 
   agent::Goodbye Plan(const CommandLine& line) {

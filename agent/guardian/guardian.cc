@@ -428,7 +428,7 @@ void RunGuarded(const GuardedJob& job) {
   BecomeSubreaper();
   std::vector<pid_t> before;
   if (HasChildren()) before = Children();
-  auto memory = JobMemory::Create();
+  auto memory = JobMemory::Create(job.secret_variable);
   if (!memory) Fail(memory.error().message);
   std::vector<int> ignored = TakeIgnoredInterrupts();
   sigset_t handled = HandledSignals();

@@ -11,6 +11,8 @@ struct GuardedJob {
   std::function<void(Incarnation&)> agent_main;  // runs in each incarnation
   // Called once if the job ends without an agent. `why`: a sentence for users.
   std::function<void(const JobRecord& job, const Goodbye& end, const std::string& why)> on_end;
+  // Variable that moves from the environment to JobSecrets; null: none.
+  const char* secret_variable = nullptr;
 };
 
 // Forks this process into a guardian and an agent. The guardian remains the

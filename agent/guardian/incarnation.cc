@@ -20,6 +20,11 @@ void Incarnation::Write(JobRecord record) {
   if (!written && !std::exchange(warned_, true)) LogWarn(written.error().message);
 }
 
+void Incarnation::KeepSecretOfFile(const std::string& secret) {
+  auto kept = secrets().of_file.Keep(secret);
+  if (!kept && !std::exchange(warned_, true)) LogWarn(kept.error().message);
+}
+
 void Incarnation::KeepRunId(std::string& run_id) {
   if (!is_first() && !record_.run_id.empty()) run_id = record_.run_id;
   JobRecord record = record_;

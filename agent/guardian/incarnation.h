@@ -29,6 +29,9 @@ class Incarnation {
   // once if a record cannot be written because memory is short.
   const JobRecord& record() const { return record_; }
   void Write(JobRecord record);
+  const JobSecrets& secrets() const { return memory_.secrets(); }
+  // Warns as Write does.
+  void KeepSecretOfFile(const std::string& secret);
 
   // Sets `run_id` to that of the first incarnation and records it.
   void KeepRunId(std::string& run_id);

@@ -87,8 +87,6 @@ JobRecord Decode(const Json& json) {
                    .may_restart = json.at("may_restart")};
   if (json.contains("restarts")) record.restarts = DecodeRestarts(json.at("restarts"));
   if (json.contains("folder")) record.folder = DecodeFolder(json.at("folder"));
-  const auto& secret = json.at("secret").get_binary();
-  record.secret.assign(secret.begin(), secret.end());
   const auto& state = json.at("state").get_binary();
   record.state.assign(state.begin(), state.end());
   return record;
@@ -104,7 +102,6 @@ std::string EncodeJobRecord(const JobRecord& record) {
             {"run_id", record.run_id},
             {"events_file", record.events_file},
             {"attempt", record.attempt},
-            {"secret", Json::binary({record.secret.begin(), record.secret.end()})},
             {"may_restart", record.may_restart}};
   if (record.restarts) json["restarts"] = Encode(*record.restarts);
   if (record.folder) json["folder"] = Encode(*record.folder);
@@ -126,13 +123,21 @@ struct JobMemory::Content {
   JobRecord record;
 };
 
-Result<JobMemory> JobMemory::Create() {
+Result<JobMemory> JobMemory::Create(const char* secret_variable) {
   std::array<Fd, 2> slots;
   for (Fd& slot : slots) {
     slot.Reset(memfd_create("rankrun-job", MFD_CLOEXEC));
     if (!slot) return SystemError("create the job's record", errno);
   }
-  JobMemory memory(std::move(slots));
+  auto of_variable = KeptSecret::Create();
+  auto of_file = KeptSecret::Create();
+  if (!of_variable) return std::move(of_variable).error();
+  if (!of_file) return std::move(of_file).error();
+  if (secret_variable != nullptr) {
+    auto taken = TakeVariable(secret_variable, *of_variable);
+    if (!taken) return std::move(taken).error();
+  }
+  JobMemory memory(std::move(slots), {std::move(*of_variable), std::move(*of_file)});
   JobRecord first{.job_began = std::chrono::steady_clock::now()};
   if (getrandom(&first.node_id, sizeof first.node_id, 0) != sizeof first.node_id) {
     return SystemError("make a random number", errno);

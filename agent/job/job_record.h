@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/job/kept_secret.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
@@ -17,6 +18,12 @@ struct JobFolder {
   std::string path;
   bool keep = false;
   bool operator==(const JobFolder&) const = default;
+};
+
+// The secrets that a node was given; none may be read a second time.
+struct JobSecrets {
+  KeptSecret of_variable;  // which the guardian has removed from its environment
+  KeptSecret of_file;      // a pipe, or a file that may be deleted or replaced
 };
 
 struct RestartsUsed {
@@ -36,7 +43,6 @@ struct JobRecord {
   std::string run_id = {};
   std::string events_file = {};  // empty: none
   int attempt = 0;               // that has begun last
-  std::string secret = {};       // of the job; kept because a pipe can be read only once
   // Set by the agent: after its death the guardian starts another agent.
   bool may_restart = false;
   // Set for a job on this node alone: the guardian counts an agent's death as a
@@ -59,22 +65,25 @@ std::optional<JobRecord> DecodeJobRecord(const std::string& bytes);
 class JobMemory {
  public:
   // Returns memory with the record of a job that has just begun: its node_id
-  // and job_began are set.
+  // and job_began are set. Takes the variable of a secret out of the environment.
   // Errors: kSystem.
-  static Result<JobMemory> Create();
+  static Result<JobMemory> Create(const char* secret_variable = nullptr);
 
   // Returns the newest complete record.
   JobRecord Read() const;
   // Errors: kSystem or kExhausted; the previous record remains.
   Result<void> Write(const JobRecord& record);
+  const JobSecrets& secrets() const { return secrets_; }
 
  private:
   struct Content;
-  explicit JobMemory(std::array<Fd, 2> slots) : slots_(std::move(slots)) {}
+  JobMemory(std::array<Fd, 2> slots, JobSecrets secrets)
+      : slots_(std::move(slots)), secrets_(std::move(secrets)) {}
 
   std::optional<Content> ReadSlot(size_t index) const;
 
   std::array<Fd, 2> slots_;
+  JobSecrets secrets_;
 };
 
 }  // namespace rankrun::agent

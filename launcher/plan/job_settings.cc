@@ -49,7 +49,7 @@ constexpr std::array<NoEffect, 2> kNoEffect = {
 // RANKRUN_SECRET=..., RANKRUN_SECRET_FILE=...
 bool IsAboutSecret(std::string_view entry) {
   std::string_view name = entry.substr(0, entry.find('='));
-  return name == kSecretVariable || name == "RANKRUN_SECRET_FILE";
+  return name == kSecretVariable || name == kSecretFileVariable;
 }
 
 std::optional<Binding> ByName(const std::array<BindingName, 4>& names,
@@ -182,10 +182,14 @@ class Planner {
   }
 
   SecretContext SecretSources() const {
-    std::string empty = std::string(kSecretVariable) + "=";
-    const auto& variables = machine_.variables;
+    std::vector<std::string> empty;
+    for (std::string name : {kSecretVariable, kSecretFileVariable}) {
+      if (std::ranges::find(machine_.variables, name + "=") != machine_.variables.end()) {
+        empty.push_back(std::move(name));
+      }
+    }
     return {.environment = machine_.environment,
-            .variable_is_empty = std::ranges::find(variables, empty) != variables.end(),
+            .empty_variables = std::move(empty),
             .read_file = machine_.read_secret,
             .read_own = machine_.read_own_secret,
             .make_munge = machine_.make_munge_secret,

@@ -19,6 +19,8 @@
 #include "base/format.h"
 #include "base/host_name.h"
 #include "base/net/network_interface.h"
+#include "base/net/socket_address.h"
+#include "base/own_path.h"
 #include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
 #include "launcher/scheduler/mpi.h"
@@ -208,6 +210,11 @@ Result<std::string> ReadSettingsFile(const std::string& path, milliseconds patie
 Result<SecretFile> ReadSecretFile(const std::string& path) {
   auto file = OpenTrusted(path);
   if (!file) return std::move(file).error();
+  if (!IsOwnUserOrSystem(file->status.st_uid)) {
+    return Invalid(path, "belongs to user " + std::to_string(file->status.st_uid) +
+                             ", want a file of user " + std::to_string(geteuid()) +
+                             " or root, because another user knows its secret");
+  }
   auto text = ReadAll(*file, path, kPatience);
   if (!text) return std::move(text).error();
   bool is_file = S_ISREG(file->status.st_mode);

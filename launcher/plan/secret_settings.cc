@@ -13,11 +13,16 @@ class SecretReader {
       : settings_(settings), context_(context) {}
 
   Result<SecretPlan> Read() {
-    auto path = settings_.NonEmptyText("secret-file");
+    auto path = settings_.Text("secret-file");
     auto variable = context_.environment(kSecretVariable);
-    if (!path && context_.variable_is_empty) {  // such as "$(cat missing)"
-      return Error{ErrorCode::kInvalid, std::string(kSecretVariable) +
-                                            " is empty, want a secret; unset it to have none"};
+    if (path && path->empty()) {
+      return settings_.Wrong("secret-file", "is empty, want the name of a file");
+    }
+    if (!path && !context_.empty_variables.empty()) {  // such as "$(cat missing)"
+      const std::string& name = context_.empty_variables.front();
+      const std::string wanted = name == kSecretVariable ? "a secret" : "the name of a file";
+      return Error{ErrorCode::kInvalid,
+                   name + " is empty, want " + wanted + "; unset it to have none"};
     }
     if (settings_.IsOn("insecure") && (path || variable)) {
       return settings_.Wrong("insecure", "is for a job without a secret, but " +

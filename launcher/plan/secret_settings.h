@@ -13,6 +13,8 @@ namespace rankrun::launcher {
 
 // Name of the variable that holds the secret.
 inline constexpr const char* kSecretVariable = "RANKRUN_SECRET";
+// Name of the variable for --secret-file.
+inline constexpr const char* kSecretFileVariable = "RANKRUN_SECRET_FILE";
 
 // File with the secret in a container of Kubernetes, where a volume of the pod
 // puts it.
@@ -33,7 +35,8 @@ struct MungeSecret {
 // Inputs of ReadSecret besides the settings.
 struct SecretContext {
   Environment environment;
-  bool variable_is_empty = false;  // RANKRUN_SECRET is set, but `environment` shows no empty value
+  // Variables of a secret that are set, but empty; `environment` does not show them.
+  std::vector<std::string> empty_variables = {};
   std::function<Result<SecretFile>(const std::string& path)> read_file = {};
   // Reads the user's own secret, or makes it. Its place is shown in messages.
   std::function<Result<std::string>(const std::string& path)> read_own = {};

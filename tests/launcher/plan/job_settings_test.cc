@@ -263,6 +263,11 @@ TEST(JobSettingsTest, AnEmptySecretIsRefused) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().message, "RANKRUN_SECRET is empty, want a secret; unset it to have none");
   EXPECT_TRUE(MakeJobPlan(SettingsOf({}), kRankrun, machine)) << "one node needs no secret";
+  machine.variables = {"RANKRUN_SECRET_FILE="};
+  auto without_name = MakeJobPlan(SettingsOf({"--nnodes=2"}), kRankrun, machine);
+  ASSERT_FALSE(without_name);
+  EXPECT_EQ(without_name.error().message,
+            "RANKRUN_SECRET_FILE is empty, want the name of a file; unset it to have none");
 }
 
 TEST(JobSettingsTest, TheSecretIsNotForTheWorkers) {

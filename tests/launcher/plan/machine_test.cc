@@ -72,6 +72,21 @@ TEST_F(SettingsFileTest, AnotherUsersFileIsTrustedWhereNotAllMayWrite) {
   EXPECT_EQ(ErrorOf(path), path + ": belongs to user 4711, in a folder that all users may write");
 }
 
+TEST_F(SettingsFileTest, ASecretOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
+  const std::string path = folder.Write("secret", "hush\n", 0600);
+  const std::string fifo = folder.Path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& theirs : {path, fifo}) {
+    ASSERT_EQ(chown(theirs.c_str(), 4711, 4711), 0);
+    auto secret = ReadSecretFile(theirs);
+    ASSERT_FALSE(secret);
+    EXPECT_EQ(secret.error().message, theirs +
+                                          ": belongs to user 4711, want a file of user 0 or root, "
+                                          "because another user knows its secret");
+  }
+}
+
 TEST_F(SettingsFileTest, APipeIsReadToItsEnd) {
   std::string path = Pipe();
   std::string text(200'000, ' ');  // more than it holds

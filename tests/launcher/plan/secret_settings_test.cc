@@ -75,11 +75,19 @@ TEST(SecretSettingsTest, ASecretThatCannotBeUsedIsRefused) {
 
 TEST(SecretSettingsTest, AnEmptyVariableIsRefusedEvenIfInsecureIsTyped) {
   SecretContext context = ContextOf({});
-  context.variable_is_empty = true;
+  context.empty_variables = {"RANKRUN_SECRET"};
   for (const Words& flags : {Words{}, Words{"--insecure"}}) {
     EXPECT_EQ(ErrorIn(context, flags),
               "RANKRUN_SECRET is empty, want a secret; unset it to have none");
   }
+  EXPECT_EQ(ReadIn(context, {"--secret-file=secret"}).secret, kSecret);
+}
+
+TEST(SecretSettingsTest, AnEmptyNameOfTheFileIsRefused) {
+  SecretContext context = ContextOf({{"RANKRUN_SECRET", kSecret}});
+  context.empty_variables = {"RANKRUN_SECRET_FILE"};
+  EXPECT_EQ(ErrorIn(context),
+            "RANKRUN_SECRET_FILE is empty, want the name of a file; unset it to have none");
   EXPECT_EQ(ReadIn(context, {"--secret-file=secret"}).secret, kSecret);
 }
 
