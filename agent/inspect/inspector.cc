@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -58,9 +59,9 @@ Inspector::Inspector(Loop& loop, Options options, Callbacks callbacks)
 Inspector::~Inspector() {
   *self_ = nullptr;
   if (!is_opening_) return;
-  for (const std::string& folder : options_.folders) {
-    unlink((folder + "/" + options_.name).c_str());
-  }
+  std::vector<std::string> folders = FindSpareFolders(options_.places.spare_prefix, geteuid());
+  std::ranges::copy(options_.places.folders, std::back_inserter(folders));
+  for (const std::string& folder : folders) unlink((folder + "/" + options_.name).c_str());
 }
 
 void Inspector::OpenSoon() { open_.Start(kOpenDelay); }
@@ -74,7 +75,7 @@ void Inspector::Open() {
       loop_,
       [opening] {
         opening->socket =
-            ListenForInspection(opening->options.folders, geteuid(), opening->options.name);
+            ListenForInspection(opening->options.places, geteuid(), opening->options.name);
       },
       [opening] {
         if (*opening->owner != nullptr) return (*opening->owner)->OnOpened(*opening);

@@ -10,6 +10,7 @@
 
 #include "agent/inspect/inspect_server.h"
 #include "agent/inspect/request.h"
+#include "agent/inspect/socket_folder.h"
 #include "base/clock.h"
 #include "base/uv/uv_timer.h"
 
@@ -33,9 +34,9 @@ class Inspector {
     std::function<bool(uint64_t number, const InspectRequest& request)> ask_others = {};
   };
   struct Options {
-    std::vector<std::string> folders;  // for the socket, see SocketFolders
-    std::string name;                  // of the socket
-    std::string node;                  // name of this node
+    SocketPlaces places;
+    std::string name;  // of the socket
+    std::string node;  // name of this node
   };
 
   Inspector(Loop& loop, Options options, Callbacks callbacks);

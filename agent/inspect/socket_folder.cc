@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/parse_number.h"
@@ -53,6 +56,18 @@ Result<InspectSocket> ListenAt(const std::string& path) {
   return InspectSocket{std::move(fd), path};
 }
 
+std::string SharedFolder(uid_t user) { return "/tmp/rankrun-" + std::to_string(user); }
+
+Result<InspectSocket> ListenInSpareFolder(const std::string& prefix, uid_t user,
+                                          const std::string& name) {
+  for (const std::string& folder : FindSpareFolders(prefix, user)) {
+    if (auto listening = ListenAt(folder + "/" + name)) return listening;
+  }
+  std::string folder = prefix + "XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return SystemError("create " + folder, errno);
+  return ListenAt(folder + "/" + name);
+}
+
 }  // namespace
 
 std::vector<std::string> SocketFolders(const SocketVariables& variables, uid_t user) {
@@ -63,7 +78,23 @@ std::vector<std::string> SocketFolders(const SocketVariables& variables, uid_t u
   };
   if (variables.runtime_dir.starts_with('/')) add(variables.runtime_dir + "/rankrun");
   add("/run/user/" + std::to_string(user) + "/rankrun");
-  add("/tmp/rankrun-" + std::to_string(user));
+  add(SharedFolder(user));
+  return folders;
+}
+
+std::string SpareFolderPrefix(const SocketVariables& variables, uid_t user) {
+  return variables.socket_dir.empty() ? SharedFolder(user) + "." : "";
+}
+
+std::vector<std::string> FindSpareFolders(const std::string& prefix, uid_t user) {
+  std::vector<std::string> folders;
+  if (prefix.empty()) return folders;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(std::filesystem::path(prefix).parent_path(), error);
+  for (std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path();
+    if (path.starts_with(prefix) && CheckSocketFolder(path, user)) folders.push_back(path);
+  }
   return folders;
 }
 
@@ -94,11 +125,11 @@ Result<void> CheckSocketFolder(const std::string& path, uid_t user) {
                path + " is open to other users; rankrun uses it after chmod 700 " + path};
 }
 
-Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folders, uid_t user,
+Result<InspectSocket> ListenForInspection(const SocketPlaces& places, uid_t user,
                                           const std::string& name) {
   Error error{ErrorCode::kNotFound, "no folder"};
   std::string warning;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : places.folders) {
     auto created = CreateFolder(folder, user);
     bool is_unsafe = !created && created.error().code == ErrorCode::kInvalid;
     if (is_unsafe && warning.empty()) warning = created.error().message;
@@ -112,7 +143,11 @@ Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folder
         listening.error().code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
     if (is_worse) error = std::move(listening).error();
   }
-  return error;
+  if (warning.empty() || places.spare_prefix.empty()) return error;
+  auto listening = ListenInSpareFolder(places.spare_prefix, user, name);
+  if (!listening) return error;
+  listening->warning = std::move(warning);
+  return listening;
 }
 
 }  // namespace rankrun::agent

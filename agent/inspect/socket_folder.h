@@ -23,6 +23,13 @@ struct SocketVariables {
 // without XDG_RUNTIME_DIR, such as a cron job, still finds the jobs of a login. Pure.
 std::vector<std::string> SocketFolders(const SocketVariables& variables, uid_t user);
 
+// Returns the beginning of the names of spare folders, "/tmp/rankrun-UID."; empty if a variable
+// names the only folder. Another user may have taken the name of the folder in /tmp; a spare one
+// has random characters at its end, and rankctl finds it by its owner. Pure.
+std::string SpareFolderPrefix(const SocketVariables& variables, uid_t user);
+// Returns the spare folders of `user` that are there and safe. Blocks as a file system does.
+std::vector<std::string> FindSpareFolders(const std::string& prefix, uid_t user);
+
 // Returns the file name of an agent's socket, "<job>.<pid>". Replaces other characters than
 // letters, digits, "-" and "_", and cuts a long id, because a path has little room. Pure.
 std::string SocketName(std::string_view job_id, pid_t agent);
@@ -40,10 +47,16 @@ struct InspectSocket {
   std::string warning{};  // on a folder that is not safe and was passed over; empty: none
 };
 
-// Listens in the first of `folders` that can be used, and creates that folder with mode 0700.
-// May block as a file system does.
+// Where an agent may have its socket.
+struct SocketPlaces {
+  std::vector<std::string> folders;
+  std::string spare_prefix = {};  // empty: there are no spare folders
+};
+
+// Listens in the first of the folders that can be used, and creates that folder with mode 0700.
+// If the last one is not safe, listens in a spare folder. May block as a file system does.
 // Errors: kInvalid if a folder is not safe, kSystem; those of the last folder.
-Result<InspectSocket> ListenForInspection(const std::vector<std::string>& folders, uid_t user,
+Result<InspectSocket> ListenForInspection(const SocketPlaces& places, uid_t user,
                                           const std::string& name);
 
 }  // namespace rankrun::agent

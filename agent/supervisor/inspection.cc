@@ -135,7 +135,8 @@ Inspector::Options Inspection::OptionsOf() const {
   };
   SocketVariables variables{.socket_dir = value_of("RANKRUN_SOCKET_DIR"),
                             .runtime_dir = value_of("XDG_RUNTIME_DIR")};
-  return {.folders = SocketFolders(variables, geteuid()),
+  return {.places = {.folders = SocketFolders(variables, geteuid()),
+                     .spare_prefix = SpareFolderPrefix(variables, geteuid())},
           .name = SocketName(spec.run_id, getpid()),
           .node = spec.nodes ? spec.nodes->node_name : HostName()};
 }

@@ -86,6 +86,10 @@ FoundJobs FindJobsOf(uid_t user) {
   for (const std::string& folder : agent::SocketFolders(variables, user)) {
     Search(folder, user, found);
   }
+  const std::string prefix = agent::SpareFolderPrefix(variables, user);
+  for (const std::string& folder : agent::FindSpareFolders(prefix, user)) {
+    Search(folder, user, found);
+  }
   std::ranges::sort(found.jobs, [](const FoundJob& a, const FoundJob& b) {
     return a.status.seconds > b.status.seconds;
   });

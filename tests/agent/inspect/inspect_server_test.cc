@@ -28,7 +28,7 @@ struct InspectServerTest : testing::Test {
   ~InspectServerTest() override { std::filesystem::remove_all(folder); }
 
   void Open(const InspectLimits& limits = {}) {
-    auto socket = ListenForInspection({folder}, geteuid(), "job.7");
+    auto socket = ListenForInspection({{folder}}, geteuid(), "job.7");
     ASSERT_TRUE(socket);
     path = socket->path;
     server = std::make_unique<InspectServer>(

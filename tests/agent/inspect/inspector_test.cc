@@ -54,7 +54,7 @@ std::string WarningsOf(const std::vector<std::string>& folders) {
   SetLogSink([&](std::string_view line) { text += line; });
   {
     Loop loop;
-    Inspector inspector(loop, {.folders = folders, .name = "job.7", .node = "a"},
+    Inspector inspector(loop, {.places = {folders}, .name = "job.7", .node = "a"},
                         {.answer = [](const auto&, const auto&) {}});
     inspector.OpenSoon();
     loop.RunUntil([&] { return text.ends_with('\n'); }, std::chrono::seconds(20));
@@ -85,7 +85,7 @@ std::string LinesFor(const std::function<void(Inspector&, uint64_t number)>& oth
   Loop loop;
   uint64_t asked = 0;
   Inspector inspector(
-      loop, {.folders = {folder}, .name = "job.7", .node = "a"},
+      loop, {.places = {{folder}}, .name = "job.7", .node = "a"},
       {.answer = [](const auto&, const auto& reply) { reply("{}"); },
        .ask_others = [&](uint64_t number, const InspectRequest&) { return (asked = number) > 0; }});
   inspector.OpenSoon();

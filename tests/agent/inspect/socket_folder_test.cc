@@ -48,7 +48,7 @@ TEST(SocketFolderNamesTest, ANameHasTheJobAndThePid) {
 }
 
 TEST_F(SocketFolderTest, AFolderIsMadeForItsUserAlone) {
-  auto socket = ListenForInspection({folder + "/new"}, geteuid(), "job.7");
+  auto socket = ListenForInspection({{folder + "/new"}}, geteuid(), "job.7");
   ASSERT_TRUE(socket) << socket.error().message;
   EXPECT_EQ(socket->path, folder + "/new/job.7");
   struct stat status {};
@@ -60,7 +60,7 @@ TEST_F(SocketFolderTest, AFolderThatOthersMayEnterIsRefused) {
   chmod(folder.c_str(), 0755);
   EXPECT_THAT(WhyUnsafe(folder),
               HasSubstr("is open to other users; rankrun uses it after chmod 700 " + folder));
-  auto socket = ListenForInspection({folder}, geteuid(), "job.7");
+  auto socket = ListenForInspection({{folder}}, geteuid(), "job.7");
   ASSERT_FALSE(socket);
   EXPECT_EQ(socket.error().code, ErrorCode::kInvalid);
   chmod(folder.c_str(), 0700);
@@ -78,32 +78,64 @@ TEST_F(SocketFolderTest, AFolderOfAnotherUserALinkAndAFileAreRefused) {
 
 TEST_F(SocketFolderTest, TheNextFolderServesIfTheFirstHasNoParentOrALongPath) {
   std::string longer = folder + "/" + std::string(100, 'x');
-  auto socket = ListenForInspection({folder + "/a/b", longer, folder + "/c"}, geteuid(), "job.7");
+  auto socket = ListenForInspection({{folder + "/a/b", longer, folder + "/c"}}, geteuid(), "job.7");
   ASSERT_TRUE(socket) << socket.error().message;
   EXPECT_EQ(socket->path, folder + "/c/job.7");
 }
 
 TEST_F(SocketFolderTest, ASocketThatADeadAgentLeftIsReplaced) {
-  ASSERT_TRUE(ListenForInspection({folder}, geteuid(), "job.7"));
-  EXPECT_TRUE(ListenForInspection({folder}, geteuid(), "job.7"));
+  ASSERT_TRUE(ListenForInspection({{folder}}, geteuid(), "job.7"));
+  EXPECT_TRUE(ListenForInspection({{folder}}, geteuid(), "job.7"));
 }
 
 TEST_F(SocketFolderTest, AFolderThatIsPassedOverIsNamed) {
   std::string open = folder + "/open";
   ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
   chmod(open.c_str(), 0755);
-  auto socket = ListenForInspection({open, folder + "/c"}, geteuid(), "job.7");
+  auto socket = ListenForInspection({{open, folder + "/c"}}, geteuid(), "job.7");
   ASSERT_TRUE(socket) << socket.error().message;
   EXPECT_EQ(socket->path, folder + "/c/job.7");
   EXPECT_THAT(socket->warning, HasSubstr(open + " is open to other users"));
-  auto plain = ListenForInspection({folder + "/c"}, geteuid(), "job.8");
+  auto plain = ListenForInspection({{folder + "/c"}}, geteuid(), "job.8");
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->warning, "");
 }
 
+TEST(SocketFolderNamesTest, SpareFoldersAreInTmp) {
+  EXPECT_EQ(SpareFolderPrefix({.runtime_dir = "/x/y"}, 1000), "/tmp/rankrun-1000.");
+  EXPECT_EQ(SpareFolderPrefix({.socket_dir = "/a"}, 1000), "");
+}
+
+// Another user has made /tmp/rankrun-UID.
+TEST_F(SocketFolderTest, ASpareFolderServesIfAllOthersAreUnsafe) {
+  const std::string taken = folder + "/taken";
+  std::filesystem::create_directory_symlink(folder, taken);
+  const SocketPlaces places{.folders = {taken}, .spare_prefix = taken + "."};
+  auto first = ListenForInspection(places, geteuid(), "job.7");
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_THAT(first->warning, HasSubstr(taken + " is not a folder"));
+  EXPECT_THAT(first->path, ::testing::MatchesRegex(taken + "\\.[A-Za-z0-9]{6}/job\\.7"));
+  auto second = ListenForInspection(places, geteuid(), "job.8");
+  ASSERT_TRUE(second);
+  const std::string spare = std::filesystem::path(first->path).parent_path();
+  EXPECT_EQ(second->path, spare + "/job.8");
+  EXPECT_THAT(FindSpareFolders(places.spare_prefix, geteuid()), ElementsAre(spare));
+}
+
+TEST_F(SocketFolderTest, SpareFoldersOfOthersAreNotFound) {
+  const std::string prefix = folder + "/spare.";
+  ASSERT_EQ(mkdir((prefix + "open").c_str(), 0700), 0);
+  ASSERT_EQ(chmod((prefix + "open").c_str(), 0755), 0);
+  std::filesystem::create_directory_symlink(folder, prefix + "link");
+  EXPECT_THAT(FindSpareFolders(prefix, geteuid()), ::testing::IsEmpty());
+  ASSERT_EQ(mkdir((prefix + "mine").c_str(), 0700), 0);
+  EXPECT_THAT(FindSpareFolders(prefix, geteuid()), ElementsAre(prefix + "mine"));
+  EXPECT_THAT(FindSpareFolders(prefix, geteuid() + 1), ::testing::IsEmpty());
+}
+
 TEST_F(SocketFolderTest, ASocketThatCannotGetItsNameLeavesNothing) {
   std::filesystem::create_directories(folder + "/job.7/in the way");
-  EXPECT_FALSE(ListenForInspection({folder}, geteuid(), "job.7"));
+  EXPECT_FALSE(ListenForInspection({{folder}}, geteuid(), "job.7"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/job.7~"));
 }
 
