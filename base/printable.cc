@@ -41,11 +41,13 @@ bool IsShown(const Piece& piece) {
 enum class Style {
   kUnambiguous,
   kOneLine,
+  kLines,
 };
 
 std::string Shown(std::string_view bytes, const Piece& piece, Style style) {
   if (style == Style::kUnambiguous && bytes == "\\") return "\\\\";
-  if (style == Style::kOneLine && bytes == "\t") return "\t";
+  if (style != Style::kUnambiguous && bytes == "\t") return "\t";
+  if (style == Style::kLines && bytes == "\n") return "\n";
   if (IsShown(piece)) return std::string(bytes);
   if (bytes == "\n") return "\\n";
   if (bytes == "\t") return "\\t";
@@ -85,6 +87,30 @@ std::string EscapedAndCut(std::string_view bytes, size_t width) {
 
 std::string OneLine(std::string_view bytes, size_t width) {
   return Escape(bytes, Style::kOneLine, width);
+}
+
+std::string Lines(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t end = std::min(bytes.find("\r\n"), bytes.size());
+    text += Escape(bytes.substr(0, end), Style::kLines, kNoWidth);
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));  // leaves "\n"
+  }
+  return text;
+}
+
+size_t IncompleteEnd(std::string_view bytes) {
+  if (bytes.ends_with('\r')) return 1;
+  constexpr size_t kLongest = 4;
+  for (size_t size = 1; size < kLongest && size <= bytes.size(); ++size) {
+    const auto first = static_cast<unsigned char>(bytes[bytes.size() - size]);
+    if (first >= 0xc0) {
+      const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+      return length > size ? size : 0;
+    }
+    if (first < 0x80) return 0;
+  }
+  return 0;
 }
 
 bool IsUtf8(std::string_view bytes) {

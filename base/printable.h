@@ -22,6 +22,13 @@ std::string EscapedAndCut(std::string_view bytes, size_t width);
 // Cuts a line that is too wide as EscapedAndCut does.
 std::string OneLine(std::string_view bytes, size_t width = SIZE_MAX);
 
+// For text of several lines: like OneLine, but keeps line ends. "\r\n" is one.
+std::string Lines(std::string_view bytes);
+
+// Returns the number of bytes at the end of a piece of text that Lines can only show together with
+// the next piece: a part of a character, or "\r".
+size_t IncompleteEnd(std::string_view bytes);
+
 bool IsUtf8(std::string_view bytes);
 
 // Returns hexadecimal digits: "00ff10".

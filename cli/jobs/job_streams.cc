@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/write_all.h"
 #include "cli/jobs/job_question.h"
 #include "cli/output.h"
 
@@ -37,9 +36,9 @@ int AttemptOf(const Json& json) {
   return found != json.end() && found->is_number_integer() ? found->get<int>() : 0;
 }
 
-// Copies the bytes from position `begin` to `end` of a log file to `fd`. Returns false if the file
+// Copies the bytes from position `begin` to `end` of a log file. Returns false if the file
 // does not have them, because it is on another host or was rotated.
-bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, int fd) {
+bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, SafeStream& to) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file || static_cast<uint64_t>(file.tellg()) < end) return false;
   file.seekg(static_cast<std::streamoff>(begin));
@@ -47,7 +46,7 @@ bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, int fd)
   while (begin < end) {
     auto count = static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), end - begin));
     if (!file.read(buffer.data(), count)) return false;
-    WriteAll(fd, {buffer.data(), static_cast<size_t>(count)});
+    if (!to.Write({buffer.data(), static_cast<size_t>(count)})) return true;  // nobody reads it
     begin += static_cast<uint64_t>(count);
   }
   return true;
@@ -66,11 +65,13 @@ class LogReader {
  private:
   Result<Json> Ask();
   std::pair<bool, int> Worth(const Json& answer) const;
-  bool Show(const Json& answer, const char* stream, int fd, uint64_t& position);
+  bool Show(const Json& answer, const char* stream, SafeStream& to, uint64_t& position);
 
   FoundJob& job_;
   const int rank_;
   int attempt_ = -1;
+  SafeStream out_stream_{STDOUT_FILENO};
+  SafeStream error_stream_{STDERR_FILENO};
   uint64_t out_ = 0;  // positions in the streams
   uint64_t error_ = 0;
   std::vector<std::string> missing_;  // nodes that were named last
@@ -117,28 +118,29 @@ Result<LogReader::Progress> LogReader::Read() {
     if (!answer) return std::move(answer).error();
   }
   attempt_ = AttemptOf(*answer);
-  bool has_more = Show(*answer, "stdout", STDOUT_FILENO, out_);
-  has_more |= Show(*answer, "stderr", STDERR_FILENO, error_);
+  bool has_more = Show(*answer, "stdout", out_stream_, out_);
+  has_more |= Show(*answer, "stderr", error_stream_, error_);
   return has_more ? Progress::kSome : Progress::kNone;
 }
 
 // Returns whether there was anything.
-bool LogReader::Show(const Json& answer, const char* stream, int fd, uint64_t& position) {
+bool LogReader::Show(const Json& answer, const char* stream, SafeStream& to, uint64_t& position) {
   auto part = answer.find(stream);
   if (part == answer.end() || !part->is_object()) return false;
   auto text = part->find("text");
   if (text == part->end() || !text->is_string()) return false;
   uint64_t skipped = NumberOf(*part, "skipped");
   std::string path = TextOf(*part, "file");
-  if (skipped > 0 && !CopyFromFile(path, position, position + skipped, fd)) {
+  if (skipped > 0 && !CopyFromFile(path, position, position + skipped, to)) {
     std::string where = path.empty() ? "" : "; the log file is " + path;
     Fail(std::to_string(skipped) + " earlier bytes of " + stream + " are not in memory" + where,
          kExitNo);
   }
   position = NumberOf(*part, "end");
   const auto& bytes = text->get_ref<const std::string&>();
-  WriteAll(fd, bytes);
-  return !bytes.empty();
+  auto written = to.Write(bytes);
+  if (!written) Fail(std::string(stream) + ": " + written.error().message, kExitNo);
+  return written && !bytes.empty();
 }
 
 }  // namespace

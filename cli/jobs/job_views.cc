@@ -68,7 +68,6 @@ std::string Fitting(const std::string& text, size_t lines) {
 
 // Repaints the table each second until the job or rankctl ends.
 int WatchStatus(FoundJob& job) {
-  constexpr const char* kHome = "\x1b[H\x1b[2J";
   CpuTimes before;
   while (true) {
     auto nodes = AskStatus(job);
@@ -78,7 +77,7 @@ int WatchStatus(FoundJob& job) {
     TerminalSize size = SizeOfTerminal();
     double now = Now();
     std::string text = StatusText(*nodes, before, now, size.columns);
-    if (int failed = Print(kHome + Fitting(text, size.lines))) return failed;
+    if (int failed = Redraw(Fitting(text, size.lines))) return failed;
     before = CpuTimesOf(*nodes, now);
     std::this_thread::sleep_for(kRefresh);
   }

@@ -63,5 +63,23 @@ TEST(PrintableTest, HexHasTwoDigitsPerByte) {
   EXPECT_EQ(Hex(""), "");
 }
 
+TEST(PrintableTest, LinesKeepTheirEnds) {
+  EXPECT_EQ(Lines("a\r\nb\n\tc\rd\\"), "a\nb\n\tc\\rd\\");
+  EXPECT_EQ(Lines("\x1b[2J\xff\xe2\x80\xae"), "\\x1b[2J\\xff\\xe2\\x80\\xae");
+  EXPECT_EQ(Lines("\r\n"), "\n");
+  EXPECT_EQ(Lines(""), "");
+}
+
+TEST(PrintableTest, TheEndOfAPieceMayBelongToTheNext) {
+  for (const char* whole :
+       {"", "a", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff\x80\x80\x80", "\r\n"}) {
+    EXPECT_EQ(IncompleteEnd(whole), 0u) << whole;
+  }
+  EXPECT_EQ(IncompleteEnd("a\r"), 1u);
+  EXPECT_EQ(IncompleteEnd("a\xc3"), 1u);
+  EXPECT_EQ(IncompleteEnd("a\xe2\x82"), 2u);
+  EXPECT_EQ(IncompleteEnd("\xf0\x9f\x98"), 3u);
+}
+
 }  // namespace
 }  // namespace rankrun

@@ -1,6 +1,7 @@
 // rankctl asks and orders running jobs of one node.
 
 #include <gmock/gmock.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -397,6 +398,35 @@ TEST_F(RankctlJobTimingTest, OnlyTheUserOfAJobAndRootMayAsk) {
              .in_child = become_nobody});
   EXPECT_EQ(asker.Wait(), Code(1));
   EXPECT_THAT(asker.Err(), HasSubstr("belongs to user 0; only that user and root can inspect"));
+}
+
+// A terminal shows what others have written; its answers would be typed into the shell.
+TEST_F(RankctlJobTimingTest, ATerminalIsNotControlled) {
+  int master = Fd::kNone;
+  int slave = Fd::kNone;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const Fd screen(master);
+  const Fd terminal(slave);
+  auto run = [&](std::vector<std::string> arguments) {
+    Job command({.arguments = std::move(arguments),
+                 .variables = variables,
+                 .program = kRankctl,
+                 .in_child = [slave] { dup2(slave, STDOUT_FILENO); }});
+    EXPECT_TRUE(command.Wait()) << command.Err();
+    std::string shown(65536, '\0');
+    shown.resize(static_cast<size_t>(read(screen.get(), shown.data(), shown.size())));
+    return shown;
+  };
+  Start({"--rdzv-id=plain"}, "printf 'a\\033]52;c;evil\\007b\\n'; " + std::string(kWaits));
+  ASSERT_TRUE(WaitFor([&] { return Run({"logs", "0"}).out.find("evil") != std::string::npos; }));
+  EXPECT_THAT(run({"logs", "0"}), HasSubstr("a\\x1b]52;c;evil\\x07b"));
+  EXPECT_THAT(Run({"logs", "0"}).out, HasSubstr("a\x1b]52;c;evil\x07"
+                                                "b\n"));
+  const std::string reports = folder.Path("reports");
+  Job failing({.arguments = Shell({"--report-dir=" + reports, "--rdzv-id=\x1b[31mred"}, "exit 3")});
+  EXPECT_EQ(failing.Wait(), Code(3));
+  EXPECT_THAT(run({"report", "--report-dir=" + reports, "--html=" + folder.Path("page")}),
+              HasSubstr("the report on job \\x1b[31mred"));
 }
 
 }  // namespace
