@@ -9,7 +9,7 @@
 
 // Paths of files and folders that a program writes for its user. A program may write into folders
 // that other users may change, too, such as /tmp. There, a link or a file of another user must not
-// redirect what is written: these functions walk along a path step by step, and follow a link only
+// redirect a write: these functions walk along a path step by step, and follow a link only
 // if this user or root owns it. Above the last name, they also follow a link with the same owner as
 // its folder, as Linux' fs.protected_symlinks does. They open folders once, so that a name
 // cannot change its meaning between a check and its use.

@@ -101,8 +101,8 @@ std::string Lines(std::string_view bytes) {
 
 size_t IncompleteEnd(std::string_view bytes) {
   if (bytes.ends_with('\r')) return 1;
-  constexpr size_t kLongest = 4;
-  for (size_t size = 1; size < kLongest && size <= bytes.size(); ++size) {
+  constexpr size_t kMaxBytes = 4;
+  for (size_t size = 1; size < kMaxBytes && size <= bytes.size(); ++size) {
     const auto first = static_cast<unsigned char>(bytes[bytes.size() - size]);
     if (first >= 0xc0) {
       const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;

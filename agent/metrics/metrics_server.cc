@@ -10,6 +10,7 @@
 
 #include "agent/metrics/http_request.h"
 #include "base/log.h"
+#include "base/net/socket_address.h"
 
 namespace rankrun::agent {
 namespace {
@@ -20,21 +21,26 @@ constexpr std::chrono::seconds kClientTimeout{5};
 // sends a reset, which destroys the response.
 constexpr std::chrono::seconds kLingerTimeout{1};
 constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr const char* kOtherUser = "want a program of the job's user; --metrics-open admits all";
 
 }  // namespace
 
 // One client, from its connection to its end. Ends by a call of on_end, once.
 class MetricsServer::Connection {
  public:
-  Connection(Loop& loop, Fd fd, std::function<std::string()>& render, std::function<void()> on_end)
-      : loop_(loop),
+  struct Rules {
+    const HostNames& hosts;
+    bool is_refused;  // whatever it asks
+  };
+
+  Connection(MetricsServer& server, Fd fd, Rules rules)
+      : server_(server),
         fd_(std::move(fd)),
-        render_(render),
-        on_end_(std::move(on_end)),
-        deadline_(loop, [this] { End(); }) {}
+        rules_(rules),
+        deadline_(server.loop_, [this] { End(); }) {}
 
   Result<void> Start() {
-    auto poll = Poll::Open(loop_, fd_.get(), [this] { Read(); });
+    auto poll = Poll::Open(server_.loop_, fd_.get(), [this] { Read(); });
     if (!poll) return std::move(poll).error();
     read_poll_ = std::move(*poll);
     read_poll_->Start();
@@ -49,7 +55,7 @@ class MetricsServer::Connection {
     read_poll_->Stop();
     if (write_poll_) write_poll_->Stop();
     deadline_.Stop();
-    on_end_();
+    server_.drop_.Start(std::chrono::milliseconds(0));
   }
 
   void Read() {
@@ -59,10 +65,11 @@ class MetricsServer::Connection {
     if (count <= 0) return End();
     if (is_answered_) return;  // dropped
     request_.append(bytes.data(), static_cast<size_t>(count));
-    auto answer = AnswerTo(request_);
+    auto answer = AnswerTo(request_, rules_.hosts);
     if (!answer) return;
     is_answered_ = true;
-    response_ = FormatResponse(*answer, answer->wants_metrics ? render_() : "");
+    if (rules_.is_refused) answer = HttpAnswer{.status = 403, .advice = kOtherUser};
+    response_ = FormatResponse(*answer, answer->wants_metrics ? server_.render_() : "");
     Write();
   }
 
@@ -83,17 +90,16 @@ class MetricsServer::Connection {
     if (write_poll_) return;
     write_fd_ = Fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));  // a Poll has a descriptor of its own
     auto poll = Poll::Open(
-        loop_, write_fd_.get(), [this] { Write(); }, Poll::Event::kWritable);
+        server_.loop_, write_fd_.get(), [this] { Write(); }, Poll::Event::kWritable);
     if (!write_fd_ || !poll) return End();
     write_poll_ = std::move(*poll);
     write_poll_->Start();
   }
 
-  Loop& loop_;
+  MetricsServer& server_;
   Fd fd_;
   Fd write_fd_;
-  std::function<std::string()>& render_;
-  std::function<void()> on_end_;
+  const Rules rules_;
   std::string request_;
   std::string response_;
   bool is_answered_ = false;
@@ -136,9 +142,25 @@ void MetricsServer::Accept() {
 void MetricsServer::Add(Fd fd) {
   // Ended connections leave at the next turn of the loop, before the next Accept.
   if (connections_.size() >= kMaxConnections) connections_.pop_front();
-  auto end = [this] { drop_.Start(std::chrono::milliseconds(0)); };
-  auto connection = std::make_unique<Connection>(loop_, std::move(fd), render_, std::move(end));
+  const Connection::Rules rules{.hosts = socket_.hosts(), .is_refused = IsRefused(fd)};
+  auto connection = std::make_unique<Connection>(*this, std::move(fd), rules);
   if (connection->Start()) connections_.push_back(std::move(connection));
+}
+
+// Refuses a client that is gone without a word, because its user is not known.
+bool MetricsServer::IsRefused(const Fd& client) {
+  if (!socket_.is_private()) return false;
+  auto local = SocketAddress::LocalOf(client.get());
+  auto peer = SocketAddress::PeerOf(client.get());
+  if (!local || !peer) return true;
+  const PeerUser user = peer_users_.Find(*local, *peer);
+  if (user.kind != PeerUser::Kind::kKnown) return user.kind == PeerUser::Kind::kGone;
+  if (IsOwnUserOrRoot(user.uid)) return false;
+  if (!std::exchange(has_warned_, true)) {
+    LogWarn("--metrics: refused a program of user " + std::to_string(user.uid) +
+            "; --metrics-open admits all users");
+  }
+  return true;
 }
 
 void MetricsServer::DropEnded() {

@@ -81,7 +81,12 @@ Result<MetricsSocket> MetricsSocket::Listen(const MetricsAddress& address) {
   if (!fd) return Wrong(value, fd.error().message);
   auto bound = SocketAddress::LocalOf(fd->get());
   if (!bound) return Wrong(value, bound.error().message);
-  return MetricsSocket(std::move(*fd), "http://" + bound->ToString() + "/metrics", "");
+  MetricsSocket socket(std::move(*fd), "http://" + bound->ToString() + "/metrics", "");
+  if (address.is_open) return socket;
+  socket.hosts_ = {.names = address.names};
+  socket.hosts_.names.push_back(address.host);
+  socket.is_private_ = bound->is_loopback();
+  return socket;
 }
 
 MetricsSocket::~MetricsSocket() {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "agent/job/metrics_address.h"
+#include "agent/metrics/http_request.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -21,6 +22,9 @@ class MetricsSocket {
   ~MetricsSocket();
 
   int fd() const { return fd_.get(); }
+  const HostNames& hosts() const { return hosts_; }
+  // Whether clients of other users are refused: at a loopback address, unless it is open.
+  bool is_private() const { return is_private_; }
   // Returns "http://127.0.0.1:9400/metrics" or "unix:/run/job.sock".
   const std::string& shown() const { return shown_; }
 
@@ -33,6 +37,8 @@ class MetricsSocket {
   Fd fd_;
   std::string shown_;
   std::string path_;  // to be removed; empty: none
+  HostNames hosts_ = {.any = true};
+  bool is_private_ = false;
 };
 
 }  // namespace rankrun::agent

@@ -46,7 +46,7 @@ bool CopyFromFile(const std::string& path, uint64_t begin, uint64_t end, SafeStr
   while (begin < end) {
     auto count = static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), end - begin));
     if (!file.read(buffer.data(), count)) return false;
-    if (!to.Write({buffer.data(), static_cast<size_t>(count)})) return true;  // nobody reads it
+    if (!to.Write({buffer.data(), static_cast<size_t>(count)})) return true;  // the reader is gone
     begin += static_cast<uint64_t>(count);
   }
   return true;

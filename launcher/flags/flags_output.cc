@@ -139,8 +139,16 @@ constexpr Flag kFlags[] = {
      .help = "Serve metrics of the job for Prometheus at http://HOST:PORT/metrics. HOST is by "
              "default 127.0.0.1.",
      .details = "Each node serves its own; several on a host need different ports. Port 0: the "
-                "kernel chooses one, and rankrun prints it. Any host that can connect may read the "
-                "metrics. A UNIX socket is for its user alone.",
+                "kernel chooses one, and rankrun prints it. At a loopback address, programs of the "
+                "job's user and of root may read the metrics; at another one, any host that can "
+                "connect. A UNIX socket is for its user alone. Clients use a numeric address, "
+                "`localhost`, HOST or a name of the machine.",
+     .group = kOutput,
+     .sources = kOurs},
+    {.name = "metrics-open",
+     .help = "Let all users of the host read the metrics, by any name of it.",
+     .details = "A Prometheus of another user needs this at a loopback address, and one that finds "
+                "the node by a name that the machine does not know, such as that of a service.",
      .group = kOutput,
      .sources = kOurs},
     {.name = "report-dir",

@@ -245,7 +245,17 @@ class Planner {
     plan_.spec.lifeline = settings_.values().Count("lifeline");
     plan_.spec.events_file = settings_.Text("events").value_or("");
     plan_.spec.events_console = settings_.Text("event-log-handler") == "console";
-    return ReadObservers(settings_, machine_.environment, plan_.spec);
+    auto read = ReadObservers(settings_, machine_.environment, plan_.spec);
+    if (read && plan_.spec.metrics) NameMachine(*plan_.spec.metrics);
+    return read;
+  }
+
+  // Asks the resolver for the full name only where other hosts may use it.
+  void NameMachine(agent::MetricsAddress& metrics) const {
+    const std::string& name = machine_.host_name;
+    metrics.names = {name, name.substr(0, name.find('.'))};
+    const bool is_local = !metrics.path.empty() || IsLoopback(metrics.host);
+    if (!is_local && machine_.full_host_name) metrics.names.push_back(machine_.full_host_name());
   }
 
   // Only NAME_PORT can have the name of a setting.

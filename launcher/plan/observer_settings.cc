@@ -49,6 +49,9 @@ Result<void> ReadObservers(const Settings& settings, const Environment& environm
     auto address = ParseMetricsAddress(*text);
     if (!address) return settings.Wrong("metrics", address.error().message);
     spec.metrics = std::move(*address);
+    spec.metrics->is_open = settings.IsOn("metrics-open");
+  } else if (settings.IsOn("metrics-open")) {
+    return settings.Wrong("metrics-open", "has no effect without --metrics; want both");
   }
   auto folder = settings.NonEmptyText("report-dir");
   spec.report_folder_typed = folder.has_value();

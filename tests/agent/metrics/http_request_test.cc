@@ -5,16 +5,18 @@
 namespace rankrun::agent {
 namespace {
 
+const HostNames kHosts{.names = {"node7", "Node7.Cluster", ""}};
+
 int StatusOf(std::string_view received) {
-  auto answer = AnswerTo(received);
+  auto answer = AnswerTo(received, kHosts);
   return answer ? answer->status : 0;
 }
 
 TEST(HttpRequestTest, AGetOfTheMetricsIsServed) {
   for (const char* request :
-       {"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "GET /metrics HTTP/1.0\r\n\r\n",
+       {"GET /metrics HTTP/1.1\r\nHost: node7\r\n\r\n", "GET /metrics HTTP/1.0\r\n\r\n",
         "GET /metrics?format=text HTTP/1.1\r\n\r\n", "\r\nGET /metrics HTTP/1.1\r\n\r\n"}) {
-    auto answer = AnswerTo(request);
+    auto answer = AnswerTo(request, kHosts);
     ASSERT_TRUE(answer) << request;
     EXPECT_EQ(answer->status, 200) << request;
     EXPECT_TRUE(answer->wants_metrics);
@@ -23,7 +25,7 @@ TEST(HttpRequestTest, AGetOfTheMetricsIsServed) {
 }
 
 TEST(HttpRequestTest, AHeadHasNoBody) {
-  auto answer = AnswerTo("HEAD /metrics HTTP/1.1\r\n\r\n");
+  auto answer = AnswerTo("HEAD /metrics HTTP/1.1\r\n\r\n", kHosts);
   ASSERT_TRUE(answer);
   std::string response = FormatResponse(*answer, "metrics");
   EXPECT_TRUE(response.ends_with("\r\n\r\n")) << response;
@@ -31,7 +33,7 @@ TEST(HttpRequestTest, AHeadHasNoBody) {
 }
 
 TEST(HttpRequestTest, EveryPrefixOfARequestIsIncomplete) {
-  const std::string request = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: node7\r\n\r\n";
   for (size_t size = 0; size < request.size(); ++size) {
     EXPECT_EQ(StatusOf(request.substr(0, size)), 0) << size;
   }
@@ -46,6 +48,26 @@ TEST(HttpRequestTest, OtherRequestsAreRefused) {
   EXPECT_EQ(StatusOf("GET metrics HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET /a b HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET  HTTP/1.1\r\n\r\n"), 400);
+}
+
+// A page of another site has its browser ask for the name of that site.
+TEST(HttpRequestTest, OnlyNamesOfThisMachineAreServed) {
+  auto status_of = [](const std::string& host) {
+    return StatusOf("GET /metrics HTTP/1.1\r\nAccept: a:b\r\nhost:" + host + "\r\n\r\n");
+  };
+  for (const char* host :
+       {"127.0.0.1:9400", " 10.1.2.3", "[::1]:9400", "[fe80::1]", "localhost", " LocalHost:80 ",
+        "node7", "NODE7:9400", "node7.cluster.", "node7.cluster:9400"}) {
+    EXPECT_EQ(status_of(host), 200) << host;
+  }
+  for (const char* host :
+       {"evil.example", "evil.example:9400", "node7.evil.example", "localhost.a",
+        "127.0.0.1.evil.example", "", ":9400", "[::1", "a b", "[evil.example]"}) {
+    EXPECT_EQ(status_of(host), 421) << host;
+  }
+  EXPECT_EQ(status_of("node7\r\nHost: node7"), 400);
+  const HostNames all{.any = true};
+  EXPECT_EQ(AnswerTo("GET /metrics HTTP/1.1\r\nHost: service\r\n\r\n", all)->status, 200);
 }
 
 TEST(HttpRequestTest, GarbageIsRefusedAtOnce) {

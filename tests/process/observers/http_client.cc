@@ -57,6 +57,8 @@ std::string Exchange(int port, std::string_view request) {
   return Receive(socket);
 }
 
-std::string Scrape(int port) { return Exchange(port, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"); }
+std::string Scrape(int port) {
+  return Exchange(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
 
 }  // namespace rankrun::testing

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/free_port.h"
@@ -115,6 +116,47 @@ TEST_F(MetricsTest, HostileClientsGetShortAnswers) {
               StartsWith("HTTP/1.1 431 "));
   Tell();
   EXPECT_EQ(run.Wait(), Code(0));
+}
+
+TEST_F(MetricsTest, AnotherNameOfThisMachineIsRefused) {
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: evil.example:80\r\n\r\n";
+  {
+    Job run({.arguments = Shell(Flags(), UntilTold())});
+    ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
+    const std::string answer = Exchange(port, request);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 421 "));
+    EXPECT_THAT(answer, HasSubstr("want a numeric address, localhost or a name of this machine"));
+  }
+  Job open({.arguments = Shell(Flags({"--metrics-open"}), UntilTold())});
+  ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
+  EXPECT_THAT(Exchange(port, request), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsTest, AnotherUserOfThisHostIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  const auto status_for_nobody = [&] {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      constexpr uid_t kNobody = 65534;
+      if (setgid(kNobody) != 0 || setuid(kNobody) != 0) _exit(99);
+      const std::string answer = Scrape(port);
+      _exit(answer.starts_with("HTTP/1.1 403 ") ? 3 : answer.starts_with("HTTP/1.1 200 ") ? 2 : 4);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  {
+    Job run({.arguments = Shell(Flags(), UntilTold())});
+    ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
+    EXPECT_EQ(status_for_nobody(), 3);
+    EXPECT_EQ(status_for_nobody(), 3);
+    EXPECT_TRUE(run.WaitForErr(
+        "--metrics: refused a program of user 65534; --metrics-open admits all users"));
+  }
+  Job open({.arguments = Shell(Flags({"--metrics-open"}), UntilTold())});
+  ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
+  EXPECT_EQ(status_for_nobody(), 2);
 }
 
 TEST_F(MetricsTest, AHeadWithoutEndIsDroppedAndTakesNoMemory) {
