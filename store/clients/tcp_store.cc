@@ -253,7 +253,13 @@ Error TcpStore::Break(Error error) {
     error.code = ErrorCode::kPeerLost;
     error.message = "no reply from the store at " + socket_.peer().ToString() + " within " +
                     FormatSeconds(options_.reply_timeout);
+    broken_ = error.message;
+    return error;
   }
+  const bool is_closed = error.code == ErrorCode::kPeerLost && !options_.deaths.has_death();
+  const std::string why = is_closed && options_.asks_why ? WhyRefused() : "";
+  if (!why.empty())
+    error.message = "the store has closed the connection, because it refused " + why;
   broken_ = error.message;
   return error;
 }

@@ -24,6 +24,7 @@ struct TcpStoreOptions {
   // Prefix of this store's keys on the server; other keys are invisible. Empty:
   // the server's keys as they are.
   std::string key_prefix = "/";
+  bool asks_why = true;  // over another connection, if the server has closed this one
   // Source of reported deaths. A death ends waits for keys and queues. It ends a
   // wait for a reply, or an attempt to connect, only if it is reported meanwhile.
   DeathWatch deaths = {};
@@ -134,6 +135,7 @@ class TcpStore final : public Store {
   template <typename Answer>
   Result<Answer> ReceiveByte(Answer largest, TimePoint deadline) REQUIRES(mutex_);
   Error Break(Error error) REQUIRES(mutex_);
+  std::string WhyRefused() const;
   TimePoint ReplyDeadline() const;
 
   const TcpStoreOptions options_;

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "store/clients/describe.h"
 #include "store/clients/tcp_store.h"
+#include "store/engine/quoted_key.h"
 #include "store/wire/wire.h"
 
 namespace rankrun::store {
@@ -187,6 +188,24 @@ Result<std::unique_ptr<Store>> TcpStore::CloneWith(milliseconds timeout,
       ConnectInTime(server_address_.Host(), server_address_.port(), options, Absence::kGone);
   if (!socket) return std::move(socket).error().In("clone a store");
   return std::unique_ptr<Store>(new TcpStore(std::move(*socket), options));
+}
+
+// Asks the server over another connection. PyTorch's server has no such key.
+std::string TcpStore::WhyRefused() const {
+  constexpr milliseconds kPatience{500};
+  TcpStoreOptions options = options_;
+  options.key_prefix.clear();
+  options.asks_why = false;
+  options.connect_timeout = options.reply_timeout = kPatience;
+  auto socket =
+      ConnectInTime(server_address_.Host(), server_address_.port(), options, Absence::kGone);
+  if (!socket) return "";
+  TcpStore other(std::move(*socket), options);
+  const std::string key = std::string(kRefusalKeys) + local_address_.ToString();
+  auto is_known = other.Check({&key, 1});
+  if (!is_known || !*is_known) return "";
+  auto why = other.GetNow(key);
+  return why ? *std::move(why) : "";
 }
 
 }  // namespace rankrun::store

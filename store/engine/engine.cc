@@ -135,7 +135,7 @@ Result<void> Engine::On(ConnectionId from, ListKeysRequest&&, Replies& replies) 
 Result<void> Engine::On(ConnectionId, AppendRequest&& request, Replies& replies) {
   auto found = names_.Find(request.key);
   if (ValueAt(found) == nullptr) {
-    return On(0, SetRequest{std::move(request.key), std::move(request.value)}, replies);
+    return PutAt(found, std::move(request.key), std::move(request.value), replies);
   }
   std::string& value = *found->value;
   if (auto fits = CheckReplySize(value.size() + request.value.size()); !fits) return fits;

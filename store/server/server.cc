@@ -84,6 +84,11 @@ Server::Server(Loop& loop, ServerOptions options)
       strangers_(WithinOpenFiles(options_.strangers)),
       stranger_deadline_(loop, [this] { OnStrangerDeadline(); }),
       next_turn_(loop, [this] { OnNextTurn(); }),
+      drop_refused_(loop,
+                    [this] {
+                      std::ranges::move(std::exchange(refused_, {}), std::back_inserter(ended_));
+                      drop_ended_.Start(seconds(0));
+                    }),
       drop_ended_(loop, [this] { DropEnded(); }),
       stalls_(options_.half_request_timeout),
       stall_deadline_(loop, [this] { OnStallDeadline(); }),
@@ -104,6 +109,8 @@ void Server::CloseAll() {
   waiting_.clear();
   control_connections_.clear();
   ended_.clear();
+  refused_.clear();
+  refusals_.Clear();
   stalls_.Clear();
   traffic_bytes_ = 0;
   stats_fresh_until_ = {};
@@ -202,8 +209,13 @@ std::string_view Server::ApplyRequests(Connection& connection, std::string_view 
     if (count == kRequestsPerTurn) turn_is_over_ = true;
     auto applied = ApplyNext(connection, input);
     if (!applied) {
-      bool is_limit = applied.error().code == ErrorCode::kSystem;
-      Refuse(connection, is_limit ? Ending::kLimit : Ending::kProtocol, applied.error().message);
+      const ErrorCode code = applied.error().code;
+      const bool is_limit = code == ErrorCode::kSystem || code == ErrorCode::kExhausted;
+      if (is_limit) {
+        RefuseRequest(connection, applied.error().message);
+      } else {
+        Refuse(connection, Ending::kProtocol, applied.error().message);
+      }
       return {};
     }
     if (!*applied) break;
@@ -225,8 +237,8 @@ Result<bool> Server::ApplyNext(Connection& connection, std::string_view& input) 
   if (AnswerStatsRequest(**request)) return true;
   if (std::holds_alternative<ListKeysRequest>(**request)) turn_is_over_ = true;
   auto applied = engine_.Apply(connection.id, std::move(**request), replies_);
+  if (!applied) return std::move(applied).error().In(Describe(**request));
   (*request)->emplace<PingRequest>();  // frees the rest of the request
-  if (!applied) return std::move(applied).error();
   for (const Outgoing& outgoing : replies_) Deliver(connection, outgoing);
   replies_.clear();
   return true;
@@ -305,10 +317,12 @@ void Server::CloseLargest() {
     }
   }
   if (largest == nullptr || traffic_bytes_ <= options_.largest_traffic_bytes) return;
-  Refuse(*largest, Ending::kLimit,
-         "requests and replies of all connections take " + std::to_string(traffic_bytes_) +
-             " bytes, over the limit of " + std::to_string(options_.largest_traffic_bytes) +
-             ", and its own " + std::to_string(largest->traffic_bytes) + " are the most");
+  const std::string request = largest->decoder.half_request();
+  RefuseRequest(*largest, (request.empty() ? "" : request + ": ") +
+                              "requests and replies of all connections take " +
+                              std::to_string(traffic_bytes_) + " bytes, over the limit of " +
+                              std::to_string(options_.largest_traffic_bytes) + ", and its own " +
+                              std::to_string(largest->traffic_bytes) + " are the most");
 }
 
 void Server::WatchForStall(Connection& connection, size_t bytes) {
@@ -346,14 +360,20 @@ void Server::Refuse(Connection& connection, Ending ending, std::string_view why)
 }
 
 void Server::End(Connection& connection) {
-  if (connection.ended) return;
+  if (!Stop(connection)) return;
+  ended_.push_back(connection.id);
+  drop_ended_.Start(seconds(0));
+}
+
+// Takes nothing more from a connection. Returns false if that was so before.
+bool Server::Stop(Connection& connection) {
+  if (connection.ended) return false;
   connection.ended = true;
   connection.stream->PauseReading();
   EndStall(connection);
   traffic_bytes_ -= std::exchange(connection.traffic_bytes, 0);
   engine_.Disconnect(connection.id);
-  ended_.push_back(connection.id);
-  drop_ended_.Start(seconds(0));
+  return true;
 }
 
 void Server::DropEnded() {

@@ -14,6 +14,7 @@
 #include "base/uv/uv_timer.h"
 #include "base/uv/uv_wakeup.h"
 #include "store/engine/engine.h"
+#include "store/server/refusals.h"
 #include "store/server/server_options.h"
 #include "store/server/server_stats.h"
 #include "store/server/stalls.h"
@@ -54,6 +55,7 @@ class Server {
 
   // Replaces both limits of memory, of the data and of the traffic.
   void LimitMemory(size_t bytes);
+  Refusals& refusals() { return refusals_; }  // which clients may read
 
   // Holds back all clients, whose requests wait until the next AdmitOnly.
   void AdmitLater();
@@ -98,11 +100,14 @@ class Server {
   void OnStallDeadline();
 
   void Refuse(Connection& connection, Ending ending, std::string_view why);
+  void RefuseRequest(Connection& connection, std::string_view why);
+  bool Stop(Connection& connection);
   void End(Connection& connection);
   void DropEnded();
   void Release(Connection& connection);
   void CloseAll();
 
+  bool MayWarn();
   void Warn(const std::string& message);
   void OnWarnWindowOver();
 
@@ -127,6 +132,9 @@ class Server {
   Wakeup next_turn_;  // not a timer, which would fire again before the loop polls other connections
   std::vector<ConnectionId> control_connections_;  // connections that drop_ended_ will hand over
   std::vector<ConnectionId> ended_;                // connections that drop_ended_ will drop
+  std::vector<ConnectionId> refused_;              // connections that drop_refused_ will end
+  Timer drop_refused_;
+  Refusals refusals_;
   Timer drop_ended_;  // a connection must not be destroyed in its own callback
   Stalls stalls_;
   Timer stall_deadline_;

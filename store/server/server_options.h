@@ -46,6 +46,13 @@ struct ServerOptions {
   // Says which users of this host may be clients. Without it: all.
   std::function<bool(uid_t)> admits_user;
   std::string user_advice;  // follows the reason when another user is refused
+  // Gets each request that exceeded a limit of memory or size, instead of the log. Its connection
+  // is closed a moment later, so that the process at its other end can still be found.
+  struct Refusal {
+    SocketAddress client;
+    std::string why;  // `SET of key "model" with a value of 9 bytes is over the limit of 8`
+  };
+  std::function<void(const Refusal&)> on_refusal;
   // Takes over connections that begin with kControlPreamble, paused, with the
   // bytes already read from them. It is called between two events of the loop
   // and must not destroy the server. Without it such connections are refused as

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/uv/uv_loop.h"
+#include "store/engine/quoted_key.h"
 #include "store/server/server_connection.h"
 
 // Statistics and warnings of a server.
@@ -14,10 +15,6 @@ using std::chrono::seconds;
 constexpr size_t kWarningsPerSecond = 5;
 constexpr size_t kNamesInStats = 256;
 constexpr size_t kPeersInStats = 8;
-
-bool IsStatsKey(const std::vector<std::string>& keys) {
-  return keys.size() == 1 && keys.front() == kStatsKey;
-}
 
 }  // namespace
 
@@ -70,19 +67,23 @@ std::vector<Server::Waited> Server::ListWaits(size_t max) const {
   return waits;
 }
 
-// Answers a request for kStatsKey. Returns whether `request` was one.
+// Answers a request for kStatsKey or a reason for a refusal. Returns whether `request` was one.
 bool Server::AnswerStatsRequest(const Request& request) {
-  if (auto* get = std::get_if<GetRequest>(&request); get != nullptr && get->key == kStatsKey) {
-    turn_is_over_ = true;
-    AppendReply(outbox_, ValueReply{StatsText()});
-    return true;
-  }
-  if (auto* check = std::get_if<CheckRequest>(&request);
-      check != nullptr && IsStatsKey(check->keys)) {
+  const auto* get = std::get_if<GetRequest>(&request);
+  const auto* check = std::get_if<CheckRequest>(&request);
+  const bool has_key = get != nullptr || (check != nullptr && check->keys.size() == 1);
+  if (!has_key) return false;
+  const std::string& key = get != nullptr ? get->key : check->keys.front();
+  const bool is_stats = key == kStatsKey;
+  const std::string* refusal = key.starts_with(kRefusalKeys) ? refusals_.Find(key) : nullptr;
+  if (!is_stats && refusal == nullptr) return false;
+  if (check != nullptr) {
     AppendReply(outbox_, CheckReply::kReady);
     return true;
   }
-  return false;
+  turn_is_over_ |= is_stats;
+  AppendReply(outbox_, ValueReply{is_stats ? StatsText() : *refusal});
+  return true;
 }
 
 // Returns the statistics as JSON. An expensive text is reused for a while,
@@ -99,12 +100,28 @@ const std::string& Server::StatsText() {
   return stats_text_;
 }
 
+// Keeps the reason for the client, whose protocol has no errors.
+void Server::RefuseRequest(Connection& connection, std::string_view why) {
+  refusals_.Note(connection.stream->peer(), std::string(why));
+  if (!options_.on_refusal || !MayWarn()) return Refuse(connection, Ending::kLimit, why);
+  constexpr std::chrono::milliseconds kPause{100};
+  endings_[static_cast<size_t>(Ending::kLimit)] += 1;
+  if (!Stop(connection)) return;
+  if (refused_.empty()) drop_refused_.Start(kPause);
+  refused_.push_back(connection.id);
+  options_.on_refusal({.client = connection.stream->peer(), .why = std::string(why)});
+}
+
 // Logs the first few warnings of a second, then one line with the number of the
 // rest, so that a client in a loop cannot fill the log.
 void Server::Warn(const std::string& message) {
+  if (MayWarn()) LogWarn(message);
+}
+
+bool Server::MayWarn() {
   if (warnings_ == 0) warn_window_.Start(seconds(1));
   warnings_ += 1;
-  if (warnings_ <= kWarningsPerSecond) LogWarn(message);
+  return warnings_ <= kWarningsPerSecond;
 }
 
 void Server::OnWarnWindowOver() {

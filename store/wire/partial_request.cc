@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "store/engine/quoted_key.h"
 
 namespace rankrun::store {
 namespace {
 
-Error OverLimit(std::string message) { return Error{ErrorCode::kProtocol, std::move(message)}; }
+Error OverLimit(std::string message) { return Error{ErrorCode::kExhausted, std::move(message)}; }
 
 // Appends `part` to `text`. The capacity grows to at most twice the received
 // bytes and at most the announced length, so that a complete value has no spare
@@ -84,6 +85,17 @@ Result<bool> PartialRequest::Read(std::string_view& bytes, const WireLimits& lim
   return true;
 }
 
+std::string PartialRequest::Describe() const {
+  if (operation_ == nullptr) return "";
+  std::string text(operation_->name);
+  const bool has_key = strings_.size() > (length_ ? 1 : 0);
+  if (!has_key) return text;
+  // A list of keys and values ends in a key or in its value.
+  const bool is_list = operation_->fields[field_] == Field::kEntries;
+  const size_t key = is_list ? (strings_.size() - 1) & ~size_t{1} : 0;
+  return text + " of key " + QuotedKey(strings_[key]);
+}
+
 // Reads a count, then that many keys, or pairs of a key and a value.
 Result<bool> PartialRequest::ReadList(std::string_view& bytes, bool with_values,
                                       const WireLimits& limits) {
@@ -112,14 +124,15 @@ Result<bool> PartialRequest::ReadString(std::string_view& bytes, bool is_key,
     if (!ReadNumber(bytes, sizeof(uint64_t))) return false;
     size_t limit = is_key ? limits.key_bytes : limits.value_bytes;
     if (number_ > limit) {
-      return OverLimit(std::string(operation_->name) + " with a " + (is_key ? "key" : "value") +
-                       " of " + std::to_string(number_) + " bytes is over the limit of " +
+      const std::string request = is_key ? std::string(operation_->name) : Describe();
+      return OverLimit(request + " with a " + (is_key ? "key" : "value") + " of " +
+                       std::to_string(number_) + " bytes is over the limit of " +
                        std::to_string(limit));
     }
     if (number_ > limits.request_bytes - string_bytes_) {
-      return OverLimit(
-          std::string(operation_->name) + " of " + std::to_string(string_bytes_ + number_) +
-          " bytes or more is over the limit of " + std::to_string(limits.request_bytes));
+      return OverLimit(Describe() + " with " + std::to_string(string_bytes_ + number_) +
+                       " bytes or more is over the limit of " +
+                       std::to_string(limits.request_bytes));
     }
     if (number_ <= bytes.size()) {
       strings_.emplace_back(bytes.substr(0, number_));

@@ -42,7 +42,7 @@ class PartialRequest {
 
   // Consumes the bytes of the request from the front of `bytes`. Returns
   // whether the request is complete.
-  // Errors: kProtocol when it exceeds one of the limits.
+  // Errors: kExhausted when it exceeds one of the limits; the message names the key.
   Result<bool> Read(std::string_view& bytes, const WireLimits& limits);
 
   // Builds the complete request and becomes idle again.
@@ -52,6 +52,9 @@ class PartialRequest {
   // Reads an integer of 4 or 8 bytes. Returns whether it is complete.
   bool ReadNumber(std::string_view& bytes, size_t size);
   uint64_t number() const { return number_; }
+
+  // Returns `SET of key "model"`, as much as has arrived; empty if not even the operation has.
+  std::string Describe() const;
 
   // Returns the memory of the received keys and values, bookkeeping included.
   size_t held_bytes() const;

@@ -34,11 +34,13 @@ class RequestDecoder {
   // returns that request. The caller must move from it before the next call to
   // any decoder on this thread. Returns null if `bytes` is used up first.
   // Detects the dialect by the first bytes, and skips VALIDATE.
-  // Errors: kProtocol. The caller must then close the connection and not use
-  // this object again.
+  // Errors: kProtocol; kExhausted over a limit. The caller must then close the connection and not
+  // use this object again.
   Result<Request*> Next(std::string_view& bytes);
 
   // Memory of the incomplete request, bookkeeping included.
+  // Returns the request that has arrived in part: `SET of key "model"`; empty if there is none.
+  std::string half_request() const { return half_ == nullptr ? "" : half_->Describe(); }
   size_t held_bytes() const { return half_ == nullptr ? 0 : half_->held_bytes(); }
 
   // Whether a request, or the greeting, has begun and is not complete.

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using Keys = std::vector<std::string>;
 
-const TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s};
+const TcpStoreOptions kPatient{.connect_timeout = 20s, .reply_timeout = 20s, .asks_why = false};
 
 Error ConnectError(const std::string& host, uint16_t port,
                    std::chrono::milliseconds timeout = 500ms) {
@@ -309,7 +309,7 @@ TEST(TcpStoreFaultsTest, AnAbsurdCountOfKeysTakesNoMemory) {
     c.ReceiveRequest(ListKeysRequest{});
     c.Send(std::string(8, '\x7f') + std::string(8, '\0'));
   });
-  auto store = TcpStore::Connect("127.0.0.1", fake.port(), {.connect_timeout = 20s});
+  auto store = TcpStore::Connect("127.0.0.1", fake.port(), kPatient);
   ASSERT_TRUE(store);
   auto keys = (*store)->ListKeys();
   ASSERT_FALSE(keys);

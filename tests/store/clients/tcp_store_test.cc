@@ -243,5 +243,23 @@ TEST_F(TcpStoreTest, FindsTheServerByName) {
   EXPECT_EQ(*(*by_name)->Add("n", 1), 1);
 }
 
+// SET has no reply, so the next request may be the first to fail.
+TEST(TcpStoreRefusalTest, TheErrorHasTheKeyThatWasRefused) {
+  ServerOptions options;
+  options.largest_store_bytes = 10'000;
+  ServerThread server(options);
+  auto store =
+      TcpStore::Connect("127.0.0.1", server.port(), {.connect_timeout = std::chrono::seconds(20)});
+  ASSERT_TRUE(store);
+  ASSERT_TRUE((*store)->Set("small", "value"));
+  Result<void> failed = (*store)->Set("model", std::string(20'000, 'x'));
+  if (auto value = (*store)->GetNow("small"); failed && !value) failed = value.error();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kPeerLost);
+  EXPECT_THAT(failed.error().message,
+              testing::HasSubstr("the store has closed the connection, because it refused SET of "
+                                 "key \"model\": the store is full"));
+}
+
 }  // namespace
 }  // namespace rankrun::store

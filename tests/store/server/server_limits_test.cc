@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/mutex.h"
 #include "tests/store/server/log_lines.h"
 #include "tests/store/server/raw_client.h"
 #include "tests/store/server/server_thread.h"
@@ -98,8 +99,43 @@ TEST(ServerLimitsTest, ARequestOverTheLimitIsRefusedBeforeItHasArrived) {
       EncodeRequest(MultiSetRequest{{{"/a", value}, {"/b", value}, {"/c", value}}});
   client.Send(request.substr(0, request.size() - value.size()));
   EXPECT_TRUE(client.IsClosed());
-  EXPECT_THAT(log.Get(), Contains(HasSubstr("MULTI_SET of 3006 bytes or more is over the limit "
-                                            "of 2500")));
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("MULTI_SET of key \"c\" with 3006 bytes or more is "
+                                            "over the limit of 2500")));
+}
+
+TEST(ServerLimitsTest, AClientMayAskWhyItsRequestWasRefused) {
+  LogLines log;
+  Mutex mutex;
+  std::vector<ServerOptions::Refusal> refusals;
+  ServerOptions options;
+  options.limits.value_bytes = 8;
+  options.on_refusal = [&](const auto& refusal) {
+    MutexLock lock(mutex);
+    refusals.push_back(refusal);
+  };
+  ServerThread server(options);
+  RawClient client(Loopback(server.port()));
+  client.Ask(SetRequest{"/model\n", "123456789"});
+  EXPECT_TRUE(client.IsClosed());
+  const std::string why = R"(SET of key "model\n" with a value of 9 bytes is over the limit of 8)";
+  {
+    MutexLock lock(mutex);
+    ASSERT_EQ(refusals.size(), 1u);
+    EXPECT_EQ(refusals[0].client.ToString(), client.local().ToString());
+    EXPECT_EQ(refusals[0].why, why);
+  }
+  EXPECT_THAT(log.Get(), testing::IsEmpty());
+  const std::string key = "rankrun/refusal/" + client.local().ToString();
+  RawClient other(Loopback(server.port()));
+  other.Ask(CheckRequest{{key}});
+  EXPECT_EQ(other.Receive(1), Encoded(CheckReply::kReady));
+  other.Ask(GetRequest{key});
+  EXPECT_EQ(other.ReceiveValue(), why);
+  server.OnLoop([&](Server& s) { s.refusals().Note(client.local(), "rank 3: " + why); });
+  other.Ask(GetRequest{key});
+  EXPECT_EQ(other.ReceiveValue(), "rank 3: " + why);
+  other.Ask(CheckRequest{{"rankrun/refusal/127.0.0.1:1"}});
+  EXPECT_EQ(other.Receive(1), Encoded(CheckReply::kNotReady));
 }
 
 TEST(ServerLimitsTest, OverTheTrafficLimitTheLargestConnectionIsClosed) {

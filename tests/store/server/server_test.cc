@@ -194,7 +194,7 @@ TEST(ServerTest, AFullStoreClosesTheClientThatNeedsMore) {
   EXPECT_TRUE(client.IsServed());
   client.Ask(SetRequest{"/b", std::string(9'000, 'b')});
   EXPECT_TRUE(client.IsClosed());
-  EXPECT_THAT(log.Get(), Contains(HasSubstr("the store is full")));
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("SET of key \"b\": the store is full")));
   server.OnLoop([](Server& s) { EXPECT_EQ(s.key_count(), 1u); });
 }
 

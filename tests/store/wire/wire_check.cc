@@ -48,7 +48,9 @@ class Feeder {
       arrived_ += before - piece.size();
       if (!next) {
         decoding_.error = next.error().message;
-        if (next.error().code != ErrorCode::kProtocol) wrong_ = "an error has another code";
+        const ErrorCode code = next.error().code;
+        const bool is_known = code == ErrorCode::kProtocol || code == ErrorCode::kExhausted;
+        if (!is_known) wrong_ = "an error has another code";
         return false;
       }
       if (!*next) break;

@@ -150,9 +150,10 @@ TEST(WireTest, LimitsAreInclusive) {
   const std::pair<Request, const char*> refused[] = {
       {GetRequest{"12345"}, "GET with a key of 5 bytes is over the limit of 4"},
       {CheckRequest{{"12345"}}, "CHECK with a key of 5 bytes is over the limit of 4"},
-      {SetRequest{"1", "1234567"}, "SET with a value of 7 bytes is over the limit of 6"},
+      {SetRequest{"/1", "1234567"},
+       "SET of key \"1\" with a value of 7 bytes is over the limit of 6"},
       {CompareSetRequest{"1", "", "1234567"},
-       "COMPARE_SET with a value of 7 bytes is over the limit of 6"},
+       "COMPARE_SET of key \"1\" with a value of 7 bytes is over the limit of 6"},
       {WaitRequest{{"", "", ""}}, "WAIT of 3 keys is over the limit of 2"},
       {MultiSetRequest{{{"", ""}, {"", ""}, {"", ""}}},
        "MULTI_SET of 3 keys is over the limit of 2"},
@@ -160,7 +161,7 @@ TEST(WireTest, LimitsAreInclusive) {
        "MULTI_SET with a key of 5 bytes is over the limit of 4"},
       {MultiSetRequest{{{"12345", ""}}}, "MULTI_SET with a key of 5 bytes is over the limit of 4"},
       {MultiSetRequest{{{"1", "1234567"}}},
-       "MULTI_SET with a value of 7 bytes is over the limit of 6"},
+       "MULTI_SET of key \"1\" with a value of 7 bytes is over the limit of 6"},
   };
   for (const auto& [request, error] : refused) {
     EXPECT_EQ(Decode(EncodeValidate() + EncodeRequest(request), 3, limits).error, error);
