@@ -145,9 +145,11 @@ void Fields(F& f, AttemptRecord& m) {
   f("stop_signal", m.stop_signal);
   f("exit_code", m.exit_code);
   AsMicroseconds(f, "lasted_us", m.lasted);
+  AsMicroseconds(f, "waited_us", m.waited);
   f("cause", m.cause);
   f("workers", m.workers);
   f("left_out", m.left_out);
+  f("store_refusals", m.store_refusals);
 }
 
 namespace {
@@ -291,7 +293,9 @@ AttemptRecord MergeReports(std::vector<AttemptRecord> parts, std::optional<int> 
   for (AttemptRecord& part : parts) {
     order.push_back(part.workers[part.cause].global_rank);
     all.lasted = std::max(all.lasted, part.lasted);
+    all.waited = std::max(all.waited, part.waited);
     LeaveOut(part.left_out, all.left_out);
+    if (!part.store_refusals.empty()) all.store_refusals = std::move(part.store_refusals);
     std::ranges::move(part.workers, std::back_inserter(all.workers));
   }
   std::ranges::sort(all.workers, {}, &WorkerRecord::global_rank);

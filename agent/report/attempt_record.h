@@ -105,11 +105,13 @@ struct AttemptRecord {
   int stop_signal = 0;                // request to stop, after which no attempt follows; 0: none
   std::optional<int> exit_code = {};  // of the job, if it is not that of the cause
   Duration lasted{};
+  Duration waited{};               // from the start of the job to that of the first attempt
   size_t cause = 0;                // index of the worker whose failure caused the others
   std::vector<size_t> ended = {};  // indices of the workers in the order of their ends
   std::vector<WorkerRecord> workers;
-  std::vector<LeftOut> left_out = {};         // consequences beside `workers`
-  std::optional<MemoryEvents> memory_before;  // at the start
+  std::vector<LeftOut> left_out = {};            // consequences beside `workers`
+  std::vector<std::string> store_refusals = {};  // requests over a limit, with their ranks
+  std::optional<MemoryEvents> memory_before;     // at the start
   // Path at which an outer launcher expects a copy of the cause's error file;
   // empty: none.
   std::string parent_error_file = {};

@@ -161,6 +161,7 @@ Result<void> AttemptStore::Listen() {
   }
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
+  options.on_refusal = [this](const auto& refusal) { OnRefusal(refusal); };
   auto server = store::Server::Listen(loop_, std::move(options));
   if (server) {
     server_ = std::move(*server);
@@ -187,6 +188,15 @@ bool AttemptStore::Admits(uid_t user) {
   TimePoint end = MonotonicClock().Now();
   next_search_ = end + std::min(4 * (end - begin), kMaxSearchPause);
   return worker_users_.contains(user);
+}
+
+void AttemptStore::OnRefusal(store::ServerOptions::Refusal refusal) {
+  const bool is_of_value = refusal.why.find(" with a value of ") != std::string::npos;
+  if (is_of_value) refusal.why += "; --store-max-value allows larger values";
+  const SocketAddress client = refusal.client;
+  refusals_.Note(std::move(refusal), port(), [this, client](const std::string& why) {
+    if (server_ != nullptr) server_->refusals().Note(client, why);
+  });
 }
 
 void AttemptStore::LimitMemory() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/job/job_spec.h"
+#include "agent/supervisor/store_refusals.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
@@ -37,8 +38,11 @@ size_t StoreMemory(size_t usable, size_t max_value);
 class AttemptStore {
  public:
   // `loop` and `spec` outlive this object.
-  AttemptStore(Loop& loop, const JobSpec& spec)
-      : loop_(loop), spec_(spec), memory_timer_(loop, [this] { LimitMemory(); }) {}
+  AttemptStore(Loop& loop, const JobSpec& spec, StoreRefusals::RankOf rank_of)
+      : loop_(loop),
+        spec_(spec),
+        memory_timer_(loop, [this] { LimitMemory(); }),
+        refusals_(loop, std::move(rank_of)) {}
   AttemptStore(const AttemptStore&) = delete;
   AttemptStore& operator=(const AttemptStore&) = delete;
 
@@ -67,6 +71,9 @@ class AttemptStore {
   // Requests that have changed something; 0 if this node hosts no store.
   uint64_t Changes() const { return server_ ? server_->changes() : 0; }
 
+  // Returns the refused requests of this attempt: `rank 3: SET of key "model" ...`.
+  std::vector<std::string> TakeRefusals() { return refusals_.Take(); }
+
   void Close() { server_.reset(); }
   // Nothing if this node hosts no store.
   std::optional<store::ServerStats> Stats() const {
@@ -81,6 +88,7 @@ class AttemptStore {
   void Renew();
   bool Admits(uid_t user);
   void LimitMemory();
+  void OnRefusal(store::ServerOptions::Refusal refusal);
 
   Loop& loop_;
   const JobSpec& spec_;
@@ -92,6 +100,7 @@ class AttemptStore {
   TimePoint next_search_{};
   size_t usable_memory_ = 0;  // in bytes; 0: not known yet
   Timer memory_timer_;
+  StoreRefusals refusals_;
 };
 
 }  // namespace rankrun::agent

@@ -56,7 +56,11 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                       .on_left = [this](const auto& pids,
                                         int number) { event_log_->LeftBehind(pids, number); },
                       .show = [this](const std::string& text) { output_.Say(text); }}),
-      store_(loop, spec),
+      store_(loop, spec,
+             [this](pid_t worker) {
+               auto local = attempt_ ? attempt_->LocalRankOf(worker) : std::nullopt;
+               return local ? std::optional(place_.first_rank + *local) : std::nullopt;
+             }),
       breakpoints_(loop, DebuggerName(), OnBreakpoints()),
       health_(loop, {.notice = spec.hang_notice, .timeout = spec.hang_timeout}, OnHealth()),
       decide_(loop, [this] { Decide(); }),

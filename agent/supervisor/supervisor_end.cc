@@ -53,6 +53,11 @@ Goodbye Supervisor::Ending() const {
 void Supervisor::EndAttempt() {
   AttemptRecord record = attempt_->TakeRecord();
   stacks_.AddTo(record);
+  record.store_refusals = store_.TakeRefusals();
+  if (record.attempt == 0) {
+    const Duration since_start = std::chrono::steady_clock::now() - incarnation_.record().job_began;
+    record.waited = std::max(Duration::zero(), since_start - record.lasted);
+  }
   if (inspection_) inspection_->KeepOutput();
   attempt_.reset();
   record.own_cause = health_.own_cause();

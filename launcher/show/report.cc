@@ -287,8 +287,13 @@ std::string NextText(const AttemptRecord& record) {
 
 std::string FormatReport(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
+  constexpr std::chrono::seconds kLongWait{1};
   std::string text = "rankrun: attempt " + std::to_string(record.attempt) + " failed after " +
-                     FormatSeconds(record.lasted) + "\n";
+                     FormatSeconds(record.lasted);
+  if (record.waited >= kLongWait) {
+    text += ", and " + FormatSeconds(record.waited) + " of waiting before it";
+  }
+  text += "\n";
   if (record.own_cause.empty()) {
     text += "  cause: " + RanksText({&cause}) + ": " + agent::CauseInWords(cause) +
             ActivityText(cause) + "\n" + AccusationText(record) + LoggedText(record) +
@@ -296,6 +301,9 @@ std::string FormatReport(const AttemptRecord& record) {
             EvidenceText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
+  }
+  for (const std::string& refusal : record.store_refusals) {
+    text += "  store: refused " + OneLine(refusal, kMaxLine) + "\n";
   }
   text += ConsequencesText(record);
   return text + "  next: " + NextText(record) + "\n";

@@ -331,6 +331,10 @@ TEST_F(RankctlClientTest, AQueueIsNoKey) {
 TEST(RankctlTest, AnEmptyValueComesFromAServerWithoutQueues) {
   store::FakeServer server([](store::FakeConnection& connection, int number) {
     connection.Greet();
+    if (number == 2) {  // why the server has closed the connection before
+      connection.Receive(store::EncodeRequest(store::CheckRequest{{std::string()}}).size());
+      return connection.Reset();
+    }
     if (number > 0) {
       connection.ReceiveRequest(store::QueueLenRequest{"/k"});
       return connection.Reset();
@@ -381,6 +385,24 @@ TEST(RankctlTest, VersionAndHelpGoToStandardOutput) {
   EXPECT_EQ(command.Wait(), Code(0));
   EXPECT_THAT(command.Out(),
               AllOf(HasSubstr("Usage: rankctl store get [flags] KEY\n"), HasSubstr("--now")));
+}
+
+// The client is a descendant of rank 1.
+TEST(StoreLimitTest, ARefusedRequestIsThatOfARankInErrorAndReport) {
+  AdoptOrphans();
+  const std::string script =
+      "[ $RANK = 0 ] && exec sleep 60\n"
+      "head -c 2000 /dev/zero | tr '\\0' x | " +
+      kRankctl + " store set big - || exit 3";
+  Job job({.arguments = Shell({"-n2", "--store-max-value=1000"}, script)});
+  EXPECT_EQ(job.Wait(), Code(3));
+  const std::string refused =
+      "rank 1: SET of key \"big\" with a value of 2000 bytes is over the limit of 1000; "
+      "--store-max-value allows larger values";
+  EXPECT_THAT(job.Err(), HasSubstr("rankrun: warning: the store refused " + refused + "\n"));
+  EXPECT_THAT(job.Err(), HasSubstr("  store: refused " + refused + "\n"));
+  EXPECT_THAT(job.Err(), HasSubstr("because it refused " + refused));
+  EXPECT_TRUE(NothingIsLeft(milliseconds(1'000)));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ struct AttemptStoreTest : testing::Test {
 
   Loop loop;
   JobSpec spec;
-  AttemptStore store{loop, spec};
+  AttemptStore store{loop, spec, [](pid_t) { return std::optional<int>(); }};
 };
 
 TEST_F(AttemptStoreTest, ClientsWaitFromTheOpeningOfARoundToItsStart) {

@@ -52,6 +52,20 @@ TEST_F(ReportTest, AKilledRankComesFirstAndItsConsequencesInOneLine) {
             "  next: the end, --max-restarts is 0; exit code 137\n");
 }
 
+TEST_F(ReportTest, ALongWaitForTheStartOfTheWorkersIsShown) {
+  record.waited = milliseconds(999);
+  EXPECT_TRUE(FormatReport(record).starts_with("rankrun: attempt 0 failed after 2.5 s\n"));
+  record.waited = milliseconds(13'000);
+  EXPECT_THAT(FormatReport(record),
+              testing::StartsWith("rankrun: attempt 0 failed after 2.5 s, and 13.0 s of waiting "
+                                  "before it\n"));
+}
+
+TEST_F(ReportTest, RefusedRequestsToTheStoreAreShown) {
+  record.store_refusals = {"rank 2: SET of key \"model\": the store is full"};
+  EXPECT_EQ(Line("store: "), "store: refused rank 2: SET of key \"model\": the store is full");
+}
+
 TEST_F(ReportTest, APossibleOomKillIsPartOfTheCause) {
   Cause().exit = ProcessExit{.signaled = true, .value = SIGKILL};
   Cause().kill_note = "the kernel's OOM killer was at work in this cgroup (limit 64 GiB)";
