@@ -56,6 +56,7 @@ struct JobSpec {
   std::optional<uint16_t> master_port;    // empty: a free port for each attempt
   std::string master_addr_origin = "--master-addr";  // for messages: the flag, or another source
   std::string master_port_origin = "--master-port";
+  std::string master_port_text = {};      // the value of that setting; empty: the port
   std::optional<size_t> store_max_value;  // bytes; empty: the store's default
   std::string run_id;
   std::string role = "default";

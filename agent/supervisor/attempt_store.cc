@@ -171,7 +171,9 @@ Result<void> AttemptStore::Listen() {
   std::string typed;  // the setting that is at fault
   if (spec_.master_addr_typed) typed = spec_.master_addr_origin + " " + spec_.master_addr;
   if (spec_.master_port) {
-    typed = spec_.master_port_origin + " " + std::to_string(*spec_.master_port);
+    const std::string& text = spec_.master_port_text;
+    typed =
+        spec_.master_port_origin + " " + (text.empty() ? std::to_string(*spec_.master_port) : text);
   }
   if (typed.empty()) return std::move(server).error();
   return Error{ErrorCode::kInvalid, typed + ": " + server.error().message};

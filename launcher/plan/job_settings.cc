@@ -204,6 +204,9 @@ class Planner {
     plan_.spec.master_port = rendezvous.port;
     plan_.spec.master_addr_origin = rendezvous.address_origin;
     plan_.spec.master_port_origin = rendezvous.port_origin;
+    if (rendezvous.port_origin == settings_.OriginOf("rdzv-endpoint")) {
+      plan_.spec.master_port_text = settings_.Text("rdzv-endpoint").value_or("");
+    }
     plan_.spec.run_id = rendezvous.run_id.empty() ? machine_.random_id : rendezvous.run_id;
     if (auto size = settings_.values().Size("store-max-value")) plan_.spec.store_max_value = *size;
     Add(rendezvous.ignored);
