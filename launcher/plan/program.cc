@@ -100,11 +100,20 @@ std::optional<std::string> PythonOfCaller(const std::string& started_as,
   return std::nullopt;
 }
 
+// Returns why a path is no program that can run.
+std::string WhyNotRun(const std::string& path) {
+  if (IsFolder(path)) return "is a folder, want a program";
+  if (IsFile(path)) return "no exec permission";
+  return WhyNotThere(path);
+}
+
 Result<std::string> ChosenPython(const std::string& chosen, const Environment& environment) {
   bool has_slash = chosen.find('/') != std::string::npos;
   if (has_slash && IsExecutable(chosen)) return chosen;
   if (has_slash) {
-    return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + chosen + "\": no such program"};
+    const bool is_there = IsFile(chosen) || IsFolder(chosen);
+    return Error{is_there ? ErrorCode::kInvalid : ErrorCode::kNotFound,
+                 "PYTHON_EXEC is \"" + chosen + "\": " + WhyNotRun(chosen)};
   }
   if (auto found = FindInPath(chosen, environment)) return *found;
   return Error{ErrorCode::kNotFound, "PYTHON_EXEC is \"" + chosen + "\": not found in PATH"};

@@ -168,7 +168,13 @@ TEST_F(ProgramTest, PythonExecChoosesThePython) {
   ExpectRun({.program = {"train.py"}}, "/bin/sh", {"/bin/sh", "-u", "./train.py"});
   variables["PYTHON_EXEC"] = "/no/such/python";
   ExpectError({.program = {"train.py"}}, ErrorCode::kNotFound,
-              "PYTHON_EXEC is \"/no/such/python\": no such program");
+              "PYTHON_EXEC is \"/no/such/python\": no such file: there is no folder /no");
+  variables["PYTHON_EXEC"] = folder.Write("locked/python", "#!/bin/sh\n", 0644);
+  ExpectError({.program = {"train.py"}}, ErrorCode::kInvalid,
+              "PYTHON_EXEC is \"" + folder.Path("locked/python") + "\": no exec permission");
+  variables["PYTHON_EXEC"] = folder.Path("locked");
+  ExpectError({.program = {"train.py"}}, ErrorCode::kInvalid,
+              "PYTHON_EXEC is \"" + folder.Path("locked") + "\": is a folder, want a program");
   variables["PYTHON_EXEC"] = "mypython";
   ExpectError({.program = {"train.py"}}, ErrorCode::kNotFound,
               "PYTHON_EXEC is \"mypython\": not found in PATH");
