@@ -39,9 +39,9 @@ std::vector<StoreAction> StoreSearch::Next(const SearchView& view) {
     if (!is_elsewhere || !IsLoopback(address)) {
       return {DialStore{{address, start_.store_port}}};
     }
-    failures_ += address +
-                 " is a loopback address, which other hosts cannot reach (set --local-addr "
-                 "or another --rdzv-endpoint); ";
+    AddFailure(address +
+               " is a loopback address, which other hosts cannot reach (set --local-addr "
+               "or another --rdzv-endpoint)");
   }
   return Repeat(view.now);
 }
@@ -49,7 +49,8 @@ std::vector<StoreAction> StoreSearch::Next(const SearchView& view) {
 std::vector<StoreAction> StoreSearch::Repeat(TimePoint now) {
   if (!has_dialled_ || now >= until_) {
     is_searching_ = false;
-    return {StoreUnreachable{"cannot reach the store of rank 0: " + failures_, !is_first_attempt_}};
+    const std::string why = failures_.empty() ? "the coordinator sent no address of it" : failures_;
+    return {StoreUnreachable{"cannot reach the store of rank 0: " + why, !is_first_attempt_}};
   }
   next_ = 0;
   failures_.clear();
@@ -67,8 +68,12 @@ std::vector<StoreAction> StoreSearch::OnFailed(const std::string& why) {
   if (!is_searching_) return {};
   has_dialled_ = true;
   next_ += 1;
-  failures_ += why + "; ";
+  AddFailure(why);
   return {DialLater{Duration::zero()}};
+}
+
+void StoreSearch::AddFailure(const std::string& why) {
+  failures_ += (failures_.empty() ? "" : "; ") + why;
 }
 
 std::vector<StoreAction> StoreSearch::OnStop() const {

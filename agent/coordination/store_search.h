@@ -64,6 +64,7 @@ class StoreSearch {
 
  private:
   std::vector<StoreAction> Repeat(TimePoint now);
+  void AddFailure(const std::string& why);
   std::vector<StoreAction> Cancel();
 
   const Duration node_timeout_;
