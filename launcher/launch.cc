@@ -210,7 +210,8 @@ class Launch {
   }
 
   void PrintWarning(const std::string& line) const {
-    WriteAll(STDERR_FILENO, std::string(command_) + ": " + OneLine(line) + "\n");
+    // Under each name, because the agent's messages and the report begin with this, too.
+    WriteAll(STDERR_FILENO, "rankrun: " + OneLine(line) + "\n");
   }
 
   agent::Goodbye Refuse(const Error& error, int exit_code) const {

@@ -81,7 +81,8 @@ class Planner {
     PlanSupervision();
     if (is_launch_) {
       plan_.warnings.emplace_back(
-          "this name is deprecated: want rankrun, and LOCAL_RANK in place of --local-rank");
+          "the name rankrun-launch is deprecated: want rankrun, and LOCAL_RANK in place of "
+          "--local-rank");
     } else if (settings_.IsOn("use-env")) {
       NoteIgnored(settings_, "use-env", "only rankrun-launch passes --local-rank", plan_.ignored);
     }

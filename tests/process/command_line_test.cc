@@ -1,6 +1,9 @@
 // The command line: program names, sources of flags, options that start no job.
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -48,8 +51,8 @@ TEST_F(CommandLineTest, UnderTheNamesOfTheOldLauncherTheProgramGetsItsLocalRank)
              .program = launch});
     EXPECT_EQ(run.Wait(), kSuccess) << run.Err();
     EXPECT_EQ(run.Out(), "--local-rank=0 more 0\n");
-    EXPECT_THAT(run.Err(),
-                ::testing::HasSubstr("rankrun-launch: this name is deprecated: want rankrun"));
+    EXPECT_THAT(run.Err(), ::testing::HasSubstr(
+                               "rankrun: the name rankrun-launch is deprecated: want rankrun"));
     Job plain({.arguments = {"--use-env", program, "more"},
                .variables = {{"PYTHON_EXEC", "/bin/sh"}},
                .program = launch});
@@ -73,10 +76,34 @@ TEST_F(CommandLineTest, AsRankrunTwoDollarsStay) {
   EXPECT_EQ(run.Out(), "0 a$$b\n");
 }
 
-TEST_F(CommandLineTest, TheMessageHasTheNameThatWasCalled) {
-  Job run({.arguments = {"--nonsense"}, .program = torchrun});
+TEST_F(CommandLineTest, AllMessagesBeginAlikeUnderEachName) {
+  Job unknown({.arguments = {"--nonsense"}, .program = torchrun});
+  EXPECT_EQ(unknown.Wait(), Code(2));
+  EXPECT_EQ(unknown.Err(), "rankrun: unknown flag --nonsense; torchrun --help lists all\n");
+  // A warning of the launcher, and the report of the agent.
+  Job failing({.arguments = {"--no-python", "/bin/sh", "-c", "exit 3"},
+               .variables = {{"RANKRUN_MAX_RESTART", "1"}},
+               .program = torchrun});
+  EXPECT_EQ(failing.Wait(), Code(3));
+  EXPECT_THAT(failing.Err(), HasSubstr("rankrun: RANKRUN_MAX_RESTART is not read: "));
+  EXPECT_THAT(failing.Err(), HasSubstr("\nrankrun: attempt 0 failed"));
+  EXPECT_THAT(failing.Err(), ::testing::Not(HasSubstr("torchrun: ")));
+}
+
+TEST_F(CommandLineTest, APortInUseIsNamedAsItWasTyped) {
+  Fd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(taken.get(), raw, size), 0);
+  ASSERT_EQ(listen(taken.get(), 1), 0);
+  ASSERT_EQ(getsockname(taken.get(), raw, &size), 0);
+  const std::string typed = "localhost:" + std::to_string(ntohs(address.sin_port));
+  Job run({.arguments = {"--rdzv-endpoint", typed, "/bin/true"}});
   EXPECT_EQ(run.Wait(), Code(2));
-  EXPECT_EQ(run.Err(), "torchrun: unknown flag --nonsense; torchrun --help lists all\n");
+  EXPECT_THAT(run.Err(), ::testing::StartsWith("rankrun: --rdzv-endpoint " + typed + ": "));
 }
 
 TEST_F(CommandLineTest, AWrongVariableIsNamedWithExitCodeTwo) {
