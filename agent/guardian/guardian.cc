@@ -1,6 +1,5 @@
 #include "agent/guardian/guardian.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -9,17 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/guardian/agent_process.h"
 #include "agent/guardian/debugger.h"
 #include "agent/guardian/guardian_signals.h"
+#include "agent/guardian/ignored_interrupts.h"
 #include "agent/guardian/lease_watch.h"
 #include "agent/guardian/next_incarnation.h"
 #include "agent/guardian/stop_filter.h"
@@ -31,6 +29,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/net/listen_socket.h"
+#include "base/process/open_files.h"
 #include "base/process/spawn.h"
 #include "base/write_all.h"
 
@@ -53,29 +52,6 @@ void Say(const std::string& what) { WriteLastWords(2, "rankrun: " + what + "\n")
   _exit(kExitInternalError);
 }
 
-// Opens /dev/null as each closed descriptor of 0, 1 and 2, because the next
-// file that we open would take its number.
-void OpenStandardDescriptors() {
-  int fd;
-  do {
-    fd = open("/dev/null", O_RDWR);
-  } while (fd >= 0 && fd <= 2);
-  if (fd > 2) close(fd);
-}
-
-// Returns the kInterrupts that are ignored, and makes them pending signals instead, because
-// the agent learns only later whether they count.
-std::vector<int> TakeIgnoredInterrupts() {
-  std::vector<int> ignored;
-  for (int number : kInterrupts) {
-    if (!IsIgnored(number)) continue;
-    ChangeMask(SIG_BLOCK, number);
-    signal(number, SIG_DFL);
-    ignored.push_back(number);
-  }
-  return ignored;
-}
-
 enum class Killed { kNo, kAfterStop, kAfterSilence };
 
 // State of one agent, from its start to its end.
@@ -94,7 +70,7 @@ class Guardian {
  public:
   struct Signals {
     Fd fd;  // of signalfd
-    std::vector<int> ignored;
+    IgnoredInterrupts ignored;
   };
 
   Guardian(const GuardedJob& job, Signals signals, JobMemory memory,
@@ -125,7 +101,7 @@ class Guardian {
     auto forked = ForkAgent([this](GuardianLink link) {
       signals_.Reset();
       run_.reset();  // of the previous agent
-      for (int number : ignored_) signal(number, SIG_IGN);
+      ignored_.Ignore();
       Incarnation incarnation(std::move(link), std::move(memory_), std::move(liveness_socket_));
       job_.agent_main(incarnation);
     });
@@ -203,10 +179,7 @@ class Guardian {
   }
 
   void OnSignal(int number, pid_t sender) {
-    if (std::ranges::find(ignored_, number) != ignored_.end()) {
-      if (!knows_end_signals_) early_.emplace_back(number, sender);
-      return;
-    }
+    if (ignored_.Withholds({number, sender})) return;
     run_->process.link.Send(SignalNotice{number, sender});
     if (number == SIGTSTP) Stop();
     if (number == SIGCONT) run_->lease.Renew(std::chrono::steady_clock::now());
@@ -283,25 +256,12 @@ class Guardian {
         ArmStopDeadline();
       }
       if (auto* signals = std::get_if<EndSignals>(&*message)) {
-        end_signals_.clear();
-        for (int number : kForwardedSignals) {
-          if ((signals->bits >> number & 1) != 0) end_signals_.push_back(number);
+        end_signals_ = SignalsIn(signals->bits);
+        for (const SignalNotice& early : ignored_.OnEndSignals(*signals)) {
+          OnSignal(early.signal_number, early.sender);
         }
-        knows_end_signals_ = true;
-        if (signals->heeds_interrupts) HeedInterrupts();
       }
     }
-  }
-
-  // A script that sends SIGINT to its `rankrun ... &` means it, although the shell ignores it
-  // there. Carries out those that came before the agent knew.
-  void HeedInterrupts() {
-    std::erase_if(ignored_, [this](int number) { return IsEndSignal(number); });
-    for (const auto& [number, sender] : std::exchange(early_, {})) OnSignal(number, sender);
-  }
-
-  bool IsEndSignal(int number) const {
-    return std::ranges::find(end_signals_, number) != end_signals_.end();
   }
 
   // Spares the opted-out processes and names them, unless the agent has named
@@ -369,8 +329,7 @@ class Guardian {
     }
   }
 
-  // Waits for the start of the next agent. A stop request ends the job here,
-  // because no agent runs.
+  // Waits for the start of the next agent. A stop request ends the job here, without an agent.
   void Pause(Duration pause, const JobRecord& record) {
     TimePoint end = std::chrono::steady_clock::now() + pause;
     for (;;) {
@@ -400,9 +359,7 @@ class Guardian {
 
   const GuardedJob& job_;
   Fd signals_;
-  std::vector<int> ignored_;  // of kInterrupts, since the start
-  bool knows_end_signals_ = false;
-  std::vector<std::pair<int, pid_t>> early_;  // ignored signals until then, and their senders
+  IgnoredInterrupts ignored_;
   JobMemory memory_;
   // Agents listen there if the job has several nodes. Opened before the first agent, so that an
   // agent never has a port that this process does not keep. Empty: too many open files.
@@ -430,7 +387,7 @@ void RunGuarded(const GuardedJob& job) {
   if (HasChildren()) before = Children();
   auto memory = JobMemory::Create(job.secret_variable);
   if (!memory) Fail(memory.error().message);
-  std::vector<int> ignored = TakeIgnoredInterrupts();
+  IgnoredInterrupts ignored = IgnoredInterrupts::Take();
   sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   Fd signals(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));

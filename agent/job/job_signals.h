@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace rankrun::agent {
 
@@ -25,6 +27,15 @@ inline constexpr std::array kForwardedSignals = {SIGHUP,    SIGINT,  SIGQUIT,   
 
 inline bool CanEndJob(int signal_number) {
   return std::ranges::find(kForwardedSignals, signal_number) != kForwardedSignals.end();
+}
+
+// Returns the signals whose bits are set, of those that --signals-to-handle may name.
+inline std::vector<int> SignalsIn(uint64_t bits) {
+  std::vector<int> numbers;
+  for (int number : kForwardedSignals) {
+    if ((bits >> number & 1) != 0) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 enum class SignalMeaning {

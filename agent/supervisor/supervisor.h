@@ -80,7 +80,6 @@ class Supervisor {
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);
   void StopGently(const SignalOrigin& origin);
-  void NoteNotHandled(int signal_number, const std::vector<int>& ranks);
   void StopAtOnce(int signal_number);
   void OnLifelineEnded(const std::string& program);
   void OnGuardianLost();

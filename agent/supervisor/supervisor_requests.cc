@@ -13,11 +13,17 @@
 #include "agent/supervisor/inspection.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/format.h"
+#include "base/roll_call.h"
 
 namespace rankrun::agent {
 namespace {
 
 constexpr std::chrono::milliseconds kSpawnerTimeout{1'000};
+
+std::string NotPassedOn(int signal_number, const std::vector<int>& ranks) {
+  return "rankrun: " + SignalName(signal_number) + " was not passed on to " + RanksInWords(ranks) +
+         ": no process there handles it\n";
+}
 
 }  // namespace
 
@@ -38,18 +44,13 @@ void Supervisor::OnSignal(const SignalOrigin& origin) {
   if (meaning == SignalMeaning::kPass) {
     workers_stopped_ = number == SIGSTOP || (workers_stopped_ && number != SIGCONT);
     if (number == SIGSTOP || number == SIGCONT) health_.Pause(workers_stopped_);
-    if (attempt_) NoteNotHandled(number, attempt_->Pass(number));
+    auto without = attempt_ ? attempt_->Pass(number) : std::vector<int>();
+    if (!without.empty()) output_.Say(NotPassedOn(number, without));
   } else if (meaning == SignalMeaning::kKill) {
     StopAtOnce(number);
   } else {
     StopGently(origin);
   }
-}
-
-void Supervisor::NoteNotHandled(int signal_number, const std::vector<int>& ranks) {
-  if (ranks.empty()) return;
-  output_.Say("rankrun: " + SignalName(signal_number) + " was not passed on to " +
-              RanksInWords(ranks) + ": no process there handles it\n");
 }
 
 void Supervisor::StopAtOnce(int signal_number) {

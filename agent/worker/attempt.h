@@ -58,31 +58,27 @@ class Attempt {
   // too few descriptors or processes left. Never calls back before it returns.
   void Start();
 
-  // Publishes the death of a peer to all running workers. The attempt does so
-  // itself if a worker fails before any was signalled, unless the others
-  // continue.
+  // Publishes the death of a peer to all running workers. The attempt does so itself if a
+  // worker fails before any was signalled, unless the others continue.
   void PublishPeerDeath(std::string_view message);
 
   void SignalAllBut(const std::set<int>& spared_local_ranks, int signal_number);
   void Signal(int signal_number, int local_rank);
 
-  // Passes on a signal that is not meant to end the workers (SIGUSR1, SIGSTOP,
-  // SIGCONT). Returns the global ranks of the running workers without a process that handles it.
+  // Passes on a signal that is not meant to end the workers (SIGUSR1, SIGSTOP, SIGCONT).
+  // Returns the global ranks of the running workers without a process that handles it.
   std::vector<int> Pass(int signal_number);
 
-  // Returns whether a sweep during the time of a stop leaves a process that workers have left
-  // behind alone: from SIGTERM, if it has got the signal of the stop; from SIGKILL, if its
-  // worker was stopped.
+  // Returns whether a sweep spares a process that a stopped worker has left behind: from
+  // SIGKILL, and from SIGTERM if it has got the signal of the stop.
   bool SparesLeftover(pid_t pid, int signal_number) const;
 
-  // Returns the workers whose status pages have changed between saving and not
-  // saving since the last call.
+  // Returns the workers that have begun or ended to save since the last call.
   std::vector<WorkerSaves> TakeSavingChanges();
 
   // Returns the last steps that workers have noted on their status pages.
   std::vector<WorkerStep> LastSteps() const;
-  // Returns the state of each worker that runs or has succeeded, without `process`. Makes a few
-  // system calls that never block.
+  // Returns the state of each running or succeeded worker, without `process`. Never blocks.
   std::vector<WorkerSample> Samples() const;
 
   // Returns the pids of the running workers.
@@ -93,8 +89,7 @@ class Attempt {
   // Returns the local ranks of the workers that have not ended yet.
   std::vector<int> Unfinished() const;
 
-  // Lets a worker know that the debugger of its stop number `hold` has ended. Signals it again
-  // if it was signalled to end.
+  // Publishes the end of the debugger of stop number `hold`, and repeats the signal to end.
   void PublishDebuggerEnd(int local_rank, uint32_t hold);
 
   // Records that a worker hangs, before it is signalled.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace rankrun {
 
@@ -13,6 +15,16 @@ inline rlim_t RaiseOpenFiles() {
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);  // on failure, the old limit stays
   return as_it_was;
+}
+
+// Opens /dev/null as each closed descriptor of 0, 1 and 2, because the next
+// file that we open would take its number.
+inline void OpenStandardDescriptors() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) close(fd);
 }
 
 }  // namespace rankrun
