@@ -19,14 +19,15 @@ namespace {
 
 using Outcome = DebuggerReport::Outcome;
 
-std::string Stopped(int global_rank, pid_t process) {
+std::string StoppedText(int global_rank, pid_t process) {
   return "rankrun: rank " + std::to_string(global_rank) + " (pid " + std::to_string(process) +
          ") has stopped at a breakpoint";
 }
 
 std::string HowToAttach(int global_rank, pid_t process, const std::string& why) {
-  return Stopped(global_rank, process) + ", but " + why + "; to go on, attach a debugger on host " +
-         HostName() + ": gdb -p " + std::to_string(process) + " -ex continue\n";
+  return StoppedText(global_rank, process) + ", but " + why +
+         "; to go on, attach a debugger on host " + HostName() + ": gdb -p " +
+         std::to_string(process) + " -ex continue\n";
 }
 
 // Sends an empty path to a process that waits for the terminal.
@@ -64,7 +65,7 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
   holds_[notice.process] = {worker, notice.hold};
   stops_.push_back({notice, worker, std::move(pidfd)});
   if (stops_.size() == 1) return StartNext();
-  callbacks_.show(Stopped(notice.global_rank, notice.process) +
+  callbacks_.show(StoppedText(notice.global_rank, notice.process) +
                   " and waits until the debugger of rank " +
                   std::to_string(stops_.front().notice.global_rank) + " has ended\n");
 }
@@ -101,7 +102,7 @@ void Breakpoints::StartNext() {
       ShowFailure(notice, watched.error().message);
       continue;
     }
-    callbacks_.show(Stopped(notice.global_rank, notice.process) + ": " +
+    callbacks_.show(StoppedText(notice.global_rank, notice.process) + ": " +
                     (notice.pipe < 0 ? "starting " + debugger_ : "lending it the terminal") + "\n");
     callbacks_.hold_output(worker);
     return callbacks_.start({notice.process, notice.pipe});
@@ -142,7 +143,7 @@ void Breakpoints::ShowFailure(const BreakpointNotice& notice, const std::string&
     return callbacks_.show(HowToAttach(notice.global_rank, notice.process, why));
   }
   Forget(notice);
-  callbacks_.show(Stopped(notice.global_rank, notice.process) + ", but " + why + "\n");
+  callbacks_.show(StoppedText(notice.global_rank, notice.process) + ", but " + why + "\n");
   RefuseTerminal(notice.process, notice.pipe);
 }
 

@@ -16,7 +16,7 @@ const Cause kFailure{.text = "rank 3 failed", .exit_code = 9, .rank = 3};
 const Cause kLostPeer{.text = "rank 0 lost its peer", .is_primary = false};
 const Cause kLoss{.text = "node n2 is silent", .exit_code = 205, .consumes_restart = false};
 
-RoundVerdict Stopped(const Cause& cause) {
+RoundVerdict StoppedBy(const Cause& cause) {
   return {
       cause,
       {.was_started = true, .lasted = seconds(5), .stopped = kStopped, .failed_node = kFailedNode}};
@@ -27,7 +27,7 @@ Cause Fatal(Cause cause) {
 }
 
 TEST(RoundVerdictTest, OnlyAPrimaryFailureReplacesALostPeer) {
-  RoundVerdict verdict = Stopped(kLostPeer);
+  RoundVerdict verdict = StoppedBy(kLostPeer);
   verdict.ReplaceIfBetter({.text = "another victim", .is_primary = false});
   EXPECT_EQ(verdict.cause(), kLostPeer);
   verdict.ReplaceIfBetter(kFailure);
@@ -37,7 +37,7 @@ TEST(RoundVerdictTest, OnlyAPrimaryFailureReplacesALostPeer) {
 }
 
 TEST(RoundVerdictTest, NothingReplacesACauseThatEndsTheJob) {
-  RoundVerdict verdict = Stopped(kLostPeer);
+  RoundVerdict verdict = StoppedBy(kLostPeer);
   EXPECT_TRUE(verdict.EndWith({.text = "Ctrl-C", .exit_code = 130}));
   EXPECT_FALSE(verdict.EndWith({.text = "Ctrl-C elsewhere"}));
   verdict.ReplaceIfBetter(kFailure);
@@ -48,7 +48,7 @@ TEST(RoundVerdictTest, NothingReplacesACauseThatEndsTheJob) {
 }
 
 TEST(RoundVerdictTest, ALossOfTheSameTimeElsewhereIsTheCauseOfAFailure) {
-  RoundVerdict verdict = Stopped(kFailure);
+  RoundVerdict verdict = StoppedBy(kFailure);
   EXPECT_FALSE(verdict.PreferLoss(kFailedNode, kStopped, kLoss)) << "the failed node itself";
   EXPECT_FALSE(verdict.PreferLoss(2, kStopped + milliseconds(1'001), kLoss)) << "heard later";
   EXPECT_TRUE(verdict.PreferLoss(2, kStopped + seconds(1), kLoss));
@@ -58,7 +58,7 @@ TEST(RoundVerdictTest, ALossOfTheSameTimeElsewhereIsTheCauseOfAFailure) {
 }
 
 TEST(RoundVerdictTest, LossesDuringTheStopAreInTheReason) {
-  RoundVerdict verdict = Stopped(kFailure);
+  RoundVerdict verdict = StoppedBy(kFailure);
   EXPECT_FALSE(verdict.RecordLoss(kFailure)) << "the cause itself";
   EXPECT_FALSE(verdict.RecordLoss(kLoss));
   EXPECT_FALSE(verdict.RecordLoss({.text = "node n3 is silent"}));
@@ -68,7 +68,7 @@ TEST(RoundVerdictTest, LossesDuringTheStopAreInTheReason) {
 }
 
 TEST(RoundVerdictTest, ALossThatEndsTheJobKeepsTheRankAndNamesTheEarlierCause) {
-  RoundVerdict verdict = Stopped(kFailure);
+  RoundVerdict verdict = StoppedBy(kFailure);
   EXPECT_TRUE(verdict.RecordLoss(Fatal(kLoss)));
   EXPECT_EQ(verdict.EndOfJob().cause, "node n2 is silent; before that: rank 3 failed");
   EXPECT_EQ(verdict.EndOfJob().exit_code, 205);
@@ -76,7 +76,7 @@ TEST(RoundVerdictTest, ALossThatEndsTheJobKeepsTheRankAndNamesTheEarlierCause) {
 }
 
 TEST(RoundVerdictTest, AFailureUsesUpTheBudget) {
-  RoundVerdict verdict = Stopped(kFailure);
+  RoundVerdict verdict = StoppedBy(kFailure);
   RoundVerdict::Next next = verdict.Decide({.max_restarts = 1}, {});
   ASSERT_TRUE(next.history);
   EXPECT_TRUE(next.outcome.restarts && !next.outcome.is_free);
@@ -91,7 +91,7 @@ TEST(RoundVerdictTest, ALossUsesUpNothingButRepeatedLossesPause) {
   RestartHistory history;
   Duration pause{};
   for (int i = 0; i < 2; ++i) {
-    RoundVerdict::Next next = Stopped(kLoss).Decide({.max_restarts = 0}, history);
+    RoundVerdict::Next next = StoppedBy(kLoss).Decide({.max_restarts = 0}, history);
     ASSERT_TRUE(next.outcome.restarts && next.outcome.is_free && next.history);
     history = *next.history;
     pause = next.pause;
@@ -102,7 +102,7 @@ TEST(RoundVerdictTest, ALossUsesUpNothingButRepeatedLossesPause) {
 
 TEST(RoundVerdictTest, ANewcomerIsNoFailure) {
   RoundVerdict verdict =
-      Stopped({.text = "node n4 joins", .is_primary = false, .consumes_restart = false});
+      StoppedBy({.text = "node n4 joins", .is_primary = false, .consumes_restart = false});
   RoundVerdict::Next next = verdict.Decide({.max_restarts = 0}, {});
   EXPECT_TRUE(next.outcome.restarts && next.outcome.is_free);
   EXPECT_FALSE(next.history);
@@ -110,7 +110,7 @@ TEST(RoundVerdictTest, ANewcomerIsNoFailure) {
 }
 
 TEST(RoundVerdictTest, ACauseHasTheExitCodeOfAFailure) {
-  RoundVerdict verdict = Stopped({.text = "all is well", .exit_code = 0});
+  RoundVerdict verdict = StoppedBy({.text = "all is well", .exit_code = 0});
   EXPECT_EQ(verdict.EndOfJob().exit_code, kExitInternalError);
 }
 

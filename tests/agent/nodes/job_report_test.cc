@@ -27,8 +27,8 @@ WorkerRecord Worker(int rank, ProcessExit exit, int sent_signal = 0) {
   return worker;
 }
 
-WorkerRecord Failed(int rank) { return Worker(rank, {.signaled = false, .value = 7}); }
-WorkerRecord Stopped(int rank) {
+WorkerRecord FailedWorker(int rank) { return Worker(rank, {.signaled = false, .value = 7}); }
+WorkerRecord StoppedWorker(int rank) {
   return Worker(rank, {.signaled = true, .value = SIGTERM}, SIGTERM);
 }
 
@@ -41,7 +41,7 @@ AttemptRecord Record(std::vector<WorkerRecord> workers, size_t cause = 0) {
 }
 
 TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
-  AttemptRecord record = Record({Stopped(4), Failed(5)}, 1);
+  AttemptRecord record = Record({StoppedWorker(4), FailedWorker(5)}, 1);
   record.max_restarts = 3;
   record.restarts = true;
   record.restart_number = 2;
@@ -99,7 +99,7 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
 }
 
 TEST(JobReportTest, AStackOfTooManyFramesIsRefused) {
-  AttemptRecord record = Record({Failed(0)});
+  AttemptRecord record = Record({FailedWorker(0)});
   record.workers[0].stacks.frames.assign(kMaxRecordFrames, "f");
   EXPECT_TRUE(DecodeReport(EncodeReport(record, kMaxPartBytes)));
   record.workers[0].stacks.frames.emplace_back("g");
@@ -109,7 +109,7 @@ TEST(JobReportTest, AStackOfTooManyFramesIsRefused) {
 TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
   std::vector<WorkerRecord> workers;
   for (int rank = 0; rank < 2000; ++rank) {
-    workers.push_back(Failed(rank));
+    workers.push_back(FailedWorker(rank));
     workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
   }
   AttemptRecord record = Record(std::move(workers), 1321);
@@ -130,7 +130,7 @@ TEST(JobReportTest, AReportFitsIntoAFrameWhateverTheJobsSize) {
 TEST(JobReportTest, ALargePartKeepsOneThatNamesItsCause) {
   std::vector<WorkerRecord> workers;
   for (int rank = 0; rank < 1000; ++rank) {
-    workers.push_back(Failed(rank));
+    workers.push_back(FailedWorker(rank));
     workers.back().ending = Ending{EndKind::kRaisedAfterSignal};
   }
   constexpr int kCause = 700;
@@ -158,7 +158,7 @@ TEST(JobReportTest, ReportsOfTenThousandNodesAreSmall) {
     std::vector<WorkerRecord> workers;
     for (int i = 0; i < kWorkersOfANode; ++i) {
       const int rank = node * kWorkersOfANode + i;
-      workers.push_back(rank == kCause ? Failed(rank) : Stopped(rank));
+      workers.push_back(rank == kCause ? FailedWorker(rank) : StoppedWorker(rank));
       workers.back().ending = Ending{rank == kCause ? EndKind::kFailed : EndKind::kStopped};
       workers.back().stderr_tail = std::string(16 * 1024, 'x') + "the end";
       workers.back().stderr_file = "/logs/job/attempt_0/0/stderr.log";
@@ -187,7 +187,7 @@ TEST(JobReportTest, ReportsOfTenThousandNodesAreSmall) {
 TEST(JobReportTest, EachWorkerOfAUsualNodeKeepsItsExceptionAndItsLog) {
   std::vector<WorkerRecord> workers;
   for (int rank = 0; rank < 16; ++rank) {
-    workers.push_back(Failed(rank));
+    workers.push_back(FailedWorker(rank));
     workers.back().stderr_tail = std::string(4096, 'x');
     workers.back().exception = std::string(4096, 'y') + "the end";
     workers.back().stderr_file = "/logs/stderr";
@@ -224,7 +224,7 @@ TEST(JobReportTest, AnInvalidReportIsRefused) {
 TEST(JobReportTest, ATimeOfAnotherNodeIsAYearAtMost) {
   constexpr auto kYear = std::chrono::hours(24 * 365);
   auto read_with = [](int64_t microseconds) {
-    auto json = *ParseCborMap(EncodeReport(Record({Failed(5)}), kMaxPartBytes));
+    auto json = *ParseCborMap(EncodeReport(Record({FailedWorker(5)}), kMaxPartBytes));
     json["lasted_us"] = microseconds;
     return DecodeReport(CborOf(json));
   };
@@ -234,8 +234,9 @@ TEST(JobReportTest, ATimeOfAnotherNodeIsAYearAtMost) {
 }
 
 TEST(MergeReportsTest, RanksAreInOrderAndTheKnownCauseIsKept) {
-  AttemptRecord all =
-      MergeReports({Record({Stopped(2), Failed(3)}, 1), Record({Failed(0), Stopped(1)})}, 3);
+  AttemptRecord all = MergeReports(
+      {Record({StoppedWorker(2), FailedWorker(3)}, 1), Record({FailedWorker(0), StoppedWorker(1)})},
+      3);
   ASSERT_EQ(all.workers.size(), 4U);
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(all.workers[static_cast<size_t>(rank)].global_rank, rank);
@@ -244,12 +245,13 @@ TEST(MergeReportsTest, RanksAreInOrderAndTheKnownCauseIsKept) {
 }
 
 TEST(MergeReportsTest, WithoutAKnownCauseItIsAPrimaryFailure) {
-  AttemptRecord all = MergeReports({Record({Stopped(0)}), Record({Failed(1)})}, std::nullopt);
+  AttemptRecord all =
+      MergeReports({Record({StoppedWorker(0)}), Record({FailedWorker(1)})}, std::nullopt);
   EXPECT_EQ(all.cause, 1U);
 }
 
 TEST(MergeReportsTest, ACauseWhosePartIsMissingIsNotInvented) {
-  AttemptRecord all = MergeReports({Record({Stopped(0)})}, 9);
+  AttemptRecord all = MergeReports({Record({StoppedWorker(0)})}, 9);
   EXPECT_EQ(all.cause, 0U);
 }
 

@@ -14,7 +14,7 @@ WorkerRecord Ended(int rank, ProcessExit exit, int sent_signal = 0) {
   worker.sent_signal = sent_signal;
   return worker;
 }
-WorkerRecord Stopped(int rank) {
+WorkerRecord StoppedWorker(int rank) {
   return Ended(rank, {.signaled = true, .value = SIGTERM}, SIGTERM);
 }
 WorkerRecord Exited(int rank, int code) { return Ended(rank, {.signaled = false, .value = code}); }
@@ -26,7 +26,8 @@ std::vector<LeftOut> LeftOutOf(const std::vector<WorkerRecord>& workers) {
 }
 
 TEST(LeftOutTest, WorkersThatEndedAlikeAreRangesOfRanks) {
-  auto all = LeftOutOf({Stopped(4), Stopped(3), Stopped(5), Stopped(9), Exited(1, 3), Stopped(2)});
+  auto all = LeftOutOf({StoppedWorker(4), StoppedWorker(3), StoppedWorker(5), StoppedWorker(9),
+                        Exited(1, 3), StoppedWorker(2)});
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(RanksOf(all[0]), "rank 1");
   EXPECT_EQ(all[0].exit, (ProcessExit{.signaled = false, .value = 3}));
@@ -36,9 +37,9 @@ TEST(LeftOutTest, WorkersThatEndedAlikeAreRangesOfRanks) {
 }
 
 TEST(LeftOutTest, PartsAreJoined) {
-  std::vector<LeftOut> all = LeftOutOf({Stopped(0), Stopped(1)});
-  LeaveOut(LeftOutOf({Stopped(4), Exited(5, 1)}), all);
-  LeaveOut(LeftOutOf({Stopped(2), Stopped(3)}), all);
+  std::vector<LeftOut> all = LeftOutOf({StoppedWorker(0), StoppedWorker(1)});
+  LeaveOut(LeftOutOf({StoppedWorker(4), Exited(5, 1)}), all);
+  LeaveOut(LeftOutOf({StoppedWorker(2), StoppedWorker(3)}), all);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(RanksOf(all[0]), "ranks 0-4");
   EXPECT_EQ(RanksOf(all[1]), "rank 5");
@@ -46,7 +47,7 @@ TEST(LeftOutTest, PartsAreJoined) {
 
 TEST(LeftOutTest, RangesBeyondALimitAreOnlyCounted) {
   std::vector<WorkerRecord> workers;
-  for (int rank = 0; rank < 2'000; rank += 2) workers.push_back(Stopped(rank));
+  for (int rank = 0; rank < 2'000; rank += 2) workers.push_back(StoppedWorker(rank));
   auto all = LeftOutOf(workers);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].count, 1'000);

@@ -118,7 +118,7 @@ TEST_F(AttemptStoreTest, AnOpenStoreWarnsOfAnAddressOfAnotherHost) {
        {std::pair("255.255.255.255", true), std::pair("127.0.0.2", false)}) {
     spec.master_addr = address;
     store::LogLines log;
-    AttemptStore opened(loop, spec);
+    AttemptStore opened(loop, spec, [](pid_t) { return std::optional<int>(); });
     ASSERT_TRUE(opened.Open());
     EXPECT_EQ(
         log.Get(),
