@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Prints the sources to check again after a change, one path a line.
-Usage: scripts/affected.py BASE QUARTER sources|tests
+Usage: scripts/affected.py BASE QUARTER sources|asan|tsan
 
-BASE: a commit. QUARTER: 0 to 3.
-sources: those of libraries and programs. tests: *_test.cc.
+BASE: a commit. QUARTER: 0 to 3, another one in each run.
+sources: those of libraries and programs. asan, tsan: *_test.cc for that sanitizer.
 
 A room (docs/architecture.md) is affected if a file of it has changed since BASE, or
-if it includes a header that has changed or that belongs to a changed source. Printed
-are the sources, or tests, of affected rooms, changed tests and those beside a changed
-helper, and a quarter of all others, so that four quarters see everything.
+if it includes a header that has changed or that belongs to a changed source; tests/process
+also if a program has changed. Printed are the sources, or tests, of affected rooms,
+changed tests and those beside a changed helper, and a quarter of all others, so that four
+runs see everything. If more than half of the tests are affected, each sanitizer gets half
+of them, and the other half in the next run, so that a run stays short.
 """
-import collections
 import hashlib
 import os
 import re
@@ -18,6 +19,7 @@ import subprocess
 import sys
 
 LAYERS = ("base/", "store/", "agent/", "launcher/", "comm/", "cli/")
+PROGRAMS = ("agent/", "launcher/", "cli/", "tests/process/")  # which tests/process runs
 INCLUDE = re.compile(r'^#include ["<]([\w./-]+)[">]', re.M)
 
 
@@ -46,28 +48,31 @@ def affected_rooms(changed, includes):
     for path in changed & set(includes):
         headers |= headers_of(path, includes[path])
     including = {path for path, names in includes.items() if names & headers}
-    return {os.path.dirname(path) for path in changed | including}
+    rooms = {os.path.dirname(path) for path in changed | including}
+    if any(path.startswith(PROGRAMS) for path in changed):
+        rooms |= {os.path.dirname(path) for path in includes if path.startswith("tests/process/")}
+    return rooms
 
 
 def main():
-    base, quarter, kind = sys.argv[1:]
-    changed = set(git("diff", "--name-only", base, "HEAD"))
+    base, quarter, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    changed = set(git("diff", "--name-only", base))
     files = [path for path in git("ls-files", "*.cc", "*.h") if os.path.exists(path)]
     rooms = affected_rooms(changed, {path: includes_of(path) for path in files})
-    chosen = collections.Counter()
+    if kind == "sources":
+        files = [path for path in files if path.startswith(LAYERS) and path.endswith(".cc")]
+    else:
+        files = [path for path in files if path.startswith("tests/") and path.endswith("_test.cc")]
+    affected = {path for path in files
+                if {os.path.dirname(path), os.path.dirname(path).removeprefix("tests/")} & rooms}
+    halves = kind != "sources" and 2 * len(affected) > len(files)
     for path in files:
-        is_test = path.startswith("tests/") and path.endswith("_test.cc")
-        wanted = is_test if kind == "tests" else path.startswith(LAYERS) and path.endswith(".cc")
-        if not wanted:
-            continue
-        room = os.path.dirname(path)
-        digest = hashlib.sha256(path.encode()).digest()
-        is_affected = room in rooms or room.removeprefix("tests/") in rooms
-        chosen[is_affected] += 1
-        if is_affected or digest[0] % 4 == int(quarter):
+        part = hashlib.sha256(path.encode()).digest()[0]
+        is_in_half = part % 2 == (quarter + (kind == "tsan")) % 2
+        if (is_in_half or not halves) if path in affected else part % 4 == quarter:
             print(path)
-    print(f"affected.py: {kind} of {chosen[True]} of {chosen.total()} are affected",
-          file=sys.stderr)
+    print(f"{kind}: {len(affected)} of {len(files)} files are affected"
+          + (", half of them in this run" if halves else ""), file=sys.stderr)
 
 
 main()

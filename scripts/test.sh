@@ -4,7 +4,8 @@
 # build/PRESET/tests.xml. Failed tests with the label `timing` run once more, alone;
 # those that then pass are printed. Without PyTorch 2.13 (scripts/venv.sh installs
 # it), its tests are skipped. Environment: RANKRUN_BUILD_TARGETS, the test programs
-# to build instead of everything; RANKRUN_SIM_SEED, the first seed of the simulator
+# to build instead of everything; RANKRUN_TESTS_LISTED_IN, a file with the sources of
+# tests to build, all by default; RANKRUN_SIM_SEED, the first seed of the simulator
 # instead of one from the clock.
 set -eu
 cd "$(dirname "$0")/.."
@@ -24,7 +25,8 @@ scripts/setup.sh --packages-only
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 
 echo "== building in build/$preset"
-[ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+[ -f "build/$preset/build.ninja" ] && folder=("build/$preset") || folder=(--preset "$preset")
+cmake "${folder[@]}" -DRANKRUN_TESTS_LISTED_IN="${RANKRUN_TESTS_LISTED_IN:-}" >/dev/null
 ninja -C "build/$preset" ${RANKRUN_BUILD_TARGETS:-all}
 
 export RANKRUN_SIM_SEED=${RANKRUN_SIM_SEED:-$(($(date +%s%N) / 1000))}
