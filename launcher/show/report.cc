@@ -16,6 +16,7 @@
 #include "base/format.h"
 #include "base/printable.h"
 #include "base/roll_call.h"
+#include "launcher/show/hints.h"
 
 namespace rankrun::launcher {
 namespace {
@@ -227,6 +228,11 @@ std::string AccusationText(const AttemptRecord& record) {
   return "";
 }
 
+std::string HintText(const WorkerRecord& cause) {
+  const std::string hint = HintFor(cause);
+  return hint.empty() ? "" : "    hint: " + hint + "\n";
+}
+
 std::string LeftOutText(const AttemptRecord& record) {
   std::string text;
   for (const agent::LeftOut& left_out : record.left_out) {
@@ -298,7 +304,7 @@ std::string FormatReport(const AttemptRecord& record) {
     text += "  cause: " + RanksText({&cause}) + ": " + agent::CauseInWords(cause) +
             ActivityText(cause) + "\n" + AccusationText(record) + LoggedText(record) +
             LastOperationsText(cause, "") + OperationsFileText(cause) + StackText(cause, "") +
-            EvidenceText(cause);
+            EvidenceText(cause) + HintText(cause);
   } else {
     text += "  cause: " + record.own_cause + "\n";
   }
