@@ -18,6 +18,7 @@ Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt) {
   s.kill_now = s.stuck_reported = false;
   s.killed_at.reset();
   s.grace_until.reset();
+  s.leftover_saves = false;
   s.saving.clear();
   s.awaited.clear();
   return {s, {StartAttempt{}}};
@@ -27,7 +28,7 @@ Transition BeginAttempt(const GroupPolicy& policy, GroupState s, int attempt) {
 // ends at once, and its child still saves.
 void NoteGrace(const GroupPolicy& policy, GroupState& s) {
   auto timeout = policy.shutdown_timeout;
-  if (!s.saving.empty()) timeout = std::max(timeout, policy.save_timeout);
+  if (s.leftover_saves || !s.saving.empty()) timeout = std::max(timeout, policy.save_timeout);
   s.grace_until = s.stop_began + timeout;
 }
 
@@ -76,7 +77,7 @@ void NoteFailure(const GroupPolicy& policy, GroupState& s, bool may_be_victim, T
 
 Transition On(const GroupPolicy& policy, GroupState s, const WorkerEnded& e, TimePoint now) {
   s.alive -= 1;
-  s.saving.erase(e.local_rank);
+  s.leftover_saves |= s.saving.erase(e.local_rank) > 0 && s.phase == Phase::kStopping;
   if (e.failed) NoteFailure(policy, s, e.may_be_victim, now);
   if (s.alive == 0) return BeginSweep(policy, s, now);
   bool ends_all = e.failed && !policy.continue_on_failure;
@@ -198,7 +199,8 @@ Transition On(const GroupPolicy& policy, GroupState s, const StopOrdered& e, Tim
   if (s.phase == Phase::kStopping && e.at_once) {
     return {s, {SignalWorkers{SIGKILL, std::nullopt}}};
   }
-  if (InGrace(s, now) && e.at_once) return KillLeftovers(std::move(s));
+  if (s.phase == Phase::kSweeping && InGrace(s, now) && e.at_once)
+    return KillLeftovers(std::move(s));
   return {s, {}};
 }
 

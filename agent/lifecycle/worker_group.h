@@ -46,7 +46,8 @@ struct GroupState {
   TimePoint stop_began{};                   // meaningful in kStopping
   // In kSweeping, what is left of workers that were signalled has until then.
   std::optional<TimePoint> grace_until = {};
-  TimePoint deadline{};  // meaningful in kStopping, kSweeping and until cause_by
+  bool leftover_saves = false;  // a worker that was saving has ended after a signal
+  TimePoint deadline{};         // meaningful in kStopping, kSweeping and until cause_by
 
   bool over() const { return phase >= Phase::kSucceeded; }
   // All workers of this attempt ended successfully and on their own.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agent/job/job_signals.h"
 #include "agent/process/descendants.h"
 #include "agent/report/torch_calls.h"
 #include "agent/report/verdict.h"
@@ -203,9 +204,11 @@ void Attempt::Signal(int signal_number, int local_rank) {
 }
 
 std::vector<int> Attempt::Pass(int signal_number) {
+  const bool is_notice = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
+  const std::vector<pid_t> descendants = is_notice ? Descendants() : std::vector<pid_t>();
   std::vector<int> without;
   for (auto& worker : workers_) {
-    if (!worker->Pass(signal_number)) without.push_back(worker->record().global_rank);
+    if (!worker->Pass(signal_number, descendants)) without.push_back(worker->record().global_rank);
   }
   return without;
 }

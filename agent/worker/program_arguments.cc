@@ -14,11 +14,14 @@ bool MayBeginName(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= '
 
 bool MayBeInName(char c) { return MayBeginName(c) || (c >= '0' && c <= '9'); }
 
-// A placeholder such as "$rank" or "${rank}".
+// A placeholder: "${rank}", or "$local_rank".
 struct Placeholder {
   std::string_view name;
   size_t length;  // with dollar and braces
 };
+
+// torchrun knows this one without braces. Others may be variables of a shell's code.
+constexpr std::string_view kLocalRank = "local_rank";
 
 // Returns the placeholder at the start of `text`, if there is one.
 std::optional<Placeholder> PlaceholderAt(std::string_view text) {
@@ -28,7 +31,9 @@ std::optional<Placeholder> PlaceholderAt(std::string_view text) {
   size_t end = begin;
   while (end < text.size() && MayBeInName(text[end])) end += 1;
   if (braces && !text.substr(end).starts_with('}')) return std::nullopt;
-  return Placeholder{text.substr(begin, end - begin), braces ? end + 1 : end};
+  const std::string_view name = text.substr(begin, end - begin);
+  if (!braces && name != kLocalRank) return std::nullopt;
+  return Placeholder{name, braces ? end + 1 : end};
 }
 
 std::string Replaced(std::string_view text, const Values& values, bool halve_dollars) {
@@ -52,7 +57,7 @@ std::string Replaced(std::string_view text, const Values& values, bool halve_dol
 }
 
 Values ValuesOf(const JobSpec& spec, int local_rank, const std::optional<NodePlace>& place) {
-  Values values = {{"local_rank", std::to_string(local_rank)}};
+  Values values = {{std::string(kLocalRank), std::to_string(local_rank)}};
   if (spec.program.as_torchrun) return values;
   values["hostname"] = spec.host_name;
   if (!place) return values;

@@ -31,7 +31,10 @@ bool HasSignal(std::string_view status, std::string_view line, int signal_number
 
 bool IsWaitingShell(const SignalFacts& facts) {
   std::string_view name = facts.program.substr(facts.program.rfind('/') + 1);
-  return facts.wait_channel == "do_wait" && std::ranges::find(kShells, name) != kShells.end();
+  if (std::ranges::find(kShells, name) == kShells.end()) return false;
+  const std::string_view where = facts.wait_channel;
+  const bool is_unknown = where.empty() || where == "0";
+  return is_unknown || where == "do_wait" || where.find("sigsuspend") != where.npos;  // zsh
 }
 
 std::string ProgramOf(pid_t pid) {

@@ -50,7 +50,11 @@ void Worker::OnStarted(SpawnedProcess process) {
   RANKRUN_CHECK(static_cast<bool>(poll), "cannot watch a pidfd");
   exit_poll_ = std::move(*poll);
   exit_poll_->Start();
-  for (int signal_number : std::exchange(early_signals_, {})) Pass(signal_number);
+  for (int signal_number : std::exchange(early_signals_, {})) {
+    if (Pass(signal_number, {*pid_})) continue;
+    LogWarn(SignalName(signal_number) + " came while rank " + std::to_string(record_.global_rank) +
+            " was starting, and it does not handle it yet");
+  }
 }
 
 void Worker::OnStartFailed(Error error) {
@@ -101,12 +105,12 @@ bool Worker::HasSignalled(pid_t leftover) const {
   return group_signalled_ && getpgid(leftover) == record_.pid;
 }
 
-bool Worker::Pass(int signal_number) {
+bool Worker::Pass(int signal_number, const std::vector<pid_t>& descendants) {
   // It may run already, although its pid is not known yet.
   if (record_.pid == 0) early_signals_.push_back(signal_number);
   if (!pid_) return true;
   const bool is_notice = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
-  if (is_notice && !PassNotice(signal_number)) return false;
+  if (is_notice && !PassNotice(signal_number, descendants)) return false;
   bool resized = signal_number == SIGWINCH;
   if (resized && !streams_.standard_output->FollowTerminalSize()) return true;
   if (!resized) record_.passed_signal = signal_number;
@@ -114,10 +118,10 @@ bool Worker::Pass(int signal_number) {
   return true;
 }
 
-bool Worker::PassNotice(int signal_number) const {
+bool Worker::PassNotice(int signal_number, const std::vector<pid_t>& descendants) const {
   if (TakesSignalAlone(*pid_, signal_number)) return kill(*pid_, signal_number) == 0;
   bool passed = false;
-  for (pid_t pid : Descendants()) {
+  for (pid_t pid : descendants) {
     if (getpgid(pid) != *pid_ || !HandlesSignal(pid, signal_number)) continue;
     passed |= SignalDescendant(pid, signal_number);
   }

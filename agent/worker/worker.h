@@ -60,8 +60,8 @@ class Worker {
   // process alone if that takes it, else to its process group. Continues stopped processes.
   void Signal(int signal_number);
   // Passes a signal on that is not meant to end the worker: SIGUSR1 and SIGUSR2 only to processes
-  // that handle it. Returns whether there was one.
-  bool Pass(int signal_number);
+  // that handle it, of `descendants` of this process. Returns whether there was one.
+  bool Pass(int signal_number, const std::vector<pid_t>& descendants);
   // Sends the last signal of Signal again, which a debugger may have kept to itself.
   void SignalAgain();
 
@@ -106,7 +106,7 @@ class Worker {
 
  private:
   void SendEndSignal(int signal_number);
-  bool PassNotice(int signal_number) const;
+  bool PassNotice(int signal_number, const std::vector<pid_t>& descendants) const;
   // Records the activity on its status page, the first time only. Later
   // activity may be a reaction to a peer's death or to our signal.
   void NoteActivity();

@@ -118,6 +118,16 @@ TEST_F(WorkerGroupEndsTest, LeftoversThatSaveHaveTheTimeToSave) {
   EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
 }
 
+TEST_F(WorkerGroupEndsTest, ALeftoverOfAWorkerThatWasSavingHasTheTimeToSave) {
+  Apply(WorkerSaves{1, true});
+  Apply(StopRequested{SIGTERM});
+  for (int i = 0; i < 3; ++i) Apply(WorkerEnded{i, true});
+  At(99, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL, true}, ArmDeadline{}}));
+  At(100, DeadlinePassed{});
+  EXPECT_EQ(actions, (Actions{Sweep{SIGKILL}, ArmDeadline{}}));
+}
+
 TEST_F(WorkerGroupEndsTest, OrdersToEndAtOnceEndTheTimeOfLeftovers) {
   for (const Event& order : {Event(StopOrdered{.at_once = true}), Event(StopRequested{SIGINT})}) {
     state = {};

@@ -25,7 +25,8 @@ TEST(ProgramArgumentsTest, BothSpellingsOfTheLocalRankAreReplaced) {
 
 TEST(ProgramArgumentsTest, ThePlaceInTheRoundIsReplaced) {
   EXPECT_EQ(Replaced("r${rank}n${node_rank}of${world_size}"), "r112n3of128");
-  EXPECT_EQ(Replaced("$rank/$node_rank/$world_size.pt"), "112/3/128.pt");
+  EXPECT_EQ(Replaced("$rank/$node_rank/$world_size"), "$rank/$node_rank/$world_size")
+      << "a shell's";
   EXPECT_EQ(Replaced("${hostname}-${rank}"), "h$rank-112");
 }
 
