@@ -274,6 +274,12 @@ void ControlLink::FailHandshake(DialFailureKind kind, std::string why) {
   OnFailure(std::move(failure));
 }
 
+void ControlLink::SetEndpoints(std::vector<Endpoint> endpoints) {
+  RANKRUN_CHECK(!endpoints.empty(), "a control link has no endpoint");
+  options_.endpoints = std::move(endpoints);
+  if (next_ >= options_.endpoints.size()) next_ = 0;
+}
+
 void ControlLink::OnFailure(DialFailure failure) {
   auto same = [&](const DialFailure& other) { return other.endpoint == failure.endpoint; };
   std::erase_if(failures_, same);

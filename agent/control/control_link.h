@@ -70,6 +70,9 @@ class ControlLink {
   // dials its own endpoints again.
   void Redirect(const Endpoint& endpoint);
 
+  // Dials these endpoints from the next attempt on; not empty.
+  void SetEndpoints(std::vector<Endpoint> endpoints);
+
   // Closes the link for ever. The kernel still sends the bytes that it has.
   void Close();
 
@@ -113,7 +116,7 @@ class ControlLink {
   std::chrono::milliseconds NextPause();
 
   Loop& loop_;
-  const LinkOptions options_;
+  LinkOptions options_;
   const Callbacks callbacks_;
   const JobSecret secret_;
   std::optional<JobSecret> handed_secret_;         // from the latest credential

@@ -141,7 +141,7 @@ void CoordinatorHost::OnWrongSecret(const std::string& claimed_hello) {
   auto message = DecodeMemberMessage(claimed_hello);
   const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr;
   if (hello == nullptr) return;
-  secret_refusals_.OnRefused(hello->node, std::chrono::steady_clock::now());
+  secret_refusals_.OnRefused(hello->name, std::chrono::steady_clock::now());
   StartOrStop(refusals_timer_, secret_refusals_.deadline());
 }
 
@@ -167,6 +167,10 @@ void CoordinatorHost::Watch(PeerId peer, uint64_t id) {
   const CoordinatorNode* node = core_.Find(id);
   auto from = peers_.find(peer);
   bool is_in = node != nullptr && node->peer == peer && from != peers_.end() && id != own_node_;
+  if (is_in) {
+    secret_refusals_.OnJoined();
+    refusals_timer_.Stop();
+  }
   if (!is_in || !node->hello.liveness_port) return;
   watched_[peer] = id;
   prober_.OnHello(id, {from->second.Host(), *node->hello.liveness_port});

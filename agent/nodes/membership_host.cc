@@ -61,7 +61,10 @@ void Membership::Carry(const std::vector<HostingAction>& actions) {
 }
 
 void Membership::Act(const StartCoordinator&) {
-  if (auto hosted = Host(); !hosted) LogWarn(hosted.error().message);
+  auto hosted = Host();
+  if (!hosted) return LogWarn(hosted.error().message);
+  // The endpoint of the job may lead others here, and this node elsewhere.
+  if (link_ != nullptr) link_->SetEndpoints(hosting_.Endpoints());
 }
 
 void Membership::Act(const FindHost& action) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/clock.h"
 
@@ -18,15 +18,17 @@ class SecretRefusals {
   // `patience`: time after the refusal of the last of them.
   SecretRefusals(size_t others, Duration patience) : others_(others), patience_(patience) {}
 
-  // A node that claims the id `node` was refused.
-  void OnRefused(uint64_t node, TimePoint now);
+  // A node that claims this name was refused. A node that starts again has another id.
+  void OnRefused(const std::string& node_name, TimePoint now);
+  // A node with the right secret is there.
+  void OnJoined();
   // Returns the time at which the job is given up unless another node has joined.
   std::optional<TimePoint> deadline() const { return deadline_; }
 
  private:
   const size_t others_;
   const Duration patience_;
-  std::set<uint64_t> nodes_;  // at most `others_`
+  std::set<std::string> nodes_;  // names, at most `others_`
   std::optional<TimePoint> deadline_;
 };
 

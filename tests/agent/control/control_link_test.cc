@@ -6,6 +6,7 @@
 
 #include "store/server/server.h"
 #include "tests/agent/control/control_fixture.h"
+#include "tests/free_port.h"
 
 namespace rankrun::agent {
 namespace {
@@ -38,6 +39,16 @@ TEST_F(ControlLinkTest, MessagesGoBothWaysInOrder) {
   ASSERT_TRUE(Eventually([&] { return link.messages.size() == 3; }));
   EXPECT_TRUE((link.messages == std::vector<std::string>{"one", "", large}));
   EXPECT_TRUE(link.downs.empty());
+}
+
+TEST_F(ControlLinkTest, AFurtherEndpointIsDialledAfterTheFirst) {
+  NotingServer server(loop);
+  ASSERT_TRUE(server.Listen());
+  const Endpoint refused{"127.0.0.1", static_cast<uint16_t>(test::FreePort())};
+  NotingLink link(loop, {refused});
+  ASSERT_TRUE(Eventually([&] { return !link->failures().empty(); }));
+  link->SetEndpoints({refused, server.endpoint()});
+  EXPECT_TRUE(Eventually([&] { return link.ups == 1; }));
 }
 
 TEST_F(ControlLinkTest, AMessageThatNoFrameHoldsIsDropped) {
