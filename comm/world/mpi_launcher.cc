@@ -36,13 +36,16 @@ bool IsInStep(const GetVariable& get) {
   return number && *number < kFirstSpecialStep;
 }
 
-// An mpirun may use srun itself, so the variables of SLURM come last.
+// An mpirun may use srun itself, so the variables of SLURM come last; but those of PMI without a
+// local rank may be SLURM's own.
 const Names* LauncherOf(const GetVariable& get) {
-  for (const Names* names : {&kOpenMpi, &kPmi, &kSlurm}) {
-    if (names == &kSlurm && !IsInStep(get)) continue;
-    if (IsSet(get, names->rank) && IsSet(get, names->world_size)) return names;
-  }
-  return nullptr;
+  auto is_set = [&](const Names& names) {
+    return IsSet(get, names.rank) && IsSet(get, names.world_size);
+  };
+  if (is_set(kOpenMpi)) return &kOpenMpi;
+  if (is_set(kPmi) && IsSet(get, kPmi.local_rank)) return &kPmi;
+  if (is_set(kSlurm) && IsInStep(get)) return &kSlurm;
+  return is_set(kPmi) ? &kPmi : nullptr;
 }
 
 // Returns the name of our variable in the launcher's words.

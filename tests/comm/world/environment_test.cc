@@ -108,7 +108,9 @@ TEST_F(EnvironmentTest, ThePlaceMayBeThatOfMpirunOrSrun) {
                      {"SLURM_LOCALID", "1"},
                      {"SLURM_STEP_NUM_TASKS", "4"},
                      {"SLURM_STEP_NUM_NODES", "2"}};
-  for (const Variables& theirs : {open_mpi, pmi, slurm}) {
+  Variables slurm_with_pmi = slurm;
+  slurm_with_pmi.insert({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  for (const Variables& theirs : {open_mpi, pmi, slurm, slurm_with_pmi}) {
     variables = theirs;
     variables["MASTER_ADDR"] = "node-0";
     variables["MASTER_PORT"] = "29500";
