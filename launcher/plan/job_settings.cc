@@ -258,8 +258,9 @@ class Planner {
   void NameMachine(agent::MetricsAddress& metrics) const {
     const std::string& name = machine_.host_name;
     metrics.names = {name, name.substr(0, name.find('.'))};
-    const bool is_local = !metrics.path.empty() || IsLoopback(metrics.host);
-    if (!is_local && machine_.full_host_name) metrics.names.push_back(machine_.full_host_name());
+    const bool needs_no_more = metrics.is_open || !metrics.path.empty() || IsLoopback(metrics.host);
+    if (needs_no_more || !machine_.full_host_name) return;
+    metrics.names.push_back(machine_.full_host_name());
   }
 
   // Only NAME_PORT can have the name of a setting.

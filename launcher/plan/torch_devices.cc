@@ -37,7 +37,10 @@ def has_plugins():
 
 def has_other_devices(torch):
     version = {}
-    with open(os.path.join(os.path.dirname(torch.origin), "version.py")) as file:
+    path = os.path.join(os.path.dirname(torch.origin or ""), "version.py")
+    if not os.path.isfile(path):  # a folder or a file that happens to have this name
+        return False
+    with open(path) as file:
         exec(file.read(), version)
     return version.get("hip") or version.get("xpu") or has_plugins()
 

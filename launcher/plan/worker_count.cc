@@ -41,6 +41,7 @@ struct Gpus {
   std::string noun;             // "GPU"
   std::string origin;           // " of --gpus"
   std::string torch_type = {};  // if PyTorch found them
+  std::string why_none = {};    // if PyTorch could not be asked
 };
 
 // The scheduler's number counts if fewer GPUs are ours than are visible, or if
@@ -66,6 +67,8 @@ Result<Gpus> CountGpusFor(std::string_view word, const CountedDevices& devices) 
   }
   Gpus none{0, "GPU", ""};
   auto asked = devices.ask_torch();
+  const bool may_use_cpus = word == "auto" && devices.accelerators.named_by.empty();
+  if (!asked && may_use_cpus) return Gpus{0, "GPU", "", "", asked.error().message};
   if (!asked) return std::move(asked).error();
   if (IsType(word) && asked->type != word) return none;
   return Gpus{static_cast<size_t>(asked->count), asked->type + " device", " that PyTorch finds",
@@ -99,7 +102,11 @@ Result<WorkerCount> ByWord(const Settings& settings, const std::string& word,
   if (!gpus) return std::move(gpus).error().In(settings.OriginOf(kName) + " " + word);
   if (gpus->count > 0) return ForEach(*gpus);
   const std::string& named_by = devices.accelerators.named_by;
-  if (word == "auto" && named_by.empty()) return ForEachCpu(devices);
+  if (word == "auto" && named_by.empty()) {
+    WorkerCount count = ForEachCpu(devices);
+    if (!gpus->why_none.empty()) count.why += ", because " + gpus->why_none;
+    return count;
+  }
   if (word == "auto") {
     return settings.Wrong(kName, "auto finds no device of " + named_by + "; want a number, or cpu");
   }

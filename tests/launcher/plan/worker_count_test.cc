@@ -144,6 +144,12 @@ TEST(WorkerCountTest, AFailureOfPyTorchIsAnErrorWhereItMatters) {
   auto broken = [] { return Result<TorchDevices>(Error{ErrorCode::kSystem, "no answer"}); };
   auto none = [] { return Result<Words>(Words{}); };
   CountedDevices devices{.gpus_typed = {}, .visible_gpus = none, .ask_torch = broken, .cpus = 2};
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-ngpu"}), devices).error().message,
+            "--nproc-per-node gpu: no answer");
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-nauto"}), devices)->workers, 2);
+  EXPECT_EQ(ReadWorkerCount(SettingsOf({"-nauto"}), devices)->why,
+            "one for each of 2 CPUs that we may use, because no answer");
+  devices.accelerators.named_by = "HIP_VISIBLE_DEVICES";
   EXPECT_EQ(ReadWorkerCount(SettingsOf({"-nauto"}), devices).error().message,
             "--nproc-per-node auto: no answer");
   EXPECT_EQ(ReadWorkerCount(SettingsOf({}), devices)->workers, 1);
