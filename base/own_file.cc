@@ -28,6 +28,14 @@ Result<void> CheckOwner(const std::string& path, const struct stat& status, cons
                                         ", want a file of user " + std::to_string(geteuid())};
 }
 
+// Refuses a file of another user before it is opened, because opening a pipe could block. The
+// file may still change until then.
+Result<void> CheckBeforeOpening(const std::string& path, const OwnPlace& place) {
+  struct stat status;
+  const int found = fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  return found == 0 ? CheckOwner(path, status, place.folder) : Result<void>();
+}
+
 Result<void> CheckFile(const std::string& path, const Fd& file, const Fd& folder) {
   struct stat status;
   if (fstat(file.get(), &status) != 0) return SystemError(path, errno);
@@ -47,6 +55,9 @@ Result<Fd> OpenOwnFile(const std::string& path, int flags, mode_t mode) {
   const int at = place->folder.get();
   const int follow = place->is_descriptor ? 0 : O_NOFOLLOW;
   const int opened = (flags & ~(O_TRUNC | O_NOFOLLOW)) | O_CLOEXEC | follow;
+  if (!place->is_descriptor) {
+    if (auto own = CheckBeforeOpening(path, *place); !own) return std::move(own).error();
+  }
   Fd file(openat(at, place->name.c_str(), opened, mode));
   if (!file) return SystemError(path, errno);
   if (place->is_descriptor) return file;

@@ -47,7 +47,8 @@ enum class Style {
 std::string Shown(std::string_view bytes, const Piece& piece, Style style) {
   if (style == Style::kUnambiguous && bytes == "\\") return "\\\\";
   if (style != Style::kUnambiguous && bytes == "\t") return "\t";
-  if (style == Style::kLines && bytes == "\n") return "\n";
+  // A lone "\r" begins a progress bar again.
+  if (style == Style::kLines && (bytes == "\n" || bytes == "\r")) return "\n";
   if (IsShown(piece)) return std::string(bytes);
   if (bytes == "\n") return "\\n";
   if (bytes == "\t") return "\\t";

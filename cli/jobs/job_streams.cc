@@ -57,9 +57,9 @@ class LogReader {
  public:
   LogReader(FoundJob& job, int rank) : job_(job), rank_(rank) {}
 
-  enum class Progress { kNone, kSome };
-  // Prints the output since the last call. Errors: those of JobClient; kNotFound if there is no
-  // such rank.
+  enum class Progress { kNone, kSome, kUnwritable };
+  // Prints the output since the last call; kUnwritable if it cannot, as it says. Errors: those of
+  // JobClient; kNotFound if there is no such rank.
   Result<Progress> Read();
 
  private:
@@ -74,6 +74,7 @@ class LogReader {
   SafeStream error_stream_{STDERR_FILENO};
   uint64_t out_ = 0;  // positions in the streams
   uint64_t error_ = 0;
+  bool is_unwritable_ = false;
   std::vector<std::string> missing_;  // nodes that were named last
 };
 
@@ -120,6 +121,7 @@ Result<LogReader::Progress> LogReader::Read() {
   attempt_ = AttemptOf(*answer);
   bool has_more = Show(*answer, "stdout", out_stream_, out_);
   has_more |= Show(*answer, "stderr", error_stream_, error_);
+  if (is_unwritable_) return Progress::kUnwritable;
   return has_more ? Progress::kSome : Progress::kNone;
 }
 
@@ -139,7 +141,9 @@ bool LogReader::Show(const Json& answer, const char* stream, SafeStream& to, uin
   position = NumberOf(*part, "end");
   const auto& bytes = text->get_ref<const std::string&>();
   auto written = to.Write(bytes);
-  if (!written) Fail(std::string(stream) + ": " + written.error().message, kExitNo);
+  if (!written && !std::exchange(is_unwritable_, true)) {
+    Fail(std::string(stream) + ": " + written.error().message, kExitNo);
+  }
   return written && !bytes.empty();
 }
 
@@ -161,6 +165,7 @@ int RunLogs(const CommandLine& line) {
     if (!progress && !(goes_on && is_between_attempts)) return FailJob(progress.error());
     has_shown = true;
     if (progress && *progress == LogReader::Progress::kSome) continue;
+    if (progress && *progress == LogReader::Progress::kUnwritable) return kExitNo;
     if (!follows) return kExitDone;
     std::this_thread::sleep_for(kPause);
   }

@@ -202,8 +202,10 @@ TEST_F(StrangersFileTest, FilesAndPipesAreRefused) {
   ASSERT_EQ(mkfifo(fifo.c_str(), 0666), 0);
   for (const std::string& path : {file, fifo}) {
     GiveAway(path);
-    EXPECT_THAT(OpenOwnFile(path, O_RDWR | O_TRUNC).error().message,
-                HasSubstr("belongs to user 65534, want a file of user 0"));
+    for (int flags : {O_RDWR | O_TRUNC, O_WRONLY | O_APPEND, O_RDONLY}) {  // no reader or writer
+      EXPECT_THAT(OpenOwnFile(path, flags).error().message,
+                  HasSubstr("belongs to user 65534, want a file of user 0"));
+    }
     EXPECT_FALSE(WriteOutput(path, "text"));
   }
   EXPECT_EQ(test::ReadWholeFile(file), "theirs");

@@ -64,7 +64,7 @@ TEST(PrintableTest, HexHasTwoDigitsPerByte) {
 }
 
 TEST(PrintableTest, LinesKeepTheirEnds) {
-  EXPECT_EQ(Lines("a\r\nb\n\tc\rd\\"), "a\nb\n\tc\\rd\\");
+  EXPECT_EQ(Lines("a\r\nb\n\tc\rd\\"), "a\nb\n\tc\nd\\");
   EXPECT_EQ(Lines("\x1b[2J\xff\xe2\x80\xae"), "\\x1b[2J\\xff\\xe2\\x80\\xae");
   EXPECT_EQ(Lines("\r\n"), "\n");
   EXPECT_EQ(Lines(""), "");

@@ -217,6 +217,10 @@ TEST_F(RankctlJobTimingTest, LogsAreThoseOfTheRank) {
   EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).out == "out 1\n"; }));
   EXPECT_TRUE(WaitFor([&] { return Run({"logs", "1"}).err == "err 1\n"; }));
   EXPECT_THAT(Run({"logs", "2"}).err, HasSubstr("no rank 2 runs in this job"));
+  Job full({.arguments = {"-c", kRankctl + " logs --follow 1 >/dev/full"},
+            .variables = variables,
+            .program = "/bin/sh"});
+  EXPECT_EQ(full.Wait(), Code(1)) << "nobody reads it any more";
 }
 
 TEST_F(RankctlJobTimingTest, LogsThatAreNoLongerInMemoryComeFromTheFile) {
