@@ -55,8 +55,7 @@ Result<void> WriteAtEnd(int fd, off_t end, std::string_view bytes) {
   return {};
 }
 
-// Opens regular files only, because opening a FIFO could block and opening a
-// device could have side effects.
+// O_NONBLOCK, because opening a FIFO could block.
 constexpr int kOpenFlags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
 Result<Fd> OnlyRegular(Fd file) {

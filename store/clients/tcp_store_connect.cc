@@ -192,7 +192,7 @@ Result<std::unique_ptr<Store>> TcpStore::CloneWith(milliseconds timeout,
 
 // Asks the server over another connection. PyTorch's server has no such key.
 std::string TcpStore::WhyRefused() const {
-  constexpr milliseconds kPatience{500};
+  constexpr milliseconds kPatience{150};  // of each of three steps
   TcpStoreOptions options = options_;
   options.key_prefix.clear();
   options.asks_why = false;

@@ -103,9 +103,10 @@ const std::string& Server::StatsText() {
 // Keeps the reason for the client, whose protocol has no errors.
 void Server::RefuseRequest(Connection& connection, std::string_view why) {
   refusals_.Note(connection.stream->peer(), std::string(why));
-  if (!options_.on_refusal || !MayWarn()) return Refuse(connection, Ending::kLimit, why);
+  if (!options_.on_refusal) return Refuse(connection, Ending::kLimit, why);
   constexpr std::chrono::milliseconds kPause{100};
   endings_[static_cast<size_t>(Ending::kLimit)] += 1;
+  if (!MayWarn()) return End(connection);
   if (!Stop(connection)) return;
   if (refused_.empty()) drop_refused_.Start(kPause);
   refused_.push_back(connection.id);

@@ -38,9 +38,9 @@ class RequestDecoder {
   // use this object again.
   Result<Request*> Next(std::string_view& bytes);
 
-  // Memory of the incomplete request, bookkeeping included.
   // Returns the request that has arrived in part: `SET of key "model"`; empty if there is none.
   std::string half_request() const { return half_ == nullptr ? "" : half_->Describe(); }
+  // Memory of the incomplete request, bookkeeping included.
   size_t held_bytes() const { return half_ == nullptr ? 0 : half_->held_bytes(); }
 
   // Whether a request, or the greeting, has begun and is not complete.

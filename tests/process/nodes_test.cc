@@ -48,9 +48,13 @@ TEST_F(NodesTest, PlaceholdersHaveTheRanksOfEachAttempt) {
   std::string script =
       "echo \"$TORCHELASTIC_RESTART_COUNT: ${rank}=$RANK ${node_rank}=$GROUP_RANK "
       "${world_size}=$WORLD_SIZE ${hostname}=$(uname -n)\"\n"
-      "exit $((1 - $TORCHELASTIC_RESTART_COUNT))";
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\n"
+      "until [ -e " +
+      folder.Path("go") + " ]; do sleep 0.01; done; exit 1";
   Job& host = StartHost({"-n2", "--node-rank=0", "--max-restarts=1"}, script);
   Job& guest = StartGuest({"-n1", "--node-rank=1", "--max-restarts=1"}, script);
+  ASSERT_TRUE(host.WaitForOut("0: 0=") && host.WaitForOut("0: 1=") && guest.WaitForOut("0: 2="));
+  Touch("go");
   EXPECT_EQ(host.Wait(), Code(0)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(0)) << Errors();
   char name[256] = {};
