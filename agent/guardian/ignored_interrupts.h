@@ -11,10 +11,10 @@ namespace rankrun::agent {
 // Thread: one at a time.
 class IgnoredInterrupts {
  public:
-  // Blocks those that this process ignores and no longer ignores them, so that none is lost.
+  // Blocks the ignored interrupts instead of ignoring them, so that none is lost.
   static IgnoredInterrupts Take();
 
-  // Returns whether a signal does not count. Keeps it until the agent has said what counts.
+  // Returns whether a signal does not count. Keeps it until OnEndSignals.
   bool Withholds(const SignalNotice& signal);
 
   // Returns the kept signals that count.

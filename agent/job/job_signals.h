@@ -29,7 +29,7 @@ inline bool CanEndJob(int signal_number) {
   return std::ranges::find(kForwardedSignals, signal_number) != kForwardedSignals.end();
 }
 
-// Returns the signals whose bits are set, of those that --signals-to-handle may name.
+// Returns the kForwardedSignals whose bits are set.
 inline std::vector<int> SignalsIn(uint64_t bits) {
   std::vector<int> numbers;
   for (int number : kForwardedSignals) {

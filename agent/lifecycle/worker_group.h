@@ -44,7 +44,7 @@ struct GroupState {
   std::optional<TimePoint> killed_at = {};  // first SIGKILL to all workers in this phase
   bool stuck_reported = false;              // in this attempt
   TimePoint stop_began{};                   // meaningful in kStopping
-  // In kSweeping, what is left of workers that were signalled has until then.
+  // In kSweeping, the end of the time for leftovers of workers that were signalled.
   std::optional<TimePoint> grace_until = {};
   bool leftover_saves = false;  // a worker that was saving has ended after a signal
   TimePoint deadline{};         // meaningful in kStopping, kSweeping and until cause_by

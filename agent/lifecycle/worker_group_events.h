@@ -71,7 +71,7 @@ struct AwaitSaving {
   bool operator==(const AwaitSaving&) const = default;
 };
 // Signals all remaining descendants. NothingLeft follows when none is left. With `but_stopping`,
-// what is left of workers that were signalled gets no second signal and no SIGKILL.
+// leftovers of workers that were signalled get no second signal and no SIGKILL.
 struct Sweep {
   int signal_number;
   bool but_stopping = false;
