@@ -33,8 +33,8 @@ class Rogue {
                               [bytes = Encode(MemberMessage(std::move(hello)))] { return bytes; }},
               {.on_up = [] {},
                .on_message = [this](const std::string& bytes) { OnMessage(bytes); },
-               .on_down = [this](const Error&) { is_refused_ = true; },
-               .on_failed = [this](const DialFailure&) { is_refused_ = true; }}) {}
+               .on_down = [this](const Error& why) { Note(why.message); },
+               .on_failed = [this](const DialFailure& why) { Note(why.ToString()); }}) {}
 
   // Waits until the coordinator has let it in.
   bool Join() {
@@ -64,13 +64,18 @@ class Rogue {
   }
   int round() const { return round_; }
   bool is_refused() const { return is_refused_; }
+  const std::string& refusal() const { return refusal_; }
 
  private:
+  void Note(const std::string& refusal) {
+    is_refused_ = true;
+    refusal_ += refusal + "\n";
+  }
   void OnMessage(const std::string& bytes) {
     auto message = DecodeCoordinatorMessage(bytes);
     if (!message) return;
     if (std::holds_alternative<Beat>(*message)) ++answers_;
-    if (std::holds_alternative<Refusal>(*message)) is_refused_ = true;
+    if (const auto* refusal = std::get_if<Refusal>(&*message)) Note(refusal->text);
     if (const auto* prepare = std::get_if<Prepare>(&*message)) {
       Send(Encode(MemberMessage(Prepared{prepare->round, 0})));
     }
@@ -85,6 +90,7 @@ class Rogue {
   int answers_ = 0;
   int round_ = 0;  // that runs
   bool is_refused_ = false;
+  std::string refusal_;
   std::optional<Verdict> verdict_;
   ControlLink link_;
 };
@@ -208,7 +214,7 @@ struct HostileMemberOfARoundTest : HostileMemberTest {
 TEST_F(HostileMemberOfARoundTest, TheOthersGoOnWithoutIt) {
   for (size_t i = 0; i < BadMessages(0).size(); ++i) {
     Rogue rogue(port, NewHello());
-    ASSERT_TRUE(rogue.TakePart()) << Errors();
+    ASSERT_TRUE(rogue.TakePart()) << rogue.refusal() << Errors();
     const std::string payload = BadMessages(rogue.round())[i];
     rogue.Send(payload);
     rogue.Send(Encode(MemberMessage(Leave{"enough"})));
@@ -220,7 +226,7 @@ TEST_F(HostileMemberOfARoundTest, TheOthersGoOnWithoutIt) {
 
 TEST_F(HostileMemberOfARoundTest, ItEndsTheJobOnlyAsAFailure) {
   Rogue rogue(port, NewHello());
-  ASSERT_TRUE(rogue.TakePart()) << Errors();
+  ASSERT_TRUE(rogue.TakePart()) << rogue.refusal() << Errors();
   rogue.Send(Encode(MemberMessage(Done{rogue.round()})));
   rogue.Send(Encode(MemberMessage(FinishSeen{rogue.round()})));
   rogue.Send(Encode(MemberMessage(Close{forged})));
