@@ -217,11 +217,7 @@ bool Attempt::SparesLeftover(pid_t pid, int signal_number) const {
   const pid_t session = getsid(pid);
   auto has_session = [&](const auto& worker) { return worker->record().pid == session; };
   auto owner = std::ranges::find_if(workers_, has_session);
-  if (owner == workers_.end()) {  // it has a session of its own, so any worker may have begun it
-    bool all_stopped =
-        std::ranges::all_of(workers_, [](const auto& worker) { return worker->WasStopped(); });
-    return all_stopped && signal_number == SIGKILL;
-  }
+  if (owner == workers_.end()) return false;  // it has a session of its own
   if (!(*owner)->WasStopped()) return false;
   return signal_number == SIGKILL || (*owner)->HasSignalled(pid);
 }
