@@ -15,6 +15,11 @@ namespace rankrun::agent {
 inline constexpr std::array kEndSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 inline constexpr std::array kPassedSignals = {SIGUSR1, SIGUSR2};
 
+// Returns whether a signal only notifies workers, and must end no process.
+inline bool IsNotice(int signal_number) {
+  return std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
+}
+
 // Signals that a shell without job control ignores in `command &`.
 inline constexpr std::array kInterrupts = {SIGINT, SIGQUIT};
 
@@ -50,8 +55,8 @@ inline SignalMeaning MeaningOf(int signal_number, std::span<const int> end_signa
   if (std::ranges::find(end_signals, signal_number) != end_signals.end()) {
     return SignalMeaning::kStop;
   }
-  bool passed = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
-  return passed || !CanEndJob(signal_number) ? SignalMeaning::kPass : SignalMeaning::kKill;
+  return IsNotice(signal_number) || !CanEndJob(signal_number) ? SignalMeaning::kPass
+                                                              : SignalMeaning::kKill;
 }
 
 // Returns whether this process ignores a signal. An inherited SIG_IGN (nohup)

@@ -204,8 +204,7 @@ void Attempt::Signal(int signal_number, int local_rank) {
 }
 
 std::vector<int> Attempt::Pass(int signal_number) {
-  const bool is_notice = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
-  const std::vector<pid_t> descendants = is_notice ? Descendants() : std::vector<pid_t>();
+  const auto descendants = IsNotice(signal_number) ? Descendants() : std::vector<pid_t>();
   std::vector<int> without;
   for (auto& worker : workers_) {
     if (!worker->Pass(signal_number, descendants)) without.push_back(worker->record().global_rank);

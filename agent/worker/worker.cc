@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "agent/health/process_facts.h"
@@ -109,7 +108,7 @@ bool Worker::Pass(int signal_number, const std::vector<pid_t>& descendants) {
   // It may run already, although its pid is not known yet.
   if (record_.pid == 0) early_signals_.push_back(signal_number);
   if (!pid_) return true;
-  const bool is_notice = std::ranges::find(kPassedSignals, signal_number) != kPassedSignals.end();
+  const bool is_notice = IsNotice(signal_number);
   if (is_notice && !PassNotice(signal_number, descendants)) return false;
   bool resized = signal_number == SIGWINCH;
   if (resized && !streams_.standard_output->FollowTerminalSize()) return true;
