@@ -8,7 +8,8 @@ target_compile_options(rankrun_warnings INTERFACE -Wall -Wextra -Wconversion -We
 if(NOT RANKRUN_UNITY)
   target_compile_options(rankrun_warnings INTERFACE -Wshadow)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(rankrun_warnings INTERFACE -Wno-subobject-linkage)
+  target_compile_options(rankrun_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
 # Adds a layer: a static library `rankrun_<folder>`, whose headers are included
