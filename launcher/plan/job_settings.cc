@@ -6,6 +6,7 @@
 
 #include "agent/job/environment.h"
 #include "base/net/host_port.h"
+#include "base/parse_number.h"
 #include "base/version.h"
 #include "launcher/flags/flags.h"
 #include "launcher/flags/text.h"
@@ -103,9 +104,18 @@ class Planner {
     plan_.ignored.insert(plan_.ignored.end(), notes.begin(), notes.end());
   }
 
+  // The search reads folders of several drivers, and each start would wait for it.
+  bool NeedsAccelerators() const {
+    auto count = settings_.Text("nproc-per-node");
+    bool is_near_gpus = settings_.Text("bind") || settings_.Text("numa-binding");
+    bool gives_gpus = settings_.Text("gpus") || settings_.IsOn("virtual-local-rank");
+    return is_near_gpus || gives_gpus || !count || !ParseNumber<int>(*count);
+  }
+
   // Uses the environment of the job, because --env may have changed it.
   Result<void> PlanWorkers() {
-    const agent::Accelerators used = machine_.accelerators(plan_.spec.environment);
+    const agent::Accelerators used =
+        NeedsAccelerators() ? machine_.accelerators(plan_.spec.environment) : agent::Accelerators();
     agent::Accelerators all = used;
     all.listed.reset();
     auto gpus = ReadGpus(settings_, [&] { return machine_.visible_gpus(all); });

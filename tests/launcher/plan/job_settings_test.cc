@@ -197,6 +197,28 @@ TEST(JobSettingsTest, AVirtualLocalRankSetsTheVariableOfItsDevices) {
   EXPECT_EQ(variable_of({}, {"npu", 2}), "ASCEND_RT_VISIBLE_DEVICES");
 }
 
+TEST(JobSettingsTest, AcceleratorsAreSearchedOnlyWhereTheyMatter) {
+  auto searches = [](const Words& flags) {
+    int count = 0;
+    Machine machine = TestMachine();
+    machine.accelerators = [&](const Words&) {
+      ++count;
+      return agent::Accelerators();
+    };
+    auto plan = MakeJobPlan(SettingsOf(flags), kRankrun, machine);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return count;
+  };
+  EXPECT_EQ(searches({"-n2"}), 0) << "a start would wait for it";
+  for (const Words& flags : {Words{},
+                             {"-nauto"},
+                             {"-n2", "--gpus=0,1"},
+                             {"-n2", "--bind=core"},
+                             {"-n2", "--virtual-local-rank"}}) {
+    EXPECT_EQ(searches(flags), 1) << testing::PrintToString(flags);
+  }
+}
+
 TEST(JobSettingsTest, BindingsHaveTwoSpellings) {
   struct Row {
     const char* flag;
