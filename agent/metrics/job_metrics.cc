@@ -34,9 +34,7 @@ MetricFamily Single(std::string_view name, MetricFamily::Kind kind, std::string_
 bool RaisedException(const WorkerRecord& worker) {
   if (worker.exit->signaled) return false;
   if (worker.exception) return true;
-  constexpr int kMaxLinesAfter = 20;  // after more, the program has caught it
-  const LastError error = FindLastError(worker.stderr_tail);
-  return error.is_exception && error.lines_after <= kMaxLinesAfter;
+  return EndedWithException(FindLastError(worker.stderr_tail));
 }
 
 // Returns the kind of a cause of which only the coordinator's text is known, such as "node n1

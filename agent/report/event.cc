@@ -4,7 +4,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "agent/output/line_buffer.h"
+#include "agent/report/last_error.h"
 #include "agent/report/left_out.h"
 #include "base/format.h"
 
@@ -55,9 +55,9 @@ Json WorkerInReport(const WorkerRecord& worker) {
   AddWorker(json, worker);
   if (!worker.node.empty()) json["node"] = worker.node;
   if (worker.exception) json["exception"] = *worker.exception;
-  std::vector<std::string> lines = LastLines(worker.stderr_tail, kLastLines);
+  std::vector<std::string> lines = LastLinesWithException(worker.stderr_tail, kLastLines).lines;
   if (!lines.empty()) json["stderr"] = lines;
-  lines = LastLines(worker.stdout_tail, kLastLines);
+  lines = LastLinesWithException(worker.stdout_tail, kLastLines).lines;
   if (!lines.empty()) json["stdout"] = lines;
   if (!worker.stdout_file.empty()) json["stdout_file"] = worker.stdout_file;
   if (!worker.stderr_file.empty()) json["stderr_file"] = worker.stderr_file;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
+#include "agent/report/exit_noise.h"
 #include "agent/report/json_log.h"
 #include "agent/report/long_text.h"
 
@@ -15,9 +16,8 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kLastLines = 3;
-constexpr std::string_view kTraceback = "Traceback (most recent call last)";
-// In a text of torch.distributed.checkpoint: the traceback of another rank.
-constexpr std::string_view kRanksTraceback = "Traceback (most recent call last): (RANK ";
+// A program that goes on after an exception writes more lines; one that ends with it, few.
+constexpr int kMaxLinesAfter = 20;
 constexpr std::string_view kChained[] = {
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -32,38 +32,14 @@ constexpr std::string_view kTerminate = "terminate called after throwing an inst
 
 using Lines = std::vector<std::string>;
 
-// Removes the "[rank3]: " that PyTorch writes before each line of a traceback.
-void StripRank(std::string& line) {
-  if (!line.starts_with("[rank")) return;
-  size_t end = line.find("]:");
-  if (end == std::string::npos) return;
-  line.erase(0, end + 2);
-  if (line.starts_with(' ')) line.erase(0, 1);
-}
-
 Lines LinesOf(std::string_view text) {
   Lines lines = LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
-  for (std::string& line : lines) {
-    line = WithoutMiddle(std::move(line));
-    StripRank(line);
-  }
-  return lines;
-}
-
-bool IsTraceback(const std::string& line) {
-  return line.find(kTraceback) != line.npos && line.find(kRanksTraceback) == line.npos;
+  for (std::string& line : lines) line = WithoutRank(WithoutMiddle(std::move(line)));
+  return WithoutExitNoise(std::move(lines));
 }
 
 bool IsChained(const std::string& line) {
   return std::ranges::any_of(kChained, [&](auto part) { return line.find(part) != line.npos; });
-}
-
-// Returns the line of the exception that follows the frames of the traceback at `header`;
-// the number of lines if it is cut off.
-size_t ExceptionAfter(const Lines& lines, size_t header) {
-  size_t at = header + 1;
-  while (at < lines.size() && (lines[at].empty() || lines[at].front() == ' ')) ++at;
-  return at;
 }
 
 std::string Joined(const Lines& lines, size_t begin, size_t end) {
@@ -116,7 +92,7 @@ LastError ExceptionAt(const Lines& lines, size_t last) {
   size_t end = begin;
   while (end < lines.size() && !(first != last && IsChained(lines[end]))) ++end;
   size_t shown = ExceptionAfter(lines, last);
-  while (shown + 1 < lines.size() && lines[shown + 1].find(kRanksTraceback) != std::string::npos) {
+  while (shown + 1 < lines.size() && IsTracebackOfPeer(lines[shown + 1])) {
     shown = ExceptionAfter(lines, shown + 1);
   }
   return {Joined(lines, begin, end), true, shown < lines.size() ? CountAfter(lines, shown) : 0};
@@ -315,6 +291,28 @@ LastError FindLastError(std::string_view standard_error) {
 
 LastError LastLinesError(std::string_view standard_error) {
   return ErrorOfLastLines(LinesOf(standard_error));
+}
+
+bool EndedWithException(const LastError& error) {
+  return error.is_exception && error.lines_after <= kMaxLinesAfter;
+}
+
+ShownLines LastLinesWithException(std::string_view output, size_t count) {
+  Lines lines = LastLines(WithPlainErrors(output), std::numeric_limits<size_t>::max());
+  const size_t all = lines.size();
+  lines = WithoutExitNoise(std::move(lines));
+  const LastError error = FindLastError(output);
+  const size_t most_after = count / 2;
+  if (EndedWithException(error)) {
+    for (auto after = static_cast<size_t>(error.lines_after); after > most_after;) {
+      if (!lines.back().empty()) --after;
+      lines.pop_back();
+    }
+  }
+  const size_t left_out = all - lines.size();
+  lines.erase(lines.begin(),
+              lines.end() - static_cast<std::ptrdiff_t>(std::min(lines.size(), count)));
+  return {std::move(lines), left_out};
 }
 
 std::string SanitizerError(std::string_view standard_error) {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rankrun::agent {
 
@@ -19,8 +19,21 @@ struct LastError {
 // Pure.
 LastError FindLastError(std::string_view standard_error);
 
+// Returns whether the error is an exception, after which the program did not go on. Pure.
+bool EndedWithException(const LastError& error);
+
 // Returns the last lines as an error, whatever exceptions come before them. Pure.
 LastError LastLinesError(std::string_view standard_error);
+
+// Lines of a stream for a reader.
+struct ShownLines {
+  std::vector<std::string> lines = {};
+  size_t left_out = 0;  // between them and the end of the stream
+};
+
+// Returns at most `count` of the last lines. Leaves out those after an exception that say nothing
+// about it, or that are so many that the exception would not be shown. Pure.
+ShownLines LastLinesWithException(std::string_view output, size_t count);
 
 // Returns the line with which a sanitizer begins its report, or nothing. A long legend may
 // follow it. Pure.

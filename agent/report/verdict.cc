@@ -21,14 +21,12 @@
 namespace rankrun::agent {
 namespace {
 
-// A program that has caught an exception writes more lines; one that ends with it, few.
-constexpr int kMaxLinesAfterException = 20;
 constexpr int kShellsBase = 128;  // a program that exits with 128+n reports signal n
 
 LastError ErrorOf(const WorkerRecord& worker) {
   const std::string& output = OutputOfErrors(worker);
   LastError error = FindLastError(output);
-  if (error.is_exception && error.lines_after <= kMaxLinesAfterException) return error;
+  if (EndedWithException(error)) return error;
   if (worker.exception) return {.text = *worker.exception + '\n', .is_exception = true};
   if (error.is_exception) error = LastLinesError(output);
   // The last lines of standard output may be results: "rank 1 ended with loss 0.31".

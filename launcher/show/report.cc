@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "agent/output/line_buffer.h"
-#include "agent/report/json_log.h"
 #include "agent/report/last_error.h"
 #include "agent/report/left_out.h"
 #include "agent/report/logged_error.h"
@@ -30,10 +29,14 @@ constexpr int kShownFailures = 3;  // with their last lines, beside the cause
 
 std::string LastLinesOf(const std::string& stream, const std::string& tail,
                         const std::string& file) {
-  std::vector<std::string> lines = agent::LastLines(agent::WithPlainErrors(tail), kShownLines);
-  if (lines.empty()) return "";
+  const agent::ShownLines shown = agent::LastLinesWithException(tail, kShownLines);
+  if (shown.lines.empty()) return "";
   std::string text = "    last lines of its standard " + stream + ":\n";
-  for (const std::string& line : lines) text += "    | " + OneLine(line, kMaxLine) + "\n";
+  for (const std::string& line : shown.lines) text += "    | " + OneLine(line, kMaxLine) + "\n";
+  if (shown.left_out > 0) {
+    text += "    not shown: " + std::to_string(shown.left_out) +
+            (shown.left_out == 1 ? " line" : " lines") + " after the exception\n";
+  }
   if (!file.empty()) text += "    more: " + file + "\n";
   return text;
 }

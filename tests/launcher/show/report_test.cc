@@ -171,6 +171,22 @@ TEST_F(ReportTest, AnExitCodeComesWithExceptionAndLastLines) {
             "  next: restart 2 of 3\n");
 }
 
+TEST_F(ReportTest, NoiseAfterAnExceptionIsOnlyCounted) {
+  CauseExits(1);
+  const std::string error =
+      "Traceback (most recent call last):\n  File \"a.py\", line 3\nValueError: no such batch\n";
+  const std::string warning =
+      "/lib/resource_tracker.py:237: UserWarning: '/psm_1': No such file or directory\n"
+      "  warnings.warn('resource_tracker: %r: %s' % (name, e))\n";
+  Cause().stderr_tail = error;
+  for (int i = 0; i < 20; ++i) Cause().stderr_tail += warning;
+  OnlyTheCause();
+  EXPECT_THAT(FormatReport(record),
+              testing::HasSubstr("    | ValueError: no such batch\n"
+                                 "    not shown: 40 lines after the exception\n"
+                                 "  next: "));
+}
+
 TEST_F(ReportTest, AFailedStartIsShownWithItsReason) {
   Cause().pid = 0;
   Cause().exit.reset();
