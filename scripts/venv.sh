@@ -1,28 +1,58 @@
 #!/usr/bin/env bash
 # Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
 # benchmarks, and with NCCL, if the CUDA Toolkit 13 is there, for the plug-in
-# librankrun_nccl.so. Does nothing if they are there.
+# librankrun_nccl.so. With --newest, creates build/venv-newest with PyTorch 2.14.1,
+# which needs 5 GB, for interop tests. Does nothing for what is there.
+# Usage: scripts/venv.sh [--newest]
 set -eu
 cd "$(dirname "$0")/.."
-venv=build/venv
+case ${1:-} in
+  "") venv=build/venv ;;
+  --newest) venv=build/venv-newest ;;
+  *) echo "usage: scripts/venv.sh [--newest]" >&2; exit 2 ;;
+esac
 has_torch() { [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null; }
 has_nccl() { compgen -G "$venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h" >/dev/null; }
 # The package has NCCL for CUDA 13.
 needs_nccl() {
   PATH=$PATH:/usr/local/cuda/bin nvcc --version 2>/dev/null | grep -q 'release 13\.'
 }
-if has_torch && { ! needs_nccl || has_nccl; }; then exit 0; fi
-if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-  scripts/setup.sh --packages-only
-  echo "== installing python3-venv"
-  [ "$(id -u)" -eq 0 ] && as_root=() || as_root=(sudo)
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -q --no-install-recommends python3 python3-venv
-fi
-mkdir -p build
-if ! has_torch; then
-  echo "== installing PyTorch 2.13.0 into $venv"
+
+make_venv() {
+  if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+    scripts/setup.sh --packages-only
+    echo "== installing python3-venv"
+    [ "$(id -u)" -eq 0 ] && as_root=() || as_root=(sudo)
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y -q --no-install-recommends python3 python3-venv
+  fi
+  mkdir -p build
   python3 -m venv $venv
+}
+
+# This version has no build for CPUs only. Its import needs libraries of CUDA, but neither
+# Triton nor the bindings for Python, which are a gigabyte.
+install_newest() {
+  echo "== installing PyTorch 2.14.1 into $venv"
+  $venv/bin/pip install --quiet --no-deps torch==2.14.1
+  local parts=cublas,cudart,cufft,cufile,cupti,curand,cusolver,cusparse,nvjitlink,nvrtc
+  $venv/bin/pip install --quiet "cuda-toolkit[$parts]==13.0.3" nvidia-cudnn-cu13==9.24.0.43 \
+    nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.4.5 \
+    filelock typing-extensions sympy networkx jinja2 fsspec numpy 2>&1 |
+    grep -v 'torch 2.14.1 requires\|dependency resolver' >&2 || true
+}
+
+if [ $venv = build/venv-newest ]; then
+  if has_torch; then exit 0; fi
+  make_venv
+  install_newest
+  has_torch
+  exit
+fi
+if has_torch && { ! needs_nccl || has_nccl; }; then exit 0; fi
+if ! has_torch; then
+  make_venv
+  echo "== installing PyTorch 2.13.0 into $venv"
   $venv/bin/pip install --quiet torch==2.13.0 numpy
 fi
 if needs_nccl && ! has_nccl; then

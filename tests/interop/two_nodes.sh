@@ -5,7 +5,7 @@
 rankrun=$1 venv=$2 backend=$3
 shift 3
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
-  echo "no PyTorch in $venv (scripts/venv.sh installs it)"
+  echo "no PyTorch in $venv (scripts/venv.sh [--newest] installs it)"
   [ -z "$RANKRUN_REQUIRE_TORCH" ] || exit 1
   exit 77
 fi

@@ -11,7 +11,7 @@ torch=
 if [ -n "$venv" ]; then
   for torch in "$venv"/lib/python3*/site-packages/torch/lib/libtorch_cpu.so; do :; done
   if [ ! -f "$torch" ]; then
-    echo "no PyTorch in $venv (scripts/venv.sh installs it)"
+    echo "no PyTorch in $venv (scripts/venv.sh [--newest] installs it)"
     [ -z "${RANKRUN_REQUIRE_TORCH:-}" ] || exit 1
     exit 77
   fi

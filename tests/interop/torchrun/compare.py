@@ -2,10 +2,11 @@
 torchrun, and compares what the workers got, what was printed and which files there are.
 What is meant to differ is listed per case; docs/torchrun-compat.md says why.
 
-    compare.py RANKRUN TORCHRUN
+    compare.py RANKRUN TORCHRUN [CASE...]
 """
 
 import concurrent.futures
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 
 HERE = pathlib.Path(__file__).parent
 TELL = str(HERE / "tell.py")
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 120
 
 # Values that differ in each run.
 RANDOM = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE"}
@@ -125,6 +126,15 @@ def cases(python):
     yield Case("a prefix of its own", ["-t", "3", "--role", "r", *TWO, *say],
                {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${role_name} ${local_rank} ${rank}> "},
                compares="printed")
+    if importlib.metadata.version("torch") >= "2.14":
+        template = "--log-line-prefix-template=<${role_name} ${local_rank} ${rank} ${hostname}> "
+        yield Case("a prefix by a flag", ["-t", "3", template, *TWO, *say],
+                   {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${rank}> "}, compares="printed")
+        yield Case("a prefix by its variable", ["-t", "3", *TWO, *say],
+                   {"PET_LOG_LINE_PREFIX_TEMPLATE": "<${rank} of ${hostname}> ",
+                    "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${rank}> "}, compares="printed")
+        yield Case("completion for an unknown shell", ["--print-completion", "fish"],
+                   compares="code", codes=(2, 2))
     yield Case("one rank on the console", ["-t", "3", "--local-ranks-filter", "1", *TWO, *say],
                compares="printed")
     yield Case("one rank on the console, no files", ["--local-ranks-filter", "1", *TWO, *say],
