@@ -44,7 +44,7 @@ std::set<std::string> KnownTests() {
   std::set<std::string> known = AllMatches(ReadSource("tests/interop/torchrun/compare.py"),
                                            std::regex(R"(Case\(("[^"]+"))"), "$1");
   known.merge(AllMatches(ReadSource("tests/interop/CMakeLists.txt"),
-                         std::regex(R"(rankrun_interop_test\((\w+))"), "interop/$1"));
+                         std::regex(R"(rankrun_interop_test(?:_of_both)?\((\w+))"), "interop/$1"));
   std::regex test(R"(\nTEST(?:_F|_P)?\((\w+), (\w+)\))");
   std::filesystem::path root = test::InSource();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "tests")) {
