@@ -200,6 +200,17 @@ std::vector<std::string> EntriesOf(const std::string& variable, std::string_view
   return Split(value, ',');
 }
 
+std::string ValueFor(const std::string& variable, const std::vector<std::string>& devices) {
+  const bool has_backends = variable == kSelector;
+  std::string value;
+  for (const std::string& device : devices) {
+    if (&device != &devices.front()) value += has_backends ? ';' : ',';
+    if (has_backends && IsDeviceOrPart(device)) value += "level_zero:";
+    value += device;
+  }
+  return value;
+}
+
 std::string_view NounOf(Maker maker) { return KindOf(maker).noun; }
 
 std::string_view TorchTypeOf(Maker maker) { return KindOf(maker).torch_type; }

@@ -41,6 +41,10 @@ Result<std::vector<std::string>> VisibleDevices(const Accelerators& accelerators
 // Returns the entries of a list in this variable for one worker each. Pure.
 std::vector<std::string> EntriesOf(const std::string& variable, std::string_view value);
 
+// Returns the value by which this variable chooses these devices, named by numbers
+// or as EntriesOf names them. Pure.
+std::string ValueFor(const std::string& variable, const std::vector<std::string>& devices);
+
 // Returns the word for messages: "GPU", "NPU".
 std::string_view NounOf(Maker maker);
 

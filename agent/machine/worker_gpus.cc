@@ -31,10 +31,11 @@ std::string OriginOfGpus(const JobSpec& spec) {
 
 std::optional<std::string> GpusOfWorker(const JobSpec& spec, int local_rank) {
   if (!spec.virtual_local_rank) {
-    return spec.gpus ? std::optional(Join(*spec.gpus)) : std::nullopt;
+    return spec.gpus ? std::optional(ValueFor(spec.gpu_variable, *spec.gpus)) : std::nullopt;
   }
   auto named = NamedGpus(spec);
-  return named ? named->at(static_cast<size_t>(local_rank)) : std::to_string(local_rank);
+  const auto rank = static_cast<size_t>(local_rank);
+  return ValueFor(spec.gpu_variable, {named ? named->at(rank) : std::to_string(rank)});
 }
 
 Result<void> CheckGpus(const JobSpec& spec) {

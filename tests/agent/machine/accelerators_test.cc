@@ -139,5 +139,12 @@ TEST_F(AcceleratorsTest, TheEntriesOfAListAreForOneWorkerEach) {
             (Names{"level_zero:2", "level_zero:3"}));
 }
 
+TEST_F(AcceleratorsTest, AValueHasTheFormOfItsVariable) {
+  EXPECT_EQ(ValueFor("CUDA_VISIBLE_DEVICES", {"4", "5"}), "4,5");
+  EXPECT_EQ(ValueFor("ZE_AFFINITY_MASK", {"0.1", "1"}), "0.1,1");
+  EXPECT_EQ(ValueFor("ONEAPI_DEVICE_SELECTOR", {"2", "0.1", "*:3"}),
+            "level_zero:2;level_zero:0.1;*:3");
+}
+
 }  // namespace
 }  // namespace rankrun::agent

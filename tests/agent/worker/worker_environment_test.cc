@@ -157,6 +157,14 @@ TEST_F(WorkerEnvironmentTest, AVirtualLocalRankOfAnotherMakerHasItsVariable) {
             "ONEAPI_DEVICE_SELECTOR=level_zero:0,2 names 2");
 }
 
+TEST_F(WorkerEnvironmentTest, GpusOfAFlagHaveTheFormOfTheVariable) {
+  spec.gpu_variable = "ONEAPI_DEVICE_SELECTOR";
+  spec.gpus = {"3", "1", "2", "0"};
+  EXPECT_EQ(Get("ONEAPI_DEVICE_SELECTOR"), "level_zero:3;level_zero:1;level_zero:2;level_zero:0");
+  spec.virtual_local_rank = true;
+  EXPECT_EQ(Get("ONEAPI_DEVICE_SELECTOR"), "level_zero:2");
+}
+
 TEST_F(WorkerEnvironmentTest, TooFewGpusForVirtualLocalRanksAreCounted) {
   EXPECT_TRUE(CheckGpus(spec));
   spec.environment = {"CUDA_VISIBLE_DEVICES=4,5"};
