@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/net/network_interface.h"
 
@@ -54,23 +55,53 @@ Request RequestFor(const SocketAddress& near, const SocketAddress& far) {
   return request;
 }
 
-bool IsOfThisHost(const SocketAddress& peer) {
-  if (peer.is_loopback()) return true;
-  auto own = InterfaceAddresses();
-  return own && std::ranges::any_of(*own, [&](const std::string& text) {
+AddressBytes SourceOf(const inet_diag_msg& found) {
+  AddressBytes bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  const size_t skipped = found.idiag_family == AF_INET ? 12 : 0;
+  std::memcpy(bytes.data() + skipped, found.id.idiag_src, bytes.size() - skipped);
+  return bytes;
+}
+
+// Receives the answer to a request for all sockets of a kind. The kernel writes each part when it
+// is received.
+std::vector<inet_diag_msg> ReceiveDump(int netlink) {
+  std::vector<inet_diag_msg> all;
+  alignas(nlmsghdr) std::array<char, 32768> part;
+  for (;;) {
+    ssize_t size = recv(netlink, part.data(), part.size(), MSG_DONTWAIT);
+    if (size <= 0) return all;
+    auto left = static_cast<size_t>(size);
+    for (auto* header = reinterpret_cast<nlmsghdr*>(part.data()); NLMSG_OK(header, left);
+         header = NLMSG_NEXT(header, left)) {
+      if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY) return all;  // the end, or an error
+      std::memcpy(&all.emplace_back(), NLMSG_DATA(header), sizeof(inet_diag_msg));
+    }
+  }
+}
+
+bool IsOneOf(const std::vector<std::string>& own, const SocketAddress& peer) {
+  return peer.is_loopback() || std::ranges::any_of(own, [&](const std::string& text) {
            auto address = SocketAddress::FromNumeric(text, 0);
            return address && address->Bytes() == peer.Bytes();
          });
+}
+
+bool IsOfThisHost(const SocketAddress& peer) {
+  auto own = InterfaceAddresses();
+  return IsOneOf(own ? *own : std::vector<std::string>{}, peer);
 }
 
 }  // namespace
 
 bool IsOwnUserOrRoot(uid_t user) { return user == geteuid() || user == 0; }
 
+void PeerUsers::Open() {
+  if (netlink_) return;
+  netlink_.Reset(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+}
+
 PeerUser PeerUsers::Find(const SocketAddress& local, const SocketAddress& peer) {
-  if (!netlink_) {
-    netlink_.Reset(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  }
+  Open();
   auto end = LookUp(peer, local);
   if (end && end->has_user) return {.kind = PeerUser::Kind::kKnown, .uid = end->uid};
   bool was_closed = end && end->is_connection;
@@ -82,12 +113,86 @@ PeerUser PeerUsers::Find(const SocketAddress& local, const SocketAddress& peer) 
 
 std::string PeerUsers::ReasonToRefuse(const SocketAddress& local, const SocketAddress& peer,
                                       const std::function<bool(uid_t)>& admits) {
-  PeerUser user = Find(local, peer);
+  return ReasonToRefuse(Find(local, peer), admits);
+}
+
+std::string PeerUsers::ReasonToRefuse(const PeerUser& user,
+                                      const std::function<bool(uid_t)>& admits) {
   if (user.kind == PeerUser::Kind::kGone) {
     return "its socket on this host is closed, or the kernel does not show it";
   }
   bool is_foreign = user.kind == PeerUser::Kind::kKnown && !admits(user.uid);
   return is_foreign ? "it belongs to user " + std::to_string(user.uid) + " of this host" : "";
+}
+
+struct PeerUsers::Table {
+  uint16_t remote_port;
+  std::vector<std::string> own_addresses;
+  struct Socket {
+    uint16_t port;
+    AddressBytes address;
+    uid_t uid;
+  };
+  std::vector<Socket> sockets;
+};
+
+std::vector<std::string> PeerUsers::ReasonsToRefuse(const std::vector<Ends>& connections,
+                                                    const std::function<bool(uid_t)>& admits) {
+  Open();
+  std::optional<Table> table;  // read at most once for many clients, as it may be large
+  std::vector<std::string> reasons;
+  for (const Ends& ends : connections) reasons.push_back(ReasonToRefuseAt(ends, table, admits));
+  return reasons;
+}
+
+std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, std::optional<Table>& table,
+                                        const std::function<bool(uid_t)>& admits) {
+  std::vector<uid_t> users;
+  auto end = LookUp(ends.client, ends.server);
+  if (end && end->is_connection) {
+    if (!end->has_user) return "its socket is closed";
+    users.push_back(end->uid);
+  } else {
+    if (!table || table->remote_port != ends.server.port()) table = TableOf(ends.server);
+    // If this host has the address, only that of the server may be translated.
+    const bool has_address = IsOneOf(table->own_addresses, ends.client);
+    for (const Table::Socket& socket : table->sockets) {
+      bool is_there = !has_address || socket.address == ends.client.Bytes();
+      if (socket.port == ends.client.port() && is_there) users.push_back(socket.uid);
+    }
+    if (users.empty()) return ShowsSockets() ? "no program there has this connection" : "";
+  }
+  auto stranger = std::ranges::find_if_not(users, admits);
+  return stranger == users.end() ? "" : "it belongs to user " + std::to_string(*stranger);
+}
+
+PeerUsers::Table PeerUsers::TableOf(const SocketAddress& far) {
+  auto own = InterfaceAddresses();
+  Table table{far.port(), own ? *own : std::vector<std::string>{}, {}};
+  for (uint8_t family : {uint8_t{AF_INET}, uint8_t{AF_INET6}}) {
+    Request request = RequestFor(far.WithPort(0), far);
+    request.header.nlmsg_flags |= NLM_F_DUMP;
+    request.body.sdiag_family = family;
+    request.body.idiag_states = 1U << TCP_ESTABLISHED;
+    if (send(netlink_.get(), &request, sizeof request, 0) < 0) continue;
+    for (const inet_diag_msg& found : ReceiveDump(netlink_.get())) {
+      // A kernel that takes no ports for a dump shows all sockets.
+      bool counts = found.id.idiag_dport == request.body.id.idiag_dport && found.idiag_inode != 0;
+      if (!counts) continue;
+      table.sockets.push_back({ntohs(found.id.idiag_sport), SourceOf(found), found.idiag_uid});
+    }
+  }
+  return table;
+}
+
+// Returns whether the kernel shows a socket that certainly exists.
+bool PeerUsers::ShowsSockets() {
+  SocketAddress any = *SocketAddress::FromNumeric("127.0.0.1", 0);
+  Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (bind(listener.get(), any.raw(), any.raw_size()) != 0) return true;
+  if (listen(listener.get(), 1) != 0) return true;
+  auto own = SocketAddress::LocalOf(listener.get());
+  return !own || LookUp(*own, any.WithPort(1)).has_value();
 }
 
 // Returns what the kernel reports about the socket at `near` that is connected

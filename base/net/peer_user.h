@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/net/socket_address.h"
@@ -36,8 +37,19 @@ class PeerUsers {
   // Returns why a server refuses this peer; empty if `admits` takes its user, or
   // if the user is unknown. Ask when a connection is accepted: later its peer may
   // be gone, and what it sent is still to be read.
+  static std::string ReasonToRefuse(const PeerUser& user, const std::function<bool(uid_t)>& admits);
   std::string ReasonToRefuse(const SocketAddress& local, const SocketAddress& peer,
                              const std::function<bool(uid_t)>& admits);
+
+  // Returns for each of these connections, which servers on other hosts have from programs of this
+  // host, why its server refuses it; empty if `admits` takes its user, or if the kernel shows no
+  // sockets. Behind address translation, a socket with both ports of the connection counts.
+  struct Ends {
+    SocketAddress server;
+    SocketAddress client;  // as the server sees it
+  };
+  std::vector<std::string> ReasonsToRefuse(const std::vector<Ends>& connections,
+                                           const std::function<bool(uid_t)>& admits);
 
  private:
   struct Entry {
@@ -45,9 +57,16 @@ class PeerUsers {
     bool has_user;       // its program has closed no direction of it
     uid_t uid;
   };
+  void Open();
   std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);
+  // The connected sockets of this host with one remote port.
+  struct Table;
+  Table TableOf(const SocketAddress& far);
+  std::string ReasonToRefuseAt(const Ends& ends, std::optional<Table>& table,
+                               const std::function<bool(uid_t)>& admits);
+  bool ShowsSockets();
 
-  Fd netlink_;  // opened by the first Find
+  Fd netlink_;  // opened by the first look-up
 };
 
 }  // namespace rankrun

@@ -35,6 +35,10 @@ struct Connection {
     peer = *SocketAddress::PeerOf(accepted.get());
   }
   PeerUser Find() { return users.Find(local, peer); }
+  std::string ReasonElsewhere(const SocketAddress& server, const SocketAddress& from) {
+    return users.ReasonsToRefuse({{server, from}}, [](uid_t user) { return user == geteuid(); })[0];
+  }
+  std::string ReasonElsewhere() { return ReasonElsewhere(local, peer); }
 
   Fd listener, client, accepted;
   SocketAddress local, peer;
@@ -78,6 +82,47 @@ TEST_P(PeerUserTest, AResetSocketHasNoUser) {
   setsockopt(connection.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   connection.client.Reset();
   EXPECT_EQ(connection.Find().kind, PeerUser::Kind::kGone);
+}
+
+// The other end of a connection may be on another host: only the client's is looked up.
+TEST_P(PeerUserTest, AServerElsewhereLearnsOfAnAdmittedClient) {
+  connection.Connect();
+  EXPECT_EQ(connection.ReasonElsewhere(), "");
+}
+
+TEST_P(PeerUserTest, AServerElsewhereRefusesAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(seteuid(kNobody), 0);
+  connection.Connect();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(connection.ReasonElsewhere(), "it belongs to user 65534");
+}
+
+TEST_P(PeerUserTest, AServerElsewhereRefusesAClosedSocket) {
+  connection.Connect();
+  connection.client.Reset();
+  EXPECT_EQ(connection.ReasonElsewhere(), "its socket is closed");
+  SocketAddress nowhere = connection.peer.WithPort(1);
+  EXPECT_EQ(connection.ReasonElsewhere(connection.local, nowhere),
+            "no program there has this connection");
+}
+
+// A gateway between the two hosts has changed the address of the client, or of the server.
+TEST_P(PeerUserTest, BehindAddressTranslationThePortsCount) {
+  connection.Connect();
+  const uint16_t port = connection.peer.port();
+  SocketAddress translated = *SocketAddress::FromNumeric("203.0.113.7", port);
+  SocketAddress service = *SocketAddress::FromNumeric("203.0.113.9", connection.local.port());
+  EXPECT_EQ(connection.ReasonElsewhere(connection.local, translated), "");
+  EXPECT_EQ(connection.ReasonElsewhere(service, connection.peer), "");
+  EXPECT_NE(connection.ReasonElsewhere(service, translated.WithPort(1)), "");
+  if (geteuid() != 0) return;
+  ASSERT_EQ(seteuid(kNobody), 0);
+  connection.Connect();
+  ASSERT_EQ(seteuid(0), 0);
+  translated = translated.WithPort(connection.peer.port());
+  EXPECT_EQ(connection.ReasonElsewhere(connection.local, translated), "it belongs to user 65534");
+  EXPECT_EQ(connection.ReasonElsewhere(service, connection.peer), "it belongs to user 65534");
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PeerUserTest, testing::Values("127.0.0.1", "::1"),
