@@ -56,7 +56,7 @@ void Admission::Leave(const SocketAddress& peer, bool silent) {
 
 Result<void> Admission::CheckAddress(const SocketAddress& peer) const {
   const bool is_allowed =
-      (limits_.allowed.empty() && single_.empty()) || single_.contains(peer.Bytes()) ||
+      !is_limited() || single_.contains(peer.Bytes()) ||
       std::any_of(limits_.allowed.begin(), limits_.allowed.end(),
                   [&](const AddressRange& range) { return range.Contains(peer); });
   if (is_allowed) return {};

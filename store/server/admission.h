@@ -42,6 +42,7 @@ class Admission {
   // Errors: kInvalid if `peer` is in none of the allowed ranges.
   Result<void> CheckAddress(const SocketAddress& peer) const;
 
+  bool is_limited() const { return !limits_.allowed.empty() || !single_.empty(); }
   size_t connections() const { return connections_; }
 
  private:

@@ -120,7 +120,8 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   bool is_checked_later = options_.control || is_admission_postponed_;
   auto entered =
       is_checked_later ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
-  std::string user_problem = entered ? UserProblem(*stream) : "";
+  bool is_remote = false;
+  std::string user_problem = entered ? UserProblem(*stream, is_remote) : "";
   if (!user_problem.empty() && !options_.control) {
     admission_.Leave(stream->peer(), /*silent=*/true);
     entered = Error{ErrorCode::kInvalid, user_problem};
@@ -135,6 +136,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   auto owned = std::make_unique<Connection>(id, std::move(stream), options_.limits);
   Connection* connection = owned.get();
   connection->user_problem = std::move(user_problem);
+  connection->is_remote = is_remote;
   connections_.emplace(id, std::move(owned));
   bool is_stranger = options_.control &&
                      !(connection->user_problem.empty() && MayComeFrom(connection->stream->peer()));
@@ -153,7 +155,7 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
 void Server::OnData(Connection& connection, std::string_view bytes) {
   if (connection.ended) return;
   if (!connection.silent) return HandleInput(connection, bytes);
-  bool is_checked_now = options_.control || is_admission_postponed_;
+  bool is_checked_now = options_.control || is_admission_postponed_ || IsToBeVouchedFor(connection);
   if (is_checked_now && !IsClient(connection, bytes)) return;
   Identify(connection);
   std::string held = std::exchange(connection.unhandled, {});

@@ -53,16 +53,16 @@ class Server {
   // by the fresh store.
   void Reset();
 
-  // Replaces both limits of memory, of the data and of the traffic.
-  void LimitMemory(size_t bytes);
+  void LimitMemory(size_t bytes);  // replaces both limits, of the data and of the traffic
   Refusals& refusals() { return refusals_; }  // which clients may read
 
-  // Holds back all clients, whose requests wait until the next AdmitOnly.
-  void AdmitLater();
-
+  void AdmitLater();  // holds back all clients, whose requests wait until the next AdmitOnly
   // Accepts clients from these ranges only (empty: from everywhere) and closes
   // the others. Workers of this host are checked, too.
   void AdmitOnly(std::vector<AddressRange> ranges);
+
+  // Answers ask_whose; `why` is empty, or the reason to refuse the client.
+  void OnVouched(uint64_t client, const std::string& why);
 
  private:
   struct Connection;
@@ -74,11 +74,12 @@ class Server {
   void ProcessPendingInput(Connection& connection);
   void OnNextTurn();
 
-  std::string UserProblem(const Stream& stream);
+  std::string UserProblem(const Stream& stream, bool& is_remote);
   bool MayComeFrom(const SocketAddress& peer) const;
   bool EnterStrangers(Connection& connection);
   void OnStrangerDeadline();
   bool IsClient(Connection& connection, std::string_view bytes);
+  bool IsToBeVouchedFor(const Connection& connection) const;
   void Identify(Connection& connection);
   void HandOverControlConnections();
 
@@ -94,7 +95,6 @@ class Server {
   void Account(Connection& connection);
   void Recount(Connection& connection);
   void CloseLargest();
-
   void WatchForStall(Connection& connection, size_t bytes);
   void EndStall(Connection& connection);
   void OnStallDeadline();

@@ -20,6 +20,8 @@ struct Server::Connection {
   size_t traffic_bytes = 0;  // as of the last Account()
   bool silent = true;        // no bytes received yet
   bool held = false;         // waits for AdmitOnly
+  bool is_remote = false;    // of another host, and not vouched for yet
+  bool is_asked = false;     // waits for OnVouched
   bool half = false;         // has an entry in stalls_
   bool waiting = false;      // has an entry in waiting_
   bool ended = false;        // no longer read or answered

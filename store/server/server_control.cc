@@ -10,12 +10,14 @@
 
 namespace rankrun::store {
 
-// Returns why the client's user may not be served; empty: it may.
-std::string Server::UserProblem(const Stream& stream) {
+// Returns why the client's user may not be served; empty: it may, or this host does not know it.
+std::string Server::UserProblem(const Stream& stream, bool& is_remote) {
   if (!options_.admits_user) return "";
   auto local = stream.LocalAddress();
   if (!local) return local.error().message;
-  std::string reason = peer_users_.ReasonToRefuse(*local, stream.peer(), options_.admits_user);
+  PeerUser user = peer_users_.Find(*local, stream.peer());
+  is_remote = user.kind == PeerUser::Kind::kUnknown && !stream.peer().is_loopback();
+  std::string reason = PeerUsers::ReasonToRefuse(user, options_.admits_user);
   return reason.empty() ? "" : reason + options_.user_advice;
 }
 
@@ -79,8 +81,32 @@ bool Server::IsClient(Connection& connection, std::string_view bytes) {
     return false;
   }
   auto allowed = admission_.CheckAddress(connection.stream->peer());
-  if (!allowed) Refuse(connection, Ending::kRefused, allowed.error().message);
-  return bool(allowed);
+  if (!allowed) {
+    Refuse(connection, Ending::kRefused, allowed.error().message);
+    return false;
+  }
+  if (!IsToBeVouchedFor(connection)) return true;
+  connection.is_asked = true;
+  connection.stream->PauseReading();
+  options_.ask_whose(
+      {connection.id, *connection.stream->LocalAddress(), connection.stream->peer()});
+  return false;
+}
+
+bool Server::IsToBeVouchedFor(const Connection& connection) const {
+  return options_.ask_whose && connection.is_remote && admission_.is_limited();
+}
+
+void Server::OnVouched(uint64_t client, const std::string& why) {
+  loop_.AssertOnLoop();
+  auto found = connections_.find(client);
+  if (found == connections_.end() || found->second->ended) return;
+  Connection& connection = *found->second;
+  if (!std::exchange(connection.is_asked, false)) return;
+  if (!why.empty()) return Refuse(connection, Ending::kRefused, why + options_.user_advice);
+  connection.is_remote = false;
+  connection.stream->ResumeReading();
+  OnData(connection, {});
 }
 
 void Server::HandOverControlConnections() {

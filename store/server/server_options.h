@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,6 +47,15 @@ struct ServerOptions {
   // Says which users of this host may be clients. Without it: all.
   std::function<bool(uid_t)> admits_user;
   std::string user_advice;  // follows the reason when another user is refused
+  // Asks whether a client of another host may be served, once it has sent something. Its requests
+  // wait until Server::OnVouched, which must not be called in here. Without it, and while
+  // `admission` allows all addresses: all may.
+  struct RemoteClient {
+    uint64_t id;
+    SocketAddress local;  // the end of the server
+    SocketAddress peer;
+  };
+  std::function<void(const RemoteClient&)> ask_whose;
   // Gets each request that exceeded a limit of memory or size, instead of the log. Its connection
   // is closed a moment later, so that the process at its other end can still be found.
   struct Refusal {

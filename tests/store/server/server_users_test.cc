@@ -5,6 +5,7 @@
 #include "base/net/control_preamble.h"
 #include "base/uv/uv_stream.h"
 #include "tests/base/net/peer_user_probe.h"
+#include "tests/base/net/two_hosts.h"
 #include "tests/store/server/log_lines.h"
 #include "tests/store/server/raw_client.h"
 #include "tests/store/server/server_thread.h"
@@ -102,6 +103,120 @@ TEST_F(ServerUsersTest, ASilentConnectionOfAnotherUserHasADeadline) {
   RawClient after = ConnectAsNobody(server.port(), /*validate=*/false);
   EXPECT_TRUE(before.IsClosed());
   EXPECT_TRUE(after.IsClosed());
+}
+
+// A server on one host and a client on another one.
+struct RemoteClientTest : ServerUsersTest {
+  void SetUp() override {
+    ServerUsersTest::SetUp();
+    if (IsSkipped()) return;
+    hosts = test::TwoHosts::Make();
+    if (hosts == nullptr) GTEST_SKIP() << "network namespaces are not permitted here";
+  }
+  void Start(ServerOptions options = OnlyRoot()) {
+    options.addresses = {{*SocketAddress::FromNumeric("0.0.0.0", 0)}};
+    options.admission.allowed = {*AddressRange::Parse("10.77.0.0/24")};
+    options.ask_whose = [this](const auto& client) { asked.push_back(client); };
+    ASSERT_TRUE(hosts->Enter(0));
+    server = std::make_unique<ServerThread>(std::move(options));
+    ASSERT_TRUE(hosts->Leave());
+  }
+  RawClient ConnectFrom(size_t host) const {
+    EXPECT_TRUE(hosts->Enter(host));
+    RawClient client(*SocketAddress::FromNumeric("10.77.0.1", server->port()));
+    EXPECT_TRUE(hosts->Leave());
+    return client;
+  }
+  bool IsAsked(size_t count) {
+    return server->Eventually([&](Server&) { return asked.size() == count; });
+  }
+
+  std::unique_ptr<test::TwoHosts> hosts;
+  std::vector<ServerOptions::RemoteClient> asked;  // on the loop's thread
+  std::unique_ptr<ServerThread> server;
+};
+
+TEST_F(RemoteClientTest, TheRequestsOfAClientWaitForItsNode) {
+  Start();
+  RawClient client = ConnectFrom(1);
+  client.Ask(SetRequest{"key", "value"});
+  ASSERT_TRUE(IsAsked(1));
+  server->OnLoop([&](Server& s) {
+    EXPECT_EQ(asked[0].peer.Host(), "10.77.0.2");
+    EXPECT_EQ(asked[0].local.ToString(), "10.77.0.1:" + std::to_string(s.port()));
+    EXPECT_EQ(s.Stats().keys, 0u);
+    s.OnVouched(asked[0].id, "");
+  });
+  EXPECT_TRUE(client.IsServed());
+  server->OnLoop([](Server& s) { EXPECT_EQ(s.Stats().keys, 1u); });
+  EXPECT_TRUE(IsAsked(1)) << "it is asked for once";
+}
+
+TEST_F(RemoteClientTest, AClientForWhichNobodyVouchesIsRefused) {
+  LogLines log;
+  Start();
+  RawClient client = ConnectFrom(1);
+  client.Ask(SetRequest{"planted", "value"});
+  ASSERT_TRUE(IsAsked(1));
+  server->OnLoop([&](Server& s) {
+    s.OnVouched(asked[0].id, "node a: it belongs to user 7");
+    s.OnVouched(asked[0].id, "");  // too late
+    s.OnVouched(4711, "");         // no client has this number
+    EXPECT_EQ(s.Stats().keys, 0u);
+  });
+  EXPECT_TRUE(client.IsClosed());
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("node a: it belongs to user 7")));
+}
+
+TEST_F(RemoteClientTest, TheServersOwnHostIsNotAsked) {
+  Start();
+  RawClient client = ConnectFrom(0);
+  EXPECT_TRUE(client.IsServed());
+  EXPECT_TRUE(IsAsked(0));
+}
+
+TEST_F(RemoteClientTest, AClientThatCameBeforeAdmissionIsAskedForAfterIt) {
+  Start();
+  server->OnLoop([](Server& s) { s.AdmitLater(); });
+  RawClient client = ConnectFrom(1);
+  client.Ask(SetRequest{"key", "value"});
+  EXPECT_TRUE(server->Eventually([](Server& s) { return s.connection_count() == 1; }));
+  EXPECT_TRUE(IsAsked(0));
+  server->OnLoop([](Server& s) { s.AdmitOnly({*AddressRange::Parse("10.77.0.2")}); });
+  ASSERT_TRUE(IsAsked(1));
+  server->OnLoop([&](Server& s) { s.OnVouched(asked[0].id, ""); });
+  EXPECT_TRUE(client.IsServed());
+}
+
+// All addresses are allowed only if those of the nodes are unknown.
+TEST_F(RemoteClientTest, AStoreThatIsOpenToAllAddressesAsksNobody) {
+  Start();
+  server->OnLoop([](Server& s) { s.AdmitOnly({}); });
+  EXPECT_TRUE(ConnectFrom(1).IsServed());
+  EXPECT_TRUE(IsAsked(0));
+}
+
+// It proves the secret of the job instead.
+TEST_F(RemoteClientTest, NoNodeIsAskedForAControlConnection) {
+  ServerOptions options = OnlyRoot();
+  std::vector<std::unique_ptr<Stream>> taken;
+  options.control = [&](std::unique_ptr<Stream> stream, std::string_view) {
+    taken.push_back(std::move(stream));
+  };
+  Start(std::move(options));
+  ASSERT_TRUE(hosts->Enter(1));
+  RawClient control(*SocketAddress::FromNumeric("10.77.0.1", server->port()), /*validate=*/false);
+  ASSERT_TRUE(hosts->Leave());
+  control.Send(kControlPreamble);
+  EXPECT_TRUE(server->Eventually([&](Server&) { return taken.size() == 1; }));
+  EXPECT_TRUE(IsAsked(0));
+  RawClient client = ConnectFrom(1);
+  ASSERT_TRUE(IsAsked(1));
+  server->OnLoop([&](Server& s) {
+    s.OnVouched(asked[0].id, "");
+    taken.clear();
+  });
+  EXPECT_TRUE(client.IsServed());
 }
 
 }  // namespace
