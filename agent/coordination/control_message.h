@@ -139,10 +139,12 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-using MemberMessage = std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close,
-                                   Beat, Report, Stuck, NodeHealth, NodeStacks, Relay>;
+using MemberMessage =
+    std::variant<Hello, Prepared, Failed, Done, Stopped, FinishSeen, Leave, Close, Beat, Report,
+                 Stuck, NodeHealth, NodeStacks, Relay, WhoseClients, ClientVerdicts>;
 using CoordinatorMessage =
     std::variant<Waiting, Refusal, Prepare, StartRound, Stop, Finish, Verdict, Beat, JobReport,
-                 NodeLost, HealthWanted, HangNotice, StacksWanted, HangFound, Relay>;
+                 NodeLost, HealthWanted, HangNotice, StacksWanted, HangFound, Relay, WhoseClients,
+                 ClientVerdicts>;
 
 }  // namespace rankrun::agent

@@ -62,11 +62,13 @@ class Coordinator {
   void On(Node& node, const Close& message);
   void On(Node& node, const Beat& message);
   void On(Node& node, const Stuck& message);
-  void On(Node&, const Report&) {}      // CoordinatorHost merges them
-  void On(Node&, const NodeHealth&) {}  // CoordinatorHost judges it
-  void On(Node&, const NodeStacks&) {}  // CoordinatorHost compares them
-  void On(Node&, const Hello&) {}       // see OnHello
-  void On(Node&, const Relay&) {}       // see QueryRelay
+  void On(Node&, const Report&) {}        // CoordinatorHost merges them
+  void On(Node&, const NodeHealth&) {}    // CoordinatorHost judges it
+  void On(Node&, const NodeStacks&) {}    // CoordinatorHost compares them
+  void On(Node&, const Hello&) {}         // see OnHello
+  void On(Node&, const Relay&) {}         // see QueryRelay
+  void On(Node&, const WhoseClients&) {}  // see ClientRelay
+  void On(Node&, const ClientVerdicts&) {}
   void EndWithCause(Node& node, Cause cause);
   bool EndsDrained();
 

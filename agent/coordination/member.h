@@ -65,6 +65,8 @@ class Member {
   void OnMessage(const StacksWanted&) {}
   void OnMessage(const HangFound&) {}
   void OnMessage(const Relay&) {}
+  void OnMessage(const WhoseClients&) {}
+  void OnMessage(const ClientVerdicts&) {}
 
   void CheckTimeouts();
   void CheckJoinTimeout();

@@ -32,4 +32,34 @@ struct Relay {
   bool operator==(const Relay&) const = default;
 };
 
+// A connection of the store whose client is on another node.
+struct StoreClient {
+  uint64_t id = 0;           // of the question; each sender counts its own
+  std::string address = {};  // of the client, numeric
+  uint16_t port = 0;
+  std::string store_address = {};  // at which the client has arrived, numeric
+  uint16_t store_port = 0;
+  bool operator==(const StoreClient&) const = default;
+};
+
+// May these clients use the store? To the coordinator: of all nodes; from it: of this node.
+struct WhoseClients {
+  static constexpr size_t kMaxClients = 1024;
+
+  std::vector<StoreClient> clients;
+  bool operator==(const WhoseClients&) const = default;
+};
+
+struct ClientVerdict {
+  uint64_t id = 0;       // that of the StoreClient
+  std::string why = {};  // it may not use the store; empty: it may
+  bool operator==(const ClientVerdict&) const = default;
+};
+
+// Answers WhoseClients.
+struct ClientVerdicts {
+  std::vector<ClientVerdict> verdicts;
+  bool operator==(const ClientVerdicts&) const = default;
+};
+
 }  // namespace rankrun::agent

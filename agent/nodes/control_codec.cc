@@ -183,6 +183,27 @@ void Fields(F& f, Relay& m) {
   f("is_refused", m.is_refused);
 }
 template <typename F>
+void Fields(F& f, StoreClient& m) {
+  f("id", m.id);
+  f("address", m.address);
+  f("port", m.port);
+  f("store_address", m.store_address);
+  f("store_port", m.store_port);
+}
+template <typename F>
+void Fields(F& f, WhoseClients& m) {
+  f("clients", m.clients);
+}
+template <typename F>
+void Fields(F& f, ClientVerdict& m) {
+  f("id", m.id);
+  f("why", m.why);
+}
+template <typename F>
+void Fields(F& f, ClientVerdicts& m) {
+  f("verdicts", m.verdicts);
+}
+template <typename F>
 void Fields(F& f, Verdict& m) {
   f("exit_code", m.exit_code);
   f("text", m.text);
@@ -235,13 +256,15 @@ namespace {
 using cbor::Json;
 
 // Names of the variants' alternatives, in their order.
-constexpr std::array kMemberNames = {"hello",       "prepared",    "failed",      "done", "stopped",
-                                     "finish_seen", "leave",       "close",       "beat", "report",
-                                     "stuck",       "node_health", "node_stacks", "relay"};
+constexpr std::array kMemberNames = {
+    "hello",       "prepared", "failed",        "done",           "stopped", "finish_seen",
+    "leave",       "close",    "beat",          "report",         "stuck",   "node_health",
+    "node_stacks", "relay",    "whose_clients", "client_verdicts"};
 constexpr std::array kCoordinatorNames = {
-    "waiting",       "refusal",     "prepare",       "go",         "stop",
-    "finish",        "verdict",     "beat",          "job_report", "node_lost",
-    "health_wanted", "hang_notice", "stacks_wanted", "hang_found", "relay"};
+    "waiting",       "refusal",        "prepare",       "go",         "stop",
+    "finish",        "verdict",        "beat",          "job_report", "node_lost",
+    "health_wanted", "hang_notice",    "stacks_wanted", "hang_found", "relay",
+    "whose_clients", "client_verdicts"};
 static_assert(kMemberNames.size() == std::variant_size_v<MemberMessage>);
 static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
 

@@ -33,6 +33,8 @@ std::string Say(const agent::HangNotice& m) { return "hang notice: " + m.text; }
 std::string Say(const agent::StacksWanted& m) { return "want stacks of " + Number(m.round); }
 std::string Say(const agent::HangFound& m) { return "hang: " + m.text; }
 std::string Say(const agent::Relay&) { return "relay"; }
+std::string Say(const agent::WhoseClients&) { return "whose clients"; }
+std::string Say(const agent::ClientVerdicts&) { return "verdicts on clients"; }
 std::string Say(const agent::NodeLost& m) { return "lost: " + m.text; }
 std::string Say(const agent::Waiting& m) { return "waiting: " + m.text; }
 std::string Say(const agent::Refusal& m) { return "refusal: " + m.text; }

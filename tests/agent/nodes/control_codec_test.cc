@@ -66,6 +66,11 @@ class Contents {
             .is_refused = Bool() ? std::optional(Bool()) : std::nullopt};
   }
 
+  WhoseClients TheQuestion() {
+    return {{{Big(), Text(), Port(), Text(), Port()}, {Big(), Text(), Port(), Text(), Port()}}};
+  }
+  ClientVerdicts TheVerdicts() { return {{{Big(), Text()}, {Big(), ""}}}; }
+
   std::vector<MemberMessage> MemberMessages() {
     return {TheHello(),
             Prepared{Int(), Port(), {Text(), Text()}, Text()},
@@ -80,7 +85,9 @@ class Contents {
             Stuck{Int(), {Int(), Text()}},
             NodeHealth{Int(), Bytes()},
             NodeStacks{Int(), Bytes()},
-            TheRelay()};
+            TheRelay(),
+            TheQuestion(),
+            TheVerdicts()};
   }
   std::vector<CoordinatorMessage> CoordinatorMessages() {
     Prepare prepare{Int(), Int(), Int(), Int(), Int(), Int(), Int(), Bytes()};
@@ -100,7 +107,9 @@ class Contents {
             HangNotice{Text()},
             StacksWanted{Int()},
             HangFound{Int(), Text(), {{Int(), Text()}, {Int(), Text()}}, Int()},
-            TheRelay()};
+            TheRelay(),
+            TheQuestion(),
+            TheVerdicts()};
   }
   CoordinatorRecord Record() {
     CoordinatorRecord record{.round = Int(), .attempts = Int(), .is_granted = Bool()};
