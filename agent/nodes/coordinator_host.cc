@@ -97,6 +97,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] { LookAtReports(); }),
       relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
+      clients_timer_(loop, [this] { Pass(clients_.OnTick(std::chrono::steady_clock::now())); }),
       stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }),
       refusals_timer_(loop, [this] { Step(OthersRefused{wrong_secrets_}); }) {
   tick_.Start(Duration::zero());
@@ -119,6 +120,7 @@ void CoordinatorHost::OnMessage(PeerId peer, std::string_view bytes) {
     if (const auto* relay = std::get_if<Relay>(&*message)) {
       Pass(relay_.OnRelay(peer, *relay, std::chrono::steady_clock::now()));
     }
+    OnClients(peer, *message);
     const auto* hello = std::get_if<Hello>(&*message);
     const auto node = hello == nullptr ? std::nullopt : std::optional(hello->node);
     if (auto watched = watched_.find(peer); watched != watched_.end()) {
@@ -166,7 +168,9 @@ void CoordinatorHost::OnBroken(PeerId peer) {
 void CoordinatorHost::Watch(PeerId peer, uint64_t id) {
   const CoordinatorNode* node = core_.Find(id);
   auto from = peers_.find(peer);
-  bool is_in = node != nullptr && node->peer == peer && from != peers_.end() && id != own_node_;
+  const bool is_member = node != nullptr && node->peer == peer && from != peers_.end();
+  const bool is_in = is_member && id != own_node_;
+  if (is_member) Pass(clients_.Add(peer, id, node->hello.name));
   if (is_in) {
     secret_refusals_.OnJoined();
     refusals_timer_.Stop();
@@ -240,6 +244,7 @@ void CoordinatorHost::Forget(PeerId peer) {
   reports_.Forget(peer);
   health_.Forget(peer);
   Pass(relay_.Remove(peer));
+  clients_.Remove(peer);
 }
 
 void CoordinatorHost::RecordSender(PeerId peer, const MemberMessage& message) {
@@ -272,6 +277,27 @@ void CoordinatorHost::Order(const std::vector<HealthOrder>& orders) {
 void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
   for (const auto& [to, relay] : messages) server_.Send(to, Encode(CoordinatorMessage(relay)));
   StartOrStop(relay_timer_, relay_.deadline());
+}
+
+void CoordinatorHost::OnClients(PeerId peer, const MemberMessage& message) {
+  if (const auto* prepared = std::get_if<Prepared>(&message)) {
+    clients_.KeepNodes([this](uint64_t node) { return core_.Find(node) != nullptr; });
+    clients_.SetAddresses(peer, prepared->own_addresses);
+  }
+  if (const auto* question = std::get_if<WhoseClients>(&message)) {
+    Pass(clients_.OnQuestion(peer, *question, std::chrono::steady_clock::now()));
+  }
+  if (const auto* answer = std::get_if<ClientVerdicts>(&message)) {
+    Pass(clients_.OnVerdicts(peer, *answer));
+  }
+}
+
+void CoordinatorHost::Pass(const ClientRelay::Messages& messages) {
+  for (const auto& [to, message] : messages) {
+    server_.Send(to,
+                 std::visit([](const auto& m) { return Encode(CoordinatorMessage(m)); }, message));
+  }
+  StartOrStop(clients_timer_, clients_.deadline());
 }
 
 // A part that comes before any round was stopped is of another coordinator's job.

@@ -14,6 +14,7 @@
 #include "agent/coordination/query_relay.h"
 #include "agent/coordination/refusal_limit.h"
 #include "agent/job/job_spec.h"
+#include "agent/nodes/client_relay.h"
 #include "agent/nodes/job_health.h"
 #include "agent/nodes/node_prober.h"
 #include "agent/nodes/report_merger.h"
@@ -82,6 +83,8 @@ class CoordinatorHost {
   void SendReports(const std::vector<ReportMerger::Sending>& sendings);
   std::optional<RoundOutcome> DecidedOutcome() const;
   void Pass(const QueryRelay::Messages& messages);
+  void OnClients(PeerId peer, const MemberMessage& message);
+  void Pass(const ClientRelay::Messages& messages);
 
   Callbacks callbacks_;
   bool was_used_ = false;
@@ -103,6 +106,8 @@ class CoordinatorHost {
   Timer merge_;
   QueryRelay relay_;
   Timer relay_timer_;
+  ClientRelay clients_;
+  Timer clients_timer_;
   Timer stacks_timer_;
   Timer refusals_timer_;
 };

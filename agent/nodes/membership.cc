@@ -79,7 +79,8 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                    Search(store_search_.Next(ViewOfStore()));
                  }),
       request_timer_(loop, [this] { Carry(postponed_request_.OnTick(Now())); }),
-      end_timer_(loop, [this] { Carry(end_.OnTick(ViewOfEnd())); }) {}
+      end_timer_(loop, [this] { Carry(end_.OnTick(ViewOfEnd())); }),
+      clients_timer_(loop, [this] { SendQuestions(); }) {}
 
 Hello Membership::SelfHello() const {
   return {.node = incarnation_.record().node_id,
@@ -168,6 +169,8 @@ void Membership::OnUp() {
   now.addresses = last_hello_.addresses;
   if (!(now == last_hello_)) link_->Send(Encode(now));
   Carry(end_.OnLinkUp());
+  client_questions_.OnLinkUp();
+  SendQuestions();
   Step(LinkUp{});
 }
 
@@ -188,6 +191,7 @@ void Membership::OnMessage(std::string_view bytes) {
     std::visit(pass_order, *message);
     if (const auto* lost = std::get_if<NodeLost>(&*message)) callbacks_.on_node_lost(lost->text);
     if (const auto* relay = std::get_if<Relay>(&*message)) callbacks_.on_relay(*relay);
+    OnClients(*message);
     Step(MessageFromCoordinator{std::move(*message)});
     return Carry(postponed_request_.OnMessage());
   }

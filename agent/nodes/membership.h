@@ -21,6 +21,7 @@
 #include "agent/guardian/incarnation.h"
 #include "agent/health/store_waits.h"
 #include "agent/job/job_spec.h"
+#include "agent/nodes/client_questions.h"
 #include "agent/nodes/coordinator_client.h"
 #include "agent/nodes/coordinator_host.h"
 #include "agent/nodes/host_finder.h"
@@ -55,6 +56,8 @@ class Membership final : public CoordinatorClient {
   void SendStacks(const std::vector<RankDigest>& digests);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
   bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator
+  // Asks the node of a client of the store whether it may use it; Callbacks::on_verdict follows.
+  void AskWhose(StoreClient client);
 
  private:
   static TimePoint Now() { return std::chrono::steady_clock::now(); }
@@ -95,6 +98,8 @@ class Membership final : public CoordinatorClient {
   void Beat();
   void OnHealthOrder(const HealthOrder& order);
   bool IsLinkUp() const;
+  void OnClients(const CoordinatorMessage& message);
+  void SendQuestions();
   EndView ViewOfEnd() const;
   void Carry(const std::vector<EndAction>& actions);
   void ArmEnd();
@@ -130,6 +135,8 @@ class Membership final : public CoordinatorClient {
   Timer next_dial_;
   Timer request_timer_;
   Timer end_timer_;
+  ClientQuestions client_questions_;
+  Timer clients_timer_;
 };
 
 }  // namespace rankrun::agent

@@ -7,6 +7,7 @@
 
 #include "agent/coordination/coordinator_events.h"
 #include "agent/coordination/member.h"
+#include "agent/coordination/relay.h"
 #include "agent/job/node_place.h"
 #include "agent/report/attempt_record.h"
 
@@ -31,6 +32,10 @@ struct MembershipCallbacks {
   std::function<void(const AttemptRecord&)> show_report;
   std::function<void(const HealthOrder&)> on_health_order;
   std::function<void(const Relay&)> on_relay = {};  // from the coordinator
+  // Clients of this host want to use the store of another one: may they?
+  std::function<ClientVerdicts(const WhoseClients&)> judge_clients = {};
+  // Answers AskWhose.
+  std::function<void(const ClientVerdict&)> on_verdict = {};
   // Nothing of the job runs here any more, and no other node needs this one.
   std::function<void(int exit_code, const std::string& text)> on_end;
 };

@@ -56,6 +56,12 @@ std::set<uid_t> UsersOfDescendants() {
   return users;
 }
 
+// Returns the address of no socket for an invalid text.
+SocketAddress AddressOf(const std::string& text, uint16_t port) {
+  auto address = SocketAddress::FromNumeric(text, port);
+  return address ? *address : SocketAddress();
+}
+
 void AddOnce(const SocketAddress& address, std::vector<store::BindAddress>& addresses) {
   bool known = std::ranges::any_of(addresses, [&](const store::BindAddress& other) {
     return other.address.ToString() == address.ToString();
@@ -93,6 +99,7 @@ uint16_t AttemptStore::OpenForAttempt() {
 }
 
 Result<uint16_t> AttemptStore::OpenForRound() {
+  asked_.clear();
   if (SharesPort()) {
     server_->Reset();
   } else {
@@ -158,6 +165,7 @@ Result<void> AttemptStore::Listen() {
     options.admits_user = [this](uid_t user) { return Admits(user); };
     options.user_advice = "; --store-open admits all users";
     worker_users_.clear();
+    if (ask_ && HasSecret()) options.ask_whose = [this](const auto& client) { Ask(client); };
   }
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
   if (spec_.store_max_value) options.limits.AllowValues(*spec_.store_max_value);
@@ -190,6 +198,40 @@ bool AttemptStore::Admits(uid_t user) {
   TimePoint end = MonotonicClock().Now();
   next_search_ = end + std::min(4 * (end - begin), kMaxSearchPause);
   return worker_users_.contains(user);
+}
+
+// Without a secret, any program could pose as the node of the client.
+bool AttemptStore::HasSecret() const {
+  return spec_.nodes && !(spec_.nodes->secret.empty() && spec_.nodes->munge_credential.empty());
+}
+
+void AttemptStore::Ask(const store::ServerOptions::RemoteClient& client) {
+  asked_[++last_question_] = client.id;
+  ask_({.id = last_question_,
+        .address = client.peer.Host(),
+        .port = client.peer.port(),
+        .store_address = client.local.Host(),
+        .store_port = client.local.port()});
+}
+
+void AttemptStore::OnVerdict(const ClientVerdict& verdict) {
+  auto asked = asked_.extract(verdict.id);
+  if (!asked.empty() && server_ != nullptr) server_->OnVouched(asked.mapped(), verdict.why);
+}
+
+ClientVerdicts AttemptStore::Judge(const WhoseClients& question) {
+  std::vector<PeerUsers::Ends> connections;
+  for (const StoreClient& asked : question.clients) {
+    connections.push_back({.server = AddressOf(asked.store_address, asked.store_port),
+                           .client = AddressOf(asked.address, asked.port)});
+  }
+  auto admits = [this](uid_t user) { return spec_.store_open || Admits(user); };
+  std::vector<std::string> reasons = peer_users_.ReasonsToRefuse(connections, admits);
+  ClientVerdicts answer;
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    answer.verdicts.push_back({question.clients[i].id, std::move(reasons[i])});
+  }
+  return answer;
 }
 
 void AttemptStore::OnRefusal(store::ServerOptions::Refusal refusal) {

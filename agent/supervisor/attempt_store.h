@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "agent/coordination/relay.h"
 #include "agent/job/job_spec.h"
 #include "agent/supervisor/store_refusals.h"
 #include "base/clock.h"
+#include "base/net/peer_user.h"
 #include "base/result.h"
 #include "base/uv/uv_timer.h"
 #include "store/server/server.h"
@@ -65,6 +69,13 @@ class AttemptStore {
   // host, until the next round. Admits all if `clients` is empty.
   void AdmitOnly(const std::vector<std::string>& clients);
 
+  // Admits clients of other nodes only if `ask` vouches for them: OnVerdict has to follow, later.
+  // Call it before Open; it has no effect without a secret, which the other nodes have proved.
+  void AskForClients(std::function<void(StoreClient)> ask) { ask_ = std::move(ask); }
+  void OnVerdict(const ClientVerdict& verdict);
+  // Says which clients on this host may use the store of another node.
+  ClientVerdicts Judge(const WhoseClients& question);
+
   // Returns the names for which clients wait, with the ports of these clients.
   std::vector<std::pair<std::string, uint16_t>> Waits() const;
 
@@ -74,7 +85,10 @@ class AttemptStore {
   // Returns the refused requests of this attempt: `rank 3: SET of key "model" ...`.
   std::vector<std::string> TakeRefusals() { return refusals_.Take(); }
 
-  void Close() { server_.reset(); }
+  void Close() {
+    server_.reset();
+    asked_.clear();
+  }
   // Nothing if this node hosts no store.
   std::optional<store::ServerStats> Stats() const {
     return server_ ? std::optional(server_->Stats()) : std::nullopt;
@@ -89,6 +103,8 @@ class AttemptStore {
   bool Admits(uid_t user);
   void LimitMemory();
   void OnRefusal(store::ServerOptions::Refusal refusal);
+  bool HasSecret() const;
+  void Ask(const store::ServerOptions::RemoteClient& client);
 
   Loop& loop_;
   const JobSpec& spec_;
@@ -101,6 +117,10 @@ class AttemptStore {
   size_t usable_memory_ = 0;  // in bytes; 0: not known yet
   Timer memory_timer_;
   StoreRefusals refusals_;
+  PeerUsers peer_users_;
+  std::function<void(StoreClient)> ask_;
+  std::map<uint64_t, uint64_t> asked_;  // connections of server_, by the numbers of the questions
+  uint64_t last_question_ = 0;
 };
 
 }  // namespace rankrun::agent

@@ -56,6 +56,8 @@ Result<void> Supervisor::OpenMembership() {
       .show_report = [this](const AttemptRecord& record) { ShowReport(record); },
       .on_health_order = [this](const HealthOrder& order) { OnHealthOrder(order); },
       .on_relay = [this](const Relay& relay) { inspection_->OnRelay(relay); },
+      .judge_clients = [this](const auto& question) { return store_.Judge(question); },
+      .on_verdict = [this](const auto& verdict) { store_.OnVerdict(verdict); },
       .on_end =
           [this](int exit_code, const std::string& text) {
             exit_code_ = exit_code;
@@ -67,6 +69,7 @@ Result<void> Supervisor::OpenMembership() {
   membership_ = membership.get();
   coordinator_ = std::move(membership);
   if (auto opened = membership_->Open(); !opened) return opened;
+  store_.AskForClients([this](StoreClient client) { membership_->AskWhose(std::move(client)); });
   return store_.Open([this](std::unique_ptr<Stream> stream, std::string_view first_bytes) {
     membership_->Adopt(std::move(stream), first_bytes);
   });

@@ -206,11 +206,13 @@ constexpr Flag kFlags[] = {
      .may_be_empty = true},
     {.name = "store-open",
      .help = "Let other users, and hosts outside of the job, use the store.",
-     .details = "Without this flag, the store of a job of one node admits clients from this host "
-                "only, also at the address of `--master-addr`. A store admits programs on its own "
-                "host if the job's user, root, or a user of the job's processes runs them. "
-                "The store has no passwords, so any program that reaches it can read and change "
-                "it. This is the default by the name torchrun.",
+     .details =
+         "Without this flag, the store of a job of one node admits clients from this host "
+         "only, also at the address of `--master-addr`. A store admits programs on the hosts of "
+         "the job if the job's user, root, or a user of the job's processes there runs them. "
+         "Without a secret, it admits all users of the hosts that are not its own. "
+         "The store has no passwords, so any program that reaches it can read and change "
+         "it. This is the default by the name torchrun.",
      .group = kRendezvous,
      .sources = kOurs},
     {.name = "store-strict",

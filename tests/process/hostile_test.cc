@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <memory>
+#include <sstream>
 
 #include "base/fd.h"
 #include "base/write_all.h"
+#include "tests/base/net/two_hosts.h"
 #include "tests/base/uv/loopback.h"
+#include "tests/paths.h"
 #include "tests/process/nodes.h"
 
 namespace rankrun::testing {
@@ -134,6 +139,99 @@ TEST_F(HostileTest, AnAgentWithASecretLeavesNoCoreFile) {
   }
   Touch("end");
   ExpectAllSucceed();
+}
+
+// Hosts 1 and 2, network namespaces with the addresses 10.77.0.1 and 10.77.0.2, run a node each. A
+// worker of host 1 has the store. Other users of host 2 are strangers.
+struct TwoHostsTest : HostileTest {
+  static constexpr const char* kStranger = "65534";
+
+  void SetUp() override {
+    HostileTest::SetUp();
+    if (hosts == nullptr) GTEST_SKIP() << "network namespaces are not permitted here";
+    for (size_t host : {0u, 1u}) {
+      in_child = Enter(host);
+      Start({"-n1", "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:" + port,
+             "--node-rank=" + std::to_string(host)},
+            "[ $RANK = 0 ] || " + PlanterCommand("$MASTER_ADDR $MASTER_PORT legitimate") +
+                " >worker\necho $MASTER_ADDR $MASTER_PORT >store.$RANK\n"
+                "until [ -e end ]; do sleep 0.01; done");
+    }
+    ASSERT_TRUE(WaitFor([&] { return Read("store.1").ends_with("\n"); })) << Errors();
+    EXPECT_EQ(Read("worker"), "nothing\n") << "the worker of host 2 is a client";
+    std::istringstream(Read("store.1")) >> store_host >> store_port;
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    Job check({.arguments = {store_host, store_port, "check"},
+               .program = test::Program("planter"),
+               .in_child = Enter(0)});
+    EXPECT_EQ(check.Wait(), Code(0)) << check.Err();
+    EXPECT_EQ(check.Out(), "nothing\n") << "a stranger has planted a key";
+    Touch("end");
+    ExpectAllSucceed();
+  }
+  static std::string PlanterCommand(const std::string& arguments) {
+    return test::Program("planter") + " " + arguments;
+  }
+  std::function<void()> Enter(size_t host) const {
+    return [this, host] {
+      if (!hosts->Enter(host)) _exit(98);
+    };
+  }
+  std::unique_ptr<test::TwoHosts> hosts = test::TwoHosts::Make();
+  std::string store_host, store_port;
+};
+
+TEST_F(TwoHostsTest, AStrangerOnTheHostOfAMemberPlantsNoKeyByLibrankrun) {
+  Job stranger({.arguments = {store_host, store_port, "planted", kStranger},
+                .program = test::Program("planter"),
+                .in_child = Enter(1)});
+  EXPECT_EQ(stranger.Wait(milliseconds(60'000)), Code(1)) << Errors();
+  EXPECT_THAT(stranger.Err(), HasSubstr("closed the connection"));
+  EXPECT_TRUE(nodes[0]->WaitForErr("it belongs to user 65534")) << Errors();
+}
+
+// Without an answer to wait for, the stranger may be gone when its node is asked.
+TEST_F(TwoHostsTest, AStrangerThatIsGonePlantsNoKey) {
+  Job stranger({.arguments = {"-c",
+                              "import os, socket, sys\nos.setuid(int(sys.argv[3]))\n"
+                              "s = socket.create_connection((sys.argv[1], sys.argv[2]))\n"
+                              "word = lambda t: len(t).to_bytes(8, 'little') + t\n"
+                              "s.sendall(bytes.fromhex('00cef7853c') + b'\\1'\n"
+                              "          + word(b'/planted') + word(b'yes'))\n",
+                              store_host, store_port, kStranger},
+                .program = "/usr/bin/python3",
+                .in_child = Enter(1)});
+  EXPECT_EQ(stranger.Wait(), Code(0)) << stranger.Err();
+  EXPECT_TRUE(nodes[0]->WaitForErr("closed the connection from 10.77.0.2")) << Errors();
+}
+
+TEST_F(TwoHostsTest, AStrangerOnTheHostOfAMemberPlantsNoKeyByPyTorch) {
+  const std::string python = test::InSource("build/venv/bin/python");
+  if (access(python.c_str(), X_OK) != 0) GTEST_SKIP() << "PyTorch is missing";
+  Job stranger({.arguments = {"-c",
+                              "import datetime, os, sys\n"
+                              "from torch.distributed import TCPStore\n"
+                              "os.setuid(int(sys.argv[3]))\n"
+                              "TCPStore(sys.argv[1], int(sys.argv[2]), is_master=False,\n"
+                              "         timeout=datetime.timedelta(seconds=3)\n"
+                              "         ).set('planted', 'yes')\n",
+                              store_host, store_port, kStranger},
+                .program = python,
+                .in_child = Enter(1)});
+  EXPECT_EQ(stranger.Wait(milliseconds(100'000)), Code(1)) << Errors();
+  EXPECT_THAT(stranger.Err(), HasSubstr("DistNetworkError"));
+  EXPECT_TRUE(nodes[0]->WaitForErr("it belongs to user 65534")) << Errors();
+}
+
+// Programs of the job's user that the job has not started are clients, as on the store's host.
+TEST_F(TwoHostsTest, AProgramOfTheJobsUserOnTheHostOfAMemberIsServed) {
+  Job client({.arguments = {store_host, store_port, "from-a-shell"},
+              .program = test::Program("planter"),
+              .in_child = Enter(1)});
+  EXPECT_EQ(client.Wait(), Code(0)) << client.Err();
+  EXPECT_EQ(client.Out(), "nothing\n");
 }
 
 }  // namespace

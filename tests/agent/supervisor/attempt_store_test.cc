@@ -153,6 +153,22 @@ TEST_F(AttemptStoreUsersTest, AnOpenStoreServesAllUsers) {
   EXPECT_NE(AnswerTo(AskAsNobody("key")), "");
 }
 
+// The store is on another node, and asks this one.
+TEST_F(AttemptStoreUsersTest, ANodeVouchesForClientsOfItsUser) {
+  Open();
+  Fd own = Ask("key"), other = AskAsNobody("key");
+  auto as_seen = [this](uint64_t id, const Fd& client) {
+    SocketAddress local = *SocketAddress::LocalOf(client.get());
+    return StoreClient{id, local.Host(), local.port(), "127.0.0.1", store.port()};
+  };
+  const WhoseClients question{{as_seen(7, own), as_seen(8, other), {9, "no address", 1, "", 2}}};
+  EXPECT_EQ(store.Judge(question), (ClientVerdicts{{{7, ""},
+                                                    {8, "it belongs to user 65534"},
+                                                    {9, "no program there has this connection"}}}));
+  spec.store_open = true;
+  EXPECT_EQ(store.Judge(question).verdicts[1].why, "");
+}
+
 TEST_F(AttemptStoreUsersTest, TheUserOfAWorkerIsServed) {
   test::Pipe changed = test::MakePipe(), life = test::MakePipe();
   pid_t worker = test::Fork([&] {
