@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/coordination/hello_check.h"
+#include "agent/coordination/hello.h"
 #include "agent/coordination/mutation.h"
 #include "agent/job/exit_codes.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,8 @@
 #include "agent/coordination/node_state.h"
 
 namespace rankrun::agent {
+
+constexpr size_t kMaxNameBytes = 256;  // of a node
 
 // A process that survives SIGKILL.
 struct StuckProcess {
@@ -38,5 +41,10 @@ struct Hello {
   std::optional<uint16_t> liveness_port = {};
   bool operator==(const Hello&) const = default;
 };
+
+// Returns the reason to refuse a node for the values in its hello; empty: none. Members know the
+// job secret, but one of them may be broken or hostile. `known_round`: the highest of the job.
+// Pure.
+std::string ProblemOf(const Hello& hello, int min_nodes, int max_nodes, int known_round);
 
 }  // namespace rankrun::agent

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/coordination/hello_check.h"
+#include "agent/coordination/hello.h"
 #include "base/format.h"
 
 namespace rankrun::agent {

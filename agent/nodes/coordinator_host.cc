@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "agent/coordination/hello_check.h"
+#include "agent/coordination/hello.h"
 #include "agent/coordination/store_allowlist.h"
 #include "agent/nodes/admitted_users.h"
 #include "agent/nodes/control_codec.h"

@@ -1,4 +1,4 @@
-#include "agent/coordination/hello_check.h"
+#include "agent/coordination/hello.h"
 
 #include <algorithm>
 
