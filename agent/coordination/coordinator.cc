@@ -32,6 +32,7 @@ void Coordinator::Resume(CoordinatorRecord record) {
   has_lost_ = record.has_lost;
   outcome_ = std::move(record.outcome);
   history_ = record.history;
+  causes_ = std::move(record.causes);
   verdict_ = std::move(record.verdict);
   if (has_lost_) gathering_.WaitUntil(now_ + policy_.node_timeout + policy_.kill_bound);
   for (const NodeAssignment& assignment : record.assignments) {
@@ -53,7 +54,9 @@ void Coordinator::Resume(CoordinatorRecord record) {
   if (has_finished_) return BeginFinish();
   if (record.cause) return BeginStop(*record.cause, "");
   if (!is_granted_) return StartGathering(attempts_ == 0);
-  BeginStop({.text = "the agent of the coordinator's node died", .exit_code = kExitInternalError},
+  BeginStop({.text = "the agent of the coordinator's node died",
+             .exit_code = kExitInternalError,
+             .node = policy_.own_node},
             "");
 }
 
@@ -63,6 +66,7 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   if (const auto* lost = std::get_if<PeerLost>(&event)) OnPeerLost(lost->peer);
   if (const auto* gone = std::get_if<NodeGone>(&event)) On(*gone);
   if (const auto* refused = std::get_if<OthersRefused>(&event)) On(*refused);
+  if (const auto* found = std::get_if<CauseFound>(&event)) On(*found);
   bool ends_pause = std::holds_alternative<EndPause>(event) && phase_ == JobPhase::kPausing;
   if (ends_pause) StartGathering(false);
   OnTick();
@@ -110,6 +114,7 @@ void Coordinator::OnHello(PeerId peer, const Hello& hello) {
   }
   Roster::Arrival arrival = roster_.Register(peer, hello, now_);
   Node& node = arrival.node;
+  node.replaced_after = causes_.ReplacedAfter(hello.node);
   if (arrival.replaced) actions_.emplace_back(HangUp{*arrival.replaced});
   if (arrival.is_new || arrival.is_next_incarnation) {
     Announce(std::nullopt, events::NodeJoined{hello.name, hello.incarnation, hello.slots});
@@ -131,7 +136,8 @@ void Coordinator::OnNextIncarnation(Node& node) {
   if (!IsIn(node)) return TryForm();
   if (phase_ == JobPhase::kPreparing) return StartGathering(gathering_.waits_for_newcomers());
   Cause cause{.text = "the agent of node " + node.hello.name + " died",
-              .exit_code = kExitInternalError};
+              .exit_code = kExitInternalError,
+              .node = node.hello.node};
   if (phase_ == JobPhase::kRunning) return BeginStop(cause, node.hello.name);
   if (phase_ == JobPhase::kStopping) PreferLoss(node.hello.node, now_, cause);
   RecordAnswer(node, NodeState::kNone);  // nothing of the round is left there
@@ -165,7 +171,7 @@ void Coordinator::OnConnected(Node& node) {
       return OnConnectedWhileRunning(node, of_this_round);
     case JobPhase::kStopping:
       if (!IsIn(node)) return;
-      if (of_this_round && hello.failure) stop_->ReplaceIfBetter(*hello.failure);
+      if (of_this_round && hello.failure) stop_->ReplaceIfBetter(CauseOn(node, *hello.failure));
       if (of_this_round && runs) return OrderStop(node);
       return RecordAnswer(node, NodeState::kNone);
     case JobPhase::kFinishing:
@@ -188,9 +194,10 @@ void Coordinator::OnConnectedWhileRunning(Node& node, bool of_this_round) {
     return SendTo(node, round_.StartRoundFor(hello.node));
   bool is_stopping = of_this_round && hello.work == NodeState::kStopping;
   node.work = is_stopping ? NodeState::kStopping : NodeState::kNone;
-  BeginStop(hello.failure.value_or(Cause{.text = "node " + hello.name + " lost the coordinator",
-                                         .is_primary = false,
-                                         .consumes_restart = false}),
+  if (hello.failure) return BeginStop(CauseOn(node, *hello.failure), hello.name);
+  BeginStop({.text = "node " + hello.name + " lost the coordinator",
+             .is_primary = false,
+             .consumes_restart = false},
             hello.name);
 }
 
@@ -233,12 +240,20 @@ void Coordinator::On(Node& node, const Prepared& message) {
   RecordAnswer(node, NodeState::kPrepared);
 }
 
+// A hang may have no rank. Its reporter is not at fault.
+Cause Coordinator::CauseOn(const Node& node, Cause cause) const {
+  cause.node.reset();
+  if (cause.rank >= 0 || phase_ == JobPhase::kPreparing) cause.node = node.hello.node;
+  return cause;
+}
+
 void Coordinator::On(Node& node, const Failed& message) {
   if (!IsIn(node) || message.round != round_.number()) return;
-  if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(message.cause);
+  const Cause cause = CauseOn(node, message.cause);
+  if (phase_ == JobPhase::kStopping) return stop_->ReplaceIfBetter(cause);
   if (phase_ != JobPhase::kRunning && phase_ != JobPhase::kPreparing) return;
   node.work = phase_ == JobPhase::kRunning ? NodeState::kStopping : NodeState::kNone;
-  BeginStop(message.cause, node.hello.name, node.hello.node);
+  BeginStop(cause, node.hello.name, node.hello.node);
 }
 
 void Coordinator::On(Node& node, const Done& message) {
@@ -335,8 +350,10 @@ bool Coordinator::EndsDrained() {
 void Coordinator::NotifyIfSpare(const Node& node) {
   bool has_room = round_.assignments().size() < static_cast<size_t>(policy_.max_nodes);
   if (IsIn(node) || node.is_leaving || has_room) return;
-  SendTo(node, Waiting{"the job has its " + std::to_string(policy_.max_nodes) +
-                       " nodes; this one is a spare"});
+  std::string text =
+      "the job has its " + std::to_string(policy_.max_nodes) + " nodes; this one is a spare";
+  if (node.replaced_after > 0) text += ": replaced after " + FailuresInARow(node.replaced_after);
+  SendTo(node, Waiting{text});
 }
 
 void Coordinator::Persist() {
@@ -349,6 +366,7 @@ void Coordinator::Persist() {
                      .cause = stop_ ? std::optional(stop_->cause()) : std::nullopt,
                      .outcome = outcome_,
                      .history = history_,
+                     .causes = causes_,
                      .assignments = round_.assignments(),
                      .verdict = verdict_}});
 }

@@ -47,6 +47,7 @@ class Coordinator {
   void OnPeerLost(PeerId peer);
   void On(const NodeGone& event);
   void On(const OthersRefused& event);
+  void On(const CauseFound& event);
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
   void OnNextIncarnation(Node& node);
@@ -69,6 +70,7 @@ class Coordinator {
   void On(Node&, const Relay&) {}         // see QueryRelay
   void On(Node&, const WhoseClients&) {}  // see ClientRelay
   void On(Node&, const ClientVerdicts&) {}
+  Cause CauseOn(const Node& node, Cause cause) const;
   void EndWithCause(Node& node, Cause cause);
   bool EndsDrained();
 
@@ -88,6 +90,8 @@ class Coordinator {
   void RecordLoss(const Cause& loss);
   void OrderStop(Node& node);
   void DecideNext();
+  bool RecordNodeOfCause(RoundVerdict& stop);
+  void ReplaceIfFailing();
   void BeginFinish();
   void End(Verdict verdict);
   void GiveUpGathering();
@@ -124,6 +128,7 @@ class Coordinator {
   bool has_finished_ = false;  // all workers of `round_` have succeeded
   bool has_lost_ = false;      // a node was lost; its workers may live for the kill bound
   RestartHistory history_;
+  CauseHistory causes_;
   std::optional<Verdict> verdict_;
   TimePoint now_;
   TimePoint phase_start_;

@@ -34,7 +34,9 @@ struct CoordinatorPolicy {
   // node's hello.
   std::chrono::milliseconds answer_timeout{60'000};
   LostNode on_lost_node = LostNode::kRestart;
+  int replace_after = 2;  // failures in a row on one node, which then becomes a spare; 0: never
   uint64_t own_node = 0;  // node id of the coordinator's host
+  bool keeps_own_node = false;  // it must be in each round, because the store's port is there
 };
 
 enum class JobPhase {
@@ -58,10 +60,15 @@ struct PeerLost {
 struct OthersRefused {
   std::string why;
 };
+// The merged report on an attempt names a worker of this node as the cause.
+struct CauseFound {
+  int attempt;
+  std::string node;  // name
+};
 struct EndPause {};  // the user does not wait for the pause before a restart
 struct Tick {};      // at the deadline or at any other time
 using CoordinatorEvent =
-    std::variant<MessageFromPeer, PeerLost, NodeGone, OthersRefused, EndPause, Tick>;
+    std::variant<MessageFromPeer, PeerLost, NodeGone, OthersRefused, CauseFound, EndPause, Tick>;
 
 struct SendMessage {
   PeerId peer;

@@ -19,6 +19,7 @@ struct CoordinatorNode {
   std::optional<int> previous_rank;   // node rank in the previous round
   NodeState work = NodeState::kNone;  // what may run there
   bool is_leaving = false;
+  int replaced_after = 0;  // failures in a row after which a spare took its place; 0: none did
   std::optional<TimePoint> answer_deadline;  // then the node is given up
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/coordination/cause_history.h"
 #include "agent/coordination/control_message.h"
 #include "agent/coordination/round.h"
 #include "agent/lifecycle/restart_policy.h"
@@ -18,8 +19,11 @@ struct RoundOutcome {
   bool is_free = false;     // the restart is not counted
   std::string reason = {};  // "at once", or why there is no restart
   int restart_number = 0;
-  int exit_code = 0;      // if the job ends
-  bool is_fatal = false;  // another attempt would not help
+  int exit_code = 0;            // if the job ends
+  bool is_fatal = false;        // another attempt would not help
+  int attempt = 0;              // that failed
+  std::string cause_node = {};  // name of the node that failed; empty: unknown, or it is lost
+  std::vector<FailureRow> earlier_failures = {};
   bool operator==(const RoundOutcome&) const = default;
 };
 
@@ -33,6 +37,7 @@ struct CoordinatorRecord {
   std::optional<Cause> cause = {};  // why `round` is being stopped
   RoundOutcome outcome = {};        // of the last round that was stopped
   RestartHistory history = {};
+  CauseHistory causes = {};
   std::vector<NodeAssignment> assignments = {};  // of `round`
   std::optional<Verdict> verdict = {};
   bool operator==(const CoordinatorRecord&) const = default;

@@ -49,6 +49,9 @@ void Coordinator::Form(std::vector<Candidate> candidates) {
   Persist();
   Announce(CurrentAttempt(), round_.AsEvent());
   round_.AwaitAll();
+  for (auto& [id, node] : roster_.nodes()) {
+    if (node.replaced_after > 0 && !IsIn(node)) node.previous_rank.reset();
+  }
   for (const NodeAssignment& assignment : round_.assignments()) {
     Node& node = roster_.at(assignment.node);
     node.answer_deadline = now_ + policy_.answer_timeout;
@@ -148,6 +151,7 @@ void Coordinator::OnAnswer() {
 void Coordinator::DecideNext() {
   RoundVerdict stop = *std::exchange(stop_, std::nullopt);
   PreferStoreLoss(stop);
+  const bool is_node_known = RecordNodeOfCause(stop);
   const Cause& cause = stop.cause();
   int attempt = CurrentAttempt();
   is_granted_ = false;
@@ -159,6 +163,7 @@ void Coordinator::DecideNext() {
   outcome_ = next.outcome;
   if (next.history) history_ = *next.history;
   if (!outcome_.restarts) return End({cause.exit_code, cause.text});
+  if (is_node_known) ReplaceIfFailing();
   Persist();
   Announce(attempt,
            events::RestartDecided{.round = round_.number(),
@@ -168,6 +173,49 @@ void Coordinator::DecideNext() {
                                   .why = outcome_.cause});
   if (next.pause == Duration::zero()) return StartGathering(false);
   Enter(JobPhase::kPausing, next.pause);
+}
+
+// Returns whether a node is known to have failed.
+bool Coordinator::RecordNodeOfCause(RoundVerdict& stop) {
+  const Cause& cause = stop.cause();
+  std::string name;
+  if (cause.node && cause.is_primary) name = round_.NameOf(*cause.node);
+  stop.NoteNode(CurrentAttempt(), name, causes_.rows);
+  if (name.empty()) return false;
+  AddFailure(causes_.rows, *cause.node, name, CurrentAttempt());
+  return true;
+}
+
+// The first failure that was known may be a victim's.
+void Coordinator::On(const CauseFound& event) {
+  if (event.attempt != outcome_.attempt || event.node == outcome_.cause_node) return;
+  outcome_.cause_node = event.node;
+  causes_.rows = outcome_.earlier_failures;
+  AddFailure(causes_.rows, roster_.IdOf(event.node), event.node, event.attempt);
+  if (phase_ == JobPhase::kPausing) ReplaceIfFailing();
+  Persist();
+}
+
+// Gives the place of the node that has failed again to a spare. A spare that was replaced itself
+// is no better.
+void Coordinator::ReplaceIfFailing() {
+  const FailureRow& row = causes_.rows.back();
+  const bool is_due = policy_.replace_after > 0 && row.failures >= policy_.replace_after;
+  if (!is_due || !round_.Contains(row.node) || !roster_.HasMoreThanMax()) return;
+  if (policy_.keeps_own_node && row.node == policy_.own_node) {
+    outcome_.reason += "; node " + row.name + " keeps its place: it has the port of the store";
+    return;
+  }
+  Node& failing = roster_.at(row.node);
+  for (auto& [id, spare] : roster_.nodes()) {
+    if (spare.replaced_after > 0 || !IsIdle(spare, roster_, round_)) continue;
+    spare.previous_rank = round_.participants().at(row.node).node_rank;
+    failing.replaced_after = row.failures;
+    causes_.RecordReplaced(row.node, row.failures);
+    outcome_.reason += "; node " + row.name + " changes places with the spare " + spare.hello.name;
+    return Announce(outcome_.attempt,
+                    events::NodeReplaced{row.name, spare.hello.name, row.failures});
+  }
 }
 
 // --- The end ---

@@ -26,7 +26,8 @@ Candidate CandidateOf(const Roster::Node& node) {
           .claimed_rank = hello.node_rank,
           .scheduler_index = hello.node_index,
           .earlier_rank = node.previous_rank,
-          .arrival = node.arrival};
+          .arrival = node.arrival,
+          .replaced_after = IsMutated(Mutation::kReplacedStays) ? 0 : node.replaced_after};
 }
 
 Quorum CollectCandidates(const Roster& roster) {

@@ -20,6 +20,7 @@ enum class Mutation {
   kKillBoundIgnored,
   kStuckIsWaitedFor,     // forms no round while a node is stuck
   kRefusalNeedsNoTrial,  // takes a firewall for the end of a node
+  kReplacedStays,        // chooses a replaced node although there is a spare
 };
 
 #ifdef RANKRUN_MUTATIONS

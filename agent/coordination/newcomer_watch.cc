@@ -15,15 +15,19 @@ bool IsClaimTaken(const Hello& hello, const Roster& roster, const RoundInProgres
 
 }  // namespace
 
+bool IsIdle(const Roster::Node& node, const Roster& roster, const RoundInProgress& round) {
+  const bool is_free = !round.Contains(node.hello.node) && node.peer && !node.is_leaving &&
+                       node.work == NodeState::kNone;
+  return is_free && !IsClaimTaken(node.hello, roster, round);
+}
+
 std::optional<std::string> NewcomerWatch::Look(const Roster& roster, const RoundInProgress& round,
                                                TimePoint now) {
   int room = max_nodes_ - static_cast<int>(round.assignments().size());
   int free = 0;
   std::string name;
   for (const auto& [id, node] : roster.nodes()) {
-    bool is_free =
-        !round.Contains(id) && node.peer && !node.is_leaving && node.work == NodeState::kNone;
-    if (!is_free || IsClaimTaken(node.hello, roster, round)) continue;
+    if (!IsIdle(node, roster, round)) continue;
     name = node.hello.name;
     free += 1;
   }

@@ -9,6 +9,9 @@
 
 namespace rankrun::agent {
 
+// Returns whether the node is in no round and may take part in the next one. Pure.
+bool IsIdle(const Roster::Node& node, const Roster& roster, const RoundInProgress& round);
+
 // Decides when a running round is stopped for a larger one. Pure.
 class NewcomerWatch {
  public:

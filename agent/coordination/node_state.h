@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "agent/job/exit_codes.h"
@@ -14,6 +16,8 @@ struct Cause {
   bool is_primary = true;        // neither a lost peer nor a signal of ours
   bool is_fatal = false;         // another attempt would not help
   bool consumes_restart = true;  // counts against --max-restarts
+  // Id of the node that failed, set by the coordinator; empty: unknown, or the node is lost.
+  std::optional<uint64_t> node = {};
   bool operator==(const Cause&) const = default;
 };
 

@@ -113,6 +113,24 @@ bool Roster::HasFewerThanMin() const {
   return std::ranges::count_if(nodes_, stays) < min_nodes_;
 }
 
+uint64_t Roster::IdOf(const std::string& name) const {
+  uint64_t only = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (node.hello.name != name) continue;
+    if (only != 0) return 0;
+    only = id;
+  }
+  return only;
+}
+
+bool Roster::HasMoreThanMax() const {
+  auto is_ready = [](const auto& entry) {
+    const Node& node = entry.second;
+    return node.peer && !node.is_leaving && node.work == NodeState::kNone;
+  };
+  return std::ranges::count_if(nodes_, is_ready) > max_nodes_;
+}
+
 std::string Roster::RollCall(Duration waited) const {
   constexpr size_t kMaxNames = 8;
   size_t here = 0;

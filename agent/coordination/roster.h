@@ -54,7 +54,9 @@ class Roster {
   std::vector<uint64_t> Silent(TimePoint now, Duration timeout, uint64_t here) const;
   // Returns the nodes that have not answered in time.
   std::vector<uint64_t> Late(TimePoint now) const;
-  bool HasFewerThanMin() const;  // without the nodes that leave
+  uint64_t IdOf(const std::string& name) const;  // 0: no node, or several, have this name
+  bool HasFewerThanMin() const;                  // without the nodes that leave
+  bool HasMoreThanMax() const;                   // of the nodes that could form a round now
   // Returns "1 of 2 nodes are here after 10.0 s (n1)".
   std::string RollCall(Duration waited) const;
 

@@ -18,7 +18,7 @@ auto Order(const Candidate& c) {
 // Orders the candidates if there are too many: the first ones are chosen.
 auto Standing(const Candidate& c) {
   bool newcomer = !c.earlier_rank && !c.claimed_rank;
-  return std::tuple(newcomer, Order(c));
+  return std::tuple(c.replaced_after, newcomer, Order(c));
 }
 
 }  // namespace

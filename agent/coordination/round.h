@@ -17,6 +17,7 @@ struct Candidate {
   std::optional<int> scheduler_index = {};  // given by the scheduler
   std::optional<int> earlier_rank = {};     // in the previous round
   uint64_t arrival = 0;                     // position in the order of first hellos
+  int replaced_after = 0;  // failures in a row after which a spare took its place; 0: none did
 };
 
 // A node's place in a round; its node rank is its index in the list.
@@ -31,7 +32,8 @@ struct NodeAssignment {
 
 // Chooses at most `max_nodes` candidates and numbers them densely, by claimed
 // rank, then scheduler's index, then earlier rank, then arrival. Candidates
-// with a claim or an earlier rank are chosen before newcomers. Pure.
+// with a claim or an earlier rank are chosen before newcomers, and these before
+// replaced ones. Pure.
 std::vector<NodeAssignment> AssignNodeRanks(std::vector<Candidate> candidates, int max_nodes);
 
 // Keeps one candidate for each claimed rank: the first in the order of

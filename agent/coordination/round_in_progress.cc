@@ -40,6 +40,11 @@ const NodeAssignment& RoundInProgress::AssignmentOf(uint64_t node) const {
   return assignments_[static_cast<size_t>(participants_.at(node).node_rank)];
 }
 
+std::string RoundInProgress::NameOf(uint64_t node) const {
+  auto found = std::ranges::find(assignments_, node, &NodeAssignment::node);
+  return found == assignments_.end() ? "" : found->name;
+}
+
 bool RoundInProgress::Remove(uint64_t node) {
   bool was_awaited = RecordAnswer(node);
   participants_.erase(node);

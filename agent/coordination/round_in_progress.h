@@ -35,6 +35,8 @@ class RoundInProgress {
   const std::map<uint64_t, Participant>& participants() const { return participants_; }
   bool Contains(uint64_t node) const { return participants_.contains(node); }
   const NodeAssignment& AssignmentOf(uint64_t node) const;
+  // Returns the name of a node with which the round began; empty: it is none.
+  std::string NameOf(uint64_t node) const;
   bool IsStoreHost(uint64_t node) const { return participants_.at(node).node_rank == 0; }
 
   // Removes a node that is lost or has left. Returns whether its answer was awaited.

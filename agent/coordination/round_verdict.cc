@@ -49,11 +49,21 @@ bool RoundVerdict::RecordLoss(const Cause& loss) {
   return true;
 }
 
+void RoundVerdict::NoteNode(int attempt, const std::string& node,
+                            const std::vector<FailureRow>& earlier) {
+  attempt_ = attempt;
+  cause_node_ = node;
+  earlier_failures_ = earlier;
+}
+
 RoundOutcome RoundVerdict::EndOfJob() const {
   RoundOutcome outcome{.cause = cause_.text,
                        .reason = cause_.text,
                        .exit_code = cause_.exit_code,
-                       .is_fatal = cause_.is_fatal};
+                       .is_fatal = cause_.is_fatal,
+                       .attempt = attempt_,
+                       .cause_node = cause_node_,
+                       .earlier_failures = earlier_failures_};
   if (cause_.rank >= 0) outcome.rank = cause_.rank;
   return outcome;
 }

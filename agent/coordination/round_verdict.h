@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/coordination/coordinator_events.h"
 #include "agent/coordination/node_state.h"
@@ -37,6 +38,10 @@ class RoundVerdict {
   // Records a node that is lost during the stop. Returns whether that ends the job.
   bool RecordLoss(const Cause& loss);
 
+  // Records the attempt and the node that failed, for the report. `node`: name; empty: unknown, or
+  // it is lost.
+  void NoteNode(int attempt, const std::string& node, const std::vector<FailureRow>& earlier);
+
   // Returns the outcome of a job that ends here.
   RoundOutcome EndOfJob() const;
 
@@ -54,6 +59,9 @@ class RoundVerdict {
   Cause cause_;
   Round round_;
   std::string losses_;  // text on nodes lost during the stop
+  int attempt_ = 0;
+  std::string cause_node_;
+  std::vector<FailureRow> earlier_failures_;
 };
 
 }  // namespace rankrun::agent

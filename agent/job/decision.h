@@ -29,6 +29,13 @@ struct NodeDropped {
   std::string why;
 };
 
+// A node that has failed too often becomes a spare.
+struct NodeReplaced {
+  std::string node;
+  std::string spare;  // that takes its place
+  int failures;       // in a row
+};
+
 // A round was proposed to its nodes.
 struct RoundFormed {
   int round;
@@ -60,7 +67,7 @@ struct VerdictGiven {
   std::string why;  // empty: all workers succeeded
 };
 
-using Decision = std::variant<NodeJoined, NodeRefused, NodeDropped, RoundFormed, RoundStopping,
-                              RestartDecided, VerdictGiven>;
+using Decision = std::variant<NodeJoined, NodeRefused, NodeDropped, NodeReplaced, RoundFormed,
+                              RoundStopping, RestartDecided, VerdictGiven>;
 
 }  // namespace rankrun::agent::events

@@ -34,8 +34,9 @@ struct NodesSpec {
   std::chrono::milliseconds node_timeout{10'000};
   std::chrono::milliseconds finish_timeout{3'600'000};
   LostNode on_lost_node = LostNode::kRestart;
-  std::string secret;            // bytes; empty: none
-  bool store_strict = false;     // refuse nodes whose workers' addresses are not known for sure
+  int replace_after = 2;      // failures in a row on one node, which then becomes a spare; 0: never
+  std::string secret;         // bytes; empty: none
+  bool store_strict = false;  // refuse nodes whose workers' addresses are not known for sure
   std::string munge_credential;  // hands `secret` over to the other nodes; empty: none
   std::string secret_origin;     // for messages: a path or variable; empty: none
   bool secret_is_own = false;    // `secret_origin` is the file of the user's own secret

@@ -19,6 +19,7 @@ void Fields(F& f, Cause& m) {
   f("is_primary", m.is_primary);
   f("is_fatal", m.is_fatal);
   f("consumes_restart", m.consumes_restart);
+  f("node", m.node);
 }
 template <typename F>
 void Fields(F& f, StuckProcess& m) {
@@ -223,6 +224,14 @@ void Fields(F& f, NodeAssignment& m) {
   f("first_rank", m.first_rank);
 }
 template <typename F>
+void Fields(F& f, FailureRow& m) {
+  f("node", m.node);
+  f("name", m.name);
+  f("first_attempt", m.first_attempt);
+  f("last_attempt", m.last_attempt);
+  f("failures", m.failures);
+}
+template <typename F>
 void Fields(F& f, RoundOutcome& m) {
   f("rank", m.rank);
   f("cause", m.cause);
@@ -232,6 +241,19 @@ void Fields(F& f, RoundOutcome& m) {
   f("restart_number", m.restart_number);
   f("exit_code", m.exit_code);
   f("is_fatal", m.is_fatal);
+  f("attempt", m.attempt);
+  f("cause_node", m.cause_node);
+  f("earlier_failures", m.earlier_failures);
+}
+template <typename F>
+void Fields(F& f, ReplacedNode& m) {
+  f("node", m.node);
+  f("failures", m.failures);
+}
+template <typename F>
+void Fields(F& f, CauseHistory& m) {
+  f("rows", m.rows);
+  f("replaced", m.replaced);
 }
 
 template <typename F>
@@ -244,6 +266,7 @@ void Fields(F& f, CoordinatorRecord& m) {
   f("cause", m.cause);
   f("outcome", m.outcome);
   f("history", m.history);
+  f("causes", m.causes);
   f("assignments", m.assignments);
   f("verdict", m.verdict);
 }

@@ -29,7 +29,9 @@ CoordinatorPolicy PolicyOf(const JobSpec& spec, uint64_t own_node) {
           .finish_timeout = nodes.finish_timeout,
           .max_stop = std::max(kMinStopBound, 2 * LongestStop(spec)),
           .on_lost_node = nodes.on_lost_node,
-          .own_node = own_node};
+          .replace_after = nodes.replace_after,
+          .own_node = own_node,
+          .keeps_own_node = nodes.shares_port};
 }
 
 // Other nodes need an address of each node. The core checks the numbers.
@@ -314,13 +316,14 @@ void CoordinatorHost::LookAtReports() {
 }
 
 void CoordinatorHost::SendReports(const std::vector<ReportMerger::Sending>& sendings) {
-  for (const auto& [to, report] : sendings) {
+  for (const auto& [to, report, cause_node] : sendings) {
     std::string message = Encode(CoordinatorMessage(report));
     if (to) {
       server_.Send(*to, message);
       continue;
     }
     for (const auto& [peer, from] : peers_) server_.Send(peer, message);
+    if (!cause_node.empty()) Step(CauseFound{report.attempt, cause_node});
   }
   StartOrStop(merge_, reports_.deadline());
 }

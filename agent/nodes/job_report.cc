@@ -140,6 +140,7 @@ void Fields(F& f, AttemptRecord& m) {
   f("restarts", m.restarts);
   f("is_free", m.is_free);
   f("own_cause", m.own_cause);
+  f("cause_nodes", m.cause_nodes);
   f("restart_number", m.restart_number);
   f("next_reason", m.next_reason);
   f("stop_signal", m.stop_signal);

@@ -28,7 +28,22 @@ bool IsAbout(const AttemptRecord& part, int rank) {
   return rank >= lowest && rank < lowest + count;
 }
 
+std::string NodesOfCauses(const AttemptRecord& record, const RoundOutcome& outcome) {
+  const std::string found = NodeOfCause(record);
+  const std::string& node = found.empty() ? outcome.cause_node : found;
+  std::vector<FailureRow> rows = outcome.earlier_failures;
+  const bool is_same = !rows.empty() && rows.back().name == node;
+  if (!node.empty()) AddFailure(rows, is_same ? rows.back().node : 0, node, record.attempt);
+  return FailuresText(rows);
+}
+
 }  // namespace
+
+std::string NodeOfCause(const AttemptRecord& record) {
+  const WorkerRecord& cause = record.workers[record.cause];
+  const bool is_known = record.own_cause.empty() && FailedByItself(EndKindOf(cause));
+  return is_known ? cause.node : "";
+}
 
 AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome) {
   const bool is_here = outcome.rank && std::ranges::any_of(parts, [&](const auto& part) {
@@ -36,6 +51,7 @@ AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome
                        });
   AttemptRecord record = MergeReports(std::move(parts), outcome.rank);
   if (!is_here) record.own_cause = outcome.cause;
+  record.cause_nodes = NodesOfCauses(record, outcome);
   record.restarts = outcome.restarts;
   record.is_free = outcome.is_free;
   record.restart_number = outcome.restart_number;

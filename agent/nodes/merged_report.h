@@ -13,6 +13,10 @@ namespace rankrun::agent {
 // it. `parts` is not empty. Pure.
 AttemptRecord ReportOnRound(std::vector<AttemptRecord> parts, const RoundOutcome& outcome);
 
+// Returns the name of the node whose worker is the cause; empty: the cause is uncertain, or it is
+// no worker. Pure.
+std::string NodeOfCause(const AttemptRecord& record);
+
 // Returns the report on the last attempt of a node that has not got the merged one, from the
 // node's own part. `end`: of the node. `told_failure`: elsewhere, as the coordinator has
 // told it; empty: none. Pure.

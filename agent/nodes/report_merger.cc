@@ -84,7 +84,7 @@ std::vector<ReportMerger::Sending> ReportMerger::Merge() {
   merged_ = Merged{std::move(parts_->digests),
                    JobReport{parts_->attempt, EncodeReport(record, kMaxReportBytes)}};
   parts_.reset();
-  return {{std::nullopt, merged_->report}};
+  return {{std::nullopt, merged_->report, NodeOfCause(record)}};
 }
 
 }  // namespace rankrun::agent

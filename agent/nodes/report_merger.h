@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "agent/coordination/control_message.h"
@@ -22,6 +23,7 @@ class ReportMerger {
   struct Sending {
     std::optional<PeerId> to;  // empty: all nodes
     JobReport report;
+    std::string cause_node = {};  // of a report to all nodes: NodeOfCause
   };
 
   explicit ReportMerger(size_t max_parts) : max_parts_(max_parts) {}

@@ -101,6 +101,7 @@ struct AttemptRecord {
   std::optional<int> restart_number = {};  // number of the restart, if that is not the attempt's
   bool is_free = false;                    // the restart is not counted
   std::string own_cause = {};         // why rankrun ended the attempt, if no worker was the cause
+  std::string cause_nodes = {};       // those of all causes so far; empty: this is the only one
   std::string next_reason = {};       // of the restart ("at once"), or why there is none
   int stop_signal = 0;                // request to stop, after which no attempt follows; 0: none
   std::optional<int> exit_code = {};  // of the job, if it is not that of the cause

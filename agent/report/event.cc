@@ -136,6 +136,12 @@ void Add(Json& json, const NodeDropped& e) {
   json["why"] = e.why;
 }
 
+void Add(Json& json, const NodeReplaced& e) {
+  json["node"] = e.node;
+  json["spare"] = e.spare;
+  json["failures"] = e.failures;
+}
+
 void Add(Json& json, const RoundFormed& e) {
   json["round"] = e.round;
   json["world_size"] = e.world_size;
@@ -217,6 +223,7 @@ struct KindName {
   std::string_view operator()(const NodeJoined&) const { return "node_joined"; }
   std::string_view operator()(const NodeRefused&) const { return "node_refused"; }
   std::string_view operator()(const NodeDropped&) const { return "node_dropped"; }
+  std::string_view operator()(const NodeReplaced&) const { return "node_replaced"; }
   std::string_view operator()(const RoundFormed&) const { return "round_formed"; }
   std::string_view operator()(const RoundStopping&) const { return "round_stopping"; }
   std::string_view operator()(const RestartDecided&) const { return "restart_decided"; }

@@ -111,8 +111,8 @@ struct EventsLost {
 
 using Payload = std::variant<JobStarted, AgentRestarted, Refused, AttemptStarted, WorkerStarted,
                              WorkerEnded, StopBegun, Kill, LeftBehind, NodeLost, NodeJoined,
-                             NodeRefused, NodeDropped, RoundFormed, RoundStopping, RestartDecided,
-                             VerdictGiven, Restart, Report, JobEnded, EventsLost>;
+                             NodeRefused, NodeDropped, NodeReplaced, RoundFormed, RoundStopping,
+                             RestartDecided, VerdictGiven, Restart, Report, JobEnded, EventsLost>;
 
 struct Event {
   std::chrono::system_clock::time_point time;

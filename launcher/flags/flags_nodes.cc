@@ -11,6 +11,7 @@ constexpr std::string_view kNodes = "Several nodes";
 constexpr std::string_view kRendezvous = "Rendezvous";
 
 constexpr int kMaxNodes = 1'000'000;
+constexpr int kMaxFailures = 1'000'000;
 
 constexpr Flag kFlags[] = {
     {.name = "nnodes",
@@ -43,9 +44,21 @@ constexpr Flag kFlags[] = {
      .most = kMaxNodes,
      .value_name = "N",
      .default_value = "0",
-     .help = "Number of nodes that wait as spares until another node is lost.",
+     .help = "Number of nodes that wait as spares until another node is lost or fails again.",
      .details = "This lowers _MAX_ of `--nnodes` by _N_, and also _MIN_ if `--nnodes` is a single "
                 "number.",
+     .group = kNodes,
+     .sources = kOurs},
+    {.name = "replace-after",
+     .value = kCount,
+     .most = kMaxFailures,
+     .value_name = "N",
+     .default_value = "2",
+     .help = "Let a node change places with an idle spare after _N_ failures in a row; 0: never.",
+     .details = "Failures on one node are in a row until another node fails, whatever time has "
+                "passed. The change costs no restart of its own. The replaced node waits as a "
+                "spare, and takes part again only when no other spare is left. Without an idle "
+                "spare, nothing changes. The setting of the coordinator's node counts.",
      .group = kNodes,
      .sources = kOurs},
     {.name = "node-timeout",

@@ -43,9 +43,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kUnusedK
      {"store_type", "the rendezvous uses TCP"}}};
 
 // Flags without effect in a job of one node.
-constexpr std::array<std::string_view, 7> kFlagsOfNodes = {
-    "spares",      "node-timeout", "last-call",   "on-lost-node",
-    "secret-file", "insecure",     "store-strict"};
+constexpr std::array<std::string_view, 8> kFlagsOfNodes = {
+    "spares",       "replace-after", "node-timeout", "last-call",
+    "on-lost-node", "secret-file",   "insecure",     "store-strict"};
 
 class NodesReader {
  public:
@@ -62,6 +62,7 @@ class NodesReader {
     spec().store_strict = settings_.IsOn("store-strict");
     bool stops = settings_.Text("on-lost-node") == "stop";
     spec().on_lost_node = stops ? agent::LostNode::kStop : agent::LostNode::kRestart;
+    spec().replace_after = settings_.values().Count("replace-after").value_or(spec().replace_after);
     NoteUnusedKeys();
     Warn();
     return std::move(plan_);

@@ -49,6 +49,12 @@ std::string LostText(const agent::NodesSpec& nodes) {
          (restarts ? "the others restart if they are enough" : "the job ends");
 }
 
+std::string BadText(const agent::NodesSpec& nodes) {
+  if (nodes.replace_after == 0) return "keep their places";
+  return "change places with an idle spare after " + std::to_string(nodes.replace_after) +
+         (nodes.replace_after == 1 ? " failure" : " failures in a row");
+}
+
 }  // namespace
 
 std::vector<std::vector<std::string>> NodesRows(const agent::NodesSpec& nodes) {
@@ -57,6 +63,7 @@ std::vector<std::vector<std::string>> NodesRows(const agent::NodesSpec& nodes) {
           {"rendezvous", EndpointsText(nodes)},
           {"times", TimesText(nodes)},
           {"lost nodes", LostText(nodes)},
+          {"bad nodes", BadText(nodes)},
           {"secret", nodes.secret.empty() ? "none" : "from " + nodes.secret_origin}};
 }
 

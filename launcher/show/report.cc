@@ -315,6 +315,7 @@ std::string FormatReport(const AttemptRecord& record) {
     text += "  store: refused " + OneLine(refusal, kMaxLine) + "\n";
   }
   text += ConsequencesText(record);
+  if (!record.cause_nodes.empty()) text += "  nodes of the causes: " + record.cause_nodes + "\n";
   return text + "  next: " + NextText(record) + "\n";
 }
 

@@ -117,7 +117,11 @@ class Contents {
     record.has_lost = Bool();
     if (Bool()) record.cause = TheCause();
     if (Bool()) record.outcome = {.rank = Int(), .cause = Text(), .restarts = Bool()};
+    record.outcome.attempt = Int();
+    record.outcome.cause_node = Text();
+    record.outcome.earlier_failures = {{Big(), Text(), Int(), Int(), Int()}};
     record.history = {Int(), Int()};
+    record.causes = {.rows = record.outcome.earlier_failures, .replaced = {{Big(), Int()}}};
     for (auto n = random_() % 4; n > 0; --n) {
       record.assignments.push_back({Big(), Int(), Text(), Int(), Int()});
     }

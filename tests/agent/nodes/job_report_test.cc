@@ -47,6 +47,7 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   record.restart_number = 2;
   record.is_free = true;
   record.own_cause = "node n2 is silent";
+  record.cause_nodes = "n2 (attempts 0-1)";
   record.next_reason = "at once";
   record.exit_code = 7;
   record.lasted = milliseconds(1500);
@@ -71,6 +72,7 @@ TEST(JobReportTest, OtherNodesGetEverythingThatAReportShows) {
   EXPECT_TRUE(read->restarts && read->is_free);
   EXPECT_EQ(read->restart_number, 2);
   EXPECT_EQ(read->own_cause, record.own_cause);
+  EXPECT_EQ(read->cause_nodes, record.cause_nodes);
   EXPECT_EQ(read->next_reason, "at once");
   EXPECT_EQ(read->exit_code, 7);
   EXPECT_EQ(read->lasted, record.lasted);

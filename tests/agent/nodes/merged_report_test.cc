@@ -49,6 +49,34 @@ TEST(ReportOnRoundTest, AWorkerWithoutAPartStaysTheCause) {
   EXPECT_EQ(report.exit_code, 9);
 }
 
+// The first failure that the coordinator knew of need not be the cause.
+TEST(ReportOnRoundTest, TheNodesOfTheCausesAreThoseThatTheReportsName) {
+  AttemptRecord part;
+  part.attempt = 2;
+  part.workers.push_back(Ended(0, {.signaled = false, .value = 7}));
+  part.workers[0].node = "n2";
+  RoundOutcome outcome{.rank = 0, .cause = "rank 0: exit code 7", .cause_node = "n3"};
+  EXPECT_EQ(ReportOnRound({part}, outcome).cause_nodes, "") << "it is the only one";
+  AddFailure(outcome.earlier_failures, 2, "n2", 1);
+  EXPECT_EQ(ReportOnRound({part}, outcome).cause_nodes, "n2 (attempts 1-2)");
+  AddFailure(outcome.earlier_failures, 1, "n1", 1);
+  EXPECT_EQ(ReportOnRound({part}, outcome).cause_nodes,
+            "n2 (attempt 1), n1 (attempt 1), n2 (attempt 2)");
+}
+
+TEST(ReportOnRoundTest, ADeadAgentIsOnItsNodeAndALostNodeIsNoCause) {
+  AttemptRecord part;
+  part.attempt = 3;
+  part.workers.push_back(Ended(0, {.signaled = true, .value = 15}, 15));
+  part.workers[0].node = "n1";
+  RoundOutcome outcome{.cause = "the agent of node n2 died", .cause_node = "n2"};
+  AddFailure(outcome.earlier_failures, 2, "n2", 0);
+  AddFailure(outcome.earlier_failures, 2, "n2", 1);
+  EXPECT_EQ(ReportOnRound({part}, outcome).cause_nodes, "n2 (3 of attempts 0-3)");
+  outcome = {.cause = "node n2 is silent", .earlier_failures = outcome.earlier_failures};
+  EXPECT_EQ(ReportOnRound({part}, outcome).cause_nodes, "n2 (attempts 0-1)");
+}
+
 TEST(ReportOnOwnPartTest, AWorkerThatFailedByItselfStaysTheCause) {
   AttemptRecord part;
   part.workers.push_back(Ended(0, {.signaled = false, .value = 7}));

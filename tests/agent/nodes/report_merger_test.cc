@@ -16,6 +16,7 @@ struct ReportMergerTest : testing::Test {
   static Report PartOf(int rank, int attempt = 0) {
     AttemptRecord record;
     WorkerRecord& worker = record.workers.emplace_back();
+    worker.node = "n" + std::to_string(rank);
     worker.global_rank = rank;
     worker.exit = ProcessExit{.signaled = false, .value = 7};
     return {attempt, EncodeReport(record, kMaxPartBytes)};
@@ -46,6 +47,16 @@ TEST_F(ReportMergerTest, TheReportWaitsForAllPartsAndTheOutcome) {
   EXPECT_FALSE(sent[0].to) << "to all nodes";
   EXPECT_EQ(WorkersOf(sent[0]), 2u);
   EXPECT_FALSE(merger_.is_report_to_come());
+}
+
+TEST_F(ReportMergerTest, TheNodeOfTheCauseComesWithTheReport) {
+  auto sent = Part(1);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].cause_node, "") << "no worker is the cause";
+  outcome_->rank = 2;
+  sent = Part(2, 1);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].cause_node, "n2");
 }
 
 TEST_F(ReportMergerTest, PartsOfLostNodesAreNotWaitedFor) {

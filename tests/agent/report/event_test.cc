@@ -80,6 +80,7 @@ std::vector<Payload> OneOfEach() {
           NodeJoined{"n2", 1, 8},
           NodeRefused{"n3", "the job has 2 nodes"},
           NodeDropped{"n2", "node n2 has been silent for 10.0 s"},
+          NodeReplaced{"n2", "n4", 2},
           RoundFormed{2, 16, 2, {"n1", "n2"}},
           RoundStopping{2, "n2", 9, "rank 9 on n2 (pid 7): exit code 3"},
           RestartDecided{2, 1, true, milliseconds(500), "node n2 is silent"},

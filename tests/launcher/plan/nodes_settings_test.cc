@@ -75,6 +75,7 @@ TEST(NodesSettingsTest, TheDynamicBackendMeetsAtTheEndpoint) {
   EXPECT_FALSE(plan.spec.shares_port);
   EXPECT_EQ(plan.spec.join_timeout, seconds(600));
   EXPECT_EQ(plan.spec.on_lost_node, agent::LostNode::kRestart);
+  EXPECT_EQ(plan.spec.replace_after, 2);
   EXPECT_EQ(plan.rendezvous.address, std::nullopt);
   EXPECT_EQ(plan.rendezvous.port, std::nullopt);
   EXPECT_EQ(plan.rendezvous.run_id, "none");
@@ -289,9 +290,10 @@ TEST(NodesSettingsTest, KeysWithAMeaningAreChecked) {
 TEST(NodesSettingsTest, OurFlagsReachTheSpec) {
   agent::NodesSpec spec =
       Read(Dynamic({"--on-lost-node=stop", "--finish-timeout=60", "--node-timeout=1.5",
-                    "--local-addr=10.0.0.2", "--store-strict"}))
+                    "--local-addr=10.0.0.2", "--store-strict", "--replace-after=0"}))
           .spec;
   EXPECT_EQ(spec.on_lost_node, agent::LostNode::kStop);
+  EXPECT_EQ(spec.replace_after, 0);
   EXPECT_EQ(spec.finish_timeout, seconds(60));
   EXPECT_EQ(spec.node_timeout, milliseconds(1500));
   EXPECT_EQ(spec.local_addr, "10.0.0.2");
@@ -346,8 +348,8 @@ TEST(NodesSettingsTest, AJobWithoutASecretIsAWarningOnTheCoordinatorsNode) {
 }
 
 TEST(NodesSettingsTest, OnOneNodeTheFlagsOfSeveralHaveNoEffect) {
-  Words flags = {"--spares=1",         "--node-timeout=1", "--last-call=1", "--on-lost-node=stop",
-                 "--secret-file=gone", "--insecure",       "--store-strict"};
+  Words flags = {"--spares=1",         "--node-timeout=1", "--last-call=1",  "--on-lost-node=stop",
+                 "--secret-file=gone", "--insecure",       "--store-strict", "--replace-after=1"};
   std::vector<Note> notes = IgnoredOnOneNode(SettingsOf(flags));
   EXPECT_EQ(notes.size(), flags.size());
   EXPECT_EQ(notes[0], (Note{"--spares 1", "the job has one node"}));

@@ -136,6 +136,7 @@ TEST(ExplainTest, SeveralNodesAreExplained) {
                       "3600.0 s from the first exit to the last\n"
                       "  lost nodes   after 10.0 s of silence; then the others restart if they "
                       "are enough\n"
+                      "  bad nodes    change places with an idle spare after 2 failures in a row\n"
                       "  secret       none\n"
                       "  local ranks  0 to 1; ranks are known after the rendezvous\n"),
             HasSubstr("  MASTER_ADDR  the address of the node with rank 0\n"),
@@ -147,11 +148,12 @@ TEST(ExplainTest, SeveralNodesAreExplained) {
 
 TEST(ExplainTest, AStaticMasterIsKnownBeforeNodesMeet) {
   EXPECT_THAT(Explain({"--nnodes=2", "--master-addr=h", "--node-rank=1", "--on-lost-node=stop",
-                       "--insecure"}),
+                       "--replace-after=0", "--insecure"}),
               AllOf(HasSubstr("  rendezvous   h:29500 (--master-addr), on another node\n"),
-                    HasSubstr("of silence; then the job ends\n"), HasSubstr("  MASTER_ADDR  h\n"),
-                    HasSubstr("  MASTER_ADDR=h\n"), HasSubstr("  MASTER_PORT=29500\n"),
-                    Not(HasSubstr("Warnings"))));
+                    HasSubstr("of silence; then the job ends\n"),
+                    HasSubstr("  bad nodes    keep their places\n"),
+                    HasSubstr("  MASTER_ADDR  h\n"), HasSubstr("  MASTER_ADDR=h\n"),
+                    HasSubstr("  MASTER_PORT=29500\n"), Not(HasSubstr("Warnings"))));
 }
 
 TEST(ExplainTest, TheSecretIsNotShown) {

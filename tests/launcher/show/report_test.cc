@@ -238,6 +238,12 @@ TEST_F(ReportTest, ARestartHasATimeAndAReason) {
   EXPECT_EQ(Line("next:"), "next: restart 1 of 3, in 2.0 s: 3 failures in a row");
 }
 
+TEST_F(ReportTest, TheNodesOfAllCausesAreNamed) {
+  EXPECT_EQ(FormatReport(record).find("nodes of the causes"), std::string::npos);
+  record.cause_nodes = "n2 (attempts 0-1), n3 (attempt 2)";
+  EXPECT_EQ(Line("nodes of"), "nodes of the causes: n2 (attempts 0-1), n3 (attempt 2)");
+}
+
 TEST_F(ReportTest, AnEndOfTheJobsOwnHasItsReasonAndCode) {
   record.next_reason = "the job's time (--timeout) is over";
   record.exit_code = 124;
