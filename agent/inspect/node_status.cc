@@ -104,6 +104,7 @@ void Fields(F& f, NodeStatus& m) {
   f("seconds", m.seconds);
   f("attempt_seconds", m.attempt_seconds);
   f("workers", m.workers);
+  f("waits", m.waits);
   f("omitted", m.omitted);
   f("store_clients", m.store_clients);
 }

@@ -41,6 +41,7 @@ struct NodeStatus {
   double seconds = 0;          // since the job began
   double attempt_seconds = 0;  // since the attempt began
   std::vector<WorkerStatus> workers{};
+  std::string waits{};                         // why the node is in no round; empty: it is in one
   int omitted = 0;                             // workers that had no room
   std::vector<WaitingClient> store_clients{};  // that wait at the store, if this node hosts it
 };

@@ -242,6 +242,7 @@ void Membership::Act(const ReportSuccess& action) {
 }
 
 void Membership::Act(const MakeReady& action) {
+  waits_.clear();
   round_ = action.round;
   end_.OnRound();
   uint16_t port = 0;
@@ -311,6 +312,7 @@ void Membership::Act(const UseStore& action) {
 }
 
 void Membership::Act(const ShowRoll& action) {
+  waits_ = action.text;
   callbacks_.say("rankrun: " + action.text + hosting_.LoopbackHint() + "\n");
 }
 

@@ -55,6 +55,8 @@ class Membership final : public CoordinatorClient {
   // Sends the digests of stacks that StacksWanted has asked for.
   void SendStacks(const std::vector<RankDigest>& digests);
   void RequestLeave(const std::string& why) { Request(LeaveWanted{why}); }
+  // Why this node is in no round; empty: it is in one, or nothing is known yet.
+  const std::string& waits() const { return waits_; }
   bool SendRelay(const Relay& relay);  // false: there is no connection to the coordinator
   // Asks the node of a client of the store whether it may use it; Callbacks::on_verdict follows.
   void AskWhose(StoreClient client);
@@ -127,7 +129,8 @@ class Membership final : public CoordinatorClient {
   PostponedRequest postponed_request_;
   MemberEnd end_;
   std::optional<AttemptRecord> own_report_;  // shown if the merged one does not arrive
-  Prepare round_;                            // the one that is prepared or runs
+  std::string waits_;
+  Prepare round_;  // the one that is prepared or runs
   StoreSearch store_search_;
   std::unique_ptr<ControlDial> dial_;  // to the store, before the workers start
   Timer tick_;

@@ -212,7 +212,9 @@ void Inspection::Answer(const InspectRequest& request, Reply reply) {
 NodeStatus Inspection::Status() const {
   const JobSpec& spec = supervisor_.spec_;
   const NodePlace& place = supervisor_.place_;
-  bool is_placed = supervisor_.state_.attempt >= 0;
+  const std::string waits =
+      supervisor_.membership_ != nullptr ? supervisor_.membership_->waits() : "";
+  bool is_placed = supervisor_.state_.attempt >= 0 && waits.empty();
   return {
       .job = spec.run_id,
       .node = spec.nodes ? spec.nodes->node_name : HostName(),
@@ -227,7 +229,8 @@ NodeStatus Inspection::Status() const {
       .world_size = is_placed ? place.world_size : spec.workers,
       .max_restarts = spec.max_restarts,
       .seconds = SecondsSince(supervisor_.incarnation_.record().job_began),
-      .attempt_seconds = supervisor_.attempt_ ? SecondsSince(supervisor_.attempt_->started()) : 0};
+      .attempt_seconds = supervisor_.attempt_ ? SecondsSince(supervisor_.attempt_->started()) : 0,
+      .waits = waits};
 }
 
 WorkerStatus Inspection::StatusOf(const Worker& worker) const {

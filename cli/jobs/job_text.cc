@@ -292,6 +292,9 @@ std::string StatusText(std::vector<NodeStatus> nodes, const CpuTimes& before, do
   }
   text += table.Text(width);
   if (omitted > 0) text += "and " + std::to_string(omitted) + " more ranks\n";
+  for (const NodeStatus& node : nodes) {
+    if (!node.waits.empty()) text += OneLine(node.node + " waits: " + node.waits, width) + "\n";
+  }
   return text;
 }
 

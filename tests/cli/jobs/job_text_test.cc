@@ -111,6 +111,14 @@ TEST(JobTextTest, NodesAreNamedIfThereAreSeveral) {
   EXPECT_LT(text.find("0     a "), text.find("1     b ")) << text;
 }
 
+TEST(JobTextTest, ASpareIsNamedWithTheReason) {
+  NodeStatus spare = Node("b", -1, {});
+  spare.waits = "the job has its 1 nodes; this one is a spare: replaced after 2 failures in a row";
+  EXPECT_THAT(StatusText({Node("a", 0, {Worker(0)}), spare}, {}, 0, 200),
+              HasSubstr("\nb waits: the job has its 1 nodes; this one is a spare: replaced after 2 "
+                        "failures in a row\n"));
+}
+
 TEST(JobTextTest, ATableOf64RanksFits100Columns) {
   std::vector<WorkerStatus> workers;
   for (int rank = 0; rank < 64; ++rank) {
