@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   app.add_option("--min", options.min, "minimum of nodes; 0: chosen by the seed");
   app.add_option("--max", options.max, "maximum of nodes; 0: chosen by the seed");
   app.add_option("--faults", faults,
-                 "kind of faults: none, failures, blips, silence, stuck or all");
+                 "kind of faults: none, failures, blips, silence, stuck, sick or all");
   app.add_option("--runs", runs, "number of consecutive seeds");
   int mutation = 0;
   app.add_option("--mutation", mutation,

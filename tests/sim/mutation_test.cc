@@ -27,7 +27,8 @@ TEST_P(MutationTest, IsFoundWithinTwoThousandSeeds) {
   for (uint64_t seed = 1; seed <= 2'000; ++seed) {
     int nodes = 3 + static_cast<int>(seed % 4);
     bool is_stuck = seed % 16 == 15;
-    Faults faults = is_stuck ? Faults::kStuck : kKinds[seed / 4 % 4];
+    bool is_sick = seed % 16 == 14;
+    Faults faults = is_stuck ? Faults::kStuck : is_sick ? Faults::kSick : kKinds[seed / 4 % 4];
     Result result = Simulate({.seed = seed, .nodes = nodes, .faults = faults});
     if (result.violation.empty()) continue;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), result.violation.c_str());
@@ -50,8 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, MutationTest,
                                          Bug{Mutation::kRecordKeptLate, "RecordKeptLate"},
                                          Bug{Mutation::kKillBoundIgnored, "KillBoundIgnored"},
                                          Bug{Mutation::kStuckIsWaitedFor, "StuckIsWaitedFor"},
-                                         Bug{Mutation::kRefusalNeedsNoTrial,
-                                             "RefusalNeedsNoTrial"}),
+                                         Bug{Mutation::kRefusalNeedsNoTrial, "RefusalNeedsNoTrial"},
+                                         Bug{Mutation::kReplacedStays, "ReplacedStays"}),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace

@@ -86,7 +86,8 @@ class Node {
     bool is_stuck_for_ever = false;
     bool is_over_told = true;  // WorkersOver has been sent to the member
     int round = 0;
-    uint64_t plan = 0;  // number of the newest plan, which cancels earlier ones
+    int first_rank = 0;  // global rank of the first one
+    uint64_t plan = 0;   // number of the newest plan, which cancels earlier ones
   };
 
   // Runs `what` as soon as this agent process runs; drops it with the process.

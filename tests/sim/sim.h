@@ -16,6 +16,7 @@ enum class Faults {
   kBlips,     // only: connections break for less than the node timeout
   kSilence,   // nodes are cut off or stopped for longer than the node timeout
   kStuck,     // workers fail, and other workers survive SIGKILL for a while
+  kSick,      // the workers of one node fail each time, and there is a spare
   kAll,
 };
 

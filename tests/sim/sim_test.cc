@@ -71,6 +71,10 @@ TEST_P(FreshSeedsTest, AProcessThatDoesNotDieHoldsUpNobodyElse) {
   ExpectAllHold(Faults::kStuck, 1'000 / kShare);
 }
 
+TEST_P(FreshSeedsTest, ANodeThatFailsEachTimeChangesPlacesWithASpare) {
+  ExpectAllHold(Faults::kSick, 200 / kShare);
+}
+
 INSTANTIATE_TEST_SUITE_P(Clusters, FreshSeedsTest, testing::Range(2, 9));
 
 TEST(SimTest, WhatFailedOnceHolds) {

@@ -23,6 +23,7 @@ struct Plan {
   int stuck_percent = 0;       // of the nodes, whose workers do not die of SIGKILL
   int stubborn_percent = 0;    // of the nodes, whose workers ignore SIGTERM
   int claims_percent = 0;      // of the nodes, which claim a rank
+  int sick_node = -1;          // whose workers fail each time; -1: none
   milliseconds shortest_run{1};
   milliseconds longest_run{5'000};
 };

@@ -29,6 +29,7 @@ Duration Node::KillTime() {
 
 void Node::Do(const agent::MakeReady& action) {
   checker_.OnMakeReady(Here(), action.round);
+  workers_.first_rank = action.round.first_rank;
   int round = action.round.round;
   bool fails = !stage_.is_calm && stage_.dice.Chance(stage_.plan.fails_percent / 4);
   stage_.time.After(stage_.dice.Between(1, 20), [this, round, fails, life = agent_life_] {
@@ -51,7 +52,8 @@ void Node::Do(const agent::StartWorkers& action) {
   const Plan& plan = stage_.plan;
   Duration length = stage_.dice.Between(static_cast<int>(plan.shortest_run.count()),
                                         static_cast<int>(plan.longest_run.count()));
-  if (!stage_.is_calm && stage_.dice.Chance(plan.fails_percent)) {
+  const bool is_sick = setup_.number == plan.sick_node;
+  if (is_sick || (!stage_.is_calm && stage_.dice.Chance(plan.fails_percent))) {
     return PlanWorkers(length, [this] { FailWorkers(true); });
   }
   bool hangs = !stage_.is_calm && stage_.dice.Chance(plan.hangs_percent);
@@ -83,6 +85,7 @@ void Node::FailWorkers(bool is_primary) {
   Post([this, is_primary] {
     StepMember(agent::PartFailed{{.text = "a worker of " + name_ + " failed",
                                   .exit_code = kWorkersCode,
+                                  .rank = workers_.first_rank,
                                   .is_primary = is_primary}});
   });
 }

@@ -7,8 +7,8 @@ namespace rankrun::sim {
 namespace {
 
 constexpr std::chrono::seconds kFaultyTime{15};
-constexpr std::string_view kFaultNames[] = {"none",    "failures", "blips",
-                                            "silence", "stuck",    "all"};  // of Faults
+constexpr std::string_view kFaultNames[] = {"none",  "failures", "blips", "silence",
+                                            "stuck", "sick",     "all"};  // of Faults
 
 }  // namespace
 
@@ -91,6 +91,16 @@ void World::ChooseFaults() {
       plan.longest_run = milliseconds(6'000);
       plan.longest_run = milliseconds(6'000);
       return;
+    case Faults::kSick:
+      checker_.SetPure();
+      policy.max_nodes = std::max(1, options_.nodes - 1);
+      policy.min_nodes = policy.max_nodes;
+      policy.replace_after = 1 + stage_.dice.Below(3);
+      policy.restart.max_restarts = policy.replace_after;
+      plan.sick_node = stage_.dice.Below(options_.nodes);
+      plan.shortest_run = milliseconds(500);
+      plan.longest_run = milliseconds(3'000);
+      return;
     case Faults::kAll:
       checker_.SetPartitions();
       if (stage_.stuck_dice.Chance(20)) plan.stuck_percent = 20;
@@ -131,7 +141,7 @@ Node* World::AnyNode() {
 void World::PlanFaults() {
   if (options_.loses_one)
     stage_.time.After(milliseconds(3'500), [this] { LoseMachine(*nodes_.at(1)); });
-  if (options_.faults == Faults::kNone) return CalmDown();
+  if (options_.faults == Faults::kNone || options_.faults == Faults::kSick) return CalmDown();
   int count = stage_.dice.Below(8);
   auto most = static_cast<int>(milliseconds(kFaultyTime).count());
   if (stage_.dice.Chance(50)) most /= 4;  // faults close together
@@ -311,6 +321,9 @@ void World::CheckEnd(Result& result) {
     stage_.Violate("a process that does not die has held up the job");
   }
   if (is_easy && result.rounds != 1) stage_.Violate("a blip began a new attempt");
+  if (options_.faults == Faults::kSick && result.verdict != 0) {
+    stage_.Violate("a node that fails each time has ended the job, although there was a spare");
+  }
 }
 
 Result Simulate(const Options& options) { return World(options).Run(); }
