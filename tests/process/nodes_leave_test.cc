@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include "tests/process/nodes.h"
+#include "tests/process/rankctl.h"
 
 namespace rankrun::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kSucceedsInAttempt1 = "[ $A = 0 ] || exit 0\nexec sleep 1000";
 constexpr const char* kUntilEnd = "until [ -e end ]; do sleep 0.01; done";
@@ -188,6 +192,85 @@ TEST_F(NodesLeaveTest, TheJobsTimeIsOverForAllNodes) {
   EXPECT_EQ(host.Wait(), Code(124)) << Errors();
   EXPECT_EQ(guest.Wait(), Code(124)) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr("the job's time (--timeout) is over"));
+}
+
+// --- A node whose workers fail again and again changes places with a spare. ---
+
+// The workers of a node with the variable SICK fail before they have done anything.
+const std::string kFailsIfSick =
+    "until [ -e go ]; do sleep 0.01; done\n"
+    "[ -z \"$SICK\" ] || exit 3\n"
+    "touch healthy.$A.$RANK\n"
+    "until [ -e end ]; do sleep 0.01; done";
+
+struct NodesReplaceTest : NodesTest {
+  NodesReplaceTest() {
+    job = {"--nnodes=3", "--spares=1", "--last-call=0.2", "--max-restarts=3",
+           "--restart-pause=0.1"};
+  }
+
+  // Starts two nodes with workers, one of them sick, and a spare.
+  void StartAll(bool is_host_sick) {
+    if (is_host_sick) variables["SICK"] = "1";
+    host = &StartHost({"-n1", "--node-rank=0"}, Stamped(kFailsIfSick));
+    variables.clear();
+    if (!is_host_sick) variables["SICK"] = "1";
+    guest = &StartGuest({"-n1"}, Stamped(kFailsIfSick));
+    variables.clear();
+    ASSERT_TRUE(WaitForUp(2, 0)) << Errors();
+    spare = &StartGuest({"-n1"}, Stamped(kFailsIfSick));
+    ASSERT_TRUE(spare->WaitForErr("this one is a spare\n")) << Errors();
+    Touch("go");
+  }
+  void ExpectSuccess() {
+    Touch("end");
+    for (const auto& node : nodes) EXPECT_EQ(node->Wait(), Code(0)) << Errors();
+    EXPECT_EQ(Overlaps(), "");
+    EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
+  }
+
+  Job* host = nullptr;
+  Job* guest = nullptr;
+  Job* spare = nullptr;
+};
+
+TEST_F(NodesReplaceTest, ANodeChangesPlacesAfterItsSecondFailure) {
+  StartAll(false);
+  ASSERT_TRUE(WaitForFiles({"healthy.2.0", "healthy.2.1"})) << Errors();
+  ASSERT_TRUE(guest->WaitForErr("this one is a spare: replaced after 2 failures in a row\n"))
+      << Errors();
+  const std::string replaced = "; node [^ ]+ changes places with the spare [^ ]+\n";
+  for (const auto& node : nodes) {
+    EXPECT_THAT(node->Err(), ContainsRegex("nodes of the causes: [^ ]+ \\(attempts 0-1\\)\n"));
+    EXPECT_THAT(node->Err(), ContainsRegex("next: restart 2 of 3, [^\n]+" + replaced));
+    EXPECT_THAT(node->Err(), Not(ContainsRegex("next: restart 1 of 3, [^\n]+" + replaced)));
+  }
+  EXPECT_EQ(access(folder.Path("healthy.1.1").c_str(), F_OK), -1);
+  Job status({.arguments = {"status", "--once", "--job=" + std::to_string(host->pid())},
+              .program = kRankctl});
+  EXPECT_EQ(status.Wait(), Code(0)) << status.Err();
+  EXPECT_THAT(status.Out(), ContainsRegex("\n[^ ]+ waits: the job has its 2 nodes; this one is a "
+                                          "spare: replaced after 2 failures in a row\n"));
+  ExpectSuccess();
+}
+
+// Its coordinator stays there.
+TEST_F(NodesReplaceTest, TheNodeOfTheCoordinatorChangesPlacesToo) {
+  job.push_back("--replace-after=1");
+  StartAll(true);
+  ASSERT_TRUE(WaitForFiles({"healthy.1.0", "healthy.1.1"})) << Errors();
+  ASSERT_TRUE(host->WaitForErr("this one is a spare: replaced after 1 failure")) << Errors();
+  ExpectSuccess();
+}
+
+TEST_F(NodesReplaceTest, WithZeroTheBudgetIsUsedUp) {
+  job.push_back("--replace-after=0");
+  StartAll(false);
+  for (const auto& node : nodes) {
+    EXPECT_EQ(node->Wait(), Code(3)) << Errors();
+    EXPECT_THAT(node->Err(), AllOf(ContainsRegex("nodes of the causes: [^ ]+ \\(attempts 0-3\\)\n"),
+                                   Not(HasSubstr("changes places"))));
+  }
 }
 
 }  // namespace
