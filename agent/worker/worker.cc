@@ -10,6 +10,7 @@
 #include "agent/process/descendants.h"
 #include "agent/worker/signal_target.h"
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/status/activity.h"
 #include "base/status/ticks.h"
