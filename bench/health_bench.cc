@@ -70,6 +70,7 @@ std::vector<WorkerSample> SamplesOf(const Pages& all) {
 void Look(benchmark::State& state, bool waits, bool reads_facts) {
   Pages pages = MakePages(waits);
   if (pages.pages.empty()) return state.SkipWithError("no page");
+  AwaitedFiles files;
   HangWatch watch({.notice = std::chrono::hours(1), .timeout = std::chrono::hours(2)});
   TimePoint now = std::chrono::steady_clock::now();
   watch.BeginAttempt(now);
@@ -77,7 +78,7 @@ void Look(benchmark::State& state, bool waits, bool reads_facts) {
     now += std::chrono::seconds(1);
     std::vector<WorkerSample> samples = SamplesOf(pages);
     if (reads_facts) {
-      for (WorkerSample& sample : samples) sample.process = ReadProcessFacts(sample.pid);
+      for (WorkerSample& sample : samples) sample.process = ReadProcessFacts(sample.pid, files);
     }
     benchmark::DoNotOptimize(watch.NeedsFacts(samples, now));
     benchmark::DoNotOptimize(watch.Look(std::move(samples), now));
@@ -94,10 +95,11 @@ void OthersHaveWaitedForLong(benchmark::State& state) { Look(state, true, true);
 
 // The work of 64 workers, each with the connections of this process.
 void AllStandStill(benchmark::State& state) {
+  AwaitedFiles files;
   std::vector<WorkerSample> samples;
   for (int rank = 0; rank < kWorkers; ++rank) {
     samples.push_back(
-        {.global_rank = rank, .pid = getpid(), .process = ReadProcessFacts(getpid())});
+        {.global_rank = rank, .pid = getpid(), .process = ReadProcessFacts(getpid(), files)});
   }
   for (auto _ : state) AddWork(samples, 0);
 }

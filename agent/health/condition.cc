@@ -42,7 +42,8 @@ Condition ByProcess(const ProcessFacts& facts, const RecentWork& work) {
 }
 
 std::string CallOf(const ProcessFacts& facts) {
-  return facts.call_name.empty() ? "" : " (" + facts.call_name + ")";
+  return (facts.call_name.empty() ? "" : " (" + facts.call_name + ")") +
+         (facts.file_detail.empty() ? "" : ", " + facts.file_detail);
 }
 
 std::string InKernel(const ProcessFacts& facts) {
@@ -50,14 +51,28 @@ std::string InKernel(const ProcessFacts& facts) {
   if (!facts.wait_channel.empty()) text += " in " + facts.wait_channel;
   text += ")";
   if (!facts.call_name.empty()) text += " in " + facts.call_name;
-  return facts.file.empty() ? text : text + " of " + facts.file;
+  if (!facts.file.empty()) text += " of " + facts.file;
+  return facts.file_detail.empty() ? text : text + ", " + facts.file_detail;
+}
+
+// Returns the verb of a call on a file, by the call's name.
+std::string VerbOf(const std::string& call) {
+  const auto has = [&](const char* part) { return call.find(part) != std::string::npos; };
+  if (call == "flock" || call == "fcntl") return "waiting for the lock of ";
+  if (has("open")) return "opening ";
+  if (has("stat") || has("access") || has("readlink")) return "looking up ";
+  if (has("write")) return "writing ";
+  if (has("read")) return "reading ";
+  if (has("sync")) return "syncing ";
+  if (has("getdents")) return "listing ";
+  if (has("unlink")) return "removing ";
+  if (has("rename")) return "renaming ";
+  if (has("close")) return "closing ";
+  return "busy with ";
 }
 
 std::string InFile(const ProcessFacts& facts) {
-  bool writes = facts.call_name.find("write") != std::string::npos;
-  bool reads = facts.call_name.find("read") != std::string::npos;
-  std::string verb = writes ? "writing " : reads ? "reading " : "busy with ";
-  return verb + (facts.file.empty() ? "a file" : facts.file) + CallOf(facts);
+  return VerbOf(facts.call_name) + (facts.file.empty() ? "a file" : facts.file) + CallOf(facts);
 }
 
 std::string Waiting(const ProcessFacts& facts) {

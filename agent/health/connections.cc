@@ -24,15 +24,13 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr int kEstablished = 1, kCloseWait = 8;  // states of the kernel
-
 struct Request {
   nlmsghdr header;
   inet_diag_req_v2 body;
 };
 
 // Returns false if the kernel does not take the request.
-bool AskForAll(int netlink, uint8_t family) {
+bool AskForAll(int netlink, uint8_t family, uint32_t states) {
   Request request{};
   request.header.nlmsg_len = sizeof request;
   request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
@@ -40,7 +38,7 @@ bool AskForAll(int netlink, uint8_t family) {
   request.body.sdiag_family = family;
   request.body.sdiag_protocol = IPPROTO_TCP;
   request.body.idiag_ext = 1U << (INET_DIAG_INFO - 1);
-  request.body.idiag_states = 1U << kEstablished | 1U << kCloseWait;
+  request.body.idiag_states = states;
   return send(netlink, &request, sizeof request, 0) == static_cast<ssize_t>(sizeof request);
 }
 
@@ -82,8 +80,9 @@ void AddConnection(const char* payload, size_t size, ConnectionsByInode& connect
   const auto remote = EndOf(found.idiag_family, found.id.idiag_dst, found.id.idiag_dport);
   connections[found.idiag_inode] = {
       .id = ConnectionId(local, remote),
-      .local_port = local.port,
-      .remote_port = remote.port,
+      .state = 1U << found.idiag_state,
+      .local = local,
+      .remote = remote,
       .since_received = std::chrono::milliseconds(info.tcpi_last_data_recv),
       .received_bytes = info.tcpi_bytes_received};
 }
@@ -106,8 +105,8 @@ Part TakeMessages(const char* bytes, size_t size, ConnectionsByInode& connection
 }
 
 // The kernel makes each part of its answer when it is read, so that no read has to wait.
-bool ReadFamily(int netlink, uint8_t family, ConnectionsByInode& connections) {
-  if (!AskForAll(netlink, family)) return false;
+bool ReadFamily(int netlink, uint8_t family, uint32_t states, ConnectionsByInode& connections) {
+  if (!AskForAll(netlink, family, states)) return false;
   std::array<char, 32 * 1024> bytes;
   Part part = Part::kMore;
   while (part == Part::kMore) {
@@ -119,6 +118,18 @@ bool ReadFamily(int netlink, uint8_t family, ConnectionsByInode& connections) {
 }
 
 }  // namespace
+
+std::string EndInWords(const ConnectionEnd& end) {
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  const bool is_v4 = std::equal(kMapped.begin(), kMapped.end(), end.address.begin());
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (is_v4) {
+    inet_ntop(AF_INET, end.address.data() + kMapped.size(), text.data(), text.size());
+    return std::string(text.data()) + ":" + std::to_string(end.port);
+  }
+  inet_ntop(AF_INET6, end.address.data(), text.data(), text.size());
+  return "[" + std::string(text.data()) + "]:" + std::to_string(end.port);
+}
 
 uint64_t ConnectionId(const ConnectionEnd& a, const ConnectionEnd& b) {
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
@@ -132,11 +143,11 @@ uint64_t ConnectionId(const ConnectionEnd& a, const ConnectionEnd& b) {
   return std::max<uint64_t>(hash, 1);
 }
 
-std::optional<ConnectionsByInode> ReadConnections() {
+std::optional<ConnectionsByInode> ReadConnections(uint32_t states) {
   Fd netlink(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   ConnectionsByInode connections;
-  if (!netlink || !ReadFamily(netlink.get(), AF_INET, connections)) return std::nullopt;
-  ReadFamily(netlink.get(), AF_INET6, connections);  // a kernel may have no IPv6
+  if (!netlink || !ReadFamily(netlink.get(), AF_INET, states, connections)) return std::nullopt;
+  ReadFamily(netlink.get(), AF_INET6, states, connections);  // a kernel may have no IPv6
   return connections;
 }
 

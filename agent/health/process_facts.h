@@ -2,22 +2,12 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 
+#include "agent/health/awaited_file.h"
 #include "agent/health/worker_sample.h"
 
 namespace rankrun::agent {
-
-// A system call in which a thread waits, from a line of /proc/PID/syscall.
-struct WaitingCall {
-  CallKind kind = CallKind::kNone;
-  std::string name{};
-  int descriptor = -1;  // its first argument, if that is one; else -1
-};
-
-// Returns the call that `line` shows; kNone for a running thread and for other text. Pure.
-WaitingCall ParseCall(const std::string& line);
 
 // Returns the number in a line "name: 12 kB" of /proc/PID/status or io; 0 if there is none. Pure.
 uint64_t NumberIn(const std::string& text, const std::string& name);
@@ -27,8 +17,9 @@ uint64_t NumberIn(const std::string& text, const std::string& name);
 Duration CpuTimeOf(pid_t pid);
 
 // Reads the facts of a process from /proc. It reads only files that a process in uninterruptible
-// sleep does not block, and follows no path of a user's file system.
+// sleep does not block, and follows no path of a user's file system. `files` finds the file for
+// which it waits.
 // Thread: any, but not the loop's.
-ProcessFacts ReadProcessFacts(pid_t pid);
+ProcessFacts ReadProcessFacts(pid_t pid, AwaitedFiles& files);
 
 }  // namespace rankrun::agent

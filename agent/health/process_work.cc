@@ -76,7 +76,7 @@ void AddConnections(pid_t pid, const ConnectionsByInode& all, uint16_t store_por
     const auto found = all.find(inode);
     if (found == all.end()) continue;
     const TcpConnection& connection = found->second;
-    if (connection.remote_port == store_port || connection.local_port == store_port) continue;
+    if (connection.remote.port == store_port || connection.local.port == store_port) continue;
     work.received_bytes += connection.received_bytes;
     work.connections.push_back({connection.id, connection.since_received});
   }

@@ -17,12 +17,12 @@ bool Sampler::Read(std::vector<WorkerSample> samples, WantedFacts wanted, Done d
   auto batch = std::make_shared<std::vector<WorkerSample>>(std::move(samples));
   RunInPool(
       loop_,
-      [batch, wanted] {
+      [batch, wanted, files = files_] {
         std::map<std::string, uint16_t> connections;
         if (wanted.store_port) connections = ReadConnectionsTo(*wanted.store_port);
         for (WorkerSample& sample : *batch) {
           if (sample.pid == 0) continue;
-          sample.process = ReadProcessFacts(sample.pid);
+          sample.process = ReadProcessFacts(sample.pid, *files);
           sample.store_ports = PortsOf(sample.pid, connections);
         }
         if (wanted.has_work) AddWork(*batch, wanted.excluded_port);

@@ -31,6 +31,7 @@ struct ProcessFacts {
   CallKind call = CallKind::kNone;
   std::string call_name{};      // "read"; empty if `call` is kNone
   std::string file{};           // path of a file, "pipe:[7]", "socket:[8]"; empty: none, unknown
+  std::string file_detail{};    // "a FIFO", "from pid 12 (cat)", "to 10.0.0.1:29500"; or empty
   pid_t tracer = 0;             // debugger; 0: none
   std::string tracer_name{};    // "gdb"
   uint64_t resident_bytes = 0;  // memory

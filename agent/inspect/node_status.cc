@@ -55,6 +55,7 @@ void Fields(F& f, ProcessFacts& m) {
   f("call_kind", m.call);
   f("call", m.call_name);
   f("file", m.file);
+  f("file_detail", m.file_detail);
   f("tracer", m.tracer);
   f("tracer_name", m.tracer_name);
   f("memory", m.resident_bytes);

@@ -67,6 +67,7 @@ void Fields(F& f, ProcessFacts& m) {
   f("call", m.call);
   f("call_name", m.call_name);
   f("file", m.file);
+  f("file_detail", m.file_detail);
   f("tracer", m.tracer);
   f("tracer_name", m.tracer_name);
   f("resident_bytes", m.resident_bytes);

@@ -104,12 +104,12 @@ std::string OutputJson(const LastOutput& output, Json json, const InspectRequest
 }
 
 // Reads /proc. `store_port`: of the store, at which workers may wait; 0: none waits.
-void ReadFacts(NodeStatus& status, uint16_t store_port) {
+void ReadFacts(NodeStatus& status, uint16_t store_port, AwaitedFiles& files) {
   std::map<std::string, uint16_t> connections;
   if (store_port != 0) connections = ReadConnectionsTo(store_port);
   for (WorkerStatus& worker : status.workers) {
     if (!worker.is_alive) continue;
-    worker.sample.process = ReadProcessFacts(worker.sample.pid);
+    worker.sample.process = ReadProcessFacts(worker.sample.pid, files);
     worker.state = StateInWords(worker.sample);
     worker.sample.store_ports = PortsOf(worker.sample.pid, connections);
   }
@@ -272,8 +272,8 @@ void Inspection::AnswerStatus(size_t room, Reply reply) {
   auto json = std::make_shared<std::string>();
   RunInPool(
       supervisor_.loop_,
-      [status, json, room, port] {
-        ReadFacts(*status, port);
+      [status, json, room, port, files = files_] {
+        ReadFacts(*status, port, *files);
         *json = EncodeStatus(*status, room);
       },
       [owner = self_, json, reply = std::move(reply)] {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/coordination/relay.h"
+#include "agent/health/awaited_file.h"
 #include "agent/health/store_waits.h"
 #include "agent/inspect/inspector.h"
 #include "agent/inspect/node_status.h"
@@ -65,6 +66,8 @@ class Inspection {
   RankStacksTaker stacks_;
   bool has_closed_ = false;            // the job, by `rankctl stop`
   std::shared_ptr<Inspection*> self_;  // null in the copies of the pool once this object is gone
+  // Shared with the pool, whose reads may outlive this object.
+  std::shared_ptr<AwaitedFiles> files_ = std::make_shared<AwaitedFiles>();
   Inspector inspector_;
 };
 

@@ -46,7 +46,8 @@ std::string DoingOf(const WorkerStatus& worker) {
   if (!text.empty() || !worker.sample.process || !worker.is_alive) return text;
   const agent::ProcessFacts& facts = *worker.sample.process;
   if (facts.call_name.empty()) return "";
-  return facts.call_name + (facts.file.empty() ? "" : " of " + facts.file);
+  return facts.call_name + (facts.file.empty() ? "" : " of " + facts.file) +
+         (facts.file_detail.empty() ? "" : ", " + facts.file_detail);
 }
 
 std::string HeadOf(const std::vector<NodeStatus>& nodes) {

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,39 +15,14 @@
 namespace rankrun::agent {
 namespace {
 
-std::string LineOf(long number, const std::string& first = "0x0",
-                   const std::string& second = "0x0") {
-  return std::to_string(number) + " " + first + " " + second + " 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n";
-}
-
-TEST(ParseCallTest, NamesACallAndItsDescriptor) {
-  WaitingCall call = ParseCall(LineOf(SYS_read, "0x1f"));
-  EXPECT_EQ(call.kind, CallKind::kFile);
-  EXPECT_EQ(call.name, "read");
-  EXPECT_EQ(call.descriptor, 31);
-}
-
-TEST(ParseCallTest, ARunningThreadIsInNoCall) {
-  EXPECT_EQ(ParseCall("running\n").kind, CallKind::kNone);
-  EXPECT_EQ(ParseCall("-1 0x7ffd 0x7f00\n").kind, CallKind::kNone);
-  EXPECT_EQ(ParseCall("").kind, CallKind::kNone);
-}
-
-TEST(ParseCallTest, KeepsTheNumberOfAnUnknownCall) {
-  EXPECT_EQ(ParseCall(LineOf(9'999)).name, "system call 9999");
-  EXPECT_EQ(ParseCall(LineOf(9'999)).kind, CallKind::kOther);
-}
-
-TEST(ParseCallTest, APollOfNothingIsASleep) {
-  EXPECT_EQ(ParseCall(LineOf(SYS_pselect6)).kind, CallKind::kSleep);
-  EXPECT_EQ(ParseCall(LineOf(SYS_pselect6, "0x4")).kind, CallKind::kPoll);
-  EXPECT_EQ(ParseCall(LineOf(SYS_ppoll, "0x7ffd")).kind, CallKind::kSleep);
-  EXPECT_EQ(ParseCall(LineOf(SYS_ppoll, "0x7ffd", "0x2")).kind, CallKind::kPoll);
-}
-
 TEST(NumberInTest, FindsTheLineOfAName) {
   EXPECT_EQ(NumberIn("Name:\tcat\nVmRSS:\t  12 kB\n", "VmRSS"), 12U);
   EXPECT_EQ(NumberIn("Name:\tcat\n", "VmRSS"), 0U);
+}
+
+ProcessFacts Read(pid_t pid) {
+  AwaitedFiles files;
+  return ReadProcessFacts(pid, files);
 }
 
 constexpr pid_t kNoProcess = 4'194'305;  // above the kernel's largest pid
@@ -79,7 +52,7 @@ class Child {
   Child(const Child&) = delete;
 
   bool WaitForFacts(const std::function<bool(const ProcessFacts&)>& condition) const {
-    return WaitFor([&] { return condition(ReadProcessFacts(pid_)); });
+    return WaitFor([&] { return condition(Read(pid_)); });
   }
   pid_t pid() const { return pid_; }
 
@@ -125,7 +98,7 @@ TEST(ProcessFactsTest, TimeOfTheProcessorGrows) {
 }
 
 TEST(ProcessFactsTest, AProcessThatIsGoneHasNoState) {
-  EXPECT_EQ(ReadProcessFacts(kNoProcess).state, '\0');
+  EXPECT_EQ(Read(kNoProcess).state, '\0');
   EXPECT_EQ(CpuTimeOf(kNoProcess), Duration::zero());
 }
 

@@ -49,7 +49,8 @@ class Child {
 };
 
 WorkerSample Read(pid_t pid, uint16_t store_port = kNoPort) {
-  std::vector<WorkerSample> samples = {{.pid = pid, .process = ReadProcessFacts(pid)}};
+  AwaitedFiles files;
+  std::vector<WorkerSample> samples = {{.pid = pid, .process = ReadProcessFacts(pid, files)}};
   AddWork(samples, store_port);
   return samples.front();
 }

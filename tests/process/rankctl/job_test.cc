@@ -181,6 +181,16 @@ TEST_F(RankctlJobTimingTest, WhySaysWhatARankDoes) {
   EXPECT_EQ(Run({"why", "x"}).exit, Code(2));
 }
 
+TEST_F(RankctlJobTimingTest, WhyNamesTheFileForWhichARankWaits) {
+  const std::string fifo = folder.Path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  Start({"-n2"}, "[ $RANK = 0 ] && exec sleep 1000; exec cat " + fifo);
+  const std::string opening =
+      "rank 1: is opening " + fifo + " (openat), a FIFO that no process has open for writing\n";
+  EXPECT_TRUE(WaitFor([&] { return Run({"why"}).out.ends_with(opening); })) << Out({"why"});
+  EXPECT_THAT(Out({"status"}), HasSubstr("openat of "));
+}
+
 TEST_F(RankctlJobTimingTest, WhyNamesTheRankForWhichOthersWait) {
   Start({"-n3"}, "exec " + test::Program("absent") + " 7");
   EXPECT_TRUE(WaitFor([&] {

@@ -1,0 +1,136 @@
+#include "agent/health/waiting_call.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+
+namespace rankrun::agent {
+namespace {
+
+// The arguments that say which file a call is about.
+enum class FileArgument : uint8_t {
+  kNone,
+  kDescriptor,  // the first one
+  kPath,        // the first one
+  kPathAt,      // a directory's descriptor, and the path
+};
+using enum FileArgument;
+
+struct KnownCall {
+  long number;
+  const char* name;
+  CallKind kind;
+  FileArgument file;
+};
+
+constexpr KnownCall kCalls[] = {
+    {SYS_read, "read", CallKind::kFile, kDescriptor},
+    {SYS_pread64, "pread64", CallKind::kFile, kDescriptor},
+    {SYS_readv, "readv", CallKind::kFile, kDescriptor},
+    {SYS_write, "write", CallKind::kFile, kDescriptor},
+    {SYS_pwrite64, "pwrite64", CallKind::kFile, kDescriptor},
+    {SYS_writev, "writev", CallKind::kFile, kDescriptor},
+    {SYS_fsync, "fsync", CallKind::kFile, kDescriptor},
+    {SYS_fdatasync, "fdatasync", CallKind::kFile, kDescriptor},
+    {SYS_ftruncate, "ftruncate", CallKind::kFile, kDescriptor},
+    {SYS_fallocate, "fallocate", CallKind::kFile, kDescriptor},
+    {SYS_getdents64, "getdents64", CallKind::kFile, kDescriptor},
+    {SYS_ioctl, "ioctl", CallKind::kFile, kDescriptor},
+    {SYS_flock, "flock", CallKind::kFile, kDescriptor},
+    {SYS_fcntl, "fcntl", CallKind::kFile, kDescriptor},
+    {SYS_fstat, "fstat", CallKind::kFile, kDescriptor},
+    {SYS_close, "close", CallKind::kFile, kDescriptor},
+    {SYS_openat, "openat", CallKind::kFile, kPathAt},
+    {SYS_newfstatat, "newfstatat", CallKind::kFile, kPathAt},
+    {SYS_statx, "statx", CallKind::kFile, kPathAt},
+    {SYS_faccessat, "faccessat", CallKind::kFile, kPathAt},
+    {SYS_mkdirat, "mkdirat", CallKind::kFile, kPathAt},
+    {SYS_readlinkat, "readlinkat", CallKind::kFile, kPathAt},
+    {SYS_renameat, "renameat", CallKind::kFile, kPathAt},
+    {SYS_renameat2, "renameat2", CallKind::kFile, kPathAt},
+    {SYS_unlinkat, "unlinkat", CallKind::kFile, kPathAt},
+    {SYS_chdir, "chdir", CallKind::kFile, kPath},
+    {SYS_execve, "execve", CallKind::kFile, kPath},
+    {SYS_statfs, "statfs", CallKind::kFile, kPath},
+    {SYS_nanosleep, "nanosleep", CallKind::kSleep, kNone},
+    {SYS_clock_nanosleep, "clock_nanosleep", CallKind::kSleep, kNone},
+    {SYS_futex, "futex", CallKind::kLock, kNone},
+    {SYS_ppoll, "ppoll", CallKind::kPoll, kNone},
+    {SYS_pselect6, "pselect6", CallKind::kPoll, kNone},
+    {SYS_epoll_pwait, "epoll_pwait", CallKind::kPoll, kNone},
+    {SYS_recvfrom, "recvfrom", CallKind::kPeer, kDescriptor},
+    {SYS_recvmsg, "recvmsg", CallKind::kPeer, kDescriptor},
+    {SYS_sendto, "sendto", CallKind::kPeer, kDescriptor},
+    {SYS_sendmsg, "sendmsg", CallKind::kPeer, kDescriptor},
+    {SYS_accept, "accept", CallKind::kPeer, kDescriptor},
+    {SYS_accept4, "accept4", CallKind::kPeer, kDescriptor},
+    {SYS_connect, "connect", CallKind::kPeer, kDescriptor},
+    {SYS_wait4, "wait4", CallKind::kChild, kNone},
+    {SYS_waitid, "waitid", CallKind::kChild, kNone},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait", CallKind::kOther, kNone},
+    {SYS_rt_sigsuspend, "rt_sigsuspend", CallKind::kOther, kNone},
+#ifdef SYS_open
+    {SYS_open, "open", CallKind::kFile, kPath},
+    {SYS_stat, "stat", CallKind::kFile, kPath},
+    {SYS_lstat, "lstat", CallKind::kFile, kPath},
+    {SYS_access, "access", CallKind::kFile, kPath},
+    {SYS_mkdir, "mkdir", CallKind::kFile, kPath},
+    {SYS_readlink, "readlink", CallKind::kFile, kPath},
+    {SYS_rename, "rename", CallKind::kFile, kPath},
+    {SYS_unlink, "unlink", CallKind::kFile, kPath},
+    {SYS_poll, "poll", CallKind::kPoll, kNone},
+    {SYS_select, "select", CallKind::kPoll, kNone},
+    {SYS_epoll_wait, "epoll_wait", CallKind::kPoll, kNone},
+    {SYS_pause, "pause", CallKind::kOther, kNone},
+#endif
+};
+
+using Arguments = std::array<uint64_t, 3>;
+
+// A poll of no descriptor is how some programs sleep.
+bool SleepsByPoll(const std::string& name, const Arguments& arguments) {
+  if (name == "select" || name == "pselect6") return arguments[0] == 0;
+  return (name == "poll" || name == "ppoll") && arguments[1] == 0;
+}
+
+bool WaitsForLock(const std::string& name, const Arguments& arguments) {
+  if (name == "flock") return true;
+  const bool is_setlkw = arguments[1] == F_SETLKW || arguments[1] == F_OFD_SETLKW;
+  return name == "fcntl" && is_setlkw;
+}
+
+}  // namespace
+
+WaitingCall ParseCall(const std::string& line) {
+  std::istringstream words(line);
+  long number = -1;
+  if (!(words >> number) || number < 0) return {};
+  Arguments arguments{};
+  for (uint64_t& argument : arguments) {
+    std::string word;
+    words >> word;
+    argument = std::strtoull(word.c_str(), nullptr, 16);
+  }
+  const auto* known = std::ranges::find(kCalls, number, &KnownCall::number);
+  if (known == std::end(kCalls)) {
+    return {.kind = CallKind::kOther, .name = "system call " + std::to_string(number)};
+  }
+  WaitingCall call{.kind = known->kind, .name = known->name};
+  if (SleepsByPoll(call.name, arguments)) call.kind = CallKind::kSleep;
+  call.waits_for_lock = WaitsForLock(call.name, arguments);
+  if (known->file == kDescriptor) call.descriptor = static_cast<int>(arguments[0]);
+  if (known->file == kPath) call.path = arguments[0];
+  if (known->file == kPathAt) {
+    call.directory = static_cast<int>(arguments[0]);
+    call.path = arguments[1];
+  }
+  if (call.name == "openat") call.open_flags = arguments[2];
+  if (call.name == "open") call.open_flags = arguments[1];
+  return call;
+}
+
+}  // namespace rankrun::agent
