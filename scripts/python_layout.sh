@@ -37,13 +37,14 @@ int main(void) {
     AT(PyThreadState, cframe), AT(_PyCFrame, current_frame), AT(_PyInterpreterFrame, f_code),
     AT(_PyInterpreterFrame, previous), AT(_PyInterpreterFrame, prev_instr),
 #endif
-    AT(_PyInterpreterFrame, owner), AT(PyCodeObject, co_qualname), AT(PyCodeObject, co_filename),
+    AT(_PyInterpreterFrame, owner), AT(_PyInterpreterFrame, localsplus),
+    AT(PyCodeObject, co_qualname), AT(PyCodeObject, co_filename),
     AT(PyCodeObject, co_firstlineno), AT(PyCodeObject, co_linetable),
     AT(PyCodeObject, co_code_adaptive),
 #else
     AT(PyInterpreterState, tstate_head), AT(PyThreadState, next), AT(PyThreadState, thread_id), NONE,
     AT(PyThreadState, frame), NONE, AT(PyFrameObject, f_code), AT(PyFrameObject, f_back),
-    AT(PyFrameObject, f_lasti), NONE, AT(PyCodeObject, co_name), AT(PyCodeObject, co_filename),
+    AT(PyFrameObject, f_lasti), NONE, AT(PyFrameObject, f_localsplus), AT(PyCodeObject, co_name), AT(PyCodeObject, co_filename),
     AT(PyCodeObject, co_firstlineno),
 #if PY_VERSION_HEX >= 0x030a0000
     AT(PyCodeObject, co_linetable),

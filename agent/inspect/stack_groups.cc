@@ -33,7 +33,8 @@ void Append(std::string& key, std::initializer_list<std::string_view> texts) {
 
 void Append(std::string& key, const std::vector<StackFrame>& frames) {
   for (const StackFrame& frame : frames) {
-    Append(key, {frame.function, frame.file, std::to_string(frame.line), frame.module});
+    Append(key,
+           {frame.function, frame.file, std::to_string(frame.line), frame.module, frame.address});
   }
   key.push_back('\1');
 }

@@ -14,6 +14,8 @@ struct StackFrame {
   std::string file;      // source; empty: unknown
   int line = 0;          // 0: unknown
   std::string module;    // file with the code, of native frames
+  // Address of the store that a function of torch.distributed makes: "127.0.0.1:12355"; or empty.
+  std::string address = {};
 
   bool operator==(const StackFrame&) const = default;
 };

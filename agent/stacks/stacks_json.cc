@@ -23,6 +23,7 @@ Json FramesJson(const std::vector<StackFrame>& frames) {
     AddText(json, "file", frame.file);
     if (frame.line > 0) json["line"] = frame.line;
     AddText(json, "module", frame.module);
+    AddText(json, "address", frame.address);
     list.push_back(std::move(json));
   }
   return list;
@@ -78,7 +79,8 @@ StackFrame ReadFrame(const Json& json) {
   return {.function = TextOf(json, "function"),
           .file = TextOf(json, "file"),
           .line = std::max(0, NumberOf<int>(json, "line")),
-          .module = TextOf(json, "module")};
+          .module = TextOf(json, "module"),
+          .address = TextOf(json, "address")};
 }
 
 ThreadStack ReadThread(const Json& json) {

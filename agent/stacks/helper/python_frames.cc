@@ -41,6 +41,11 @@ void AppendUtf8(std::string& text, uint32_t character) {
   }
 }
 
+bool MakesStore(const StackFrame& frame) {
+  return frame.function == "_create_c10d_store" &&
+         frame.file.ends_with("/torch/distributed/rendezvous.py");
+}
+
 }  // namespace
 
 std::string Utf8Of(std::span<const char> characters, int width) {
@@ -91,23 +96,37 @@ std::vector<StackFrame> PythonReader::ReadFrames(uint64_t frame) {
     if (frames.size() == kMaxStackFrames || seen.size() > 2 * kMaxStackFrames) break;
     char bytes[kFrameBytes];
     if (!memory_.Read(frame, bytes)) break;
-    if (auto read = ReadFrame(bytes)) frames.push_back(*std::move(read));
+    if (auto read = ReadFrame(frame, bytes)) frames.push_back(*std::move(read));
     frame = Field<uint64_t>(bytes, layout_.frame_previous);
   }
   return frames;
 }
 
-std::optional<StackFrame> PythonReader::ReadFrame(std::span<const char> frame) {
+std::optional<StackFrame> PythonReader::ReadFrame(uint64_t address, std::span<const char> frame) {
   const bool has_owner = layout_.frame_owner != kNoField;
   if (has_owner && Field<unsigned char>(frame, layout_.frame_owner) == kOwnedByCStack) {
     return std::nullopt;
   }
-  const auto address = Field<uint64_t>(frame, layout_.frame_code);
-  const Code& code = CodeAt(address);
+  const auto code_address = Field<uint64_t>(frame, layout_.frame_code);
+  const Code& code = CodeAt(code_address);
   if (code.frame.function.empty() && code.frame.file.empty()) return std::nullopt;
   StackFrame result = code.frame;
-  result.line = LineOf(code, address, frame);
+  result.line = LineOf(code, code_address, frame);
+  if (MakesStore(result)) result.address = StoreAddress(address);
   return result;
+}
+
+// Its first arguments are the name of a host and a port.
+std::string PythonReader::StoreAddress(uint64_t frame) const {
+  constexpr uint64_t kDigits = 24;  // of an int, whose header has been as long since 3.8
+  constexpr uint32_t kMaxPort = 65535;
+  const auto host = memory_.Get<uint64_t>(frame + layout_.frame_locals).value_or(0);
+  const auto port = memory_.Get<uint64_t>(frame + layout_.frame_locals + 8).value_or(0);
+  const std::string name = TextAt(host);
+  const auto number = port != 0 ? memory_.Get<uint32_t>(port + kDigits).value_or(0) : 0;
+  if (name.empty() || number == 0 || number > kMaxPort) return "";
+  const bool is_v6 = name.find(':') != std::string::npos;
+  return (is_v6 ? "[" + name + "]" : name) + ":" + std::to_string(number);
 }
 
 const PythonReader::Code& PythonReader::CodeAt(uint64_t address) {

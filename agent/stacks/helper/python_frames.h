@@ -43,10 +43,11 @@ class PythonReader {
 
   PythonThread ReadThread(uint64_t thread);
   std::vector<StackFrame> ReadFrames(uint64_t frame);
-  std::optional<StackFrame> ReadFrame(std::span<const char> frame);
+  std::optional<StackFrame> ReadFrame(uint64_t address, std::span<const char> frame);
   const Code& CodeAt(uint64_t address);
   int LineOf(const Code& code, uint64_t address, std::span<const char> frame) const;
   std::string TextAt(uint64_t address) const;
+  std::string StoreAddress(uint64_t frame) const;
 
   const RemoteMemory& memory_;
   const PythonLayout layout_;

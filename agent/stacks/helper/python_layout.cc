@@ -13,20 +13,20 @@ using enum PythonLineTable;
 // clang-format off
 constexpr PythonLayout kLayouts[] = {
   // minor, lines, runtime, interpreter: next threads, thread: next id native frame, cframe,
-  // frame: code previous instruction owner, code: name file first-line lines instructions,
+  // frame: code previous instruction owner locals, code: name file first-line lines instructions,
   // text: length state ascii compact, bytes: size value
   {8, kLnotab, 32, 0, 8, 8, 176, kNoField, 24, kNoField,
-   32, 24, 104, kNoField, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
+   32, 24, 104, kNoField, 360, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
   {9, kLnotab, 32, 0, 8, 8, 176, kNoField, 24, kNoField,
-   32, 24, 104, kNoField, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
+   32, 24, 104, kNoField, 360, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
   {10, kLinetable, 32, 0, 8, 8, 176, kNoField, 24, kNoField,
-   32, 24, 96, kNoField, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
+   32, 24, 96, kNoField, 352, 112, 104, 40, 120, kNoField, 16, 32, 48, 72, 16, 32},
   {11, kLocations, 40, 0, 16, 8, 152, 160, 56, 8,
-   32, 48, 56, 69, 128, 112, 72, 136, 184, 16, 32, 48, 72, 16, 32},
+   32, 48, 56, 69, 72, 128, 112, 72, 136, 184, 16, 32, 48, 72, 16, 32},
   {12, kLocations, 40, 0, 72, 8, 136, 144, 56, 0,
-   0, 8, 56, 70, 128, 112, 68, 136, 192, 16, 32, 40, 56, 16, 32},
+   0, 8, 56, 70, 72, 128, 112, 68, 136, 192, 16, 32, 40, 56, 16, 32},
   {13, kLocations, 632, 7264, 7344, 8, 152, 160, 72, kNoField,
-   0, 8, 56, 70, 128, 112, 68, 136, 200, 16, 32, 40, 56, 16, 32},
+   0, 8, 56, 70, 72, 128, 112, 68, 136, 200, 16, 32, 40, 56, 16, 32},
 };
 // clang-format on
 
@@ -45,12 +45,12 @@ constexpr Position kPositions13[] = {
     {184, &PythonLayout::thread_frame},        {192, &PythonLayout::thread_id},
     {200, &PythonLayout::thread_native_id},    {232, &PythonLayout::frame_previous},
     {240, &PythonLayout::frame_code},          {248, &PythonLayout::frame_instruction},
-    {264, &PythonLayout::frame_owner},         {280, &PythonLayout::code_file},
-    {296, &PythonLayout::code_name},           {304, &PythonLayout::code_lines},
-    {312, &PythonLayout::code_first_line},     {344, &PythonLayout::code_instructions},
-    {520, &PythonLayout::bytes_size},          {528, &PythonLayout::bytes_value},
-    {544, &PythonLayout::text_state},          {552, &PythonLayout::text_length},
-    {560, &PythonLayout::ascii_size}};
+    {256, &PythonLayout::frame_locals},        {264, &PythonLayout::frame_owner},
+    {280, &PythonLayout::code_file},           {296, &PythonLayout::code_name},
+    {304, &PythonLayout::code_lines},          {312, &PythonLayout::code_first_line},
+    {344, &PythonLayout::code_instructions},   {520, &PythonLayout::bytes_size},
+    {528, &PythonLayout::bytes_value},         {544, &PythonLayout::text_state},
+    {552, &PythonLayout::text_length},         {560, &PythonLayout::ascii_size}};
 
 uint64_t NumberAt(std::span<const char> bytes, size_t at) {
   uint64_t number;

@@ -35,7 +35,8 @@ struct PythonLayout {
   uint64_t frame_previous;
   uint64_t frame_instruction;  // a number to 3.10, from then on a pointer
   uint64_t frame_owner;
-  uint64_t code_name;  // the qualified one, if there is one
+  uint64_t frame_locals;  // first local variable; the arguments come first
+  uint64_t code_name;     // the qualified one, if there is one
   uint64_t code_file;
   uint64_t code_first_line;
   uint64_t code_lines;

@@ -77,11 +77,11 @@ struct Process {
     return address;
   }
 
-  uint64_t Code(const std::string& name, int line) {
+  uint64_t Code(const std::string& name, int line, const std::string& file = "/home/train.py") {
     const uint64_t code = memory.NewObject();
     const uint64_t lines = memory.NewObject();
     memory.Put(code + layout.code_name, Text(name));
-    memory.Put(code + layout.code_file, Text("/home/train.py"));
+    memory.Put(code + layout.code_file, Text(file));
     memory.Put(code + layout.code_first_line, line);
     memory.Put(code + layout.code_lines, lines);
     std::string table = std::string("\0\1", 2);  // line + 1
@@ -183,6 +183,26 @@ TEST(PythonTextTest, WidthsOfCharactersBecomeUtf8) {
   EXPECT_EQ(Utf8Of(std::string("\x00\xf6\x01\x00", 4), 4), "\xf0\x9f\x98\x80");
   EXPECT_EQ(Utf8Of(std::string("\xff\xff\xff\xff", 4), 4), "?");
   EXPECT_LE(Utf8Of(std::string(10'000, '\xef'), 1).size(), kMaxStackText);
+}
+
+TEST(PythonFramesTest, TheAddressOfAStoreIsThatOfItsArguments) {
+  for (int minor = 8; minor <= 13; ++minor) {
+    Process process(minor);
+    const uint64_t store = process.Frame(
+        process.Code("_create_c10d_store", 162, "/venv/torch/distributed/rendezvous.py"), 0);
+    const uint64_t port = process.memory.NewObject();
+    process.memory.Put(port + 24, uint32_t{12355});
+    process.memory.Put(store + process.layout.frame_locals, process.Text("127.0.0.1"));
+    process.memory.Put(store + process.layout.frame_locals + 8, port);
+    process.memory.Put(process.inner + process.layout.frame_previous, store);
+    const auto threads = process.Read();
+    ASSERT_EQ(threads.size(), 1U);
+    ASSERT_EQ(threads[0].frames.size(), 2U);
+    EXPECT_EQ(threads[0].frames[0].address, "");
+    EXPECT_EQ(threads[0].frames[1].address, "127.0.0.1:12355") << minor;
+    process.memory.Put(port + 24, uint32_t{70'000});
+    EXPECT_EQ(process.Read()[0].frames[1].address, "") << "no port";
+  }
 }
 
 }  // namespace
