@@ -46,8 +46,8 @@ void ForEachEntry(const std::string& folder, const std::function<void(const char
   }
 }
 
-// A thread in a page fault has the map of the memory locked until its disk answers, and who waits
-// for that lock blocks all later readers.
+// A thread in a page fault has the map of the memory locked until its disk answers. A writer that
+// waits for that lock blocks all later readers.
 bool MayReadMemory(pid_t pid) {
   bool may_read = true;
   ForEachEntry(FolderOf(pid) + "task", [&](const char* tid) {

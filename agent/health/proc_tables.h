@@ -25,7 +25,7 @@ std::optional<Mount> MountOfPath(const std::string& table, const std::string& pa
 // Returns "on the NFS server nas:/export"; empty for a file system of this host.
 std::string ServerInWords(const Mount& mount);
 
-// Returns the process that has the lock for which `waiter` waits, by /proc/locks: the one that
+// Returns the process that has the lock for which `waiter` waits, by /proc/locks: the process that
 // took it, although its children may have it, too. Nothing if the table does not show it.
 std::optional<pid_t> LockHolder(const std::string& table, pid_t waiter);
 

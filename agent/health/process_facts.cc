@@ -43,7 +43,7 @@ ProcessFacts ReadProcessFacts(pid_t pid, AwaitedFiles& files) {
   if (facts.state == '\0') return facts;
   facts.wait_channel = OneLine(ReadOfProcess(pid, "wchan"), 64);
   if (facts.wait_channel == "0") facts.wait_channel.clear();
-  WaitingCall call = ParseCall(ReadOfProcess(pid, "syscall"));
+  WaitingCall call = ParseCall(ReadOfProcess(pid, "syscall"), facts.wait_channel);
   facts.call = call.kind;
   facts.call_name = call.name;
   AwaitedFile file = files.Find(pid, call, facts.wait_channel);

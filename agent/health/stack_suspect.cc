@@ -54,6 +54,55 @@ std::string PlaceOf(const ProcessStacks& stacks) {
   return text;
 }
 
+// Returns the outermost function of a library that the program has called from Python, if it is
+// in one: "c10d::TCPStore::get".
+std::string NativeCallOf(const std::vector<StackFrame>& frames) {
+  std::string call;
+  for (const StackFrame& frame : frames) {
+    if (frame.file.ends_with(".py")) break;
+    if (IsNative(frame)) call = ShortFunction(frame.function);
+  }
+  return call;
+}
+
+// Returns the outermost function of torch.distributed around the innermost one, which its user
+// knows.
+std::string CallOf(const ProcessStacks& stacks) {
+  if (stacks.threads.empty()) return "";
+  const auto frames = MergedFrames(stacks, stacks.threads.front());
+  std::string call;
+  for (auto frame = std::ranges::find_if(frames, IsInTorchDistributed); frame != frames.end();
+       ++frame) {
+    if (IsInTorchDistributed(*frame)) {
+      call = frame->function;
+    } else if (!frame->file.ends_with(kDecorators)) {
+      break;
+    }
+  }
+  if (call.empty()) call = NativeCallOf(frames);
+  return call.empty() ? CollectiveOf(stacks) : call;
+}
+
+// Returns the address of the store that the main thread makes; empty: it makes none.
+std::string StoreAddressOf(const ThreadStack& thread) {
+  const auto found = std::ranges::find_if(
+      thread.python, [](const StackFrame& frame) { return !frame.address.empty(); });
+  return found == thread.python.end() ? "" : found->address;
+}
+
+// A program pauses between dials that are refused, and waits in a dial without an answer.
+Dial DialOf(const ThreadStack& thread) {
+  if (StoreAddressOf(thread).empty()) return Dial::kNone;
+  // A call that was interrupted before has lost its name, but its functions are known.
+  std::string call = thread.system_call + " " + thread.wait_channel;
+  for (size_t i = 0; i < std::min<size_t>(2, thread.native.size()); ++i) {
+    call += " " + thread.native[i].function;
+  }
+  const auto has = [&](const char* part) { return call.find(part) != std::string::npos; };
+  if (has("nanosleep")) return Dial::kRefused;
+  return has("poll") || has("connect") ? Dial::kUnanswered : Dial::kNone;
+}
+
 bool IsMessage(std::string_view function) {
   constexpr std::string_view kMessages[] = {"send", "recv", "isend", "irecv", "batch_isend_irecv"};
   return std::ranges::find(kMessages, function) != std::end(kMessages);
@@ -97,10 +146,16 @@ std::string CollectiveOf(const ProcessStacks& stacks) {
 }
 
 StackDigest DigestOf(const ProcessStacks& stacks) {
-  return {.is_known = AreKnown(stacks),
-          .is_exiting = IsExiting(stacks),
-          .collective = CollectiveOf(stacks),
-          .place = PlaceOf(stacks)};
+  StackDigest digest{.is_known = AreKnown(stacks),
+                     .is_exiting = IsExiting(stacks),
+                     .collective = CollectiveOf(stacks),
+                     .place = PlaceOf(stacks),
+                     .call = CallOf(stacks)};
+  if (!stacks.threads.empty()) {
+    digest.dial = DialOf(stacks.threads.front());
+    digest.address = StoreAddressOf(stacks.threads.front());
+  }
+  return digest;
 }
 
 std::vector<RankDigest> DigestsOf(const std::vector<WorkerSample>& workers,

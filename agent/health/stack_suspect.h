@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,12 +20,19 @@ namespace rankrun::agent {
 // is: "all_reduce". Empty: it is in none.
 std::string CollectiveOf(const ProcessStacks& stacks);
 
+// An attempt of a main thread to reach the store of its job.
+enum class Dial : uint8_t { kNone, kRefused, kUnanswered };
+
 // The part of a rank's stacks that is compared, short enough for a message.
 struct StackDigest {
   bool is_known = false;        // the stack of its main thread could be read
   bool is_exiting = false;      // its main thread has done its work and ends the process
   std::string collective = {};  // see CollectiveOf
   std::string place = {};       // innermost frames: "wait (connection.py) <- main (train.py:7)"
+  // Not in messages between nodes:
+  std::string call = {};  // the function of torch.distributed that the program has called
+  Dial dial = Dial::kNone;
+  std::string address = {};  // that it dials: "127.0.0.1:12355"
   bool operator==(const StackDigest&) const = default;
 };
 StackDigest DigestOf(const ProcessStacks& stacks);

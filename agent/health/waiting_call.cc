@@ -103,9 +103,20 @@ bool WaitsForLock(const std::string& name, const Arguments& arguments) {
   return name == "fcntl" && is_setlkw;
 }
 
+// The arguments are still those of the call. Only a sleep has small numbers: a clock and flags.
+WaitingCall Continued(const Arguments& arguments, const std::string& wait_channel) {
+  constexpr uint64_t kMaxClock = 11;
+  const bool is_sleep = arguments[0] <= kMaxClock && arguments[1] <= 1;
+  const auto has = [&](const char* part) { return wait_channel.find(part) != std::string::npos; };
+  if (is_sleep || has("nanosleep")) return {.kind = CallKind::kSleep, .name = "clock_nanosleep"};
+  if (has("futex")) return {.kind = CallKind::kLock, .name = "futex"};
+  if (has("poll")) return {.kind = CallKind::kPoll, .name = "poll"};
+  return {.kind = CallKind::kOther, .name = "restart_syscall"};
+}
+
 }  // namespace
 
-WaitingCall ParseCall(const std::string& line) {
+WaitingCall ParseCall(const std::string& line, const std::string& wait_channel) {
   std::istringstream words(line);
   long number = -1;
   if (!(words >> number) || number < 0) return {};
@@ -115,6 +126,7 @@ WaitingCall ParseCall(const std::string& line) {
     words >> word;
     argument = std::strtoull(word.c_str(), nullptr, 16);
   }
+  if (number == SYS_restart_syscall) return Continued(arguments, wait_channel);
   const auto* known = std::ranges::find(kCalls, number, &KnownCall::number);
   if (known == std::end(kCalls)) {
     return {.kind = CallKind::kOther, .name = "system call " + std::to_string(number)};

@@ -21,7 +21,9 @@ struct WaitingCall {
   bool operator==(const WaitingCall&) const = default;
 };
 
-// Returns the call that `line` shows; kNone for a running thread and for other text. Pure.
-WaitingCall ParseCall(const std::string& line);
+// Returns the call that `line` shows; kNone for a running thread and for other text. A call that
+// the kernel continues after an interruption has lost its number: `wait_channel`, the function of
+// the kernel in which the thread waits, shows its kind. Pure.
+WaitingCall ParseCall(const std::string& line, const std::string& wait_channel = "");
 
 }  // namespace rankrun::agent

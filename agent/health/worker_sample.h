@@ -67,6 +67,14 @@ struct StoreWait {
   Duration lasted;
 };
 
+// A connection for whose data the main thread of a worker waits, to another worker of its node.
+struct PeerWait {
+  int global_rank = 0;     // of the other end
+  std::string address{};   // of the other end
+  bool is_server = false;  // which has accepted the connection
+  bool is_guess = false;   // the only such server, while the main thread polls
+};
+
 // State of a worker at one time. A value.
 struct WorkerSample {
   std::string node{};                // name; empty in a job of one node
@@ -85,6 +93,8 @@ struct WorkerSample {
   uint64_t store_changes = 0;           // at the store that its node hosts; 0: it hosts none
   std::vector<uint16_t> store_ports{};  // of its connections to the store; read on demand
   std::optional<StoreWait> store_wait{};
+  std::optional<PeerWait> peer_wait{};    // read on demand, as `dials`
+  std::vector<std::string> dials{};       // addresses that have not answered yet
   std::optional<ProcessFacts> process{};  // empty: not read
   std::optional<WorkFacts> work{};        // likewise
 };

@@ -43,6 +43,13 @@ void Fields(F& f, StoreWait& m) {
   f("seconds", m.lasted);
 }
 template <typename F>
+void Fields(F& f, PeerWait& m) {
+  f("rank", m.global_rank);
+  f("address", m.address);
+  f("is_server", m.is_server);
+  f("is_guess", m.is_guess);
+}
+template <typename F>
 void Fields(F& f, WaitingClient& m) {
   f("key", m.key);
   f("port", m.port);
@@ -73,6 +80,8 @@ void Fields(F& f, WorkerSample& m) {
   f("awaited_rank", m.awaited_rank);
   f("awaits_seconds", m.awaited_for);
   f("store_wait", m.store_wait);
+  f("peer_wait", m.peer_wait);
+  f("dials", m.dials);
   f("store_ports", m.store_ports);
   f("process", m.process);
   f("groups", m.groups);

@@ -3,10 +3,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agent/health/stack_suspect.h"
 #include "agent/health/store_waits.h"
 #include "agent/health/worker_sample.h"
 #include "base/result.h"
@@ -20,8 +22,9 @@ struct WorkerStatus {
   double seconds = 0;     // since the attempt began, or since the worker ended
   std::string doing{};    // "in AllReduce #12 (16 x float32, sum) of world"; empty: unknown
   double doing_seconds = 0;
-  std::string last_line{};  // of its output
-  WorkerSample sample{};    // its ranks, its pid, and the facts for a roll call
+  std::string last_line{};              // of its output
+  WorkerSample sample{};                // its ranks, its pid, and the facts for a roll call
+  std::optional<StackDigest> stacks{};  // no part of an answer: taken by `rankctl` itself
 };
 
 // One node of a job, as its agent sees it.

@@ -69,7 +69,8 @@ constexpr Command kCommands[] = {
      .most_operands = 1,
      .help = "Say which ranks wait, for which other rank, and what that one does instead.",
      .details = "After that come all ranks, equal ones together, or only _RANK_ with more detail. "
-                "The command looks twice, 20 milliseconds apart.",
+                "The command looks twice, 20 milliseconds apart. If the ranks do not use "
+                "**librankrun**, it also reads their stacks, and stops each for some milliseconds.",
      .flags = kOrderFlags,
      .run = RunWhy},
     {.title = "rankctl stacks",

@@ -35,21 +35,12 @@ int StacksOfRanks(const CommandLine& line, const StackOperands& operands) {
     const bool are_many = ranks.error().code == ErrorCode::kInvalid;
     return Fail(ranks.error().message, are_many ? kExitUsage : kExitNo);
   }
-  // Nodes without any of the ranks are not waited for.
-  std::set<int> asked(ranks->begin(), ranks->end());
-  auto have_all = [open = std::move(asked)](const NodeAnswer& answer) mutable {
-    for (int rank : RanksIn(answer)) open.erase(rank);
-    return open.empty();
-  };
-  auto answers = AskAgain(
-      *job, {.kind = InspectRequest::Kind::kStacks, .all_nodes = true, .ranks = *ranks}, have_all);
-  if (!answers) return FailJob(answers.error());
-  const std::vector<StackGroup> groups =
-      StackGroupsOf(*answers, *ranks, /*names_nodes=*/job->status.nodes > 1);
+  auto groups = AskStacks(*job, *ranks);
+  if (!groups) return FailJob(groups.error());
   const int failed =
-      Print(line.flags.Has("json") ? StackGroupsJson(groups) : StackGroupsText(groups));
+      Print(line.flags.Has("json") ? StackGroupsJson(*groups) : StackGroupsText(*groups));
   const bool are_complete = std::ranges::all_of(
-      groups, [](const StackGroup& group) { return group.stacks.note.empty(); });
+      *groups, [](const StackGroup& group) { return group.stacks.note.empty(); });
   return failed == kExitDone && !are_complete ? kExitNo : failed;
 }
 
@@ -67,6 +58,19 @@ Result<bool> MayBeRanks(const StackOperands& operands) {
 }
 
 }  // namespace
+
+Result<std::vector<StackGroup>> AskStacks(FoundJob& job, const std::vector<int>& ranks) {
+  // Nodes without any of the ranks are not waited for.
+  std::set<int> asked(ranks.begin(), ranks.end());
+  auto have_all = [open = std::move(asked)](const NodeAnswer& answer) mutable {
+    for (int rank : RanksIn(answer)) open.erase(rank);
+    return open.empty();
+  };
+  auto answers = AskAgain(
+      job, {.kind = InspectRequest::Kind::kStacks, .all_nodes = true, .ranks = ranks}, have_all);
+  if (!answers) return std::move(answers).error();
+  return StackGroupsOf(*answers, ranks, /*names_nodes=*/job.status.nodes > 1);
+}
 
 int RunStacks(const CommandLine& line) {
   const bool are_pids = line.flags.Has("pid");

@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "agent/health/hang_watch.h"
+#include "agent/health/stack_waits.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "base/roll_call.h"
@@ -44,6 +46,15 @@ std::string DoingOf(const WorkerStatus& worker) {
            ShortTime(SecondsOf(worker.sample.store_wait->lasted));
   }
   if (!text.empty() || !worker.sample.process || !worker.is_alive) return text;
+  if (worker.stacks && worker.stacks->dial != agent::Dial::kNone) {
+    return "dialling " + worker.stacks->address;
+  }
+  if (!worker.sample.dials.empty()) return "dialling " + worker.sample.dials.front();
+  if (worker.stacks && !worker.stacks->call.empty()) return "in " + worker.stacks->call;
+  if (worker.sample.peer_wait && !worker.sample.peer_wait->is_guess) {
+    return "waiting for rank " + std::to_string(worker.sample.peer_wait->global_rank) + ", at " +
+           worker.sample.peer_wait->address;
+  }
   const agent::ProcessFacts& facts = *worker.sample.process;
   if (facts.call_name.empty()) return "";
   return facts.call_name + (facts.file.empty() ? "" : " of " + facts.file) +
@@ -162,10 +173,41 @@ SameState StateOf(const std::vector<WorkerStatus>& first, const WorkerStatus& wo
   if (doing.empty() && worker.sample.store_wait) {
     doing = "for key " + worker.sample.store_wait->key + " of the store";
   }
+  if (doing.empty() && worker.stacks && !worker.stacks->call.empty()) {
+    doing = "in " + worker.stacks->call;
+  }
   if (doing.empty()) return state;
   state.of_one += ", " + doing;
   state.of_several += ", " + doing;
   return state;
+}
+
+double LongestAttempt(const std::vector<NodeStatus>& nodes) {
+  double seconds = 0;
+  for (const NodeStatus& node : nodes) seconds = std::max(seconds, node.attempt_seconds);
+  return seconds;
+}
+
+// Returns the waits that only stacks and connections show.
+std::vector<std::string> HiddenWaitsOf(const std::vector<WorkerStatus>& first,
+                                       const std::vector<WorkerStatus>& workers, double apart) {
+  std::vector<agent::RankDigest> digests;
+  std::map<int, std::string> doing;
+  for (const WorkerStatus& worker : workers) {
+    if (!worker.is_alive) continue;
+    const int rank = worker.sample.global_rank;
+    if (worker.stacks) digests.push_back({rank, *worker.stacks});
+    const auto condition = ConditionOf(worker.sample, WorkOf(first, worker, apart));
+    doing[rank] = ConditionInWords(worker.sample, condition).substr(3);
+  }
+  return VisibleWaits(SamplesOf(workers), digests, doing);
+}
+
+// A worker that shows no operation and no connection may wait for another one all the same.
+std::string NoWait(const std::vector<NodeStatus>& nodes) {
+  return RanksThatShowNothing(nodes).empty()
+             ? "no rank waits for another one\n"
+             : "nothing visible: no rank waits in a collective or store that rankrun sees\n";
 }
 
 std::string StatesText(const std::vector<WorkerStatus>& first,
@@ -299,20 +341,33 @@ std::string StatusText(std::vector<NodeStatus> nodes, const CpuTimes& before, do
   return text;
 }
 
+bool ShowsWaits(const std::vector<NodeStatus>& first, const std::vector<NodeStatus>& second,
+                double apart) {
+  return !WaitsOf(WorkersOf(first), WorkersOf(second), apart, LongestAttempt(second)).empty();
+}
+
+std::vector<int> RanksThatShowNothing(const std::vector<NodeStatus>& nodes) {
+  std::vector<int> ranks;
+  for (const NodeStatus& node : nodes) {
+    for (const WorkerStatus& worker : node.workers) {
+      const WorkerSample& sample = worker.sample;
+      if (!sample.groups.empty() || !sample.has_all_groups || !sample.awaited.empty()) return {};
+      if (worker.is_alive) ranks.push_back(sample.global_rank);
+    }
+  }
+  return ranks;
+}
+
 std::string WhyText(const std::vector<NodeStatus>& first, const std::vector<NodeStatus>& second,
                     double apart, int rank) {
   std::vector<WorkerStatus> before = WorkersOf(first);
   std::vector<WorkerStatus> workers = WorkersOf(second);
-  double attempt_seconds = 0;
-  for (const NodeStatus& node : second) {
-    attempt_seconds = std::max(attempt_seconds, node.attempt_seconds);
-  }
   std::string text;
-  for (const std::string& wait : WaitsOf(before, workers, apart, attempt_seconds)) {
-    text += wait + "\n";
-  }
+  auto waits = WaitsOf(before, workers, apart, LongestAttempt(second));
+  if (waits.empty()) waits = HiddenWaitsOf(before, workers, apart);
+  for (const std::string& wait : waits) text += wait + "\n";
   text += UnknownOf(second, workers);
-  if (text.empty()) text = "no rank waits for another one\n";
+  if (text.empty()) text = NoWait(second);
   if (rank < 0) return text + StatesText(before, workers, apart);
   for (const WorkerStatus& worker : workers) {
     if (worker.sample.global_rank == rank) text += DetailsOf(before, worker, apart);

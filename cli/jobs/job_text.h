@@ -31,6 +31,13 @@ std::string StatusText(std::vector<agent::NodeStatus> nodes, const CpuTimes& bef
 std::string WhyText(const std::vector<agent::NodeStatus>& first,
                     const std::vector<agent::NodeStatus>& second, double apart, int rank);
 
+// Whether two looks show that a rank waits for others, by its status page or at the store.
+bool ShowsWaits(const std::vector<agent::NodeStatus>& first,
+                const std::vector<agent::NodeStatus>& second, double apart);
+
+// Returns the ranks that run, if none of all shows an operation of librankrun; else none.
+std::vector<int> RanksThatShowNothing(const std::vector<agent::NodeStatus>& nodes);
+
 // Returns "850 ms", "12 s", "3 min", "5 h", "2 d".
 std::string ShortTime(double seconds);
 // Returns "12 K", "120 M", "1.5 G".

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "cli/jobs/job_question.h"
+#include "cli/jobs/job_stacks.h"
 #include "cli/jobs/job_text.h"
 #include "cli/output.h"
 
@@ -64,6 +66,27 @@ std::string Fitting(const std::string& text, size_t lines) {
   auto hidden = std::ranges::count(text.begin() + static_cast<ptrdiff_t>(end), text.end(), '\n');
   return text.substr(0, end) + "... and " + std::to_string(hidden) +
          " more lines: rankctl status --once shows all";
+}
+
+// Adds the stacks of workers that show nothing else, as those of PyTorch without librankrun. Others
+// may read them now, or this host may not: then they stay unknown.
+void AddStacks(FoundJob& job, std::vector<NodeStatus>& nodes) {
+  std::vector<int> ranks = RanksThatShowNothing(nodes);
+  if (ranks.empty()) return;
+  if (ranks.size() > agent::kMaxStacksRanks) ranks.resize(agent::kMaxStacksRanks);
+  auto groups = AskStacks(job, ranks);
+  if (!groups) return;
+  std::map<int, agent::StackDigest> digests;
+  for (const agent::StackGroup& group : *groups) {
+    const agent::StackDigest digest = DigestOf(group.stacks);
+    for (const agent::RankProcess& process : group.ranks) digests[process.rank] = digest;
+  }
+  for (NodeStatus& node : nodes) {
+    for (agent::WorkerStatus& worker : node.workers) {
+      auto found = digests.find(worker.sample.global_rank);
+      if (found != digests.end()) worker.stacks = found->second;
+    }
+  }
 }
 
 // Repaints the table each second until the job or rankctl ends.
@@ -141,6 +164,7 @@ int RunWhy(const CommandLine& line) {
                     });
                   });
   if (!is_known) return Fail("no rank " + std::to_string(rank) + " runs in this job", kExitNo);
+  if (!ShowsWaits(*first, *second, apart)) AddStacks(*job, *second);
   std::string text = WhyText(*first, *second, apart, rank);
   if (!line.flags.Has("json")) return Print(text);
   Json lines = Json::array();

@@ -37,6 +37,16 @@ TEST(ParseCallTest, APollOfNothingIsASleep) {
   EXPECT_EQ(ParseCall(LineOf(SYS_ppoll, "0x7ffd", "0x2")).kind, CallKind::kPoll);
 }
 
+TEST(ParseCallTest, ACallThatContinuesIsKnownByItsWaitChannel) {
+  const std::string line = LineOf(SYS_restart_syscall, "0x7f00", "0x2");
+  EXPECT_EQ(ParseCall(line, "hrtimer_nanosleep").kind, CallKind::kSleep);
+  EXPECT_EQ(ParseCall(line, "futex_do_wait").kind, CallKind::kLock);
+  EXPECT_EQ(ParseCall(line, "do_sys_poll").kind, CallKind::kPoll);
+  EXPECT_EQ(ParseCall(line, "").name, "restart_syscall");
+  const std::string sleep = LineOf(SYS_restart_syscall, "0x1", "0x0", "0x7f00");
+  EXPECT_EQ(ParseCall(sleep, "do_syscall_64").kind, CallKind::kSleep);
+}
+
 TEST(ParseCallTest, FindsThePathOfACallThatNamesOne) {
   const WaitingCall at = ParseCall(LineOf(SYS_openat, "0xffffff9c", "0x7ffdd7c98a27", "0x80001"));
   EXPECT_EQ(at.path, 0x7ffdd7c98a27U);

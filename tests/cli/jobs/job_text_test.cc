@@ -171,8 +171,33 @@ TEST_F(WhyTest, OneRankIsShownWithMore) {
 }
 
 TEST_F(WhyTest, NobodyIsBlamedIfNobodyWaits) {
-  std::vector<NodeStatus> idle = {Node("n", 0, {Worker(0), Worker(1)})};
+  std::vector<NodeStatus> idle = {
+      Node("n", 0, {InOperation(0, 812, false), InOperation(1, 812, false)})};
   EXPECT_THAT(WhyText(idle, idle, 0.05, -1), StartsWith("no rank waits for another one\n"));
+}
+
+TEST_F(WhyTest, RanksThatShowNothingMayWait) {
+  std::vector<NodeStatus> idle = {Node("n", 0, {Worker(0), Worker(1)})};
+  EXPECT_THAT(WhyText(idle, idle, 0.05, -1),
+              StartsWith("nothing visible: no rank waits in a collective or store that rankrun "
+                         "sees\nranks 0, 1: are waiting for a lock (futex)\n"));
+  EXPECT_THAT(RanksThatShowNothing(idle), testing::ElementsAre(0, 1));
+  EXPECT_THAT(RanksThatShowNothing(nodes), testing::IsEmpty());
+}
+
+TEST_F(WhyTest, StacksAndConnectionsShowWaits) {
+  WorkerStatus waiting = Worker(0);
+  waiting.stacks = {.is_known = true, .collective = "all_reduce", .call = "all_reduce"};
+  WorkerStatus late = Worker(1);
+  late.stacks = {.is_known = true, .place = "load (train.py:7)"};
+  late.sample.dials = {"10.0.0.9:7"};
+  const std::vector<NodeStatus> job = {Node("n", 0, {waiting, late})};
+  const std::string text = WhyText(job, job, 0.05, -1);
+  EXPECT_THAT(text, StartsWith("rank 1 dials 10.0.0.9:7, which does not answer: "));
+  EXPECT_THAT(text, HasSubstr("\nrank 0 waits in all_reduce for rank 1, which is waiting for a "
+                              "lock (futex), in load (train.py:7)\n"));
+  EXPECT_THAT(text, HasSubstr("\nrank 0: is waiting for a lock (futex), in all_reduce\n"));
+  EXPECT_THAT(StatusText(job, {}, 0, 200), HasSubstr("dialling 10.0.0.9:7"));
 }
 
 TEST_F(WhyTest, RanksWhoseGroupsHaveNoRoomAreNeitherBlamedNorIdle) {
