@@ -52,6 +52,7 @@ HealthMonitor::HealthMonitor(Loop& loop, const HangPolicy& policy, Callbacks cal
       callbacks_(std::move(callbacks)),
       period_(PeriodOf(policy)),
       watch_(policy),
+      quiet_(policy.notice),
       next_(loop, [this] { Take(); }),
       stacks_deadline_(loop, [this] { Finish(); }),
       finish_deadline_(loop, [this] { callbacks_.on_unfinished(); }),
@@ -71,6 +72,7 @@ void HealthMonitor::BeginAttempt() {
   finished_.clear();
   last_read_.clear();
   watch_.BeginAttempt(Now());
+  quiet_.StartOver();
   next_.Start(period_);
 }
 
@@ -93,10 +95,18 @@ void HealthMonitor::NoteFinished() {
 
 void HealthMonitor::Pause(bool is_paused) {
   is_paused_ = is_paused;
-  if (!is_paused) watch_.StartOver(Now());
+  if (is_paused) return;
+  watch_.StartOver(Now());
+  quiet_.StartOver();
 }
 
 void HealthMonitor::WantSamples() { wanted_until_ = Now() + kWantedFor; }
+
+// A wait for a key of the store is shown already.
+void HealthMonitor::LookForQuiet(const std::vector<WorkerSample>& samples) {
+  if (!callbacks_.on_quiet || !clients_.empty()) return;
+  if (auto quiet = quiet_.Look(samples, Now())) callbacks_.on_quiet(samples, *quiet);
+}
 
 // The facts of /proc are read only after somebody has waited for a while.
 void HealthMonitor::Take() {
@@ -115,6 +125,7 @@ void HealthMonitor::Take() {
     if (is_wanted || waits_at_store) SendFinished();
     return;
   }
+  LookForQuiet(samples);
   WantedFacts wanted{.has_work = watch_.NeedsWork(Now())};
   if (!waits_at_store && !is_wanted && !wanted.has_work && !watch_.NeedsFacts(samples, Now())) {
     return Judge(samples);

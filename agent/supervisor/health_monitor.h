@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/health/hang_watch.h"
+#include "agent/health/quiet_watch.h"
 #include "agent/health/sampler.h"
 #include "agent/health/store_waits.h"
 #include "agent/process/stuck_watch.h"
@@ -39,6 +40,8 @@ class HealthMonitor {
     // Reads the stacks of these workers before on_hang, which follows `done`, or kMaxStacksTime.
     // Empty: nobody reads them.
     std::function<void(std::vector<pid_t>, std::function<void()> done)> take_stacks = {};
+    // A worker has been quiet for the time of a notice, and none shows what it waits for.
+    std::function<void(std::vector<WorkerSample>, Duration quiet)> on_quiet = {};
   };
   static constexpr std::chrono::seconds kMaxStacksTime{2};
 
@@ -70,6 +73,7 @@ class HealthMonitor {
 
  private:
   void Take();
+  void LookForQuiet(const std::vector<WorkerSample>& samples);
   void Judge(const std::vector<WorkerSample>& samples);
   void SendFinished();
   void JudgeRead(std::vector<WorkerSample> samples);
@@ -80,6 +84,7 @@ class HealthMonitor {
   Callbacks callbacks_;
   const Duration period_;
   HangWatch watch_;
+  QuietWatch quiet_;
   StoreWaitTimes store_times_;
   std::vector<WaitingClient> clients_;  // of the store, at this look
   // Several nodes: the last samples of workers that have all succeeded, while others may run.

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "agent/health/process_facts.h"
+#include "agent/health/store_waits.h"
+#include "agent/health/worker_peers.h"
 #include "agent/inspect/worker_words.h"
 #include "agent/job/environment.h"
 #include "agent/supervisor/supervisor.h"
@@ -107,12 +109,15 @@ std::string OutputJson(const LastOutput& output, Json json, const InspectRequest
 void ReadFacts(NodeStatus& status, uint16_t store_port, AwaitedFiles& files) {
   std::map<std::string, uint16_t> connections;
   if (store_port != 0) connections = ReadConnectionsTo(store_port);
+  std::vector<WorkerSample*> samples;
   for (WorkerStatus& worker : status.workers) {
     if (!worker.is_alive) continue;
     worker.sample.process = ReadProcessFacts(worker.sample.pid, files);
     worker.state = StateInWords(worker.sample);
     worker.sample.store_ports = PortsOf(worker.sample.pid, connections);
+    samples.push_back(&worker.sample);
   }
+  AddPeers(samples);
   std::vector<NodeStatus> nodes{std::move(status)};
   ShareStoreWaits(nodes);
   status = std::move(nodes[0]);
@@ -254,6 +259,11 @@ WorkerStatus Inspection::StatusOf(const Worker& worker) const {
   WorkerActivity activity = ReadActivity(*worker.status_page());
   status.doing = activity.what;
   status.doing_seconds = SecondsOf(activity.lasted);
+  auto quiet = supervisor_.quiet_notice_.DoingOf(status.sample, std::chrono::steady_clock::now());
+  if (quiet && status.doing.empty()) {
+    status.doing = quiet->what;
+    status.doing_seconds = SecondsOf(quiet->lasted);
+  }
   return status;
 }
 

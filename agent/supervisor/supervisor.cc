@@ -271,6 +271,7 @@ void Supervisor::Act(const AwaitSaving& action) {
 
 void Supervisor::Act(const Sweep& action) {
   stacks_.Cancel();
+  quiet_notice_.Cancel();
   if (inspection_) inspection_->CancelStacks();
   ReapOrphans();
   std::function<bool(pid_t)> spares;

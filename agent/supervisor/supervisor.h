@@ -22,12 +22,11 @@
 #include "agent/supervisor/late_stacks.h"
 #include "agent/supervisor/lifeline.h"
 #include "agent/supervisor/node_part.h"
+#include "agent/supervisor/quiet_notice.h"
 #include "agent/supervisor/signal_catcher.h"
 #include "agent/worker/attempt.h"
 #include "agent/worker/worker_channels.h"
-#include "base/process/spawner.h"
 #include "base/uv/uv_poll.h"
-#include "base/uv/uv_timer.h"
 
 namespace rankrun::agent {
 
@@ -139,6 +138,7 @@ class Supervisor {
   std::vector<std::unique_ptr<Lifeline>> lifelines_;
   Spawner spawner_;
   LateStacks stacks_{loop_, spawner_};
+  QuietNotice quiet_notice_{loop_, spawner_, output_};
   std::unique_ptr<Attempt> attempt_;
   NodePlace place_;  // of the attempt
   NodePart part_;

@@ -56,6 +56,10 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
           .take_stacks =
               [this](std::vector<pid_t> workers, std::function<void()> done) {
                 stacks_.Take(std::move(workers), kStacksBudget, std::move(done));
+              },
+          .on_quiet =
+              [this](std::vector<WorkerSample> workers, Duration quiet) {
+                quiet_notice_.Show(std::move(workers), quiet, membership_ == nullptr);
               }};
 }
 

@@ -172,7 +172,9 @@ TEST_F(RankctlJobTimingTest, WhySaysWhatARankDoes) {
   Job& job = Start({"-n2"}, kWaits);
   std::vector<pid_t> workers = job.Workers(2);
   ASSERT_EQ(workers.size(), 2u);
-  const std::string both = "no rank waits for another one\nranks 0, 1: are sleeping";
+  const std::string both =
+      "nothing visible: no rank waits in a collective or store that rankrun sees\n"
+      "ranks 0, 1: are sleeping";
   EXPECT_TRUE(WaitFor([&] { return Run({"why"}).out.starts_with(both); }));
   kill(workers[0], SIGSTOP);
   EXPECT_TRUE(StatusShows("stopped"));
@@ -189,6 +191,94 @@ TEST_F(RankctlJobTimingTest, WhyNamesTheFileForWhichARankWaits) {
       "rank 1: is opening " + fifo + " (openat), a FIFO that no process has open for writing\n";
   EXPECT_TRUE(WaitFor([&] { return Run({"why"}).out.ends_with(opening); })) << Out({"why"});
   EXPECT_THAT(Out({"status"}), HasSubstr("openat of "));
+}
+
+// Starts ranks of a Python program that imports `fake` from a folder torch/distributed, whose
+// functions the stacks show as those of PyTorch.
+struct RankctlTorchTimingTest : RankctlJobTimingTest {
+  void SetUp() override {
+    if (access(kPython, X_OK) != 0) GTEST_SKIP() << "there is no " << kPython;
+    const std::string module = folder.Path("torch/distributed");
+    std::filesystem::create_directories(module);
+    std::ofstream(module + "/rendezvous.py") << R"(
+import socket, threading, time
+def _create_c10d_store(hostname, port, rank):
+    while True:
+        try:
+            return socket.create_connection((hostname, port), 1)
+        except ConnectionRefusedError:
+            time.sleep(20)
+def barrier():
+    threading.Event().wait()
+)";
+  }
+  Job& StartPython(const std::vector<std::string>& flags, const std::string& program) {
+    std::ofstream(folder.Path("train.py"))
+        << "import os, socket, sys, time\nsys.path.insert(0, '" << folder.Path("torch/distributed")
+        << "')\nimport rendezvous\nrank = int(os.environ['RANK'])\n"
+        << program;
+    return Start(flags, std::string("exec ") + kPython + " " + folder.Path("train.py"));
+  }
+  // Returns whether `rankctl why` begins with a text soon.
+  bool WhyBegins(const std::string& text) const {
+    return WaitFor([&] { return Run({"why"}).out.starts_with(text); });
+  }
+  static constexpr const char* kPython = "/usr/bin/python3";
+};
+
+TEST_F(RankctlTorchTimingTest, WhyNamesAnAddressWhereNobodyListens) {
+  StartPython({"-n2"}, "rendezvous._create_c10d_store('127.0.0.1', 1, rank)\n");
+  EXPECT_TRUE(
+      WhyBegins("ranks 0, 1 dial 127.0.0.1:1, where nobody listens: each rank must use "
+                "the address that rank 0 serves; use init_method=\"env://\""))
+      << Out({"why"});
+}
+
+TEST_F(RankctlTorchTimingTest, WhyNamesTheRankThatIsInNoCollective) {
+  StartPython({"-n3"}, "time.sleep(1000) if rank == 1 else rendezvous.barrier()\n");
+  EXPECT_TRUE(WhyBegins("ranks 0, 2 wait in barrier for rank 1, which is sleeping "))
+      << Out({"why"});
+}
+
+TEST_F(RankctlTorchTimingTest, WhyNamesTheRankThatServesAPort) {
+  StartPython({"-n2"}, "port = '" + folder.Path("port") + R"('
+if rank == 0:
+    server = socket.create_server(('127.0.0.1', 0))
+    open(port + '~', 'w').write(str(server.getsockname()[1]))
+    os.rename(port + '~', port)
+    client = server.accept()[0]
+    time.sleep(1000)
+while not os.path.exists(port):
+    time.sleep(0.01)
+socket.create_connection(('127.0.0.1', int(open(port).read()))).recv(1)
+)");
+  EXPECT_TRUE(WhyBegins("rank 1 waits for an answer of rank 0, which serves 127.0.0.1:"))
+      << Out({"why"});
+}
+
+TEST_F(RankctlTorchTimingTest, WhyNamesAnAddressThatDoesNotAnswer) {
+  StartPython({"-n1"}, R"(
+server = socket.create_server(('127.0.0.1', 0), backlog=0)
+clients = [socket.socket() for _ in range(3)]
+for client in clients:
+    client.setblocking(False)
+    client.connect_ex(server.getsockname())
+time.sleep(1000)
+)");
+  EXPECT_TRUE(WhyBegins("rank 0 dials 127.0.0.1:")) << Out({"why"});
+  EXPECT_THAT(Out({"why"}), HasSubstr("which does not answer"));
+}
+
+TEST_F(RankctlTorchTimingTest, ANoticeNamesWhatQuietWorkersWaitFor) {
+  Job& job = StartPython({"-n2", "--hang-notice=0.5"},
+                         "rendezvous._create_c10d_store('127.0.0.1', 1, rank) if rank == 1 else "
+                         "rendezvous.barrier()\n");
+  EXPECT_TRUE(WaitFor([&] {
+    return job.Err().find("rankrun: rank 1 dials 127.0.0.1:1, where nobody listens") !=
+           std::string::npos;
+  })) << job.Err();
+  EXPECT_THAT(job.Err(), HasSubstr("rankrun: rank 0 waits in barrier for rank 1, which is "
+                                   "dialling 127.0.0.1:1; for "));
 }
 
 TEST_F(RankctlJobTimingTest, WhyNamesTheRankForWhichOthersWait) {
