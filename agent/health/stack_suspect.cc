@@ -83,16 +83,33 @@ std::string CallOf(const ProcessStacks& stacks) {
   return call.empty() ? CollectiveOf(stacks) : call;
 }
 
-// Returns the address of the store that the main thread makes; empty: it makes none.
-std::string StoreAddressOf(const ThreadStack& thread) {
-  const auto found = std::ranges::find_if(
-      thread.python, [](const StackFrame& frame) { return !frame.address.empty(); });
-  return found == thread.python.end() ? "" : found->address;
+bool IsNativeDial(const StackFrame& frame) {
+  return frame.function.find("SocketConnectOp") != std::string::npos ||
+         frame.function.starts_with("c10d::detail::Socket::connect");
 }
 
-// A program pauses between dials that are refused, and waits in a dial without an answer.
+// Returns the address of the store that the main thread makes, or its place if only the native
+// frames show a dial: "a store, in connect (train.py:4)". Empty: it makes none.
+std::string StoreOf(const ThreadStack& thread) {
+  const auto made = std::ranges::find_if(
+      thread.python, [](const StackFrame& frame) { return !frame.address.empty(); });
+  if (made != thread.python.end()) return made->address;
+  if (std::ranges::none_of(thread.native, IsNativeDial)) return "";
+  const auto caller = std::ranges::find_if(
+      thread.python, [](const StackFrame& frame) { return !IsInTorchDistributed(frame); });
+  if (caller == thread.python.end()) return "a store";
+  return "a store, in " + caller->function + " (" +
+         caller->file.substr(caller->file.rfind('/') + 1) + ":" + std::to_string(caller->line) +
+         ")";
+}
+
+// A program pauses between dials that are refused, and waits in a dial without an answer. One that
+// is connected polls, too.
 Dial DialOf(const ThreadStack& thread) {
-  if (StoreAddressOf(thread).empty()) return Dial::kNone;
+  if (std::ranges::any_of(thread.native, IsNative) &&
+      std::ranges::none_of(thread.native, IsNativeDial)) {
+    return Dial::kNone;
+  }
   // A call that was interrupted before has lost its name, but its functions are known.
   std::string call = thread.system_call + " " + thread.wait_channel;
   for (size_t i = 0; i < std::min<size_t>(2, thread.native.size()); ++i) {
@@ -151,10 +168,8 @@ StackDigest DigestOf(const ProcessStacks& stacks) {
                      .collective = CollectiveOf(stacks),
                      .place = PlaceOf(stacks),
                      .call = CallOf(stacks)};
-  if (!stacks.threads.empty()) {
-    digest.dial = DialOf(stacks.threads.front());
-    digest.address = StoreAddressOf(stacks.threads.front());
-  }
+  if (!stacks.threads.empty()) digest.address = StoreOf(stacks.threads.front());
+  if (!digest.address.empty()) digest.dial = DialOf(stacks.threads.front());
   return digest;
 }
 

@@ -32,7 +32,7 @@ struct StackDigest {
   // Not in messages between nodes:
   std::string call = {};  // the function of torch.distributed that the program has called
   Dial dial = Dial::kNone;
-  std::string address = {};  // that it dials: "127.0.0.1:12355"
+  std::string address = {};  // that it dials: "127.0.0.1:12355", "a store, in main (train.py:4)"
   bool operator==(const StackDigest&) const = default;
 };
 StackDigest DigestOf(const ProcessStacks& stacks);

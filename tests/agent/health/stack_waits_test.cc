@@ -123,5 +123,33 @@ TEST(DigestTest, ADialIsThatOfAFrameWithAnAddress) {
   EXPECT_EQ(digest("recvfrom").dial, Dial::kNone) << "it is connected";
 }
 
+StackFrame Native(const std::string& function) {
+  StackFrame frame;
+  frame.function = function;
+  return frame;
+}
+
+TEST(DigestTest, ADialFromTheProgramIsKnownByItsNativeFrames) {
+  StackFrame caller = Native("connect");
+  caller.file = "/job/train.py";
+  caller.line = 4;
+  ThreadStack thread{
+      .tid = 7,
+      .native = {Native("clock_nanosleep"), Native("__nanosleep"),
+                 Native("c10d::detail::(anonymous namespace)::SocketConnectOp::run()"),
+                 Native("c10d::TCPStore::TCPStore(std::string)")},
+      .python = {caller}};
+  const auto digest = [&] {
+    return DigestOf({.pid = 7, .interpreter = "python3", .threads = {thread}});
+  };
+  EXPECT_EQ(digest().dial, Dial::kRefused);
+  EXPECT_EQ(digest().address, "a store, in connect (train.py:4)");
+  thread.native = {Native("__poll"), Native("c10d::detail::Socket::connect(std::string const&)")};
+  EXPECT_EQ(digest().dial, Dial::kUnanswered);
+  thread.native = {Native("__poll"), Native("c10d::detail::SocketImpl::waitForInput(long)")};
+  thread.python[0].address = "127.0.0.1:12355";
+  EXPECT_EQ(digest().dial, Dial::kNone) << "it is connected";
+}
+
 }  // namespace
 }  // namespace rankrun::agent
