@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "agent/control/cbor.h"
 #include "agent/nodes/cbor_fields.h"
@@ -67,11 +69,14 @@ void Fields(F& f, ProcessFacts& m) {
   f("call", m.call);
   f("call_name", m.call_name);
   f("file", m.file);
-  f("file_detail", m.file_detail);
   f("tracer", m.tracer);
   f("tracer_name", m.tracer_name);
   f("resident_bytes", m.resident_bytes);
   f("io_bytes", m.io_bytes);
+  std::optional<std::string> detail;  // a node of an older version sends none
+  if (!m.file_detail.empty()) detail = m.file_detail;
+  f("file_detail", detail);
+  m.file_detail = detail.value_or("");
 }
 
 // Connections as two lists, because a record with names takes four times as many bytes.

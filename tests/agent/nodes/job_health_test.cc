@@ -264,6 +264,7 @@ TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
                                 .call = CallKind::kFile,
                                 .call_name = "read",
                                 .file = "/nfs/x",
+                                .file_detail = "on the NFS server nas:/x",
                                 .tracer = 5,
                                 .tracer_name = "gdb",
                                 .resident_bytes = 6,
@@ -284,16 +285,19 @@ TEST(HealthCodecTest, TextsOfOtherNodesDoNotControlTheTerminal) {
   NodeSamples samples = Samples(Worker(1, true, seconds(3)));
   WorkerSample& worker = samples.workers[0];
   worker.node = worker.awaited = worker.groups[0].name = evil;
-  worker.process =
-      ProcessFacts{.wait_channel = evil, .call_name = evil, .file = evil, .tracer_name = evil};
+  worker.process = ProcessFacts{.wait_channel = evil,
+                                .call_name = evil,
+                                .file = evil,
+                                .file_detail = evil,
+                                .tracer_name = evil};
   samples.clients = {{evil, 7, seconds(5)}};
   auto read = DecodeHealth(EncodeHealth(samples));
   ASSERT_TRUE(read) << read.error().message;
   const WorkerSample& decoded = read->workers.at(0);
   for (const std::string& text :
        {decoded.node, decoded.awaited, decoded.groups.at(0).name, decoded.process->wait_channel,
-        decoded.process->call_name, decoded.process->file, decoded.process->tracer_name,
-        read->clients.at(0).key}) {
+        decoded.process->call_name, decoded.process->file, decoded.process->file_detail,
+        decoded.process->tracer_name, read->clients.at(0).key}) {
     EXPECT_EQ(text, safe);
   }
   auto notice = DecodeCoordinatorMessage(Encode(CoordinatorMessage(HangNotice{evil})));
