@@ -119,6 +119,24 @@ TEST_F(AwaitedFileTest, APipeAndTheProcessAtItsOtherEnd) {
   EXPECT_THAT(reader.Condition("read"), HasSubstr("(read), from " + writer.name()));
 }
 
+TEST_F(AwaitedFileTest, TheCommandOfAShell) {
+  Child shell([&] {
+    const pid_t command = fork();
+    if (command == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      open(fifo.c_str(), O_RDONLY);
+    }
+    wait4(command, nullptr, 0, nullptr);
+  });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::string text;
+  while (text.find("FIFO") == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+    text = shell.Condition("wait4");
+  }
+  EXPECT_EQ(text, "is waiting for a child process (wait4), agent_tests, which is opening " + fifo +
+                      " (openat), a FIFO that no process has open for writing");
+}
+
 TEST_F(AwaitedFileTest, ATerminal) {
   int master = -1, terminal = -1;
   ASSERT_EQ(openpty(&master, &terminal, nullptr, nullptr, nullptr), 0);
