@@ -73,7 +73,7 @@ constexpr Flag kFlags[] = {
                 "job of several nodes, the setting of the coordinator's node counts. In a job of "
                 "one node without **librankrun**, the stacks of workers that have been quiet this "
                 "long show the collectives of PyTorch in which they wait; on any node, they show "
-                "dials that nobody answers.",
+                "dials that fail.",
      .group = kFailures,
      .sources = kOurs},
     {.name = "hang-timeout",
