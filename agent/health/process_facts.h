@@ -18,7 +18,7 @@ Duration CpuTimeOf(pid_t pid);
 
 // Reads the facts of a process from /proc. It reads only files that a process in uninterruptible
 // sleep does not block, and follows no path of a user's file system. `files` finds the file for
-// which it waits. Of a shell that waits for its command, the detail has what that does.
+// which it waits. If it is a shell that waits for its command, the detail is about that command.
 // Thread: any, but not the loop's.
 ProcessFacts ReadProcessFacts(pid_t pid, AwaitedFiles& files);
 

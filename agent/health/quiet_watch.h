@@ -16,7 +16,7 @@ class QuietWatch {
  public:
   explicit QuietWatch(Duration notice) : notice_(notice) {}  // 0: never
 
-  // Forgets what was before, because an attempt begins or the workers were stopped.
+  // Forgets all earlier samples, because an attempt begins or the workers were stopped.
   void StartOver() { workers_.clear(); }
 
   // `samples` are those of all workers of this node. Returns for how long one has been quiet if

@@ -42,7 +42,7 @@ void QuietNotice::Cancel() {
 
 std::optional<QuietNotice::Doing> QuietNotice::DoingOf(const WorkerSample& worker,
                                                        TimePoint now) const {
-  constexpr int kQuietShare = 20;  // the part of a core is one of so many
+  constexpr int kQuietShare = 20;  // a quiet worker uses less than 1/20 of a core
   constexpr Duration kStart = std::chrono::milliseconds(50);
   const auto found = known_.find(worker.pid);
   if (found == known_.end()) return std::nullopt;
