@@ -67,6 +67,7 @@ std::vector<CoordinatorAction> Coordinator::Step(const CoordinatorEvent& event, 
   if (const auto* gone = std::get_if<NodeGone>(&event)) On(*gone);
   if (const auto* refused = std::get_if<OthersRefused>(&event)) On(*refused);
   if (const auto* found = std::get_if<CauseFound>(&event)) On(*found);
+  if (const auto* seen = std::get_if<AwaitedEndSeen>(&event)) On(*seen);
   bool ends_pause = std::holds_alternative<EndPause>(event) && phase_ == JobPhase::kPausing;
   if (ends_pause) StartGathering(false);
   OnTick();

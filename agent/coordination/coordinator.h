@@ -48,6 +48,7 @@ class Coordinator {
   void On(const NodeGone& event);
   void On(const OthersRefused& event);
   void On(const CauseFound& event);
+  void On(const AwaitedEndSeen& event) { awaited_end_ = {event.text, now_}; }
   void OnTick();
   void OnHello(PeerId peer, const Hello& hello);
   void OnNextIncarnation(Node& node);
@@ -135,8 +136,12 @@ class Coordinator {
   TimePoint next_silence_check_;              // for LoseSilentNodes
   std::optional<TimePoint> deadline_;         // end of the phase
   std::optional<TimePoint> finish_deadline_;  // running: set by the first node that is done
-  int highest_known_round_ = 0;               // highest in any hello, of any coordinator
-  std::string leave_reason_;                  // reason of the last Leave
+  struct {
+    std::string text;
+    TimePoint seen;
+  } awaited_end_{};              // the last one
+  int highest_known_round_ = 0;  // highest in any hello, of any coordinator
+  std::string leave_reason_;     // reason of the last Leave
   Outcome outcome_;
   bool has_retired_ = false;
   std::vector<CoordinatorAction> actions_;

@@ -65,10 +65,14 @@ struct CauseFound {
   int attempt;
   std::string node;  // name
 };
+// The samples of the workers show that ranks which run wait for others that have ended.
+struct AwaitedEndSeen {
+  std::string text;
+};
 struct EndPause {};  // the user does not wait for the pause before a restart
 struct Tick {};      // at the deadline or at any other time
-using CoordinatorEvent =
-    std::variant<MessageFromPeer, PeerLost, NodeGone, OthersRefused, CauseFound, EndPause, Tick>;
+using CoordinatorEvent = std::variant<MessageFromPeer, PeerLost, NodeGone, OthersRefused,
+                                      CauseFound, AwaitedEndSeen, EndPause, Tick>;
 
 struct SendMessage {
   PeerId peer;

@@ -9,6 +9,11 @@
 // The second part of Coordinator: rounds and time-outs.
 
 namespace rankrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kAwaitedEndLasts{5};
+
+}  // namespace
 
 // --- Rounds ---
 
@@ -71,6 +76,7 @@ void Coordinator::Grant() {
   Enter(JobPhase::kRunning, std::nullopt);
   newcomers_.Reset();
   finish_deadline_.reset();
+  awaited_end_ = {};
   Persist();
   for (const NodeAssignment& assignment : round_.assignments()) {
     Node& node = roster_.at(assignment.node);
@@ -289,9 +295,12 @@ void Coordinator::On(const OthersRefused& event) {
   if (is_new && is_alone) End({kExitNoRendezvous, event.why});
 }
 
+// Samples come while ranks are seen to wait.
 void Coordinator::GiveUpFinishing() {
+  const bool is_awaited = !awaited_end_.text.empty() && now_ - awaited_end_.seen < kAwaitedEndLasts;
   BeginStop({.text = "not finished " + FormatSeconds(policy_.finish_timeout) +
-                     " after the first node (--finish-timeout): " + round_.UnfinishedText(),
+                     " after the first node (--finish-timeout): " +
+                     (is_awaited ? awaited_end_.text : round_.UnfinishedText()),
              .exit_code = kExitHang,
              .is_fatal = true},
             "");

@@ -1,6 +1,7 @@
 #include "agent/coordination/round_in_progress.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/coordination/store_allowlist.h"
@@ -126,26 +127,41 @@ events::RoundFormed RoundInProgress::AsEvent() const {
   return event;
 }
 
-std::string RoundInProgress::UnfinishedRanksOn(uint64_t node) const {
+// All ranks of a node whose answer is not awaited have finished.
+std::vector<int> RoundInProgress::RanksOn(uint64_t node, bool are_finished) const {
   const NodeAssignment& assignment = AssignmentOf(node);
-  const auto& unfinished = participants_.at(node).unfinished;
+  const Participant& participant = participants_.at(node);
+  const auto& unfinished = participant.unfinished;
   std::vector<int> ranks;
   for (int i = 0; i < assignment.slots; ++i) {
-    bool is_unfinished = !unfinished || std::ranges::count(*unfinished, i) > 0;
-    if (is_unfinished) ranks.push_back(assignment.first_rank + i);
+    const bool is_listed = !unfinished || std::ranges::count(*unfinished, i) > 0;
+    const bool is_finished = !participant.is_awaited || !is_listed;
+    if (is_finished == are_finished) ranks.push_back(assignment.first_rank + i);
   }
-  if (ranks.empty()) return assignment.name;
-  return RanksInWords(ranks) + " on " + assignment.name;
+  return ranks;
+}
+
+std::string RoundInProgress::UnfinishedRanksOn(uint64_t node) const {
+  const std::vector<int> ranks = RanksOn(node, false);
+  const std::string& name = AssignmentOf(node).name;
+  return ranks.empty() ? name : RanksInWords(ranks) + " on " + name;
 }
 
 std::string RoundInProgress::UnfinishedText() const {
   std::string text;
+  std::vector<int> finished;
+  size_t unfinished = 0;
   for (const auto& [id, participant] : participants_) {
+    std::ranges::copy(RanksOn(id, true), std::back_inserter(finished));
     if (!participant.is_awaited) continue;
+    unfinished += RanksOn(id, false).size();
     if (!text.empty()) text += ", ";
     text += UnfinishedRanksOn(id);
   }
-  return text;
+  if (finished.empty() || unfinished == 0) return text;
+  std::ranges::sort(finished);
+  return text + "; nothing visible shows whether " + (unfinished == 1 ? "it waits" : "they wait") +
+         " for " + RanksInWords(finished) + ", which ended with exit code 0";
 }
 
 }  // namespace rankrun::agent

@@ -58,12 +58,14 @@ class RoundInProgress {
   StartRound StartRoundFor(uint64_t node) const;
 
   events::RoundFormed AsEvent() const;
-  // Returns "ranks 4-7 on n2, n3": the nodes whose answers are awaited, with the ranks that they
-  // have not reported as finished.
+  // Returns "ranks 4-7 on n2, n3; nothing visible shows whether they wait for ranks 0-3, which
+  // ended with exit code 0": the nodes whose answers are awaited, with the ranks that they have not
+  // reported as finished, and the ranks that have.
   std::string UnfinishedText() const;
 
  private:
   void OfferFurtherAddresses(const std::vector<std::string>& own);
+  std::vector<int> RanksOn(uint64_t node, bool are_finished) const;
   std::string UnfinishedRanksOn(uint64_t node) const;
 
   int number_ = 0;

@@ -43,6 +43,7 @@ void HangWatch::BeginAttempt(TimePoint now) {
   seen_.clear();
   counters_.clear();
   shown_.clear();
+  early_ends_.BeginAttempt();
 }
 
 Duration HangWatch::ShortestLimit() const {
@@ -67,6 +68,7 @@ bool HangWatch::NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint n
   if (ShortestLimit() == Duration::max()) return false;
   const Duration limit = std::min(Patience(), now - began_);
   if (now - began_ < Patience()) return false;
+  if (early_ends_.IsNear(SinceFirstEnd(samples), Patience())) return true;
   for (const WorkerSample& sample : samples) {
     for (const GroupActivity& group : sample.groups) {
       if (group.is_under_way && group.since_entered >= limit) return true;
@@ -179,11 +181,13 @@ HangFindings HangWatch::Look(std::vector<WorkerSample> samples, TimePoint now) {
   waits_ = FindWaits(samples, seen_, Halted());
   ForgetOldNotices();
   HangFindings findings;
-  for (const Hang& hang : FindHangs()) {
+  const std::vector<Hang> hangs = FindHangs();
+  for (const Hang& hang : hangs) {
     if (!findings.verdict && !has_judged_) findings.verdict = VerdictOf(hang);
     auto notice = NoticeOf(hang);
     if (notice && findings.notices.size() < kMaxNotices) findings.notices.push_back(*notice);
   }
+  if (auto notice = NoticeOfEarlyEnd(hangs)) findings.notices.push_back(*notice);
   if (!findings.verdict && !has_judged_) findings.verdict = VerdictOnStillness(now);
   has_judged_ |= findings.verdict.has_value();
   return findings;
@@ -219,6 +223,11 @@ std::vector<HangWatch::Hang> HangWatch::FindHangs() const {
   return hangs;
 }
 
+// An unknown partner, such as that of a receive from any rank, may be outside the job.
+bool HangWatch::NamesCause(const Hang& hang) {
+  return !hang.suspects.empty() || hang.wait.all_have_entered;
+}
+
 void HangWatch::ForgetOldNotices() {
   std::erase_if(shown_, [&](const auto& entry) {
     auto is_about = [&](const Wait& wait) { return wait.what == entry.first; };
@@ -229,9 +238,7 @@ void HangWatch::ForgetOldNotices() {
 std::optional<std::string> HangWatch::NoticeOf(const Hang& hang) {
   const Duration lasted = hang.wait.lasted;
   if (policy_.notice == Duration::zero() || lasted < policy_.notice) return std::nullopt;
-  // An unknown partner, such as that of a receive from any rank, may be outside the job.
-  bool says_something = !hang.suspects.empty() || hang.wait.all_have_entered;
-  if (!says_something) return std::nullopt;
+  if (!NamesCause(hang)) return std::nullopt;
   std::string about = hang.is_deadlock ? kDeadlock : hang.wait.what;
   std::string signature = SignatureOf(hang);
   auto [shown, is_new] = shown_.try_emplace(about, Shown{signature, lasted});
@@ -250,7 +257,7 @@ std::optional<std::string> HangWatch::NoticeOf(const Hang& hang) {
 // works, it never will; of several such ranks, the stacks decide.
 std::optional<HangVerdict> HangWatch::VerdictOf(const Hang& hang) const {
   if (!policy_.timeout || hang.wait.lasted < *policy_.timeout) return std::nullopt;
-  if (hang.suspects.empty() && !hang.wait.all_have_entered) return std::nullopt;
+  if (!NamesCause(hang)) return std::nullopt;
   const bool is_guess = hang.wait.kind == WaitKind::kStoreKey;
   const bool is_still = is_guess && last_work_ && HasStoodStill(*last_look_);
   const bool spares_weak = is_guess && !(is_still && hang.suspects.size() == 1);

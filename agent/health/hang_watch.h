@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/health/condition.h"
+#include "agent/health/early_end.h"
 #include "agent/health/progress.h"
 #include "agent/health/wait_graph.h"
 #include "agent/health/worker_sample.h"
@@ -38,11 +39,11 @@ struct HangFindings {
 };
 
 // Roll call over the workers of a job: finds those for which others wait, and says so once for
-// each hang, again when it has changed or has lasted twice as long. Nobody is reported while nobody
-// waits. Pure.
+// each hang, again when it has changed or has lasted twice as long. While no wait is visible, it
+// reports only workers that make no steps although others have ended. Pure.
 class HangWatch {
  public:
-  explicit HangWatch(const HangPolicy& policy) : policy_(policy) {}
+  explicit HangWatch(const HangPolicy& policy) : policy_(policy), early_ends_(policy.notice) {}
 
   // A new attempt begins.
   void BeginAttempt(TimePoint now);
@@ -66,6 +67,14 @@ class HangWatch {
   // `samples` has all workers of the job, sorted by global rank. A sample that an earlier look has
   // had shows no work.
   HangFindings Look(std::vector<WorkerSample> samples, TimePoint now);
+
+  // Returns why some workers still run long after others have ended, as the last look shows it. The
+  // causes are the ranks that others wait for, or else all that run. It needs stacks if no wait is
+  // seen, and no worker has made progress since `since`.
+  HangVerdict JudgeUnfinished(TimePoint since) const;
+
+  // Returns which ranks have ended although others wait for them; nothing if none is seen.
+  std::optional<std::string> AwaitedEnd() const;
 
  private:
   struct Counters {
@@ -98,15 +107,19 @@ class HangWatch {
   std::vector<Hang> FindHangs() const;
   Duration ShortestLimit() const;
 
+  static bool NamesCause(const Hang& hang);
   void ForgetOldNotices();
   std::optional<std::string> NoticeOf(const Hang& hang);
+  std::optional<std::string> NoticeOfEarlyEnd(const std::vector<Hang>& hangs);
   std::optional<HangVerdict> VerdictOf(const Hang& hang) const;
   std::optional<HangVerdict> VerdictOnStillness(TimePoint now) const;
+  std::optional<HangVerdict> VerdictOnAwaited(const EarlyEnd& end) const;
   HangVerdict Blaming(const std::set<int>& ranks, const std::string& still) const;
   bool HasMovedWithin(int rank, Duration time) const;
   bool UsesLibrary() const;
 
   std::string Words(const Hang& hang) const;
+  std::string AwaitedEndWords(const Hang& hang, const std::set<int>& ended) const;
   std::string CauseInWords(const Hang& hang, int rank) const;
   std::string DeadlockWords(const Hang& hang) const;
   std::string SuspectsInWords(const std::set<int>& suspects, const std::string& group) const;
@@ -130,6 +143,7 @@ class HangWatch {
     Duration lasted;
   };
   std::map<std::string, Shown> shown_;  // notices by the wait that they are about
+  EarlyEndNotices early_ends_;
 };
 
 }  // namespace rankrun::agent

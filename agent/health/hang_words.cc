@@ -96,6 +96,14 @@ std::string HangWatch::Words(const Hang& hang) const {
   return text + (is_one ? ", which" + suspects.substr(ranks.size()) : ": " + suspects) + lasted;
 }
 
+std::string HangWatch::AwaitedEndWords(const Hang& hang, const std::set<int>& ended) const {
+  const Wait& wait = hang.wait;
+  if (wait.kind == WaitKind::kCollective) {
+    return EndedWhileAwaited(wait.waiters, ended, wait.what);
+  }
+  return "ended with exit code 0 while " + Waiting(wait);
+}
+
 std::string HangWatch::CauseInWords(const Hang& hang, int rank) const {
   if (hang.is_deadlock) return DeadlockWords(hang);
   return ConditionInWords(now_.at(rank), conditions_.at(rank)).substr(3) +

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/health/early_end.h"
 #include "agent/stacks/stack_text.h"
 #include "base/roll_call.h"
 
@@ -221,6 +222,31 @@ HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& work
   if (!suspect) return verdict;
   verdict.causes[suspect->global_rank] = suspect->what + "; " + verdict.text;
   verdict.text += "; " + RanksInWords({suspect->global_rank}) + " is " + suspect->what;
+  return verdict;
+}
+
+HangVerdict WithAwaitedEnd(HangVerdict verdict, const std::set<int>& ended,
+                           const std::vector<RankDigest>& workers) {
+  if (!verdict.needs_stacks) return verdict;
+  if (const auto suspect = SuspectByStacks(workers)) {
+    verdict.causes = {{suspect->global_rank, suspect->what}};
+    verdict.text = RanksInWords({suspect->global_rank}) + " is " + suspect->what;
+    return verdict;
+  }
+  std::vector<int> waiters;
+  std::set<std::string> collectives;
+  for (const auto& [rank, digest] : workers) {
+    const bool waits = digest.is_known && !digest.collective.empty();
+    if (!waits) return BlamingTheExiting(std::move(verdict), workers);
+    waiters.push_back(rank);
+    collectives.insert(digest.collective);
+  }
+  if (waiters.empty()) return verdict;
+  const std::string what = collectives.size() == 1 ? *collectives.begin() : "torch.distributed";
+  const std::string why = EndedWhileAwaited(waiters, ended, what);
+  verdict.text = RanksInWords({ended.begin(), ended.end()}) + " " + why;
+  verdict.causes.clear();
+  for (int rank : ended) verdict.causes[rank] = why;
   return verdict;
 }
 

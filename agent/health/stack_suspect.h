@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,5 +61,10 @@ std::optional<StackSuspect> SuspectByStacks(const std::vector<RankDigest>& worke
 // Adds the suspect, if there is one, to a verdict that needs stacks. If the verdict blames ranks
 // that have ended, and all others are exiting outside a collective, blames those instead.
 HangVerdict WithSuspect(HangVerdict verdict, const std::vector<RankDigest>& workers);
+
+// Names the causes of a verdict of JudgeUnfinished that needs stacks: the ended ranks if all others
+// are in collectives, or a running rank that the others wait for or that is exiting.
+HangVerdict WithAwaitedEnd(HangVerdict verdict, const std::set<int>& ended,
+                           const std::vector<RankDigest>& workers);
 
 }  // namespace rankrun::agent

@@ -83,6 +83,7 @@ struct WorkerSample {
   int local_rank = 0;
   pid_t pid = 0;           // 0: it has not started yet
   bool has_ended = false;  // successfully; a failure ends the attempt
+  Duration ended_for{};    // since its end, if has_ended
   bool is_saving = false;
   Duration cpu_time{};                  // used by all its threads since its start
   std::vector<GroupActivity> groups{};  // of its status page

@@ -259,6 +259,7 @@ void CoordinatorHost::OnHealth(PeerId peer, const NodeHealth& health) {
   if (!samples) return LogWarn("a node sent samples: " + samples.error().message);
   auto now = std::chrono::steady_clock::now();
   Order(health_.OnSamples(peer, health.round, *std::move(samples), now));
+  if (std::string text = health_.AwaitedEnd(now); !text.empty()) Step(AwaitedEndSeen{text});
 }
 
 void CoordinatorHost::OnStacks(PeerId peer, const NodeStacks& stacks) {

@@ -118,6 +118,7 @@ void Fields(F& f, WorkerSample& m) {
   f("local_rank", m.local_rank);
   f("pid", m.pid);
   f("has_ended", m.has_ended);
+  AsMilliseconds(f, "ended_for_ms", m.ended_for);
   f("is_saving", m.is_saving);
   AsMilliseconds(f, "cpu_time_ms", m.cpu_time);
   f("groups", m.groups);

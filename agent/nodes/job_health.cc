@@ -101,6 +101,11 @@ void JobHealth::Judge(TimePoint now, std::vector<HealthOrder>& orders) {
   if (findings.verdict) Conclude(*std::move(findings.verdict), now, orders);
 }
 
+std::string JobHealth::AwaitedEnd(TimePoint now) const {
+  if (looked_at_ != now || incomplete_since_) return "";
+  return watch_.AwaitedEnd().value_or("");
+}
+
 std::map<uint64_t, std::set<int>> JobHealth::RunningRanks() const {
   std::map<uint64_t, std::set<int>> ranks;
   for (const auto& [id, node] : nodes_) {

@@ -33,6 +33,10 @@ class JobHealth {
                                     const std::vector<RankDigest>& digests);
   void Forget(uint64_t node);
 
+  // Returns the ranks that have ended and for which others wait, by the samples of this moment:
+  // "rank 0 ended with exit code 0 while rank 4 waits for key done of the store"; empty: none seen.
+  std::string AwaitedEnd(TimePoint now) const;
+
   // Stacks that come later than kStacksTimeout are not waited for.
   static constexpr std::chrono::seconds kStacksTimeout{3};
   // Time of the next OnTick; none while no stacks are awaited.

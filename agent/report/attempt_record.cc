@@ -23,7 +23,8 @@ std::string DescribeExitCode(int code) {
 }  // namespace
 
 std::string HowItEnded(const WorkerRecord& worker) {
-  if (!worker.hang.empty()) return "hung: " + worker.hang;
+  const bool has_left = worker.exit && worker.exit->succeeded() && worker.sent_signal == 0;
+  if (!worker.hang.empty()) return (has_left ? "" : "hung: ") + worker.hang;
   if (!worker.exit) return "could not be started: " + worker.start_error->message;
   bool by_signal = worker.exit->signaled;
   std::string how = by_signal ? "killed by " + SignalName(worker.exit->value)

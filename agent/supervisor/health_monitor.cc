@@ -11,12 +11,15 @@ constexpr Duration kMinPeriod = std::chrono::milliseconds(20);
 constexpr Duration kMaxPeriod = std::chrono::seconds(1);
 constexpr Duration kMaxReading = std::chrono::seconds(2);
 constexpr Duration kWantedFor = std::chrono::seconds(5);
+constexpr Duration kBetweenFinishLooks = std::chrono::seconds(1);
 
 Duration PeriodOf(const HangPolicy& policy) {
   Duration limit = policy.notice > Duration::zero() ? policy.notice : kMaxPeriod * kLooksPerLimit;
   if (policy.timeout) limit = std::min(limit, *policy.timeout);
   return std::clamp(limit / kLooksPerLimit, kMinPeriod, kMaxPeriod);
 }
+
+Duration BetweenFinishLooks(Duration limit) { return std::min(limit / 2, kBetweenFinishLooks); }
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
@@ -55,7 +58,8 @@ HealthMonitor::HealthMonitor(Loop& loop, const HangPolicy& policy, Callbacks cal
       quiet_(policy.notice),
       next_(loop, [this] { Take(); }),
       stacks_deadline_(loop, [this] { Finish(); }),
-      finish_deadline_(loop, [this] { callbacks_.on_unfinished(); }),
+      finish_timer_(loop, [this] { OnFinishTimer(); }),
+      finished_times_(policy.notice),
       sampler_(loop) {}
 
 void HealthMonitor::WatchForStuck() {
@@ -73,13 +77,15 @@ void HealthMonitor::BeginAttempt() {
   last_read_.clear();
   watch_.BeginAttempt(Now());
   quiet_.StartOver();
+  finished_times_.BeginAttempt();
   next_.Start(period_);
 }
 
 void HealthMonitor::EndAttempt() {
-  is_running_ = has_finished_ = false;
+  is_running_ = false;
+  finish_phase_ = FinishPhase::kNone;
   if (finished_.empty()) next_.Stop();
-  finish_deadline_.Stop();
+  finish_timer_.Stop();
   verdict_.reset();
   stacks_deadline_.Stop();
 }
@@ -89,8 +95,53 @@ void HealthMonitor::NoteFinished() {
     std::vector<WorkerSample> samples = callbacks_.samples();
     if (std::ranges::all_of(samples, &WorkerSample::has_ended)) finished_ = std::move(samples);
   }
-  if (!callbacks_.finish_limit || std::exchange(has_finished_, true)) return;
-  finish_deadline_.Start(*callbacks_.finish_limit);
+  if (!callbacks_.finish_limit || finish_phase_ != FinishPhase::kNone) return;
+  finish_phase_ = FinishPhase::kWaiting;
+  finish_timer_.Start(*callbacks_.finish_limit - BetweenFinishLooks(*callbacks_.finish_limit));
+}
+
+void HealthMonitor::OnFinishTimer() {
+  if (is_paused_) return finish_timer_.Start(period_);
+  switch (finish_phase_) {
+    case FinishPhase::kNone:
+      return;
+    case FinishPhase::kWaiting:
+      finish_look_ = Now();
+      return LookAtUnfinished(FinishPhase::kFirstLook,
+                              BetweenFinishLooks(*callbacks_.finish_limit));
+    case FinishPhase::kFirstLook:
+      return LookAtUnfinished(FinishPhase::kSecondLook, kMaxReading);
+    case FinishPhase::kSecondLook:
+      return ConcludeUnfinished();
+    case FinishPhase::kStacks:
+      return callbacks_.on_unfinished(unfinished_);
+  }
+}
+
+// `limit`: until the next step, even if /proc does not answer.
+void HealthMonitor::LookAtUnfinished(FinishPhase next, Duration limit) {
+  finish_phase_ = next;
+  finish_timer_.Start(limit);
+  UpdateClients();
+  const bool has_begun = Read(Samples(), true, [this, next, attempt = attempts_](auto read) {
+    if (!is_running_ || attempt != attempts_) return;
+    JudgeRead(std::move(read));
+    if (next == FinishPhase::kFirstLook) finish_look_ = Now();  // work shows from here on
+    if (next == FinishPhase::kSecondLook) finish_timer_.Start(Duration::zero());
+  });
+  if (!has_begun) JudgeRead(Samples());
+}
+
+void HealthMonitor::ConcludeUnfinished() {
+  unfinished_ = watch_.JudgeUnfinished(finish_look_);
+  if (!unfinished_.needs_stacks || !callbacks_.take_stacks) {
+    return callbacks_.on_unfinished(unfinished_);
+  }
+  finish_phase_ = FinishPhase::kStacks;
+  finish_timer_.Start(kMaxStacksTime);
+  callbacks_.take_stacks(AllPids(callbacks_.samples()), [this, attempt = attempts_] {
+    if (is_running_ && attempt == attempts_) finish_timer_.Start(Duration::zero());
+  });
 }
 
 void HealthMonitor::Pause(bool is_paused) {
@@ -112,27 +163,32 @@ void HealthMonitor::LookForQuiet(const std::vector<WorkerSample>& samples) {
 void HealthMonitor::Take() {
   next_.Start(period_);
   if (is_paused_ || verdict_) return;
-  std::vector<WorkerSample> samples = callbacks_.samples();
+  std::vector<WorkerSample> samples = Samples();
   if (samples.empty() && finished_.empty()) return;
-  for (auto* workers : {&samples, &finished_}) {
-    for (WorkerSample& sample : *workers) sample.store_changes = callbacks_.store_changes();
-  }
-  clients_ = store_times_.Note(callbacks_.store_waits(), Now());
+  for (WorkerSample& sample : finished_) sample.store_changes = callbacks_.store_changes();
+  UpdateClients();
   bool waits_at_store = std::ranges::any_of(
       clients_, [&](const WaitingClient& client) { return client.lasted >= watch_.Patience(); });
   bool is_wanted = callbacks_.send && Now() < wanted_until_;
   if (!finished_.empty()) {
-    if (is_wanted || waits_at_store) SendFinished();
+    for (WorkerSample& sample : finished_) {
+      const TimePoint now = Now();
+      sample.ended_for += now - sample.taken.value_or(now);
+      sample.taken = now;
+    }
+    const auto since = SinceFirstEnd(finished_);
+    if (is_wanted || waits_at_store || finished_times_.IsNear(since, watch_.Patience())) {
+      SendFinished();
+    }
+    finished_times_.Take(*since);
     return;
   }
   LookForQuiet(samples);
-  WantedFacts wanted{.has_work = watch_.NeedsWork(Now())};
-  if (!waits_at_store && !is_wanted && !wanted.has_work && !watch_.NeedsFacts(samples, Now())) {
+  const bool needs_work = watch_.NeedsWork(Now());
+  if (!waits_at_store && !is_wanted && !needs_work && !watch_.NeedsFacts(samples, Now())) {
     return Judge(samples);
   }
-  wanted.excluded_port = callbacks_.store_port();
-  if (waits_at_store || is_wanted) wanted.store_port = wanted.excluded_port;
-  bool has_begun = sampler_.Read(samples, wanted, [this, attempt = attempts_](auto read) {
+  bool has_begun = Read(samples, needs_work, [this, attempt = attempts_](auto read) {
     if (is_running_ && attempt == attempts_) JudgeRead(std::move(read));
   });
   if (has_begun) {
@@ -142,11 +198,25 @@ void HealthMonitor::Take() {
   }
 }
 
-// Others may wait for them, or for a key of the store of this node.
-void HealthMonitor::SendFinished() {
-  for (WorkerSample& sample : finished_) sample.taken = Now();
-  callbacks_.send(finished_, clients_);
+std::vector<WorkerSample> HealthMonitor::Samples() const {
+  std::vector<WorkerSample> samples = callbacks_.samples();
+  for (WorkerSample& sample : samples) sample.store_changes = callbacks_.store_changes();
+  return samples;
 }
+
+void HealthMonitor::UpdateClients() {
+  clients_ = store_times_.Note(callbacks_.store_waits(), Now());
+}
+
+bool HealthMonitor::Read(std::vector<WorkerSample> samples, bool has_work, Sampler::Done done) {
+  WantedFacts wanted{.has_work = has_work, .excluded_port = callbacks_.store_port()};
+  // In a job of several nodes another one may have the store.
+  if (!clients_.empty() || callbacks_.send) wanted.store_port = wanted.excluded_port;
+  return sampler_.Read(std::move(samples), wanted, std::move(done));
+}
+
+// Others may wait for them, or for a key of the store of this node.
+void HealthMonitor::SendFinished() { callbacks_.send(finished_, clients_); }
 
 void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {
   if (is_paused_) return;

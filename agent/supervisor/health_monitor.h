@@ -2,11 +2,13 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/health/early_end.h"
 #include "agent/health/hang_watch.h"
 #include "agent/health/quiet_watch.h"
 #include "agent/health/sampler.h"
@@ -29,8 +31,9 @@ class HealthMonitor {
     std::function<std::vector<pid_t>()> workers;  // running ones
     std::function<void(pid_t worker)> on_stuck;   // in the kernel, for longer than stuck_limit
     std::optional<Duration> stuck_limit;          // empty: do not check for it
-    std::function<void()> on_unfinished;          // finish_limit after the first worker's end
-    std::optional<Duration> finish_limit;         // empty: none
+    // finish_limit after the first worker's end. The verdict may need stacks, which are read then.
+    std::function<void(const HangVerdict&)> on_unfinished;
+    std::optional<Duration> finish_limit;  // empty: none
     // Waits at the store, if this node hosts it, and the store's port.
     std::function<std::vector<StoreWaitTimes::Entry>()> store_waits;
     std::function<uint16_t()> store_port;
@@ -72,6 +75,9 @@ class HealthMonitor {
   void NoteOwnCause(const std::string& text) { own_cause_ = text; }
 
  private:
+  // Steps towards on_unfinished. Work shows only as a difference of two looks.
+  enum class FinishPhase : uint8_t { kNone, kWaiting, kFirstLook, kSecondLook, kStacks };
+
   void Take();
   void LookForQuiet(const std::vector<WorkerSample>& samples);
   void Judge(const std::vector<WorkerSample>& samples);
@@ -79,6 +85,12 @@ class HealthMonitor {
   void JudgeRead(std::vector<WorkerSample> samples);
   void OnVerdict(HangVerdict verdict, const std::vector<WorkerSample>& samples);
   void Finish();
+  std::vector<WorkerSample> Samples() const;
+  void UpdateClients();
+  bool Read(std::vector<WorkerSample> samples, bool has_work, Sampler::Done done);
+  void OnFinishTimer();
+  void LookAtUnfinished(FinishPhase next, Duration limit);
+  void ConcludeUnfinished();
 
   Loop& loop_;
   Callbacks callbacks_;
@@ -99,8 +111,11 @@ class HealthMonitor {
   std::optional<HangVerdict> verdict_;  // whose stacks are being read
   Timer next_;
   Timer stacks_deadline_;
-  Timer finish_deadline_;
-  bool has_finished_ = false;  // a worker of this attempt
+  Timer finish_timer_;
+  FinishPhase finish_phase_ = FinishPhase::kNone;
+  TimePoint finish_look_{};         // the first of the two
+  HangVerdict unfinished_;          // whose stacks are being read
+  EarlyEndNotices finished_times_;  // of `finished_`
   std::optional<StuckWatch> stuck_watch_;
   Sampler sampler_;
 };

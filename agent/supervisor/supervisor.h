@@ -74,7 +74,7 @@ class Supervisor {
   HealthMonitor::Callbacks OnHealth();
   void OnHang(const HangVerdict& verdict);
   void OnHealthOrder(const HealthOrder& order);
-  void OnUnfinished();
+  void OnUnfinished(const HangVerdict& unfinished);
   void OnStuck(pid_t worker);
   void OnLinkReadable();
   void OnSignal(const SignalOrigin& origin);

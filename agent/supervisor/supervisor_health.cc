@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,14 @@ namespace {
 constexpr const char* kStuckVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 // The program that takes them may need a little longer.
 constexpr std::chrono::milliseconds kStacksBudget{1'500};
+
+std::set<int> EndedOf(const std::vector<WorkerSample>& samples) {
+  std::set<int> ended;
+  for (const WorkerSample& sample : samples) {
+    if (sample.has_ended) ended.insert(sample.global_rank);
+  }
+  return ended;
+}
 
 }  // namespace
 
@@ -42,7 +51,7 @@ HealthMonitor::Callbacks Supervisor::OnHealth() {
           .workers = [this] { return attempt_ ? attempt_->Running() : std::vector<pid_t>(); },
           .on_stuck = [this](pid_t worker) { OnStuck(worker); },
           .stuck_limit = StuckLimit(VariableOf(spec_.environment, kStuckVariable).value_or("")),
-          .on_unfinished = [this] { OnUnfinished(); },
+          .on_unfinished = [this](const HangVerdict& verdict) { OnUnfinished(verdict); },
           .finish_limit = spec_.finish_timeout,
           .store_waits =
               [this] {
@@ -92,20 +101,24 @@ void Supervisor::OnHang(const HangVerdict& verdict) {
 }
 
 // No restart follows, because a worker has done its work.
-void Supervisor::OnUnfinished() {
+void Supervisor::OnUnfinished(const HangVerdict& unfinished) {
   std::vector<int> left = attempt_ ? attempt_->Unfinished() : std::vector<int>();
   if (left.empty() || state_.phase != Phase::kRunning) return;
-  std::string why = "not finished " + FormatSeconds(*spec_.finish_timeout) +
-                    " after the first worker (--finish-timeout)";
-  for (int local_rank : left) attempt_->NoteHang(local_rank, why);
-  std::vector<int> ranks;
-  for (int local_rank : left) ranks.push_back(place_.first_rank + local_rank);
-  std::string text = RanksInWords(ranks) + ": " + why;
+  const std::vector<WorkerSample> samples = attempt_->Samples();
+  const HangVerdict verdict =
+      WithAwaitedEnd(unfinished, EndedOf(samples), DigestsOf(samples, stacks_.taken()));
+  for (const auto& [global_rank, why] : verdict.causes) {
+    attempt_->NoteHang(global_rank - place_.first_rank, why + " (--finish-timeout)");
+  }
+  const std::string text = "not finished " + FormatSeconds(*spec_.finish_timeout) +
+                           " after the first worker (--finish-timeout): " + verdict.text;
   output_.Say("rankrun: " + text + "; stopping the workers\n");
   event_log_->NoteHang(text);
   attempt_->PublishPeerDeath(text);
   CloseJob(text, kExitHang);
-  Post(WorkerStuck{left.front()});
+  const auto cause = verdict.causes.begin();
+  Post(
+      WorkerStuck{cause == verdict.causes.end() ? left.front() : cause->first - place_.first_rank});
 }
 
 void Supervisor::OnHealthOrder(const HealthOrder& order) {

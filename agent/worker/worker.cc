@@ -152,6 +152,7 @@ WorkerSample Worker::Sample() const {
   WorkerSample sample{.global_rank = record_.global_rank, .local_rank = record_.local_rank};
   sample.taken = std::chrono::steady_clock::now();
   sample.has_ended = record_.exit && record_.exit->succeeded();
+  if (sample.has_ended) sample.ended_for = *sample.taken - record_.ended;
   if (!pid_) return sample;
   sample.pid = *pid_;
   sample.is_saving = status_page_->saving();

@@ -94,8 +94,11 @@ constexpr Flag kFlags[] = {
      .default_value = "3600",
      .help = "Wait this long for the workers of all nodes after those of the first node have "
              "finished.",
-     .details = "Then the job fails, and rankrun names the workers that still run. In a job of one "
-                "node the time begins when the first worker has finished, and there is no default.",
+     .details =
+         "Then the job fails. rankrun blames a worker that others are seen to wait for, "
+         "even if it has finished; if no such wait is visible, it names the finished workers "
+         "and the running ones. In a job of one node the time begins when the "
+         "first worker has finished, and there is no default.",
      .group = kNodes,
      .sources = kOurs},
     {.name = "secret-file",

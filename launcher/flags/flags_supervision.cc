@@ -68,12 +68,14 @@ constexpr Flag kFlags[] = {
      .value_name = "SECONDS",
      .default_value = "10",
      .help = "Name the worker for which others have waited this long. 0: never.",
-     .details = "The notice comes once, again when the worker does something else, and when the "
-                "time has doubled. It needs **librankrun**, or a wait for a key of the store. In a "
-                "job of several nodes, the setting of the coordinator's node counts. In a job of "
-                "one node without **librankrun**, the stacks of workers that have been quiet this "
-                "long show the collectives of PyTorch in which they wait; on any node, they show "
-                "dials that fail.",
+     .details =
+         "The notice comes once, again when the worker does something else, and when the "
+         "time has doubled. It needs **librankrun**, or a wait for a key of the store. "
+         "Another notice names workers that have ended and workers that run on without steps. "
+         "In a job of several nodes, the setting of the coordinator's node counts. In a job of "
+         "one node without **librankrun**, the stacks of workers that have been quiet this long "
+         "show the collectives of PyTorch in which they wait; on any node, they show dials that "
+         "fail.",
      .group = kFailures,
      .sources = kOurs},
     {.name = "hang-timeout",

@@ -11,6 +11,7 @@
 #include "tests/paths.h"
 #include "tests/process/harness.h"
 #include "tests/process/nodes.h"
+#include "tests/process/rankctl.h"
 
 namespace rankrun::testing {
 namespace {
@@ -139,14 +140,65 @@ TEST_F(HangTimingTest, AWorkerThatDoesNotFinishAfterTheFirstEndsTheJob) {
                               "[ $RANK = 1 ] || exec sleep 100")});
   EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
   EXPECT_TRUE(NothingIsLeft(milliseconds(5'000)));
-  EXPECT_THAT(job.Err(), HasSubstr("ranks 0, 2: not finished 0.500 s after the first worker "
-                                   "(--finish-timeout); stopping the workers"));
+  EXPECT_THAT(
+      job.Err(),
+      ContainsRegex("not finished 0.500 s after the first worker \\(--finish-timeout\\): rank 1 "
+                    "ended 0.[0-9]+ s ago with exit code 0; ranks 0, 2 still run, and nothing "
+                    "visible shows whether they wait for rank 1; stopping the workers"));
   EXPECT_THAT(job.Err(), HasSubstr("cause: rank 0 "));
   EXPECT_THAT(job.Err(), HasSubstr("next: the end, a restart would not help, because other "
                                    "workers have finished; exit code 203"));
 }
 
+TEST_F(HangTimingTest, ARankThatEndsWhileOthersNeedItIsTheCause) {
+  Job job({.arguments = Shell({"-n", "3", "--finish-timeout=1"},
+                              "[ $RANK = 0 ] || exec " + kRankctl + " store wait never")});
+  EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
+  EXPECT_THAT(job.Err(),
+              ContainsRegex("cause: rank 0 \\(pid [0-9]+\\): ended with exit code 0 while ranks 1, "
+                            "2 wait for key never of the store \\(--finish-timeout\\)"));
+}
+
+TEST_F(HangTimingTest, RanksThatSleepOrSpinAfterAnotherHasEndedAreNoticed) {
+  for (const std::string how : {"exec sleep 100", "while :; do :; done"}) {
+    Job job({.arguments = Shell({"-n", "2", "--hang-notice=0.3"}, "[ $RANK = 0 ] || " + how)});
+    EXPECT_TRUE(
+        job.WaitForErr("; rank 1 still runs, and nothing visible shows whether it waits "
+                       "for rank 0; rank 1 is s"))
+        << job.Err();
+    job.Signal(SIGINT);
+    EXPECT_EQ(job.Wait(), KilledBy(SIGINT));
+  }
+}
+
+TEST_F(HangTimingTest, ALongTailIsNoFailure) {
+  ScratchFolder folder;
+  const std::string until = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do ";
+  Job saves({.arguments = Shell({"-n", "3", "--hang-notice=0.3", "--hang-timeout=1"},
+                                "[ $RANK != 0 ] && exit; " + until + "printf %0100000d 0 > '" +
+                                    folder.Path("checkpoint") + "'; done")});
+  EXPECT_EQ(saves.Wait(), Code(0)) << saves.Err();
+  EXPECT_EQ(saves.Err(), "");
+  Job computes({.arguments = Shell({"-n", "3", "--hang-notice=0.3", "--hang-timeout=1"},
+                                   "[ $RANK != 0 ] && exit; " + until + ":; done")});
+  EXPECT_EQ(computes.Wait(), Code(0)) << computes.Err();
+  EXPECT_THAT(computes.Err(), Not(HasSubstr("cause")));
+}
+
 struct NodesHangTimingTest : NodesTest {};
+
+TEST_F(NodesHangTimingTest, ARankThatSleepsAfterThoseOfAnotherNodeHaveEndedIsNoticed) {
+  const std::string script = "[ $RANK = 0 ] || exec sleep 100";
+  Job& host = StartHost({"-n", "1", "--hang-notice=0.5"}, script);
+  Job& guest = StartGuest({"-n", "1", "--hang-notice=0.5"}, script);
+  EXPECT_TRUE(
+      host.WaitForErr("with exit code 0; rank 1 still runs, and nothing visible shows "
+                      "whether it waits for rank 0; rank 1 is sleeping"))
+      << Errors();
+  host.Signal(SIGINT);
+  EXPECT_EQ(host.Wait(), KilledBy(SIGINT));
+  EXPECT_TRUE(guest.Wait());
+}
 
 TEST_F(NodesHangTimingTest, TheCoordinatorNamesARankOfAnotherNode) {
   std::vector<std::string> flags = {"-n", "2", "--hang-notice=0.3", "--hang-timeout=1.5"};

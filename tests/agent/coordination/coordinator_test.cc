@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 const Cause kRank3{.text = "rank 3 failed", .exit_code = 9};
@@ -433,6 +434,31 @@ TEST_F(CoordinatorTest, AHangAtTheEndNamesTheRanks) {
   EXPECT_THAT(SentTo<Stop>(2)->why, HasSubstr("ranks 2, 3 on n2"));
   for (PeerId peer : {1u, 2u, 3u}) Deliver(peer, Stopped{1});
   EXPECT_EQ(SentTo<Verdict>(1)->exit_code, kExitHang);
+}
+
+TEST_F(CoordinatorTest, AHangAtTheEndNamesTheRanksThatOthersAreSeenToWaitFor) {
+  policy_.node_timeout = milliseconds(10'000'000);
+  const std::string text = "rank 0 ended with exit code 0 while rank 2 waits for it in Barrier";
+  Run(2);
+  Deliver(1, Done{1});
+  Act(AwaitedEndSeen{text});
+  Advance(policy_.finish_timeout - milliseconds(1'000));
+  Act(AwaitedEndSeen{text});
+  Advance(milliseconds(1'000));
+  ASSERT_TRUE(SentTo<Stop>(2));
+  EXPECT_THAT(SentTo<Stop>(2)->why, EndsWith("(--finish-timeout): " + text));
+}
+
+TEST_F(CoordinatorTest, AnOldWaitIsNoReasonForAHangAtTheEnd) {
+  policy_.node_timeout = milliseconds(10'000'000);
+  Run(2);
+  Deliver(1, Done{1});
+  Act(AwaitedEndSeen{"rank 0 ended"});
+  Advance(policy_.finish_timeout);
+  ASSERT_TRUE(SentTo<Stop>(2));
+  EXPECT_THAT(SentTo<Stop>(2)->why,
+              HasSubstr(": ranks 2, 3 on n2; nothing visible shows whether they wait for ranks 0, "
+                        "1, which ended with exit code 0"));
 }
 
 TEST_F(CoordinatorTest, AHangAtTheEndNamesOnlyTheUnfinishedRanks) {

@@ -85,7 +85,10 @@ TEST(RoundInProgressTest, UnfinishedRanksAreThoseOfAwaitedNodes) {
   RoundInProgress round = TwoNodes();
   round.AwaitAll();
   round.RecordUnfinished(10, {0, 2});
-  EXPECT_EQ(round.UnfinishedText(), "ranks 2, 4 on n10, ranks 0, 1 on n20");
+  EXPECT_EQ(
+      round.UnfinishedText(),
+      "ranks 2, 4 on n10, ranks 0, 1 on n20; nothing visible shows whether they wait for rank "
+      "3, which ended with exit code 0");
   round.RecordAnswer(20);
   round.RecordUnfinished(10, {});
   EXPECT_EQ(round.UnfinishedText(), "n10");

@@ -148,6 +148,39 @@ TEST_F(JobHealthTest, ANodeWithWorkersReportsThatOthersWaitForOneThatHasEnded) {
   EXPECT_EQ(found->reporter, 1);
 }
 
+TEST_F(JobHealthTest, ARankThatHasEndedIsAwaitedIfAnotherIsSeenToWaitForIt) {
+  const auto send_ended = [&](TimePoint now) {
+    health_.OnSamples(1, kRound, Samples({.node = "n0", .global_rank = 0, .has_ended = true}), now);
+    return health_.AwaitedEnd(now);
+  };
+  EXPECT_EQ(send_ended(kStart + seconds(7)), "") << "not all samples are there";
+  Send(1, true, seconds(7));
+  EXPECT_EQ(send_ended(kStart + seconds(8)),
+            "rank 0 ended with exit code 0 while rank 1 waits for it in Barrier #7 of world");
+  EXPECT_EQ(health_.AwaitedEnd(kStart + seconds(9)), "") << "of that look only";
+  Send(1, false, seconds(9));
+  EXPECT_EQ(send_ended(kStart + seconds(10)), "");
+}
+
+TEST_F(JobHealthTest, ANodeWhoseWorkersSleepAfterThoseOfAnotherIsNoticed) {
+  std::optional<HangNotice> notice;
+  for (int second = 5; second <= 11 && !notice; ++second) {
+    const TimePoint now = kStart + seconds(second);
+    WorkerSample sleeping{.node = "n1", .global_rank = 1, .pid = 101};
+    sleeping.process = ProcessFacts{.state = 'S', .call = CallKind::kSleep};
+    notice = Find<HangNotice>(health_.OnSamples(2, kRound, Samples(sleeping), now));
+    if (notice) break;
+    WorkerSample ended{.node = "n0", .global_rank = 0, .has_ended = true};
+    ended.ended_for = seconds(second);
+    notice = Find<HangNotice>(health_.OnSamples(1, kRound, Samples(ended), now));
+  }
+  ASSERT_TRUE(notice);
+  EXPECT_EQ(
+      notice->text,
+      "rank 0 ended 10.0 s ago with exit code 0; rank 1 still runs, and nothing visible shows "
+      "whether it waits for rank 0; rank 1 is sleeping");
+}
+
 // Two ranks of PyTorch without librankrun wait for each other's connection.
 struct JobStacksTest : JobHealthTest {
   // Sends samples until there is an order other than for samples; returns when.

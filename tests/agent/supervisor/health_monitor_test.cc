@@ -1,9 +1,13 @@
 #include "agent/supervisor/health_monitor.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <future>
+#include <optional>
 
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
@@ -16,6 +20,7 @@ using std::chrono::seconds;
 
 constexpr seconds kLong{20};
 constexpr HangPolicy kPolicy{.notice = milliseconds(100)};
+constexpr HangPolicy kWithoutNotices{.notice = milliseconds(0), .timeout = milliseconds(100)};
 
 // The monitor of one node of several, with one worker.
 struct HealthMonitorTest : ::testing::Test {
@@ -26,7 +31,7 @@ struct HealthMonitorTest : ::testing::Test {
             .workers = [] { return std::vector<pid_t>(); },
             .on_stuck = [](pid_t) {},
             .stuck_limit = {},
-            .on_unfinished = [] {},
+            .on_unfinished = [](const HangVerdict&) {},
             .finish_limit = {},
             .store_waits = [] { return std::vector<StoreWaitTimes::Entry>(); },
             .store_port = [] { return uint16_t{0}; },
@@ -42,21 +47,78 @@ struct HealthMonitorTest : ::testing::Test {
 };
 
 TEST_F(HealthMonitorTest, WorkersThatHaveAllSucceededAnswerUntilTheRoundEnds) {
-  monitor.BeginAttempt();
+  HealthMonitor silent{loop, kWithoutNotices, Callbacks()};
+  silent.BeginAttempt();
   samples = {{.global_rank = 4, .has_ended = true}};
-  monitor.NoteFinished();
+  silent.NoteFinished();
   samples.clear();
-  monitor.EndAttempt();
+  silent.EndAttempt();
   EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100))) << "not wanted";
-  monitor.WantSamples();
+  silent.WantSamples();
   EXPECT_TRUE(loop.RunUntil([&] { return sent.size() >= 2; }, kLong));
   EXPECT_TRUE(sent[0].has_ended);
   EXPECT_EQ(sent[0].global_rank, 4);
   EXPECT_EQ(sent[0].store_changes, 5U);
   EXPECT_LT(sent[0].taken, sent[1].taken);
-  monitor.ForgetFinished();
+  silent.ForgetFinished();
   sent.clear();
   EXPECT_FALSE(loop.RunUntil([&] { return !sent.empty(); }, milliseconds(100)));
+}
+
+TEST_F(HealthMonitorTest, WorkersThatDoNotFinishAreJudgedOnce) {
+  std::vector<HangVerdict> verdicts;
+  HealthMonitor::Callbacks callbacks = Callbacks();
+  callbacks.send = {};
+  callbacks.finish_limit = milliseconds(50);
+  callbacks.on_unfinished = [&](const HangVerdict& verdict) { verdicts.push_back(verdict); };
+  HealthMonitor of_one_node{loop, kPolicy, std::move(callbacks)};
+  of_one_node.BeginAttempt();
+  samples = {{.global_rank = 0, .has_ended = true}, {.global_rank = 1, .pid = getpid()}};
+  of_one_node.NoteFinished();
+  of_one_node.NoteFinished();
+  ASSERT_TRUE(loop.RunUntil([&] { return !verdicts.empty(); }, kLong));
+  EXPECT_TRUE(verdicts[0].causes.contains(1));
+  EXPECT_NE(verdicts[0].text.find("nothing visible shows whether it waits for rank 0"),
+            std::string::npos)
+      << verdicts[0].text;
+  EXPECT_FALSE(loop.RunUntil([&] { return verdicts.size() > 1; }, milliseconds(200)));
+}
+
+TEST_F(HealthMonitorTest, StillWorkersThatDoNotFinishHaveTheirStacksRead) {
+  const pid_t still = fork();
+  if (still == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  std::vector<pid_t> taken;
+  std::optional<HangVerdict> verdict;
+  HealthMonitor::Callbacks callbacks = Callbacks();
+  callbacks.send = {};
+  callbacks.finish_limit = milliseconds(400);
+  callbacks.on_unfinished = [&](const HangVerdict& found) { verdict = found; };
+  callbacks.take_stacks = [&](std::vector<pid_t> pids, const std::function<void()>& done) {
+    taken = std::move(pids);
+    done();
+  };
+  HealthMonitor of_one_node{loop, kPolicy, std::move(callbacks)};
+  of_one_node.BeginAttempt();
+  samples = {{.global_rank = 0, .has_ended = true}, {.global_rank = 1, .pid = still}};
+  of_one_node.NoteFinished();
+  EXPECT_TRUE(loop.RunUntil([&] { return verdict.has_value(); }, kLong));
+  EXPECT_TRUE(verdict && verdict->needs_stacks);
+  EXPECT_EQ(taken, std::vector<pid_t>{still});
+  kill(still, SIGKILL);
+  waitpid(still, nullptr, 0);
+}
+
+TEST_F(HealthMonitorTest, ANodeWhoseWorkersHaveEndedSendsThemWhenANoticeIsNear) {
+  monitor.BeginAttempt();
+  samples = {{.global_rank = 4, .has_ended = true, .ended_for = milliseconds(60)}};
+  monitor.NoteFinished();
+  samples.clear();
+  monitor.EndAttempt();
+  ASSERT_TRUE(loop.RunUntil([&] { return !sent.empty(); }, kLong)) << "nobody wanted them";
+  EXPECT_GE(sent[0].ended_for, milliseconds(60));
 }
 
 TEST_F(HealthMonitorTest, TakesTheStacksOfAllIfAVerdictNeedsThem) {
