@@ -22,7 +22,8 @@ struct WorkerOutput {
 
 // Workers that read our standard input; all others read /dev/null.
 struct StdinPlan {
-  enum class Reader { kNobody, kOne, kAll };
+  // kAll: each gets a copy of it. kInherit: all inherit it, and each byte reaches one of them.
+  enum class Reader { kNobody, kOne, kAll, kInherit };
   Reader reader = Reader::kOne;
   int local_rank = 0;  // the reader of kOne, on the node with rank 0
 };

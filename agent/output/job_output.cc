@@ -137,8 +137,9 @@ bool JobOutput::OneIsShown() const {
 
 bool JobOutput::AsksAtTerminal(int local_rank) const {
   const StdinPlan& plan = spec_.output.standard_input;
-  return plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
-         isatty(STDIN_FILENO) != 0;
+  const bool reads = plan.reader == StdinPlan::Reader::kInherit ||
+                     (plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank);
+  return reads && isatty(STDIN_FILENO) != 0;
 }
 
 std::string JobOutput::FilePath(int attempt, int local_rank, Console::Channel channel) const {

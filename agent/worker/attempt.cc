@@ -100,8 +100,9 @@ Result<void> Attempt::Prepare(int local_rank) {
 int Attempt::StdinFor(int local_rank) const {
   const StdinPlan& plan = context_.spec.output.standard_input;
   if (feed_ != nullptr) return feed_->worker_end(local_rank);
-  bool reads = plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
-               place_.node_rank == 0;
+  bool reads = plan.reader == StdinPlan::Reader::kInherit ||
+               (plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
+                place_.node_rank == 0);
   return reads ? STDIN_FILENO : context_.null_fd;
 }
 

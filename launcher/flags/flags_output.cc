@@ -119,12 +119,13 @@ constexpr Flag kFlags[] = {
      .sources = kOurs},
     {.name = "stdin",
      .value = kText,
-     .choices = "none|all|0",
-     .value_name = "none|all|RANK",
-     .default_value = "0",
+     .choices = "none|all|inherit|0",
+     .value_name = "none|all|inherit|RANK",
+     .default_value = "0; by the name torchrun `inherit`",
      .help = "Connect the standard input of rankrun to the worker of this local rank, to all "
              "workers, or to none.",
-     .details = "Other workers read /dev/null.",
+     .details = "Other workers read /dev/null. With `all` each worker gets a copy. With `inherit` "
+                "all workers have it themselves, and the first to read a byte gets it.",
      .group = kOutput,
      .sources = kOurs},
     {.name = "events",

@@ -193,16 +193,18 @@ class OutputReader {
   }
 
   Result<void> ReadStdin() {
-    std::string text = settings_.Text("stdin").value_or("0");
+    std::string text = settings_.Text("stdin").value_or(context_.as_torchrun ? "inherit" : "0");
     using Target = agent::StdinPlan::Reader;
     if (text == "none") {
       plan_.spec.standard_input = {.reader = Target::kNobody};
     } else if (text == "all") {
       plan_.spec.standard_input = {.reader = Target::kAll};
+    } else if (text == "inherit") {
+      plan_.spec.standard_input = {.reader = Target::kInherit};
     } else {
       auto local_rank = ParseLocalRank(text);
       if (!local_rank || *local_rank >= context_.workers) {
-        return settings_.Wrong("stdin", "want none, all or a local rank from 0 to " +
+        return settings_.Wrong("stdin", "want none, all, inherit or a local rank from 0 to " +
                                             std::to_string(context_.workers - 1) + Got(text));
       }
       plan_.spec.standard_input = {.reader = Target::kOne, .local_rank = *local_rank};

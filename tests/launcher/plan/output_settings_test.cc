@@ -192,11 +192,21 @@ TEST(OutputSettingsTest, OneAllOrNobodyReadsStandardInput) {
   EXPECT_EQ(Read({"--stdin=1"}).standard_input.local_rank, 1);
   EXPECT_EQ(Read({"--stdin=all"}).standard_input.reader, Target::kAll);
   EXPECT_EQ(Read({"--stdin=none"}).standard_input.reader, Target::kNobody);
+  EXPECT_EQ(Read({"--stdin=inherit"}).standard_input.reader, Target::kInherit);
   for (const char* bad : {"2", "-1", "some", "0,1"}) {
-    EXPECT_EQ(
-        ErrorOf({"--stdin", bad}),
-        std::string("--stdin: want none, all or a local rank from 0 to 1, got \"") + bad + '"');
+    EXPECT_EQ(ErrorOf({"--stdin", bad}),
+              std::string("--stdin: want none, all, inherit or a local rank from 0 to 1, got \"") +
+                  bad + '"');
   }
+}
+
+TEST(OutputSettingsTest, ByTheNameTorchrunAllWorkersInheritTheInput) {
+  using Target = agent::StdinPlan::Reader;
+  const auto reader = [](const Words& flags) {
+    return Plan(flags, 2, true)->spec.standard_input.reader;
+  };
+  EXPECT_EQ(reader({}), Target::kInherit);
+  EXPECT_EQ(reader({"--stdin=0"}), Target::kOne);
 }
 
 TEST(OutputSettingsTest, ThePrefixDependsOnTheNameAndTheNumberOfWorkers) {
