@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/random.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <fstream>
 #include <optional>
 #include <utility>
+
+#include "base/random_bytes.h"
 
 namespace rankrun {
 namespace {
@@ -182,7 +183,7 @@ std::string DraftNameOf(const std::string& name) {
   constexpr size_t kMaxBytes = 200;  // file systems allow 255
   unsigned char random[8] = {};
   std::string draft = name.substr(0, kMaxBytes) + ".";
-  if (getrandom(random, sizeof random, 0) != sizeof random) return draft + "0.tmp";
+  if (!FillRandom(random)) return draft + "0.tmp";
   for (unsigned char byte : random) {
     draft += "0123456789abcdef"[byte >> 4];
     draft += "0123456789abcdef"[byte & 0xF];

@@ -1,7 +1,5 @@
 #include "agent/job/job_record.h"
 
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
+
+#include "base/memory_file.h"
+#include "base/random_bytes.h"
 
 namespace rankrun::agent {
 namespace {
@@ -126,8 +127,9 @@ struct JobMemory::Content {
 Result<JobMemory> JobMemory::Create(const char* secret_variable) {
   std::array<Fd, 2> slots;
   for (Fd& slot : slots) {
-    slot.Reset(memfd_create("rankrun-job", MFD_CLOEXEC));
-    if (!slot) return SystemError("create the job's record", errno);
+    auto memory = CreateMemoryFile("rankrun-job");
+    if (!memory) return std::move(memory).error();
+    slot = std::move(*memory);
   }
   auto of_variable = KeptSecret::Create();
   auto of_file = KeptSecret::Create();
@@ -139,9 +141,7 @@ Result<JobMemory> JobMemory::Create(const char* secret_variable) {
   }
   JobMemory memory(std::move(slots), {std::move(*of_variable), std::move(*of_file)});
   JobRecord first{.job_began = std::chrono::steady_clock::now()};
-  if (getrandom(&first.node_id, sizeof first.node_id, 0) != sizeof first.node_id) {
-    return SystemError("make a random number", errno);
-  }
+  if (!FillRandom(first.node_id)) return SystemError("make a random number", errno);
   if (auto written = memory.Write(first); !written) return std::move(written).error();
   return memory;
 }

@@ -1,6 +1,5 @@
 #include "agent/job/kept_secret.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include "base/memory_file.h"
 
 extern char** environ;
 
@@ -26,9 +27,9 @@ Result<void> WriteAt(int fd, const void* bytes, size_t size, off_t at) {
 }  // namespace
 
 Result<KeptSecret> KeptSecret::Create() {
-  Fd memory(memfd_create("rankrun-secret", MFD_CLOEXEC));
-  if (!memory) return SystemError("create memory for the secret", errno);
-  return KeptSecret(std::move(memory));
+  auto memory = CreateMemoryFile("rankrun-secret");
+  if (!memory) return std::move(memory).error();
+  return KeptSecret(std::move(*memory));
 }
 
 Result<void> KeptSecret::Keep(std::string_view secret) const {

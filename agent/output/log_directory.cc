@@ -1,6 +1,5 @@
 #include "agent/output/log_directory.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/own_path.h"
+#include "base/random_bytes.h"
 
 namespace rankrun::agent {
 namespace {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 std::string WithEightRandom(const std::string& prefix) {
   constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz012345";
   unsigned char random[2] = {};
-  if (getrandom(random, sizeof random, 0) != sizeof random) random[0] = random[1] = 0;
+  if (!FillRandom(random)) random[0] = random[1] = 0;
   return prefix + kLetters[random[0] % 32] + kLetters[random[1] % 32] + "XXXXXX";
 }
 

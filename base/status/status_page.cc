@@ -18,6 +18,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/memory_file.h"
+
 namespace rankrun {
 namespace {
 
@@ -69,12 +71,11 @@ Result<StatusPage> StatusPage::Map(Fd fd) {
 }
 
 Result<StatusPage> StatusPage::Create() {
-  Fd fd(memfd_create("rankrun-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) return SystemError("create a status page", errno);
-  constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-  if (!SetSize(fd.get()) || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
-    return SystemError("size the status page", errno);
-  }
+  auto memory = CreateMemoryFile("rankrun-status");
+  if (!memory) return std::move(memory).error().In("status page");
+  Fd fd = std::move(*memory);
+  if (!SetSize(fd.get())) return SystemError("size the status page", errno);
+  SealSize(fd);  // protects the agent, where there are seals, from a program that cuts the file
   auto inode = InodeOf(fd.get());
   if (!inode) return std::move(inode).error();
   auto page = Map(std::move(fd));

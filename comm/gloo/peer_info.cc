@@ -1,8 +1,10 @@
 #include "comm/gloo/peer_info.h"
 
-#include <sys/random.h>
-
 #include <cstring>
+#include <span>
+
+#include "base/check.h"
+#include "base/random_bytes.h"
 
 namespace rankrun::comm::gloo {
 
@@ -31,11 +33,7 @@ Result<PeerInfo> DecodePeerInfo(const std::string& text, int owner, int reader, 
 
 std::string NewSecret() {
   std::string secret(kSecretBytes, '\0');
-  size_t have = 0;
-  while (have < secret.size()) {
-    ssize_t got = getrandom(&secret[have], secret.size() - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
-  }
+  RANKRUN_CHECK(FillRandom(std::as_writable_bytes(std::span(secret))), "random bytes");
   return secret;
 }
 

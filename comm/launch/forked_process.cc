@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +20,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/memory_file.h"
 #include "base/process/signals_blocked.h"
 #include "comm/world/contexts.h"
 
@@ -168,8 +168,9 @@ Result<ForkedProcess> ForkedProcess::Start(const std::function<void(int)>& funct
                                            std::vector<ForkedProcess>& others) {
   ForkedProcess process;
   process.rank_ = rank;
-  process.record_.Reset(memfd_create("rankrun-spawn", MFD_CLOEXEC));
-  if (!process.record_) return SystemError("create memory for an exception", errno);
+  auto record = CreateMemoryFile("rankrun-spawn");
+  if (!record) return std::move(record).error().In("keep an exception");
+  process.record_ = std::move(*record);
   std::fflush(nullptr);  // otherwise the child would write this output, too
   const pid_t parent = getpid();
   process.pid_ = ForkWithoutHandlerOfSigterm();

@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/memory_file.h"
 #include "base/mutex.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
@@ -211,8 +211,7 @@ LaunchHandle StartLaunch(const LaunchSpec& spec) {
   std::vector<std::string> names = comm::Unwrap(comm::EnvironmentFor(spec, OwnEnvironment()));
   auto state = std::make_unique<LaunchHandle::State>();
   state->longest_end = comm::LongestEnd(spec);
-  state->events.Reset(memfd_create("rankrun-events", MFD_CLOEXEC));
-  if (!state->events) comm::Throw(SystemError("launch: create memory for events", errno));
+  state->events = comm::Unwrap(CreateMemoryFile("rankrun-events"));
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) comm::Throw(SystemError("launch: create a pipe", errno));
   Fd far_end(ends[0]);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +16,9 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/memory_file.h"
 #include "base/process/cpus.h"
+#include "base/random_bytes.h"
 
 namespace rankrun::comm::shm {
 namespace {
@@ -91,7 +92,7 @@ Result<std::byte*> Map(const Fd& file, size_t bytes) {
 
 Result<uint64_t> Nonce() {
   uint64_t nonce = 0;
-  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return SystemError("getrandom", errno);
+  if (!FillRandom(nonce)) return SystemError("make a random number", errno);
   return nonce;
 }
 
@@ -172,12 +173,16 @@ Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config, size
 
 Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
                                                const SegmentLayout& layout) {
-  Fd file(memfd_create("rankrun-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return SystemError("make shared memory", errno);
+  auto memory = CreateMemoryFile("rankrun-shm");
+  if (!memory) return std::move(memory).error();
+  Fd file = std::move(*memory);
   if (ftruncate(file.get(), static_cast<off_t>(layout.size())) != 0) {
     return SystemError("size shared memory", errno);
   }
-  if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return SystemError("seal", errno);
+  if (!SealSize(file)) {
+    return SystemError("seal shared memory, which needs the system call memfd_create (Linux 3.17)",
+                       errno);
+  }
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return SystemError("fstat", errno);
   auto nonce = Nonce();

@@ -6,14 +6,21 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/memory_file.h"
+
 namespace rankrun::comm {
 namespace {
 
 constexpr char kUnknown[] = "unknown/";
+constexpr char kUnshared[] = "/without shared memory/";
 
 }  // namespace
 
 bool IsUnknownHost(const std::string& identity) { return identity.starts_with(kUnknown); }
+
+bool LacksSharedMemory(const std::string& identity) {
+  return identity.find(kUnshared) != identity.npos;
+}
 
 std::string HostIdentity() {
   std::string boot;
@@ -25,7 +32,9 @@ std::string HostIdentity() {
   }
   std::string identity = boot + "/" + std::to_string(pids.st_ino) + "/" + std::to_string(geteuid());
   const char* id = std::getenv("RANKRUN_HOST_ID");
-  return id != nullptr && *id != '\0' ? identity + "/" + id : identity;
+  if (id != nullptr && *id != '\0') identity += std::string("/") + id;
+  // Unique per process, as above.
+  return HasSealedMemory() ? identity : identity + kUnshared + std::to_string(getpid());
 }
 
 }  // namespace rankrun::comm

@@ -12,4 +12,8 @@ std::string HostIdentity();
 // Returns whether /proc was unreadable there. Such an identity equals no other.
 bool IsUnknownHost(const std::string& identity);
 
+// Returns whether the kernel or a sandbox refuses memory to share there. Such an identity equals
+// no other.
+bool LacksSharedMemory(const std::string& identity);
+
 }  // namespace rankrun::comm

@@ -175,6 +175,9 @@ std::string WhatKeepsApart(const std::vector<std::string>& hosts) {
     return "a rank cannot tell which host it is on";
   }
   if (AreOfSeveralHosts(hosts)) return "the ranks are on several hosts";
+  if (std::ranges::any_of(hosts, LacksSharedMemory)) {
+    return "a rank has no memory to share: the system call memfd_create (Linux 3.17) is refused";
+  }
   return "the ranks are of several users or PID namespaces of one host";
 }
 

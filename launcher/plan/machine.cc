@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "base/own_path.h"
 #include "base/process/cpu_limit.h"
 #include "base/process/cpus.h"
+#include "base/random_bytes.h"
 #include "launcher/scheduler/mpi.h"
 #include "launcher/settings/own_secret.h"
 
@@ -188,7 +188,7 @@ std::string FullNameOf(const std::string& host_name) {
 
 std::string RandomUuid() {
   unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return std::to_string(getpid());
+  if (!FillRandom(bytes)) return std::to_string(getpid());
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
   std::string text;

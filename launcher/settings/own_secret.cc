@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <pwd.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/own_file.h"
+#include "base/random_bytes.h"
 #include "base/write_all.h"
 
 namespace rankrun::launcher {
@@ -62,7 +62,7 @@ Result<void> CheckOwner(const std::string& path, const struct stat& status) {
 
 Result<std::string> RandomSecret() {
   unsigned char bytes[kRandomBytes];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return SystemError("random bytes", errno);
+  if (!FillRandom(bytes)) return SystemError("random bytes", errno);
   std::string text;
   for (unsigned char byte : bytes) {
     char digits[3];

@@ -1,8 +1,7 @@
 #include "store/engine/name_table.h"
 
-#include <sys/random.h>
-
 #include "base/check.h"
+#include "base/random_bytes.h"
 
 namespace rankrun::store::engine {
 namespace {
@@ -14,10 +13,7 @@ Name* FindFrom(Name* name, size_t hash, std::string_view key) {
 
 }  // namespace
 
-NameTable::NameTable() {
-  size_t bytes = sizeof hash_key_;
-  RANKRUN_CHECK(getrandom(hash_key_.data(), bytes, 0) == static_cast<ssize_t>(bytes), "getrandom");
-}
+NameTable::NameTable() { RANKRUN_CHECK(FillRandom(hash_key_), "no random bytes"); }
 
 Name* NameTable::Find(std::string_view key) const {
   size_t hash = HashOf(key);

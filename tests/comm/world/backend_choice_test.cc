@@ -43,6 +43,8 @@ TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedInAHierarchy
       {"boot-2/4026531836/1000", "the ranks are on several hosts"},
       {"boot-1/4026532000/1000", of_one_host},
       {"boot-1/4026531836/1001", of_one_host},
+      {"boot-1/4026531836/1000/without shared memory/7",
+       "a rank has no memory to share: the system call memfd_create (Linux 3.17) is refused"},
       {"unknown/7", "a rank cannot tell which host it is on"}};
   for (const auto& [other, why] : others) {
     for (size_t who = 0; who < 3; ++who) {
