@@ -6,9 +6,7 @@
 // command. A run that exceeds the limit is killed with its process group and
 // counts as failed.
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/process/spawn.h"
 #include "bench/timing.h"
 
@@ -61,11 +60,12 @@ std::optional<double> RunOnce(const SpawnSpec& spec, int limit_seconds) {
   auto started = std::chrono::steady_clock::now();
   auto process = SpawnProcess(spec);
   if (!process) return std::nullopt;
-  pollfd wait{process->pidfd.get(), POLLIN, 0};
-  if (poll(&wait, 1, limit_seconds * 1000) == 0) kill(-process->pid, SIGKILL);
-  while (waitpid(process->pid, nullptr, WNOHANG | WNOWAIT) == 0) poll(&wait, 1, -1);
+  if (!process->handle.AwaitEnd(started + std::chrono::seconds(limit_seconds))) {
+    kill(-process->pid, SIGKILL);
+    process->handle.AwaitEnd(TimePoint::max());
+  }
   Milliseconds took = std::chrono::steady_clock::now() - started;
-  auto exit = ReapByPidfd(process->pidfd.get());
+  auto exit = process->handle.Reap();
   if (!exit || !exit->succeeded()) return std::nullopt;
   return took.count();
 }

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,15 +27,14 @@ Result<AgentProcess> ForkAgent(const std::function<void(GuardianLink)>& body) {
     body(std::move(link->second));
     _exit(kExitInternalError);  // success requires a goodbye
   }
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, agent, 0)));
-  if (!pidfd) {
-    Error error = SystemError("watch the agent", errno);
+  auto handle = ProcessHandle::Open(agent);
+  if (!handle) {
     kill(agent, SIGKILL);
     while (waitpid(agent, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return error;
+    return std::move(handle).error().In("start the agent");
   }
-  return AgentProcess{agent, std::move(pidfd), std::move(link->first)};
+  return AgentProcess{agent, std::move(*handle), std::move(link->first)};
 }
 
 }  // namespace rankrun::agent

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "agent/guardian/guardian_link.h"
-#include "base/fd.h"
+#include "base/process/process_handle.h"
 #include "base/result.h"
 
 namespace rankrun::agent {
@@ -13,7 +13,7 @@ namespace rankrun::agent {
 // An agent as its guardian sees it.
 struct AgentProcess {
   pid_t pid;
-  Fd pidfd;
+  ProcessHandle handle;
   GuardianLink link;  // the guardian's end
 };
 

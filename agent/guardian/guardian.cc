@@ -113,7 +113,7 @@ class Guardian {
 
   void WatchAgent() {
     while (!run_->exit) {
-      pollfd waits[] = {{run_->process.pidfd.get(), POLLIN, 0},
+      pollfd waits[] = {{run_->process.handle.fd(), POLLIN, 0},
                         {signals_.get(), POLLIN, 0},
                         {run_->link_fd, POLLIN, 0}};
       poll(waits, 3, Timeout());
@@ -123,7 +123,7 @@ class Guardian {
       if (waits[2].revents != 0) ReadLink();
       KillIfOverdue(woken);
       // The agent's last message is in the socket before its exit shows here.
-      if (waits[0].revents != 0) run_->exit = ReapByPidfd(run_->process.pidfd.get());
+      if (run_->process.handle.HasEnded()) run_->exit = run_->process.handle.Reap();
     }
     ReadLink();
   }
@@ -240,7 +240,7 @@ class Guardian {
   void ReadLink() {
     while (auto message = run_->process.link.Receive()) {
       if (std::holds_alternative<LinkClosed>(*message)) {
-        run_->link_fd = Fd::kNone;  // poll() skips it; the pidfd reports the exit
+        run_->link_fd = Fd::kNone;  // poll() skips it; the handle reports the exit
         return;
       }
       TimePoint now = std::chrono::steady_clock::now();

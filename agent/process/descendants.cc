@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/process/process_handle.h"
 #include "base/write_all.h"
 
 namespace rankrun::agent {
@@ -142,10 +143,7 @@ char StateOf(pid_t pid) {
   return stat.empty() ? '\0' : stat[0];
 }
 
-uint64_t StartTimeOf(pid_t pid) {
-  constexpr int kFieldsBefore = 19;
-  return StatNumber(pid, kFieldsBefore);
-}
+uint64_t StartTimeOf(pid_t pid) { return StartTimeOfProcess(pid); }
 
 bool MayHaveEnvironment(pid_t pid) {
   constexpr int kFieldsBeforeStart = 47;  // env_start and env_end; exec sets both to 0
@@ -185,12 +183,12 @@ std::string DescribeProcess(pid_t pid) {
 // The descriptor is opened first, so that a process that takes over the pid later
 // is not the one that it means.
 bool SignalDescendant(pid_t pid, int signal_number) {
-  Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!process && errno == ESRCH) return true;
+  auto process = ProcessHandle::Open(pid);
+  if (!process && process.error().code == ErrorCode::kNotFound) return true;
   if (ChildAbove(pid) == 0) return true;  // somebody else's
-  long sent = process ? syscall(SYS_pidfd_send_signal, process.get(), signal_number, nullptr, 0)
-                      : kill(pid, signal_number);  // without descriptors left
-  return sent == 0 || errno != EPERM;
+  const bool sent = process ? process->Send(signal_number)
+                            : kill(pid, signal_number) == 0;  // without descriptors left
+  return sent || errno != EPERM;
 }
 
 int KillDescendants(const std::set<pid_t>& spared) {

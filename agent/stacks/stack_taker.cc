@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -114,7 +113,7 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
     write_end_.Reset();
     null_.Reset();
     if (!result) return Finish(result.error().message);
-    pidfd_ = std::move(result->pidfd);
+    process_ = std::move(result->handle);
     if (is_finished()) Kill();
   }
 
@@ -149,7 +148,7 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
 
   // Its children die with it.
   void Kill() const {
-    if (pidfd_) syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+    if (process_) process_.Send(SIGKILL);
   }
 
   Loop& loop_;
@@ -159,7 +158,7 @@ class StackTaker::Run : public std::enable_shared_from_this<StackTaker::Run> {
   Fd null_;
   Fd read_end_;
   Fd write_end_;  // until the program has started
-  Fd pidfd_;
+  ProcessHandle process_;
   std::unique_ptr<Poll> poll_;
   size_t read_bytes_ = 0;
   std::string line_;  // incomplete

@@ -1,9 +1,7 @@
 #include "agent/supervisor/breakpoints.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,11 +38,6 @@ void RefuseTerminal(pid_t process, int pipe) {
   LogDebug("cannot tell pid " + std::to_string(process) + " that it gets no terminal");
 }
 
-bool HasEnded(const Fd& pidfd) {
-  pollfd ready{pidfd.get(), POLLIN, 0};
-  return poll(&ready, 1, 0) > 0;
-}
-
 }  // namespace
 
 Breakpoints::Breakpoints(Loop& loop, std::string debugger, Callbacks callbacks)
@@ -54,16 +47,15 @@ void Breakpoints::OnNotice(const BreakpointNotice& notice) {
   if (notice.kind == BreakpointNotice::Kind::kPassed) return OnPassed(notice);
   if (notice.kind == BreakpointNotice::Kind::kReturned) return OnReturned(notice);
   // Opened first, so that a process that takes over the pid later is not the one that it means.
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, notice.process, 0)));
-  const int error_number = errno;
+  auto handle = ProcessHandle::Open(notice.process);
   const pid_t worker = ChildAbove(notice.process);
   if (worker == 0) {  // perhaps of another pid namespace, so that the pid means another process
     return callbacks_.show(HowToAttach(notice.global_rank, notice.process,
                                        "no process below this rankrun has that pid here"));
   }
-  if (!pidfd) return ShowFailure(notice, SystemError("watch it", error_number).message);
+  if (!handle) return ShowFailure(notice, handle.error().message);
   holds_[notice.process] = {worker, notice.hold};
-  stops_.push_back({notice, worker, std::move(pidfd)});
+  stops_.push_back({notice, worker, std::move(*handle)});
   if (stops_.size() == 1) return StartNext();
   callbacks_.show(StoppedText(notice.global_rank, notice.process) +
                   " and waits until the debugger of rank " +
@@ -96,8 +88,8 @@ void Breakpoints::OnReturned(const BreakpointNotice& notice) {
 
 void Breakpoints::StartNext() {
   for (; !stops_.empty(); stops_.pop_front()) {
-    const auto& [notice, worker, pidfd] = stops_.front();
-    if (HasEnded(pidfd)) continue;
+    const auto& [notice, worker, handle] = stops_.front();
+    if (handle.HasEnded()) continue;
     if (auto watched = WatchFirst(); !watched) {
       ShowFailure(notice, watched.error().message);
       continue;
@@ -112,7 +104,8 @@ void Breakpoints::StartNext() {
 // A debugger does not notice that its process dies while it waits for a command, and
 // nobody else can reap the process.
 Result<void> Breakpoints::WatchFirst() {
-  auto poll = Poll::Open(loop_, stops_.front().pidfd.get(), [this] {
+  auto poll = Poll::Open(loop_, stops_.front().handle.fd(), [this] {
+    if (!stops_.front().handle.HasEnded()) return;
     exit_poll_->Stop();
     callbacks_.end();
   });

@@ -11,7 +11,7 @@
 
 #include "agent/guardian/guardian_link.h"
 #include "agent/worker/breakpoint_pipe.h"
-#include "base/fd.h"
+#include "base/process/process_handle.h"
 #include "base/uv/uv_poll.h"
 
 namespace rankrun {
@@ -50,8 +50,8 @@ class Breakpoints {
  private:
   struct Stop {
     BreakpointNotice notice;
-    pid_t worker;  // the process itself, or the worker above it
-    Fd pidfd;      // of the process
+    pid_t worker;          // the process itself, or the worker above it
+    ProcessHandle handle;  // of the process
   };
 
   // Starts the debugger of the first one that still lives.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,14 +37,14 @@ Result<std::unique_ptr<Lifeline>> Lifeline::Watch(Loop& loop, int fd,
 
 Result<std::unique_ptr<Lifeline>> Lifeline::WatchProcess(Loop& loop, pid_t pid,
                                                          std::function<void()> on_end) {
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  std::string what = "watch pid " + std::to_string(pid);
-  if (!pidfd && errno == ESRCH) return Error{ErrorCode::kNotFound, what + ": it has ended"};
-  if (!pidfd) return SystemError(what, errno);
-  std::unique_ptr<Lifeline> lifeline(new Lifeline(pidfd.get(), std::move(on_end)));
-  lifeline->pidfd_ = std::move(pidfd);
-  auto poll = Poll::Open(loop, lifeline->fd_, [raw = lifeline.get()] { raw->End(); });
-  if (!poll) return std::move(poll).error().In(what);
+  auto process = ProcessHandle::Open(pid);
+  if (!process) return std::move(process).error();
+  std::unique_ptr<Lifeline> lifeline(new Lifeline(process->fd(), std::move(on_end)));
+  lifeline->process_ = std::move(*process);
+  auto poll = Poll::Open(loop, lifeline->fd_, [raw = lifeline.get()] {
+    if (raw->process_.HasEnded()) raw->End();
+  });
+  if (!poll) return std::move(poll).error().In("watch pid " + std::to_string(pid));
   lifeline->poll_ = std::move(*poll);
   lifeline->poll_->Start();
   return lifeline;

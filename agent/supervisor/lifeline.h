@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/job/job_spec.h"
-#include "base/fd.h"
+#include "base/process/process_handle.h"
 #include "base/result.h"
 #include "base/uv/uv_poll.h"
 
@@ -44,7 +44,7 @@ class Lifeline {
   void OnReadable();
   void End();
 
-  Fd pidfd_;  // of the process, if one is watched; outlives `poll_`
+  ProcessHandle process_;  // of the process, if one is watched; outlives `poll_`
   const int fd_;
   std::function<void()> on_end_;
   std::unique_ptr<Poll> poll_;

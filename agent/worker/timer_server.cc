@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/process/process_handle.h"
 
 namespace rankrun::agent {
 namespace {
@@ -107,9 +108,9 @@ void TimerServer::OnTimer() {
 // Skips a process that has ended, because its pid may belong to another one
 // now.
 bool TimerServer::Expire(const FileTimers::Timer& timer) {
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, timer.pid, 0)));
+  auto process = ProcessHandle::Open(timer.pid);
   pid_t worker = ChildAbove(timer.pid);
-  if (!pidfd || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return true;
+  if (!process || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return true;
   if (callbacks_.may_be_new(worker)) return false;
   callbacks_.on_expired({.pid = timer.pid,
                          .worker = worker,
@@ -117,9 +118,7 @@ bool TimerServer::Expire(const FileTimers::Timer& timer) {
                          .at = timer.expires,
                          .signal_number = std::max(timer.signal_number, 0),
                          .is_suppressed = !expired_.Take()});
-  if (timer.signal_number > 0) {
-    syscall(SYS_pidfd_send_signal, pidfd.get(), timer.signal_number, nullptr, 0);
-  }
+  if (timer.signal_number > 0) process->Send(timer.signal_number);
   return true;
 }
 

@@ -45,9 +45,9 @@ void Worker::OnStarted(SpawnedProcess process) {
   streams_.standard_error->Start();
   pid_ = process.pid;
   record_.pid = process.pid;
-  pidfd_ = std::move(process.pidfd);
-  auto poll = Poll::Open(loop_, pidfd_.get(), [this] { CheckExit(); });
-  RANKRUN_CHECK(static_cast<bool>(poll), "cannot watch a pidfd");
+  handle_ = std::move(process.handle);
+  auto poll = Poll::Open(loop_, handle_.fd(), [this] { CheckExit(); });
+  RANKRUN_CHECK(static_cast<bool>(poll), "cannot watch a process");
   exit_poll_ = std::move(*poll);
   exit_poll_->Start();
   for (int signal_number : std::exchange(early_signals_, {})) {
@@ -129,10 +129,10 @@ bool Worker::PassNotice(int signal_number, const std::vector<pid_t>& descendants
 }
 
 void Worker::CheckExit() {
-  if (!pid_) return;
-  record_.exit = ReapByPidfd(pidfd_.get());
+  if (!pid_ || !handle_.HasEnded()) return;
+  record_.exit = handle_.Reap();
   if (!record_.exit) {
-    // A debugger has not let it go yet. SIGCHLD follows when it does; the pidfd is readable
+    // A debugger has not let it go yet. SIGCHLD follows when it does; the handle is readable
     // all the time.
     exit_poll_->Stop();
     return;
@@ -198,7 +198,7 @@ WorkerRecord Worker::TakeRecord() {
 void Worker::ReleaseDescriptors() {
   if (!record_.exit) return;
   exit_poll_.reset();  // first: it watches a descriptor number that may be reused
-  pidfd_.Reset();
+  handle_ = {};
   streams_.standard_output->Release();
   streams_.standard_error->Release();
 }

@@ -122,7 +122,7 @@ class Worker {
   std::vector<int> early_signals_;           // to be passed on once the pid is known
   bool group_signalled_ = false;             // its process group was signalled to end
   std::optional<pid_t> pid_;                 // reset as soon as the process is reaped
-  Fd pidfd_;
+  ProcessHandle handle_;
   std::unique_ptr<Poll> exit_poll_;
 };
 

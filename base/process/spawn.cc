@@ -250,16 +250,6 @@ Error StartError(const SpawnSpec& spec, const Failure& failure) {
   return SystemError(what, failure.number);
 }
 
-std::optional<ProcessExit> Reap(idtype_t type, id_t id) {
-  siginfo_t info{};
-  int status;
-  do {
-    status = waitid(type, id, &info, WEXITED | WNOHANG);
-  } while (status != 0 && errno == EINTR);
-  if (status != 0 || info.si_pid == 0) return std::nullopt;
-  return ProcessExit{.signaled = info.si_code != CLD_EXITED, .value = info.si_status};
-}
-
 }  // namespace
 
 uint64_t ChangedSignals() {
@@ -308,21 +298,13 @@ Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slo
   if (start.pid < 0) return StartError(spec, failure);
   // The pid still belongs to this child, because only this code reaps our
   // children.
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, start.pid, 0)));
+  auto handle = ProcessHandle::Open(start.pid);
   bool started = failure.step == Failure::Step::kNone;
-  if (started && pidfd) return SpawnedProcess{.pid = start.pid, .pidfd = std::move(pidfd)};
-  if (started) {
-    failure = {.step = Failure::Step::kPrepare, .number = errno};
-    kill(start.pid, SIGKILL);
-  }
+  if (started && handle) return SpawnedProcess{.pid = start.pid, .handle = std::move(*handle)};
+  if (started) kill(start.pid, SIGKILL);
   AwaitEnd(start.pid);
+  if (started) return std::move(handle).error().In("start " + spec.file);
   return StartError(spec, failure);
 }
-
-std::optional<ProcessExit> ReapByPidfd(int pidfd) {
-  return Reap(P_PIDFD, static_cast<id_t>(pidfd));
-}
-
-std::optional<ProcessExit> ReapByPid(pid_t pid) { return Reap(P_PID, static_cast<id_t>(pid)); }
 
 }  // namespace rankrun

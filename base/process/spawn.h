@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/process/cpus.h"
+#include "base/process/process_handle.h"
 #include "base/result.h"
 
 namespace rankrun {
@@ -45,7 +46,7 @@ class SpawnSlots;
 
 struct SpawnedProcess {
   pid_t pid;
-  Fd pidfd;
+  ProcessHandle handle;
 };
 
 // Starts a process in a session of its own. All signals are unblocked and have
@@ -57,20 +58,5 @@ struct SpawnedProcess {
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec, const SpawnSlots& slots);
 // The same with slots of its own.
 Result<SpawnedProcess> SpawnProcess(const SpawnSpec& spec);
-
-// How a process ended.
-struct ProcessExit {
-  bool signaled = false;  // false: it exited
-  int value = 0;          // signal number or exit code
-
-  bool succeeded() const { return !signaled && value == 0; }
-  // Returns the exit code that a shell shows: the code, or 128 + signal.
-  int ShellCode() const { return signaled ? 128 + value : value; }
-  bool operator==(const ProcessExit&) const = default;
-};
-
-// Reap a child if it has ended; otherwise return nothing.
-std::optional<ProcessExit> ReapByPidfd(int pidfd);
-std::optional<ProcessExit> ReapByPid(pid_t pid);
 
 }  // namespace rankrun

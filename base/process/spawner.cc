@@ -99,7 +99,7 @@ void Spawner::RunThread(const std::optional<SpawnSlots>& slots) {
 }
 
 void Spawner::DeliverResult(Result<SpawnedProcess> result, OnStarted on_started) {
-  // std::function needs copyable captures; a pidfd is not copyable.
+  // std::function needs copyable captures; a handle is not copyable.
   auto started = std::make_shared<Result<SpawnedProcess>>(std::move(result));
   loop_.Post([alive = std::weak_ptr(pending_), started, on_started = std::move(on_started)] {
     auto pending = alive.lock();

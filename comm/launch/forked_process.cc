@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,26 +181,26 @@ Result<ForkedProcess> ForkedProcess::Start(const std::function<void(int)>& funct
     others.clear();
     RunChild(function, rank, process.record_);
   }
-  process.pidfd_.Reset(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
-  if (process.pidfd_) return process;
-  if (errno == ESRCH) {  // has ended, where the program ignores SIGCHLD
+  auto handle = ProcessHandle::Open(process.pid_);
+  if (handle) {
+    process.handle_ = std::move(*handle);
+    return process;
+  }
+  if (handle.error().code == ErrorCode::kNotFound) {  // where the program ignores SIGCHLD
     process.Reap();
     return process;
   }
-  Error error = SystemError("watch a process", errno);
   kill(process.pid_, SIGKILL);
   while (waitpid(process.pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return error;
+  return std::move(handle).error();
 }
 
-void ForkedProcess::Signal(int number) const {
-  syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
-}
+void ForkedProcess::Signal(int number) const { handle_.Send(number); }
 
 void ForkedProcess::Reap() {
   SpawnRecord record = DecodeRecord(ReadWhole(record_));
-  failure_ = FailureOf(rank_, pid_, record, ReapByPidfd(pidfd_.get()));
+  failure_ = FailureOf(rank_, pid_, record, handle_ ? handle_.Reap() : std::nullopt);
   lost_peer_ = record.lost_peer;
   ended_ = true;
 }

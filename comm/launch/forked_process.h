@@ -56,20 +56,20 @@ class ForkedProcess {
                                      std::vector<ForkedProcess>& others);
 
   pid_t pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); }
+  const ProcessHandle& handle() const { return handle_; }
   bool ended() const { return ended_; }
   bool lost_peer() const { return lost_peer_; }
   const std::optional<SpawnFailure>& failure() const { return failure_; }
 
   void Signal(int number) const;
-  void Reap();  // once, when pidfd() is readable
+  void Reap();  // once, when the process has ended
 
  private:
   ForkedProcess() = default;
 
   int rank_ = 0;
   pid_t pid_ = 0;
-  Fd pidfd_;
+  ProcessHandle handle_;
   Fd record_;  // memory file, which never blocks its writer
   bool ended_ = false;
   bool lost_peer_ = false;

@@ -1,9 +1,7 @@
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "base/fd.h"
 #include "base/memory_file.h"
 #include "base/mutex.h"
+#include "base/process/process_handle.h"
 #include "comm/core/throw.h"
 #include "comm/core/time_left.h"
 #include "comm/launch/launch_command.h"
@@ -127,42 +126,28 @@ std::string ReadWhole(const Fd& fd) {
   return text;
 }
 
-bool IsReadable(const Fd& fd, milliseconds timeout) {
-  TimePoint end = std::chrono::steady_clock::now() + comm::Bounded(timeout);
-  for (;;) {
-    auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
-    pollfd wait{fd.get(), POLLIN, 0};
-    int count = poll(&wait, 1, static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX)));
-    if (count > 0) return true;
-    if (count == 0 && left <= INT_MAX) return false;
-  }
+bool AwaitEnd(const ProcessHandle& process, milliseconds timeout) {
+  return process.AwaitEnd(std::chrono::steady_clock::now() + comm::Bounded(timeout));
 }
 
 }  // namespace
 
 struct LaunchHandle::State {
   pid_t pid = 0;
-  Fd pidfd;
+  ProcessHandle process;
   Fd events;    // memory file with the events; read after rankrun has ended
   Fd lifeline;  // rankrun ends the job when it is closed
   milliseconds longest_end{};
   Mutex mutex;
   std::optional<Result<LaunchResult>> result GUARDED_BY(mutex);
 
-  void Signal(int number) const { syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0); }
+  void Signal(int number) const { process.Send(number); }
 
   // Sets the result after rankrun has ended. If other code of this program has
   // reaped rankrun, its exit is unknown, and only its events describe the end.
   void Conclude() REQUIRES(mutex) {
-    siginfo_t info{};
-    std::optional<ProcessExit> exit;
-    int status;
-    do {
-      status = waitid(P_PIDFD, static_cast<id_t>(pidfd.get()), &info, WEXITED);
-    } while (status != 0 && errno == EINTR);
-    if (status == 0) {
-      exit = ProcessExit{.signaled = info.si_code != CLD_EXITED, .value = info.si_status};
-    }
+    AwaitEnd(process, std::chrono::hours(24));
+    std::optional<ProcessExit> exit = process.Reap();
     std::string text = ReadWhole(events);
     result = comm::Conclude(comm::ReadStory(text), exit);
     if (*result) (**result).events = std::move(text);
@@ -183,14 +168,14 @@ LaunchHandle::~LaunchHandle() {
   state_->lifeline.Reset();
   Stop();
   state_->Signal(SIGCONT);  // a stopped rankrun would react to neither
-  if (!IsReadable(state_->pidfd, state_->longest_end)) state_->Signal(SIGKILL);
+  if (!AwaitEnd(state_->process, state_->longest_end)) state_->Signal(SIGKILL);
   state_->Conclude();
 }
 
 pid_t LaunchHandle::pid() const { return state_->pid; }
 
 std::optional<LaunchResult> LaunchHandle::WaitFor(milliseconds timeout) {
-  if (!IsReadable(state_->pidfd, timeout)) return std::nullopt;
+  if (!AwaitEnd(state_->process, timeout)) return std::nullopt;
   MutexLock lock(state_->mutex);
   if (!state_->result) state_->Conclude();
   return comm::Unwrap(*state_->result);
@@ -224,14 +209,14 @@ LaunchHandle StartLaunch(const LaunchSpec& spec) {
   comm::Unwrap(plan.Give(state->events.get(), comm::kEventsFd, "events"));
   comm::Unwrap(plan.Give(far_end.get(), comm::kLifelineFd, "lifeline"));
   state->pid = comm::Unwrap(plan.Run(words, names));
-  state->pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, state->pid, 0)));
-  if (!state->pidfd) {
-    Error error = SystemError("launch: watch rankrun", errno);
+  auto process = ProcessHandle::Open(state->pid);
+  if (!process) {
     state->lifeline.Reset();  // ends the job
     while (waitpid(state->pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    comm::Throw(error);
+    comm::Throw(std::move(process).error().In("launch: watch rankrun"));
   }
+  state->process = std::move(*process);
   return LaunchHandle(std::move(state));
 }
 

@@ -22,7 +22,7 @@ using comm::ForkedProcess;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultGrace{30'000};  // between SIGTERM and SIGKILL, as in PyTorch
-// A killed process closes its connections some time before its pidfd becomes readable.
+// A killed process closes its connections some time before its end shows.
 constexpr milliseconds kMaxCauseDelay{200};
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
@@ -48,19 +48,25 @@ struct SpawnContext::State {
   bool ReapSome(TimePoint deadline) {
     std::vector<pollfd> waits;
     for (const ForkedProcess& process : processes) {
-      waits.push_back({process.ended() ? -1 : process.pidfd(), POLLIN, 0});
+      waits.push_back({process.ended() ? -1 : process.handle().fd(), POLLIN, 0});
     }
     for (;;) {
       auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
       int slice = static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
-      int count = poll(waits.data(), waits.size(), slice);
-      if (count > 0) break;
-      if (count == 0 && left.count() <= INT_MAX) return false;
+      if (poll(waits.data(), waits.size(), slice) > 0 && ReapEnded()) return true;
+      if (std::chrono::steady_clock::now() >= deadline) return false;
     }
-    for (size_t i = 0; i < processes.size(); ++i) {
-      if (waits[i].revents != 0) processes[i].Reap();
+  }
+
+  // Returns whether a process has ended since the last call.
+  bool ReapEnded() {
+    bool reaped = false;
+    for (ForkedProcess& process : processes) {
+      if (process.ended() || !process.handle().HasEnded()) continue;
+      process.Reap();
+      reaped = true;
     }
-    return true;
+    return reaped;
   }
 
   void ReapAll(TimePoint deadline) {

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,18 +59,6 @@ struct SegmentLocation {
 
 std::string SegmentKey(const BackendConfig& config) { return config.key_prefix + "shm/segment"; }
 std::string FailedKey(const BackendConfig& config) { return config.key_prefix + "shm/failed"; }
-
-// Returns the start time in clock ticks since boot; 0 if it cannot be read. Pid
-// and start time together identify a process even after the pid is reused.
-uint64_t StartTime(pid_t pid) {
-  std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char text[1024] = "";
-  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
-  const char* at = std::strrchr(text, ')');  // the name before it may contain ')'
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
-}
 
 // Returns the effective user; nothing if there is no such process.
 std::optional<uid_t> UserOf(pid_t pid) {
@@ -254,7 +241,7 @@ Result<std::unique_ptr<Segment>> Segment::Open(const BackendConfig& config,
 void Segment::PublishProcessInfo() const {
   RankArea& mine = area(rank_);
   mine.pid = getpid();
-  mine.start_time = StartTime(mine.pid);
+  mine.start_time = StartTimeOfProcess(mine.pid);
   if (auto cpus = AllowedCpus()) {
     mine.processors = static_cast<int32_t>(cpus->size());
     for (int cpu : *cpus) {
@@ -309,12 +296,14 @@ Result<void> Segment::WatchProcesses() {
   for (int r = 0; r < world_size(); ++r) {
     pid_t pid = area(r).pid;
     if (pid == getpid()) continue;
-    Fd& process = processes_[static_cast<size_t>(r)];
-    process.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    auto process = ProcessHandle::Open(pid);
     std::string name = "rank " + std::to_string(NameOf(r)) + " (pid " + std::to_string(pid);
-    if (!process && errno != ESRCH) return SystemError("watch " + name + ")", errno);
-    if (!process) return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
-    if (StartTime(pid) == area(r).start_time) {
+    if (!process && process.error().code == ErrorCode::kNotFound) {
+      return Error{ErrorCode::kPeerLost, name + ") has died" + kOneHost};
+    }
+    if (!process) return std::move(process).error().In(name + ")");
+    processes_[static_cast<size_t>(r)] = std::move(*process);
+    if (StartTimeOfProcess(pid) == area(r).start_time) {
       auto user = UserOf(pid);
       if (!user || *user == geteuid()) continue;
       return Error{ErrorCode::kSystem, name + ") runs as user " + std::to_string(*user) +
@@ -344,12 +333,12 @@ std::string Segment::NamesOf(std::span<const int> ranks) const {
 std::vector<int> Segment::Dead() const {
   std::vector<pollfd> polled(processes_.size());
   for (size_t r = 0; r < polled.size(); ++r) {
-    polled[r] = pollfd{.fd = processes_[r].get(), .events = POLLIN, .revents = 0};
+    polled[r] = pollfd{.fd = processes_[r].fd(), .events = POLLIN, .revents = 0};
   }
   std::vector<int> dead;
   if (poll(polled.data(), polled.size(), 0) <= 0) return dead;
   for (size_t r = 0; r < polled.size(); ++r) {
-    if (polled[r].revents != 0) dead.push_back(static_cast<int>(r));
+    if (polled[r].revents != 0 && processes_[r].HasEnded()) dead.push_back(static_cast<int>(r));
   }
   return dead;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/process/process_handle.h"
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/backend.h"
@@ -17,7 +18,7 @@ namespace rankrun::comm::shm {
 // whether it has.
 bool AwaitDeathMessage(const DeathWatch& deaths);
 
-// Mapped memory that the ranks of one group share, and a pidfd of each other
+// Mapped memory that the ranks of one group share, and a handle of each other
 // rank's process. The memory file has no name, so nothing stays behind after a
 // crash.
 // Thread: any, within the rules of layout.h.
@@ -80,8 +81,8 @@ class Segment {
   const std::vector<int> global_ranks_;
   const SegmentLayout layout_;
   std::byte* const base_;
-  Fd file_;                    // on rank 0, until all ranks have opened it
-  std::vector<Fd> processes_;  // pidfds by rank; empty for this rank
+  Fd file_;                               // on rank 0, until all ranks have opened it
+  std::vector<ProcessHandle> processes_;  // by rank; empty for this rank
 };
 
 }  // namespace rankrun::comm::shm

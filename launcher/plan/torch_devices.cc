@@ -92,11 +92,11 @@ std::string ReadAll(int fd, steady_clock::time_point deadline) {
 // the deadline and returns nothing.
 std::optional<ProcessExit> AwaitEnd(const SpawnedProcess& process,
                                     steady_clock::time_point deadline) {
-  const bool has_ended = AwaitReadable(process.pidfd.get(), deadline);
+  const bool has_ended = process.handle.AwaitEnd(deadline);
   kill(-process.pid, SIGKILL);
   for (;;) {
-    AwaitReadable(process.pidfd.get(), steady_clock::now() + std::chrono::hours(1));
-    auto exit = ReapByPidfd(process.pidfd.get());
+    process.handle.AwaitEnd(steady_clock::now() + std::chrono::hours(1));
+    auto exit = process.handle.Reap();
     if (exit) return has_ended ? exit : std::nullopt;
   }
 }

@@ -277,20 +277,19 @@ TEST(SpawnTest, TheChildOfAKilledProcessDies) {
   EXPECT_EQ(test::ReadToEnd(pipe.read_end.get()), "");
 }
 
-TEST(SpawnTest, ThePidfdIsReadyAtTheEndAndReapsOnce) {
+TEST(SpawnTest, TheHandleIsReadyAtTheEndAndReapsOnce) {
   test::Pipe input = test::MakePipe();
   SpawnSpec spec = Spec("/bin/cat", {"cat"});
   spec.stdin_fd = input.read_end.get();
   auto process = SpawnProcess(spec);
   ASSERT_TRUE(process);
-  EXPECT_EQ(fcntl(process->pidfd.get(), F_GETFD), FD_CLOEXEC);
-  EXPECT_FALSE(ReapByPidfd(process->pidfd.get()));
+  EXPECT_EQ(fcntl(process->handle.fd(), F_GETFD), FD_CLOEXEC);
+  EXPECT_FALSE(process->handle.Reap());
   EXPECT_FALSE(ReapByPid(process->pid));
   input.write_end.Reset();
-  pollfd wait{process->pidfd.get(), POLLIN, 0};
-  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
-  EXPECT_EQ(ReapByPidfd(process->pidfd.get()), ProcessExit{});
-  EXPECT_FALSE(ReapByPidfd(process->pidfd.get()));
+  ASSERT_TRUE(process->handle.AwaitEnd(std::chrono::steady_clock::now() + test::kLong));
+  EXPECT_EQ(process->handle.Reap(), ProcessExit{});
+  EXPECT_FALSE(process->handle.Reap());
   EXPECT_TRUE(test::HasNoChild());
 }
 

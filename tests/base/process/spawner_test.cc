@@ -1,7 +1,6 @@
 #include "base/process/spawner.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <filesystem>
 #include <future>
@@ -140,8 +139,8 @@ TEST_F(SpawnerTest, ItsProcessesLiveAsLongAsItDoes) {
   Start(Shell("exec sleep 1000"));
   ASSERT_TRUE(RunUntilStarted(1));
   ASSERT_TRUE(results[0]);
-  pollfd wait{results[0]->pidfd.get(), POLLIN, 0};
-  EXPECT_EQ(poll(&wait, 1, 20), 0) << "it died early";
+  auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(results[0]->handle.AwaitEnd(soon)) << "it died early";
   spawner.reset();
   EXPECT_EQ(test::WaitForExit(results[0]->pid), (ProcessExit{.signaled = true, .value = SIGKILL}));
 }
