@@ -15,6 +15,7 @@
 
 #include "base/process/exec_error.h"
 #include "base/process/spawn_slots.h"
+#include "base/refused_call.h"
 
 // The C library's clone by its other name. ThreadSanitizer treats a call of
 // `clone` as a fork. It would mark the parent as a forked child, too, because both
@@ -210,7 +211,7 @@ void AwaitEnd(pid_t pid) {
   }
 }
 
-// False once the kernel or a sandbox has refused to unshare descriptors.
+// False once the kernel or a sandbox has refused to share or to unshare descriptors.
 std::atomic<bool> may_share_descriptors = true;
 
 struct Start {
@@ -236,6 +237,10 @@ Start StartChild(ChildPlan& plan, const SpawnSpec& spec, const SpawnSlots& slots
     return {-1, {kPrepare, number}};
   }
   pid_t pid = ForkAndExec(plan);
+  if (pid < 0 && plan.shares_descriptors && (errno == EINVAL || IsRefusedCall(errno))) {
+    may_share_descriptors = plan.shares_descriptors = false;  // as in qemu-user
+    pid = ForkAndExec(plan);
+  }
   int number = errno;
   slots.Clear();
   failure_write.Reset();

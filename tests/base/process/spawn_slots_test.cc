@@ -1,16 +1,13 @@
 #include "base/process/spawn_slots.h"
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include <cstddef>
-
+#include "tests/base/denied_call.h"
 #include "tests/base/support.h"
 
 namespace rankrun {
@@ -47,19 +44,6 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-// Forbids close_range, like a sandbox that does not know it.
-bool ForbidCloseRange() {
-  sock_filter steps[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{.len = std::size(steps), .filter = steps};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 TEST(SpawnSlotsTest, OneAfterTheOtherIsStartedThroughTheSame) {
   SpawnSlots slots = OpenSlots();
   EXPECT_EQ(OutputOf("echo one", slots), "one\n");
@@ -93,12 +77,31 @@ TEST(SpawnSlotsTest, AfterAFailedStartTheyServeAgain) {
 TEST(SpawnSlotsTest, WhereDescriptorsCannotBeUnsharedTheyAreCopied) {
   pid_t confined = test::Fork([] {
     SpawnSlots slots = OpenSlots();
-    if (!ForbidCloseRange()) return 98;
+    if (!test::Deny({.name = "close_range", .number = SYS_close_range, .error = EPERM})) return 98;
     ino_t before = InodeOf(STDOUT_FILENO);
     for (int i = 0; i < 2; ++i) {
       if (OutputOf("echo up", slots) != "up\n") return 1;
     }
     return InodeOf(STDOUT_FILENO) == before && test::HasNoChild() ? 0 : 2;
+  });
+  EXPECT_EQ(test::WaitForExit(confined), ProcessExit{});
+}
+
+// As by qemu-user.
+TEST(SpawnSlotsTest, WhereDescriptorsCannotBeSharedTheyAreCopied) {
+  pid_t confined = test::Fork([] {
+    SpawnSlots slots = OpenSlots();
+    if (!test::Deny({.name = "clone",
+                     .number = SYS_clone,
+                     .error = EINVAL,
+                     .mask = CLONE_FILES,
+                     .value = CLONE_FILES})) {
+      return 98;
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (OutputOf("echo up", slots) != "up\n") return 1;
+    }
+    return test::HasNoChild() ? 0 : 2;
   });
   EXPECT_EQ(test::WaitForExit(confined), ProcessExit{});
 }
