@@ -11,6 +11,7 @@
 #include "agent/report/event_log.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/printable.h"
+#include "base/process/check_threads.h"
 #include "base/process/core_dumps.h"
 #include "base/process/open_files.h"
 #include "base/uv/uv_loop.h"
@@ -190,6 +191,9 @@ class Launch {
     job.open_files = RaiseOpenFiles();  // the workers get the limit that the user had
     if (job.nodes && !job.nodes->secret.empty()) job.core_bytes = ForbidCoreDumps();
     SetPoolThreads(kPoolThreads);
+    if (auto threads = CheckThreads(); !threads) {
+      return RefuseJob(job, threads.error(), agent::kExitInternalError);
+    }
     // Never destroyed, because a write to a stopped terminal may block the
     // destructors for ever. The process exits next.
     auto& loop = *new Loop;
