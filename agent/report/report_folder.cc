@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 
@@ -61,7 +62,7 @@ void CleanUp(const std::string& folder) {
   RemoveOldDrafts(folder);
   auto reports = ListReports(folder);
   if (!reports) return LogInfo(reports.error().message);
-  for (const std::string& old : ReportsToRemove(*std::move(reports), system_clock::now())) {
+  for (const std::string& old : EntriesToRemove(*std::move(reports), system_clock::now())) {
     unlink((folder + "/" + old).c_str());
   }
 }
@@ -78,19 +79,8 @@ std::string ReportFileName(std::string_view run_id, uint64_t node_id) {
   return name + "-" + id + std::string(kReportSuffix);
 }
 
-std::vector<std::string> ReportsToRemove(std::vector<ReportFile> reports,
-                                         system_clock::time_point now) {
-  std::ranges::sort(reports, std::greater{}, &ReportFile::changed);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < reports.size(); ++i) {
-    const bool is_old = now - reports[i].changed > kReportAge;
-    if (is_old || i >= kMaxReports) names.push_back(reports[i].name);
-  }
-  return names;
-}
-
-Result<std::vector<ReportFile>> ListReports(const std::string& folder) {
-  std::vector<ReportFile> reports;
+Result<std::vector<KeptEntry>> ListReports(const std::string& folder) {
+  std::vector<KeptEntry> reports;
   std::error_code error;
   fs::directory_iterator entry(folder, error);
   for (fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
@@ -101,7 +91,7 @@ Result<std::vector<ReportFile>> ListReports(const std::string& folder) {
     return Error{ErrorCode::kNotFound, folder + ": there is no such folder"};
   }
   if (error) return SystemError("read the folder " + folder, error.value());
-  std::ranges::sort(reports, std::greater{}, &ReportFile::changed);
+  std::ranges::sort(reports, std::greater{}, &KeptEntry::changed);
   return reports;
 }
 

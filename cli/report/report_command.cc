@@ -56,7 +56,7 @@ Result<Kept> FindReport(const std::string& folder, const std::string& run_id) {
   if (!files && !is_absent) return std::move(files).error();
   const std::string prefix =
       agent::ReportFileName(run_id, 0).substr(0, agent::ReportFileName(run_id, 0).rfind('-') + 1);
-  for (const agent::ReportFile& file : files ? *files : std::vector<agent::ReportFile>()) {
+  for (const agent::KeptEntry& file : files ? *files : std::vector<agent::KeptEntry>()) {
     if (!run_id.empty() && !file.name.starts_with(prefix)) continue;
     auto kept = ReadReport(folder + "/" + file.name);
     if (!kept || run_id.empty() || kept->job.run_id == run_id) return kept;

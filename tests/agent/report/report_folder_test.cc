@@ -1,6 +1,5 @@
 #include "agent/report/report_folder.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,10 +14,6 @@ namespace rankrun::agent {
 namespace {
 
 using std::chrono::hours;
-using std::chrono::system_clock;
-using testing::ElementsAre;
-
-const system_clock::time_point kNow{hours(1'000'000)};
 
 TEST(ReportNameTest, HasTheRunIdAndTheNode) {
   EXPECT_EQ(ReportFileName("job-7", 0x2a), "job-7-000000000000002a.report.json");
@@ -28,23 +23,6 @@ TEST(ReportNameTest, IsAlwaysAFileName) {
   EXPECT_EQ(ReportFileName("../a/b c\n", 0), "_.._a_b_c_-0000000000000000.report.json");
   EXPECT_EQ(ReportFileName("", 0), "_-0000000000000000.report.json");
   EXPECT_LT(ReportFileName(std::string(10'000, 'x'), 0).size(), 200u);
-}
-
-TEST(OldReportsTest, ThoseOverAWeekAreRemoved) {
-  EXPECT_THAT(
-      ReportsToRemove(
-          {{"new", kNow}, {"old", kNow - kReportAge - hours(1)}, {"week", kNow - kReportAge}},
-          kNow),
-      ElementsAre("old"));
-}
-
-TEST(OldReportsTest, OfTooManyTheOldestAreRemoved) {
-  std::vector<ReportFile> reports;
-  for (size_t i = 0; i < kMaxReports + 2; ++i) {
-    reports.push_back({std::to_string(i), kNow - std::chrono::minutes(i)});
-  }
-  EXPECT_THAT(ReportsToRemove(reports, kNow),
-              ElementsAre(std::to_string(kMaxReports), std::to_string(kMaxReports + 1)));
 }
 
 struct ReportFolderTest : testing::Test {
@@ -77,7 +55,7 @@ TEST_F(ReportFolderTest, OldReportsGoAndOtherFilesStay) {
   folder.Write("other.json", "mine");
   for (const char* name : {"old.report.json", "other.json"}) {
     std::filesystem::last_write_time(
-        folder.Path(name), std::filesystem::file_time_type::clock::now() - kReportAge - hours(1));
+        folder.Path(name), std::filesystem::file_time_type::clock::now() - kKeptAge - hours(1));
   }
   ASSERT_TRUE(WriteReport(folder.path(), "new.report.json", "new"));
   EXPECT_FALSE(std::filesystem::exists(folder.Path("old.report.json")));

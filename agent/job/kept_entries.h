@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace rankrun::agent {
+
+// Reports and folders of ended jobs stay so long.
+constexpr std::chrono::hours kKeptAge{7 * 24};
+constexpr size_t kMaxKept = 100;  // of more, the oldest are removed
+
+// A file or folder that a job has left for its user.
+struct KeptEntry {
+  std::string name;
+  std::chrono::system_clock::time_point changed;
+};
+
+// Returns the names of entries that are too old or too many. Pure.
+std::vector<std::string> EntriesToRemove(std::vector<KeptEntry> entries,
+                                         std::chrono::system_clock::time_point now);
+
+}  // namespace rankrun::agent

@@ -1,0 +1,35 @@
+#include "agent/job/kept_entries.h"
+
+#include <gmock/gmock.h>
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::system_clock;
+using testing::ElementsAre;
+
+const system_clock::time_point kNow{hours(1'000'000)};
+
+TEST(KeptEntriesTest, ThoseOverAWeekAreRemoved) {
+  EXPECT_THAT(
+      EntriesToRemove(
+          {{"new", kNow}, {"old", kNow - kKeptAge - hours(1)}, {"week", kNow - kKeptAge}}, kNow),
+      ElementsAre("old"));
+}
+
+TEST(KeptEntriesTest, OfTooManyTheOldestAreRemoved) {
+  std::vector<KeptEntry> entries;
+  for (size_t i = 0; i < kMaxKept + 2; ++i) {
+    entries.push_back({std::to_string(i), kNow - std::chrono::minutes(i)});
+  }
+  EXPECT_THAT(EntriesToRemove(entries, kNow),
+              ElementsAre(std::to_string(kMaxKept), std::to_string(kMaxKept + 1)));
+}
+
+TEST(KeptEntriesTest, AClockThatWasSetBackRemovesNothing) {
+  EXPECT_THAT(EntriesToRemove({{"future", kNow + hours(1000)}}, kNow), ElementsAre());
+}
+
+}  // namespace
+}  // namespace rankrun::agent
