@@ -345,14 +345,13 @@ class Guardian {
     }
   }
 
-  // Removes the folder of logs, because no agent will. Does it last because a
-  // file system may hang.
+  // Removes the folder of logs, because no agent will. Last, because a file system may hang.
   [[noreturn]] void EndForGood(const JobRecord& record, const std::string& why) {
     Goodbye end{.exit_code = kExitInternalError, .end_signal = stop_signal_};
     bool of_several_nodes = record.may_restart && !record.restarts;
     if (of_several_nodes && stop_signal_ == SIGTERM) end = {kExitDrained, 0};
     job_.on_end(record, end, why);
-    if (record.folder) LogDirectory(*record.folder, LogDirectory::Layout::kFolderPerWorker);
+    WriteLastWords(2, LogDirectory(record.folder.value_or(JobFolder())).Close());
     if (end.end_signal != 0) EndBySignal(end.end_signal);
     _exit(end.exit_code);
   }

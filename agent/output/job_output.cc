@@ -3,18 +3,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "agent/output/file_sink.h"
 #include "agent/output/line_prefix.h"
+#include "agent/output/old_folders.h"
 #include "base/host_name.h"
 #include "base/log.h"
 #include "base/trace/trace_writer.h"
+#include "base/write_all.h"
 
 namespace rankrun::agent {
 namespace {
 
 constexpr Console::Channel kChannels[] = {Console::kStdout, Console::kStderr};
+
+// Longest time that folders of earlier jobs delay the end of a job.
+constexpr std::chrono::milliseconds kMaxRemovalTime{500};
 
 // Large pipes are fast, but all of them together must stay small.
 size_t PipeBytes(int workers) {
@@ -48,7 +55,7 @@ Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
     }
   }
   LogDirectory::Layout layout = LogDirectory::LayoutFor(output);
-  if (before) logs_.emplace(*before, layout);
+  if (before) logs_.emplace(*before, layout).Mark();
   if (output.no_files || before) return {};
   auto created = output.log_dir ? LogDirectory::CreateNamed(*output.log_dir, spec_.run_id)
                                 : LogDirectory::CreateTemporary(spec_.run_id, layout);
@@ -64,6 +71,29 @@ Result<void> JobOutput::OpenLogs(const std::optional<JobFolder>& before) {
     Say("rankrun: log files are in " + logs_->path() + "\n");
   }
   return {};
+}
+
+void JobOutput::CloseLogs() {
+  if (!logs_) return;
+  const JobFolder folder = logs_->ForRecord();
+  const std::string left = logs_->Close();
+  logs_.reset();
+  if (!has_named_logs_) WriteLastWords(STDERR_FILENO, left);
+  if (folder.temporary_base.empty()) return;
+  const std::string parent = std::filesystem::path(folder.temporary_base).parent_path();
+  for (const std::string& abandoned :
+       RemoveOldFolders(parent, std::chrono::system_clock::now(),
+                        std::chrono::steady_clock::now() + kMaxRemovalTime)) {
+    WriteLastWords(STDERR_FILENO,
+                   "rankrun: files of an earlier job, of which all processes were "
+                   "killed, are in " +
+                       abandoned + "\n");
+  }
+}
+
+void JobOutput::Say(std::string_view lines) {
+  has_named_logs_ |= logs_ && lines.find(logs_->path()) != lines.npos;
+  console_.Say(lines);
 }
 
 void JobOutput::BeginAttempt(int attempt, int first_rank) {

@@ -30,8 +30,9 @@ class JobOutput {
   // Creates the folder of traces, too.
   // Errors: kInvalid if a named folder cannot be created.
   Result<void> OpenLogs(const std::optional<JobFolder>& before);
-  // Removes the folder unless it was named or is to be kept.
-  void CloseLogs() { logs_.reset(); }
+  // Removes the folder unless it was named or is to be kept, and folders of earlier jobs. Names
+  // kept files whose folder no message has named.
+  void CloseLogs();
   const std::string& trace_dir() const { return trace_dir_; }  // absolute; empty: no traces
   LogDirectory* logs() { return logs_ ? &*logs_ : nullptr; }
 
@@ -41,7 +42,7 @@ class JobOutput {
   std::unique_ptr<OutputStream> StreamFor(int attempt, int local_rank, Console::Channel channel);
 
   // Writes whole lines of rankrun's own to standard error.
-  void Say(std::string_view lines) { console_.Say(lines); }
+  void Say(std::string_view lines);
 
   // Leaves the console to one worker, until the next call; empty: to all. The streams of the
   // others are full meanwhile.
@@ -62,6 +63,7 @@ class JobOutput {
   Console console_;
   LogWriter writer_;
   std::optional<LogDirectory> logs_;
+  bool has_named_logs_ = false;  // a message had their folder
   std::string trace_dir_;
   LogWriter::Entry* filtered_[2] = {};  // by channel; null: no such file
   int first_rank_ = 0;                  // global rank of the node's first worker

@@ -1,5 +1,6 @@
 #include "agent/output/log_directory.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "agent/output/folder_mark.h"
+#include "agent/output/old_folders.h"
 #include "base/log.h"
 #include "base/own_path.h"
 #include "base/random_bytes.h"
@@ -42,17 +45,6 @@ Result<std::string> MakeTemporaryBase(const std::string& parent) {
   return MakePrivateFolder(Absolute(parent) + "/rankrun-XXXXXX");
 }
 
-void RemoveEmptyFolders(const fs::path& path) {
-  std::error_code ignored;
-  // Not a range-based for, because its increment throws if a folder cannot be
-  // read.
-  fs::directory_iterator end;
-  for (fs::directory_iterator entry(path, ignored); entry != end; entry.increment(ignored)) {
-    if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) RemoveEmptyFolders(*entry);
-  }
-  fs::remove(path, ignored);
-}
-
 }  // namespace
 
 LogDirectory::Layout LogDirectory::LayoutFor(const OutputSpec& output) {
@@ -68,9 +60,10 @@ Result<LogDirectory> LogDirectory::CreateNamed(const std::string& base, const st
     return Error{ErrorCode::kInvalid, "--log-dir " + base + ": " + std::move(error.message)};
   };
   if (auto made = MakeFolders(path); !made) return refuse(std::move(made).error());
+  ClaimFolder(path);
   auto run = MakePrivateFolder(WithEightRandom(path + "/" + FolderName(run_id)));
   if (!run) return refuse(std::move(run).error());
-  return LogDirectory({.temporary_base = "", .path = std::move(*run)}, Layout::kFolderPerWorker);
+  return LogDirectory({.temporary_base = "", .path = std::move(*run)});
 }
 
 Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id, Layout layout) {
@@ -87,21 +80,31 @@ Result<LogDirectory> LogDirectory::CreateTemporary(const std::string& run_id, La
   if (!base) return std::move(base).error();
   auto run = MakePrivateFolder(WithEightRandom(*base + "/" + FolderName(run_id)));
   if (!run) return std::move(run).error();
-  return LogDirectory({.temporary_base = std::move(*base), .path = std::move(*run)}, layout);
+  LogDirectory created({.temporary_base = std::move(*base), .path = std::move(*run)}, layout);
+  created.Mark();
+  return created;
 }
 
 LogDirectory::LogDirectory(LogDirectory&& other) noexcept
     : folder_(std::exchange(other.folder_, {})), layout_(other.layout_) {}
 
-LogDirectory::~LogDirectory() {
-  const std::string& base = folder_.temporary_base;
-  if (base.empty()) return;
-  std::error_code ignored;  // a folder that stays does no harm
+LogDirectory::~LogDirectory() { Close(); }
+
+void LogDirectory::Mark() const {
+  if (folder_.temporary_base.empty()) return;
+  auto marked = WriteMark(AT_FDCWD, folder_.temporary_base, MarkOfThisJob());
+  if (!marked) LogInfo(marked.error().message);
+}
+
+std::string LogDirectory::Close() {
+  const std::string base = std::exchange(folder_.temporary_base, "");
+  if (base.empty()) return "";
   if (folder_.keep) {
-    RemoveEmptyFolders(base);
-  } else {
-    fs::remove_all(base, ignored);
+    return LeaveFolder(base) ? "rankrun: files of the workers are in " + folder_.path + "\n" : "";
   }
+  std::error_code ignored;  // a folder that stays does no harm
+  fs::remove_all(base, ignored);
+  return "";
 }
 
 std::string LogDirectory::AttemptFolder(int attempt) const {

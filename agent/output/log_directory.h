@@ -13,7 +13,7 @@ namespace rankrun::agent {
 // id>_<8 random>/attempt_<n>/<local rank>/. The run's folder has mode 0700. A
 // base that the user named is created if it is missing, and stays. A base of
 // our own, in a folder for temporary files, is removed at the end with its
-// content; after Keep(), only its empty folders are.
+// content; after Keep(), only what LeaveFolder removes (old_folders.h).
 // Thread: one at a time; the path functions: any.
 // Source: section "logs" of pytorch.org/docs/stable/elastic/run.html
 class LogDirectory {
@@ -32,7 +32,8 @@ class LogDirectory {
   static Result<LogDirectory> CreateTemporary(const std::string& run_id,
                                               Layout layout = Layout::kFolderPerWorker);
   // Takes over a folder of another process, which has died.
-  LogDirectory(JobFolder folder, Layout layout) : folder_(std::move(folder)), layout_(layout) {}
+  explicit LogDirectory(JobFolder folder, Layout layout = Layout::kFolderPerWorker)
+      : folder_(std::move(folder)), layout_(layout) {}
 
   LogDirectory(LogDirectory&& other) noexcept;
   LogDirectory& operator=(LogDirectory&&) = delete;
@@ -58,6 +59,11 @@ class LogDirectory {
   std::string StacksFile(int attempt, int local_rank) const;
 
   void Keep() { folder_.keep = true; }
+  // Marks a temporary base as that of a job of which this process is the agent (folder_mark.h).
+  void Mark() const;
+  // Removes a temporary base, or after Keep() its empty folders. The destructor calls it, too.
+  // Returns a line for the user if files stay there; otherwise an empty text.
+  std::string Close();
 
   // Returns the data with which another process can take over or remove the
   // folder.

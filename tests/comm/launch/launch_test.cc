@@ -86,7 +86,7 @@ TEST_F(LaunchTest, AFailureNamesTheRankAndItsException) {
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_EQ(result.cause, 2);
   EXPECT_EQ(result.why, "rank 2 failed: exit code 7");
-  EXPECT_THAT(Err(), testing::EndsWith(result.report));
+  EXPECT_THAT(Err(), testing::HasSubstr(result.report + "rankrun: files of the workers are in /"));
   ASSERT_EQ(result.workers.size(), 4u);
   EXPECT_EQ(result.workers[2].exit_code, 7);
   EXPECT_EQ(result.workers[2].exception, "ValueError: no");

@@ -1,0 +1,189 @@
+#include "agent/output/old_folders.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "agent/job/kept_entries.h"
+#include "agent/output/folder_mark.h"
+#include "base/fd.h"
+
+namespace rankrun::agent {
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr int kMaxDepth = 16;  // of folders in the folder of a job; PyTorch's have fewer
+constexpr size_t kMaxMarkBytes = 1024;
+
+struct MarkedFolder {
+  Fd folder;
+  FolderMark mark;
+  system_clock::time_point changed;
+};
+
+// Calls `visit` with each name, until it returns false.
+void ForEachName(const Fd& folder, const std::function<bool(const char*)>& visit) {
+  const int copy = openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* names = copy < 0 ? nullptr : fdopendir(copy);
+  if (names == nullptr) {
+    Fd closes(copy);
+    return;
+  }
+  while (const dirent* entry = readdir(names)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && !visit(entry->d_name)) break;
+  }
+  closedir(names);
+}
+
+// Opens a folder of `owner` on the same file system.
+Fd OpenBelow(const Fd& above, const char* name, uid_t owner) {
+  Fd folder(openat(above.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {
+  }, of_above{};
+  const bool is_ours = folder && fstat(folder.get(), &status) == 0 &&
+                       fstat(above.get(), &of_above) == 0 && status.st_uid == owner &&
+                       status.st_dev == of_above.st_dev;
+  return is_ours ? std::move(folder) : Fd();
+}
+
+enum class What { kPipesAndEmptyFolders, kAll };
+
+bool IsPipe(const Fd& folder, const char* name) {
+  struct stat status {};
+  return fstatat(folder.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+// Removes entries, but neither the folder itself nor its mark.
+void RemoveBelow(const Fd& folder, What what, TimePoint deadline, int depth = 0) {
+  struct stat status {};
+  if (fstat(folder.get(), &status) != 0) return;
+  ForEachName(folder, [&](const char* name) {
+    if (depth == 0 && name == std::string_view(kFolderMark)) return true;
+    if (Fd below = OpenBelow(folder, name, status.st_uid)) {
+      if (depth < kMaxDepth) RemoveBelow(below, what, deadline, depth + 1);
+      unlinkat(folder.get(), name, AT_REMOVEDIR);  // if it is empty now
+    } else if (what == What::kAll || IsPipe(folder, name)) {
+      unlinkat(folder.get(), name, 0);
+    }
+    return std::chrono::steady_clock::now() < deadline;
+  });
+}
+
+bool HasEntries(const Fd& folder) {
+  bool has_entries = false;
+  ForEachName(folder, [&](const char* name) {
+    has_entries = name != std::string_view(kFolderMark);
+    return !has_entries;
+  });
+  return has_entries;
+}
+
+// Returns whether it is gone. Its mark goes last, so that another run can continue.
+bool RemoveMarked(const Fd& parent, const std::string& name, const Fd& folder) {
+  if (HasEntries(folder)) return false;
+  unlinkat(folder.get(), kFolderMark, 0);
+  return unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+bool HasName(std::string_view name) {
+  constexpr std::string_view kPrefix = "rankrun-";
+  constexpr size_t kRandom = 6;
+  return name.starts_with(kPrefix) && name.size() == kPrefix.size() + kRandom &&
+         std::ranges::all_of(name.substr(kPrefix.size()),
+                             [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+system_clock::time_point TimeOf(const timespec& time) {
+  return system_clock::time_point(
+      std::chrono::seconds(time.tv_sec) +
+      std::chrono::duration_cast<system_clock::duration>(std::chrono::nanoseconds(time.tv_nsec)));
+}
+
+std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
+  // First, because most folders of other programs end here.
+  const std::string path = std::string(name) + "/" + kFolderMark;
+  char text[kMaxMarkBytes];
+  if (readlinkat(parent.get(), path.c_str(), text, sizeof text) < 0) return std::nullopt;
+  MarkedFolder marked{.folder = OpenBelow(parent, name, geteuid()), .mark = {}, .changed = {}};
+  struct stat status {};
+  const bool is_private = marked.folder && fstat(marked.folder.get(), &status) == 0 &&
+                          (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  if (!is_private) return std::nullopt;
+  const ssize_t count = readlinkat(marked.folder.get(), kFolderMark, text, sizeof text);
+  const bool is_ours =
+      count > 0 && static_cast<size_t>(count) < sizeof text &&
+      fstatat(marked.folder.get(), kFolderMark, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_uid == geteuid();
+  auto mark = is_ours ? DecodeMark({text, static_cast<size_t>(count)}) : std::nullopt;
+  if (!mark) return std::nullopt;
+  marked.mark = *std::move(mark);
+  marked.changed = TimeOf(status.st_mtim);
+  return marked;
+}
+
+}  // namespace
+
+bool LeaveFolder(const std::string& path) {
+  const std::filesystem::path whole(path);
+  Fd parent(open(whole.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!parent || !folder) return false;
+  RemoveBelow(folder, What::kPipesAndEmptyFolders, TimePoint::max());
+  if (RemoveMarked(parent, whole.filename(), folder)) return false;
+  FolderMark mark = MarkOfThisJob();
+  mark.has_ended = true;
+  static_cast<void>(
+      WriteMark(folder.get(), ".", mark));  // without one, the folder stays until it is removed
+  return true;
+}
+
+void ClaimFolder(const std::string& path) {
+  std::filesystem::path folder(path);
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    const std::string mark = folder / kFolderMark;
+    std::error_code none;
+    if (DecodeMark(std::filesystem::read_symlink(mark, none))) unlink(mark.c_str());
+  }
+}
+
+std::vector<std::string> RemoveOldFolders(const std::string& parent, system_clock::time_point now,
+                                          TimePoint deadline) {
+  std::vector<std::string> abandoned;
+  std::vector<KeptEntry> kept;
+  Fd above(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!above) return abandoned;
+  const auto in_time = [&] { return std::chrono::steady_clock::now() < deadline; };
+  ForEachName(above, [&](const char* name) {
+    auto marked = HasName(name) ? OpenMarked(above, name) : std::nullopt;
+    if (!marked) return in_time();
+    if (marked->mark.has_ended) {
+      kept.push_back({name, marked->changed});
+    } else if (UsersAreGone(marked->mark)) {
+      RemoveBelow(marked->folder, What::kPipesAndEmptyFolders, deadline);
+      if (RemoveMarked(above, name, marked->folder)) return in_time();
+      marked->mark.has_ended = true;
+      if (WriteMark(marked->folder.get(), ".", marked->mark))
+        abandoned.push_back(parent + "/" + name);
+    }
+    return in_time();
+  });
+  for (const std::string& name : EntriesToRemove(std::move(kept), now)) {
+    auto marked = in_time() ? OpenMarked(above, name.c_str()) : std::nullopt;
+    if (!marked) continue;
+    RemoveBelow(marked->folder, What::kAll, deadline);
+    RemoveMarked(above, name, marked->folder);
+  }
+  return abandoned;
+}
+
+}  // namespace rankrun::agent

@@ -1,0 +1,134 @@
+// Files that jobs leave in TMPDIR: a message names them, or they are removed.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <filesystem>
+
+#include "tests/process/nodes.h"
+
+namespace rankrun::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr const char* kMark = "/.rankrun-job";
+// Writes an error file, as a worker in Python does.
+const std::string kFail = "echo '{\"message\": \"no luck\"}' >$TORCHELASTIC_ERROR_FILE; exit 3";
+
+struct LeftFilesTest : ::testing::Test {
+  void SetUp() override { AdoptOrphans(); }
+
+  Job::Options In(const std::vector<std::string>& flags, const std::string& script) const {
+    return {.arguments = Shell(flags, script),
+            .variables = {{"TMPDIR", folder.path()}, {"OMP_NUM_THREADS", "1"}}};
+  }
+  std::vector<std::string> Folders() const {
+    std::vector<std::string> folders;
+    for (const auto& entry : fs::directory_iterator(folder.path())) folders.push_back(entry.path());
+    return folders;
+  }
+  // Kills the guardian, the agent and the workers of a job.
+  static void KillAll(const Job& job) {
+    const pid_t agent = AgentOf(job);
+    kill(job.pid(), SIGKILL);
+    kill(agent, SIGKILL);
+  }
+  static void Age(const std::string& path) {
+    const timespec old{.tv_sec = time(nullptr) - 169 * 3600, .tv_nsec = 0};
+    const timespec times[] = {old, old};
+    EXPECT_EQ(utimensat(AT_FDCWD, (path + kMark).c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+  }
+
+  ScratchFolder folder;  // TMPDIR of the jobs
+};
+
+TEST_F(LeftFilesTest, OfAnAttemptBeforeASuccessTheyAreNamed) {
+  Job job(
+      In({"-n1", "--max-restarts=1"}, "test $TORCHELASTIC_RESTART_COUNT = 1 && exit 0; " + kFail));
+  EXPECT_EQ(job.Wait(), Code(0)) << job.Err();
+  ASSERT_EQ(Folders().size(), 1u);
+  EXPECT_THAT(job.Err(), HasSubstr(Folders()[0]));
+}
+
+TEST_F(LeftFilesTest, TheGuardianNamesThoseOfItsDeadAgent) {
+  Job job(In({"-n1", "--max-restarts=1"},
+             "echo up $TORCHELASTIC_RESTART_COUNT; "
+             "test $TORCHELASTIC_RESTART_COUNT = 1 && exec sleep 1000; " +
+                 kFail));
+  ASSERT_TRUE(job.WaitForOut("up 1\n")) << job.Err();
+  kill(AgentOf(job), SIGKILL);
+  EXPECT_EQ(job.Wait(), Code(205)) << job.Err();
+  ASSERT_EQ(Folders().size(), 1u);
+  EXPECT_THAT(job.Err(), HasSubstr("rankrun: files of the workers are in " + Folders()[0]));
+}
+
+TEST_F(LeftFilesTest, TheNextJobNamesOrRemovesThoseOfAKilledOne) {
+  Job empty(In({"-n1"}, "echo up; exec sleep 1000"));
+  Job full(In({"-n1"}, "echo '{}' >$TORCHELASTIC_ERROR_FILE; echo up; exec sleep 1000"));
+  ASSERT_TRUE(empty.WaitForOut("up\n") && full.WaitForOut("up\n"));
+  KillAll(empty);
+  KillAll(full);
+  ASSERT_TRUE(NothingIsLeft(milliseconds(20'000)));
+  EXPECT_EQ(Folders().size(), 2u);
+  Job next(In({"-n1"}, "true"));
+  EXPECT_EQ(next.Wait(), Code(0));
+  ASSERT_EQ(Folders().size(), 1u);
+  EXPECT_THAT(next.Err(), HasSubstr("rankrun: files of an earlier job, of which all processes were "
+                                    "killed, are in " +
+                                    Folders()[0] + "\n"));
+  Job later(In({"-n1"}, "true"));
+  EXPECT_EQ(later.Wait(), Code(0));
+  EXPECT_EQ(later.Err(), "");
+  EXPECT_EQ(Folders().size(), 1u);
+}
+
+TEST_F(LeftFilesTest, AWeekAfterTheEndTheyGo) {
+  Job failed(In({"-n1"}, kFail));
+  EXPECT_TRUE(failed.Wait());
+  ASSERT_EQ(Folders().size(), 1u);
+  const std::string left = Folders()[0];
+  Job running(In({"-n1"}, "echo up; sleep 1000"));
+  ASSERT_TRUE(running.WaitForOut("up\n"));
+  for (const std::string& path : Folders()) Age(path);
+  Job next(In({"-n1"}, "true"));
+  EXPECT_EQ(next.Wait(), Code(0));
+  EXPECT_EQ(next.Err(), "");
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_EQ(Folders().size(), 1u) << "the folder of the job that runs is gone";
+}
+
+TEST_F(LeftFilesTest, ANamedFolderStays) {
+  Job failed(In({"-n1"}, kFail));
+  EXPECT_TRUE(failed.Wait());
+  ASSERT_EQ(Folders().size(), 1u);
+  const std::string named = Folders()[0];
+  Age(named);
+  Job naming(In({"-n1", "--log-dir", named}, kFail));
+  EXPECT_TRUE(naming.Wait());
+  Job next(In({"-n1"}, "true"));
+  EXPECT_EQ(next.Wait(), Code(0));
+  EXPECT_TRUE(fs::exists(named));
+}
+
+struct LeftFilesNodesTest : NodesTest {};
+
+TEST_F(LeftFilesNodesTest, EachNodeNamesItsOwn) {
+  ScratchFolder of_host, of_guest;
+  const std::string script = "test $RANK = 1 || exec sleep 1000; " + kFail;
+  const std::string writes = "echo '{}' >$TORCHELASTIC_ERROR_FILE; " + script;
+  variables["TMPDIR"] = of_host.path();
+  Job& host = StartHost({"-n1", "--node-rank=0"}, writes);
+  variables["TMPDIR"] = of_guest.path();
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, writes);
+  EXPECT_TRUE(host.Wait() && guest.Wait()) << Errors();
+  EXPECT_THAT(host.Err(), HasSubstr(of_host.path())) << Errors();
+  EXPECT_THAT(guest.Err(), HasSubstr(of_guest.path())) << Errors();
+}
+
+}  // namespace
+}  // namespace rankrun::testing
