@@ -14,7 +14,7 @@ namespace rankrun::agent {
 
 struct EarlyEnd {
   std::set<int> ended{};    // global ranks
-  std::set<int> running{};  // likewise
+  std::set<int> running{};  // global ranks
   Duration first{};         // since the first of these ends
 };
 

@@ -9,7 +9,7 @@
 
 namespace rankrun::agent {
 
-// A worker that makes steps waits for nobody. Waits that are seen have notices of their own.
+// A worker that makes steps does not wait. Waits that are seen have notices of their own.
 std::optional<std::string> HangWatch::NoticeOfEarlyEnd(const std::vector<Hang>& hangs) {
   auto end = FindEarlyEnd(now_);
   if (!end || !early_ends_.Take(end->first)) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<std::string> HangWatch::NoticeOfEarlyEnd(const std::vector<Hang>& 
   return NothingShows(*end) + "; " + SuspectsInWords(end->running, "");
 }
 
-// Any rank may be the one that is to set a key: one that has ended is awaited if no other is left.
+// Any rank may have to set a key: one that has ended is awaited if no other is left.
 std::optional<HangVerdict> HangWatch::VerdictOnAwaited(const EarlyEnd& end) const {
   std::optional<HangVerdict> running;
   for (const Hang& hang : FindHangs()) {

@@ -42,7 +42,7 @@ struct StdinLoans::Look {
       if (worker.is_owner) seen.owner = worker.global_rank;
       if (!worker.is_owner) seen.asking.insert(worker.global_rank);
     }
-    // That of the guardian, because this process has a session of its own.
+    // This process has a session of its own; the guardian is in the terminal's.
     if (!seen.asking.empty()) is_in_foreground = IsInForeground(getppid());
   }
 };

@@ -10,7 +10,7 @@
 
 namespace rankrun::agent {
 
-// Decides which worker gets the terminal's input, of those that wait for input. One has the
+// Decides which of the workers that wait for input gets the terminal's input. One has the
 // terminal itself and cannot be kept from reading it, so it comes first. The others take turns: a
 // worker keeps the terminal until it has not asked for a while. Pure.
 class TerminalTurns {
