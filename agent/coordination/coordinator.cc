@@ -241,10 +241,11 @@ void Coordinator::On(Node& node, const Prepared& message) {
   RecordAnswer(node, NodeState::kPrepared);
 }
 
-// A hang may have no rank. Its reporter is not at fault.
+// A hang may have no rank. Its reporter is not at fault, nor is a victim's node.
 Cause Coordinator::CauseOn(const Node& node, Cause cause) const {
   cause.node.reset();
-  if (cause.rank >= 0 || phase_ == JobPhase::kPreparing) cause.node = node.hello.node;
+  const bool is_here = cause.rank >= 0 || phase_ == JobPhase::kPreparing;
+  if (is_here && !cause.may_be_victim) cause.node = node.hello.node;
   return cause;
 }
 

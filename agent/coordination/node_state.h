@@ -14,6 +14,7 @@ struct Cause {
   int exit_code = 1;             // of the job, if it ends for this cause
   int rank = -1;                 // global rank of the worker; -1: no worker
   bool is_primary = true;        // neither a lost peer nor a signal of ours
+  bool may_be_victim = false;    // such as a time-out: the fault may be on another node
   bool is_fatal = false;         // another attempt would not help
   bool consumes_restart = true;  // counts against --max-restarts
   // Id of the node that failed, set by the coordinator; empty: unknown, or the node is lost.

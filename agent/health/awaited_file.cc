@@ -176,22 +176,34 @@ AwaitedFiles::OpenFiles AwaitedFiles::ReadOpenFiles() {
   return files;
 }
 
-// Returns "from pid 12 (cat)"; for a writer, "to pid 12 (cat)".
-std::string AwaitedFiles::OtherEnds(pid_t pid, const std::string& name, bool reads) {
-  constexpr size_t kMaxShown = 2;
-  MutexLock lock(mutex_);
-  const TimePoint now = std::chrono::steady_clock::now();
-  if (!open_files_.value || now - open_files_.read > kOpenFilesAge) {
-    open_files_ = {ReadOpenFiles(), now};
-  }
-  const int own_mode = reads ? O_RDONLY : O_WRONLY;
+// Returns the processes that have the other end of a pipe or a FIFO open,.
+std::set<pid_t> AwaitedFiles::EndsIn(const OpenFiles& files, pid_t pid, const std::string& name,
+                                     int own_mode) {
   std::set<pid_t> ends;
-  const auto [begin, end] = open_files_.value->by_name.equal_range(name);
+  const auto [begin, end] = files.by_name.equal_range(name);
   for (auto found = begin; found != end; ++found) {
     const Descriptor& descriptor = found->second;
     const long flags = FdinfoNumber(FdinfoOf(descriptor.pid, descriptor.number), "flags", 8);
     const bool is_other_end = flags >= 0 && (flags & O_ACCMODE) != own_mode;
     if (is_other_end && descriptor.pid != pid) ends.insert(descriptor.pid);
+  }
+  return ends;
+}
+
+// Returns "from pid 12 (cat)"; for a writer, "to pid 12 (cat)".
+std::string AwaitedFiles::OtherEnds(pid_t pid, const std::string& name, bool reads) {
+  constexpr size_t kMaxShown = 2;
+  MutexLock lock(mutex_);
+  const TimePoint now = std::chrono::steady_clock::now();
+  const int own_mode = reads ? O_RDONLY : O_WRONLY;
+  std::set<pid_t> ends;
+  // A process may have opened it after the table was read.
+  for (const Duration age : {kOpenFilesAge, kTableAge}) {
+    if (!open_files_.value || now - open_files_.read > age) {
+      open_files_ = {ReadOpenFiles(), now};
+    }
+    ends = EndsIn(*open_files_.value, pid, name, own_mode);
+    if (!ends.empty()) break;
   }
   if (ends.empty()) {
     if (!open_files_.value->is_complete) return "";

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "agent/health/connections.h"
@@ -46,6 +47,8 @@ class AwaitedFiles {
   };
 
   static OpenFiles ReadOpenFiles();
+  static std::set<pid_t> EndsIn(const OpenFiles& files, pid_t pid, const std::string& name,
+                                int own_mode);
   std::string OtherEnds(pid_t pid, const std::string& name, bool reads);
   std::string Connection(const std::string& socket);
   std::string Lock(pid_t pid);

@@ -241,9 +241,9 @@ HangVerdict WithAwaitedEnd(HangVerdict verdict, const std::set<int>& ended,
     waiters.push_back(rank);
     collectives.insert(digest.collective);
   }
-  if (waiters.empty()) return verdict;
-  const std::string what = collectives.size() == 1 ? *collectives.begin() : "torch.distributed";
-  const std::string why = EndedWhileAwaited(waiters, ended, what);
+  // Ranks in several collectives may wait for each other, in groups without the ended ones.
+  if (collectives.size() != 1) return verdict;
+  const std::string why = EndedWhileAwaited(waiters, ended, *collectives.begin());
   verdict.text = RanksInWords({ended.begin(), ended.end()}) + " " + why;
   verdict.causes.clear();
   for (int rank : ended) verdict.causes[rank] = why;

@@ -8,7 +8,6 @@ namespace rankrun::agent {
 
 // Reports and folders of ended jobs stay so long.
 constexpr std::chrono::hours kKeptAge{7 * 24};
-constexpr size_t kMaxKept = 100;  // of more, the oldest are removed
 
 // A file or folder that a job has left for its user.
 struct KeptEntry {
@@ -16,8 +15,9 @@ struct KeptEntry {
   std::chrono::system_clock::time_point changed;
 };
 
-// Returns the names of entries that are too old or too many. Pure.
+// Returns the names of entries that are too old, and of the oldest beyond `max_kept`. Pure.
 std::vector<std::string> EntriesToRemove(std::vector<KeptEntry> entries,
-                                         std::chrono::system_clock::time_point now);
+                                         std::chrono::system_clock::time_point now,
+                                         size_t max_kept);
 
 }  // namespace rankrun::agent

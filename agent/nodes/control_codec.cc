@@ -17,6 +17,7 @@ void Fields(F& f, Cause& m) {
   f("exit_code", m.exit_code);
   f("rank", m.rank);
   f("is_primary", m.is_primary);
+  f("may_be_victim", m.may_be_victim);
   f("is_fatal", m.is_fatal);
   f("consumes_restart", m.consumes_restart);
   f("node", m.node);

@@ -41,7 +41,8 @@ std::string NodesOfCauses(const AttemptRecord& record, const RoundOutcome& outco
 
 std::string NodeOfCause(const AttemptRecord& record) {
   const WorkerRecord& cause = record.workers[record.cause];
-  const bool is_known = record.own_cause.empty() && FailedByItself(EndKindOf(cause));
+  const EndKind kind = EndKindOf(cause);
+  const bool is_known = record.own_cause.empty() && FailedByItself(kind) && !MayBeVictim(kind);
   return is_known ? cause.node : "";
 }
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 
 #include "base/host_name.h"
 #include "base/process/process_handle.h"
@@ -17,6 +18,16 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr char kFormat[] = "rankrun-1";
+
+// Returns the name of this host and the id of its start, because hosts that share a folder may
+// have one name.
+std::string ThisHost() {
+  std::string host = HostName();
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot_id;
+  if (file >> boot_id) host += "/" + boot_id;
+  return host;
+}
 
 nanoseconds SinceBoot() {
   timespec now{};
@@ -48,11 +59,11 @@ std::string EncodeMark(const FolderMark& mark) {
 }
 
 std::optional<FolderMark> DecodeMark(const std::string& text) {
-  char format[16] = "", state[16] = "", host[256] = "";
+  char format[16] = "", state[16] = "", host[384] = "";
   unsigned long long pid_namespace = 0;
   long long made = 0;
   FolderMark mark;
-  const int fields = std::sscanf(text.c_str(), "%15s %15s %llu %lld %d %d %255s", format, state,
+  const int fields = std::sscanf(text.c_str(), "%15s %15s %llu %lld %d %d %383s", format, state,
                                  &pid_namespace, &made, &mark.guardian, &mark.agent, host);
   mark.has_ended = state == std::string("ended");
   mark.pid_namespace = pid_namespace;
@@ -68,14 +79,12 @@ FolderMark MarkOfThisJob() {
           .made = SinceBoot(),
           .guardian = getppid(),
           .agent = getpid(),
-          .host = HostName()};
+          .host = ThisHost()};
 }
 
-// After a new start of the host, a process that has the pid by chance only delays the removal.
 bool UsersAreGone(const FolderMark& mark) {
-  if (mark.host != HostName()) return false;
+  if (mark.host != ThisHost()) return false;
   if (mark.pid_namespace == 0 || mark.pid_namespace != ThisPidNamespace()) return false;
-  if (mark.made > SinceBoot()) return true;  // before this start of the host
   return IsGone(mark.guardian, mark.made) && IsGone(mark.agent, mark.made);
 }
 

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "agent/job/kept_entries.h"
@@ -22,6 +23,7 @@ using std::chrono::system_clock;
 
 constexpr int kMaxDepth = 16;  // of folders in the folder of a job; PyTorch's have fewer
 constexpr size_t kMaxMarkBytes = 1024;
+constexpr size_t kAllYoung = std::numeric_limits<size_t>::max();  // they may have logs in use
 
 struct MarkedFolder {
   Fd folder;
@@ -110,12 +112,14 @@ system_clock::time_point TimeOf(const timespec& time) {
 }
 
 std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
-  // First, because most folders of other programs end here.
-  const std::string path = std::string(name) + "/" + kFolderMark;
-  char text[kMaxMarkBytes];
-  if (readlinkat(parent.get(), path.c_str(), text, sizeof text) < 0) return std::nullopt;
-  MarkedFolder marked{.folder = OpenBelow(parent, name, geteuid()), .mark = {}, .changed = {}};
+  // First, because a link of another user may lead to a server that does not answer.
   struct stat status {};
+  const bool is_own =
+      fstatat(parent.get(), name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
+      S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+  if (!is_own) return std::nullopt;
+  char text[kMaxMarkBytes];
+  MarkedFolder marked{.folder = OpenBelow(parent, name, geteuid()), .mark = {}, .changed = {}};
   const bool is_private = marked.folder && fstat(marked.folder.get(), &status) == 0 &&
                           (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   if (!is_private) return std::nullopt;
@@ -135,9 +139,10 @@ std::optional<MarkedFolder> OpenMarked(const Fd& parent, const char* name) {
 
 bool LeaveFolder(const std::string& path) {
   const std::filesystem::path whole(path);
-  Fd parent(open(whole.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd parent(open(whole.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!parent || !folder) return false;
+  if (!folder && errno == ENOENT) return false;
+  if (!parent || !folder) return true;
   RemoveBelow(folder, What::kPipesAndEmptyFolders, TimePoint::max());
   if (RemoveMarked(parent, whole.filename(), folder)) return false;
   FolderMark mark = MarkOfThisJob();
@@ -177,7 +182,7 @@ std::vector<std::string> RemoveOldFolders(const std::string& parent, system_cloc
     }
     return in_time();
   });
-  for (const std::string& name : EntriesToRemove(std::move(kept), now)) {
+  for (const std::string& name : EntriesToRemove(std::move(kept), now, kAllYoung)) {
     auto marked = in_time() ? OpenMarked(above, name.c_str()) : std::nullopt;
     if (!marked) continue;
     RemoveBelow(marked->folder, What::kAll, deadline);

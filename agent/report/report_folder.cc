@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using std::chrono::system_clock;
 
 constexpr size_t kMaxRunIdBytes = 100;
+constexpr size_t kMaxReports = 100;
 constexpr std::string_view kDraftSuffix = ".tmp";
 constexpr std::chrono::hours kDraftAge{1};  // no write takes so long
 
@@ -62,7 +63,8 @@ void CleanUp(const std::string& folder) {
   RemoveOldDrafts(folder);
   auto reports = ListReports(folder);
   if (!reports) return LogInfo(reports.error().message);
-  for (const std::string& old : EntriesToRemove(*std::move(reports), system_clock::now())) {
+  for (const std::string& old :
+       EntriesToRemove(*std::move(reports), system_clock::now(), kMaxReports)) {
     unlink((folder + "/" + old).c_str());
   }
 }

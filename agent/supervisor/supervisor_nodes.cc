@@ -107,7 +107,8 @@ void Supervisor::NoteFailure(const WorkerRecord& record, EndKind kind) {
                                 std::to_string(record.pid) + "): " + HowItEnded(record),
                         .exit_code = ExitCodeOf(record),
                         .rank = record.global_rank,
-                        .is_primary = FailedByItself(kind)};
+                        .is_primary = FailedByItself(kind),
+                        .may_be_victim = is_victim};
   if (!spec_.continue_on_failure && !is_victim) TellFailure();
 }
 

@@ -36,9 +36,9 @@ Result<Fd> OpenTimer() {
   return timer;
 }
 
-// The fields of /proc/<pid>/stat that show whether a process runs. State 0: there is no such
-// process, or we may not see it.
+// The fields of /proc/<pid>/stat that show whether a process runs. State 0: they cannot be read.
 struct ProcStat {
+  bool is_absent = false;  // there is no such process, or we may not see it
   char state = '\0';
   long threads = 0;
   uint64_t start_time = 0;
@@ -51,7 +51,9 @@ ProcStat ReadStat(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024] = "";
-  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return {};
+  if (file) errno = 0;  // which an empty file leaves
+  const bool is_read = file && read(file.get(), text, sizeof text - 1) > 0;
+  if (!is_read) return {.is_absent = errno == ENOENT || errno == ESRCH};
   const char* at = std::strrchr(text, ')');  // the name before it may contain ')'
   ProcStat stat;
   for (int field = kState; at != nullptr && field <= kStartTime; ++field) {
@@ -120,7 +122,8 @@ bool ProcessHandle::HasEndedByProc() const {
   if (stat.state == '\0') {
     // A child that is not reaped is there, even if /proc hides it.
     if (waited == 0) return false;
-    return start_time_ != 0 || (kill(pid_, 0) != 0 && errno == ESRCH);
+    const bool was_seen = start_time_ != 0;
+    return (stat.is_absent && was_seen) || (kill(pid_, 0) != 0 && errno == ESRCH);
   }
   if (start_time_ != 0 && stat.start_time != start_time_) return true;
   // The first thread of a process may end before the others.

@@ -65,6 +65,16 @@ struct CoordinatorReplaceTest : CoordinatorTest {
   }
 };
 
+TEST_F(CoordinatorReplaceTest, ATimeOutMayBeAnotherNodesFault) {
+  RunWithSpares(3, 1);
+  for (int i = 0; i < 2; ++i) {
+    Deliver(2, Failed{persisted_->round,
+                      {.text = "rank 1 timed out", .rank = 1, .may_be_victim = true}});
+    StartAgain();
+  }
+  EXPECT_THAT(Nodes(), ElementsAre(1, 2, 3));
+}
+
 TEST_F(CoordinatorReplaceTest, ANodeChangesPlacesAfterItsSecondFailureInARow) {
   RunWithSpares(3, 1);
   FailOn(2);

@@ -194,9 +194,7 @@ TEST(AwaitedEndTest, StacksInCollectivesBlameTheRankThatHasEnded) {
   EXPECT_EQ(all.text, "rank 0 ended with exit code 0 while ranks 1, 2 wait for it in all_reduce");
   EXPECT_EQ(all.causes.size(), 1U);
   HangVerdict mixed = WithAwaitedEnd(nothing, {0, 3}, {In(1, "barrier"), In(2, "all_reduce")});
-  EXPECT_EQ(mixed.text,
-            "ranks 0, 3 ended with exit code 0 while ranks 1, 2 wait for them in "
-            "torch.distributed");
+  EXPECT_EQ(mixed.text, "?") << "they may wait for each other, in groups of their own";
 }
 
 TEST(AwaitedEndTest, ARunningRankOutsideOfTheCollectiveIsBlamed) {
