@@ -1,9 +1,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/fork_count.h"
 
 // std::mutex and std::condition_variable with the annotations of clang's thread
 // safety analysis. `clang++ -Wthread-safety` then rejects code that touches a
@@ -108,6 +110,14 @@ class SCOPED_CAPABILITY MutexUnlock {
 // without a notification.
 class CondVar {
  public:
+  CondVar() : condition_() {}
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+  // In a fork, glibc would wait for threads of the parent that wait here.
+  ~CondVar() {
+    if (forks_ == ForkCount()) condition_.~condition_variable();
+  }
+
   void Wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
@@ -125,7 +135,10 @@ class CondVar {
   void NotifyAll() { condition_.notify_all(); }
 
  private:
-  std::condition_variable condition_;
+  const uint32_t forks_ = ForkCount();
+  union {
+    std::condition_variable condition_;
+  };
 };
 
 }  // namespace rankrun

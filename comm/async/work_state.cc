@@ -34,6 +34,14 @@ Result<void> FirstError(const std::vector<Result<void>>& results) {
 
 }  // namespace
 
+// A fork keeps what may end something of its parent's: objects of a device, and objects
+// that functions of Then hold.
+WorkState::~WorkState() NO_THREAD_SAFETY_ANALYSIS {
+  if (home_.is_here()) return;
+  static_cast<void>(new std::shared_ptr<DeviceWork>(std::move(device_work_)));
+  static_cast<void>(new std::vector<std::function<void()>>(std::move(then_)));
+}
+
 void WorkState::Finish(Result<void> result, int source) {
   std::vector<std::function<void()>> then;
   {

@@ -12,17 +12,20 @@
 #include "base/result.h"
 #include "comm/async/attendance.h"
 #include "comm/core/device_backend.h"
+#include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
 
 namespace rankrun::comm {
 
 // State behind a public Work: the end of one operation, or of several.
 // Thread: any.
+// In a fork of the process that made it, only its destructor may be called.
 class WorkState {
  public:
   // Threads that wait for the end enter `attendance`, unless it is null.
   explicit WorkState(std::shared_ptr<Attendance> attendance = nullptr)
       : attendance_(std::move(attendance)) {}
+  ~WorkState();
   // Makes a state that ends with the last one of `parts`; its result is their first
   // error.
   static std::shared_ptr<WorkState> OfAll(const std::vector<std::shared_ptr<WorkState>>& parts);
@@ -31,6 +34,7 @@ class WorkState {
   // Then. Called once. `source` is the sender's global rank, for receives only.
   void Finish(Result<void> result, int source = -1);
 
+  const HomeProcess& home() const { return home_; }
   bool done() const;
   // Wait for the end; AwaitFor for at most `limit`, and returns done(). Both start the
   // time-out of a message.
@@ -56,6 +60,7 @@ class WorkState {
   void NoteEnd(const Result<void>& part);
   std::vector<std::shared_ptr<WorkState>> Parts() const;  // those that still exist
 
+  const HomeProcess home_;
   const std::shared_ptr<Attendance> attendance_;
   // Set before other threads have this object. Weak, because the parts hold
   // references to this object.

@@ -22,12 +22,16 @@ std::string BreakpointInside(GlobalRank rank, int skip, const char* file, int li
 }
 
 void LetOthersGoOn() {
-  auto ok = comm::DefaultContext().breakpoints().LetOthersGoOn();
+  comm::GroupTable& table = comm::DefaultContext();
+  auto ok = table.CheckHome();
+  if (ok) ok = table.breakpoints().LetOthersGoOn();
   if (!ok) comm::Throw(std::move(ok).error().In("LetOthersGoOn"));
 }
 
 void ReturnTerminal() {
-  auto ok = comm::DefaultContext().breakpoints().ReturnTerminal();
+  comm::GroupTable& table = comm::DefaultContext();
+  auto ok = table.CheckHome();
+  if (ok) ok = table.breakpoints().ReturnTerminal();
   if (!ok) comm::Throw(std::move(ok).error().In("ReturnTerminal"));
 }
 

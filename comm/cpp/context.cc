@@ -29,7 +29,9 @@ Context::Context(const std::string& name, const InitOptions& options)
   }
 }
 
-Context::~Context() { comm::CloseContext(name_); }
+Context::~Context() {
+  if (table_.CheckHome()) comm::CloseContext(name_);  // else a fork, which ends nothing
+}
 
 ProcessGroup& Context::World() const {
   ProcessGroup* world = table_.world();

@@ -37,18 +37,32 @@ Result<Work> Start(Group& group, const BatchMessage& message) {
   return group.IRecv(message.tensor, message.peer, tag, {});
 }
 
-int RankIn(const Group& group, const char* operation, Peer peer) {
-  auto rank = GroupRankIn(group.identity().global_ranks, peer);
-  if (!rank) Throw(std::move(rank).error().In(CallIn(group, operation)));
+int RankIn(const GroupIdentity& identity, const std::string& operation, Peer peer) {
+  auto rank = GroupRankIn(identity.global_ranks, peer);
+  if (!rank) Throw(std::move(rank).error().In(operation + " of " + PlaceIn(identity)));
   return *rank;
 }
 
 }  // namespace
 
-Group& GroupOf(const ProcessGroup& group) {
+Group& AnyGroupOf(const ProcessGroup& group) {
   if (group.group_ != nullptr) return *group.group_;
   Throw({ErrorCode::kInvalid, group.place_ + " is destroyed: want no call after Destroy()"});
 }
+
+Error ErrorOfFork(const Group& group) {
+  return group.home().ErrorOfFork(RanksInWords({group.identity().global_rank}),
+                                  "its process groups");
+}
+
+Group& GroupOf(const ProcessGroup& group, const char* call) {
+  Group& found = AnyGroupOf(group);
+  if (found.home().is_here()) [[likely]]
+    return found;
+  Throw(ErrorOfFork(found).In(CallIn(found, call)));
+}
+
+const GroupIdentity& IdentityOf(const ProcessGroup& group) { return AnyGroupOf(group).identity(); }
 
 std::string CallIn(const Group& group, const std::string& operation) {
   return operation + " of " + PlaceIn(group.identity());
@@ -60,7 +74,7 @@ uint64_t CheckedTag(const Group& group, const char* operation, int tag) {
 }
 
 std::vector<Work> StartAll(ProcessGroup& members, std::span<const BatchMessage> messages) {
-  Group& group = GroupOf(members);
+  Group& group = GroupOf(members, "Batch");
   for (const BatchMessage& message : messages) {
     if (auto ok = Check(group, message); !ok) {
       auto index = std::to_string(&message - messages.data());
@@ -78,30 +92,29 @@ ProcessGroup::ProcessGroup(std::unique_ptr<comm::Group> group, comm::GroupTable&
     : group_(std::move(group)), table_(table), place_(comm::PlaceIn(group_->identity())) {}
 ProcessGroup::~ProcessGroup() = default;
 
-int ProcessGroup::global_rank() const { return GroupOf(*this).identity().global_rank; }
-bool ProcessGroup::is_member() const { return GroupOf(*this).is_member(); }
-int ProcessGroup::group_rank() const { return GroupOf(*this).identity().group_rank; }
+int ProcessGroup::global_rank() const { return comm::IdentityOf(*this).global_rank; }
+bool ProcessGroup::is_member() const { return comm::IdentityOf(*this).group_rank >= 0; }
+int ProcessGroup::group_rank() const { return comm::IdentityOf(*this).group_rank; }
 int ProcessGroup::world_size() const {
-  return GroupOf(*this).is_member() ? GroupOf(*this).identity().world_size() : -1;
+  return comm::IdentityOf(*this).group_rank >= 0 ? comm::IdentityOf(*this).world_size() : -1;
 }
 const std::vector<int>& ProcessGroup::global_ranks() const {
-  return GroupOf(*this).identity().global_ranks;
+  return comm::IdentityOf(*this).global_ranks;
 }
 int ProcessGroup::GroupRankOf(GlobalRank rank) const {
-  return comm::RankIn(GroupOf(*this), "GroupRankOf", rank);
+  return comm::RankIn(comm::IdentityOf(*this), "GroupRankOf", rank);
 }
 int ProcessGroup::GlobalRankOf(GroupRank rank) const {
-  int found = comm::RankIn(GroupOf(*this), "GlobalRankOf", rank);
+  int found = comm::RankIn(comm::IdentityOf(*this), "GlobalRankOf", rank);
   return global_ranks()[static_cast<size_t>(found)];
 }
-const std::string& ProcessGroup::name() const { return GroupOf(*this).identity().name; }
-const std::string& ProcessGroup::description() const {
-  return GroupOf(*this).identity().description;
-}
+const std::string& ProcessGroup::name() const { return comm::IdentityOf(*this).name; }
+const std::string& ProcessGroup::description() const { return comm::IdentityOf(*this).description; }
 const std::string& ProcessGroup::backend() const {
-  if (is_member()) return GroupOf(*this).identity().backend;
-  comm::Throw({ErrorCode::kInvalid, comm::CallIn(GroupOf(*this), "backend") + ": rank " +
-                                        std::to_string(global_rank()) + " is no member of it"});
+  if (is_member()) return comm::IdentityOf(*this).backend;
+  comm::Throw({ErrorCode::kInvalid, "backend of " + comm::PlaceIn(comm::IdentityOf(*this)) +
+                                        ": rank " + std::to_string(global_rank()) +
+                                        " is no member of it"});
 }
 GroupState ProcessGroup::state() const { return GroupOf(*this).state(); }
 std::string ProcessGroup::broken_reason() const { return GroupOf(*this).broken_reason(); }

@@ -14,6 +14,18 @@
 #include "comm/group/group.h"
 
 namespace rankrun {
+namespace {
+
+// Returns the state of an operation for `call`. Throws DistError in a fork of its process.
+comm::WorkState& StateFor(const std::shared_ptr<comm::WorkState>& state,
+                          const char* call = __builtin_FUNCTION()) {
+  if (state->home().is_here()) return *state;
+  comm::Throw(state->home()
+                  .ErrorOfFork("the process of this operation", "it")
+                  .In(std::string("Work::") + call));
+}
+
+}  // namespace
 
 Work::Work(uint64_t sequence) : sequence_(sequence) {}
 Work::Work(uint64_t sequence, std::shared_ptr<comm::WorkState> state)
@@ -26,12 +38,12 @@ Work::~Work() = default;
 
 void Work::Wait() const {
   if (state_ == nullptr) return;
-  comm::Unwrap(state_->AwaitIn(comm::CurrentStream()));
+  comm::Unwrap(StateFor(state_).AwaitIn(comm::CurrentStream()));
 }
 
 bool Work::WaitFor(std::chrono::milliseconds limit) const {
   if (state_ == nullptr) return true;
-  if (!state_->AwaitFor(comm::Bounded(limit))) return false;
+  if (!StateFor(state_).AwaitFor(comm::Bounded(limit))) return false;
   comm::Unwrap(state_->result());
   return true;
 }
@@ -43,9 +55,11 @@ void Work::Wait(std::chrono::milliseconds limit) const {
                name + " is not complete after " + FormatSeconds(limit) + "; it goes on"});
 }
 
-bool Work::IsCompleted() const { return state_ == nullptr || state_->done(); }
+bool Work::IsCompleted() const { return state_ == nullptr || StateFor(state_).done(); }
 
-bool Work::IsSuccess() const { return state_ == nullptr || (state_->done() && state_->result()); }
+bool Work::IsSuccess() const {
+  return state_ == nullptr || (StateFor(state_).done() && state_->result());
+}
 
 std::exception_ptr Work::exception() const {
   if (!IsCompleted() || IsSuccess()) return nullptr;
@@ -78,13 +92,15 @@ std::optional<WorkResult> Work::result() const {
 
 void Work::Then(std::function<void()> done) const {
   if (state_ == nullptr) return done();
-  state_->Then(std::move(done));
+  StateFor(state_).Then(std::move(done));
 }
 
 Work Coalesce(std::span<const Work> works) {
   std::vector<std::shared_ptr<comm::WorkState>> parts;
   for (const Work& work : works) {
-    if (work.state_ != nullptr) parts.push_back(work.state_);
+    if (work.state_ == nullptr) continue;
+    StateFor(work.state_);  // throws in a fork
+    parts.push_back(work.state_);
   }
   if (parts.empty()) return Work();
   return Work(0, comm::WorkState::OfAll(parts));
@@ -92,7 +108,7 @@ Work Coalesce(std::span<const Work> works) {
 
 Future<void> FutureOf(const Work& work) {
   Promise<void> promise;
-  if (work.state_ != nullptr) work.state_->AwaitFor(std::chrono::milliseconds(0));
+  if (work.state_ != nullptr) StateFor(work.state_).AwaitFor(std::chrono::milliseconds(0));
   work.Then([work, promise] {
     if (auto why = work.exception()) {
       promise.SetException(why);
@@ -103,6 +119,6 @@ Future<void> FutureOf(const Work& work) {
   return promise.future();
 }
 
-int Work::source_global_rank() const { return state_ == nullptr ? -1 : state_->source(); }
+int Work::source_global_rank() const { return state_ == nullptr ? -1 : StateFor(state_).source(); }
 
 }  // namespace rankrun

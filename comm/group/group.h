@@ -20,6 +20,7 @@
 #include "comm/async/work_state.h"
 #include "comm/core/backend.h"
 #include "comm/core/device_backend.h"
+#include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
@@ -31,8 +32,7 @@ namespace rankrun::comm {
 // of operations, time-outs and state. Converts the program's arguments to blocks for the
 // backend, breaks the group after an error, and adds its cause to the text.
 // Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls fail, too),
-// kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (the group is broken), kProtocol from
-// the store.
+// kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (it is broken), kProtocol from the store.
 // Thread: any; calls are serialised.
 class Group {
  public:
@@ -46,6 +46,7 @@ class Group {
 
   const GroupIdentity& identity() const { return identity_; }
   bool is_member() const { return identity_.group_rank >= 0; }
+  const HomeProcess& home() const { return home_; }  // a fork may read identity() only
   GroupState state() const;
   std::string broken_reason() const;
   store::Store& store() { return *store_; }                 // members only
@@ -57,7 +58,6 @@ class Group {
   void End(const std::string& reason);
   std::optional<Error> FindFailure(const char* what, TimePoint since);  // it breaks the group
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
-
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
   Result<Work> Reduce(const Tensor& tensor, Peer root, ReduceOp op, const CallOptions& options);
   Result<Work> Broadcast(const Tensor& tensor, Peer root, const CallOptions& options);
@@ -106,7 +106,6 @@ class Group {
                             const CallOptions& options);
   Result<Work> Exchange(const ConstTensor& like, std::vector<Block> outputs,
                         std::vector<ConstBlock> inputs, const CallOptions& options);
-
   Result<Messages::Message> MessageTo(Operation::Kind kind, const ConstTensor& tensor, Source peer,
                                       uint64_t tag, Timeout timeout) const;
   Result<Work> Begin(const Messages::Message& message, const ConstTensor& tensor);
@@ -127,6 +126,7 @@ class Group {
   std::string Place() const { return " of " + PlaceIn(identity_); }
 
   const GroupIdentity identity_;
+  const HomeProcess home_;
   mutable Mutex state_mutex_;
   std::string broken_reason_ GUARDED_BY(state_mutex_);
   std::atomic<bool> broken_ = false;

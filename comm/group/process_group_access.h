@@ -7,13 +7,22 @@
 
 #include <rankrun/process_group.h>
 
+#include "base/result.h"
+
 namespace rankrun::comm {
 
 class Group;
+struct GroupIdentity;
 
-// Returns the implementation of a public group. Throws DistError if the group is
-// destroyed.
-Group& GroupOf(const ProcessGroup& group);
+// Returns the implementation of a public group for `call`. Throws DistError if the group is
+// destroyed, or if this process is a fork of its rank.
+Group& GroupOf(const ProcessGroup& group, const char* call = __builtin_FUNCTION());
+
+// Returns the error of a call in a fork of the group's rank.
+Error ErrorOfFork(const Group& group);
+
+// Returns the members of a group, also in a fork. Throws DistError if it is destroyed.
+const GroupIdentity& IdentityOf(const ProcessGroup& group);
 
 // Returns the beginning of the errors of a call: "Send of the world process
 // group, rank 0 of 2".

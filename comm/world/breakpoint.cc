@@ -31,6 +31,7 @@ Result<void> Check(const BreakpointCall& call, int world_size) {
 
 Result<void> GroupTable::Breakpoint(const BreakpointCall& call) {
   if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
+  if (auto ok = CheckHome(); !ok) return ok;
   const GroupIdentity& all = TheWorld().identity();
   if (auto ok = Check(call, all.world_size()); !ok) return Refuse(ok.error());
   const std::string wishes = "a breakpoint of rank " + std::to_string(call.global_rank) +

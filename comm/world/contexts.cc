@@ -1,5 +1,7 @@
 #include "comm/world/contexts.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -22,8 +24,19 @@ struct Contexts {
   std::map<std::string, std::unique_ptr<NamedTable>> by_name GUARDED_BY(mutex);
 };
 
+Contexts& OfThisProcess();
+
+// A fork must not happen while a thread holds the mutex, because the child lacks the thread
+// that would release it.
+void LockForFork() NO_THREAD_SAFETY_ANALYSIS { OfThisProcess().mutex.Lock(); }
+void UnlockAfterFork() NO_THREAD_SAFETY_ANALYSIS { OfThisProcess().mutex.Unlock(); }
+
 Contexts& OfThisProcess() {
-  static auto* const kContexts = new Contexts;
+  static auto* const kContexts = [] {
+    auto* contexts = new Contexts;
+    pthread_atfork(LockForFork, UnlockAfterFork, UnlockAfterFork);
+    return contexts;
+  }();
   return *kContexts;
 }
 
@@ -50,6 +63,7 @@ Result<GroupTable*> OpenContext(const std::string& name) {
   MutexLock lock(contexts.mutex);
   std::unique_ptr<NamedTable>& context = contexts.by_name[name];
   if (context == nullptr) context = std::make_unique<NamedTable>(name);
+  if (auto ok = context->table.CheckHome(); !ok) return ok.error();
   if (context->is_open) {
     return Error{ErrorCode::kInvalid, "this process has a context of this name: want another name"};
   }

@@ -19,7 +19,8 @@ GroupTable& DefaultContext();
 
 // Returns the table of a new context. The table is that of earlier contexts of
 // this name, which counts the worlds that ranks have made by it.
-// Error: kInvalid, the name is wrong or that of an open context.
+// Error: kInvalid, the name is wrong or that of an open context, also of one that was open
+// when this process was forked.
 Result<GroupTable*> OpenContext(const std::string& name);
 // Destroys the groups of the context; its name is free afterwards.
 void CloseContext(const std::string& name);

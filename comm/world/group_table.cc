@@ -114,7 +114,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (!timeout) return timeout.error();
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;
   DeathWatch deaths = DeathWatch::OfThisProcess();
-  refused_.server.reset();  // frees the port
+  if (refused_.home.is_here()) refused_.server.reset();  // frees the port
   auto meeting = Meet(options, {context_, generation_}, ::getenv, deaths);
   ForgetRefused();  // after Meet, so that a file that Meet has entered again stays
   if (!meeting) return CountFailedInit(std::move(meeting).error());
@@ -148,6 +148,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
 
 // Checks all that needs no other rank. Returns the time-out.
 Result<std::chrono::milliseconds> GroupTable::CheckedTimeoutOf(const InitOptions& options) const {
+  if (auto ok = CheckHome(); !ok) return ok.error();
   if (world() != nullptr) {
     return Invalid("there is a world process group already: Destroy() it first");
   }
@@ -171,26 +172,9 @@ Result<ProcessGroup*> GroupTable::ConnectDevices(ProcessGroup* group, TimePoint 
   return std::move(ok).error();
 }
 
-void GroupTable::KeepRefused(Meeting meeting) {
-  refused_.server = std::move(meeting.server);
-  if (meeting.file) refused_.store = std::move(meeting.store);
-  refused_.file = std::move(meeting.file);
-}
-
-void GroupTable::ForgetRefused() {
-  if (refused_.file) LeaveFile(*refused_.file, *refused_.store);
-  refused_ = {};
-}
-
-// Errors in local arguments consume no generation, because the other ranks
-// still wait for this call.
-Error GroupTable::CountFailedInit(Error error) {
-  if (error.code != ErrorCode::kInvalid) generation_ += 1;
-  return error;
-}
-
 Result<ProcessGroup*> GroupTable::MakeGroup(const GroupOptions& options) {
   if (world() == nullptr) return Invalid("there is no world process group: call Init() first");
+  if (auto ok = CheckHome(); !ok) return ok.error();
   auto identity = Identify(options);
   if (!identity && options.use_local_synchronization) {
     return RefuseLocally(options, std::move(identity).error());
@@ -361,6 +345,7 @@ void GroupTable::DestroyLast() {
 Group& GroupTable::TheWorld() { return GroupOf(*groups_.front()); }
 
 void GroupTable::Clear() {
+  if (!CheckHome()) return;
   while (groups_.size() > 1) DestroyLast();
   if (groups_.empty()) return;
   const GroupIdentity& all = TheWorld().identity();
@@ -385,6 +370,7 @@ Result<void> GroupTable::Remove(const ProcessGroup& group) {
   auto found = std::find_if(groups_.begin(), groups_.end(),
                             [&](const auto& one) { return one.get() == &group; });
   if (found == groups_.end()) return Invalid(group.place_ + " is destroyed already");
+  if (!CheckHome()) return {};
   if (found == groups_.begin()) {
     Clear();
     return {};

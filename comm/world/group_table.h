@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "comm/core/home_process.h"
 #include "comm/group/group.h"
 #include "comm/mesh/layout.h"
 #include "comm/stream/connection.h"
@@ -36,6 +37,7 @@ class GroupTable {
   static GroupTable& Of(const ProcessGroup& group) { return group.table_; }
 
   ProcessGroup* world() const { return first_.load(); }
+  Result<void> CheckHome() const;  // kInvalid: the world is that of this fork's parent
   // Errors of all: as JoinGroup.
   Result<ProcessGroup*> MakeWorld(const InitOptions& options);
   Result<ProcessGroup*> MakeGroup(const GroupOptions& options);
@@ -54,10 +56,9 @@ class GroupTable {
       const std::string& name, std::chrono::milliseconds timeout);
   Result<void> Breakpoint(const BreakpointCall& call);
   BreakpointState& breakpoints() { return world_.breakpoints; }
-  // Destroys all groups.
+  // Destroys all groups; nothing in a fork of their process.
   void Clear();
-  // Destroys one group; the world means all groups. Error: kInvalid, `group` is
-  // destroyed already.
+  // Destroys one group; the world means all groups. Error: kInvalid, it is destroyed already.
   Result<void> Remove(const ProcessGroup& group);
 
  private:
@@ -134,6 +135,7 @@ class GroupTable {
   // Where the ranks of a world that could not be made have met: those that come
   // late read the reason there. Until the next Init.
   struct RefusedWorld {
+    HomeProcess home = {};
     std::shared_ptr<store::HostedServer> server = {};  // if this rank serves the store
     std::optional<MeetingFile> file = {};
     std::unique_ptr<store::Store> store = {};  // in `file`

@@ -61,6 +61,7 @@ std::vector<GroupIdentity> GroupsWith(const Layout& layout, const GroupIdentity&
 Result<std::vector<ProcessGroup*>> GroupTable::MakeMesh(const Result<Layout>& layout,
                                                         const MeshOptions& options,
                                                         const std::string& device) {
+  if (auto ok = CheckHome(); !ok) return ok.error();
   const GroupIdentity& all = TheWorld().identity();
   auto timeout = EffectiveTimeout(options.timeout, all.timeout);
   const BackendWish backend = BackendFor(options.backend, options.nccl);

@@ -19,7 +19,7 @@ class ProcessGroup;
 namespace comm {
 class Group;
 class GroupTable;
-Group& GroupOf(const ProcessGroup& group);
+Group& AnyGroupOf(const ProcessGroup& group);
 }  // namespace comm
 
 // kBroken: a collective has failed, so the ranks no longer agree on the next
@@ -36,15 +36,15 @@ enum class GroupState { kOk, kBroken };
 //
 // Errors of a collective; after the first three the group is kBroken and the
 // content of outputs is undefined:
-// - DistTimeoutError after its time-out. This rank first asks the others for
-//   their current operation, for a quarter of the time-out or 1 s at most.
+// - DistTimeoutError after its time-out. This rank first asks the others for their current
+//   operation, for a quarter of the time-out or 1 s at most.
 // - DistNetworkError if a member is lost.
 // - DistBackendError for any other failure.
 // - DistError for a bad argument; no tensor was touched. The other members'
-//   calls fail, too, and name this rank and the argument: on shm with a
-//   DistError, and the group stays usable; on Gloo with a DistBackendError, and
-//   the group is kBroken.
+//   calls fail, too, and name this rank and the argument: on shm with a DistError, and the
+//   group stays usable; on Gloo with a DistBackendError, and the group is kBroken.
 // Calls on GPU memory run in a CUDA stream; bad arguments break the group: rankrun/gpu.h.
+// In a fork of this process calls throw DistError; ranks, names and the backend may be read.
 // If this rank is not a member, operations do nothing and log a warning, or
 // throw DistError with RANKRUN_STRICT=1.
 //
@@ -139,7 +139,7 @@ class RANKRUN_API ProcessGroup {
 
  private:
   friend class comm::GroupTable;
-  friend comm::Group& comm::GroupOf(const ProcessGroup& group);
+  friend comm::Group& comm::AnyGroupOf(const ProcessGroup& group);
   ProcessGroup(std::unique_ptr<comm::Group> group, comm::GroupTable& table);
 
   std::unique_ptr<comm::Group> group_;  // null: destroyed

@@ -28,7 +28,8 @@ enum class WorkResult : uint8_t {
 
 // Handle of an operation; complete when a blocking call on CPU memory returns it. Copies
 // refer to the same operation. Dropping all copies does not cancel it. Destroy
-// of its group waits for a collective and ends a message with an error.
+// of its group waits for a collective and ends a message with an error. In a fork of
+// the process, all functions but those for copies throw DistError for an asynchronous one.
 // Thread: any.
 class RANKRUN_API Work {
  public:

@@ -1,0 +1,40 @@
+// The part of GroupTable that knows of worlds that are not of this process: a world that could
+// not be made, and that of a fork's parent.
+
+#include <utility>
+
+#include "comm/group/process_group_access.h"
+#include "comm/world/group_table.h"
+
+namespace rankrun::comm {
+
+Result<void> GroupTable::CheckHome() const {
+  const ProcessGroup* first = world();
+  // Not GroupOf, which throws.
+  if (first == nullptr || first->group_->home().is_here()) return {};
+  return ErrorOfFork(*first->group_);
+}
+
+void GroupTable::KeepRefused(Meeting meeting) {
+  refused_.server = std::move(meeting.server);
+  if (meeting.file) refused_.store = std::move(meeting.store);
+  refused_.file = std::move(meeting.file);
+}
+
+void GroupTable::ForgetRefused() {
+  if (!refused_.home.is_here()) {
+    static_cast<void>(new RefusedWorld(std::move(refused_)));  // the parent still uses it
+  } else if (refused_.file) {
+    LeaveFile(*refused_.file, *refused_.store);
+  }
+  refused_ = {};
+}
+
+// Errors in local arguments consume no generation, because the other ranks
+// still wait for this call.
+Error GroupTable::CountFailedInit(Error error) {
+  if (error.code != ErrorCode::kInvalid) generation_ += 1;
+  return error;
+}
+
+}  // namespace rankrun::comm
