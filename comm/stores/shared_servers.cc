@@ -1,9 +1,8 @@
 #include "comm/stores/shared_servers.h"
 
-#include <unistd.h>
-
 #include "base/net/host_port.h"
 #include "base/net/listen_socket.h"
+#include "comm/core/home_process.h"
 
 namespace rankrun::comm {
 namespace {
@@ -17,13 +16,13 @@ Error Occupied(ErrorCode code, uint16_t port, const std::string& kind, const std
 }  // namespace
 
 SharedServers& SharedServers::OfThisProcess() {
-  static auto* const kServers = new SharedServers;
-  return *kServers;
+  static constinit PerProcess<SharedServers> servers;
+  return servers.Get();
 }
 
 Result<OwnServer> SharedServers::At(const std::string& host, uint16_t port) {
   MutexLock lock(mutex_);
-  Key key{getpid(), port};
+  Key key = port;
   auto found = servers_.find(key);
   if (port == 0 || found == servers_.end()) {
     auto started = ServeStore(host, port);
@@ -40,7 +39,7 @@ Result<OwnServer> SharedServers::On(int listen_fd) {
   MutexLock lock(mutex_);
   auto bound = ListenSocketAddress(listen_fd);
   if (!bound) return std::move(bound).error();
-  if (servers_.contains({getpid(), bound->port()})) {
+  if (servers_.contains(bound->port())) {
     return Occupied(ErrorCode::kInvalid, bound->port(), "", "a socket with another port");
   }
   auto started = ServeStoreOn(listen_fd);
@@ -49,10 +48,10 @@ Result<OwnServer> SharedServers::On(int listen_fd) {
 }
 
 Result<OwnServer> SharedServers::AddAndUse(OwnServer own) {
-  Key key{getpid(), own.server->port()};
+  Key key = own.server->port();
   // A port that the kernel draws may be that of a socket at another address.
   if (servers_.contains(key)) {
-    return Occupied(ErrorCode::kSystem, key.second, "", "another try, or a fixed port");
+    return Occupied(ErrorCode::kSystem, key, "", "another try, or a fixed port");
   }
   servers_[key] = {.own = std::move(own)};
   return Use(key);

@@ -33,8 +33,7 @@ class SharedServers {
   Result<OwnServer> On(int listen_fd);
 
  private:
-  // A forked child has its parent's entries, without their threads.
-  using Key = std::pair<pid_t, uint16_t>;
+  using Key = uint16_t;  // a port
   struct Entry {
     OwnServer own;
     int users = 0;

@@ -46,7 +46,16 @@ milliseconds CheckedTimeout(milliseconds timeout) {
 
 namespace {
 
-milliseconds Limit(const StoreState& state, Store::Timeout timeout) {
+// Throws in a fork of the process that opened the store. A derived class decides on its own.
+void CheckHome(const StoreState& state, const char* operation) {
+  if (state.home.is_here() || state.store == nullptr) return;
+  ThrowStoreError(state.home.ErrorOfFork("the process that opened it", "the store")
+                      .In(std::string("Store::") + operation));
+}
+
+milliseconds Limit(const StoreState& state, Store::Timeout timeout,
+                   const char* operation = __builtin_FUNCTION()) {
+  CheckHome(state, operation);
   return timeout ? CheckedTimeout(*timeout) : state.timeout.load();
 }
 
@@ -56,6 +65,7 @@ store::Store& Own(const StoreState& state, const char* operation = __builtin_FUN
     ThrowStoreError({ErrorCode::kInvalid, std::string("this class of Store has no ") + operation +
                                               ": override it in the derived class"});
   }
+  CheckHome(state, operation);
   return *state.store;
 }
 
@@ -121,7 +131,10 @@ Store::Store(std::unique_ptr<StoreState> state) : state_(std::move(state)) {
   comm::OpenTrace(std::nullopt);
 }
 Store::Store(milliseconds timeout) : Store(comm::StateOf(nullptr, timeout)) {}
-Store::~Store() = default;
+// A fork leaks what its parent still uses.
+Store::~Store() {
+  if (!state_->home.is_here()) static_cast<void>(state_.release());
+}
 
 void Store::Set(std::string_view key, std::string_view value) {
   UnwrapStore(comm::Own(*state_).Set(key, value));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "comm/core/home_process.h"
 #include "comm/stores/meeting_file.h"
 #include "store/server/hosted_server.h"
 #include "store/store.h"
@@ -26,6 +27,7 @@ struct StoreState {
       const std::shared_ptr<rankrun::Store>& store, std::chrono::milliseconds timeout);
   static std::shared_ptr<rankrun::Store> MakeStore(std::unique_ptr<StoreState> state);
 
+  const HomeProcess home = {};
   std::atomic<std::chrono::milliseconds> timeout;
   std::string name = {};  // host, path or prefix
   // Server of a TcpStore that serves; owners: the TcpStores that share it.

@@ -15,6 +15,7 @@
 #include <rankrun/mesh.h>
 #include <rankrun/objects.h>
 #include <rankrun/rankrun.h>
+#include <rankrun/store.h>
 #include <rankrun/subgroups.h>
 
 #include "tests/base/support.h"
@@ -273,6 +274,52 @@ TEST(ForkOfARankTest, TheCFunctionsOfAChildFail) {
                 return text + SumOf(world);
               }),
       Each("2 of 2"));
+}
+
+std::string UseAndEnd(std::unique_ptr<Store> store) {
+  std::string wrong = WrongErrors(
+      {[&] { store->Set("k", "of a child"); }, [&] { store->Get("k"); },
+       [&] { store->Add("n", 1); }, [&] { store->Check({"k"}); }, [&] { store->Wait({"k"}); },
+       [&] { store->Barrier("b", 1); }, [&] { store->DeleteKey("k"); },
+       [&] { store->MultiGet({"k"}); }, [&] { store->MultiSet({"k"}, {"v"}); },
+       [&] { store->QueuePop("q"); }, [&] { store->NumKeys(); }, [&] { store->Clone(); }});
+  store.reset();
+  return wrong;
+}
+
+TEST(ForkOfARankTest, AChildCannotUseStoresAndMayDestroyThem) {
+  test::TempFolder folder;
+  using MakeStore = std::function<std::unique_ptr<Store>()>;
+  const std::vector<MakeStore> makers = {
+      [] { return std::make_unique<TcpStore>(TcpStoreOptions{.port = 0, .is_server = true}); },
+      [] {
+        return std::make_unique<TcpStore>(
+            TcpStoreOptions{.port = 0, .is_server = true, .multi_tenant = true});
+      },
+      [] { return std::make_unique<HashStore>(); },
+      [] { return std::make_unique<PrefixStore>("p", std::make_shared<HashStore>()); },
+      [&] { return std::make_unique<FileStore>(folder.Path("store"), "run", kAtOnce, 1); },
+  };
+  for (const MakeStore& make : makers) {
+    ChildProcess parent([&] {  // has threads
+      std::unique_ptr<Store> store = make();
+      store->Set("k", "v");
+      // Waits in a call at the forks.
+      std::unique_ptr<Store> clone = store->Clone();
+      std::jthread waiter([&] { clone->Wait({"end"}, std::chrono::hours(1)); });
+      std::string wrong;
+      for (int i = 0; i < 5; ++i) {
+        wrong += InFork([&] {
+          std::string text = UseAndEnd(std::move(clone));
+          return text + UseAndEnd(std::move(store));
+        });
+      }
+      store->Set("end", "");
+      waiter.join();
+      return wrong + store->Get("k");
+    });
+    EXPECT_EQ(parent.Text(), "v") << &make - makers.data();
+  }
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ struct CompareSetResult {
 // store cannot do the operation (full disk, damaged file). DistNetworkError if
 // the server or file is lost; in a worker of rankrun also, at once, if another
 // worker has died, with its rank. DistError for wrong use, after which nothing
-// has changed.
+// has changed. In a fork of the process that opened one of the classes of store.h, each
+// call throws DistError, and the destructor ends nothing of the parent's.
 // Thread: any. Calls on one TcpStore run one after the other, so a waiting call
 // delays the others; give each thread a Clone().
 // Source: torch.distributed.Store (pytorch.org/docs/stable/distributed.html).
