@@ -12,9 +12,11 @@
 
 #include <rankrun/context.h>
 #include <rankrun/distributed.h>
+#include <rankrun/future.h>
 #include <rankrun/mesh.h>
 #include <rankrun/objects.h>
 #include <rankrun/rankrun.h>
+#include <rankrun/rpc.h>
 #include <rankrun/store.h>
 #include <rankrun/subgroups.h>
 
@@ -319,6 +321,53 @@ TEST(ForkOfARankTest, AChildCannotUseStoresAndMayDestroyThem) {
       return wrong + store->Get("k");
     });
     EXPECT_EQ(parent.Text(), "v") << &make - makers.data();
+  }
+}
+
+TEST(ForkOfARankTest, AFutureOfTheParentEndsInTheParentOnly) {
+  ChildProcess parent([] {
+    std::optional<Promise<int>> promise(std::in_place);
+    Future<int> future = promise->future();
+    std::jthread waiter([&] { future.Wait(); });
+    std::string wrong = InFork([&] {
+      std::string text = WrongErrors({[&] { future.Wait(); }, [&] { future.done(); },
+                                      [&] { future.Then([](const Future<int>&) {}); }});
+      promise.reset();
+      return text;
+    });
+    promise->SetValue(3);
+    waiter.join();
+    return wrong + std::to_string(future.Wait());
+  });
+  EXPECT_EQ(parent.Text(), "3");
+}
+
+TEST(ForkOfARankTest, AChildHasNoRpc) {
+  for (const char* backend : {"TENSORPIPE", "PROCESS_GROUP"}) {
+    auto texts = OnRanks(2, [&](int rank) {
+      rpc::RegisterMethod("echo", [](const rpc::WorkerInfo&, const rpc::Payload& p) { return p; });
+      rpc::RegisterMaker("make", [](const rpc::WorkerInfo&, const rpc::Payload&) {
+        return rpc::OwnedValue{5, [](const std::any&) { return rpc::Payload{"five"}; }};
+      });
+      rpc::Options options;
+      options.backend = backend;
+      rpc::Init("w" + std::to_string(rank), options);
+      auto echo = [&] { return rpc::RpcSync(1 - rank, "echo", {"a"}).bytes; };
+      std::optional<rpc::Reference> value = rpc::Remote(1 - rank, "make", {});
+      std::string text = echo();
+      text += InFork([&] {
+        std::string wrong = WrongErrors(
+            {[&] { echo(); }, [&] { rpc::RpcAsync(1 - rank, "echo", {"b"}); },
+             [] { rpc::GetWorkerInfo(); }, [] { rpc::Shutdown(); }, [&] { value->ToHere(); }});
+        value.reset();  // ends no hold of the parent
+        return wrong + (rpc::Initialized() ? "initialized" : "");
+      });
+      text += value->ToHere().bytes + echo();
+      value.reset();
+      rpc::Shutdown();
+      return text;
+    });
+    EXPECT_THAT(texts, Each("afivea")) << backend;
   }
 }
 

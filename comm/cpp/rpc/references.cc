@@ -27,6 +27,7 @@ class Hold {
   const int owner;
   const ValueId value;
   const HoldId hold;
+  const comm::HomeProcess home;
   std::optional<Future<void>> made;  // no value: the owner has the value already
   // The value, once LocalValue has found it on its owner.
   mutable Mutex mutex;
@@ -69,6 +70,9 @@ const internal::Hold& Checked(const std::shared_ptr<internal::Hold>& hold) {
 
 // Keeps RPC alive for a hold of it; throws once that has ended.
 std::unique_ptr<RunningUse> UseFor(const internal::Hold& hold) {
+  if (!hold.home.is_here()) {
+    comm::Throw(hold.home.ErrorOfFork("the process of this reference", "it"));
+  }
   auto running = RunningUse::Of(hold.generation);
   if (running == nullptr) ThrowInvalid("the reference is of RPC that has ended");
   return running;
@@ -179,6 +183,7 @@ void EndHold(uint64_t generation, const Wire& wire) {
 }  // namespace
 
 internal::Hold::~Hold() {
+  if (!home.is_here()) return;  // a fork ends no hold of its parent
   Wire wire{.value = value, .hold = hold, .owner = owner};
   if (made && !made->done()) {  // the owner must have made the value before
     made->Then([of = generation, wire](const Future<void>&) { EndHold(of, wire); });

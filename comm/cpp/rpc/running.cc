@@ -3,7 +3,6 @@
 #include <random>
 #include <utility>
 
-#include "base/fork_count.h"
 #include "comm/core/throw.h"
 #include "comm/core/wait_hook.h"
 
@@ -14,9 +13,16 @@ using std::chrono::milliseconds;
 
 thread_local int methods_of_this_thread = 0;
 
-uint32_t ForksSoFar() {
-  CountForks();
-  return ForkCount();
+constinit comm::PerProcess<RunningState> states;
+
+// In a fork, the parent's state does not change any more.
+[[noreturn]] void ThrowNotRunning() NO_THREAD_SAFETY_ANALYSIS {
+  const RunningState* parent = states.inherited();
+  if (parent == nullptr || parent->running == nullptr) {
+    ThrowInvalid("RPC is not running: call rpc::Init() first");
+  }
+  const std::string worker = "worker " + std::to_string(parent->running->self);
+  comm::Throw(parent->home.ErrorOfFork(worker, "its RPC"));
 }
 
 uint64_t RandomNumber() {
@@ -35,7 +41,6 @@ Running::Running(std::unique_ptr<RpcAgent> made, milliseconds limit)
     : generation(NextGeneration()),
       agent(std::move(made)),
       self(agent->GetWorkerInfo().id),
-      forks(ForksSoFar()),
       timeout(limit),
       last_value(RandomNumber()),
       last_hold(RandomNumber()) {
@@ -46,10 +51,7 @@ milliseconds Running::LimitOf(Timeout given) const {
   return given ? CheckedTimeout(*given) : timeout.load();
 }
 
-RunningState& RunningState::OfThisProcess() {
-  static auto& state = *new RunningState;
-  return state;
-}
+RunningState& RunningState::OfThisProcess() { return states.Get(); }
 
 RunningUse::RunningUse() {
   RunningState& state = RunningState::OfThisProcess();
@@ -59,10 +61,7 @@ RunningUse::RunningUse() {
     comm::HookedWait wait;  // another method may run meanwhile
     state.changed.Wait(state.mutex);
   }
-  if (state.running == nullptr) ThrowInvalid("RPC is not running: call rpc::Init() first");
-  if (state.running->forks != ForksSoFar()) {
-    ThrowInvalid("RPC runs in the parent of this process: want calls there only");
-  }
+  if (state.running == nullptr) ThrowNotRunning();
   running_ = state.running.get();
   state.users += 1;
 }
@@ -71,9 +70,7 @@ std::unique_ptr<RunningUse> RunningUse::Of(uint64_t generation) {
   RunningState& state = RunningState::OfThisProcess();
   MutexLock lock(state.mutex);
   Running* running = state.running.get();
-  if (running == nullptr || running->generation != generation || running->forks != ForksSoFar()) {
-    return nullptr;
-  }
+  if (running == nullptr || running->generation != generation) return nullptr;
   state.users += 1;
   return std::unique_ptr<RunningUse>(new RunningUse(running));
 }

@@ -12,6 +12,7 @@
 #include <rankrun/rpc/backend.h>
 
 #include "base/mutex.h"
+#include "comm/core/home_process.h"
 #include "comm/rpc/owned_values.h"
 
 namespace rankrun::rpc {
@@ -29,7 +30,6 @@ struct Running {
   comm::rpc::OwnedValues values;
   const std::unique_ptr<RpcAgent> agent;
   const int self;
-  const uint32_t forks;                            // before it, of the process and its ancestors
   std::atomic<std::chrono::milliseconds> timeout;  // of calls without one; 0: none
   // Begin where no other worker's of this id do.
   std::atomic<uint64_t> last_value;
@@ -43,6 +43,8 @@ struct RunningState {
   int users GUARDED_BY(mutex) = 0;             // threads that use `running`
   bool is_starting GUARDED_BY(mutex) = false;  // a thread is in Init
   bool is_ending GUARDED_BY(mutex) = false;    // a thread is in Shutdown
+
+  const comm::HomeProcess home;
 
   static RunningState& OfThisProcess();
 };

@@ -11,7 +11,8 @@
 
 #include <rankrun/export.h>
 
-// Results that come later.
+// Results that come later. In a fork of the process that made the promise, calls throw
+// DistError.
 // Source: torch.futures.
 namespace rankrun {
 
