@@ -1,5 +1,8 @@
 #include "comm/mpi/runtime.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "base/mutex.h"
@@ -35,8 +38,11 @@ Result<void> CheckThreads(int provided) {
                "MPI_Init to rankrun, or an MPI that has it"};
 }
 
-// Ends MPI, which waits for the ends of the other ranks.
+pid_t started_by = 0;  // the process that started MPI
+
+// Ends MPI, which waits for the ends of the other ranks. Nothing in a fork.
 void FinishMpi() {
+  if (getpid() != started_by) return;
   int is_over = 0;
   if (MPI_Finalized(&is_over) != MPI_SUCCESS || is_over != 0) return;
   static_cast<void>(MPI_Finalize());
@@ -64,6 +70,7 @@ Result<void> StartOnce() {
     auto ok =
         Mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     if (!ok) return ok;
+    started_by = getpid();
     std::atexit(FinishMpi);
   }
   if (auto ok = CheckThreads(provided); !ok) return ok;

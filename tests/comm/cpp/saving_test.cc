@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <rankrun/distributed.h>
 
@@ -41,6 +43,18 @@ TEST_F(SavingNoticeTest, TheLastNoticeEndsTheSave) {
   EXPECT_TRUE(page.saving());
   second.reset();
   EXPECT_FALSE(page.saving());
+}
+
+TEST_F(SavingNoticeTest, AForkEndsOnlyItsOwnNotice) {
+  std::optional<SavingNotice> notice(std::in_place);
+  const pid_t child = fork();
+  if (child == 0) {
+    notice.reset();
+    bool is_kept = page.saving();
+    { SavingNotice own; }
+    _exit(is_kept && !page.saving() ? 0 : 1);
+  }
+  EXPECT_EQ(test::WaitForExit(child).value, 0);
 }
 
 TEST_F(SavingNoticeTest, WithoutRankrunANoticeIsNotHeard) {
