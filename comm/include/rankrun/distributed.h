@@ -114,9 +114,9 @@ RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 // the library's threads. Waits for this rank's collectives; at most 5 s for the
 // others' Destroy if this rank serves the store; on gloo, as long for receivers of
 // short messages. A collective in which other ranks still wait for this one fails
-// there. Does nothing if there is no world. A destroyed ProcessGroup keeps its
-// description and about 150 bytes, so that calls of it are errors. Must be called
-// before main returns, and not while another thread uses a group.
+// there. Does nothing if there is no world, or in a fork of its process. A destroyed
+// ProcessGroup keeps its description and about 150 bytes, so that calls of it are errors.
+// Must be called before main returns, and not while another thread uses a group.
 RANKRUN_API void Destroy();
 // Destroys one group, of any context. The last member that calls this deletes
 // the group's keys in the store. Destroying a world destroys all its groups.
