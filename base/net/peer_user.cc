@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "base/net/network_interface.h"
@@ -55,13 +57,6 @@ Request RequestFor(const SocketAddress& near, const SocketAddress& far) {
   return request;
 }
 
-AddressBytes SourceOf(const inet_diag_msg& found) {
-  AddressBytes bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-  const size_t skipped = found.idiag_family == AF_INET ? 12 : 0;
-  std::memcpy(bytes.data() + skipped, found.id.idiag_src, bytes.size() - skipped);
-  return bytes;
-}
-
 // Receives the answer to a request for all sockets of a kind. The kernel writes each part when it
 // is received.
 std::vector<inet_diag_msg> ReceiveDump(int netlink) {
@@ -79,16 +74,19 @@ std::vector<inet_diag_msg> ReceiveDump(int netlink) {
   }
 }
 
-bool IsOneOf(const std::vector<std::string>& own, const SocketAddress& peer) {
-  return peer.is_loopback() || std::ranges::any_of(own, [&](const std::string& text) {
-           auto address = SocketAddress::FromNumeric(text, 0);
-           return address && address->Bytes() == peer.Bytes();
-         });
+std::set<AddressBytes> OwnAddresses() {
+  std::set<AddressBytes> all;
+  auto own = InterfaceAddresses();
+  if (!own) return all;
+  for (const std::string& text : *own) {
+    auto address = SocketAddress::FromNumeric(text, 0);
+    if (address) all.insert(address->Bytes());
+  }
+  return all;
 }
 
 bool IsOfThisHost(const SocketAddress& peer) {
-  auto own = InterfaceAddresses();
-  return IsOneOf(own ? *own : std::vector<std::string>{}, peer);
+  return peer.is_loopback() || OwnAddresses().contains(peer.Bytes());
 }
 
 }  // namespace
@@ -125,27 +123,23 @@ std::string PeerUsers::ReasonToRefuse(const PeerUser& user,
   return is_foreign ? "it belongs to user " + std::to_string(user.uid) + " of this host" : "";
 }
 
-struct PeerUsers::Table {
-  uint16_t remote_port;
-  std::vector<std::string> own_addresses;
-  struct Socket {
-    uint16_t port;
-    AddressBytes address;
-    uid_t uid;
-  };
-  std::vector<Socket> sockets;
+struct PeerUsers::Host {
+  const std::set<AddressBytes> addresses = OwnAddresses();
+  std::optional<bool> shows_sockets;
+  std::optional<uint16_t> remote_port;        // of `users_at`
+  std::multimap<uint16_t, uid_t> users_at{};  // of connections to remote_port, by own port
 };
 
 std::vector<std::string> PeerUsers::ReasonsToRefuse(const std::vector<Ends>& connections,
                                                     const std::function<bool(uid_t)>& admits) {
   Open();
-  std::optional<Table> table;  // read at most once for many clients, as it may be large
+  Host host;
   std::vector<std::string> reasons;
-  for (const Ends& ends : connections) reasons.push_back(ReasonToRefuseAt(ends, table, admits));
+  for (const Ends& ends : connections) reasons.push_back(ReasonToRefuseAt(ends, host, admits));
   return reasons;
 }
 
-std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, std::optional<Table>& table,
+std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, Host& host,
                                         const std::function<bool(uid_t)>& admits) {
   std::vector<uid_t> users;
   auto end = LookUp(ends.client, ends.server);
@@ -153,36 +147,42 @@ std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, std::optional<Table>& 
     if (!end->has_user) return "its socket is closed";
     users.push_back(end->uid);
   } else {
-    if (!table || table->remote_port != ends.server.port()) table = TableOf(ends.server);
-    // If this host has the address, only that of the server may be translated.
-    const bool has_address = IsOneOf(table->own_addresses, ends.client);
-    for (const Table::Socket& socket : table->sockets) {
-      bool is_there = !has_address || socket.address == ends.client.Bytes();
-      if (socket.port == ends.client.port() && is_there) users.push_back(socket.uid);
+    // Another program may have both ports, too, in a connection to another address.
+    const bool has_address =
+        ends.client.is_loopback() || host.addresses.contains(ends.client.Bytes());
+    if (!has_address) users = UsersByPorts(ends, host);
+    if (users.empty()) {
+      if (!host.shows_sockets) host.shows_sockets = ShowsSockets();
+      return *host.shows_sockets ? "no program there has this connection" : "";
     }
-    if (users.empty()) return ShowsSockets() ? "no program there has this connection" : "";
   }
   auto stranger = std::ranges::find_if_not(users, admits);
   return stranger == users.end() ? "" : "it belongs to user " + std::to_string(*stranger);
 }
 
-PeerUsers::Table PeerUsers::TableOf(const SocketAddress& far) {
-  auto own = InterfaceAddresses();
-  Table table{far.port(), own ? *own : std::vector<std::string>{}, {}};
-  for (uint8_t family : {uint8_t{AF_INET}, uint8_t{AF_INET6}}) {
-    Request request = RequestFor(far.WithPort(0), far);
-    request.header.nlmsg_flags |= NLM_F_DUMP;
-    request.body.sdiag_family = family;
-    request.body.idiag_states = 1U << TCP_ESTABLISHED;
-    if (send(netlink_.get(), &request, sizeof request, 0) < 0) continue;
-    for (const inet_diag_msg& found : ReceiveDump(netlink_.get())) {
-      // A kernel that takes no ports for a dump shows all sockets.
-      bool counts = found.id.idiag_dport == request.body.id.idiag_dport && found.idiag_inode != 0;
-      if (!counts) continue;
-      table.sockets.push_back({ntohs(found.id.idiag_sport), SourceOf(found), found.idiag_uid});
+// Returns the users of all connections with both ports of this one. All connections are read at
+// most once for many clients, as they may be many.
+std::vector<uid_t> PeerUsers::UsersByPorts(const Ends& ends, Host& host) {
+  if (host.remote_port != ends.server.port()) {
+    host.remote_port = ends.server.port();
+    host.users_at.clear();
+    for (uint8_t family : {uint8_t{AF_INET}, uint8_t{AF_INET6}}) {
+      Request request = RequestFor(ends.server.WithPort(0), ends.server);
+      request.header.nlmsg_flags |= NLM_F_DUMP;
+      request.body.sdiag_family = family;
+      request.body.idiag_states = 1U << TCP_ESTABLISHED;
+      if (send(netlink_.get(), &request, sizeof request, 0) < 0) continue;
+      for (const inet_diag_msg& found : ReceiveDump(netlink_.get())) {
+        // A kernel that takes no ports for a dump shows all sockets.
+        bool counts = found.id.idiag_dport == request.body.id.idiag_dport && found.idiag_inode != 0;
+        if (counts) host.users_at.emplace(ntohs(found.id.idiag_sport), found.idiag_uid);
+      }
     }
   }
-  return table;
+  std::vector<uid_t> users;
+  auto [begin, end] = host.users_at.equal_range(ends.client.port());
+  for (auto at = begin; at != end; ++at) users.push_back(at->second);
+  return users;
 }
 
 // Returns whether the kernel shows a socket that certainly exists.

@@ -43,7 +43,9 @@ class PeerUsers {
 
   // Returns for each of these connections, which servers on other hosts have from programs of this
   // host, why its server refuses it; empty if `admits` takes its user, or if the kernel shows no
-  // sockets. Behind address translation, a socket with both ports of the connection counts.
+  // sockets. If a client's address is not of this host, a gateway has translated it: all sockets
+  // with both ports of the connection count. The server has to check afterwards that its own end
+  // is still established: another connection may have the addresses and ports of one that is gone.
   struct Ends {
     SocketAddress server;
     SocketAddress client;  // as the server sees it
@@ -59,10 +61,9 @@ class PeerUsers {
   };
   void Open();
   std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);
-  // The connected sockets of this host with one remote port.
-  struct Table;
-  Table TableOf(const SocketAddress& far);
-  std::string ReasonToRefuseAt(const Ends& ends, std::optional<Table>& table,
+  struct Host;  // what is read of this host for one call
+  std::vector<uid_t> UsersByPorts(const Ends& ends, Host& host);
+  std::string ReasonToRefuseAt(const Ends& ends, Host& host,
                                const std::function<bool(uid_t)>& admits);
   bool ShowsSockets();
 
