@@ -1,5 +1,7 @@
 #include "base/uv/uv_stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <uv.h>
 
@@ -129,6 +131,15 @@ Result<SocketAddress> Stream::LocalAddress() const {
   uv_os_fd_t fd = Fd::kNone;
   uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &fd);  // the next call reports a failure
   return SocketAddress::LocalOf(fd);
+}
+
+bool Stream::IsEstablished() const {
+  uv_os_fd_t fd = Fd::kNone;
+  uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &fd);  // the next call reports a failure
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         info.tcpi_state == TCP_ESTABLISHED;
 }
 
 void Stream::End(std::optional<Error> error) {

@@ -63,6 +63,9 @@ class Stream {
   const SocketAddress& peer() const { return peer_; }
   // Returns the local address of the connection. Errors: kSystem.
   Result<SocketAddress> LocalAddress() const;
+  // Returns whether both directions are open, as the kernel knows it now: on_end comes only while
+  // the stream reads.
+  bool IsEstablished() const;
 
  private:
   struct Trampolines;  // the C callbacks, in uv_stream.cc

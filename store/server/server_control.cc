@@ -104,6 +104,11 @@ void Server::OnVouched(uint64_t client, const std::string& why) {
   Connection& connection = *found->second;
   if (!std::exchange(connection.is_asked, false)) return;
   if (!why.empty()) return Refuse(connection, Ending::kRefused, why + options_.user_advice);
+  // If this connection is gone, another one may have had its addresses and ports when its node
+  // looked.
+  if (!connection.stream->IsEstablished()) {
+    return Refuse(connection, Ending::kRefused, "its connection is closed");
+  }
   connection.is_remote = false;
   connection.stream->ResumeReading();
   OnData(connection, {});

@@ -14,9 +14,11 @@
 namespace rankrun::test {
 
 // Two hosts with the addresses 10.77.0.1 and 10.77.0.2: network namespaces that a cable connects.
+// The first one has the address 10.77.0.3 as well.
 class TwoHosts {
  public:
   static constexpr std::array<const char*, 2> kAddresses{"10.77.0.1", "10.77.0.2"};
+  static constexpr const char* kSecondAddress = "10.77.0.3";  // of the first host
 
   // Returns null if namespaces are not permitted here.
   static std::unique_ptr<TwoHosts> Make() {
@@ -45,9 +47,10 @@ class TwoHosts {
     };
     std::string script = "ip link add eth0 type veth peer name eth0 netns " + path_of(0);
     for (size_t host : {1u, 0u}) {
-      script += " && nsenter --net=" + path_of(host) +
-                " sh -c 'ip link set lo up && ip address add " + kAddresses[host] +
-                "/24 dev eth0 && ip link set eth0 up'";
+      const std::string add = " && ip address add ", to_cable = "/24 dev eth0";
+      script += " && nsenter --net=" + path_of(host) + " sh -c 'ip link set lo up" + add +
+                kAddresses[host] + to_cable + (host == 0 ? add + kSecondAddress + to_cable : "") +
+                " && ip link set eth0 up'";
     }
     return "( " + script + " ) 2>/dev/null";
   }

@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/net/control_preamble.h"
 #include "base/uv/uv_stream.h"
+#include "base/write_all.h"
 #include "tests/base/net/peer_user_probe.h"
 #include "tests/base/net/two_hosts.h"
+#include "tests/base/uv/loopback.h"
 #include "tests/store/server/log_lines.h"
 #include "tests/store/server/raw_client.h"
 #include "tests/store/server/server_thread.h"
@@ -166,6 +169,24 @@ TEST_F(RemoteClientTest, AClientForWhichNobodyVouchesIsRefused) {
   });
   EXPECT_TRUE(client.IsClosed());
   EXPECT_THAT(log.Get(), Contains(HasSubstr("node a: it belongs to user 7")));
+}
+
+// Then another connection may have had its addresses and ports when its node looked.
+TEST_F(RemoteClientTest, AClientThatIsGoneSetsNothing) {
+  LogLines log;
+  Start();
+  ASSERT_TRUE(hosts->Enter(1));
+  Fd client = test::ConnectTo(*SocketAddress::FromNumeric("10.77.0.1", server->port()));
+  ASSERT_TRUE(hosts->Leave());
+  WriteAll(client.get(), EncodeValidate() + EncodeRequest(SetRequest{"planted", "value"}));
+  ASSERT_TRUE(IsAsked(1));
+  linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  client.Reset();
+  server->OnLoop([&](Server& s) { s.OnVouched(asked[0].id, ""); });
+  EXPECT_TRUE(server->Eventually([](Server& s) { return s.connection_count() == 0; }));
+  server->OnLoop([](Server& s) { EXPECT_EQ(s.Stats().keys, 0u); });
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("its connection is closed")));
 }
 
 TEST_F(RemoteClientTest, TheServersOwnHostIsNotAsked) {
