@@ -207,6 +207,45 @@ TEST_F(TwoHostsTest, AStrangerThatIsGonePlantsNoKey) {
   EXPECT_TRUE(nodes[0]->WaitForErr("closed the connection from 10.77.0.2")) << Errors();
 }
 
+// The job's user has the same ports on host 2, in a connection to the first address of host 1. The
+// stranger is gone, and the store has read its request, when its node is asked.
+TEST_F(TwoHostsTest, AStrangerWithThePortsOfAClientPlantsNoKey) {
+  KillAgent(*nodes[1], SIGSTOP);
+  Job stranger(
+      {.arguments = {"-c",
+                     R"(
+import fcntl, os, socket, struct, sys, termios
+host, port, user = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sockets = open('/proc/%s/net/tcp' % sys.argv[4])
+own = socket.socket()
+own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+own.connect((host, port))
+os.setuid(user)
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(own.getsockname())
+s.connect(('10.77.0.3', port))
+word = lambda t: len(t).to_bytes(8, 'little') + t
+s.sendall(bytes.fromhex('00cef7853c') + b'\1' + word(b'/planted') + word(b'yes'))
+def is_read():
+  sockets.seek(0)
+  ends = [line.split() for line in sockets if ' 03004D0A:%04X ' % port in line]
+  has_come = fcntl.ioctl(s, termios.TIOCOUTQ, bytes(4)) == bytes(4)
+  return has_come and any(e[4].endswith(':00000000') and e[9] != '0' for e in ends)
+while not is_read(): pass
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+s.close()
+print('gone', flush=True)
+own.recv(1)
+)",
+                     store_host, store_port, kStranger, std::to_string(AgentOf(*nodes[0]))},
+       .program = "/usr/bin/python3",
+       .in_child = Enter(1)});
+  EXPECT_TRUE(stranger.WaitForOut("gone")) << stranger.Err();
+  KillAgent(*nodes[1], SIGCONT);
+  EXPECT_TRUE(nodes[0]->WaitForErr("closed the connection from 10.77.0.2")) << Errors();
+}
+
 TEST_F(TwoHostsTest, AStrangerOnTheHostOfAMemberPlantsNoKeyByPyTorch) {
   const std::string python = test::InSource("build/venv/bin/python");
   if (access(python.c_str(), X_OK) != 0) GTEST_SKIP() << "PyTorch is missing";
