@@ -6,6 +6,16 @@
 #include "base/check.h"
 
 namespace rankrun::store {
+namespace {
+
+void Uncount(const SocketAddress& peer, std::map<AddressBytes, size_t>& counts) {
+  auto found = counts.find(peer.Bytes());
+  RANKRUN_CHECK(found != counts.end(), "a connection left that was never counted");
+  found->second -= 1;
+  if (found->second == 0) counts.erase(found);
+}
+
+}  // namespace
 
 Admission::Admission(AdmissionLimits limits) : limits_(std::move(limits)) {
   Allow(std::exchange(limits_.allowed, {}));
@@ -42,12 +52,19 @@ Result<void> Admission::EnterUnknown(const SocketAddress& peer) {
   return {};
 }
 
-void Admission::MarkActive(const SocketAddress& peer) {
-  auto found = silent_.find(peer.Bytes());
-  RANKRUN_CHECK(found != silent_.end(), "a connection became active that was never admitted");
-  found->second -= 1;
-  if (found->second == 0) silent_.erase(found);
+void Admission::MarkActive(const SocketAddress& peer) { Uncount(peer, silent_); }
+
+Result<void> Admission::EnterUnvouched(const SocketAddress& peer) {
+  auto found = unvouched_.find(peer.Bytes());
+  if (found != unvouched_.end() && found->second >= limits_.unvouched_per_address) {
+    return Error{ErrorCode::kInvalid, "the address has " + std::to_string(found->second) +
+                                          " connections already that no node has vouched for"};
+  }
+  unvouched_[peer.Bytes()] += 1;
+  return {};
 }
+
+void Admission::LeaveUnvouched(const SocketAddress& peer) { Uncount(peer, unvouched_); }
 
 void Admission::Leave(const SocketAddress& peer, bool silent) {
   if (silent) MarkActive(peer);

@@ -18,6 +18,9 @@ struct AdmissionLimits {
   // Limit of connections from one address that have not sent a byte yet.
   // PyTorch 1.13 opens two connections per client and sends nothing on one.
   size_t silent_per_address = 16'384;
+  // Limit of connections from one address for which no node has vouched yet. Each may hold
+  // 64 KiB.
+  size_t unvouched_per_address = 2'048;
 };
 
 // Decides which connections a server accepts, by address and by number. Pure.
@@ -34,6 +37,10 @@ class Admission {
   Result<void> EnterUnknown(const SocketAddress& peer);
   // Records that a connection from `peer` has sent its first bytes.
   void MarkActive(const SocketAddress& peer);
+  // Counts a connection from `peer`, also counted otherwise, for which no node has vouched
+  // yet. Errors: as those of Enter.
+  Result<void> EnterUnvouched(const SocketAddress& peer);
+  void LeaveUnvouched(const SocketAddress& peer);
   // Removes a connection. `silent`: it never sent a byte.
   void Leave(const SocketAddress& peer, bool silent);
 
@@ -51,6 +58,7 @@ class Admission {
   size_t connections_ = 0;
   // connections that have sent nothing, by address; never 0
   std::map<AddressBytes, size_t> silent_;
+  std::map<AddressBytes, size_t> unvouched_;  // the same of those
 };
 
 }  // namespace rankrun::store

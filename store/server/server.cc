@@ -120,11 +120,10 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   bool is_checked_later = options_.control || is_admission_postponed_;
   auto entered =
       is_checked_later ? admission_.EnterUnknown(stream->peer()) : admission_.Enter(stream->peer());
-  bool is_remote = false;
-  std::string user_problem = entered ? UserProblem(*stream, is_remote) : "";
-  if (!user_problem.empty() && !options_.control) {
+  UserCheck user = entered ? CheckUser(*stream) : UserCheck{};
+  if (!user.problem.empty() && !options_.control) {
     admission_.Leave(stream->peer(), /*silent=*/true);
-    entered = Error{ErrorCode::kInvalid, user_problem};
+    entered = Error{ErrorCode::kInvalid, user.problem};
   }
   if (!entered) {
     endings_[static_cast<size_t>(Ending::kRefused)] += 1;
@@ -135,8 +134,8 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
   ConnectionId id = next_id_++;
   auto owned = std::make_unique<Connection>(id, std::move(stream), options_.limits);
   Connection* connection = owned.get();
-  connection->user_problem = std::move(user_problem);
-  connection->is_remote = is_remote;
+  connection->user_problem = std::move(user.problem);
+  connection->is_remote = user.is_remote;
   connections_.emplace(id, std::move(owned));
   bool is_stranger = options_.control &&
                      !(connection->user_problem.empty() && MayComeFrom(connection->stream->peer()));
@@ -150,12 +149,13 @@ void Server::OnAccept(std::unique_ptr<Stream> stream) {
       .on_end = [this, connection](const std::optional<Error>&) { End(*connection); },
       .on_drained = [this, connection] { ProcessPendingInput(*connection); },
   });
+  AskWhose(*connection);
 }
 
 void Server::OnData(Connection& connection, std::string_view bytes) {
   if (connection.ended) return;
   if (!connection.silent) return HandleInput(connection, bytes);
-  bool is_checked_now = options_.control || is_admission_postponed_ || IsToBeVouchedFor(connection);
+  bool is_checked_now = options_.control || is_admission_postponed_ || connection.is_asked;
   if (is_checked_now && !IsClient(connection, bytes)) return;
   Identify(connection);
   std::string held = std::exchange(connection.unhandled, {});
@@ -388,6 +388,7 @@ void Server::DropEnded() {
 
 // Cleans up before a connection is dropped.
 void Server::Release(Connection& connection) {
+  EndQuestion(connection);
   strangers_.Leave(connection.id);
   admission_.Leave(connection.stream->peer(), connection.silent);
   connection.stream->DiscardInput();

@@ -60,13 +60,12 @@ class Server {
   // Accepts clients from these ranges only (empty: from everywhere) and closes
   // the others. Workers of this host are checked, too.
   void AdmitOnly(std::vector<AddressRange> ranges);
-
   // Answers ask_whose; `why` is empty, or the reason to refuse the client.
   void OnVouched(uint64_t client, const std::string& why);
 
  private:
   struct Connection;
-
+  struct UserCheck;
   Server(Loop& loop, ServerOptions options);
 
   void OnAccept(std::unique_ptr<Stream> stream);
@@ -74,12 +73,13 @@ class Server {
   void ProcessPendingInput(Connection& connection);
   void OnNextTurn();
 
-  std::string UserProblem(const Stream& stream, bool& is_remote);
+  UserCheck CheckUser(const Stream& stream);
   bool MayComeFrom(const SocketAddress& peer) const;
   bool EnterStrangers(Connection& connection);
   void OnStrangerDeadline();
   bool IsClient(Connection& connection, std::string_view bytes);
-  bool IsToBeVouchedFor(const Connection& connection) const;
+  void AskWhose(Connection& connection);
+  void EndQuestion(Connection& connection);
   void Identify(Connection& connection);
   void HandOverControlConnections();
 

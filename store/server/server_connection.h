@@ -8,6 +8,12 @@
 
 namespace rankrun::store {
 
+// Tells whether a client's user may be served.
+struct Server::UserCheck {
+  std::string problem = {};  // empty: it may, or this host does not know it
+  bool is_remote = false;    // the client is on another host
+};
+
 // State of one client. With thousands of clients the number of cache lines per
 // request counts, so the hot fields are in the first two.
 struct Server::Connection {

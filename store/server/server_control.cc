@@ -10,15 +10,15 @@
 
 namespace rankrun::store {
 
-// Returns why the client's user may not be served; empty: it may, or this host does not know it.
-std::string Server::UserProblem(const Stream& stream, bool& is_remote) {
-  if (!options_.admits_user) return "";
+Server::UserCheck Server::CheckUser(const Stream& stream) {
+  if (!options_.admits_user) return {};
   auto local = stream.LocalAddress();
-  if (!local) return local.error().message;
+  if (!local) return {.problem = local.error().message};
   PeerUser user = peer_users_.Find(*local, stream.peer());
-  is_remote = user.kind == PeerUser::Kind::kUnknown && !stream.peer().is_loopback();
   std::string reason = PeerUsers::ReasonToRefuse(user, options_.admits_user);
-  return reason.empty() ? "" : reason + options_.user_advice;
+  if (!reason.empty() && user.kind == PeerUser::Kind::kKnown) reason += options_.user_advice;
+  return {.problem = std::move(reason),
+          .is_remote = user.kind == PeerUser::Kind::kUnknown && !stream.peer().is_loopback()};
 }
 
 bool Server::MayComeFrom(const SocketAddress& peer) const {
@@ -78,6 +78,7 @@ bool Server::IsClient(Connection& connection, std::string_view bytes) {
   if (is_admission_postponed_) {
     connection.held = true;
     connection.stream->PauseReading();
+    Account(connection);
     return false;
   }
   auto allowed = admission_.CheckAddress(connection.stream->peer());
@@ -85,16 +86,30 @@ bool Server::IsClient(Connection& connection, std::string_view bytes) {
     Refuse(connection, Ending::kRefused, allowed.error().message);
     return false;
   }
-  if (!IsToBeVouchedFor(connection)) return true;
-  connection.is_asked = true;
+  if (!connection.is_asked) return true;
   connection.stream->PauseReading();
-  options_.ask_whose(
-      {connection.id, *connection.stream->LocalAddress(), connection.stream->peer()});
+  Account(connection);
   return false;
 }
 
-bool Server::IsToBeVouchedFor(const Connection& connection) const {
-  return options_.ask_whose && connection.is_remote && admission_.is_limited();
+// Does nothing unless this connection may be that of a client of another host. It is asked about
+// before it has sent anything: otherwise silent connections could hold their places for ever.
+void Server::AskWhose(Connection& connection) {
+  const SocketAddress& peer = connection.stream->peer();
+  const bool may_be_client = connection.is_remote && connection.silent && !connection.ended &&
+                             !connection.is_asked && MayComeFrom(peer);
+  if (!options_.ask_whose || !may_be_client || !admission_.is_limited()) return;
+  auto local = connection.stream->LocalAddress();
+  auto entered = local ? admission_.EnterUnvouched(peer) : std::move(local).error();
+  if (!entered) return Refuse(connection, Ending::kRefused, entered.error().message);
+  connection.is_asked = true;
+  options_.ask_whose({connection.id, *local, peer});
+}
+
+void Server::EndQuestion(Connection& connection) {
+  if (std::exchange(connection.is_asked, false)) {
+    admission_.LeaveUnvouched(connection.stream->peer());
+  }
 }
 
 void Server::OnVouched(uint64_t client, const std::string& why) {
@@ -102,14 +117,20 @@ void Server::OnVouched(uint64_t client, const std::string& why) {
   auto found = connections_.find(client);
   if (found == connections_.end() || found->second->ended) return;
   Connection& connection = *found->second;
-  if (!std::exchange(connection.is_asked, false)) return;
-  if (!why.empty()) return Refuse(connection, Ending::kRefused, why + options_.user_advice);
+  if (!connection.is_asked) return;
+  EndQuestion(connection);
+  connection.is_remote = false;
   // If this connection is gone, another one may have had its addresses and ports when its node
   // looked.
-  if (!connection.stream->IsEstablished()) {
-    return Refuse(connection, Ending::kRefused, "its connection is closed");
+  const bool is_gone = why.empty() && !connection.stream->IsEstablished();
+  connection.user_problem = is_gone ? "its connection is closed" : why;
+  const bool may_be_control =
+      options_.control && kControlPreamble.starts_with(connection.unhandled);
+  if (!connection.user_problem.empty()) {
+    if (may_be_control) return void(EnterStrangers(connection));
+    return Refuse(connection, Ending::kRefused, connection.user_problem);
   }
-  connection.is_remote = false;
+  if (connection.unhandled.empty()) return;
   connection.stream->ResumeReading();
   OnData(connection, {});
 }
@@ -118,6 +139,7 @@ void Server::HandOverControlConnections() {
   std::vector<std::unique_ptr<Connection>> handed_over;
   for (ConnectionId id : std::exchange(control_connections_, {})) {
     handed_over.push_back(std::move(connections_.extract(id).mapped()));
+    EndQuestion(*handed_over.back());
     admission_.Leave(handed_over.back()->stream->peer(), handed_over.back()->silent);
   }
   for (auto& connection : handed_over) {
@@ -140,6 +162,7 @@ void Server::AdmitOnly(std::vector<AddressRange> ranges) {
     bool may_be_control = options_.control && connection->silent && !connection->held;
     if (allowed) {
       if (connection->user_problem.empty()) strangers_.Leave(id);
+      AskWhose(*connection);
     } else if (!may_be_control) {
       Refuse(*connection, Ending::kRefused, allowed.error().message);
     }

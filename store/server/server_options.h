@@ -46,9 +46,9 @@ struct ServerOptions {
   std::chrono::milliseconds stranger_timeout{5'000};
   // Says which users of this host may be clients. Without it: all.
   std::function<bool(uid_t)> admits_user;
-  std::string user_advice;  // follows the reason when another user is refused
-  // Asks whether a client of another host may be served, once it has sent something. Its requests
-  // wait until Server::OnVouched, which must not be called in here. Without it, and while
+  std::string user_advice;  // follows the reason when another user of this host is refused
+  // Asks whether a client of another host may be served, when it connects. Its requests wait until
+  // Server::OnVouched, which has to follow, but must not be called in here. Without it, and while
   // `admission` allows all addresses: all may.
   struct RemoteClient {
     uint64_t id;

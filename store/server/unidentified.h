@@ -32,9 +32,8 @@ class Unidentified {
  public:
   explicit Unidentified(UnidentifiedLimits limits) : limits_(limits) {}
 
-  // Counts connection `id`, which must be larger than all before. Returns the
-  // connection to close: nothing if there is room, an earlier one that had its
-  // chance, or `id`, which is then not counted.
+  // Counts connection `id`. Larger ones count as younger. Returns the connection to close: nothing
+  // if there is room, an earlier one that had its chance, or `id`, which is then not counted.
   std::optional<uint64_t> Enter(uint64_t id, const SocketAddress& peer, TimePoint now);
   // Forgets a connection that is identified or closed; unknown ones are ignored.
   void Leave(uint64_t id);

@@ -124,9 +124,9 @@ struct RemoteClientTest : ServerUsersTest {
     server = std::make_unique<ServerThread>(std::move(options));
     ASSERT_TRUE(hosts->Leave());
   }
-  RawClient ConnectFrom(size_t host) const {
+  RawClient ConnectFrom(size_t host, bool validate = true) const {
     EXPECT_TRUE(hosts->Enter(host));
-    RawClient client(*SocketAddress::FromNumeric("10.77.0.1", server->port()));
+    RawClient client(*SocketAddress::FromNumeric("10.77.0.1", server->port()), validate);
     EXPECT_TRUE(hosts->Leave());
     return client;
   }
@@ -217,27 +217,78 @@ TEST_F(RemoteClientTest, AStoreThatIsOpenToAllAddressesAsksNobody) {
   EXPECT_TRUE(IsAsked(0));
 }
 
-// It proves the secret of the job instead.
-TEST_F(RemoteClientTest, NoNodeIsAskedForAControlConnection) {
-  ServerOptions options = OnlyRoot();
-  std::vector<std::unique_ptr<Stream>> taken;
-  options.control = [&](std::unique_ptr<Stream> stream, std::string_view) {
-    taken.push_back(std::move(stream));
-  };
-  Start(std::move(options));
-  ASSERT_TRUE(hosts->Enter(1));
-  RawClient control(*SocketAddress::FromNumeric("10.77.0.1", server->port()), /*validate=*/false);
-  ASSERT_TRUE(hosts->Leave());
-  control.Send(kControlPreamble);
-  EXPECT_TRUE(server->Eventually([&](Server&) { return taken.size() == 1; }));
-  EXPECT_TRUE(IsAsked(0));
-  RawClient client = ConnectFrom(1);
+// Its place is free again soon.
+TEST_F(RemoteClientTest, ASilentClientIsAskedForWhenItConnects) {
+  Start();
+  RawClient client = ConnectFrom(1, /*validate=*/false);
   ASSERT_TRUE(IsAsked(1));
+  server->OnLoop([&](Server& s) { s.OnVouched(asked[0].id, "node a: it belongs to user 7"); });
+  EXPECT_TRUE(client.IsClosed());
+  RawClient early = ConnectFrom(1, /*validate=*/false);
+  ASSERT_TRUE(IsAsked(2));
+  server->OnLoop([&](Server& s) { s.OnVouched(asked[1].id, ""); });
+  early.Send(EncodeValidate());
+  EXPECT_TRUE(early.IsServed()) << "its first bytes may come later";
+}
+
+struct RemoteControlTest : RemoteClientTest {
+  void StartWithControl() {
+    ServerOptions options = OnlyRoot();
+    options.control = [this](std::unique_ptr<Stream> stream, std::string_view) {
+      taken.push_back(std::move(stream));
+    };
+    options.stranger_timeout = std::chrono::milliseconds(300);
+    Start(std::move(options));
+  }
+  void TearDown() override {
+    if (server) server->OnLoop([&](Server&) { taken.clear(); });
+  }
+  std::vector<std::unique_ptr<Stream>> taken;
+};
+
+// It proves the secret of the job instead.
+TEST_F(RemoteControlTest, AControlConnectionNeedsNobodyToVouchForIt) {
+  StartWithControl();
+  for (const char* why : {"node a: it belongs to user 7", ""}) {
+    RawClient control = ConnectFrom(1, /*validate=*/false);
+    ASSERT_TRUE(server->Eventually([&](Server&) { return !asked.empty(); }));
+    if (*why != '\0') {
+      server->OnLoop([&](Server& s) { s.OnVouched(asked[0].id, why); });
+    }
+    control.Send(kControlPreamble);
+    EXPECT_TRUE(server->Eventually([&](Server&) { return taken.size() == 1; })) << why;
+    server->OnLoop([&](Server& s) {
+      s.OnVouched(asked[0].id, "too late");
+      taken.clear();
+      asked.clear();
+    });
+  }
+}
+
+TEST_F(RemoteControlTest, ASilentClientOfAnotherUserHasADeadline) {
+  StartWithControl();
+  RawClient silent = ConnectFrom(1, /*validate=*/false), client = ConnectFrom(1);
+  ASSERT_TRUE(IsAsked(2));
   server->OnLoop([&](Server& s) {
-    s.OnVouched(asked[0].id, "");
-    taken.clear();
+    for (const auto& each : asked) s.OnVouched(each.id, "node a: it belongs to user 7");
   });
-  EXPECT_TRUE(client.IsServed());
+  EXPECT_TRUE(silent.IsClosed());
+  EXPECT_TRUE(client.IsClosed());
+}
+
+TEST_F(RemoteClientTest, TheRequestsThatWaitAreLimited) {
+  ServerOptions options = OnlyRoot();
+  options.admission.unvouched_per_address = 2;
+  options.largest_traffic_bytes = 300;
+  LogLines log;
+  Start(std::move(options));
+  RawClient first = ConnectFrom(1, false), second = ConnectFrom(1, false);
+  EXPECT_TRUE(ConnectFrom(1).IsClosed());
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("2 connections already that no node has vouched for")));
+  first.Ask(SetRequest{"key", std::string(200, 'x')});
+  second.Ask(SetRequest{"key", std::string(200, 'x')});
+  EXPECT_TRUE(server->Eventually([](Server& s) { return s.connection_count() == 1; }))
+      << "their requests count as traffic";
 }
 
 }  // namespace
