@@ -51,8 +51,9 @@ struct WhoseClients {
 };
 
 struct ClientVerdict {
-  uint64_t id = 0;       // that of the StoreClient
-  std::string why = {};  // it may not use the store; empty: it may
+  uint64_t id = 0;          // that of the StoreClient
+  std::string why = {};     // it may not use the store; empty: it may
+  bool is_of_user = false;  // its user is the reason
   bool operator==(const ClientVerdict&) const = default;
 };
 

@@ -2,13 +2,17 @@
 
 #include <utility>
 
+#include "agent/nodes/client_relay.h"
 #include "base/format.h"
 
 namespace rankrun::agent {
 
+ClientQuestions::ClientQuestions(Duration node_timeout)
+    : patience_(ClientRelay::TimeoutFor(node_timeout) + std::chrono::seconds(5)) {}
+
 void ClientQuestions::Add(StoreClient client, TimePoint now) {
   const uint64_t id = client.id;
-  waiting_[id] = {std::move(client), now + kPatience};
+  waiting_[id] = {std::move(client), now + patience_};
   unsent_.push_back(id);
 }
 
@@ -42,7 +46,7 @@ std::vector<ClientVerdict> ClientQuestions::OnTick(TimePoint now) {
   std::vector<ClientVerdict> late;
   while (!waiting_.empty() && waiting_.begin()->second.deadline <= now) {
     late.push_back({waiting_.begin()->first, "the coordinator has not said within " +
-                                                 FormatSeconds(kPatience) + " whose it is"});
+                                                 FormatSeconds(patience_) + " whose it is"});
     waiting_.erase(waiting_.begin());
   }
   return late;

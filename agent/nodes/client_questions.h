@@ -15,8 +15,9 @@ namespace rankrun::agent {
 // be sent, and which clients have waited too long. Pure: no clock, no I/O.
 class ClientQuestions {
  public:
-  // The coordinator answers sooner, unless it is lost.
-  static constexpr Duration kPatience = std::chrono::seconds(15);
+  // `node_timeout` is that of ClientRelay, so that the coordinator answers sooner, unless it is
+  // lost.
+  explicit ClientQuestions(Duration node_timeout);
 
   void Add(StoreClient client, TimePoint now);
   // All that is not answered has to be sent over the new connection to the coordinator.
@@ -37,6 +38,7 @@ class ClientQuestions {
     TimePoint deadline;
   };
 
+  const Duration patience_;
   std::map<uint64_t, Waiting> waiting_;  // by id; in the order of their deadlines
   std::deque<uint64_t> unsent_;
 };

@@ -200,6 +200,7 @@ template <typename F>
 void Fields(F& f, ClientVerdict& m) {
   f("id", m.id);
   f("why", m.why);
+  f("is_of_user", m.is_of_user);
 }
 template <typename F>
 void Fields(F& f, ClientVerdicts& m) {

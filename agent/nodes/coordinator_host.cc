@@ -99,6 +99,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, const JobSpec& spec, uint64_t own_n
       tick_(loop, [this] { Step(Tick{}); }),
       merge_(loop, [this] { LookAtReports(); }),
       relay_timer_(loop, [this] { Pass(relay_.OnTick(std::chrono::steady_clock::now())); }),
+      clients_(spec.nodes->node_timeout),
       clients_timer_(loop, [this] { Pass(clients_.OnTick(std::chrono::steady_clock::now())); }),
       stacks_timer_(loop, [this] { Order(health_.OnTick(std::chrono::steady_clock::now())); }),
       refusals_timer_(loop, [this] { Step(OthersRefused{wrong_secrets_}); }) {
@@ -215,6 +216,8 @@ void CoordinatorHost::Act(const SendMessage& action) {
   if (const auto* start = std::get_if<StartRound>(&action.message)) {
     health_.BeginRound(start->round, std::chrono::steady_clock::now());
   }
+  const auto* prepare = std::get_if<Prepare>(&action.message);
+  if (prepare != nullptr && prepare->node_rank == 0) clients_.SetStore(action.peer);
   const auto* stop = std::get_if<Stop>(&action.message);
   if (stop != nullptr && stop->is_failure) reports_.Expect(action.peer);
   CoordinatorMessage message = action.message;
@@ -285,7 +288,7 @@ void CoordinatorHost::Pass(const QueryRelay::Messages& messages) {
 void CoordinatorHost::OnClients(PeerId peer, const MemberMessage& message) {
   if (const auto* prepared = std::get_if<Prepared>(&message)) {
     clients_.KeepNodes([this](uint64_t node) { return core_.Find(node) != nullptr; });
-    clients_.SetAddresses(peer, prepared->own_addresses);
+    Pass(clients_.SetAddresses(peer, prepared->own_addresses));
   }
   if (const auto* question = std::get_if<WhoseClients>(&message)) {
     Pass(clients_.OnQuestion(peer, *question, std::chrono::steady_clock::now()));

@@ -80,6 +80,7 @@ Membership::Membership(Loop& loop, const JobSpec& spec, Incarnation& incarnation
                  }),
       request_timer_(loop, [this] { Carry(postponed_request_.OnTick(Now())); }),
       end_timer_(loop, [this] { Carry(end_.OnTick(ViewOfEnd())); }),
+      client_questions_(nodes_.node_timeout),
       clients_timer_(loop, [this] { SendQuestions(); }) {}
 
 Hello Membership::SelfHello() const {

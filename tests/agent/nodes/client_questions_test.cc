@@ -12,10 +12,13 @@ using testing::SizeIs;
 
 constexpr TimePoint kStart{std::chrono::hours(1)};
 
+constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kNodeTimeout = std::chrono::seconds(1);
+
 StoreClient Client(uint64_t id) { return {id, "10.0.0.2", 40'000, "10.0.0.1", 29'500}; }
 
 TEST(ClientQuestionsTest, EachQuestionIsSentOnce) {
-  ClientQuestions questions;
+  ClientQuestions questions(kNodeTimeout);
   questions.Add(Client(1), kStart);
   questions.Add(Client(2), kStart);
   auto sent = questions.Take();
@@ -25,7 +28,7 @@ TEST(ClientQuestionsTest, EachQuestionIsSentOnce) {
 }
 
 TEST(ClientQuestionsTest, OnlyClientsThatWaitGetAVerdict) {
-  ClientQuestions questions;
+  ClientQuestions questions(kNodeTimeout);
   questions.Add(Client(1), kStart);
   EXPECT_THAT(questions.OnVerdicts({{{1, "no"}, {2, ""}}}), SizeIs(1));
   EXPECT_THAT(questions.OnVerdicts({{{1, ""}}}), IsEmpty()) << "the first verdict counts";
@@ -33,7 +36,7 @@ TEST(ClientQuestionsTest, OnlyClientsThatWaitGetAVerdict) {
 }
 
 TEST(ClientQuestionsTest, QuestionsWithoutAnAnswerAreSentOverTheNextConnection) {
-  ClientQuestions questions;
+  ClientQuestions questions(kNodeTimeout);
   for (uint64_t id : {1, 2}) questions.Add(Client(id), kStart);
   questions.Take();
   questions.OnVerdicts({{{1, ""}}});
@@ -45,18 +48,25 @@ TEST(ClientQuestionsTest, QuestionsWithoutAnAnswerAreSentOverTheNextConnection) 
 }
 
 TEST(ClientQuestionsTest, AClientWaitsForALimitedTime) {
-  ClientQuestions questions;
+  ClientQuestions questions(kNodeTimeout);
   questions.Add(Client(1), kStart);
   questions.Add(Client(2), kStart + Duration(1));
-  auto late = questions.OnTick(kStart + ClientQuestions::kPatience);
+  auto late = questions.OnTick(kStart + kPatience);
   ASSERT_THAT(late, SizeIs(1));
   EXPECT_EQ(late[0].id, 1u);
   EXPECT_THAT(late[0].why, HasSubstr("the coordinator has not said within 15.0 s whose it is"));
-  EXPECT_EQ(questions.deadline(), kStart + Duration(1) + ClientQuestions::kPatience);
+  EXPECT_EQ(questions.deadline(), kStart + Duration(1) + kPatience);
+}
+
+// The coordinator waits for a node until it is lost.
+TEST(ClientQuestionsTest, TheCoordinatorMayTakeTheNodeTimeout) {
+  ClientQuestions questions(std::chrono::seconds(60));
+  questions.Add(Client(1), kStart);
+  EXPECT_EQ(questions.deadline(), kStart + std::chrono::seconds(65));
 }
 
 TEST(ClientQuestionsTest, OneMessageAsksForALimitedNumber) {
-  ClientQuestions questions;
+  ClientQuestions questions(kNodeTimeout);
   for (uint64_t id = 0; id <= WhoseClients::kMaxClients; ++id) questions.Add(Client(id), kStart);
   auto sent = questions.Take();
   ASSERT_THAT(sent, SizeIs(2));

@@ -11,6 +11,7 @@ using testing::SizeIs;
 
 constexpr TimePoint kStart{std::chrono::hours(1)};
 constexpr PeerId kStore = 1, kA = 2, kB = 3;
+constexpr Duration kTimeout = std::chrono::seconds(10);
 
 StoreClient From(uint64_t id, const std::string& address) {
   return {id, address, 40'000, "10.0.0.1", 29'500};
@@ -41,7 +42,7 @@ struct ClientRelayTest : testing::Test {
     return {};
   }
 
-  ClientRelay relay;
+  ClientRelay relay{std::chrono::seconds(1)};
 };
 
 TEST_F(ClientRelayTest, TheNodeWithTheAddressIsAsked) {
@@ -50,9 +51,9 @@ TEST_F(ClientRelayTest, TheNodeWithTheAddressIsAsked) {
   auto question = QuestionTo(kA, asked);
   ASSERT_THAT(question.clients, SizeIs(2));
   auto answer = relay.OnVerdicts(
-      kA, {{{question.clients[0].id, ""}, {question.clients[1].id, "it belongs to user 7"}}});
+      kA, {{{question.clients[0].id, ""}, {question.clients[1].id, "it belongs to user 7", true}}});
   EXPECT_EQ(AnswerTo(kStore, answer),
-            (ClientVerdicts{{{7, ""}, {8, "node a: it belongs to user 7"}}}));
+            (ClientVerdicts{{{7, ""}, {8, "node a: it belongs to user 7", true}}}));
   EXPECT_EQ(relay.deadline(), std::nullopt);
 }
 
@@ -71,7 +72,7 @@ TEST_F(ClientRelayTest, OneOfTheNodesThatShareAnAddressHasToVouch) {
   auto [first, second] = std::pair(to_a.clients[0].id, to_a.clients[1].id);
   EXPECT_THAT(relay.OnVerdicts(kA, {{{first, "no"}, {second, "no"}}}), SizeIs(0));
   EXPECT_EQ(AnswerTo(kStore, relay.OnVerdicts(kB, {{{first, ""}, {second, "never"}}})),
-            (ClientVerdicts{{{7, ""}, {8, "node b: never"}}}));
+            (ClientVerdicts{{{7, ""}, {8, "node a: no"}}}));
 }
 
 TEST_F(ClientRelayTest, OnlyTheNodeThatWasAskedAnswers) {
@@ -85,12 +86,86 @@ TEST_F(ClientRelayTest, OnlyTheNodeThatWasAskedAnswers) {
 
 TEST_F(ClientRelayTest, ASilentNodeIsNamed) {
   relay.OnQuestion(kStore, {{From(7, "10.0.0.2")}}, kStart);
-  EXPECT_EQ(relay.deadline(), kStart + ClientRelay::kTimeout);
-  EXPECT_THAT(relay.OnTick(kStart + ClientRelay::kTimeout - Duration(1)), SizeIs(0));
-  auto answer = AnswerTo(kStore, relay.OnTick(kStart + ClientRelay::kTimeout));
+  EXPECT_EQ(relay.deadline(), kStart + kTimeout);
+  EXPECT_THAT(relay.OnTick(kStart + kTimeout - Duration(1)), SizeIs(0));
+  auto answer = AnswerTo(kStore, relay.OnTick(kStart + kTimeout));
   ASSERT_THAT(answer.verdicts, SizeIs(1));
-  EXPECT_THAT(answer.verdicts[0].why, HasSubstr("node a has not said within 10.0 s"));
+  EXPECT_EQ(answer.verdicts[0].why, "no answer within 10.0 s from node a");
   EXPECT_EQ(relay.deadline(), std::nullopt);
+}
+
+TEST_F(ClientRelayTest, OfManySilentNodesOneIsNamed) {
+  for (PeerId peer : {kStore, kA, kB}) relay.SetAddresses(peer, {"10.0.0.2"});
+  relay.OnQuestion(kStore, {{From(7, "10.0.0.2")}}, kStart);
+  auto answer = AnswerTo(kStore, relay.OnTick(kStart + kTimeout));
+  ASSERT_THAT(answer.verdicts, SizeIs(1));
+  EXPECT_EQ(answer.verdicts[0].why, "no answer within 10.0 s from node store and 2 others");
+}
+
+// Such a node is not lost, and answers late.
+TEST_F(ClientRelayTest, ANodeMayBeSilentForTheNodeTimeout) {
+  EXPECT_EQ(ClientRelay::TimeoutFor(std::chrono::seconds(60)), std::chrono::seconds(60));
+  EXPECT_EQ(ClientRelay::TimeoutFor(std::chrono::seconds(1)), kTimeout);
+}
+
+// The others know only that the connection is none of theirs.
+TEST_F(ClientRelayTest, TheNodeThatKnowsTheUserGivesTheReason) {
+  for (PeerId peer : {kStore, kA, kB}) relay.SetAddresses(peer, {"10.0.0.2"});
+  auto asked = relay.OnQuestion(kStore, {{From(7, "10.0.0.2"), From(8, "10.0.0.2")}}, kStart);
+  auto clients = QuestionTo(kA, asked).clients;
+  ASSERT_THAT(clients, SizeIs(2));
+  auto [first, second] = std::pair(clients[0].id, clients[1].id);
+  relay.OnVerdicts(kStore, {{{first, "no"}, {second, "no"}}});
+  relay.OnVerdicts(
+      kA, {{{first, "it belongs to user 7", true}, {second, "it belongs to user 7", true}}});
+  EXPECT_EQ(AnswerTo(kStore, relay.OnVerdicts(kB, {{{first, "no"}}})),
+            (ClientVerdicts{{{7, "node a: it belongs to user 7", true}}}));
+  EXPECT_EQ(AnswerTo(kStore, relay.OnTick(kStart + kTimeout)),
+            (ClientVerdicts{{{8, "node a: it belongs to user 7", true}}}));
+}
+
+// A coordinator that was started again hears the addresses of a node when it prepares.
+TEST_F(ClientRelayTest, AClientWaitsForNodesThatAreToTellTheirAddresses) {
+  relay.Add(4, 104, "c");
+  EXPECT_THAT(relay.OnQuestion(kStore, {{From(7, "10.0.0.4"), From(8, "10.0.0.5")}}, kStart),
+              SizeIs(0));
+  auto question = QuestionTo(4, relay.SetAddresses(4, {"10.0.0.4"}));
+  ASSERT_THAT(question.clients, SizeIs(1));
+  EXPECT_EQ(AnswerTo(kStore, relay.OnVerdicts(4, {{{question.clients[0].id, ""}}})),
+            (ClientVerdicts{{{7, ""}}}));
+  EXPECT_EQ(AnswerTo(kStore, relay.OnTick(kStart + kTimeout)),
+            (ClientVerdicts{{{8, "no node has its address"}}}));
+}
+
+TEST_F(ClientRelayTest, AddressesThatAllHostsHaveAreThoseOfNoNode) {
+  for (const char* address : {"127.0.0.1", "::1", "fe80::1", "169.254.0.1"}) {
+    relay.SetAddresses(kA, {address});
+    auto answer = AnswerTo(kStore, relay.OnQuestion(kStore, {{From(7, address)}}, kStart));
+    EXPECT_EQ(answer, (ClientVerdicts{{{7, "no node has its address"}}})) << address;
+  }
+}
+
+TEST_F(ClientRelayTest, ALimitedNumberOfNodesIsAskedAboutAClient) {
+  for (PeerId peer = 10; peer < 10 + ClientRelay::kMaxNodesOfClient; ++peer) {
+    relay.Add(peer, 100 + peer, "many");
+    relay.SetAddresses(peer, {"10.0.0.10"});
+  }
+  EXPECT_THAT(relay.OnQuestion(kStore, {{From(7, "10.0.0.10")}}, kStart),
+              SizeIs(ClientRelay::kMaxNodesOfClient));
+  relay.SetAddresses(kB, {"10.0.0.10"});
+  auto answer = AnswerTo(kStore, relay.OnQuestion(kStore, {{From(8, "10.0.0.10")}}, kStart));
+  ASSERT_THAT(answer.verdicts, SizeIs(1));
+  EXPECT_THAT(answer.verdicts[0].why, HasSubstr("65 nodes have its address"));
+}
+
+TEST_F(ClientRelayTest, OnlyTheNodeWithTheStoreMayAsk) {
+  relay.SetStore(kStore);
+  auto answer = AnswerTo(kB, relay.OnQuestion(kB, {{From(7, "10.0.0.2")}}, kStart));
+  EXPECT_EQ(answer, (ClientVerdicts{{{7, "another node has the store of the round"}}}));
+  relay.Remove(kStore);
+  relay.Add(5, 101, "store");
+  EXPECT_THAT(QuestionTo(kA, relay.OnQuestion(5, {{From(7, "10.0.0.2")}}, kStart)).clients,
+              SizeIs(1));
 }
 
 TEST_F(ClientRelayTest, ANodeThatReconnectsIsAskedAgain) {

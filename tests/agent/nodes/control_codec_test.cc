@@ -69,7 +69,7 @@ class Contents {
   WhoseClients TheQuestion() {
     return {{{Big(), Text(), Port(), Text(), Port()}, {Big(), Text(), Port(), Text(), Port()}}};
   }
-  ClientVerdicts TheVerdicts() { return {{{Big(), Text()}, {Big(), ""}}}; }
+  ClientVerdicts TheVerdicts() { return {{{Big(), Text(), Bool()}, {Big(), ""}}}; }
 
   std::vector<MemberMessage> MemberMessages() {
     return {TheHello(),
