@@ -28,6 +28,8 @@ constexpr size_t kMaxWaits = 10'000;  // for a report on workers that hang
 // Longest pause between two searches for the users of the workers.
 constexpr Duration kMaxSearchPause = std::chrono::seconds(1);
 
+constexpr const char* kUserAdvice = "; --store-open admits all users";
+
 // Limits the connections of clients, so that enough descriptors remain for the
 // agent and its workers.
 size_t ConnectionsWithin(size_t wanted, int workers) {
@@ -163,8 +165,7 @@ Result<void> AttemptStore::Listen() {
   if (is_exposed && !spec_.store_open) options.admission.allowed = OwnRanges();
   if (!spec_.store_open) {
     options.admits_user = [this](uid_t user) { return Admits(user); };
-    options.user_advice = "; --store-open admits all users";
-    worker_users_.clear();
+    options.user_advice = kUserAdvice;
     if (ask_ && HasSecret()) options.ask_whose = [this](const auto& client) { Ask(client); };
   }
   options.admission.connections = ConnectionsWithin(options.admission.connections, spec_.workers);
@@ -216,7 +217,13 @@ void AttemptStore::Ask(const store::ServerOptions::RemoteClient& client) {
 
 void AttemptStore::OnVerdict(const ClientVerdict& verdict) {
   auto asked = asked_.extract(verdict.id);
-  if (!asked.empty() && server_ != nullptr) server_->OnVouched(asked.mapped(), verdict.why);
+  if (asked.empty() || server_ == nullptr) return;
+  server_->OnVouched(asked.mapped(), verdict.why + (verdict.is_of_user ? kUserAdvice : ""));
+}
+
+void AttemptStore::ForgetWorkers() {
+  worker_users_.clear();
+  next_search_ = {};
 }
 
 ClientVerdicts AttemptStore::Judge(const WhoseClients& question) {
@@ -226,10 +233,11 @@ ClientVerdicts AttemptStore::Judge(const WhoseClients& question) {
                            .client = AddressOf(asked.address, asked.port)});
   }
   auto admits = [this](uid_t user) { return spec_.store_open || Admits(user); };
-  std::vector<std::string> reasons = peer_users_.ReasonsToRefuse(connections, admits);
+  auto reasons = peer_users_.ReasonsToRefuse(connections, admits);
   ClientVerdicts answer;
   for (size_t i = 0; i < reasons.size(); ++i) {
-    answer.verdicts.push_back({question.clients[i].id, std::move(reasons[i])});
+    auto& [why, is_of_user] = reasons[i];
+    answer.verdicts.push_back({question.clients[i].id, std::move(why), is_of_user});
   }
   return answer;
 }

@@ -73,6 +73,8 @@ class AttemptStore {
   // Call it before Open; it has no effect without a secret, which the other nodes have proved.
   void AskForClients(std::function<void(StoreClient)> ask) { ask_ = std::move(ask); }
   void OnVerdict(const ClientVerdict& verdict);
+  // An attempt begins, on any node: the users of the workers are to be searched for again.
+  void ForgetWorkers();
   // Says which clients on this host may use the store of another node.
   ClientVerdicts Judge(const WhoseClients& question);
 

@@ -78,6 +78,7 @@ Result<void> Supervisor::OpenMembership() {
 void Supervisor::StartAt(const NodePlace& place) {
   place_ = place;
   part_ = {};
+  store_.ForgetWorkers();
   Post(StartOrdered{place.attempt});
 }
 

@@ -20,6 +20,10 @@
 namespace rankrun {
 namespace {
 
+constexpr const char* kNoConnection =
+    "no program there has this connection: it has ended, or is of another network namespace, or a "
+    "gateway has changed a port or the address of the store";
+
 struct Request {
   nlmsghdr header;
   inet_diag_req_v2 body;
@@ -130,21 +134,21 @@ struct PeerUsers::Host {
   std::multimap<uint16_t, uid_t> users_at{};  // of connections to remote_port, by own port
 };
 
-std::vector<std::string> PeerUsers::ReasonsToRefuse(const std::vector<Ends>& connections,
-                                                    const std::function<bool(uid_t)>& admits) {
+std::vector<PeerUsers::Reason> PeerUsers::ReasonsToRefuse(
+    const std::vector<Ends>& connections, const std::function<bool(uid_t)>& admits) {
   Open();
   Host host;
-  std::vector<std::string> reasons;
+  std::vector<Reason> reasons;
   for (const Ends& ends : connections) reasons.push_back(ReasonToRefuseAt(ends, host, admits));
   return reasons;
 }
 
-std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, Host& host,
-                                        const std::function<bool(uid_t)>& admits) {
+PeerUsers::Reason PeerUsers::ReasonToRefuseAt(const Ends& ends, Host& host,
+                                              const std::function<bool(uid_t)>& admits) {
   std::vector<uid_t> users;
   auto end = LookUp(ends.client, ends.server);
   if (end && end->is_connection) {
-    if (!end->has_user) return "its socket is closed";
+    if (!end->has_user) return {"its socket is closed"};
     users.push_back(end->uid);
   } else {
     // Another program may have both ports, too, in a connection to another address.
@@ -153,11 +157,12 @@ std::string PeerUsers::ReasonToRefuseAt(const Ends& ends, Host& host,
     if (!has_address) users = UsersByPorts(ends, host);
     if (users.empty()) {
       if (!host.shows_sockets) host.shows_sockets = ShowsSockets();
-      return *host.shows_sockets ? "no program there has this connection" : "";
+      return {*host.shows_sockets ? kNoConnection : ""};
     }
   }
   auto stranger = std::ranges::find_if_not(users, admits);
-  return stranger == users.end() ? "" : "it belongs to user " + std::to_string(*stranger);
+  if (stranger == users.end()) return {};
+  return {"it belongs to user " + std::to_string(*stranger), /*is_of_user=*/true};
 }
 
 // Returns the users of all connections with both ports of this one. All connections are read at

@@ -50,8 +50,12 @@ class PeerUsers {
     SocketAddress server;
     SocketAddress client;  // as the server sees it
   };
-  std::vector<std::string> ReasonsToRefuse(const std::vector<Ends>& connections,
-                                           const std::function<bool(uid_t)>& admits);
+  struct Reason {
+    std::string why = {};
+    bool is_of_user = false;  // its user is known, and not admitted
+  };
+  std::vector<Reason> ReasonsToRefuse(const std::vector<Ends>& connections,
+                                      const std::function<bool(uid_t)>& admits);
 
  private:
   struct Entry {
@@ -61,10 +65,9 @@ class PeerUsers {
   };
   void Open();
   std::optional<Entry> LookUp(const SocketAddress& near, const SocketAddress& far);
-  struct Host;  // what is read of this host for one call
+  struct Host;  // the addresses and connections of this host, read for one call
   std::vector<uid_t> UsersByPorts(const Ends& ends, Host& host);
-  std::string ReasonToRefuseAt(const Ends& ends, Host& host,
-                               const std::function<bool(uid_t)>& admits);
+  Reason ReasonToRefuseAt(const Ends& ends, Host& host, const std::function<bool(uid_t)>& admits);
   bool ShowsSockets();
 
   Fd netlink_;  // opened by the first look-up
