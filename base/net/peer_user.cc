@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kNoConnection =
     "no program there has this connection: it has ended, or is of another network namespace, or a "
-    "gateway has changed a port or the address of the store";
+    "gateway has changed a port";
 
 struct Request {
   nlmsghdr header;
@@ -128,7 +128,6 @@ std::string PeerUsers::ReasonToRefuse(const PeerUser& user,
 }
 
 struct PeerUsers::Host {
-  const std::set<AddressBytes> addresses = OwnAddresses();
   std::optional<bool> shows_sockets;
   std::optional<uint16_t> remote_port;        // of `users_at`
   std::multimap<uint16_t, uid_t> users_at{};  // of connections to remote_port, by own port
@@ -151,10 +150,9 @@ PeerUsers::Reason PeerUsers::ReasonToRefuseAt(const Ends& ends, Host& host,
     if (!end->has_user) return {"its socket is closed"};
     users.push_back(end->uid);
   } else {
-    // Another program may have both ports, too, in a connection to another address.
-    const bool has_address =
-        ends.client.is_loopback() || host.addresses.contains(ends.client.Bytes());
-    if (!has_address) users = UsersByPorts(ends, host);
+    // A gateway has translated the address of the client, or that of the store, such as that of a
+    // Service of Kubernetes.
+    users = UsersByPorts(ends, host);
     if (users.empty()) {
       if (!host.shows_sockets) host.shows_sockets = ShowsSockets();
       return {*host.shows_sockets ? kNoConnection : ""};

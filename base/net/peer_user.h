@@ -43,8 +43,8 @@ class PeerUsers {
 
   // Returns for each of these connections, which servers on other hosts have from programs of this
   // host, why its server refuses it; empty if `admits` takes its user, or if the kernel shows no
-  // sockets. If a client's address is not of this host, a gateway has translated it: all sockets
-  // with both ports of the connection count. The server has to check afterwards that its own end
+  // sockets. If no socket has both addresses, a gateway may have translated one: all sockets with
+  // both ports of the connection count. The server has to check afterwards that its own end
   // is still established: another connection may have the addresses and ports of one that is gone.
   struct Ends {
     SocketAddress server;

@@ -128,11 +128,10 @@ TEST_P(PeerUserTest, BehindAddressTranslationThePortsCount) {
 }
 
 // Another user has had both ports, too, in a connection to another address of the server.
-TEST_P(PeerUserTest, AnOwnAddressIsNotTranslated) {
+TEST_P(PeerUserTest, TheAddressOfAServerMayBeTranslated) {
   connection.Connect();
   SocketAddress other = *SocketAddress::FromNumeric("203.0.113.9", connection.local.port());
-  EXPECT_THAT(connection.ReasonElsewhere(other, connection.peer),
-              StartsWith("no program there has this connection"));
+  EXPECT_EQ(connection.ReasonElsewhere(other, connection.peer), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PeerUserTest, testing::Values("127.0.0.1", "::1"),
