@@ -29,11 +29,9 @@ constexpr size_t kMaxProgramBytes = 1024;
 constexpr size_t kMaxLineBytes = 200;  // of the last line
 constexpr size_t kTailBytes = 1024;    // where the last line is searched
 
-double SecondsSince(TimePoint time) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
-}
-
 double SecondsOf(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+double SecondsSince(TimePoint time) { return SecondsOf(std::chrono::steady_clock::now() - time); }
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -170,9 +168,8 @@ std::vector<WaitingClient> Inspection::NoteStoreWaits(
 void Inspection::KeepOutput() {
   const Attempt& attempt = *supervisor_.attempt_;
   std::vector<LastOutput> workers;
-  for (size_t i = 0; i < attempt.size(); ++i) {
-    workers.push_back(OutputOf(attempt.worker(static_cast<int>(i))));
-  }
+  const int count = static_cast<int>(attempt.size());
+  for (int i = 0; i < count; ++i) workers.push_back(OutputOf(attempt.worker(i)));
   ended_.Keep(supervisor_.state_.attempt, supervisor_.place_.first_rank, std::move(workers));
 }
 
