@@ -71,7 +71,7 @@ void QuietNotice::Show(std::vector<WorkerSample> workers, Duration quiet, bool s
 }
 
 // The pool and the loop share the evidence.
-void QuietNotice::ReadFacts(std::shared_ptr<Evidence> evidence) {
+void QuietNotice::ReadFacts(const std::shared_ptr<Evidence>& evidence) {
   RunInPool(
       loop_,
       [evidence, files = files_] {

@@ -60,7 +60,7 @@ class QuietNotice {
     Duration cpu_time{};  // used when the stacks were read
     TimePoint read{};
   };
-  void ReadFacts(std::shared_ptr<Evidence> evidence);
+  void ReadFacts(const std::shared_ptr<Evidence>& evidence);
   void Finish(const Evidence& evidence);
 
   Loop& loop_;

@@ -99,8 +99,9 @@ void Server::AskWhose(Connection& connection) {
   const bool may_be_client = connection.is_remote && connection.silent && !connection.ended &&
                              !connection.is_asked && MayComeFrom(peer);
   if (!options_.ask_whose || !may_be_client || !admission_.is_limited()) return;
-  auto local = connection.stream->LocalAddress();
-  auto entered = local ? admission_.EnterUnvouched(peer) : std::move(local).error();
+  const auto local = connection.stream->LocalAddress();
+  if (!local) return Refuse(connection, Ending::kRefused, local.error().message);
+  auto entered = admission_.EnterUnvouched(peer);
   if (!entered) return Refuse(connection, Ending::kRefused, entered.error().message);
   connection.is_asked = true;
   options_.ask_whose({connection.id, *local, peer});
