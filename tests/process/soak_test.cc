@@ -15,8 +15,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <random>
 
+#include "agent/output/folder_mark.h"
 #include "tests/paths.h"
 #include "tests/process/nodes.h"
 
@@ -45,11 +47,13 @@ std::vector<double> After(const std::string& text, const std::string& all) {
 }
 
 // Returns the files that a job must not leave below `folder`: empty folders, empty logs and
-// other files. Logs and operations of failed attempts stay.
+// other files. Logs and operations of failed attempts stay, and the mark of a folder with them.
 std::string LitterBelow(const std::string& folder) {
   std::string litter;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     std::string name = entry.path().filename().string();
+    const auto beside = fs::directory_iterator(entry.path().parent_path());
+    if (name == agent::kFolderMark && std::distance(begin(beside), end(beside)) > 1) continue;
     bool is_log =
         entry.is_regular_file() && (name.ends_with(".log") || name.ends_with("operations.json"));
     if (is_log ? entry.file_size() > 0 : entry.is_directory() && !fs::is_empty(entry)) continue;
