@@ -70,10 +70,10 @@ constexpr Flag kFlags[] = {
      .help = "Name the worker for which others have waited this long. 0: never.",
      .details =
          "The notice comes once, again when the worker does something else, and when the "
-         "time has doubled. It needs **librankrun**, or a wait for a key of the store. "
+         "time has doubled. It needs librankrun, or a wait for a key of the store. "
          "Another notice names workers that have ended and workers that run on without steps. "
          "In a job of several nodes, the setting of the coordinator's node counts. In a job of "
-         "one node without **librankrun**, the stacks of workers that have been quiet this long "
+         "one node without librankrun, the stacks of workers that have been quiet this long "
          "show the collectives of PyTorch in which they wait; on any node, they show dials that "
          "fail.",
      .group = kFailures,
@@ -83,12 +83,11 @@ constexpr Flag kFlags[] = {
      .value_name = "SECONDS",
      .default_value = "none",
      .help = "Take the worker for which others have waited this long for failed.",
-     .details =
-         "All workers are stopped and started again as after any failure; without a restart "
-         "left, the exit code is 203. A program that does not use **librankrun** hangs if no "
-         "worker has used the processor or files for this long. A worker that saves or is "
-         "at a breakpoint does not hang. 0: never. In a job of several nodes, the setting "
-         "of the coordinator's node counts.",
+     .details = "All workers are stopped and started again as after any failure; without a restart "
+                "left, the exit code is 203. A program that does not use librankrun hangs if no "
+                "worker has used the processor or files for this long. A worker that saves or is "
+                "at a breakpoint does not hang. 0: never. In a job of several nodes, the setting "
+                "of the coordinator's node counts.",
      .group = kFailures,
      .sources = kOurs},
     {.name = "signals-to-handle",
