@@ -125,7 +125,7 @@ TEST_F(EarlyEndTest, FactsAreReadOnlyNearANotice) {
 std::vector<WorkerSample> ThreeInBarrier() {
   std::vector<WorkerSample> samples = {Ended(0, seconds(30)), Sleeping(1), Sleeping(2),
                                        Sleeping(3)};
-  for (size_t rank : {1, 2, 3}) {
+  for (size_t rank : {1U, 2U, 3U}) {
     samples[rank].groups = {Barrier(4, seconds(2))};
   }
   return samples;
@@ -148,7 +148,7 @@ TEST_F(EarlyEndTest, ARankThatHasEndedIsBlamedByThoseThatWaitForIt) {
 
 TEST_F(EarlyEndTest, ARankThatRunsIsBlamedIfOthersWaitForIt) {
   auto samples = ThreeInBarrier();
-  for (size_t rank : {1, 2, 3}) samples[rank].groups.clear();
+  for (size_t rank : {1U, 2U, 3U}) samples[rank].groups.clear();
   samples[2].awaited = "a message from global rank 3 (tag 0)";
   samples[2].awaited_rank = 3;
   samples[2].awaited_for = seconds(2);

@@ -37,7 +37,7 @@ TEST(ClientQuestionsTest, OnlyClientsThatWaitGetAVerdict) {
 
 TEST(ClientQuestionsTest, QuestionsWithoutAnAnswerAreSentOverTheNextConnection) {
   ClientQuestions questions(kNodeTimeout);
-  for (uint64_t id : {1, 2}) questions.Add(Client(id), kStart);
+  for (uint64_t id : {1U, 2U}) questions.Add(Client(id), kStart);
   questions.Take();
   questions.OnVerdicts({{{1, ""}}});
   questions.Add(Client(3), kStart);
