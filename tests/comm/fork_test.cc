@@ -345,26 +345,30 @@ TEST(ForkOfARankTest, AFutureOfTheParentEndsInTheParentOnly) {
 TEST(ForkOfARankTest, AChildHasNoRpc) {
   for (const char* backend : {"TENSORPIPE", "PROCESS_GROUP"}) {
     auto texts = OnRanks(2, [&](int rank) {
-      rpc::RegisterMethod("echo", [](const rpc::WorkerInfo&, const rpc::Payload& p) { return p; });
-      rpc::RegisterMaker("make", [](const rpc::WorkerInfo&, const rpc::Payload&) {
-        return rpc::OwnedValue{5, [](const std::any&) { return rpc::Payload{"five"}; }};
-      });
-      rpc::Options options;
+      rankrun::rpc::RegisterMethod("echo", [](const rankrun::rpc::WorkerInfo&,
+                                              const rankrun::rpc::Payload& p) { return p; });
+      rankrun::rpc::RegisterMaker(
+          "make", [](const rankrun::rpc::WorkerInfo&, const rankrun::rpc::Payload&) {
+            return rankrun::rpc::OwnedValue{
+                5, [](const std::any&) { return rankrun::rpc::Payload{"five"}; }};
+          });
+      rankrun::rpc::Options options;
       options.backend = backend;
-      rpc::Init("w" + std::to_string(rank), options);
-      auto echo = [&] { return rpc::RpcSync(1 - rank, "echo", {"a"}).bytes; };
-      std::optional<rpc::Reference> value = rpc::Remote(1 - rank, "make", {});
+      rankrun::rpc::Init("w" + std::to_string(rank), options);
+      auto echo = [&] { return rankrun::rpc::RpcSync(1 - rank, "echo", {"a"}).bytes; };
+      std::optional<rankrun::rpc::Reference> value = rankrun::rpc::Remote(1 - rank, "make", {});
       std::string text = echo();
       text += InFork([&] {
-        std::string wrong = WrongErrors(
-            {[&] { echo(); }, [&] { rpc::RpcAsync(1 - rank, "echo", {"b"}); },
-             [] { rpc::GetWorkerInfo(); }, [] { rpc::Shutdown(); }, [&] { value->ToHere(); }});
+        std::string wrong =
+            WrongErrors({[&] { echo(); }, [&] { rankrun::rpc::RpcAsync(1 - rank, "echo", {"b"}); },
+                         [] { rankrun::rpc::GetWorkerInfo(); }, [] { rankrun::rpc::Shutdown(); },
+                         [&] { value->ToHere(); }});
         value.reset();  // ends no hold of the parent
-        return wrong + (rpc::Initialized() ? "initialized" : "");
+        return wrong + (rankrun::rpc::Initialized() ? "initialized" : "");
       });
       text += value->ToHere().bytes + echo();
       value.reset();
-      rpc::Shutdown();
+      rankrun::rpc::Shutdown();
       return text;
     });
     EXPECT_THAT(texts, Each("afivea")) << backend;
