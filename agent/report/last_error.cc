@@ -16,7 +16,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kLastLines = 3;
-// A program that goes on after an exception writes more lines; one that ends with it, few.
+// A program that continues after an exception writes more lines; one that ends with it, few.
 constexpr int kMaxLinesAfter = 20;
 constexpr std::string_view kChained[] = {
     "During handling of the above exception, another exception occurred:",
@@ -32,11 +32,16 @@ constexpr std::string_view kTerminate = "terminate called after throwing an inst
 
 using Lines = std::vector<std::string>;
 
-Lines LinesOf(std::string_view text) {
-  Lines lines = LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
-  for (std::string& line : lines) line = WithoutRank(WithoutMiddle(std::move(line)));
-  return WithoutExitNoise(std::move(lines));
+Lines AllLines(std::string_view text) {
+  return LastLines(WithPlainErrors(text), std::numeric_limits<size_t>::max());
 }
+
+Lines Shortened(Lines lines) {
+  for (std::string& line : lines) line = WithoutRank(WithoutMiddle(std::move(line)));
+  return lines;
+}
+
+Lines LinesOf(std::string_view text) { return Shortened(WithoutExitNoise(AllLines(text))); }
 
 bool IsChained(const std::string& line) {
   return std::ranges::any_of(kChained, [&](auto part) { return line.find(part) != line.npos; });
@@ -266,10 +271,7 @@ LastError ErrorOfLastLines(Lines lines) {
   return {Joined(lines, begin, lines.size())};
 }
 
-}  // namespace
-
-LastError FindLastError(std::string_view standard_error) {
-  Lines lines = LinesOf(standard_error);
+LastError FindIn(Lines lines) {
   std::optional<size_t> goroutine;  // of a panic that may be cut off
   for (size_t i = lines.size(); i-- > 0;) {
     if (IsRunningGoroutine(lines[i])) goroutine = i;
@@ -289,6 +291,10 @@ LastError FindLastError(std::string_view standard_error) {
   return ErrorOfLastLines(std::move(lines));
 }
 
+}  // namespace
+
+LastError FindLastError(std::string_view standard_error) { return FindIn(LinesOf(standard_error)); }
+
 LastError LastLinesError(std::string_view standard_error) {
   return ErrorOfLastLines(LinesOf(standard_error));
 }
@@ -298,10 +304,10 @@ bool EndedWithException(const LastError& error) {
 }
 
 ShownLines LastLinesWithException(std::string_view output, size_t count) {
-  Lines lines = LastLines(WithPlainErrors(output), std::numeric_limits<size_t>::max());
+  Lines lines = AllLines(output);
   const size_t all = lines.size();
   lines = WithoutExitNoise(std::move(lines));
-  const LastError error = FindLastError(output);
+  const LastError error = FindIn(Shortened(lines));
   const size_t most_after = count / 2;
   if (EndedWithException(error)) {
     for (auto after = static_cast<size_t>(error.lines_after); after > most_after;) {

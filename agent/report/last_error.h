@@ -19,7 +19,7 @@ struct LastError {
 // Pure.
 LastError FindLastError(std::string_view standard_error);
 
-// Returns whether the error is an exception, after which the program did not go on. Pure.
+// Returns whether the error is an exception with which the program ended. Pure.
 bool EndedWithException(const LastError& error);
 
 // Returns the last lines as an error, whatever exceptions come before them. Pure.
@@ -31,8 +31,8 @@ struct ShownLines {
   size_t left_out = 0;  // between them and the end of the stream
 };
 
-// Returns at most `count` of the last lines. Leaves out those after an exception that say nothing
-// about it, or that are so many that the exception would not be shown. Pure.
+// Returns at most `count` of the last lines. After an exception, leaves out lines that say nothing
+// about it, and further ones until the exception is among the last `count`. Pure.
 ShownLines LastLinesWithException(std::string_view output, size_t count);
 
 // Returns the line with which a sanitizer begins its report, or nothing. A long legend may
