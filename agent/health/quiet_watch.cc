@@ -5,9 +5,8 @@
 namespace rankrun::agent {
 namespace {
 
-constexpr int kQuietShare = 20;  // a quiet worker uses less than 1/20 of a core
-constexpr int kGrowth = 4;       // of the time until the next reading
-constexpr int kFirstGap = 3;     // between readings, in times of a notice
+constexpr int kGrowth = 4;    // of the time until the next reading
+constexpr int kFirstGap = 3;  // between readings, in times of a notice
 // A reading takes up to half a second of a core.
 constexpr Duration kMaxGap = std::chrono::minutes(10);
 

@@ -9,6 +9,9 @@
 
 namespace rankrun::agent {
 
+// A quiet worker uses less than this part of a core: 1/20.
+constexpr int kQuietShare = 20;
+
 // Decides when to look into the stacks of workers that show nothing of what they wait for, because
 // one of them has used hardly any processor for the time of a notice. Looks rarely: again after
 // four times as long, of this quiet and of any. Pure.

@@ -6,6 +6,7 @@
 
 #include "agent/health/condition.h"
 #include "agent/health/process_facts.h"
+#include "agent/health/quiet_watch.h"
 #include "agent/health/stack_waits.h"
 #include "agent/health/worker_peers.h"
 #include "agent/output/job_output.h"
@@ -42,7 +43,6 @@ void QuietNotice::Cancel() {
 
 std::optional<QuietNotice::Doing> QuietNotice::DoingOf(const WorkerSample& worker,
                                                        TimePoint now) const {
-  constexpr int kQuietShare = 20;  // a quiet worker uses less than 1/20 of a core
   constexpr Duration kStart = std::chrono::milliseconds(50);
   const auto found = known_.find(worker.pid);
   if (found == known_.end()) return std::nullopt;
