@@ -143,8 +143,6 @@ char StateOf(pid_t pid) {
   return stat.empty() ? '\0' : stat[0];
 }
 
-uint64_t StartTimeOf(pid_t pid) { return StartTimeOfProcess(pid); }
-
 bool MayHaveEnvironment(pid_t pid) {
   constexpr int kFieldsBeforeStart = 47;  // env_start and env_end; exec sets both to 0
   constexpr int kFieldsBeforeEnd = 48;

@@ -34,10 +34,6 @@ pid_t ParentOf(pid_t pid);
 // 0 if there is no such process.
 char StateOf(pid_t pid);
 
-// Returns when a process started, in clock ticks since boot; 0 if there is no
-// such process. A pid is unique only together with its start time.
-uint64_t StartTimeOf(pid_t pid);
-
 // Returns whether a process has an environment, or is in the middle of exec: it has
 // left its old program and not yet begun the new one. If its environment was empty
 // a moment ago, it may then have been in exec. Also true for a process that this one

@@ -7,6 +7,7 @@
 #include "agent/process/descendants.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/process/process_handle.h"
 #include "base/uv/uv_work.h"
 
 namespace rankrun::agent {
@@ -47,7 +48,7 @@ void Sweeper::BeginScan() {
   scan_->began = std::chrono::steady_clock::now();
   scan_->pids = Descendants();
   for (pid_t pid : scan_->pids) {
-    uint64_t start_time = StartTimeOf(pid);
+    uint64_t start_time = StartTimeOfProcess(pid);
     scan_->processes.emplace(pid, start_time);
     if (AgeOf(start_time).value_or(Duration(0)) >= kOldAge) scan_->old.insert(pid);
   }
@@ -110,7 +111,7 @@ void Sweeper::SignalTheRest(const Scan& scan) {
   std::vector<pid_t> sure;
   bool more = false;
   for (pid_t pid : Descendants(opted_out_)) {
-    Process process(pid, StartTimeOf(pid));
+    Process process(pid, StartTimeOfProcess(pid));
     bool was_scanned = scan.processes.contains(process);
     auto known = first_seen_.find(process);
     TimePoint since = known != first_seen_.end() ? known->second : scan.began;

@@ -73,7 +73,7 @@ Result<void> TimerServer::Apply(const TimerRequest& request) {
     timers_.Release(request.pid, request.scope);
     return {};
   }
-  uint64_t start_time = StartTimeOf(request.pid);
+  uint64_t start_time = StartTimeOfProcess(request.pid);
   if (ChildAbove(request.pid) == 0) {
     return Error{ErrorCode::kInvalid,
                  "process " + std::to_string(request.pid) + " is neither a worker nor below one"};
@@ -110,7 +110,7 @@ void TimerServer::OnTimer() {
 bool TimerServer::Expire(const FileTimers::Timer& timer) {
   auto process = ProcessHandle::Open(timer.pid);
   pid_t worker = ChildAbove(timer.pid);
-  if (!process || worker == 0 || StartTimeOf(timer.pid) != timer.start_time) return true;
+  if (!process || worker == 0 || StartTimeOfProcess(timer.pid) != timer.start_time) return true;
   if (callbacks_.may_be_new(worker)) return false;
   callbacks_.on_expired({.pid = timer.pid,
                          .worker = worker,

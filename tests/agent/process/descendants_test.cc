@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/process/process_handle.h"
 #include "tests/base/support.h"
 
 namespace rankrun::agent {
@@ -168,10 +169,10 @@ TEST_F(DescendantsTest, FindsTheChildAboveAProcess) {
 }
 
 TEST_F(DescendantsTest, TheStartTimeDistinguishesProcesses) {
-  EXPECT_GT(StartTimeOf(getpid()), 0u);
-  EXPECT_EQ(StartTimeOf(getpid()), StartTimeOf(getpid()));
-  EXPECT_GT(StartTimeOf(getpid()), StartTimeOf(1));
-  EXPECT_EQ(StartTimeOf(999'999'999), 0u);
+  EXPECT_GT(StartTimeOfProcess(getpid()), 0u);
+  EXPECT_EQ(StartTimeOfProcess(getpid()), StartTimeOfProcess(getpid()));
+  EXPECT_GT(StartTimeOfProcess(getpid()), StartTimeOfProcess(1));
+  EXPECT_EQ(StartTimeOfProcess(999'999'999), 0u);
 }
 
 TEST_F(DescendantsTest, OnlyAProgramStartedWithoutOneHasNoEnvironment) {
@@ -228,7 +229,7 @@ TEST_F(DescendantsTest, DescribesAProcessThatIsGone) {
 
 TEST_F(DescendantsTest, AStartTimeHasAnAge) {
   pid_t child = test::Fork([this] { return Live(); });
-  uint64_t start_time = StartTimeOf(child);
+  uint64_t start_time = StartTimeOfProcess(child);
   auto age = AgeOf(start_time);
   ASSERT_TRUE(age);
   EXPECT_LT(*age, test::kLong);

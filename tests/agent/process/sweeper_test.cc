@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "agent/process/descendants.h"
+#include "base/process/process_handle.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_signal.h"
 #include "tests/base/support.h"
@@ -26,8 +27,9 @@ struct SweeperTest : testing::Test {
     return process ? process->pid : 0;
   }
   static void AwaitAge(pid_t pid) {
-    EXPECT_TRUE(test::WaitFor(
-        [&] { return AgeOf(StartTimeOf(pid)).value_or(milliseconds(0)) > milliseconds(1'100); }));
+    EXPECT_TRUE(test::WaitFor([&] {
+      return AgeOf(StartTimeOfProcess(pid)).value_or(milliseconds(0)) > milliseconds(1'100);
+    }));
   }
   // Sweeps with SIGTERM until nothing is left.
   void Sweep() {
