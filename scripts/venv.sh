@@ -2,7 +2,7 @@
 # Creates build/venv with PyTorch 2.13 (CPU) for the interop tests and the
 # benchmarks, and with NCCL, if the CUDA Toolkit 13 is there, for the plug-in
 # librankrun_nccl.so. With --newest, creates build/venv-newest with PyTorch 2.14.1,
-# which needs 5 GB, for interop tests. Does nothing for what is there.
+# which needs 5 GB, for interop tests. Installs nothing twice.
 # Usage: scripts/venv.sh [--newest]
 set -eu
 cd "$(dirname "$0")/.."

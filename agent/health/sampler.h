@@ -43,7 +43,7 @@ class Sampler {
   // Owned by this object alone. The callback of the pool has a weak reference, and so learns that
   // this object was destroyed.
   std::shared_ptr<bool> is_busy_ = std::make_shared<bool>(false);
-  // Shared with the pool, whose read may outlive this object.
+  // The pool shares them, because its read may outlive this object.
   std::shared_ptr<AwaitedFiles> files_ = std::make_shared<AwaitedFiles>();
 };
 

@@ -66,7 +66,7 @@ class Inspection {
   RankStacksTaker stacks_;
   bool has_closed_ = false;            // the job, by `rankctl stop`
   std::shared_ptr<Inspection*> self_;  // null in the copies of the pool once this object is gone
-  // Shared with the pool, whose reads may outlive this object.
+  // The pool shares them, because its reads may outlive this object.
   std::shared_ptr<AwaitedFiles> files_ = std::make_shared<AwaitedFiles>();
   Inspector inspector_;
 };
