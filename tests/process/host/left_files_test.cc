@@ -118,13 +118,17 @@ TEST_F(LeftFilesTest, ANamedFolderStays) {
 struct LeftFilesNodesTest : NodesTest {};
 
 TEST_F(LeftFilesNodesTest, EachNodeNamesItsOwn) {
-  ScratchFolder of_host, of_guest;
-  const std::string script = "test $RANK = 1 || exec sleep 1000; " + kFail;
-  const std::string writes = "echo '{}' >$TORCHELASTIC_ERROR_FILE; " + script;
+  ScratchFolder of_host, of_guest, shared;
+  const std::string fifo = shared.path() + "/written";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string rank_0 =
+      "echo '{}' >$TORCHELASTIC_ERROR_FILE; echo >" + fifo + "; exec sleep 1000";
+  const std::string script =
+      "if test $RANK = 0; then " + rank_0 + "; fi; read line <" + fifo + "; " + kFail;
   variables["TMPDIR"] = of_host.path();
-  Job& host = StartHost({"-n1", "--node-rank=0"}, writes);
+  Job& host = StartHost({"-n1", "--node-rank=0"}, script);
   variables["TMPDIR"] = of_guest.path();
-  Job& guest = StartGuest({"-n1", "--node-rank=1"}, writes);
+  Job& guest = StartGuest({"-n1", "--node-rank=1"}, script);
   EXPECT_TRUE(host.Wait() && guest.Wait()) << Errors();
   EXPECT_THAT(host.Err(), HasSubstr(of_host.path())) << Errors();
   EXPECT_THAT(guest.Err(), HasSubstr(of_guest.path())) << Errors();
