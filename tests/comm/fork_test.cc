@@ -33,7 +33,7 @@ using testing::Each;
 constexpr int kRanks = 4;
 constexpr char kSum[] = "4 of 4";
 // Far below the time-outs of the calls: those of a child fail at once.
-constexpr std::chrono::milliseconds kAtOnce{1000};
+constexpr std::chrono::milliseconds kAtOnce{10'000};
 
 // Runs `body` in a fork and returns its text.
 std::string InFork(const std::function<std::string()>& body) {
@@ -300,7 +300,7 @@ TEST(ForkOfARankTest, AChildCannotUseStoresAndMayDestroyThem) {
       },
       [] { return std::make_unique<HashStore>(); },
       [] { return std::make_unique<PrefixStore>("p", std::make_shared<HashStore>()); },
-      [&] { return std::make_unique<FileStore>(folder.Path("store"), "run", kAtOnce, 1); },
+      [&] { return std::make_unique<FileStore>(folder.Path("store"), "run", test::kLong, 1); },
   };
   for (const MakeStore& make : makers) {
     ChildProcess parent([&] {  // has threads

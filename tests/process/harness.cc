@@ -36,6 +36,7 @@ namespace {
   dup2(err, 2);
   setenv("OMP_NUM_THREADS", "1", 1);  // otherwise rankrun prints a message
   setenv("RANKRUN_PREFIX", "none", 1);
+  setenv("TMPDIR", folder.path().c_str(), 1);  // other jobs' folders would be named at the end
   setenv("XDG_STATE_HOME", folder.Path("state").c_str(), 1);  // for kept reports
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   std::string program = options.program.empty() ? test::Program("rankrun") : options.program;

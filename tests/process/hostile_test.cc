@@ -254,7 +254,7 @@ TEST_F(TwoHostsTest, AStrangerOnTheHostOfAMemberPlantsNoKeyByPyTorch) {
                               "from torch.distributed import TCPStore\n"
                               "os.setuid(int(sys.argv[3]))\n"
                               "TCPStore(sys.argv[1], int(sys.argv[2]), is_master=False,\n"
-                              "         timeout=datetime.timedelta(seconds=3)\n"
+                              "         timeout=datetime.timedelta(seconds=5)\n"
                               "         ).set('planted', 'yes')\n",
                               store_host, store_port, kStranger},
                 .program = python,

@@ -1,6 +1,7 @@
 #include "agent/supervisor/health_monitor.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <future>
 #include <optional>
 
+#include "agent/health/process_facts.h"
 #include "base/uv/uv_loop.h"
 #include "base/uv/uv_work.h"
 
@@ -90,6 +92,11 @@ TEST_F(HealthMonitorTest, StillWorkersThatDoNotFinishHaveTheirStacksRead) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) pause();
   }
+  const auto waits = [&] {
+    AwaitedFiles files;
+    return ReadProcessFacts(still, files).call_name == "pause";
+  };
+  for (int i = 0; i < 10'000 && !waits(); ++i) poll(nullptr, 0, 2);
   std::vector<pid_t> taken;
   std::optional<HangVerdict> verdict;
   HealthMonitor::Callbacks callbacks = Callbacks();

@@ -32,11 +32,18 @@ struct LeftFilesTest : ::testing::Test {
     for (const auto& entry : fs::directory_iterator(folder.path())) folders.push_back(entry.path());
     return folders;
   }
-  // Kills the guardian, the agent and the workers of a job.
-  static void KillAll(const Job& job) {
-    const pid_t agent = AgentOf(job);
-    kill(job.pid(), SIGKILL);
+  // Kills the guardian, the agent and the workers of a job; neither notices the other's death.
+  static void KillAll(Job& job) {
+    const pid_t agent = RunningAgentOf(job);
+    job.Signal(SIGSTOP);
     kill(agent, SIGKILL);
+    job.Signal(SIGKILL);
+    EXPECT_EQ(job.Wait(), KilledBy(SIGKILL));
+  }
+  static pid_t RunningAgentOf(const Job& job) {
+    pid_t agent = 0;
+    EXPECT_TRUE(WaitFor([&] { return (agent = AgentOf(job)) != 0; }));
+    return agent;
   }
   static void Age(const std::string& path) {
     const timespec old{.tv_sec = time(nullptr) - 169 * 3600, .tv_nsec = 0};
@@ -61,7 +68,7 @@ TEST_F(LeftFilesTest, TheGuardianNamesThoseOfItsDeadAgent) {
              "test $TORCHELASTIC_RESTART_COUNT = 1 && exec sleep 1000; " +
                  kFail));
   ASSERT_TRUE(job.WaitForOut("up 1\n")) << job.Err();
-  kill(AgentOf(job), SIGKILL);
+  kill(RunningAgentOf(job), SIGKILL);
   EXPECT_EQ(job.Wait(), Code(205)) << job.Err();
   ASSERT_EQ(Folders().size(), 1u);
   EXPECT_THAT(job.Err(), HasSubstr("rankrun: files of the workers are in " + Folders()[0]));
@@ -75,12 +82,15 @@ TEST_F(LeftFilesTest, TheNextJobNamesOrRemovesThoseOfAKilledOne) {
   KillAll(full);
   ASSERT_TRUE(NothingIsLeft(milliseconds(20'000)));
   EXPECT_EQ(Folders().size(), 2u);
-  Job next(In({"-n1"}, "true"));
-  EXPECT_EQ(next.Wait(), Code(0));
-  ASSERT_EQ(Folders().size(), 1u);
-  EXPECT_THAT(next.Err(), HasSubstr("rankrun: files of an earlier job, of which all processes were "
-                                    "killed, are in " +
-                                    Folders()[0] + "\n"));
+  std::string shown;
+  EXPECT_TRUE(WaitFor([&] {  // each of them takes half a second at most for that
+    Job next(In({"-n1"}, "true"));
+    EXPECT_EQ(next.Wait(), Code(0));
+    shown += next.Err();
+    return Folders().size() == 1;
+  }));
+  EXPECT_EQ(shown, "rankrun: files of an earlier job, of which all processes were killed, are in " +
+                       Folders()[0] + "\n");
   Job later(In({"-n1"}, "true"));
   EXPECT_EQ(later.Wait(), Code(0));
   EXPECT_EQ(later.Err(), "");
@@ -95,10 +105,12 @@ TEST_F(LeftFilesTest, AWeekAfterTheEndTheyGo) {
   Job running(In({"-n1"}, "echo up; sleep 1000"));
   ASSERT_TRUE(running.WaitForOut("up\n"));
   for (const std::string& path : Folders()) Age(path);
-  Job next(In({"-n1"}, "true"));
-  EXPECT_EQ(next.Wait(), Code(0));
-  EXPECT_EQ(next.Err(), "");
-  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(WaitFor([&] {  // each of them removes what it can in half a second
+    Job next(In({"-n1"}, "true"));
+    EXPECT_EQ(next.Wait(), Code(0));
+    EXPECT_EQ(next.Err(), "");
+    return !fs::exists(left);
+  }));
   EXPECT_EQ(Folders().size(), 1u) << "the folder of the job that runs is gone";
 }
 

@@ -127,6 +127,7 @@ TEST_F(MetricsTest, AnotherNameOfThisMachineIsRefused) {
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 421 "));
     EXPECT_THAT(answer, HasSubstr("want a numeric address, localhost or a name of this machine"));
   }
+  port = FreePort();  // the agent of the first job may not have ended
   Job open({.arguments = Shell(Flags({"--metrics-open"}), UntilTold())});
   ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
   EXPECT_THAT(Exchange(port, request), StartsWith("HTTP/1.1 200 "));
@@ -154,6 +155,7 @@ TEST_F(MetricsTest, AnotherUserOfThisHostIsRefused) {
     EXPECT_TRUE(run.WaitForErr(
         "--metrics: refused a program of user 65534; --metrics-open admits all users"));
   }
+  port = FreePort();  // the agent of the first job may not have ended
   Job open({.arguments = Shell(Flags({"--metrics-open"}), UntilTold())});
   ASSERT_TRUE(WaitForMetric("rankrun_attempt 0"));
   EXPECT_EQ(status_for_nobody(), 2);

@@ -265,8 +265,11 @@ for client in clients:
     client.connect_ex(server.getsockname())
 time.sleep(1000)
 )");
-  EXPECT_TRUE(WhyBegins("rank 0 dials 127.0.0.1:")) << Out({"why"});
-  EXPECT_THAT(Out({"why"}), HasSubstr("which does not answer"));
+  EXPECT_TRUE(WaitFor([&] {
+    const std::string why = Run({"why"}).out;
+    return why.starts_with("rank 0 dials 127.0.0.1:") &&
+           why.find("which does not answer") != std::string::npos;
+  })) << Out({"why"});
 }
 
 TEST_F(RankctlTorchTimingTest, ANoticeNamesWhatQuietWorkersWaitFor) {

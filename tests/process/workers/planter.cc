@@ -25,7 +25,7 @@ int main(int count, char** arguments) {
   try {
     rankrun::TcpStore store({.host = arguments[1],
                              .port = static_cast<uint16_t>(std::atoi(arguments[2])),
-                             .timeout = std::chrono::seconds(is_stranger ? 2 : 60)});
+                             .timeout = std::chrono::seconds(is_stranger ? 5 : 60)});
     store.Set(arguments[3], "yes");
     std::printf("%s\n", store.Check({"planted"}) ? store.Get("planted").c_str() : "nothing");
   } catch (const std::exception& error) {

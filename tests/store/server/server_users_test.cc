@@ -232,12 +232,12 @@ TEST_F(RemoteClientTest, ASilentClientIsAskedForWhenItConnects) {
 }
 
 struct RemoteControlTest : RemoteClientTest {
-  void StartWithControl() {
+  void StartWithControl(std::chrono::milliseconds stranger_timeout) {
     ServerOptions options = OnlyRoot();
     options.control = [this](std::unique_ptr<Stream> stream, std::string_view) {
       taken.push_back(std::move(stream));
     };
-    options.stranger_timeout = std::chrono::milliseconds(300);
+    options.stranger_timeout = stranger_timeout;
     Start(std::move(options));
   }
   void TearDown() override {
@@ -248,7 +248,7 @@ struct RemoteControlTest : RemoteClientTest {
 
 // It proves the secret of the job instead.
 TEST_F(RemoteControlTest, AControlConnectionNeedsNobodyToVouchForIt) {
-  StartWithControl();
+  StartWithControl(std::chrono::minutes(1));
   for (const char* why : {"node a: it belongs to user 7", ""}) {
     RawClient control = ConnectFrom(1, /*validate=*/false);
     ASSERT_TRUE(server->Eventually([&](Server&) { return !asked.empty(); }));
@@ -266,7 +266,7 @@ TEST_F(RemoteControlTest, AControlConnectionNeedsNobodyToVouchForIt) {
 }
 
 TEST_F(RemoteControlTest, ASilentClientOfAnotherUserHasADeadline) {
-  StartWithControl();
+  StartWithControl(std::chrono::milliseconds(300));
   RawClient silent = ConnectFrom(1, /*validate=*/false), client = ConnectFrom(1);
   ASSERT_TRUE(IsAsked(2));
   server->OnLoop([&](Server& s) {
