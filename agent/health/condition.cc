@@ -7,7 +7,8 @@ constexpr double kBusyShare = 0.5;             // of a core, by any thread
 constexpr double kBusyShareWhenRunning = 0.1;  // of a core, if the main thread is in no call
 
 bool IsHeld(const WorkerSample& sample) {
-  return IsBreakpointWait(sample.awaited) || (sample.process && sample.process->tracer != 0);
+  return sample.is_at_prompt || IsBreakpointWait(sample.awaited) ||
+         (sample.process && sample.process->tracer != 0);
 }
 
 bool IsBusy(const ProcessFacts& facts, const RecentWork& work) {
@@ -86,6 +87,7 @@ std::string Waiting(const ProcessFacts& facts) {
 }
 
 std::string Held(const WorkerSample& sample) {
+  if (sample.is_at_prompt) return "waiting for input from the terminal";
   if (!sample.awaited.empty()) return "held at a breakpoint";
   return "held by " + sample.process->tracer_name + " (pid " +
          std::to_string(sample.process->tracer) + ")";

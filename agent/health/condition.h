@@ -12,7 +12,7 @@ namespace rankrun::agent {
 enum class Condition : uint8_t {
   kNotStarted,
   kEnded,
-  kHeld,      // at a breakpoint, or by a debugger
+  kHeld,      // at a breakpoint or a prompt, or by a debugger
   kSaving,    // a checkpoint
   kStopped,   // by a signal
   kInKernel,  // in uninterruptible sleep

@@ -85,6 +85,7 @@ struct WorkerSample {
   bool has_ended = false;  // successfully; a failure ends the attempt
   Duration ended_for{};    // since its end, if has_ended
   bool is_saving = false;
+  bool is_at_prompt = false;            // waits for input from the terminal
   Duration cpu_time{};                  // used by all its threads since its start
   std::vector<GroupActivity> groups{};  // of its status page
   bool has_all_groups = true;           // else the rest was too much for a message

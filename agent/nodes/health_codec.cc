@@ -120,6 +120,7 @@ void Fields(F& f, WorkerSample& m) {
   f("has_ended", m.has_ended);
   AsMilliseconds(f, "ended_for_ms", m.ended_for);
   f("is_saving", m.is_saving);
+  f("is_at_prompt", m.is_at_prompt);
   AsMilliseconds(f, "cpu_time_ms", m.cpu_time);
   f("groups", m.groups);
   f("has_all_groups", m.has_all_groups);

@@ -107,6 +107,7 @@ void Fields(F& f, WorkerRecord& m) {
   f("stdout_file", m.stdout_file);
   f("stderr_file", m.stderr_file);
   f.Bytes("exception", m.exception);
+  f("reads_terminal", m.reads_terminal);
   f("hang", m.hang);
   f("kill_note", m.kill_note);
   f("activity", m.activity);

@@ -1,6 +1,7 @@
 #include "agent/output/console.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -34,6 +35,8 @@ Console::Console(Loop& loop, int stdout_fd, int stderr_fd, std::function<void()>
       std::make_unique<Output>(loop, stdout_fd, [this] { OnProgress(kStdout); });
   sides_[kStderr].output =
       std::make_unique<Output>(loop, stderr_fd, [this] { OnProgress(kStderr); });
+  sides_[kStdout].is_terminal = isatty(stdout_fd) != 0;
+  sides_[kStderr].is_terminal = isatty(stderr_fd) != 0;
 }
 
 void Console::Write(Channel channel, const Text& text) {
@@ -56,6 +59,12 @@ void Console::Write(Channel channel, const Text& text) {
   }
   side.writer = text.writer;
   side.last = bytes.back();
+}
+
+void Console::NoteTypedLine() {
+  for (Side& side : sides_) {
+    if (side.is_terminal) side.last = '\n';
+  }
 }
 
 bool Console::full(Channel channel) const {

@@ -43,6 +43,9 @@ class Console {
   // Writes whole lines to standard error.
   void Say(std::string_view lines) { Write(kStderr, {.writer = kOurselves, .bytes = lines}); }
 
+  // A line was typed, and its terminal has echoed the newline.
+  void NoteTypedLine();
+
   // Asks the other workers not to write until the next call; empty: none.
   void HoldAllBut(std::optional<int> local_rank) { shown_rank_ = local_rank; }
   bool holds(int local_rank) const { return shown_rank_ && *shown_rank_ != local_rank; }
@@ -53,6 +56,7 @@ class Console {
   // A terminal, pipe or file, and the last text that it got.
   struct Side {
     std::unique_ptr<Output> output;
+    bool is_terminal = false;
     int writer = kOurselves;
     char last = '\n';
     bool reported = false;  // a failure has been reported

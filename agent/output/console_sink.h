@@ -33,6 +33,7 @@ class ConsoleSink : public OutputSink {
   bool full() const override {
     return console_.holds(options_.local_rank) || console_.full(options_.channel);
   }
+  void ShowOpenLine() override { Show(lines_.TakeRest()); }
   void Finish() override;
 
  private:

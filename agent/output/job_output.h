@@ -43,6 +43,7 @@ class JobOutput {
 
   // Writes whole lines of rankrun's own to standard error.
   void Say(std::string_view lines);
+  void NoteTypedLine() { console_.NoteTypedLine(); }
 
   // Leaves the console to one worker, until the next call; empty: to all. The streams of the
   // others are full meanwhile.

@@ -18,6 +18,9 @@ class OutputSink {
   // Returns whether too much data waits; the worker should then be held back.
   virtual bool full() const = 0;
 
+  // The worker waits for input: shows a line that it has begun, which may be its prompt.
+  virtual void ShowOpenLine() {}
+
   // Called when the stream has ended.
   virtual void Finish() = 0;
 };

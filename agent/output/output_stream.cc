@@ -66,6 +66,10 @@ void OutputStream::CatchUp() {
   if (started_ && !ended_ && !SinksFull()) Drain();
 }
 
+void OutputStream::ShowOpenLine() {
+  for (auto& sink : options_.sinks) sink->ShowOpenLine();
+}
+
 void OutputStream::Finish() {
   if (started_ && !ended_) Drain();
   if (poll_ != nullptr) poll_->Stop();

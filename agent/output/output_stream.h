@@ -53,6 +53,9 @@ class OutputStream {
   // Continues to read if the sinks have room.
   void Resume();
 
+  // Shows a line that the worker has begun, because it waits for input.
+  void ShowOpenLine();
+
   // Reads the data written so far, unless the sinks are full.
   void CatchUp();
 

@@ -16,6 +16,7 @@ namespace rankrun::agent {
 namespace {
 
 constexpr size_t kPieceBytes = 64 * 1024;
+constexpr std::chrono::milliseconds kRetryPause{500};
 
 }  // namespace
 
@@ -25,12 +26,19 @@ struct StdinSource::PoolRead {
   std::string bytes = {};
 };
 
-StdinSource::StdinSource(Loop& loop, int fd)
-    : loop_(loop), fd_(fd), answer_(loop, [this] { Answer(); }) {}
+StdinSource::StdinSource(Loop& loop, int fd, std::function<bool()> may_read)
+    : loop_(loop),
+      fd_(fd),
+      may_read_(std::move(may_read)),
+      is_terminal_(isatty(fd) != 0),
+      answer_(loop, [this] { Answer(); }),
+      retry_(loop, [this] { Answer(); }) {}
 
 StdinSource::~StdinSource() {
   if (pool_read_ != nullptr) pool_read_->owner = nullptr;
 }
+
+bool StdinSource::HasTerminal() const { return is_terminal_ && may_read_(); }
 
 void StdinSource::Read(std::function<void(std::string bytes)> on_read) {
   on_read_ = std::move(on_read);
@@ -39,15 +47,20 @@ void StdinSource::Read(std::function<void(std::string bytes)> on_read) {
 
 void StdinSource::GiveBack(const std::string& rest) {
   on_read_ = {};
-  answer_.Stop();
-  if (poll_ != nullptr) poll_->Stop();
+  StopReading();
   kept_.insert(0, rest);
 }
 
 void StdinSource::Pause(bool paused) {
   paused_ = paused;
-  if (paused && poll_ != nullptr) poll_->Stop();
+  if (paused) StopReading();
   if (!paused && on_read_ && pool_read_ == nullptr) answer_.Start(std::chrono::milliseconds(0));
+}
+
+void StdinSource::StopReading() {
+  answer_.Stop();
+  retry_.Stop();
+  if (poll_ != nullptr) poll_->Stop();
 }
 
 // Opens a pipe or a terminal once more to make it non-blocking, because other
@@ -55,7 +68,7 @@ void StdinSource::Pause(bool paused) {
 void StdinSource::Open() {
   struct stat status {};
   fstat(fd_, &status);
-  if (S_ISFIFO(status.st_mode) || isatty(fd_) != 0) {
+  if (S_ISFIFO(status.st_mode) || is_terminal_) {
     std::string path = "/proc/self/fd/" + std::to_string(fd_);
     reopened_.Reset(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
@@ -80,6 +93,10 @@ void StdinSource::Answer() {
 }
 
 void StdinSource::ReadReady() {
+  if (is_terminal_ && !may_read_()) {
+    poll_->Stop();
+    return retry_.Start(kRetryPause);
+  }
   std::string bytes(kPieceBytes, '\0');
   ssize_t count = reopened_ ? read(reopened_.get(), bytes.data(), bytes.size())
                             : recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);

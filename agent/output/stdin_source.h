@@ -21,11 +21,15 @@ namespace rankrun::agent {
 // Thread: loop.  Lifetime: of the job; may end during a read.
 class StdinSource {
  public:
-  // `fd` must stay open longer. Reads nothing before the first Read.
-  StdinSource(Loop& loop, int fd);
+  // `fd` must stay open longer. Reads nothing before the first Read. `may_read` is asked before
+  // each read from a terminal, whose keys may be for a shell.
+  StdinSource(Loop& loop, int fd, std::function<bool()> may_read);
   StdinSource(const StdinSource&) = delete;
   StdinSource& operator=(const StdinSource&) = delete;
   ~StdinSource();
+
+  // Returns whether it is a terminal that may be read.
+  bool HasTerminal() const;
 
   // Calls `on_read` once with the next bytes, never before it returns. No bytes
   // mean the end of the input, or an input that cannot be read.
@@ -41,6 +45,7 @@ class StdinSource {
  private:
   struct PoolRead;
 
+  void StopReading();
   void Open();
   void Answer();
   void ReadReady();
@@ -50,12 +55,15 @@ class StdinSource {
 
   Loop& loop_;
   int fd_;
+  const std::function<bool()> may_read_;
+  const bool is_terminal_;
   Fd reopened_;  // the same input, non-blocking for us only
   bool opened_ = false;
   bool paused_ = false;
   std::function<void(std::string)> on_read_;  // empty: no read is pending
   std::string kept_;                          // read and not yet delivered
   Timer answer_;
+  Timer retry_;                          // of a read from a terminal that was not allowed
   std::unique_ptr<Poll> poll_;           // null: the pool reads it
   std::shared_ptr<PoolRead> pool_read_;  // shared with the pool's job; null: none
 };

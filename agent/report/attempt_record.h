@@ -59,13 +59,14 @@ struct WorkerRecord {
   int passed_signal = 0;                   // the last one that rankrun passed on (SIGUSR1)
   std::optional<ExpiredTimer> timer = {};  // that signalled it (torchrun's file timer)
   TimePoint ended{};
-  std::string stdout_tail;               // at most the last 64 KiB
-  std::string stderr_tail;               // likewise
-  std::string stdout_file;               // with all of it; empty: none
-  std::string stderr_file;               // with all of it or the tail; empty: none
-  std::optional<std::string> exception;  // from its error file
-  std::string hang = {};                 // why the agent judged that it hangs; empty: it did not
-  std::string kill_note;                 // why the kernel may have killed it; empty: unknown
+  std::string stdout_tail;                  // at most the last 64 KiB
+  std::string stderr_tail;                  // likewise
+  std::string stdout_file;                  // with all of it; empty: none
+  std::string stderr_file;                  // with all of it or the tail; empty: none
+  std::optional<std::string> exception;     // from its error file
+  std::optional<bool> reads_terminal = {};  // it could get input from a terminal
+  std::string hang = {};                    // why the agent judged that it hangs; empty: it did not
+  std::string kill_note;                    // why the kernel may have killed it; empty: unknown
   // From its status page at the first of: its end, a peer's death, a signal to
   // end. Empty: unknown.
   WorkerActivity activity = {};

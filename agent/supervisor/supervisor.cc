@@ -18,6 +18,7 @@
 #include "agent/report/event_log.h"
 #include "agent/report/verdict.h"
 #include "agent/supervisor/inspection.h"
+#include "agent/worker/input_request.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/roll_call.h"
@@ -44,6 +45,7 @@ Supervisor::Supervisor(Loop& loop, const JobSpec& spec, Incarnation& incarnation
               .is_one_of_several = spec.nodes.has_value()},
       incarnation_(incarnation),
       output_(loop, spec, [this] { OnOutputProgress(); }),
+      input_(loop, STDIN_FILENO, [this] { return IsInForeground(guardian_); }),
       reports_(
           loop, output_, std::move(reporter),
           {.on_complete =

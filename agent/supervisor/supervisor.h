@@ -117,7 +117,7 @@ class Supervisor {
   std::vector<Event> events_;  // to be applied in the next turn of the loop
   Fd null_fd_;
   JobOutput output_;
-  StdinSource input_{loop_, STDIN_FILENO};
+  StdinSource input_;
   WorkerChannels channels_;
   AttemptReports reports_;
   bool impatient_ = false;  // two requests to stop: do not wait long for the terminal

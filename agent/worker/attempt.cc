@@ -57,6 +57,7 @@ Attempt::Attempt(const Context& context, NodePlace place, Callbacks callbacks)
   if (context_.spec.output.standard_input.reader == StdinPlan::Reader::kAll) {
     feed_ = std::make_unique<StdinFeed>(context_.loop, context_.input, context_.spec.workers);
   }
+  loans_ = LoansOfTerminal();
   JobOutput& output = context_.output;
   output.BeginAttempt(place_.attempt, place_.first_rank);
   for (int rank = 0; rank < context_.spec.workers; ++rank) {
@@ -94,12 +95,35 @@ Result<void> Attempt::Prepare(int local_rank) {
   if (feed_ != nullptr) {
     if (auto ready = feed_->Prepare(local_rank); !ready) return ready;
   }
+  if (loans_ != nullptr) {
+    if (auto ready = loans_->Prepare(local_rank); !ready) LogWarn(ready.error().message);
+  }
   return workers_[static_cast<size_t>(local_rank)]->Prepare();
+}
+
+std::unique_ptr<StdinLoans> Attempt::LoansOfTerminal() {
+  const StdinPlan& plan = context_.spec.output.standard_input;
+  if (plan.reader != StdinPlan::Reader::kOne || !context_.input.HasTerminal()) return nullptr;
+  StdinLoans::Ranks ranks{.first = place_.first_rank, .workers = context_.spec.workers};
+  if (place_.node_rank == 0) ranks.owner = plan.local_rank;
+  const bool has_others = ranks.workers > (ranks.owner ? 1 : 0);
+  if (!has_others) return nullptr;
+  return std::make_unique<StdinLoans>(
+      context_.loop, context_.input, ranks,
+      StdinLoans::Callbacks{
+          .show_prompt = [this](int rank) { workers_[static_cast<size_t>(rank)]->ShowOpenLine(); },
+          .show =
+              [this](const std::string& notice) {
+                context_.output.Say("rankrun: " + notice + "\n");
+              },
+          .on_line = [this] { context_.output.NoteTypedLine(); }});
 }
 
 int Attempt::StdinFor(int local_rank) const {
   const StdinPlan& plan = context_.spec.output.standard_input;
   if (feed_ != nullptr) return feed_->worker_end(local_rank);
+  if (loans_ != nullptr && loans_->worker_end(local_rank) >= 0)
+    return loans_->worker_end(local_rank);
   bool reads = plan.reader == StdinPlan::Reader::kInherit ||
                (plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
                 place_.node_rank == 0);
@@ -137,6 +161,7 @@ void Attempt::OnStartResult(int local_rank, Result<SpawnedProcess> result) {
   if (result) {
     worker.OnStarted(std::move(*result));
     if (feed_ != nullptr) feed_->OnStarted(local_rank);
+    if (loans_ != nullptr) loans_->OnStarted(local_rank, worker.record().pid);
     callbacks_.on_started(local_rank);
     return;
   }
@@ -165,6 +190,7 @@ void Attempt::Retry() {
 void Attempt::OnEnded(int local_rank) {
   const WorkerRecord& record = workers_[static_cast<size_t>(local_rank)]->record();
   ended_.push_back(static_cast<size_t>(local_rank));
+  if (loans_ != nullptr) loans_->OnEnded(local_rank);
   release_.Start(std::chrono::milliseconds(0));
   bool stops_others = record.failed() && !stopping_ && !context_.spec.continue_on_failure;
   const EndKind kind = EndKindOf(record);
@@ -243,6 +269,7 @@ std::vector<WorkerSample> Attempt::Samples() const {
   for (auto& worker : workers_) {
     samples.push_back(worker->Sample());
     samples.back().node = NodeNameOf(context_.spec);
+    samples.back().is_at_prompt = loans_ != nullptr && loans_->Waits(samples.back().local_rank);
   }
   return samples;
 }
@@ -325,6 +352,8 @@ AttemptRecord Attempt::TakeRecord() {
                        .memory_before = memory_before_};
   for (auto& worker : workers_) {
     WorkerRecord& taken = record.workers.emplace_back(worker->TakeRecord());
+    const bool has_input = loans_ != nullptr || StdinFor(taken.local_rank) == STDIN_FILENO;
+    if (has_input && isatty(STDIN_FILENO) != 0) taken.reads_terminal = true;
     taken.dump_files = TorchDumpFiles(context_.spec.environment, torch_dumps_, taken.global_rank);
   }
   record.ended = ended_;

@@ -17,6 +17,7 @@
 #include "agent/output/job_output.h"
 #include "agent/output/stdin_feed.h"
 #include "agent/report/attempt_record.h"
+#include "agent/worker/stdin_loans.h"
 #include "agent/worker/timer_server.h"
 #include "agent/worker/worker.h"
 #include "agent/worker/worker_environment.h"
@@ -99,8 +100,7 @@ class Attempt {
   // to the process, for a message: " (rank 2)", ", below rank 2", or nothing.
   std::string NoteTimer(const TimerServer::Expired& expired);
 
-  // Checks whether the worker with this pid has exited. Returns false if no
-  // worker has the pid.
+  // Checks whether the worker with this pid has exited. Returns false if no worker has the pid.
   bool CheckExitOf(pid_t pid);
 
   const WorkerRecord& record(int local_rank) const { return worker(local_rank).record(); }
@@ -108,12 +108,10 @@ class Attempt {
   size_t size() const { return workers_.size(); }
   TimePoint started() const { return started_; }
 
-  // Resumes reading the workers' output, because its consumer may have room
-  // again.
+  // Resumes reading the workers' output, because its consumer may have room again.
   void ResumeOutput();
 
-  // Returns the record of the attempt after its end. The caller sets
-  // `restarts`.
+  // Returns the record of the attempt after its end. The caller sets `restarts`.
   AttemptRecord TakeRecord();
 
  private:
@@ -125,6 +123,7 @@ class Attempt {
   SpawnSpec SpecFor(int local_rank) const;
   Result<void> Prepare(int local_rank);
   int StdinFor(int local_rank) const;
+  std::unique_ptr<StdinLoans> LoansOfTerminal();
 
   const Context context_;
   const NodePlace place_;
@@ -141,8 +140,9 @@ class Attempt {
   std::vector<int> postponed_;                    // local ranks whose start is to be retried
   std::string retry_reason_;                      // error of the last postponed start
   int retries_left_;
-  std::unique_ptr<StdinFeed> feed_;  // null: workers do not share our standard input
-  std::set<int> saving_;             // local ranks that were saving at the last look
+  std::unique_ptr<StdinFeed> feed_;    // null: workers do not share our standard input
+  std::unique_ptr<StdinLoans> loans_;  // null: no worker borrows it
+  std::set<int> saving_;               // local ranks that were saving at the last look
   Timer retry_;
   Timer release_;  // releases descriptors outside the workers' callbacks
 };

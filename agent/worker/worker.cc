@@ -203,6 +203,11 @@ void Worker::ReleaseDescriptors() {
   streams_.standard_error->Release();
 }
 
+void Worker::ShowOpenLine() {
+  streams_.standard_output->ShowOpenLine();
+  streams_.standard_error->ShowOpenLine();
+}
+
 void Worker::ResumeOutput() {
   streams_.standard_output->Resume();
   streams_.standard_error->Resume();

@@ -97,6 +97,9 @@ class Worker {
   // Completes the record with the tails of the output and moves it out.
   WorkerRecord TakeRecord();
 
+  // Shows a line that it has begun, because it waits for input.
+  void ShowOpenLine();
+
   // Resumes reading its output, because the consumer may have room again.
   void ResumeOutput();
 

@@ -124,8 +124,10 @@ constexpr Flag kFlags[] = {
      .default_value = "0; by the name torchrun `inherit`",
      .help = "Connect the standard input of rankrun to the worker of this local rank, to all "
              "workers, or to none.",
-     .details = "Other workers read /dev/null. With `all` each worker gets a copy. With `inherit` "
-                "all workers have it themselves, and the first to read a byte gets it.",
+     .details = "Other workers read /dev/null. But if it is a terminal that one worker has, "
+                "rankrun lends it in turns to the others that wait for input. With `all` each "
+                "worker gets a copy. With `inherit` all workers have it themselves, and the first "
+                "to read a byte gets it.",
      .group = kOutput,
      .sources = kOurs},
     {.name = "events",

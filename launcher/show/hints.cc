@@ -22,7 +22,7 @@ bool RefusesLocalRank(const std::string& error) {
 
 std::string HintFor(const agent::WorkerRecord& cause) {
   const std::string error = agent::FindLastError(agent::OutputOfErrors(cause)).text;
-  if (ReadsEndOfInput(error)) {
+  if (ReadsEndOfInput(error) && !cause.reads_terminal.value_or(false)) {
     return "it read the end of its standard input; --stdin " + std::to_string(cause.local_rank) +
            " gives it that of rankrun";
   }

@@ -1,6 +1,7 @@
 #include "agent/output/stdin_feed.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -16,7 +17,7 @@ struct StdinFeedTest : testing::Test {
   StdinFeedTest() { signal(SIGPIPE, SIG_IGN); }
 
   void Start(int fd, int workers) {
-    source.emplace(loop, fd);
+    source.emplace(loop, fd, [this] { return may_read; });
     StartAgain(workers);
   }
   // Begins the next attempt.
@@ -51,6 +52,7 @@ struct StdinFeedTest : testing::Test {
     return loop.RunUntil([&] { return Read(rank); }, test::kLong);
   }
 
+  bool may_read = true;
   Fd late_input;  // outlives the loop, which waits for reads in progress
   Loop loop;
   std::optional<StdinSource> source;
@@ -79,6 +81,21 @@ TEST_F(StdinFeedTest, APausedSourceReadsNothing) {
   keys.Reset();
   EXPECT_TRUE(Ends(0));
   EXPECT_EQ(texts[0], "c");
+}
+
+TEST_F(StdinFeedTest, ATerminalIsReadOnceItMayBe) {
+  int ours = Fd::kNone, theirs = Fd::kNone;
+  ASSERT_EQ(openpty(&ours, &theirs, nullptr, nullptr, nullptr), 0);
+  Fd keyboard(ours), terminal(theirs);
+  may_read = false;
+  Start(terminal.get(), 1);
+  ASSERT_EQ(write(keyboard.get(), "shell\n", 6), 6);
+  test::RunReadyCallbacks(loop);
+  char buffer[16];
+  EXPECT_EQ(read(terminal.get(), buffer, sizeof buffer), 6) << "another process reads it";
+  ASSERT_EQ(write(keyboard.get(), "job\n", 4), 4);
+  may_read = true;
+  EXPECT_TRUE(loop.RunUntil([&] { return Read(0) || texts[0] == "job\n"; }, test::kLong));
 }
 
 TEST_F(StdinFeedTest, EveryWorkerGetsAllOfAFile) {
@@ -209,7 +226,7 @@ TEST_F(StdinFeedTest, TheSlowestHoldsBackTheReading) {
 TEST_F(StdinFeedTest, NothingIsReadBeforeAllWorkersHaveStarted) {
   test::TempFolder folder;
   Fd file(open(folder.Write("in", "text").c_str(), O_RDONLY | O_CLOEXEC));
-  source.emplace(loop, file.get());
+  source.emplace(loop, file.get(), [] { return true; });
   feed.emplace(loop, *source, 2);
   Prepare(0);
   Prepare(1);

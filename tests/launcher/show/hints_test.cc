@@ -5,8 +5,9 @@
 namespace rankrun::launcher {
 namespace {
 
-std::string HintForError(const std::string& standard_error) {
+std::string HintForError(const std::string& standard_error, bool reads_terminal = false) {
   agent::WorkerRecord cause;
+  cause.reads_terminal = reads_terminal;
   cause.global_rank = 5;
   cause.local_rank = 1;
   cause.exit = ProcessExit{.signaled = false, .value = 1};
@@ -27,6 +28,7 @@ TEST(HintsTest, AnEndOfTheInputNamesTheFlagThatConnectsIt) {
                          "    if self.quitting: raise BdbQuit\n"
                          "bdb.BdbQuit\n"),
             hint);
+  EXPECT_EQ(HintForError("bdb.BdbQuit\n", true), "") << "its user typed q";
 }
 
 TEST(HintsTest, AnUnknownLocalRankNamesTheCommandThatWorks) {

@@ -22,8 +22,8 @@ constexpr winsize kSize{.ws_row = 1000, .ws_col = 400, .ws_xpixel = 0, .ws_ypixe
 }  // namespace
 
 TerminalJob::TerminalJob(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& variables) {
-  std::string program = test::Program("rankrun");
+                         const std::map<std::string, std::string>& variables, std::string program) {
+  if (program.empty()) program = test::Program("rankrun");
   std::vector<char*> argv{program.data()};
   for (const std::string& argument : arguments) {
     argv.push_back(const_cast<char*>(argument.c_str()));

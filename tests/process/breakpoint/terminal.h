@@ -17,8 +17,9 @@ namespace rankrun::testing {
 // rankrun on a pseudo-terminal, whose session it leads. The destructor kills it.
 class TerminalJob {
  public:
+  // `program` empty: rankrun.
   TerminalJob(const std::vector<std::string>& arguments,
-              const std::map<std::string, std::string>& variables = {});
+              const std::map<std::string, std::string>& variables = {}, std::string program = {});
   TerminalJob(const TerminalJob&) = delete;
   ~TerminalJob();
 
