@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "agent/guardian/guardian.h"
+#include "agent/job/job_signals.h"
 #include "agent/machine/worker_gpus.h"
 #include "agent/report/event_log.h"
 #include "agent/supervisor/supervisor.h"
@@ -146,6 +147,7 @@ class Launch {
       return ReadOwnSecretOnce(path, !only_shown);
     };
     auto plan = MakeJobPlan(settings, command_, machine_);
+    if (stop_signal_ != 0) return {.exit_code = 0, .end_signal = stop_signal_};
     if (!plan) return Refuse(plan.error(), kExitUsage);
     auto program = ResolveProgram(*request, machine_.environment);
     if (!program) {
@@ -166,10 +168,24 @@ class Launch {
 
   // Asks the Python of the workers; other programs are not expected to use PyTorch.
   Result<TorchDevices> AskTorchOf(const ProgramRequest& request,
-                                  const std::vector<std::string>& environment) const {
+                                  const std::vector<std::string>& environment) {
     auto program = ResolveProgram(request, machine_.environment);
     if (!program || !program->is_python) return TorchDevices();
-    return AskTorch(program->program.file, environment);
+    return AskTorch(
+        program->program.file, environment,
+        {.stop_fd = incarnation_.link().fd(), .is_stopped = [this] { return ReadStop(); }});
+  }
+
+  // Reads signals of the guardian. Returns whether one asked for the end.
+  bool ReadStop() {
+    while (auto message = incarnation_.link().Receive()) {
+      if (std::holds_alternative<agent::LinkClosed>(*message)) _exit(agent::kExitInternalError);
+      auto* notice = std::get_if<agent::SignalNotice>(&*message);
+      if (notice == nullptr) continue;
+      const auto meaning = agent::MeaningOf(notice->signal_number, agent::kEndSignals);
+      if (meaning != agent::SignalMeaning::kPass) stop_signal_ = notice->signal_number;
+    }
+    return stop_signal_ != 0;
   }
 
   // Prints the plan; starts nothing.
@@ -233,6 +249,7 @@ class Launch {
   const std::string started_as_;
   agent::Incarnation& incarnation_;
   Machine machine_ = ThisMachine();
+  int stop_signal_ = 0;  // that came before the start; 0: none
 };
 
 }  // namespace

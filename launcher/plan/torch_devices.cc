@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -66,26 +67,23 @@ std::vector<std::string> WithoutRepetition(const std::vector<std::string>& envir
   return result;
 }
 
-// Waits until `fd` can be read. Returns false at the deadline.
-bool AwaitReadable(int fd, steady_clock::time_point deadline) {
+enum class Answer { kComplete, kLate, kStopped };
+
+// Reads the output of the process until its end.
+Answer ReadAll(int fd, const TorchPatience& patience, steady_clock::time_point deadline,
+               std::string& text) {
   for (;;) {
     auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
-    pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-    int ready = poll(&entry, 1, static_cast<int>(std::max<int64_t>(0, left)));
-    if (ready >= 0) return ready > 0;
-  }
-}
-
-// Reads until the end of file or the deadline.
-std::string ReadAll(int fd, steady_clock::time_point deadline) {
-  std::string text;
-  while (AwaitReadable(fd, deadline)) {
+    std::array<pollfd, 2> entries{{{fd, POLLIN, 0}, {patience.stop_fd, POLLIN, 0}}};
+    int ready = poll(entries.data(), entries.size(), static_cast<int>(std::max<int64_t>(0, left)));
+    if (ready == 0) return Answer::kLate;
+    if (ready > 0 && entries[1].revents != 0 && patience.is_stopped()) return Answer::kStopped;
+    if (ready < 0 || entries[0].revents == 0) continue;
     char buffer[4096];
     ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got == 0) break;
+    if (got == 0) return Answer::kComplete;
     if (got > 0) text.append(buffer, static_cast<size_t>(got));
   }
-  return text;
 }
 
 // Waits for the end of the process, then ends what it has started. Kills it at
@@ -114,8 +112,8 @@ std::optional<TorchDevices> ReadAnswer(const std::string& text) {
 
 Result<TorchDevices> AskTorch(const std::string& python,
                               const std::vector<std::string>& environment,
-                              std::chrono::milliseconds patience) {
-  const auto deadline = steady_clock::now() + patience;
+                              const TorchPatience& patience) {
+  const auto deadline = steady_clock::now() + patience.limit;
   Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   int ends[2];
   if (!null || pipe2(ends, O_CLOEXEC) != 0) return SystemError("ask PyTorch", errno);
@@ -129,11 +127,14 @@ Result<TorchDevices> AskTorch(const std::string& python,
                                .stderr_fd = null.get()});
   if (!process) return std::move(process).error();
   input.Reset();
-  const std::string text = ReadAll(output.get(), deadline);
-  auto exit = AwaitEnd(*process, deadline);
+  std::string text;
+  const Answer answer = ReadAll(output.get(), patience, deadline, text);
+  auto exit = AwaitEnd(*process, answer == Answer::kStopped ? steady_clock::now() : deadline);
   const std::string whose = "the PyTorch of " + python;
+  if (answer == Answer::kStopped) return Error{ErrorCode::kCancelled, whose + " was not awaited"};
   if (!exit) {
-    return Error{ErrorCode::kTimeout, whose + " did not answer within " + FormatSeconds(patience)};
+    return Error{ErrorCode::kTimeout,
+                 whose + " did not answer within " + FormatSeconds(patience.limit)};
   }
   if (auto devices = ReadAnswer(text)) return *devices;
   return Error{ErrorCode::kSystem,

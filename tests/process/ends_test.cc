@@ -303,5 +303,21 @@ TEST_F(EndsTest, WorkersAreBetterVictimsWhenMemoryRunsOut) {
   EXPECT_EQ(std::stoi(ReadText("/proc/self/oom_score_adj")), ours);
 }
 
+// The agent asks the workers' Python for accelerators, which may take a minute.
+TEST(EndBeforeTheStartTest, ASignalDoesNotWaitForASlowPython) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    ScratchFolder folder;
+    const std::string asked = folder.Path("asked");
+    const std::string python = folder.Script("python3", ": >'" + asked + "'; exec sleep 1000\n");
+    Job job({.arguments = {"-n", "auto", folder.Script("train.py", "")},
+             .variables = {{"PYTHON_EXEC", python}}});
+    ASSERT_TRUE(WaitFor([&] { return access(asked.c_str(), F_OK) == 0; })) << job.Err();
+    job.Signal(SIGUSR1);
+    job.Signal(number);
+    EXPECT_EQ(job.Wait(), KilledBy(number)) << job.Err();
+    EXPECT_EQ(job.Err(), "");
+  }
+}
+
 }  // namespace
 }  // namespace rankrun::testing

@@ -15,7 +15,7 @@ struct TorchDevicesTest : testing::Test {
   Result<TorchDevices> Ask(const std::string& script,
                            milliseconds patience = std::chrono::seconds(20)) const {
     std::string python = folder.Write("python", "#!/bin/sh\n" + script + "\n", 0755);
-    return AskTorch(python, {"ANSWER=a", "PATH=/usr/bin:/bin", "ANSWER=b"}, patience);
+    return AskTorch(python, {"ANSWER=a", "PATH=/usr/bin:/bin", "ANSWER=b"}, {.limit = patience});
   }
 
   // Asks a Python whose PyTorch is made of these files.
