@@ -6,7 +6,6 @@
 namespace rankrun::bench {
 namespace {
 
-constexpr int kRoot = 0;
 constexpr auto kPoison = std::byte{0xff};
 
 bool HasPartPerRank(Collective collective) {
@@ -89,7 +88,7 @@ void Measurement::ChooseParts() {
       return;
     case Collective::kBroadcast:
       inputs_ = {own};
-      expected_ = {Part{.source = {.from = kRoot}}};
+      expected_ = {Part{.source = {.from = options_.root}}};
       return;
     case Collective::kAllToAll:
       inputs_ = each([&](int r) { return Part{.source = {.from = rank_, .to = r}}; });
@@ -123,7 +122,7 @@ void Measurement::Call() {
       world_.ReduceScatterFrom(Output(), Input(), options_.op);
       return;
     case Collective::kBroadcast:
-      world_.Broadcast(Input(), GlobalRank{kRoot});
+      world_.Broadcast(Input(), GlobalRank{options_.root});
       return;
     case Collective::kAllToAll:
       world_.AllToAllSingle(Output(), Input());
@@ -150,7 +149,7 @@ std::vector<std::byte> Measurement::TileOf(Part part, int round) const {
 void Measurement::Prepare(int round) {
   size_t part_bytes = count_ * SizeOf(options_.dtype);
   std::fill(output_.begin(), output_.end(), kPoison);
-  if (collective_ == Collective::kBroadcast && rank_ != kRoot) {
+  if (collective_ == Collective::kBroadcast && rank_ != options_.root) {
     std::fill(input_.begin(), input_.end(), kPoison);
     return;
   }

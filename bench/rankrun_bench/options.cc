@@ -95,6 +95,16 @@ Result<std::vector<Collective>> CollectivesOf(const std::vector<std::string>& wo
   return collectives;
 }
 
+// nccl-tests' names.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"half", "float16"}, {"float", "float32"}, {"double", "float64"}, {"prod", "product"}};
+
+std::string OurNameOf(const std::string& name) {
+  const auto* other =
+      std::ranges::find(kOtherNames, name, [](const auto& names) { return names.first; });
+  return other != std::end(kOtherNames) ? other->second : name;
+}
+
 DType DTypeOf(const std::string& name) {
   for (int number = 0; number < kDTypes; ++number) {
     if (name == NameOf(static_cast<DType>(number))) return static_cast<DType>(number);
@@ -155,8 +165,9 @@ Result<Options> OptionsOf(const launcher::Arguments& arguments) {
     return Invalid("--min-bytes: want at most the value of --max-bytes");
   }
   if (auto factor = flags.Count("factor")) options.factor = static_cast<size_t>(*factor);
-  if (auto dtype = flags.Text("dtype")) options.dtype = DTypeOf(*dtype);
-  if (auto op = flags.Text("op")) options.op = OpOf(*op);
+  if (auto dtype = flags.Text("dtype")) options.dtype = DTypeOf(OurNameOf(*dtype));
+  if (auto op = flags.Text("op")) options.op = OpOf(OurNameOf(*op));
+  options.root = flags.Count("root").value_or(options.root);
   options.json = flags.Has("json");
   if (auto checked = CheckReduction(options); !checked) return std::move(checked).error();
   return options;

@@ -34,6 +34,7 @@ struct Options {
   size_t factor = 2;  // factor between consecutive sizes
   DType dtype = DType::kFloat32;
   ReduceOp::Kind op = ReduceOp::kSum;
+  int root = 0;         // of broadcast
   std::string backend;  // empty: the library's choice
   bool json = false;
   bool tune = false;  // measure each algorithm

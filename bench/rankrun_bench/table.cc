@@ -30,8 +30,8 @@ const char* OpOf(const Heading& heading, const Options& options) {
   return reduces ? NameOf(options.op) : kNone;
 }
 
-int RootOf(const Heading& heading) {
-  return heading.collective == Collective::kBroadcast ? 0 : kNoRoot;
+int RootOf(const Heading& heading, const Options& options) {
+  return heading.collective == Collective::kBroadcast ? options.root : kNoRoot;
 }
 
 std::string Microseconds(double value) {
@@ -52,7 +52,7 @@ std::string TableHead(const Heading& heading, const Options& options) {
 
 std::string TableLine(const Heading& heading, const Options& options, const Figures& figures) {
   return Format("%12zu %12zu %10s %8s %6d %9s %8.2f %8.2f %8lld\n", figures.bytes, figures.count,
-                TypeOf(heading, options), OpOf(heading, options), RootOf(heading),
+                TypeOf(heading, options), OpOf(heading, options), RootOf(heading, options),
                 Microseconds(figures.times.microseconds).c_str(), figures.algorithm_bandwidth,
                 figures.bus_bandwidth, static_cast<long long>(figures.wrong));
 }
@@ -71,7 +71,7 @@ std::string JsonLine(const Heading& heading, const Options& options, const Figur
       {"count", figures.count},
       {"type", TypeOf(heading, options)},
       {"redop", OpOf(heading, options)},
-      {"root", RootOf(heading)},
+      {"root", RootOf(heading, options)},
       {"us", figures.times.microseconds},
       {"algbw", figures.algorithm_bandwidth},
       {"busbw", figures.bus_bandwidth},

@@ -23,6 +23,12 @@ Result<void> CheckTag(int tag) {
 
 Result<void> Check(const Group& group, const BatchMessage& message) {
   if (auto ok = CheckTag(message.tag); !ok) return ok;
+  if (!message.is_send && !message.can_receive) {
+    return Error{ErrorCode::kInvalid, "the tensor of a receive is const"};
+  }
+  if (message.is_send && !message.peer) {
+    return Error{ErrorCode::kInvalid, "a send has no peer: want a rank"};
+  }
   if (!group.is_member()) return {};
   if (message.peer) {
     auto peer = GroupRankIn(group.identity().global_ranks, *message.peer);
@@ -128,22 +134,21 @@ Work ProcessGroup::Reduce(Tensor tensor, Peer root, ReduceOp op, CallOptions opt
 Work ProcessGroup::Broadcast(Tensor tensor, Peer root, CallOptions options) {
   return Unwrap(GroupOf(*this).Broadcast(tensor, root, options));
 }
-Work ProcessGroup::AllGather(std::span<const Tensor> outputs, ConstTensor input,
-                             CallOptions options) {
+Work ProcessGroup::AllGather(const TensorList& outputs, ConstTensor input, CallOptions options) {
   return Unwrap(GroupOf(*this).AllGather(outputs, input, options));
 }
 Work ProcessGroup::AllGatherInto(Tensor output, ConstTensor input, CallOptions options) {
   return Unwrap(GroupOf(*this).AllGatherInto(output, input, options));
 }
-Work ProcessGroup::Gather(std::span<const Tensor> outputs, ConstTensor input, Peer root,
+Work ProcessGroup::Gather(const TensorList& outputs, ConstTensor input, Peer root,
                           CallOptions options) {
   return Unwrap(GroupOf(*this).Gather(outputs, input, root, options));
 }
-Work ProcessGroup::Scatter(Tensor output, std::span<const ConstTensor> inputs, Peer root,
+Work ProcessGroup::Scatter(Tensor output, const ConstTensorList& inputs, Peer root,
                            CallOptions options) {
   return Unwrap(GroupOf(*this).Scatter(output, inputs, root, options));
 }
-Work ProcessGroup::ReduceScatter(Tensor output, std::span<const ConstTensor> inputs, ReduceOp op,
+Work ProcessGroup::ReduceScatter(Tensor output, const ConstTensorList& inputs, ReduceOp op,
                                  CallOptions options) {
   return Unwrap(GroupOf(*this).ReduceScatter(output, inputs, op, options));
 }
@@ -151,13 +156,12 @@ Work ProcessGroup::ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp 
                                      CallOptions options) {
   return Unwrap(GroupOf(*this).ReduceScatterFrom(output, input, op, options));
 }
-Work ProcessGroup::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
+Work ProcessGroup::AllToAll(const TensorList& outputs, const ConstTensorList& inputs,
                             CallOptions options) {
   return Unwrap(GroupOf(*this).AllToAll(outputs, inputs, options));
 }
-Work ProcessGroup::AllToAllSingle(Tensor output, ConstTensor input,
-                                  std::span<const size_t> output_splits,
-                                  std::span<const size_t> input_splits, CallOptions options) {
+Work ProcessGroup::AllToAllSingle(Tensor output, ConstTensor input, const Splits& output_splits,
+                                  const Splits& input_splits, CallOptions options) {
   return Unwrap(GroupOf(*this).AllToAllSingle(output, input, output_splits, input_splits, options));
 }
 Work ProcessGroup::Barrier(CallOptions options) { return Unwrap(GroupOf(*this).Barrier(options)); }
@@ -187,10 +191,15 @@ Work ProcessGroup::IRecv(Tensor tensor, Source source, int tag, Timeout timeout)
 std::vector<Work> ProcessGroup::Batch(std::span<const P2POp> operations) {
   std::vector<comm::BatchMessage> messages;
   for (const P2POp& operation : operations) {
+    const ConstTensor& tensor = operation.tensor.tensor();
+    Tensor memory(const_cast<void*>(tensor.data), tensor.dtype, tensor.count);
+    memory.row = tensor.row;
+    memory.device = tensor.device;
     messages.push_back({.is_send = operation.kind == P2POp::Kind::kSend,
-                        .tensor = operation.tensor,
+                        .tensor = memory,
                         .peer = operation.peer,
-                        .tag = operation.tag});
+                        .tag = operation.tag,
+                        .can_receive = operation.tensor.can_receive()});
   }
   return comm::StartAll(*this, messages);
 }

@@ -29,6 +29,9 @@ Result<void> CheckSum(const std::string& name, std::span<const size_t> splits, s
   };
   size_t sum = 0;
   for (size_t split : splits) {
+    const auto number = static_cast<int64_t>(split);  // Splits takes signed integers, too
+    if (number < 0)
+      return Invalid(name + "_splits has " + std::to_string(number) + ": want 0 or more");
     if (__builtin_add_overflow(sum, split, &sum)) return wrong("more than there can be");
   }
   if (sum != rows) return wrong(std::to_string(sum));

@@ -38,6 +38,7 @@ struct BatchMessage {
   Tensor tensor;
   Source peer;
   int tag;
+  bool can_receive = true;  // into the tensor
 };
 // Starts all messages and returns one Work for each. If one of them is invalid,
 // throws before any is started.

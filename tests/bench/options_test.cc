@@ -27,6 +27,21 @@ TEST(OptionsTest, SizesHaveUnitsOf1024) {
   EXPECT_EQ(parsed.options.max_bytes, size_t{2} << 20);
 }
 
+TEST(OptionsTest, FlagsAndNamesOfNcclTestsAreTaken) {
+  Parsed parsed = Parse({"broadcast", "-b", "8", "-e", "128M", "-f", "4", "-n", "20", "-w", "3",
+                         "-d", "half", "-o", "prod", "-r", "2"});
+  ASSERT_FALSE(parsed.exit_code) << parsed.text;
+  const Options& options = parsed.options;
+  EXPECT_EQ(options.min_bytes, 8U);
+  EXPECT_EQ(options.max_bytes, size_t{128} << 20);
+  EXPECT_EQ(options.factor, 4U);
+  EXPECT_EQ(options.plan.calls, 20);
+  EXPECT_EQ(options.plan.warmup_calls, 3);
+  EXPECT_EQ(options.dtype, DType::kFloat16);
+  EXPECT_EQ(options.op, ReduceOp::kProduct);
+  EXPECT_EQ(options.root, 2);
+}
+
 TEST(OptionsTest, InvalidSizesAreRefused) {
   for (const char* word : {"-5", "8x", "1.5K", "8kb", "8k", "K", "3Q", "0x8", "0", "16777216T"}) {
     for (const char* flag : {"--min-bytes", "--max-bytes"}) {

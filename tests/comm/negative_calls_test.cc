@@ -202,7 +202,9 @@ TEST_P(NegativeCallsTest, N13_ImpossibleSplits) {
                 exchange({1, 2, 2}, 6));
   ExpectRefused("AllToAll",
                 "input_splits add up to more than there can be: want 6, the rows of input",
-                exchange({SIZE_MAX, 5, 2}, 6));
+                exchange({INT64_MAX, INT64_MAX, 2}, 6));
+  ExpectRefused("AllToAll", "input_splits has -2: want 0 or more",
+                exchange({4, static_cast<size_t>(-2), 4}, 6));
   ExpectRefused("AllToAll", "input has 7 rows: want a multiple of 3, the world size, or splits",
                 exchange({}, 7));
 }

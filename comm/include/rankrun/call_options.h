@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <optional>
+#include <utility>
 
 #include <rankrun/peer.h>
 #include <rankrun/tensor.h>
@@ -30,12 +32,31 @@ inline constexpr struct AsyncTag {
   }
 } kAsync;
 
+// Tensor of a message: memory of a Tensor, or that of a ConstTensor, which can only be sent.
+class MessageTensor {
+ public:
+  template <typename T>
+  requires std::convertible_to<T, Tensor> MessageTensor(T&& values)
+      : tensor_(Tensor(std::forward<T>(values))), can_receive_(true) {}
+  template <typename T>
+  requires(std::convertible_to<T, ConstTensor> && !std::convertible_to<T, Tensor> &&
+           !TemporaryRange<T>) MessageTensor(T&& values)
+      : tensor_(std::forward<T>(values)), can_receive_(false) {}
+
+  const ConstTensor& tensor() const { return tensor_; }
+  bool can_receive() const { return can_receive_; }
+
+ private:
+  ConstTensor tensor_;
+  bool can_receive_;
+};
+
 // One message of a batch.
 struct P2POp {
   enum class Kind { kSend, kRecv };
   Kind kind;
-  Tensor tensor;
-  Peer peer;
+  MessageTensor tensor;
+  Source peer = {};  // no value: kRecv from any member
   int tag = 0;
 };
 

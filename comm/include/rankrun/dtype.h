@@ -3,6 +3,8 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 
 #include <rankrun/export.h>
 
@@ -43,42 +45,47 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// The DType of an element of type T.
+// The DType of an element of type T; no value for a type that is none. char is none, because it
+// is text, and neither are the other types of characters.
 template <typename T>
-struct DTypeOf;
-template <DType kDType>
-struct DTypeIs {
-  static constexpr DType kValue = kDType;
+constexpr std::optional<DType> FindDType() {
+  constexpr auto is = []<typename... Types>(std::type_identity<Types>...) {
+    return (std::is_same_v<T, Types> || ...);
+  };
+  using std::type_identity;
+  if constexpr (is(type_identity<float>())) return DType::kFloat32;
+  if constexpr (is(type_identity<double>())) return DType::kFloat64;
+  if constexpr (is(type_identity<Float16>())) return DType::kFloat16;
+#ifdef __FLT16_MANT_DIG__
+  if constexpr (is(type_identity<_Float16>())) return DType::kFloat16;
+#endif
+  if constexpr (is(type_identity<BFloat16>())) return DType::kBFloat16;
+  if constexpr (is(type_identity<bool>())) return DType::kBool;
+  if constexpr (is(type_identity<std::byte>())) return DType::kUInt8;
+  if constexpr (is(type_identity<std::complex<float>>())) return DType::kComplex64;
+  if constexpr (is(type_identity<std::complex<double>>())) return DType::kComplex128;
+  constexpr bool is_text =
+      is(type_identity<char>(), type_identity<wchar_t>(), type_identity<char8_t>(),
+         type_identity<char16_t>(), type_identity<char32_t>());
+  constexpr bool is_integer = std::is_integral_v<T> && !std::is_const_v<T> && !is_text;
+  if constexpr (is_integer && !is(type_identity<bool>())) {
+    constexpr bool is_signed = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return is_signed ? DType::kInt8 : DType::kUInt8;
+    if constexpr (sizeof(T) == 2) return is_signed ? DType::kInt16 : DType::kUInt16;
+    if constexpr (sizeof(T) == 4) return is_signed ? DType::kInt32 : DType::kUInt32;
+    if constexpr (sizeof(T) == 8) return is_signed ? DType::kInt64 : DType::kUInt64;
+  }
+  return std::nullopt;
+}
+
+// The DType of an element of type T. Programs may specialize it for types of their own.
+template <typename T>
+struct DTypeOf {
+  static_assert(FindDType<T>().has_value(),
+                "no element type of a tensor: use float, double, _Float16, rankrun::Float16, "
+                "rankrun::BFloat16, an integer (signed char or std::byte instead of char), bool, "
+                "or std::complex of float or double");
+  static constexpr DType kValue = FindDType<T>().value_or(DType::kUInt8);
 };
-template <>
-struct DTypeOf<float> : DTypeIs<DType::kFloat32> {};
-template <>
-struct DTypeOf<double> : DTypeIs<DType::kFloat64> {};
-template <>
-struct DTypeOf<Float16> : DTypeIs<DType::kFloat16> {};
-template <>
-struct DTypeOf<BFloat16> : DTypeIs<DType::kBFloat16> {};
-template <>
-struct DTypeOf<int8_t> : DTypeIs<DType::kInt8> {};
-template <>
-struct DTypeOf<int16_t> : DTypeIs<DType::kInt16> {};
-template <>
-struct DTypeOf<int32_t> : DTypeIs<DType::kInt32> {};
-template <>
-struct DTypeOf<int64_t> : DTypeIs<DType::kInt64> {};
-template <>
-struct DTypeOf<uint8_t> : DTypeIs<DType::kUInt8> {};
-template <>
-struct DTypeOf<uint16_t> : DTypeIs<DType::kUInt16> {};
-template <>
-struct DTypeOf<uint32_t> : DTypeIs<DType::kUInt32> {};
-template <>
-struct DTypeOf<uint64_t> : DTypeIs<DType::kUInt64> {};
-template <>
-struct DTypeOf<bool> : DTypeIs<DType::kBool> {};
-template <>
-struct DTypeOf<std::complex<float>> : DTypeIs<DType::kComplex64> {};
-template <>
-struct DTypeOf<std::complex<double>> : DTypeIs<DType::kComplex128> {};
 
 }  // namespace rankrun

@@ -10,6 +10,7 @@
 #include <rankrun/peer.h>
 #include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
+#include <rankrun/tensor_list.h>
 #include <rankrun/work.h>
 
 namespace rankrun {
@@ -82,35 +83,32 @@ class RANKRUN_API ProcessGroup {
   // Copies rank i's input to outputs[i] on every rank. Input and output i have
   // equal sizes; sizes may differ between ranks. outputs[this rank] may be the
   // memory of `input`.
-  Work AllGather(std::span<const Tensor> outputs, ConstTensor input, CallOptions options = {});
-  // As AllGather for equal sizes; `output` holds the parts in the order of
-  // ranks.
+  Work AllGather(const TensorList& outputs, ConstTensor input, CallOptions options = {});
+  // As AllGather for equal sizes; `output` has the parts in the order of ranks.
   Work AllGatherInto(Tensor output, ConstTensor input, CallOptions options = {});
   // As AllGather, but on `root` only; `outputs` is empty on other ranks.
-  Work Gather(std::span<const Tensor> outputs, ConstTensor input, Peer root = GlobalRank{0},
+  Work Gather(const TensorList& outputs, ConstTensor input, Peer root = GlobalRank{0},
               CallOptions options = {});
   // Copies inputs[i] of `root` to `output` of rank i; `inputs` is empty on
   // other ranks.
-  Work Scatter(Tensor output, std::span<const ConstTensor> inputs, Peer root = GlobalRank{0},
+  Work Scatter(Tensor output, const ConstTensorList& inputs, Peer root = GlobalRank{0},
                CallOptions options = {});
 
   // Reduces inputs[i] of all ranks to `output` of rank i. Sizes may differ
   // between the entries of `inputs`, not between ranks.
-  Work ReduceScatter(Tensor output, std::span<const ConstTensor> inputs,
-                     ReduceOp op = ReduceOp::kSum, CallOptions options = {});
-  // As ReduceScatter for equal sizes; `input` has the parts in the order of
-  // ranks.
+  Work ReduceScatter(Tensor output, const ConstTensorList& inputs, ReduceOp op = ReduceOp::kSum,
+                     CallOptions options = {});
+  // As ReduceScatter for equal sizes; `input` has the parts in the order of ranks.
   Work ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp op = ReduceOp::kSum,
                          CallOptions options = {});
 
   // Copies rank j's inputs[this rank] to outputs[j]. Outputs and inputs must
   // not overlap.
-  Work AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
-                CallOptions options = {});
+  Work AllToAll(const TensorList& outputs, const ConstTensorList& inputs, CallOptions options = {});
   // As AllToAll for parts of one tensor. Splits are numbers of rows, one per
   // rank; empty splits mean equal parts.
-  Work AllToAllSingle(Tensor output, ConstTensor input, std::span<const size_t> output_splits = {},
-                      std::span<const size_t> input_splits = {}, CallOptions options = {});
+  Work AllToAllSingle(Tensor output, ConstTensor input, const Splits& output_splits = {},
+                      const Splits& input_splits = {}, CallOptions options = {});
 
   // Completes after every rank has entered it.
   Work Barrier(CallOptions options = {});
@@ -133,6 +131,8 @@ class RANKRUN_API ProcessGroup {
   // Returns the sender's global rank; -1 if this rank is not a member.
   int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
   Work ISend(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
+  template <TemporaryRange R>  // it would end before the message is sent
+  Work ISend(R&& values, Peer destination, int tag = 0, Timeout timeout = {}) = delete;
   Work IRecv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
   // Starts all messages before it waits for any. Returns one Work per message.
   std::vector<Work> Batch(std::span<const P2POp> operations);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -18,15 +19,31 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+// Memory of elements in a row: std::vector, std::array, an array, std::span.
+template <typename R>
+concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R>;
+// A range that ends with its expression, and with it the memory.
+template <typename R>
+concept TemporaryRange =
+    ElementRange<R> && !std::is_lvalue_reference_v<R> && !std::ranges::borrowed_range<R>;
+template <typename R>
+using ElementOf = std::remove_reference_t<std::ranges::range_reference_t<R>>;
+
 // View of dense memory in row-major order. The caller owns the memory and keeps
 // it until the work on it is complete. `data` may be null only if `count` is 0.
 struct Tensor {
   Tensor(void* memory, DType type, size_t elements) : data(memory), dtype(type), count(elements) {}
+  template <ElementRange R>
+  requires(!TemporaryRange<R> && !std::is_const_v<ElementOf<R>>) Tensor(R&& values)
+      : Tensor(std::ranges::data(values), DTypeOf<ElementOf<R>>::kValue,
+               std::ranges::size(values)) {}
+  // One element.
   template <typename T>
-  requires(!std::is_const_v<T>) Tensor(std::span<T> values)
-      : Tensor(values.data(), DTypeOf<T>::kValue, values.size()) {}
-  template <typename T>
-  Tensor(std::vector<T>& values) : Tensor(std::span<T>(values)) {}
+  requires(FindDType<T>().has_value()) Tensor(T& element) : Tensor(&element, *FindDType<T>(), 1) {}
+  template <typename A>
+  Tensor(std::vector<bool, A>&) : Tensor(nullptr, DType::kBool, 0) {
+    static_assert(sizeof(A) == 0, "std::vector<bool> has bits: use std::vector<uint8_t>");
+  }
 
   void* data;
   DType dtype;
@@ -45,11 +62,18 @@ struct ConstTensor {
         count(tensor.count),
         row(tensor.row),
         device(tensor.device) {}
+  template <ElementRange R>
+  ConstTensor(const R& values)
+      : ConstTensor(std::ranges::data(values), DTypeOf<std::remove_const_t<ElementOf<R>>>::kValue,
+                    std::ranges::size(values)) {}
+  // One element.
   template <typename T>
-  ConstTensor(std::span<T> values)
-      : ConstTensor(values.data(), DTypeOf<std::remove_const_t<T>>::kValue, values.size()) {}
-  template <typename T>
-  ConstTensor(const std::vector<T>& values) : ConstTensor(std::span<const T>(values)) {}
+  requires(FindDType<T>().has_value()) ConstTensor(const T& element)
+      : ConstTensor(&element, *FindDType<T>(), 1) {}
+  template <typename A>
+  ConstTensor(const std::vector<bool, A>&) : ConstTensor(nullptr, DType::kBool, 0) {
+    static_assert(sizeof(A) == 0, "std::vector<bool> has bits: use std::vector<uint8_t>");
+  }
 
   const void* data;
   DType dtype;
