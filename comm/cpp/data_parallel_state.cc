@@ -101,7 +101,7 @@ void DataParallelState::Fail(const char* call, const std::string& message) const
 void DataParallelState::EndGroup(const std::string& reason) const noexcept {
   try {
     Group& group = GroupOf(group_);
-    if (group.state() != GroupState::kBroken) group.End(reason);
+    if (group.state() != GroupState::kBroken) group.End("ended the group: " + reason);
   } catch (const DistError&) {
     // The group is destroyed: no rank waits in it.
   }

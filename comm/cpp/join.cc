@@ -70,7 +70,7 @@ void Join::EndGroup() noexcept {
   try {
     comm::Group& group = comm::GroupOf(group_);
     if (!group.is_member() || group.state() == GroupState::kBroken) return;
-    group.End("the end of a Join before Finish");
+    group.End("ended the group: the end of a Join before Finish");
   } catch (const DistError&) {
     // The group is destroyed: no rank waits in it.
   }

@@ -92,9 +92,13 @@ bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
 }
 
 void GlooBackend::Abort(const std::string& reason) {
-  Error for_others{ErrorCode::kPeerLost, reason};
+  const Error why{ErrorCode::kCancelled, reason};
+  const Error for_others{ErrorCode::kPeerLost, reason};
+  // First, because the store may be slow.
+  monitor_.Stop(why);
+  messages_.Stop(why);
   failure_board_.PublishNote(for_others);
-  End({ErrorCode::kCancelled, reason}, for_others);
+  End(why, for_others);
 }
 
 Result<std::unique_ptr<Transfer>> GlooBackend::StartSend(ConstBlock data, int destination,

@@ -46,6 +46,11 @@ std::string SilentServer(const GroupIdentity& identity) {
          ", which serves the store, in " + FormatSeconds(kStorePatience);
 }
 
+void EndBackends(Backend& backend, Devices* devices, const std::string& reason) {
+  backend.Abort(reason);
+  if (devices != nullptr) devices->Abort();
+}
+
 }  // namespace
 
 Group::Group(GroupIdentity identity, std::unique_ptr<store::Store> store,
@@ -92,6 +97,10 @@ void Group::FinishQueued() {
   }
   queue_.Stop();
   if (devices_ != nullptr) devices_->calls().Stop();
+  if (!broken_.is_ending()) return;
+  // Blocking calls of other threads have failed, too, and return in a moment.
+  messages_->AwaitCallers();
+  MutexLock no_collective(mutex_);
 }
 
 Error Group::Decline(const Operation& operation, Error reason) {
@@ -103,12 +112,9 @@ void Group::SetRoot(Operation& operation, int group_rank) const {
   operation.global_root = identity_.global_ranks[static_cast<size_t>(group_rank)];
 }
 
-GroupState Group::state() const { return broken_.load() ? GroupState::kBroken : GroupState::kOk; }
+GroupState Group::state() const { return broken_.is_set() ? GroupState::kBroken : GroupState::kOk; }
 
-std::string Group::broken_reason() const {
-  MutexLock lock(state_mutex_);
-  return broken_reason_;
-}
+std::string Group::broken_reason() const { return broken_.reason(); }
 
 Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   if (!is_member()) return Uninvolved("MonitoredBarrier");
@@ -116,7 +122,7 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
   Result<milliseconds> limit = Effective(timeout);
   if (!limit) return Error(limit.error()).In("MonitoredBarrier");
   std::string what = "MonitoredBarrier #" + std::to_string(monitored_barriers_ + 1) + Place();
-  if (broken_.load()) return Broken(what);
+  if (broken_.is_set()) return Broken(what);
   monitored_barriers_ += 1;
   OperationEvent event = events_.BeginMonitoredBarrier(monitored_barriers_);
   auto ok = barrier_->Pass(*limit, wait_all_ranks);
@@ -126,7 +132,7 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
 }
 
 std::optional<Error> Group::FindFailure(const char* what, TimePoint since) {
-  if (broken_.load()) {
+  if (broken_.is_set()) {
     // The backend sees no deaths any more, but the agent does.
     if (identity_.deaths.has_agent()) return std::nullopt;
     return Broken(what);
@@ -177,33 +183,43 @@ Error Group::Failed(const Operation& operation, Error error, milliseconds timeou
 // still uses.
 Error Group::Break(const std::string& operation, Error cause, milliseconds timeout) {
   MutexLock one_at_a_time(break_mutex_);
-  if (broken_.load()) {  // meanwhile, by a message or a collective
-    std::string first = broken_reason();
-    if (AddsInformation(first, operation, cause)) {
-      cause.message += "; first to fail here was " + first;
-    }
+  bool may_explain = !broken_.is_set() && !broken_.is_ending();
+  if (may_explain && !identity_.deaths.has_death()) Explain(operation, cause, timeout);
+  std::string reason = operation + ": " + WithDeath(cause.message);
+  bool is_first = broken_.Set(reason, [&] {
+    EndBackends(*backend_, devices_.get(), RanksInWords({identity_.global_rank}) + ": " + reason);
+  });
+  if (is_first) {
+    cause.message = WithDeath(std::move(cause.message));
     return cause;
   }
-  if (!identity_.deaths.has_death()) Explain(operation, cause, timeout);
-  cause.message = WithDeath(std::move(cause.message));
-  std::string reason = operation + ": " + cause.message;
-  backend_->Abort(RanksInWords({identity_.global_rank}) + ": " + reason);
-  if (devices_ != nullptr) devices_->Abort();
-  MutexLock lock(state_mutex_);
-  broken_reason_ = reason;
-  broken_.store(true);
+  // Meanwhile, by a message or a collective, or by End.
+  std::string first = broken_reason();
+  if (cause.message == first) cause.code = ErrorCode::kSystem;  // on each backend
+  if (AddsInformation(first, operation, cause)) {
+    cause.message += "; first to fail here was " + first;
+  }
   return cause;
 }
 
-void Group::End(const std::string& reason) {
-  Break(reason, {ErrorCode::kCancelled, "it ends this group"}, identity_.timeout);
+void Group::EndCalls(const std::string& how) {
+  const std::string reason = RanksInWords({identity_.global_rank}) + " " + how;
+  broken_.NoteEnd();
+  broken_.Set(reason, [&] { EndBackends(*backend_, devices_.get(), reason); });
   messages_->EndOwn();
-  // Members that wait in MonitoredBarrier do not use the backend. A thread of this
-  // rank that waits there has the mutex.
-  if (!mutex_.TryLock()) return;
-  MutexLock lock(mutex_, std::adopt_lock);
-  barrier_->Refuse({ErrorCode::kCancelled, RanksInWords({identity_.global_rank}) + ": " + reason +
-                                               ": it ends this group"});
+}
+
+// Not analysed: a thread of this rank that waits in the barrier has the mutex.
+void Group::End(const std::string& how) NO_THREAD_SAFETY_ANALYSIS {
+  EndCalls(how);
+  auto store = store_->CloneWith(kStorePatience, kStorePatience);
+  if (!store) return;
+  const std::string rank = RanksInWords({identity_.global_rank});
+  barrier_->End(**store, {ErrorCode::kSystem, rank + " " + how});
+  // For ranks that get no more than the loss of a connection.
+  PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
+                         identity_.global_ranks);
+  static_cast<void>(post_mortem.FirstFailure(how, milliseconds(0)));
 }
 
 // Publishes `cause` for the other ranks and adds their reports to it.
@@ -224,7 +240,7 @@ void Group::Explain(const std::string& operation, Error& cause, milliseconds tim
       operation + ": " + own.message, may_be_explained ? kFirstFailurePatience : milliseconds(0));
   if (timed_out) {
     milliseconds grace = std::min(timeout / 4, kReportsGrace);
-    std::string reports = post_mortem.CompareReports(grace);
+    std::string reports = post_mortem.CompareReports(grace, broken_.is_ending());
     if (!reports.empty()) cause.message += "; " + reports;
   }
   // Cut off the rank of "rank 1: AllReduce #2 (...): lost rank 2".

@@ -22,6 +22,7 @@
 #include "comm/core/device_backend.h"
 #include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
+#include "comm/group/broken_state.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
 #include "store/store.h"
@@ -53,9 +54,10 @@ class Group {
   bool has_devices() const { return devices_ != nullptr; }  // has a backend for GPU memory
   // Carries out the collectives that are queued or under way; no call may follow.
   void FinishQueued();
-  // Breaks the group on all ranks, because of the call `reason`. A collective of another
-  // thread may still touch its blocks until it returns.
-  void End(const std::string& reason);
+  // Ends all calls of this rank at once, and breaks the group on all ranks. `how` follows the
+  // name of this rank: "aborted the group". End also ends waits in the store, which may be slow.
+  void EndCalls(const std::string& how);
+  void End(const std::string& how);
   std::optional<Error> FindFailure(const char* what, TimePoint since);  // it breaks the group
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
@@ -127,9 +129,7 @@ class Group {
 
   const GroupIdentity identity_;
   const HomeProcess home_;
-  mutable Mutex state_mutex_;
-  std::string broken_reason_ GUARDED_BY(state_mutex_);
-  std::atomic<bool> broken_ = false;
+  BrokenState broken_;
   Mutex break_mutex_;  // held by the thread that breaks the group, until it is broken
 
   Mutex mutex_;  // held by a call until it is done or queued

@@ -51,7 +51,7 @@ Result<Work> Group::Refuse(const Operation& operation, Error reason, const CallO
         return Error{ErrorCode::kSystem, "rank " + std::to_string(rank) + " refused " +
                                              Describe(call.operation) + ": " + text};
       });
-  if (!refused && !broken_.load()) return Error(refused.error());
+  if (!refused && !broken_.is_set()) return Error(refused.error());
   if (!refused) reason.message += "; the process group is broken";
   return std::move(reason).In(NameOf(operation.kind) + Place());
 }

@@ -122,18 +122,18 @@ Result<std::shared_ptr<void>> Group::Register(const Tensor& memory) {
   if (memory.count == 0) return refused("the memory is empty");
   if (devices_ == nullptr) return NoDevices(memory.device.index, identity_.backend);
   MutexLock lock(mutex_);
-  if (broken_.load()) return refused("the group is broken: " + broken_reason());
+  if (broken_.is_set()) return refused("the group is broken: " + broken_reason());
   return devices_->Register(BlockOf(memory), memory.device.index);
 }
 
 Result<std::shared_ptr<void>> Group::SplitDevices(const DevicePart& part, TimePoint deadline) {
   if (devices_ == nullptr) return std::shared_ptr<void>();
   MutexLock lock(mutex_);
-  if (broken_.load()) return std::shared_ptr<void>();
+  if (broken_.is_set()) return std::shared_ptr<void>();
   auto connection = devices_->Split(part, deadline);
   lock.Unlock();
   // Also ends the wait of other ranks.
-  if (!connection) End("SplitGroup: " + connection.error().message);
+  if (!connection) End("ended the group: SplitGroup: " + connection.error().message);
   return connection;
 }
 
@@ -148,7 +148,7 @@ Result<Work> Group::RunOnDevice(Operation operation, const CallOptions& options,
   if (auto ok = devices_->Check(call); !ok) return Refuse(operation, ok.error(), options);
   MutexLock lock(mutex_);
   operation.number = operations_ + 1;
-  if (broken_.load()) return Broken(Describe(operation) + Place());
+  if (broken_.is_set()) return Broken(Describe(operation) + Place());
   operations_ += 1;
   call.operation = operation;
   if (LogsCalls()) LogBegin(operation, identity_);

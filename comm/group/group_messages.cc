@@ -52,7 +52,7 @@ Result<Messages::Message> Group::MessageTo(Kind kind, const ConstTensor& tensor,
     rank = *found;
     SetRoot(operation, *found);
   }
-  if (broken_.load()) return Broken(Describe(operation) + Place());
+  if (broken_.is_set()) return Broken(Describe(operation) + Place());
   return Messages::Message{.operation = operation,
                            .is_send = kind == Kind::kSend,
                            .envelope = {.tag = tag, .dtype = tensor.dtype},
@@ -82,6 +82,7 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
                                           ": the destination is this rank: want another" +
                                           (has_other_way ? ", or ISend" : "")};
   }
+  const Messages::Caller caller(*messages_);
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);
@@ -102,6 +103,7 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
     if (auto ok = MoveOnDevice(*message, tensor); !ok) return ok.error();
     return message->operation.global_root;
   }
+  const Messages::Caller caller(*messages_);
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);

@@ -65,7 +65,7 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
   }
   MutexLock lock(mutex_);
   operation.number = operations_ + 1;
-  if (broken_.load()) return Broken(Describe(operation) + Place());
+  if (broken_.is_set()) return Broken(Describe(operation) + Place());
   operations_ += 1;
   if (!options.async && !queue_.busy()) {
     auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
@@ -101,7 +101,7 @@ Result<void> Group::Execute(const Operation& operation, std::chrono::millisecond
     if (LogsCalls()) [[unlikely]]
       return logged();
   }
-  if (broken_.load()) return Broken(Describe(operation) + Place());
+  if (broken_.is_set()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
   activity_.Enter(RecordOf(operation, call.fingerprint), kRecording);
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });

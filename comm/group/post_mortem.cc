@@ -1,5 +1,6 @@
 #include "comm/group/post_mortem.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -8,6 +9,12 @@
 #include "base/roll_call.h"
 
 namespace rankrun::comm {
+namespace {
+
+// Longest wait in the store between two checks whether the group ends.
+constexpr std::chrono::milliseconds kSlice{50};
+
+}  // namespace
 
 PostMortem::PostMortem(store::Store& store, std::string prefix, int rank, std::vector<int> names)
     : store_(store), prefix_(std::move(prefix)), rank_(rank), names_(std::move(names)) {}
@@ -16,12 +23,24 @@ void PostMortem::Report(const std::string& operation) {
   static_cast<void>(store_.Set(ReportKey(rank_), operation));
 }
 
-std::string PostMortem::CompareReports(std::chrono::milliseconds grace) {
+bool PostMortem::AwaitReports(const std::vector<std::string>& keys, std::chrono::milliseconds grace,
+                              const std::atomic<bool>& is_ending) {
+  const TimePoint deadline = MonotonicClock().Now() + grace;
+  for (;;) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
+    auto all = store_.Wait(keys, std::clamp(left, std::chrono::milliseconds(0), kSlice));
+    if (all) return true;
+    if (all.error().code != ErrorCode::kTimeout) return false;
+    if (left <= kSlice || is_ending.load()) return true;
+  }
+}
+
+std::string PostMortem::CompareReports(std::chrono::milliseconds grace,
+                                       const std::atomic<bool>& is_ending) {
   int world_size = static_cast<int>(names_.size());
   std::vector<std::string> keys;
   for (int r = 0; r < world_size; ++r) keys.push_back(ReportKey(r));
-  auto all = store_.Wait(keys, grace);
-  if (!all && all.error().code != ErrorCode::kTimeout) return "";
+  if (!AwaitReports(keys, grace, is_ending)) return "";
 
   RollCall roll(world_size, TimePoint());
   std::map<std::string, std::vector<int>> ranks_in;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -27,8 +28,9 @@ class PostMortem {
 
   // Waits up to `grace` after a time-out until all ranks have reported. Returns
   // the ranks without a report ("no report from rank 2"), and each rank's
-  // operation if they differ; empty: neither.
-  std::string CompareReports(std::chrono::milliseconds grace);
+  // operation if they differ; empty: neither. Does not wait once `is_ending`, which another
+  // thread may set.
+  std::string CompareReports(std::chrono::milliseconds grace, const std::atomic<bool>& is_ending);
 
   // Waits up to `patience` for another rank's first failure, then publishes
   // `cause` as the first one. Returns another rank's first failure; empty:
@@ -36,6 +38,9 @@ class PostMortem {
   std::string FirstFailure(const std::string& cause, std::chrono::milliseconds patience);
 
  private:
+  // Returns whether the store has answered.
+  bool AwaitReports(const std::vector<std::string>& keys, std::chrono::milliseconds grace,
+                    const std::atomic<bool>& is_ending);
   std::string Named(const std::vector<int>& ranks) const;
   std::string ReportKey(int rank) const;
 

@@ -58,6 +58,14 @@ Error StoreBarrier::Refuse(const Error& reason) {
   return verdict ? DecodeVerdict(*verdict) : reason;
 }
 
+// A barrier that is over keeps its verdict.
+void StoreBarrier::End(store::Store& store, const Error& reason) const {
+  const uint64_t next = next_.load();
+  for (uint64_t number = next == 0 ? 0 : next - 1; number <= next; ++number) {
+    static_cast<void>(store.CompareSet(VerdictKey(number), "", EncodeRefusal(reason)));
+  }
+}
+
 bool StoreBarrier::HasFailed() {
   auto exists = store_.Check(std::vector<std::string>{VerdictKey(next_)});
   return exists && *exists;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -21,7 +22,7 @@ namespace rankrun::comm {
 //   <prefix>/<n>/arrived/<rank>   set by each rank that waits for others
 //   <prefix>/<n>/verdict          "ok", the missing ranks, or a refusal; written once
 //
-// Thread: one at a time.  Lifetime: `store` outlives it.
+// Thread: one at a time, but End.  Lifetime: `store` outlives it.
 class StoreBarrier {
  public:
   // `names` are the numbers of the ranks in messages; `rank` is this rank's
@@ -39,6 +40,9 @@ class StoreBarrier {
   // Does not wait. Has no effect after another verdict, or if the store fails.
   // Returns the refusal that the other ranks get: that of the first rank.
   Error Refuse(const Error& reason);
+  // Ends Pass on all ranks with `reason`, for the barrier in which this rank waits and for the
+  // next one. Uses `store`, another client, because Pass may have this object's. Thread: any.
+  void End(store::Store& store, const Error& reason) const;
   // Returns whether the next barrier is known to have failed: another rank has
   // refused it, or has timed out there.
   bool HasFailed();
@@ -65,7 +69,7 @@ class StoreBarrier {
   const std::string prefix_;
   const int rank_;
   const std::vector<int> names_;
-  uint64_t next_ = 0;
+  std::atomic<uint64_t> next_ = 0;
   uint64_t first_kept_ = 0;  // rank 0 only: keys of earlier barriers are deleted
 };
 

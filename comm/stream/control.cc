@@ -227,7 +227,7 @@ bool Control::KnowsAllCalls(uint64_t number) {
 template <typename Done>
 void Control::MoveUntil(const Done& done) {
   TimePoint until = Now() + kAnswersPatience;
-  while (!done() && Now() < until && !deaths_.has_death()) {
+  while (!done() && Now() < until && !deaths_.has_death() && !ended_) {
     if (Move()) continue;
     MutexUnlock unlock(mutex_);
     pollfd wait{.fd = fd(), .events = POLLIN, .revents = 0};

@@ -95,7 +95,8 @@ Result<ProcessGroup*> GroupTable::Shrink(Group& parent, const std::vector<int>& 
   if (groups) {
     if (auto ok = CheckMeeting(identity, excluded); !ok) groups = ok.error();
   }
-  if (groups && EffectiveTimeout(options.timeout, identity.timeout)) parent.End("ShrinkGroup");
+  const bool ends = groups && EffectiveTimeout(options.timeout, identity.timeout);
+  if (ends) parent.End("ended the group by ShrinkGroup");
   auto group = MakeSubgroup(identity, groups, options, nullptr);
   if (!group) return group;
   for (int rank : GlobalRanks(identity, excluded)) world_.excluded.insert(rank);

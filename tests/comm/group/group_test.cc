@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +109,33 @@ TEST_F(GroupTest, AnErrorOfWorkIsReturnedByItsWait) {
   EXPECT_NE(work.exception(), nullptr);
   EXPECT_EQ(group->state(), GroupState::kBroken);
   EXPECT_THAT(backend->aborted, EndsWith("lost rank 1"));
+}
+
+struct GroupEndTimingTest : GroupTest {};
+
+TEST_F(GroupEndTimingTest, ACallThatHasFailedWaitsForNoReports) {
+  FakeBackend* backend = nullptr;
+  auto group = Make(0, 2, &backend);
+  backend->failure = Error{ErrorCode::kTimeout, "timed out"};
+  std::jthread ender([&] {
+    // The call has reported its time-out, and waits 1 s for the reports of others.
+    ASSERT_TRUE(MemoryStore(keys).Get("g/failed/0", std::chrono::seconds(60)));
+    group->EndCalls("aborted the group");
+  });
+  const TimePoint began = MonotonicClock().Now();
+  ErrorOf(group->Barrier({}));
+  EXPECT_LT(MonotonicClock().Now() - began, milliseconds(800));
+  EXPECT_EQ(group->broken_reason(), "rank 0 aborted the group");
+  EXPECT_EQ(backend->aborted, "rank 0 aborted the group");
+}
+
+TEST_F(GroupTest, AnEndAfterAFailureKeepsTheFirstReason) {
+  FakeBackend* backend = nullptr;
+  auto group = Make(0, 2, &backend);
+  backend->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
+  ErrorOf(group->Barrier({}));
+  group->End("aborted the group");
+  EXPECT_THAT(group->broken_reason(), EndsWith("lost rank 1"));
 }
 
 TEST_F(GroupTest, ThenRunsItsFunctionOnce) {

@@ -68,6 +68,30 @@ TEST_F(StoreBarrierTest, AllArrivedRanksGetAllMissingRanks) {
   EXPECT_THAT(PassAs({0, 2}, kShort), Each(EndsWith("missing: ranks 1, 3")));
 }
 
+TEST_F(StoreBarrierTest, AnEndIsTheVerdictForThoseThatWaitAndThoseThatCome) {
+  const Error reason{ErrorCode::kSystem, "rank 1 aborted"};
+  std::vector<std::string> told(3);
+  RunRanks(4, [&](int rank) {
+    if (rank == 3) {
+      for (const char* key : {"b/0/arrived/0", "b/0/arrived/1"}) {
+        EXPECT_TRUE(stores[3]->Get(key, kLong));
+      }
+      BarrierOf(1).End(*stores[3], reason);
+    } else if (rank != 2) {
+      told[static_cast<size_t>(rank)] = BarrierOf(rank).Pass(kLong).error().message;
+    }
+  });
+  told[2] = BarrierOf(2).Pass(kLong).error().message;
+  EXPECT_THAT(told, Each("rank 1 aborted"));
+  EXPECT_EQ(BarrierOf(0).Pass(kLong).error().message, "rank 1 aborted");  // the next barrier
+}
+
+TEST_F(StoreBarrierTest, AnEndChangesNoBarrierThatIsOver) {
+  PassAs({0, 1, 2, 3}, kLong);
+  BarrierOf(1).End(*stores[1], {ErrorCode::kSystem, "rank 1 aborted"});
+  EXPECT_EQ(*stores[0]->Get("b/0/verdict", kLong), "ok");
+}
+
 TEST_F(StoreBarrierTest, RankZeroAloneGetsAllOthersAsMissing) {
   EXPECT_THAT(PassAs({0}, kShort), Each(EndsWith("missing: ranks 1-3")));
 }
