@@ -171,6 +171,10 @@ rankrun_status rankrun_destroy(rankrun_group* group) {
   });
 }
 
+rankrun_status rankrun_abort(rankrun_group* group, const char* reason) {
+  return Guarded([=] { rankrun::Abort(GroupOf(group), TextOr(reason)); });
+}
+
 rankrun_status rankrun_world(rankrun_group** world) {
   return Guarded([=] {
     Clear(world, "world");

@@ -50,6 +50,11 @@ void Destroy(ProcessGroup& group) {
   if (!ok) comm::Throw(std::move(ok).error().In("Destroy"));
 }
 
+void Abort(ProcessGroup& group, const std::string& reason) {
+  auto ok = comm::GroupTable::Of(group).Abort(group, reason);
+  if (!ok) comm::Throw(std::move(ok).error().In("Abort"));
+}
+
 bool BackendAvailable(const std::string& name) {
   auto map = comm::ParseDeviceMap(comm::BackendName(name));
   if (!map) return false;

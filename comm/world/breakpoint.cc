@@ -52,7 +52,10 @@ Result<void> GroupTable::Hold(const BreakpointCall& call) {
   const std::string prefix = all.key_prefix + "/breakpoint/";
   const int hold = world_.breakpoints.holds++;
   const std::string key = prefix + std::to_string(hold);
-  auto find_failure = [&world](TimePoint since) { return world.FindFailure("Breakpoint", since); };
+  auto find_failure = [this, &world](TimePoint since) {
+    auto aborted = live_.WorldAborted();
+    return aborted ? aborted : world.FindFailure("Breakpoint", since);
+  };
   if (call.global_rank == all.global_rank) {
     // All ranks have called again, so they have left the breakpoint before.
     static_cast<void>(store.Delete(prefix + std::to_string(hold - 1)));

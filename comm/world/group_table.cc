@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 // Destroy, and after a failed Init, whose reason the others still read.
 constexpr milliseconds kGoodbyes{5000};
 constexpr milliseconds kGoodbyesAfterError{1000};
+// After Abort the others have no use for the store but to read more about it.
+constexpr milliseconds kGoodbyesAfterAbort{100};
 
 // Time-out of the store, for connecting and for each reply, when keys are
 // deleted.
@@ -206,6 +208,7 @@ BackendWish GroupTable::BackendFor(const std::string& backend,
 Result<ProcessGroup*> GroupTable::Enter(GroupIdentity identity, const BackendWish& backend,
                                         TimePoint deadline,
                                         std::shared_ptr<void> device_connection) {
+  if (auto aborted = live_.WorldAborted()) return *std::move(aborted);
   if (identity.group_rank < 0) return Add(std::make_unique<Group>(std::move(identity)));
   auto store = TheWorld().store().Clone(identity.timeout);
   if (!store) {
@@ -259,8 +262,8 @@ Result<void> GroupTable::OpenMeetings(milliseconds timeout) {
   auto store = TheWorld().store().Clone(timeout);
   if (!store) return std::move(store).error();
   world_.meeting_store = *std::move(store);
-  world_.meetings = std::make_unique<StoreBarrier>(
-      *world_.meeting_store, all.key_prefix + "/meeting", all.group_rank, all.global_ranks);
+  world_.meetings = MakeMeetings(all, *world_.meeting_store);
+  live_.SetMeetings(world_.meetings);
   return {};
 }
 
@@ -270,6 +273,7 @@ Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
   const GroupIdentity& all = TheWorld().identity();
   milliseconds left = TimeLeft(deadline);
   if (auto ok = OpenMeetings(left); !ok) return ok.error();
+  if (auto aborted = live_.WorldAborted()) return *std::move(aborted);
   store::Store& store = *world_.meeting_store;
   int number = world_.new_groups++;
   if (auto ok = store.Set(WishesKey(number, all.group_rank), wishes); !ok) return ok.error();
@@ -330,10 +334,13 @@ void GroupTable::Name(GroupIdentity& identity) {
 ProcessGroup* GroupTable::Add(std::unique_ptr<Group> group) {
   groups_.emplace_back(new ProcessGroup(std::move(group), *this));
   first_ = groups_.front().get();
+  live_.Add(*groups_.back(), *groups_.back()->group_);
   return groups_.back().get();
 }
 
 void GroupTable::DestroyLast() {
+  groups_.back()->group_->FinishQueued();  // whose calls Abort may end
+  live_.Remove(*groups_.back());
   destroyed_.push_back(std::move(groups_.back()));
   groups_.pop_back();
   // Deletes before it releases, because callbacks of the last work may use group_.
@@ -355,10 +362,12 @@ void GroupTable::Clear() {
     bool ends = EndsStore(world_.server.get(), world_.given);
     std::vector<int> awaited = all.global_ranks;
     std::erase_if(awaited, [&](int rank) { return world_.excluded.contains(rank); });
-    SayGoodbye(TheWorld().store(), all, awaited, ends ? kGoodbyes : milliseconds(0));
+    milliseconds patience = live_.WorldAborted() ? kGoodbyesAfterAbort : kGoodbyes;
+    SayGoodbye(TheWorld().store(), all, awaited, ends ? patience : milliseconds(0));
   }
   first_ = nullptr;
   static_cast<void>(world_.breakpoints.ReturnTerminal());
+  live_.SetMeetings(nullptr);
   world_.meetings.reset();
   world_.meeting_store.reset();
   if (world_.file) LeaveFile(*world_.file, TheWorld().store());

@@ -20,6 +20,8 @@
 #include "comm/stream/connection.h"
 #include "comm/world/breakpoint.h"
 #include "comm/world/group_members.h"
+#include "comm/world/live_groups.h"
+#include "comm/world/refused_world.h"
 #include "comm/world/rendezvous.h"
 
 namespace rankrun::comm {
@@ -56,6 +58,9 @@ class GroupTable {
       const std::string& name, std::chrono::milliseconds timeout);
   Result<void> Breakpoint(const BreakpointCall& call);
   BreakpointState& breakpoints() { return world_.breakpoints; }
+  // Ends the calls of a group, or of all groups with the world. Error: kInvalid, it is destroyed,
+  // or this process is a fork. Thread: any.
+  Result<void> Abort(const ProcessGroup& group, const std::string& reason);
   // Destroys all groups; nothing in a fork of their process.
   void Clear();
   // Destroys one group; the world means all groups. Error: kInvalid, it is destroyed already.
@@ -78,7 +83,7 @@ class GroupTable {
     // own store would delay it, because calls of other threads wait there for
     // ranks.
     std::unique_ptr<store::Store> meeting_store = {};
-    std::unique_ptr<StoreBarrier> meetings = {};  // of all ranks
+    std::shared_ptr<StoreBarrier> meetings = {};  // of all ranks; live_ has it, too
     int new_groups = 0;                           // calls of MakeGroup that all ranks make
     int first_kept = 0;  // rank 0 only: the wishes of the calls before it are deleted
     std::map<std::string, int> names = {};                     // number of groups made, by seed
@@ -132,16 +137,9 @@ class GroupTable {
   // with invalid arguments.
   int generation_ = 0;
   World world_;
-  // Where the ranks of a world that could not be made have met: those that come
-  // late read the reason there. Until the next Init.
-  struct RefusedWorld {
-    HomeProcess home = {};
-    std::shared_ptr<store::HostedServer> server = {};  // if this rank serves the store
-    std::optional<MeetingFile> file = {};
-    std::unique_ptr<store::Store> store = {};  // in `file`
-  };
   RefusedWorld refused_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first
+  LiveGroups live_;                                    // the same
   // Programs may still hold references to them.
   std::vector<std::unique_ptr<ProcessGroup>> destroyed_;
   std::atomic<ProcessGroup*> first_ = nullptr;  // the world

@@ -64,6 +64,11 @@ TEST(MpiJobTest, ARankThatDoesNotCallIsNamed) {
   for (size_t r : {0U, 2U}) EXPECT_THAT(texts[r], HasSubstr("rank 1"));
 }
 
+TEST(MpiJobTest, AnAbortEndsTheCallsOfAllRanks) {
+  EXPECT_THAT(UnderMpirun(3, "abort"),
+              AllOf(testing::SizeIs(3), Each(HasSubstr("rank 1 aborted the group: enough"))));
+}
+
 TEST(MpiJobTest, GroupsHaveTheirOwnConnections) {
   EXPECT_THAT(UnderMpirun(3, "groups"), ElementsAre("3 0", "3 3", "3 3"));
 }

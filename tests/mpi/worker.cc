@@ -133,6 +133,16 @@ std::string ByVariables() {
   return text;
 }
 
+// Another thread of rank 1 aborts the group in which all ranks wait.
+std::string Aborted(ProcessGroup& world) {
+  std::vector<float> data(10);
+  const bool aborts = world.global_rank() == 1;
+  std::jthread watchdog([&] {
+    if (aborts) Abort(world, "enough");
+  });
+  return ErrorOf([&] { world.Recv(data, GlobalRank{aborts ? 0 : 1}); });
+}
+
 // The program starts and ends MPI itself.
 std::string OwnMpi(const Place& place) {
   int provided = 0;
@@ -167,7 +177,7 @@ std::string LeftUnderWay(ProcessGroup& world) {
 const std::map<std::string, Case>& Cases() {
   static const std::map<std::string, Case> kCases{
       {"sum", Sum},         {"mismatch", Mismatch},      {"absent", AbsentRank},
-      {"groups", InGroups}, {"under_way", LeftUnderWay},
+      {"groups", InGroups}, {"under_way", LeftUnderWay}, {"abort", Aborted},
   };
   return kCases;
 }

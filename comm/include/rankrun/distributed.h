@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rankrun/backend_options.h>
+#include <rankrun/diagnosis/abort.h>
 #include <rankrun/dist_error.h>
 #include <rankrun/export.h>
 #include <rankrun/process_group.h>
@@ -116,7 +117,8 @@ RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 // short messages. A collective in which other ranks still wait for this one fails
 // there. Does nothing if there is no world, or in a fork of its process. A destroyed
 // ProcessGroup keeps its description and about 150 bytes, so that calls of it are errors.
-// Must be called before main returns, and not while another thread uses a group.
+// Must be called before main returns, and not while another thread uses a group. Abort ends
+// what it waits for.
 RANKRUN_API void Destroy();
 // Destroys one group, of any context. The last member that calls this deletes
 // the group's keys in the store. Destroying a world destroys all its groups.

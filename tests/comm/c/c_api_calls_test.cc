@@ -339,6 +339,27 @@ TEST(CApiCallsTest, GroupsOfTheRanksOfAGroup) {
   EXPECT_THAT(texts, Each(""));
 }
 
+TEST(CApiCallsTest, AnAbortEndsTheCallsOfAllRanks) {
+  auto texts = OnRanks(2, [] {
+    Check check;
+    const bool aborts = rankrun_global_rank(nullptr) == 1;
+    if (aborts) check.Ok("abort", rankrun_abort(nullptr, "enough"));
+    if (aborts) check.Ok("abort again", rankrun_abort(nullptr, nullptr));
+    Ints value{1};
+    auto tensor = In(value);
+    const rankrun_status status =
+        rankrun_recv(nullptr, &tensor, aborts ? 0 : 1, 0, kUsual, nullptr);
+    check.Equal("status", status == RANKRUN_BACKEND || (!aborts && status == RANKRUN_NETWORK),
+                true);
+    const std::string text = rankrun_last_error();
+    check.Equal("text", text.find("rank 1 aborted the group: enough") != std::string::npos, true);
+    check.Ok("destroy", rankrun_destroy(nullptr));
+    check.Equal("abort after destroy", rankrun_abort(nullptr, nullptr), RANKRUN_INVALID);
+    return check.Said();
+  });
+  EXPECT_THAT(texts, Each(""));
+}
+
 TEST(CApiCallsTest, ContextsAndDestroyedGroups) {
   auto texts = OnRanks(2, [] {
     Check check;

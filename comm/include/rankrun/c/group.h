@@ -46,6 +46,8 @@ RANKRUN_API int rankrun_initialized(void);
 // Destroys one group, of any context; a world, or NULL for that of rankrun_init,
 // destroys all its groups. Later calls with their handles are RANKRUN_INVALID.
 RANKRUN_API rankrun_status rankrun_destroy(rankrun_group* group);
+// Abort of diagnosis/abort.h. `group` NULL: the world of rankrun_init; `reason` NULL: none.
+RANKRUN_API rankrun_status rankrun_abort(rankrun_group* group, const char* reason);
 RANKRUN_API rankrun_status rankrun_world(rankrun_group** world);
 
 typedef struct rankrun_group_options {
