@@ -47,6 +47,7 @@ void CollectiveMonitor::Begin(const Call& call) {
   began_ = Now();
   deadline_ = began_ + call.timeout;
   next_compare_ = began_ + kSlow;
+  next_report_look_ = began_ + kDeathInterval;
   compare_pause_ = kFirstPause;
   wake_event_.SetIfAsleepAt(began_ + kCheckInterval);
 }
@@ -153,6 +154,10 @@ TimePoint CollectiveMonitor::Check(TimePoint now) {
     EndWith(deaths_.ErrorSince(began_));
     return TimePoint::max();
   }
+  if (auto report = FindReport(now)) {
+    EndWith(*report);
+    return TimePoint::max();
+  }
   CheckWait();
   std::optional<Loss> death = FindDeath(now);
   if (!death && now < next_compare_) return now + kCheckInterval;
@@ -184,6 +189,13 @@ std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint no
   auto lost = control_.FirstSilentLoss();
   if (lost) death_ = Loss{.peer = lost->peer, .why = lost->why, .since = now};
   return death_;
+}
+
+// Returns the failure of a rank, which this one may not await.
+std::optional<Error> CollectiveMonitor::FindReport(TimePoint now) {
+  if (lost_ || now < next_report_look_) return std::nullopt;
+  next_report_look_ = now + kDeathInterval;
+  return failure_board_.ReportedFailure();
 }
 
 void CollectiveMonitor::EndWith(const Error& why) {

@@ -75,6 +75,7 @@ class CollectiveMonitor {
   Error TimedOut(int peer);
   void CheckWait() REQUIRES(mutex_);
   std::optional<Loss> FindDeath(TimePoint now) REQUIRES(mutex_);
+  std::optional<Error> FindReport(TimePoint now) REQUIRES(mutex_);
   void EndWith(const Error& why) REQUIRES(mutex_);
   void AbortWait() REQUIRES(mutex_);
 
@@ -97,6 +98,7 @@ class CollectiveMonitor {
   std::optional<std::string> lost_ GUARDED_BY(mutex_);  // why the awaited rank is lost
   std::optional<Loss> death_ GUARDED_BY(mutex_);        // of a rank that is not awaited
   TimePoint next_look_ GUARDED_BY(mutex_) = {};         // for such a death
+  TimePoint next_report_look_ GUARDED_BY(mutex_) = {};  // for the report of a failure
   std::optional<Error> ended_ GUARDED_BY(mutex_);       // set once, never cleared
 };
 

@@ -49,6 +49,9 @@ class FailureBoard {
   // or the loss of one without a farewell.
   std::optional<Error> FindFailure(TimePoint since);
 
+  // Returns the failure that any rank has reported in its farewell.
+  std::optional<Error> ReportedFailure() { return FailureOf(group_rank_); }
+
   // Publishes a slow operation and compares it with those of the other ranks.
   // Returns the note, if any; a mismatch becomes the note.
   std::optional<Error> Compare(const Operation& operation);

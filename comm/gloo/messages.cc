@@ -335,14 +335,13 @@ std::shared_ptr<Messages::Message> Messages::Find(bool is_send, int peer, uint64
 }
 
 void Messages::CheckForLosses() {
-  bool dead = deaths_.has_death();
+  auto report = failure_board_.ReportedFailure();
   for (const auto& message : open_) {
     if (message->over) continue;
-    if (const Loss* loss = LossOf(*message); loss != nullptr && loss->error) {
-      Finish(*message, loss->error);
-    } else if (dead) {
-      Finish(*message, deaths_.ErrorSince(message->began));
-    }
+    const Loss* loss = LossOf(*message);
+    auto error = report || loss == nullptr ? report : loss->error;
+    if (!error && deaths_.has_death()) error = deaths_.ErrorSince(message->began);
+    if (error) Finish(*message, error);
   }
 }
 

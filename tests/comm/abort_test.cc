@@ -95,6 +95,23 @@ TEST_P(AbortTest, ABlockedCollectiveEndsOnAllRanks) {
               Each(""));
 }
 
+// Rank 0 waits for rank 1, which is sound, but makes no call until rank 0 has heard of the abort.
+TEST_P(AbortTest, ARankThatWaitsForAnIdleOneHearsOfIt) {
+  InSharedMemory<std::atomic<bool>> has_heard;
+  EXPECT_THAT(In([&](ProcessGroup& world) {
+                std::vector<float> data(10);
+                if (world.global_rank() == 0) {
+                  std::string wrong = Wrong(ErrorOf([&] { world.Recv(data, GlobalRank{1}); }));
+                  *has_heard = true;
+                  return wrong;
+                }
+                if (world.global_rank() == 3) Abort(world, kReason);
+                EXPECT_TRUE(WaitFor([&] { return has_heard->load(); }));
+                return Wrong(ErrorOf([&] { world.Barrier(); }));
+              }),
+              Each(""));
+}
+
 TEST_P(AbortTest, EachPendingCallOfTheRankEnds) {
   EXPECT_THAT(In([&](ProcessGroup& world) {
                 std::vector<float> data(1000), large(100'000), self(1), other(10);
