@@ -132,7 +132,7 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   auto group = JoinGroup(std::move(meeting->store), how);
   if (!group) {
     SayGoodbyeAfterError(*meeting, identity, options.store, group.error());
-    KeepRefused(*std::move(meeting));
+    KeepRefused(*std::move(meeting), group.error());
     return std::move(group).error();
   }
   if (generation_ > 1 && place.global_rank == 0) {  // all ranks have left the previous world

@@ -94,7 +94,7 @@ class GroupTable {
 
   Result<std::chrono::milliseconds> CheckedTimeoutOf(const InitOptions& options) const;
   Error CountFailedInit(Error error);
-  void KeepRefused(Meeting meeting);
+  void KeepRefused(Meeting meeting, const Error& reason);
   void ForgetRefused();
   Group& TheWorld();
   Result<GroupIdentity> Identify(const GroupOptions& options);

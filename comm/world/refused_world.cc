@@ -15,7 +15,9 @@ Result<void> GroupTable::CheckHome() const {
   return ErrorOfFork(*first->group_);
 }
 
-void GroupTable::KeepRefused(Meeting meeting) {
+void GroupTable::KeepRefused(Meeting meeting, const Error& reason) {
+  if (meeting.file)
+    NoteInFile(*meeting.file, *meeting.store, "whose Init failed: " + reason.message);
   refused_.server = std::move(meeting.server);
   if (meeting.file) refused_.store = std::move(meeting.store);
   refused_.file = std::move(meeting.file);

@@ -1,10 +1,13 @@
 #include "comm/world/rendezvous.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/net/host_port.h"
 #include "base/net/network_interface.h"
@@ -189,9 +192,10 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
 
 Result<void> OpenFile(const std::string& path, const InitOptions& options, const DeathWatch& deaths,
                       Meeting& meeting) {
-  meeting.file = MeetingFile{.path = path,
-                             .world = "rankrun/" + std::to_string(meeting.place.world_size),
-                             .attempt = meeting.place.attempt};
+  const std::string rank = "rank " + std::to_string(meeting.place.global_rank);
+  const std::string process = " (pid " + std::to_string(getpid()) + " on " + HostName() + ")";
+  meeting.file = MeetingFile{
+      .path = path, .world = "rankrun", .attempt = meeting.place.attempt, .user = rank + process};
   TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   auto store = EnterFile(*meeting.file, deadline, deaths);
   if (!store) return std::move(store).error();

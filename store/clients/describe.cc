@@ -54,6 +54,18 @@ Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std
                                         " and " + count(values.size(), "value")};
 }
 
+std::string DescribeAge(const struct stat& file, std::chrono::system_clock::time_point now) {
+  auto written = std::chrono::system_clock::from_time_t(file.st_mtim.tv_sec);
+  // The clock of a file server may be ahead.
+  int64_t age =
+      std::max<int64_t>(0, std::chrono::floor<std::chrono::seconds>(now - written).count());
+  std::string text = std::to_string(age / 86'400) + " days";
+  if (age < 2 * 86'400) text = std::to_string(age / 3'600) + " h";
+  if (age < 2 * 3'600) text = std::to_string(age / 60) + " min";
+  if (age < 2 * 60) text = std::to_string(age) + " s";
+  return "last written " + text + " ago";
+}
+
 TimePoint DeadlineAfter(milliseconds timeout) {
   constexpr milliseconds kForever = std::chrono::hours(24 * 365);
   return MonotonicClock().Now() + std::clamp(timeout, milliseconds(0), kForever);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -36,6 +38,9 @@ Error BarrierTimeoutError(std::string_view key, int64_t count, int64_t world_siz
 
 // Returns the error of a MultiSet: "set keys a, b: 2 keys and 1 value".
 Error UnequalLengthsError(std::span<const std::string> keys, std::span<const std::string> values);
+
+// Returns "last written 12 s ago", in seconds, minutes, hours or days.
+std::string DescribeAge(const struct stat& file, std::chrono::system_clock::time_point now);
 
 // Returns now plus `timeout`, which is clamped to between 0 and a year so that
 // the sum cannot overflow.

@@ -20,6 +20,7 @@ int SetLock(int fd, short type) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
+  lock.l_len = kLockedBytes;
   return fcntl(fd, F_OFD_SETLK, &lock);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/clock.h"
@@ -8,6 +10,9 @@
 #include "base/status/death_watch.h"
 
 namespace rankrun::store {
+
+// A FileLock covers this many bytes; those behind them are FilePresence's.
+constexpr off_t kLockedBytes = off_t{1} << 62;
 
 // Exclusive lock of a file that was opened for this lock alone. It excludes
 // every other FileLock of the file, in other processes and in this one. The

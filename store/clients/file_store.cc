@@ -89,6 +89,8 @@ class LogFile final : public TableSource {
   Result<bool> IsCurrent(int fd) REQUIRES(mutex_);
   Result<void> LockAndReplay(Session& session, Fd file, TimePoint deadline) REQUIRES(mutex_);
   Result<void> Replay(int fd) REQUIRES(mutex_);
+  // As it was when this process opened the file.
+  std::string Age() const { return DescribeAge(identity_, std::chrono::system_clock::now()); }
   Error Explain(Error error) const { return std::move(error).In("store file " + path_); }
 
   const std::string path_;
@@ -133,15 +135,14 @@ Result<void> LogFile::CheckHeader(const FileLock& file, const std::string& run_i
     if (ftruncate(file.fd(), 0) != 0) return SystemError("remove an incomplete header", errno);
     if (auto written = WriteAtEnd(file.fd(), 0, own); !written) return written;
   } else if (found.kind == HeaderKind::kForeign) {
-    return Error{
-        ErrorCode::kInvalid,
-        "it is not empty and not a store of this version, so it was left unchanged: choose "
-        "another path, or remove it if it is not needed"};
+    return Error{ErrorCode::kInvalid,
+                 "it is not empty and not a store of this version, so it was left unchanged; " +
+                     Age() + ": choose another path, or remove it if it is not needed"};
   } else if (found.run_id != run_id) {
     return Error{ErrorCode::kInvalid,
                  "it belongs to run \"" + found.run_id + "\", not to this run, \"" + run_id +
-                     "\": an earlier job left it, or another job is using it; remove it if "
-                     "that job is over, else choose another path"};
+                     "\": an earlier job left it, or another job is using it; " + Age() +
+                     "; remove it if that job is over, else choose another path"};
   }
   MutexLock lock(mutex_);
   end_ = static_cast<off_t>(own.size());

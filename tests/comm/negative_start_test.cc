@@ -166,7 +166,7 @@ TEST_P(NegativeStartTest, N04_TheFileOfAnEarlierRun) {
   };
   EXPECT_THAT(run(), Each("no error"));
   EXPECT_THAT(run(), Each(AllOf(StartsWith("DistError: Init: "), HasSubstr(folder.Path("meet")),
-                                HasSubstr("left from another run"))));
+                                HasSubstr("left from another run"), HasSubstr("; last written "))));
 }
 
 TEST(NegativeStart, N04_AFileThatIsNoStore) {

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "store/clients/file_store.h"
@@ -16,59 +18,90 @@ namespace rankrun::comm {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
+// A user and the store that it has entered.
+struct User {
+  MeetingFile file;
+  Result<std::unique_ptr<store::Store>> store;
+
+  User(MeetingFile which, milliseconds timeout = test::kLong)
+      : file(std::move(which)),
+        store(EnterFile(file, std::chrono::steady_clock::now() + timeout, {})) {}
+  void Leave() { LeaveFile(file, **store); }
+};
+
 struct MeetingFileTest : testing::Test {
-  MeetingFile OfAttempt(int attempt) const { return {folder.Path("meet"), "run", attempt}; }
-  auto Enter(const MeetingFile& which, milliseconds timeout = test::kLong) const {
-    return EnterFile(which, std::chrono::steady_clock::now() + timeout, {});
+  MeetingFile OfAttempt(int attempt, const std::string& user = {}) const {
+    return {.path = folder.Path("meet"), .world = "run", .attempt = attempt, .user = user};
   }
+  MeetingFile Of(const std::string& user) const { return OfAttempt(0, user); }
   bool IsThere() const { return std::filesystem::exists(folder.Path("meet")); }
 
   test::TempFolder folder;
-  MeetingFile file = OfAttempt(0);
 };
 
 TEST_F(MeetingFileTest, TheLastRankRemovesIt) {
-  auto one = Enter(file);
-  auto other = Enter(file);
-  ASSERT_TRUE(one && other);
-  LeaveFile(file, **one);
+  User one(Of("rank 0")), other(Of("rank 1"));
+  ASSERT_TRUE(one.store && other.store);
+  one.Leave();
   EXPECT_TRUE(IsThere());
-  LeaveFile(file, **other);
+  other.Leave();
   EXPECT_FALSE(IsThere());
-  auto again = Enter(file);
-  ASSERT_TRUE(again) << again.error().message;
+  User again(Of("rank 0"));
+  ASSERT_TRUE(again.store) << again.store.error().message;
   EXPECT_TRUE(IsThere());
 }
 
 TEST_F(MeetingFileTest, RanksOfAnAttemptThatDiedDoNotCount) {
-  auto dead = Enter(file);
-  auto next = Enter(OfAttempt(1));
-  ASSERT_TRUE(dead && next);
-  LeaveFile(OfAttempt(1), **next);
+  { User dead(Of("rank 0")); }
+  User next(OfAttempt(1, "rank 0"));
+  ASSERT_TRUE(next.store) << next.store.error().message;
+  next.Leave();
   EXPECT_FALSE(IsThere());
 }
 
-TEST_F(MeetingFileTest, ItStaysAsLongAsARankThatDiedIsCounted) {
-  { auto dead = Enter(file); }
-  auto other = Enter(file);
-  ASSERT_TRUE(other);
-  LeaveFile(file, **other);
+TEST_F(MeetingFileTest, AUserThatEndsWithoutLeavingKeepsOthersOut) {
+  User waits(Of("rank 0"));
+  { User dead(Of("rank 1")); }
+  User late(Of("rank 2"));
+  ASSERT_FALSE(late.store);
+  EXPECT_EQ(late.store.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(late.store.error().message,
+              HasSubstr("it is left from another run: rank 1 has ended without Destroy(); last "
+                        "written "));
+}
+
+TEST_F(MeetingFileTest, AFailureThatAUserNotedIsSaid) {
+  {
+    User dead(Of("rank 1"));
+    NoteInFile(dead.file, **dead.store, "whose Init failed: no such backend");
+  }
+  User late(Of("rank 2"));
+  ASSERT_FALSE(late.store);
+  EXPECT_THAT(late.store.error().message,
+              HasSubstr("rank 1, whose Init failed: no such backend, has ended"));
+}
+
+TEST_F(MeetingFileTest, AFileWithoutNamesOfUsersStaysOfUseAfterTheirDeath) {
+  { User dead(Of("")); }
+  User other(Of(""));
+  ASSERT_TRUE(other.store);
+  other.Leave();
   EXPECT_TRUE(IsThere());
 }
 
 TEST_F(MeetingFileTest, ItIsRemovedByRanksThatLeaveTogether) {
-  file.min_leavers = 2;
   for (int i = 0; i < 200; ++i) {
     InSharedMemory<std::atomic<int>> entered;
     auto rank = [&]() -> std::string {
-      auto store = Enter(file);
-      if (!store) return store.error().message;
+      MeetingFile file = Of("rank");
+      file.min_leavers = 2;
+      User user(std::move(file));
+      if (!user.store) return user.store.error().message;
       *entered += 1;
       while (*entered < 2) std::this_thread::yield();
-      LeaveFile(file, **store);
+      user.Leave();
       return "left";
     };
     ChildProcess one(rank), other(rank);
@@ -78,15 +111,21 @@ TEST_F(MeetingFileTest, ItIsRemovedByRanksThatLeaveTogether) {
   }
 }
 
-TEST_F(MeetingFileTest, AFileThatIsHalfRemovedIsAnErrorAfterTheTimeout) {
-  auto store = store::FileStore::Open(file.path, file.world);
-  ASSERT_TRUE(store);
-  ASSERT_TRUE((*store)->Set("rankrun/attempt_0/users", "removed"));
-  auto entered = Enter(file, milliseconds(20));
-  ASSERT_FALSE(entered);
-  EXPECT_EQ(entered.error().code, ErrorCode::kTimeout);
-  EXPECT_THAT(entered.error().message,
-              HasSubstr("its last user is removing it, or has died while it did: remove it"));
+TEST_F(MeetingFileTest, AFileThatIsHalfRemovedIsAnError) {
+  User remover(Of("rank 0"));
+  ASSERT_TRUE(remover.store);
+  const std::string count = "removed " + std::to_string(remover.file.number);
+  ASSERT_TRUE((*remover.store)->Set("rankrun/attempt_0/users", count));
+  ASSERT_TRUE((*remover.store)->Delete("rankrun/attempt_0/user/1"));
+  User stopped(Of("rank 1"), milliseconds(20));
+  ASSERT_FALSE(stopped.store);
+  EXPECT_EQ(stopped.store.error().code, ErrorCode::kTimeout);
+  EXPECT_THAT(stopped.store.error().message, HasSubstr("its last user is removing it"));
+  remover.file.presence = {};
+  User after(Of("rank 1"));
+  ASSERT_FALSE(after.store);
+  EXPECT_EQ(after.store.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(after.store.error().message, HasSubstr("its last user has died while it removed"));
 }
 
 TEST_F(MeetingFileTest, ItIsRemovedUnderNobodyWhoComesMeanwhile) {
@@ -94,11 +133,11 @@ TEST_F(MeetingFileTest, ItIsRemovedUnderNobodyWhoComesMeanwhile) {
   for (int r = 0; r < 4; ++r) {
     ranks.emplace_back([this, r] {
       for (int i = 0; i < 200; ++i) {
-        auto store = Enter(file);
-        ASSERT_TRUE(store) << store.error().message;
-        auto written = (*store)->Set(std::to_string(r), "");
+        User user(Of("rank " + std::to_string(r)));
+        ASSERT_TRUE(user.store) << user.store.error().message;
+        auto written = (*user.store)->Set(std::to_string(r), "");
         ASSERT_TRUE(written) << written.error().message;
-        LeaveFile(file, **store);
+        user.Leave();
       }
     });
   }

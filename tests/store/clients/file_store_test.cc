@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -77,13 +78,15 @@ TEST_F(FileStoreTest, ALaterProcessFindsTheKeysOfTheRun) {
 TEST_F(FileStoreTest, ExplainsAFileOfAnotherRun) {
   ASSERT_TRUE((*FileStore::Open(path, "run 6"))->Set("k", "v"));
   std::string before = ReadWholeFile(path);
+  namespace fs = std::filesystem;
+  fs::last_write_time(path, fs::file_time_type::clock::now() - 150s);
   Error error = ErrorOfOpen(path);
   EXPECT_EQ(error.code, ErrorCode::kInvalid);
   EXPECT_EQ(error.message,
             "store file " + path +
                 ": it belongs to run \"run 6\", not to this run, \"run 7\": an earlier job "
-                "left it, or another job is using it; remove it if that job is over, else choose "
-                "another path");
+                "left it, or another job is using it; last written 2 min ago; remove it if that "
+                "job is over, else choose another path");
   EXPECT_EQ(ReadWholeFile(path), before);
 }
 
