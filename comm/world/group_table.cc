@@ -27,10 +27,6 @@ constexpr milliseconds kGoodbyesAfterError{1000};
 // After Abort the others have no use for the store but to read more about it.
 constexpr milliseconds kGoodbyesAfterAbort{100};
 
-// Time-out of the store, for connecting and for each reply, when keys are
-// deleted.
-constexpr milliseconds kCleaning{5000};
-
 Error Invalid(const std::string& message) { return Error{ErrorCode::kInvalid, message}; }
 
 Result<void> CheckDevice(const std::optional<Device>& device) {
@@ -120,7 +116,8 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   auto meeting = Meet(options, {context_, generation_}, ::getenv, deaths);
   ForgetRefused();  // after Meet, so that a file that Meet has entered again stays
   if (!meeting) return CountFailedInit(std::move(meeting).error());
-  generation_ += 1;  // also if the rest fails: others may have seen this generation
+  // Also if the rest fails, because others may have seen this generation.
+  generation_ = meeting->world.generation + 1;
   const Environment& place = meeting->place;
   GroupIdentity identity = WorldIdentity(*meeting, context_, options, deaths);
   const std::string& wished = place.backend.empty() ? options.backend : place.backend;
@@ -358,6 +355,7 @@ void GroupTable::Clear() {
   const GroupIdentity& all = TheWorld().identity();
   // Before the goodbye, because queued collectives may still use the store.
   TheWorld().FinishQueued();
+  GivePlaceBack();
   if (!world_.place.agent_serves && all.world_size() > 1) {
     bool ends = EndsStore(world_.server.get(), world_.given);
     std::vector<int> awaited = all.global_ranks;

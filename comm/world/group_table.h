@@ -67,6 +67,9 @@ class GroupTable {
   Result<void> Remove(const ProcessGroup& group);
 
  private:
+  // Time-out of the store, for connecting and for each reply, where nothing depends on it.
+  static constexpr std::chrono::milliseconds kCleaning{5000};
+
   struct SubgroupCalls {
     int made = 0;        // calls of Split and Shrink
     int first_kept = 0;  // the keys of the calls before it are deleted
@@ -79,9 +82,8 @@ class GroupTable {
     std::optional<MeetingFile> file = {};  // that the world's store is in
     std::shared_ptr<Store> given = {};     // shared with the program; may be the server
     std::optional<Device> device = {};     // to connect in new groups
-    // Connection for creating groups, opened with the first one. The world's
-    // own store would delay it, because calls of other threads wait there for
-    // ranks.
+    // Connection for creating groups, opened with the first one. The world's own store would
+    // delay it, because calls of other threads wait there for ranks.
     std::unique_ptr<store::Store> meeting_store = {};
     std::shared_ptr<StoreBarrier> meetings = {};  // of all ranks; live_ has it, too
     int new_groups = 0;                           // calls of MakeGroup that all ranks make
@@ -96,6 +98,7 @@ class GroupTable {
   Error CountFailedInit(Error error);
   void KeepRefused(Meeting meeting, const Error& reason);
   void ForgetRefused();
+  void GivePlaceBack();  // lets another program of this rank make the next world
   Group& TheWorld();
   Result<GroupIdentity> Identify(const GroupOptions& options);
   // Publishes `reason` to the other ranks, then returns it.
@@ -123,9 +126,8 @@ class GroupTable {
   std::string WishesKey(int new_group, int global_rank);
   void DeleteWishesBefore(int new_group);
   void ForgetKeysOf(const GroupIdentity& destroyed);
-  // Deletes keys that no rank reads any more. Opens a connection for it, because
-  // a server that cannot list its keys closes the connection (older PyTorch); the
-  // keys then stay.
+  // Deletes keys that no rank reads any more. Opens a connection for it, because a server that
+  // cannot list its keys closes the connection (older PyTorch); the keys then stay.
   static void DeleteKeysOf(store::Store& store, const std::string& prefix);
   void Name(GroupIdentity& identity);
   ProcessGroup* Add(std::unique_ptr<Group> group);
@@ -133,9 +135,7 @@ class GroupTable {
   void DestroyLast();
 
   const std::string context_;
-  // Generation of the next world: number of calls of Init so far, without those
-  // with invalid arguments.
-  int generation_ = 0;
+  int generation_ = 0;  // of the next world: number of Inits so far, without invalid arguments
   World world_;
   RefusedWorld refused_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;  // the world first

@@ -1,5 +1,5 @@
 // The part of GroupTable that knows of worlds that are not of this process: a world that could
-// not be made, and that of a fork's parent.
+// not be made, that of a fork's parent, and that of the next program of this rank.
 
 #include <utility>
 
@@ -30,6 +30,16 @@ void GroupTable::ForgetRefused() {
     LeaveFile(*refused_.file, *refused_.store);
   }
   refused_ = {};
+}
+
+// The store of a broken world may be stuck.
+void GroupTable::GivePlaceBack() {
+  const WorldNumber next{context_, generation_};
+  if (TheWorld().state() == GroupState::kOk) {
+    LeaveTo(next, world_.place, TheWorld().store());
+  } else if (auto own = TheWorld().store().CloneWith(kCleaning, kCleaning)) {
+    LeaveTo(next, world_.place, **own);
+  }
 }
 
 // Errors in local arguments consume no generation, because the other ranks

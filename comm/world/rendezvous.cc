@@ -119,7 +119,27 @@ Result<void> Connect(const HostPort& server, milliseconds timeout, const DeathWa
   return {};
 }
 
-// Set by rank 0 in the store that it serves, before any other key.
+std::string ContextPrefix(const Environment& place, const WorldNumber& world) {
+  return "rankrun/attempt_" + std::to_string(place.attempt) +
+         (world.context.empty() ? "" : "/context_" + world.context);
+}
+
+// Its value is the lowest generation that this rank may make in the store.
+std::string NextWorldKey(const Environment& place, const WorldNumber& world) {
+  return ContextPrefix(place, world) + "/next_world/" + std::to_string(place.global_rank);
+}
+
+// Numbers the world once the store is known. All ranks find the same number, because each has
+// made as many worlds there as the others.
+Result<void> NumberWorld(Meeting& meeting) {
+  auto next = meeting.store->Add(NextWorldKey(meeting.place, meeting.world), 0);
+  if (!next) return std::move(next).error();
+  meeting.world.generation = std::max(meeting.world.generation, static_cast<int>(*next));
+  meeting.key_prefix = WorldPrefix(meeting.place, meeting.world);
+  return {};
+}
+
+// Set by rank 0 in the store that it serves, before any other key of the world.
 std::string OpenKey(const Meeting& meeting) { return meeting.key_prefix + "/open"; }
 
 // Returns a sentence if the address of the store is another host's; else "". Such an address may
@@ -144,18 +164,26 @@ Result<void> Serve(const HostPort& address, milliseconds timeout, const DeathWat
     if (!foreign.empty()) error.message += "; " + foreign;
     return error;
   }
+  if (auto ok = NumberWorld(meeting); !ok) return ok;
   return meeting.store->Set(OpenKey(meeting), "");
 }
 
+Result<void> AwaitOpen(TimePoint deadline, Meeting& meeting) {
+  if (auto ok = NumberWorld(meeting); !ok) return ok;
+  const std::string key = OpenKey(meeting);
+  return meeting.store->Wait(std::span(&key, 1), TimeLeft(deadline));
+}
+
 // A rank may be faster than rank 0 and connect to the store of the world
-// before, which then ends.
+// before, also of an earlier program, which then ends.
 Result<void> ConnectOnceOpen(const HostPort& server, milliseconds timeout, const DeathWatch& deaths,
                              Meeting& meeting) {
   TimePoint deadline = std::chrono::steady_clock::now() + timeout;
-  const std::string key = OpenKey(meeting);
+  const WorldNumber own = meeting.world;
   for (;;) {
     if (auto ok = Connect(server, TimeLeft(deadline), deaths, meeting); !ok) return ok;
-    auto open = meeting.store->Wait(std::span(&key, 1), TimeLeft(deadline));
+    meeting.world = own;
+    auto open = AwaitOpen(deadline, meeting);
     if (open) return {};
     bool is_ended = open.error().code == ErrorCode::kPeerLost;
     if (!is_ended || TimeLeft(deadline) == milliseconds(0)) {
@@ -185,9 +213,18 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
   if (!times) return times.error();
   if (*times == 1) return {};
   std::string where = options.store ? "the store" : options.init_method;
+  const char* cause = "what ranks meet in is left from another run: want a new one for each run";
+  if (meeting.file) {
+    where += " (" + AgeOf(*meeting.file) + ")";
+  } else if (meeting.place.agent_serves) {
+    cause =
+        "an earlier program of this worker has ended without Destroy(): want Destroy() in "
+        "each program, or a rankrun for each";
+  }
   return Invalid(where + PlaceOf(meeting.place) +
-                 ": this rank has been here before: another process has the same rank, or what "
-                 "ranks meet in is left from another run: want a new one for each run");
+                 ": this rank has been here before: another "
+                 "process has the same rank, or " +
+                 cause);
 }
 
 Result<void> OpenFile(const std::string& path, const InitOptions& options, const DeathWatch& deaths,
@@ -239,9 +276,11 @@ Result<InitMethod> ParseInitMethod(const std::string& url) {
 }
 
 std::string WorldPrefix(const Environment& place, const WorldNumber& world) {
-  return "rankrun/attempt_" + std::to_string(place.attempt) +
-         (world.context.empty() ? "" : "/context_" + world.context) + "/world_" +
-         std::to_string(world.generation);
+  return ContextPrefix(place, world) + "/world_" + std::to_string(world.generation);
+}
+
+void LeaveTo(const WorldNumber& next, const Environment& place, store::Store& store) {
+  static_cast<void>(store.Set(NextWorldKey(place, next), std::to_string(next.generation)));
 }
 
 Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
@@ -256,8 +295,7 @@ Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
   if (!given) return given.error();
   auto environment = ReadEnvironment(get, *given);
   if (!environment) return std::move(environment).error();
-  Meeting meeting{.place = *std::move(environment)};
-  meeting.key_prefix = WorldPrefix(meeting.place, world);
+  Meeting meeting{.place = *std::move(environment), .world = world};
   Result<void> met;
   if (options.store) {
     auto own = StoreState::ClientOf(options.store, Bounded(options.timeout));
@@ -274,6 +312,7 @@ Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
     met = ServeOrConnect({meeting.place.master_addr, meeting.place.master_port}, options, deaths,
                          meeting);
   }
+  if (met && !meeting.store_rank) met = NumberWorld(meeting);
   if (!met) return std::move(met).error().In("the store" + PlaceOf(meeting.place));
   if (auto claimed = ClaimRank(meeting, options); !claimed) {
     if (meeting.file) LeaveFile(*meeting.file, *meeting.store);

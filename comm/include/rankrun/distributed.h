@@ -118,7 +118,8 @@ RANKRUN_API ProcessGroup& NewGroup(const GroupOptions& options);
 // there. Does nothing if there is no world, or in a fork of its process. A destroyed
 // ProcessGroup keeps its description and about 150 bytes, so that calls of it are errors.
 // Must be called before main returns, and not while another thread uses a group. Abort ends
-// what it waits for.
+// what it waits for. Once all ranks have called it, another program may call Init as the same
+// rank in the same store.
 RANKRUN_API void Destroy();
 // Destroys one group, of any context. The last member that calls this deletes
 // the group's keys in the store. Destroying a world destroys all its groups.
