@@ -107,7 +107,18 @@ JoinGroupOptions HowToJoin(GroupIdentity identity, const BackendWish& backend, T
 
 }  // namespace
 
+// A second call would take the first one for another process of this rank.
 Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
+  std::atomic<bool>& is_in_init = is_in_init_.Get();
+  if (is_in_init.exchange(true)) {
+    return Invalid("another thread of this process is in Init: want one call");
+  }
+  auto world = MakeWorldAlone(options);
+  is_in_init = false;
+  return world;
+}
+
+Result<ProcessGroup*> GroupTable::MakeWorldAlone(const InitOptions& options) {
   auto timeout = CheckedTimeoutOf(options);
   if (!timeout) return timeout.error();
   TimePoint deadline = std::chrono::steady_clock::now() + *timeout;

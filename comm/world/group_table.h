@@ -27,7 +27,7 @@
 namespace rankrun::comm {
 
 // Process groups of one context.
-// Thread: one at a time; world() any.
+// Thread: one at a time; world() and MakeWorld any.
 // Lifetime: as long as the process, and so are its ProcessGroups.
 class GroupTable {
  public:
@@ -94,6 +94,7 @@ class GroupTable {
     BreakpointState breakpoints = {};
   };
 
+  Result<ProcessGroup*> MakeWorldAlone(const InitOptions& options);
   Result<std::chrono::milliseconds> CheckedTimeoutOf(const InitOptions& options) const;
   Error CountFailedInit(Error error);
   void KeepRefused(Meeting meeting, const Error& reason);
@@ -143,6 +144,7 @@ class GroupTable {
   // Programs may still hold references to them.
   std::vector<std::unique_ptr<ProcessGroup>> destroyed_;
   std::atomic<ProcessGroup*> first_ = nullptr;  // the world
+  PerProcess<std::atomic<bool>> is_in_init_;    // a thread makes the world
 };
 
 }  // namespace rankrun::comm

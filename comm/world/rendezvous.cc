@@ -213,7 +213,9 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
   if (!times) return times.error();
   if (*times == 1) return {};
   std::string where = options.store ? "the store" : options.init_method;
-  const char* cause = "what ranks meet in is left from another run: want a new one for each run";
+  const char* cause =
+      "what ranks meet in is left from another run, or from a program that ended without "
+      "Destroy(): want a new one for each run";
   if (meeting.file) {
     where += " (" + AgeOf(*meeting.file) + ")";
   } else if (meeting.place.agent_serves) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rankrun/distributed.h>
@@ -57,6 +58,31 @@ TEST_P(NegativeStartTest, N01_InitTwice) {
   });
   EXPECT_THAT(told, Each("DistError: Init: there is a world process group already: Destroy() it "
                          "first"));
+}
+
+// The other rank comes once the second thread has its error.
+TEST_P(NegativeStartTest, N01_InitInTwoThreads) {
+  auto told = OnRanks(2, [](int r) {
+    TcpStore store({.port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+    std::string text = "no error";
+    std::jthread second;
+    if (r == 0) {
+      second = std::jthread([&] {
+        store.Wait({"rankrun/attempt_0/world_0/came/0"}, std::chrono::seconds(60));
+        text = ErrorOf([] { Init(Options()); }, kSoon);
+        store.Set("second", "");
+      });
+    } else {
+      store.Wait({"second"}, std::chrono::seconds(60));
+    }
+    Init(Options()).Barrier();
+    if (r == 0) second.join();
+    Destroy();
+    return text;
+  });
+  EXPECT_THAT(told, testing::ElementsAre("DistError: Init: another thread of this process is in "
+                                         "Init: want one call",
+                                         "no error"));
 }
 
 TEST(NegativeStart, N02_RankMissingOrEmpty) {
