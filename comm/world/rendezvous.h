@@ -34,7 +34,7 @@ struct InitMethod {
 // Errors: kInvalid, with a quotation of the wrong part.
 Result<InitMethod> ParseInitMethod(const std::string& url);
 
-// Identifies a world among those that a rank makes, also by several programs one after the
+// Identifies a world among all worlds of a rank, which several programs may make, one after the
 // other.
 struct WorldNumber {
   std::string context = {};  // empty: that of Init

@@ -34,5 +34,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Example{"handover", ": right\n"}, Example{"pi", ": right\n"}),
     [](const auto& chosen) { return std::string(chosen.param.program); });
 
+// All of them meet in the one store of the agent.
+TEST(ProgramsOfAWorkerTest, RunOneAfterTheOther) {
+  const std::string script = test::Program("sample_sort") + " && " +
+                             test::Program("parameter_server") + " TENSORPIPE && " +
+                             test::Program("parameter_server") + " PROCESS_GROUP && " +
+                             test::Program("pi");
+  for (const char* backend : {"shm", "tcp", "gloo", "hierarchical"}) {
+    Job job({.arguments = Shell({"-n", "3"}, script), .variables = {{"RANKRUN_BACKEND", backend}}});
+    EXPECT_EQ(job.Wait(milliseconds(100'000)), Code(0)) << job.Err() << job.Out();
+    const std::string out = job.Out();
+    EXPECT_EQ(Count(out, ": sorted\n"), 3) << out;
+    EXPECT_EQ(Count(out, " steps: y = 3 x + 1\n"), 2) << out;
+    EXPECT_EQ(Count(out, ": right\n"), 3) << out;
+  }
+}
+
 }  // namespace
 }  // namespace rankrun::testing
