@@ -57,7 +57,9 @@ void HangWatch::LimitTimes(std::vector<WorkerSample>& samples, TimePoint now) co
   const Duration most = now - began_;
   for (WorkerSample& sample : samples) {
     for (GroupActivity& group : sample.groups) {
+      const Duration awaited = std::min(group.awaited_for(), most);
       group.since_entered = std::min(group.since_entered, most);
+      group.unawaited = group.since_entered - awaited;
     }
     sample.awaited_for = std::min(sample.awaited_for, most);
     if (sample.store_wait) sample.store_wait->lasted = std::min(sample.store_wait->lasted, most);
@@ -71,7 +73,7 @@ bool HangWatch::NeedsFacts(const std::vector<WorkerSample>& samples, TimePoint n
   if (early_ends_.IsNear(SinceFirstEnd(samples), Patience())) return true;
   for (const WorkerSample& sample : samples) {
     for (const GroupActivity& group : sample.groups) {
-      if (group.is_under_way && group.since_entered >= limit) return true;
+      if (group.is_awaited() && group.awaited_for() >= limit) return true;
     }
     if (!sample.awaited.empty() && sample.awaited_for >= limit) return true;
     if (sample.store_wait && sample.store_wait->lasted >= limit) return true;

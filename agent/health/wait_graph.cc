@@ -16,8 +16,13 @@ std::vector<int> Sorted(const std::set<int>& ranks) { return {ranks.begin(), ran
 struct Position {
   ActivityRecord last;
   bool is_under_way = false;
-  Duration since_entered{};
+  bool is_awaited = false;  // by a thread of the program
+  Duration awaited_for{};
 };
+
+Position PositionOf(const GroupActivity& group) {
+  return {group.last, group.is_under_way, group.is_awaited(), group.awaited_for()};
+}
 
 struct GroupView {
   int size = 0;
@@ -29,7 +34,7 @@ void Merge(Position& position, const GroupActivity& group) {
   if (position.is_under_way && !group.is_under_way) return;
   bool is_newer = group.last.number > position.last.number;
   if (!is_newer && !(group.is_under_way && !position.is_under_way)) return;
-  position = {group.last, group.is_under_way, group.since_entered};
+  position = PositionOf(group);
 }
 
 std::map<std::string, GroupView> GroupsOf(const std::vector<WorkerSample>& samples) {
@@ -40,7 +45,7 @@ std::map<std::string, GroupView> GroupsOf(const std::vector<WorkerSample>& sampl
       view.size = group.size;
       auto [place, is_new] = view.positions.try_emplace(sample.global_rank);
       if (is_new) {
-        place->second = {group.last, group.is_under_way, group.since_entered};
+        place->second = PositionOf(group);
       } else {
         Merge(place->second, group);
       }
@@ -80,19 +85,28 @@ class GroupWaits {
   std::vector<Wait> Find(const std::optional<std::set<int>>& members) {
     for (const auto& [rank, position] : view_.positions) {
       if (position.is_under_way && position.last.number > 0) {
-        waiting_[position.last.number][CampOf(position.last)].insert(rank);
+        under_way_[position.last.number][CampOf(position.last)].insert(rank);
       }
     }
     std::vector<Wait> waits;
-    for (const auto& [number, camps] : waiting_) {
-      for (const auto& [camp, waiters] : camps) {
-        waits.push_back(WaitOf(number, camp, waiters, members));
+    for (const auto& [number, camps] : under_way_) {
+      for (const auto& [camp, ranks] : camps) {
+        const std::set<int> waiters = AwaitedBy(ranks);
+        if (!waiters.empty()) waits.push_back(WaitOf(number, camp, waiters, members));
       }
     }
     return waits;
   }
 
  private:
+  // A rank that only has the operation under way goes on with other work.
+  std::set<int> AwaitedBy(const std::set<int>& ranks) const {
+    std::set<int> waiters;
+    std::ranges::copy_if(ranks, std::inserter(waiters, waiters.end()),
+                         [&](int rank) { return view_.positions.at(rank).is_awaited; });
+    return waiters;
+  }
+
   Wait WaitOf(uint64_t number, const Camp& camp, const std::set<int>& waiters,
               const std::optional<std::set<int>>& members) const {
     const Position& first = view_.positions.at(*waiters.begin());
@@ -100,12 +114,12 @@ class GroupWaits {
               .group = name_,
               .waiters = Sorted(waiters)};
     for (int rank : waiters) {
-      wait.lasted = std::max(wait.lasted, view_.positions.at(rank).since_entered);
+      wait.lasted = std::max(wait.lasted, view_.positions.at(rank).awaited_for);
     }
     if (!members) return wait;
     std::set<int> late = Late(number, *members);
-    for (int rank : Others(number, camp, waiters.size())) late.insert(rank);
-    wait.all_have_entered = late.empty() && waiting_.at(number).size() == 1;
+    for (int rank : Others(number, camp)) late.insert(rank);
+    wait.all_have_entered = late.empty() && under_way_.at(number).size() == 1;
     if (late.empty())
       std::ranges::set_intersection(*members, halted_, std::inserter(late, late.end()));
     for (int rank : waiters) {
@@ -129,10 +143,11 @@ class GroupWaits {
 
   // Returns the ranks that are in another operation of the same number. The majority waits for the
   // others; without a majority, each waits for the others. A minority waits for nobody.
-  std::set<int> Others(uint64_t number, const Camp& camp, size_t own_size) const {
+  std::set<int> Others(uint64_t number, const Camp& camp) const {
     std::set<int> others;
+    const size_t own_size = under_way_.at(number).at(camp).size();
     size_t largest = 0;
-    for (const auto& [other, ranks] : waiting_.at(number)) {
+    for (const auto& [other, ranks] : under_way_.at(number)) {
       if (other == camp) continue;
       others.insert(ranks.begin(), ranks.end());
       largest = std::max(largest, ranks.size());
@@ -143,7 +158,8 @@ class GroupWaits {
   const std::string name_;
   const GroupView& view_;
   const std::set<int>& halted_;
-  std::map<uint64_t, std::map<Camp, std::set<int>>> waiting_;  // by number of the operation
+  // Ranks in an operation, by its number.
+  std::map<uint64_t, std::map<Camp, std::set<int>>> under_way_;
 };
 
 void AddMessageWaits(const std::vector<WorkerSample>& samples, std::vector<Wait>& waits) {

@@ -52,6 +52,11 @@ void Fields(F& f, GroupActivity& m) {
   f("completed", m.completed);
   f("is_under_way", m.is_under_way);
   AsMilliseconds(f, "since_entered_ms", m.since_entered);
+  std::optional<uint64_t> unawaited;  // a node of an older version sends none
+  if (m.unawaited > Duration::zero()) unawaited = m.unawaited / std::chrono::milliseconds(1);
+  f("unawaited_ms", unawaited);
+  const auto most = static_cast<uint64_t>(m.since_entered / std::chrono::milliseconds(1));
+  m.unawaited = std::chrono::milliseconds(std::min(unawaited.value_or(0), most));
 }
 
 namespace agent {

@@ -82,8 +82,9 @@ GroupSlot* ClaimGroup(ActivityTable& table) {
   return nullptr;
 }
 
-void SetRecord(GroupSlot& slot, const ActivityRecord& record, uint64_t entered) {
-  Set(slot.numbers, PackedNumbers(record));
+void SetRecord(GroupSlot& slot, const ActivityRecord& record, uint64_t entered,
+               uint64_t flags = 0) {
+  Set(slot.numbers, PackedNumbers(record) | flags);
   Set(slot.number, record.number);
   Set(slot.count, record.count);
   Set(slot.fingerprint, record.fingerprint);
@@ -98,6 +99,7 @@ ActivityRecord RecordOf(const GroupSlot& slot) {
 std::optional<GroupActivity> Read(const GroupSlot& slot, const TickClock& clock) {
   GroupActivity group;
   bool in_use = false;
+  bool is_in_background = false;
   bool is_at_rest = ReadAtRest(slot.sequence, [&] {
     in_use = Get(slot.in_use) != 0;
     group.is_under_way = Get(slot.finished) != Get(slot.sequence);
@@ -106,8 +108,14 @@ std::optional<GroupActivity> Read(const GroupSlot& slot, const TickClock& clock)
     group.last = RecordOf(slot);
     group.completed = Get(slot.completed);
     group.since_entered = clock.Since(Get(slot.entered));
+    is_in_background = (Get(slot.numbers) & kInBackground) != 0;
   });
   if (!is_at_rest || !in_use) return std::nullopt;
+  if (is_in_background) {
+    const uint64_t waiting = Get(slot.waiting);
+    const Duration waited = waiting == 0 ? Duration::zero() : clock.Since(waiting);
+    group.unawaited = std::max(group.since_entered - waited, Duration::zero());
+  }
   group.is_under_way = group.is_under_way && group.last.kind != 0;
   return group;
 }
@@ -142,6 +150,7 @@ Activity::Activity(const StatusPage* page, std::string_view group_name, int size
     Set(slot_->size, size);
     SetRecord(*slot_, {}, 0);
     Set(slot_->completed, uint64_t{0});
+    Set(slot_->waiting, uint64_t{0});
   });
 }
 
@@ -151,10 +160,11 @@ Activity::~Activity() {
   Set(slot_->in_use, 0U);
 }
 
-void Activity::Enter(const ActivityRecord& record, Recording recording) {
+void Activity::Enter(const ActivityRecord& record, Recording recording, Caller caller) {
   if (slot_ == nullptr || forks_ != ForkCount()) return;
   const uint64_t now = Ticks();
-  Change(slot_->sequence, [&] { SetRecord(*slot_, record, now); });
+  const uint64_t flags = caller == Caller::kWaits ? 0 : kInBackground;
+  Change(slot_->sequence, [&] { SetRecord(*slot_, record, now, flags); });
   if (recording == Recording::kYes) recorder_.BeginCollective(record, now);
 }
 
@@ -164,6 +174,11 @@ void Activity::Complete(bool has_succeeded) {
   // No other thread writes, so both still have this thread's values.
   if (slot_->number > 0) Set(slot_->completed, slot_->number);
   Set(slot_->finished, slot_->sequence);
+}
+
+void Activity::ShowWaiting(bool waits) {
+  if (slot_ == nullptr || forks_ != ForkCount()) return;
+  Set(slot_->waiting, waits ? Ticks() : uint64_t{0});
 }
 
 bool IsBreakpointWait(std::string_view what) {

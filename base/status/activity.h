@@ -30,9 +30,15 @@ class Activity {
   // Whether an operation is recorded as a collective in memory of the CPU. The recorder
   // has others from elsewhere.
   enum class Recording { kYes, kNo };
-  void Enter(const ActivityRecord& record, Recording recording = Recording::kYes);
+  // Whether the caller of an operation waits for its end. If not, a thread of librankrun carries
+  // it out, and the program waits for it only while ShowWaiting says so.
+  enum class Caller { kWaits, kGoesOn };
+  void Enter(const ActivityRecord& record, Recording recording = Recording::kYes,
+             Caller caller = Caller::kWaits);
   // Marks the last entered operation as over.
   void Complete(bool has_succeeded = true);
+  // Says whether threads of the program wait for operations whose callers go on. Thread: any.
+  void ShowWaiting(bool waits);
 
   // For operations that are not collectives. Thread: any.
   const FlightRecorder& recorder() const { return recorder_; }
@@ -72,6 +78,13 @@ struct GroupActivity {
   uint64_t completed;      // number of the last completed operation
   bool is_under_way;       // `last` is in progress
   Duration since_entered;  // time since `last` was entered
+  Duration unawaited{};    // the part of it in which no thread of the program waited for the end
+
+  Duration awaited_for() const { return since_entered - unawaited; }
+  // Whether a thread of the program waits for the end of `last`.
+  bool is_awaited() const {
+    return is_under_way && (unawaited == Duration::zero() || unawaited < since_entered);
+  }
 };
 
 // Reads the page while its writer may be changing it or may have died. Skips a

@@ -42,7 +42,7 @@ struct alignas(64) GroupSlot {
   // Written by every operation; one cache line.
   uint64_t sequence;
   uint64_t finished;  // sequence of the last completed operation
-  uint64_t numbers;   // kind, dtype, op, 0 and root, from the lowest byte on
+  uint64_t numbers;   // kind, dtype, op, kInBackground and root, from the lowest byte on
   uint64_t number;
   uint64_t count;
   uint64_t fingerprint;
@@ -52,8 +52,12 @@ struct alignas(64) GroupSlot {
   uint32_t in_use;  // 0: free
   int32_t size;     // ranks
   char name[kGroupNameBytes + 1];
+  uint64_t waiting;  // Ticks() since which threads wait for operations in the background; 0: none
 };
 static_assert(sizeof(GroupSlot) == 128);
+
+// Bit of `numbers` of an operation that runs in a thread of librankrun.
+constexpr uint64_t kInBackground = uint64_t{1} << 24U;
 
 struct alignas(64) AwaitedSlot {
   uint32_t in_use;

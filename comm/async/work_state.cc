@@ -89,6 +89,7 @@ void WorkState::Await() {
   NoteWaiter();
   for (const auto& part : Parts()) part->Await();
   Attending here(attendance_.get());
+  Waiters::Scope waiting(waiters_.get());
   MutexLock lock(mutex_);
   while (!done_) ended_.Wait(mutex_);
 }
@@ -127,6 +128,7 @@ bool WorkState::AwaitFor(milliseconds limit) {
     part->AwaitFor(std::max(left, milliseconds(0)));
   }
   Attending here(attendance_.get());
+  Waiters::Scope waiting(waiters_.get());
   MutexLock lock(mutex_);
   while (!done_ && ended_.WaitUntil(mutex_, deadline)) {
   }
@@ -156,6 +158,13 @@ void WorkState::NoteEnd(const Result<void>& part) {
 std::optional<TimePoint> WorkState::awaited_since() const {
   MutexLock lock(mutex_);
   return awaited_since_;
+}
+
+void WorkState::CountWaiter() {
+  for (const auto& part : Parts()) part->CountWaiter();
+  if (waiters_ == nullptr) return;
+  waiters_->Enter();
+  Then([waiters = waiters_] { waiters->Leave(); });
 }
 
 int WorkState::source() const {

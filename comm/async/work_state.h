@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/async/attendance.h"
+#include "comm/async/waiters.h"
 #include "comm/core/device_backend.h"
 #include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
@@ -49,6 +50,10 @@ class WorkState {
   // off.
   const Result<void>& result() const NO_THREAD_SAFETY_ANALYSIS { return result_; }
   int source() const;  // -1 before the end
+  // Threads that wait for the end enter `waiters`. Before other threads have it.
+  void SetWaiters(std::shared_ptr<Waiters> waiters) { waiters_ = std::move(waiters); }
+  // Counts as a thread that waits until the end.
+  void CountWaiter();
   // Makes this the state of an operation of a device. Before other threads have it.
   void SetDeviceWork(std::shared_ptr<DeviceWork> work) { device_work_ = std::move(work); }
   // Calls `done` after the end: in the thread that calls Finish, or at once.
@@ -62,6 +67,7 @@ class WorkState {
 
   const HomeProcess home_;
   const std::shared_ptr<Attendance> attendance_;
+  std::shared_ptr<Waiters> waiters_;  // null: the waits of a message, or of several operations
   // Set before other threads have this object. Weak, because the parts hold
   // references to this object.
   std::vector<std::weak_ptr<WorkState>> parts_;

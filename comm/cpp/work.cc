@@ -108,7 +108,9 @@ Work Coalesce(std::span<const Work> works) {
 
 Future<void> FutureOf(const Work& work) {
   Promise<void> promise;
-  if (work.state_ != nullptr) StateFor(work.state_).AwaitFor(std::chrono::milliseconds(0));
+  if (work.state_ != nullptr && !StateFor(work.state_).AwaitFor(std::chrono::milliseconds(0))) {
+    work.state_->CountWaiter();  // a thread may wait for the future, which does not show it
+  }
   work.Then([work, promise] {
     if (auto why = work.exception()) {
       promise.SetException(why);

@@ -86,10 +86,12 @@ Group::Group(GroupIdentity identity)
 Group::~Group() {
   FinishQueued();
   progress_thread_.Stop();
+  waiters_->Detach();
   if (is_member()) LogDestroyed(identity_, operations_);
 }
 
 void Group::FinishQueued() {
+  const Waiters::Scope waiting(waiters_.get());
   // First, because their ends may start collectives, which the queue compares.
   if (devices_ != nullptr) {
     devices_->calls().AwaitIdle();

@@ -29,9 +29,8 @@
 
 namespace rankrun::comm {
 
-// Implementation of ProcessGroup, which describes the functions: members, backend, numbers
-// of operations, time-outs and state. Converts the program's arguments to blocks for the
-// backend, breaks the group after an error, and adds its cause to the text.
+// Implementation of ProcessGroup, which describes the functions. Converts the program's arguments
+// to blocks for the backend, breaks the group after an error, and adds its cause to the text.
 // Errors: kInvalid for arguments (no tensor was touched; the other ranks' calls fail, too),
 // kTimeout, kPeerLost, kCancelled, kMismatch, kSystem (it is broken), kProtocol from the store.
 // Thread: any; calls are serialised.
@@ -42,8 +41,7 @@ class Group {
         std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
         std::unique_ptr<DeviceBackend> devices = nullptr);
   explicit Group(GroupIdentity identity);  // on a rank that is not a member
-  // Waits for collectives that are queued or under way.
-  ~Group();
+  ~Group();  // waits for collectives that are queued or under way
 
   const GroupIdentity& identity() const { return identity_; }
   bool is_member() const { return identity_.group_rank >= 0; }
@@ -86,7 +84,7 @@ class Group {
   Result<std::shared_ptr<void>> Register(const Tensor& memory);
   Result<std::shared_ptr<void>> SplitDevices(const DevicePart& part, TimePoint deadline);
   Result<void> MonitoredBarrier(Timeout timeout, bool wait_all_ranks);
-  // Lets the other ranks' calls fail, in place of a collective. Returns the full error.
+  // Lets the other ranks' calls fail, in place of a collective; returns the error.
   Error Decline(const Operation& operation, Error reason);
   Result<void> Send(const ConstTensor& tensor, Peer destination, uint64_t tag, Timeout timeout);
   Result<int> Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout);
@@ -97,7 +95,8 @@ class Group {
   template <typename Body>
   Result<Work> Run(Operation operation, const CallOptions& options, Body body);
   template <bool kMayLog = true, bool kIsRecorded = true, typename Body>
-  Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body);
+  Result<void> Execute(const Operation& operation, std::chrono::milliseconds timeout, Body& body,
+                       Activity::Caller caller = Activity::Caller::kWaits);
   Result<Work> RunOnDevice(Operation operation, const CallOptions& options, DeviceCall call);
   Result<std::shared_ptr<WorkState>> CompareDeviceCall(const DeviceCall& call);
   // Announces that this rank takes no part; does not wait for that if asynchronous.
@@ -140,6 +139,7 @@ class Group {
   std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);
   std::unique_ptr<Backend> backend_;
   Activity activity_;  // of collectives
+  const std::shared_ptr<Waiters> waiters_ = std::make_shared<Waiters>(activity_);  // for queue_
   std::unique_ptr<Messages> messages_;
   const OperationEvents events_;
   ProgressThread progress_thread_;  // of messages under way, beside collectives

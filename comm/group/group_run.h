@@ -73,9 +73,12 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
     return Work(operation.number);
   }
   auto state = std::make_shared<WorkState>();
+  state->SetWaiters(waiters_);
   auto pushed = queue_.Push([this, operation, timeout, state, stack = CallStack::IfShown(),
                              body = std::move(body)]() mutable {
-    auto ok = WithEvent(events_, operation, [&] { return Execute(operation, timeout, body); });
+    auto ok = WithEvent(events_, operation, [&] {
+      return Execute(operation, timeout, body, Activity::Caller::kGoesOn);
+    });
     state->Finish(WithStack(std::move(ok), stack));
   });
   if (!pushed) {  // the call has its number, so the other ranks wait for it
@@ -90,20 +93,21 @@ Result<Work> Group::Run(Operation operation, const CallOptions& options, Body bo
 
 template <bool kMayLog, bool kIsRecorded, typename Body>
 Result<void> Group::Execute(const Operation& operation, std::chrono::milliseconds timeout,
-                            Body& body) {
+                            Body& body, Activity::Caller caller) {
   constexpr auto kRecording = kIsRecorded ? Activity::Recording::kYes : Activity::Recording::kNo;
   if constexpr (kMayLog) {
     // Out of line, so that the usual way has no more than a branch.
     const auto logged = [&]() __attribute__((noinline, cold)) {
-      return RunLogged(operation, identity_,
-                       [&] { return Execute<false, kIsRecorded>(operation, timeout, body); });
+      return RunLogged(operation, identity_, [&] {
+        return Execute<false, kIsRecorded>(operation, timeout, body, caller);
+      });
     };
     if (LogsCalls()) [[unlikely]]
       return logged();
   }
   if (broken_.is_set()) return Broken(Describe(operation) + Place());
   Call call{.operation = operation, .timeout = timeout};
-  activity_.Enter(RecordOf(operation, call.fingerprint), kRecording);
+  activity_.Enter(RecordOf(operation, call.fingerprint), kRecording, caller);
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
   activity_.Complete(static_cast<bool>(ok));
   if (ok) return {};

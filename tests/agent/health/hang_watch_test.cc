@@ -401,6 +401,39 @@ TEST_F(HangWatchTest, NamesTheRankThatHasNotSetAKey) {
             "sleeping (nanosleep); for 11.0 s");
 }
 
+// In the background: rank 0 goes on, as far as `unawaited` says.
+std::vector<WorkerSample> WorkUnderWay(Duration since, Duration unawaited) {
+  std::vector<WorkerSample> samples(2);
+  samples[0] = {.global_rank = 0, .pid = 1, .groups = {In(1, since, "world", 2)}};
+  samples[0].groups[0].unawaited = unawaited;
+  samples[0].process = Waits();
+  samples[1] = {.global_rank = 1, .pid = 1, .groups = {After(0, "world", 2)}};
+  samples[1].process =
+      ProcessFacts{.state = 'S', .call = CallKind::kSleep, .call_name = "nanosleep"};
+  return samples;
+}
+
+TEST_F(HangWatchTest, WorkForWhichNobodyWaitsIsNoWait) {
+  for (int second = 1; second < 100; ++second) {
+    HangFindings findings =
+        watch_.Look(WorkUnderWay(seconds(second), seconds(second)), At(seconds(second)));
+    EXPECT_FALSE(findings.verdict);
+    EXPECT_TRUE(findings.notices.empty()) << findings.notices[0];
+  }
+}
+
+TEST_F(HangWatchTest, WorkIsAWaitSinceAThreadWaitsForIt) {
+  EXPECT_EQ(Notice(WorkUnderWay(seconds(11), seconds(2))), "");
+  EXPECT_EQ(Notices(WorkUnderWay(seconds(11), Duration(1))).size(), 1U);
+  EXPECT_TRUE(Verdict(WorkUnderWay(seconds(31), Duration(1))).causes.contains(1));
+}
+
+TEST_F(HangWatchTest, ARankThatIsInWorkIsNotLate) {
+  auto samples = WorkUnderWay(seconds(31), seconds(31));
+  samples[1].groups = {In(1, seconds(31), "world", 2)};
+  EXPECT_FALSE(Verdict(samples).causes.contains(0));
+}
+
 TEST_F(HangWatchTest, ARankThatMayBeComputingAKeyIsNoCause) {
   for (const ProcessFacts& facts :
        {ProcessFacts{.state = 'R'}, Waits(),

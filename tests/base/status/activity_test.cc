@@ -68,6 +68,26 @@ TEST_F(ActivityTest, AnOperationIsShownWhileItIsUnderWay) {
   EXPECT_EQ(Groups().at(0).completed, 1ULL << 40);
 }
 
+TEST_F(ActivityTest, AnOperationInTheBackgroundIsAwaitedWhileAThreadWaits) {
+  Activity activity(&page, "world", 4);
+  activity.Enter(kAllReduce);
+  EXPECT_TRUE(Groups().at(0).is_awaited());
+  activity.Enter(kAllReduce, Activity::Recording::kYes, Activity::Caller::kGoesOn);
+  const auto has_lasted = [&] { return Groups().at(0).since_entered > Duration::zero(); };
+  while (!has_lasted()) std::this_thread::yield();
+  EXPECT_TRUE(Groups().at(0).is_under_way);
+  EXPECT_FALSE(Groups().at(0).is_awaited());
+  EXPECT_EQ(Groups().at(0).awaited_for(), Duration::zero());
+  activity.ShowWaiting(true);
+  while (!Groups().at(0).is_awaited()) std::this_thread::yield();
+  EXPECT_LT(Groups().at(0).awaited_for(), Groups().at(0).since_entered);
+  activity.ShowWaiting(false);
+  EXPECT_FALSE(Groups().at(0).is_awaited());
+  activity.Enter(kAllReduce);
+  EXPECT_TRUE(Groups().at(0).is_awaited());
+  EXPECT_EQ(Groups().at(0).last.op, kAllReduce.op);
+}
+
 TEST_F(ActivityTest, TextNamesOperationAndGroup) {
   Activity activity(&page, "world", 4);
   auto said = [&](const ActivityRecord& record) {
