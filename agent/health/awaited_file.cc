@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "agent/health/proc_tables.h"
+#include "agent/health/process_memory.h"
 #include "agent/process/descendants.h"
 #include "base/printable.h"
 
@@ -46,34 +46,11 @@ void ForEachEntry(const std::string& folder, const std::function<void(const char
   }
 }
 
-// A thread in a page fault has the map of the memory locked until its disk answers. A writer that
-// waits for that lock blocks all later readers.
-bool MayReadMemory(pid_t pid) {
-  bool may_read = true;
-  ForEachEntry(FolderOf(pid) + "task", [&](const char* tid) {
-    if (std::atoi(tid) != pid && StateOf(std::atoi(tid)) == 'D') may_read = false;
-  });
-  return may_read;
-}
-
-// The kernel has read the path before the call waits, so that its pages are in memory.
-std::string TextAt(pid_t pid, uint64_t address) {
-  constexpr uint64_t kPage = 4096;
-  std::array<char, kMaxPathBytes + 1> text{};
-  const size_t first = std::min<uint64_t>(kPage - address % kPage, text.size());
-  iovec local{text.data(), text.size()};
-  const std::array<iovec, 2> remote = {
-      iovec{reinterpret_cast<void*>(address), first},
-      iovec{reinterpret_cast<void*>(address + first), text.size() - first}};
-  const ssize_t size = process_vm_readv(pid, &local, 1, remote.data(), remote.size(), 0);
-  const std::string_view bytes(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
-  return std::string(bytes.substr(0, bytes.find('\0')));
-}
-
 // Returns the absolute path that a call names; empty if it cannot be known.
 std::string PathOf(pid_t pid, const WaitingCall& call) {
-  if (call.path == 0 || !MayReadMemory(pid)) return "";
-  std::string path = TextAt(pid, call.path);
+  if (call.path == 0) return "";
+  std::string path = MemoryOf(pid, call.path, kMaxPathBytes + 1);
+  path.resize(std::min(path.find('\0'), path.size()));
   if (path.empty() || path[0] == '/') return path;
   const std::string folder =
       LinkOf(FolderOf(pid) +

@@ -148,13 +148,28 @@ void HangWatch::UpdateOne(const WorkerSample& sample, TimePoint now) {
   if (works) last_progress_ = now;
 }
 
-void HangWatch::Update(const std::vector<WorkerSample>& samples, TimePoint now) {
+// Any thread may wait at the store. The rank waits only if its main thread does; not before the
+// last look at which that did anything else. A thread that waits runs now and then, but not for
+// long.
+void HangWatch::LimitStoreWait(WorkerSample& sample, TimePoint now) {
+  if (!sample.process) return;
+  Counters& counters = counters_.at(sample.global_rank);
+  const bool runs = sample.process->call == CallKind::kNone;
+  if (runs && counters.work.cpu_share >= kStillShare) sample.store_wait.reset();
+  if (!sample.store_wait) counters.was_off_store = now;
+  if (sample.store_wait && counters.was_off_store) {
+    sample.store_wait->lasted = std::min(sample.store_wait->lasted, now - *counters.was_off_store);
+  }
+}
+
+void HangWatch::Update(std::vector<WorkerSample>& samples, TimePoint now) {
   last_look_ = now;
   now_.clear();
   conditions_.clear();
   NoteMembers(samples, seen_);
-  for (const WorkerSample& sample : samples) {
+  for (WorkerSample& sample : samples) {
     UpdateOne(sample, now);
+    LimitStoreWait(sample, now);
     now_[sample.global_rank] = sample;
     conditions_[sample.global_rank] = ConditionOf(sample, counters_[sample.global_rank].work);
   }

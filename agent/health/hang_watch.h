@@ -85,8 +85,8 @@ class HangWatch {
     uint64_t store_changes = 0;
     bool is_in_kernel = false;
     RecentWork work{};
-    std::optional<TimePoint> moved_at{};
-    std::optional<WorkFacts> facts{};  // the last that were read
+    std::optional<TimePoint> moved_at{}, was_off_store{};  // at the last look of that kind
+    std::optional<WorkFacts> facts{};                      // the last that were read
     TimePoint facts_taken{};
     bool calls_peer = false;  // its main thread, when they were read
     std::vector<ConnectionTime> connections{};
@@ -97,7 +97,8 @@ class HangWatch {
     bool is_deadlock = false;
   };
 
-  void Update(const std::vector<WorkerSample>& samples, TimePoint now);
+  void Update(std::vector<WorkerSample>& samples, TimePoint now);
+  void LimitStoreWait(WorkerSample& sample, TimePoint now);
   void UpdateOne(const WorkerSample& sample, TimePoint now);
   bool UpdateWork(const WorkerSample& sample, TimePoint now, Counters& counters);
   void NoteExchanges(TimePoint now);

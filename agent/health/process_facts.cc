@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "agent/health/awaited_descriptors.h"
 #include "agent/health/condition.h"
 #include "agent/health/waiting_call.h"
 #include "agent/process/descendants.h"
@@ -70,6 +71,7 @@ ProcessFacts ReadWithChildren(pid_t pid, AwaitedFiles& files, int depth) {
   WaitingCall call = ParseCall(ReadOfProcess(pid, "syscall"), facts.wait_channel);
   facts.call = call.kind;
   facts.call_name = call.name;
+  facts.descriptors = AwaitedDescriptors(pid, call);
   AwaitedFile file = files.Find(pid, call, facts.wait_channel);
   facts.file = std::move(file.name);
   facts.file_detail = std::move(file.detail);

@@ -23,7 +23,7 @@ bool Sampler::Read(std::vector<WorkerSample> samples, WantedFacts wanted, Done d
         for (WorkerSample& sample : *batch) {
           if (sample.pid == 0) continue;
           sample.process = ReadProcessFacts(sample.pid, *files);
-          sample.store_ports = PortsOf(sample.pid, connections);
+          ReadStorePorts(connections, sample);
         }
         if (wanted.has_work) AddWork(*batch, wanted.excluded_port);
       },

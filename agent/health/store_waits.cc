@@ -79,8 +79,19 @@ std::map<std::string, uint16_t> ReadConnectionsTo(uint16_t remote_port) {
   return connections;
 }
 
-std::vector<uint16_t> PortsOf(pid_t pid, const std::map<std::string, uint16_t>& connections) {
-  std::vector<uint16_t> ports;
+std::vector<uint16_t> AwaitedPorts(const std::map<int, uint16_t>& ports,
+                                   const ProcessFacts& facts) {
+  std::vector<uint16_t> awaited;
+  for (const auto& [descriptor, port] : ports) {
+    const bool may_wait =
+        !facts.descriptors || std::ranges::count(*facts.descriptors, descriptor) > 0;
+    if (may_wait) awaited.push_back(port);
+  }
+  return awaited;
+}
+
+std::map<int, uint16_t> PortsOf(pid_t pid, const std::map<std::string, uint16_t>& connections) {
+  std::map<int, uint16_t> ports;
   if (connections.empty()) return ports;
   std::string folder = "/proc/" + std::to_string(pid) + "/fd";
   std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
@@ -95,9 +106,13 @@ std::vector<uint16_t> PortsOf(pid_t pid, const std::map<std::string, uint16_t>& 
     if (!target.starts_with(kPrefix) || !target.ends_with(']')) continue;
     auto found =
         connections.find(target.substr(kPrefix.size(), target.size() - kPrefix.size() - 1));
-    if (found != connections.end()) ports.push_back(found->second);
+    if (found != connections.end()) ports.emplace(std::atoi(entry->d_name), found->second);
   }
   return ports;
+}
+
+void ReadStorePorts(const std::map<std::string, uint16_t>& connections, WorkerSample& sample) {
+  sample.store_ports = AwaitedPorts(PortsOf(sample.pid, connections), *sample.process);
 }
 
 }  // namespace rankrun::agent

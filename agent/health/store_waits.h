@@ -41,8 +41,16 @@ void AssignStoreWaits(const std::vector<WaitingClient>& clients,
 // by inode. Pure.
 std::map<std::string, uint16_t> ConnectionsTo(uint16_t remote_port, const std::string& table);
 
-// Returns the ports of a process's connections among `connections`. Thread: any, not the loop's.
-std::vector<uint16_t> PortsOf(pid_t pid, const std::map<std::string, uint16_t>& connections);
+// Returns the ports of a process's connections among `connections`, by descriptor. Thread: any,
+// not the loop's.
+std::map<int, uint16_t> PortsOf(pid_t pid, const std::map<std::string, uint16_t>& connections);
+
+// Returns those of `ports` for which a process may wait: any thread of a program may wait at the
+// store, while its main thread does something else. Pure.
+std::vector<uint16_t> AwaitedPorts(const std::map<int, uint16_t>& ports, const ProcessFacts& facts);
+
+// Sets the store_ports of a sample, by its facts of /proc. Thread: any, not the loop's.
+void ReadStorePorts(const std::map<std::string, uint16_t>& connections, WorkerSample& sample);
 
 // Reads both tables of the kernel. Thread: any, not the loop's.
 std::map<std::string, uint16_t> ReadConnectionsTo(uint16_t remote_port);

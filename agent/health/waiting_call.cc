@@ -1,5 +1,6 @@
 #include "agent/health/waiting_call.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -97,6 +98,26 @@ bool SleepsByPoll(const std::string& name, const Arguments& arguments) {
   return (name == "poll" || name == "ppoll") && arguments[1] == 0;
 }
 
+// The kernel changes the number of a thread to 0 at its end, and wakes those that wait for that.
+// These are the only waits of the C library that are not private to the process.
+pid_t JoinedThread(const Arguments& arguments) {
+  const uint64_t operation = arguments[1] & FUTEX_CMD_MASK;
+  const bool waits = operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
+  const bool is_private = (arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
+  return waits && !is_private ? static_cast<pid_t>(arguments[2]) : 0;
+}
+
+void AddDetails(const Arguments& arguments, WaitingCall& call) {
+  if (call.name == "poll" || call.name == "ppoll") {
+    call.polled = arguments[0];
+    call.polled_count = arguments[1];
+  } else if (call.name.starts_with("epoll_")) {
+    call.epoll = static_cast<int>(arguments[0]);
+  } else if (call.name == "futex") {
+    call.joined = JoinedThread(arguments);
+  }
+}
+
 bool WaitsForLock(const std::string& name, const Arguments& arguments) {
   if (name == "flock") return true;
   const bool is_setlkw = arguments[1] == F_SETLKW || arguments[1] == F_OFD_SETLKW;
@@ -126,7 +147,11 @@ WaitingCall ParseCall(const std::string& line, const std::string& wait_channel) 
     words >> word;
     argument = std::strtoull(word.c_str(), nullptr, 16);
   }
-  if (number == SYS_restart_syscall) return Continued(arguments, wait_channel);
+  if (number == SYS_restart_syscall) {
+    WaitingCall call = Continued(arguments, wait_channel);
+    AddDetails(arguments, call);
+    return call;
+  }
   const auto* known = std::ranges::find(kCalls, number, &KnownCall::number);
   if (known == std::end(kCalls)) {
     return {.kind = CallKind::kOther, .name = "system call " + std::to_string(number)};
@@ -134,6 +159,7 @@ WaitingCall ParseCall(const std::string& line, const std::string& wait_channel) 
   WaitingCall call{.kind = known->kind, .name = known->name};
   if (SleepsByPoll(call.name, arguments)) call.kind = CallKind::kSleep;
   call.waits_for_lock = WaitsForLock(call.name, arguments);
+  AddDetails(arguments, call);
   if (known->file == kDescriptor) call.descriptor = static_cast<int>(arguments[0]);
   if (known->file == kPath) call.path = arguments[0];
   if (known->file == kPathAt) {

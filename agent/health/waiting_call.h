@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -18,6 +19,10 @@ struct WaitingCall {
   int directory = AT_FDCWD;     // to which that path is relative
   uint64_t open_flags = 0;      // of a call that opens a file
   bool waits_for_lock = false;  // of the file behind `descriptor`
+  uint64_t polled = 0;          // where a poll has its list of descriptors; 0: it is none
+  uint64_t polled_count = 0;    // of them
+  int epoll = -1;               // the instance of epoll in which it waits
+  pid_t joined = 0;             // thread for whose end it waits; 0: for none
   bool operator==(const WaitingCall&) const = default;
 };
 

@@ -29,9 +29,11 @@ struct ProcessFacts {
   char state = 0;              // letter of /proc/PID/stat; 0: there is no such process
   std::string wait_channel{};  // function of the kernel in which it waits; empty: unknown
   CallKind call = CallKind::kNone;
-  std::string call_name{};      // "read"; empty if `call` is kNone
-  std::string file{};           // path of a file, "pipe:[7]", "socket:[8]"; empty: none, unknown
-  std::string file_detail{};    // "a FIFO", "from pid 12 (cat)", "to 10.0.0.1:29500"; or empty
+  std::string call_name{};    // "read"; empty if `call` is kNone
+  std::string file{};         // path of a file, "pipe:[7]", "socket:[8]"; empty: none, unknown
+  std::string file_detail{};  // "a FIFO", "from pid 12 (cat)", "to 10.0.0.1:29500"; or empty
+  // For which the main thread waits. No value: it is not known. Not sent to other nodes.
+  std::optional<std::vector<int>> descriptors{};
   pid_t tracer = 0;             // debugger; 0: none
   std::string tracer_name{};    // "gdb"
   uint64_t resident_bytes = 0;  // memory

@@ -75,6 +75,7 @@ void HealthMonitor::BeginAttempt() {
   own_cause_.clear();
   finished_.clear();
   last_read_.clear();
+  waits_at_store_ = true;
   watch_.BeginAttempt(Now());
   quiet_.StartOver();
   finished_times_.BeginAttempt();
@@ -153,9 +154,10 @@ void HealthMonitor::Pause(bool is_paused) {
 
 void HealthMonitor::WantSamples() { wanted_until_ = Now() + kWantedFor; }
 
-// A wait for a key of the store is shown already.
+// A wait for a key of the store is shown already, unless it is one beside the main thread.
 void HealthMonitor::LookForQuiet(const std::vector<WorkerSample>& samples) {
-  if (!callbacks_.on_quiet || !clients_.empty()) return;
+  const bool waits_at_store = !clients_.empty() && waits_at_store_;
+  if (!callbacks_.on_quiet || waits_at_store) return;
   if (auto quiet = quiet_.Look(samples, Now())) callbacks_.on_quiet(samples, *quiet);
 }
 
@@ -222,6 +224,8 @@ void HealthMonitor::JudgeRead(std::vector<WorkerSample> samples) {
   if (is_paused_) return;
   if (!callbacks_.send) {
     AssignStoreWaits(clients_, samples);
+    waits_at_store_ = std::ranges::any_of(
+        samples, [](const WorkerSample& sample) { return sample.store_wait.has_value(); });
     return Judge(samples);
   }
   std::vector<WorkerSample> limited = samples;

@@ -99,6 +99,7 @@ class HealthMonitor {
   QuietWatch quiet_;
   StoreWaitTimes store_times_;
   std::vector<WaitingClient> clients_;  // of the store, at this look
+  bool waits_at_store_ = true;          // as far as is known, one of them is a main thread's
   // Several nodes: the last samples of workers that have all succeeded, while others may run.
   std::vector<WorkerSample> finished_;
   std::vector<WorkerSample> last_read_;  // several nodes: the last samples with facts

@@ -112,7 +112,7 @@ void ReadFacts(NodeStatus& status, uint16_t store_port, AwaitedFiles& files) {
     if (!worker.is_alive) continue;
     worker.sample.process = ReadProcessFacts(worker.sample.pid, files);
     worker.state = StateInWords(worker.sample);
-    worker.sample.store_ports = PortsOf(worker.sample.pid, connections);
+    ReadStorePorts(connections, worker.sample);
     samples.push_back(&worker.sample);
   }
   AddPeers(samples);

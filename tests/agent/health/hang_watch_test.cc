@@ -434,6 +434,40 @@ TEST_F(HangWatchTest, ARankThatIsInWorkIsNotLate) {
   EXPECT_FALSE(Verdict(samples).causes.contains(0));
 }
 
+TEST_F(HangWatchTest, AWaitAtTheStoreBeginsAfterTheLastLookAtWhichTheMainThreadDidAnythingElse) {
+  const HangPolicy policy{.notice = seconds(10)};
+  HangWatch watch(policy);
+  watch.BeginAttempt(At({}));
+  std::vector<WorkerSample> samples(2);
+  samples[0] = {.global_rank = 0, .pid = 1};
+  samples[0].process = ProcessFacts{.state = 'S', .call = CallKind::kSleep};
+  for (int second = 1; second < 60; ++second) {
+    samples[1] = {.global_rank = 1, .pid = 1, .process = Waits()};
+    // Its main thread sleeps at each fifth look.
+    if (second % 5 > 0) samples[1].store_wait = StoreWait{"news", seconds(second)};
+    EXPECT_TRUE(watch.Look(samples, At(seconds(second))).notices.empty()) << second;
+  }
+  for (int second = 60; second < 65; ++second) {
+    samples[1].store_wait = StoreWait{"news", seconds(second)};
+    EXPECT_TRUE(watch.Look(samples, At(seconds(second))).notices.empty()) << second;
+  }
+  samples[1].store_wait = StoreWait{"news", seconds(66)};
+  EXPECT_EQ(watch.Look(samples, At(seconds(66))).notices.size(), 1U);
+}
+
+TEST_F(HangWatchTest, ARankWhoseMainThreadComputesDoesNotWaitAtTheStore) {
+  std::vector<WorkerSample> samples(2);
+  samples[0] = {.global_rank = 0, .pid = 1, .process = ProcessFacts{.state = 'R'}};
+  for (int second = 1; second < 60; ++second) {
+    samples[1] = {.global_rank = 1, .pid = 1, .cpu_time = seconds(second)};
+    samples[1].process = ProcessFacts{.state = 'R'};
+    samples[1].store_wait = StoreWait{"news", seconds(second)};
+    HangFindings findings = watch_.Look(samples, At(seconds(second)));
+    EXPECT_TRUE(findings.notices.empty()) << second;
+    EXPECT_FALSE(findings.verdict);
+  }
+}
+
 TEST_F(HangWatchTest, ARankThatMayBeComputingAKeyIsNoCause) {
   for (const ProcessFacts& facts :
        {ProcessFacts{.state = 'R'}, Waits(),

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
 namespace rankrun::agent {
 namespace {
 
@@ -33,6 +38,16 @@ TEST(AssignStoreWaitsTest, FindsTheWorkerByItsPort) {
   EXPECT_EQ(samples[0].store_wait->key, "older");
   EXPECT_EQ(samples[0].store_wait->lasted, seconds(5));
   EXPECT_FALSE(samples[1].store_wait);
+}
+
+TEST(AwaitedPortsTest, AreThoseForWhichTheMainThreadMayWait) {
+  const std::map<int, uint16_t> ports = {{5, 50}, {6, 51}};
+  auto awaited = [&](std::optional<std::vector<int>> descriptors) {
+    return AwaitedPorts(ports, {.descriptors = std::move(descriptors)});
+  };
+  EXPECT_EQ(awaited(std::vector<int>{6, 9}), (std::vector<uint16_t>{51}));
+  EXPECT_TRUE(awaited(std::vector<int>()).empty());
+  EXPECT_EQ(awaited(std::nullopt), (std::vector<uint16_t>{50, 51})) << "unknown";
 }
 
 TEST(AssignStoreWaitsTest, LeavesOutAPortOfTwoHosts) {

@@ -37,6 +37,27 @@ TEST(ParseCallTest, APollOfNothingIsASleep) {
   EXPECT_EQ(ParseCall(LineOf(SYS_ppoll, "0x7ffd", "0x2")).kind, CallKind::kPoll);
 }
 
+TEST(ParseCallTest, KnowsTheListOfAPoll) {
+  const WaitingCall call = ParseCall(LineOf(SYS_ppoll, "0x7ffd", "0x2"));
+  EXPECT_EQ(call.polled, 0x7ffdU);
+  EXPECT_EQ(call.polled_count, 2U);
+  const WaitingCall rest = ParseCall(LineOf(SYS_restart_syscall, "0x7ffd", "0x3"), "do_sys_poll");
+  EXPECT_EQ(rest.polled, 0x7ffdU);
+  EXPECT_EQ(rest.polled_count, 3U);
+  EXPECT_EQ(ParseCall(LineOf(SYS_epoll_pwait, "0x4")).epoll, 4);
+  EXPECT_EQ(ParseCall(LineOf(SYS_read, "0x4", "0x2")).polled, 0U);
+}
+
+TEST(ParseCallTest, AJoinNamesTheThreadForWhoseEndItWaits) {
+  const auto joined = [](const std::string& operation) {
+    return ParseCall(LineOf(SYS_futex, "0x7ffd", operation, "0x1f")).joined;
+  };
+  EXPECT_EQ(joined("0x109"), 31);  // FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME
+  EXPECT_EQ(joined("0x0"), 31);
+  EXPECT_EQ(joined("0x189"), 0) << "private: a lock";
+  EXPECT_EQ(ParseCall(LineOf(SYS_read, "0x7ffd", "0x109", "0x1f")).joined, 0);
+}
+
 TEST(ParseCallTest, ACallThatContinuesIsKnownByItsWaitChannel) {
   const std::string line = LineOf(SYS_restart_syscall, "0x7f00", "0x2");
   EXPECT_EQ(ParseCall(line, "hrtimer_nanosleep").kind, CallKind::kSleep);
