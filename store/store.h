@@ -21,6 +21,10 @@ struct CompareSetResult {
   bool swapped;
 };
 
+// End of the names of keys and queues at which threads of librankrun wait for news while the
+// program goes on: such a wait is none of the rank.
+constexpr std::string_view kNewsMark = "/rankrun_news";
+
 class Store;
 
 // Store::BarrierByKeys by the store's other functions. It is none of its own, so that no

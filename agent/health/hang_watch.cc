@@ -305,8 +305,9 @@ bool HangWatch::HasMovedWithin(int rank, Duration time) const {
 }
 
 bool HangWatch::UsesLibrary() const {
-  return !seen_.empty() ||
-         std::ranges::any_of(now_, [](const auto& entry) { return !entry.second.awaited.empty(); });
+  return !seen_.empty() || std::ranges::any_of(now_, [](const auto& entry) {
+    return entry.second.uses_library || !entry.second.awaited.empty();
+  });
 }
 
 // The work of all must have been read at this look, unless /proc does not answer.

@@ -11,7 +11,8 @@ constexpr int kFirstGap = 3;  // between readings, in times of a notice
 constexpr Duration kMaxGap = std::chrono::minutes(10);
 
 bool ShowsWaits(const WorkerSample& sample) {
-  return !sample.groups.empty() || !sample.has_all_groups || !sample.awaited.empty();
+  return !sample.groups.empty() || !sample.has_all_groups || sample.uses_library ||
+         !sample.awaited.empty();
 }
 
 }  // namespace

@@ -94,8 +94,10 @@ struct WorkerSample {
   std::string awaited{};                // "a message from global rank 3 (tag 0)"; empty: nothing
   int awaited_rank = -1;                // global rank that it names; -1: none
   Duration awaited_for{};
-  uint64_t store_changes = 0;           // at the store that its node hosts; 0: it hosts none
-  std::vector<uint16_t> store_ports{};  // of its connections to the store; read on demand
+  bool uses_library = false;   // it has RPC or a store of librankrun
+  uint64_t store_changes = 0;  // at the store that its node hosts; 0: it hosts none
+  // Of its connections to the store for which its main thread may wait; read on demand.
+  std::vector<uint16_t> store_ports{};
   std::optional<StoreWait> store_wait{};
   std::optional<PeerWait> peer_wait{};    // read on demand, as `dials`
   std::vector<std::string> dials{};       // addresses that have not answered yet

@@ -132,6 +132,10 @@ void Fields(F& f, WorkerSample& m) {
   f("awaited", m.awaited);
   f("awaited_rank", m.awaited_rank);
   AsMilliseconds(f, "awaited_for_ms", m.awaited_for);
+  std::optional<bool> uses_library;  // a node of an older version sends none
+  if (m.uses_library) uses_library = true;
+  f("uses_library", uses_library);
+  m.uses_library = uses_library.value_or(false);
   f("store_changes", m.store_changes);
   f("store_ports", m.store_ports);
   f("process", m.process);

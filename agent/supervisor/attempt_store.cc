@@ -16,6 +16,7 @@
 #include "base/net/host_port.h"
 #include "base/net/network_interface.h"
 #include "base/net/peer_user.h"
+#include "store/store.h"
 
 namespace rankrun::agent {
 namespace {
@@ -262,6 +263,7 @@ std::vector<std::pair<std::string, uint16_t>> AttemptStore::Waits() const {
   std::vector<std::pair<std::string, uint16_t>> waits;
   if (server_ == nullptr) return waits;
   for (const auto& waited : server_->ListWaits(kMaxWaits)) {
+    if (waited.name.ends_with(store::kNewsMark)) continue;
     // Clients put a "/" before the keys of their users.
     std::string name = waited.name.starts_with('/') ? waited.name.substr(1) : waited.name;
     for (uint16_t port : waited.ports) waits.emplace_back(name, port);

@@ -78,7 +78,7 @@ class AttemptStore {
   // Says which clients on this host may use the store of another node.
   ClientVerdicts Judge(const WhoseClients& question);
 
-  // Returns the names for which clients wait, with the ports of these clients.
+  // Returns the names for which programs wait, with the ports of the clients.
   std::vector<std::pair<std::string, uint16_t>> Waits() const;
 
   // Requests that have changed something; 0 if this node hosts no store.

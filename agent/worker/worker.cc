@@ -158,6 +158,7 @@ WorkerSample Worker::Sample() const {
   sample.is_saving = status_page_->saving();
   sample.cpu_time = CpuTimeOf(*pid_);
   sample.groups = ReadGroups(*status_page_);
+  sample.uses_library = ReadLibraryUse(*status_page_);
   AwaitedActivity awaited = ReadAwaited(*status_page_);
   sample.awaited = std::move(awaited.what);
   sample.awaited_rank = awaited.global_rank;

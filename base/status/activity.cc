@@ -181,6 +181,20 @@ void Activity::ShowWaiting(bool waits) {
   Set(slot_->waiting, waits ? Ticks() : uint64_t{0});
 }
 
+LibraryUse::LibraryUse(const StatusPage* page) {
+  if (page == nullptr) return;
+  CountForks();
+  forks_ = ForkCount();
+  users_ = &page->activities().users;
+  std::atomic_ref<uint32_t>(*users_).fetch_add(1);
+}
+
+LibraryUse::~LibraryUse() {
+  if (users_ != nullptr && forks_ == ForkCount()) std::atomic_ref<uint32_t>(*users_).fetch_sub(1);
+}
+
+bool ReadLibraryUse(const StatusPage& page) { return Get(page.activities().users) != 0; }
+
 bool IsBreakpointWait(std::string_view what) {
   return what.starts_with(kDebuggerWait) || what.starts_with(kUserWait) ||
          what.starts_with(kBreakpointWait);

@@ -70,6 +70,21 @@ class Awaited {
   AwaitedSlot* slot_ = nullptr;
 };
 
+// Says on the page that the program uses a part of librankrun without a group: RPC, or a store.
+// Its waits are visible, too, so that a program that only sleeps is not taken for one that waits.
+class LibraryUse {
+ public:
+  explicit LibraryUse(const StatusPage* page);  // may be null
+  LibraryUse(const LibraryUse&) = delete;
+  LibraryUse& operator=(const LibraryUse&) = delete;
+  ~LibraryUse();
+
+ private:
+  uint32_t* users_ = nullptr;
+  uint32_t forks_ = 0;  // ForkCount() of its process
+};
+bool ReadLibraryUse(const StatusPage& page);
+
 // Activity of a group, read from its page.
 struct GroupActivity {
   std::string name;

@@ -41,7 +41,7 @@ class MemberList {
   Result<std::string> Text();
   std::string ListKey() const { return key_prefix_ + "/members"; }
   std::string InboxOf(const Member& member) const {
-    return key_prefix_ + "/inbox_" + std::to_string(member.joined);
+    return key_prefix_ + "/inbox_" + std::to_string(member.joined) + std::string(store::kNewsMark);
   }
 
   std::unique_ptr<store::Store> store_;

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/net/listen_socket.h"
 #include "base/status/death_watch.h"
+#include "base/status/status_page.h"
 #include "comm/core/throw.h"
 #include "comm/stores/shared_servers.h"
 #include "comm/stores/store_state.h"
@@ -105,6 +106,7 @@ Result<State> Open(const TcpStoreOptions& options) {
   if (!store) return std::move(store).error();
   if (auto met = MeetWorkers(**store, options, deadline); !met) return std::move(met).error();
   state->store = std::move(*store);
+  state->use = std::make_unique<LibraryUse>(StatusPage::OfThisProcess());
   return state;
 }
 

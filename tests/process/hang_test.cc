@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "tests/paths.h"
 #include "tests/process/harness.h"
@@ -21,6 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const std::string kHanger = test::Program("hanger");
+const std::string kIdler = test::Program("idler");
 
 struct HangTimingTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
@@ -81,6 +83,49 @@ TEST_F(HangTimingTest, NamesARingOfReceives) {
 
 TEST_F(HangTimingTest, NamesTheRankThatNeverCallsInit) {
   EXPECT_THAT(Report({"no_init"}, "rank 1 "), HasSubstr("hung: sleeping (clock_nanosleep)"));
+}
+
+TEST_F(HangTimingTest, NamesTheRankForWhichOthersWaitWithWorkUnderWay) {
+  for (const std::string how : {"work", "future", "destroy"}) {
+    EXPECT_THAT(Report({how}, "rank 2 "),
+                HasSubstr("rankrun: ranks 0, 1, 3 wait in Barrier #6 of world for rank 2"))
+        << how;
+  }
+}
+
+TEST_F(HangTimingTest, NamesTheRankForWhichAThreadOfOthersWaits) {
+  EXPECT_THAT(Report({"thread"}, "rank 2 "),
+              HasSubstr("rankrun: ranks 0, 1, 3 wait for key never of the store, which rank 2 has "
+                        "not set; rank 2 is sleeping"));
+}
+
+// Each job is idle for more than twice the time of a verdict.
+void ExpectHealthy(const std::vector<std::string>& kinds) {
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (const std::string& kind : kinds) {
+    jobs.push_back(std::make_unique<Job>(
+        Job::Options{.arguments = {"-n", "2", "--hang-notice=3", "--hang-timeout=3",
+                                   "--shutdown-timeout=2", "--no-python", kIdler, kind, "6.5"}}));
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_EQ(jobs[i]->Wait(), Code(0)) << kinds[i] << ": " << jobs[i]->Err();
+    // A slow start may have a notice about Init.
+    for (const char* wait : {"dead-lock", "AllReduce", "news", "message"}) {
+      EXPECT_THAT(jobs[i]->Err(), Not(HasSubstr(wait))) << kinds[i];
+    }
+  }
+}
+
+TEST_F(HangTimingTest, RpcThatIsIdleIsHealthy) {
+  ExpectHealthy({"rpc", "rpc_of_group", "dynamic_rpc", "dynamic_rpc_rest", "rpc_server"});
+}
+
+TEST_F(HangTimingTest, ProgramsThatWorkOrSleepAreHealthy) {
+  ExpectHealthy({"sleep", "compute", "work", "message", "join"});
+}
+
+TEST_F(HangTimingTest, AThreadThatWatchesTheStoreIsNoWaitOfItsRank) {
+  ExpectHealthy({"watcher", "watcher_compute"});
 }
 
 TEST_F(HangTimingTest, ARestartUsesTheBudget) {

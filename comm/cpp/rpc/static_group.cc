@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <rankrun/context.h>
+#include <rankrun/future.h>
 #include <rankrun/objects.h>
 
 #include "comm/core/throw.h"
@@ -91,6 +92,18 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
   }
 }
 
+// A worker that has come to its end serves the others until they come to theirs, which may take as
+// long as they like. So it does not count as a rank that waits for them.
+void SumWhileServing(ProcessGroup& world, std::vector<int64_t>& sums, milliseconds limit) {
+  CallOptions options(limit);
+  options.async = true;
+  const Work work = world.AllReduce(sums, ReduceOp::kSum, options);
+  const Promise<void> ended;
+  work.Then([ended] { ended.SetValue(); });
+  ended.future().Wait();
+  work.Wait();  // throws its error
+}
+
 // Two looks in a row find no call under way and no call begun in between.
 void StaticGroup::AwaitCalls(const core::Agent& agent, milliseconds limit) {
   TimePoint deadline = MonotonicClock().Now() + FiniteLimit(limit);
@@ -98,7 +111,7 @@ void StaticGroup::AwaitCalls(const core::Agent& agent, milliseconds limit) {
   for (;;) {
     std::vector<int64_t> sums{static_cast<int64_t>(agent.unfinished()),
                               static_cast<int64_t>(agent.begun())};
-    world().AllReduce(sums, ReduceOp::kSum, CallOptions{comm::TimeLeft(deadline)});
+    SumWhileServing(world(), sums, comm::TimeLeft(deadline));
     if (sums[0] == 0 && sums[1] == begun_before) return;
     if (MonotonicClock().Now() >= deadline) {
       ThrowUnfinished(sums[0], limit);

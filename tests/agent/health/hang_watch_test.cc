@@ -468,6 +468,20 @@ TEST_F(HangWatchTest, ARankWhoseMainThreadComputesDoesNotWaitAtTheStore) {
   }
 }
 
+TEST_F(HangWatchTest, AProgramOfTheLibraryMayBeIdle) {
+  std::vector<WorkerSample> samples(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    samples[static_cast<size_t>(rank)] = {.global_rank = rank,
+                                          .pid = 1,
+                                          .uses_library = true,
+                                          .process = Waits(),
+                                          .work = WorkFacts{.knows_connections = true}};
+  }
+  EXPECT_FALSE(VerdictOnStillness(samples));
+  for (WorkerSample& sample : samples) sample.uses_library = false;
+  EXPECT_TRUE(VerdictOnStillness(samples));
+}
+
 TEST_F(HangWatchTest, ARankThatMayBeComputingAKeyIsNoCause) {
   for (const ProcessFacts& facts :
        {ProcessFacts{.state = 'R'}, Waits(),

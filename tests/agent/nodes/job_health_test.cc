@@ -287,6 +287,8 @@ TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
   WorkerSample& worker = samples.workers[0];
   worker.taken = TimePoint(std::chrono::hours(100'000) + milliseconds(7));
   worker.is_saving = true;
+  worker.uses_library = true;
+  worker.groups[0].unawaited = seconds(1);
   worker.cpu_time = seconds(9);
   worker.awaited = "a message";
   worker.awaited_rank = 4;
@@ -307,6 +309,8 @@ TEST(HealthCodecTest, SamplesSurviveEncodingAndDecoding) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(EncodeHealth(*read), EncodeHealth(samples));
   EXPECT_EQ(read->workers[0].groups[0].last.number, 7U);
+  EXPECT_EQ(read->workers[0].groups[0].awaited_for(), seconds(2));
+  EXPECT_TRUE(read->workers[0].uses_library);
   EXPECT_EQ(read->workers[0].process->state, 'D');
   EXPECT_EQ(read->workers[0].taken, worker.taken);
   EXPECT_EQ(read->clients[0].key, "key");

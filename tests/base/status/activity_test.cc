@@ -88,6 +88,16 @@ TEST_F(ActivityTest, AnOperationInTheBackgroundIsAwaitedWhileAThreadWaits) {
   EXPECT_EQ(Groups().at(0).last.op, kAllReduce.op);
 }
 
+TEST_F(ActivityTest, UseOfTheLibraryIsShownWhileItLasts) {
+  EXPECT_FALSE(ReadLibraryUse(page));
+  {
+    const LibraryUse one(&page);
+    const LibraryUse none(nullptr);
+    EXPECT_TRUE(ReadLibraryUse(page));
+  }
+  EXPECT_FALSE(ReadLibraryUse(page));
+}
+
 TEST_F(ActivityTest, TextNamesOperationAndGroup) {
   Activity activity(&page, "world", 4);
   auto said = [&](const ActivityRecord& record) {

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include <rankrun/distributed.h>
+#include <rankrun/future.h>
 #include <rankrun/saving_notice.h>
+#include <rankrun/store.h>
 
 namespace {
 
@@ -71,6 +73,22 @@ void Ring(ProcessGroup& world) {
   world.Recv(value, GlobalRank{(world.global_rank() + ranks - 1) % ranks});
 }
 
+// All but rank 2 call Barrier without waiting for it, and then do `wait`.
+std::function<void(ProcessGroup&)> WithWork(const std::function<void(const rankrun::Work&)>& wait) {
+  return [wait](ProcessGroup& world) {
+    if (world.global_rank() == kLate) SleepForever();
+    wait(world.Barrier(rankrun::kAsync));
+  };
+}
+
+// All but rank 2 wait for a thread that waits for a key of the store.
+void JoinThread(ProcessGroup& world) {
+  if (world.global_rank() == kLate) SleepForever();
+  rankrun::TcpStore store({.host = getenv("MASTER_ADDR"),
+                           .port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+  std::thread([&] { store.Wait({"never"}); }).join();
+}
+
 // Each step takes rank 2 ten times as long as the others, and all of them go on.
 void Slow(ProcessGroup& world) {
   for (int i = 0; i < 20; ++i) {
@@ -101,6 +119,10 @@ const std::map<std::string, std::function<void(ProcessGroup&)>> kWays = {
     {"exit", After([] { _exit(0); })},
     {"groups", OppositeGroups},
     {"ring", Ring},
+    {"work", WithWork([](const rankrun::Work& work) { work.Wait(); })},
+    {"future", WithWork([](const rankrun::Work& work) { rankrun::FutureOf(work).Wait(); })},
+    {"destroy", WithWork([](const rankrun::Work&) {})},
+    {"thread", JoinThread},
     {"slow", Slow},
     {"compute", Compute},
     {"save", Save},
