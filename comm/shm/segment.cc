@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/memory_file.h"
 #include "base/process/cpus.h"
+#include "base/process/dumpable.h"
 #include "base/random_bytes.h"
 
 namespace rankrun::comm::shm {
@@ -160,6 +161,10 @@ Result<std::unique_ptr<Segment>> Segment::Meet(const BackendConfig& config, size
 
 Result<std::unique_ptr<Segment>> Segment::Make(const BackendConfig& config,
                                                const SegmentLayout& layout) {
+  if (layout.world_size > 1 && HidesProcFiles()) {
+    return Error{ErrorCode::kSystem, std::string("share memory: this process ") + kHiddenFiles +
+                                         ", which the backend shm needs; want tcp"};
+  }
   auto memory = CreateMemoryFile("rankrun-shm");
   if (!memory) return std::move(memory).error();
   Fd file = std::move(*memory);

@@ -7,12 +7,14 @@
 #include <fstream>
 
 #include "base/memory_file.h"
+#include "base/process/dumpable.h"
 
 namespace rankrun::comm {
 namespace {
 
 constexpr char kUnknown[] = "unknown/";
 constexpr char kUnshared[] = "/without shared memory/";
+constexpr char kHidden[] = "/not dumpable/";
 
 }  // namespace
 
@@ -21,6 +23,8 @@ bool IsUnknownHost(const std::string& identity) { return identity.starts_with(kU
 bool LacksSharedMemory(const std::string& identity) {
   return identity.find(kUnshared) != identity.npos;
 }
+
+bool HidesFiles(const std::string& identity) { return identity.find(kHidden) != identity.npos; }
 
 std::string HostIdentity() {
   std::string boot;
@@ -34,6 +38,7 @@ std::string HostIdentity() {
   const char* id = std::getenv("RANKRUN_HOST_ID");
   if (id != nullptr && *id != '\0') identity += std::string("/") + id;
   // Unique per process, as above.
+  if (HidesProcFiles()) return identity + kHidden + std::to_string(getpid());
   return HasSealedMemory() ? identity : identity + kUnshared + std::to_string(getpid());
 }
 

@@ -16,4 +16,8 @@ bool IsUnknownHost(const std::string& identity);
 // no other.
 bool LacksSharedMemory(const std::string& identity);
 
+// Returns whether the kernel hides the files of that process from others of its user. Such an
+// identity equals no other.
+bool HidesFiles(const std::string& identity);
+
 }  // namespace rankrun::comm

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/process/dumpable.h"
 #include "base/roll_call.h"
 #include "comm/core/time_left.h"
 #include "comm/group/group_log.h"
@@ -177,6 +178,9 @@ std::string WhatKeepsApart(const std::vector<std::string>& hosts) {
   if (AreOfSeveralHosts(hosts)) return "the ranks are on several hosts";
   if (std::ranges::any_of(hosts, LacksSharedMemory)) {
     return "a rank has no memory to share: the system call memfd_create (Linux 3.17) is refused";
+  }
+  if (std::ranges::any_of(hosts, HidesFiles)) {
+    return std::string("the process of a rank ") + kHiddenFiles;
   }
   return "the ranks are of several users or PID namespaces of one host";
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -12,6 +14,7 @@
 #include <rankrun/distributed.h>
 #include <rankrun/rankrun.h>
 
+#include "base/process/dumpable.h"
 #include "comm/world/host_identity.h"
 #include "comm/world/join_group.h"
 #include "tests/comm/worlds.h"
@@ -45,6 +48,8 @@ TEST(ChooseBackendTest, AMemberOfAnotherBootNamespaceOrUserIsReachedInAHierarchy
       {"boot-1/4026531836/1001", of_one_host},
       {"boot-1/4026531836/1000/without shared memory/7",
        "a rank has no memory to share: the system call memfd_create (Linux 3.17) is refused"},
+      {"boot-1/4026531836/1000/not dumpable/7",
+       std::string("the process of a rank ") + kHiddenFiles},
       {"unknown/7", "a rank cannot tell which host it is on"}};
   for (const auto& [other, why] : others) {
     for (size_t who = 0; who < 3; ++who) {
@@ -85,7 +90,22 @@ TEST(HostIdentityTest, IsAnotherForAnotherUser) {
                }).Text();
   if (other.empty()) GTEST_SKIP() << "no other user is permitted";
   auto here = PartsOf(HostIdentity());
-  EXPECT_THAT(PartsOf(other), ElementsAre(here[0], here[1], testing::Ne(here[2])));
+  auto there = PartsOf(other);
+  ASSERT_GE(there.size(), 3U) << other;
+  there.resize(3);  // the rest says that a process which has changed its user is not dumpable
+  EXPECT_THAT(there, ElementsAre(here[0], here[1], testing::Ne(here[2])));
+}
+
+TEST(HostIdentityTest, IsUniqueInAProcessThatIsNotDumpable) {
+  const auto hidden = [] {
+    // As root, a change of the user makes a process not dumpable, and takes its privileges.
+    const bool is_hidden = geteuid() == 0 ? setuid(65534) == 0 : prctl(PR_SET_DUMPABLE, 0) == 0;
+    return is_hidden ? HostIdentity() : "";
+  };
+  const std::string one = ChildProcess(hidden).Text();
+  EXPECT_TRUE(HidesFiles(one)) << one;
+  EXPECT_FALSE(HidesFiles(HostIdentity()));
+  EXPECT_NE(one, ChildProcess(hidden).Text());
 }
 
 TEST(HostIdentityTest, IsAnotherInAnotherPidNamespace) {
