@@ -21,8 +21,8 @@ struct CompareSetResult {
   bool swapped;
 };
 
-// End of the names of keys and queues at which threads of librankrun wait for news while the
-// program goes on: such a wait is none of the rank.
+// End of the names of keys and queues at which threads of librankrun wait for news, while the
+// program does other work: such a wait is none of the rank.
 constexpr std::string_view kNewsMark = "/rankrun_news";
 
 class Store;

@@ -306,7 +306,9 @@ bool HangWatch::HasMovedWithin(int rank, Duration time) const {
 
 bool HangWatch::UsesLibrary() const {
   return !seen_.empty() || std::ranges::any_of(now_, [](const auto& entry) {
-    return entry.second.uses_library || !entry.second.awaited.empty();
+    const WorkerSample& sample = entry.second;
+    const bool is_idle = sample.uses_library && !sample.store_wait;
+    return is_idle || !sample.awaited.empty();
   });
 }
 

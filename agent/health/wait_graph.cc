@@ -99,7 +99,7 @@ class GroupWaits {
   }
 
  private:
-  // A rank that only has the operation under way goes on with other work.
+  // A rank that has the operation under way may do other work meanwhile.
   std::set<int> AwaitedBy(const std::set<int>& ranks) const {
     std::set<int> waiters;
     std::ranges::copy_if(ranks, std::inserter(waiters, waiters.end()),

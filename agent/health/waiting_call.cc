@@ -98,8 +98,8 @@ bool SleepsByPoll(const std::string& name, const Arguments& arguments) {
   return (name == "poll" || name == "ppoll") && arguments[1] == 0;
 }
 
-// The kernel changes the number of a thread to 0 at its end, and wakes those that wait for that.
-// These are the only waits of the C library that are not private to the process.
+// Returns the thread that pthread_join waits for; 0: none. The kernel itself ends such a wait,
+// which is the only one of the C library that is not private to the process.
 pid_t JoinedThread(const Arguments& arguments) {
   const uint64_t operation = arguments[1] & FUTEX_CMD_MASK;
   const bool waits = operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;

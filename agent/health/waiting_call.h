@@ -22,7 +22,7 @@ struct WaitingCall {
   uint64_t polled = 0;          // where a poll has its list of descriptors; 0: it is none
   uint64_t polled_count = 0;    // of them
   int epoll = -1;               // the instance of epoll in which it waits
-  pid_t joined = 0;             // thread for whose end it waits; 0: for none
+  pid_t joined = 0;             // thread that it joins; 0: none
   bool operator==(const WaitingCall&) const = default;
 };
 

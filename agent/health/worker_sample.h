@@ -94,9 +94,10 @@ struct WorkerSample {
   std::string awaited{};                // "a message from global rank 3 (tag 0)"; empty: nothing
   int awaited_rank = -1;                // global rank that it names; -1: none
   Duration awaited_for{};
-  bool uses_library = false;   // it has RPC or a store of librankrun
+  bool uses_library = false;   // it has RPC or a TcpStore of librankrun
   uint64_t store_changes = 0;  // at the store that its node hosts; 0: it hosts none
-  // Of its connections to the store for which its main thread may wait; read on demand.
+  // The ports of its connections to the store, if its main thread may wait for them; read on
+  // demand.
   std::vector<uint16_t> store_ports{};
   std::optional<StoreWait> store_wait{};
   std::optional<PeerWait> peer_wait{};    // read on demand, as `dials`

@@ -37,7 +37,7 @@ class Activity {
              Caller caller = Caller::kWaits);
   // Marks the last entered operation as over.
   void Complete(bool has_succeeded = true);
-  // Says whether threads of the program wait for operations whose callers go on. Thread: any.
+  // Says whether threads of the program wait for operations of Caller::kGoesOn. Thread: any.
   void ShowWaiting(bool waits);
 
   // For operations that are not collectives. Thread: any.
@@ -70,8 +70,8 @@ class Awaited {
   AwaitedSlot* slot_ = nullptr;
 };
 
-// Says on the page that the program uses a part of librankrun without a group: RPC, or a store.
-// Its waits are visible, too, so that a program that only sleeps is not taken for one that waits.
+// Says on the page that the program uses a part of librankrun without a group: RPC, or the store
+// of the agent. Its waits are visible, too, so that it does not wait if none is seen.
 class LibraryUse {
  public:
   explicit LibraryUse(const StatusPage* page);  // may be null

@@ -72,7 +72,7 @@ constexpr size_t kGroupSlots = 256;
 
 struct ActivityTable {
   uint32_t groups_end;  // slots from here on have never been used
-  uint32_t users;       // objects whose waits this page and the store show, besides groups
+  uint32_t users;       // LibraryUse objects that exist
   AwaitedSlot awaited;
   GroupSlot groups[kGroupSlots];
 };

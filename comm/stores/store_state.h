@@ -34,7 +34,7 @@ struct StoreState {
   // Server of a TcpStore that serves; owners: the TcpStores that share it.
   std::shared_ptr<store::HostedServer> server = {};
   uint16_t port = 0;                                // of a TcpStore
-  std::unique_ptr<LibraryUse> use = {};             // likewise
+  std::unique_ptr<LibraryUse> use = {};             // of the agent's store
   std::shared_ptr<rankrun::Store> underlying = {};  // of a PrefixStore and some clones; shared
   std::shared_ptr<FileUser> file = {};  // of a FileStore with a world size, and its clones
   // Null in a derived class. Last, because it uses `server`, `underlying` or `file`.

@@ -1,6 +1,8 @@
 #include "store/clients/tcp_store.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <rankrun/store.h>
@@ -89,6 +91,14 @@ Result<OwnServer> Serve(const TcpStoreOptions& options) {
                               : ServeStore(options.host, options.port);
 }
 
+// Returns whether the agent serves the store at that port, and so sees who waits there.
+bool IsOfAgent(uint16_t port) {
+  const char* serves = getenv("TORCHELASTIC_USE_AGENT_STORE");
+  const char* agents = getenv("MASTER_PORT");
+  return serves != nullptr && std::string_view(serves) == "True" && agents != nullptr &&
+         agents == std::to_string(port);
+}
+
 Result<State> Open(const TcpStoreOptions& options) {
   if (auto ok = Check(options); !ok) return std::move(ok).error();
   TimePoint deadline = store::DeadlineAfter(options.timeout);
@@ -106,7 +116,9 @@ Result<State> Open(const TcpStoreOptions& options) {
   if (!store) return std::move(store).error();
   if (auto met = MeetWorkers(**store, options, deadline); !met) return std::move(met).error();
   state->store = std::move(*store);
-  state->use = std::make_unique<LibraryUse>(StatusPage::OfThisProcess());
+  if (IsOfAgent(state->port)) {
+    state->use = std::make_unique<LibraryUse>(StatusPage::OfThisProcess());
+  }
   return state;
 }
 

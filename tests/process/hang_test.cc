@@ -99,6 +99,12 @@ TEST_F(HangTimingTest, NamesTheRankForWhichAThreadOfOthersWaits) {
                         "not set; rank 2 is sleeping"));
 }
 
+TEST_F(HangTimingTest, RanksThatAllWaitForAKeyThatNobodySetsHang) {
+  Job job({.arguments = Hang({"--hang-timeout=1"}, {"key"})});
+  EXPECT_EQ(job.Wait(), Code(203)) << job.Err();
+  EXPECT_THAT(job.Err(), HasSubstr("no worker has made progress for "));
+}
+
 // Each job is idle for more than twice the time of a verdict.
 void ExpectHealthy(const std::vector<std::string>& kinds) {
   std::vector<std::unique_ptr<Job>> jobs;

@@ -9,8 +9,6 @@
 
 #include "base/mutex.h"
 #include "base/process/start_thread.h"
-#include "base/status/activity.h"
-#include "base/status/status_page.h"
 #include "comm/core/throw.h"
 #include "comm/cpp/rpc/device_data.h"
 #include "comm/cpp/rpc/group_kind.h"
@@ -98,7 +96,6 @@ class DynamicGroup final : public WorkerGroup {
   const milliseconds limit_;
   const std::shared_ptr<core::DeviceTable> devices_;  // owners: this and the agent
   const comm::Beacon beacon_;
-  const LibraryUse use_{StatusPage::OfThisProcess()};
   std::thread watcher_;
   std::thread connector_;
   std::atomic<bool> is_leaving_ = false;

@@ -12,6 +12,8 @@
 #include <rankrun/rpc/backend.h>
 
 #include "base/mutex.h"
+#include "base/status/activity.h"
+#include "base/status/status_page.h"
 #include "comm/core/home_process.h"
 #include "comm/rpc/owned_values.h"
 
@@ -26,6 +28,7 @@ struct Running {
     return {.holder = holder, .issuer = self, .number = last_hold.fetch_add(1) + 1};
   }
 
+  const LibraryUse use{StatusPage::OfThisProcess()};
   const uint64_t generation;  // another one for each Init of the process
   comm::rpc::OwnedValues values;
   const std::unique_ptr<RpcAgent> agent;

@@ -401,7 +401,7 @@ TEST_F(HangWatchTest, NamesTheRankThatHasNotSetAKey) {
             "sleeping (nanosleep); for 11.0 s");
 }
 
-// In the background: rank 0 goes on, as far as `unawaited` says.
+// Rank 0 has a collective under way, and waits for it after `unawaited`.
 std::vector<WorkerSample> WorkUnderWay(Duration since, Duration unawaited) {
   std::vector<WorkerSample> samples(2);
   samples[0] = {.global_rank = 0, .pid = 1, .groups = {In(1, since, "world", 2)}};
@@ -478,7 +478,18 @@ TEST_F(HangWatchTest, AProgramOfTheLibraryMayBeIdle) {
                                           .work = WorkFacts{.knows_connections = true}};
   }
   EXPECT_FALSE(VerdictOnStillness(samples));
-  for (WorkerSample& sample : samples) sample.uses_library = false;
+  for (WorkerSample& sample : samples) sample.store_wait = StoreWait{"never", seconds(100)};
+  EXPECT_TRUE(VerdictOnStillness(samples)) << "all wait for a key that nobody sets";
+}
+
+TEST_F(HangWatchTest, AProgramWithoutTheLibraryIsNotIdle) {
+  std::vector<WorkerSample> samples(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    samples[static_cast<size_t>(rank)] = {.global_rank = rank,
+                                          .pid = 1,
+                                          .process = Waits(),
+                                          .work = WorkFacts{.knows_connections = true}};
+  }
   EXPECT_TRUE(VerdictOnStillness(samples));
 }
 

@@ -81,12 +81,16 @@ std::function<void(ProcessGroup&)> WithWork(const std::function<void(const rankr
   };
 }
 
+void WaitForKey() {
+  rankrun::TcpStore store({.host = getenv("MASTER_ADDR"),
+                           .port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
+  store.Wait({"never"});
+}
+
 // All but rank 2 wait for a thread that waits for a key of the store.
 void JoinThread(ProcessGroup& world) {
   if (world.global_rank() == kLate) SleepForever();
-  rankrun::TcpStore store({.host = getenv("MASTER_ADDR"),
-                           .port = static_cast<uint16_t>(std::stoi(getenv("MASTER_PORT")))});
-  std::thread([&] { store.Wait({"never"}); }).join();
+  std::thread(WaitForKey).join();
 }
 
 // Each step takes rank 2 ten times as long as the others, and all of them go on.
@@ -136,6 +140,7 @@ int main(int argc, char** argv) {
   const std::string how = argv[1];
   const char* rank = getenv("RANK");
   if (how == "no_init" && rank != nullptr && std::string(rank) == "1") SleepForever();
+  if (how == "key") WaitForKey();
   ProcessGroup& world = rankrun::Init();
   if (how == "no_init") return 0;
   for (int i = 0; i < kCalls; ++i) world.Barrier();
