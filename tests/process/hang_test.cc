@@ -240,8 +240,8 @@ struct NodesHangTimingTest : NodesTest {};
 
 TEST_F(NodesHangTimingTest, ARankThatSleepsAfterThoseOfAnotherNodeHaveEndedIsNoticed) {
   const std::string script = "[ $RANK = 0 ] || exec sleep 100";
-  Job& host = StartHost({"-n", "1", "--hang-notice=0.5"}, script);
-  Job& guest = StartGuest({"-n", "1", "--hang-notice=0.5"}, script);
+  Job& host = StartHost({"-n", "1", "--node-rank=0", "--hang-notice=0.5"}, script);
+  Job& guest = StartGuest({"-n", "1", "--node-rank=1", "--hang-notice=0.5"}, script);
   EXPECT_TRUE(
       host.WaitForErr("with exit code 0; rank 1 still runs, and nothing visible shows "
                       "whether it waits for rank 0; rank 1 is sleeping"))
