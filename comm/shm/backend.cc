@@ -158,8 +158,8 @@ bool ShmBackend::Refuse(const Call& call, const std::string& reason) {
 void ShmBackend::Abort(const std::string& reason) { Fail({ErrorCode::kSystem, reason}); }
 
 void ShmBackend::Fail(const Error& error) {
-  segment_->PublishError(error);
-  messages_.Abort(segment_->PublishedError().value_or(error));  // the first error wins
+  segment_->errors().Publish(error);
+  messages_.Abort(segment_->errors().Published().value_or(error));  // the first error wins
 }
 
 Result<std::unique_ptr<Transfer>> ShmBackend::StartSend(ConstBlock data, int destination,

@@ -31,8 +31,8 @@ CallRendezvous::CallRendezvous(const Segment& segment, Waiter& waiter, size_t bu
       world_size_(segment.world_size()) {}
 
 bool CallRendezvous::Begin(const Call& call) {
-  waiter_.Begin(call.timeout, call.awaits_hosts);
-  if (HasFailed()) [[unlikely]]
+  waiter_.Begin(call);
+  if (HasFailed(call)) [[unlikely]]
     return false;
   // After a refusal other ranks may still be in the collective before it.
   if (all_called_ != number_ && !CatchUp(number_)) return false;
@@ -46,10 +46,10 @@ bool CallRendezvous::Begin(const Call& call) {
 
 // Returns whether the group has failed. Without this check a late rank could
 // find the lines of all ranks although those have given up.
-bool CallRendezvous::HasFailed() {
+bool CallRendezvous::HasFailed(const Call& call) {
   if (!segment_.failed()) [[likely]]
     return false;
-  error_ = segment_.PublishedError();
+  error_ = segment_.errors().PublishedIn(call.operation.number);
   return error_.has_value();
 }
 
@@ -106,8 +106,8 @@ Error CallRendezvous::TakeError() {
 }
 
 bool CallRendezvous::Refuse(const Call& call, const std::string& reason) {
-  waiter_.Begin(call.timeout);
-  if (HasFailed()) return false;
+  waiter_.Begin(call);
+  if (HasFailed(call)) return false;
   // A rank that has called the collective after it no longer reads the line.
   bool may_be_read = all_called_ + kCallLines < number_ + 2;
   if (may_be_read && !CatchUp(number_ + 2 - kCallLines)) return false;

@@ -77,7 +77,7 @@ class CallRendezvous final : public WaitTarget {
   std::optional<Error> CheckFailure(Duration waited) const override;
 
  private:
-  bool HasFailed();
+  bool HasFailed(const Call& call);
   bool Await(uint64_t number);
   bool CatchUp(uint64_t number);
   void WriteDetails(const Operation& operation);

@@ -15,7 +15,7 @@
 namespace rankrun::comm::shm {
 
 constexpr uint64_t kSegmentMagic = 0x314d454d'53485252;  // "RRHSMEM1", little-endian
-constexpr uint32_t kSegmentVersion = 3;
+constexpr uint32_t kSegmentVersion = 4;
 
 // Call lines of one rank, used in turn, so that a rank that refuses several
 // calls in a row overwrites no line that others still read.
@@ -81,10 +81,12 @@ struct SegmentHeader {
   uint64_t size_bytes;
   uint64_t bounce_bytes;
   uint64_t message_bytes;
-  // First error of the group; all ranks fail with it.
+  // First error of the group; all ranks fail with it in `error_call` and later. A rank that
+  // has not decided yet may go back from kBeingWritten to kNone.
   enum ErrorState : uint32_t { kNone = 0, kBeingWritten = 1, kWritten = 2 };
   alignas(kApart) std::atomic<uint32_t> error_state;
   int32_t error_code;
+  uint64_t error_call;           // number of the operation
   char error_text[kErrorBytes];  // zero-terminated
 };
 

@@ -171,7 +171,7 @@ bool Messages::MoveLocked() {
   moved |= inbox_.Take();
   const auto& failure = inbox_.failure() ? inbox_.failure() : outbox_.failure();
   if (failure) {
-    segment_.PublishError(*failure);
+    segment_.errors().Publish(*failure);
     AbortLocked(*failure);
     return true;
   }
@@ -266,7 +266,7 @@ void Messages::CheckForEnd(TransferInfo& info) {
   MoveLocked();
   if (info.transfer.over()) return;
   // Publish now with this error code; the group's Abort would publish kSystem.
-  segment_.PublishError(*end);
+  segment_.errors().Publish(*end);
   End(info, EndOfTransfers(*std::move(end)));
 }
 

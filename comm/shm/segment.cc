@@ -130,7 +130,11 @@ Result<std::string> PublishedFailure(const BackendConfig& config) {
 }  // namespace
 
 Segment::Segment(const BackendConfig& config, const SegmentLayout& layout, std::byte* base)
-    : rank_(config.group_rank), global_ranks_(config.global_ranks), layout_(layout), base_(base) {}
+    : rank_(config.group_rank),
+      global_ranks_(config.global_ranks),
+      layout_(layout),
+      base_(base),
+      errors_(header()) {}
 
 Segment::~Segment() {
   area(rank_).left.store(1, std::memory_order_release);
@@ -354,27 +358,6 @@ std::vector<int> Segment::Left() const {
     if (area(r).left.load(std::memory_order_acquire) != 0) left.push_back(r);
   }
   return left;
-}
-
-void Segment::PublishError(const Error& error) const {
-  uint32_t none = SegmentHeader::kNone;
-  SegmentHeader& shared = header();
-  if (!shared.error_state.compare_exchange_strong(none, SegmentHeader::kBeingWritten)) return;
-  shared.error_code = static_cast<int32_t>(error.code);
-  size_t bytes = std::min(error.message.size(), kErrorBytes - 1);
-  std::memcpy(shared.error_text, error.message.data(), bytes);
-  shared.error_state.store(SegmentHeader::kWritten, std::memory_order_release);
-}
-
-std::optional<Error> Segment::PublishedError() const {
-  const SegmentHeader& shared = header();
-  if (shared.error_state.load(std::memory_order_acquire) != SegmentHeader::kWritten) {
-    return std::nullopt;
-  }
-  int32_t number = std::atomic_ref(header().error_code).load(std::memory_order_relaxed);
-  bool is_code = number >= 0 && number <= static_cast<int32_t>(ErrorCode::kSystem);
-  ErrorCode code = is_code ? static_cast<ErrorCode>(number) : ErrorCode::kSystem;
-  return Error{code, TextOf(shared.error_text)};
 }
 
 }  // namespace rankrun::comm::shm

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/status/death_watch.h"
 #include "comm/core/backend.h"
+#include "comm/shm/error_line.h"
 #include "comm/shm/layout.h"
 
 namespace rankrun::comm::shm {
@@ -59,13 +60,8 @@ class Segment {
   // Returns the ranks that have destroyed their backend.
   std::vector<int> Left() const;
 
-  // Publishes the error of the whole group; only the first one is recorded.
-  void PublishError(const Error& error) const;
-  bool failed() const {
-    return header().error_state.load(std::memory_order_relaxed) != SegmentHeader::kNone;
-  }
-  // Returns no value if there is no error or it is still being written.
-  std::optional<Error> PublishedError() const;
+  ErrorLine& errors() const { return errors_; }
+  bool failed() const { return errors_.failed(); }
 
  private:
   Segment(const BackendConfig& config, const SegmentLayout& layout, std::byte* base);
@@ -81,6 +77,7 @@ class Segment {
   const std::vector<int> global_ranks_;
   const SegmentLayout layout_;
   std::byte* const base_;
+  mutable ErrorLine errors_;
   Fd file_;                               // on rank 0, until all ranks have opened it
   std::vector<ProcessHandle> processes_;  // by rank; empty for this rank
 };

@@ -90,8 +90,8 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
   for (;;) {
     auto ended = FindEndOrTimeout(target, began);
     if (come()) return true;  // possibly the last write of a rank that has ended
-    if (ended) {
-      error_ = ended->code == ErrorCode::kInvalid ? ended : Fail(*std::move(ended));
+    if (ended && (ended->code == ErrorCode::kInvalid || GiveUp(*ended, word, value))) {
+      error_ = std::move(ended);
       return false;
     }
     Duration left = began_ + timeout_ - MonotonicClock().Now();
@@ -101,6 +101,20 @@ bool Waiter::AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t val
     }
     more = progress_hook_ != nullptr && progress_hook_->Move();
   }
+}
+
+// A rank concludes a call if it sees no claim after its own last write. This rank sees that
+// write after the fence, or the other one sees the claim and waits. So both fail, or neither.
+bool Waiter::GiveUp(const Error& error, const std::atomic<uint64_t>& word, uint64_t value) const {
+  const ErrorLine& errors = segment_.errors();
+  if (!errors.Claim()) return !errors.AwaitDecision() || errors.failed();
+  if (fences_) PassFence();
+  if (HasReached(word, value)) {
+    errors.DropClaim();
+    return false;
+  }
+  errors.PublishClaimed(error);
+  return true;
 }
 
 // Sleeps until the counter may have changed, or `limit`. Returns whether it has
@@ -133,7 +147,7 @@ std::optional<Error> Waiter::FindEndOrTimeout(const WaitTarget& target, TimePoin
 }
 
 std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, TimePoint began) const {
-  if (auto told = segment_.PublishedError()) return told;
+  if (auto told = segment_.errors().PublishedIn(number_)) return told;
   if (deaths_.has_death()) return deaths_.ErrorSince(began);
   // In this order, because a rank says that it leaves before it ends.
   std::vector<int> dead = segment_.Dead();
@@ -146,12 +160,12 @@ std::optional<Error> Waiter::FindEnd(const std::function<bool(int)>& needs, Time
   }
   if (gone == left.end()) return std::nullopt;
   // Again: a rank that has failed publishes why, then leaves.
-  if (auto told = segment_.PublishedError()) return told;
+  if (auto told = segment_.errors().PublishedIn(number_)) return told;
   return Error{ErrorCode::kPeerLost, segment_.NamesOf({&*gone, 1}) + " has left the group"};
 }
 
 std::optional<Error> Waiter::FindFailure(TimePoint began) const {
-  if (auto told = segment_.PublishedError()) return told;
+  if (auto told = segment_.errors().Published()) return told;
   if (deaths_.has_death()) return deaths_.ErrorSince(began);
   std::vector<int> dead = segment_.Dead();
   std::vector<int> left = segment_.Left();  // before they ended
@@ -170,7 +184,7 @@ Error Waiter::Lost(int rank, TimePoint began) const {
 }
 
 Error Waiter::Fail(Error error) const {
-  segment_.PublishError(error);
+  segment_.errors().Publish(error);
   return error;
 }
 

@@ -21,8 +21,7 @@ namespace rankrun::comm::shm {
 class ProgressHook {
  public:
   virtual ~ProgressHook() = default;
-  // Moves data without waiting. Returns whether more may be possible soon; then
-  // the waiting rank sleeps only briefly.
+  // Moves data without waiting. Returns whether more may be possible soon (a short sleep then).
   virtual bool Move() = 0;
 };
 
@@ -35,8 +34,7 @@ class WaitTarget {
   virtual std::string Missing(Duration still) const = 0;
   // Returns whether the wait must fail if `rank` has ended.
   virtual bool Needs(int rank) const = 0;
-  // Returns any other reason for the wait to fail. An error kInvalid ends this
-  // wait only; other errors end the group.
+  // Returns any other reason for the wait to fail. kInvalid ends this wait only, not the group.
   virtual std::optional<Error> CheckFailure(Duration waited) const = 0;
 };
 
@@ -48,25 +46,24 @@ inline bool HasReached(const std::atomic<uint64_t>& counter, uint64_t value) {
   return HasReached(counter.load(std::memory_order_acquire), value);
 }
 
-// Waits for counters of other ranks. A waiting rank spins, then yields, then
-// sleeps in slices. Between slices it checks whether a rank has died, failed or
-// left. An error ends the group: it is published, and all ranks fail with it.
-// Thread: one at a time; two waiters of one segment may wait at once.
-// Lifetime: the segment and the progress hook outlive it.
+// Waits for counters of other ranks. A waiting rank spins, then yields, then sleeps in slices.
+// Between slices it checks whether a rank has died, failed or left. An error ends the group: it is
+// published, and all ranks fail with it. Thread: one at a time; two waiters of one segment may wait
+// at once. Lifetime: the segment and the progress hook outlive it.
 class Waiter {
  public:
   Waiter(const Segment& segment, DeathWatch deaths, ProgressHook* progress_hook = nullptr);
 
-  // Begins a call. Its time-out counts from its first long wait. `awaits_hosts`: Call's.
-  void Begin(std::chrono::milliseconds timeout, bool awaits_hosts = false) {
-    timeout_ = timeout;
-    awaits_hosts_ = awaits_hosts;
+  // Begins a call or a part of one. Its time-out counts from its first long wait.
+  void Begin(const Call& call) {
+    timeout_ = call.timeout;
+    number_ = call.operation.number;
+    awaits_hosts_ = call.awaits_hosts;
     waited_long_ = false;
     if (crowded()) ShowProcessor();
   }
 
-  // Waits until a counter of `rank` has reached `value`. Returns false after a
-  // failure; TakeError() has the cause.
+  // Waits until a counter of `rank` has reached `value`. False: TakeError() has the cause.
   bool Await(int rank, const std::atomic<uint64_t>& word, uint64_t value,
              const WaitTarget& target) {
     if (HasReached(word, value)) return true;
@@ -120,6 +117,8 @@ class Waiter {
  private:
   bool AwaitLong(int rank, const std::atomic<uint64_t>& word, uint64_t value,
                  const WaitTarget& target);
+  // Publishes why the wait for `word` fails. False: the wait continues.
+  bool GiveUp(const Error& error, const std::atomic<uint64_t>& word, uint64_t value) const;
   bool Sleep(int rank, const std::atomic<uint64_t>& word, uint64_t value, Duration limit,
              bool passes_fence);
   static void Wake(const std::atomic<uint64_t>& word);
@@ -143,7 +142,8 @@ class Waiter {
   bool waited_long_ = false;
   bool awaits_hosts_ = false;
   std::chrono::milliseconds timeout_{0};
-  TimePoint began_{};  // start of the operation's first long wait, if waited_long_
+  uint64_t number_ = ~uint64_t{0};  // of the call; at first, errors in all calls count
+  TimePoint began_{};               // start of the operation's first long wait, if waited_long_
   std::optional<Error> error_;
 };
 

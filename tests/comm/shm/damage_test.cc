@@ -72,7 +72,7 @@ TEST(ShmDamagedTextTest, ATextWithoutAnEndIsItsField) {
     std::fill(std::begin(header.error_text), std::end(header.error_text), 'x');
     header.error_code = 4711;
     header.error_state = SegmentHeader::kWritten;
-    auto error = me.segment().PublishedError();
+    auto error = me.segment().errors().Published();
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code, ErrorCode::kSystem);
     EXPECT_EQ(error->message, std::string(kErrorBytes, 'x'));

@@ -71,7 +71,8 @@ TEST(ShmExecutorTest, OnlyTheDurationOfTheWaitItselfCounts) {
     if (rank != 0) return;
     Waiter waiter(**segment, {});
     Slow slow;
-    waiter.Begin(milliseconds(1));
+    const Operation barrier{.kind = Operation::Kind::kBarrier, .number = 1};
+    waiter.Begin({.operation = barrier, .timeout = milliseconds(1)});
     EXPECT_TRUE(waiter.Await(1, slow.word_, 1, slow));
     slow.comes_ = false;
     EXPECT_FALSE(waiter.Await(1, slow.word_, 2, slow));

@@ -260,7 +260,7 @@ TEST(ShmMessageFaultsTest, AnAbortAfterATimeOutEndsMessages) {
 TEST(ShmMessageFaultsTest, AnErrorOfTheGroupEndsMessages) {
   RunMessageRanks(2, [](MessageRank& me) {
     std::string got(1, '?');
-    if (me.rank() == 0) me.segment().PublishError({ErrorCode::kTimeout, "rank 11 is missing"});
+    if (me.rank() == 0) me.segment().errors().Publish({ErrorCode::kTimeout, "rank 11 is missing"});
     if (me.rank() == 0) return;
     auto receive = me.StartRecv(got, std::nullopt);
     while (!receive->Test()) std::this_thread::yield();
