@@ -35,8 +35,7 @@ struct Call {
   std::chrono::milliseconds timeout;  // at least 1 ms
   uint64_t fingerprint = Fingerprint(operation);
   int root = operation.root;  // differs in a part of a call, among other ranks
-  // This rank waits for one of its host that itself waits for other hosts.
-  bool awaits_hosts = false;
+  bool awaits_hosts = false;  // waits for a rank of its host that itself waits for other hosts
 };
 
 // Properties by which a message matches a receive.
@@ -60,25 +59,23 @@ class Transfer {
 
   // Moves data without waiting. Returns whether the transfer is over.
   virtual bool Test() = 0;
-  // Waits until the transfer is over, at most `timeout`. Errors: kTimeout, but
-  // the transfer continues. Errors that end it: kInvalid on both sides if sizes
-  // or dtypes differ; otherwise as Backend.
+  // Waits until it is over, at most `timeout`. Errors: kTimeout, but the transfer continues.
+  // Errors that end it: kInvalid on both sides if sizes or dtypes differ; otherwise as Backend.
   virtual Result<void> Wait(std::chrono::milliseconds timeout) = 0;
   virtual int source() const = 0;  // receives: group rank of the sender, when over
   // For a pending receive, returns a message that differs in its tag only.
   virtual std::optional<UnexpectedEnvelope> FirstUnexpected() { return std::nullopt; }
 };
 
-// Transport of data between the ranks of one process group; ranks here are
-// group ranks. The caller has checked the arguments as far as one rank can:
-// `outputs` and `inputs` have one block per rank, and roots are in range.
-// Blocks may be empty. Complex elements are pairs of reals; booleans are bytes.
+// Transport of data between the ranks of one process group; ranks here are group ranks. The
+// caller has checked the arguments as far as one rank can: `outputs` and `inputs` have one block
+// per rank, and roots are in range. Blocks may be empty. Complex elements are pairs of reals;
+// booleans are bytes.
 //
-// Errors of all functions: kTimeout, kPeerLost (with the rank), kCancelled
-// (with the death message), kMismatch (with the call of each rank), kInvalid
-// (another rank has refused its call), kSystem, kExhausted (no memory for it).
-// After an error other than a refusal only Abort may be called.
-// Thread: one for collectives and, at the same time, one other for messages.
+// Errors of all functions: kTimeout, kPeerLost (with the rank), kCancelled (with the death
+// message), kMismatch (with the call of each rank), kInvalid (another rank has refused its call),
+// kSystem, kExhausted (no memory for it). After an error other than a refusal only Abort may be
+// called. Thread: one for collectives and, at the same time, one other for messages.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -104,24 +101,27 @@ class Backend {
                                 const Call& call) = 0;
   virtual Result<void> Barrier(const Call& call) = 0;
 
-  // Announces that bad arguments keep this rank out of `call`. The calls of the
-  // other ranks fail with "rank 3 refused AllGather #17 (...): <reason>". Waits only if other ranks
-  // are several refused calls behind. Returns whether the group stays usable: then the other ranks'
-  // error is kInvalid, otherwise kSystem.
+  // Ends a collective whose data is complete here, before its result is given out. Waits only for
+  // a rank that is about to give up the call. Errors: that of a rank that has failed in this call
+  // or before, as far as it is known here. One that fails later has the result of this call.
+  virtual Result<void> Conclude(const Call& call) = 0;
+
+  // Announces that bad arguments keep this rank out of `call`. The calls of the others fail with
+  // "rank 3 refused AllGather #17 (...): <reason>". Waits only if others are several refused calls
+  // behind. Returns whether the group stays usable: their error is kInvalid then, else kSystem.
   virtual bool Refuse(const Call& call, const std::string& reason) = 0;
 
-  // Returns the error by which a wait since `since` outside of this backend must end:
-  // another rank has failed or has died, which only a wait inside it would notice. May
-  // wait briefly for the reason. Thread: any.
+  // Returns the error by which a wait since `since` outside of this backend must end, because
+  // another rank has failed or has died. May wait briefly for the reason. Thread: any.
   virtual std::optional<Error> FindFailure(TimePoint since) = 0;
 
-  // Ends all waits and transfers of this group, on all ranks and for good.
-  // Their error contains `reason`, which names this rank, as far as it reaches
-  // them. No block is touched afterwards. Thread: any.
+  // Ends all waits and transfers of this group, on all ranks and for good. Their error contains
+  // `reason`, which names this rank, as far as it reaches them. No block is touched afterwards.
+  // Thread: any.
   virtual void Abort(const std::string& reason) = 0;
 
-  // Start a transfer; the block is in use until the transfer is over.
-  // `destination` is not this rank. Receives match in the order of their start.
+  // Start a transfer; the block is in use until it is over. `destination` is not this rank.
+  // Receives match in the order of their start.
   virtual Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
                                                       const Envelope& envelope) = 0;
   virtual Result<std::unique_ptr<Transfer>> StartRecv(Block data, std::optional<int> source,

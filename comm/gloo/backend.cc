@@ -84,6 +84,13 @@ GlooBackend::~GlooBackend() {
   control_->Flush(kFlush);
 }
 
+Result<void> GlooBackend::Conclude(const Call& call) {
+  auto why = failure_board_.Conclude(call.operation.number);
+  if (!why) return {};
+  End(*why, *why);
+  return *std::move(why);
+}
+
 bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
   Error why{ErrorCode::kSystem, OwnName() + " refused " + Describe(call.operation) + ": " + reason};
   failure_board_.PublishNote(why);

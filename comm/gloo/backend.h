@@ -30,6 +30,7 @@ class GlooBackend final : public ScheduleBackend {
   static Result<std::unique_ptr<Backend>> Create(const BackendConfig& config);
   ~GlooBackend() override;
 
+  Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   std::optional<Error> FindFailure(TimePoint since) override {
     return failure_board_.FindFailure(since);

@@ -29,6 +29,10 @@ constexpr milliseconds kSlow{500};
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kMaxPause{400};
 
+// Gloo closes all connections at a time-out, and no farewell can follow. So the monitor ends a
+// wait at its time-out, and Gloo this much later, if the monitor waits for the store.
+constexpr milliseconds kMonitorDelay{200};
+
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
@@ -49,7 +53,7 @@ void CollectiveMonitor::Begin(const Call& call) {
   next_compare_ = began_ + kSlow;
   next_report_look_ = began_ + kDeathInterval;
   compare_pause_ = kFirstPause;
-  wake_event_.SetIfAsleepAt(began_ + kCheckInterval);
+  wake_event_.SetIfAsleepAt(std::min(began_ + kCheckInterval, deadline_));
 }
 
 void CollectiveMonitor::End() {
@@ -71,7 +75,7 @@ void CollectiveMonitor::Await(const Wait& wait) {
     if (ended_) throw CollectiveAborted{.why = *ended_};
     wait_ = wait;
     lost_.reset();
-    limit_ = TimeLeft(deadline_);
+    limit_ = TimeLeft(deadline_) + kMonitorDelay;
   }
   for (;;) {
     WaitResult attempt = WaitOnce(wait);
@@ -80,8 +84,8 @@ void CollectiveMonitor::Await(const Wait& wait) {
       wait_.reset();
       throw CollectiveAborted{.why = *ended_};
     }
-    if (!attempt.done && !attempt.failure && !lost_) {
-      limit_ = TimeLeft(deadline_);  // a late abort of an earlier wait; wait again
+    if (!attempt.done && !attempt.failure && !lost_ && Now() < deadline_) {
+      limit_ = TimeLeft(deadline_) + kMonitorDelay;  // a late abort of an earlier wait; wait again
       continue;
     }
     wait_.reset();
@@ -158,9 +162,12 @@ TimePoint CollectiveMonitor::Check(TimePoint now) {
     EndWith(*report);
     return TimePoint::max();
   }
-  CheckWait();
+  CheckWait(now);
   std::optional<Loss> death = FindDeath(now);
-  if (!death && now < next_compare_) return now + kCheckInterval;
+  if (!death && now < next_compare_) {
+    TimePoint next = now + kCheckInterval;
+    return now < deadline_ ? std::min(next, deadline_) : next;
+  }
 
   Operation slow = *operation_;
   lock.Unlock();  // the store may be slow
@@ -175,10 +182,10 @@ TimePoint CollectiveMonitor::Check(TimePoint now) {
   return Now() + kCheckInterval;
 }
 
-void CollectiveMonitor::CheckWait() {
+void CollectiveMonitor::CheckWait(TimePoint now) {
   if (!wait_ || lost_) return;
   lost_ = control_.Lost(wait_->peer);
-  if (lost_) AbortWait();
+  if (lost_ || now >= deadline_) AbortWait();
 }
 
 // Returns the first rank that was lost without a farewell.

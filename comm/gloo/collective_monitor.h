@@ -73,7 +73,7 @@ class CollectiveMonitor {
   [[noreturn]] void EndAsLost(const Error& error);
   WaitResult WaitOnce(const Wait& wait) const;
   Error TimedOut(int peer);
-  void CheckWait() REQUIRES(mutex_);
+  void CheckWait(TimePoint now) REQUIRES(mutex_);
   std::optional<Loss> FindDeath(TimePoint now) REQUIRES(mutex_);
   std::optional<Error> FindReport(TimePoint now) REQUIRES(mutex_);
   void EndWith(const Error& why) REQUIRES(mutex_);
@@ -85,11 +85,10 @@ class CollectiveMonitor {
   Control& control_;
   WakeEvent& wake_event_;
 
-  // Used by the caller's thread only:
-  TimePoint deadline_;
-  std::chrono::milliseconds limit_;  // of the current wait
+  std::chrono::milliseconds limit_;  // of the current wait; used by the caller's thread only
 
   Mutex mutex_;
+  TimePoint deadline_;  // written by the caller's thread with the mutex, which others need to read
   std::optional<Operation> operation_ GUARDED_BY(mutex_);  // under way
   TimePoint began_ GUARDED_BY(mutex_);
   TimePoint next_compare_ GUARDED_BY(mutex_);

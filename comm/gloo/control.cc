@@ -94,11 +94,12 @@ bool Control::TakeFarewell(Line& line) {
   if (SequenceIn(slot.message) != line.received_count + 1) return false;
   if (slot.message.kind != ControlMessage::Kind::kFarewell) return false;
   line.farewell = slot.message.payload.data();
+  line.first_call = slot.message.id;
   return true;
 }
 
-void Control::SendFarewell(const std::string& text) {
-  ControlMessage farewell{.kind = ControlMessage::Kind::kFarewell};
+void Control::SendFarewell(const std::string& text, uint64_t first_call) {
+  ControlMessage farewell{.kind = ControlMessage::Kind::kFarewell, .id = first_call};
   text.copy(farewell.payload.data(), farewell.payload.size() - 1);
   MutexLock lock(mutex_);
   for (int peer = 0; peer < ranks(); ++peer) {
@@ -111,6 +112,11 @@ std::optional<std::string> Control::Farewell(int peer) {
   Line& line = lines_[static_cast<size_t>(peer)];
   TakeFarewell(line);
   return line.farewell;
+}
+
+uint64_t Control::FirstCallThatFails(int peer) {
+  MutexLock lock(mutex_);
+  return lines_[static_cast<size_t>(peer)].first_call;
 }
 
 std::optional<std::string> Control::Lost(int peer) {

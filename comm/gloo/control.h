@@ -32,7 +32,8 @@ struct ControlMessage {
   static constexpr size_t kPayloadBytes = 960;
 
   Kind kind;
-  uint64_t id = 0;     // of the message it is about; counted by the sender
+  uint64_t id = 0;     // of the message it is about; counted by the sender; kFarewell: of the
+                       // first call that fails
   uint64_t tag = 0;    // kOffer: as in Envelope
   uint64_t dtype = 0;  // kOffer: of the message; kEnd: expected by the receiver
   uint64_t bytes = 0;  // as dtype
@@ -77,11 +78,12 @@ class Control {
   std::optional<SilentLoss> FirstSilentLoss();
 
   // Sends all peers the reason for which this rank is about to close its
-  // connections.
-  void SendFarewell(const std::string& text);
+  // connections, and the number of the first call that fails.
+  void SendFarewell(const std::string& text, uint64_t first_call);
 
   // Returns the farewell of `peer`, if any. It arrives before the loss.
   std::optional<std::string> Farewell(int peer);
+  uint64_t FirstCallThatFails(int peer);  // on a peer that has sent one
 
   // Waits until the kernel has taken all sent data, at most `timeout`.
   void Flush(std::chrono::milliseconds timeout);
@@ -104,6 +106,7 @@ class Control {
     std::optional<std::string> closed;
     std::optional<std::string> lost;
     std::optional<std::string> farewell;
+    uint64_t first_call = 0;  // that fails
   };
 
   bool TakeFarewell(Line& line);

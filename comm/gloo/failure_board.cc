@@ -104,11 +104,24 @@ std::optional<Error> FailureBoard::ReadNote() {
   return ReadNoteLocked();
 }
 
-void FailureBoard::SendFarewell(const Error& why) { control_.SendFarewell(Encode(why)); }
+void FailureBoard::SendFarewell(const Error& why) {
+  control_.SendFarewell(Encode(why), concluded_ + 1);
+}
 
 void FailureBoard::SendFarewellOnLeaving() {
   int rank = global_ranks_[static_cast<size_t>(group_rank_)];
-  control_.SendFarewell(kLeaves + RanksInWords({rank}) + " has left the group");
+  control_.SendFarewell(kLeaves + RanksInWords({rank}) + " has left the group", concluded_ + 1);
+}
+
+std::optional<Error> FailureBoard::Conclude(uint64_t call) {
+  for (int peer = 0; peer < control_.ranks(); ++peer) {
+    if (peer == group_rank_) continue;
+    auto farewell = control_.Farewell(peer);
+    if (!farewell || (*farewell)[0] == kLeaves) continue;
+    if (control_.FirstCallThatFails(peer) <= call) return DecodeNote(*farewell);
+  }
+  concluded_ = call;
+  return std::nullopt;
 }
 
 std::optional<Error> FailureBoard::WhyLost(int peer, const std::string& why, TimePoint since) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +42,10 @@ class FailureBoard {
   void SendFarewell(const Error& why);
   void SendFarewellOnLeaving();
 
+  // Records that this rank has the result of a call, unless the farewell of a rank has arrived
+  // that has failed in it, or before: then returns that failure.
+  std::optional<Error> Conclude(uint64_t call);
+
   // Returns the error for the connection to `peer`, lost at `since`. No value:
   // the reason may still arrive; call again.
   std::optional<Error> WhyLost(int peer, const std::string& why, TimePoint since);
@@ -74,6 +79,7 @@ class FailureBoard {
   const std::vector<int> global_ranks_;
   const int group_rank_;
   const DeathWatch deaths_;
+  std::atomic<uint64_t> concluded_ = 0;  // last call whose result this rank has
   Mutex mutex_;
   // Opened on first use; the shared connection may be in a long wait.
   std::unique_ptr<store::Store> own_store_ GUARDED_BY(mutex_);

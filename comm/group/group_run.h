@@ -109,6 +109,7 @@ Result<void> Group::Execute(const Operation& operation, std::chrono::millisecond
   Call call{.operation = operation, .timeout = timeout};
   activity_.Enter(RecordOf(operation, call.fingerprint), kRecording, caller);
   auto ok = WithoutBadAlloc([&] { return body(*backend_, call); });
+  if (ok) ok = backend_->Conclude(call);
   activity_.Complete(static_cast<bool>(ok));
   if (ok) return {};
   return Failed(operation, std::move(ok).error(), timeout);

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Backend>> HierarchicalBackend::Create(const BackendConfig
 }
 
 bool HierarchicalBackend::Move() {
-  if (auto end = tcp_->FindFailure(began_)) shm_->Fail(*end);
+  if (auto end = tcp_->FindFailureIn(number_, began_)) shm_->Fail(*end);
   return false;
 }
 
@@ -79,6 +79,7 @@ Call HierarchicalBackend::Parts::InHostAfterHosts(int representative) const {
 // all others, also those of other ranks.
 Result<void> HierarchicalBackend::Run(const Call& call, const Body& body) {
   began_ = std::chrono::steady_clock::now();
+  number_ = call.operation.number;
   Parts parts{.call = call,
               .deadline = began_ + call.timeout,
               .own = hosts_.IndexInHost(tcp_->group_rank())};
@@ -256,6 +257,13 @@ Result<void> HierarchicalBackend::Barrier(const Call& call) {
                         [](Backend& hosts, const Call& part) { return hosts.Barrier(part); });
     });
   });
+}
+
+Result<void> HierarchicalBackend::Conclude(const Call& call) {
+  auto ok = tcp_->Conclude(call);
+  if (ok) ok = shm_->Conclude(call);
+  if (!ok) return Failed(call, ok.error());
+  return {};
 }
 
 bool HierarchicalBackend::Refuse(const Call& call, const std::string& reason) {

@@ -48,6 +48,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
+  Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   std::optional<Error> FindFailure(TimePoint since) override { return tcp_->FindFailure(since); }
   void Abort(const std::string& reason) override;
@@ -93,6 +94,7 @@ class HierarchicalBackend final : public Backend, private shm::ProgressHook {
   const std::unique_ptr<stream::StreamBackend> tcp_;
   std::unique_ptr<shm::ShmBackend> shm_;  // set by Create; its waits use this object
   TimePoint began_ = {};                  // of the call under way
+  uint64_t number_ = 0;                   // of that call
 };
 
 }  // namespace rankrun::comm::hierarchy

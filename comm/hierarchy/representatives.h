@@ -19,6 +19,7 @@ class Representatives final : public ScheduleBackend {
         tcp_(tcp),
         members_(std::move(members)) {}
 
+  Result<void> Conclude(const Call& call) override { return tcp_.Conclude(call); }
   bool Refuse(const Call& call, const std::string& reason) override {
     return tcp_.Refuse(call, reason);
   }

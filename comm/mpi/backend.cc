@@ -40,6 +40,7 @@ class MpiConnection final : public stream::Connection {
   ~MpiConnection() override { channel_->Close(); }
 
   int fd() const override { return channel_->fd(); }
+  void RefreshFd() override { channel_->RefreshFd(); }
   ssize_t Send(std::span<const iovec> parts) override { return channel_->Send(parts); }
   ssize_t Receive(std::span<const iovec> parts) override { return channel_->Receive(parts); }
   void ShutDown() override { channel_->ShutDown(); }

@@ -180,15 +180,24 @@ Channel::Polled Channel::Poll() {
   size_t under_way = ContinueSends();
   bool has_changed = std::exchange(under_way_, under_way) != under_way;
   if (is_closed_) return {.has_parted = HasPartedFromPeer(), .has_changed = has_changed};
-  if (!is_readable_ && (HasArrived() || is_lost_)) {
-    SetReadable(true);
-    has_changed = true;
-  }
+  has_changed = ShowArrival() || has_changed;
   if (!is_writable_ && (FreeSlot() != nullptr || is_lost_)) {
     SetWritable(true);
     has_changed = true;
   }
   return {.has_parted = false, .has_changed = has_changed};
+}
+
+void Channel::RefreshFd() {
+  MutexLock lock(mutex_);
+  if (!is_closed_) ShowArrival();
+}
+
+// Returns whether data has arrived that poll(2) did not see before.
+bool Channel::ShowArrival() {
+  if (is_readable_ || !(HasArrived() || is_lost_)) return false;
+  SetReadable(true);
+  return true;
 }
 
 // Discards the messages that arrive. Until the peer has ended its data, too, no other

@@ -54,6 +54,7 @@ class Channel {
   ~Channel();
 
   int fd() const { return seen_.get(); }
+  void RefreshFd();
   // As stream::Connection.
   ssize_t Send(std::span<const iovec> parts);
   ssize_t Receive(std::span<const iovec> parts);
@@ -83,6 +84,7 @@ class Channel {
   // Returns whether there is data, or its end, for Receive.
   bool HasArrived() REQUIRES(mutex_);
   Result<void> Next() REQUIRES(mutex_);
+  bool ShowArrival() REQUIRES(mutex_);
   bool HasPartedFromPeer() REQUIRES(mutex_);
   void EndData() REQUIRES(mutex_);
   void SetReadable(bool readable) REQUIRES(mutex_);

@@ -45,6 +45,9 @@ class ShmBackend final : public Backend {
   Result<void> AllToAll(std::span<const Block> outputs, std::span<const ConstBlock> inputs,
                         const Call& call) override;
   Result<void> Barrier(const Call& call) override;
+  Result<void> Conclude(const Call& call) override {
+    return segment_->errors().Conclude(call.operation.number);
+  }
   bool Refuse(const Call& call, const std::string& reason) override;
   std::optional<Error> FindFailure(TimePoint since) override { return waiter_.FindFailure(since); }
   void Abort(const std::string& reason) override;

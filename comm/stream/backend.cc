@@ -62,17 +62,24 @@ StreamBackend::~StreamBackend() {
 Result<void> StreamBackend::Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
                                 bool) {
   if (auto ok = Announce(call); !ok) return ok;
-  return RunSchedule(call, schedule, blocks);
+  return Execute(call, schedule, blocks);
 }
 
 Result<void> StreamBackend::Announce(const Call& call) {
-  if (auto ok = BeginCall(call); !ok || !checks_all_calls_) return ok;
+  if (auto ok = control_.Enter(call.operation, call.fingerprint); !ok) return ok;
+  exchange_.Begin(call);
+  if (!checks_all_calls_) return {};
   return Ended(call, exchange_.CompareAllCalls());
 }
 
 Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedule,
                                         const Blocks& blocks) {
-  if (auto ok = BeginCall(call); !ok) return ok;
+  exchange_.Begin(call);
+  return Execute(call, schedule, blocks);
+}
+
+Result<void> StreamBackend::Execute(const Call& call, const Schedule& schedule,
+                                    const Blocks& blocks) {
   try {
     return Ended(call, executor_.Run(schedule, blocks));
   } catch (const std::bad_alloc&) {
@@ -80,21 +87,20 @@ Result<void> StreamBackend::RunSchedule(const Call& call, const Schedule& schedu
   }
 }
 
-std::optional<Error> StreamBackend::FindFailure(TimePoint since) {
+std::optional<Error> StreamBackend::FindFailureIn(uint64_t call, TimePoint since) {
   control_.TryMove();
   if (!control_.alarmed()) return std::nullopt;
   MutexLock lock(control_.mutex());
-  if (auto end = control_.FindEnd(since)) return end;
+  if (auto end = control_.FindEnd(since, call)) return end;
   return control_.FindSilentLoss();
 }
 
-Result<void> StreamBackend::BeginCall(const Call& call) {
-  {
-    MutexLock lock(control_.mutex());
-    if (control_.ended()) return *control_.ended();
-  }
-  exchange_.Begin(call);
-  return {};
+Result<void> StreamBackend::Conclude(const Call& call) {
+  auto ok = control_.Conclude(exchange_.deadline());
+  if (ok) [[likely]]
+    return ok;
+  auto why = exchange_.FindEnd();  // with the calls of all ranks, if these differ
+  return Ended(call, why ? *std::move(why) : ok.error());
 }
 
 Result<void> StreamBackend::Ended(const Call& call, Result<void> result) {

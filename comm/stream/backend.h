@@ -25,9 +25,14 @@ class StreamBackend final : public ScheduleBackend {
   StreamBackend(const BackendConfig& config, std::vector<PeerConnections> peers, int ranks_here);
   ~StreamBackend() override;
 
+  Result<void> Conclude(const Call& call) override;
   bool Refuse(const Call& call, const std::string& reason) override;
   // Also answers peers.
-  std::optional<Error> FindFailure(TimePoint since) override;
+  std::optional<Error> FindFailure(TimePoint since) override {
+    return FindFailureIn(Control::kAllCalls, since);
+  }
+  // The same for a wait of a call, whose peers may fail in later calls.
+  std::optional<Error> FindFailureIn(uint64_t call, TimePoint since);
   void Abort(const std::string& reason) override;
 
   Result<std::unique_ptr<Transfer>> StartSend(ConstBlock data, int destination,
@@ -41,7 +46,7 @@ class StreamBackend final : public ScheduleBackend {
 
   int group_rank() const { return rank(); }
   using ScheduleBackend::algorithms;
-  // Runs a collective among some of the ranks.
+  // Runs a collective among some of the ranks, as a part of the call that was announced.
   Result<void> RunSchedule(const Call& call, const Schedule& schedule, const Blocks& blocks);
   // Begins a call that this backend may carry out in part: peers that ask get to
   // know it. Compares the calls of all ranks if the debug level is DETAIL.
@@ -64,7 +69,7 @@ class StreamBackend final : public ScheduleBackend {
 
   Result<void> Run(const Call& call, const Schedule& schedule, const Blocks& blocks,
                    bool may_be_uneven) override;
-  Result<void> BeginCall(const Call& call);
+  Result<void> Execute(const Call& call, const Schedule& schedule, const Blocks& blocks);
   // Returns the result of a collective; an error ends the group.
   Result<void> Ended(const Call& call, Result<void> result);
   // Ends the group with `why`; its peers get `for_others`.

@@ -25,6 +25,7 @@ bool IsPossible(const FrameHeader& header) {
     case FrameKind::kCall:
     case FrameKind::kProbe:
     case FrameKind::kAnswer:
+    case FrameKind::kContinue:
       return header.bytes == 0;
     case FrameKind::kData:
       break;

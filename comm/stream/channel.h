@@ -44,6 +44,7 @@ class Channel {
       : connection_(std::move(connection)), peer_(peer), handler_(handler) {}
 
   int fd() const { return connection_->fd(); }
+  void RefreshFd() { connection_->RefreshFd(); }
   void Queue(OutgoingFrame frame);
   bool has_queued() const { return !queue_.empty(); }
   // Whether the connection has failed to send. The next Read takes the frames that

@@ -21,6 +21,8 @@ class Connection {
   // Descriptor for poll(2): readable when Receive has data or an error, writable
   // when Send takes data.
   virtual int fd() const = 0;
+  // Makes the descriptor readable if it lags behind and data has arrived.
+  virtual void RefreshFd() {}
 
   // Write from and read into `parts`, in this order. Return the number of bytes;
   // a negative number of errno after an error, -EAGAIN if nothing can be moved

@@ -16,24 +16,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Time after a loss in which its reason may arrive: a farewell of another rank,
-// or the agent's death message. On a busy machine the agent notices a death
-// later than the kernel closes the connection.
+// Time after a loss for its reason: a farewell of another rank, or the agent's death message. On a
+// busy machine the agent notices a death later than the kernel closes the connection.
 constexpr milliseconds kFarewellPatience{20};
 constexpr milliseconds kAgentPatience{100};
 
-// Time in which the other ranks may send their calls after a difference, or
-// answer a probe.
+// Time in which the other ranks may send their calls after a difference, or answer a probe.
 constexpr milliseconds kAnswersPatience{200};
 constexpr milliseconds kAnswersEvery{1};
+
+// Time for a peer to decide whether it gives up: the one for answers, on a busy machine.
+constexpr milliseconds kDecisionPatience{1000};
 
 // Code of a farewell without a failure. All others are error codes plus 1.
 constexpr uint8_t kLeaves = 0;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
-// Returns the code that peers get: kMismatch, kCancelled and kPeerLost
-// unchanged, all others as kSystem.
+// Returns the code that peers get: all others than those three become kSystem.
 uint8_t CodeFor(ErrorCode code) {
   bool known =
       code == ErrorCode::kMismatch || code == ErrorCode::kCancelled || code == ErrorCode::kPeerLost;
@@ -56,7 +56,8 @@ Control::Control(const BackendConfig& config, std::vector<std::unique_ptr<Connec
       deaths_(config.deaths),
       messages_(messages),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      peers_(config.global_ranks.size()) {
+      peers_(config.global_ranks.size()),
+      calls_(config.global_ranks, config.group_rank) {
   RANKRUN_CHECK(epoll_, "cannot create an epoll instance");
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank_) continue;
@@ -94,7 +95,7 @@ bool Control::Move() {
   return moved;
 }
 
-// Follows a change of the channel: a loss, or frames that wait for space.
+// Follows a loss of the channel, or frames that wait for space.
 void Control::CheckChannel(int peer) {
   PeerState& state = StateOf(peer);
   if (!state.channel->lost_by().empty()) {
@@ -140,13 +141,19 @@ void Control::OnFrame(int peer, const FrameHeader& header) NO_THREAD_SAFETY_ANAL
       NoteCall(peer, header);
       return SendCallOf(peer, header.number);
     case FrameKind::kProbe: {
-      FrameHeader answer = own_calls_[last_call_ % kCalls];
+      StateOf(peer).may_give_up = true;
+      alarmed_.store(true, std::memory_order_release);
+      FrameHeader answer = calls_.OwnLast();
       answer.kind = FrameKind::kAnswer;
       return Send(peer, {.header = answer});
     }
     case FrameKind::kAnswer:
       StateOf(peer).has_answered = true;
+      StateOf(peer).answered_call = header.number;
       if (header.number > 0) NoteCall(peer, header);
+      return;
+    case FrameKind::kContinue:
+      StateOf(peer).may_give_up = false;
       return;
     default:
       return messages_.OnFrame(peer, header);
@@ -162,55 +169,62 @@ void Control::OnFarewell(int peer, const FrameHeader& header) {
   std::string text(reinterpret_cast<const char*>(state.farewell_text.data()),
                    state.farewell_text.size());
   state.farewell = Farewell{.leaves = header.code == kLeaves,
+                            .first_call = header.number,
                             .error = {ErrorCodeIn(header.code), std::move(text)}};
   alarmed_.store(true, std::memory_order_release);
 }
 
-void Control::Enter(const Operation& operation, uint64_t fingerprint) {
+Result<void> Control::Enter(const Operation& operation, uint64_t fingerprint) {
   MutexLock lock(mutex_);
-  last_call_ = operation.number;
-  own_calls_[operation.number % kCalls] = HeaderOf(FrameKind::kCall, operation, fingerprint);
-  if (!std::exchange(has_early_calls_, false)) return;
+  if (ended_) return *ended_;
+  if (calls_.Enter(operation, fingerprint)) alarmed_.store(true, std::memory_order_release);
+  return {};
+}
+
+// A farewell, or the loss of the connection, shows that the peer has given up.
+std::optional<int> Control::UndecidedPeer() {
   for (int peer = 0; peer < ranks(); ++peer) {
-    const FrameHeader* call = peer == rank_ ? nullptr : CallOf(peer, operation.number);
-    if (call != nullptr && call->fingerprint != fingerprint) NoteDifference(peer, *call);
+    const PeerState& state = StateOf(peer);
+    if (state.may_give_up && !state.farewell && !state.loss) return peer;
   }
+  return std::nullopt;
 }
 
-const FrameHeader* Control::OwnCall(uint64_t number) {
-  const FrameHeader& call = own_calls_[number % kCalls];
-  return number > 0 && call.number == number ? &call : nullptr;
-}
-
-const FrameHeader* Control::CallOf(int peer, uint64_t number) {
-  for (const FrameHeader& call : StateOf(peer).calls) {
-    if (call.number == number) return &call;
+Result<void> Control::Conclude(TimePoint deadline) {
+  MutexLock lock(mutex_);
+  for (PeerState& peer : peers_) {
+    if (peer.channel != nullptr) peer.channel->RefreshFd();
   }
-  return nullptr;
+  Move();
+  if (alarmed()) [[unlikely]] {
+    // A peer has this time also if the time-out of this rank has passed.
+    TimePoint until = std::max(deadline, Now() + kDecisionPatience);
+    MoveUntil(until, [&]() NO_THREAD_SAFETY_ANALYSIS { return ended_ || !UndecidedPeer(); });
+    if (ended_) return *ended_;
+    if (auto failure = FirstFailure(calls_.last())) return *std::move(failure);
+    if (calls_.difference()) return Error{ErrorCode::kMismatch, "the calls of the ranks differ"};
+    if (auto peer = UndecidedPeer()) {
+      return Error{ErrorCode::kTimeout, NameOf(*peer) + " may have given up, and does not answer"};
+    }
+  }
+  concluded_ = calls_.last();
+  return {};
 }
 
 void Control::NoteCall(int peer, const FrameHeader& header) {
-  if (CallOf(peer, header.number) != nullptr) return;
-  PeerState& state = StateOf(peer);
-  state.calls.push_back(header);
-  if (state.calls.size() > kCalls) state.calls.pop_front();
-  has_early_calls_ = has_early_calls_ || header.number > last_call_;
-  const FrameHeader* own = OwnCall(header.number);
-  if (own != nullptr && own->fingerprint != header.fingerprint) NoteDifference(peer, header);
+  if (calls_.Note(peer, header)) alarmed_.store(true, std::memory_order_release);
 }
 
-// The earliest call that differs explains all later ones.
 void Control::NoteDifference(int peer, const FrameHeader& header) {
-  difference_ = std::min({header.number, last_call_, difference_.value_or(last_call_)});
-  NoteCall(peer, header);
+  calls_.NoteDifference(peer, header);
   alarmed_.store(true, std::memory_order_release);
 }
 
-void Control::SendCall(int peer) { SendCallOf(peer, last_call_); }
+void Control::SendCall(int peer) { SendCallOf(peer, calls_.last()); }
 
-// Sends this rank's call of that number, unless that was done or there is none.
+// Unless that was done, or there is no such call.
 void Control::SendCallOf(int peer, uint64_t number) {
-  const FrameHeader* own = OwnCall(number);
+  const FrameHeader* own = calls_.Own(number);
   PeerState& state = StateOf(peer);
   if (own == nullptr || state.call_sent == number) return;
   state.call_sent = number;
@@ -219,14 +233,13 @@ void Control::SendCallOf(int peer, uint64_t number) {
 
 bool Control::KnowsAllCalls(uint64_t number) {
   for (int peer = 0; peer < ranks(); ++peer) {
-    if (peer != rank_ && CallOf(peer, number) == nullptr && !StateOf(peer).loss) return false;
+    if (peer != rank_ && calls_.Of(peer, number) == nullptr && !StateOf(peer).loss) return false;
   }
   return true;
 }
 
 template <typename Done>
-void Control::MoveUntil(const Done& done) {
-  TimePoint until = Now() + kAnswersPatience;
+void Control::MoveUntil(TimePoint until, const Done& done) {
   while (!done() && Now() < until && !deaths_.has_death() && !ended_) {
     if (Move()) continue;
     MutexUnlock unlock(mutex_);
@@ -240,23 +253,39 @@ std::string Control::CompareCalls(uint64_t number) {
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer != rank_) SendCallOf(peer, number);
   }
-  MoveUntil([&]() NO_THREAD_SAFETY_ANALYSIS { return KnowsAllCalls(number); });
+  MoveUntil(Now() + kAnswersPatience,
+            [&]() NO_THREAD_SAFETY_ANALYSIS { return KnowsAllCalls(number); });
   // A peer that ended the group first knew all calls; it may not have sent its own.
-  auto failure = FirstFailure();
+  auto failure = FirstFailure(kAllCalls);
   if (failure && failure->code == ErrorCode::kMismatch) return failure->message;
-  return DescribeKnownCalls(number);
+  return calls_.Describe(number);
 }
 
-std::string Control::ProbePeers() {
-  MutexLock lock(mutex_);
+void Control::Probe() {
+  probe_until_ = Now() + kAnswersPatience;
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank_) continue;
     StateOf(peer).has_answered = false;
     Send(peer, {.header = {.kind = FrameKind::kProbe}});
   }
-  MoveUntil([&]() NO_THREAD_SAFETY_ANALYSIS { return SilentPeers().empty(); });
+}
+
+bool Control::IsProbeOver() { return SilentPeers().empty() || Now() >= probe_until_; }
+
+std::optional<std::string> Control::DescribeSilent() {
   std::vector<int> silent = SilentPeers();
-  return silent.empty() ? "" : "; no answer from " + RanksInWords(silent);
+  if (!silent.empty()) return "; no answer from " + RanksInWords(silent);
+  const uint64_t last = calls_.last();
+  bool all_are_in = std::all_of(peers_.begin(), peers_.end(), [last](const PeerState& peer) {
+    return peer.channel == nullptr || (!peer.loss && !peer.farewell && peer.answered_call >= last);
+  });
+  return all_are_in ? std::nullopt : std::optional(std::string());
+}
+
+void Control::Continue() {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank_) Send(peer, {.header = {.kind = FrameKind::kContinue}});
+  }
 }
 
 std::vector<int> Control::SilentPeers() {
@@ -268,19 +297,6 @@ std::vector<int> Control::SilentPeers() {
   return silent;
 }
 
-std::string Control::DescribeKnownCalls(uint64_t number) {
-  const FrameHeader* own = OwnCall(number);
-  CallsByRank calls(static_cast<size_t>(ranks()));
-  bool differ = false;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const FrameHeader* call = rank == rank_ ? own : CallOf(rank, number);
-    if (call == nullptr) continue;
-    calls[static_cast<size_t>(rank)] = Describe(OperationIn(*call));
-    differ = differ || (own != nullptr && call->fingerprint != own->fingerprint);
-  }
-  return differ || own == nullptr ? DescribeCalls(calls, global_ranks_) : "";
-}
-
 void Control::Lose(int peer, const std::string& why) {
   PeerState& state = StateOf(peer);
   if (state.loss) return;
@@ -288,17 +304,18 @@ void Control::Lose(int peer, const std::string& why) {
   alarmed_.store(true, std::memory_order_release);
 }
 
-// Returns the first error that a peer has reported in a farewell.
-std::optional<Error> Control::FirstFailure() {
+// Returns the first error that a peer has reported in a farewell, in that call or before.
+std::optional<Error> Control::FirstFailure(uint64_t call) {
   for (const PeerState& state : peers_) {
-    if (state.farewell && !state.farewell->leaves) return state.farewell->error;
+    if (!state.farewell || state.farewell->leaves) continue;
+    if (state.farewell->first_call <= call) return state.farewell->error;
   }
   return std::nullopt;
 }
 
-std::optional<Error> Control::FindEnd(TimePoint wait_began) {
+std::optional<Error> Control::FindEnd(TimePoint wait_began, uint64_t call) {
   if (ended_) return ended_;
-  if (auto failure = FirstFailure()) return failure;
+  if (auto failure = FirstFailure(call)) return failure;
   if (deaths_.has_death()) return deaths_.ErrorSince(wait_began);
   return std::nullopt;
 }
@@ -363,7 +380,7 @@ void Control::SendFarewell(uint8_t code, const std::string& text) {
   const auto* bytes = reinterpret_cast<const std::byte*>(sent.data());
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank_) continue;
-    Send(peer, {.header = {.kind = FrameKind::kFarewell, .code = code},
+    Send(peer, {.header = {.kind = FrameKind::kFarewell, .code = code, .number = concluded_ + 1},
                 .owned = {bytes, bytes + sent.size()}});
   }
 }

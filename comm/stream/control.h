@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +12,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/core/backend.h"
-#include "comm/core/calls.h"
+#include "comm/stream/call_table.h"
 #include "comm/stream/channel.h"
 
 namespace rankrun::comm::stream {
@@ -25,6 +23,8 @@ namespace rankrun::comm::stream {
 // Thread: any, with mutex() held where a function requires it.
 class Control final : public FrameHandler {
  public:
+  static constexpr uint64_t kAllCalls = ~uint64_t{0};  // also those to come
+
   // `messages` gets the frames of messages.
   // `connections`: by group rank.
   Control(const BackendConfig& config, std::vector<std::unique_ptr<Connection>> connections,
@@ -35,8 +35,7 @@ class Control final : public FrameHandler {
   int rank() const { return rank_; }
   std::string NameOf(int rank) const;  // "rank 3", the global rank
 
-  // Reads and writes whatever is possible without waiting. Returns whether
-  // anything moved.
+  // Reads and writes whatever is possible without waiting. Returns whether anything moved.
   bool Move() REQUIRES(mutex_);
   // As Move, but does nothing if another thread holds the mutex.
   bool TryMove() EXCLUDES(mutex_);
@@ -46,39 +45,43 @@ class Control final : public FrameHandler {
   // Readable when a control connection is.
   int fd() const { return epoll_.get(); }
 
-  // Records that this rank calls a collective.
-  void Enter(const Operation& operation, uint64_t fingerprint);
+  // Records that this rank calls a collective. Errors: the group has ended.
+  Result<void> Enter(const Operation& operation, uint64_t fingerprint);
+  // Records that this rank has the result of its call, unless a frame that has arrived shows
+  // that the call fails on a peer, or the group has ended. While a peer that may give up the
+  // call has not decided, waits until `deadline`, or a short time.
+  Result<void> Conclude(TimePoint deadline) EXCLUDES(mutex_);
   // Sends this rank's present call to `peer`, which compares it with its own.
   void SendCall(int peer) REQUIRES(mutex_);
-  // Returns whether a collective under way must look for its end: a peer is lost
-  // or has failed, its call differs, or the group has ended.
+  // Whether a collective must look for its end: a peer is lost or failed, or its call differs.
   bool alarmed() const { return alarmed_.load(std::memory_order_acquire); }
   // Returns the number of a call of a peer that differs from this rank's.
-  std::optional<uint64_t> difference() REQUIRES(mutex_) { return difference_; }
+  std::optional<uint64_t> difference() REQUIRES(mutex_) { return calls_.difference(); }
   // Records that a frame of a collective of `peer` is not the one expected.
   void NoteDifference(int peer, const FrameHeader& header) REQUIRES(mutex_);
-  // Asks all peers for their calls of that number, and waits a short time for
-  // them. Returns the calls of all ranks, or empty if those that are known are
-  // alike.
+  // Asks all peers for their calls of that number, and waits a short time for them. Returns the
+  // calls of all ranks, or empty if all known calls are alike.
   std::string CompareCalls(uint64_t number);
-  // Asks all peers to answer, and waits a short time. Returns those that are
-  // stopped, or are in no call: "; no answer from rank 3"; empty: there are none.
-  std::string ProbePeers();
+  // Asks all peers to answer. They conclude no call until Continue or a farewell of this rank.
+  void Probe() REQUIRES(mutex_);
+  bool IsProbeOver() REQUIRES(mutex_);  // they have answered, or have had the time for it
+  // Returns the silent peers: "; no answer from rank 3"; empty: there are none; no value: all are
+  // in this rank's call, or in a later one.
+  std::optional<std::string> DescribeSilent() REQUIRES(mutex_);
+  void Continue() REQUIRES(mutex_);
 
   // Records that a connection to `peer` is lost.
   void Lose(int peer, const std::string& why) REQUIRES(mutex_);
-  // Returns the error by which waits must end: the group has ended, a peer has
-  // failed, a worker has died. No value: none of these.
-  std::optional<Error> FindEnd(TimePoint wait_began) REQUIRES(mutex_);
-  // Returns the error for the loss of `peer`, if it is lost and the reason is
-  // known or no longer expected. If `peer` has left, the reason may be that another
-  // rank is lost.
+  // Returns the error by which waits must end: the group has ended, a peer has failed, a worker
+  // has died. A peer that has failed after `call` has done its part of that.
+  std::optional<Error> FindEnd(TimePoint wait_began, uint64_t call = kAllCalls) REQUIRES(mutex_);
+  // Returns the error for the loss of `peer`, if it is lost and the reason is known or no longer
+  // expected. If `peer` has left, the reason may be that another rank is lost.
   std::optional<Error> FindLoss(int peer) REQUIRES(mutex_);
   // The same for any peer that has not announced that it leaves.
   std::optional<Error> FindSilentLoss() REQUIRES(mutex_);
 
-  // Ends the group for good, once: sends the peers `for_others`. Returns whether
-  // it had not ended before.
+  // Ends the group for good, once: sends the peers `for_others`. False: it had ended before.
   bool End(const Error& why, const Error& for_others) REQUIRES(mutex_);
   const std::optional<Error>& ended() REQUIRES(mutex_) { return ended_; }
   // Tells the peers that this rank needs them no more.
@@ -89,7 +92,8 @@ class Control final : public FrameHandler {
 
  private:
   struct Farewell {
-    bool leaves;  // without a failure
+    bool leaves;          // without a failure
+    uint64_t first_call;  // that fails on the peer
     Error error;
   };
   struct Loss {
@@ -101,27 +105,25 @@ class Control final : public FrameHandler {
     std::vector<std::byte> farewell_text;
     std::optional<Farewell> farewell;
     std::optional<Loss> loss;
-    std::deque<FrameHeader> calls;  // the last ones that are known
-    uint64_t call_sent = 0;         // number of this rank's call that was sent last
-    bool waits_for_space = false;   // the kernel took only a part
-    bool has_answered = true;       // the last probe
+    uint64_t call_sent = 0;        // number of this rank's call that was sent last
+    bool waits_for_space = false;  // the kernel took only a part
+    bool has_answered = true;      // the last probe
+    uint64_t answered_call = 0;    // that the peer was in
+    bool may_give_up = false;      // has sent a probe, and not yet what it does
   };
-  static constexpr size_t kCalls = 16;  // of this rank and of each peer that are kept
 
   std::byte* SpaceFor(int peer, const FrameHeader& header) override;
   void OnFrame(int peer, const FrameHeader& header) override;
   void OnWritten(int peer, const OutgoingFrame& frame) override;
 
   PeerState& StateOf(int peer) REQUIRES(mutex_) { return peers_[static_cast<size_t>(peer)]; }
-  const FrameHeader* OwnCall(uint64_t number) REQUIRES(mutex_);
-  const FrameHeader* CallOf(int peer, uint64_t number) REQUIRES(mutex_);
   bool KnowsAllCalls(uint64_t number) REQUIRES(mutex_);
   std::vector<int> SilentPeers() REQUIRES(mutex_);  // global ranks
-  // Moves until `done` or for a short time.
+  // Moves until `done` or `until`.
   template <typename Done>
-  void MoveUntil(const Done& done) REQUIRES(mutex_);
+  void MoveUntil(TimePoint until, const Done& done) REQUIRES(mutex_);
+  std::optional<int> UndecidedPeer() REQUIRES(mutex_);  // may_give_up
   void NoteCall(int peer, const FrameHeader& header) REQUIRES(mutex_);
-  std::string DescribeKnownCalls(uint64_t number) REQUIRES(mutex_);
   void SendCallOf(int peer, uint64_t number) REQUIRES(mutex_);
   Error LostError(int peer) REQUIRES(mutex_);
   std::optional<int> FirstSilentLoss() REQUIRES(mutex_);
@@ -129,7 +131,7 @@ class Control final : public FrameHandler {
   void SendFarewell(uint8_t code, const std::string& text) REQUIRES(mutex_);
   void CheckChannel(int peer) REQUIRES(mutex_);
   void Watch(int peer, bool for_space) REQUIRES(mutex_);
-  std::optional<Error> FirstFailure() REQUIRES(mutex_);
+  std::optional<Error> FirstFailure(uint64_t call) REQUIRES(mutex_);
 
   const std::vector<int> global_ranks_;
   const int rank_;
@@ -139,11 +141,10 @@ class Control final : public FrameHandler {
   std::atomic<bool> alarmed_ = false;
   Mutex mutex_;
   std::vector<PeerState> peers_ GUARDED_BY(mutex_);
-  std::array<FrameHeader, kCalls> own_calls_ GUARDED_BY(mutex_) = {};
-  uint64_t last_call_ GUARDED_BY(mutex_) = 0;
-  bool has_early_calls_ GUARDED_BY(mutex_) = false;  // of peers, after last_call_
-  std::optional<uint64_t> difference_ GUARDED_BY(mutex_);
+  CallTable calls_ GUARDED_BY(mutex_);
+  uint64_t concluded_ GUARDED_BY(mutex_) = 0;  // last call whose result this rank has
   std::optional<Error> ended_ GUARDED_BY(mutex_);
+  TimePoint probe_until_ GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace rankrun::comm::stream

@@ -24,6 +24,9 @@ constexpr size_t kAlignment = 64;
 // ranks that wait for each other see no frame of the other's call.
 constexpr milliseconds kSlow{300};
 
+// Time after a time-out for data of peers that are all in the call.
+constexpr milliseconds kExtension{500};
+
 // Polls of a rank whose peers seem to share its processor, and the yields after
 // which they seem to.
 constexpr int kMinPolls = 8;
@@ -66,7 +69,8 @@ void StreamExchange::Begin(const Call& call) {
   deadline_ = began_ + call.timeout;
   next_compare_ = began_ + kSlow;
   difference_.reset();
-  control_.Enter(call.operation, call.fingerprint);
+  asked_at_.reset();
+  is_extended_ = false;
 }
 
 Result<void> StreamExchange::Exchange(const Outgoing* outgoing, const Incoming* incoming) {
@@ -80,6 +84,7 @@ Result<void> StreamExchange::Exchange(const Outgoing* outgoing, const Incoming* 
       if (closed_) break;
       bool moved = MoveStep();
       if (moved && round > 0) AdaptPolls(round);
+      if (moved && asked_at_) Continue();
       if (StepIsDone()) return {};
       round = moved ? 0 : round + 1;
     }
@@ -88,6 +93,13 @@ Result<void> StreamExchange::Exchange(const Outgoing* outgoing, const Incoming* 
   }
   MutexLock lock(control_.mutex());
   return *control_.ended();
+}
+
+// Tells the peers, which this rank has asked after its time-out, that data has arrived.
+void StreamExchange::Continue() {
+  asked_at_.reset();
+  MutexLock lock(control_.mutex());
+  control_.Continue();
 }
 
 // Polls less if the peer came as soon as this rank yielded: they share a
@@ -207,7 +219,7 @@ bool StreamExchange::StepIsDone() {
 std::optional<Error> StreamExchange::RestOrEnd(int round) {
   if (difference_ || control_.alarmed()) {
     control_.TryMove();
-    if (auto end = FindEnd()) return end;
+    if (auto end = FindEnd()) return WithOwnTimeOut(*std::move(end));
   } else if (deaths_.has_death()) {
     return deaths_.ErrorSince(began_);
   }
@@ -221,7 +233,9 @@ std::optional<Error> StreamExchange::RestOrEnd(int round) {
     return std::nullopt;
   }
   TimePoint now = Now();
-  if (now >= deadline_) return TimedOut();
+  if (now >= deadline_) {
+    if (auto end = TimeOut()) return end;
+  }
   Sleep(std::min(TimeLeft(deadline_), Patience::kSlice));
   const int awaited = AwaitedPeer();
   MutexLock lock(control_.mutex());
@@ -274,7 +288,7 @@ std::optional<Error> StreamExchange::FindEnd() {
   }
   if (difference_) return difference_;
   MutexLock lock(control_.mutex());
-  if (auto end = control_.FindEnd(began_)) return end;
+  if (auto end = control_.FindEnd(began_, header_.number)) return end;
   if (auto loss = closed_peer_ ? control_.FindLoss(*closed_peer_) : std::nullopt) return loss;
   return control_.FindSilentLoss();
 }
@@ -292,11 +306,39 @@ int StreamExchange::AwaitedPeer() {
   return all_received ? outgoing_->peer : incoming_->peer;
 }
 
-Error StreamExchange::TimedOut() {
-  auto waited = std::chrono::duration_cast<milliseconds>(Now() - began_);
+// A rank whose own time-out has passed reports that, and not that a peer has given up first.
+Error StreamExchange::WithOwnTimeOut(Error end) {
+  if (!asked_at_ || end.code != ErrorCode::kPeerLost) return end;
+  const int awaited = AwaitedPeer();
+  MutexLock lock(control_.mutex());
+  return TimedOut(awaited);
+}
+
+// Asks the peers after the time-out of this rank, and continues this step meanwhile: peers that
+// have sent their part may have their results. Returns the time-out once nothing can come any more.
+// If all peers are in this call, none is missing, and this rank waits for a short time longer.
+std::optional<Error> StreamExchange::TimeOut() {
+  const int awaited = AwaitedPeer();
+  MutexLock lock(control_.mutex());
+  if (!asked_at_) {
+    asked_at_ = Now();
+    control_.Probe();
+  }
+  if (!control_.IsProbeOver()) return std::nullopt;
+  auto silent = control_.DescribeSilent();
+  if (silent || is_extended_) return TimedOut(awaited);
+  is_extended_ = true;
+  deadline_ = Now() + kExtension;
+  asked_at_.reset();
+  control_.Continue();
+  return std::nullopt;
+}
+
+Error StreamExchange::TimedOut(int awaited) {
+  auto waited = std::chrono::duration_cast<milliseconds>(*asked_at_ - began_);
   std::string text = "timed out after " + std::to_string(waited.count()) + " ms, waiting for " +
-                     control_.NameOf(AwaitedPeer());
-  return {ErrorCode::kTimeout, text + control_.ProbePeers()};
+                     control_.NameOf(awaited);
+  return {ErrorCode::kTimeout, text + control_.DescribeSilent().value_or("")};
 }
 
 // Every frame without data describes the sender's call.

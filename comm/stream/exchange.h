@@ -27,12 +27,15 @@ class StreamExchange final : public PairTransport {
   StreamExchange(const BackendConfig& config, std::vector<std::vector<Stream>> streams,
                  Control& control, const Patience& patience);
 
-  // Begins a collective. Its time-out counts from now.
+  // Begins a collective, or a part of one that Control has entered. Its time-out counts from now.
   void Begin(const Call& call);
   // Errors: kTimeout is this rank's own; all others are also those of the peers.
   Result<void> Exchange(const Outgoing* outgoing, const Incoming* incoming) override;
   // Exchanges the calls of all ranks before any data moves.
   Result<void> CompareAllCalls();
+  // Returns why the call under way fails, as far as this rank knows.
+  std::optional<Error> FindEnd();
+  TimePoint deadline() const { return deadline_; }
 
   // Ends all exchanges. No block is touched afterwards.
   void Close() EXCLUDES(mutex_);
@@ -51,11 +54,13 @@ class StreamExchange final : public PairTransport {
   std::string DescribeDifference(const FrameHeader& header) const;
   bool StepIsDone() REQUIRES(mutex_);
   std::optional<Error> RestOrEnd(int round);
+  void Continue();
   void AdaptPolls(int round);
   void Sleep(std::chrono::milliseconds limit);
   void AddWaits() REQUIRES(mutex_);
-  std::optional<Error> FindEnd();
-  Error TimedOut();
+  std::optional<Error> TimeOut();
+  Error TimedOut(int awaited);  // with the mutex of the control connections
+  Error WithOwnTimeOut(Error end);
   int AwaitedPeer() EXCLUDES(mutex_);
 
   const int rank_;
@@ -72,9 +77,11 @@ class StreamExchange final : public PairTransport {
   // The step under way:
   const Outgoing* outgoing_ = nullptr;
   const Incoming* incoming_ = nullptr;
-  std::optional<int> closed_peer_;   // whose stream is closed
-  std::optional<Error> difference_;  // between a frame and the one expected
-  std::vector<pollfd> waits_;        // memory of Sleep
+  std::optional<TimePoint> asked_at_;  // after the time-out; until more data arrives
+  bool is_extended_ = false;           // deadline_ is later than the call's time-out says
+  std::optional<int> closed_peer_;     // whose stream is closed
+  std::optional<Error> difference_;    // between a frame and the one expected
+  std::vector<pollfd> waits_;          // memory of Sleep
 
   Mutex mutex_;  // held while blocks are touched
   std::vector<Streams> streams_ GUARDED_BY(mutex_);

@@ -19,8 +19,9 @@ enum class FrameKind : uint16_t {
   kRefuse,       // answer to an offer of another size or type
   kMessageData,  // piece of an accepted message
   kCall,         // the sender's call, to be compared
-  kProbe,        // asks whether the receiver still runs
+  kProbe,        // the sender has waited too long: asks whether the receiver still runs
   kAnswer,       // answer to a probe: the sender's last call
+  kContinue,     // the sender of a probe continues; otherwise its farewell follows
   kFarewell,     // the sender closes its connections; the text follows
 };
 
@@ -35,7 +36,7 @@ struct FrameHeader {
   uint8_t device = 0;          // of the call
   uint8_t reserved = 0;        // no padding: each byte that is sent is set
   uint64_t bytes = 0;          // of data in this frame
-  uint64_t number = 0;         // of the call or message
+  uint64_t number = 0;         // of the call or message; kFarewell: of the first call that fails
   uint64_t fingerprint = 0;    // of the call
   uint64_t count = 0;          // of the call; kOffer, kRefuse: bytes of the whole message
   int32_t root = 0;            // of the call

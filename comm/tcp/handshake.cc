@@ -9,7 +9,7 @@
 namespace rankrun::comm::tcp {
 namespace {
 
-constexpr std::string_view kMagic{"rankrun\x01", 8};  // the last byte is the version
+constexpr std::string_view kMagic{"rankrun\x02", 8};  // the last byte is the version
 
 static_assert(kMagic.size() + 3 * sizeof(uint32_t) + kNonceBytes == kHelloBytes);
 static_assert(kProofBytes >= crypto_generichash_BYTES_MIN);

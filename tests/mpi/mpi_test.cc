@@ -69,6 +69,10 @@ TEST(MpiJobTest, AnAbortEndsTheCallsOfAllRanks) {
               AllOf(testing::SizeIs(3), Each(HasSubstr("rank 1 aborted the group: enough"))));
 }
 
+TEST(MpiJobTest, ARankThatComesAfterATimeoutGetsNoResult) {
+  EXPECT_THAT(UnderMpirun(3, "late_calls"), AllOf(testing::SizeIs(3), Each("results: ")));
+}
+
 TEST(MpiJobTest, GroupsHaveTheirOwnConnections) {
   EXPECT_THAT(UnderMpirun(3, "groups"), ElementsAre("3 0", "3 3", "3 3"));
 }

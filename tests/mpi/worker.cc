@@ -18,6 +18,7 @@
 #include <rankrun/distributed.h>
 
 #include "tests/comm/conformance.h"
+#include "tests/comm/late_calls.h"
 
 namespace rankrun::comm {
 namespace {
@@ -111,6 +112,33 @@ std::string InGroups(ProcessGroup& world) {
   return std::to_string(sum[0]) + " " + std::to_string(of_some[0]);
 }
 
+// Rank 1 makes each call after all others have failed in it. Returns the calls of which it has
+// a result.
+std::string LateRank(const Place& place) {
+  ProcessGroup& world = JoinAt(place);
+  const bool is_late = place.rank == "1";
+  std::string with_result;
+  for (const auto& [name, call] : LateCalls()) {
+    const bool is_rooted = call.results == LateCall::Results::kRoot;
+    for (size_t count : {2U, 300'000U}) {
+      ProcessGroup& group = NewGroup({});
+      auto mark = [&](int rank) {
+        return place.file + "-" + name + std::to_string(count) + "-" + std::to_string(rank);
+      };
+      for (int r = 0; is_late && r < world.world_size(); ++r) {
+        while (r != 1 && !std::filesystem::exists(mark(r))) std::this_thread::yield();
+      }
+      const std::chrono::milliseconds timeout(is_late ? 60'000 : 100);
+      std::string outcome = OutcomeOf(
+          [&] { call.run(group, count, GlobalRank{is_rooted ? 0 : 1}, CallOptions(timeout)); });
+      std::ofstream(mark(world.global_rank())) << "over";
+      if (is_late && outcome == "success") with_result += name + std::to_string(count) + " ";
+    }
+  }
+  Destroy();
+  return "results: " + with_result;
+}
+
 // A group on MPI of some ranks of a world that has none.
 std::string SomeRanks(const Place& place) {
   Init({.timeout = std::chrono::seconds(60),
@@ -189,6 +217,7 @@ std::string Run(const std::string& name, const Place& place) {
   if (name == "own_mpi") return OwnMpi(place);
   if (name == "some") return SomeRanks(place);
   if (name == "late") return LeftLate(place);
+  if (name == "late_calls") return LateRank(place);
   std::string text = Cases().at(name)(JoinAt(place));
   bool ends_without_destroy = name == "sum" || name == "under_way";
   if (!ends_without_destroy) Destroy();

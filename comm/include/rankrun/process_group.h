@@ -31,9 +31,9 @@ enum class GroupState { kOk, kBroken };
 // Group of ranks with its collectives and messages. Every member calls the same
 // collectives in the same order, with the same dtype, count, operation and
 // root. Sizes differ between ranks only where the function allows it. If the
-// calls do not match, every member's call throws a DistMismatchError that lists
-// the call of each rank. Exception: on Gloo without RANKRUN_DEBUG=DETAIL a
-// member whose data is already complete may succeed; its next call throws.
+// calls do not match, every member's call throws a DistMismatchError that lists the
+// call of each rank. Exception: on backends other than shm, without RANKRUN_DEBUG=DETAIL,
+// a member that only sends, or has all its data, may succeed; its next call throws.
 //
 // Errors of a collective; after the first three the group is kBroken and the
 // content of outputs is undefined:

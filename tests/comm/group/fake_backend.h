@@ -48,6 +48,10 @@ struct FakeBackend : Backend {
     return Do(call);
   }
   Result<void> Barrier(const Call& call) override { return Do(call); }
+  Result<void> Conclude(const Call&) override {
+    if (fails_elsewhere) return *fails_elsewhere;
+    return {};
+  }
   bool Refuse(const Call& call, const std::string& reason) override {
     refused.push_back(Describe(call.operation) + ": " + reason);
     return true;
@@ -104,6 +108,7 @@ struct FakeBackend : Backend {
   bool has_messages = false;
   std::atomic<bool> has_begun = false;  // a message has started
   std::optional<Error> failure;
+  std::optional<Error> fails_elsewhere;  // in the call whose data is complete here
 };
 
 }  // namespace rankrun::comm

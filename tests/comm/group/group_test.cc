@@ -213,6 +213,16 @@ TEST_F(GroupTest, AFailureNamesItsCallAndBreaksTheGroup) {
   EXPECT_EQ(group->broken_reason(), "AllReduce #2 (16 x float32, sum): lost rank 2");
 }
 
+TEST_F(GroupTest, ACallThatFailsOnAnotherRankHasNoResultHere) {
+  FakeBackend* backend = nullptr;
+  auto group = Make(1, 2, &backend);
+  backend->fails_elsewhere = Error{ErrorCode::kPeerLost, "rank 0 has given up AllReduce #1"};
+  EXPECT_THAT(ErrorOf(group->AllReduce(data, ReduceOp::kSum, {})).message,
+              HasSubstr("rank 0 has given up AllReduce #1"));
+  EXPECT_EQ(backend->calls.size(), 1U) << "its data was complete";
+  EXPECT_EQ(group->state(), GroupState::kBroken);
+}
+
 TEST_F(GroupTest, ABrokenGroupFailsAtOnceWithTheReason) {
   FakeBackend* backend = nullptr;
   auto group = Make(1, 4, &backend);
