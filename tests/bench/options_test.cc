@@ -115,7 +115,7 @@ TEST(OptionsTest, InvalidArgumentsAreNamedWithTheValidOnes) {
       {{}, "no collective given; usage: rankrun-bench [flags] COLLECTIVE..."},
       {{"all_reduc"}, "COLLECTIVE: want all_reduce, all_gather,"},
       {{"all_reduc"}, "got \"all_reduc\"; did you mean all_reduce?"},
-      {{"all_reduce", "--dtype", "half"}, "--dtype: want float32, float64,"},
+      {{"all_reduce", "--dtype", "fp8"}, "--dtype: want float32, float64,"},
       {{"all_reduce", "--op", "plus"}, "--op: want sum, avg,"},
       {{"all_reduce", "--factor", "1"}, "--factor: want a whole number from 2 to "},
       {{"all_reduce", "--iters", "-1"}, "--iters: want a whole number from 0 to "},

@@ -10,7 +10,6 @@
 #include <rankrun/peer.h>
 #include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
-#include <rankrun/tensor_list.h>
 #include <rankrun/work.h>
 
 namespace rankrun {

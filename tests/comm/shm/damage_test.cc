@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,6 +88,7 @@ TEST(ShmOtherUserTest, TheMemoryOfAnotherUserIsNotMapped) {
     // The system call changes this thread only, glibc's function all threads.
     if (rank == 0) {
       ASSERT_EQ(syscall(SYS_setresuid, -1, kNobody, -1), 0);
+      prctl(PR_SET_DUMPABLE, 1);  // the kernel has cleared it
     }
     auto segment = Segment::Meet(ShmConfig(store, rank, 2), SegmentLayout::kPage);
     ASSERT_FALSE(segment);

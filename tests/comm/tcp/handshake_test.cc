@@ -140,7 +140,7 @@ TEST_F(HandshakeTest, AWrongFirstByteShowsAStranger) {
   EXPECT_TRUE(listener.CanContinue(""));
   EXPECT_TRUE(listener.CanContinue("rank"));
   EXPECT_FALSE(listener.CanContinue("G"));
-  EXPECT_FALSE(listener.CanContinue("rankrun\x02"));
+  EXPECT_FALSE(listener.CanContinue("rankrun\x01"));
   std::string hello = DialerHandshake(keys, id).first();
   EXPECT_TRUE(listener.CanContinue(hello));
   ASSERT_EQ(listener.Take(hello).state, State::kContinues);
