@@ -176,15 +176,20 @@ class Launch {
         {.stop_fd = incarnation_.link().fd(), .is_stopped = [this] { return ReadStop(); }});
   }
 
-  // Reads signals of the guardian. Returns whether one asked for the end.
+  // Reads signals of the guardian. Returns whether one asked for the end; leaves the others to
+  // the supervisor.
   bool ReadStop() {
+    std::vector<agent::GuardianLink::Message> others;
     while (auto message = incarnation_.link().Receive()) {
       if (std::holds_alternative<agent::LinkClosed>(*message)) _exit(agent::kExitInternalError);
       auto* notice = std::get_if<agent::SignalNotice>(&*message);
-      if (notice == nullptr) continue;
-      const auto meaning = agent::MeaningOf(notice->signal_number, agent::kEndSignals);
-      if (meaning != agent::SignalMeaning::kPass) stop_signal_ = notice->signal_number;
+      const bool is_end =
+          notice != nullptr && agent::MeaningOf(notice->signal_number, agent::kEndSignals) !=
+                                   agent::SignalMeaning::kPass;
+      if (is_end) stop_signal_ = notice->signal_number;
+      if (!is_end) others.push_back(*message);
     }
+    for (const auto& message : others) incarnation_.link().PutBack(message);
     return stop_signal_ != 0;
   }
 

@@ -79,6 +79,11 @@ bool GuardianLink::Send(Heartbeat heartbeat) {
 }
 
 std::optional<GuardianLink::Message> GuardianLink::Receive() {
+  if (!put_back_.empty()) {
+    const Message message = put_back_.front();
+    put_back_.pop_front();
+    return message;
+  }
   Packet packet;
   ssize_t count;
   do {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -84,6 +85,8 @@ class GuardianLink {
 
   // Returns the next message, or nothing if there is none yet.
   std::optional<Message> Receive();
+  // Receive returns the message before any that come later. fd() does not show it.
+  void PutBack(const Message& message) { put_back_.push_back(message); }
 
   int fd() const { return fd_.get(); }
 
@@ -92,6 +95,7 @@ class GuardianLink {
 
   Fd fd_;
   bool has_beaten_ = false;
+  std::deque<Message> put_back_;
 };
 
 }  // namespace rankrun::agent

@@ -38,7 +38,11 @@ StdinSource::~StdinSource() {
   if (pool_read_ != nullptr) pool_read_->owner = nullptr;
 }
 
-bool StdinSource::HasTerminal() const { return is_terminal_ && may_read_(); }
+bool StdinSource::HasTerminal() {
+  if (!is_terminal_ || paused_) return false;
+  if (!std::exchange(opened_, true)) Open();
+  return reopened_ && may_read_();
+}
 
 void StdinSource::Read(std::function<void(std::string bytes)> on_read) {
   on_read_ = std::move(on_read);

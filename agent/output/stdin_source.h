@@ -28,8 +28,9 @@ class StdinSource {
   StdinSource& operator=(const StdinSource&) = delete;
   ~StdinSource();
 
-  // Returns whether it is a terminal that may be read.
-  bool HasTerminal() const;
+  // Returns whether it is a terminal that may be read now. Opens it; one that only the user who
+  // has logged in may open is none.
+  bool HasTerminal();
 
   // Calls `on_read` once with the next bytes, never before it returns. No bytes
   // mean the end of the input, or an input that cannot be read.

@@ -95,10 +95,11 @@ Result<void> Attempt::Prepare(int local_rank) {
   if (feed_ != nullptr) {
     if (auto ready = feed_->Prepare(local_rank); !ready) return ready;
   }
-  if (loans_ != nullptr) {
-    if (auto ready = loans_->Prepare(local_rank); !ready) LogWarn(ready.error().message);
+  auto prepared = workers_[static_cast<size_t>(local_rank)]->Prepare();
+  if (loans_ != nullptr && prepared) {
+    if (auto ready = loans_->Prepare(local_rank); !ready) LogInfo(ready.error().message);
   }
-  return workers_[static_cast<size_t>(local_rank)]->Prepare();
+  return prepared;
 }
 
 std::unique_ptr<StdinLoans> Attempt::LoansOfTerminal() {
@@ -106,8 +107,6 @@ std::unique_ptr<StdinLoans> Attempt::LoansOfTerminal() {
   if (plan.reader != StdinPlan::Reader::kOne || !context_.input.HasTerminal()) return nullptr;
   StdinLoans::Ranks ranks{.first = place_.first_rank, .workers = context_.spec.workers};
   if (place_.node_rank == 0) ranks.owner = plan.local_rank;
-  const bool has_others = ranks.workers > (ranks.owner ? 1 : 0);
-  if (!has_others) return nullptr;
   return std::make_unique<StdinLoans>(
       context_.loop, context_.input, ranks,
       StdinLoans::Callbacks{
@@ -122,8 +121,8 @@ std::unique_ptr<StdinLoans> Attempt::LoansOfTerminal() {
 int Attempt::StdinFor(int local_rank) const {
   const StdinPlan& plan = context_.spec.output.standard_input;
   if (feed_ != nullptr) return feed_->worker_end(local_rank);
-  if (loans_ != nullptr && loans_->worker_end(local_rank) >= 0)
-    return loans_->worker_end(local_rank);
+  const int lent = loans_ != nullptr ? loans_->worker_end(local_rank) : Fd::kNone;
+  if (lent != Fd::kNone) return lent;
   bool reads = plan.reader == StdinPlan::Reader::kInherit ||
                (plan.reader == StdinPlan::Reader::kOne && plan.local_rank == local_rank &&
                 place_.node_rank == 0);
@@ -352,7 +351,8 @@ AttemptRecord Attempt::TakeRecord() {
                        .memory_before = memory_before_};
   for (auto& worker : workers_) {
     WorkerRecord& taken = record.workers.emplace_back(worker->TakeRecord());
-    const bool has_input = loans_ != nullptr || StdinFor(taken.local_rank) == STDIN_FILENO;
+    const bool has_input = loans_ != nullptr ? loans_->HasInput(taken.local_rank)
+                                             : StdinFor(taken.local_rank) == STDIN_FILENO;
     if (has_input && isatty(STDIN_FILENO) != 0) taken.reads_terminal = true;
     taken.dump_files = TorchDumpFiles(context_.spec.environment, torch_dumps_, taken.global_rank);
   }

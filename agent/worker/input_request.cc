@@ -3,12 +3,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <vector>
 
+#include "agent/health/awaited_descriptors.h"
 #include "agent/process/descendants.h"
 
 namespace rankrun::agent {
@@ -17,8 +19,15 @@ namespace {
 constexpr int kMaxDepth = 4;  // of wrappers around a program
 
 bool ThreadWaits(pid_t process, const std::string& thread, const std::string& file) {
-  const auto descriptor = AwaitedInput(ReadOfProcess(process, thread + "/syscall"));
-  return descriptor && FileOfDescriptor(process, *descriptor) == file;
+  const std::string line = ReadOfProcess(process, thread + "/syscall");
+  if (const auto descriptor = AwaitedInput(line)) {
+    return FileOfDescriptor(process, *descriptor) == file;
+  }
+  const auto polled = AwaitedDescriptors(process, ParseCall(line));
+  const auto is_file = [&](int descriptor) {
+    return FileOfDescriptor(process, descriptor) == file;
+  };
+  return polled && std::ranges::any_of(*polled, is_file);
 }
 
 bool WaitsForChild(pid_t process) {
@@ -85,6 +94,8 @@ std::string FileOfDescriptor(pid_t process, int descriptor) {
   const ssize_t size = readlink(link.c_str(), path.data(), path.size());
   return size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : "";
 }
+
+bool ShowsCalls(pid_t process) { return !ReadOfProcess(process, "syscall").empty(); }
 
 bool IsInForeground(pid_t process) {
   const std::string text = ReadOfProcess(process, "stat");

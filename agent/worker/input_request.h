@@ -14,7 +14,8 @@ enum class Readers {
   kAll,
 };
 
-// Returns the descriptor from which a thread waits for input; nothing if it is in another call.
+// Returns the descriptor that a thread reads, or for which alone it selects; nothing if it is in
+// another call.
 // `line` is that of /proc/PID/task/TID/syscall. Pure.
 std::optional<int> AwaitedInput(const std::string& line);
 
@@ -22,6 +23,10 @@ std::optional<int> AwaitedInput(const std::string& line);
 // the links in /proc/PID/fd name it: "/dev/pts/3". False also if the kernel does not show the
 // calls of the process. Thread: any, not the loop's.
 bool WaitsForInput(pid_t process, const std::string& file, Readers readers);
+
+// Returns whether the kernel shows the calls of a process: a sandbox may lack
+// /proc/PID/syscall, and this process the right to trace it.
+bool ShowsCalls(pid_t process);
 
 // Returns whether a process is in the foreground of its terminal, or has none.
 bool IsInForeground(pid_t process);

@@ -1,6 +1,6 @@
 #include "agent/worker/stdin_loans.h"
 
-#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
@@ -25,9 +25,10 @@ constexpr std::chrono::milliseconds kAfterLine{20};  // until its reader may wai
 // After so long without a key the person may have left.
 constexpr time_t kIdleSeconds = 600;
 
-bool HasBytes(int terminal) {
-  pollfd entry{.fd = terminal, .events = POLLIN, .revents = 0};
-  return poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
+// Returns how many bytes were typed and not read.
+int WaitingBytes(int terminal) {
+  int bytes = 0;
+  return ioctl(terminal, FIONREAD, &bytes) == 0 ? bytes : 0;
 }
 
 // The kernel notes the time when a process reads from a terminal.
@@ -53,19 +54,25 @@ struct StdinLoans::Look {
     pid_t pid;
     std::string file;
     bool is_owner;
+    bool shows_calls = false;
   };
   std::vector<Worker> workers = {};
   TerminalTurns::Seen seen = {};
   bool is_attended = false;
+  int searched_bytes = 0;  // that no thread wants, by an earlier look
 
-  // All threads only while a line waits that no other reader takes, because there may be
+  // Looks at all threads once for each line that no other reader takes, because there may be
   // thousands.
   void Run() {
     is_attended = IsAttended(STDIN_FILENO);
+    for (Worker& worker : workers) worker.shows_calls |= ShowsCalls(worker.pid);
     LookAt(Readers::kMainThreads);
-    const bool nobody = seen.asking.empty() && !seen.owner;
-    if (nobody && HasBytes(STDIN_FILENO)) LookAt(Readers::kAll);
+    if (IsWanted()) return;
+    const int bytes = WaitingBytes(STDIN_FILENO);
+    if (bytes != std::exchange(searched_bytes, bytes) && bytes > 0) LookAt(Readers::kAll);
+    if (IsWanted()) searched_bytes = 0;
   }
+  bool IsWanted() const { return !seen.asking.empty() || seen.owner; }
   void LookAt(Readers readers) {
     for (const Worker& worker : workers) {
       if (!WaitsForInput(worker.pid, worker.file, readers)) continue;
@@ -99,6 +106,7 @@ Result<void> StdinLoans::Prepare(int local_rank) {
   Borrower& borrower = At(local_rank);
   if (local_rank == ranks_.owner) {
     borrower.file = terminal_;
+    borrower.has_input = true;
     return {};
   }
   borrower = {};
@@ -108,6 +116,7 @@ Result<void> StdinLoans::Prepare(int local_rank) {
   borrower.our_end = std::move(channel->read_end);
   borrower.worker_end = std::move(channel->worker_end);
   borrower.file = FileOfDescriptor(getpid(), borrower.worker_end.get());
+  borrower.has_input = true;
   return {};
 }
 
@@ -122,7 +131,7 @@ void StdinLoans::OnStarted(int local_rank, pid_t worker) {
 }
 
 void StdinLoans::OnEnded(int local_rank) {
-  At(local_rank) = {};
+  At(local_rank) = {.has_input = At(local_rank).has_input};
   waiting_.erase(ranks_.first + local_rank);
   if (reader_ != local_rank) return;
   source_.GiveBack("");
@@ -132,7 +141,9 @@ void StdinLoans::OnEnded(int local_rank) {
 void StdinLoans::BeginLook() {
   next_.Start(Period());
   if (is_looking_) return;
+  if (!source_.HasTerminal()) return ForgetTurns();
   auto look = std::make_shared<Look>();  // shared by both callbacks
+  look->searched_bytes = searched_bytes_;
   for (int i = 0; i < ranks_.workers; ++i) {
     const Borrower& borrower = At(i);
     const bool is_owner = i == ranks_.owner;
@@ -152,6 +163,10 @@ void StdinLoans::BeginLook() {
 void StdinLoans::OnSeen(const Look& look) {
   const TerminalTurns::Seen& seen = look.seen;
   is_looking_ = false;
+  searched_bytes_ = look.searched_bytes;
+  for (const Look::Worker& worker : look.workers)
+    CountHidden(worker.global_rank - ranks_.first, worker.shows_calls);
+  if (!source_.HasTerminal()) return ForgetTurns();
   const TerminalTurns::Turn turn = turns_.Look(seen, std::chrono::steady_clock::now());
   waiting_.clear();
   if (look.is_attended) {
@@ -168,6 +183,23 @@ void StdinLoans::OnSeen(const Look& look) {
   reader_ = reader;
   if (!reader_) return;
   source_.Read([this, rank = *reader_](const std::string& bytes) { OnRead(rank, bytes); });
+}
+
+// The keys are for a shell or a debugger.
+void StdinLoans::ForgetTurns() {
+  waiting_.clear();
+  if (reader_) source_.GiveBack("");
+  reader_.reset();
+}
+
+// The agent cannot see when such a worker waits. It reads the end of its input, as from /dev/null.
+void StdinLoans::CountHidden(int local_rank, bool shows_calls) {
+  constexpr int kHidden = 5;  // looks: one may come in the middle of exec
+  Borrower& borrower = At(local_rank);
+  borrower.hidden_looks = shows_calls ? 0 : borrower.hidden_looks + 1;
+  if (borrower.hidden_looks != kHidden || !borrower.our_end) return;
+  borrower.our_end.Reset();
+  borrower.has_input = false;
 }
 
 void StdinLoans::OnRead(int local_rank, const std::string& bytes) {

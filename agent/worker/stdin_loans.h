@@ -49,6 +49,10 @@ class StdinLoans {
   // Opens the pseudo-terminal that a worker inherits. May be repeated. Errors: those of
   // OutputChannel; the worker then gets no input.
   Result<void> Prepare(int local_rank);
+  // Whether a worker may get input; not once the kernel has hidden its calls.
+  bool HasInput(int local_rank) const {
+    return borrowers_[static_cast<size_t>(local_rank)].has_input;
+  }
   // Our terminal for the worker that has it itself; Fd::kNone: the worker gets no input.
   int worker_end(int local_rank) const;
 
@@ -64,6 +68,8 @@ class StdinLoans {
     Fd our_end = Fd();      // empty: it has no pseudo-terminal
     std::string file = {};  // from which it reads, as /proc names it
     std::optional<pid_t> worker = {};
+    int hidden_looks = 0;  // in a row
+    bool has_input = false;
   };
   struct Look;
 
@@ -71,6 +77,8 @@ class StdinLoans {
   Duration Period() const;
   void BeginLook();
   void OnSeen(const Look& look);
+  void ForgetTurns();
+  void CountHidden(int local_rank, bool shows_calls);
   void OnRead(int local_rank, const std::string& bytes);
 
   Loop& loop_;
@@ -83,6 +91,7 @@ class StdinLoans {
   std::set<int> waiting_;      // global ranks
   std::optional<int> reader_;  // local rank for which the source reads
   bool is_looking_ = false;
+  int searched_bytes_ = 0;  // typed, and wanted by no thread
   Timer next_;
   // The callback of the pool has a weak reference, and so learns that this object is gone.
   std::shared_ptr<StdinLoans*> self_;

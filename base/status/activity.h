@@ -71,7 +71,7 @@ class Awaited {
 };
 
 // Says on the page that the program uses a part of librankrun without a group: RPC, or the store
-// of the agent. Its waits are visible, too, so that it does not wait if none is seen.
+// of the agent. A worker that is idle in these may sleep for long.
 class LibraryUse {
  public:
   explicit LibraryUse(const StatusPage* page);  // may be null

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <thread>
@@ -130,6 +131,27 @@ TEST_F(SupervisionTest, WorkersThatWaitForDescriptorsAreOneLine) {
   // One line for all waiting workers each second, however long the job takes.
   auto took = std::chrono::steady_clock::now() - began;
   EXPECT_LE(Count(run.Err(), "trying again"), took / std::chrono::seconds(1) + 1) << run.Err();
+}
+
+// The agent asks the workers' Python for accelerators before it starts them.
+TEST_F(SupervisionTest, CtrlZBeforeTheStartHolds) {
+  ScratchFolder folder;
+  const std::string asked = folder.Path("asked"), go = folder.Path("go");
+  const std::string python = folder.Script(
+      "python3", "[ -z \"$RANK\" ] || exec sleep 1000\n: >'" + asked + "'; while ! [ -e '" + go +
+                     "' ]; do sleep 0.01; done; echo; echo rankrun none 0\n");
+  Job run({.arguments = {"-n", "auto", folder.Script("train.py", "")},
+           .variables = {{"PYTHON_EXEC", python}}});
+  ASSERT_TRUE(WaitFor([&] { return access(asked.c_str(), F_OK) == 0; })) << run.Err();
+  run.Signal(SIGTSTP);
+  ASSERT_TRUE(WaitFor([&] { return StateOf(run.pid()) == 'T'; }));
+  folder.Script("go", "");
+  EXPECT_TRUE(WaitFor([&] {
+    const std::vector<pid_t> workers = ChildrenOf(run.Agent());
+    return !workers.empty() &&
+           std::ranges::all_of(workers, [](pid_t worker) { return StateOf(worker) == 'T'; });
+  })) << run.Err();
+  run.Signal(SIGCONT);
 }
 
 TEST_F(SupervisionTest, StartsAfterCtrlZWaitForTheContinuation) {

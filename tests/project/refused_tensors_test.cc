@@ -46,6 +46,9 @@ TEST(RefusedTensorsTest, MemoryThatEndsTooEarlyIsRefused) {
   EXPECT_EQ(ErrorsOf("world.AllReduce(std::vector<float>(3));").size(), 1U);
   EXPECT_THAT(ErrorsOf("world.ISend(std::vector<float>(3), rankrun::GlobalRank{0});"),
               ElementsAre(HasSubstr("use of deleted function")));
+  EXPECT_THAT(ErrorsOf("double loss = 1; world.ISend(loss * 2, rankrun::GlobalRank{0});"),
+              ElementsAre(HasSubstr("use of deleted function")));
+  EXPECT_FALSE(ErrorsOf("rankrun::P2POp op{rankrun::P2POp::Kind::kSend, 3.0};").empty());
   EXPECT_THAT(ErrorsOf("world.Send(std::vector<float>(3), rankrun::GlobalRank{0});"),
               ElementsAre());
 }

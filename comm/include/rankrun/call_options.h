@@ -39,8 +39,8 @@ class MessageTensor {
   requires std::convertible_to<T, Tensor> MessageTensor(T&& values)
       : tensor_(Tensor(std::forward<T>(values))), can_receive_(true) {}
   template <typename T>
-  requires(std::convertible_to<T, ConstTensor> && !std::convertible_to<T, Tensor> &&
-           !TemporaryRange<T>) MessageTensor(T&& values)
+  requires(std::convertible_to<T, ConstTensor> && !std::convertible_to<T, Tensor> && !Temporary<T>)
+      MessageTensor(T&& values)
       : tensor_(std::forward<T>(values)), can_receive_(false) {}
 
   const ConstTensor& tensor() const { return tensor_; }

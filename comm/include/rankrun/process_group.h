@@ -130,8 +130,8 @@ class RANKRUN_API ProcessGroup {
   // Returns the sender's global rank; -1 if this rank is not a member.
   int Recv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
   Work ISend(ConstTensor tensor, Peer destination, int tag = 0, Timeout timeout = {});
-  template <TemporaryRange R>  // it would end before the message is sent
-  Work ISend(R&& values, Peer destination, int tag = 0, Timeout timeout = {}) = delete;
+  template <Temporary T>  // it would end before the message is sent
+  Work ISend(T&& values, Peer destination, int tag = 0, Timeout timeout = {}) = delete;
   Work IRecv(Tensor tensor, Source source = {}, int tag = 0, Timeout timeout = {});
   // Starts all messages before it waits for any. Returns one Work per message.
   std::vector<Work> Batch(std::span<const P2POp> operations);

@@ -28,6 +28,9 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
 template <typename R>
 concept TemporaryRange =
     ElementRange<R> && !std::is_lvalue_reference_v<R> && !std::ranges::borrowed_range<R>;
+// A range or an element that ends with its expression.
+template <typename T>
+concept Temporary = TemporaryRange<T> ||(!std::is_reference_v<T> && FindDType<T>().has_value());
 template <typename R>
 using ElementOf = std::remove_reference_t<std::ranges::range_reference_t<R>>;
 

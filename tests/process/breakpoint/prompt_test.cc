@@ -22,9 +22,14 @@ struct PromptTest : ::testing::Test {
   // Returns the path of a program in Python, which knows its `rank`.
   std::string Program(const std::string& body) const {
     const std::string path = folder.Path("program.py");
-    std::ofstream(path) << "import os\nrank = int(os.environ['RANK'])\n" << body;
+    std::ofstream(path) << "import os, time\nrank = int(os.environ['RANK'])\n" << body;
     return path;
   }
+  // Lets other ranks than 0 wait until Go().
+  std::string AfterRank0() const {
+    return "while rank > 0 and not os.path.exists('" + folder.Path("go") + "'): time.sleep(0.01)\n";
+  }
+  void Go() const { folder.Script("go", ""); }
   std::vector<std::string> Python(std::vector<std::string> flags, const std::string& body) const {
     flags.push_back(Program(body));
     return flags;
@@ -48,12 +53,14 @@ TEST_F(PromptTest, InputOfAnyRankComesFromTheTerminal) {
 }
 
 TEST_F(PromptTest, RanksAtABreakpointTakeTurns) {
-  TerminalJob job(Python({"-n", "3"},
-                         "value = 40 + rank\n"
-                         "breakpoint()\n"
-                         "print('rank', rank, 'goes on', flush=True)\n"));
+  TerminalJob job(Python({"-n", "3"}, AfterRank0() +
+                                          "value = 40 + rank\n"
+                                          "breakpoint()\n"
+                                          "print('rank', rank, 'goes on', flush=True)\n"));
   for (const std::string rank : {"0", "1", "2"}) {
     if (rank == "0") {
+      ASSERT_TRUE(job.Shows(kPrompt));
+      Go();
       ASSERT_TRUE(job.ShowsAll({"rank 1 waits for input, and for the terminal, which rank 0 has",
                                 "rank 2 waits for input, and for the terminal, which rank 0 has"}));
     } else {
@@ -68,10 +75,11 @@ TEST_F(PromptTest, RanksAtABreakpointTakeTurns) {
   EXPECT_THAT(job.text(), Not(HasSubstr("cause")));
 }
 
-TEST_F(PromptTest, PdbRunsTheScriptOfEachRank) {
-  TerminalJob job(Python({"-n", "2", "-m", "pdb"}, "print('ran', rank, flush=True)\n"));
-  ASSERT_TRUE(job.Shows("rank 1 waits for input, and for the terminal, which rank 0 has"));
-  job.Type("quit\n");
+TEST_F(PromptTest, PdbRunsTheScriptOfARank) {
+  const std::string wrapper =
+      folder.Script("wrap.sh", "[ $RANK = 0 ] || exec python3 -u -m pdb '" +
+                                   Program("print('ran', rank, flush=True)\n") + "'\n");
+  TerminalJob job({"-n", "2", "--no-python", wrapper});
   ASSERT_TRUE(job.Shows("rank 1 waits for input: lending it the terminal"));
   job.Type("continue\n");
   ASSERT_TRUE(job.Shows("ran 1\n") && job.Shows(kPrompt));
@@ -158,6 +166,25 @@ TEST_F(PromptTest, AnyThreadMayAsk) {
   ASSERT_TRUE(job.Shows("runs\n"));
   job.Type("x\n");
   EXPECT_TRUE(job.Shows("got b'x\\n'"));
+  EXPECT_EQ(job.Wait(), Code(0)) << job.text();
+}
+
+TEST_F(PromptTest, ARankMayPollItsInput) {
+  TerminalJob job(Python({"-n", "2"},
+                         "import select\n"
+                         "if rank == 1:\n"
+                         "  polls, epoll = select.poll(), select.epoll()\n"
+                         "  polls.register(0, select.POLLIN)\n"
+                         "  epoll.register(0, select.EPOLLIN)\n"
+                         "  for wait in polls.poll, epoll.poll:\n"
+                         "    print('waits', flush=True)\n"
+                         "    wait()\n"
+                         "    print('got', os.read(0, 9), flush=True)\n"));
+  for (const std::string text : {"x", "y"}) {
+    ASSERT_TRUE(job.Shows("waits\n"));
+    job.Type(text + "\n");
+    EXPECT_TRUE(job.Shows("got b'" + text + "\\n'"));
+  }
   EXPECT_EQ(job.Wait(), Code(0)) << job.text();
 }
 
