@@ -38,9 +38,15 @@ std::string UserKey(const MeetingFile& file, const std::string& number) {
   return KeyIn(file, "user/" + number);
 }
 
+std::string AgeOf(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return "";
+  return store::DescribeAge(status, std::chrono::system_clock::now());
+}
+
 Error Stale(const MeetingFile& file, const std::string& why) {
-  return Error{ErrorCode::kInvalid, "store file " + file.path + ": it is left from another run: " +
-                                        why + "; " + AgeOf(file) +
+  return Error{ErrorCode::kInvalid, "store file " + file.path + ": " + why +
+                                        ", in this run or an earlier one; " + file.age +
                                         ": want a new file for each run, or remove this one if "
                                         "that run is over"};
 }
@@ -112,6 +118,7 @@ Result<std::unique_ptr<store::Store>> EnterOnce(MeetingFile& file, const DeathWa
   auto opened = store::FileStore::Open(file.path, file.world, {.deaths = deaths});
   if (!opened) return std::move(opened).error();
   std::unique_ptr<store::Store> store = *std::move(opened);
+  file.age = AgeOf(file.path);
   if (auto ok = CheckNotRemoved(file, *store); !ok) return std::move(ok).error();
   if (!file.user.empty()) {
     if (auto ok = CheckUsers(file, *store); !ok) return std::move(ok).error();
@@ -155,12 +162,6 @@ void LeaveFile(MeetingFile& file, store::Store& store) {
   auto last =
       store.CompareSet(CountKey(file), "0", std::string(kRemoved) + std::to_string(file.number));
   if (last && last->swapped) unlink(file.path.c_str());
-}
-
-std::string AgeOf(const MeetingFile& file) {
-  struct stat status {};
-  if (stat(file.path.c_str(), &status) != 0) return "";
-  return store::DescribeAge(status, std::chrono::system_clock::now());
 }
 
 }  // namespace rankrun::comm

@@ -17,7 +17,7 @@ namespace rankrun::comm {
 
 // File in which the ranks of a world, or the FileStores of a program, meet. It counts
 // its users, and the last one that leaves removes it, so that the path can be used
-// again. A process that dies does not leave: then the file stays, and ranks of another run
+// again. A process that dies does not leave: then the file stays, and ranks that come later
 // are refused there.
 struct MeetingFile {
   std::string path;
@@ -28,6 +28,7 @@ struct MeetingFile {
   // name. Empty: they are not refused.
   std::string user = {};
   // Set by EnterFile.
+  std::string age = {};               // "last written 3 h ago": before this user wrote to it
   int64_t number = 0;                 // of this user
   store::FilePresence presence = {};  // until the user has left
 };
@@ -44,9 +45,6 @@ void NoteInFile(const MeetingFile& file, store::Store& store, const std::string&
 // Decrements the count, and removes the file if it was the last one. Best
 // effort. `store` is the result of EnterFile, and can no longer be used.
 void LeaveFile(MeetingFile& file, store::Store& store);
-
-// Returns how long ago the file was written, in words; empty if it is not there.
-std::string AgeOf(const MeetingFile& file);
 
 // A user of a file. It leaves with its destructor, unless that is in a fork.
 class FileUser {

@@ -214,14 +214,14 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
   if (*times == 1) return {};
   std::string where = options.store ? "the store" : options.init_method;
   const char* cause =
-      "what ranks meet in is left from another run, or from a program that ended without "
-      "Destroy(): want a new one for each run";
+      "what ranks meet in is left from another run, or from a program that failed in Init or "
+      "ended without Destroy(): want a new one for each run";
   if (meeting.file) {
-    where += " (" + AgeOf(*meeting.file) + ")";
+    where += " (" + meeting.file->age + ")";
   } else if (meeting.place.agent_serves) {
     cause =
-        "an earlier program of this worker has ended without Destroy(): want Destroy() in "
-        "each program, or a rankrun for each";
+        "an earlier program of this worker has failed in Init or ended without Destroy(): want "
+        "a rankrun for each program, or Init and Destroy() to succeed in each";
   }
   return Invalid(where + PlaceOf(meeting.place) +
                  ": this rank has been here before: another "
@@ -315,12 +315,14 @@ Result<Meeting> Meet(const InitOptions& options, const WorldNumber& world,
                          meeting);
   }
   if (met && !meeting.store_rank) met = NumberWorld(meeting);
-  if (!met) return std::move(met).error().In("the store" + PlaceOf(meeting.place));
-  if (auto claimed = ClaimRank(meeting, options); !claimed) {
-    if (meeting.file) LeaveFile(*meeting.file, *meeting.store);
-    return claimed.error();
+  if (met) {
+    met = ClaimRank(meeting, options);
+  } else {
+    met = std::move(met).error().In("the store" + PlaceOf(meeting.place));
   }
-  return meeting;
+  if (met) return meeting;
+  if (meeting.file && meeting.store) LeaveFile(*meeting.file, *meeting.store);
+  return std::move(met).error();
 }
 
 bool HasCome(const Meeting& meeting, int global_rank) {

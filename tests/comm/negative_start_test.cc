@@ -191,8 +191,9 @@ TEST_P(NegativeStartTest, N04_TheFileOfAnEarlierRun) {
     });
   };
   EXPECT_THAT(run(), Each("no error"));
-  EXPECT_THAT(run(), Each(AllOf(StartsWith("DistError: Init: "), HasSubstr(folder.Path("meet")),
-                                HasSubstr("left from another run"), HasSubstr("; last written "))));
+  EXPECT_THAT(
+      run(), Each(AllOf(StartsWith("DistError: Init: "), HasSubstr(folder.Path("meet")),
+                        HasSubstr("in this run or an earlier one"), HasSubstr("; last written "))));
 }
 
 TEST(NegativeStart, N04_AFileThatIsNoStore) {

@@ -68,8 +68,8 @@ TEST_F(MeetingFileTest, AUserThatEndsWithoutLeavingKeepsOthersOut) {
   ASSERT_FALSE(late.store);
   EXPECT_EQ(late.store.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(late.store.error().message,
-              HasSubstr("it is left from another run: rank 1 has ended without Destroy(); last "
-                        "written "));
+              HasSubstr("meet: rank 1 has ended without Destroy(), in this run or an earlier one; "
+                        "last written "));
 }
 
 TEST_F(MeetingFileTest, AFailureThatAUserNotedIsSaid) {

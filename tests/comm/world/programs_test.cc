@@ -141,8 +141,23 @@ TEST_P(ProgramsTest, AProgramThatEndsWithoutDestroyKeepsThePlace) {
       RunEach({returns, next}),
       Each(AllOf(StartsWith("3 of 3; DistError: Init: env://, rank "),
                  HasSubstr("this rank has been here before: another process has the same "
-                           "rank, or an earlier program of this worker has ended without "
-                           "Destroy(): want Destroy() in each program, or a rankrun for each; "))));
+                           "rank, or an earlier program of this worker has failed in Init or "
+                           "ended without Destroy(): want a rankrun for each program, or Init and "
+                           "Destroy() to succeed in each; "))));
+}
+
+TEST_P(ProgramsTest, AProgramWhoseInitFailsKeepsThePlace) {
+  auto fails = [] {
+    InitOptions options = Options();
+    if (std::string(getenv("RANK")) == "0") options.backend = "missing";
+    std::string text = ErrorOf([&] { Init(options); });
+    Destroy();
+    return text.substr(0, 4);
+  };
+  auto next = [] { return SumAt(Options()); };
+  EXPECT_THAT(RunEach({fails, next}),
+              Each(AllOf(StartsWith("Dist; DistError: Init: env://, rank "),
+                         HasSubstr("an earlier program of this worker has failed in Init or "))));
 }
 
 TEST(ProgramsWithRpcTest, EachMeets) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,7 @@ TEST_F(StaleFileTest, OfARunThatDiedInInit) {
   Age();
   for (int world_size : {3, 2}) {
     auto told = Run(world_size);
-    EXPECT_THAT(told, Each(Says("it is left from another run: " + process)));
+    EXPECT_THAT(told, Each(Says("meet: " + process)));
     EXPECT_THAT(told, Each(HasSubstr("has ended without Destroy()")));
   }
 }
@@ -86,7 +87,7 @@ TEST_F(StaleFileTest, OfARunInWhichOneRankDidNotDestroy) {
   });
   EXPECT_THAT(ended, Each("ended"));
   Age();
-  EXPECT_THAT(Run(2), Each(Says("it is left from another run: rank 1 (pid ")));
+  EXPECT_THAT(Run(2), Each(Says("meet: rank 1 (pid ")));
 }
 
 TEST_F(StaleFileTest, OfARunThatEndedByAnError) {
@@ -97,6 +98,33 @@ TEST_F(StaleFileTest, OfARunThatEndedByAnError) {
   });
   Age();
   EXPECT_THAT(Run(2), Each(Says("whose Init failed: ")));
+}
+
+TEST_F(StaleFileTest, OfThisRunMayBeMeant) {
+  ChildProcess first([&] {
+    InitOptions options = At(0, 2);
+    options.backend = "missing";
+    return ErrorOf([&] { Init(options); });
+  });
+  EXPECT_THAT(first.Text(), HasSubstr("missing"));
+  ChildProcess late([&] { return ErrorOf([&] { Init(At(1, 2)); }); });
+  EXPECT_THAT(late.Text(),
+              AllOf(HasSubstr("meet: rank 0 (pid "), HasSubstr(", whose Init failed: "),
+                    HasSubstr(", has ended without Destroy(), in this run or an "
+                              "earlier one; last written ")));
+}
+
+TEST_F(StaleFileTest, InWhichThisRankHasComeIsAsOldAsBeforeThisCall) {
+  FileStore(path, "rankrun").Set("rankrun/attempt_0/world_0/came/0", "1");
+  Age();
+  EXPECT_THAT(Run(1), Each(AllOf(HasSubstr("(last written 3 h ago)"),
+                                 HasSubstr("this rank has been here before"))));
+}
+
+TEST_F(StaleFileTest, IsLeftByARankThatCannotNumberTheWorld) {
+  FileStore(path, "rankrun").Set("rankrun/attempt_0/next_world/0", "no number");
+  EXPECT_THAT(Run(1), Each(HasSubstr("next_world/0")));
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(StaleFileTest, OfAnotherProgram) {
