@@ -321,16 +321,6 @@ void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
   DeleteKeysOf(*world_.meeting_store, destroyed.key_prefix);
 }
 
-void GroupTable::DeleteKeysOf(store::Store& store, const std::string& prefix) {
-  auto own = store.CloneWith(kCleaning, kCleaning);
-  if (!own) return;
-  auto keys = (*own)->ListKeys();
-  if (!keys) return;
-  for (const std::string& key : *keys) {
-    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
-  }
-}
-
 // Sets the name and the key prefix. They are the same on all members, even if
 // these have created different other groups before.
 void GroupTable::Name(GroupIdentity& identity) {
