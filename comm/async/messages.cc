@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 namespace rankrun::comm {
@@ -111,10 +110,6 @@ bool Messages::Progress() {
   nap_ = ended.empty() ? std::min<Duration>(2 * nap_, kSlice) : kMinNap;
   if (!has_waited) attendance_->Nap(nap_);
   return true;
-}
-
-void Messages::AwaitCallers() const {
-  while (blocking_.load() > 0) std::this_thread::sleep_for(kSlice);
 }
 
 // Returns why a receive of this rank from itself ends without a message, if it

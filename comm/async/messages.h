@@ -44,20 +44,6 @@ class Messages {
   // Finishes the messages under way with an error.
   ~Messages();
 
-  // A blocking call of the program, which AwaitCallers waits for.
-  class Caller {
-   public:
-    explicit Caller(Messages& messages) : count_(messages.blocking_) { count_.fetch_add(1); }
-    Caller(const Caller&) = delete;
-    Caller& operator=(const Caller&) = delete;
-    ~Caller() { count_.fetch_sub(1); }
-
-   private:
-    std::atomic<int>& count_;
-  };
-  // Waits until no Caller is left.
-  void AwaitCallers() const;
-
   // Sends or receives one message. Returns the global rank of the sender.
   Result<int> Move(const Message& message, Block data);
   // Starts a message; Progress finishes the returned state. A send of this rank
@@ -108,7 +94,6 @@ class Messages {
   const DeathWatch deaths_;
   const Failed failed_;
   const std::shared_ptr<Attendance> attendance_ = std::make_shared<Attendance>();
-  std::atomic<int> blocking_ = 0;
   std::atomic<int> callers_ = 0;           // threads in Move; they advance all transfers
   Duration nap_;                           // next pause of Progress
   FairMutex mutex_;                        // also held for every call of a transfer

@@ -92,6 +92,9 @@ Group::~Group() {
 
 void Group::FinishQueued() {
   const Waiters::Scope waiting(waiters_.get());
+  // Blocking calls of other threads have failed, too, and return in a moment. They may still
+  // be about to queue something.
+  if (broken_.is_ending()) calls_.AwaitNone();
   // First, because their ends may start collectives, which the queue compares.
   if (devices_ != nullptr) {
     devices_->calls().AwaitIdle();
@@ -99,13 +102,11 @@ void Group::FinishQueued() {
   }
   queue_.Stop();
   if (devices_ != nullptr) devices_->calls().Stop();
-  if (!broken_.is_ending()) return;
-  // Blocking calls of other threads have failed, too, and return in a moment.
-  messages_->AwaitCallers();
-  MutexLock no_collective(mutex_);
+  if (broken_.is_ending()) calls_.AwaitNone();  // those that End has met meanwhile
 }
 
 Error Group::Decline(const Operation& operation, Error reason) {
+  const CallCount::Scope in_call(calls_);
   return Refuse(operation, std::move(reason), {}).error();
 }
 
@@ -119,6 +120,7 @@ GroupState Group::state() const { return broken_.is_set() ? GroupState::kBroken 
 std::string Group::broken_reason() const { return broken_.reason(); }
 
 Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return Uninvolved("MonitoredBarrier");
   MutexLock lock(mutex_);
   Result<milliseconds> limit = Effective(timeout);
@@ -134,6 +136,7 @@ Result<void> Group::MonitoredBarrier(Timeout timeout, bool wait_all_ranks) {
 }
 
 std::optional<Error> Group::FindFailure(const char* what, TimePoint since) {
+  const CallCount::Scope in_call(calls_);
   if (broken_.is_set()) {
     // The backend sees no deaths any more, but the agent does.
     if (identity_.deaths.has_agent()) return std::nullopt;
@@ -212,16 +215,17 @@ void Group::EndCalls(const std::string& how) {
 }
 
 // Not analysed: a thread of this rank that waits in the barrier has the mutex.
-void Group::End(const std::string& how) NO_THREAD_SAFETY_ANALYSIS {
+bool Group::End(const std::string& how) NO_THREAD_SAFETY_ANALYSIS {
   EndCalls(how);
   auto store = store_->CloneWith(kStorePatience, kStorePatience);
-  if (!store) return;
+  if (!store) return false;
   const std::string rank = RanksInWords({identity_.global_rank});
   barrier_->End(**store, {ErrorCode::kSystem, rank + " " + how});
   // For ranks that get no more than the loss of a connection.
   PostMortem post_mortem(**store, identity_.key_prefix, identity_.group_rank,
                          identity_.global_ranks);
   static_cast<void>(post_mortem.FirstFailure(how, milliseconds(0)));
+  return true;
 }
 
 // Publishes `cause` for the other ranks and adds their reports to it.

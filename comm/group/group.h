@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -23,6 +22,7 @@
 #include "comm/core/home_process.h"
 #include "comm/core/operation_events.h"
 #include "comm/group/broken_state.h"
+#include "comm/group/call_count.h"
 #include "comm/group/group_identity.h"
 #include "comm/group/store_barrier.h"
 #include "store/store.h"
@@ -50,12 +50,12 @@ class Group {
   std::string broken_reason() const;
   store::Store& store() { return *store_; }                 // members only
   bool has_devices() const { return devices_ != nullptr; }  // has a backend for GPU memory
-  // Carries out the collectives that are queued or under way; no call may follow.
+  // Carries out the queued collectives; after End, awaits all calls. None may follow.
   void FinishQueued();
-  // Ends all calls of this rank at once, and breaks the group on all ranks. `how` follows the
-  // name of this rank: "aborted the group". End also ends waits in the store, which may be slow.
+  // Ends all calls of this rank, and breaks the group on all ranks. `how` follows the name of this
+  // rank: "aborted the group". End then ends waits in the store; returns whether that answers.
   void EndCalls(const std::string& how);
-  void End(const std::string& how);
+  bool End(const std::string& how);
   std::optional<Error> FindFailure(const char* what, TimePoint since);  // it breaks the group
   Result<void> Uninvolved(const char* what) const;  // no member: a warning, or kInvalid
   Result<Work> AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options);
@@ -128,9 +128,9 @@ class Group {
 
   const GroupIdentity identity_;
   const HomeProcess home_;
+  CallCount calls_;
   BrokenState broken_;
   Mutex break_mutex_;  // held by the thread that breaks the group, until it is broken
-
   Mutex mutex_;  // held by a call until it is done or queued
   uint64_t operations_ GUARDED_BY(mutex_) = 0;
   uint64_t monitored_barriers_ GUARDED_BY(mutex_) = 0;  // a failed one may be missing elsewhere

@@ -62,6 +62,7 @@ Result<Work> Group::UninvolvedWork(Kind kind) const {
 }
 
 Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllReduce);
   Operation operation = comm::Reducing(Kind::kAllReduce, tensor, op);
   auto lowered = Lower(tensor.dtype, op, identity_.world_size());
@@ -86,6 +87,7 @@ Result<Work> Group::AllReduce(const Tensor& tensor, ReduceOp op, const CallOptio
 
 Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
                            const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kReduce);
   Operation operation = comm::Reducing(Kind::kReduce, tensor, op);
   auto lowered = Lower(tensor.dtype, op, identity_.world_size());
@@ -108,6 +110,7 @@ Result<Work> Group::Reduce(const Tensor& tensor, Peer root, ReduceOp op,
 }
 
 Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kBroadcast);
   Operation operation = OperationOf(Kind::kBroadcast, tensor);
   auto rank = GroupRankIn(identity_.global_ranks, root);
@@ -123,6 +126,7 @@ Result<Work> Group::Broadcast(const Tensor& tensor, Peer root, const CallOptions
 
 Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor& input,
                               const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllGather);
   Operation operation = OperationOf(Kind::kAllGather, input);
   auto blocks = BlocksOf("outputs", outputs, input, identity_.world_size());
@@ -146,6 +150,7 @@ Result<Work> Group::AllGather(std::span<const Tensor> outputs, const ConstTensor
 
 Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input,
                                   const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllGather);
   Operation operation = OperationOf(Kind::kAllGather, input);
   size_t wanted = input.count * static_cast<size_t>(identity_.world_size());
@@ -168,6 +173,7 @@ Result<Work> Group::AllGatherInto(const Tensor& output, const ConstTensor& input
 
 Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& input, Peer root,
                            const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kGather);
   Operation operation = OperationOf(Kind::kGather, input);
   auto rank = GroupRankIn(identity_.global_ranks, root);
@@ -200,6 +206,7 @@ Result<Work> Group::Gather(std::span<const Tensor> outputs, const ConstTensor& i
 
 Result<Work> Group::Scatter(const Tensor& output, std::span<const ConstTensor> inputs, Peer root,
                             const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kScatter);
   Operation operation = OperationOf(Kind::kScatter, output);
   auto rank = GroupRankIn(identity_.global_ranks, root);

@@ -105,6 +105,7 @@ DeviceHooks Group::HooksOfDevices() {
 }
 
 Result<Work> Group::BarrierOn(const Device& device, const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Operation::Kind::kBarrier);
   Operation operation{.kind = Operation::Kind::kBarrier, .device = device.type};
   if (device.type != DeviceType::kCuda) {
@@ -115,6 +116,7 @@ Result<Work> Group::BarrierOn(const Device& device, const CallOptions& options) 
 }
 
 Result<std::shared_ptr<void>> Group::Register(const Tensor& memory) {
+  const CallCount::Scope in_call(calls_);
   auto refused = [](const std::string& why) { return Error{ErrorCode::kInvalid, why}; };
   if (!is_member()) return refused("this rank is no member");
   if (auto ok = CheckTensor("memory", memory); !ok) return ok.error();
@@ -127,6 +129,7 @@ Result<std::shared_ptr<void>> Group::Register(const Tensor& memory) {
 }
 
 Result<std::shared_ptr<void>> Group::SplitDevices(const DevicePart& part, TimePoint deadline) {
+  const CallCount::Scope in_call(calls_);
   if (devices_ == nullptr) return std::shared_ptr<void>();
   MutexLock lock(mutex_);
   if (broken_.is_set()) return std::shared_ptr<void>();

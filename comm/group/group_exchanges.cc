@@ -82,6 +82,7 @@ Result<Work> Group::ReduceBlocks(const Tensor& output, std::vector<ConstBlock> i
 
 Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTensor> inputs,
                                   ReduceOp op, const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kReduceScatter);
   auto lowered = Lower(output.dtype, op, identity_.world_size());
   auto blocks = BlocksOf("inputs", inputs, output, identity_.world_size());
@@ -98,6 +99,7 @@ Result<Work> Group::ReduceScatter(const Tensor& output, std::span<const ConstTen
 
 Result<Work> Group::ReduceScatterFrom(const Tensor& output, const ConstTensor& input, ReduceOp op,
                                       const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kReduceScatter);
   auto lowered = Lower(output.dtype, op, identity_.world_size());
   auto parts = EqualParts("input", input, identity_.world_size());
@@ -139,6 +141,7 @@ Result<Work> Group::Exchange(const ConstTensor& like, std::vector<Block> outputs
 
 Result<Work> Group::AllToAll(std::span<const Tensor> outputs, std::span<const ConstTensor> inputs,
                              const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllToAll);
   ConstTensor like = inputs.empty() ? ConstTensor(nullptr, DType::kUInt8, 0) : inputs.front();
   auto to = BlocksOf("outputs", outputs, like, identity_.world_size());
@@ -157,6 +160,7 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
                                    std::span<const size_t> output_splits,
                                    std::span<const size_t> input_splits,
                                    const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kAllToAll);
   Operation refused{.kind = Kind::kAllToAll,
                     .dtype = input.dtype,
@@ -174,6 +178,7 @@ Result<Work> Group::AllToAllSingle(const Tensor& output, const ConstTensor& inpu
 }
 
 Result<Work> Group::Barrier(const CallOptions& options) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kBarrier);
   return Run({.kind = Kind::kBarrier}, options,
              [](Backend& backend, const Call& call) { return backend.Barrier(call); });

@@ -72,6 +72,7 @@ Error Group::MessageFailed(const Messages::Message& message, Error error) {
 
 Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t tag,
                          Timeout timeout) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return Uninvolved("Send");
   auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   if (!message) return message.error();
@@ -82,7 +83,6 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
                                           ": the destination is this rank: want another" +
                                           (has_other_way ? ", or ISend" : "")};
   }
-  const Messages::Caller caller(*messages_);
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);
@@ -93,6 +93,7 @@ Result<void> Group::Send(const ConstTensor& tensor, Peer destination, uint64_t t
 }
 
 Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) {
     if (auto ok = Uninvolved("Recv"); !ok) return std::move(ok).error();
     return -1;
@@ -103,7 +104,6 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
     if (auto ok = MoveOnDevice(*message, tensor); !ok) return ok.error();
     return message->operation.global_root;
   }
-  const Messages::Caller caller(*messages_);
   const StatusPage* page = StatusPage::OfThisProcess();
   Awaited awaited(page, page == nullptr ? "" : WaitOf(*message), PeerRankOf(*message));
   OperationEvent event = events_.Begin(message->operation);
@@ -114,12 +114,14 @@ Result<int> Group::Recv(const Tensor& tensor, Source source, uint64_t tag, Timeo
 
 Result<Work> Group::ISend(const ConstTensor& tensor, Peer destination, uint64_t tag,
                           Timeout timeout) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kSend);
   auto message = MessageTo(Kind::kSend, tensor, destination, tag, timeout);
   return message ? Begin(*message, tensor) : message.error();
 }
 
 Result<Work> Group::IRecv(const Tensor& tensor, Source source, uint64_t tag, Timeout timeout) {
+  const CallCount::Scope in_call(calls_);
   if (!is_member()) return UninvolvedWork(Kind::kRecv);
   auto message = MessageTo(Kind::kRecv, tensor, source, tag, timeout);
   return message ? Begin(*message, tensor) : message.error();
