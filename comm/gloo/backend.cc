@@ -101,10 +101,6 @@ bool GlooBackend::Refuse(const Call& call, const std::string& reason) {
 void GlooBackend::Abort(const std::string& reason) {
   const Error why{ErrorCode::kCancelled, reason};
   const Error for_others{ErrorCode::kPeerLost, reason};
-  // First, because the store may be slow.
-  monitor_.Stop(why);
-  messages_.Stop(why);
-  failure_board_.PublishNote(for_others);
   End(why, for_others);
 }
 

@@ -36,6 +36,10 @@ void LiveGroups::Add(const ProcessGroup& handle, Group& group) {
   State& state = state_.Get();
   MutexLock lock(state.mutex);
   state.entries.push_back({&handle, &group});
+  if (state.world_ended_by.empty() || !group.is_member()) return;
+  const std::string how = state.world_ended_by;
+  lock.Unlock();  // the store may be slow
+  group.End(how);
 }
 
 void LiveGroups::Remove(const ProcessGroup& handle) {
@@ -63,7 +67,7 @@ std::optional<LiveGroups::Ends> LiveGroups::Take(State& state, const ProcessGrou
   if (found != state.entries.begin()) {
     return Ends{.groups = {found->group}, .is_world = false, .meetings = nullptr};
   }
-  if (state.world_ended_by.empty()) state.world_ended_by = ByRank(*found->group, how);
+  if (state.world_ended_by.empty()) state.world_ended_by = how;
   Ends ends{.groups = {}, .is_world = true, .meetings = state.meetings};
   for (const Entry& one : state.entries) ends.groups.push_back(one.group);
   return ends;
@@ -77,8 +81,9 @@ Result<void> LiveGroups::Abort(const ProcessGroup& handle, const std::string& ho
   if (!ends->groups.front()->is_member()) ok = ends->groups.front()->Uninvolved("Abort");
   std::erase_if(ends->groups, [](const Group* group) { return !group->is_member(); });
   for (Group* group : ends->groups) group->EndCalls(how);  // before the store, which may be slow
-  for (Group* group : ends->groups) group->End(how);
-  if (ends->is_world) EndMeetings(*ends->groups.front(), ends->meetings, how);
+  bool answers = true;  // the store, which all groups share
+  for (Group* group : ends->groups) answers = answers && group->End(how);
+  if (ends->is_world && answers) EndMeetings(*ends->groups.front(), ends->meetings, how);
   MutexLock lock(state.mutex);
   state.aborts -= 1;
   state.changed.NotifyAll();
@@ -99,7 +104,8 @@ std::optional<Error> LiveGroups::WorldAborted() {
   State& state = state_.Get();
   MutexLock lock(state.mutex);
   if (state.world_ended_by.empty()) return std::nullopt;
-  return Error{ErrorCode::kSystem, "the world process group is broken: " + state.world_ended_by};
+  return Error{ErrorCode::kSystem, "the world process group is broken: " +
+                                       ByRank(*state.entries.front().group, state.world_ended_by)};
 }
 
 }  // namespace rankrun::comm

@@ -22,7 +22,7 @@ std::shared_ptr<StoreBarrier> MakeMeetings(const GroupIdentity& world, store::St
 // Thread: any.
 class LiveGroups {
  public:
-  // The world comes first, and goes last.
+  // The world comes first, and goes last. Ends the group if the world was aborted meanwhile.
   void Add(const ProcessGroup& handle, Group& group);
   // Waits for each Abort under way. Afterwards, none uses the group.
   void Remove(const ProcessGroup& handle);
@@ -45,7 +45,7 @@ class LiveGroups {
     CondVar changed;
     std::vector<Entry> entries GUARDED_BY(mutex);
     std::shared_ptr<StoreBarrier> meetings GUARDED_BY(mutex);
-    std::string world_ended_by GUARDED_BY(mutex);  // rank and reason; empty: it was not aborted
+    std::string world_ended_by GUARDED_BY(mutex);  // `how` of Abort; empty: by none
     int aborts GUARDED_BY(mutex) = 0;              // under way
   };
   struct Ends {

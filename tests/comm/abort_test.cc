@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
@@ -283,6 +284,38 @@ TEST_P(AbortTest, AForkIsRefused) {
                 return (is_right ? "" : error) + SumOf(world);
               }),
               Each("4 of 4"));
+}
+
+// A backend of a rank without others aborts the world while a group is connected.
+TEST(AbortOfNewGroupTest, EndsAGroupThatIsBeingMade) {
+  auto texts = OnRanks(1, [](int) {
+    const rankrun_backend backend{
+        .size = sizeof(rankrun_backend),
+        .version = RANKRUN_BACKEND_VERSION,
+        .name = "aborting",
+        .context = nullptr,
+        .connect =
+            [](void*, const rankrun_backend_group*, rankrun_connection*, char*, size_t) {
+              Abort(World(), kReason);
+              return RANKRUN_OK;
+            },
+        .send = [](void*, const iovec*, int) { return ssize_t{-EPIPE}; },
+        .receive = [](void*, const iovec*, int) { return ssize_t{-EPIPE}; },
+        .shut_down = [](void*) {},
+        .close = [](void*) {}};
+    EXPECT_EQ(rankrun_register_backend(&backend), RANKRUN_OK);
+    Init({.backend = "shm"});
+    ProcessGroup& made = NewGroup({.backend = "aborting"});
+    std::string text = made.broken_reason() + "\n" + ErrorOf([&] { made.Barrier(); }) + "\n" +
+                       ErrorOf([] { NewGroup({}); });
+    Destroy();
+    return text + "\n" + SumOf(Init({.backend = "shm"}));
+  });
+  EXPECT_THAT(
+      texts[0],
+      AllOf(testing::StartsWith("rank 0 aborted the group: the watchdog is tired\nDist"),
+            HasSubstr("is broken: rank 0 aborted the group: the watchdog is tired\nDist"),
+            EndsWith("is broken: rank 0 aborted the group: the watchdog is tired\n1 of 1")));
 }
 
 TEST(AbortOfNoGroupTest, IsAnError) {

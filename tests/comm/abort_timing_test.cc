@@ -104,5 +104,44 @@ TEST(AbortedStoreTimingTest, DestroyOfTheRankThatServesTheStoreWaitsForNoRank) {
   EXPECT_THAT(other.Text(), HasSubstr("rank 0 aborted the group"));
 }
 
+// The rank waits for the store once, and not for each group; its calls do not wait for it.
+TEST(AbortedStoreTimingTest, ASilentStoreDelaysNoCallAndAbortOnlyOnce) {
+  constexpr int kGroups = 20;
+  InSharedMemory<std::atomic<int>> begun;
+  InSharedMemory<std::atomic<bool>> is_silent;
+  ServerProcess server;
+  auto run = [&](int rank) {
+    SetPlace(rank, 2, server.port());
+    ProcessGroup& world = Init({.backend = "gloo"});
+    for (int i = 0; i < kGroups; ++i) NewGroup({});
+    std::vector<float> data(10);
+    int64_t ended = 0;
+    std::string error;
+    std::jthread caller([&] {
+      *begun += 1;
+      error = ErrorOf([&] { world.Recv(data, GlobalRank{1 - rank}); });
+      ended = NanosecondsNow();
+    });
+    if (rank == 0) {
+      caller.join();
+      return error;
+    }
+    EXPECT_TRUE(WaitFor([&] { return is_silent->load(); }));
+    int64_t before = NanosecondsNow();
+    Abort(world);
+    std::string late = Late(NanosecondsNow() - before, milliseconds(500 * kGroups));
+    caller.join();
+    return error + Late(ended - before, kOnThisRank) + late;
+  };
+  ChildProcess other([&] { return run(0); });
+  ChildProcess aborting([&] { return run(1); });
+  EXPECT_TRUE(WaitFor([&] { return begun->load() == 2; }));
+  server.Stop();
+  *is_silent = true;
+  EXPECT_THAT(aborting.Text(), testing::AllOf(HasSubstr("rank 1 aborted the group"),
+                                              testing::Not(HasSubstr("late"))));
+  EXPECT_THAT(other.Text(), HasSubstr("rank 1 aborted the group"));
+}
+
 }  // namespace
 }  // namespace rankrun::comm
