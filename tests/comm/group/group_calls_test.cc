@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <rankrun/diagnosis/operation_hooks.h>
 
@@ -93,7 +95,7 @@ TEST_F(GroupCallsTest, ACallThatWaitsForAnotherOneOutlivesNoGroup) {
   group.reset();
   caller.join();
   behind.join();
-  EXPECT_THAT(first.message, HasSubstr("rank 0 aborted the group"));
+  EXPECT_THAT(first.message, HasSubstr("aborted"));
   EXPECT_THAT(second.message, HasSubstr("rank 0 aborted the group"));
 }
 
