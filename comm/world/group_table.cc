@@ -113,9 +113,11 @@ Result<ProcessGroup*> GroupTable::MakeWorld(const InitOptions& options) {
   if (is_in_init.exchange(true)) {
     return Invalid("another thread of this process is in Init: want one call");
   }
-  auto world = MakeWorldAlone(options);
-  is_in_init = false;
-  return world;
+  struct Mark {
+    std::atomic<bool>& is_set;
+    ~Mark() { is_set = false; }
+  } mark{is_in_init};
+  return MakeWorldAlone(options);
 }
 
 Result<ProcessGroup*> GroupTable::MakeWorldAlone(const InitOptions& options) {
@@ -299,26 +301,6 @@ Result<void> GroupTable::Agree(const std::string& wishes, TimePoint deadline) {
 std::string GroupTable::WishesKey(int new_group, int global_rank) {
   return TheWorld().identity().key_prefix + "/new_group/" + std::to_string(new_group) + "/" +
          std::to_string(global_rank);
-}
-
-// Deletes the wishes of the calls before `new_group`. All ranks must have reached that
-// call, because they have read the earlier wishes then.
-void GroupTable::DeleteWishesBefore(int new_group) {
-  for (; world_.first_kept < new_group; ++world_.first_kept) {
-    for (int rank : TheWorld().identity().global_ranks) {
-      static_cast<void>(world_.meeting_store->Delete(WishesKey(world_.first_kept, rank)));
-    }
-  }
-}
-
-// Deletes the keys of a group once its last member has destroyed it, because a
-// slower member may still read them. If a member leaves the group to Destroy(),
-// the keys stay until the next Init.
-void GroupTable::ForgetKeysOf(const GroupIdentity& destroyed) {
-  if (!OpenMeetings(kCleaning)) return;
-  auto gone = world_.meeting_store->Add(destroyed.key_prefix + "/gone", 1);
-  if (!gone || *gone < destroyed.world_size()) return;
-  DeleteKeysOf(*world_.meeting_store, destroyed.key_prefix);
 }
 
 // Sets the name and the key prefix. They are the same on all members, even if

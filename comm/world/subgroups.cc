@@ -150,14 +150,4 @@ void GroupTable::DeleteKeysOfCalls(const std::string& prefix, SubgroupCalls& cal
   }
 }
 
-void GroupTable::DeleteKeysOf(store::Store& store, const std::string& prefix) {
-  auto own = store.CloneWith(kCleaning, kCleaning);
-  if (!own) return;
-  auto keys = (*own)->ListKeys();
-  if (!keys) return;
-  for (const std::string& key : *keys) {
-    if (key.starts_with(prefix + "/")) static_cast<void>((*own)->Delete(key));
-  }
-}
-
 }  // namespace rankrun::comm
