@@ -41,7 +41,7 @@ class Group {
         std::unique_ptr<StoreBarrier> barrier, std::unique_ptr<Backend> backend,
         std::unique_ptr<DeviceBackend> devices = nullptr);
   explicit Group(GroupIdentity identity);  // on a rank that is not a member
-  ~Group();  // waits for collectives that are queued or under way
+  ~Group();                                // waits for collectives that are queued or under way
 
   const GroupIdentity& identity() const { return identity_; }
   bool is_member() const { return identity_.group_rank >= 0; }
@@ -131,14 +131,14 @@ class Group {
   CallCount calls_;
   BrokenState broken_;
   Mutex break_mutex_;  // held by the thread that breaks the group, until it is broken
-  Mutex mutex_;  // held by a call until it is done or queued
+  Mutex mutex_;        // held by a call until it is done or queued
   uint64_t operations_ GUARDED_BY(mutex_) = 0;
   uint64_t monitored_barriers_ GUARDED_BY(mutex_) = 0;  // a failed one may be missing elsewhere
   // The order matters: later members use earlier ones.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<StoreBarrier> barrier_ PT_GUARDED_BY(mutex_);
   std::unique_ptr<Backend> backend_;
-  Activity activity_;  // of collectives
+  Activity activity_;                                                              // of collectives
   const std::shared_ptr<Waiters> waiters_ = std::make_shared<Waiters>(activity_);  // for queue_
   std::unique_ptr<Messages> messages_;
   const OperationEvents events_;

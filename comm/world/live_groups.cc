@@ -81,7 +81,7 @@ Result<void> LiveGroups::Abort(const ProcessGroup& handle, const std::string& ho
   if (!ends->groups.front()->is_member()) ok = ends->groups.front()->Uninvolved("Abort");
   std::erase_if(ends->groups, [](const Group* group) { return !group->is_member(); });
   for (Group* group : ends->groups) group->EndCalls(how);  // before the store, which may be slow
-  bool answers = true;  // the store, which all groups share
+  bool answers = true;                                     // the store, which all groups share
   for (Group* group : ends->groups) answers = answers && group->End(how);
   if (ends->is_world && answers) EndMeetings(*ends->groups.front(), ends->meetings, how);
   MutexLock lock(state.mutex);
