@@ -101,7 +101,7 @@ bool SleepsByPoll(const std::string& name, const Arguments& arguments) {
 // Returns the thread that pthread_join waits for; 0: none. The kernel itself ends such a wait,
 // which is the only one of the C library that is not private to the process.
 pid_t JoinedThread(const Arguments& arguments) {
-  const uint64_t operation = arguments[1] & FUTEX_CMD_MASK;
+  const uint64_t operation = arguments[1] & static_cast<uint64_t>(FUTEX_CMD_MASK);
   const bool waits = operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
   const bool is_private = (arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
   return waits && !is_private ? static_cast<pid_t>(arguments[2]) : 0;

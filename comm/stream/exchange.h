@@ -59,7 +59,7 @@ class StreamExchange final : public PairTransport {
   void Sleep(std::chrono::milliseconds limit);
   void AddWaits() REQUIRES(mutex_);
   std::optional<Error> TimeOut();
-  Error TimedOut(int awaited);  // with the mutex of the control connections
+  Error TimedOut(int awaited) REQUIRES(control_.mutex());
   Error WithOwnTimeOut(Error end);
   int AwaitedPeer() EXCLUDES(mutex_);
 
