@@ -118,7 +118,9 @@ std::string LateRank(const Place& place) {
   ProcessGroup& world = JoinAt(place);
   const bool is_late = place.rank == "1";
   std::string with_result;
-  for (const auto& [name, call] : LateCalls()) {
+  for (const auto& entry : LateCalls()) {
+    const std::string& name = entry.first;
+    const LateCall& call = entry.second;
     const bool is_rooted = call.results == LateCall::Results::kRoot;
     for (size_t count : {2U, 300'000U}) {
       ProcessGroup& group = NewGroup({});
