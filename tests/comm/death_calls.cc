@@ -50,7 +50,7 @@ bool OutputHoldsAll(const CallData& my, size_t first = 0) {
 
 std::vector<Tensor> Parts(const CallData& my, std::vector<float>& data) {
   std::vector<Tensor> parts;
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < kCallRanks; ++r) {
     parts.emplace_back(data.data() + PlaceOf(my, r), DType::kFloat32, my.part);
   }
   return parts;
@@ -84,7 +84,7 @@ bool AllGathersObjects(ProcessGroup& group, CallData& my) {
   Fill(my, my.own);
   auto bytes = std::as_bytes(std::span(my.own));
   auto objects = AllGatherObject(group, Object(bytes.begin(), bytes.end()));
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < kCallRanks; ++r) {
     const Object& object = objects[size_t(r)];
     if (object.size() != bytes.size()) return false;
     std::memcpy(my.output.data() + PlaceOf(my, r), object.data(), object.size());
@@ -94,8 +94,8 @@ bool AllGathersObjects(ProcessGroup& group, CallData& my) {
 
 // Sends to the next rank and receives from the previous one.
 bool SendsAndReceives(ProcessGroup& group, CallData& my) {
-  int next = (my.rank + 1) % kRanks;
-  int previous = (my.rank + kRanks - 1) % kRanks;
+  int next = (my.rank + 1) % kCallRanks;
+  int previous = (my.rank + kCallRanks - 1) % kCallRanks;
   Fill(my, my.input);
   Work send = group.ISend(my.input, GlobalRank{next});
   group.Recv(my.output, GlobalRank{previous});
@@ -160,14 +160,14 @@ const DeathCalls& CallsOfTheBackend() {
   static const DeathCalls kCalls{
       {"AllReduce", AllReduces},
       {"Reduce", Reduces(0)},
-      {"ReduceToVictim", Reduces(kVictim)},
+      {"ReduceToVictim", Reduces(kCallVictim)},
       {"Broadcast", Broadcasts(0)},
-      {"BroadcastFromVictim", Broadcasts(kVictim)},
+      {"BroadcastFromVictim", Broadcasts(kCallVictim)},
       {"AllGather", AllGathers},
       {"Gather", Gathers(0)},
-      {"GatherToVictim", Gathers(kVictim)},
+      {"GatherToVictim", Gathers(kCallVictim)},
       {"Scatter", Scatters(0)},
-      {"ScatterFromVictim", Scatters(kVictim)},
+      {"ScatterFromVictim", Scatters(kCallVictim)},
       {"ReduceScatter", ReduceScatters},
       {"AllToAll", AllToAlls},
       {"Barrier", Meets},

@@ -12,8 +12,8 @@
 // position, so that stale, misplaced or repeated data is found.
 namespace rankrun::comm {
 
-constexpr int kRanks = 3;
-constexpr int kVictim = 1;  // also the root of some calls
+constexpr int kCallRanks = 3;
+constexpr int kCallVictim = 1;  // also the root of some calls
 
 // Memory of one rank for its calls. `input` and `output` hold a part for each
 // rank.
@@ -22,8 +22,8 @@ struct CallData {
       : rank(own_rank),
         part(part_count),
         timeout(limit),
-        input(kRanks * part_count),
-        output(kRanks * part_count),
+        input(kCallRanks * part_count),
+        output(kCallRanks * part_count),
         own(part_count) {}
 
   const int rank;

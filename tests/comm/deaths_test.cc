@@ -48,7 +48,7 @@ constexpr Phase kFewPhases[] = {Phase::kBefore, Phase::kDuring};
 
 // Memory shared by the test and its ranks.
 struct Shared {
-  std::atomic<int> calls[kRanks];
+  std::atomic<int> calls[kCallRanks];
   std::atomic<int64_t> hit_at;  // time of the signal, in ticks of the clock
   std::atomic<bool> stopped;    // whether the victim was stopped during its calls
   std::atomic<int> last_call;   // 0: not known yet
@@ -77,20 +77,20 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   std::vector<Told> Survivors(const Fate& fate) {
     new (&*shared_) Shared{};
     pages_.clear();
-    for (int r = 0; r < kRanks; ++r) pages_.push_back(*StatusPage::Create());
+    for (int r = 0; r < kCallRanks; ++r) pages_.push_back(*StatusPage::Create());
     ServerProcess server;
     std::vector<std::unique_ptr<ChildProcess>> ranks;
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < kCallRanks; ++r) {
       ranks.push_back(std::make_unique<ChildProcess>([&, r] {
-        SetPlace(r, kRanks, server.port());
+        SetPlace(r, kCallRanks, server.port());
         if (fate.told) UsePage(pages_[static_cast<size_t>(r)]);
         return Rank(fate, r);
       }));
     }
-    Strike(fate, *ranks[kVictim]);
+    Strike(fate, *ranks[kCallVictim]);
     std::vector<Told> told;
-    for (int r = 0; r < kRanks; ++r) {
-      if (r == kVictim && fate.resumes == milliseconds(0)) continue;
+    for (int r = 0; r < kCallRanks; ++r) {
+      if (r == kCallVictim && fate.resumes == milliseconds(0)) continue;
       std::istringstream text(ranks[static_cast<size_t>(r)]->Text());
       Told one{.ms = -1, .call_ms = -1, .text = ""};
       text >> one.ms >> one.call_ms >> std::ws;
@@ -126,11 +126,11 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
           ProcessGroup& group = NewGroup({.timeout = fate.timeout});
           world.Barrier();
           for (int call = 1; ends || GoesOn(fate, rank, call); ++call) {
-            if (rank == kVictim && call == fateful_) HitMyself(fate, Phase::kBefore);
+            if (rank == kCallVictim && call == fateful_) HitMyself(fate, Phase::kBefore);
             my.number = static_cast<size_t>(call);
             began = Ticks();
             if (!make_call(group, my)) wrong += "wrong in call " + std::to_string(call) + ", ";
-            if (rank == kVictim && call == fateful_) HitMyself(fate, Phase::kAfter);
+            if (rank == kCallVictim && call == fateful_) HitMyself(fate, Phase::kAfter);
             shared_->calls[rank] = call;
           }
           world.Barrier();  // the first rank to end may have sent data that is not received yet
@@ -163,7 +163,7 @@ struct DeathsTest : testing::TestWithParam<std::tuple<std::string, const char*>>
   void Strike(const Fate& fate, ChildProcess& victim) {
     if (fate.phase == Phase::kDuring) {
       TimePoint limit = MonotonicClock().Now() + std::chrono::seconds(60);
-      while (shared_->calls[0] < fateful_ || shared_->calls[kVictim] < fateful_) {
+      while (shared_->calls[0] < fateful_ || shared_->calls[kCallVictim] < fateful_) {
         if (MonotonicClock().Now() > limit) return ADD_FAILURE() << "no rank makes calls";
         std::this_thread::yield();
       }

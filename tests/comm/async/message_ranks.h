@@ -17,7 +17,7 @@
 
 namespace rankrun::comm {
 
-constexpr std::chrono::seconds kLong{60};
+constexpr std::chrono::seconds kMessageLimit{60};
 
 // Returns pseudo-random bytes.
 inline std::string Text(uint64_t seed, size_t bytes) {
@@ -47,7 +47,7 @@ class MessageRank {
                          .key_prefix = "group/",
                          .network_interface = "",
                          .host = "",
-                         .timeout = kLong};
+                         .timeout = kMessageLimit};
     for (int r = 0; r < ranks; ++r) config.global_ranks.push_back(10 + r);
     auto segment = shm::Segment::Meet(config, 4096);
     EXPECT_TRUE(segment) << segment.error().message;
@@ -74,13 +74,13 @@ class MessageRank {
     return *std::move(transfer);
   }
   Result<void> Send(const std::string& data, int to, uint64_t tag = 0) {
-    return StartSend(data, to, tag)->Wait(kLong);
+    return StartSend(data, to, tag)->Wait(kMessageLimit);
   }
   // Returns the received bytes, or "error: <message>".
   std::string Recv(size_t bytes, std::optional<int> from, uint64_t tag = 0, int* source = nullptr) {
     std::string data(bytes, '?');
     auto transfer = StartRecv(data, from, tag);
-    auto ok = transfer->Wait(kLong);
+    auto ok = transfer->Wait(kMessageLimit);
     if (!ok) return "error: " + ok.error().message;
     if (source != nullptr) *source = transfer->source();
     return data;

@@ -39,14 +39,14 @@ TEST(ShmMessageFaultsTest, AMessageOfAnotherSizeIsAnErrorOfBothSides) {
     std::string got(kLarge - 1, '?');
     if (me.rank() == 0) {
       me.Meet();  // the receive is posted
-      auto ok = me.StartSend(large, 1, 5)->Wait(kLong);
+      auto ok = me.StartSend(large, 1, 5)->Wait(kMessageLimit);
       ExpectError(ok, ErrorCode::kInvalid,
                   "rank 11 refused 3000001 bytes of uint8 (tag 5): it expects 3000000");
       EXPECT_TRUE(me.Send("sound", 1));
     } else {
       auto receive = me.StartRecv(got, 0, 5);
       me.Meet();
-      ExpectError(receive->Wait(kLong), ErrorCode::kInvalid,
+      ExpectError(receive->Wait(kMessageLimit), ErrorCode::kInvalid,
                   "the message from rank 10 has 3000001 bytes of uint8 (tag 5): want 3000000");
       EXPECT_EQ(got, std::string(kLarge - 1, '?'));
       EXPECT_EQ(me.Recv(5, 0), "sound");
@@ -59,13 +59,13 @@ TEST(ShmMessageFaultsTest, ARefusedSenderDoesNotWaitForTheReceiversNextCall) {
   RunMessageRanks(2, [&](MessageRank& me) {
     std::string large = Text(1, kLarge);
     if (me.rank() == 0) {
-      ExpectError(me.StartSend(large, 1, 5)->Wait(kLong), ErrorCode::kInvalid,
+      ExpectError(me.StartSend(large, 1, 5)->Wait(kMessageLimit), ErrorCode::kInvalid,
                   "rank 11 refused 3000001 bytes of uint8");
       sender_failed.store(true);
       EXPECT_TRUE(me.Send("sound", 1));
     } else {
       std::string got(40, '?');
-      ExpectError(me.StartRecv(got, 0, 5)->Wait(kLong), ErrorCode::kInvalid, "want 40");
+      ExpectError(me.StartRecv(got, 0, 5)->Wait(kMessageLimit), ErrorCode::kInvalid, "want 40");
       while (!sender_failed.load()) std::this_thread::yield();
       EXPECT_EQ(me.Recv(5, 0), "sound");
     }
@@ -77,12 +77,12 @@ TEST(ShmMessageFaultsTest, AMessageOfAnotherTypeIsRefusedAfterItWasSent) {
     std::string small = Text(1, 80);
     std::string got(40, '?');
     if (me.rank() == 0) {
-      EXPECT_TRUE(me.StartSend(small, 1, 5, DType::kFloat32)->Wait(kLong));
+      EXPECT_TRUE(me.StartSend(small, 1, 5, DType::kFloat32)->Wait(kMessageLimit));
       EXPECT_TRUE(me.Send("sound", 1, 5));
       me.Meet();
     } else {
       me.Meet();
-      ExpectError(me.StartRecv(got, std::nullopt, 5, DType::kInt64)->Wait(kLong),
+      ExpectError(me.StartRecv(got, std::nullopt, 5, DType::kInt64)->Wait(kMessageLimit),
                   ErrorCode::kInvalid,
                   "the message from rank 10 has 80 bytes of float32 (tag 5): want 40 bytes of "
                   "int64");
@@ -101,7 +101,7 @@ TEST(ShmMessageFaultsTest, AWaitThatTimesOutLeavesTheTransferGoing) {
                   "rank 11 has not taken a message (tag 5), waited 0.020 s");
       EXPECT_FALSE(send->Test());
       timed_out.store(true);
-      EXPECT_TRUE(send->Wait(kLong));
+      EXPECT_TRUE(send->Wait(kMessageLimit));
       EXPECT_TRUE(me.Send("late", 1, 6));
     } else {
       while (!timed_out.load()) std::this_thread::yield();
@@ -111,7 +111,7 @@ TEST(ShmMessageFaultsTest, AWaitThatTimesOutLeavesTheTransferGoing) {
       ExpectError(receive->Wait(milliseconds(0)), ErrorCode::kTimeout,
                   "no rank has sent a message (tag 6)");
       EXPECT_TRUE(me.Recv(kLarge, 0, 5) == large);
-      EXPECT_TRUE(receive->Wait(kLong));
+      EXPECT_TRUE(receive->Wait(kMessageLimit));
       EXPECT_EQ(late, "late");
     }
   });
@@ -133,13 +133,14 @@ TEST(ShmMessageFaultsTest, AbortEndsAllTransfersAndTouchesNoBlock) {
     auto waiting = me.StartRecv(*got, 1);
     auto send = me.StartSend(*large, 1);
     EXPECT_FALSE(under_way->Test());
-    std::jthread other([&] { ExpectError(waiting->Wait(kLong), ErrorCode::kSystem, "enough"); });
+    std::jthread other(
+        [&] { ExpectError(waiting->Wait(kMessageLimit), ErrorCode::kSystem, "enough"); });
     me.messages().Abort(Error{ErrorCode::kSystem, "enough"});
     large.reset();
     got.reset();
     EXPECT_TRUE(under_way->Test());
-    ExpectError(under_way->Wait(kLong), ErrorCode::kSystem, "enough");
-    ExpectError(send->Wait(kLong), ErrorCode::kSystem, "enough");
+    ExpectError(under_way->Wait(kMessageLimit), ErrorCode::kSystem, "enough");
+    ExpectError(send->Wait(kMessageLimit), ErrorCode::kSystem, "enough");
     me.messages().Move();
     aborted.store(true);
     Envelope envelope{.tag = 0, .dtype = DType::kUInt8};
@@ -168,11 +169,12 @@ TEST(ShmMessageFaultsTest, MessagesSentBeforeLeavingAreReceived) {
     EXPECT_EQ(me.Recv(10, std::nullopt, 3), "still here");
     EXPECT_EQ(me.Recv(8, 1), "farewell");
     std::string large = Text(1, kLarge);
-    ExpectError(me.StartRecv(got, 1)->Wait(kLong), ErrorCode::kPeerLost,
+    ExpectError(me.StartRecv(got, 1)->Wait(kMessageLimit), ErrorCode::kPeerLost,
                 "rank 11 has left the group");
-    ExpectError(me.StartSend(large, 1)->Wait(kLong), ErrorCode::kPeerLost,
+    ExpectError(me.StartSend(large, 1)->Wait(kMessageLimit), ErrorCode::kPeerLost,
                 "rank 11 has left the group");
-    ExpectError(me.StartRecv(got, std::nullopt)->Wait(kLong), ErrorCode::kPeerLost, "has left");
+    ExpectError(me.StartRecv(got, std::nullopt)->Wait(kMessageLimit), ErrorCode::kPeerLost,
+                "has left");
   });
 }
 
@@ -220,14 +222,14 @@ TEST(ShmMessageFaultsTest, AChannelFullOfSmallMessagesIsReceivedAfterItsSenderLe
       AwaitTheNextLook();
       EXPECT_FALSE(send->Test());
       tested.store(true);
-      EXPECT_TRUE(send->Wait(kLong));
+      EXPECT_TRUE(send->Wait(kMessageLimit));
       return;
     }
     std::string last(4, '?');
     auto receive = me.StartRecv(last, 1, 1);
     while (!filled.load()) std::this_thread::yield();
     AwaitTheNextLook();
-    EXPECT_TRUE(receive->Wait(kLong));
+    EXPECT_TRUE(receive->Wait(kMessageLimit));
     EXPECT_EQ(last, "last");
     received.store(true);
     while (!tested.load()) std::this_thread::yield();
@@ -315,7 +317,7 @@ TEST(ShmMessageFaultsTest, MessagesOfADeadRankAreReceivedAndTheRestIsLost) {
     std::string lost = me.Recv(1, 1, 3);
     std::string from_anyone = me.Recv(1, std::nullopt, 3);
     std::string half = me.Recv(kLarge, 1, 7);
-    auto send = me.StartSend(large, 1)->Wait(kLong);
+    auto send = me.StartSend(large, 1)->Wait(kMessageLimit);
     return me.Recv(10, 1) + "; " + lost + "; " + from_anyone + "; " + half + "; " +
            (send ? "sent" : send.error().message);
   });

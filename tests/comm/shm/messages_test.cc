@@ -71,7 +71,7 @@ TEST(ShmMessagesTest, ASmallMessageIsOverAtOnceAndALargeOneWhenItIsTaken) {
       auto second = me.StartSend(large, 1);
       EXPECT_FALSE(second->Test());
       me.Meet();
-      EXPECT_TRUE(second->Wait(kLong));
+      EXPECT_TRUE(second->Wait(kMessageLimit));
     } else {
       me.Meet();
       EXPECT_TRUE(me.Recv(kSmall, 0) == small);
@@ -96,8 +96,8 @@ TEST(ShmMessagesTest, ARingOfLargeMessagesGoesRound) {
     for (int i = 0; i < 3; ++i) {
       auto send = me.StartSend(out, next);
       auto receive = me.StartRecv(in, previous);
-      EXPECT_TRUE(send->Wait(kLong));
-      EXPECT_TRUE(receive->Wait(kLong));
+      EXPECT_TRUE(send->Wait(kMessageLimit));
+      EXPECT_TRUE(receive->Wait(kMessageLimit));
       EXPECT_EQ(receive->source(), previous);
       EXPECT_TRUE(in == Text(uint64_t(previous), kLarge));
     }
@@ -138,7 +138,7 @@ TEST(ShmMessagesTest, TheReceiveThatWasPostedEarlierGetsTheMessage) {
     transfers.push_back(me.StartRecv(data[3], 1));
     me.Meet();
     for (size_t i = transfers.size(); i-- > 0;) {
-      EXPECT_TRUE(transfers[i]->Wait(kLong));
+      EXPECT_TRUE(transfers[i]->Wait(kMessageLimit));
       EXPECT_EQ(transfers[i]->source(), 1);
       EXPECT_EQ(data[i], Text(i, kSmall));
     }
@@ -151,13 +151,13 @@ TEST(ShmMessagesTest, AReceivePostedInTheMiddleOfAMessageGetsAllOfIt) {
     if (me.rank() == 0) {
       auto send = me.StartSend(large, 1);
       me.Meet();  // reads part of the message
-      EXPECT_TRUE(send->Wait(kLong));
+      EXPECT_TRUE(send->Wait(kMessageLimit));
     } else {
       for (int i = 0; i < 3; ++i) me.messages().Move();
       std::string got(kLarge, '?');
       auto receive = me.StartRecv(got, 0);
       me.Meet();
-      EXPECT_TRUE(receive->Wait(kLong));
+      EXPECT_TRUE(receive->Wait(kMessageLimit));
       EXPECT_TRUE(got == large);
     }
   });
@@ -180,7 +180,7 @@ TEST(ShmMessagesTest, ManyMessagesMayBeUnderWayAtOnce) {
         wanted.emplace_back(&in, text(other, me.rank(), tag));
       }
     }
-    for (auto& transfer : transfers) EXPECT_TRUE(transfer->Wait(kLong));
+    for (auto& transfer : transfers) EXPECT_TRUE(transfer->Wait(kMessageLimit));
     for (const auto& [got, want] : wanted) EXPECT_EQ(*got, want);
   });
 }
@@ -231,23 +231,23 @@ TEST(ShmMessagesTest, ARankInACollectiveReceivesMessages) {
                                        .key_prefix = "group/",
                                        .network_interface = "",
                                        .host = "",
-                                       .timeout = kLong});
+                                       .timeout = kMessageLimit});
     ASSERT_TRUE(backend) << backend.error().message;
     Operation barrier{.kind = Operation::Kind::kBarrier, .number = 1};
-    Call call{.operation = barrier, .timeout = kLong};
+    Call call{.operation = barrier, .timeout = kMessageLimit};
     Envelope envelope{.tag = 0, .dtype = DType::kUInt8};
     std::string large = Text(1, kLarge);
     if (rank == 0) {
       auto send = (*backend)->StartSend(BlockOf(std::as_const(large)), 1, envelope);
       ASSERT_TRUE(send);
-      EXPECT_TRUE((*send)->Wait(kLong));
+      EXPECT_TRUE((*send)->Wait(kMessageLimit));
       EXPECT_TRUE((*backend)->Barrier(call));
     } else {
       std::string got(kLarge, '?');
       EXPECT_TRUE((*backend)->Barrier(call));
       auto receive = (*backend)->StartRecv(BlockOf(got), 0, envelope);
       ASSERT_TRUE(receive);
-      EXPECT_TRUE((*receive)->Wait(kLong));
+      EXPECT_TRUE((*receive)->Wait(kMessageLimit));
       EXPECT_TRUE(got == large);
     }
   });
