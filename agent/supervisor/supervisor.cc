@@ -92,7 +92,7 @@ Result<void> Supervisor::Open() {
   if (!poll) return std::move(poll).error();
   link_poll_ = std::move(*poll);
   link_poll_->Start();
-  loop_.Post([this] { OnLinkReadable(); });  // what was put back before
+  loop_.Post([this] { OnLinkReadable(); });  // for messages that were put back
   if (auto caught = CatchSignals(); !caught) return caught;
   SetLogSink([this](std::string_view line) {
     if (loop_.IsOnLoop()) {

@@ -31,9 +31,7 @@ bool ThreadWaits(pid_t process, const std::string& thread, const std::string& fi
 }
 
 bool WaitsForChild(pid_t process) {
-  std::istringstream words(ReadOfProcess(process, "syscall"));
-  long number = -1;
-  return words >> number && (number == SYS_wait4 || number == SYS_waitid);
+  return ParseCall(ReadOfProcess(process, "syscall")).kind == CallKind::kChild;
 }
 
 std::vector<std::string> Threads(pid_t process, Readers readers) {

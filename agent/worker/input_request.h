@@ -15,8 +15,7 @@ enum class Readers {
 };
 
 // Returns the descriptor that a thread reads, or for which alone it selects; nothing if it is in
-// another call.
-// `line` is that of /proc/PID/task/TID/syscall. Pure.
+// another call. `line` is that of /proc/PID/task/TID/syscall. Pure.
 std::optional<int> AwaitedInput(const std::string& line);
 
 // Returns whether a process, or a descendant, waits for input from `file`, which is named as

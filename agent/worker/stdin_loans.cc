@@ -65,7 +65,7 @@ struct StdinLoans::Look {
   // thousands.
   void Run() {
     is_attended = IsAttended(STDIN_FILENO);
-    for (Worker& worker : workers) worker.shows_calls |= ShowsCalls(worker.pid);
+    for (Worker& worker : workers) worker.shows_calls = ShowsCalls(worker.pid);
     LookAt(Readers::kMainThreads);
     if (IsWanted()) return;
     const int bytes = WaitingBytes(STDIN_FILENO);

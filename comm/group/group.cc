@@ -102,7 +102,7 @@ void Group::FinishQueued() {
   }
   queue_.Stop();
   if (devices_ != nullptr) devices_->calls().Stop();
-  if (broken_.is_ending()) calls_.AwaitNone();  // those that End has met meanwhile
+  if (broken_.is_ending()) calls_.AwaitNone();  // an Abort may have begun meanwhile
 }
 
 Error Group::Decline(const Operation& operation, Error reason) {

@@ -91,7 +91,7 @@ Result<OwnServer> Serve(const TcpStoreOptions& options) {
                               : ServeStore(options.host, options.port);
 }
 
-// Returns whether the agent serves the store at that port, and so sees who waits there.
+// Returns whether the agent serves the store at that port, and so sees which workers wait there.
 bool IsOfAgent(uint16_t port) {
   const char* serves = getenv("TORCHELASTIC_USE_AGENT_STORE");
   const char* agents = getenv("MASTER_PORT");

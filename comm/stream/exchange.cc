@@ -306,7 +306,7 @@ int StreamExchange::AwaitedPeer() {
   return all_received ? outgoing_->peer : incoming_->peer;
 }
 
-// A rank whose own time-out has passed reports that, and not that a peer has given up first.
+// After its own time-out a rank reports that time-out, also if a peer has given up first.
 Error StreamExchange::WithOwnTimeOut(Error end) {
   if (!asked_at_ || end.code != ErrorCode::kPeerLost) return end;
   const int awaited = AwaitedPeer();
