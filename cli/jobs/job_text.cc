@@ -128,12 +128,12 @@ std::vector<std::string> WaitsOf(const std::vector<WorkerStatus>& first,
   };
   agent::HangWatch watch({.notice = std::chrono::milliseconds(100)});
   watch.BeginAttempt(at(0));
-  // The first look is for the counters only: nobody waits in it.
+  // The first look is for the counters only: nobody has waited long in it.
   std::vector<WorkerSample> counters = SamplesOf(first);
   for (WorkerSample& sample : counters) {
     for (GroupActivity& group : sample.groups) group.is_under_way = false;
     sample.awaited.clear();
-    sample.store_wait.reset();
+    if (sample.store_wait) sample.store_wait->lasted = Duration::zero();
   }
   double now = std::max(attempt_seconds, apart);
   watch.Look(std::move(counters), at(now - apart));

@@ -200,6 +200,19 @@ TEST_F(WhyTest, StacksAndConnectionsShowWaits) {
   EXPECT_THAT(StatusText(job, {}, 0, 200), HasSubstr("dialling 10.0.0.9:7"));
 }
 
+TEST_F(WhyTest, TheKeyOfTheStoreForWhichRanksWaitIsNamedHoweverCloseTheTwoLooks) {
+  std::vector<NodeStatus> job = {Node("n0", 0, {Worker(0), Worker(1), Worker(2)})};
+  for (size_t rank : {1, 2}) {
+    job[0].workers[rank].sample.store_wait = agent::StoreWait{"never", milliseconds(12'400)};
+  }
+  for (double apart : {0.01, 0.05, 0.5}) {
+    EXPECT_THAT(WhyText(job, job, apart, -1),
+                StartsWith("ranks 1, 2 wait for key never of the store, which rank 0 has not set; "
+                           "rank 0 is waiting for a lock (futex); for 12.4 s\n"))
+        << apart;
+  }
+}
+
 TEST_F(WhyTest, RanksWhoseGroupsHaveNoRoomAreNeitherBlamedNorIdle) {
   for (WorkerStatus& worker : nodes[0].workers) {
     worker.sample.groups.clear();
