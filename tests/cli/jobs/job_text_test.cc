@@ -202,7 +202,7 @@ TEST_F(WhyTest, StacksAndConnectionsShowWaits) {
 
 TEST_F(WhyTest, TheKeyOfTheStoreForWhichRanksWaitIsNamedHoweverCloseTheTwoLooks) {
   std::vector<NodeStatus> job = {Node("n0", 0, {Worker(0), Worker(1), Worker(2)})};
-  for (size_t rank : {1, 2}) {
+  for (size_t rank = 1; rank <= 2; ++rank) {
     job[0].workers[rank].sample.store_wait = agent::StoreWait{"never", milliseconds(12'400)};
   }
   for (double apart : {0.01, 0.05, 0.5}) {
