@@ -18,6 +18,10 @@ constexpr milliseconds kCheckInterval{10};
 // Interval of checks on ranks that are not awaited, which cost more.
 constexpr milliseconds kDeathInterval{50};
 
+// Time before its time-out in which a rank waits on although another has failed. That one may have
+// timed out first because this rank kept it waiting; then this rank says which one it awaits.
+constexpr milliseconds kNearTimeOut{200};
+
 // Interval at which the reason of a loss is looked for.
 constexpr milliseconds kReasonInterval{1};
 
@@ -200,7 +204,7 @@ std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint no
 
 // Returns the failure of a rank, which this one may not await.
 std::optional<Error> CollectiveMonitor::FindReport(TimePoint now) {
-  if (lost_ || now < next_report_look_) return std::nullopt;
+  if (lost_ || now < next_report_look_ || now + kNearTimeOut >= deadline_) return std::nullopt;
   next_report_look_ = now + kDeathInterval;
   return failure_board_.ReportedFailure();
 }

@@ -115,6 +115,28 @@ TEST_P(LateRankTest, ARankThatComesAfterATimeoutGetsNoResult) {
   }
 }
 
+// Rank 2 waits for rank 0, which waits for rank 1, and times out first.
+struct TwoTimeOutsTimingTest : testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, TwoTimeOutsTimingTest,
+                         testing::Values("shm", "tcp", "hierarchical", "gloo"), NameOfBackend);
+
+TEST_P(TwoTimeOutsTimingTest, ARankNamesTheOneForWhichItWaitsThoughAPeerTimesOutFirst) {
+  InSharedMemory<std::atomic<int>> returned;
+  auto told = InWorld(kRanks, GetParam(), [&](ProcessGroup& world) {
+    ProcessGroup& group = NewGroup({});
+    const int rank = world.global_rank();
+    if (rank == 1) {
+      while (returned->load() < kRanks - 1) std::this_thread::yield();
+    }
+    const milliseconds timeout(rank == 2 ? 930 : 1000);
+    const std::string outcome = OutcomeOf(
+        [&] { LateCalls().at("Gather").run(group, 300'000, GlobalRank{0}, CallOptions(timeout)); });
+    returned->fetch_add(1);
+    return outcome;
+  });
+  EXPECT_THAT(told[0], HasSubstr("rank 1"));
+}
+
 // Faults of one rank in a row of calls, in which all others time out soon.
 enum class Fault { kLate, kRefuses, kDiffers };
 
