@@ -128,7 +128,7 @@ std::vector<std::string> WaitsOf(const std::vector<WorkerStatus>& first,
   };
   agent::HangWatch watch({.notice = std::chrono::milliseconds(100)});
   watch.BeginAttempt(at(0));
-  // The first look is for the counters only: nobody has waited long in it.
+  // The first look is for the counters only: no rank has waited for long in it.
   std::vector<WorkerSample> counters = SamplesOf(first);
   for (WorkerSample& sample : counters) {
     for (GroupActivity& group : sample.groups) group.is_under_way = false;
