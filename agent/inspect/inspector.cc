@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kOpenDelay{20};
 // Beyond the time that the coordinator waits for the other nodes.
 constexpr std::chrono::milliseconds kMoreTime{500};
 constexpr size_t kMaxQueries = 256;
+constexpr ptrdiff_t kMaxQueriesOfClient = 16;  // leaves room for others
 constexpr const char* kTooMany = "too many requests are under way";
 
 // Requests that other nodes may pass on. They may end the job anyway, by a message of their own.
@@ -106,7 +107,9 @@ void Inspector::OnOpened(Opening& opening) {
 void Inspector::OnRequest(InspectServer::ClientId client, const std::string& line) {
   auto request = DecodeRequest(line);
   if (!request) return server_->SendLast(client, ErrorLine(request.error().message));
-  if (queries_.size() >= kMaxQueries) {
+  const auto of_client =
+      std::ranges::count(queries_, client, [](const auto& entry) { return entry.second.client; });
+  if (queries_.size() >= kMaxQueries || of_client >= kMaxQueriesOfClient) {
     return server_->SendLast(client, ErrorLine(kTooMany));
   }
   uint64_t number = ++last_query_;

@@ -78,32 +78,72 @@ TEST(InspectorTest, AFolderThatOthersMayEnterCostsAWarning) {
   std::filesystem::remove_all(folder);
 }
 
+std::string MadeFolder() {
+  std::string folder = "/tmp/rankrun_test_XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) ADD_FAILURE() << "no folder";
+  return folder;
+}
+
+// Inspector with a socket, whose clients are connected at once.
+struct OpenInspector {
+  explicit OpenInspector(Inspector::Callbacks callbacks)
+      : inspector(loop, {.places = {{folder}}, .name = "job.7", .node = "a"},
+                  std::move(callbacks)) {
+    inspector.OpenSoon();
+    loop.RunUntil([&] { return std::filesystem::exists(path); }, std::chrono::seconds(20));
+  }
+  ~OpenInspector() { std::filesystem::remove_all(folder); }
+
+  // Returns the connection of a client that has sent `text`.
+  Fd Ask(const std::string& text) const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(write(client.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    return client;
+  }
+  static std::string Read(const Fd& client) {
+    std::string text(1000, '\0');
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(client.get(), text.data(), 1000))));
+    return text;
+  }
+
+  const std::string folder = MadeFolder();
+  const std::string path = folder + "/job.7";
+  Loop loop;
+  Inspector inspector;
+};
+
 // Returns the lines for a client that asks all nodes, if `others` is what they do.
 std::string LinesFor(const std::function<void(Inspector&, uint64_t number)>& others) {
-  char folder[] = "/tmp/rankrun_test_XXXXXX";
-  if (mkdtemp(folder) == nullptr) return "no folder";
-  Loop loop;
   uint64_t asked = 0;
-  Inspector inspector(
-      loop, {.places = {{folder}}, .name = "job.7", .node = "a"},
+  OpenInspector open(
       {.answer = [](const auto&, const auto& reply) { reply("{}"); },
        .ask_others = [&](uint64_t number, const InspectRequest&) { return (asked = number) > 0; }});
-  inspector.OpenSoon();
-  const std::string path = std::string(folder) + "/job.7";
-  loop.RunUntil([&] { return std::filesystem::exists(path); }, std::chrono::seconds(20));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const std::string line = "{\"request\":\"status\",\"all_nodes\":true}\n";
-  EXPECT_EQ(write(client.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  EXPECT_TRUE(loop.RunUntil([&] { return asked > 0; }, std::chrono::seconds(20)));
-  others(inspector, asked);
-  std::string text(1000, '\0');
-  text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(client.get(), text.data(), 1000))));
-  std::filesystem::remove_all(folder);
-  return text;
+  const Fd client = open.Ask("{\"request\":\"status\",\"all_nodes\":true}\n");
+  EXPECT_TRUE(open.loop.RunUntil([&] { return asked > 0; }, std::chrono::seconds(20)));
+  others(open.inspector, asked);
+  return OpenInspector::Read(client);
+}
+
+TEST(InspectorTest, AClientWithManyRequestsLeavesRoomForOthers) {
+  std::vector<Inspector::Reply> replies;
+  OpenInspector open({.answer = [&](const auto&, const auto& reply) { replies.push_back(reply); }});
+  const std::string line = "{\"request\":\"status\"}\n";
+  std::string lines;
+  for (int i = 0; i < 1'000; ++i) lines += line;
+  auto has = [&](size_t count) {
+    return open.loop.RunUntil([&] { return replies.size() == count; }, std::chrono::seconds(20));
+  };
+  const Fd greedy = open.Ask(lines);
+  EXPECT_TRUE(has(16));
+  const Fd other = open.Ask(line);
+  EXPECT_TRUE(has(17)) << replies.size();
+  replies.back()("{}");
+  EXPECT_THAT(OpenInspector::Read(other), HasSubstr("\"answer\":{}"));
+  EXPECT_THAT(OpenInspector::Read(greedy), HasSubstr("too many requests are under way"));
 }
 
 TEST(InspectorTest, AnAnswerOfSeveralLinesIsNoAnswer) {
