@@ -59,7 +59,7 @@ uint64_t StartTimeOf(pid_t pid) {
 }
 
 // Joins a group as rank 1 with the process `pid`, which started then.
-void JoinAs(pid_t pid, uint64_t start_time, const std::shared_ptr<MemoryKeys>& keys) {
+void JoinSegmentAs(pid_t pid, uint64_t start_time, const std::shared_ptr<MemoryKeys>& keys) {
   MemoryStore store(keys);
   SegmentLayout layout{
       .world_size = 2, .bounce_bytes = kBounceBytes, .message_bytes = MessageBytes(2)};
@@ -85,7 +85,7 @@ TEST(ShmSegmentTest, ARankThatDiesAsItIsWatchedIsLost) {
     EXPECT_EQ(segment.error().code, ErrorCode::kPeerLost);
     EXPECT_EQ(segment.error().message, "rank 1 (pid " + std::to_string(pid) + ") died");
   });
-  JoinAs(other.pid(), 0, keys);
+  JoinSegmentAs(other.pid(), 0, keys);
 }
 
 TEST(ShmSegmentTest, AProcessOfAnotherUserIsNoRank) {
@@ -109,7 +109,7 @@ TEST(ShmSegmentTest, AProcessOfAnotherUserIsNoRank) {
                 testing::StartsWith("rank 1 (pid " + std::to_string(pid) +
                                     ") runs as user 65534, this rank as user 0"));
   });
-  JoinAs(other.pid(), StartTimeOf(other.pid()), keys);
+  JoinSegmentAs(other.pid(), StartTimeOf(other.pid()), keys);
 }
 
 }  // namespace

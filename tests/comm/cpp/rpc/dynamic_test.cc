@@ -36,7 +36,7 @@ Payload Echo(const WorkerInfo& caller, const Payload& arguments) {
   return {caller.name + ":" + arguments.bytes};
 }
 
-void JoinAs(const std::string& name, int rank = -1) {
+void JoinRpcAs(const std::string& name, int rank = -1) {
   rpc::Init(name, {.rank = rank, .is_dynamic = true});
 }
 
@@ -70,7 +70,7 @@ TEST(RpcDynamicTest, WorkersJoinOneByOneAndCallEachOther) {
     rpc::RegisterMethod("echo", Echo);
     auto meeting = Meeting();
     if (rank > 0) meeting->Wait({"joined/" + std::to_string(rank - 1)});
-    JoinAs(NameOf(rank));
+    JoinRpcAs(NameOf(rank));
     std::string text = Names() + "; ";
     meeting->Set("joined/" + std::to_string(rank), "");
     meeting->Barrier("all", 3);
@@ -89,7 +89,7 @@ TEST(RpcDynamicTest, WorkersJoinOneByOneAndCallEachOther) {
 
 // Joins, calls all workers, and leaves. Those that leave meanwhile may not answer.
 std::string Visit(int rank) {
-  JoinAs(NameOf(rank), rank);
+  JoinRpcAs(NameOf(rank), rank);
   std::string text = rpc::RpcSync("w0", "echo", {"x"}).bytes;
   for (const WorkerInfo& other : rpc::GetWorkerInfos()) {
     try {
@@ -108,7 +108,7 @@ TEST(RpcDynamicTest, EightWorkersJoinAndLeaveManyTimes) {
     rpc::RegisterMethod("echo", Echo);
     auto meeting = Meeting();
     if (rank == 0) {
-      JoinAs(NameOf(0), 0);
+      JoinRpcAs(NameOf(0), 0);
       meeting->Set("open", "");
       while (meeting->Add("done", 0) < 7) std::this_thread::yield();
       std::string text = AwaitNames("w0") ? "good" : "left: " + Names();
@@ -140,18 +140,18 @@ TEST(RpcDynamicTest, NamesAndIdsAreThoseOfOneWorker) {
   auto texts = OnRanks(2, [](int rank) {
     auto meeting = Meeting();
     if (rank == 0) {
-      JoinAs("a", 7);
+      JoinRpcAs("a", 7);
       meeting->Set("open", "");
       meeting->Wait({"over"});
       rpc::Shutdown();
       return std::string();
     }
     meeting->Wait({"open"});
-    std::string text = ErrorOf([] { JoinAs("a"); }) + "; " + ErrorOf([] { JoinAs("b", 7); }) +
-                       "; " + ErrorOf([] { JoinAs("b c"); }) + "; ";
-    bool is_refused = ErrorOf([] { JoinAs("caf\xe9"); }).starts_with("DistError: the name of");
+    std::string text = ErrorOf([] { JoinRpcAs("a"); }) + "; " + ErrorOf([] { JoinRpcAs("b", 7); }) +
+                       "; " + ErrorOf([] { JoinRpcAs("b c"); }) + "; ";
+    bool is_refused = ErrorOf([] { JoinRpcAs("caf\xe9"); }).starts_with("DistError: the name of");
     text += is_refused ? "refused" : "joined";
-    JoinAs("b");
+    JoinRpcAs("b");
     text += "; " + std::to_string(rpc::GetWorkerInfo().id);
     rpc::Shutdown();
     meeting->Set("over", "");
@@ -174,19 +174,19 @@ TEST(RpcDynamicTest, AKilledWorkerIsForgottenAndItsNameIsFree) {
     auto meeting = Meeting();
     if (rank == 1) {
       meeting->Wait({"open"});
-      JoinAs("b", 1);
+      JoinRpcAs("b", 1);
       meeting->Set("joined", "");
       pause();
     }
     if (rank == 2) {
       meeting->Wait({"dead"});
-      JoinAs("b", 1);
+      JoinRpcAs("b", 1);
       std::string text = rpc::RpcSync("a", "echo", {"again"}).bytes;
       rpc::Shutdown();
       meeting->Set("over", "");
       return text;
     }
-    JoinAs("a", 0);
+    JoinRpcAs("a", 0);
     meeting->Set("open", "");
     meeting->Wait({"joined"});
     std::string text = ErrorOf([] { rpc::RpcSync("b", "die"); });
@@ -221,7 +221,7 @@ TEST(RpcDynamicTest, WorkersThatDiedAloneDelayNobody) {
     rpc::RegisterMethod("echo", Echo);
     auto meeting = Meeting();
     if (rank < 2) {
-      JoinAs(NameOf(rank), rank);
+      JoinRpcAs(NameOf(rank), rank);
       meeting->Set("pid/" + std::to_string(rank), std::to_string(getpid()));
       for (;;) pause();
     }
@@ -234,7 +234,7 @@ TEST(RpcDynamicTest, WorkersThatDiedAloneDelayNobody) {
     for (pid_t pid : pids) kill(pid, SIGKILL);
     for (pid_t pid : pids) AwaitDead(pid);
     TimePoint begin = MonotonicClock().Now();
-    JoinAs("w0", 0);
+    JoinRpcAs("w0", 0);
     bool is_quick = MonotonicClock().Now() - begin < std::chrono::seconds(10);
     std::string text = Names() + (is_quick ? "" : " slow");
     text += " " + rpc::RpcSync("w0", "echo", {"x"}).bytes;
@@ -251,14 +251,14 @@ TEST(RpcDynamicTest, AReferenceToAWorkerThatHasLeftIsToNoOther) {
     auto meeting = Meeting();
     if (rank > 0) {
       meeting->Wait({rank == 1 ? "open" : "left"});
-      JoinAs("b", 1);
+      JoinRpcAs("b", 1);
       meeting->Set("joined/" + std::to_string(rank), "");
       meeting->Wait({rank == 1 ? "made" : "over"});
       rpc::Shutdown();
       if (rank == 1) meeting->Set("left", "");
       return "";
     }
-    JoinAs("a", 0);
+    JoinRpcAs("a", 0);
     meeting->Set("open", "");
     meeting->Wait({"joined/1"});
     rpc::Reference value = rpc::Remote("b", "make", {"of the first"});
@@ -282,7 +282,7 @@ TEST(RpcDynamicTest, WithoutAStoreNobodyJoins) {
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", "29500", 1);
-    return ErrorOf([] { JoinAs("a"); });
+    return ErrorOf([] { JoinRpcAs("a"); });
   });
   EXPECT_THAT(child.Text(), HasSubstr("want one in the options"));
 }
@@ -319,9 +319,9 @@ TEST(RpcDynamicTest, KindsOfGroupsDoNotMixInAStore) {
       while (!meeting->Check({"rankrun/attempt_0/rpc/static_0/0/arrived/0"})) {
         std::this_thread::yield();  // until a worker of the static group waits
       }
-      text = ErrorOf([] { JoinAs("d"); });
+      text = ErrorOf([] { JoinRpcAs("d"); });
       meeting->Barrier("first", 3);
-      JoinAs("d");
+      JoinRpcAs("d");
       meeting->Barrier("joined", 3);
     } else {
       std::string first = ErrorOf([&] { rpc::Init(NameOf(rank), {.world_size = 3}); });
@@ -336,7 +336,7 @@ TEST(RpcDynamicTest, KindsOfGroupsDoNotMixInAStore) {
     if (rank == 2) return text;
     rpc::Init(NameOf(rank), {.world_size = 2});
     rpc::Shutdown();
-    JoinAs(NameOf(rank));  // no worker of the static group is left
+    JoinRpcAs(NameOf(rank));  // no worker of the static group is left
     rpc::Shutdown();
     return text;
   });
@@ -353,7 +353,7 @@ TEST(RpcDynamicTest, AStaticGroupIsPossibleAfterTheDynamicOne) {
   auto texts = OnRanks(2, [](int rank) {
     auto meeting = Meeting();
     std::string text;
-    if (rank == 1) JoinAs("d");
+    if (rank == 1) JoinRpcAs("d");
     meeting->Barrier("joined", 2);
     for (int i = 0; i < 2 && rank == 0; ++i) text += ErrorOf([] { rpc::Init("w0"); }) + "\n";
     meeting->Barrier("refused", 2);
