@@ -104,7 +104,7 @@ const std::string& Server::StatsText() {
 void Server::RefuseRequest(Connection& connection, std::string_view why) {
   refusals_.Note(connection.stream->peer(), std::string(why));
   if (!options_.on_refusal) return Refuse(connection, Ending::kLimit, why);
-  constexpr std::chrono::milliseconds kPause{100};
+  constexpr std::chrono::milliseconds kPause{300};  // for the owner to find the client's process
   endings_[static_cast<size_t>(Ending::kLimit)] += 1;
   if (!MayWarn()) return End(connection);
   if (!Stop(connection)) return;
