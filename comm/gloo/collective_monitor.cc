@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/roll_call.h"
+#include "comm/core/loss.h"
 #include "comm/core/time_left.h"
 #include "comm/gloo/error_text.h"
 
@@ -192,14 +193,15 @@ void CollectiveMonitor::CheckWait(TimePoint now) {
   if (lost_ || now >= deadline_) AbortWait();
 }
 
-// Returns the first rank that was lost without a farewell.
+// Returns the first rank that was lost without a farewell, once it has been for a while.
 std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint now) {
   if (lost_ || deaths_.has_agent()) return std::nullopt;
-  if (death_ || now < next_look_) return death_;
-  next_look_ = now + kDeathInterval;
-  auto lost = control_.FirstSilentLoss();
-  if (lost) death_ = Loss{.peer = lost->peer, .why = lost->why, .since = now};
-  return death_;
+  if (!death_ && now >= next_look_) {
+    next_look_ = now + kDeathInterval;
+    auto lost = control_.FirstSilentLoss();
+    if (lost) death_ = Loss{.peer = lost->peer, .why = lost->why, .since = now};
+  }
+  return death_ && now >= death_->since + kUnawaitedLossPatience ? death_ : std::nullopt;
 }
 
 // Returns the failure of a rank, which this one may not await.

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/roll_call.h"
+#include "comm/core/loss.h"
 #include "comm/stream/limits.h"
 
 namespace rankrun::comm::stream {
@@ -25,11 +26,9 @@ constexpr milliseconds kAgentPatience{100};
 constexpr milliseconds kAnswersPatience{200};
 constexpr milliseconds kAnswersEvery{1};
 
-// Time for a peer to decide whether it gives up: the one for answers, on a busy machine.
-constexpr milliseconds kDecisionPatience{1000};
+constexpr milliseconds kDecisionPatience{1000};  // for a peer to decide whether it gives up
 
-// Code of a farewell without a failure. All others are error codes plus 1.
-constexpr uint8_t kLeaves = 0;
+constexpr uint8_t kLeaves = 0;  // code of a farewell without a failure; others: ErrorCode + 1
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
@@ -350,7 +349,8 @@ std::optional<int> Control::FirstSilentLoss() {
 
 std::optional<Error> Control::FindSilentLoss() {
   auto silent = FirstSilentLoss();
-  return silent ? FindLoss(*silent) : std::nullopt;
+  if (!silent || Now() < StateOf(*silent).loss->since + kUnawaitedLossPatience) return std::nullopt;
+  return FindLoss(*silent);
 }
 
 bool Control::End(const Error& why, const Error& for_others) {

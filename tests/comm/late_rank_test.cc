@@ -14,6 +14,7 @@
 
 #include <rankrun/distributed.h>
 
+#include "base/process/process_handle.h"
 #include "tests/comm/late_calls.h"
 #include "tests/comm/worlds.h"
 
@@ -23,6 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::Each;
 using testing::HasSubstr;
 
 constexpr int kRanks = 4;
@@ -135,6 +137,33 @@ TEST_P(TwoTimeOutsTimingTest, ARankNamesTheOneForWhichItWaitsThoughAPeerTimesOut
     return outcome;
   });
   EXPECT_THAT(told[0], HasSubstr("rank 1"));
+}
+
+struct EndedRankTimingTest : testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, EndedRankTimingTest,
+                         testing::Values("tcp", "hierarchical", "gloo"), NameOfBackend);
+
+// A rank ends, without Destroy, while others still wait for a late one.
+TEST_P(EndedRankTimingTest, ARankMayEndAfterItsPartOfACall) {
+  // The root of a broadcast serves this rank before the late one.
+  const int first = GetParam() == std::string("gloo") ? 1 : 2;
+  const int late = 3 - first;
+  InSharedMemory<std::atomic<pid_t>> ended;
+  auto told = OnRanks(kRanks, [&](int rank) {
+    SetHostFor(GetParam(), rank);
+    ProcessGroup& world = Init({.backend = GetParam()});
+    if (rank == late) {
+      while (ended->load() == 0) std::this_thread::yield();
+      auto process = ProcessHandle::Open(ended->load());
+      if (process) process->AwaitEnd(TimePoint::max());
+      std::this_thread::sleep_for(milliseconds(100));  // in which others notice the loss
+    }
+    std::string outcome =
+        OutcomeOf([&] { LateCalls().at("Broadcast").run(world, 2, GlobalRank{0}, CallOptions()); });
+    if (rank == first) ended->store(getpid());
+    return outcome;
+  });
+  EXPECT_THAT(told, Each(std::string("success")));
 }
 
 // Faults of one rank in a row of calls, in which all others time out soon.
