@@ -151,10 +151,10 @@ Result<void> DynamicGroup::Enter(core::Agent& agent, const Members& before) {
     // The reply proves that the worker knows this one, and that its ConnectPair has returned.
     auto outcome = agent.Ping(each.worker.id, limit_);
     comm::ForgetPair(place_, lists_.own.store(), PairWith(each));
-    if (outcome.kind == core::Outcome::Kind::kReply) continue;
-    auto now = lists_.own.Read();
+    if (outcome.kind == core::Outcome::Kind::kReply || agent.is_lost(each.worker.id)) continue;
+    auto now = lists_.own.Read();  // now, because one that has left is no lost one
     bool has_left = now && !now->Has(each);
-    if (!has_left && !agent.is_lost(each.worker.id)) {
+    if (!has_left) {
       return Error{ErrorCode::kTimeout, "worker " + each.worker.name + ": " + outcome.text};
     }
   }
