@@ -60,6 +60,7 @@ void Init(const std::string& name, const Options& options) {
       ThrowInvalid("rpc::Init: RPC is running: call rpc::Shutdown() first");
     }
     state.is_starting = true;
+    state.starter = std::this_thread::get_id();
   }
   std::unique_ptr<Running> made;
   std::exception_ptr failure;
@@ -70,6 +71,7 @@ void Init(const std::string& name, const Options& options) {
   }
   MutexLock lock(state.mutex);
   state.is_starting = false;
+  state.starter = {};
   state.running = std::move(made);
   state.changed.NotifyAll();
   lock.Unlock();

@@ -53,11 +53,18 @@ milliseconds Running::LimitOf(Timeout given) const {
 
 RunningState& RunningState::OfThisProcess() { return states.Get(); }
 
+void RunningState::GiveUpStart() {
+  MutexLock lock(mutex);
+  if (starter != std::this_thread::get_id()) return;
+  starter = {};
+  changed.NotifyAll();
+}
+
 RunningUse::RunningUse() {
   RunningState& state = RunningState::OfThisProcess();
   MutexLock lock(state.mutex);
   // A worker whose Init has returned may call a method here before ours has.
-  while (MethodScope::IsIn() && state.running == nullptr && state.is_starting) {
+  while (MethodScope::IsIn() && state.running == nullptr && state.starter != std::thread::id()) {
     comm::HookedWait wait;  // another method may run meanwhile
     state.changed.Wait(state.mutex);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rankrun/rpc.h>
@@ -45,11 +46,14 @@ struct RunningState {
   std::unique_ptr<Running> running GUARDED_BY(mutex);
   int users GUARDED_BY(mutex) = 0;             // threads that use `running`
   bool is_starting GUARDED_BY(mutex) = false;  // a thread is in Init
+  std::thread::id starter GUARDED_BY(mutex);   // that thread, until its Init is sure to fail
   bool is_ending GUARDED_BY(mutex) = false;    // a thread is in Shutdown
 
   const comm::HomeProcess home;
 
   static RunningState& OfThisProcess();
+  // Ends the waits of methods for the end of Init if this thread is in it.
+  void GiveUpStart() EXCLUDES(mutex);
 };
 
 // Keeps RPC of this process alive.

@@ -102,6 +102,7 @@ bool WorkerAgent::IsLost(int worker) const {
 }
 
 void WorkerAgent::Shutdown() {
+  RunningState::OfThisProcess().GiveUpStart();  // methods that run here may wait for it
   agent_->Close();
   group_->Leave();
 }
