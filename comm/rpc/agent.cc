@@ -256,14 +256,7 @@ Outcome Agent::RunMethod(const Worker& caller, Message message, TimePoint arrive
   auto method = methods_.Find(request.method);
   if (!method) return {.kind = Kind::kUnknown, .text = std::move(method).error().message};
   OperationEvent event = BeginEvent(trace_kind::kRpcMethod, caller.id, request.method, message);
-  Outcome outcome;
-  try {
-    outcome.reply = (**method)({caller.id, caller.name}, std::move(message));
-  } catch (const std::exception& error) {
-    outcome = {.kind = Kind::kRaised, .text = error.what()};
-  } catch (...) {
-    outcome = {.kind = Kind::kRaised, .text = "an exception that is no std::exception"};
-  }
+  Outcome outcome = Run(**method, {caller.id, caller.name}, std::move(message));
   event.End(outcome.kind == Kind::kReply);
   return outcome;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace rankrun::comm::rpc {
@@ -12,6 +13,16 @@ constexpr size_t kNamesInText = 20;
 Error Invalid(const std::string& message) { return {ErrorCode::kInvalid, message}; }
 
 }  // namespace
+
+Outcome Run(const Method& method, const Caller& caller, Message arguments) {
+  try {
+    return {.reply = method(caller, std::move(arguments))};
+  } catch (const std::exception& error) {
+    return {.kind = Outcome::Kind::kRaised, .text = error.what()};
+  } catch (...) {
+    return {.kind = Outcome::Kind::kRaised, .text = "an exception that is no std::exception"};
+  }
+}
 
 Result<void> Methods::Add(const std::string& name, Method method) {
   if (name.empty() || name.size() > kMaxMethodName) {

@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/rpc/message.h"
+#include "comm/rpc/outcome.h"
 
 namespace rankrun::comm::rpc {
 
@@ -21,6 +22,8 @@ struct Caller {
 
 // Carries out a call; may throw. The result's blobs own their bytes.
 using Method = std::function<Message(const Caller& caller, Message arguments)>;
+// Runs a method; its exception becomes kRaised.
+Outcome Run(const Method& method, const Caller& caller, Message arguments);
 
 // Methods that other workers may call, by name. Names that begin with '~' are the library's
 // own, and are in no text.

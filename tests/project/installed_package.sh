@@ -1,14 +1,14 @@
 #!/bin/sh
 # installed_package.sh BUILD SOURCE: installs BUILD into an empty folder, then
 # builds and runs programs with the installed package: the examples train_lm,
-# store, launch, collectives, c and backend with CMake, and a small program each in
+# store, launch, collectives, rpc, c and backend with CMake, and a small program each in
 # C++ and C with pkg-config. The conformance vectors run over the example backend.
 set -eu
 build=$1 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/usr" >"$folder/log" || { cat "$folder/log"; exit 1; }
-for example in train_lm store launch collectives c backend; do
+for example in train_lm store launch collectives rpc c backend; do
   cmake -S "$source/examples/$example" -B "$folder/$example" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$folder/usr" >"$folder/log"
   cmake --build "$folder/$example" >"$folder/log" || { cat "$folder/log"; exit 1; }
@@ -26,6 +26,8 @@ RANKRUN_BACKEND=gloo "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports
 grep -q 'best rate: 0.5' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/reports"
 "$folder/usr/bin/rankrun" -n 2 "$folder/collectives/handover"
+"$folder/usr/bin/rankrun" -n 3 "$folder/rpc/own_agent" | tee "$folder/out"
+grep -q 'worker1 keeps: hello worker 1' "$folder/out"
 "$folder/usr/bin/rankrun" -n 2 "$folder/c/pi"
 "$folder/usr/bin/rankrun" -n 2 "$source/examples/python/mean.py"
 RANKRUN_PLUGIN_DIR="$folder/backend" RANKRUN_BACKEND=local \

@@ -113,14 +113,24 @@ std::shared_ptr<RpcBackendOptions> ConstructRpcBackendOptions(const BackendType&
                                                                    options);
 }
 
-std::unique_ptr<RpcAgent> InitBackend(const BackendType& backend, std::shared_ptr<Store> store,
-                                      const std::string& name, int rank,
-                                      std::optional<int> world_size,
-                                      std::shared_ptr<RpcBackendOptions> options) {
+std::unique_ptr<RpcAgent> MakeAgent(const BackendType& backend, std::shared_ptr<Store> store,
+                                    const std::string& name, int rank,
+                                    std::optional<int> world_size,
+                                    std::shared_ptr<RpcBackendOptions> options) {
   auto agent = RegisteredBackend::Of(backend).handlers.init(std::move(store), name, rank,
                                                             world_size, std::move(options));
   if (agent == nullptr) ThrowInvalid("RPC backend " + backend.name() + " has made no agent");
   return agent;
+}
+
+std::unique_ptr<RpcAgent> InitBackend(const BackendType& backend, std::shared_ptr<Store> store,
+                                      const std::string& name, int rank,
+                                      std::optional<int> world_size,
+                                      std::shared_ptr<RpcBackendOptions> options) {
+  if (store == nullptr) {
+    ThrowInvalid("InitBackend: the store is null: want the one in which the workers meet");
+  }
+  return MakeAgent(backend, std::move(store), name, rank, world_size, std::move(options));
 }
 
 }  // namespace rankrun::rpc

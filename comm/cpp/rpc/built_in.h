@@ -1,6 +1,8 @@
 #pragma once
 
 #include <any>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,7 +10,7 @@
 
 #include "comm/cpp/rpc/running.h"
 
-// The backends of the library.
+// The backends of the library, and agents of all backends.
 namespace rankrun::rpc {
 
 inline constexpr char kTensorPipe[] = "TENSORPIPE";
@@ -16,6 +18,12 @@ inline constexpr char kProcessGroup[] = "PROCESS_GROUP";
 
 BackendHandlers TensorPipeHandlers();
 BackendHandlers ProcessGroupHandlers();
+
+// As InitBackend; without a store the workers meet as InitOptions says.
+std::unique_ptr<RpcAgent> MakeAgent(const BackendType& backend, std::shared_ptr<Store> store,
+                                    const std::string& name, int rank,
+                                    std::optional<int> world_size,
+                                    std::shared_ptr<RpcBackendOptions> options);
 
 // Returns the value of an option; throws DistError if it has another type.
 template <typename T>

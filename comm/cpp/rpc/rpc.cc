@@ -5,6 +5,7 @@
 #include <rankrun/rpc/backend.h>
 
 #include "comm/core/throw.h"
+#include "comm/cpp/rpc/built_in.h"
 #include "comm/cpp/rpc/methods.h"
 #include "comm/cpp/rpc/references.h"
 #include "comm/cpp/rpc/running.h"
@@ -33,7 +34,7 @@ std::unique_ptr<Running> Start(const std::string& name, const Options& options) 
     }
     world_size.reset();
   }
-  auto agent = InitBackend(backend, options.store, name, options.rank, world_size, of_backend);
+  auto agent = MakeAgent(backend, options.store, name, options.rank, world_size, of_backend);
   return std::make_unique<Running>(std::move(agent), of_backend->rpc_timeout);
 }
 

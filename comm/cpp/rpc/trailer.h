@@ -19,7 +19,7 @@ void Append(std::string& bytes, const T& value) {
 template <typename T>
 T TakeLast(std::string& bytes) {
   static_assert(std::is_trivially_copyable_v<T>);
-  if (bytes.size() < sizeof(T)) ThrowInvalid("a payload ends amid a number");
+  if (bytes.size() < sizeof(T)) ThrowInvalid("the last bytes of a payload are missing");
   T value;
   std::memcpy(&value, bytes.data() + bytes.size() - sizeof value, sizeof value);
   bytes.resize(bytes.size() - sizeof value);

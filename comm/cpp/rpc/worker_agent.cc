@@ -1,7 +1,6 @@
 #include "comm/cpp/rpc/worker_agent.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "comm/core/throw.h"
@@ -20,6 +19,8 @@ using Kind = core::Outcome::Kind;
 constexpr milliseconds kUnlimited = std::chrono::hours(24 * 365);
 
 WorkerInfo InfoOf(const core::Worker& worker) { return {worker.name, worker.id}; }
+
+}  // namespace
 
 std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
                            const core::Outcome& outcome) {
@@ -40,8 +41,6 @@ std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
   }
   __builtin_unreachable();
 }
-
-}  // namespace
 
 void ThrowUnfinished(int64_t calls_and_methods, milliseconds limit) {
   comm::Throw({ErrorCode::kTimeout, std::to_string(calls_and_methods) +

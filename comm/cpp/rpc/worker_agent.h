@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -69,6 +70,10 @@ class WorkerAgent final : public RpcAgent {
   const std::unique_ptr<WorkerGroup> group_;
   const std::unique_ptr<comm::rpc::Agent> agent_;  // ends before the group
 };
+
+// Returns the error of a call that has failed, as RpcSync throws it; null for a reply.
+std::exception_ptr ErrorOf(const std::string& callee, const std::string& method,
+                           const comm::rpc::Outcome& outcome);
 
 // Throws the error of a Join that has waited for its limit.
 [[noreturn]] void ThrowUnfinished(int64_t calls_and_methods, std::chrono::milliseconds limit);

@@ -37,7 +37,10 @@ class RANKRUN_API BackendType {
   const internal::RegisteredBackend* backend_;
 };
 
-// One worker's part of RPC.
+// One worker's part of RPC: it carries calls and replies. Their payloads are opaque bytes and
+// attachments, without references. The callee's agent passes each call to RunMethod, and the
+// caller's passes the reply to ResultOf. A whole agent: examples/rpc/own_agent.cc.
+// Thread: any. Lifetime: the destructor waits for calls of RunMethod.
 class RANKRUN_API RpcAgent {
  public:
   virtual ~RpcAgent();
@@ -47,8 +50,8 @@ class RANKRUN_API RpcAgent {
   // Returns a worker. Throws DistError for one that there is not. By GetWorkerInfos, unless
   // the agent has a faster way.
   virtual WorkerInfo Find(const To& to) const;
-  // Call a registered method of a worker, as RpcSync and RpcAsync do. The limit is 0 or more;
-  // 0: none.
+  // Call a method of a worker, which may be this one. The limit is 0 or more; 0: none.
+  // Errors: those of RpcSync.
   virtual Payload CallAndWait(const WorkerInfo& callee, const std::string& method,
                               Payload arguments, std::chrono::milliseconds limit) = 0;
   virtual Future<Payload> Call(const WorkerInfo& callee, const std::string& method,
@@ -72,6 +75,15 @@ class RANKRUN_API RpcAgent {
   virtual std::map<std::string, std::string> GetMetrics() const = 0;
 };
 
+// Runs the method that `caller` calls. Returns the reply, also if the method throws or there is
+// none of this name. The method may wait, and call other workers. It waits until Init of this
+// worker has returned; an agent takes calls once nothing that makes it can fail any more.
+RANKRUN_API Payload RunMethod(const WorkerInfo& caller, const std::string& method,
+                              Payload arguments);
+// Returns the result that a reply of RunMethod has. Throws RemoteError and UnknownMethodError,
+// as RpcSync; DistError for bytes that are no such reply.
+RANKRUN_API Payload ResultOf(const WorkerInfo& callee, const std::string& method, Payload reply);
+
 using OptionMap = std::map<std::string, std::any>;
 
 // Functions of a backend.
@@ -82,7 +94,7 @@ struct BackendHandlers {
       std::chrono::milliseconds rpc_timeout, const std::string& init_method, const OptionMap&)>
       construct_options;
   // Makes the agent of InitBackend; all workers are connected when it returns. No world size:
-  // the workers join and leave at any time. -1: InitOptions'.
+  // the workers join and leave at any time. A size of -1, a null store: InitOptions'.
   std::function<std::unique_ptr<RpcAgent>(std::shared_ptr<Store> store, const std::string& name,
                                           int rank, std::optional<int> world_size,
                                           std::shared_ptr<RpcBackendOptions> options)>
@@ -95,7 +107,7 @@ RANKRUN_API BackendType RegisterBackend(const std::string& name, BackendHandlers
 // Throws DistError, with the names that there are, for another name.
 RANKRUN_API BackendType FindBackend(const std::string& name);
 
-// Call the functions of a backend.
+// Call the functions of a backend. InitBackend throws DistError for a null store.
 RANKRUN_API std::shared_ptr<RpcBackendOptions> ConstructRpcBackendOptions(
     const BackendType& backend, std::chrono::milliseconds rpc_timeout = std::chrono::seconds(60),
     const std::string& init_method = "env://", const OptionMap& options = {});

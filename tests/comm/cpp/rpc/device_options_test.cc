@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <rankrun/rpc/backend.h>
+#include <rankrun/store.h>
 
 #include "tests/comm/worlds.h"
 
@@ -97,7 +98,12 @@ TEST(RpcDeviceOptionsTest, NothingArrivesOnAGpuThatIsNotInUse) {
                        return std::make_unique<Liar>(rpc::InitBackend(
                            rpc::FindBackend("TENSORPIPE"), store, name, id, size, options));
                      }});
-    rpc::Init("w" + std::to_string(rank), {.backend = rank == 0 ? "TENSORPIPE" : "liar"});
+    const int port = std::stoi(getenv("MASTER_PORT"));
+    auto store = std::make_shared<TcpStore>(TcpStoreOptions{.port = static_cast<uint16_t>(port)});
+    rpc::Init("w" + std::to_string(rank), {.backend = rank == 0 ? "TENSORPIPE" : "liar",
+                                           .rank = rank,
+                                           .world_size = 2,
+                                           .store = store});
     std::string text = "no call";
     if (rank == 1) {
       auto byte = std::make_shared<std::byte>();
