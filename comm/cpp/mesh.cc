@@ -211,6 +211,9 @@ DeviceMesh MeshFromGroups(const std::string& device, const std::vector<ProcessGr
   if (shape.empty() && options.ranks.empty() && groups.size() == 1) {
     complete.ranks = groups.front()->global_ranks();
     complete_shape = {static_cast<int>(complete.ranks.size())};
+  } else if (shape.empty()) {
+    Fail(kCall,
+         Invalid("there is no shape: want one size per group, " + std::to_string(groups.size())));
   }
   auto layout = LayoutOf(complete_shape, complete);
   if (!layout) Fail(kCall, std::move(layout).error());

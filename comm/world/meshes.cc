@@ -13,16 +13,26 @@ namespace {
 
 using mesh::Layout;
 
-std::string InWords(const Layout& layout) {
+std::string InShape(const Layout& layout) {
   std::string text = "a mesh of ";
   for (size_t i = 0; i < layout.shape().size(); ++i) {
     text += (i == 0 ? "" : " x ") + std::to_string(layout.shape()[i]);
     if (!layout.names().empty()) text += " " + layout.names()[i];
   }
-  return text + ", ranks " + Joined(layout.ranks());
+  return text;
+}
+
+std::string InWords(const Layout& layout) {
+  return InShape(layout) + ", ranks " + Joined(layout.ranks());
 }
 
 Result<void> CheckFits(const Layout& layout, const GroupIdentity& world) {
+  const auto needed = static_cast<int>(layout.ranks().size());
+  if (needed > world.world_size()) {
+    return Error{ErrorCode::kInvalid, InShape(layout) + " needs " + std::to_string(needed) +
+                                          " ranks, and the world has " +
+                                          std::to_string(world.world_size())};
+  }
   for (int rank : layout.ranks()) {
     if (rank < world.world_size()) continue;
     return Error{ErrorCode::kInvalid, "the mesh has rank " + std::to_string(rank) +

@@ -29,11 +29,6 @@ constexpr milliseconds kLookForRefusalEvery{20};
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }
 
-bool HasAllFunctions(const rankrun_backend& backend) {
-  return backend.connect != nullptr && backend.send != nullptr && backend.receive != nullptr &&
-         backend.shut_down != nullptr && backend.close != nullptr;
-}
-
 class OutsideConnection final : public stream::Connection {
  public:
   OutsideConnection(const rankrun_backend& backend, const rankrun_connection& connection)
@@ -184,10 +179,11 @@ Result<void> CheckOutsideBackend(const rankrun_backend& backend) {
   if (auto ok = CheckDescription(backend, RANKRUN_BACKEND_VERSION, "rankrun_backend"); !ok) {
     return ok;
   }
-  if (!HasAllFunctions(backend)) {
-    return Error{ErrorCode::kInvalid, "a function of the backend is NULL: all are required"};
-  }
-  return {};
+  return CheckFunctions({{"connect", backend.connect != nullptr},
+                         {"send", backend.send != nullptr},
+                         {"receive", backend.receive != nullptr},
+                         {"shut_down", backend.shut_down != nullptr},
+                         {"close", backend.close != nullptr}});
 }
 
 BackendCreator CreatorOf(const rankrun_backend& backend) {

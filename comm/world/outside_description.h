@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "base/result.h"
@@ -26,6 +27,21 @@ Result<void> CheckDescription(const Description& backend, uint32_t version,
     return invalid("the name of the backend is " +
                    (backend.name == nullptr ? "NULL" : "\"" + std::string(backend.name) + "\"") +
                    ": want small letters, digits and _");
+  }
+  return {};
+}
+
+struct DescribedFunction {
+  const char* name;
+  bool is_there;
+};
+
+// Fails for the first function that is NULL. Error: kInvalid.
+inline Result<void> CheckFunctions(std::initializer_list<DescribedFunction> functions) {
+  for (const DescribedFunction& each : functions) {
+    if (each.is_there) continue;
+    return Error{ErrorCode::kInvalid, "the function " + std::string(each.name) +
+                                          " of the backend is NULL: want a function"};
   }
   return {};
 }

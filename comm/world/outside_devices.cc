@@ -217,22 +217,25 @@ class OutsideDevices final : public DeviceBackend {
   const std::shared_ptr<State> state_;
 };
 
-bool HasAllFunctions(const rankrun_device_backend& backend) {
-  bool has_messages = backend.start != nullptr;
-  return backend.find_devices != nullptr && backend.create != nullptr &&
-         backend.destroy != nullptr && backend.check != nullptr && backend.enqueue != nullptr &&
-         has_messages == (backend.advance != nullptr) && backend.test != nullptr &&
-         backend.wait_in != nullptr && backend.release != nullptr && backend.abort != nullptr;
-}
-
 }  // namespace
 
 Result<void> CheckOutsideDevices(const rankrun_device_backend& backend) {
   auto ok = CheckDescription(backend, RANKRUN_DEVICE_BACKEND_VERSION, "rankrun_device_backend");
-  if (!ok || HasAllFunctions(backend)) return ok;
-  return Error{ErrorCode::kInvalid,
-               "a function of the backend is NULL: all are required, but for start and advance, "
-               "of which both may be NULL"};
+  if (!ok) return ok;
+  // Messages, by both functions or none.
+  const bool has_start = backend.start != nullptr;
+  const bool has_advance = backend.advance != nullptr;
+  return CheckFunctions({{"find_devices", backend.find_devices != nullptr},
+                         {"create", backend.create != nullptr},
+                         {"destroy", backend.destroy != nullptr},
+                         {"check", backend.check != nullptr},
+                         {"enqueue", backend.enqueue != nullptr},
+                         {"start", has_start || !has_advance},
+                         {"advance", has_advance || !has_start},
+                         {"test", backend.test != nullptr},
+                         {"wait_in", backend.wait_in != nullptr},
+                         {"release", backend.release != nullptr},
+                         {"abort", backend.abort != nullptr}});
 }
 
 Result<DeviceBackendCreator> CreatorOf(const rankrun_device_backend& backend) {

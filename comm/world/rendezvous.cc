@@ -229,6 +229,15 @@ Result<void> ClaimRank(const Meeting& meeting, const InitOptions& options) {
                  cause);
 }
 
+// Errors of the system are a DistStoreError, as from FileStore.
+Error OfStore(Error error) {
+  const bool is_of_system = error.code == ErrorCode::kSystem ||
+                            error.code == ErrorCode::kNotFound ||
+                            error.code == ErrorCode::kExhausted;
+  if (is_of_system) error.code = ErrorCode::kProtocol;
+  return error;
+}
+
 Result<void> OpenFile(const std::string& path, const InitOptions& options, const DeathWatch& deaths,
                       Meeting& meeting) {
   const std::string rank = "rank " + std::to_string(meeting.place.global_rank);
@@ -237,7 +246,7 @@ Result<void> OpenFile(const std::string& path, const InitOptions& options, const
       .path = path, .world = "rankrun", .attempt = meeting.place.attempt, .user = rank + process};
   TimePoint deadline = std::chrono::steady_clock::now() + Bounded(options.timeout);
   auto store = EnterFile(*meeting.file, deadline, deaths);
-  if (!store) return std::move(store).error();
+  if (!store) return OfStore(std::move(store).error());
   meeting.store = *std::move(store);
   meeting.host = "127.0.0.1";
   return {};

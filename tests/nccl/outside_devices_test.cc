@@ -146,10 +146,10 @@ TEST_F(BadOutsideDevicesTest, AreRefused) {
                               std::to_string(sizeof bad));
   bad = good;
   bad.enqueue = nullptr;
-  EXPECT_THAT(ErrorIn(bad), HasSubstr("a function of the backend is NULL"));
+  EXPECT_THAT(ErrorIn(bad), HasSubstr("the function enqueue of the backend is NULL"));
   bad = good;
   bad.advance = good.test;
-  EXPECT_THAT(ErrorIn(bad), HasSubstr("a function of the backend is NULL"));
+  EXPECT_THAT(ErrorIn(bad), HasSubstr("the function start of the backend is NULL"));
 }
 
 TEST_F(BadOutsideDevicesTest, WithoutAGpuTheReasonIsTheBackends) {

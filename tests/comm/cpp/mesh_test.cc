@@ -198,10 +198,9 @@ TEST(MeshErrorTest, BadArgumentsAreToldToAllRanks) {
     text += "\n" + ErrorOf([&] { InitDeviceMesh("cuda", {4}); });
     return text;
   });
-  EXPECT_THAT(texts[1],
-              HasSubstr("the mesh has rank 4, and the world 4 ranks: want ranks from 0 to 3"));
+  EXPECT_THAT(texts[1], HasSubstr("a mesh of 3 x 2 needs 6 ranks, and the world has 4"));
   EXPECT_THAT(texts[1], HasSubstr("device is \"cuda:0\": want cpu or cuda, without an index"));
-  EXPECT_THAT(texts, Each(AllOf(HasSubstr("the mesh has rank 4"), HasSubstr("a mesh of 2 x 1"),
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("a mesh of 3 x 2 needs"), HasSubstr("a mesh of 2 x 1"),
                                 HasSubstr("a mesh of 2 x 2"), HasSubstr("\"cuda:0\""),
                                 HasSubstr("device is \"cuda\", and the backend"))));
 }
@@ -214,6 +213,7 @@ TEST(MeshErrorTest, BadDimensionsAndGroupsAreRefused) {
     text += "\n" + ErrorOf([&] { mesh.group("c"); });
     text += "\n" + ErrorOf([&] { mesh.Slice({}); });
     text += "\n" + ErrorOf([&] { MeshFromGroups("cpu", {}); });
+    text += "\n" + ErrorOf([&] { MeshFromGroups("cpu", {&mesh.group(0), &mesh.group(1)}); });
     text += "\n" + ErrorOf([&] { MeshFromGroups("cpu", {&world}, {2, 2}); });
     text += "\n" + ErrorOf([&] {
               MeshFromGroups("cpu", {&mesh.group(1), &mesh.group(0)}, {2, 2});
@@ -231,6 +231,7 @@ TEST(MeshErrorTest, BadDimensionsAndGroupsAreRefused) {
                 "DistError: DeviceMesh::Slice: the slice has no dimension: want at least one "
                 "name\n"
                 "DistError: MeshFromGroups: there is no group: want at least one\n"
+                "DistError: MeshFromGroups: there is no shape: want one size per group, 2\n"
                 "DistError: MeshFromGroups: the mesh has 2 dimensions, and there are 1 "
                 "groups: want one for each\n"
                 "DistError: MeshFromGroups: the group \""),

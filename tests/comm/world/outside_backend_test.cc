@@ -359,15 +359,16 @@ TEST_F(OutsideBackendTest, AStructThatTheLibraryCannotUseIsRefused) {
   }
   bad.name = nullptr;
   EXPECT_EQ(ErrorIn(bad), "the name of the backend is NULL: want small letters, digits and _");
-  for (void (*clear)(rankrun_backend&) : std::initializer_list<void (*)(rankrun_backend&)>{
-           [](rankrun_backend& b) { b.connect = nullptr; },
-           [](rankrun_backend& b) { b.send = nullptr; },
-           [](rankrun_backend& b) { b.receive = nullptr; },
-           [](rankrun_backend& b) { b.shut_down = nullptr; },
-           [](rankrun_backend& b) { b.close = nullptr; }}) {
+  const std::map<std::string, void (*)(rankrun_backend&)> clears = {
+      {"connect", [](rankrun_backend& b) { b.connect = nullptr; }},
+      {"send", [](rankrun_backend& b) { b.send = nullptr; }},
+      {"receive", [](rankrun_backend& b) { b.receive = nullptr; }},
+      {"shut_down", [](rankrun_backend& b) { b.shut_down = nullptr; }},
+      {"close", [](rankrun_backend& b) { b.close = nullptr; }}};
+  for (const auto& [name, clear] : clears) {
     bad = good;
     clear(bad);
-    EXPECT_EQ(ErrorIn(bad), "a function of the backend is NULL: all are required");
+    EXPECT_EQ(ErrorIn(bad), "the function " + name + " of the backend is NULL: want a function");
   }
 }
 

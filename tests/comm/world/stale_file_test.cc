@@ -54,6 +54,12 @@ struct StaleFileTest : testing::Test {
   std::string path = folder.Path("meet");
 };
 
+TEST_F(StaleFileTest, AFolderThatIsMissingIsAnErrorOfTheStore) {
+  path = folder.Path("missing/meet");
+  EXPECT_THAT(Run(2), Each(AllOf(StartsWith("DistStoreError: Init: "),
+                                 HasSubstr(path + ": No such file or directory"))));
+}
+
 TEST_F(StaleFileTest, OfARunThatDiedInInit) {
   ChildProcess rank([&] { return ErrorOf([&] { Init(At(1, 3)); }); });
   FileStore(path, "rankrun")
