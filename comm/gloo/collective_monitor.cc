@@ -208,7 +208,7 @@ std::optional<CollectiveMonitor::Loss> CollectiveMonitor::FindDeath(TimePoint no
 std::optional<Error> CollectiveMonitor::FindReport(TimePoint now) {
   if (lost_ || now < next_report_look_ || now + kNearTimeOut >= deadline_) return std::nullopt;
   next_report_look_ = now + kDeathInterval;
-  return failure_board_.ReportedFailure();
+  return failure_board_.FailureIn(operation_->number);
 }
 
 void CollectiveMonitor::EndWith(const Error& why) {

@@ -114,13 +114,18 @@ void FailureBoard::SendFarewellOnLeaving() {
 }
 
 std::optional<Error> FailureBoard::Conclude(uint64_t call) {
+  if (auto failure = FailureIn(call)) return failure;
+  concluded_ = call;
+  return std::nullopt;
+}
+
+std::optional<Error> FailureBoard::FailureIn(uint64_t call) {
   for (int peer = 0; peer < control_.ranks(); ++peer) {
     if (peer == group_rank_) continue;
     auto farewell = control_.Farewell(peer);
     if (!farewell || (*farewell)[0] == kLeaves) continue;
     if (control_.FirstCallThatFails(peer) <= call) return DecodeNote(*farewell);
   }
-  concluded_ = call;
   return std::nullopt;
 }
 

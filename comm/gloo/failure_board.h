@@ -54,8 +54,10 @@ class FailureBoard {
   // or the loss of one without a farewell.
   std::optional<Error> FindFailure(TimePoint since);
 
-  // Returns the failure that any rank has reported in its farewell.
+  // Return the failure that any rank has reported in its farewell; FailureIn only if it was in
+  // that call or before.
   std::optional<Error> ReportedFailure() { return FailureOf(group_rank_); }
+  std::optional<Error> FailureIn(uint64_t call);
 
   // Publishes a slow operation and compares it with those of the other ranks.
   // Returns the note, if any; a mismatch becomes the note.

@@ -139,14 +139,16 @@ TEST_P(TwoTimeOutsTimingTest, ARankNamesTheOneForWhichItWaitsThoughAPeerTimesOut
   EXPECT_THAT(told[0], HasSubstr("rank 1"));
 }
 
+// Returns the rank, of 1 and 2, that the root of a broadcast serves before the other.
+int FirstServed(const std::string& backend) { return backend == "gloo" ? 1 : 2; }
+
 struct EndedRankTimingTest : testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Backends, EndedRankTimingTest,
                          testing::Values("tcp", "hierarchical", "gloo"), NameOfBackend);
 
 // A rank ends, without Destroy, while others still wait for a late one.
 TEST_P(EndedRankTimingTest, ARankMayEndAfterItsPartOfACall) {
-  // The root of a broadcast serves this rank before the late one.
-  const int first = GetParam() == std::string("gloo") ? 1 : 2;
+  const int first = FirstServed(GetParam());
   const int late = 3 - first;
   InSharedMemory<std::atomic<pid_t>> ended;
   auto told = OnRanks(kRanks, [&](int rank) {
@@ -161,6 +163,35 @@ TEST_P(EndedRankTimingTest, ARankMayEndAfterItsPartOfACall) {
     std::string outcome =
         OutcomeOf([&] { LateCalls().at("Broadcast").run(world, 2, GlobalRank{0}, CallOptions()); });
     if (rank == first) ended->store(getpid());
+    return outcome;
+  });
+  EXPECT_THAT(told, Each(std::string("success")));
+}
+
+struct LaterFailureTest : testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, LaterFailureTest, testing::Values("tcp", "hierarchical", "gloo"),
+                         NameOfBackend);
+
+// A rank has the result of a broadcast and fails in its next call, while others still wait for a
+// late one in the first.
+TEST_P(LaterFailureTest, DoesNotEndAnEarlierCallOfOthers) {
+  const int first = FirstServed(GetParam());
+  InSharedMemory<std::atomic<bool>> failed;
+  auto told = InWorld(kRanks, GetParam(), [&](ProcessGroup& world) {
+    const int rank = world.global_rank();
+    auto broadcast = [&] {
+      LateCalls().at("Broadcast").run(world, 2, GlobalRank{0}, CallOptions());
+    };
+    if (rank == 3 - first) {
+      while (!*failed) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(100));  // in which others hear of the failure
+    }
+    std::string outcome = OutcomeOf(broadcast);
+    if (rank == first) {
+      std::vector<int> sum = {1};
+      EXPECT_THROW(world.AllReduce(sum, ReduceOp::kSum, milliseconds(50)), DistError);
+      *failed = true;
+    }
     return outcome;
   });
   EXPECT_THAT(told, Each(std::string("success")));
