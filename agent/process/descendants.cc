@@ -143,6 +143,13 @@ char StateOf(pid_t pid) {
   return stat.empty() ? '\0' : stat[0];
 }
 
+bool IsTraced(pid_t pid) {
+  constexpr std::string_view kLine = "TracerPid:\t";
+  const std::string status = ReadOfProcess(pid, "status");
+  const size_t at = status.find(kLine);
+  return at != status.npos && status.compare(at + kLine.size(), 2, "0\n") != 0;
+}
+
 bool MayHaveEnvironment(pid_t pid) {
   constexpr int kFieldsBeforeStart = 47;  // env_start and env_end; exec sets both to 0
   constexpr int kFieldsBeforeEnd = 48;

@@ -97,7 +97,7 @@ void Worker::SignalAgain() {
 void Worker::SendEndSignal(int signal_number) {
   const bool alone = TakesSignalAlone(*pid_, signal_number);
   kill(alone ? *pid_ : -*pid_, signal_number);
-  kill(-*pid_, SIGCONT);
+  if (!IsTraced(*pid_)) kill(-*pid_, SIGCONT);
   group_signalled_ |= !alone;
 }
 

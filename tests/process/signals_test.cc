@@ -55,6 +55,33 @@ while True:
     signal.pause()
 )";
 
+// Its tracer prints the signals that the program gets.
+constexpr const char* kTraced = R"(
+import ctypes, os, signal, time
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+PR_SET_PTRACER, PTRACE_SEIZE, PTRACE_CONT = 0x59616d61, 0x4206, 7
+libc.prctl(PR_SET_PTRACER, 2**64 - 1, 0, 0, 0)
+signal.signal(signal.SIGTERM, lambda number, frame: None)
+traced = os.getpid()
+attached = os.pipe()
+if os.fork() == 0:
+    libc.ptrace(PTRACE_SEIZE, traced, None, None)
+    os.write(attached[1], b"x")
+    while True:
+        status = os.waitpid(traced, 0)[1]
+        if not os.WIFSTOPPED(status):
+            os._exit(0)
+        number = os.WSTOPSIG(status)
+        print("got", signal.Signals(number).name, flush=True)
+        libc.ptrace(PTRACE_CONT, traced, None, number)
+os.read(attached[0], 1)
+os.write(1, b"up\n")
+signal.pause()
+time.sleep(0.2)
+)";
+
 struct SignalsTest : ::testing::Test {
   void SetUp() override { AdoptOrphans(); }
   std::string File(const std::string& name, const std::string& text) const {
@@ -98,6 +125,16 @@ TEST_F(SignalsTest, AWorkerThatAFailureStopsGetsTheSignalAlone) {
   std::ofstream(folder.Path("go")) << "\n";
   EXPECT_EQ(run.Wait(), Code(3));
   EXPECT_EQ(run.Out(), "up\nsaved\n");
+}
+
+// A SIGCONT would cancel the stop that a tracer waits for.
+TEST_F(SignalsTest, AWorkerWithATracerGetsTheStopOnly) {
+  Job run({.arguments = Python(kTraced)});
+  ASSERT_TRUE(run.WaitForOut("up\n"));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), KilledBy(SIGTERM));
+  EXPECT_EQ(run.Out(), "up\ngot SIGTERM\n");
+  EXPECT_TRUE(NothingIsLeft(milliseconds(0)));
 }
 
 TEST_F(SignalsTest, TheCommandOfAShellGetsAStopWhateverTheShellTraps) {
