@@ -151,7 +151,7 @@ Source SourceOf(int source) {
 }
 
 CallOptions CallOf(int64_t timeout_ms, rankrun_work** work) {
-  CallOptions options(TimeoutOf(timeout_ms));
+  CallOptions options{.timeout = TimeoutOf(timeout_ms)};
   options.async = work != nullptr;
   if (work != nullptr) *work = nullptr;
   return options;

@@ -174,7 +174,7 @@ Result<std::chrono::milliseconds> GroupTable::CheckedTimeoutOf(const InitOptions
 Result<ProcessGroup*> GroupTable::ConnectDevices(ProcessGroup* group, TimePoint deadline) {
   bool may_lack_them = group != world();
   if (!world_.device || (may_lack_them && !GroupOf(*group).has_devices())) return group;
-  auto ok = GroupOf(*group).BarrierOn(*world_.device, TimeLeft(deadline));
+  auto ok = GroupOf(*group).BarrierOn(*world_.device, {.timeout = TimeLeft(deadline)});
   if (ok) return group;
   if (group == world()) {
     Clear();

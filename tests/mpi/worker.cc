@@ -132,7 +132,7 @@ std::string LateRank(const Place& place) {
       }
       const std::chrono::milliseconds timeout(is_late ? 60'000 : 100);
       std::string outcome = OutcomeOf(
-          [&] { call.run(group, count, GlobalRank{is_rooted ? 0 : 1}, CallOptions(timeout)); });
+          [&] { call.run(group, count, GlobalRank{is_rooted ? 0 : 1}, CallOptions{.timeout = timeout}); });
       std::ofstream(mark(world.global_rank())) << "over";
       if (is_late && outcome == "success") with_result += name + std::to_string(count) + " ";
     }

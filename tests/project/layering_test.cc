@@ -83,6 +83,7 @@ const std::map<std::string, Rooms> kRooms = {
          {"include/rankrun", {}},
          {"include/rankrun/c", {}},
          {"include/rankrun/diagnosis", {}},
+         {"include/rankrun/internal", {}},
          {"include/rankrun/rpc", {}},
          {"include/rankrun/training", {}},
          {"reduce", {}},

@@ -86,7 +86,7 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
   mark_->Remove();
   try {
     // A worker that goes on may make a dynamic group at once.
-    world().Barrier(CallOptions{FiniteLimit(limit)});
+    world().Barrier(FiniteLimit(limit));
   } catch (const DistError&) {
     // A worker has ended without the barrier; no other one waits for it.
   }
@@ -95,9 +95,8 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
 // A worker that has come to its end serves the others until they come to theirs, which may take as
 // long as they like. So it does not count as a rank that waits for them.
 void SumWhileServing(ProcessGroup& world, std::vector<int64_t>& sums, milliseconds limit) {
-  CallOptions options(limit);
-  options.async = true;
-  const Work work = world.AllReduce(sums, ReduceOp::kSum, options);
+  const Work work =
+      world.AllReduce(sums, ReduceOp::kSum, {.timeout = limit, .async = true});
   const Promise<void> ended;
   work.Then([ended] { ended.SetValue(); });
   ended.future().Wait();

@@ -10,8 +10,8 @@ namespace rankrun {
 // Base class of all exceptions of this library. what() is one line: operation,
 // group and rank, or the key, and the cause.
 // The base class itself reports wrong use: a bad environment or argument, or a
-// call before Init. Nothing was sent, and the group stays usable. Exception:
-// wrong use of a collective on Gloo breaks the group.
+// call before Init. Nothing was sent, and the group stays usable. Exception: on backends other
+// than shm, wrong use of a collective breaks the group.
 class RANKRUN_API DistError : public std::runtime_error {
  public:
   explicit DistError(const std::string& message);

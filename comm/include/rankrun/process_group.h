@@ -7,6 +7,7 @@
 
 #include <rankrun/call_options.h>
 #include <rankrun/export.h>
+#include <rankrun/internal/call_forms.h>
 #include <rankrun/peer.h>
 #include <rankrun/reduce_op.h>
 #include <rankrun/tensor.h>
@@ -22,27 +23,25 @@ class GroupTable;
 Group& AnyGroupOf(const ProcessGroup& group);
 }  // namespace comm
 
-// kBroken: a collective has failed, so the ranks no longer agree on the next
-// operation. All later operations fail at once. The process stays usable:
-// Destroy() and Init() make a new group.
+// kBroken: a collective has failed, so the ranks no longer agree on the next operation. All later
+// operations fail at once. The process stays usable: Destroy() and Init() make a new group.
 enum class GroupState { kOk, kBroken };
 
-// Group of ranks with its collectives and messages. Every member calls the same
-// collectives in the same order, with the same dtype, count, operation and
-// root. Sizes differ between ranks only where the function allows it. If the
-// calls do not match, every member's call throws a DistMismatchError that lists the
-// call of each rank. Exception: on backends other than shm, without RANKRUN_DEBUG=DETAIL,
-// a member that only sends, or has all its data, may succeed; its next call throws.
+// Group of ranks with its collectives and messages. Every member calls the same collectives in
+// the same order, with the same dtype, count, operation and root. Sizes differ between ranks only
+// where the function allows it. If the calls do not match, every member's call throws a
+// DistMismatchError that lists the call of each rank. Exception: on backends other than shm,
+// without RANKRUN_DEBUG=DETAIL, a member that only sends, or has all its data, may succeed; its
+// next call throws.
 //
-// Errors of a collective; after the first three the group is kBroken and the
-// content of outputs is undefined:
+// Errors of a collective; after the first three the group is kBroken and outputs are undefined:
 // - DistTimeoutError after its time-out. This rank first asks the others for their current
 //   operation, for a quarter of the time-out or 1 s at most.
 // - DistNetworkError if a member is lost.
 // - DistBackendError for any other failure.
-// - DistError for a bad argument; no tensor was touched. The other members'
-//   calls fail, too, and name this rank and the argument: on shm with a DistError, and the
-//   group stays usable; on Gloo with a DistBackendError, and the group is kBroken.
+// - DistError for a bad argument; no tensor was touched. The other members' calls fail, too, and
+//   name this rank and the argument: on shm with a DistError, and the group stays usable; on all
+//   other backends with a DistBackendError, and the group is kBroken.
 // Calls on GPU memory run in a CUDA stream; bad arguments break the group: rankrun/gpu.h.
 // In a fork of this process calls throw DistError; ranks, names and the backend may be read.
 // If this rank is not a member, operations do nothing and log a warning, or
@@ -51,7 +50,7 @@ enum class GroupState { kOk, kBroken };
 // Thread: any; calls on one group run one after the other.
 // Lifetime: owned by the library. After Destroy, every function throws DistError.
 // Source: torch.distributed (pytorch.org/docs/stable/distributed.html).
-class RANKRUN_API ProcessGroup {
+class RANKRUN_API ProcessGroup : public internal::CallForms<ProcessGroup> {
  public:
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
@@ -72,6 +71,12 @@ class RANKRUN_API ProcessGroup {
   GroupState state() const;
   std::string broken_reason() const;  // empty while kOk
 
+  // The forms with a duration or kAsync in the place of the options.
+  using CallForms::AllGather, CallForms::AllGatherInto, CallForms::AllReduce, CallForms::AllToAll,
+      CallForms::AllToAllSingle, CallForms::Barrier, CallForms::BarrierOn, CallForms::Broadcast,
+      CallForms::Gather, CallForms::Reduce, CallForms::ReduceScatter, CallForms::ReduceScatterFrom,
+      CallForms::Scatter;
+
   // In place. Results have the same bits on all ranks.
   Work AllReduce(Tensor tensor, ReduceOp op = ReduceOp::kSum, CallOptions options = {});
   // In place on `root`; the tensors of other ranks do not change.
@@ -79,33 +84,29 @@ class RANKRUN_API ProcessGroup {
   // Copies the tensor of `root` to `tensor` of every rank.
   Work Broadcast(Tensor tensor, Peer root, CallOptions options = {});
 
-  // Copies rank i's input to outputs[i] on every rank. Input and output i have
-  // equal sizes; sizes may differ between ranks. outputs[this rank] may be the
-  // memory of `input`.
+  // Copies rank i's input to outputs[i] on every rank. Input and output i have equal sizes; sizes
+  // may differ between ranks. outputs[this rank] may be the memory of `input`.
   Work AllGather(const TensorList& outputs, ConstTensor input, CallOptions options = {});
   // As AllGather for equal sizes; `output` has the parts in the order of ranks.
   Work AllGatherInto(Tensor output, ConstTensor input, CallOptions options = {});
   // As AllGather, but on `root` only; `outputs` is empty on other ranks.
   Work Gather(const TensorList& outputs, ConstTensor input, Peer root = GlobalRank{0},
               CallOptions options = {});
-  // Copies inputs[i] of `root` to `output` of rank i; `inputs` is empty on
-  // other ranks.
+  // Copies inputs[i] of `root` to `output` of rank i; `inputs` is empty on other ranks.
   Work Scatter(Tensor output, const ConstTensorList& inputs, Peer root = GlobalRank{0},
                CallOptions options = {});
 
-  // Reduces inputs[i] of all ranks to `output` of rank i. Sizes may differ
-  // between the entries of `inputs`, not between ranks.
+  // Reduces inputs[i] of all ranks to `output` of rank i. Sizes may differ between the entries of
+  // `inputs`, not between ranks.
   Work ReduceScatter(Tensor output, const ConstTensorList& inputs, ReduceOp op = ReduceOp::kSum,
                      CallOptions options = {});
   // As ReduceScatter for equal sizes; `input` has the parts in the order of ranks.
   Work ReduceScatterFrom(Tensor output, ConstTensor input, ReduceOp op = ReduceOp::kSum,
                          CallOptions options = {});
 
-  // Copies rank j's inputs[this rank] to outputs[j]. Outputs and inputs must
-  // not overlap.
+  // Copies rank j's inputs[this rank] to outputs[j]. Outputs and inputs must not overlap.
   Work AllToAll(const TensorList& outputs, const ConstTensorList& inputs, CallOptions options = {});
-  // As AllToAll for parts of one tensor. Splits are numbers of rows, one per
-  // rank; empty splits mean equal parts.
+  // As AllToAll for parts of one tensor. Splits are numbers of rows, one per rank; empty: equal.
   Work AllToAllSingle(Tensor output, ConstTensor input, const Splits& output_splits = {},
                       const Splits& input_splits = {}, CallOptions options = {});
 

@@ -233,7 +233,7 @@ TEST_P(DisagreementTest, AMissingRankIsNamedAfterTheTimeout) {
   std::atomic<int> failed = 0;
   auto told = Told(3, [&](Group& group) -> Result<Work> {
     if (group.identity().global_rank != 1) {
-      auto ok = group.Barrier(milliseconds(100));
+      auto ok = group.Barrier({milliseconds(100)});
       failed += 1;
       failed.notify_all();
       return ok;

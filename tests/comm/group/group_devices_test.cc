@@ -229,7 +229,7 @@ TEST_F(GroupDevicesTest, ADeathEndsTheWork) {
 }
 
 TEST_F(GroupDevicesTest, AWorkThatLastsTooLongTimesOut) {
-  CallOptions options(milliseconds(30));
+  CallOptions options{.timeout = milliseconds(30)};
   options.async = true;
   auto sum = AllReduce(options);
   ASSERT_TRUE(sum);
@@ -240,7 +240,7 @@ TEST_F(GroupDevicesTest, AWorkThatLastsTooLongTimesOut) {
 TEST_F(GroupDevicesTest, WhileTheComparisonLastsItHasTheTimeout) {
   std::atomic<bool> goes_on = false;
   cpu->in_call = [&] { goes_on.wait(false); };
-  CallOptions options(milliseconds(1));
+  CallOptions options{.timeout = milliseconds(1)};
   options.async = true;
   auto sum = AllReduce(options);
   ASSERT_TRUE(sum);

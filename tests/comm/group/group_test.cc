@@ -32,8 +32,8 @@ TEST_F(GroupTest, BackendIsGivenTheTimeoutOfTheGroupOrOfTheCall) {
   FakeBackend* backend = nullptr;
   auto group = Make(0, 2, &backend);
   ASSERT_TRUE(group->Barrier({}));
-  ASSERT_TRUE(group->Barrier(milliseconds(7)));
-  ASSERT_TRUE(group->Barrier(milliseconds::max()));
+  ASSERT_TRUE(group->Barrier({milliseconds(7)}));
+  ASSERT_TRUE(group->Barrier({milliseconds::max()}));
   EXPECT_EQ(backend->calls[0].timeout, std::chrono::seconds(60));
   EXPECT_EQ(backend->calls[1].timeout, milliseconds(7));
   EXPECT_EQ(backend->calls[2].timeout, std::chrono::hours(24 * 365));
@@ -56,7 +56,7 @@ TEST_F(GroupTest, ABadArgumentReachesTheOthersAndLeavesTheGroupUsable) {
             "Broadcast of the world process group, rank 0 of 2: there is no group rank 2: want "
             "0..1");
   EXPECT_EQ(ErrorOf(group->Broadcast(data, GlobalRank{-1}, {})).code, ErrorCode::kInvalid);
-  EXPECT_THAT(ErrorOf(group->Barrier(milliseconds(0))).message,
+  EXPECT_THAT(ErrorOf(group->Barrier({milliseconds(0)})).message,
               EndsWith("timeout is 0 ms: want at least 1 ms"));
   Tensor nowhere(data);
   nowhere.data = nullptr;
@@ -269,7 +269,7 @@ TEST_F(GroupTest, OneRanksTimeoutIsNotBlamedOnItsClosedConnections) {
   auto impatient = Make(1, 2, &second);
   first->failure = Error{ErrorCode::kPeerLost, "lost rank 1"};
   second->failure = Error{ErrorCode::kTimeout, "timed out"};
-  ErrorOf(impatient->Barrier(milliseconds(40)));
+  ErrorOf(impatient->Barrier({milliseconds(40)}));
   EXPECT_THAT(ErrorOf(slow->Barrier({})).message,
               EndsWith("lost rank 1; first to fail was rank 1: Barrier #1: timed out"));
 }
@@ -281,7 +281,7 @@ TEST_F(GroupTest, AfterATimeoutTheSilentRanksAreNamed) {
     FakeBackend* backend = nullptr;
     auto group = Make(r, 3, &backend);
     backend->failure = Error{ErrorCode::kTimeout, "timed out"};
-    told[static_cast<size_t>(r)] = ErrorOf(group->Barrier(milliseconds(1'000))).message;
+    told[static_cast<size_t>(r)] = ErrorOf(group->Barrier({milliseconds(1'000)})).message;
   });
   told.erase(told.begin() + 1);
   EXPECT_THAT(told, Each(HasSubstr("timed out; no report from rank 1")));
@@ -295,7 +295,7 @@ TEST_F(GroupTest, RanksWithDifferentCallsGetTheCallOfEachRank) {
     backend->failure = Error{ErrorCode::kTimeout, "timed out"};
     std::vector<float> tensor(r == 2 ? 20U : 10U);
     told[static_cast<size_t>(r)] =
-        ErrorOf(group->AllReduce(tensor, ReduceOp::kSum, milliseconds(10'000))).message;
+        ErrorOf(group->AllReduce(tensor, ReduceOp::kSum, {milliseconds(10'000)})).message;
   });
   for (const std::string& text : told) {
     EXPECT_THAT(text, HasSubstr("ranks 0, 1 in AllReduce #1 (10 x float32, sum), "

@@ -177,7 +177,7 @@ TEST(JoinGroupTest, AfterAFailureTheSameProcessesCanJoinAgain) {
       auto broken = JoinOver(server.port(), options);
       if (!broken) return broken.error().message;
       std::vector<float> values(r == 0 ? 1U : 2U);  // a mistake
-      if ((*broken)->AllReduce(values, ReduceOp::kSum, kShort)) return std::string("no error");
+      if ((*broken)->AllReduce(values, ReduceOp::kSum, {kShort})) return std::string("no error");
       broken->reset();
       options.identity.key_prefix = "world_1";
       auto group = JoinOver(server.port(), options);
