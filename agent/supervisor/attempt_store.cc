@@ -248,7 +248,7 @@ void AttemptStore::OnRefusal(store::ServerOptions::Refusal refusal) {
   if (is_of_value) refusal.why += "; --store-max-value allows larger values";
   const SocketAddress client = refusal.client;
   refusals_.Note(std::move(refusal), port(), [this, client](const std::string& why) {
-    if (server_ != nullptr) server_->refusals().Note(client, why);
+    if (server_ != nullptr) server_->NameRefusal(client, why);
   });
 }
 

@@ -54,7 +54,7 @@ class Server {
   void Reset();
 
   void LimitMemory(size_t bytes);  // replaces both limits, of the data and of the traffic
-  Refusals& refusals() { return refusals_; }  // which clients may read
+  void NameRefusal(const SocketAddress& client, const std::string& why);  // answers on_refusal
 
   void AdmitLater();  // holds back all clients, whose requests wait until the next AdmitOnly
   // Accepts clients from these ranges only (empty: from everywhere) and closes

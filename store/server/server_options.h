@@ -57,7 +57,8 @@ struct ServerOptions {
   };
   std::function<void(const RemoteClient&)> ask_whose;
   // Gets each request that exceeded a limit of memory or size, instead of the log. Its connection
-  // is closed a moment later, so that the process at its other end can still be found.
+  // stays open until Server::NameRefusal, for 2 s at most, so that the process at its other end
+  // can be found.
   struct Refusal {
     SocketAddress client;
     std::string why;  // `SET of key "model" with a value of 9 bytes is over the limit of 8`

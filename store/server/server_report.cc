@@ -16,6 +16,9 @@ constexpr size_t kWarningsPerSecond = 5;
 constexpr size_t kNamesInStats = 256;
 constexpr size_t kPeersInStats = 8;
 
+// Time for on_refusal to find the client's process, even on a busy machine.
+constexpr seconds kLongestSearch{2};
+
 }  // namespace
 
 void Server::LimitMemory(size_t bytes) {
@@ -104,13 +107,25 @@ const std::string& Server::StatsText() {
 void Server::RefuseRequest(Connection& connection, std::string_view why) {
   refusals_.Note(connection.stream->peer(), std::string(why));
   if (!options_.on_refusal) return Refuse(connection, Ending::kLimit, why);
-  constexpr std::chrono::milliseconds kPause{300};  // for the owner to find the client's process
   endings_[static_cast<size_t>(Ending::kLimit)] += 1;
   if (!MayWarn()) return End(connection);
   if (!Stop(connection)) return;
-  if (refused_.empty()) drop_refused_.Start(kPause);
+  if (refused_.empty()) drop_refused_.Start(kLongestSearch);
   refused_.push_back(connection.id);
   options_.on_refusal({.client = connection.stream->peer(), .why = std::string(why)});
+}
+
+void Server::NameRefusal(const SocketAddress& client, const std::string& why) {
+  loop_.AssertOnLoop();
+  refusals_.Note(client, why);
+  auto is_the_client = [this, address = client.ToString()](ConnectionId id) {
+    return Find(id).stream->peer().ToString() == address;
+  };
+  auto found = std::ranges::find_if(refused_, is_the_client);
+  if (found == refused_.end()) return;
+  ended_.push_back(*found);
+  refused_.erase(found);
+  drop_ended_.Start(seconds(0));
 }
 
 // Logs the first few warnings of a second, then one line with the number of the

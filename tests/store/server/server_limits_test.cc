@@ -116,7 +116,7 @@ TEST(ServerLimitsTest, AClientMayAskWhyItsRequestWasRefused) {
   ServerThread server(options);
   RawClient client(Loopback(server.port()));
   client.Ask(SetRequest{"/model\n", "123456789"});
-  EXPECT_TRUE(client.IsClosed());
+  EXPECT_TRUE(client.IsClosed()) << "at the latest after 2 s";
   const std::string why = R"(SET of key "model\n" with a value of 9 bytes is over the limit of 8)";
   {
     MutexLock lock(mutex);
@@ -131,11 +131,39 @@ TEST(ServerLimitsTest, AClientMayAskWhyItsRequestWasRefused) {
   EXPECT_EQ(other.Receive(1), Encoded(CheckReply::kReady));
   other.Ask(GetRequest{key});
   EXPECT_EQ(other.ReceiveValue(), why);
-  server.OnLoop([&](Server& s) { s.refusals().Note(client.local(), "rank 3: " + why); });
+  server.OnLoop([&](Server& s) { s.NameRefusal(client.local(), "rank 3: " + why); });
   other.Ask(GetRequest{key});
   EXPECT_EQ(other.ReceiveValue(), "rank 3: " + why);
   other.Ask(CheckRequest{{"rankrun/refusal/127.0.0.1:1"}});
   EXPECT_EQ(other.Receive(1), Encoded(CheckReply::kNotReady));
+}
+
+TEST(ServerLimitsTest, ARefusedClientStaysUntilItsRefusalHasAName) {
+  Mutex mutex;
+  std::vector<SocketAddress> refused;
+  ServerOptions options;
+  options.limits.value_bytes = 8;
+  options.on_refusal = [&](const auto& refusal) {
+    MutexLock lock(mutex);
+    refused.push_back(refusal.client);
+  };
+  ServerThread server(options);
+  RawClient first(Loopback(server.port()));
+  RawClient second(Loopback(server.port()));
+  const TimePoint asked = MonotonicClock().Now();
+  first.Ask(SetRequest{"/k", "123456789"});
+  second.Ask(SetRequest{"/k", "123456789"});
+  EXPECT_TRUE(server.Eventually([&](Server&) {
+    MutexLock lock(mutex);
+    return refused.size() == 2;
+  }));
+  server.OnLoop([&](Server& s) { s.NameRefusal(second.local(), "rank 1: too large"); });
+  EXPECT_TRUE(second.IsClosed());
+  size_t open = 0;
+  server.OnLoop([&](Server& s) { open = s.Stats().connections; });
+  if (MonotonicClock().Now() - asked > std::chrono::seconds(2))
+    GTEST_SKIP() << "the machine is too slow";
+  EXPECT_EQ(open, 1u);
 }
 
 TEST(ServerLimitsTest, OverTheTrafficLimitTheLargestConnectionIsClosed) {
