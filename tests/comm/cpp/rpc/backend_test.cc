@@ -170,7 +170,7 @@ TEST(RpcBackendTest, AnAgentRunsMethodsAndReadsReplies) {
     EXPECT_THAT(ErrorOf([&] {
                   rpc::ResultOf({"b", 1}, "double", {bytes});
                 }),
-                HasSubstr("the reply of worker b to twice is not one of rpc::RunMethod"));
+                HasSubstr("the reply of worker b to double is not one of rpc::RunMethod"));
   }
 }
 
