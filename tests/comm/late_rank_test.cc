@@ -53,8 +53,9 @@ std::string OutcomeIn(const LateCase& late, std::atomic<int>& returned) {
   bool is_late = group.global_rank() == late.late_rank;
   while (is_late && returned.load() < kRanks - 1) std::this_thread::yield();
   const milliseconds timeout = is_late ? milliseconds(60'000) : kTimeout;
-  std::string outcome = OutcomeOf(
-      [&] { late.call().run(group, late.count, GlobalRank{late.root()}, CallOptions{.timeout = timeout}); });
+  std::string outcome = OutcomeOf([&] {
+    late.call().run(group, late.count, GlobalRank{late.root()}, CallOptions{.timeout = timeout});
+  });
   returned.fetch_add(1);
   return outcome;
 }
@@ -131,8 +132,9 @@ TEST_P(TwoTimeOutsTimingTest, ARankNamesTheOneForWhichItWaitsThoughAPeerTimesOut
       while (returned->load() < kRanks - 1) std::this_thread::yield();
     }
     const milliseconds timeout(rank == 2 ? 930 : 1000);
-    const std::string outcome = OutcomeOf(
-        [&] { LateCalls().at("Gather").run(group, 300'000, GlobalRank{0}, CallOptions{.timeout = timeout}); });
+    const std::string outcome = OutcomeOf([&] {
+      LateCalls().at("Gather").run(group, 300'000, GlobalRank{0}, CallOptions{.timeout = timeout});
+    });
     returned->fetch_add(1);
     return outcome;
   });
@@ -248,7 +250,9 @@ std::string LettersOf(const Trial& trial) {
     if (is_faulty && trial.fault == Fault::kRefuses) timeout = milliseconds(-7);
     if (is_faulty && trial.fault == Fault::kDiffers) count += 1;
     auto call = [&] {
-      LateCalls().at(trial.calls[i]).run(group, count, GlobalRank{0}, CallOptions{.timeout = timeout});
+      LateCalls()
+          .at(trial.calls[i])
+          .run(group, count, GlobalRank{0}, CallOptions{.timeout = timeout});
     };
     letters += OutcomeOf(call) == "success" ? '+' : '-';
   }

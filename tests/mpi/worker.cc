@@ -131,8 +131,9 @@ std::string LateRank(const Place& place) {
         while (r != 1 && !std::filesystem::exists(mark(r))) std::this_thread::yield();
       }
       const std::chrono::milliseconds timeout(is_late ? 60'000 : 100);
-      std::string outcome = OutcomeOf(
-          [&] { call.run(group, count, GlobalRank{is_rooted ? 0 : 1}, CallOptions{.timeout = timeout}); });
+      std::string outcome = OutcomeOf([&] {
+        call.run(group, count, GlobalRank{is_rooted ? 0 : 1}, CallOptions{.timeout = timeout});
+      });
       std::ofstream(mark(world.global_rank())) << "over";
       if (is_late && outcome == "success") with_result += name + std::to_string(count) + " ";
     }

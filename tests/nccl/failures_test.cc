@@ -92,8 +92,9 @@ TEST(GpuFailuresTest, ARankThatDoesNotCallIsNamedAfterTheTimeout) {
     world.AllReduce(values);
     std::string text;
     if (world.group_rank() != 1) {
-      text = ErrorOfWork(
-          [&] { return world.AllReduce(values, ReduceOp::kSum, CallOptions{.timeout = milliseconds(300)}); });
+      text = ErrorOfWork([&] {
+        return world.AllReduce(values, ReduceOp::kSum, CallOptions{.timeout = milliseconds(300)});
+      });
       *told += 1;
     }
     while (told->load() < 2) std::this_thread::yield();
@@ -119,8 +120,9 @@ TEST(GpuFailuresTest, ADeviceThatDoesNotComplete) {
       return text;
     }
     while (!has_called->load()) std::this_thread::yield();
-    return ErrorOfWork(
-        [&] { return world.AllReduce(values, ReduceOp::kSum, CallOptions{.timeout = milliseconds(300)}); });
+    return ErrorOfWork([&] {
+      return world.AllReduce(values, ReduceOp::kSum, CallOptions{.timeout = milliseconds(300)});
+    });
   });
   EXPECT_THAT(texts[0], AllOf(StartsWith("DistTimeoutError"), HasSubstr("all ranks have made the "
                                                                         "call")));
@@ -136,8 +138,8 @@ TEST(GpuFailuresTest, ALaunchThatDoesNotEndHasTheTimeout) {
     fake_stall_next("ncclGroupEnd");
     // Their parts are apart, so that the call needs memory of the plug-in.
     std::vector<Tensor> parts{outputs.Part(1, 1), outputs.Part(0, 1)};
-    std::string text =
-        ErrorOfWork([&] { return world.AllGather(parts, values, CallOptions{.timeout = milliseconds(300)}); });
+    std::string text = ErrorOfWork(
+        [&] { return world.AllGather(parts, values, CallOptions{.timeout = milliseconds(300)}); });
     return text + (world.state() == GroupState::kBroken ? "" : "; not broken");
   });
   EXPECT_THAT(texts, testing::Contains(

@@ -95,8 +95,7 @@ void StaticGroup::Join(core::Agent& agent, milliseconds limit) {
 // A worker that has come to its end serves the others until they come to theirs, which may take as
 // long as they like. So it does not count as a rank that waits for them.
 void SumWhileServing(ProcessGroup& world, std::vector<int64_t>& sums, milliseconds limit) {
-  const Work work =
-      world.AllReduce(sums, ReduceOp::kSum, {.timeout = limit, .async = true});
+  const Work work = world.AllReduce(sums, ReduceOp::kSum, {.timeout = limit, .async = true});
   const Promise<void> ended;
   work.Then([ended] { ended.SetValue(); });
   ended.future().Wait();
